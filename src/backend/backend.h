@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "config/settings.h"
+#include "program/arena.h"
+#include "program/lower.h"
+#include "program/program.h"
+#include "workloads/workload.h"
+
+namespace harness {
+
+/// Bytes one worker wants another to have before communicators can connect: addresses, unique ids.
+struct RendezvousMessage {
+  int peer = 0;  // sending: the rank it is for; received: the rank it came from
+  std::string key;
+  std::string bytes;
+};
+
+/// Where a rank's step has got to, for finding out who hangs. Safe to read from another thread at any time.
+struct Progress {
+  std::int64_t step = -1;  // executions begun, from 0; -1: none yet
+  OperationId operation = -1;  // the compute stream's current operation; -1: none (finished or not begun)
+  bool in_communication = false;  // every stream that has work is in a communication or waiting for one
+};
+
+/// One executed operation. Times in seconds since the step began on this rank.
+struct Interval {
+  OperationId operation = 0;  // in the lowered step list
+  StreamId stream = 0;
+  double start_s = 0, end_s = 0;  // for a communication: from when its inputs were ready and its stream free
+};
+
+/// Another rank went away or did not answer: its fault, not ours. Supervisors look for the cause elsewhere.
+class PeerLost : public Error {
+ public:
+  using Error::Error;
+};
+
+/// One rank's Program, ready to run. Lifecycle: construct → publish → connect → initialize → run…  All but progress()
+/// are called by one thread. Destruction frees memory and never waits for another rank.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+
+  /// Opens what peers will connect to. Local.
+  virtual std::vector<RendezvousMessage> publish() = 0;
+  /// Connects all communicators. Collective over the job's ranks.
+  virtual void connect(const std::vector<RendezvousMessage>& received, double timeout_s) = 0;
+  /// Runs `init`. Collective if it communicates.
+  virtual void initialize() = 0;
+
+  /// Runs `steps` steps, numbered from first_step for the inputs, and returns their completion times on a monotonic
+  /// clock of this host, steps + 1 values: [0] is when the first began, [i] when the closing all-reduce of step i did.
+  /// Steps follow each other as fast as the backend can. Collective.
+  virtual std::vector<double> run(std::int64_t first_step, int steps, const InputSource& inputs) = 0;
+
+  /// Runs one step and returns what every operation did. Slower than run(). Collective.
+  virtual std::vector<Interval> run_profiled(std::int64_t step, const InputSource& inputs) = 0;
+
+  /// Copies elements of a persistent or output buffer out or in. Local; between runs only.
+  virtual void read(const View& view, std::span<std::byte> to) = 0;
+  virtual void write(const View& view, std::span<const std::byte> from) = 0;
+
+  virtual Progress progress() const = 0;
+  /// What should travel with the results, each with a remedy ("bf16 is emulated on this CPU: …").
+  virtual std::vector<std::string> warnings() const { return {}; }
+};
+
+struct ExecutableRequest {
+  const Program* program = nullptr;  // lowered for this backend; must outlive the Executable
+  std::vector<Group> groups;
+  Layout layout;
+  int rank = 0;  // within the layout
+  Settings settings;
+  std::uint64_t seed = 1;
+  int threads = 1;
+  double timeout_s = 30;  // for one communication
+};
+
+/// A way to run Programs. Stateless; makes Executables.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual BackendKind kind() const = 0;
+  virtual FusedSet declared() const = 0;
+  /// Name → value of what ranks must agree on: library versions, CPU or GPU model.
+  virtual std::vector<std::pair<std::string, std::string>> identity() const = 0;
+  virtual std::unique_ptr<Executable> create(const ExecutableRequest& request) const = 0;
+  /// Sustained FLOP/s of this rank's share of the machine on large matrix products of random numbers, for about
+  /// `seconds`. For a peak, all ranks call it at once.
+  virtual double measure_matmul_flops(Precision precision, int threads, double seconds) const = 0;
+};
+
+/// The backend, or an Error that says what is missing and how to get it.
+const Backend& backend(BackendKind kind);
+/// The fused forms the backend declares, known even where it cannot be built: for planning.
+FusedSet declared_fused(BackendKind kind);
+
+}  // namespace harness

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace harness {
+
+// Quantities as people write them, to SI base units, and back. Parsers throw Error that says what was found and gives an
+// example; the caller adds where.
+
+/// "1 MiB", "25MB", "4096", "1.5 GiB" -> bytes. KiB, MiB, GiB, TiB are powers of 1024, kB, MB, GB, TB of 1000.
+std::int64_t parse_bytes(std::string_view text);
+/// "30 s", "500 ms", "10 min", "2 h"; a bare number is seconds.
+double parse_seconds(std::string_view text);
+/// "1 %" -> 0.01; "0.01" -> 0.01.
+double parse_share(std::string_view text);
+/// "989 TFLOP/s", "1e12" -> FLOP/s.
+double parse_flops(std::string_view text);
+std::int64_t parse_integer(std::string_view text);
+double parse_real(std::string_view text);
+bool parse_bool(std::string_view text);
+
+/// Exact: "1 MiB", "1536 B", "25 MiB": parses back to the same number.
+std::string print_bytes_exact(std::int64_t bytes);
+/// Rounded to three digits for reading: "1.25 GiB", "34.1 ms", "1.23 TFLOP/s", "12.3 k".
+std::string show_bytes(double bytes);
+std::string show_seconds(double seconds);
+std::string show_flops(double flops_per_second);
+std::string show_count(double count);
+/// "-17.20 %", with sign.
+std::string show_change(double share);
+
+}  // namespace harness

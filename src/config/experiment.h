@@ -1,0 +1,69 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/registry.h"
+#include "config/settings.h"
+
+namespace harness {
+
+/// Peak rates of one kind of accelerator, dense, from configs/hardware/NAME.yaml.
+struct Hardware {
+  std::string name, source;
+  double peak_fp32_flops = 0, peak_bf16_flops = 0;  // 0: unknown
+  double memory_bytes = 0;                          // per accelerator; 0: unknown
+};
+
+struct Deadlines {
+  double start_s = 60;  // from spawn to ready
+  double step_s = 30;   // for each step
+};
+
+struct Measure {
+  int rounds = 12;
+  int warmup_steps = 2;
+  int steps = 6;
+  std::uint64_t seed = 1;
+  double smallest_effect = 0.01;  // share: 0.01 is 1 %
+  Deadlines deadlines;
+  double time_budget_s = 0;       // 0: none
+  double memory_limit_bytes = 0;  // per worker; 0: its share of the node
+};
+
+/// One value of one variable to try.
+struct Change {
+  std::string variable;
+  std::string value;  // canonical text, as Variable::print gives it
+  Settings settings;  // the baseline with this one change
+};
+
+/// A whole configuration file, checked: every value is valid on its own. Whether a case fits a number of ranks is
+/// decided by plan/.
+struct Experiment {
+  std::string name;
+  BackendKind backend = BackendKind::cpu;
+  Model model;
+  Settings baseline;
+  std::vector<Change> changes;  // in file order
+  Measure measure;
+  std::string output = "results/{name}-{date}.h5";
+  std::optional<Hardware> hardware;
+  double peak_flops = 0;      // per rank, given in the file; 0: take the hardware's or measure it
+  std::string text;           // the file, verbatim
+  std::string path;
+  std::vector<std::string> overrides;  // --set key=value, in order
+  std::vector<std::string> warnings;
+};
+
+/// Reads a configuration. `overrides` are "key=value" with key a dotted path ("measure.rounds", "baseline.layout") or a
+/// variable's bare name (then under baseline). Throws Error whose message lists every problem at once, a line each:
+/// file:line:column: key: what was found, what is allowed, the nearest valid name. Reads only.
+Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides = {});
+
+/// "gpt3-125m" … "gpt3-175b" (Brown et al. 2020, table 2.1; vocabulary 50304 = 50257 padded to a multiple of 128).
+std::optional<Model> model_preset(std::string_view name);
+std::vector<std::string> model_preset_names();
+
+}  // namespace harness

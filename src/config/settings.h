@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace harness {
+
+/// GPT-2/GPT-3 style decoder. hidden is a multiple of heads; the MLP is 4 * hidden wide; embeddings are tied.
+struct Model {
+  std::string name;  // preset name or "custom"
+  std::int64_t layers = 0, hidden = 0, heads = 0, vocab = 0, sequence = 0;
+  std::int64_t head_dim() const { return hidden / heads; }
+  std::int64_t ffn() const { return 4 * hidden; }
+  bool operator==(const Model&) const = default;
+};
+
+enum class Precision : std::uint8_t { fp32, bf16 };
+enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling, bcube };
+
+/// The compound variable `layout`. data_parallel is derived: ranks / (tensor_parallel * pipeline_parallel).
+struct LayoutSetting {
+  int tensor_parallel = 1;
+  int pipeline_parallel = 1;
+  bool operator==(const LayoutSetting&) const = default;
+};
+
+/// One value for every variable of the registry: all that can differ between two cases. A new variable is a field here
+/// and a row in registry.cpp, nothing else.
+struct Settings {
+  Precision precision = Precision::fp32;
+  std::int64_t global_batch_size = 16;  // sequences per step, over all ranks
+  std::int64_t micro_batch_size = 1;    // sequences per forward pass of one rank
+  LayoutSetting layout;
+  int ranks = 0;  // 0: all of the job; a case on N ranks uses ranks 0..N-1
+  bool overlap_grad_reduce = true;
+  std::int64_t bucket_size_bytes = 25 << 20;  // of fp32 gradients
+  AllReduceAlgorithm allreduce_algorithm = AllReduceAlgorithm::ring;
+  int threads = 0;            // 0: cores / ranks on the node
+  bool repeat_batch = false;  // every step trains on the batch of step 0
+  std::map<std::string, std::string> environment;  // by variable name (nccl_algo), for the worker's environment
+  bool operator==(const Settings&) const = default;
+};
+
+}  // namespace harness

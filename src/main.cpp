@@ -1,0 +1,5 @@
+#include <iostream>
+
+#include "cli/cli.h"
+
+int main(int argc, char** argv) { return harness::run_cli({argv + 1, argv + argc}, std::cout, std::cerr); }

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace harness {
+
+enum class BlockMode : std::uint8_t {
+  probe,     // no step: identity, peak of matrix products
+  timeline,  // untimed: warm-up and one profiled step
+  timed,     // warm-up and timed steps
+};
+const char* name_of(BlockMode mode);
+
+/// One operation kind's share of one rank's profiled step.
+struct KindTotal {
+  std::string kind;    // operation name
+  std::string stream;
+  double seconds = 0;
+  std::int64_t operations = 0;
+};
+
+/// What one rank brings home from a block.
+struct BlockSamples {
+  std::vector<double> step_seconds;   // warm-up steps first, then the timed ones
+  std::vector<float> losses;          // of the same steps
+  double timed_total_seconds = 0;     // around all timed steps; must agree with their sum
+  double build_seconds = 0, connect_seconds = 0, initialize_seconds = 0;
+  double first_step_seconds = 0;      // from the worker's start to the end of its first step
+  std::int64_t peak_memory_bytes = 0;  // resident, high-water mark
+  std::vector<Interval> timeline;     // BlockMode::timeline
+  double profiled_step_seconds = 0;
+  std::vector<KindTotal> totals;
+  double peak_flops_fp32 = 0, peak_flops_bf16 = 0;  // BlockMode::probe
+  std::vector<std::pair<std::string, std::string>> identity;
+  std::vector<std::string> warnings;
+};
+
+/// Runs the steps of one block on an initialised Executable. Collective.
+void run_block(Executable& executable, const Program& program, const InputSource& inputs, BlockMode mode,
+               int warmup_steps, int steps, BlockSamples& samples);
+
+}  // namespace harness

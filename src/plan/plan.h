@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/experiment.h"
+#include "program/layout.h"
+
+namespace harness {
+
+/// One thing to measure: the baseline with at most one variable changed.
+struct Case {
+  std::string name;      // "baseline", "baseline_again", "micro_batch_size=2"
+  std::string variable;  // "" for the baselines
+  std::string value;
+  Settings settings;
+  Layout layout;            // of the ranks it uses; meaningless when impossible
+  std::string impossible;   // why it cannot run on these ranks, "" if it can
+  std::vector<std::string> notes;  // "bucket_size has no effect: overlap_grad_reduce is false"
+  std::int64_t micro_batches = 0;  // per data-parallel replica and step (gradient accumulation)
+};
+
+/// One block to run.
+struct Slot {
+  int round = 0;     // from 0
+  int position = 0;  // within the round
+  int case_index = 0;
+};
+
+struct Plan {
+  Experiment experiment;
+  int ranks = 0;
+  std::vector<Case> cases;  // [0] is the baseline, [1] baseline_again; impossible ones keep their place
+  std::vector<Slot> schedule;
+};
+
+/// The cases of an experiment on `ranks` ranks and the order of their blocks: a pure function, the same on every rank.
+/// In every round each possible case stands once; the order is a seeded shuffle whose rotations balance positions over
+/// the rounds (each block of rounds is a cyclic Latin square, shuffled anew). Throws Error if the baseline itself is
+/// impossible. `only`: keep these cases (and the baselines); names matched exactly or by variable.
+Plan make_plan(const Experiment& experiment, int ranks, const std::vector<std::string>& only = {});
+
+/// The layout of a case on `ranks` ranks, or the reason why there is none.
+std::string check_layout(const Model& model, const Settings& settings, int ranks, Layout& layout);
+
+}  // namespace harness

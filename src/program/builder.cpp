@@ -1,0 +1,64 @@
+#include "program/builder.h"
+
+#include <algorithm>
+
+namespace harness {
+
+View ProgramBuilder::buffer(std::string name, DType type, std::int64_t count, BufferKind kind) {
+  program_.buffers.push_back({std::move(name), type, count, kind});
+  return {static_cast<BufferId>(program_.buffers.size() - 1), 0, count};
+}
+
+void ProgramBuilder::begin_step() {
+  in_step_ = true;
+  fused_groups_ = 0;
+  std::fill(last_.begin(), last_.end(), -1);
+  known_.clear();
+  accesses_.clear();
+}
+
+OperationId ProgramBuilder::emit(StreamId stream, Action action, Label label, const std::vector<OperationId>& after,
+                                 std::int32_t fused_group) {
+  const auto id = static_cast<OperationId>(list().size());
+  std::vector<OperationId> needed = after;
+  struct Collector {
+    AccessMap& map;
+    OperationId id;
+    StreamId stream;
+    std::vector<OperationId>& needed;
+    void read(const View& v) {
+      map.read(id, stream, v, [&](OperationId other) { needed.push_back(other); }, [] {});
+    }
+    void write(const View& v) {
+      map.write(id, v, [&](OperationId other) { needed.push_back(other); });
+    }
+    void update(const View& v) {
+      read(v);
+      write(v);
+    }
+  } collector{accesses_, id, stream, needed};
+  visit_accesses(action, collector);
+
+  // What is complete once the previous operation of this stream is, then add waits, latest first, until all is covered.
+  const auto streams = program_.streams.size();
+  std::vector<OperationId> known(streams, -1);
+  if (const OperationId previous = last(stream); previous >= 0) known = known_[static_cast<std::size_t>(previous)];
+  std::sort(needed.begin(), needed.end(), std::greater<>());
+  needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
+  std::vector<OperationId> waits;
+  for (const OperationId n : needed) {
+    if (n < 0 || n == id) continue;
+    const StreamId on = list()[static_cast<std::size_t>(n)].stream;
+    if (on == stream || known[static_cast<std::size_t>(on)] >= n) continue;
+    waits.push_back(n);
+    for (std::size_t s = 0; s < streams; ++s) known[s] = std::max(known[s], known_[static_cast<std::size_t>(n)][s]);
+  }
+  std::sort(waits.begin(), waits.end());
+  known[static_cast<std::size_t>(stream)] = id;
+  known_.push_back(std::move(known));
+  last_[static_cast<std::size_t>(stream)] = id;
+  list().push_back({std::move(action), stream, std::move(waits), fused_group, label});
+  return id;
+}
+
+}  // namespace harness

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "program/access_map.h"
+#include "program/program.h"
+
+namespace harness {
+
+/// Writes a Program operation by operation and derives the waits from the memory each operation touches: an operation
+/// waits for every earlier conflicting one on another stream (read after write, write after read, write after write),
+/// and for what `after` names besides. verify() checks the result anew and does not rely on this.
+class ProgramBuilder {
+ public:
+  ProgramBuilder(std::vector<std::string> streams) { program_.streams = std::move(streams); }
+
+  View buffer(std::string name, DType type, std::int64_t count, BufferKind kind = BufferKind::transient);
+
+  /// Appends to the list under construction (init until begin_step(), then step). Returns its index.
+  OperationId emit(StreamId stream, Action action, Label label, const std::vector<OperationId>& after = {},
+                   std::int32_t fused_group = -1);
+  void begin_step();
+
+  /// The last operation emitted on a stream, -1 if none in this list.
+  OperationId last(StreamId stream) const { return last_[static_cast<std::size_t>(stream)]; }
+  std::int32_t new_fused_group() { return fused_groups_++; }
+  Program take() { return std::move(program_); }
+
+ private:
+  std::vector<Operation>& list() { return in_step_ ? program_.step : program_.init; }
+
+  Program program_;
+  bool in_step_ = false;
+  std::int32_t fused_groups_ = 0;
+  std::vector<OperationId> last_ = std::vector<OperationId>(program_.streams.size(), -1);
+  std::vector<std::vector<OperationId>> known_;  // [operation][stream]: latest operation there known to be complete
+  AccessMap accesses_;
+};
+
+}  // namespace harness

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "program/program.h"
+
+namespace harness {
+
+/// Floating-point operations of one matrix-like action: 2 per multiply-add. Elementwise work is not counted, as is the
+/// custom of every MFU formula (docs/method.md).
+struct Flop {
+  double model = 0;      // causal attention at half: what the mathematics needs
+  double noncausal = 0;  // attention over the full square: the convention of older tables
+};
+Flop flop_of(const Action& action);
+
+/// Bytes that an action reads plus writes if every view goes to memory once.
+double bytes_touched(const Program& program, const Action& action);
+
+/// Messages of one kind on one communicator, as seen by one rank: `bytes` is the buffer size as the caller passes it
+/// (nccl-tests' "size"), not what crosses a wire.
+struct Traffic {
+  std::int64_t messages = 0;
+  double bytes = 0;
+};
+
+/// What one execution of an operation list costs a rank of this role.
+struct Count {
+  Flop flop;             // without recomputation
+  double recomputed_flop = 0;  // model convention; HFU counts flop.model + recomputed_flop
+  std::map<std::pair<std::string, std::string>, Traffic> traffic;  // (group or "axis+offset", operation name)
+  std::map<std::string, Flop> flop_by_kind;                          // by operation name
+  std::int64_t operations = 0;
+};
+Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list);
+
+/// Sum over all ranks of the job.
+Flop total_flop(const ProgramSet& set);
+double total_recomputed_flop(const ProgramSet& set);
+
+}  // namespace harness

@@ -1,0 +1,72 @@
+#include "program/layout.h"
+
+#include <algorithm>
+
+namespace harness {
+
+const char* name_of(Axis axis) {
+  static constexpr std::array names{"tensor", "context", "data", "pipeline"};
+  return names[static_cast<std::size_t>(axis)];
+}
+
+Coordinates Layout::coordinates(int rank) const {
+  Coordinates at;
+  for (std::size_t a = 0; a < axis_count; ++a) {
+    at.at[a] = rank % size[a];
+    rank /= size[a];
+  }
+  return at;
+}
+
+int Layout::rank(const Coordinates& at) const {
+  int rank = 0;
+  for (int a = axis_count - 1; a >= 0; --a) {
+    rank = rank * size[static_cast<std::size_t>(a)] + at.at[static_cast<std::size_t>(a)];
+  }
+  return rank;
+}
+
+int Layout::neighbour(int rank_, Axis axis, int offset) const {
+  Coordinates at = coordinates(rank_);
+  const int n = (*this)[axis];
+  at[axis] = ((at[axis] + offset) % n + n) % n;
+  return rank(at);
+}
+
+bool Group::contains(const Coordinates& at) const {
+  return pipeline_stages.empty() ||
+         std::binary_search(pipeline_stages.begin(), pipeline_stages.end(), at[Axis::pipeline]);
+}
+
+std::vector<int> Group::members(const Layout& layout, const Coordinates& at) const {
+  std::vector<int> ranks;
+  if (!contains(at)) return ranks;
+  std::array<int, axis_count> low{}, high{};
+  for (std::size_t a = 0; a < axis_count; ++a) {
+    const bool free = axes.has(static_cast<Axis>(a));
+    low[a] = free ? 0 : at.at[a];
+    high[a] = free ? layout.size[a] : at.at[a] + 1;
+  }
+  Coordinates c;
+  for (c.at[3] = low[3]; c.at[3] < high[3]; ++c.at[3]) {
+    if (!contains(c)) continue;
+    for (c.at[2] = low[2]; c.at[2] < high[2]; ++c.at[2]) {
+      for (c.at[1] = low[1]; c.at[1] < high[1]; ++c.at[1]) {
+        for (c.at[0] = low[0]; c.at[0] < high[0]; ++c.at[0]) ranks.push_back(layout.rank(c));
+      }
+    }
+  }
+  return ranks;  // ascending: the loops follow the rank order
+}
+
+int Group::size(const Layout& layout) const {
+  int n = 1;
+  for (int a = 0; a < axis_count; ++a) {
+    if (!axes.has(static_cast<Axis>(a))) continue;
+    const bool narrowed = static_cast<Axis>(a) == Axis::pipeline && !pipeline_stages.empty();
+    n *= narrowed ? static_cast<int>(pipeline_stages.size()) : layout.size[static_cast<std::size_t>(a)];
+  }
+  return n;
+}
+
+}  // namespace harness

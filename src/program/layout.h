@@ -1,0 +1,63 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace harness {
+
+/// The axes along which a job is divided, fastest-varying first: ranks that share a node share the tensor axis first,
+/// as in Megatron-LM's default order tp-cp-dp-pp.
+enum class Axis : std::uint8_t { tensor, context, data, pipeline };
+inline constexpr int axis_count = 4;
+const char* name_of(Axis axis);
+
+/// Where a rank stands on each axis.
+struct Coordinates {
+  std::array<int, axis_count> at{};
+  int& operator[](Axis axis) { return at[static_cast<std::size_t>(axis)]; }
+  int operator[](Axis axis) const { return at[static_cast<std::size_t>(axis)]; }
+  bool operator==(const Coordinates&) const = default;
+};
+
+/// A set of axes, one bit each.
+struct AxisSet {
+  std::uint8_t bits = 0;
+  bool has(Axis axis) const { return (bits >> static_cast<int>(axis)) & 1; }
+  static AxisSet of(std::initializer_list<Axis> axes) {
+    AxisSet set;
+    for (const Axis a : axes) set.bits = static_cast<std::uint8_t>(set.bits | (1u << static_cast<int>(a)));
+    return set;
+  }
+  static AxisSet all() { return {0x0f}; }
+  bool operator==(const AxisSet&) const = default;
+};
+
+/// How many ranks stand along each axis. rank = tensor + T * (context + C * (data + D * pipeline)).
+struct Layout {
+  std::array<int, axis_count> size{1, 1, 1, 1};
+  int& operator[](Axis axis) { return size[static_cast<std::size_t>(axis)]; }
+  int operator[](Axis axis) const { return size[static_cast<std::size_t>(axis)]; }
+  int ranks() const { return size[0] * size[1] * size[2] * size[3]; }
+  Coordinates coordinates(int rank) const;
+  int rank(const Coordinates& at) const;
+  /// The rank `offset` places further along `axis`, wrapping at the ends.
+  int neighbour(int rank, Axis axis, int offset) const;
+  bool operator==(const Layout&) const = default;
+};
+
+/// A set of ranks that talk together, seen from any of its members: all ranks whose coordinates differ only along
+/// `axes`, and, when `pipeline_stages` is not empty, only those on the named pipeline coordinates.
+struct Group {
+  std::string name;
+  AxisSet axes;
+  std::vector<int> pipeline_stages;  // ascending; empty: all
+
+  bool contains(const Coordinates& at) const;
+  /// The members of the instance that `at` belongs to, ascending. Empty if `at` is in none.
+  std::vector<int> members(const Layout& layout, const Coordinates& at) const;
+  int size(const Layout& layout) const;
+};
+
+}  // namespace harness

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "analysis/analysis.h"
+#include "store/result.h"
+
+namespace harness {
+
+enum class Format { text, md, csv, json };
+
+/// The table of a result: one row per case with median step time, tokens/s, TFLOP/s per rank, MFU, peak memory, change
+/// against the baseline with its interval, verdict; what is common to all cases stands above, warnings as footnotes
+/// below. First line: what moved and how sure we are.
+std::string show(const Result& result, const Summary& summary, Format format);
+
+}  // namespace harness

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace harness {
+
+// Everything a result file says, as plain values. docs/file-format.md describes the same in HDF5 terms. Analysis and
+// report know results through this header alone.
+
+enum class RunState : std::uint8_t { running = 0, complete = 1, partial = 2 };
+enum class CaseStatus : std::uint8_t { pending = 0, ok = 1, failed = 2, impossible = 3 };
+enum class BlockStatus : std::uint8_t { pending = 0, ok = 1, failed = 2 };
+const char* name_of(RunState state);
+const char* name_of(CaseStatus status);
+const char* name_of(BlockStatus status);
+
+struct ResultCase {
+  std::string name, variable, value;
+  CaseStatus status = CaseStatus::pending;
+  std::string reason;  // why it failed or cannot run; what was noted
+  std::vector<std::string> settings;  // printed, in the order of Result::variables
+  std::int32_t ranks = 0, tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1;
+  std::int64_t micro_batches = 0;
+  double tokens_per_step = 0;
+  double model_flop_per_step = 0, noncausal_flop_per_step = 0, hardware_flop_per_step = 0;  // all ranks
+  double peak_flops_per_rank = 0;  // 0: unknown, then there is no MFU
+  double planned_memory_bytes = 0;  // of the largest rank
+  std::string program_hash;         // hexadecimal
+};
+
+/// One scheduled block. seconds, losses and rank_seconds live in the matrices below at row `block`.
+struct ResultBlock {
+  std::int32_t round = 0, position = 0, case_index = 0;
+  BlockStatus status = BlockStatus::pending;
+  std::int32_t session = -1;  // which `sweep` process wrote it: 0, then 1 after the first --resume, …
+  double start_unix_s = 0, setup_s = 0, first_step_s = 0, timed_total_s = 0;
+  double peak_memory_bytes = 0;  // largest rank
+  std::int32_t peak_memory_rank = -1;
+  std::string reason;
+};
+
+struct ResultInterval {
+  std::int32_t case_index = 0, role = 0, rank = 0, operation = 0;
+  std::string kind, stream, phase, what;
+  std::int32_t micro_batch = -1, layer = -1;
+  double start_s = 0, end_s = 0;
+};
+
+struct ResultTotal {
+  std::int32_t case_index = 0, rank = 0;
+  std::string kind, stream;
+  double seconds = 0;
+  std::int64_t operations = 0;
+};
+
+struct ResultRank {
+  std::int32_t rank = 0, local_rank = 0, node = 0;
+  std::string host, device;
+  std::int32_t cores = 0, threads = 0;
+  double memory_bytes = 0;  // of the node
+};
+
+struct Result {
+  std::string tool_version, created, run_uuid, name, backend, argv;
+  RunState state = RunState::running;
+  std::int32_t ranks = 0, nodes = 1, sessions = 1;
+  std::int32_t rounds = 0, warmup_steps = 0, steps = 0;  // steps: timed
+  std::uint64_t seed = 0;
+  double smallest_effect = 0.01;
+  std::string config_text, config_path;
+  std::vector<std::string> overrides;
+  std::string model_name;
+  std::int64_t layers = 0, hidden = 0, heads = 0, vocab = 0, sequence = 0;
+  std::string peak_source;     // "hardware file h100-sxm: …" | "measured: …" | "unknown"
+  std::string flop_formula;    // name of the MFU convention
+  std::vector<std::string> variables;                                 // registry names
+  std::vector<std::pair<std::string, std::string>> environment;       // allow-listed, rank 0's
+  std::vector<std::pair<std::string, std::string>> identity;          // library versions, CPU model, compiler, git
+  std::vector<std::string> warnings;
+  std::vector<ResultRank> rank_table;
+  std::vector<ResultCase> cases;
+  std::vector<ResultBlock> blocks;  // every scheduled block, in order
+  /// [block][warmup_steps + steps]: seconds = max over ranks; losses of the same steps. NaN where nothing was measured.
+  std::vector<std::vector<float>> step_seconds, losses;
+  /// [block][step * ranks + rank]; NaN for idle ranks. Left empty by read_result(path, {.rank_seconds = false}).
+  std::vector<std::vector<float>> rank_seconds;
+  std::vector<ResultInterval> timeline;
+  std::vector<ResultTotal> totals;
+};
+
+}  // namespace harness

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "config/settings.h"
+#include "program/program.h"
+
+namespace harness::gpt {
+
+// A GPT training step as Programs. See docs/method.md for the model and workloads/gpt_*.cpp for the pieces.
+
+/// Streams, in order. Every communicator is used on one stream only.
+enum : StreamId { compute, tensor_stream, data_stream, pipeline_stream, world_stream };
+
+/// Groups, in order; `embedding` joins first and last pipeline stage (tied embedding).
+enum : GroupId { tensor_group, data_group, embedding_group, world_group };
+
+ProgramSet programs(const Model& model, const Settings& settings, const Layout& layout);
+Program program(const Model& model, const Settings& settings, const Layout& layout, int pipeline_stage);
+
+// Names of buffers that others look up.
+inline constexpr const char* tokens_buffer = "tokens";      // [micro_batches * rows] i32
+inline constexpr const char* labels_buffer = "labels";      // [micro_batches * rows] i32
+inline constexpr const char* learning_rate_buffer = "learning_rate";  // [1] f32
+inline constexpr const char* losses_buffer = "losses";      // [loss_ring] f32: mean loss over the global batch, by step
+inline constexpr std::int64_t loss_ring = 4096;
+
+/// A named parameter inside the flat persistent buffers "master" (f32 values) and "gradient" (f32, after reduction).
+struct Parameter {
+  std::string name;  // as in Megatron/PyTorch: "layers.3.attention.qkv.weight"
+  View view;         // offset and count in the flat buffers
+  std::int64_t outer = 1, full = 1, part = 1, inner = 1;  // the global tensor and this shard, as in Initialize
+  bool sharded = false;  // over the tensor axis
+};
+/// The parameters of a stage in flat order, as the Program lays them out.
+std::vector<Parameter> parameters(const Model& model, const Layout& layout, int pipeline_stage);
+
+}  // namespace harness::gpt
