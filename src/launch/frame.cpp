@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "base/error.h"
-
 namespace harness {
 namespace {
 constexpr std::size_t header_bytes = sizeof(std::uint32_t) + sizeof(std::uint64_t);
@@ -21,14 +19,15 @@ std::string frame_bytes(FrameType type, std::string_view payload) {
 }
 
 std::optional<Frame> FrameReader::next() {
-  if (buffer_.size() < header_bytes) return std::nullopt;
+  if (damaged_ || buffer_.size() < header_bytes) return std::nullopt;
   std::uint32_t code = 0;
   std::uint64_t length = 0;
   std::memcpy(&code, buffer_.data(), sizeof code);
   std::memcpy(&length, buffer_.data() + sizeof code, sizeof length);
   if (code < static_cast<std::uint32_t>(FrameType::order) || code > static_cast<std::uint32_t>(FrameType::bye) ||
       length > largest_payload) {
-    fail("the worker's messages are damaged (type {}, {} bytes)", code, length);
+    damaged_ = true;
+    return std::nullopt;
   }
   if (buffer_.size() < header_bytes + length) return std::nullopt;
   Frame frame{static_cast<FrameType>(code), buffer_.substr(header_bytes, length)};

@@ -123,14 +123,22 @@ WorkerFailure decode_failure(std::string_view bytes) {
 
 const char* describe(WorkerPhase phase) {
   switch (phase) {
-    case WorkerPhase::starting: return "while it started";
-    case WorkerPhase::building: return "while it built its Program";
-    case WorkerPhase::exchanging: return "while it waited for the addresses of its peers";
-    case WorkerPhase::connecting: return "while it connected to its peers";
-    case WorkerPhase::initializing: return "while it initialised weights";
-    case WorkerPhase::ready: return "while it waited for the other ranks to be ready";
-    case WorkerPhase::stepping: return "in a step";
-    case WorkerPhase::done: return "after its last step";
+    case WorkerPhase::starting:
+      return "while it started";
+    case WorkerPhase::building:
+      return "while it built its Program";
+    case WorkerPhase::exchanging:
+      return "while it waited for the addresses of its peers";
+    case WorkerPhase::connecting:
+      return "while it connected to its peers";
+    case WorkerPhase::initializing:
+      return "while it initialised weights";
+    case WorkerPhase::ready:
+      return "while it waited for the other ranks to be ready";
+    case WorkerPhase::stepping:
+      return "in a step";
+    case WorkerPhase::done:
+      return "after its last step";
   }
   return "";
 }

@@ -19,7 +19,6 @@ struct WorkerOrder {
   int rank = 0;
   int threads = 1;
   double memory_limit_bytes = 0;  // 0: none
-  std::vector<int> cpus;          // to run on; empty: leave as it is
 };
 
 /// Text that any worker or supervisor of this program reads back as the same request. Throws Error for a request that
@@ -42,7 +41,16 @@ std::string encode(const BlockSamples& samples);
 BlockSamples decode_samples(std::string_view bytes);
 
 /// What a worker is doing.
-enum class WorkerPhase : std::int32_t { starting, building, exchanging, connecting, initializing, ready, stepping, done };
+enum class WorkerPhase : std::int32_t {
+  starting,
+  building,
+  exchanging,
+  connecting,
+  initializing,
+  ready,
+  stepping,
+  done
+};
 /// "while it connected to its peers"; for people.
 const char* describe(WorkerPhase phase);
 

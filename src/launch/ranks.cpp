@@ -57,6 +57,13 @@ class MpiRanks final : public Ranks {
   const std::vector<int>& node_ranks() const override { return node_ranks_; }
   double longest_sleep_s() const override { return longest_sleep_s_; }
 
+  std::string library() const override {
+    std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
+    int length = 0;
+    HARNESS_MPI(MPI_Get_library_version, text.data(), &length);
+    return text.substr(0, std::min(static_cast<std::size_t>(length), text.find('\n')));
+  }
+
   void broadcast(std::string& bytes, const Idle& idle) override {
     std::uint64_t length = bytes.size();
     MPI_Request request = MPI_REQUEST_NULL;
@@ -210,6 +217,8 @@ class MpiRanks final : public Ranks {
 
 }  // namespace
 
-std::unique_ptr<Ranks> Ranks::start() { return std::make_unique<MpiRanks>(); }
+std::unique_ptr<Ranks> Ranks::start() {
+  return std::make_unique<MpiRanks>();
+}
 
 }  // namespace harness

@@ -33,6 +33,8 @@ class Ranks {
   virtual int size() const = 0;
   /// The ranks that share this one's memory, ascending.
   virtual const std::vector<int>& node_ranks() const = 0;
+  /// What the MPI library says about itself.
+  virtual std::string library() const = 0;
   /// How long to sleep between two looks while nothing happens.
   virtual double longest_sleep_s() const = 0;
 

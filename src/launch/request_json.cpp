@@ -63,7 +63,9 @@ BlockRequest request_from(const Json& json) {
 }
 
 // An environment may hold bytes that are no UTF-8; better a replacement character than a sweep that cannot start.
-std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 template <class Function>
 auto parsed(std::string_view text, Function&& function) {
@@ -80,21 +82,23 @@ std::string encode(const BlockRequest& request) {
   std::string text = text_of(to_json(request));
   // Settings travel as registry text. A field that no variable prints would silently be its default in the workers.
   if (decode_request(text).settings != request.settings) {
-    fail("case {}: its settings cannot be told to the workers: a variable of the registry does not print what it "
-         "parses, or a setting has no variable",
-         request.case_name);
+    fail(
+        "case {}: its settings cannot be told to the workers: a variable of the registry does not print what it "
+        "parses, or a setting has no variable",
+        request.case_name);
   }
   return text;
 }
 
-BlockRequest decode_request(std::string_view text) { return parsed(text, request_from); }
+BlockRequest decode_request(std::string_view text) {
+  return parsed(text, request_from);
+}
 
 std::string encode(const WorkerOrder& order) {
   return text_of({{"request", to_json(order.request)},
                   {"rank", order.rank},
                   {"threads", order.threads},
-                  {"memory_limit_bytes", order.memory_limit_bytes},
-                  {"cpus", order.cpus}});
+                  {"memory_limit_bytes", order.memory_limit_bytes}});
 }
 
 WorkerOrder decode_order(std::string_view text) {
@@ -104,7 +108,6 @@ WorkerOrder decode_order(std::string_view text) {
     order.rank = json.at("rank").get<int>();
     order.threads = json.at("threads").get<int>();
     order.memory_limit_bytes = json.at("memory_limit_bytes").get<double>();
-    order.cpus = json.at("cpus").get<std::vector<int>>();
     return order;
   });
 }

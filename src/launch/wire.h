@@ -18,10 +18,8 @@ namespace harness {
 class WireWriter {
  public:
   template <class T>
-    requires std::is_trivially_copyable_v<T>
-  void put(const T& value) {
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
+  requires std::is_trivially_copyable_v<T>
+  void put(const T& value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
   void put(std::string_view text) {
     put(static_cast<std::uint64_t>(text.size()));
     bytes_.append(text);
@@ -48,7 +46,7 @@ class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
   template <class T>
-    requires std::is_trivially_copyable_v<T>
+  requires std::is_trivially_copyable_v<T>
   void get(T& value) {
     const std::string_view raw = cut(sizeof value);
     std::memcpy(&value, raw.data(), sizeof value);
@@ -67,7 +65,8 @@ class WireReader {
   void get(std::vector<T>& values) {
     std::uint64_t size = 0;
     get(size);
-    if (size > rest_.size()) fail("a message between processes is damaged: {} elements in {} bytes", size, rest_.size());
+    if (size > rest_.size())
+      fail("a message between processes is damaged: {} elements in {} bytes", size, rest_.size());
     values.resize(size);
     for (T& value : values) get(value);
   }
