@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 . scripts/mpi_root.sh
 ran=0
 for program in build/release/bench/bench_*; do
-  [ -x "$program" ] && [ ! -d "$program" ] || continue
+  if [ -d "$program" ] || [ ! -x "$program" ]; then continue; fi
   echo "== ${program##*/}"
   "$program" "$@"
   ran=1

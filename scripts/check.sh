@@ -43,6 +43,7 @@ tidy() {
 }
 export -f tidy
 # The longest first, so that no core waits at the end.
+# shellcheck disable=SC2011
 if ! ls -S "${sources[@]}" | xargs -P "${JOBS:-$(nproc)}" -I{} bash -c 'tidy {}'; then
   echo "check: clang-tidy found the above" >&2
   exit 1

@@ -1,3 +1,4 @@
+# shellcheck shell=sh disable=SC2034
 # Sourced. Open MPI refuses to run as root unless told to; on a bare machine or in a container there is nobody else.
 # Told to the children of this script only.
 if [ "$(id -u)" = 0 ] && [ -z "${OMPI_ALLOW_RUN_AS_ROOT:-}" ]; then
