@@ -33,8 +33,10 @@ BlockRun::BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const BlockRe
       request_(request),
       rank0_environment_(rank0_environment),
       idle_([this] { look(0); }),
-      takes_part_(site.rank < request.layout.ranks()),
-      share_(share_of(site, request.layout.ranks(), request.settings.threads, request.memory_limit_bytes)) {
+      takes_part_(site.rank < request.layout.ranks()) {
+  if (takes_part_) {
+    share_ = share_of(site, request.layout.ranks(), request.settings.threads, request.memory_limit_bytes);
+  }
   report_.rank = site.rank;
   set_text(report_.host, site.host);
 }
@@ -100,6 +102,7 @@ void BlockRun::rendezvous() {
   }
   if (!worker_ || over()) return;
   worker_->send(FrameType::peers, encode(received));
+  reached(WorkerPhase::connecting);
   await(FrameType::ready, request_.deadlines.start_s);
 }
 
@@ -127,6 +130,7 @@ bool BlockRun::agree_to_go() {
 void BlockRun::watch_steps() {
   if (!worker_ || over()) return;
   worker_->send(FrameType::go, "");
+  reached(WorkerPhase::stepping);
   progress_changed_ = Clock::now();
   const double limit_s = request_.deadlines.step_s;
   auto asked = progress_changed_;

@@ -42,6 +42,7 @@ class BlockRun {
   void read_frames();
   void notice_end();
   void check_memory();
+  void reached(WorkerPhase phase);
   bool over() const { return report_.kind != FaultKind::none || alarms_.current() != Alarm::none; }
   void blame(FaultKind kind, std::string_view text, std::int32_t code, Alarm alarm);
   void examine();
@@ -59,7 +60,8 @@ class BlockRun {
   bool watching_ = false;  // its end would be news
   std::map<FrameType, std::string> arrived_;
   std::uint64_t progress_answers_ = 0;
-  WorkerProgress progress_;
+  WorkerProgress progress_;      // as far as known here
+  bool had_last_words_ = false;  // it is the crashing worker's own
   Clock::time_point progress_changed_, spawned_, memory_checked_;
   std::uint64_t program_hash_ = 0;
   RankReport report_;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr double memory_check_interval_s = 0.2;
 constexpr double answer_patience_s = 1.0;  // for `ask`, answered by a thread that sleeps until then
+constexpr double quick_answer_s = 0.05;    // while memory runs out
 constexpr double cause_patience_s = 0.5;   // for the death behind a lost connection to show
 
 double seconds_since(std::chrono::steady_clock::time_point then) {
@@ -56,6 +57,7 @@ void BlockRun::read_frames() {
       frame->payload.copy(reinterpret_cast<char*>(&progress), sizeof progress);
       learn(progress);
       ++progress_answers_;
+      had_last_words_ = had_last_words_ || frame->type == FrameType::last_words;
     } else if (frame->type == FrameType::failure) {
       const WorkerFailure failure = decode_failure(frame->payload);
       learn(failure.progress);
@@ -65,14 +67,27 @@ void BlockRun::read_frames() {
                                                                : FaultKind::error,
             failure.text, 0, lost ? Alarm::peer_lost : Alarm::stop);
     } else {
+      if (frame->type == FrameType::published) reached(WorkerPhase::exchanging);
+      if (frame->type == FrameType::ready) reached(WorkerPhase::ready);
       arrived_[frame->type] = std::move(frame->payload);
     }
   }
 }
 
+// What the order of messages tells without asking.
+void BlockRun::reached(WorkerPhase phase) {
+  progress_ = {};
+  progress_.phase = phase;
+  progress_.step = WorkerProgress::unknown_step;
+}
+
 void BlockRun::notice_end() {
   const auto end = worker_->ended();
   if (!end || report_.kind != FaultKind::none) return;
+  if (!had_last_words_) {  // an earlier answer says where it was then, not where it died
+    progress_.step = WorkerProgress::unknown_step;
+    progress_.operation = {};
+  }
   const bool bad_alloc = worker_->last_words().find("std::bad_alloc") != std::string::npos;
   if (end->signal == SIGABRT && bad_alloc) {  // thrown in a thread where nobody catches it
     blame(FaultKind::out_of_memory, fmt::format("out of memory: limit {}", show_bytes(share_.memory_limit_bytes)), 0,
@@ -90,6 +105,13 @@ void BlockRun::check_memory() {
   memory_checked_ = Clock::now();
   const double used = worker_->resident_bytes();
   if (used <= share_.memory_limit_bytes) return;
+  const auto answers = progress_answers_;
+  worker_->send(FrameType::ask, "");
+  const auto asked = Clock::now();
+  while (progress_answers_ == answers && report_.kind == FaultKind::none && seconds_since(asked) < quick_answer_s) {
+    worker_->pump(1e-3);
+    read_frames();
+  }
   blame(
       FaultKind::out_of_memory,
       fmt::format("exceeded its memory limit: used {} of {}", show_bytes(used), show_bytes(share_.memory_limit_bytes)),

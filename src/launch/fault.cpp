@@ -17,6 +17,7 @@ bool continues_character(char c) {
 // "in step 3, matmul qkv, layer 2", "while it connected to its peers".
 std::string where(const WorkerProgress& progress) {
   if (progress.phase != WorkerPhase::stepping) return describe(progress.phase);
+  if (progress.step == WorkerProgress::unknown_step) return "while it ran steps";
   if (progress.step < 0) return "before its first step";
   std::string text = fmt::format("in step {}", progress.step);
   if (const auto operation = text_of(progress.operation); !operation.empty()) {

@@ -56,9 +56,10 @@ const char* describe(WorkerPhase phase);
 
 /// Where a worker has got to. Plain bytes: written by a crashing worker, gathered over MPI.
 struct WorkerProgress {
+  static constexpr std::int64_t no_step = -1, unknown_step = -2;
   WorkerPhase phase = WorkerPhase::starting;
   std::int32_t in_communication = 0;  // waits for other ranks
-  std::int64_t step = -1;
+  std::int64_t step = no_step;
   std::array<char, 120> operation{};  // title of the current operation, "" if none
 };
 

@@ -31,8 +31,9 @@ struct Share {
   CpuSet cpus;
   double memory_limit_bytes = 0;
 };
-/// `threads` 0: the node's cores over its ranks; `memory_limit_bytes` 0: 90 % of the node's memory over its ranks.
-/// Ranks get neighbouring cores of their own when there are enough for their threads, else they share all.
+/// For a rank that takes part. `threads` 0: the node's cores over its ranks; `memory_limit_bytes` 0: 90 % of the node's
+/// memory over its ranks. Ranks get neighbouring cores of their own when there are enough for their threads, else they
+/// share all.
 Share share_of(const Site& site, int block_ranks, int threads, double memory_limit_bytes);
 
 }  // namespace harness

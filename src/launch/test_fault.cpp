@@ -9,6 +9,7 @@
 #include <cstring>
 #include <iostream>
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -31,6 +32,7 @@ class FaultyInputs final : public InputSource {
 namespace {
 
 constexpr std::size_t chunk_bytes = 32u << 20;
+constexpr std::size_t one_allocation = 1u << 30;
 
 void eat_memory(bool shared) {
   for (;;) {
@@ -99,6 +101,7 @@ void TestFault::act() const {
   if (kind_ == "kill") ::kill(::getpid(), SIGKILL);
   if (kind_ == "stop") ::kill(::getpid(), SIGSTOP);
   if (kind_ == "memory") eat_memory(false);
+  if (kind_ == "allocation") fail("one allocation got {} bytes", std::vector<char>(one_allocation).capacity());
   if (kind_ == "shared_memory") eat_memory(true);
   while (kind_ == "hang") std::this_thread::sleep_for(std::chrono::hours(1));
   fail("HARNESS_TEST_FAULT: unknown kind '{}'", kind_);

@@ -9,7 +9,8 @@ namespace harness {
 
 /// Something to go wrong on purpose, for tests of what happens then: HARNESS_TEST_FAULT="rank=1,step=3,kind=segfault"
 /// with optional "case=NAME" and "seconds=0.2". Kinds: segfault, abort, exit, throw, kill, hang, stop (the process is
-/// suspended and cannot even answer), memory, shared_memory, delay. Step -1 is before the Program is built.
+/// suspended and cannot even answer), memory, shared_memory, allocation (1 GiB at
+/// once), delay. Step -1 is before the Program is built.
 class TestFault {
  public:
   /// None unless the environment names this rank and case. Throws Error for text it does not understand.

@@ -69,8 +69,8 @@ void live(WorkerChannel& channel, const WorkFactory& make, WorkerOrder& order) {
   set_worker_phase(WorkerPhase::building);
   auto mark = Clock::now();
   fault.act_before_steps();
-  static Work work;  // lives as long as the process: other threads may look at it to the end
-  work = make(order);
+  // Never destroyed: the control thread and last words look at it to the very end.
+  Work& work = *new Work(make(order));
   if (work.inputs) work.inputs = fault.around(std::move(work.inputs));
   set_worker_executable(work.executable.get(), work.program.get());
   Published published{work.program_hash, {}};
@@ -138,10 +138,6 @@ int run_worker(const WorkFactory& make) {
   }
   // All samples are home. What is left would only be torn down; the system does that faster.
   std::_Exit(0);
-}
-
-int worker_main() {
-  return run_worker(make_work);
 }
 
 }  // namespace harness

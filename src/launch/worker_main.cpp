@@ -49,4 +49,8 @@ Work make_work(const WorkerOrder& order) {
   return work;
 }
 
+int worker_main() {
+  return run_worker(make_work);
+}
+
 }  // namespace harness
