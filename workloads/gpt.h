@@ -5,7 +5,9 @@
 
 namespace harness::gpt {
 
-// A GPT training step as Programs. See docs/method.md for the model and workloads/gpt_*.cpp for the pieces.
+// A GPT training step as Programs: GPT-2/GPT-3 style decoder with learned positions, tied embedding and tanh GELU;
+// AdamW; tensor parallelism (Shoeybi et al. 2019), pipeline parallelism by 1F1B (Narayanan et al. 2021), data
+// parallelism in buckets. Settings must have passed plan's check_layout.
 
 /// Streams, in order. Every communicator is used on one stream only.
 enum : StreamId { compute, tensor_stream, data_stream, pipeline_stream, world_stream };
@@ -17,18 +19,19 @@ ProgramSet programs(const Model& model, const Settings& settings, const Layout& 
 Program program(const Model& model, const Settings& settings, const Layout& layout, int pipeline_stage);
 
 // Names of buffers that others look up.
-inline constexpr const char* tokens_buffer = "tokens";      // [micro_batches * rows] i32
-inline constexpr const char* labels_buffer = "labels";      // [micro_batches * rows] i32
+inline constexpr const char* tokens_buffer = "tokens";                // [micro_batches * rows] i32
+inline constexpr const char* labels_buffer = "labels";                // [micro_batches * rows] i32
 inline constexpr const char* learning_rate_buffer = "learning_rate";  // [1] f32
-inline constexpr const char* losses_buffer = "losses";      // [loss_ring] f32: mean loss over the global batch, by step
+inline constexpr const char* losses_buffer = "losses";  // [loss_ring] f32: mean loss over the global batch, by step
 inline constexpr std::int64_t loss_ring = 4096;
 
 /// A named parameter inside the flat persistent buffers "master" (f32 values) and "gradient" (f32, after reduction).
 struct Parameter {
-  std::string name;  // as in Megatron/PyTorch: "layers.3.attention.qkv.weight"
-  View view;         // offset and count in the flat buffers
+  std::string name;              // as in Megatron/PyTorch: "layers.3.attention.qkv.weight"
+  View view;                     // offset and count in the flat buffers; the buffer is the caller's choice
+  std::int64_t first_index = 0;  // of its first element among all parameters of the model, which the seed numbers
   std::int64_t outer = 1, full = 1, part = 1, inner = 1;  // the global tensor and this shard, as in Initialize
-  bool sharded = false;  // over the tensor axis
+  bool sharded = false;                                   // over the tensor axis
 };
 /// The parameters of a stage in flat order, as the Program lays them out.
 std::vector<Parameter> parameters(const Model& model, const Layout& layout, int pipeline_stage);

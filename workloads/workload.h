@@ -36,9 +36,9 @@ struct Survey {
   std::int64_t roles = 0;
   double tokens_per_step = 0;
   Flop flop;
-  double hardware_flop = 0;  // with recomputation, attention causal
-  std::vector<Count> counts;  // per role, of one step of one rank
-  std::vector<Arena> arenas;  // per role, after lowering
+  double hardware_flop = 0;     // with recomputation, attention causal
+  std::vector<Count> counts;    // per role, of one step of one rank
+  std::vector<Arena> arenas;    // per role, after lowering
   std::int64_t peak_bytes = 0;  // of the largest role
   int peak_role = 0;
 };

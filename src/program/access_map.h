@@ -15,7 +15,7 @@ class AccessMap {
  public:
   struct Segment {
     std::int64_t end = 0;
-    OperationId writer = -1;  // -1: not written yet
+    OperationId writer = -1;           // -1: not written yet
     std::vector<OperationId> readers;  // since the last write; at most the latest of each stream
   };
 

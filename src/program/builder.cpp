@@ -27,7 +27,8 @@ OperationId ProgramBuilder::emit(StreamId stream, Action action, Label label, co
     StreamId stream;
     std::vector<OperationId>& needed;
     void read(const View& v) {
-      map.read(id, stream, v, [&](OperationId other) { needed.push_back(other); }, [] {});
+      map.read(
+          id, stream, v, [&](OperationId other) { needed.push_back(other); }, [] {});
     }
     void write(const View& v) {
       map.write(id, v, [&](OperationId other) { needed.push_back(other); });

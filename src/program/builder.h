@@ -14,7 +14,9 @@ namespace harness {
 /// and for what `after` names besides. verify() checks the result anew and does not rely on this.
 class ProgramBuilder {
  public:
-  ProgramBuilder(std::vector<std::string> streams) { program_.streams = std::move(streams); }
+  explicit ProgramBuilder(std::vector<std::string> streams) : last_(streams.size(), -1) {
+    program_.streams = std::move(streams);
+  }
 
   View buffer(std::string name, DType type, std::int64_t count, BufferKind kind = BufferKind::transient);
 
@@ -34,7 +36,7 @@ class ProgramBuilder {
   Program program_;
   bool in_step_ = false;
   std::int32_t fused_groups_ = 0;
-  std::vector<OperationId> last_ = std::vector<OperationId>(program_.streams.size(), -1);
+  std::vector<OperationId> last_;
   std::vector<std::vector<OperationId>> known_;  // [operation][stream]: latest operation there known to be complete
   AccessMap accesses_;
 };

@@ -29,10 +29,10 @@ struct Traffic {
 
 /// What one execution of an operation list costs a rank of this role.
 struct Count {
-  Flop flop;             // without recomputation
+  Flop flop;                   // without recomputation
   double recomputed_flop = 0;  // model convention; HFU counts flop.model + recomputed_flop
   std::map<std::pair<std::string, std::string>, Traffic> traffic;  // (group or "axis+offset", operation name)
-  std::map<std::string, Flop> flop_by_kind;                          // by operation name
+  std::map<std::string, Flop> flop_by_kind;                        // by operation name
   std::int64_t operations = 0;
 };
 Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list);

@@ -8,18 +8,22 @@ namespace harness {
 
 /// Fused forms a backend may run as they stand; what is not declared is replaced by finer operations.
 enum class Fused : std::uint32_t {
-  matmul_bias = 1,            // bias in a Matmul            else Matmul, BiasAdd
-  matmul_gelu = 2,            // Epilogue::gelu              else Matmul into aux, Gelu
-  matmul_gelu_backward = 4,   // Epilogue::gelu_backward     else Matmul, GeluBackward
-  matmul_bias_gradient = 8,   // bias_gradient in a Matmul   else ColumnSum, Matmul
-  cross_entropy = 16,         // CrossEntropy                else its three parts
+  matmul_bias = 1,           // bias in a Matmul            else Matmul, BiasAdd
+  matmul_gelu = 2,           // Epilogue::gelu              else Matmul into aux, Gelu
+  matmul_gelu_backward = 4,  // Epilogue::gelu_backward     else Matmul, GeluBackward
+  matmul_bias_gradient = 8,  // bias_gradient in a Matmul   else ColumnSum, Matmul
+  cross_entropy = 16,        // CrossEntropy                else its three parts
 };
 using FusedSet = std::uint32_t;
 inline constexpr FusedSet operator|(Fused a, Fused b) {
   return static_cast<FusedSet>(a) | static_cast<FusedSet>(b);
 }
-inline constexpr FusedSet operator|(FusedSet a, Fused b) { return a | static_cast<FusedSet>(b); }
-inline constexpr bool has(FusedSet set, Fused f) { return (set & static_cast<FusedSet>(f)) != 0; }
+inline constexpr FusedSet operator|(FusedSet a, Fused b) {
+  return a | static_cast<FusedSet>(b);
+}
+inline constexpr bool has(FusedSet set, Fused f) {
+  return (set & static_cast<FusedSet>(f)) != 0;
+}
 inline constexpr FusedSet all_fused = 31;
 
 /// The same Program in the finer operations that a backend with `declared` fused forms understands. FLOPs,

@@ -27,6 +27,8 @@ bool is_point_to_point(const Action& action) {
   return std::holds_alternative<Send>(action) || std::holds_alternative<Receive>(action);
 }
 
-bool is_communication(const Action& action) { return group_of(action) >= 0 || is_point_to_point(action); }
+bool is_communication(const Action& action) {
+  return group_of(action) >= 0 || is_point_to_point(action);
+}
 
 }  // namespace harness

@@ -16,7 +16,9 @@ namespace harness {
 // absent views are skipped by the visitor. To add one: docs/adding.md.
 
 enum class DType : std::uint8_t { f32, bf16, i32 };
-inline constexpr std::int64_t size_of(DType type) { return type == DType::bf16 ? 2 : 4; }
+inline constexpr std::int64_t size_of(DType type) {
+  return type == DType::bf16 ? 2 : 4;
+}
 
 using BufferId = std::int32_t;
 using GroupId = std::int32_t;
@@ -345,8 +347,8 @@ struct CrossEntropyGradient {
 
 // ---- optimizer ------------------------------------------------------------------------------------------------------
 
-/// AdamW (Loshchilov & Hutter 2019, as torch.optim.AdamW computes it) over flat f32 buffers; step number t = counter + 1.
-/// weights (optional) receives the new master values in its own type.
+/// AdamW (Loshchilov & Hutter 2019, as torch.optim.AdamW computes it) over flat f32 buffers; step number t = counter
+/// + 1. weights (optional) receives the new master values in its own type.
 struct AdamW {
   View master, moment1, moment2, gradient, weights, counter, learning_rate;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;

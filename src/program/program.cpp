@@ -108,9 +108,10 @@ struct Lister {
 std::string describe(const Program& program, const Operation& op) {
   Parameters parameters;
   std::visit([&](const auto& a) { parameters.of(a); }, op.action);
-  std::string text = fmt::format("[{}] {} {} layer {} mb {} {}{}{}", program.streams.at(static_cast<std::size_t>(op.stream)),
-                                 name_of(op.action), op.label.what, op.label.layer, op.label.micro_batch,
-                                 name_of(op.label.phase), op.label.recomputed ? " recomputed" : "", parameters.text);
+  std::string text =
+      fmt::format("[{}] {} {} layer {} mb {} {}{}{}", program.streams.at(static_cast<std::size_t>(op.stream)),
+                  name_of(op.action), op.label.what, op.label.layer, op.label.micro_batch, name_of(op.label.phase),
+                  op.label.recomputed ? " recomputed" : "", parameters.text);
   Lister lister{text};
   visit_accesses(op.action, lister);
   if (op.fused_group >= 0) text += fmt::format(" fused {}", op.fused_group);
@@ -119,7 +120,8 @@ std::string describe(const Program& program, const Operation& op) {
 }
 
 std::uint64_t hash(const ProgramSet& set) {
-  std::string head = fmt::format("{} {} {} {}", set.layout.size[0], set.layout.size[1], set.layout.size[2], set.layout.size[3]);
+  std::string head =
+      fmt::format("{} {} {} {}", set.layout.size[0], set.layout.size[1], set.layout.size[2], set.layout.size[3]);
   for (const auto& g : set.groups) {
     head += fmt::format("|{} {}", g.name, g.axes.bits);
     for (const int s : g.pipeline_stages) head += fmt::format(" {}", s);

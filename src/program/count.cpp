@@ -1,0 +1,114 @@
+#include "program/count.h"
+
+#include "base/error.h"
+
+namespace harness {
+namespace {
+
+// Multiply-adds of a causal attention product over the whole square are `full`; the mathematics needs the half below
+// the diagonal. For a square of s x s the convention is s * s / 2 (Megatron-LM), not s * (s + 1) / 2.
+Flop attention_flop(const AttentionShape& s, double products) {
+  const double full = products * 2.0 * static_cast<double>(s.batch * s.heads * s.head_dim) *
+                      static_cast<double>(s.query_length) * static_cast<double>(s.key_length);
+  return {s.causal ? full / 2 : full, full};
+}
+
+}  // namespace
+
+Flop flop_of(const Action& action) {
+  if (const auto* m = std::get_if<Matmul>(&action)) {
+    const double f = 2.0 * static_cast<double>(m->m) * static_cast<double>(m->n) * static_cast<double>(m->k);
+    return {f, f};
+  }
+  // Forward: scores and their product with v. Backward: dv, dp, dq, dk; the recomputed scores are the kernel's choice
+  // and not counted, as is the custom.
+  if (const auto* a = std::get_if<Attention>(&action)) return attention_flop(a->shape, 2);
+  if (const auto* a = std::get_if<AttentionBackward>(&action)) return attention_flop(a->shape, 4);
+  return {};
+}
+
+double bytes_touched(const Program& program, const Action& action) {
+  struct Adder {
+    const Program& program;
+    double bytes = 0;
+    double of(const View& v) const {
+      return static_cast<double>(v.count * size_of(program.buffers[static_cast<std::size_t>(v.buffer)].type));
+    }
+    void read(const View& v) { bytes += of(v); }
+    void write(const View& v) { bytes += of(v); }
+    void update(const View& v) { bytes += 2 * of(v); }
+  } adder{program};
+  visit_accesses(action, adder);
+  return adder.bytes;
+}
+
+Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list) {
+  Count total;
+  const auto bytes = [&](const View& v) {
+    return static_cast<double>(v.count * size_of(program.buffers[static_cast<std::size_t>(v.buffer)].type));
+  };
+  for (const Operation& op : list) {
+    ++total.operations;
+    if (const Flop f = flop_of(op.action); f.noncausal > 0) {
+      if (op.label.recomputed) {
+        total.recomputed_flop += f.model;
+      } else {
+        total.flop.model += f.model;
+        total.flop.noncausal += f.noncausal;
+      }
+      Flop& kind = total.flop_by_kind[std::string(name_of(op.action))];
+      kind.model += f.model;
+      kind.noncausal += f.noncausal;
+    }
+    if (!is_communication(op.action)) continue;
+    std::string where;
+    double size = 0;
+    std::visit(
+        [&](const auto& a) {
+          if constexpr (requires { a.peer; }) where = fmt::format("{}{:+d}", name_of(a.peer.axis), a.peer.offset);
+          if constexpr (requires { a.group; }) where = set.groups.at(static_cast<std::size_t>(a.group)).name;
+          if constexpr (requires { a.peer; } || (
+                                                    requires { a.group; } && requires { a.data; })) {
+            size = bytes(a.data);
+          } else if constexpr (requires { a.group; }) {
+            size = std::max(bytes(a.in), bytes(a.out));
+          }
+        },
+        op.action);
+    Traffic& t = total.traffic[{where, std::string(name_of(op.action))}];
+    ++t.messages;
+    t.bytes += size;
+  }
+  return total;
+}
+
+namespace {
+template <class F>
+void over_ranks(const ProgramSet& set, F&& add) {
+  const double ranks_per_role = static_cast<double>(set.layout.ranks()) / static_cast<double>(set.roles.size());
+  for (const Program& role : set.roles) {
+    for (const Operation& op : role.step) add(op, ranks_per_role);
+  }
+}
+}  // namespace
+
+Flop total_flop(const ProgramSet& set) {
+  Flop total;
+  over_ranks(set, [&](const Operation& op, double ranks) {
+    if (op.label.recomputed) return;
+    const Flop f = flop_of(op.action);
+    total.model += f.model * ranks;
+    total.noncausal += f.noncausal * ranks;
+  });
+  return total;
+}
+
+double total_recomputed_flop(const ProgramSet& set) {
+  double total = 0;
+  over_ranks(set, [&](const Operation& op, double ranks) {
+    if (op.label.recomputed) total += flop_of(op.action).model * ranks;
+  });
+  return total;
+}
+
+}  // namespace harness

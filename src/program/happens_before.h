@@ -1,0 +1,44 @@
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "program/program.h"
+
+namespace harness {
+
+/// Which operations of a list are complete when another begins, following stream order and waits alone.
+class HappensBefore {
+ public:
+  /// Waits that do not name an earlier operation are ignored here; verify() reports them.
+  HappensBefore(const std::vector<Operation>& list, std::size_t streams) : streams_(streams) {
+    known_.assign(list.size() * streams, -1);
+    std::vector<OperationId> last(streams, -1);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      OperationId* mine = &known_[i * streams];
+      const auto take = [&](OperationId earlier) {
+        const OperationId* theirs = &known_[static_cast<std::size_t>(earlier) * streams];
+        for (std::size_t s = 0; s < streams; ++s) mine[s] = std::max(mine[s], theirs[s]);
+        const auto on = static_cast<std::size_t>(list[static_cast<std::size_t>(earlier)].stream);
+        mine[on] = std::max(mine[on], earlier);
+      };
+      const auto stream = static_cast<std::size_t>(list[i].stream);
+      if (last[stream] >= 0) take(last[stream]);
+      for (const OperationId w : list[i].waits) {
+        if (w >= 0 && static_cast<std::size_t>(w) < i) take(w);
+      }
+      last[stream] = static_cast<OperationId>(i);
+    }
+  }
+
+  /// True if `earlier`, which runs on `earlier_stream`, is complete before `later` begins.
+  bool ordered(OperationId earlier, StreamId earlier_stream, OperationId later) const {
+    return known_[static_cast<std::size_t>(later) * streams_ + static_cast<std::size_t>(earlier_stream)] >= earlier;
+  }
+
+ private:
+  std::size_t streams_;
+  std::vector<OperationId> known_;  // [operation][stream]: the latest operation there that is complete before it
+};
+
+}  // namespace harness

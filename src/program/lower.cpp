@@ -1,0 +1,107 @@
+#include "program/lower.h"
+
+namespace harness {
+namespace {
+
+// Lowers one operation list. Operations of the old list map to the last operation of what replaces them, which is what
+// others wait for; what an operation waits for, the first of its parts waits for.
+class Lowering {
+ public:
+  Lowering(Program& program, FusedSet declared) : program_(program), declared_(declared) {}
+
+  std::vector<Operation> run(const std::vector<Operation>& list) {
+    out_.clear();
+    last_of_.clear();
+    for (const Operation& op : list) {
+      original_ = &op;
+      first_part_ = true;
+      std::visit([&](const auto& action) { replace(action); }, op.action);
+      last_of_.push_back(static_cast<OperationId>(out_.size()) - 1);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void emit(Action action) {
+    Operation op{std::move(action), original_->stream, {}, original_->fused_group, original_->label};
+    if (first_part_) {
+      for (const OperationId w : original_->waits) op.waits.push_back(last_of_[static_cast<std::size_t>(w)]);
+      first_part_ = false;
+    }
+    out_.push_back(std::move(op));
+  }
+
+  void replace(const auto& action) { emit(action); }
+
+  void replace(const Matmul& whole) {
+    Matmul m = whole;
+    if (m.bias_gradient.present() && !has(declared_, Fused::matmul_bias_gradient)) {
+      // op(a) [m, k] = a^T: its row sums are the column sums of the stored a [k, m].
+      emit(ColumnSum{m.a, m.bias_gradient, m.k, m.m, m.accumulate});
+      m.bias_gradient = {};
+    }
+    // The bias goes in before the epilogue, so a bias on its own takes the epilogue with it.
+    const bool bias = m.bias.present() && !has(declared_, Fused::matmul_bias);
+    const bool gelu = m.epilogue == Epilogue::gelu && (bias || !has(declared_, Fused::matmul_gelu));
+    const bool gelu_backward =
+        m.epilogue == Epilogue::gelu_backward && (bias || !has(declared_, Fused::matmul_gelu_backward));
+    const View out = m.out, aux = m.aux, bias_view = m.bias;
+    if (gelu) {
+      m.out = aux;
+      m.aux = {};
+      m.epilogue = Epilogue::none;
+    }
+    if (gelu_backward) {
+      m.aux = {};
+      m.epilogue = Epilogue::none;
+    }
+    if (bias) m.bias = {};
+    emit(m);
+    if (bias) emit(BiasAdd{bias_view, m.out, m.m, m.n});
+    if (gelu) emit(Gelu{aux, out});
+    if (gelu_backward) emit(GeluBackward{aux, out});
+  }
+
+  void replace(const CrossEntropy& c) {
+    if (has(declared_, Fused::cross_entropy)) return emit(c);
+    const auto row_values = [&](const char* name) {
+      program_.buffers.push_back({name, DType::f32, c.rows, BufferKind::transient});
+      return View{static_cast<BufferId>(program_.buffers.size()) - 1, 0, c.rows};
+    };
+    const View maximum = row_values("cross_entropy_maximum");
+    const View target = row_values("cross_entropy_target");
+    const View sum = row_values("cross_entropy_sum");
+    const Shard whole{Axis::tensor, c.vocab};  // only reached when one rank holds the whole vocabulary
+    emit(CrossEntropyMaximum{c.logits, maximum, c.rows, c.vocab});
+    emit(CrossEntropySums{c.logits, c.labels, maximum, target, sum, c.rows, c.vocab, whole});
+    emit(CrossEntropyGradient{c.logits, c.labels, maximum, target, sum, c.loss, c.rows, c.vocab, whole, c.loss_scale,
+                              c.gradient_scale});
+  }
+
+  Program& program_;
+  FusedSet declared_;
+  const Operation* original_ = nullptr;
+  bool first_part_ = true;
+  std::vector<Operation> out_;
+  std::vector<OperationId> last_of_;
+};
+
+}  // namespace
+
+Program lower(const Program& program, FusedSet declared) {
+  Program out;
+  out.streams = program.streams;
+  out.buffers = program.buffers;
+  Lowering lowering(out, declared);
+  out.init = lowering.run(program.init);
+  out.step = lowering.run(program.step);
+  return out;
+}
+
+ProgramSet lower(const ProgramSet& set, FusedSet declared) {
+  ProgramSet out{set.layout, set.groups, set.role_axes, {}};
+  for (const Program& role : set.roles) out.roles.push_back(lower(role, declared));
+  return out;
+}
+
+}  // namespace harness

@@ -1,0 +1,283 @@
+#include "program/match.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+
+namespace harness {
+namespace {
+
+// A communication as its partners must agree on it.
+struct Signature {
+  std::string_view kind;
+  std::int64_t count = 0;
+  DType type = DType::f32;
+  int detail = 0;  // reduction or root
+  bool operator==(const Signature&) const = default;
+};
+
+std::string show(const Signature& s) {
+  static constexpr const char* types[] = {"f32", "bf16", "i32"};
+  return fmt::format("{} of {} {}", s.kind, s.count, types[static_cast<std::size_t>(s.type)]);
+}
+
+// The communications of a role, in list order, and how far it has got.
+struct RoleState {
+  std::vector<OperationId> order;
+  std::size_t at = 0;      // first of the pending ones
+  std::size_t end = 0;     // one past the pending ones (a fused group, or a single one)
+  std::vector<char> done;  // of the pending ones
+  bool finished() const { return at >= order.size(); }
+};
+
+class Matcher {
+ public:
+  Matcher(const ProgramSet& set, std::vector<Operation> Program::*list, const char* which,
+          std::vector<Problem>& problems, std::size_t limit)
+      : set_(set), list_(list), which_(which), problems_(problems), limit_(limit) {}
+
+  void run() {
+    const int roles = static_cast<int>(set_.roles.size());
+    states_.resize(static_cast<std::size_t>(roles));
+    for (int r = 0; r < roles; ++r) {
+      const auto& ops = set_.roles[static_cast<std::size_t>(r)].*list_;
+      for (std::size_t i = 0; i < ops.size(); ++i) {
+        if (is_communication(ops[i].action)) state(r).order.push_back(static_cast<OperationId>(i));
+      }
+      begin_next(r);
+    }
+    std::vector<int> work;
+    for (int r = roles - 1; r >= 0; --r) work.push_back(r);
+    while (!work.empty()) {
+      const int role = work.back();
+      work.pop_back();
+      advance(role, work);
+      if (failed_) return;
+    }
+    report_stuck();
+  }
+
+ private:
+  RoleState& state(int role) { return states_[static_cast<std::size_t>(role)]; }
+  const std::vector<Operation>& ops(int role) const { return set_.roles[static_cast<std::size_t>(role)].*list_; }
+  const Operation& pending(int role, std::size_t slot) {
+    return ops(role)[static_cast<std::size_t>(state(role).order[slot])];
+  }
+
+  void begin_next(int role) {
+    RoleState& s = state(role);
+    s.end = s.at;
+    if (!s.finished()) {
+      s.end = s.at + 1;
+      const Operation& first = pending(role, s.at);
+      while (first.fused_group >= 0 && s.end < s.order.size() &&
+             pending(role, s.end).fused_group == first.fused_group && pending(role, s.end).stream == first.stream) {
+        ++s.end;
+      }
+    }
+    s.done.assign(s.end - s.at, 0);
+  }
+
+  Signature signature(int role, const Action& action) const {
+    const Program& program = set_.roles[static_cast<std::size_t>(role)];
+    Signature s{name_of(action)};
+    const auto take = [&](const View& v) {
+      s.count = v.count;
+      s.type = program.buffers[static_cast<std::size_t>(v.buffer)].type;
+    };
+    std::visit(
+        [&](const auto& a) {
+          if constexpr (requires { a.data; }) take(a.data);
+          if constexpr (
+              requires { a.group; } && requires { a.in; })
+            take(a.in);
+          if constexpr (
+              requires { a.group; } && requires { a.reduction; })
+            s.detail = static_cast<int>(a.reduction);
+          if constexpr (requires { a.root; }) s.detail = a.root;
+        },
+        action);
+    return s;
+  }
+
+  // The roles that take part in a collective of this role, ascending, each once.
+  std::vector<int> roles_of_group(int role, GroupId group) {
+    auto& known = group_roles_[{role, group}];
+    if (known.empty()) {
+      const Coordinates at = set_.layout.coordinates(set_.first_rank(role));
+      std::set<int> roles;
+      // Only the role axes tell roles apart; walking those alone keeps this independent of the number of ranks.
+      Group narrowed = set_.groups[static_cast<std::size_t>(group)];
+      narrowed.axes.bits &= set_.role_axes.bits;
+      for (const int rank : narrowed.members(set_.layout, at))
+        roles.insert(set_.role_of(set_.layout.coordinates(rank)));
+      known.assign(roles.begin(), roles.end());
+    }
+    return known;
+  }
+
+  int peer_role(int role, const Peer& peer) const {
+    return set_.role_of(set_.layout.coordinates(set_.layout.neighbour(set_.first_rank(role), peer.axis, peer.offset)));
+  }
+
+  // Completes what can be completed of the role's pending communications; puts roles that moved on the work list.
+  void advance(int role, std::vector<int>& work) {
+    bool moved = true;
+    while (moved && !state(role).finished() && !failed_) {
+      moved = false;
+      for (std::size_t slot = state(role).at; slot < state(role).end && !moved; ++slot) {
+        if (state(role).done[slot - state(role).at]) continue;
+        moved = try_complete(role, slot, work);
+        if (failed_) return;
+      }
+    }
+  }
+
+  void complete(int role, std::size_t slot, std::vector<int>& work, int self) {
+    RoleState& s = state(role);
+    s.done[slot - s.at] = 1;
+    if (std::all_of(s.done.begin(), s.done.end(), [](char d) { return d != 0; })) {
+      s.at = s.end;
+      begin_next(role);
+      if (role != self) work.push_back(role);
+    }
+  }
+
+  bool try_complete(int role, std::size_t slot, std::vector<int>& work) {
+    const Operation& op = pending(role, slot);
+    if (const GroupId group = group_of(op.action); group >= 0) return try_collective(role, slot, group, work);
+    return try_point_to_point(role, slot, work);
+  }
+
+  bool try_collective(int role, std::size_t slot, GroupId group, std::vector<int>& work) {
+    std::vector<std::pair<int, std::size_t>> slots;
+    for (const int member : roles_of_group(role, group)) {
+      const auto found = member == role ? slot : find_collective(member, group);
+      if (found == none) return false;
+      slots.emplace_back(member, found);
+    }
+    const Signature mine = signature(role, pending(role, slot).action);
+    for (const auto& [member, at] : slots) {
+      const Signature theirs = signature(member, pending(member, at).action);
+      if (theirs == mine) continue;
+      mismatch(member, at, role, slot,
+               fmt::format("in group {}: {} meets {}", set_.groups[static_cast<std::size_t>(group)].name, show(theirs),
+                           show(mine)));
+      return false;
+    }
+    for (const auto& [member, at] : slots) complete(member, at, work, role);
+    return true;
+  }
+
+  bool try_point_to_point(int role, std::size_t slot, std::vector<int>& work) {
+    const Action& action = pending(role, slot).action;
+    const auto* send = std::get_if<Send>(&action);
+    const auto* receive = std::get_if<Receive>(&action);
+    const Peer peer = send != nullptr ? send->peer : receive->peer;
+    const int other = peer_role(role, peer);
+    const int n = set_.layout[peer.axis];
+    const auto wrapped = [n](int offset) { return ((offset % n) + n) % n; };
+    RoleState& s = state(other);
+    for (std::size_t k = s.at; k < s.end; ++k) {
+      if (s.done[k - s.at]) continue;
+      const Action& theirs = pending(other, k).action;
+      const auto* their_send = std::get_if<Send>(&theirs);
+      const auto* their_receive = std::get_if<Receive>(&theirs);
+      if ((send != nullptr) != (their_receive != nullptr) || (their_send == nullptr && their_receive == nullptr))
+        continue;
+      const Peer back = their_send != nullptr ? their_send->peer : their_receive->peer;
+      if (back.axis != peer.axis || wrapped(back.offset) != wrapped(-peer.offset)) continue;
+      Signature a = signature(role, action), b = signature(other, theirs);
+      a.kind = b.kind = "message";
+      if (a != b) {
+        mismatch(other, k, role, slot, fmt::format("{} meets {}", show(b), show(a)));
+        return false;
+      }
+      if (other == role) {
+        // Both ends are this role's own: completing one may move the group on, so mark the pair together.
+        s.done[k - s.at] = 1;
+        complete(role, slot, work, role);
+      } else {
+        complete(other, k, work, role);
+        complete(role, slot, work, role);
+      }
+      return true;
+    }
+    return false;
+  }
+
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  std::size_t find_collective(int role, GroupId group) {
+    RoleState& s = state(role);
+    for (std::size_t k = s.at; k < s.end; ++k) {
+      if (!s.done[k - s.at] && group_of(pending(role, k).action) == group) return k;
+    }
+    return none;
+  }
+
+  std::string name(int role, std::size_t slot) {
+    return fmt::format("rank {}, {} operation {} ({})", set_.first_rank(role), which_, state(role).order[slot],
+                       title(pending(role, slot)));
+  }
+
+  void mismatch(int role, std::size_t slot, int other, std::size_t other_slot, const std::string& what) {
+    failed_ = true;
+    if (problems_.size() >= limit_) return;
+    problems_.push_back({set_.first_rank(role), state(role).order[slot],
+                         fmt::format("{} does not match {}: {}", name(role, slot), name(other, other_slot), what)});
+  }
+
+  void report_stuck() {
+    for (int role = 0; role < static_cast<int>(states_.size()); ++role) {
+      RoleState& s = state(role);
+      if (s.finished() || problems_.size() >= limit_) continue;
+      std::size_t slot = s.at;
+      while (s.done[slot - s.at]) ++slot;
+      const Action& action = pending(role, slot).action;
+      std::string whom;
+      if (const GroupId group = group_of(action); group >= 0) {
+        for (const int member : roles_of_group(role, group)) {
+          if (member == role || find_collective(member, group) != none) continue;
+          whom = standing(member);
+          break;
+        }
+        whom = fmt::format("group {}, {}", set_.groups[static_cast<std::size_t>(group)].name, whom);
+      } else {
+        const auto* send = std::get_if<Send>(&action);
+        const Peer peer = send != nullptr ? send->peer : std::get<Receive>(action).peer;
+        whom = standing(peer_role(role, peer));
+      }
+      problems_.push_back({set_.first_rank(role), s.order[slot],
+                           fmt::format("{} never ends: it waits for {}", name(role, slot), whom)});
+    }
+  }
+
+  std::string standing(int role) {
+    RoleState& s = state(role);
+    if (s.finished()) return fmt::format("rank {}, which has no communication left", set_.first_rank(role));
+    std::size_t slot = s.at;
+    while (s.done[slot - s.at]) ++slot;
+    return fmt::format("{}, which stands first there", name(role, slot));
+  }
+
+  const ProgramSet& set_;
+  std::vector<Operation> Program::*list_;
+  const char* which_;
+  std::vector<Problem>& problems_;
+  std::size_t limit_;
+  bool failed_ = false;
+  std::vector<RoleState> states_;
+  std::map<std::pair<int, GroupId>, std::vector<int>> group_roles_;
+};
+
+}  // namespace
+
+void match_communication(const ProgramSet& set, std::vector<Operation> Program::*list, const char* which,
+                         std::vector<Problem>& problems, std::size_t limit) {
+  Matcher(set, list, which, problems, limit).run();
+}
+
+}  // namespace harness

@@ -1,0 +1,191 @@
+#include "program/shapes.h"
+
+#include <initializer_list>
+
+#include "base/error.h"
+
+namespace harness {
+namespace {
+
+class Shapes {
+ public:
+  Shapes(const ProgramSet& set, const Program& program, int rank) : set_(set), program_(program), rank_(rank) {}
+  std::string wrong;
+
+  void of(const Fill&) {}
+  void of(const Initialize& a) {
+    size(a.out, a.outer * a.part * a.inner, "out");
+    type(a.out, {DType::f32}, "out");
+    if (a.part * (set_.layout[a.axis]) != a.full && a.part != a.full) {
+      note(fmt::format("{} parts of {} do not make {}", set_.layout[a.axis], a.part, a.full));
+    }
+  }
+  void of(const Convert& a) { size(a.out, a.in.count, "out"); }
+  void of(const Record& a) {
+    size(a.value, 1, "value");
+    size(a.counter, 1, "counter");
+    type(a.counter, {DType::i32}, "counter");
+    type(a.value, {DType::f32}, "value");
+    type(a.ring, {DType::f32}, "ring");
+  }
+  void of(const Embedding& a) { embedding(a, a.out, a.words, a.positions, "out"); }
+  void of(const EmbeddingBackward& a) {
+    embedding(a, a.dout, a.dwords, a.dpositions, "dout");
+    type(a.dwords, {DType::f32}, "dwords");
+    type(a.dpositions, {DType::f32}, "dpositions");
+  }
+  void of(const ResidualAdd& a) {
+    for (const View& v : {a.in, a.residual, a.out}) size(v, a.rows * a.width, "in, residual and out");
+    size(a.bias, a.width, "bias");
+  }
+  void of(const LayerNorm& a) {
+    for (const View& v : {a.in, a.residual, a.sum, a.out}) size(v, a.rows * a.width, "in, residual, sum and out");
+    for (const View& v : {a.bias, a.gamma, a.beta}) size(v, a.width, "bias, gamma and beta");
+    for (const View& v : {a.mean, a.rstd}) {
+      size(v, a.rows, "mean and rstd");
+      type(v, {DType::f32}, "mean and rstd");
+    }
+    if (a.sum.present() != (a.bias.present() || a.residual.present())) note("sum goes with a bias or a residual");
+  }
+  void of(const LayerNormBackward& a) {
+    for (const View& v : {a.dout, a.sum, a.dresidual, a.din}) size(v, a.rows * a.width, "dout, sum, dresidual and din");
+    for (const View& v : {a.gamma, a.dgamma, a.dbeta, a.dbias}) size(v, a.width, "gamma, dgamma, dbeta and dbias");
+    for (const View& v : {a.dgamma, a.dbeta, a.dbias}) type(v, {DType::f32}, "dgamma, dbeta and dbias");
+    for (const View& v : {a.mean, a.rstd}) size(v, a.rows, "mean and rstd");
+  }
+  void of(const Matmul& a) {
+    size(a.a, a.m * a.k, "a");
+    size(a.b, a.k * a.n, "b");
+    size(a.out, a.m * a.n, "out");
+    size(a.bias, a.n, "bias");
+    size(a.aux, a.m * a.n, "aux");
+    size(a.bias_gradient, a.m, "bias_gradient");
+    type(a.bias_gradient, {DType::f32}, "bias_gradient");
+    if (a.aux.present() != (a.epilogue != Epilogue::none)) note("aux goes with a GELU epilogue");
+    if (a.bias_gradient.present() && !a.transpose_a) note("bias_gradient needs transpose_a");
+  }
+  void of(const Gelu& a) { size(a.out, a.in.count, "out"); }
+  void of(const GeluBackward& a) { size(a.data, a.in.count, "data"); }
+  void of(const BiasAdd& a) {
+    size(a.data, a.rows * a.width, "data");
+    size(a.bias, a.width, "bias");
+  }
+  void of(const ColumnSum& a) {
+    size(a.in, a.rows * a.width, "in");
+    size(a.out, a.width, "out");
+    type(a.out, {DType::f32}, "out");
+  }
+  void of(const Attention& a) {
+    attention(a.shape, {a.q}, {a.k, a.v});
+    size(a.out, queries(a.shape) * a.shape.head_dim, "out");
+    size(a.stats, queries(a.shape), "stats");
+    type(a.stats, {DType::f32}, "stats");
+  }
+  void of(const AttentionMerge& a) {
+    for (const View& v : {a.out, a.part_out}) size(v, queries(a.shape) * a.shape.head_dim, "out and part_out");
+    for (const View& v : {a.stats, a.part_stats}) size(v, queries(a.shape), "stats and part_stats");
+  }
+  void of(const AttentionBackward& a) {
+    attention(a.shape, {a.q, a.dq}, {a.k, a.v, a.dk, a.dv});
+    for (const View& v : {a.out, a.dout}) size(v, queries(a.shape) * a.shape.head_dim, "out and dout");
+    size(a.stats, queries(a.shape), "stats");
+  }
+  void of(const CrossEntropy& a) { logits(a); }
+  void of(const CrossEntropyMaximum& a) {
+    size(a.logits, a.rows * a.vocab, "logits");
+    size(a.maximum, a.rows, "maximum");
+  }
+  void of(const CrossEntropySums& a) {
+    logits(a);
+    for (const View& v : {a.maximum, a.target, a.sum}) size(v, a.rows, "maximum, target and sum");
+  }
+  void of(const CrossEntropyGradient& a) {
+    logits(a);
+    for (const View& v : {a.maximum, a.target, a.sum}) size(v, a.rows, "maximum, target and sum");
+  }
+  void of(const AdamW& a) {
+    for (const View& v : {a.moment1, a.moment2, a.gradient, a.weights})
+      size(v, a.master.count, "moments, gradient and weights");
+    for (const View& v : {a.master, a.moment1, a.moment2, a.gradient})
+      type(v, {DType::f32}, "master, moments and gradient");
+    size(a.counter, 1, "counter");
+    size(a.learning_rate, 1, "learning_rate");
+  }
+  void of(const AllReduce& a) { type(a.data, {DType::f32, DType::bf16}, "data"); }
+  void of(const AllGather& a) { size(a.out, a.in.count * members(a.group), "out"); }
+  void of(const ReduceScatter& a) { size(a.in, a.out.count * members(a.group), "in"); }
+  void of(const Broadcast& a) {
+    if (a.root < 0 || a.root >= members(a.group))
+      note(fmt::format("root {} is not one of {} members", a.root, members(a.group)));
+  }
+  void of(const AllToAll& a) {
+    size(a.out, a.in.count, "out");
+    if (a.in.count % members(a.group) != 0)
+      note(fmt::format("{} elements do not divide among {} members", a.in.count, members(a.group)));
+  }
+  void of(const Send& a) { peer(a.peer); }
+  void of(const Receive& a) { peer(a.peer); }
+
+ private:
+  void note(const std::string& text) {
+    if (wrong.empty()) wrong = text;
+  }
+  const Buffer& buffer(const View& v) const { return program_.buffers[static_cast<std::size_t>(v.buffer)]; }
+  void size(const View& v, std::int64_t expected, const char* what) {
+    if (v.present() && v.count != expected) {
+      note(fmt::format("{}: {} has {} elements, expected {}", what, buffer(v).name, v.count, expected));
+    }
+  }
+  void type(const View& v, std::initializer_list<DType> allowed, const char* what) {
+    if (!v.present()) return;
+    for (const DType t : allowed) {
+      if (buffer(v).type == t) return;
+    }
+    note(fmt::format("{}: {} has the wrong element type", what, buffer(v).name));
+  }
+  std::int64_t members(GroupId g) const { return set_.groups[static_cast<std::size_t>(g)].size(set_.layout); }
+  void peer(const Peer& p) {
+    const int n = set_.layout[p.axis];
+    if (((p.offset % n) + n) % n == 0)
+      note(fmt::format("rank {} would talk to itself along the {} axis", rank_, name_of(p.axis)));
+  }
+  void embedding(const auto& a, const View& rows, const View& words, const View& positions, const char* what) {
+    size(rows, a.rows * a.width, what);
+    size(words, a.shard.rows * a.width, "the table");
+    size(positions, a.sequence * a.width, "the positions");
+    size(a.tokens, a.rows, "tokens");
+    type(a.tokens, {DType::i32}, "tokens");
+  }
+  void logits(const auto& a) {
+    size(a.logits, a.rows * a.vocab, "logits");
+    size(a.labels, a.rows, "labels");
+    type(a.labels, {DType::i32}, "labels");
+    if constexpr (requires { a.loss; }) {
+      size(a.loss, 1, "loss");
+      type(a.loss, {DType::f32}, "loss");
+    }
+  }
+  static std::int64_t queries(const AttentionShape& s) { return s.batch * s.query_length * s.heads; }
+  // The elements a strided operand spans from its first to its last.
+  static std::int64_t span(std::int64_t rows, std::int64_t stride, const AttentionShape& s) {
+    return (rows - 1) * stride + s.heads * s.head_dim;
+  }
+  void attention(const AttentionShape& s, std::initializer_list<View> q, std::initializer_list<View> kv) {
+    for (const View& v : q) size(v, span(s.batch * s.query_length, s.query_stride, s), "q");
+    for (const View& v : kv) size(v, span(s.batch * s.key_length, s.key_stride, s), "k and v");
+  }
+
+  const ProgramSet& set_;
+  const Program& program_;
+  int rank_;
+};
+
+}  // namespace
+
+std::string check_shapes(const ProgramSet& set, const Program& program, int rank, const Action& action) {
+  Shapes shapes(set, program, rank);
+  std::visit([&](const auto& a) { shapes.of(a); }, action);
+  return shapes.wrong;
+}
+
+}  // namespace harness

@@ -1,0 +1,214 @@
+#include "program/verify.h"
+
+#include "base/error.h"
+#include "program/access_map.h"
+#include "program/happens_before.h"
+#include "program/match.h"
+#include "program/shapes.h"
+
+namespace harness {
+namespace {
+
+class RoleChecker {
+ public:
+  RoleChecker(const ProgramSet& set, int role, std::vector<Problem>& problems, std::size_t limit)
+      : set_(set),
+        program_(set.roles[static_cast<std::size_t>(role)]),
+        rank_(set.first_rank(role)),
+        problems_(problems),
+        limit_(limit) {}
+
+  void check() {
+    written_.clear();
+    for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
+      if (program_.buffers[b].kind == BufferKind::input || program_.buffers[b].kind == BufferKind::output) {
+        written_.push_back({static_cast<BufferId>(b), 0, program_.buffers[b].count});
+      }
+    }
+    list(program_.init, "init");
+    // What init wrote of the persistent buffers is there when the step begins.
+    for (const Operation& op : program_.init) {
+      struct Keep {
+        std::vector<View>& written;
+        const Program& program;
+        void keep(const View& v) {
+          if (program.buffers[static_cast<std::size_t>(v.buffer)].kind == BufferKind::persistent) written.push_back(v);
+        }
+        void read(const View&) {}
+        void write(const View& v) { keep(v); }
+        void update(const View& v) { keep(v); }
+      } keeper{written_, program_};
+      if (sound_) visit_accesses(op.action, keeper);
+    }
+    list(program_.step, "step");
+  }
+
+  bool sound() const { return sound_; }
+
+ private:
+  void say(OperationId id, const Operation& op, const char* which, const std::string& what) {
+    if (problems_.size() >= limit_) return;
+    problems_.push_back(
+        {rank_, id, fmt::format("rank {}, {} operation {} ({}): {}", rank_, which, id, title(op), what)});
+  }
+
+  std::string show(const View& v) const {
+    return fmt::format("{}[{}..{})", program_.buffers[static_cast<std::size_t>(v.buffer)].name, v.offset,
+                       v.offset + v.count);
+  }
+
+  // Views, streams, waits, element types and shapes: what later checks rely on.
+  void structure(const std::vector<Operation>& ops, const char* which) {
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const Operation& op = ops[i];
+      const auto id = static_cast<OperationId>(i);
+      if (op.stream < 0 || static_cast<std::size_t>(op.stream) >= program_.streams.size()) {
+        sound_ = false;
+        say(id, op, which, fmt::format("stream {} does not exist", op.stream));
+      }
+      for (const OperationId w : op.waits) {
+        if (w >= 0 && w < id) continue;
+        sound_ = false;
+        say(id, op, which, fmt::format("waits for operation {}, which does not stand before it", w));
+      }
+      struct Bounds {
+        RoleChecker& checker;
+        OperationId id;
+        const Operation& op;
+        const char* which;
+        void check(const View& v) {
+          const auto b = static_cast<std::size_t>(v.buffer);
+          if (b >= checker.program_.buffers.size() || v.offset < 0 || v.count <= 0 ||
+              v.offset + v.count > checker.program_.buffers[b].count) {
+            checker.sound_ = false;
+            checker.say(id, op, which,
+                        fmt::format("a view of buffer {} from element {} on, {} long, lies outside it", v.buffer,
+                                    v.offset, v.count));
+          }
+        }
+        void written(const View& v) {
+          check(v);
+          if (!checker.sound_) return;
+          if (checker.program_.buffers[static_cast<std::size_t>(v.buffer)].kind == BufferKind::input) {
+            checker.say(id, op, which, fmt::format("writes {}, an input", checker.show(v)));
+          }
+        }
+        void read(const View& v) { check(v); }
+        void write(const View& v) { written(v); }
+        void update(const View& v) { written(v); }
+      } bounds{*this, id, op, which};
+      visit_accesses(op.action, bounds);
+      if (const GroupId g = group_of(op.action); g >= 0) {
+        if (static_cast<std::size_t>(g) >= set_.groups.size()) {
+          sound_ = false;
+          say(id, op, which, fmt::format("group {} does not exist", g));
+        } else if (!set_.groups[static_cast<std::size_t>(g)].contains(set_.layout.coordinates(rank_))) {
+          sound_ = false;
+          say(id, op, which,
+              fmt::format("rank {} is not in group {}", rank_, set_.groups[static_cast<std::size_t>(g)].name));
+        }
+      }
+      if (!sound_) continue;
+      if (const std::string wrong = check_shapes(set_, program_, rank_, op.action); !wrong.empty())
+        say(id, op, which, wrong);
+    }
+  }
+
+  // Every read sees a write, and conflicting accesses stand in a defined order.
+  void hazards(const std::vector<Operation>& ops, const char* which) {
+    const HappensBefore before(ops, program_.streams.size());
+    AccessMap map;
+    for (const View& v : written_) map.assume_written(v);
+    struct Checker {
+      RoleChecker& checker;
+      const HappensBefore& before;
+      const std::vector<Operation>& ops;
+      AccessMap& map;
+      const char* which;
+      OperationId id = 0;
+      void conflict(OperationId other, const View& v) {
+        const Operation& op = ops[static_cast<std::size_t>(id)];
+        const Operation& earlier = ops[static_cast<std::size_t>(other)];
+        if (other == id || earlier.stream == op.stream || before.ordered(other, earlier.stream, id)) return;
+        checker.say(id, op, which,
+                    fmt::format("touches {} in no defined order with operation {} ({}) on stream {}; a wait is missing",
+                                checker.show(v), other, title(earlier),
+                                checker.program_.streams[static_cast<std::size_t>(earlier.stream)]));
+      }
+      void read(const View& v) {
+        bool reported = false;
+        map.read(
+            id, ops[static_cast<std::size_t>(id)].stream, v, [&](OperationId other) { conflict(other, v); },
+            [&] {
+              if (!reported)
+                checker.say(id, ops[static_cast<std::size_t>(id)], which,
+                            fmt::format("reads {}, which nothing has written", checker.show(v)));
+              reported = true;
+            });
+      }
+      void write(const View& v) {
+        map.write(id, v, [&](OperationId other) { conflict(other, v); });
+      }
+      void update(const View& v) {
+        read(v);
+        write(v);
+      }
+    } checker{*this, before, ops, map, which};
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      checker.id = static_cast<OperationId>(i);
+      visit_accesses(ops[i].action, checker);
+    }
+  }
+
+  // A communicator lives on one stream: otherwise its operations could start in a different order on another rank.
+  void one_stream_per_communicator(const std::vector<Operation>& ops, const char* which) {
+    std::map<std::pair<int, int>, StreamId> stream_of;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      std::pair<int, int> communicator{0, group_of(ops[i].action)};
+      if (const auto* s = std::get_if<Send>(&ops[i].action)) communicator = {1, static_cast<int>(s->peer.axis)};
+      if (const auto* r = std::get_if<Receive>(&ops[i].action)) communicator = {1, static_cast<int>(r->peer.axis)};
+      if (communicator.second < 0) continue;
+      const auto [it, fresh] = stream_of.emplace(communicator, ops[i].stream);
+      if (!fresh && it->second != ops[i].stream) {
+        say(static_cast<OperationId>(i), ops[i], which,
+            fmt::format("its communicator is also used on stream {}; use one stream only",
+                        program_.streams[static_cast<std::size_t>(it->second)]));
+        return;
+      }
+    }
+  }
+
+  void list(const std::vector<Operation>& ops, const char* which) {
+    structure(ops, which);
+    if (!sound_) return;
+    hazards(ops, which);
+    one_stream_per_communicator(ops, which);
+  }
+
+  const ProgramSet& set_;
+  const Program& program_;
+  int rank_;
+  std::vector<Problem>& problems_;
+  std::size_t limit_;
+  bool sound_ = true;
+  std::vector<View> written_;
+};
+
+}  // namespace
+
+std::vector<Problem> verify(const ProgramSet& set, std::size_t limit) {
+  std::vector<Problem> problems;
+  bool sound = true;
+  for (int role = 0; role < static_cast<int>(set.roles.size()); ++role) {
+    RoleChecker checker(set, role, problems, limit);
+    checker.check();
+    sound = sound && checker.sound();
+  }
+  if (sound) {
+    match_communication(set, &Program::init, "init", problems, limit);
+    match_communication(set, &Program::step, "step", problems, limit);
+  }
+  return problems;
+}
+
+}  // namespace harness

@@ -1,0 +1,254 @@
+#include "programs.h"
+
+#include <vector>
+
+#include "program/builder.h"
+
+namespace harness::testing {
+
+ProgramSet ring_attention(int context) {
+  constexpr StreamId compute = 0, ring = 1, world = 2;
+  const std::int64_t length = 32, heads = 2, dim = 8, width = heads * dim;
+  ProgramBuilder b({"compute", "ring", "world"});
+  const View q = b.buffer("q", DType::f32, length * width, BufferKind::persistent);
+  const View local_kv = b.buffer("kv", DType::f32, 2 * length * width, BufferKind::persistent);
+  const View sum = b.buffer("sum", DType::f32, 1, BufferKind::persistent);
+  for (const View& v : {q, local_kv, sum}) b.emit(compute, Fill{v, 0.5}, {"", Phase::setup});
+  b.begin_step();
+  const View out = b.buffer("out", DType::f32, length * width), stats = b.buffer("stats", DType::f32, length * heads);
+  const View kv[2] = {b.buffer("kv0", DType::f32, 2 * length * width), b.buffer("kv1", DType::f32, 2 * length * width)};
+  const AttentionShape shape{1, heads, dim, length, length, width, width, false};
+  View now = local_kv;
+  for (int hop = 0; hop < context; ++hop) {
+    const View next = kv[hop % 2];
+    if (hop + 1 < context) {  // starts before the attention and runs behind it
+      const auto group = b.new_fused_group();
+      b.emit(ring, Send{{Axis::context, +1}, now}, {"keys and values"}, {}, group);
+      b.emit(ring, Receive{{Axis::context, -1}, next}, {"keys and values"}, {}, group);
+    }
+    const View k = now.part(0, length * width), v = now.part(length * width, length * width);
+    if (hop == 0) {
+      b.emit(compute, Attention{q, k, v, out, stats, shape}, {"own block"});
+    } else {
+      const View part = b.buffer("part", DType::f32, length * width),
+                 part_stats = b.buffer("part_stats", DType::f32, length * heads);
+      b.emit(compute, Attention{q, k, v, part, part_stats, shape}, {"passing block"});
+      b.emit(compute, AttentionMerge{part, part_stats, out, stats, shape}, {});
+    }
+    now = next;
+  }
+  b.emit(world, AllReduce{0, sum}, {"", Phase::finish}, {b.last(compute), b.last(ring)});
+  ProgramSet set{{}, {{"world", AxisSet::all(), {}}}, {}, {b.take()}};
+  set.layout[Axis::context] = context;
+  return set;
+}
+
+namespace {
+
+// One stage of interleaved 1F1B. Virtual item k of a stage's forward order: micro-batches go in groups of `stages`,
+// each group through every chunk before the next begins. All stages move on one clock: stage s runs forward item t - s
+// and backward item t - s - ahead(s) at tick t, then everything made at that tick moves at once, in one fused group.
+class InterleavedStage {
+ public:
+  InterleavedStage(int stage, int stages, int chunks, int micro_batches)
+      : stage_(stage), stages_(stages), chunks_(chunks), total_(micro_batches * chunks) {}
+
+  Program build() {
+    sum_ = b_.buffer("sum", DType::f32, 1, BufferKind::persistent);
+    weights_ = b_.buffer("weights", DType::f32, n * n, BufferKind::persistent);
+    gradients_ = b_.buffer("gradients", DType::f32, n * n, BufferKind::persistent);
+    for (const View& v : {sum_, weights_, gradients_}) b_.emit(0, Fill{v, 0.5}, {"", Phase::setup});
+    b_.begin_step();
+    in_.resize(static_cast<std::size_t>(total_));
+    out_ = gradient_ = in_;
+    const int last_tick = stages_ + ahead(0) + total_;
+    for (int tick = -1; tick <= last_tick; ++tick) {
+      if (const int k = tick - stage_; valid(k)) run_forward(k);
+      if (const int k = tick - stage_ - ahead(stage_); valid(k)) run_backward(k);
+      exchange(tick);
+    }
+    b_.emit(2, AllReduce{0, sum_}, {"", Phase::finish}, {b_.last(0), b_.last(1)});
+    return b_.take();
+  }
+
+ private:
+  static constexpr std::int64_t n = 16;
+  bool valid(int k) const { return k >= 0 && k < total_; }
+  int ahead(int stage) const { return 2 * (stages_ - stage - 1) + (chunks_ - 1) * stages_; }
+  int chunk_of(int k, bool forward) const {
+    const int c = k % (stages_ * chunks_) / stages_;
+    return forward ? c : chunks_ - 1 - c;
+  }
+  int micro_batch_of(int k) const { return k / (stages_ * chunks_) * stages_ + k % stages_; }
+  std::size_t slot(int k, bool forward, int chunk_shift = 0) const {
+    return static_cast<std::size_t>(micro_batch_of(k) * chunks_ + chunk_of(k, forward) + chunk_shift);
+  }
+  bool first_of_all(int stage, int k, bool forward) const { return stage == 0 && chunk_of(k, forward) == 0; }
+  bool last_of_all(int stage, int k, bool forward) const {
+    return stage == stages_ - 1 && chunk_of(k, forward) == chunks_ - 1;
+  }
+  Label label(int k, Phase phase) const {
+    return {"chunk", phase, micro_batch_of(k), chunk_of(k, phase == Phase::forward)};
+  }
+
+  void run_forward(int k) {
+    const Label l = label(k, Phase::forward);
+    const std::size_t at = slot(k, true);
+    if (first_of_all(stage_, k, true)) {
+      in_[at] = b_.buffer("in", DType::f32, n * n);
+      b_.emit(0, Fill{in_[at], 1}, l);
+    }
+    out_[at] = b_.buffer("out", DType::f32, n * n);
+    b_.emit(0,
+            Matmul{.a = in_[at],
+                   .b = weights_,
+                   .bias = {},
+                   .aux = {},
+                   .out = out_[at],
+                   .bias_gradient = {},
+                   .m = n,
+                   .n = n,
+                   .k = n},
+            l);
+  }
+  void run_backward(int k) {
+    const Label l = label(k, Phase::backward);
+    const std::size_t at = slot(k, false);
+    const View g = last_of_all(stage_, k, false) ? out_[at] : gradient_[at];
+    b_.emit(0,
+            Matmul{.a = g,
+                   .b = in_[at],
+                   .bias = {},
+                   .aux = {},
+                   .out = gradients_,
+                   .bias_gradient = {},
+                   .m = n,
+                   .n = n,
+                   .k = n,
+                   .transpose_a = true,
+                   .accumulate = true},
+            l);
+    if (first_of_all(stage_, k, false)) return;
+    din_ = b_.buffer("din", DType::f32, n * n);
+    b_.emit(0,
+            Matmul{.a = g,
+                   .b = weights_,
+                   .bias = {},
+                   .aux = {},
+                   .out = din_,
+                   .bias_gradient = {},
+                   .m = n,
+                   .n = n,
+                   .k = n,
+                   .transpose_b = true},
+            l);
+  }
+  void exchange(int tick) {
+    const auto group = b_.new_fused_group();
+    const int before = (stage_ + stages_ - 1) % stages_, after = (stage_ + 1) % stages_;
+    if (const int k = tick - stage_; valid(k) && !last_of_all(stage_, k, true)) {
+      b_.emit(1, Send{{Axis::pipeline, +1}, out_[slot(k, true)]}, label(k, Phase::forward), {}, group);
+    }
+    if (const int k = tick - stage_ - ahead(stage_); valid(k) && !first_of_all(stage_, k, false)) {
+      b_.emit(1, Send{{Axis::pipeline, -1}, din_}, label(k, Phase::backward), {}, group);
+    }
+    if (const int k = tick - before; valid(k) && !last_of_all(before, k, true)) {
+      View& to = in_[slot(k, true, stage_ == 0 ? 1 : 0)];
+      to = b_.buffer("received", DType::f32, n * n);
+      b_.emit(1, Receive{{Axis::pipeline, -1}, to}, label(k, Phase::forward), {}, group);
+    }
+    if (const int k = tick - after - ahead(after); valid(k) && !first_of_all(after, k, false)) {
+      View& to = gradient_[slot(k, false, stage_ == stages_ - 1 ? -1 : 0)];
+      to = b_.buffer("received_gradient", DType::f32, n * n);
+      b_.emit(1, Receive{{Axis::pipeline, +1}, to}, label(k, Phase::backward), {}, group);
+    }
+  }
+
+  int stage_, stages_, chunks_, total_;
+  ProgramBuilder b_{{"compute", "pipeline", "world"}};
+  View sum_, weights_, gradients_, din_;
+  std::vector<View> in_, out_, gradient_;  // by micro-batch and chunk
+};
+
+}  // namespace
+
+ProgramSet interleaved(int stages, int chunks, int micro_batches) {
+  ProgramSet set{{}, {{"world", AxisSet::all(), {}}}, AxisSet::of({Axis::pipeline}), {}};
+  set.layout[Axis::pipeline] = stages;
+  for (int s = 0; s < stages; ++s) set.roles.push_back(InterleavedStage(s, stages, chunks, micro_batches).build());
+  return set;
+}
+
+ProgramSet gathered_parameters(int data, int layers) {
+  constexpr StreamId compute = 0, gather = 1, scatter = 2, world = 3;
+  const std::int64_t n = 32;
+  const std::int64_t part = n * n / data;
+  ProgramBuilder b({"compute", "gather", "scatter", "world"});
+  const View shards = b.buffer("shards", DType::f32, part * layers, BufferKind::persistent);
+  const View gradient_shards = b.buffer("gradient_shards", DType::f32, part * layers, BufferKind::persistent);
+  const View sum = b.buffer("sum", DType::f32, 1, BufferKind::persistent);
+  for (const View& v : {shards, gradient_shards, sum}) b.emit(compute, Fill{v, 0.1}, {"", Phase::setup});
+  b.begin_step();
+  const View weights[2] = {b.buffer("weights0", DType::f32, n * n), b.buffer("weights1", DType::f32, n * n)};
+  const auto fetch = [&](int layer, int slot, Phase phase) {
+    b.emit(gather, AllGather{0, shards.part(layer * part, part), weights[slot % 2]}, {"parameters", phase, 0, layer});
+  };
+  const auto product = [&](const View& a, const View& w, const View& out, bool transpose, Label l) {
+    b.emit(compute,
+           Matmul{.a = a,
+                  .b = w,
+                  .bias = {},
+                  .aux = {},
+                  .out = out,
+                  .bias_gradient = {},
+                  .m = n,
+                  .n = n,
+                  .k = n,
+                  .transpose_b = transpose},
+           l);
+  };
+  std::vector<View> x{b.buffer("x", DType::f32, n * n)};
+  b.emit(compute, Fill{x[0], 1}, {});
+  int slot = 0;  // counts gathers over both passes: they alternate between the two buffers
+  fetch(0, 0, Phase::forward);
+  for (int l = 0; l < layers; ++l, ++slot) {
+    if (l + 1 < layers) fetch(l + 1, slot + 1, Phase::forward);
+    x.push_back(b.buffer("x", DType::f32, n * n));
+    product(x[static_cast<std::size_t>(l)], weights[slot % 2], x.back(), false, {"layer", Phase::forward, 0, l});
+  }
+  View g = x.back();
+  fetch(layers - 1, slot, Phase::backward);
+  for (int l = layers - 1; l >= 0; --l, ++slot) {
+    if (l > 0) fetch(l - 1, slot + 1, Phase::backward);
+    const Label label{"layer", Phase::backward, 0, l};
+    const View gradient = b.buffer("gradient", DType::f32, n * n), next = b.buffer("g", DType::f32, n * n);
+    b.emit(compute,
+           Matmul{.a = x[static_cast<std::size_t>(l)],
+                  .b = g,
+                  .bias = {},
+                  .aux = {},
+                  .out = gradient,
+                  .bias_gradient = {},
+                  .m = n,
+                  .n = n,
+                  .k = n,
+                  .transpose_a = true},
+           label);
+    b.emit(scatter, ReduceScatter{1, gradient, gradient_shards.part(l * part, part)},
+           {"gradient", Phase::gradient_sync, 0, l});
+    product(g, weights[slot % 2], next, true, label);
+    g = next;
+  }
+  b.emit(world, AllReduce{2, sum}, {"", Phase::finish}, {b.last(compute), b.last(gather), b.last(scatter)});
+  // Gathering and scattering run at once and so need a communicator each, as they do on a GPU.
+  ProgramSet set{{},
+                 {{"gather", AxisSet::of({Axis::data}), {}},
+                  {"scatter", AxisSet::of({Axis::data}), {}},
+                  {"world", AxisSet::all(), {}}},
+                 {},
+                 {b.take()}};
+  set.layout[Axis::data] = data;
+  return set;
+}
+
+}  // namespace harness::testing

@@ -1,0 +1,261 @@
+#include "program/verify.h"
+
+#include <gtest/gtest.h>
+
+#include "program/arena.h"
+#include "program/builder.h"
+#include "program/happens_before.h"
+#include "program/lower.h"
+#include "programs.h"
+
+namespace harness {
+namespace {
+
+std::string texts(const std::vector<Problem>& problems) {
+  std::string all;
+  for (const auto& p : problems) all += p.text + "\n";
+  return all;
+}
+
+TEST(Verify, AcceptsRingAttention) {
+  for (const int n : {2, 3, 4, 8}) EXPECT_EQ(texts(verify(testing::ring_attention(n))), "");
+  EXPECT_EQ(texts(verify(expand(testing::ring_attention(4)))), "");
+}
+
+TEST(Verify, AcceptsGatheredParameters) {
+  for (const int n : {2, 4}) EXPECT_EQ(texts(verify(testing::gathered_parameters(n, 5))), "");
+}
+
+TEST(Verify, AcceptsInterleavedSchedule) {
+  for (const auto& [stages, chunks, micro_batches] : {std::array{2, 2, 4}, std::array{4, 2, 8}, std::array{4, 3, 8}}) {
+    const auto set = testing::interleaved(stages, chunks, micro_batches);
+    EXPECT_EQ(texts(verify(set)), "");
+    EXPECT_EQ(texts(verify(expand(set))), "");
+  }
+}
+
+TEST(Verify, FindsTheDeadlockOfAnInterleavedScheduleWithoutFusedGroups) {
+  auto set = testing::interleaved(4, 2, 8);
+  for (auto& role : set.roles) {
+    for (auto& op : role.step) op.fused_group = -1;
+  }
+  EXPECT_FALSE(verify(set).empty());
+  EXPECT_FALSE(verify(expand(set)).empty());
+}
+
+// A small pipeline of two stages that exchange activations and gradients, then all-reduce.
+ProgramSet two_stages() {
+  ProgramSet set{
+      {}, {{"world", AxisSet::all(), {}}, {"data", AxisSet::of({Axis::data}), {}}}, AxisSet::of({Axis::pipeline}), {}};
+  set.layout[Axis::pipeline] = 2;
+  set.layout[Axis::data] = 2;
+  for (int stage = 0; stage < 2; ++stage) {
+    ProgramBuilder b({"compute", "pipeline", "data", "world"});
+    const View w = b.buffer("w", DType::f32, 8, BufferKind::persistent);
+    b.emit(0, Fill{w, 1}, {"w", Phase::setup});
+    b.begin_step();
+    const View x = b.buffer("x", DType::f32, 8), g = b.buffer("g", DType::f32, 8);
+    if (stage == 0) {
+      b.emit(0, Fill{x, 2}, {"x"});
+      b.emit(1, Send{{Axis::pipeline, 1}, x}, {"activations"});
+      b.emit(1, Receive{{Axis::pipeline, -1 + 2}, g}, {"gradients"});
+    } else {
+      b.emit(1, Receive{{Axis::pipeline, -1}, x}, {"activations"});
+      b.emit(0, Convert{x, g}, {"g"});
+      b.emit(1, Send{{Axis::pipeline, -1}, g}, {"gradients"});
+    }
+    b.emit(2, AllReduce{1, g}, {"gradient bucket"});
+    b.emit(0, Gelu{g, w}, {"update", Phase::optimizer});
+    b.emit(3, AllReduce{0, w}, {"loss", Phase::finish});
+    set.roles.push_back(b.take());
+  }
+  return set;
+}
+
+std::size_t find(const Program& p, std::string_view kind, std::string_view what) {
+  for (std::size_t i = 0; i < p.step.size(); ++i) {
+    if (name_of(p.step[i].action) == kind && p.step[i].label.what == what) return i;
+  }
+  throw std::runtime_error("no such operation in the test");
+}
+
+void erase(Program& p, std::size_t at) {
+  p.step.erase(p.step.begin() + static_cast<std::ptrdiff_t>(at));
+  for (auto& op : p.step) {
+    std::erase(op.waits, static_cast<OperationId>(at));
+    for (auto& w : op.waits) w -= w > static_cast<OperationId>(at);
+  }
+}
+
+TEST(Verify, AcceptsTwoStages) {
+  EXPECT_EQ(texts(verify(two_stages())), "");
+  EXPECT_EQ(texts(verify(expand(two_stages()))), "");
+}
+
+TEST(Verify, NamesADroppedReceive) {
+  auto set = expand(two_stages());
+  // Rank 3 (stage 1, data 1) forgets to receive; its x is filled instead so that only the communication is wrong.
+  auto& p = set.roles[3];
+  const auto at = find(p, "receive", "activations");
+  const View x = std::get<Receive>(p.step[at].action).data;
+  p.step[at].action = Fill{x, 0};
+  const auto problems = verify(set);
+  ASSERT_FALSE(problems.empty());
+  EXPECT_NE(texts(problems).find("rank 1, step operation 1 (send activations"), std::string::npos) << texts(problems);
+  EXPECT_NE(texts(problems).find("rank 3"), std::string::npos);
+}
+
+TEST(Verify, NamesTwoCollectivesSwappedOnOneRank) {
+  auto set = expand(two_stages());
+  auto& p = set.roles[2];
+  const auto a = find(p, "all_reduce", "gradient bucket"), b = find(p, "all_reduce", "loss");
+  std::swap(std::get<AllReduce>(p.step[a].action).group, std::get<AllReduce>(p.step[b].action).group);
+  std::swap(p.step[a].stream, p.step[b].stream);
+  const auto problems = verify(set);
+  ASSERT_FALSE(problems.empty());
+  EXPECT_NE(texts(problems).find("rank 2, step operation"), std::string::npos) << texts(problems);
+  EXPECT_NE(texts(problems).find("never ends"), std::string::npos) << texts(problems);
+}
+
+TEST(Verify, NamesCollectivesThatDiffer) {
+  auto set = expand(two_stages());
+  auto& p = set.roles[1];
+  auto& bucket = std::get<AllReduce>(p.step[find(p, "all_reduce", "gradient bucket")].action);
+  bucket.data = bucket.data.part(0, 4);
+  const auto problems = verify(set);
+  ASSERT_FALSE(problems.empty());
+  EXPECT_NE(texts(problems).find("in group data: all_reduce of"), std::string::npos) << texts(problems);
+  EXPECT_NE(texts(problems).find("rank 1"), std::string::npos);
+}
+
+TEST(Verify, NamesAReadBeforeAWrite) {
+  auto set = two_stages();
+  auto& p = set.roles[0];
+  erase(p, find(p, "fill", "x"));
+  const auto problems = verify(set);
+  ASSERT_FALSE(problems.empty());
+  EXPECT_NE(problems[0].text.find("rank 0, step operation 0 (send activations"), std::string::npos) << texts(problems);
+  EXPECT_NE(problems[0].text.find("reads x[0..8), which nothing has written"), std::string::npos);
+}
+
+TEST(Verify, NamesAMissingWait) {
+  auto set = two_stages();
+  auto& p = set.roles[0];
+  p.step[find(p, "send", "activations")].waits.clear();
+  const auto problems = verify(set);
+  ASSERT_FALSE(problems.empty());
+  EXPECT_NE(problems[0].text.find("in no defined order with operation 0 (fill x"), std::string::npos)
+      << texts(problems);
+}
+
+TEST(Verify, NamesASendOrderThatOnlyBufferingWouldSave) {
+  // Both stages send first and receive second.
+  auto set = two_stages();
+  auto& p = set.roles[1];
+  const auto receive = find(p, "receive", "activations"), send = find(p, "send", "gradients");
+  const View g = std::get<Send>(p.step[send].action).data;
+  const Operation receive_op = p.step[receive];
+  p.step[receive].action = Fill{g, 1};
+  p.step[receive].stream = 0;
+  p.step[send].waits = {static_cast<OperationId>(receive)};
+  Operation late = receive_op;
+  p.step.insert(p.step.begin() + static_cast<std::ptrdiff_t>(send) + 1, late);
+  erase(p, find(p, "convert", "g"));
+  for (auto& op : p.step) {
+    op.waits.clear();
+  }
+  // Waits that make it sound again apart from the send order.
+  for (std::size_t i = 1; i < p.step.size(); ++i) p.step[i].waits = {static_cast<OperationId>(i - 1)};
+  for (const auto& s : {set, expand(set)}) {
+    const auto problems = verify(s);
+    ASSERT_FALSE(problems.empty());
+    EXPECT_NE(texts(problems).find("(send activations"), std::string::npos) << texts(problems);
+    EXPECT_NE(texts(problems).find("(send gradients"), std::string::npos) << texts(problems);
+    EXPECT_NE(texts(problems).find("never ends"), std::string::npos);
+  }
+  // In one fused group the same two messages are fine.
+  for (auto& role : set.roles) {
+    for (auto& op : role.step) {
+      if (is_point_to_point(op.action)) op.fused_group = 0;
+    }
+  }
+  EXPECT_EQ(texts(verify(set)), "");
+}
+
+TEST(Verify, NamesViewsAndShapesThatDoNotFit) {
+  auto set = two_stages();
+  std::get<Fill>(set.roles[0].step[0].action).out.count = 9;
+  EXPECT_NE(texts(verify(set)).find("lies outside it"), std::string::npos);
+  set = two_stages();
+  std::get<Gelu>(set.roles[0].step[find(set.roles[0], "gelu", "update")].action).in.count = 4;
+  EXPECT_NE(texts(verify(set)).find("out: w has 8 elements, expected 4"), std::string::npos) << texts(verify(set));
+}
+
+// Whoever shares memory must be ordered, whatever the program.
+void expect_arena_sound(const Program& program) {
+  const Arena arena = plan_arena(program);
+  const HappensBefore before(program.step, program.streams.size());
+  struct Use {
+    OperationId op;
+    StreamId stream;
+    std::int64_t begin, end;
+    BufferId buffer;
+  };
+  std::vector<Use> uses;
+  for (std::size_t i = 0; i < program.step.size(); ++i) {
+    struct Collect {
+      const Program& program;
+      const Arena& arena;
+      std::vector<Use>& uses;
+      OperationId op;
+      StreamId stream;
+      void add(const View& v) {
+        const auto b = static_cast<std::size_t>(v.buffer);
+        if (program.buffers[b].kind != BufferKind::transient) return;
+        const std::int64_t at = arena.offset_bytes[b], size = size_of(program.buffers[b].type);
+        uses.push_back({op, stream, at + v.offset * size, at + (v.offset + v.count) * size, v.buffer});
+        ASSERT_LE(uses.back().end, arena.bytes);
+        ASSERT_GE(uses.back().begin, arena.persistent_bytes);
+      }
+      void read(const View& v) { add(v); }
+      void write(const View& v) { add(v); }
+      void update(const View& v) { add(v); }
+    } collect{program, arena, uses, static_cast<OperationId>(i), program.step[i].stream};
+    visit_accesses(program.step[i].action, collect);
+  }
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    for (std::size_t j = i + 1; j < uses.size(); ++j) {
+      const Use &a = uses[i], &b = uses[j];
+      if (a.buffer == b.buffer || a.op == b.op || a.end <= b.begin || b.end <= a.begin) continue;
+      EXPECT_TRUE(before.ordered(a.op, a.stream, b.op))
+          << title(program.step[static_cast<std::size_t>(a.op)]) << " and "
+          << title(program.step[static_cast<std::size_t>(b.op)]) << " share memory";
+    }
+  }
+}
+
+TEST(Arena, SharesMemoryOnlyWhereOrdered) {
+  for (const auto& role : two_stages().roles) expect_arena_sound(role);
+  expect_arena_sound(testing::ring_attention(8).roles[0]);
+  expect_arena_sound(testing::gathered_parameters(4, 6).roles[0]);
+  for (const auto& role : testing::interleaved(4, 2, 8).roles) expect_arena_sound(role);
+}
+
+TEST(Arena, ReusesMemory) {
+  // The gradients that travel between layers can take turns in two places. What is being reduce-scattered cannot:
+  // nothing orders it before a later layer's product.
+  const Program p = testing::gathered_parameters(4, 8).roles[0];
+  std::int64_t sum = 0;
+  for (const auto& b : p.buffers) sum += b.kind == BufferKind::transient ? b.bytes() : 0;
+  EXPECT_LT(plan_arena(p).transient_bytes, sum * 3 / 4);
+}
+
+TEST(Hash, TellsProgramsApart) {
+  auto a = two_stages(), b = two_stages();
+  EXPECT_EQ(hash(a), hash(b));
+  b.roles[1].step.back().label.what = "other";
+  EXPECT_NE(hash(a), hash(b));
+}
+
+}  // namespace
+}  // namespace harness
