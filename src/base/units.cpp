@@ -80,8 +80,7 @@ Quantity parse_quantity(std::string_view text, std::span<const Unit> units, doub
   std::vector<std::string> names;
   for (const Unit& u : units) names.emplace_back(u.name);
   const std::string near = nearest(unit, names);
-  fail("found {}, whose unit {} is not one; {}; units: {}{}", quote(whole), quote(unit), what, join(names, ", "),
-       did_you_mean(near));
+  fail("found {}, unknown unit {}; units: {}{}", quote(whole), quote(unit), join(names, ", "), did_you_mean(near));
 }
 
 // Three significant digits, never in exponent form, and no decimals that say nothing ("512", not "512.0").
