@@ -15,8 +15,10 @@ namespace harness {
 /// A directory of its own that is gone afterwards.
 class TemporaryDirectory {
  public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "harness-store-XXXXXX").string();
+  explicit TemporaryDirectory(const std::string& in = "") {
+    const std::filesystem::path parent =
+        in.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(in);
+    std::string pattern = (parent / "harness-store-XXXXXX").string();
     path_ = mkdtemp(pattern.data());
   }
   ~TemporaryDirectory() {
