@@ -2,17 +2,19 @@
 # library, a path or a package. What is required and missing stops the configuration with the way to get it; what only
 # one backend needs leaves that backend out and says so.
 
+# Notes what is missing; the configuration stops at the end of this file with all of it.
+set(HARNESS_MISSING "")
 function(dependency_missing what debian hint)
-  message(FATAL_ERROR "harness needs ${what}, which was not found.\n"
-    "  Debian/Ubuntu: make setup   (or apt-get install ${debian})\n"
-    "  elsewhere: ${hint}; then point CMake at it: CMAKE_PREFIX_PATH=/path/to/prefix make")
+  string(APPEND HARNESS_MISSING "  ${what}\n    Debian/Ubuntu: ${debian}\n    elsewhere: ${hint}\n")
+  set(HARNESS_MISSING "${HARNESS_MISSING}" PARENT_SCOPE)
 endfunction()
 
 find_package(fmt QUIET)
 if(NOT fmt_FOUND)
   dependency_missing("fmt (>= 8)" "libfmt-dev" "module load fmt, or a user prefix")
+else()
+  add_library(dep::fmt ALIAS fmt::fmt)
 endif()
-add_library(dep::fmt ALIAS fmt::fmt)
 
 find_package(yaml-cpp QUIET)
 if(NOT yaml-cpp_FOUND)
@@ -69,8 +71,10 @@ add_library(dep::hdf5 ALIAS dep_hdf5)
 
 # cpu backend: oneDNN, Gloo and OpenMP together, or not at all.
 set(HARNESS_CPU_MISSING "")
-find_package(dnnl QUIET)
-if(NOT dnnl_FOUND)
+# (Not by oneDNN's package file: Debian's insists on OpenCL, which this program has no use for.)
+find_path(ONEDNN_INCLUDE oneapi/dnnl/dnnl.hpp)
+find_library(ONEDNN_LIBRARY dnnl)
+if(NOT ONEDNN_INCLUDE OR NOT ONEDNN_LIBRARY)
   list(APPEND HARNESS_CPU_MISSING "oneDNN (libdnnl-dev)")
 endif()
 find_path(GLOO_INCLUDE gloo/context.h)
@@ -90,7 +94,10 @@ else()
   set(HARNESS_HAS_CPU_BACKEND ON)
   set(HARNESS_CPU_MISSING_TEXT "")
   find_package(Threads REQUIRED)
-  add_library(dep::onednn ALIAS DNNL::dnnl)
+  add_library(dep_onednn INTERFACE)
+  target_include_directories(dep_onednn SYSTEM INTERFACE ${ONEDNN_INCLUDE})
+  target_link_libraries(dep_onednn INTERFACE ${ONEDNN_LIBRARY})
+  add_library(dep::onednn ALIAS dep_onednn)
   add_library(dep_gloo INTERFACE)
   target_include_directories(dep_gloo SYSTEM INTERFACE ${GLOO_INCLUDE})
   target_link_libraries(dep_gloo INTERFACE ${GLOO_LIBRARY} Threads::Threads)
@@ -115,4 +122,9 @@ if(benchmark_FOUND)
   add_library(dep_benchmark INTERFACE)
   target_link_libraries(dep_benchmark INTERFACE benchmark::benchmark benchmark::benchmark_main)
   add_library(dep::benchmark ALIAS dep_benchmark)
+endif()
+
+if(HARNESS_MISSING)
+  message(FATAL_ERROR "harness needs, and did not find:\n${HARNESS_MISSING}"
+    "\nDebian/Ubuntu, as root: make setup. In a prefix of yours: CMAKE_PREFIX_PATH=/path/to/prefix make\n")
 endif()

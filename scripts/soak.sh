@@ -1,0 +1,22 @@
+#!/bin/sh
+# What takes longer than a test may: the tests that count their repetitions by HARNESS_SOAK (a job killed 200 times),
+# and a 128-rank sweep on whatever cores there are.
+set -eu
+cd "$(dirname "$0")/.."
+. scripts/mpi_root.sh
+export HARNESS_SOAK=1
+started=$(date +%s)
+ran=0
+for program in build/release/tests/test_launch build/release/tests/test_e2e; do
+  [ -x "$program" ] || continue
+  "$program" --gtest_brief=1
+  ran=1
+done
+[ $ran = 1 ] || { echo "soak: no tests are built (build/release/tests)" >&2; exit 1; }
+result=$(mktemp -d)
+trap 'rm -rf "$result"' EXIT
+set -- mpirun $oversubscribe -np 128 ./harness sweep configs/tiny128.yaml -o "$result/tiny128.h5"
+echo "soak: $*" >&2
+"$@"
+./harness show "$result/tiny128.h5"
+echo "soak: passed in $(($(date +%s) - started)) s"

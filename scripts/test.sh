@@ -1,0 +1,8 @@
+#!/bin/sh
+# Runs the tests of one preset. usage: scripts/test.sh PRESET [ctest options...]
+set -eu
+cd "$(dirname "$0")/.."
+preset=$1
+shift
+. scripts/mpi_root.sh
+exec ctest --preset "$preset" -j "${TEST_JOBS:-$(nproc 2> /dev/null || echo 1)}" --no-tests=error "$@"

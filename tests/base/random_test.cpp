@@ -1,0 +1,58 @@
+#include "base/random.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace harness {
+namespace {
+
+using Words = std::array<std::uint32_t, 4>;
+
+// The known answers of the generator's authors: Random123, tests/kat_vectors, "philox4x32 10".
+TEST(Philox, KnownAnswers) {
+  EXPECT_EQ(philox(0, 0), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  constexpr std::uint64_t ones = ~std::uint64_t{0};
+  EXPECT_EQ(philox(ones, ones, ones), (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  // The digits of pi: counter 243f6a88 85a308d3 13198a2e 03707344, key a4093822 299f31d0.
+  EXPECT_EQ(philox(0x299f31d0a4093822, 0x85a308d3243f6a88, 0x0370734413198a2e),
+            (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(Philox, UniformNeverTouchesItsEnds) {
+  EXPECT_GT(uniform_open(0), 0.0);
+  EXPECT_LT(uniform_open(0xffffffff), 1.0);
+  EXPECT_LT(uniform_open(0), 1e-7);
+  EXPECT_GT(uniform_open(0xffffffff), 1 - 1e-7);
+}
+
+TEST(Philox, NormalHasTheMomentsOfANormal) {
+  constexpr int count = 200000;
+  double sum = 0, squares = 0, fourths = 0, neighbours = 0, previous = 0;
+  for (int i = 0; i < count; ++i) {
+    const double x = philox_normal(7, static_cast<std::uint64_t>(i));
+    ASSERT_TRUE(std::isfinite(x));
+    sum += x;
+    squares += x * x;
+    fourths += x * x * x * x;
+    neighbours += x * previous;
+    previous = x;
+  }
+  // Five standard deviations of each estimate: 1, sqrt 2, sqrt 96 and 1 over sqrt count.
+  const double unit = 5 / std::sqrt(count);
+  EXPECT_NEAR(sum / count, 0, unit);
+  EXPECT_NEAR(squares / count, 1, unit * std::sqrt(2.0));
+  EXPECT_NEAR(fourths / count, 3, unit * std::sqrt(96.0));
+  EXPECT_NEAR(neighbours / count, 0, unit);
+}
+
+TEST(Philox, KeyCounterAndStreamAllMatter) {
+  const auto base = philox(1, 2, 3);
+  EXPECT_NE(base, philox(2, 2, 3));
+  EXPECT_NE(base, philox(1, 3, 3));
+  EXPECT_NE(base, philox(1, 2, 4));
+  EXPECT_NE(base, philox(1, 2 + (std::uint64_t{1} << 32), 3));
+}
+
+}  // namespace
+}  // namespace harness
