@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""The harness's training step written as one would write it in PyTorch, timed on the CPU: the yardstick.
+
+Tries several ways to run the step (variants) and prints one JSON line per variant on stderr and the fastest on stdout.
+Same model, same precision rules, AdamW over everything, gradient accumulation when the micro-batch is smaller than the
+global batch. Times are medians over --steps after --warmup.
+
+    python bench/pytorch_step.py --threads 1 --precision fp32 [--variants sdpa,compile]
+"""
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+
+VARIANTS = ["eager", "sdpa", "compile", "compile-tuned"]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, value in dict(layers=6, hidden=512, heads=8, sequence=512, vocab=8192, micro_batch=4, global_batch=4,
+                            threads=1, steps=10, warmup=3, seed=1).items():
+        parser.add_argument("--" + name.replace("_", "-"), type=int, default=value)
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    parser.add_argument("--variants", default="all", help="of " + ", ".join(VARIANTS) + " (bf16: each also as "
+                        "NAME+autocast); all: every one")
+    a = parser.parse_args()
+    if a.global_batch % a.micro_batch:
+        parser.error("--global-batch must be a multiple of --micro-batch")
+    if a.hidden % a.heads:
+        parser.error("--hidden must be a multiple of --heads")
+    return a
+
+
+def tuned_environment(threads):
+    """What PyTorch's tuning guide asks for, set before the libraries load: fixed threads, and an allocator that keeps
+    freed activations instead of handing them back to the kernel, in large pages."""
+    wanted = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "THP_MEM_ALLOC_ENABLE": "1",
+              "MALLOC_MMAP_THRESHOLD_": str(1 << 34), "MALLOC_TRIM_THRESHOLD_": str(1 << 36),
+              "MALLOC_TOP_PAD_": str(64 << 20), "CUDA_VISIBLE_DEVICES": ""}
+    if any(os.environ.get(k) != v for k, v in wanted.items()):
+        os.environ.update(wanted)
+        os.execv(sys.executable, [sys.executable, *sys.argv])
+
+
+def main():
+    a = arguments()
+    tuned_environment(a.threads)
+    import torch
+    torch.set_num_threads(a.threads)
+    torch.set_flush_denormal(True)
+
+    wanted = VARIANTS if a.variants == "all" else a.variants.split(",")
+    if a.variants == "all" and a.precision == "bf16":
+        wanted = wanted + [v + "+autocast" for v in wanted]
+    results = []
+    for variant in wanted:
+        torch._dynamo.reset()
+        try:
+            result = measure(torch, a, variant)
+        except Exception as problem:  # a variant that this build or machine cannot run costs only itself
+            print(json.dumps({"variant": variant, "failed": f"{type(problem).__name__}: {str(problem)[:300]}"}),
+                  file=sys.stderr, flush=True)
+            continue
+        print(json.dumps(result), file=sys.stderr, flush=True)
+        results.append(result)
+    if not results:
+        sys.exit("no variant ran")
+    print(json.dumps(min(results, key=lambda r: r["step_seconds"])))
+
+
+def build(torch, a, attention):
+    nn, F = torch.nn, torch.nn.functional
+    H, heads = a.hidden, a.heads
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm1, self.norm2 = nn.LayerNorm(H), nn.LayerNorm(H)
+            self.qkv, self.projection = nn.Linear(H, 3 * H), nn.Linear(H, H)
+            self.fc1, self.fc2 = nn.Linear(H, 4 * H), nn.Linear(4 * H, H)
+
+        def forward(self, x):
+            B, S, _ = x.shape
+            q, k, v = (t.view(B, S, heads, H // heads).transpose(1, 2) for t in self.qkv(self.norm1(x)).split(H, -1))
+            if attention == "sdpa":
+                out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            else:
+                later = torch.ones(S, S, dtype=torch.bool).triu(1)
+                score = (q @ k.transpose(-2, -1)) * (H // heads) ** -0.5
+                out = torch.softmax(score.masked_fill(later, float("-inf")), -1) @ v
+            x = x + self.projection(out.transpose(1, 2).reshape(B, S, H))
+            return x + self.fc2(F.gelu(self.fc1(self.norm2(x)), approximate="tanh"))
+
+    class GPT(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.positions = nn.Embedding(a.vocab, H), nn.Embedding(a.sequence, H)
+            self.layers = nn.ModuleList(Block() for _ in range(a.layers))
+            self.final_norm = nn.LayerNorm(H)
+            for name, w in self.named_parameters():
+                if w.dim() == 2:
+                    residual = name.endswith(("projection.weight", "fc2.weight"))
+                    nn.init.normal_(w, std=0.02 / (2 * a.layers) ** 0.5 if residual else 0.02)
+
+        def forward(self, tokens, labels):
+            x = self.words(tokens) + self.positions.weight
+            for layer in self.layers:
+                x = layer(x)
+            logits = F.linear(self.final_norm(x), self.words.weight)
+            return F.cross_entropy(logits.view(-1, a.vocab), labels.reshape(-1))
+
+    return GPT()
+
+
+def measure(torch, a, variant):
+    torch.manual_seed(a.seed)
+    how, _, extra = variant.partition("+")
+    if how not in VARIANTS or extra not in ("", "autocast"):
+        raise ValueError(f"no such variant: one of {', '.join(VARIANTS)}, with +autocast for bf16")
+    model = build(torch, a, "eager" if how == "eager" else "sdpa")
+    # bf16: bf16 weights with fp32 masters, as the harness does it; or fp32 weights under autocast.
+    masters = None
+    if a.precision == "bf16" and not extra:
+        masters = [w.detach().clone().float() for w in model.parameters()]
+        model = model.to(torch.bfloat16)
+    weights = list(model.parameters())
+    options = dict(lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
+    try:
+        optimizer = torch.optim.AdamW(masters or weights, fused=True, **options)
+    except (RuntimeError, ValueError):
+        optimizer = torch.optim.AdamW(masters or weights, foreach=True, **options)
+
+    forward = model
+    if how.startswith("compile"):
+        forward = torch.compile(model, mode="max-autotune-no-cudagraphs" if how == "compile-tuned" else None)
+
+    micro_batches = a.global_batch // a.micro_batch
+    generator = torch.Generator().manual_seed(a.seed)
+
+    def step(data):
+        optimizer.zero_grad(set_to_none=True)
+        if masters:
+            for m in masters:
+                m.grad = None
+        total = 0.0
+        for tokens in data:
+            with torch.autocast("cpu", torch.bfloat16, enabled=extra == "autocast"):
+                loss = forward(tokens[:, :-1], tokens[:, 1:]) / micro_batches
+            loss.backward()
+            total += loss.item()
+            if masters:  # main gradients are fp32
+                for m, w in zip(masters, weights):
+                    m.grad = w.grad.float() if m.grad is None else m.grad.add_(w.grad)
+                    w.grad = None
+        optimizer.step()
+        if masters:
+            with torch.no_grad():
+                torch._foreach_copy_(weights, masters)
+        return total
+
+    times, losses = [], []
+    for i in range(a.warmup + a.steps):
+        data = [torch.randint(a.vocab, (a.micro_batch, a.sequence + 1), generator=generator)
+                for _ in range(micro_batches)]
+        start = time.perf_counter()
+        losses.append(step(data))
+        if i >= a.warmup:
+            times.append(time.perf_counter() - start)
+    if not all(abs(x) < 100 for x in losses):
+        raise RuntimeError(f"the loss is not a number: {losses}")
+    return {"step_seconds": statistics.median(times), "fastest_seconds": min(times), "slowest_seconds": max(times),
+            "variant": variant, "precision": a.precision, "threads": a.threads, "first_loss": losses[0],
+            "last_loss": losses[-1], "parameters": sum(w.numel() for w in weights), "torch": torch.__version__}
+
+
+if __name__ == "__main__":
+    main()
