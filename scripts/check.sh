@@ -28,7 +28,7 @@ done
 cache=${CHECK_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/harness-check}
 mkdir -p "$cache"
 includes=$(grep -ohE -- '-(I|isystem) ?[^ "]+' $database | sort -u | tr '\n' ' ')
-rules=$( (clang-tidy --version; cat .clang-tidy; echo "$includes") | sha256sum)
+rules=$( (clang-tidy --version; cat .clang-tidy tests/.clang-tidy; echo "$includes") | sha256sum)
 export database cache includes rules
 
 tidy() {
