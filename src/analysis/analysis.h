@@ -19,7 +19,8 @@ struct CaseSummary {
   double tokens_per_second = 0, flops_per_rank = 0;
   std::optional<double> mfu, mfu_noncausal, hfu;
   double peak_memory_bytes = 0;
-  std::optional<Effect> effect;      // against the baseline; absent for the baseline itself and without pairs
+  std::optional<Effect> effect;      // against the baseline; absent for the baseline itself and without pairs; of time
+                                     // per token, which is the step time's where batches are equal
   double first_loss = 0, last_loss = 0;
   std::string reason;
 };
@@ -29,7 +30,7 @@ struct Summary {
   bool partial = false;      // not every planned block is there
   bool unreliable = false;   // baseline_again is not the same as the baseline (verdict faster or slower)
   std::optional<Effect> control;   // baseline_again against baseline
-  double noise = 0;          // standard deviation of the control's log ratios
+  double noise = 0;          // standard deviation of the control's log ratios; NaN with fewer than two
   int failed_cases = 0;
   std::vector<std::string> warnings;  // each with a remedy
 };

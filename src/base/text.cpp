@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <numeric>
@@ -39,6 +41,26 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
     }
   }
   return best;
+}
+
+std::string did_you_mean(std::string_view candidate) {
+  return candidate.empty() ? std::string() : fmt::format("; did you mean {}?", candidate);
+}
+
+std::string quote(std::string_view text) {
+  std::string out = "'";
+  std::size_t end = std::min<std::size_t>(text.size(), 60);
+  // Never cut a UTF-8 sequence in two.
+  while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  for (const char c : text.substr(0, end)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out + (end < text.size() ? "…'" : "'");
 }
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,6 +10,12 @@ namespace harness {
 
 /// The candidate nearest to `word` by edit distance, or "" when none is near enough to be what was meant.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
+
+/// "; did you mean X?", or "" for an empty candidate: the end of a message about something unknown.
+std::string did_you_mean(std::string_view candidate);
+
+/// 'text' for a message: control characters as \xNN and no more than 60 bytes, so that no input can garble a terminal.
+std::string quote(std::string_view text);
 
 std::string join(std::span<const std::string> parts, std::string_view separator);
 

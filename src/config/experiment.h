@@ -50,8 +50,8 @@ struct Experiment {
   Measure measure;
   std::string output = "results/{name}-{date}.h5";
   std::optional<Hardware> hardware;
-  double peak_flops = 0;      // per rank, given in the file; 0: take the hardware's or measure it
-  std::string text;           // the file, verbatim
+  double peak_flops = 0;  // per rank, given in the file; 0: take the hardware's or measure it
+  std::string text;       // the file, verbatim
   std::string path;
   std::vector<std::string> overrides;  // --set key=value, in order
   std::vector<std::string> warnings;

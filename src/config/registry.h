@@ -12,21 +12,25 @@ namespace harness {
 
 enum class BackendKind : std::uint8_t { cpu, cuda, sim };
 const char* name_of(BackendKind kind);
+/// Throws Error naming what is allowed.
+BackendKind parse_backend(std::string_view text);
 
 /// A variable is one row: the YAML key, `--set` name, result column and table heading are all `name`, and what the
 /// result file records is print(settings) of the very Settings the worker ran with.
 struct Variable {
   std::string name;
-  std::string unit;     // "" | "sequences" | "B" | …
-  std::string allowed;  // for people: "fp32, bf16"
-  std::string help;     // one line
+  std::string unit;                   // "" | "sequences" | "B" | …
+  std::string allowed;                // for people: "fp32, bf16"
+  std::string help;                   // one line
   std::vector<BackendKind> backends;  // that honour it
-  /// Reads a value as a person writes it ("1 MiB", "true", "ring", "{tensor_parallel: 2}"). Throws Error naming what was
-  /// found and what is allowed. A compound value changes only the parts it names.
+  std::vector<std::string> parts;     // the keys of a compound value ("tensor_parallel"); empty for a plain one
+  /// Reads a value as a person writes it ("1 MiB", "true", "ring", "{tensor_parallel: 2}"). Throws Error naming what
+  /// was found and what is allowed. A compound value changes only the parts it names.
   std::function<void(Settings&, std::string_view text)> parse;
   /// The value in canonical form; parse(print(s)) gives s back.
   std::function<std::string(const Settings&)> print;
   /// "" when the variable has an effect under these settings, else why it has none ("overlap_grad_reduce is false").
+  /// Some answers depend on the number of ranks and need settings.ranks to be it, not 0.
   std::function<std::string(const Settings&)> without_effect = [](const Settings&) { return std::string(); };
   /// The environment variable it becomes in the worker, "" if none ("NCCL_ALGO").
   std::string environment_name;

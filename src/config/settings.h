@@ -36,8 +36,8 @@ struct Settings {
   bool overlap_grad_reduce = true;
   std::int64_t bucket_size_bytes = 25 << 20;  // of fp32 gradients
   AllReduceAlgorithm allreduce_algorithm = AllReduceAlgorithm::ring;
-  int threads = 0;            // 0: cores / ranks on the node
-  bool repeat_batch = false;  // every step trains on the batch of step 0
+  int threads = 0;                                 // 0: cores / ranks on the node
+  bool repeat_batch = false;                       // every step trains on the batch of step 0
   std::map<std::string, std::string> environment;  // by variable name (nccl_algo), for the worker's environment
   bool operator==(const Settings&) const = default;
 };

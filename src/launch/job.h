@@ -29,20 +29,21 @@ struct BlockRequest {
 struct RankPlace {
   int rank = 0, local_rank = 0, local_ranks = 1, node = 0;
   std::string host, device;
-  int cores = 0;              // of the node that this job may use
-  double memory_bytes = 0;    // of the node
+  int cores = 0;                // of the node that this job may use
+  double memory_bytes = 0;      // of the node
   bool one_core_bound = false;  // the launcher bound this rank to a single core
 };
 
 /// How a block went, at rank 0.
 struct BlockOutcome {
   bool ok = false;
-  bool stopped = false;       // by SIGINT/SIGTERM, not by a fault
+  bool stopped = false;  // by SIGINT/SIGTERM, not by a fault
   int culprit_rank = -1;
-  std::string reason;         // "rank 2 on node7: worker killed by signal 11 (segmentation fault) in step 3, matmul …"
-  std::string signature;      // equal for faults of the same kind at the same rank: a case that fails twice alike is dropped
-  double start_unix_s = 0;    // of the block
-  double setup_s = 0;         // spawn to go, slowest rank
+  std::string reason;  // "rank 2 on node7: worker killed by signal 11 (segmentation fault) in step 3, matmul …"
+  std::string
+      signature;  // equal for faults of the same kind at the same rank: a case that fails twice alike is dropped
+  double start_unix_s = 0;            // of the block
+  double setup_s = 0;                 // spawn to go, slowest rank
   std::vector<BlockSamples> samples;  // per rank of the layout, when ok
 };
 

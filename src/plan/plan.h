@@ -15,8 +15,8 @@ struct Case {
   std::string variable;  // "" for the baselines
   std::string value;
   Settings settings;
-  Layout layout;            // of the ranks it uses; meaningless when impossible
-  std::string impossible;   // why it cannot run on these ranks, "" if it can
+  Layout layout;                   // of the ranks it uses; meaningless when impossible
+  std::string impossible;          // why it cannot run on these ranks, "" if it can
   std::vector<std::string> notes;  // "bucket_size has no effect: overlap_grad_reduce is false"
   std::int64_t micro_batches = 0;  // per data-parallel replica and step (gradient accumulation)
 };

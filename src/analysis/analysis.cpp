@@ -1,0 +1,128 @@
+#include "analysis/analysis.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "analysis/pairing.h"
+#include "analysis/warnings.h"
+
+namespace harness {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+bool is_baseline(const ResultCase& one) {
+  return one.name == "baseline" || one.name == "baseline_again";
+}
+
+// The family over which false verdicts are kept at 5 %: what was declared before the first result, not what got one.
+int declared_comparisons(const Result& result) {
+  return static_cast<int>(std::count_if(result.cases.begin(), result.cases.end(), [](const ResultCase& one) {
+    return !is_baseline(one) && one.status != CaseStatus::impossible;
+  }));
+}
+
+// Seconds per token count when the cases' steps hold different numbers of tokens, else the step's seconds: a larger
+// batch is not slower for taking longer.
+Pairs comparable_pairs(const Result& result, int baseline, int changed) {
+  Pairs pairs = pair_blocks(result, baseline, changed);
+  const double tokens_before = result.cases[static_cast<std::size_t>(baseline)].tokens_per_step;
+  const double tokens_after = result.cases[static_cast<std::size_t>(changed)].tokens_per_step;
+  if (tokens_before > 0 && tokens_after > 0) {
+    for (double& seconds : pairs.second) seconds *= tokens_before / tokens_after;
+  }
+  return pairs;
+}
+
+void measure_case(const Result& result, CaseSummary& summary) {
+  const ResultCase& one = result.cases[static_cast<std::size_t>(summary.case_index)];
+  std::vector<double> medians;
+  for (std::size_t i = 0; i < result.blocks.size(); ++i) {
+    if (result.blocks[i].case_index != summary.case_index) continue;
+    const auto seconds = block_median(result, i);
+    if (!seconds) continue;
+    medians.push_back(*seconds);
+    summary.peak_memory_bytes = std::max(summary.peak_memory_bytes, result.blocks[i].peak_memory_bytes);
+    if (medians.size() == 1 && i < result.losses.size() && !result.losses[i].empty()) {
+      summary.first_loss = result.losses[i].front();
+      summary.last_loss = result.losses[i].back();
+    }
+  }
+  summary.blocks = static_cast<int>(medians.size());
+  summary.step_seconds = median(medians);
+  if (medians.empty()) return;
+  summary.tokens_per_second = one.tokens_per_step / summary.step_seconds;
+  const double rank_seconds = summary.step_seconds * one.ranks;
+  if (!(rank_seconds > 0)) return;
+  summary.flops_per_rank = one.model_flop_per_step / rank_seconds;
+  if (!(one.peak_flops_per_rank > 0)) return;  // an unknown peak makes MFU absent, never wrong
+  const double possible = rank_seconds * one.peak_flops_per_rank;
+  summary.mfu = one.model_flop_per_step / possible;
+  summary.mfu_noncausal = one.noncausal_flop_per_step / possible;
+  summary.hfu = one.hardware_flop_per_step / possible;
+}
+
+double deviation_of_log_ratios(const Pairs& pairs) {
+  const std::size_t n = pairs.first.size();
+  if (n < 2) return nan;
+  std::vector<double> logs(n);
+  double mean = 0;
+  for (std::size_t i = 0; i < n; ++i) mean += (logs[i] = std::log(pairs.second[i] / pairs.first[i]));
+  mean /= static_cast<double>(n);
+  double squares = 0;
+  for (const double value : logs) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / static_cast<double>(n - 1));
+}
+
+// A case that failed or cannot run leaves blocks undone without making the sweep partial; it is reported as such.
+bool blocks_missing(const Result& result) {
+  return std::any_of(result.blocks.begin(), result.blocks.end(), [&](const ResultBlock& block) {
+    const CaseStatus status = result.cases[static_cast<std::size_t>(block.case_index)].status;
+    return block.status == BlockStatus::pending && status != CaseStatus::failed && status != CaseStatus::impossible;
+  });
+}
+
+}  // namespace
+
+Summary summarise(const Result& result) {
+  Summary summary;
+  const int baseline = find_case(result, "baseline");
+  const int comparisons = declared_comparisons(result);
+  summary.noise = nan;
+  for (std::size_t i = 0; i < result.cases.size(); ++i) {
+    const ResultCase& one = result.cases[i];
+    CaseSummary row;
+    row.case_index = static_cast<int>(i);
+    row.name = one.name;
+    row.status = one.status;
+    row.reason = one.reason;
+    row.first_loss = row.last_loss = nan;
+    measure_case(result, row);
+    if (baseline >= 0 && row.case_index != baseline) {
+      const Pairs pairs = comparable_pairs(result, baseline, row.case_index);
+      const bool is_control = one.name == "baseline_again";
+      if (!pairs.first.empty()) {
+        row.effect = compare_paired(pairs.first, pairs.second, is_control ? 1 : comparisons, result.smallest_effect);
+      }
+      if (is_control) {
+        summary.control = row.effect;
+        summary.noise = deviation_of_log_ratios(pairs);
+      }
+    }
+    summary.failed_cases += one.status == CaseStatus::failed;
+    summary.cases.push_back(std::move(row));
+  }
+  summary.partial = result.state == RunState::partial || blocks_missing(result);
+  summary.unreliable =
+      summary.control && (summary.control->verdict == Verdict::faster || summary.control->verdict == Verdict::slower);
+  summary.warnings = result.warnings;
+  for (auto& warning : find_warnings(result, summary)) summary.warnings.push_back(std::move(warning));
+  return summary;
+}
+
+int exit_code(const Summary& summary) {
+  return summary.failed_cases > 0 || summary.unreliable ? 4 : 0;
+}
+
+}  // namespace harness

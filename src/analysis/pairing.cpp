@@ -1,0 +1,61 @@
+#include "analysis/pairing.h"
+
+#include <cmath>
+#include <map>
+
+#include "analysis/statistics.h"
+
+namespace harness {
+namespace {
+
+struct Finished {
+  std::int32_t session = 0;
+  double seconds = 0;
+};
+
+// By round. A round holds each case once.
+std::map<std::int32_t, Finished> finished_blocks(const Result& result, int case_index) {
+  std::map<std::int32_t, Finished> blocks;
+  for (std::size_t i = 0; i < result.blocks.size(); ++i) {
+    if (result.blocks[i].case_index != case_index) continue;
+    if (const auto seconds = block_median(result, i)) {
+      blocks[result.blocks[i].round] = {result.blocks[i].session, *seconds};
+    }
+  }
+  return blocks;
+}
+
+}  // namespace
+
+std::optional<double> block_median(const Result& result, std::size_t block) {
+  if (result.blocks[block].status != BlockStatus::ok || block >= result.step_seconds.size()) return {};
+  const auto& steps = result.step_seconds[block];
+  std::vector<double> timed;
+  for (auto step = static_cast<std::size_t>(result.warmup_steps); step < steps.size(); ++step) {
+    if (std::isfinite(steps[step]) && steps[step] > 0) timed.push_back(steps[step]);
+  }
+  if (timed.empty()) return {};
+  return median(timed);
+}
+
+Pairs pair_blocks(const Result& result, int first_case, int second_case) {
+  const auto first = finished_blocks(result, first_case);
+  const auto second = finished_blocks(result, second_case);
+  Pairs pairs;
+  for (const auto& [round, block] : first) {
+    const auto other = second.find(round);
+    if (other == second.end() || other->second.session != block.session) continue;
+    pairs.first.push_back(block.seconds);
+    pairs.second.push_back(other->second.seconds);
+  }
+  return pairs;
+}
+
+int find_case(const Result& result, const std::string& name) {
+  for (std::size_t i = 0; i < result.cases.size(); ++i) {
+    if (result.cases[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+}  // namespace harness

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "store/result.h"
+
+namespace harness {
+
+/// Medians over the timed steps of the finished blocks of two cases in the rounds in which both finished in one
+/// session: what can be compared. Same order in both.
+struct Pairs {
+  std::vector<double> first, second;
+};
+Pairs pair_blocks(const Result& result, int first_case, int second_case);
+
+/// The median timed step of a finished block; nothing if the block did not finish or has no usable samples.
+std::optional<double> block_median(const Result& result, std::size_t block);
+
+/// By exact name; -1 if there is none.
+int find_case(const Result& result, const std::string& name);
+
+}  // namespace harness

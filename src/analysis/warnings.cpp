@@ -1,0 +1,150 @@
+#include "analysis/warnings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "analysis/pairing.h"
+#include "base/text.h"
+
+namespace harness {
+namespace {
+
+using Warnings = std::vector<std::string>;
+
+void control(const Summary& summary, Warnings& warnings) {
+  if (!summary.unreliable) return;
+  warnings.push_back(fmt::format(
+      "unreliable: baseline_again is the baseline and came out {:.1f} % {} [{:.1f} %, {:.1f} %]: something changed "
+      "between blocks that no case changed. Look for other jobs on the nodes and for throttling, then measure again.",
+      100 * std::abs(summary.control->ratio - 1), name_of(summary.control->verdict), 100 * (summary.control->low - 1),
+      100 * (summary.control->high - 1)));
+}
+
+void losses(const Result& result, Warnings& warnings) {
+  const auto variable = std::find(result.variables.begin(), result.variables.end(), "repeat_batch");
+  const auto repeat = static_cast<std::size_t>(variable - result.variables.begin());
+  std::map<int, int> not_finite, not_falling;  // case -> blocks
+  for (std::size_t i = 0; i < result.blocks.size() && i < result.losses.size(); ++i) {
+    const int of = result.blocks[i].case_index;
+    if (result.blocks[i].status != BlockStatus::ok || result.losses[i].empty()) continue;
+    const auto& values = result.losses[i];
+    if (!std::all_of(values.begin(), values.end(), [](float loss) { return std::isfinite(loss); })) {
+      ++not_finite[of];
+      continue;
+    }
+    const auto& settings = result.cases[static_cast<std::size_t>(of)].settings;
+    const bool same_batch = repeat < settings.size() && settings[repeat] == "true";
+    if (same_batch && values.size() > 1 && !(values.back() < values.front())) ++not_falling[of];
+  }
+  for (const auto& [of, blocks] : not_finite) {
+    warnings.push_back(fmt::format(
+        "{}: the loss is not a finite number in {} of its blocks, so these steps did not train and their time says "
+        "little. Try precision: fp32; if it stays, it is a fault worth reporting.",
+        result.cases[static_cast<std::size_t>(of)].name, blocks));
+  }
+  for (const auto& [of, blocks] : not_falling) {
+    warnings.push_back(fmt::format(
+        "{}: trained on one repeated batch, and the loss does not fall in {} of its blocks. Take more steps; if it "
+        "stays, it is a fault worth reporting.",
+        result.cases[static_cast<std::size_t>(of)].name, blocks));
+  }
+}
+
+void totals(const Result& result, Warnings& warnings) {
+  constexpr double tolerance = 0.02;
+  int disagreeing = 0;
+  double worst = 0;
+  for (std::size_t i = 0; i < result.blocks.size() && i < result.step_seconds.size(); ++i) {
+    if (!block_median(result, i) || !(result.blocks[i].timed_total_s > 0)) continue;
+    double sum = 0;
+    for (auto s = static_cast<std::size_t>(result.warmup_steps); s < result.step_seconds[i].size(); ++s) {
+      sum += result.step_seconds[i][s];
+    }
+    const double difference = std::abs(sum / result.blocks[i].timed_total_s - 1);
+    if (difference > tolerance) ++disagreeing;
+    worst = std::max(worst, difference);
+  }
+  if (disagreeing == 0) return;
+  warnings.push_back(fmt::format(
+      "in {} blocks the steps' times do not add up to the time around all of them (off by up to {:.1f} %): time is "
+      "lost between steps or a clock is coarse. Longer steps (a larger batch or model) make it matter less.",
+      disagreeing, 100 * worst));
+}
+
+void rounds(const Result& result, const Summary& summary, Warnings& warnings) {
+  std::vector<std::string> unresolved, unpaired;
+  int needed = 0;
+  for (const auto& one : summary.cases) {
+    if (one.blocks == 0 || one.name == "baseline") continue;
+    if (!one.effect || one.effect->verdict == Verdict::none) unpaired.push_back(one.name);
+    if (one.effect && one.effect->verdict == Verdict::unresolved) {
+      unresolved.push_back(one.name);
+      needed = std::max(needed, one.effect->rounds_needed);
+    }
+  }
+  if (!unpaired.empty()) {
+    warnings.push_back(fmt::format(
+        "no verdict on {}: it takes at least 2 rounds in which the case and the baseline both finished in one "
+        "session, and some 12 to see small effects. Measure with --rounds 12 or go on with --resume.",
+        join(unpaired, ", ")));
+  }
+  if (unresolved.empty()) return;
+  if (needed < 1000) {
+    warnings.push_back(
+        fmt::format("{} unresolved after {} rounds: {}. About {} rounds would settle {}, if scatter and "
+                    "effect stay as they are: measure anew with --rounds {}.",
+                    unresolved.size(), result.rounds, join(unresolved, ", "), needed,
+                    unresolved.size() == 1 ? "it" : "all of them", needed));
+  } else {
+    warnings.push_back(
+        fmt::format("{} unresolved after {} rounds: {}. No practical number of rounds would settle all of "
+                    "them: an effect lies too close to the smallest one that matters ({:.3g} %), or the "
+                    "machine is too restless. Take longer blocks (measure.steps) or another "
+                    "smallest_effect.",
+                    unresolved.size(), result.rounds, join(unresolved, ", "), 100 * result.smallest_effect));
+  }
+}
+
+void oversubscription(const Result& result, Warnings& warnings) {
+  struct Node {
+    std::string host;
+    std::int64_t threads = 0, cores = 0;
+  };
+  std::map<int, Node> nodes;
+  for (const auto& rank : result.rank_table) {
+    Node& node = nodes[rank.node];
+    node.host = rank.host;
+    node.threads += rank.threads;
+    node.cores = std::max<std::int64_t>(node.cores, rank.cores);
+  }
+  int overfull = 0;
+  Node worst;
+  for (const auto& [number, node] : nodes) {
+    if (node.cores <= 0 || node.threads <= node.cores) continue;
+    ++overfull;
+    if (node.threads > worst.threads) worst = node;
+  }
+  if (overfull == 0) return;
+  warnings.push_back(
+      fmt::format("{} of {} nodes are oversubscribed ({} runs {} threads on {} cores): ranks wait for one another's "
+                  "cores, and step "
+                  "times tell of the scheduler too. Start fewer ranks per node or set fewer threads.",
+                  overfull, nodes.size(), worst.host, worst.threads, worst.cores));
+}
+
+}  // namespace
+
+std::vector<std::string> find_warnings(const Result& result, const Summary& summary) {
+  Warnings warnings;
+  control(summary, warnings);
+  losses(result, warnings);
+  totals(result, warnings);
+  rounds(result, summary, warnings);
+  oversubscription(result, warnings);
+  return warnings;
+}
+
+}  // namespace harness

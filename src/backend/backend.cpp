@@ -1,0 +1,33 @@
+#include "backend/backend.h"
+
+#ifdef HARNESS_HAS_CPU_BACKEND
+#include "backend/cpu/cpu_backend.h"
+#endif
+
+namespace harness {
+
+const Backend& backend(BackendKind kind) {
+  switch (kind) {
+    case BackendKind::cpu:
+#ifdef HARNESS_HAS_CPU_BACKEND
+      return cpu_backend();
+#else
+      fail("the cpu backend is not in this build: it needs oneDNN, Gloo and OpenMP (Debian/Ubuntu: apt-get install "
+           "libdnnl-dev libgloo-dev); install them and build again");
+#endif
+    case BackendKind::cuda:
+      fail("the cuda backend is not part of this build yet; use `backend: cpu`");
+    case BackendKind::sim:
+      fail("the sim backend is not part of this build yet; use `backend: cpu`");
+  }
+  fail("unknown backend number {}", static_cast<int>(kind));
+}
+
+FusedSet declared_fused(BackendKind kind) {
+  // The cpu backend computes these forms in one kernel. GELU next to a product does not pay there: oneDNN writes either
+  // gelu(x) or x, and the backward pass needs both; nor does a bias gradient, which no oneDNN product yields.
+  if (kind == BackendKind::cpu) return Fused::matmul_bias | Fused::cross_entropy;
+  return all_fused;
+}
+
+}  // namespace harness

@@ -1,0 +1,269 @@
+#include "backend/cpu/attention.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/onednn.h"
+#include "backend/cpu/parallel.h"
+#include "backend/cpu/simd.h"
+
+namespace harness::cpu {
+namespace {
+
+using simd::get;
+using simd::over;
+using simd::put;
+using simd::Vec;
+
+constexpr std::int64_t cache_bytes = 512 * 1024;  // of scores a thread works on at once: half of a usual L2 cache
+
+// p[0, seen) = exp(scale * s - maximum), zeros up to `all`; returns the sum and the maximum (scaled). p may be s.
+template <class T>
+std::pair<float, float> exponentials(const float* s, T* p, std::int64_t seen, std::int64_t all, float scale) {
+  Vec m = simd::splat(-INFINITY);
+  over(0, seen, [&](std::int64_t i, std::int64_t n) { m = simd::max(m, get(s + i, n, -INFINITY)); });
+  const float maximum = simd::largest(m) * scale;
+  Vec total{};
+  over(0, seen, [&](std::int64_t i, std::int64_t n) {
+    const Vec e = simd::exp(get(s + i, n, -INFINITY) * scale - maximum);
+    total += e;
+    put(p + i, e, n);
+  });
+  std::fill(p + seen, p + all, T{});
+  return {simd::sum(total), maximum};
+}
+
+template <class T>
+float dot(const T* a, const T* b, std::int64_t width) {
+  Vec total{};
+  over(0, width, [&](std::int64_t i, std::int64_t n) { total += get(a + i, n) * get(b + i, n); });
+  return simd::sum(total);
+}
+
+template <class T>
+void scaled_row(T* to, const float* from, float factor, std::int64_t width, bool accumulate) {
+  over(0, width, [&](std::int64_t i, std::int64_t n) {
+    Vec v = get(from + i, n) * factor;
+    if (accumulate) v += get(to + i, n);
+    put(to + i, v, n);
+  });
+}
+
+std::int64_t padded(std::int64_t n) { return (n + 15) / 16 * 16; }
+
+}  // namespace
+
+// Rows [first, first + rows) of the queries, which see keys [0, keys).
+struct AttentionKernel::Block {
+  std::int64_t first, rows, keys, stride;  // stride: between rows of scores
+  Product scores, values;                  // forward: q k^T, p v
+  std::vector<Product> gradients;          // backward: dout v^T, p^T dout, ds k, ds^T q
+};
+
+// What one thread owns.
+struct AttentionKernel::Worker {
+  Workspace workspace;
+  std::vector<Block> blocks;
+  std::vector<float> scores, dscores, rows, dkeys, dvalues;
+  std::vector<float> dots;  // a number per row: 1 / sum of exponentials; backward: dout . out
+  std::vector<bf16> p, ds;  // scores in the type of the second products, where that is not f32
+};
+
+AttentionKernel::AttentionKernel(const AttentionShape& shape, DType type, int threads, bool backward)
+    : shape_(shape), type_(type), scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(shape.head_dim)))) {
+  const AttentionShape& s = shape_;
+  block_rows_ = std::max<std::int64_t>(64, padded((s.query_length + 15) / 16));
+  const std::int64_t score_bytes = std::min(block_rows_, s.query_length) * s.key_length * 4;
+  const std::int64_t units_wanted = (threads + s.batch - 1) / s.batch;
+  for (std::int64_t h = s.heads; h >= 1; --h) {
+    heads_together_ = h;
+    if (s.heads % h == 0 && h * score_bytes <= cache_bytes && s.heads / h >= units_wanted) break;
+  }
+  const std::int64_t h = heads_together_, d = s.head_dim;
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(1);  // each product is run by one thread
+  const auto units = static_cast<int>(s.batch * s.heads / h);
+  for (int thread = 0; thread < std::min(threads, units); ++thread) {
+    auto w = std::make_unique<Worker>();
+    const MatrixForm q{type, s.query_stride, 1, d}, k{type, s.key_stride, 1, d}, k_t{type, 1, s.key_stride, d};
+    const MatrixForm dout{type, s.heads * d, 1, d};
+    for (std::int64_t first = 0; first < s.query_length; first += block_rows_) {
+      const std::int64_t rows = std::min(block_rows_, s.query_length - first);
+      const std::int64_t keys = s.causal ? std::min(s.key_length, first + rows) : s.key_length;
+      const std::int64_t stride = padded(keys) + 16;  // not a power of two: rows fall into different cache sets
+      const MatrixForm score{DType::f32, stride, 1, rows * stride}, p{type, stride, 1, rows * stride};
+      const MatrixForm p_t{type, 1, stride, rows * stride};
+      const MatrixForm row{DType::f32, d, 1, rows * d}, key{DType::f32, d, 1, s.key_length * d};
+      Block b{first,
+              rows,
+              keys,
+              stride,
+              Product({.batch = h, .m = rows, .n = keys, .k = d, .a = q, .b = k_t, .out = score}, w->workspace),
+              Product({.batch = h, .m = rows, .n = d, .k = keys, .a = p, .b = k, .out = row}, w->workspace),
+              {}};
+      if (backward) {
+        const ProductForm forms[4] = {
+            {.batch = h, .m = rows, .n = keys, .k = d, .a = dout, .b = k_t, .out = score},
+            {.batch = h, .m = keys, .n = d, .k = rows, .a = p_t, .b = dout, .out = key, .accumulate = true},
+            {.batch = h, .m = rows, .n = d, .k = keys, .a = p, .b = k, .out = row},
+            {.batch = h, .m = keys, .n = d, .k = rows, .a = p_t, .b = q, .out = key, .accumulate = true}};
+        for (const ProductForm& f : forms) b.gradients.emplace_back(f, w->workspace);
+      }
+      w->blocks.push_back(std::move(b));
+    }
+    const auto scores = static_cast<std::size_t>(h * block_rows_ * (padded(s.key_length) + 16));
+    w->scores.resize(scores);
+    w->rows.resize(static_cast<std::size_t>(h * block_rows_ * d));
+    w->dots.resize(static_cast<std::size_t>(h * block_rows_));
+    if (type == DType::bf16) w->p.resize(scores);
+    if (backward) {
+      w->dscores.resize(scores);
+      if (type == DType::bf16) w->ds.resize(scores);
+      w->dkeys.resize(static_cast<std::size_t>(h * s.key_length * d));
+      w->dvalues.resize(w->dkeys.size());
+    }
+    workers_.push_back(std::move(w));
+  }
+  omp_set_num_threads(before);
+}
+
+AttentionKernel::~AttentionKernel() = default;
+
+template <class F>
+void AttentionKernel::over_units(F&& f) {
+  const std::int64_t units = shape_.batch * shape_.heads / heads_together_;
+  parallel_ranges(units, 1, [&](std::int64_t first, std::int64_t last, int thread) {
+    for (std::int64_t u = first; u < last; ++u) f(*workers_[static_cast<std::size_t>(thread)], u);
+  });
+}
+
+template <class T>
+void AttentionKernel::forward_unit(Worker& w, std::int64_t unit, const Tensor& q, const Tensor& k, const Tensor& v,
+                                   const Tensor& out, const Tensor& stats) const {
+  const AttentionShape& s = shape_;
+  const std::int64_t together = heads_together_, d = s.head_dim, groups = s.heads / together;
+  const std::int64_t sequence = unit / groups, head = unit % groups * together;
+  const T* keys = k.as<const T>() + sequence * s.key_length * s.key_stride + head * d;
+  const T* values = v.as<const T>() + sequence * s.key_length * s.key_stride + head * d;
+  T* p = nullptr;
+  if constexpr (std::is_same_v<T, float>) {
+    p = w.scores.data();
+  } else {
+    p = w.p.data();
+  }
+  for (Block& b : w.blocks) {
+    const std::int64_t row0 = sequence * s.query_length + b.first;
+    b.scores(q.as<const T>() + row0 * s.query_stride + head * d, keys, nullptr, w.scores.data());
+    for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
+      const std::int64_t h = hr / b.rows, r = hr % b.rows;
+      const std::int64_t seen = s.causal ? std::min(b.keys, b.first + r + 1) : b.keys;
+      const auto [sum, maximum] = exponentials(w.scores.data() + hr * b.stride, p + hr * b.stride, seen, b.keys, scale_);
+      stats.f32()[(sequence * s.heads + head + h) * s.query_length + b.first + r] = maximum + std::log(sum);
+      w.dots[static_cast<std::size_t>(hr)] = 1 / sum;
+    }
+    b.values(p, values, nullptr, w.rows.data());
+    for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
+      const std::int64_t h = hr / b.rows, r = hr % b.rows;
+      T* to = out.as<T>() + (row0 + r) * s.heads * d + (head + h) * d;
+      scaled_row(to, w.rows.data() + hr * d, w.dots[static_cast<std::size_t>(hr)], d, false);
+    }
+  }
+}
+
+void AttentionKernel::forward(Tensor q, Tensor k, Tensor v, Tensor out, Tensor stats) {
+  with_type(type_, [&](auto tag) {
+    over_units([&](Worker& w, std::int64_t unit) { forward_unit<decltype(tag)>(w, unit, q, k, v, out, stats); });
+  });
+}
+
+// With s = scale q k^T and p = exp(s - stats): dv = p^T dout, dp = dout v^T, ds = scale p (dp - dout . out), dq = ds k,
+// dk = ds^T q; dout . out is the row sum of p dp.
+template <class T>
+void AttentionKernel::backward_unit(Worker& w, std::int64_t unit, const BackwardArguments& t, bool accumulate) const {
+  const AttentionShape& s = shape_;
+  const std::int64_t together = heads_together_, d = s.head_dim, groups = s.heads / together;
+  const std::int64_t sequence = unit / groups, head = unit % groups * together;
+  const std::int64_t key0 = sequence * s.key_length * s.key_stride + head * d;
+  const T *keys = t.k.as<const T>() + key0, *values = t.v.as<const T>() + key0;
+  T *p = nullptr, *ds = nullptr;
+  if constexpr (std::is_same_v<T, float>) {
+    p = w.scores.data(), ds = w.dscores.data();
+  } else {
+    p = w.p.data(), ds = w.ds.data();
+  }
+  std::fill(w.dkeys.begin(), w.dkeys.end(), 0.0f);
+  std::fill(w.dvalues.begin(), w.dvalues.end(), 0.0f);
+  for (Block& b : w.blocks) {
+    const std::int64_t row0 = sequence * s.query_length + b.first;
+    const T* queries = t.q.as<const T>() + row0 * s.query_stride + head * d;
+    const T* dout = t.dout.as<const T>() + row0 * s.heads * d + head * d;
+    const T* out = t.out.as<const T>() + row0 * s.heads * d + head * d;
+    b.scores(queries, keys, nullptr, w.scores.data());
+    b.gradients[0](dout, values, nullptr, w.dscores.data());
+    for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
+      const std::int64_t h = hr / b.rows, r = hr % b.rows;
+      const std::int64_t seen = s.causal ? std::min(b.keys, b.first + r + 1) : b.keys;
+      const float stat = t.stats.f32()[(sequence * s.heads + head + h) * s.query_length + b.first + r];
+      const std::int64_t at = r * s.heads * d + h * d;
+      const float delta = dot(dout + at, out + at, d);
+      const float *score = w.scores.data() + hr * b.stride, *dp = w.dscores.data() + hr * b.stride;
+      T *p_row = p + hr * b.stride, *ds_row = ds + hr * b.stride;
+      over(0, seen, [&](std::int64_t i, std::int64_t n) {
+        const Vec e = simd::exp(get(score + i, n) * scale_ - stat);
+        const Vec g = e * (get(dp + i, n) - delta) * scale_;
+        put(p_row + i, e, n);
+        put(ds_row + i, g, n);
+      });
+      std::fill(p_row + seen, p_row + b.keys, T{});
+      std::fill(ds_row + seen, ds_row + b.keys, T{});
+    }
+    b.gradients[1](p, dout, nullptr, w.dvalues.data());
+    b.gradients[2](ds, keys, nullptr, w.rows.data());
+    b.gradients[3](ds, queries, nullptr, w.dkeys.data());
+    for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
+      const std::int64_t h = hr / b.rows, r = hr % b.rows;
+      scaled_row(t.dq.as<T>() + (row0 + r) * s.query_stride + (head + h) * d, w.rows.data() + hr * d, 1, d, accumulate);
+    }
+  }
+  for (std::int64_t hj = 0; hj < together * s.key_length; ++hj) {
+    const std::int64_t h = hj / s.key_length, j = hj % s.key_length;
+    const std::int64_t at = key0 + j * s.key_stride + h * d;
+    scaled_row(t.dk.as<T>() + at, w.dkeys.data() + hj * d, 1, d, accumulate);
+    scaled_row(t.dv.as<T>() + at, w.dvalues.data() + hj * d, 1, d, accumulate);
+  }
+}
+
+void AttentionKernel::backward(const BackwardArguments& t, bool accumulate) {
+  with_type(type_, [&](auto tag) {
+    over_units([&](Worker& w, std::int64_t unit) { backward_unit<decltype(tag)>(w, unit, t, accumulate); });
+  });
+}
+
+void attention_merge(Tensor part_out, Tensor part_stats, Tensor out, Tensor stats, const AttentionShape& s) {
+  with_type(out.type, [&](auto tag) {
+    using T = decltype(tag);
+    parallel_ranges(s.batch * s.query_length, 64, [&](std::int64_t first, std::int64_t last, int) {
+      for (std::int64_t row = first; row < last; ++row) {
+        for (std::int64_t h = 0; h < s.heads; ++h) {
+          const std::int64_t at =
+              (row / s.query_length * s.heads + h) * s.query_length + row % s.query_length;
+          const float a = stats.f32()[at], b = part_stats.f32()[at];
+          const float high = std::max(a, b);
+          const float joint = high + std::log(std::exp(a - high) + std::exp(b - high));
+          stats.f32()[at] = joint;
+          const float keep = std::exp(a - joint), add = std::exp(b - joint);
+          T* to = out.as<T>() + (row * s.heads + h) * s.head_dim;
+          const T* from = part_out.as<const T>() + (row * s.heads + h) * s.head_dim;
+          over(0, s.head_dim, [&](std::int64_t i, std::int64_t n) {
+            put(to + i, get(to + i, n) * keep + get(from + i, n) * add, n);
+          });
+        }
+      }
+    });
+  });
+}
+
+}  // namespace harness::cpu

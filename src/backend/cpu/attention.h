@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "backend/cpu/tensor.h"
+#include "program/operation.h"
+
+namespace harness::cpu {
+
+/// Causal or full attention and its gradient, in blocks of query rows: a block multiplies only with the keys that its
+/// last row sees, so that a causal attention costs little more than half of the square. Scores of one block live in the
+/// cache and are never written to memory (cf. Dao et al. 2022, "FlashAttention"; here a block sees all of its keys at
+/// once, which fits at training lengths and needs no rescaling). Heads are handled several at a time.
+///
+/// One object serves all operations of its shape and type on one rank: threads work on different (sequence, heads)
+/// units, each with its own products and scratch. Allocates nothing when run.
+class AttentionKernel {
+ public:
+  AttentionKernel(const AttentionShape& shape, DType type, int threads, bool backward);
+  ~AttentionKernel();
+
+  void forward(Tensor q, Tensor k, Tensor v, Tensor out, Tensor stats);
+  struct BackwardArguments {
+    Tensor q, k, v, out, stats, dout, dq, dk, dv;
+  };
+  void backward(const BackwardArguments& t, bool accumulate);
+
+ private:
+  struct Block;
+  struct Worker;
+  template <class T>
+  void forward_unit(Worker& w, std::int64_t unit, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
+                    const Tensor& stats) const;
+  template <class T>
+  void backward_unit(Worker& w, std::int64_t unit, const BackwardArguments& t, bool accumulate) const;
+  template <class F>
+  void over_units(F&& f);
+
+  AttentionShape shape_;
+  DType type_;
+  std::int64_t block_rows_ = 0;
+  std::int64_t heads_together_ = 1;
+  float scale_ = 1;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+}  // namespace harness::cpu

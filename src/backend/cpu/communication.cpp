@@ -1,0 +1,282 @@
+#include "backend/cpu/communication.h"
+
+#include <gloo/common/error.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "backend/cpu/collectives.h"
+#include "base/text.h"
+
+namespace harness::cpu {
+namespace {
+
+// A pattern of connections. Gloo's class and function algorithms never share a context: mixed, they have hung.
+enum class Links { ring, halving, all };
+
+// One context to be: its name is the same on all its ranks, and contexts are connected in the order of their names.
+struct Plan {
+  std::vector<int> members;  // job ranks, by rank in the context
+  Links links = Links::all;
+};
+
+std::string collective_name(GroupId group, StreamId stream, Links links) {
+  return fmt::format("group {:04} stream {:03} links {}", group, stream, static_cast<int>(links));
+}
+
+std::string peer_name(StreamId stream, int a, int b) {
+  return fmt::format("peers {:06} {:06} stream {:03}", std::min(a, b), std::max(a, b), stream);
+}
+
+int index_of(const std::vector<int>& members, int rank) {
+  return static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin());
+}
+
+// Says which operation and which group a failure of Gloo hit.
+class Explained : public Transfer {
+ public:
+  Explained(std::unique_ptr<Transfer> inner, std::string what) : inner_(std::move(inner)), what_(std::move(what)) {}
+  void start() override {
+    guarded([&] { inner_->start(); });
+  }
+  void finish() override {
+    guarded([&] { inner_->finish(); });
+  }
+
+ private:
+  template <class F>
+  void guarded(F&& f) {
+    try {
+      f();
+    } catch (const gloo::Exception& e) {
+      throw PeerLost(fmt::format("{}: lost contact with another rank ({})", what_, e.what()));
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& e) {
+      fail("{}: Gloo failed: {}", what_, e.what());
+    }
+  }
+  std::unique_ptr<Transfer> inner_;
+  std::string what_;
+};
+
+std::string text_of(const std::vector<int>& ranks) {
+  std::vector<std::string> parts;
+  for (const int r : ranks) {
+    if (parts.size() == 8) {
+      parts.push_back(fmt::format("… {} in all", ranks.size()));
+      break;
+    }
+    parts.push_back(std::to_string(r));
+  }
+  return join(parts, ", ");
+}
+
+}  // namespace
+
+struct Communication::State {
+  const Program* program = nullptr;
+  std::vector<Group> groups;
+  Layout layout;
+  int rank = 0;
+  double timeout_s = 30;
+  AllReduceAlgorithm algorithm = AllReduceAlgorithm::ring;
+  std::map<std::string, Plan> plans;
+  std::map<std::string, ContextPointer> contexts;
+  std::mutex abort_mutex;
+
+  std::vector<int> members_of(GroupId id) const {
+    const Group& group = groups.at(static_cast<std::size_t>(id));
+    auto members = group.members(layout, layout.coordinates(rank));
+    if (members.empty()) fail("rank {} has an operation of group {}, of which it is no member", rank, group.name);
+    return members;
+  }
+
+  AllReduceAlgorithm algorithm_for(const AllReduce& op) const {
+    const DType type = program->buffers[static_cast<std::size_t>(op.data.buffer)].type;
+    return op.data.count * size_of(type) <= small_bytes ? AllReduceAlgorithm::halving_doubling : algorithm;
+  }
+
+  Links links_for(const Action& action) const {
+    if (const auto* a = std::get_if<AllReduce>(&action)) {
+      switch (algorithm_for(*a)) {
+        case AllReduceAlgorithm::ring:
+          return Links::ring;
+        case AllReduceAlgorithm::halving_doubling:
+          return Links::halving;
+        case AllReduceAlgorithm::bcube:
+          return Links::all;
+      }
+    }
+    const bool ring = std::holds_alternative<AllGather>(action) || std::holds_alternative<ReduceScatter>(action);
+    return ring ? Links::ring : Links::all;
+  }
+
+  int peer_rank(const Peer& peer) const {
+    const int other = layout.neighbour(rank, peer.axis, peer.offset);
+    if (other == rank) fail("rank {} would send to itself along the {} axis", rank, name_of(peer.axis));
+    return other;
+  }
+
+  int peer_of(const Action& action) const {
+    if (const auto* s = std::get_if<Send>(&action)) return peer_rank(s->peer);
+    return peer_rank(std::get<Receive>(action).peer);
+  }
+
+  void plan(const Operation& op) {
+    if (is_point_to_point(op.action)) {
+      const int other = peer_of(op.action);
+      plans[peer_name(op.stream, rank, other)] = {{std::min(rank, other), std::max(rank, other)}, Links::all};
+    } else if (const GroupId group = group_of(op.action); group >= 0) {
+      auto members = members_of(group);
+      const Links links = links_for(op.action);
+      if (members.size() > 1) plans[collective_name(group, op.stream, links)] = {std::move(members), links};
+    }
+  }
+};
+
+Communication::Communication(const ExecutableRequest& request) : state_(new State) {
+  // Gloo writes to sockets whose other end may be gone; that must be an error here and not a signal.
+  if (std::signal(SIGPIPE, SIG_IGN) != SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
+  State& s = *state_;
+  s.program = request.program;
+  s.groups = request.groups;
+  s.layout = request.layout;
+  s.rank = request.rank;
+  s.timeout_s = request.timeout_s;
+  s.algorithm = request.settings.allreduce_algorithm;
+  for (const auto* list : {&request.program->init, &request.program->step}) {
+    for (const Operation& op : *list) s.plan(op);
+  }
+}
+
+Communication::~Communication() = default;
+
+std::vector<RendezvousMessage> Communication::publish() {
+  State& s = *state_;
+  std::vector<RendezvousMessage> out;
+  if (s.plans.empty()) return out;
+  const auto device = open_device();
+  for (const auto& [name, plan] : s.plans) {
+    const int size = static_cast<int>(plan.members.size()), rank = index_of(plan.members, s.rank);
+    const auto partners = plan.links == Links::ring      ? ring_partners(rank, size)
+                          : plan.links == Links::halving ? halving_partners(rank, size)
+                                                         : all_partners(rank, size);
+    ContextPointer context;
+    try {
+      context = std::make_shared<LinkedContext>(rank, size, partners, device, s.timeout_s);
+    } catch (const std::exception& e) {
+      fail("rank {} cannot open its {} connections for \"{}\": {} (`ulimit -n` limits the open connections)", s.rank,
+           partners.size(), name, e.what());
+    }
+    for (const int p : context->partners()) {
+      out.push_back({plan.members[static_cast<std::size_t>(p)], name, context->address(p)});
+    }
+    s.contexts[name] = std::move(context);
+  }
+  return out;
+}
+
+void Communication::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
+  State& s = *state_;
+  std::map<std::pair<std::string, int>, const std::string*> addresses;
+  for (const auto& m : received) addresses[{m.key, m.peer}] = &m.bytes;
+  // Gloo's own limit for connecting is five times that of an operation; this thread keeps the one asked for.
+  std::mutex mutex;
+  std::condition_variable done_changed;
+  bool done = false;
+  std::thread watchdog([&] {
+    std::unique_lock lock(mutex);
+    if (!done_changed.wait_for(lock, std::chrono::duration<double>(timeout_s), [&] { return done; })) abort();
+  });
+  const auto stop_watchdog = [&] {
+    {
+      const std::lock_guard lock(mutex);
+      done = true;
+    }
+    done_changed.notify_one();
+    watchdog.join();
+  };
+  try {
+    for (const auto& [name, context] : s.contexts) {
+      const auto& members = s.plans.at(name).members;
+      for (const int p : context->partners()) {
+        const int peer = members[static_cast<std::size_t>(p)];
+        const auto it = addresses.find({name, peer});
+        if (it == addresses.end()) fail("rank {} got no address from rank {} for \"{}\"", s.rank, peer, name);
+        try {
+          context->connect(p, *it->second);
+        } catch (const std::exception& e) {
+          throw PeerLost(
+              fmt::format("rank {} cannot connect to rank {} within {} s ({}); if no rank failed, set "
+                          "HARNESS_GLOO_IFNAME to an interface over which the nodes reach each other",
+                          s.rank, peer, timeout_s, e.what()));
+        }
+      }
+    }
+  } catch (...) {
+    stop_watchdog();
+    abort();
+    throw;
+  }
+  stop_watchdog();
+}
+
+std::unique_ptr<Transfer> Communication::prepare(const Operation& op,
+                                                 const std::function<Tensor(const View&)>& tensor) {
+  State& s = *state_;
+  std::unique_ptr<Transfer> transfer;
+  std::string with;
+  if (is_point_to_point(op.action)) {
+    const int other = s.peer_of(op.action);
+    const auto& context = s.contexts.at(peer_name(op.stream, s.rank, other));
+    with = fmt::format("rank {}", other);
+    const int place = other > s.rank ? 1 : 0;
+    if (const auto* send = std::get_if<Send>(&op.action)) {
+      transfer = make_send(context, tensor(send->data), place);
+    } else {
+      transfer = make_receive(context, tensor(std::get<Receive>(op.action).data), place);
+    }
+  } else {
+    const GroupId group = group_of(op.action);
+    const auto members = s.members_of(group);
+    const auto found = s.contexts.find(collective_name(group, op.stream, s.links_for(op.action)));
+    with = fmt::format("group {} (ranks {})", s.groups[static_cast<std::size_t>(group)].name, text_of(members));
+    const bool alone = members.size() == 1;
+    if (!alone && found == s.contexts.end()) fail("{}: its communicator was not opened", title(op));
+    const auto visit = [&](const auto& a) -> std::unique_ptr<Transfer> {
+      using A = std::remove_cvref_t<decltype(a)>;
+      if constexpr (std::is_same_v<A, AllReduce>) {
+        if (alone) return make_copy(tensor(a.data), tensor(a.data));
+        return make_all_reduce(found->second, tensor(a.data), a.reduction, s.algorithm_for(a));
+      } else if constexpr (std::is_same_v<A, Broadcast>) {
+        if (alone) return make_copy(tensor(a.data), tensor(a.data));
+        return make_broadcast(found->second, tensor(a.data), a.root);
+      } else if constexpr (requires { a.in, a.out, a.group; }) {
+        if (alone) return make_copy(tensor(a.in), tensor(a.out));
+        if constexpr (std::is_same_v<A, AllGather>) return make_all_gather(found->second, tensor(a.in), tensor(a.out));
+        if constexpr (std::is_same_v<A, AllToAll>) return make_all_to_all(found->second, tensor(a.in), tensor(a.out));
+        if constexpr (std::is_same_v<A, ReduceScatter>) {
+          return make_reduce_scatter(found->second, tensor(a.in), tensor(a.out), a.reduction);
+        }
+      }
+      return nullptr;
+    };
+    transfer = std::visit(visit, op.action);
+  }
+  if (!transfer) fail("{}: not a communication", title(op));
+  return std::make_unique<Explained>(std::move(transfer), fmt::format("{} with {}", title(op), with));
+}
+
+void Communication::abort() noexcept {
+  const std::lock_guard lock(state_->abort_mutex);
+  for (const auto& [name, context] : state_->contexts) context->poison();
+}
+
+}  // namespace harness::cpu

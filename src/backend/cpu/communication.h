@@ -1,0 +1,47 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/tensor.h"
+
+namespace harness::cpu {
+
+/// One communication operation made ready. start() posts what can be posted, finish() returns when it is done; both on
+/// one thread. All operations of a fused group are started before any is finished. Throw PeerLost.
+class Transfer {
+ public:
+  virtual ~Transfer() = default;
+  virtual void start() {}
+  virtual void finish() = 0;
+};
+
+/// All communicators of one rank: one Gloo context per (group, stream, pattern of connections), one of two ranks per
+/// point-to-point peer and stream. The only place that knows Gloo, together with links.cpp and collectives.cpp.
+///
+/// all_reduce of messages up to `small_bytes` is bound by latency and goes by halving and doubling; longer ones by the
+/// algorithm asked for. A group of one rank needs no communicator.
+class Communication {
+ public:
+  static constexpr std::int64_t small_bytes = 4096;
+
+  explicit Communication(const ExecutableRequest& request);
+  ~Communication();
+
+  std::vector<RendezvousMessage> publish();
+  void connect(const std::vector<RendezvousMessage>& received, double timeout_s);
+  /// After publish(), in the order of the operation lists.
+  std::unique_ptr<Transfer> prepare(const Operation& op, const std::function<Tensor(const View&)>& tensor);
+  /// Makes everything pending and to come fail at once. From any thread, any number of times.
+  void abort() noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace harness::cpu

@@ -1,0 +1,86 @@
+#include "backend/cpu/cpu_backend.h"
+
+#include <gloo/config.h>
+#include <omp.h>
+
+#include <fstream>
+#include <vector>
+
+#include "backend/cpu/executable.h"
+#include "backend/cpu/onednn.h"
+#include "base/random.h"
+
+namespace harness {
+namespace {
+
+std::string cpu_model() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(info, line)) {
+    if (line.starts_with("model name")) {
+      const auto at = line.find(": ");
+      if (at != std::string::npos) return line.substr(at + 2);
+    }
+  }
+  return "unknown";
+}
+
+class CpuBackend : public Backend {
+ public:
+  BackendKind kind() const override { return BackendKind::cpu; }
+  FusedSet declared() const override { return declared_fused(BackendKind::cpu); }
+
+  std::vector<std::pair<std::string, std::string>> identity() const override {
+    return {{"cpu", cpu_model()},
+            {"onednn", cpu::onednn_version()},
+            {"onednn_isa", cpu::onednn_instruction_set()},
+            {"gloo", fmt::format("{}.{}.{} (of the header at build time)", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR,
+                                 GLOO_VERSION_PATCH)},
+            {"openmp", std::to_string(_OPENMP)}};
+  }
+
+  std::unique_ptr<Executable> create(const ExecutableRequest& request) const override {
+    return std::make_unique<cpu::CpuExecutable>(request);
+  }
+
+  double measure_matmul_flops(Precision precision, int threads, double seconds) const override {
+    omp_set_num_threads(threads);
+    constexpr std::int64_t n = 1024;
+    const DType type = precision == Precision::bf16 ? DType::bf16 : DType::f32;
+    // Random numbers: what units draw, and so how fast they run, depends on the data.
+    std::vector<float> a(n * n), b(n * n), out(n * n);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const auto x = philox(1, i);
+      const auto number = [](std::uint32_t bits) { return static_cast<float>(uniform_open(bits) - 0.5); };
+      a[i] = number(x[0]), b[i] = number(x[1]);
+      if (type == DType::bf16) {  // two of them in the place of one
+        const auto half = [&](std::uint32_t bits) { return static_cast<std::uint32_t>(to_bf16(number(bits)).bits); };
+        a[i] = std::bit_cast<float>(half(x[0]) | half(x[1]) << 16);
+        b[i] = std::bit_cast<float>(half(x[2]) | half(x[3]) << 16);
+      }
+    }
+    cpu::Workspace workspace;
+    const cpu::MatrixForm in{type, n, 1, 0}, result{DType::f32, n, 1, 0};
+    cpu::Product product({.m = n, .n = n, .k = n, .a = in, .b = in, .out = result}, workspace);
+    const auto once = [&] { product(a.data(), b.data(), nullptr, out.data()); };
+    for (int i = 0; i < 3; ++i) once();
+    double flops = 0;
+    const double begin = cpu::now_s();
+    double end = begin;
+    while (end - begin < seconds || flops == 0) {
+      once();
+      flops += 2.0 * n * n * n;
+      end = cpu::now_s();
+    }
+    return flops / (end - begin);
+  }
+};
+
+}  // namespace
+
+const Backend& cpu_backend() {
+  static const CpuBackend the_backend;
+  return the_backend;
+}
+
+}  // namespace harness

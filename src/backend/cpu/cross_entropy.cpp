@@ -1,0 +1,129 @@
+#include <cmath>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/parallel.h"
+#include "backend/cpu/simd.h"
+
+namespace harness::cpu {
+namespace {
+
+using simd::lanes;
+using simd::splat;
+using simd::Vec;
+
+constexpr std::int64_t block = 64 * lanes;  // partial sums of exponentials: keeps rounding errors small
+
+std::int64_t grain_of(std::int64_t vocab) { return std::max<std::int64_t>(1, elementwise_grain / vocab); }
+
+template <class T>
+float row_maximum(const T* x, std::int64_t n) {
+  Vec m[4] = {splat(-INFINITY), splat(-INFINITY), splat(-INFINITY), splat(-INFINITY)};
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    for (int k = 0; k < 4; ++k) m[k] = simd::max(m[k], simd::load(x + i + k * lanes));
+  }
+  for (; i + lanes <= n; i += lanes) m[0] = simd::max(m[0], simd::load(x + i));
+  if (i < n) m[0] = simd::max(m[0], simd::load_tail(x + i, n - i, -INFINITY));
+  return simd::largest(simd::max(simd::max(m[0], m[1]), simd::max(m[2], m[3])));
+}
+
+template <class T>
+float sum_of_exponentials(const T* x, std::int64_t n, float maximum) {
+  Vec total{};
+  for (std::int64_t begin = 0; begin < n; begin += block) {
+    const std::int64_t end = std::min(n, begin + block);
+    Vec a{}, b{};
+    std::int64_t i = begin;
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      a += simd::exp(simd::load(x + i) - maximum);
+      b += simd::exp(simd::load(x + i + lanes) - maximum);
+    }
+    for (; i + lanes <= end; i += lanes) a += simd::exp(simd::load(x + i) - maximum);
+    if (i < end) a += simd::exp(simd::load_tail(x + i, end - i, -INFINITY) - maximum);
+    total += a + b;
+  }
+  return simd::sum(total);
+}
+
+// x = scale * (softmax(x) - onehot(label)); label outside [0, n): no one there.
+template <class T>
+void write_gradient(T* x, std::int64_t n, std::int64_t label, float maximum, float sum, float scale) {
+  const bool here = label >= 0 && label < n;
+  const float at_label = here ? (std::exp(to_float(x[label]) - maximum) / sum - 1) * scale : 0;
+  const float factor = scale / sum;
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) simd::store(x + i, simd::exp(simd::load(x + i) - maximum) * factor);
+  if (i < n) simd::store_tail(x + i, simd::exp(simd::load_tail(x + i, n - i) - maximum) * factor, n - i);
+  if (here) simd::store_one(x + label, at_label);
+}
+
+}  // namespace
+
+void cross_entropy(Tensor logits, Tensor labels, Tensor loss, const CrossEntropy& op, float* row_losses) {
+  const std::int32_t* label = labels.i32();
+  with_type(logits.type, [&](auto tag) {
+    using T = decltype(tag);
+    parallel_ranges(op.rows, grain_of(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
+      for (std::int64_t r = first; r < last; ++r) {
+        T* x = logits.as<T>() + r * op.vocab;
+        const float maximum = row_maximum(x, op.vocab);
+        const float sum = sum_of_exponentials(x, op.vocab, maximum);
+        const std::int64_t l = label[r];
+        // A label that is no token has no probability: the loss shows it.
+        const float target = l >= 0 && l < op.vocab ? to_float(x[l]) - maximum : NAN;
+        row_losses[r] = std::log(sum) - target;
+        write_gradient(x, op.vocab, l, maximum, sum, static_cast<float>(op.gradient_scale));
+      }
+    });
+  });
+  double total = 0;
+  for (std::int64_t r = 0; r < op.rows; ++r) total += row_losses[r];
+  loss.f32()[0] += static_cast<float>(op.loss_scale * total);
+}
+
+void cross_entropy_maximum(Tensor logits, Tensor maximum, std::int64_t rows, std::int64_t vocab) {
+  with_type(logits.type, [&](auto tag) {
+    using T = decltype(tag);
+    parallel_ranges(rows, grain_of(vocab), [&](std::int64_t first, std::int64_t last, int) {
+      for (std::int64_t r = first; r < last; ++r) {
+        maximum.f32()[r] = row_maximum(logits.as<const T>() + r * vocab, vocab);
+      }
+    });
+  });
+}
+
+void cross_entropy_sums(Tensor logits, Tensor labels, Tensor maximum, Tensor target, Tensor sum, std::int64_t rows,
+                        std::int64_t vocab, std::int64_t first_row) {
+  with_type(logits.type, [&](auto tag) {
+    using T = decltype(tag);
+    parallel_ranges(rows, grain_of(vocab), [&](std::int64_t first, std::int64_t last, int) {
+      for (std::int64_t r = first; r < last; ++r) {
+        const T* x = logits.as<const T>() + r * vocab;
+        const float m = maximum.f32()[r];
+        const std::int64_t l = labels.i32()[r] - first_row;
+        target.f32()[r] = l >= 0 && l < vocab ? to_float(x[l]) - m : 0;
+        sum.f32()[r] = sum_of_exponentials(x, vocab, m);
+      }
+    });
+  });
+}
+
+void cross_entropy_gradient(Tensor logits, Tensor labels, Tensor maximum, Tensor target, Tensor sum, Tensor loss,
+                            const CrossEntropyGradient& op, std::int64_t first_row) {
+  with_type(logits.type, [&](auto tag) {
+    using T = decltype(tag);
+    parallel_ranges(op.rows, grain_of(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
+      for (std::int64_t r = first; r < last; ++r) {
+        write_gradient(logits.as<T>() + r * op.vocab, op.vocab, labels.i32()[r] - first_row, maximum.f32()[r],
+                       sum.f32()[r], static_cast<float>(op.gradient_scale));
+      }
+    });
+  });
+  double total = 0;
+  for (std::int64_t r = 0; r < op.rows; ++r) {
+    total += static_cast<double>(std::log(sum.f32()[r])) - static_cast<double>(target.f32()[r]);
+  }
+  loss.f32()[0] += static_cast<float>(op.loss_scale * total);
+}
+
+}  // namespace harness::cpu

@@ -1,0 +1,74 @@
+#include <algorithm>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/parallel.h"
+#include "backend/cpu/simd.h"
+
+namespace harness::cpu {
+namespace {
+
+template <class T>
+HARNESS_INLINE void add_row(float* to, const T* from, std::int64_t width) {
+  std::int64_t i = 0;
+  for (; i + simd::lanes <= width; i += simd::lanes) simd::store(to + i, simd::load(to + i) + simd::load(from + i));
+  for (; i < width; ++i) to[i] += to_float(from[i]);
+}
+
+
+}  // namespace
+
+void embedding(Tensor tokens, Tensor words, Tensor positions, Tensor out, const Embedding& op, std::int64_t first) {
+  const std::int64_t width = op.width;
+  const std::int32_t* token = tokens.i32();
+  with_type(out.type, [&](auto tag) {
+    using T = decltype(tag);
+    parallel_ranges(op.rows, std::max<std::int64_t>(1, elementwise_grain / width),
+                    [&](std::int64_t begin, std::int64_t end, int) {
+                      for (std::int64_t t = begin; t < end; ++t) {
+                        const std::int64_t local = token[t] - first;
+                        const bool here = local >= 0 && local < op.shard.rows;
+                        const T* word = here ? words.as<const T>() + local * width : nullptr;
+                        const T* place = positions ? positions.as<const T>() + t % op.sequence * width : nullptr;
+                        T* to = out.as<T>() + t * width;
+                        std::int64_t i = 0;
+                        for (; i + simd::lanes <= width; i += simd::lanes) {
+                          simd::Vec v{};
+                          if (word) v += simd::load(word + i);
+                          if (place) v += simd::load(place + i);
+                          simd::store(to + i, v);
+                        }
+                        for (; i < width; ++i) {
+                          simd::store_one(to + i, (word ? to_float(word[i]) : 0) + (place ? to_float(place[i]) : 0));
+                        }
+                      }
+                    });
+  });
+}
+
+void embedding_backward(Tensor tokens, Tensor dout, Tensor dwords, Tensor dpositions, const EmbeddingBackward& op,
+                        std::int64_t first) {
+  const std::int64_t width = op.width;
+  const std::int32_t* token = tokens.i32();
+  with_type(dout.type, [&](auto tag) {
+    using T = decltype(tag);
+    const T* from = dout.as<const T>();
+    // Words: a token may occur in any row, so threads share the columns and every thread walks all rows in order.
+    parallel_ranges(width, 64, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t t = 0; t < op.rows; ++t) {
+        const std::int64_t local = token[t] - first;
+        if (local < 0 || local >= op.shard.rows) continue;
+        add_row(dwords.f32() + local * width + begin, from + t * width + begin, end - begin);
+      }
+    });
+    parallel_ranges(op.sequence, std::max<std::int64_t>(1, elementwise_grain / width),
+                    [&](std::int64_t begin, std::int64_t end, int) {
+                      for (std::int64_t p = begin; p < end; ++p) {
+                        float* to = dpositions.f32() + p * width;
+                        if (!op.accumulate_positions) std::fill_n(to, width, 0.0f);
+                        for (std::int64_t t = p; t < op.rows; t += op.sequence) add_row(to, from + t * width, width);
+                      }
+                    });
+  });
+}
+
+}  // namespace harness::cpu

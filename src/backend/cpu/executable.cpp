@@ -1,0 +1,163 @@
+#include "backend/cpu/executable.h"
+
+#include <omp.h>
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "backend/cpu/onednn.h"
+#include "backend/cpu/parallel.h"
+
+namespace harness::cpu {
+namespace {
+
+std::byte* allocate(std::int64_t bytes) {
+  void* p = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) fail("the step needs {} bytes of memory, which this machine does not give", bytes);
+  madvise(p, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // fewer TLB misses; an advice, so its result is none
+  auto* memory = static_cast<std::byte*>(p);
+  // Touched first by the threads that will use it, so that the pages lie on their NUMA node.
+  parallel_ranges(bytes, std::int64_t{2} << 20, [&](std::int64_t first, std::int64_t last, int) {
+    std::memset(memory + first, 0, static_cast<std::size_t>(last - first));
+  });
+  return memory;
+}
+
+// The step is over on all ranks when the last all-reduce is: by construction the one of the loss over the world.
+OperationId closing_operation(const std::vector<Operation>& list) {
+  for (auto i = static_cast<OperationId>(list.size()) - 1; i >= 0; --i) {
+    if (std::holds_alternative<AllReduce>(list[static_cast<std::size_t>(i)].action)) return i;
+  }
+  return -1;
+}
+
+int checked_threads(int threads) {
+  if (threads < 1) fail("the cpu backend needs at least one thread, got {}", threads);
+  omp_set_num_threads(threads);  // before anything is built: products are generated for a number of threads
+  return threads;
+}
+
+}  // namespace
+
+void CpuExecutable::Free::operator()(std::byte* p) const { munmap(p, bytes); }
+
+CpuExecutable::CpuExecutable(const ExecutableRequest& request)
+    : program_(*request.program),
+      threads_(checked_threads(request.threads)),
+      arena_(plan_arena(program_)),
+      memory_(allocate(std::max<std::int64_t>(arena_.bytes, 1)),
+              Free{static_cast<std::size_t>(std::max<std::int64_t>(arena_.bytes, 1))}),
+      communication_(request),
+      compiler_(request, [this](const View& v) { return tensor(v); }) {}
+
+CpuExecutable::~CpuExecutable() {
+  streams_.reset();  // before what its threads use
+}
+
+Tensor CpuExecutable::tensor(const View& v) const {
+  const Buffer& b = program_.buffers.at(static_cast<std::size_t>(v.buffer));
+  if (v.offset < 0 || v.count < 0 || v.offset + v.count > b.count) fail("a view reaches outside buffer {}", b.name);
+  std::byte* base = memory_.get() + arena_.offset_bytes[static_cast<std::size_t>(v.buffer)];
+  return {base + v.offset * size_of(b.type), b.type, v.count};
+}
+
+std::vector<RendezvousMessage> CpuExecutable::publish() { return communication_.publish(); }
+
+void CpuExecutable::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
+  omp_set_num_threads(threads_);
+  // First the transfers: their receive buffers must be known before a peer can send.
+  init_ = compile(compiler_, program_.init);
+  step_ = compile(compiler_, program_.step);
+  communication_.connect(received, timeout_s);
+  streams_ = std::make_unique<Streams>(std::vector<const TaskList*>{&init_, &step_}, program_.streams.size(),
+                                       [this] { communication_.abort(); });
+  watched_.store(streams_.get(), std::memory_order_release);
+}
+
+TaskList CpuExecutable::compile(Compiler& compiler, const std::vector<Operation>& list) {
+  std::vector<Task> tasks;
+  for (const Operation& op : list) {
+    Task task{op.stream, op.waits, op.fused_group, nullptr, nullptr};
+    if (is_communication(op.action)) {
+      task.transfer = communication_.prepare(op, [this](const View& v) { return tensor(v); });
+    } else {
+      task.compute = compiler.compile(op);
+    }
+    tasks.push_back(std::move(task));
+  }
+  return {std::move(tasks), program_.streams.size(), closing_operation(list)};
+}
+
+void CpuExecutable::initialize() {
+  if (!streams_) fail("the executable is not connected");
+  omp_set_num_threads(threads_);
+  streams_->run(init_);
+}
+
+double CpuExecutable::step(std::int64_t number, const InputSource& inputs, std::vector<Interval>* intervals) {
+  for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
+    const Buffer& buffer = program_.buffers[b];
+    if (buffer.kind != BufferKind::input) continue;
+    inputs.fill(buffer.name, number,
+                {memory_.get() + arena_.offset_bytes[b], static_cast<std::size_t>(buffer.bytes())});
+  }
+  steps_begun_.fetch_add(1, std::memory_order_relaxed);
+  return streams_->run(step_, intervals);
+}
+
+std::vector<double> CpuExecutable::run(std::int64_t first_step, int steps, const InputSource& inputs) {
+  if (!streams_) fail("the executable is not connected");
+  omp_set_num_threads(threads_);
+  std::vector<double> times{now_s()};
+  for (int i = 0; i < steps; ++i) times.push_back(step(first_step + i, inputs, nullptr));
+  return times;
+}
+
+std::vector<Interval> CpuExecutable::run_profiled(std::int64_t number, const InputSource& inputs) {
+  if (!streams_) fail("the executable is not connected");
+  omp_set_num_threads(threads_);
+  std::vector<Interval> intervals;
+  step(number, inputs, &intervals);
+  return intervals;
+}
+
+std::span<std::byte> CpuExecutable::bytes_of(const View& view, std::size_t expected) const {
+  const Tensor t = tensor(view);
+  const auto bytes = static_cast<std::size_t>(t.count * size_of(t.type));
+  if (bytes != expected) fail("a view of {} bytes was to be copied to or from {} bytes", bytes, expected);
+  return {static_cast<std::byte*>(t.data), bytes};
+}
+
+void CpuExecutable::read(const View& view, std::span<std::byte> to) {
+  const auto from = bytes_of(view, to.size());
+  std::memcpy(to.data(), from.data(), to.size());
+}
+
+void CpuExecutable::write(const View& view, std::span<const std::byte> from) {
+  const auto to = bytes_of(view, from.size());
+  std::memcpy(to.data(), from.data(), from.size());
+}
+
+Progress CpuExecutable::progress() const {
+  Progress p;
+  p.step = steps_begun_.load(std::memory_order_relaxed);
+  if (const Streams* streams = watched_.load(std::memory_order_acquire)) {
+    p.operation = streams->operation();
+    p.in_communication = streams->in_communication();
+  }
+  return p;
+}
+
+std::vector<std::string> CpuExecutable::warnings() const {
+  std::vector<std::string> out;
+  bool bf16_used = false;
+  for (const Buffer& b : program_.buffers) bf16_used = bf16_used || b.type == DType::bf16;
+  if (bf16_used && !has_native_bf16()) {
+    out.push_back(fmt::format("bf16 products are emulated on this CPU (oneDNN makes code for {}, bf16 needs "
+                              "avx512_core_bf16): its times say nothing about bf16 hardware; use precision: fp32",
+                              onednn_instruction_set()));
+  }
+  return out;
+}
+
+}  // namespace harness::cpu

@@ -1,0 +1,138 @@
+#include <cmath>
+#include <vector>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/parallel.h"
+#include "backend/cpu/simd.h"
+
+namespace harness::cpu {
+namespace {
+
+using simd::get;
+using simd::over;
+using simd::put;
+using simd::Vec;
+
+constexpr std::int64_t row_block = 32;  // rows whose column sums are added up before they join the total
+
+std::int64_t grain_of(std::int64_t width) { return std::max<std::int64_t>(1, elementwise_grain / width); }
+
+template <class T>
+void forward_row(const LayerNormArguments& t, std::int64_t r, std::int64_t width, float epsilon) {
+  const T* in = t.in.as<const T>() + r * width;
+  const T *bias = t.bias.as<const T>(), *gamma = t.gamma.as<const T>(), *beta = t.beta.as<const T>();
+  const T* residual = t.residual ? t.residual.as<const T>() + r * width : nullptr;
+  T* sum = t.sum ? t.sum.as<T>() + r * width : nullptr;
+  T* out = t.out.as<T>() + r * width;
+  Vec total{};
+  over(0, width, [&](std::int64_t i, std::int64_t n) {
+    Vec v = get(in + i, n);
+    if (bias) v += get(bias + i, n);
+    if (residual) v += get(residual + i, n);
+    if (sum) {
+      put(sum + i, v, n);
+      v = get(sum + i, n);  // what the backward pass will see: rounded to the buffer's type
+    }
+    total += v;
+  });
+  const T* x = sum ? sum : in;
+  const float mean = simd::sum(total) / static_cast<float>(width);
+  Vec squares{};
+  over(0, width, [&](std::int64_t i, std::int64_t n) {
+    const Vec d = get(x + i, n, mean) - mean;
+    squares += d * d;
+  });
+  const float rstd = 1 / std::sqrt(simd::sum(squares) / static_cast<float>(width) + epsilon);
+  t.mean.f32()[r] = mean, t.rstd.f32()[r] = rstd;
+  over(0, width, [&](std::int64_t i, std::int64_t n) {
+    put(out + i, (get(x + i, n) - mean) * rstd * get(gamma + i, n) + get(beta + i, n), n);
+  });
+}
+
+// The column sums of one block of rows, on their way to the totals.
+struct Sums {
+  float *dgamma, *dbeta, *dbias;
+};
+
+template <class T, bool with_bias>
+void backward_row(const LayerNormBackwardArguments& t, std::int64_t r, std::int64_t width, const Sums& sums) {
+  const T *dout = t.dout.as<const T>() + r * width, *x = t.sum.as<const T>() + r * width;
+  const T* gamma = t.gamma.as<const T>();
+  const T* dresidual = t.dresidual ? t.dresidual.as<const T>() + r * width : nullptr;
+  T* din = t.din.as<T>() + r * width;
+  const float mean = t.mean.f32()[r], rstd = t.rstd.f32()[r];
+  // With h = (x - mean) rstd and g = gamma dout: din = rstd (g - mean(g) - h mean(g h)).
+  Vec sum_g{}, sum_gh{};
+  over(0, width, [&](std::int64_t i, std::int64_t n) {
+    const Vec dy = get(dout + i, n), h = (get(x + i, n) - mean) * rstd;
+    const Vec g = dy * get(gamma + i, n);
+    sum_g += g;
+    sum_gh += g * h;
+    put(sums.dgamma + i, get(sums.dgamma + i, n) + dy * h, n);
+    put(sums.dbeta + i, get(sums.dbeta + i, n) + dy, n);
+  });
+  const float mean_g = simd::sum(sum_g) / static_cast<float>(width);
+  const float mean_gh = simd::sum(sum_gh) / static_cast<float>(width);
+  over(0, width, [&](std::int64_t i, std::int64_t n) {
+    const Vec h = (get(x + i, n) - mean) * rstd;
+    Vec d = rstd * (get(dout + i, n) * get(gamma + i, n) - mean_g - h * mean_gh);
+    if (dresidual) d += get(dresidual + i, n);
+    put(din + i, d, n);
+    if constexpr (with_bias) put(sums.dbias + i, get(sums.dbias + i, n) + get(din + i, n), n);
+  });
+}
+
+void add_and_clear(float* to, float* from, std::int64_t width) {
+  over(0, width, [&](std::int64_t i, std::int64_t n) {
+    put(to + i, get(to + i, n) + get(from + i, n), n);
+    put(from + i, Vec{}, n);
+  });
+}
+
+std::int64_t padded(std::int64_t width) { return (width + 63) / 64 * 64; }
+
+}  // namespace
+
+void layer_norm(const LayerNormArguments& t, std::int64_t rows, std::int64_t width, double epsilon) {
+  with_type(t.in.type, [&](auto tag) {
+    parallel_ranges(rows, grain_of(width), [&](std::int64_t first, std::int64_t last, int) {
+      for (std::int64_t r = first; r < last; ++r) {
+        forward_row<decltype(tag)>(t, r, width, static_cast<float>(epsilon));
+      }
+    });
+  });
+}
+
+std::int64_t layer_norm_backward_scratch(std::int64_t width, int threads) { return padded(width) * 6 * threads; }
+
+void layer_norm_backward(const LayerNormBackwardArguments& t, std::int64_t rows, std::int64_t width, bool accumulate,
+                         float* scratch) {
+  const std::int64_t stride = padded(width);
+  int used = 0;
+  with_type(t.dout.type, [&](auto tag) {
+    using T = decltype(tag);
+    const std::int64_t grain = std::max(row_block, grain_of(width));
+    const std::int64_t units = (rows + grain - 1) / grain;
+    used = static_cast<int>(std::min<std::int64_t>(omp_get_max_threads(), units));
+    std::fill_n(scratch, stride * 6 * used, 0.0f);
+    parallel_ranges(rows, grain, [&](std::int64_t first, std::int64_t last, int thread) {
+      float* mine = scratch + thread * 6 * stride;
+      const Sums block{mine, mine + stride, mine + 2 * stride};
+      for (std::int64_t r0 = first; r0 < last; r0 += row_block) {
+        for (std::int64_t r = r0; r < std::min(last, r0 + row_block); ++r) {
+          t.dbias ? backward_row<T, true>(t, r, width, block) : backward_row<T, false>(t, r, width, block);
+        }
+        for (int k = 0; k < 3; ++k) add_and_clear(mine + (3 + k) * stride, mine + k * stride, width);
+      }
+    });
+  });
+  const Tensor outs[3] = {t.dgamma, t.dbeta, t.dbias};
+  for (int k = 0; k < 3; ++k) {
+    if (!outs[k]) continue;
+    float* out = outs[k].f32();
+    if (!accumulate) std::fill_n(out, width, 0.0f);
+    for (int thread = 0; thread < used; ++thread) add_and_clear(out, scratch + (thread * 6 + 3 + k) * stride, width);
+  }
+}
+
+}  // namespace harness::cpu

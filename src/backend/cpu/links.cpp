@@ -1,0 +1,119 @@
+#include "backend/cpu/links.h"
+
+#include <gloo/transport/address.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/tcp/device.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace harness::cpu {
+namespace {
+
+std::string text_of(const sockaddr* address) {
+  std::array<char, NI_MAXHOST> text{};
+  if (getnameinfo(address, sizeof(sockaddr_in), text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0) return "";
+  return text.data();
+}
+
+bool is_loopback(const std::string& address) { return address.starts_with("127."); }
+
+// The IPv4 address of this host's name, "" if it has none.
+std::string address_of_host() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "";
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(name.data(), nullptr, &hints, &found) != 0 || found == nullptr) return "";
+  const std::string text = text_of(found->ai_addr);
+  freeaddrinfo(found);
+  return text;
+}
+
+std::vector<std::string> addresses_of_interfaces() {
+  std::vector<std::string> out;
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return out;
+  for (const ifaddrs* i = all; i != nullptr; i = i->ifa_next) {
+    const bool running = (i->ifa_flags & IFF_UP) != 0 && (i->ifa_flags & IFF_RUNNING) != 0;
+    if (i->ifa_addr != nullptr && i->ifa_addr->sa_family == AF_INET && running) out.push_back(text_of(i->ifa_addr));
+  }
+  freeifaddrs(all);
+  return out;
+}
+
+std::string own_address() {
+  const std::vector<std::string> here = addresses_of_interfaces();
+  const std::string named = address_of_host();
+  if (!is_loopback(named) && std::find(here.begin(), here.end(), named) != here.end()) return named;
+  for (const std::string& a : here) {
+    if (!a.empty() && !is_loopback(a)) return a;
+  }
+  return "127.0.0.1";
+}
+
+}  // namespace
+
+std::shared_ptr<gloo::transport::Device> open_device() {
+  gloo::transport::tcp::attr attributes;
+  const char* interface = std::getenv("HARNESS_GLOO_IFNAME");
+  if (interface != nullptr && *interface != '\0') {
+    attributes.iface = interface;
+  } else {
+    attributes.hostname = own_address();
+  }
+  try {
+    return gloo::transport::tcp::CreateDevice(attributes);
+  } catch (const std::exception& e) {
+    fail("Gloo cannot listen on {}: {}; set HARNESS_GLOO_IFNAME to an interface that `ip addr` lists and peers reach",
+         attributes.iface.empty() ? attributes.hostname : "interface " + attributes.iface, e.what());
+  }
+}
+
+LinkedContext::LinkedContext(int own_rank, int ranks, const std::vector<int>& partners,
+                             std::shared_ptr<gloo::transport::Device> device, double timeout_s)
+    : gloo::Context(own_rank, ranks), partners_(partners) {
+  const auto timeout = std::chrono::milliseconds(std::max<std::int64_t>(1, static_cast<std::int64_t>(timeout_s * 1e3)));
+  std::sort(partners_.begin(), partners_.end());
+  device_ = std::move(device);
+  timeout_ = timeout;
+  transportContext_ = device_->createContext(own_rank, ranks);
+  transportContext_->setTimeout(timeout);
+  for (const int p : partners_) transportContext_->createPair(p);
+}
+
+LinkedContext::~LinkedContext() = default;
+
+std::string LinkedContext::address(int partner) {
+  const std::vector<char> bytes = getPair(partner)->address().bytes();
+  return {bytes.begin(), bytes.end()};
+}
+
+void LinkedContext::connect(int partner, const std::string& address) {
+  getPair(partner)->connect(std::vector<char>(address.begin(), address.end()));
+}
+
+void LinkedContext::poison() noexcept {
+  // Closing a pair wakes nobody who waits for it. A receive that times out does: Gloo then closes all pairs of the
+  // context and hands the error to everything pending on them.
+  try {
+    char byte = 0;
+    createUnboundBuffer(&byte, 1)->waitRecv(std::chrono::milliseconds(1));
+  } catch (const std::exception&) {
+    // the time-out that was wanted
+  }
+}
+
+}  // namespace harness::cpu

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <gloo/context.h>
+#include <gloo/transport/device.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+// Private to the sources that speak Gloo (links.cpp, collectives.cpp, communication.cpp).
+namespace harness::cpu {
+
+/// The TCP interface this rank is reached at: $HARNESS_GLOO_IFNAME if set; else the address of the host's name; where
+/// that is a loopback address, the first other interface, if there is any. One I/O thread serves all contexts.
+std::shared_ptr<gloo::transport::Device> open_device();
+
+/// A Gloo context whose pairs are connected with addresses that somebody else carries: only those to `partners`, so
+/// that a ring of n ranks needs two connections each and not n - 1.
+class LinkedContext : public gloo::Context {
+ public:
+  LinkedContext(int rank, int size, const std::vector<int>& partners, std::shared_ptr<gloo::transport::Device> device,
+                double timeout_s);
+  ~LinkedContext() override;
+
+  const std::vector<int>& partners() const { return partners_; }
+  std::string address(int partner);
+  /// Blocks until connected. Ranks must connect all their pairs in one global order.
+  void connect(int partner, const std::string& address);
+  /// Makes every pending and later operation on this context fail, here and, since the connections close, at peers.
+  /// From any thread.
+  void poison() noexcept;
+
+ private:
+  std::vector<int> partners_;
+};
+
+}  // namespace harness::cpu

@@ -1,0 +1,181 @@
+#include "backend/cpu/onednn.h"
+
+#include <omp.h>
+
+#include <cstdlib>
+#include <dnnl.hpp>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "base/error.h"
+
+namespace harness::cpu {
+namespace {
+
+using dnnl::memory;
+
+dnnl::engine& engine() {
+  static dnnl::engine the_engine(dnnl::engine::kind::cpu, 0);
+  return the_engine;
+}
+
+memory::data_type type_of(DType type) {
+  if (type == DType::i32) fail("the cpu backend has no matrix products of i32");
+  return type == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
+}
+
+memory::desc desc_of(const MatrixForm& f, std::int64_t batch, std::int64_t rows, std::int64_t columns) {
+  if (batch == 1) return {{rows, columns}, type_of(f.type), memory::dims{f.row_stride, f.column_stride}};
+  return {{batch, rows, columns}, type_of(f.type), memory::dims{f.batch_stride, f.row_stride, f.column_stride}};
+}
+
+struct Descriptors {
+  memory::desc a, b, bias, out;
+};
+
+Descriptors descriptors_of(const ProductForm& f) {
+  Descriptors d{desc_of(f.a, f.batch, f.m, f.k), desc_of(f.b, f.batch, f.k, f.n), {}, desc_of(f.out, f.batch, f.m, f.n)};
+  if (f.bias) d.bias = desc_of({f.bias_type, f.n, 1, f.n}, f.batch, 1, f.n);
+  return d;
+}
+
+dnnl::matmul::primitive_desc make(const ProductForm& f) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (f.accumulate) {
+    dnnl::post_ops ops;
+    ops.append_sum(1.0f);
+    attributes.set_post_ops(ops);
+  }
+  const Descriptors d = descriptors_of(f);
+#if DNNL_VERSION_MAJOR >= 3
+  if (f.bias) return {engine(), d.a, d.b, d.bias, d.out, attributes};
+  return {engine(), d.a, d.b, d.out, attributes};
+#else
+  if (f.bias) return {dnnl::matmul::desc(d.a, d.b, d.bias, d.out), attributes, engine()};
+  return {dnnl::matmul::desc(d.a, d.b, d.out), attributes, engine()};
+#endif
+}
+
+// Generating code takes milliseconds; equal products share it.
+struct Compiled {
+  dnnl::matmul::primitive_desc description;
+  dnnl::matmul primitive;
+};
+
+Compiled compiled(const ProductForm& form) {
+  static std::mutex mutex;
+  static std::map<std::pair<ProductForm, int>, Compiled> cache;
+  const std::lock_guard lock(mutex);
+  const auto key = std::pair(form, omp_get_max_threads());
+  if (const auto it = cache.find(key); it != cache.end()) return it->second;
+  try {
+    const auto description = make(form);
+    return cache.emplace(key, Compiled{description, dnnl::matmul(description)}).first->second;
+  } catch (const dnnl::error& e) {
+    fail("oneDNN {} cannot multiply [{}, {}] by [{}, {}] ({}): {}", onednn_version(), form.m, form.k, form.k, form.n,
+         form.a.type == DType::bf16 ? "bf16" : "fp32", e.what());
+  }
+}
+
+}  // namespace
+
+void* Workspace::reserve(std::size_t bytes) {
+  if (bytes > bytes_) {
+    std::free(data_);
+    bytes_ = (bytes + 4095) / 4096 * 4096;
+    data_ = std::aligned_alloc(4096, bytes_);
+    if (data_ == nullptr) {
+      bytes_ = 0;
+      throw std::bad_alloc();
+    }
+  }
+  return data_;
+}
+
+Workspace::~Workspace() { std::free(data_); }
+
+struct Product::State {
+  explicit State(Compiled c) : code(std::move(c)) {}
+  Compiled code;
+  dnnl::stream stream{engine()};
+  Workspace* workspace = nullptr;
+  memory a, b, bias, out, scratch;
+  dnnl_exec_arg_t arguments[5]{};
+  int argument_count = 0;
+
+  void add(int index, const memory& m) { arguments[argument_count++] = {index, m.get()}; }
+};
+
+Product::Product(const ProductForm& form, Workspace& workspace) : state_(new State(compiled(form))) {
+  const Descriptors d = descriptors_of(form);
+  const auto placeless = [](const memory::desc& desc) { return memory(desc, engine(), DNNL_MEMORY_NONE); };
+  State& s = *state_;
+  s.workspace = &workspace;
+  s.a = placeless(d.a), s.b = placeless(d.b), s.out = placeless(d.out);
+  s.add(DNNL_ARG_SRC, s.a), s.add(DNNL_ARG_WEIGHTS, s.b), s.add(DNNL_ARG_DST, s.out);
+  if (form.bias) {
+    s.bias = placeless(d.bias);
+    s.add(DNNL_ARG_BIAS, s.bias);
+  }
+  const auto scratch = s.code.description.scratchpad_desc();
+  if (scratch.get_size() > 0) {
+    workspace.reserve(scratch.get_size());
+    s.scratch = placeless(scratch);
+    s.add(DNNL_ARG_SCRATCHPAD, s.scratch);
+  }
+}
+
+Product::~Product() = default;
+Product::Product(Product&&) noexcept = default;
+Product& Product::operator=(Product&&) noexcept = default;
+
+void Product::operator()(const void* a, const void* b, const void* bias, void* out) {
+  State& s = *state_;
+  const auto point = [](const memory& m, const void* to) {
+    if (m.get(true) != nullptr) dnnl_memory_set_data_handle(m.get(), const_cast<void*>(to));
+  };
+  point(s.a, a), point(s.b, b), point(s.bias, bias), point(s.out, out), point(s.scratch, s.workspace->data());
+  const auto status = dnnl_primitive_execute(s.code.primitive.get(), s.stream.get(), s.argument_count, s.arguments);
+  if (status != dnnl_success) fail("oneDNN reports error {} in a matrix product", static_cast<int>(status));
+}
+
+std::string Product::implementation() const { return state_->code.description.impl_info_str(); }
+
+std::string onednn_version() {
+  const dnnl_version_t* v = dnnl_version();
+  return fmt::format("{}.{}.{}", v->major, v->minor, v->patch);
+}
+
+std::string onednn_instruction_set() {
+  switch (dnnl::get_effective_cpu_isa()) {
+    case dnnl::cpu_isa::sse41:
+      return "sse41";
+    case dnnl::cpu_isa::avx:
+      return "avx";
+    case dnnl::cpu_isa::avx2:
+      return "avx2";
+    case dnnl::cpu_isa::avx2_vnni:
+      return "avx2_vnni";
+    case dnnl::cpu_isa::avx512_core:
+      return "avx512_core";
+    case dnnl::cpu_isa::avx512_core_vnni:
+      return "avx512_core_vnni";
+    case dnnl::cpu_isa::avx512_core_bf16:
+      return "avx512_core_bf16";
+    case dnnl::cpu_isa::avx512_core_amx:
+      return "avx512_core_amx";
+    default:
+      return fmt::format("isa {:#x}", static_cast<unsigned>(dnnl::get_effective_cpu_isa()));
+  }
+}
+
+bool has_native_bf16() {
+  // oneDNN numbers its instruction sets so that one that contains another has its bits.
+  const auto have = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto need = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+  return (have & need) == need;
+}
+
+}  // namespace harness::cpu

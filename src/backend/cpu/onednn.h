@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "program/operation.h"
+
+// Matrix products by oneDNN: the only place that knows the library (versions 2.6 and 3).
+namespace harness::cpu {
+
+/// A matrix of a product: element (i, j) of batch b lies at b * batch_stride + i * row_stride + j * column_stride.
+struct MatrixForm {
+  DType type = DType::f32;
+  std::int64_t row_stride = 0, column_stride = 1, batch_stride = 0;
+  auto operator<=>(const MatrixForm&) const = default;
+};
+
+/// out[m, n] (+)= a[m, k] b[k, n] + bias[n], `batch` times.
+struct ProductForm {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  MatrixForm a, b, out;
+  bool bias = false;
+  DType bias_type = DType::f32;
+  bool accumulate = false;
+  auto operator<=>(const ProductForm&) const = default;
+};
+
+/// Memory that the products of one thread use one after the other. Grows only while products are made.
+class Workspace {
+ public:
+  void* reserve(std::size_t bytes);
+  void* data() const { return data_; }
+  Workspace() = default;
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  ~Workspace();
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// One product, made ready once and run as often as wanted, by one thread at a time. It uses as many OpenMP threads as
+/// omp_get_max_threads() said when it was made and must run under the same number. Allocates nothing when run.
+class Product {
+ public:
+  Product(const ProductForm& form, Workspace& workspace);
+  ~Product();
+  Product(Product&&) noexcept;
+  Product& operator=(Product&&) noexcept;
+  void operator()(const void* a, const void* b, const void* bias, void* out);
+  /// oneDNN's name of the code it chose ("brg:avx512_core_bf16").
+  std::string implementation() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+std::string onednn_version();
+/// "avx512_core_bf16" …: the instruction set oneDNN makes code for.
+std::string onednn_instruction_set();
+bool has_native_bf16();
+
+}  // namespace harness::cpu

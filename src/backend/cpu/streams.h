@@ -1,0 +1,88 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/communication.h"
+#include "program/program.h"
+
+namespace harness::cpu {
+
+/// One operation made ready to run: either `compute` or `transfer` is set.
+struct Task {
+  StreamId stream = 0;
+  std::vector<OperationId> waits;
+  std::int32_t fused_group = -1;
+  std::function<void()> compute;
+  std::unique_ptr<Transfer> transfer;
+};
+
+/// A list of tasks in the order of its operations.
+class TaskList {
+ public:
+  TaskList() = default;
+  /// `closing`: the operation whose end is the list's completion time; -1: the end of the list.
+  TaskList(std::vector<Task> tasks, std::size_t streams, OperationId closing);
+
+  std::vector<Task> tasks;
+  std::vector<std::vector<OperationId>> by_stream;
+  std::vector<std::int64_t> position;  // of a task within its stream
+  std::vector<char> waited_for;        // by a task of another stream
+  OperationId closing = -1;
+};
+
+/// Runs task lists: stream 0 on the calling thread, every other stream that has work on a thread of its own. Threads
+/// sleep while they wait. A failure on any stream stops all of them and is thrown by run(), now and ever after.
+class Streams {
+ public:
+  /// `abort` is called once, by the stream that fails first, and must make pending transfers fail. `lists`: all that
+  /// will be run; must outlive this.
+  Streams(std::vector<const TaskList*> lists, std::size_t streams, std::function<void()> abort);
+  ~Streams();
+
+  /// Returns the completion time (steady clock, seconds). `intervals` gets one entry per task when given.
+  double run(const TaskList& list, std::vector<Interval>* intervals = nullptr);
+
+  OperationId operation() const { return operation_.load(std::memory_order_relaxed); }
+  bool in_communication() const;
+
+ private:
+  enum class State : std::uint8_t { idle, computing, communicating, waiting };
+
+  void worker(std::size_t stream);
+  void run_stream(std::size_t stream);
+  void run_batch(std::size_t stream, const OperationId* first, std::size_t count);
+  void await(std::size_t stream, const Task& task);
+  void completed(std::size_t stream, OperationId id);
+  void fail_all(std::exception_ptr why);
+  void set(std::size_t stream, State s) { states_[stream].store(s, std::memory_order_relaxed); }
+
+  std::function<void()> abort_;
+  std::vector<std::thread> threads_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  const TaskList* list_ = nullptr;
+  std::vector<Interval>* intervals_ = nullptr;
+  double began_s_ = 0, closed_s_ = 0;
+  std::uint64_t generation_ = 0;
+  std::size_t busy_ = 0;  // threads that have not finished the list
+  bool ending_ = false;
+  std::atomic<bool> stopped_{false};
+  std::exception_ptr failure_;
+  std::vector<std::atomic<std::int64_t>> done_;  // per stream: tasks of the list completed
+  std::vector<std::atomic<State>> states_;
+  std::atomic<OperationId> operation_{-1};
+};
+
+/// Seconds on the monotonic clock.
+double now_s();
+
+}  // namespace harness::cpu

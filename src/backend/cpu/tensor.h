@@ -1,0 +1,38 @@
+#pragma once
+
+#include "base/bf16.h"
+#include "base/error.h"
+#include "program/operation.h"
+
+namespace harness::cpu {
+
+/// Where a view lies. Absent views have no data.
+struct Tensor {
+  void* data = nullptr;
+  DType type = DType::f32;
+  std::int64_t count = 0;
+
+  explicit operator bool() const { return data != nullptr; }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
+  float* f32() const { return as<float>(); }
+  const std::int32_t* i32() const { return as<const std::int32_t>(); }
+};
+
+/// Calls f with a float or bf16 (by value, as a tag) according to the type.
+template <class F>
+void with_type(DType type, F&& f) {
+  switch (type) {
+    case DType::f32:
+      return f(float{});
+    case DType::bf16:
+      return f(bf16{});
+    case DType::i32:
+      break;
+  }
+  fail("the cpu backend has no arithmetic on i32 buffers");
+}
+
+}  // namespace harness::cpu

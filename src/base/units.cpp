@@ -1,0 +1,210 @@
+#include "base/units.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace harness {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+
+constexpr std::array<Unit, 9> byte_units{{{"B", 1},
+                                          {"MB", 1e6},
+                                          {"GB", 1e9},
+                                          {"kB", 1e3},
+                                          {"TB", 1e12},
+                                          {"KiB", 1024.0},
+                                          {"MiB", 1048576.0},
+                                          {"GiB", 1073741824.0},
+                                          {"TiB", 1099511627776.0}}};
+constexpr std::array<Unit, 8> second_units{
+    {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"µs", 1e-6}, {"ns", 1e-9}, {"min", 60}, {"h", 3600}, {"d", 86400}}};
+constexpr std::array<Unit, 1> share_units{{{"%", 0.01}}};
+constexpr std::array<Unit, 12> flop_units{{{"FLOP/s", 1},
+                                           {"MFLOP/s", 1e6},
+                                           {"GFLOP/s", 1e9},
+                                           {"TFLOP/s", 1e12},
+                                           {"PFLOP/s", 1e15},
+                                           {"EFLOP/s", 1e18},
+                                           {"FLOPS", 1},
+                                           {"MFLOPS", 1e6},
+                                           {"GFLOPS", 1e9},
+                                           {"TFLOPS", 1e12},
+                                           {"PFLOPS", 1e15},
+                                           {"EFLOPS", 1e18}}};
+
+std::string_view trim(std::string_view text) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::optional<double> real_of(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+// A number and the unit after it. `what`: "a size is a number with a unit, such as 25 MiB".
+struct Quantity {
+  std::string_view number;
+  double value;
+  double factor;
+};
+
+Quantity parse_quantity(std::string_view text, std::span<const Unit> units, double bare, std::string_view what) {
+  const std::string_view whole = trim(text);
+  // "1e12" is a number, the "E" of "1 EFLOP/s" is not an exponent: take the longest prefix that is a number.
+  double value = 0;
+  const auto [end, error] = std::from_chars(whole.data(), whole.data() + whole.size(), value);
+  if (error != std::errc() || !std::isfinite(value)) fail("found {}; {}", quote(whole), what);
+  const auto digits = static_cast<std::size_t>(end - whole.data());
+  const std::string_view unit = trim(whole.substr(digits));
+  if (unit.empty()) return {whole.substr(0, digits), value, bare};
+  for (const Unit& u : units) {
+    if (u.name == unit) return {whole.substr(0, digits), value, u.factor};
+  }
+  std::vector<std::string> names;
+  for (const Unit& u : units) names.emplace_back(u.name);
+  const std::string near = nearest(unit, names);
+  fail("found {}, unknown unit {}; units: {}{}", quote(whole), quote(unit), join(names, ", "), did_you_mean(near));
+}
+
+// Three significant digits, never in exponent form, and no decimals that say nothing ("512", not "512.0").
+std::string three_digits(double value) {
+  const double size = std::fabs(value);
+  if (value == std::floor(value) && size < 1000) return fmt::format("{:.0f}", value);
+  if (size < 9.995) return fmt::format("{:.2f}", value);
+  if (size < 99.95) return fmt::format("{:.1f}", value);
+  return fmt::format("{:.0f}", value);
+}
+
+// Scaled by powers of `step` so that what is printed is below `step`.
+std::string show_scaled(double value, double step, std::span<const char* const> units) {
+  if (!std::isfinite(value)) return "-";
+  std::size_t i = 0;
+  while (i + 1 < units.size() && std::round(std::fabs(value)) >= step) {
+    value /= step;
+    ++i;
+  }
+  const std::string number = three_digits(value);
+  return *units[i] == '\0' ? number : number + " " + units[i];
+}
+
+}  // namespace
+
+std::int64_t parse_integer(std::string_view text) {
+  const std::string_view whole = trim(text);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(whole.data(), whole.data() + whole.size(), value);
+  if (error == std::errc::result_out_of_range) fail("found {}; that is too large", quote(whole));
+  if (error != std::errc() || end != whole.data() + whole.size()) {
+    fail("found {}; expected a whole number, such as 4", quote(whole));
+  }
+  return value;
+}
+
+double parse_real(std::string_view text) {
+  const auto value = real_of(trim(text));
+  if (!value) fail("found {}; expected a number, such as 0.5", quote(trim(text)));
+  return *value;
+}
+
+bool parse_bool(std::string_view text) {
+  const std::string_view whole = trim(text);
+  if (whole == "true" || whole == "True" || whole == "TRUE") return true;
+  if (whole == "false" || whole == "False" || whole == "FALSE") return false;
+  const std::vector<std::string> words{"true", "false"};
+  fail("found {}; allowed: true, false{}", quote(whole), did_you_mean(nearest(whole, words)));
+}
+
+std::int64_t parse_bytes(std::string_view text) {
+  const Quantity q = parse_quantity(text, byte_units, 1, "a size is a number with a unit, such as 25 MiB");
+  std::int64_t whole = 0;
+  const auto [end, error] = std::from_chars(q.number.data(), q.number.data() + q.number.size(), whole);
+  if (error == std::errc() && end == q.number.data() + q.number.size()) {  // exact beyond 2^53
+    if (whole < 0) fail("found {}; a size is not negative", quote(trim(text)));
+    std::int64_t bytes = 0;
+    if (__builtin_mul_overflow(whole, static_cast<std::int64_t>(q.factor), &bytes)) {
+      fail("found {}; that is too large", quote(trim(text)));
+    }
+    return bytes;
+  }
+  const double bytes = q.value * q.factor;
+  if (bytes < 0) fail("found {}; a size is not negative", quote(trim(text)));
+  if (bytes >= 9.2e18) fail("found {}; that is too large", quote(trim(text)));
+  const double rounded = std::nearbyint(bytes);
+  // 0.1 GB is 1e8 bytes though 0.1 is not a binary fraction; 0.3 B is no number of bytes.
+  if (std::fabs(bytes - rounded) > 1e-9 * rounded) fail("found {}; that is not a whole number of bytes", quote(text));
+  return static_cast<std::int64_t>(rounded);
+}
+
+double parse_seconds(std::string_view text) {
+  const Quantity q = parse_quantity(text, second_units, 1, "a time is a number with a unit, such as 30 s or 10 min");
+  return q.value * q.factor;
+}
+
+double parse_share(std::string_view text) {
+  const Quantity q = parse_quantity(text, share_units, 1, "a share is written like 1 % or 0.01");
+  return q.factor == 1 ? q.value : q.value / 100;  // 1 / 100 is nearer to 0.01 than 1 * 0.01 for some values
+}
+
+double parse_flops(std::string_view text) {
+  const Quantity q = parse_quantity(text, flop_units, 1, "a rate is a number with a unit, such as 989 TFLOP/s");
+  return q.value * q.factor;
+}
+
+std::string print_bytes_exact(std::int64_t bytes) {
+  static constexpr std::array names{"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t i = 0;
+  while (i + 1 < names.size() && bytes != 0 && bytes % 1024 == 0) {
+    bytes /= 1024;
+    ++i;
+  }
+  return fmt::format("{} {}", bytes, names[i]);
+}
+
+std::string show_bytes(double bytes) {
+  static constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  return show_scaled(bytes, 1024, units);
+}
+
+std::string show_seconds(double seconds) {
+  if (!std::isfinite(seconds)) return "-";
+  const double size = std::fabs(seconds);
+  if (size >= 2 * 3600) return three_digits(seconds / 3600) + " h";
+  if (size >= 2 * 60) return three_digits(seconds / 60) + " min";
+  if (size >= 0.9995 || size == 0) return three_digits(seconds) + " s";
+  static constexpr std::array units{"ns", "us", "ms"};
+  return show_scaled(seconds * 1e9, 1000, units);
+}
+
+std::string show_flops(double flops_per_second) {
+  static constexpr std::array units{"FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s", "EFLOP/s"};
+  return show_scaled(flops_per_second, 1000, units);
+}
+
+std::string show_count(double count) {
+  static constexpr std::array units{"", "k", "M", "G", "T", "P", "E"};
+  return show_scaled(count, 1000, units);
+}
+
+std::string show_change(double share) {
+  if (!std::isfinite(share)) return "-";
+  return fmt::format("{:+.2f} %", share * 100);
+}
+
+}  // namespace harness

@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <ostream>
+
+#include "analysis/analysis.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/prepare.h"
+#include "cli/verbs.h"
+#include "store/result_file.h"
+
+namespace harness {
+namespace {
+
+std::string layout_text(const Layout& l) {
+  return fmt::format("TP{} PP{} DP{}", l[Axis::tensor], l[Axis::pipeline], l[Axis::data]);
+}
+
+void print_head(const Prepared& p, std::ostream& out) {
+  const Experiment& e = p.plan.experiment;
+  out << fmt::format("{}: backend {}, {} ranks, {}: {} layers, hidden {}, {} heads, vocabulary {}, sequence {}\n",
+                     e.name, name_of(e.backend), p.plan.ranks, e.model.name, e.model.layers, e.model.hidden,
+                     e.model.heads, e.model.vocab, e.model.sequence);
+  const Survey& s = p.surveys[0];
+  out << fmt::format("one step: {} tokens, {:.3f} GFLOP per token ({:.3f} non-causal), {:.4g} PFLOP\n",
+                     static_cast<std::int64_t>(s.tokens_per_step), s.flop.model / s.tokens_per_step / 1e9,
+                     s.flop.noncausal / s.tokens_per_step / 1e9, s.flop.model / 1e15);
+  std::string source;
+  const double peak = configured_peak_flops(e, e.baseline.precision, source);
+  out << (peak > 0 ? fmt::format("peak: {} per rank ({})\n", show_flops(peak), source)
+                   : std::string("peak: measured before the first block (a matrix product on all ranks at once)\n"));
+  const double memory = e.hardware ? e.hardware->memory_bytes : 0;
+  if (memory > 0) out << fmt::format("memory: {} per rank ({})\n", show_bytes(memory), e.hardware->name);
+}
+
+void print_cases(const Prepared& p, std::ostream& out) {
+  const double memory = p.plan.experiment.hardware ? p.plan.experiment.hardware->memory_bytes : 0;
+  std::size_t width = 4;
+  for (const Case& c : p.plan.cases) width = std::max(width, c.name.size());
+  out << fmt::format("\n{:{}}  {:14} {:>13} {:>11} {:>11} {:>13}\n", "case", width, "layout", "micro-batches",
+                     "memory/rank", "messages", "sent/rank");
+  std::vector<std::string> notes;
+  for (std::size_t i = 0; i < p.plan.cases.size(); ++i) {
+    const Case& c = p.plan.cases[i];
+    const Survey& s = p.surveys[i];
+    std::string mark;
+    const auto note = [&](const std::string& text) {
+      notes.push_back(text);
+      mark += fmt::format(" [{}]", notes.size());
+    };
+    if (!c.impossible.empty()) {
+      note("skipped: " + c.impossible);
+      out << fmt::format("{:{}}  {}{}\n", c.name, width, "skipped", mark);
+      continue;
+    }
+    Traffic all;
+    for (const auto& [key, t] : s.counts[static_cast<std::size_t>(s.peak_role)].traffic) {
+      if (key.second == "receive") continue;
+      all.messages += t.messages;
+      all.bytes += t.bytes;
+    }
+    const double need = planned_memory_bytes(p, i);
+    if (memory > 0 && need > memory)
+      note(fmt::format("needs {} of {}: will not fit", show_bytes(need), show_bytes(memory)));
+    for (const std::string& text : c.notes) note(text);
+    out << fmt::format("{:{}}  {:14} {:>13} {:>11} {:>11} {:>13}{}\n", c.name, width, layout_text(c.layout),
+                       c.micro_batches, show_bytes(need), all.messages, show_bytes(all.bytes), mark);
+  }
+  for (std::size_t i = 0; i < notes.size(); ++i) out << fmt::format("  [{}] {}\n", i + 1, notes[i]);
+  out << "memory/rank: the largest rank's planned peak. messages, sent/rank: of that rank in one step, as buffer "
+         "sizes.\n";
+}
+
+void print_schedule(const Prepared& p, std::ostream& out) {
+  const Experiment& e = p.plan.experiment;
+  const auto& schedule = p.plan.schedule;
+  out << fmt::format(
+      "\n{} blocks in {} rounds, each {} warm-up and {} timed steps in fresh processes; order by seed {}:\n",
+      schedule.size(), e.measure.rounds, e.measure.warmup_steps, e.measure.steps, e.measure.seed);
+  constexpr int shown = 3;
+  for (int round = 0; round < std::min(e.measure.rounds, shown); ++round) {
+    std::string line = fmt::format("  round {}:", round + 1);
+    for (const Slot& slot : schedule) {
+      if (slot.round == round) line += " " + p.plan.cases[static_cast<std::size_t>(slot.case_index)].name + ";";
+    }
+    line.pop_back();
+    out << line << "\n";
+  }
+  if (e.measure.rounds > shown) out << fmt::format("  … and so on, balanced over {} rounds\n", e.measure.rounds);
+}
+
+void print_power(const Prepared& p, std::ostream& out) {
+  const Measure& m = p.plan.experiment.measure;
+  const auto comparisons = static_cast<int>(
+      std::count_if(p.plan.cases.begin() + 2, p.plan.cases.end(), [](const Case& c) { return c.impossible.empty(); }));
+  if (comparisons == 0) return;
+  out << fmt::format(
+      "\nWith {} comparisons over {} rounds, a change is found 4 times in 5 (beyond the {:.3g} % that you care "
+      "about) if it is at least\n",
+      comparisons, m.rounds, m.smallest_effect * 100);
+  for (const double noise : {0.002, 0.005, 0.01, 0.02}) {
+    const double effect = resolvable_effect(m.rounds, comparisons, noise, m.smallest_effect);
+    out << (std::isfinite(effect) ? fmt::format("  {:5.2f} %", effect * 100) : std::string("  (more rounds needed)"))
+        << fmt::format(" when blocks of one round scatter by {:.1f} %\n", noise * 100);
+  }
+}
+
+void print_time(const Prepared& p, const std::string& like, std::ostream& out) {
+  if (like.empty()) {
+    out << "\ntime: not known before it has been measured once; --like RESULT.h5 takes it from an earlier result\n";
+    return;
+  }
+  const Result earlier = read_result(like, {.rank_seconds = false, .timeline = false});
+  std::map<std::string, double> block_seconds;
+  for (const CaseSummary& c : summarise(earlier).cases) {
+    double setup = 0;
+    int n = 0;
+    for (const ResultBlock& b : earlier.blocks) {
+      if (b.case_index != c.case_index || b.status != BlockStatus::ok) continue;
+      setup += b.setup_s;
+      ++n;
+    }
+    const Measure& m = p.plan.experiment.measure;
+    if (n > 0) block_seconds[c.name] = setup / n + c.step_seconds * (m.warmup_steps + m.steps);
+  }
+  double total = 0;
+  int unknown = 0;
+  for (const Slot& slot : p.plan.schedule) {
+    const auto it = block_seconds.find(p.plan.cases[static_cast<std::size_t>(slot.case_index)].name);
+    it == block_seconds.end() ? static_cast<void>(++unknown) : static_cast<void>(total += it->second);
+  }
+  out << fmt::format("\ntime: {} by {}{}\n", show_seconds(total), like,
+                     unknown > 0 ? fmt::format(", without {} blocks of cases that it does not hold", unknown) : "");
+}
+
+}  // namespace
+
+int plan(const PlanOptions& options, std::ostream& out) {
+  const Experiment experiment = load_experiment(options.config, options.overrides);
+  const Prepared p = prepare(experiment, options.ranks, options.only);
+  print_head(p, out);
+  print_cases(p, out);
+  print_schedule(p, out);
+  print_power(p, out);
+  print_time(p, options.like, out);
+  for (const std::string& w : experiment.warnings) out << "warning: " << w << "\n";
+  return 0;
+}
+
+}  // namespace harness

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+#include "store/result.h"
+#include "workloads/workload.h"
+
+namespace harness {
+
+/// A plan with what is known of each case before it runs. surveys[i] belongs to plan.cases[i]; empty (roles == 0) for
+/// an impossible case.
+struct Prepared {
+  Plan plan;
+  std::vector<Survey> surveys;
+};
+
+/// Plans and surveys. Pure but for reading `path`. Throws Error.
+Prepared prepare(const Experiment& experiment, int ranks, const std::vector<std::string>& only);
+
+/// What the largest worker of a case will need at its peak: the Program's arena and what a worker costs besides
+/// (libraries, communicators; docs/method.md).
+double planned_memory_bytes(const Prepared& prepared, std::size_t case_index);
+
+/// Dense peak of one rank under a case's precision as far as the configuration says; 0 if it does not. `source` says
+/// where it came from.
+double configured_peak_flops(const Experiment& experiment, Precision precision, std::string& source);
+
+/// The Result as the plan knows it: cases, blocks in order, configuration; nothing measured yet.
+Result planned_result(const Prepared& prepared);
+
+}  // namespace harness

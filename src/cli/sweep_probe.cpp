@@ -1,0 +1,133 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/sweep_run.h"
+#include "cli/version.h"
+#include "launch/environment.h"
+#include "launch/identity.h"
+
+namespace harness {
+namespace {
+
+int local_ranks(const std::vector<RankPlace>& places, int node, int ranks) {
+  return static_cast<int>(
+      std::count_if(places.begin(), places.begin() + ranks, [&](const RankPlace& p) { return p.node == node; }));
+}
+
+}  // namespace
+
+void SweepRun::warn(const std::string& text) {
+  if (std::find(result_.warnings.begin(), result_.warnings.end(), text) != result_.warnings.end()) return;
+  result_.warnings.push_back(text);
+  if (file_) file_->add_warning(text);
+}
+
+BlockRequest SweepRun::request(int case_index, BlockMode mode) const {
+  const Experiment& e = prepared_.plan.experiment;
+  const Case& c = prepared_.plan.cases[static_cast<std::size_t>(case_index)];
+  BlockRequest r;
+  r.case_name = c.name;
+  r.backend = e.backend;
+  r.model = e.model;
+  r.settings = c.settings;
+  r.layout = c.layout;
+  r.mode = mode;
+  r.warmup_steps = e.measure.warmup_steps;
+  r.steps = e.measure.steps;
+  r.seed = e.measure.seed;
+  r.deadlines = e.measure.deadlines;
+  r.memory_limit_bytes = e.measure.memory_limit_bytes;
+  r.environment = environment_of(c.settings);
+  return r;
+}
+
+BlockOutcome SweepRun::run(int case_index, BlockMode mode) {
+  return job_.run(request(case_index, mode));
+}
+
+void SweepRun::probe() {
+  const Experiment& e = prepared_.plan.experiment;
+  environment_ = recorded_environment(own_environment());
+  if (const auto fights = contradictions(environment_, e); !fights.empty())
+    throw Error(fmt::format("{}", fmt::join(fights, "\n")));
+
+  progress_.say("checking that all ranks agree, measuring the peak of matrix products");
+  const BlockOutcome outcome = run(0, BlockMode::probe);
+  if (!outcome.ok) throw Error("the first worker of the job failed, nothing was measured: " + outcome.reason);
+
+  std::vector<std::vector<std::pair<std::string, std::string>>> identities;
+  for (const BlockSamples& s : outcome.samples) identities.push_back(s.identity);
+  if (const auto differ = compare_identities(identities, job_.places()); !differ.empty()) {
+    throw Error(
+        fmt::format("the ranks are not alike, so nothing they measure together would mean anything:\n  {}\n"
+                    "make them alike, or leave the odd ones out of the job",
+                    fmt::join(differ, "\n  ")));
+  }
+  result_.identity = build_identity();
+  for (const auto& pair : identities.front()) result_.identity.push_back(pair);
+  result_.environment = environment_;
+  for (const BlockSamples& s : outcome.samples) {
+    for (const std::string& w : s.warnings) warn(w);
+  }
+  const auto& places = job_.places();
+  for (const RankPlace& p : places) {
+    const int local = local_ranks(places, p.node, job_.size());
+    const int threads = e.baseline.threads > 0 ? e.baseline.threads : std::max(1, p.cores / std::max(1, local));
+    result_.rank_table.push_back({p.rank, p.local_rank, p.node, p.host, p.device, p.cores, threads, p.memory_bytes});
+    result_.nodes = std::max(result_.nodes, p.node + 1);
+    if (local * threads > p.cores && e.backend == BackendKind::cpu) {
+      warn(
+          fmt::format("node {}: {} ranks with {} threads each share {} cores: times include waiting for a core, "
+                      "compare cases with each other and not with other machines; fewer ranks per node avoid it",
+                      p.host, local, threads, p.cores));
+    }
+    if (p.one_core_bound) {
+      warn(
+          "the launcher bound each rank to one core; workers were given their share of the node instead "
+          "(--bind-to none says so to mpirun)");
+    }
+  }
+  fill_peaks(outcome.samples);
+}
+
+// A configured peak counts per accelerator. A measured one is what all ranks of a node reach together, shared out: a
+// case with fewer ranks per node has more of the node to each, up to the threads it uses.
+void SweepRun::fill_peaks(const std::vector<BlockSamples>& samples) {
+  const Experiment& e = prepared_.plan.experiment;
+  const auto& places = job_.places();
+  for (std::size_t i = 0; i < result_.cases.size(); ++i) {
+    if (result_.cases[i].status == CaseStatus::impossible) continue;
+    const Case& c = prepared_.plan.cases[i];
+    double& peak = result_.cases[i].peak_flops_per_rank;
+    std::string source;
+    peak = configured_peak_flops(e, c.settings.precision, source);
+    if (peak > 0) {
+      result_.peak_source = source;
+      continue;
+    }
+    if (e.hardware || e.backend != BackendKind::cpu) continue;  // unknown stays unknown: no MFU
+    const int ranks = c.layout.ranks();
+    double total = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const RankPlace& p = places[static_cast<std::size_t>(rank)];
+      double node_flops = 0;
+      for (std::size_t other = 0; other < samples.size(); ++other) {
+        if (places[other].node != p.node) continue;
+        node_flops +=
+            c.settings.precision == Precision::bf16 ? samples[other].peak_flops_bf16 : samples[other].peak_flops_fp32;
+      }
+      const int local = local_ranks(places, p.node, ranks);
+      const int threads = c.settings.threads > 0 ? c.settings.threads : std::max(1, p.cores / local);
+      total += node_flops * std::min(1.0, static_cast<double>(threads) * local / p.cores) / local;
+    }
+    peak = total / ranks;
+    result_.peak_source = "measured: square matrix products of random numbers on all ranks at once, by precision";
+  }
+  if (result_.peak_source.empty()) result_.peak_source = "unknown";
+}
+
+}  // namespace harness

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/prepare.h"
+#include "cli/progress.h"
+#include "launch/job.h"
+#include "store/result_file.h"
+
+namespace harness {
+
+/// One `sweep` on rank 0: from a prepared plan to a finished result file. The steps are called in order.
+class SweepRun {
+ public:
+  SweepRun(Job& job, Prepared prepared, ProgressLine& progress)
+      : job_(job), prepared_(std::move(prepared)), progress_(progress) {}
+
+  /// Starts a worker everywhere: do all ranks have the same program, libraries and CPUs, and what is the peak?
+  /// Throws Error naming whoever differs.
+  void probe();
+  /// One untimed worker per case: timeline, and how long a block takes. A case that fails twice alike is dropped.
+  void record_timelines();
+  /// Fits the rounds into the budget of time, before there is a result to be tempted by.
+  void decide_rounds();
+  void create_file(const std::string& path, bool overwrite);
+  /// Takes an interrupted file up again. Throws Error if it is not of this configuration, ranks or programs.
+  void resume_file(const std::string& path);
+  void run_rounds();
+  /// Writes the state. Returns it.
+  RunState finish();
+
+ private:
+  struct CaseState {
+    double block_seconds = 0;  // of its timeline block, a guess for the timed ones
+    std::string last_failure;  // signature
+    bool dropped = false;
+  };
+  BlockRequest request(int case_index, BlockMode mode) const;
+  BlockOutcome run(int case_index, BlockMode mode);
+  void note_failure(int case_index, const BlockOutcome& outcome);
+  void keep_timeline(int case_index, const BlockOutcome& outcome);
+  void write_block(int block, const BlockOutcome& outcome);
+  void fill_peaks(const std::vector<BlockSamples>& samples);
+  bool out_of_time(double next_seconds) const;
+  std::vector<int> blocks_to_run() const;
+  void warn(const std::string& text);
+
+  Job& job_;
+  Prepared prepared_;
+  ProgressLine& progress_;
+  Result result_ = planned_result(prepared_);
+  std::vector<CaseState> states_ = std::vector<CaseState>(prepared_.plan.cases.size());
+  std::vector<std::pair<std::string, std::string>> environment_;
+  std::vector<std::vector<Program>> lowered_;  // per case and role, made on demand for the timeline's labels
+  std::unique_ptr<ResultFile> file_;
+  int session_ = 0;
+  bool interrupted_ = false;
+};
+
+}  // namespace harness

@@ -1,0 +1,137 @@
+#include "config/experiment.h"
+
+#include <array>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "config/fields.h"
+#include "config/overrides.h"
+#include "config/sections.h"
+#include "config/text_file.h"
+
+namespace harness {
+namespace {
+
+// Where an unknown key at the top may belong: "rounds" is nearest to "measure.rounds".
+std::vector<std::string> nested_keys() {
+  std::vector<std::string> keys;
+  for (const char* key : {"rounds", "warmup_steps", "steps", "seed", "smallest_effect", "deadlines", "deadlines.start",
+                          "deadlines.step", "time_budget", "memory_limit"}) {
+    keys.push_back(fmt::format("measure.{}", key));
+  }
+  for (const char* key : {"layers", "hidden", "heads", "vocab", "sequence", "preset"}) {
+    keys.push_back(fmt::format("model.{}", key));
+  }
+  for (const std::string& name : variable_names()) keys.push_back("baseline." + name);
+  return keys;
+}
+
+// The name stands in file names and tables.
+std::string parse_name(std::string_view text) {
+  constexpr std::string_view fine = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  if (text.empty() || text.size() > 64 || text.front() == '.' ||
+      text.find_first_not_of(fine) != std::string_view::npos) {
+    fail("found {}; allowed: up to 64 letters, digits, '.', '_' and '-'", quote(text));
+  }
+  return std::string(text);
+}
+
+// Without a `name` the file's own serves, if it can be one.
+std::string default_name(const std::string& path) {
+  try {
+    return parse_name(std::filesystem::path(path).stem().string());
+  } catch (const Error&) {
+    return "experiment";
+  }
+}
+
+std::string parse_output(std::string_view text) {
+  constexpr std::string_view example = "such as results/{name}-{date}.h5";
+  if (text.empty() || text.ends_with('/')) fail("found {}; expected a file's path, {}", quote(text), example);
+  const std::vector<std::string> placeholders{"name", "date"};
+  for (std::size_t at = 0; (at = text.find_first_of("{}", at)) != std::string_view::npos;) {
+    const std::size_t end = text.find_first_of("{}", at + 1);
+    if (text[at] == '}' || end == std::string_view::npos || text[end] == '{') {
+      fail("found {}, in which a brace has no partner; expected a file's path, {}", quote(text), example);
+    }
+    const std::string_view inside = text.substr(at + 1, end - at - 1);
+    if (inside != "name" && inside != "date") {
+      const std::string near = nearest(inside, placeholders);
+      fail("found {{{}}}; allowed: {{name}}, {{date}}{}", inside, near.empty() ? "" : did_you_mean("{" + near + "}"));
+    }
+    at = end + 1;
+  }
+  return std::string(text);
+}
+
+double parse_peak(std::string_view text) {
+  const double flops = parse_flops(text);
+  if (!(flops > 0)) fail("found {}; allowed: a rate above 0, such as 989 TFLOP/s", quote(text));
+  return flops;
+}
+
+void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
+  const YamlNode *baseline = nullptr, *sweep = nullptr;
+  bool backend_known = true;
+  const auto backend = [&](const YamlNode& node, const std::string& key) {
+    const auto text = scalar_of(problems, node, key, "cpu, cuda, sim");
+    const auto parse = [&](std::string_view word) { e.backend = parse_backend(word); };
+    backend_known = text && parse_or_report(problems, node.place, key, *text, parse);
+  };
+  const auto hardware = [&](const YamlNode& node, const std::string& key) {
+    const auto text = scalar_of(problems, node, key, "the name of a file in hardware/, or a path");
+    if (text) e.hardware = read_hardware(*text, node.place, e.path, problems);
+  };
+  const std::array<Field, 9> fields{
+      {{.key = "name", .parse = [&](auto text) { e.name = parse_name(text); }},
+       {.key = "backend", .parse = {}, .read = backend, .required = true},
+       {.key = "model",
+        .parse = {},
+        .read = [&](const auto& node, const auto& key) { e.model = read_model(node, key, problems); },
+        .required = true},
+       {.key = "hardware", .parse = {}, .read = hardware},
+       {.key = "baseline",
+        .parse = {},
+        .read = [&](const auto& node, const auto&) { baseline = &node; },
+        .required = true},
+       {.key = "sweep", .parse = {}, .read = [&](const auto& node, const auto&) { sweep = &node; }},
+       {.key = "measure",
+        .parse = {},
+        .read = [&](const auto& node, const auto& key) { e.measure = read_measure(node, key, problems); }},
+       {.key = "peak_flops", .parse = [&](auto text) { e.peak_flops = parse_peak(text); }},
+       {.key = "output", .parse = [&](auto text) { e.output = parse_output(text); }}}};
+  const auto elsewhere = nested_keys();
+  if (!read_map(problems, root, "", fields, elsewhere)) return;
+  // Which variables are honoured depends on the backend: with that unknown, more would be guessed than said.
+  if (backend_known) read_variables(baseline, sweep, e, problems);
+}
+
+constexpr int fewest_rounds_for_verdicts = 6;
+
+}  // namespace
+
+Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides) {
+  Experiment e;
+  e.path = path;
+  e.overrides = overrides;
+  e.name = default_name(path);
+  Problems problems;
+  const int source = problems.add_file(path);
+  const auto text = read_text_file(path, source, problems);
+  auto root = text ? parse_yaml(*text, source, problems) : std::nullopt;
+  if (root) {
+    e.text = *text;
+    if (root->kind == YamlNode::Kind::map) apply_overrides(*root, overrides, problems);
+    read_experiment(*root, e, problems);
+  }
+  problems.throw_if_any();
+  if (e.measure.rounds < fewest_rounds_for_verdicts) {
+    e.warnings.push_back(fmt::format("measure.rounds is {}: below {} rounds most effects stay unresolved; use 12",
+                                     e.measure.rounds, fewest_rounds_for_verdicts));
+  }
+  return e;
+}
+
+}  // namespace harness

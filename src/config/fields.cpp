@@ -1,0 +1,106 @@
+#include "config/fields.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+
+namespace harness {
+namespace {
+
+void report_unknown(Problems& problems, const YamlNode& child, const std::string& prefix,
+                    std::span<const std::string> allowed, std::span<const std::string> known_elsewhere) {
+  std::string shown = quote(child.key);
+  shown = shown.substr(1, shown.size() - 2);
+  if (child.key == "<<") {
+    problems.add(child.key_place, dotted(prefix, shown), "merge keys are not supported: write the keys out");
+    return;
+  }
+  std::string near = nearest(child.key, allowed);
+  if (near.empty()) {
+    std::vector<std::string> tails;
+    for (const std::string& path : known_elsewhere) tails.push_back(path.substr(path.rfind('.') + 1));
+    const std::string tail = nearest(child.key, tails);
+    const auto it = std::find(tails.begin(), tails.end(), tail);
+    if (it != tails.end()) near = known_elsewhere[static_cast<std::size_t>(it - tails.begin())];
+  }
+  problems.add(child.key_place, dotted(prefix, shown),
+               fmt::format("unknown key; allowed: {}{}", join(allowed, ", "), did_you_mean(near)));
+}
+
+}  // namespace
+
+std::string dotted(std::string_view prefix, std::string_view key) {
+  return prefix.empty() ? std::string(key) : fmt::format("{}.{}", prefix, key);
+}
+
+std::optional<std::string> scalar_of(Problems& problems, const YamlNode& node, const std::string& key,
+                                     std::string_view allowed) {
+  if (node.kind == YamlNode::Kind::scalar) return node.scalar;
+  const std::string expected = allowed.empty() ? "expected one value" : fmt::format("allowed: {}", allowed);
+  problems.add(node.place, key, fmt::format("found {}; {}", describe(node), expected));
+  return std::nullopt;
+}
+
+bool parse_or_report(Problems& problems, const Place& place, const std::string& key, std::string_view text,
+                     const std::function<void(std::string_view)>& parse) {
+  try {
+    parse(text);
+    return true;
+  } catch (const Error& e) {
+    problems.add(place, key, e.what());
+    return false;
+  }
+}
+
+bool read_map(Problems& problems, const YamlNode& node, const std::string& prefix, std::span<const Field> fields,
+              std::span<const std::string> known_elsewhere) {
+  std::vector<std::string> allowed;
+  for (const Field& field : fields) allowed.push_back(field.key);
+  if (node.kind != YamlNode::Kind::map) {
+    problems.add(node.place, prefix,
+                 fmt::format("found {}; expected a map with the keys {}", describe(node), join(allowed, ", ")));
+    return false;
+  }
+  for (const YamlNode& child : node.children) {
+    if (std::find(allowed.begin(), allowed.end(), child.key) == allowed.end()) {
+      report_unknown(problems, child, prefix, allowed, known_elsewhere);
+    }
+  }
+  for (const Field& field : fields) {
+    const std::string key = dotted(prefix, field.key);
+    const YamlNode* child = node.find(field.key);
+    if (child == nullptr) {
+      if (field.required) problems.add(node.place, key, "missing; it has no default");
+    } else if (field.read) {
+      field.read(*child, key);
+    } else if (const auto text = scalar_of(problems, *child, key, "")) {
+      parse_or_report(problems, child->place, key, *text, field.parse);
+    }
+  }
+  return true;
+}
+
+std::int64_t parse_within(std::string_view text, std::int64_t low, std::int64_t high) {
+  const std::int64_t value = parse_integer(text);
+  if (value < low || value > high) fail("found {}; allowed: {} to {}", value, low, high);
+  return value;
+}
+
+std::string nearest_divisors(std::int64_t number, std::int64_t wrong) {
+  std::int64_t below = 1, above = number;
+  const auto consider = [&](std::int64_t d) {
+    if (d <= wrong) below = std::max(below, d);
+    if (d >= wrong) above = std::min(above, d);
+  };
+  for (std::int64_t d = 1; d <= number / d; ++d) {
+    if (number % d != 0) continue;
+    consider(d);
+    consider(number / d);
+  }
+  if (wrong > number || below == above) return std::to_string(below);
+  return fmt::format("{} or {}", below, above);
+}
+
+}  // namespace harness

@@ -1,0 +1,81 @@
+#include <array>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/experiment.h"
+#include "config/fields.h"
+#include "config/sections.h"
+
+namespace harness {
+namespace {
+
+struct Preset {
+  const char* name;
+  std::int64_t layers, hidden, heads;
+};
+
+// Brown et al. 2020 (arXiv 2005.14165), table 2.1. Two rows do not multiply out there: 1.3B (24 heads of 128 in a width
+// of 2048) and 13B (width 5140 with 40 heads of 128). They are taken as everyone trains them: 16 heads, 5120.
+constexpr std::array<Preset, 8> presets{{{"gpt3-125m", 12, 768, 12},
+                                         {"gpt3-350m", 24, 1024, 16},
+                                         {"gpt3-760m", 24, 1536, 16},
+                                         {"gpt3-1.3b", 24, 2048, 16},
+                                         {"gpt3-2.7b", 32, 2560, 32},
+                                         {"gpt3-6.7b", 32, 4096, 32},
+                                         {"gpt3-13b", 40, 5120, 40},
+                                         {"gpt3-175b", 96, 12288, 96}}};
+constexpr std::int64_t preset_vocab = 50304, preset_sequence = 2048;
+constexpr std::int64_t most = 100'000'000;  // of anything: products of a few stay within 64 bits
+
+Model parse_preset(std::string_view text) {
+  if (auto model = model_preset(text)) return *model;
+  const auto names = model_preset_names();
+  fail("found {}; allowed: {{layers, hidden, heads, vocab, sequence}} or one of {}{}", quote(text), join(names, ", "),
+       did_you_mean(nearest(text, names)));
+}
+
+}  // namespace
+
+std::optional<Model> model_preset(std::string_view name) {
+  for (const Preset& p : presets) {
+    if (name == p.name) return Model{p.name, p.layers, p.hidden, p.heads, preset_vocab, preset_sequence};
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> model_preset_names() {
+  std::vector<std::string> names;
+  for (const Preset& p : presets) names.emplace_back(p.name);
+  return names;
+}
+
+Model read_model(const YamlNode& node, const std::string& key, Problems& problems) {
+  Model model;
+  const auto preset = [&](std::string_view text) { model = parse_preset(text); };
+  if (node.kind == YamlNode::Kind::scalar) {
+    parse_or_report(problems, node.place, key, node.scalar, preset);
+    return model;
+  }
+  const bool complete = node.kind != YamlNode::Kind::map || node.find("preset") == nullptr;
+  const auto number = [](std::int64_t& into) {
+    return [&into](std::string_view text) { into = parse_within(text, 1, most); };
+  };
+  const std::array<Field, 6> fields{{{.key = "preset", .parse = preset},
+                                     {.key = "layers", .parse = number(model.layers), .required = complete},
+                                     {.key = "hidden", .parse = number(model.hidden), .required = complete},
+                                     {.key = "heads", .parse = number(model.heads), .required = complete},
+                                     {.key = "vocab", .parse = number(model.vocab), .required = complete},
+                                     {.key = "sequence", .parse = number(model.sequence), .required = complete}}};
+  if (!read_map(problems, node, key, fields)) return model;
+  if (model.hidden > 0 && model.heads > 0 && model.hidden % model.heads != 0) {
+    // Where the later of the two was said; with a preset perhaps only one was.
+    const YamlNode* at = node.find("heads") != nullptr ? node.find("heads") : node.find("hidden");
+    problems.add(at->place, dotted(key, at->key),
+                 fmt::format("heads {} does not divide hidden {}; allowed: divisors of it, such as {}", model.heads,
+                             model.hidden, nearest_divisors(model.hidden, model.heads)));
+  }
+  if (model.name.empty() || model != *model_preset(model.name)) model.name = "custom";
+  return model;
+}
+
+}  // namespace harness

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace harness {
+
+// The values of NCCL_ALGO and NCCL_PROTO, in the grammar of NCCL 2.24 and later (parseList in its src/graph/tuning.cc):
+//   value := entry (';' entry)*    entry := [function ':'] ['^'] element (',' element)*
+// Only the first entry may lack a function and then means all five; '^' means all but these. What NCCL would take
+// without a word and read otherwise than written (a second entry for the same function wins over the first, an element
+// named twice, an empty value) is refused here.
+
+/// Canonical spelling: NCCL's capitals, elements in NCCL's order, no blanks. "default" (leave the choice to NCCL, the
+/// environment variable stays unset) stays "default". Throws Error with what was found and what is allowed.
+std::string canonical_nccl_algo(std::string_view text);
+std::string canonical_nccl_proto(std::string_view text);
+
+}  // namespace harness

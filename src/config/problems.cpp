@@ -1,0 +1,54 @@
+#include "config/problems.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace harness {
+
+namespace {
+// A file of nothing but mistakes is told so without flooding the terminal.
+constexpr std::size_t most_lines = 50;
+}  // namespace
+
+int Problems::add_file(const std::string& path) {
+  sources_.push_back({path, true});
+  return static_cast<int>(sources_.size()) - 1;
+}
+
+int Problems::add_override(const std::string& text) {
+  const std::string shown = quote(text);  // without its quotes, but safe to print
+  sources_.push_back({"--set " + shown.substr(1, shown.size() - 2), false});
+  return static_cast<int>(sources_.size()) - 1;
+}
+
+void Problems::add(const Place& place, std::string_view key, std::string_view message) {
+  const Source& source = sources_.at(static_cast<std::size_t>(place.source));
+  std::string text = source.label;
+  if (source.has_lines) text += fmt::format(":{}:{}", place.line, place.column);
+  if (!key.empty()) text += fmt::format(": {}", key);
+  text += fmt::format(": {}", message);
+  lines_.push_back({place, std::move(text)});
+}
+
+void Problems::throw_if_any() const {
+  if (lines_.empty()) return;
+  auto sorted = lines_;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Line& a, const Line& b) {
+    return std::tie(a.place.source, a.place.line, a.place.column) <
+           std::tie(b.place.source, b.place.line, b.place.column);
+  });
+  std::vector<std::string> texts;
+  for (const Line& line : sorted) {
+    if (texts.size() == most_lines) {
+      texts.push_back(fmt::format("… and {} more", sorted.size() - most_lines));
+      break;
+    }
+    texts.push_back(line.text);
+  }
+  throw Error(join(texts, "\n"));
+}
+
+}  // namespace harness

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "config/experiment.h"
+#include "config/problems.h"
+#include "config/yaml_tree.h"
+
+namespace harness {
+
+// The parts of a configuration, a source file each. All add to `problems` what is wrong and go on.
+
+/// A preset's name, a map of all five numbers, or a map with `preset` and the numbers that differ from it.
+Model read_model(const YamlNode& node, const std::string& key, Problems& problems);
+
+Measure read_measure(const YamlNode& node, const std::string& key, Problems& problems);
+
+/// The hardware file that `text` names: hardware/NAME.yaml beside the configuration `config_path`, or a path, relative
+/// to the configuration's directory or else to the current one.
+std::optional<Hardware> read_hardware(const std::string& text, const Place& place, const std::string& config_path,
+                                      Problems& problems);
+
+/// `baseline` and `sweep` (each may be absent): the settings of the baseline and one Change per value.
+void read_variables(const YamlNode* baseline, const YamlNode* sweep, Experiment& experiment, Problems& problems);
+
+}  // namespace harness

@@ -1,0 +1,143 @@
+#include "config/text_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace harness {
+namespace {
+
+constexpr std::size_t most_bytes = 1 << 20;
+
+class File {
+ public:
+  // O_NONBLOCK: opening a pipe that nobody writes to must not wait.
+  explicit File(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+std::string what_is(int error) {
+  return std::error_code(error, std::generic_category()).message();
+}
+
+// The file of the same directory whose name is nearest to the one that is not there.
+std::string nearest_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  const fs::path wanted(path);
+  std::error_code ignored;
+  std::vector<std::string> names;
+  const fs::path directory = wanted.has_parent_path() ? wanted.parent_path() : fs::path(".");
+  for (fs::directory_iterator it(directory, ignored), end; !ignored && it != end; it.increment(ignored)) {
+    if (it->is_regular_file(ignored) && names.size() < 1000) names.push_back(it->path().filename().string());
+  }
+  const std::string near = nearest(wanted.filename().string(), names);
+  return near.empty() ? near : (wanted.parent_path() / near).string();
+}
+
+// The length of the UTF-8 sequence that begins at `at`, 0 if there is none (RFC 3629: no surrogates, no overlong forms,
+// nothing above U+10FFFF).
+std::size_t utf8_length(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u; };
+  const auto tail = [&](std::size_t i) { return (byte(i) & 0xc0u) == 0x80u; };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xc2 && lead <= 0xdf && tail(1)) return 2;
+  if (lead >= 0xe0 && lead <= 0xef && tail(1) && tail(2)) {
+    if (lead == 0xe0 && byte(1) < 0xa0) return 0;
+    if (lead == 0xed && byte(1) > 0x9f) return 0;
+    return 3;
+  }
+  if (lead >= 0xf0 && lead <= 0xf4 && tail(1) && tail(2) && tail(3)) {
+    if (lead == 0xf0 && byte(1) < 0x90) return 0;
+    if (lead == 0xf4 && byte(1) > 0x8f) return 0;
+    return 4;
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool check_text(const std::string& text, int source, Problems& problems) {
+  Place place{source, 1, 1};
+  bool indentation = true;
+  std::optional<Place> tab;  // in the indentation of this line, if anything but a comment follows
+  for (std::size_t at = 0; at < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    const std::size_t length = utf8_length(text, at);
+    if (length == 0) {
+      problems.add(place, "", fmt::format("found byte 0x{:02x}, which is not UTF-8; save the file as UTF-8", byte));
+      return false;
+    }
+    const bool line_end = byte == '\n' || (byte == '\r' && text.compare(at, 2, "\r\n") == 0);
+    if ((byte < 0x20 && !line_end && byte != '\t') || byte == 0x7f) {
+      problems.add(place, "", fmt::format("found control character 0x{:02x}; a configuration is plain text", byte));
+      return false;
+    }
+    if (indentation && byte == '\t' && !tab) tab = place;
+    if (byte != ' ' && byte != '\t') {
+      if (indentation && tab && !line_end && byte != '#') {
+        problems.add(*tab, "", "found a tab in the indentation; YAML wants spaces");
+        return false;
+      }
+      indentation = false;
+    }
+    at += length;
+    ++place.column;
+    if (line_end) {
+      if (byte == '\r') ++at;
+      place = {source, place.line + 1, 1};
+      indentation = true;
+      tab.reset();
+    }
+  }
+  return true;
+}
+
+std::optional<std::string> read_text_file(const std::string& path, int source, Problems& problems) {
+  const auto unreadable = [&](const std::string& why) {
+    problems.add({source, 1, 1}, "", why);
+    return std::nullopt;
+  };
+  const File file(path);
+  if (file.fd() < 0) {
+    const int error = errno;
+    return unreadable(fmt::format("cannot be read: {}{}", what_is(error),
+                                  error == ENOENT ? did_you_mean(nearest_file(path)) : std::string()));
+  }
+  struct stat status {};
+  if (::fstat(file.fd(), &status) != 0) return unreadable(fmt::format("cannot be read: {}", what_is(errno)));
+  if (S_ISDIR(status.st_mode)) return unreadable("found a directory; expected a YAML file");
+  if (!S_ISREG(status.st_mode)) return unreadable("found a device or pipe; expected a YAML file");
+
+  std::string text;
+  std::array<char, 65536> buffer{};
+  while (text.size() <= most_bytes) {
+    const ssize_t n = ::read(file.fd(), buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return unreadable(fmt::format("cannot be read: {}", what_is(errno)));
+    if (n == 0) break;
+    text.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+  if (text.size() > most_bytes) return unreadable("found more than 1 MiB; a configuration is a page or two");
+  if (!check_text(text, source, problems)) return std::nullopt;
+  return text;
+}
+
+}  // namespace harness

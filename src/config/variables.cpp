@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/fields.h"
+#include "config/sections.h"
+
+namespace harness {
+namespace {
+
+// Reads one value of a variable into `settings`. A compound value is read part by part, so that a problem has the place
+// of its part.
+bool read_value(const Variable& variable, const YamlNode& node, const std::string& key, Settings& settings,
+                Problems& problems) {
+  const auto parse = [&](std::string_view text) { variable.parse(settings, text); };
+  if (variable.parts.empty() || node.kind != YamlNode::Kind::map) {
+    const auto text = scalar_of(problems, node, key, variable.allowed);
+    return text && parse_or_report(problems, node.place, key, *text, parse);
+  }
+  if (node.children.empty()) {
+    problems.add(node.place, key, fmt::format("found an empty map; allowed: {}", variable.allowed));
+    return false;
+  }
+  bool good = true;
+  std::vector<Field> fields;
+  for (const std::string& part : variable.parts) {
+    const auto read_part = [&](const YamlNode& value, const std::string& path) {
+      const auto text = scalar_of(problems, value, path, "a whole number");
+      good = text && parse_or_report(problems, value.place, path, fmt::format("{{{}: {}}}", value.key, *text), parse) &&
+             good;
+    };
+    fields.push_back({.key = part, .parse = {}, .read = read_part});
+  }
+  for (const YamlNode& child : node.children) {
+    good = good && std::find(variable.parts.begin(), variable.parts.end(), child.key) != variable.parts.end();
+  }
+  read_map(problems, node, key, fields);
+  return good;
+}
+
+// False, and a problem, if the backend of the experiment does nothing with this variable.
+bool honoured(const Variable& variable, const YamlNode& node, const std::string& key, BackendKind backend,
+              Problems& problems) {
+  const auto& backends = variable.backends;
+  if (std::find(backends.begin(), backends.end(), backend) != backends.end()) return true;
+  std::vector<std::string> names;
+  for (const BackendKind kind : backends) names.emplace_back(name_of(kind));
+  problems.add(node.key_place, key,
+               fmt::format("backend {} does not honour it; backends that do: {}", name_of(backend), join(names, ", ")));
+  return false;
+}
+
+void read_changes(const Variable& variable, const YamlNode& node, const std::string& key, bool baseline_known,
+                  Experiment& experiment, Problems& problems) {
+  if (node.kind != YamlNode::Kind::sequence) {
+    const bool scalar = node.kind == YamlNode::Kind::scalar;
+    problems.add(node.place, key,
+                 fmt::format("found {}; expected a list of values to try, such as [{}]", describe(node),
+                             scalar ? node.scalar : variable.print(experiment.baseline)));
+    return;
+  }
+  if (node.children.empty()) {
+    problems.add(node.place, key, fmt::format("found an empty list; name the values to try: {}", variable.allowed));
+    return;
+  }
+  std::vector<std::string> tried;
+  for (std::size_t i = 0; i < node.children.size(); ++i) {
+    const YamlNode& item = node.children[i];
+    const std::string path = fmt::format("{}[{}]", key, i);
+    Settings settings = experiment.baseline;
+    if (!read_value(variable, item, path, settings, problems)) continue;
+    const std::string value = variable.print(settings);
+    if (std::find(tried.begin(), tried.end(), value) != tried.end()) {
+      problems.add(item.place, path, fmt::format("{} is in the list twice; keep one", value));
+    } else if (baseline_known && value == variable.print(experiment.baseline)) {
+      problems.add(item.place, path, fmt::format("{} is the baseline's value; the baseline runs anyway", value));
+    } else {
+      experiment.changes.push_back({variable.name, value, std::move(settings)});
+    }
+    tried.push_back(value);
+  }
+}
+
+}  // namespace
+
+void read_variables(const YamlNode* baseline, const YamlNode* sweep, Experiment& experiment, Problems& problems) {
+  std::set<std::string> unknown;  // variables whose baseline could not be read
+  std::vector<Field> fields;
+  for (const Variable& variable : registry()) {
+    const auto read_one = [&](const YamlNode& value, const std::string& key) {
+      const bool good = honoured(variable, value, key, experiment.backend, problems) &&
+                        read_value(variable, value, key, experiment.baseline, problems);
+      if (!good) unknown.insert(variable.name);
+    };
+    fields.push_back({.key = variable.name, .parse = {}, .read = read_one});
+  }
+  if (baseline != nullptr) read_map(problems, *baseline, "baseline", fields);
+
+  if (sweep == nullptr) return;
+  if (sweep->kind == YamlNode::Kind::map && sweep->children.empty()) {
+    problems.add(sweep->place, "sweep", "found an empty map; name what to change, such as {micro_batch_size: [2, 4]}");
+    return;
+  }
+  fields.clear();
+  for (const Variable& variable : registry()) {
+    const auto read_one = [&](const YamlNode& value, const std::string& key) {
+      if (!honoured(variable, value, key, experiment.backend, problems)) return;
+      read_changes(variable, value, key, !unknown.contains(variable.name), experiment, problems);
+    };
+    fields.push_back({.key = variable.name, .parse = {}, .read = read_one});
+  }
+  read_map(problems, *sweep, "sweep", fields);
+  // Cases stand in the order of the file, not of the registry.
+  if (sweep->kind != YamlNode::Kind::map) return;
+  const auto position = [&](const Change& change) { return sweep->find(change.variable) - sweep->children.data(); };
+  std::stable_sort(experiment.changes.begin(), experiment.changes.end(),
+                   [&](const Change& a, const Change& b) { return position(a) < position(b); });
+}
+
+}  // namespace harness

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/problems.h"
+
+namespace harness {
+
+/// A YAML document as plain values, each with its place. Scalars stay text: what they mean is decided where they are
+/// read. In a map every key stands once.
+struct YamlNode {
+  enum class Kind { null, scalar, sequence, map };
+  Kind kind = Kind::null;
+  Place place;      // of the value; of the key if the value is missing
+  std::string key;  // when this is an entry of a map
+  Place key_place;
+  std::string scalar;
+  std::vector<YamlNode> children;  // of a sequence or a map, in order
+
+  const YamlNode* find(std::string_view name) const;
+  YamlNode* find(std::string_view name);
+};
+
+/// "nothing", "'text'", "a list", "a map": for messages.
+std::string describe(const YamlNode& node);
+
+/// Parses one YAML document. What harness has no use for is refused, so that reading costs no more than the text is
+/// long: aliases and anchors, tags, several documents, nesting beyond 16, more than 5,000 values. A document that
+/// cannot be read is one problem and nullopt; keys given twice are problems and the first one stays.
+std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems& problems);
+
+}  // namespace harness

@@ -1,0 +1,193 @@
+#include "launch/block_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "launch/environment.h"
+#include "launch/wire.h"
+
+namespace harness {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point then) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
+}
+
+double unix_now_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+BlockRun::BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const BlockRequest& request,
+                   const NameValues& rank0_environment)
+    : ranks_(ranks),
+      alarms_(alarms),
+      site_(site),
+      request_(request),
+      rank0_environment_(rank0_environment),
+      idle_([this] { look(0); }),
+      takes_part_(site.rank < request.layout.ranks()) {
+  if (takes_part_) {
+    share_ = share_of(site, request.layout.ranks(), request.settings.threads, request.memory_limit_bytes);
+  }
+  report_.rank = site.rank;
+  set_text(report_.host, site.host);
+}
+
+BlockOutcome BlockRun::run() {
+  outcome_.start_unix_s = unix_now_s();
+  spawned_ = memory_checked_ = Clock::now();
+  if (takes_part_) start_worker();
+  rendezvous();
+  if (agree_to_go()) watch_steps();
+  const bool success = agree_on_success();
+  end_worker(success);
+  return collect(success);
+}
+
+void BlockRun::start_worker() {
+  const NameValues forced = {
+      {"OMP_WAIT_POLICY", "passive"},  // a waiting thread must not steal the core of a communication thread
+      {"GOMP_SPINCOUNT", "0"},
+      {"OMP_NUM_THREADS", std::to_string(share_.threads)},
+      {"HARNESS_RANK", std::to_string(site_.rank)},
+      {"HARNESS_RANKS", std::to_string(request_.layout.ranks())},
+      {"HARNESS_LOCAL_RANK", std::to_string(share_.local_rank)},
+      {"HARNESS_CASE", request_.case_name},
+      {"HARNESS_SUPERVISOR", std::to_string(::getpid())},
+  };
+  NameValues wanted = environment_of(request_.settings);
+  wanted.insert(wanted.end(), request_.environment.begin(), request_.environment.end());
+  const CpuSet mine = bound_cpus();
+  try {
+    bind_to(share_.cpus);  // inherited by the worker before any of its libraries looks
+    worker_ =
+        std::make_unique<WorkerProcess>(worker_environment(own_environment(), rank0_environment_, forced, wanted));
+    bind_to(mine);
+    watching_ = true;
+    worker_->send(FrameType::order,
+                  encode(WorkerOrder{request_, site_.rank, share_.threads, share_.memory_limit_bytes}));
+  } catch (const Error& e) {
+    bind_to(mine);
+    blame(FaultKind::error, e.what(), 0, Alarm::stop);
+  }
+}
+
+// What each worker wants others to know goes to those others alone.
+void BlockRun::rendezvous() {
+  std::map<int, std::vector<RendezvousMessage>> by_peer;
+  if (worker_ && await(FrameType::published, request_.deadlines.start_s)) {
+    Published published = decode_published(arrived_[FrameType::published]);
+    program_hash_ = published.program_hash;
+    for (RendezvousMessage& message : published.messages) {
+      if (message.peer < 0 || message.peer >= request_.layout.ranks()) continue;
+      by_peer[message.peer].push_back(std::move(message));
+    }
+  }
+  std::vector<std::pair<int, std::string>> outgoing;
+  for (const auto& [peer, messages] : by_peer) outgoing.emplace_back(peer, encode(messages));
+  std::vector<RendezvousMessage> received;
+  for (const auto& [from, bytes] : ranks_.exchange(outgoing, idle_)) {
+    for (RendezvousMessage& message : decode_rendezvous(bytes)) {
+      message.peer = from;
+      received.push_back(std::move(message));
+    }
+  }
+  if (!worker_ || over()) return;
+  worker_->send(FrameType::peers, encode(received));
+  reached(WorkerPhase::connecting);
+  await(FrameType::ready, request_.deadlines.start_s);
+}
+
+bool BlockRun::agree_to_go() {
+  constexpr auto nothing = std::numeric_limits<std::int64_t>::min();
+  const auto hash = std::bit_cast<std::int64_t>(program_hash_);
+  const bool compares = worker_ && !over();
+  const double setup_s = seconds_since(spawned_);
+  std::array<std::int64_t, 5> all = {over() ? 1 : 0, alarms_.stop_level(), compares ? hash : nothing,
+                                     compares ? ~hash : nothing, static_cast<std::int64_t>(setup_s * 1e6)};
+  ranks_.maximum(all, idle_);
+  alarms_.learn_stop_level(static_cast<int>(all[1]));
+  outcome_.setup_s = static_cast<double>(all[4]) * 1e-6;
+  if (all[0] != 0) return false;
+  if (all[2] != ~all[3] && takes_part_) {
+    blame(FaultKind::error,
+          fmt::format("the ranks built different Programs from the same request (here {:016x}): do all nodes run the "
+                      "same harness?",
+                      program_hash_),
+          0, Alarm::stop);
+  }
+  return all[2] == ~all[3];
+}
+
+void BlockRun::watch_steps() {
+  if (!worker_ || over()) return;
+  worker_->send(FrameType::go, "");
+  reached(WorkerPhase::stepping);
+  progress_changed_ = Clock::now();
+  const double limit_s = request_.deadlines.step_s;
+  auto asked = progress_changed_;
+  while (!over() && !arrived_.contains(FrameType::samples)) {
+    look(watching_interval_s());
+    if (seconds_since(asked) > limit_s / 2) {
+      worker_->send(FrameType::ask, "");
+      asked = Clock::now();
+    }
+    if (seconds_since(progress_changed_) > limit_s) {
+      alarms_.raise(Alarm::time_out);
+      return;
+    }
+  }
+}
+
+bool BlockRun::agree_on_success() {
+  if (over()) examine();
+  const bool complete = !worker_ || arrived_.contains(FrameType::samples);
+  std::array<std::int64_t, 2> all = {over() || !complete ? 1 : 0, alarms_.stop_level()};
+  ranks_.maximum(all, idle_);
+  alarms_.learn_stop_level(static_cast<int>(all[1]));
+  return all[0] == 0;
+}
+
+void BlockRun::end_worker(bool success) {
+  watching_ = false;
+  if (!worker_) return;
+  if (success) worker_->send(FrameType::bye, "");
+  if (!success || !worker_->reap(2.0)) {
+    worker_->kill();
+    worker_->reap(5.0);
+  }
+}
+
+BlockOutcome BlockRun::collect(bool success) {
+  if (success) {
+    for (const std::string& bytes : ranks_.gather(worker_ ? arrived_[FrameType::samples] : "", idle_)) {
+      if (!bytes.empty()) outcome_.samples.push_back(decode_samples(bytes));
+    }
+    outcome_.ok = true;
+    return outcome_;
+  }
+  if (worker_) set_text(report_.last_words, worker_->last_words(), true);
+  WireWriter out;
+  if (takes_part_) out.put(report_);
+  std::vector<RankReport> reports;
+  for (const std::string& bytes : ranks_.gather(out.take(), idle_)) {
+    if (!bytes.empty()) WireReader(bytes).get(reports.emplace_back());
+  }
+  if (ranks_.rank() != 0) return outcome_;
+  Verdict verdict = judge(reports);
+  outcome_.stopped = alarms_.stop_level() >= 2;
+  outcome_.culprit_rank = outcome_.stopped ? -1 : verdict.culprit_rank;
+  outcome_.reason = outcome_.stopped ? "stopped by a signal" : std::move(verdict.reason);
+  outcome_.signature = outcome_.stopped ? "stopped" : std::move(verdict.signature);
+  return outcome_;
+}
+
+}  // namespace harness

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "launch/alarms.h"
+#include "launch/fault.h"
+#include "launch/job.h"
+#include "launch/ranks.h"
+#include "launch/site.h"
+#include "launch/worker_process.h"
+
+namespace harness {
+
+/// One block as one supervisor sees it: its worker from birth to death. Every rank of the job calls run(), whether it
+/// takes part or not, and all go through the same collectives whatever happens to their workers; a fault anywhere
+/// only makes the waits between them end early.
+class BlockRun {
+ public:
+  BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const BlockRequest& request,
+           const NameValues& rank0_environment);
+  /// Collective. What it returns means something at rank 0 only. Afterwards no worker is left.
+  BlockOutcome run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void start_worker();
+  void rendezvous();
+  bool agree_to_go();
+  void watch_steps();
+  bool agree_on_success();
+  void end_worker(bool success);
+  BlockOutcome collect(bool success);
+
+  /// Waits until the worker has sent this, something went wrong anywhere, or `idle` says that it takes too long.
+  bool await(FrameType wanted, double limit_s);
+  void look(double longest_s);
+  void read_frames();
+  void notice_end();
+  void check_memory();
+  void reached(WorkerPhase phase);
+  bool over() const { return report_.kind != FaultKind::none || alarms_.current() != Alarm::none; }
+  void blame(FaultKind kind, std::string_view text, std::int32_t code, Alarm alarm);
+  void examine();
+  double watching_interval_s() const;
+
+  Ranks& ranks_;
+  Alarms& alarms_;
+  const Site& site_;
+  const BlockRequest& request_;
+  const NameValues& rank0_environment_;
+  Ranks::Idle idle_;
+  bool takes_part_ = false;
+  Share share_;
+  std::unique_ptr<WorkerProcess> worker_;
+  bool watching_ = false;  // its end would be news
+  std::map<FrameType, std::string> arrived_;
+  std::uint64_t progress_answers_ = 0;
+  WorkerProgress progress_;      // as far as known here
+  bool had_last_words_ = false;  // it is the crashing worker's own
+  Clock::time_point progress_changed_, spawned_, memory_checked_;
+  std::uint64_t program_hash_ = 0;
+  RankReport report_;
+  BlockOutcome outcome_;
+};
+
+}  // namespace harness

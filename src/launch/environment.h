@@ -1,0 +1,33 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/experiment.h"
+#include "launch/messages.h"
+
+namespace harness {
+
+/// The environment of this process.
+NameValues own_environment();
+
+/// The part that can change a measurement and may be published: an allow-list of prefixes (NCCL_, OMP_, UCX_ …).
+/// Sorted by name.
+NameValues recorded_environment(const NameValues& environment);
+
+/// A worker's environment: the supervisor's own, without what launchers set for their processes and without any tuning
+/// variable; then rank 0's tuning variables, so that all ranks have the same; then `forced`; then `request`. Later ones
+/// win. What names one rank's devices (CUDA_VISIBLE_DEVICES) stays its own.
+NameValues worker_environment(const NameValues& own, const NameValues& rank0_recorded, const NameValues& forced,
+                              const NameValues& request);
+
+/// Environment variables that fight with the configuration: a line for each that is set and that a variable of the
+/// experiment, swept or given in the baseline, would set to something else.
+std::vector<std::string> contradictions(const NameValues& environment, const Experiment& experiment);
+
+/// The environment that a case's settings stand for (nccl_algo → NCCL_ALGO).
+NameValues environment_of(const Settings& settings);
+
+}  // namespace harness

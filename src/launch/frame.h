@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace harness {
+
+/// What a frame between a supervisor and its worker says. Down: order, peers, go, ask, bye. Up: the others.
+enum class FrameType : std::uint32_t {
+  order = 1,  // WorkerOrder as JSON
+  published,  // hello: program hash, identity; rendezvous messages for others
+  peers,      // rendezvous messages from others
+  ready,      // initialised, will run at `go`
+  go,
+  ask,         // where are you? answered by `progress` from a thread that is never busy
+  progress,    // WorkerProgress
+  samples,     // BlockSamples
+  failure,     // WorkerFailure, then the worker ends
+  last_words,  // WorkerProgress, written while crashing
+  bye,         // your samples have arrived: end
+};
+
+struct Frame {
+  FrameType type{};
+  std::string payload;
+};
+
+/// A frame as bytes: type (32 bits), length (64 bits), payload.
+std::string frame_bytes(FrameType type, std::string_view payload);
+
+/// Puts a byte stream together to frames again.
+class FrameReader {
+ public:
+  void append(std::string_view bytes) { buffer_.append(bytes); }
+  /// The next whole frame, if there is one.
+  std::optional<Frame> next();
+  /// Bytes came that cannot be a frame: no frame comes any more.
+  bool damaged() const { return damaged_; }
+
+ private:
+  std::string buffer_;
+  bool damaged_ = false;
+};
+
+}  // namespace harness

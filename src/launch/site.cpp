@@ -1,0 +1,112 @@
+#include "launch/site.h"
+
+#include <algorithm>
+#include <array>
+
+#include "launch/wire.h"
+
+namespace harness {
+namespace {
+
+// One bit per CPU for MPI's bitwise or, and a last word of flags.
+constexpr std::size_t words = cpu_capacity / 64;
+using Bits = std::array<std::uint64_t, words + 1>;
+
+Bits bits_of(const CpuSet& cpus) {
+  Bits bits{};
+  for (std::size_t i = 0; i < cpu_capacity; ++i) {
+    if (cpus[i]) bits[i / 64] |= std::uint64_t{1} << (i % 64);
+  }
+  return bits;
+}
+
+CpuSet cpus_of(const Bits& bits) {
+  CpuSet cpus;
+  for (std::size_t i = 0; i < cpu_capacity; ++i) cpus[i] = (bits[i / 64] >> (i % 64)) & 1u;
+  return cpus;
+}
+
+}  // namespace
+
+Site find_site(Ranks& ranks) {
+  Site site;
+  site.rank = ranks.rank();
+  site.node_ranks = ranks.node_ranks();
+  site.host = host_name();
+  site.device = cpu_model();
+  site.memory_bytes = memory_bytes();
+  const CpuSet bound = bound_cpus();
+  const CpuSet allowed = allowed_cpus();
+  site.one_core_bound = cores_of(bound).size() == 1 && cores_of(allowed).size() > 1;
+  Bits bits = bits_of(bound);
+  bits[words] = site.one_core_bound ? 1 : 0;
+  ranks.node_union(bits, {});
+  // One core per rank is what mpirun does unasked; it was not meant for processes with threads.
+  const bool ignore_binding = bits[words] != 0;
+  bits[words] = 0;
+  site.cores = cores_of(ignore_binding ? allowed : cpus_of(bits));
+  site.usable_cores = limited_by_quota(static_cast<int>(std::max<std::size_t>(1, site.cores.size())));
+  return site;
+}
+
+std::vector<RankPlace> gather_places(Ranks& ranks, const Site& site) {
+  WireWriter out;
+  const auto local = std::ranges::find(site.node_ranks, site.rank) - site.node_ranks.begin();
+  out.put(static_cast<std::int32_t>(local));
+  out.put(static_cast<std::int32_t>(site.node_ranks.size()));
+  out.put(static_cast<std::int32_t>(site.node_ranks.front()));
+  out.put(site.host);
+  out.put(site.device);
+  out.put(static_cast<std::int32_t>(site.usable_cores));
+  out.put(site.memory_bytes);
+  out.put(site.one_core_bound);
+  std::vector<RankPlace> places;
+  std::vector<std::int32_t> leaders;  // by node: its lowest rank
+  for (const std::string& bytes : ranks.gather(out.take(), {})) {
+    WireReader in(bytes);
+    RankPlace& place = places.emplace_back();
+    std::int32_t leader = 0;
+    place.rank = static_cast<int>(places.size()) - 1;
+    in.get(place.local_rank);
+    in.get(place.local_ranks);
+    in.get(leader);
+    in.get(place.host);
+    in.get(place.device);
+    in.get(place.cores);
+    in.get(place.memory_bytes);
+    in.get(place.one_core_bound);
+    // A node's lowest rank comes before its others, so leaders are met in ascending order.
+    if (leader == place.rank) leaders.push_back(leader);
+    place.node = static_cast<int>(std::ranges::lower_bound(leaders, leader) - leaders.begin());
+  }
+  return places;
+}
+
+Share share_of(const Site& site, int block_ranks, int threads, double memory_limit_bytes) {
+  Share share;
+  int taking_part = 0;
+  for (const int rank : site.node_ranks) {
+    if (rank >= block_ranks) continue;
+    if (rank < site.rank) ++share.local_rank;
+    ++taking_part;
+  }
+  share.local_ranks = std::max(1, taking_part);
+  share.threads = threads > 0 ? threads : std::max(1, site.usable_cores / share.local_ranks);
+  share.memory_limit_bytes = memory_limit_bytes > 0 ? memory_limit_bytes : 0.9 * site.memory_bytes / share.local_ranks;
+  const auto cores = static_cast<std::int64_t>(site.cores.size());
+  std::int64_t first = 0;
+  std::int64_t last = cores;
+  const bool own_cores = static_cast<std::int64_t>(share.threads) * share.local_ranks <= cores;
+  if (own_cores && site.usable_cores == cores) {
+    const std::int64_t each = cores / share.local_ranks;
+    // A rank that sits the block out has no place among the cores; any will do.
+    first = std::min(share.local_rank, share.local_ranks - 1) * each;
+    last = first + each;
+  }
+  for (std::int64_t core = first; core < last; ++core) {
+    for (const int cpu : site.cores[static_cast<std::size_t>(core)]) share.cpus.set(static_cast<std::size_t>(cpu));
+  }
+  return share;
+}
+
+}  // namespace harness

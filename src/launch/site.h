@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/job.h"
+#include "launch/machine.h"
+#include "launch/ranks.h"
+
+namespace harness {
+
+/// Where this rank runs, and what of it a worker may have.
+struct Site {
+  int rank = 0;
+  std::vector<int> node_ranks;          // ascending, this one among them
+  std::vector<std::vector<int>> cores;  // of the node that this job may use, each as its logical CPUs
+  int usable_cores = 1;                 // of these, by a container's quota
+  double memory_bytes = 0;
+  std::string host, device;
+  bool one_core_bound = false;
+};
+/// Collective.
+Site find_site(Ranks& ranks);
+/// Collective: by rank, at rank 0.
+std::vector<RankPlace> gather_places(Ranks& ranks, const Site& site);
+
+/// A worker's part of its node in a block that uses the job's first `block_ranks` ranks.
+struct Share {
+  int local_rank = 0, local_ranks = 1;  // among the ranks of this node that take part
+  int threads = 1;
+  CpuSet cpus;
+  double memory_limit_bytes = 0;
+};
+/// For a rank that takes part. `threads` 0: the node's cores over its ranks; `memory_limit_bytes` 0: 90 % of the node's
+/// memory over its ranks. Ranks get neighbouring cores of their own when there are enough for their threads, else they
+/// share all.
+Share share_of(const Site& site, int block_ranks, int threads, double memory_limit_bytes);
+
+}  // namespace harness

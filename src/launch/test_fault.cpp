@@ -1,0 +1,110 @@
+#include "launch/test_fault.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace harness {
+
+class FaultyInputs final : public InputSource {
+ public:
+  FaultyInputs(std::unique_ptr<InputSource> inner, TestFault fault) : inner_(std::move(inner)), fault_(fault) {}
+  void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const override {
+    if (step == fault_.step_) fault_.act();
+    inner_->fill(buffer, step, to);
+  }
+
+ private:
+  std::unique_ptr<InputSource> inner_;
+  TestFault fault_;
+};
+
+namespace {
+
+constexpr std::size_t chunk_bytes = 32u << 20;
+constexpr std::size_t one_allocation = 1u << 30;
+
+void eat_memory(bool shared) {
+  for (;;) {
+    void* chunk = shared ? ::mmap(nullptr, chunk_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)
+                         : ::operator new(chunk_bytes);
+    if (chunk == MAP_FAILED) throw std::bad_alloc();
+    std::memset(chunk, 1, chunk_bytes);
+    if (shared) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+}  // namespace
+
+TestFault TestFault::from_environment(int rank, const std::string& case_name) {
+  const char* text = std::getenv("HARNESS_TEST_FAULT");
+  return text == nullptr ? TestFault() : parse(text, rank, case_name);
+}
+
+TestFault TestFault::parse(const std::string& text, int rank, const std::string& case_name) {
+  TestFault fault;
+  bool here = true;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), item.size() + 1));
+    const std::size_t equals = item.find('=');
+    if (equals == std::string_view::npos) fail("HARNESS_TEST_FAULT: '{}' is not name=value", item);
+    const std::string_view name = item.substr(0, equals);
+    const std::string_view value = item.substr(equals + 1);
+    if (name == "rank") {
+      here = here && parse_integer(value) == rank;
+    } else if (name == "case") {
+      here = here && value == case_name;
+    } else if (name == "step") {
+      fault.step_ = parse_integer(value);
+    } else if (name == "seconds") {
+      fault.seconds_ = parse_real(value);
+    } else if (name == "kind") {
+      fault.kind_ = value;
+    } else {
+      fail("HARNESS_TEST_FAULT: unknown '{}'", name);
+    }
+  }
+  return here ? fault : TestFault();
+}
+
+void TestFault::act_before_steps() const {
+  if (step_ < 0 && !kind_.empty()) act();
+}
+
+std::unique_ptr<InputSource> TestFault::around(std::unique_ptr<InputSource> inputs) const {
+  if (kind_.empty() || step_ < 0) return inputs;
+  return std::make_unique<FaultyInputs>(std::move(inputs), *this);
+}
+
+void TestFault::act() const {
+  if (kind_ == "delay") {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
+    return;
+  }
+  std::cerr << "test fault: " << kind_ << std::endl;
+  if (kind_ == "segfault") ::raise(SIGSEGV);
+  if (kind_ == "abort") std::abort();
+  if (kind_ == "exit") std::exit(7);
+  if (kind_ == "throw") fail("a test fault was thrown");
+  if (kind_ == "kill") ::kill(::getpid(), SIGKILL);
+  if (kind_ == "stop") ::kill(::getpid(), SIGSTOP);
+  if (kind_ == "memory") eat_memory(false);
+  if (kind_ == "allocation") fail("one allocation got {} bytes", std::vector<char>(one_allocation).capacity());
+  if (kind_ == "shared_memory") eat_memory(true);
+  while (kind_ == "hang") std::this_thread::sleep_for(std::chrono::hours(1));
+  fail("HARNESS_TEST_FAULT: unknown kind '{}'", kind_);
+}
+
+}  // namespace harness

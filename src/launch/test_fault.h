@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "workloads/workload.h"
+
+namespace harness {
+
+/// Something to go wrong on purpose, for tests of what happens then: HARNESS_TEST_FAULT="rank=1,step=3,kind=segfault"
+/// with optional "case=NAME" and "seconds=0.2". Kinds: segfault, abort, exit, throw, kill, hang, stop (the process is
+/// suspended and cannot even answer), memory, shared_memory, allocation (1 GiB at
+/// once), delay. Step -1 is before the Program is built.
+class TestFault {
+ public:
+  /// None unless the environment names this rank and case. Throws Error for text it does not understand.
+  static TestFault from_environment(int rank, const std::string& case_name);
+  static TestFault parse(const std::string& text, int rank, const std::string& case_name);
+
+  void act_before_steps() const;
+  /// Inputs during whose filling the fault happens, at its step.
+  std::unique_ptr<InputSource> around(std::unique_ptr<InputSource> inputs) const;
+  const std::string& kind() const { return kind_; }
+
+ private:
+  friend class FaultyInputs;
+  void act() const;
+
+  std::string kind_;  // "": none
+  std::int64_t step_ = 0;
+  double seconds_ = 0.2;
+};
+
+}  // namespace harness

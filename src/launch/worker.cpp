@@ -1,0 +1,143 @@
+#include "launch/worker.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <new>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "launch/test_fault.h"
+#include "launch/worker_channel.h"
+#include "launch/worker_state.h"
+#include "measure/block.h"
+
+namespace harness {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int failed_exit = 1;
+
+double seconds_since(Clock::time_point then) {
+  return std::chrono::duration<double>(Clock::now() - then).count();
+}
+
+// A worker ends when its supervisor does, whatever ends that, and for no other reason than its own: signals meant for
+// the job are its supervisor's business.
+void belong_to_supervisor() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const char* supervisor = std::getenv("HARNESS_SUPERVISOR");
+  if (supervisor != nullptr && std::to_string(::getppid()) != supervisor) std::_Exit(failed_exit);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_IGN);
+  // If the kernel must kill something for memory, a worker costs one block, a supervisor the sweep.
+  std::ofstream("/proc/self/oom_score_adj") << 1000;
+}
+
+// Private writable memory beyond the limit is refused, so that whoever allocates learns it. The margin is for what is
+// reserved and never touched: stacks, allocator arenas. The supervisor watches the resident size besides.
+void limit_memory(double limit_bytes, int threads) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  if (limit_bytes <= 0) return;
+  const double margin = 256e6 + 16e6 * threads;
+  const auto limit = static_cast<rlim_t>(limit_bytes + margin);
+  const rlimit both{limit, limit};
+  ::setrlimit(RLIMIT_DATA, &both);
+#else
+  (void)limit_bytes;
+  (void)threads;
+#endif
+}
+
+std::int64_t peak_resident_bytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+void live(WorkerChannel& channel, const WorkFactory& make, WorkerOrder& order) {
+  const auto born = Clock::now();
+  order = decode_order(channel.receive(FrameType::order));
+  limit_memory(order.memory_limit_bytes, order.threads);
+  const TestFault fault = TestFault::from_environment(order.rank, order.request.case_name);
+
+  BlockSamples samples;
+  set_worker_phase(WorkerPhase::building);
+  auto mark = Clock::now();
+  fault.act_before_steps();
+  // Never destroyed: the control thread and last words look at it to the very end.
+  Work& work = *new Work(make(order));
+  if (work.inputs) work.inputs = fault.around(std::move(work.inputs));
+  set_worker_executable(work.executable.get(), work.program.get());
+  Published published{work.program_hash, {}};
+  if (work.executable) published.messages = work.executable->publish();
+  samples.build_seconds = seconds_since(mark);
+  set_worker_phase(WorkerPhase::exchanging);
+  channel.send(FrameType::published, encode(published));
+  const auto peers = decode_rendezvous(channel.receive(FrameType::peers));
+
+  // The supervisors' deadlines come first and know more; these only make sure that nothing waits for ever.
+  mark = Clock::now();
+  set_worker_phase(WorkerPhase::connecting);
+  if (work.executable) work.executable->connect(peers, 2 * order.request.deadlines.start_s + 5);
+  samples.connect_seconds = seconds_since(mark);
+  mark = Clock::now();
+  set_worker_phase(WorkerPhase::initializing);
+  if (work.executable) work.executable->initialize();
+  samples.initialize_seconds = seconds_since(mark);
+  set_worker_phase(WorkerPhase::ready);
+  channel.send(FrameType::ready, "");
+  channel.receive(FrameType::go);
+
+  set_worker_phase(WorkerPhase::stepping);
+  const BlockRequest& request = order.request;
+  samples.first_step_seconds = seconds_since(born);
+  if (work.executable) {
+    run_block(*work.executable, *work.program, *work.inputs, request.mode, request.warmup_steps, request.steps,
+              samples);
+    samples.warnings = work.executable->warnings();
+    if (!work.speaks_for_role) samples.timeline.clear();
+  } else {
+    work.probe(samples);
+    samples.identity = work.identity;
+  }
+  samples.peak_memory_bytes = peak_resident_bytes();
+  set_worker_phase(WorkerPhase::done);
+  channel.send(FrameType::samples, encode(samples));
+  channel.receive(FrameType::bye);
+}
+
+void give_up(WorkerChannel& channel, WorkerFailureKind kind, const std::string& text) {
+  const WorkerProgress progress = worker_progress();
+  set_worker_phase(WorkerPhase::done);  // no last words: these are
+  channel.send(FrameType::failure, encode(WorkerFailure{kind, progress, text}));
+  std::_Exit(failed_exit);
+}
+
+}  // namespace
+
+int run_worker(const WorkFactory& make) {
+  belong_to_supervisor();
+  WorkerChannel channel;
+  speak_last_words(channel.output());
+  WorkerOrder order;
+  try {
+    live(channel, make, order);
+  } catch (const PeerLost& e) {
+    give_up(channel, WorkerFailureKind::peer_lost, e.what());
+  } catch (const std::bad_alloc&) {
+    const double limit = order.memory_limit_bytes;
+    give_up(channel, WorkerFailureKind::out_of_memory,
+            limit > 0 ? fmt::format("out of memory: limit {}", show_bytes(limit)) : "out of memory");
+  } catch (const std::exception& e) {
+    give_up(channel, WorkerFailureKind::error, e.what());
+  }
+  // All samples are home. What is left would only be torn down; the system does that faster.
+  std::_Exit(0);
+}
+
+}  // namespace harness

@@ -1,0 +1,211 @@
+#include "launch/worker_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+
+#include "base/error.h"
+
+namespace harness {
+namespace {
+
+constexpr std::size_t kept_last_words = 4096;
+
+struct Pipe {
+  int read_end = -1, write_end = -1;
+  Pipe() {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail("no pipe for a worker: {}", std::strerror(errno));
+    read_end = ends[0];
+    write_end = ends[1];
+  }
+  ~Pipe() {
+    close_end(read_end);
+    close_end(write_end);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  static void close_end(int& fd) {
+    if (fd >= 0) ::close(fd);
+    fd = -1;
+  }
+  static int release(int& fd) {
+    const int kept = fd;
+    fd = -1;
+    ::fcntl(kept, F_SETFL, O_NONBLOCK);
+    return kept;
+  }
+};
+
+// What the child needs to know about its files and signals before it becomes the worker.
+struct SpawnPlan {
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  SpawnPlan(int in, int out, int err) {
+    ::posix_spawn_file_actions_init(&files);
+    ::posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
+    ::posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+    ::posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
+    // Nothing of MPI's, of the result file or of the launcher's leaks into a worker.
+    ::posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+    ::posix_spawnattr_init(&attributes);
+    sigset_t none;
+    sigset_t all;
+    ::sigemptyset(&none);
+    ::sigfillset(&all);
+    ::posix_spawnattr_setsigmask(&attributes, &none);
+    ::posix_spawnattr_setsigdefault(&attributes, &all);
+    ::posix_spawnattr_setpgroup(&attributes, 0);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  ~SpawnPlan() {
+    ::posix_spawn_file_actions_destroy(&files);
+    ::posix_spawnattr_destroy(&attributes);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
+};
+
+}  // namespace
+
+WorkerProcess::WorkerProcess(const NameValues& environment) {
+  Pipe down;
+  Pipe up;
+  Pipe errors;
+  const SpawnPlan plan(down.read_end, up.write_end, errors.write_end);
+  std::vector<std::string> lines;
+  lines.reserve(environment.size());
+  for (const auto& [name, value] : environment) lines.push_back(name + "=" + value);
+  std::vector<char*> pointers;
+  for (std::string& line : lines) pointers.push_back(line.data());
+  pointers.push_back(nullptr);
+  std::string program = "harness";
+  std::string verb = "worker";
+  std::array<char*, 3> arguments = {program.data(), verb.data(), nullptr};
+  const int error =
+      ::posix_spawn(&pid_, "/proc/self/exe", &plan.files, &plan.attributes, arguments.data(), pointers.data());
+  if (error != 0) {
+    pid_ = -1;
+    fail("a worker could not be started: {}", std::strerror(error));
+  }
+  command_ = Pipe::release(down.write_end);
+  protocol_ = Pipe::release(up.read_end);
+  errors_ = Pipe::release(errors.read_end);
+}
+
+WorkerProcess::~WorkerProcess() {
+  kill();
+  if (pid_ > 0 && !reaped_) ::waitpid(pid_, nullptr, WNOHANG);
+  for (int* fd : {&command_, &protocol_, &errors_}) Pipe::close_end(*fd);
+}
+
+void WorkerProcess::send(FrameType type, std::string_view payload) {
+  pending_ += frame_bytes(type, payload);
+  write_pending();
+}
+
+void WorkerProcess::write_pending() {
+  while (!pending_.empty() && command_ >= 0) {
+    const ssize_t n = ::write(command_, pending_.data(), pending_.size());
+    if (n > 0) {
+      pending_.erase(0, static_cast<std::size_t>(n));
+    } else if (errno == EAGAIN) {
+      return;
+    } else if (errno != EINTR) {
+      Pipe::close_end(command_);  // it is gone; how, look_for_end() will say
+    }
+  }
+}
+
+// Reads what is there. False at the end of the stream, whose descriptor is then closed.
+bool WorkerProcess::read_some(int& fd, bool protocol) {
+  std::array<char, 65536> buffer{};
+  for (;;) {
+    const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+    if (n > 0) {
+      const std::string_view bytes(buffer.data(), static_cast<std::size_t>(n));
+      if (protocol) {
+        reader_.append(bytes);
+      } else {
+        last_words_.append(bytes);
+        if (last_words_.size() > kept_last_words) last_words_.erase(0, last_words_.size() - kept_last_words);
+      }
+      continue;
+    }
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return true;
+    Pipe::close_end(fd);
+    return false;
+  }
+}
+
+void WorkerProcess::pump(double longest_s) {
+  write_pending();
+  std::array<pollfd, 3> fds = {
+      {{protocol_, POLLIN, 0}, {errors_, POLLIN, 0}, {pending_.empty() ? -1 : command_, POLLOUT, 0}}};
+  // A worker that has closed its pipes is ending: look again soon.
+  if (protocol_ < 0) longest_s = std::min(longest_s, 1e-3);
+  const timespec wait{static_cast<time_t>(longest_s),
+                      static_cast<long>((longest_s - static_cast<double>(static_cast<time_t>(longest_s))) * 1e9)};
+  if (frames_.empty() && !end_) ::ppoll(fds.data(), fds.size(), &wait, nullptr);
+  look_for_end();  // before the last read: what it wrote before its end is then complete
+  if (protocol_ >= 0) read_some(protocol_, true);
+  if (errors_ >= 0) read_some(errors_, false);
+  write_pending();
+  while (auto frame = reader_.next()) frames_.push_back(std::move(*frame));
+}
+
+std::optional<Frame> WorkerProcess::next_frame() {
+  if (frames_.empty()) return std::nullopt;
+  Frame frame = std::move(frames_.front());
+  frames_.pop_front();
+  return frame;
+}
+
+void WorkerProcess::look_for_end() {
+  if (end_ || pid_ <= 0) return;
+  siginfo_t info{};
+  // Left unreaped: until reap() nobody else can get its number, so that kill() cannot hit a stranger.
+  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid_) return;
+  ProcessEnd end;
+  (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
+  end_ = end;
+}
+
+double WorkerProcess::resident_bytes() const {
+  std::ifstream statm("/proc/" + std::to_string(pid_) + "/statm");
+  double all = 0;
+  double resident = 0;
+  if (!(statm >> all >> resident)) return 0;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+void WorkerProcess::kill() {
+  if (pid_ > 0 && !reaped_) ::kill(-pid_, SIGKILL);
+}
+
+bool WorkerProcess::reap(double longest_s) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::duration<double>(longest_s);
+  while (!reaped_) {
+    pump(2e-3);
+    if (end_) {
+      kill();
+      ::waitpid(pid_, nullptr, 0);  // ended already: returns at once
+      reaped_ = true;
+    } else if (std::chrono::steady_clock::now() > give_up) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace harness

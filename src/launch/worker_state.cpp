@@ -1,0 +1,107 @@
+#include "launch/worker_state.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "launch/frame.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HARNESS_SANITIZED 1
+#else
+#define HARNESS_SANITIZED 0
+#endif
+
+namespace harness {
+namespace {
+
+std::atomic<WorkerPhase> phase{WorkerPhase::starting};
+std::atomic<const Executable*> executable{nullptr};
+std::atomic<const Program*> program{nullptr};
+std::atomic<int> last_words_fd{-1};
+
+// title() of program.h without its allocations.
+void write_title(std::array<char, 120>& to, const Operation& operation) {
+  const std::string_view name = name_of(operation.action);
+  auto out = fmt::format_to_n(to.data(), to.size() - 1, "{} {}", name, operation.label.what);
+  const auto more = [&](const char* what, int value) {
+    if (value < 0 || out.size >= to.size() - 1) return;
+    const auto used = out.size;
+    out = fmt::format_to_n(to.data() + used, to.size() - 1 - used, ", {} {}", what, value);
+    out.size += used;
+  };
+  more("layer", operation.label.layer);
+  more("micro-batch", operation.label.micro_batch);
+  to[std::min(out.size, to.size() - 1)] = '\0';
+}
+
+void write_last_words() {
+  const int fd = last_words_fd.exchange(-1);
+  if (fd < 0) return;
+  // A frame by hand: frame_bytes() allocates, and the heap may be what broke.
+  constexpr FrameType type = FrameType::last_words;
+  constexpr std::uint64_t length = sizeof(WorkerProgress);
+  const WorkerProgress progress = worker_progress();
+  std::array<char, sizeof type + sizeof length + sizeof progress> frame;
+  std::memcpy(frame.data(), &type, sizeof type);
+  std::memcpy(frame.data() + sizeof type, &length, sizeof length);
+  std::memcpy(frame.data() + sizeof type + sizeof length, &progress, sizeof progress);
+  [[maybe_unused]] const ssize_t written = ::write(fd, frame.data(), frame.size());
+}
+
+void on_fault(int number) {
+  write_last_words();
+  ::raise(number);  // the default action is back
+}
+
+}  // namespace
+
+void set_worker_phase(WorkerPhase now) {
+  phase = now;
+}
+
+void set_worker_executable(const Executable* e, const Program* p) {
+  program = p;
+  executable = e;
+}
+
+WorkerProgress worker_progress() {
+  WorkerProgress result;
+  result.phase = phase;
+  result.in_communication = result.phase == WorkerPhase::exchanging || result.phase == WorkerPhase::connecting ||
+                            result.phase == WorkerPhase::ready || result.phase == WorkerPhase::done;
+  const Executable* e = executable;
+  if (e == nullptr || result.phase != WorkerPhase::stepping) return result;
+  const Progress progress = e->progress();
+  result.step = progress.step;
+  result.in_communication = progress.in_communication ? 1 : 0;
+  const std::vector<Operation>& step = program.load()->step;
+  if (progress.operation >= 0 && static_cast<std::size_t>(progress.operation) < step.size()) {
+    write_title(result.operation, step[static_cast<std::size_t>(progress.operation)]);
+  }
+  return result;
+}
+
+void speak_last_words(int fd) {
+  last_words_fd = fd;
+  std::atexit([] {
+    if (phase != WorkerPhase::done) write_last_words();
+  });
+  if (HARNESS_SANITIZED) return;  // a sanitizer's own report says more
+  static std::array<char, 65536> stack;
+  stack_t alternate{};
+  alternate.ss_sp = stack.data();
+  alternate.ss_size = stack.size();
+  ::sigaltstack(&alternate, nullptr);
+  struct sigaction action {};
+  action.sa_handler = on_fault;
+  action.sa_flags = static_cast<int>(SA_ONSTACK | SA_RESETHAND | SA_NODEFER);
+  ::sigemptyset(&action.sa_mask);
+  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::sigaction(number, &action, nullptr);
+}
+
+}  // namespace harness

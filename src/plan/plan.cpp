@@ -1,0 +1,80 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "plan/schedule.h"
+
+namespace harness {
+namespace {
+
+Case make_case(const Experiment& experiment, int ranks, std::string name, const Change* change) {
+  Case c;
+  c.name = std::move(name);
+  c.settings = change != nullptr ? change->settings : experiment.baseline;
+  if (change != nullptr) {
+    c.variable = change->variable;
+    c.value = change->value;
+  }
+  c.impossible = check_layout(experiment.model, c.settings, ranks, c.layout);
+  if (!c.impossible.empty()) return c;
+  c.micro_batches = c.settings.global_batch_size / c.layout[Axis::data] / c.settings.micro_batch_size;
+  if (change == nullptr) return c;
+
+  Settings known = c.settings;  // with the number of ranks that it stands for
+  known.ranks = c.layout.ranks();
+  const Variable* variable = find_variable(c.variable);
+  const std::string why = variable != nullptr ? variable->without_effect(known) : "";
+  if (!why.empty()) c.notes.push_back(fmt::format("{} has no effect: {}", c.variable, why));
+  Settings baseline = experiment.baseline;
+  if (baseline.ranks == 0) baseline.ranks = ranks;
+  if (known == baseline) c.notes.push_back(fmt::format("the same as the baseline on {} ranks", ranks));
+  return c;
+}
+
+// Throws if a word of `only` names nothing.
+std::set<std::string> checked_selection(const Experiment& experiment, const std::vector<std::string>& only) {
+  std::vector<std::string> known;
+  for (const Change& change : experiment.changes) {
+    known.push_back(fmt::format("{}={}", change.variable, change.value));
+    if (std::find(known.begin(), known.end(), change.variable) == known.end()) known.push_back(change.variable);
+  }
+  for (const char* baseline : {"baseline", "baseline_again"}) known.emplace_back(baseline);
+  for (const std::string& word : only) {
+    if (std::find(known.begin(), known.end(), word) == known.end()) {
+      fail("--only {}: no case of this name; cases: {}{}", word, join(known, ", "), did_you_mean(nearest(word, known)));
+    }
+  }
+  return {only.begin(), only.end()};
+}
+
+}  // namespace
+
+Plan make_plan(const Experiment& experiment, int ranks, const std::vector<std::string>& only) {
+  if (ranks < 1) fail("a job of {} ranks cannot be planned for; give 1 or more", ranks);
+  const std::set<std::string> selection = checked_selection(experiment, only);
+  Plan plan;
+  plan.experiment = experiment;
+  plan.ranks = ranks;
+  for (const char* name : {"baseline", "baseline_again"}) {
+    plan.cases.push_back(make_case(experiment, ranks, name, nullptr));
+    if (const std::string& why = plan.cases.back().impossible; !why.empty()) {
+      fail("{}: the baseline cannot run on {} ranks: {}", experiment.path, ranks, why);
+    }
+  }
+  for (const Change& change : experiment.changes) {
+    const std::string name = fmt::format("{}={}", change.variable, change.value);
+    if (!only.empty() && !selection.contains(name) && !selection.contains(change.variable)) continue;
+    plan.cases.push_back(make_case(experiment, ranks, name, &change));
+  }
+  std::vector<int> possible;
+  for (std::size_t i = 0; i < plan.cases.size(); ++i) {
+    if (plan.cases[i].impossible.empty()) possible.push_back(static_cast<int>(i));
+  }
+  plan.schedule = make_schedule(possible, experiment.measure.rounds, experiment.measure.seed);
+  return plan;
+}
+
+}  // namespace harness

@@ -1,0 +1,96 @@
+#include "report/case_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "report/words.h"
+
+namespace harness {
+namespace {
+
+std::string verdict_of(const CaseSummary& one) {
+  if (one.status == CaseStatus::failed || one.status == CaseStatus::impossible) return name_of(one.status);
+  if (one.blocks == 0) return "not measured";
+  if (one.name == "baseline") return "(baseline)";
+  if (!one.effect || one.effect->verdict == Verdict::none) return "too few rounds";
+  return name_of(one.effect->verdict);
+}
+
+std::string interval_of(const CaseSummary& one) {
+  if (!one.effect || !std::isfinite(one.effect->low)) return "";
+  return fmt::format("[{}, {}]", signed_percent(one.effect->low - 1), signed_percent(one.effect->high - 1));
+}
+
+std::vector<double> values_of(const Summary& summary, const std::function<double(const CaseSummary&)>& value) {
+  std::vector<double> values;
+  for (const auto& one : summary.cases) {
+    if (one.blocks > 0) values.push_back(value(one));
+  }
+  return values;
+}
+
+// A column is there only if some row has something to say in it.
+class Builder {
+ public:
+  explicit Builder(const Summary& summary) : summary_(summary) { table_.rows.resize(summary.cases.size()); }
+
+  void add(const std::string& heading, bool words, const std::function<std::string(const CaseSummary&)>& cell) {
+    std::vector<std::string> cells;
+    for (const auto& one : summary_.cases) cells.push_back(cell(one));
+    if (std::all_of(cells.begin(), cells.end(), [](const std::string& text) { return text.empty(); })) return;
+    table_.columns.push_back({heading, words});
+    for (std::size_t i = 0; i < cells.size(); ++i) table_.rows[i].push_back(cells[i]);
+  }
+  void add_number(const std::string& heading, const std::function<std::string(const CaseSummary&)>& cell) {
+    add(heading, false, [&](const CaseSummary& one) { return one.blocks > 0 ? cell(one) : ""; });
+  }
+  Table take() { return std::move(table_); }
+
+ private:
+  const Summary& summary_;
+  Table table_;
+};
+
+}  // namespace
+
+CaseTable case_table(const Result& result, const Summary& summary) {
+  CaseTable out;
+  const auto seconds = scale_of_seconds(values_of(summary, [](const auto& c) { return c.step_seconds; }));
+  const auto flops = scale_of_flops(values_of(summary, [](const auto& c) { return c.flops_per_rank; }));
+  const auto bytes = scale_of_bytes(values_of(summary, [](const auto& c) { return c.peak_memory_bytes; }));
+  const auto row_of = [&](const CaseSummary& one) { return result.cases[static_cast<std::size_t>(one.case_index)]; };
+  const bool ranks_differ = std::any_of(result.cases.begin(), result.cases.end(), [&](const ResultCase& one) {
+    return one.status != CaseStatus::impossible && one.ranks != result.cases[0].ranks;
+  });
+
+  Builder build(summary);
+  build.add("case", true, [](const auto& c) { return c.name; });
+  if (ranks_differ) build.add_number("ranks", [&](const auto& c) { return std::to_string(row_of(c).ranks); });
+  build.add_number("step " + seconds.unit, [&](const auto& c) { return seconds.print(c.step_seconds); });
+  build.add_number("tokens/s", [](const auto& c) { return Scale{}.print(c.tokens_per_second); });
+  build.add_number(flops.unit + "/rank", [&](const auto& c) { return flops.print(c.flops_per_rank); });
+  build.add_number("MFU", [](const auto& c) { return c.mfu ? percent(*c.mfu) : ""; });
+  build.add_number("memory " + bytes.unit,
+                   [&](const auto& c) { return c.peak_memory_bytes > 0 ? bytes.print(c.peak_memory_bytes) : ""; });
+  build.add_number("change", [](const auto& c) {
+    return c.effect && std::isfinite(c.effect->ratio) ? signed_percent(c.effect->ratio - 1) : "";
+  });
+  build.add_number("95 % interval", interval_of);
+  build.add("verdict", true, [&](const CaseSummary& one) {
+    std::string verdict = verdict_of(one);
+    if (one.effect && one.effect->rounds < result.rounds) {
+      verdict += fmt::format(" ({}/{})", one.effect->rounds, result.rounds);
+    }
+    if (one.reason.empty()) return verdict;
+    const std::string note = fmt::format("{}: {}", one.name, one.reason);
+    out.notes.push_back(note);
+    return fmt::format("{} [{}]", verdict, out.notes.size());
+  });
+  out.table = build.take();
+  return out;
+}
+
+}  // namespace harness

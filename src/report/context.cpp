@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "report/words.h"
+
+namespace harness {
+namespace {
+
+std::string backend_line(const std::string& backend) {
+  if (backend == "cpu") {
+    return "Backend cpu: real arithmetic and real collectives on CPU cores. These numbers say nothing about a GPU.";
+  }
+  if (backend == "sim") return "Backend sim: predicted in virtual time, not measured.";
+  return "Backend " + backend + ".";
+}
+
+std::string run_line(const Result& result) {
+  const auto counted = [](std::int64_t n, const char* noun) {
+    return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+  };
+  return fmt::format(
+      "{}: model {} ({}, hidden {}, {}, vocab {}, sequence {}) on {} of {}; {} of {} warm-up and {} timed {}, seed {}; "
+      "{}",
+      result.name, result.model_name, counted(result.layers, "layer"), result.hidden, counted(result.heads, "head"),
+      result.vocab, result.sequence, counted(result.ranks, "rank"), counted(result.nodes, "node"),
+      counted(result.rounds, "round"), result.warmup_steps, result.steps, result.steps == 1 ? "step" : "steps",
+      result.seed, result.created);
+}
+
+// What every case shares, and the baseline's value of what differs.
+void settings_lines(const Result& result, std::vector<std::string>& lines) {
+  std::vector<std::string> common, swept;
+  for (std::size_t v = 0; v < result.variables.size() && !result.cases.empty(); ++v) {
+    const std::string& first = result.cases[0].settings[v];
+    const bool differs = std::any_of(result.cases.begin(), result.cases.end(),
+                                     [&](const ResultCase& one) { return one.settings[v] != first; });
+    (differs ? swept : common).push_back(result.variables[v] + "=" + first);
+  }
+  if (!common.empty()) lines.push_back("All cases: " + join(common, "  "));
+  if (!swept.empty()) lines.push_back("Baseline: " + join(swept, "  "));
+}
+
+std::string mfu_line(const Result& result, const Summary& summary) {
+  std::vector<double> peaks;
+  bool any = false;
+  for (const auto& one : summary.cases) any |= one.mfu.has_value();
+  for (const auto& one : result.cases) {
+    if (one.peak_flops_per_rank > 0) peaks.push_back(one.peak_flops_per_rank);
+  }
+  if (!any) {
+    return peaks.empty() ? "MFU is absent: the peak rate of a rank is unknown. A hardware file or peak_flops in the "
+                           "configuration states it."
+                         : "MFU is absent: nothing was measured.";
+  }
+  const auto [low, high] = std::minmax_element(peaks.begin(), peaks.end());
+  const Scale scale = scale_of_flops(peaks);
+  const std::string peak = *low == *high ? scale.print(*low) : scale.print(*low) + " to " + scale.print(*high);
+  return fmt::format("MFU = model FLOP / (step time x ranks x peak); FLOP counted {}; peak {} {} per rank, dense ({}).",
+                     result.flop_formula, peak, scale.unit, result.peak_source);
+}
+
+std::string change_line(const Result& result, const Summary& summary) {
+  int comparisons = 0;
+  bool per_token = false;
+  for (const auto& one : result.cases) {
+    comparisons += one.name != "baseline" && one.name != "baseline_again" && one.status != CaseStatus::impossible;
+    per_token |= one.tokens_per_step != result.cases[0].tokens_per_step && one.tokens_per_step > 0;
+  }
+  std::string line = fmt::format("Change: {} against the baseline, paired within rounds; 95 % intervals",
+                                 per_token ? "time per token (batches differ)" : "step time");
+  if (comparisons > 1) line += fmt::format(", which hold for all {} comparisons together", comparisons);
+  line += fmt::format("; a verdict must clear {:.3g} %.", 100 * result.smallest_effect);
+  if (std::isfinite(summary.noise)) {
+    line += fmt::format(" The baseline and its copy scatter by {} from round to round.", percent(summary.noise, 2));
+  }
+  return line;
+}
+
+std::string loss_line(const Result& result, const Summary& summary) {
+  for (const auto& one : summary.cases) {
+    if (one.blocks == 0 || !std::isfinite(one.first_loss)) continue;
+    return fmt::format("Loss of {}: {:.4f} at its first step, {:.4f} after {}.", one.name, one.first_loss,
+                       one.last_loss, result.warmup_steps + result.steps);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> context(const Result& result, const Summary& summary) {
+  std::vector<std::string> lines{backend_line(result.backend), run_line(result)};
+  settings_lines(result, lines);
+  lines.push_back(mfu_line(result, summary));
+  lines.push_back(change_line(result, summary));
+  if (std::string loss = loss_line(result, summary); !loss.empty()) lines.push_back(std::move(loss));
+  return lines;
+}
+
+}  // namespace harness

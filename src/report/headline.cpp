@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "report/words.h"
+
+namespace harness {
+namespace {
+
+bool is_change(const CaseSummary& one) {
+  return one.name != "baseline" && one.name != "baseline_again";
+}
+
+// "12.3 % faster [10.1 %, 14.4 %]"
+std::string with_interval(const Effect& effect) {
+  const bool faster = effect.ratio < 1;
+  const double low = faster ? 1 - effect.high : effect.low - 1;
+  const double high = faster ? 1 - effect.low : effect.high - 1;
+  return fmt::format("{} {} [{}, {}]", percent(std::abs(effect.ratio - 1)), faster ? "faster" : "slower", percent(low),
+                     percent(high));
+}
+
+struct Outcome {
+  std::vector<const CaseSummary*> faster, slower, same, unresolved;
+  int changes = 0, measured = 0;
+};
+
+Outcome sort_out(const Summary& summary) {
+  Outcome outcome;
+  for (const auto& one : summary.cases) {
+    if (!is_change(one)) continue;
+    ++outcome.changes;
+    outcome.measured += one.blocks > 0;
+    if (!one.effect) continue;
+    switch (one.effect->verdict) {
+      case Verdict::faster:
+        outcome.faster.push_back(&one);
+        break;
+      case Verdict::slower:
+        outcome.slower.push_back(&one);
+        break;
+      case Verdict::same:
+        outcome.same.push_back(&one);
+        break;
+      case Verdict::unresolved:
+        outcome.unresolved.push_back(&one);
+        break;
+      case Verdict::none:
+        break;
+    }
+  }
+  const auto by_ratio = [](const CaseSummary* a, const CaseSummary* b) { return a->effect->ratio < b->effect->ratio; };
+  std::stable_sort(outcome.faster.begin(), outcome.faster.end(), by_ratio);
+  std::stable_sort(outcome.slower.begin(), outcome.slower.end(), by_ratio);
+  return outcome;
+}
+
+// "2 others are faster, 1 is slower, …"
+std::string the_rest(std::size_t faster, std::size_t slower, std::size_t same, std::size_t unresolved) {
+  std::vector<std::string> parts;
+  const auto add = [&](std::size_t n, const char* what) {
+    if (n > 0) parts.push_back(fmt::format("{} {}", n, what));
+  };
+  add(faster, faster == 1 ? "other faster" : "others faster");
+  add(slower, "slower");
+  add(same, "the same");
+  add(unresolved, "unresolved");
+  return parts.empty() ? "" : "; " + join(parts, ", ");
+}
+
+std::string what_moved(const Result& result, const Summary& summary) {
+  const Outcome found = sort_out(summary);
+  const std::string threshold = fmt::format("{:.3g} %", 100 * result.smallest_effect);
+  const std::size_t same = found.same.size(), unresolved = found.unresolved.size(), slower = found.slower.size();
+  if (!found.faster.empty()) {
+    return fmt::format("Fastest proven change: {}, {}{}.", found.faster[0]->name,
+                       with_interval(*found.faster[0]->effect),
+                       the_rest(found.faster.size() - 1, slower, same, unresolved));
+  }
+  if (slower > 0) {
+    return fmt::format("No change is proven faster than the baseline; the slowest: {}, {}{}.",
+                       found.slower.back()->name, with_interval(*found.slower.back()->effect),
+                       the_rest(0, slower - 1, same, unresolved));
+  }
+  if (same > 0 && unresolved == 0) {
+    return fmt::format("Nothing moved beyond {}: {} came out the same as the baseline.", threshold,
+                       same == 1 ? found.same[0]->name : fmt::format("all {} changes", same));
+  }
+  if (unresolved > 0) {
+    return fmt::format("Nothing is proven to move beyond {}: of {} changes {} unresolved{}.", threshold, found.changes,
+                       unresolved == 1 ? "1 is" : fmt::format("{} are", unresolved),
+                       same > 0 ? fmt::format(", {} the same", same) : "");
+  }
+  if (found.changes == 0) return "Only the baseline was asked for: nothing to compare.";
+  if (found.measured == 0) return "No change has been measured.";
+  return "Too few rounds for any verdict.";
+}
+
+}  // namespace
+
+std::string headline(const Result& result, const Summary& summary) {
+  std::string text;
+  if (summary.partial) {
+    const auto done = std::count_if(result.blocks.begin(), result.blocks.end(),
+                                    [](const ResultBlock& block) { return block.status != BlockStatus::pending; });
+    text = fmt::format("Partial ({} of {} blocks{}). ", done, result.blocks.size(),
+                       result.state == RunState::running ? ", still running or killed" : "");
+  }
+  if (!summary.unreliable) return text + what_moved(result, summary);
+  return text + fmt::format(
+                    "Unreliable: the control baseline_again came out {} than the baseline, which it repeats; no "
+                    "verdict below counts.",
+                    with_interval(*summary.control));
+}
+
+}  // namespace harness

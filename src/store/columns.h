@@ -1,0 +1,124 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/result.h"
+#include "store/row_visitors.h"
+
+// Every column of every table and every attribute of /run, once. docs/file-format.md says what they mean; a test
+// compares the two. Tables that are written while blocks run have rows of a power of two bytes (row_visitors.h,
+// TextSize).
+namespace harness {
+
+inline constexpr hdf5::TextSize reason_size{512, true};
+inline constexpr std::size_t warning_bytes = 512;
+
+template <class Visitor, class Row>  // Row: ResultCase, const or not
+void case_columns(Visitor& visit, Row& row, const std::vector<std::string>& variables) {
+  visit.key("case");
+  visit.text("name", row.name);
+  visit.text("variable", row.variable);
+  visit.text("value", row.value);
+  visit.word("status", row.status, CaseStatus::impossible);
+  visit.number("ranks_used", row.ranks);
+  visit.number("tensor_parallel", row.tensor_parallel);
+  visit.number("pipeline_parallel", row.pipeline_parallel);
+  visit.number("data_parallel", row.data_parallel);
+  visit.number("micro_batches", row.micro_batches);
+  visit.number("tokens_per_step", row.tokens_per_step);
+  visit.number("model_flop_per_step", row.model_flop_per_step);
+  visit.number("noncausal_flop_per_step", row.noncausal_flop_per_step);
+  visit.number("hardware_flop_per_step", row.hardware_flop_per_step);
+  visit.number("peak_flops_per_rank", row.peak_flops_per_rank);
+  visit.number("planned_memory_bytes", row.planned_memory_bytes);
+  visit.text("program_hash", row.program_hash, {32});
+  for (std::size_t i = 0; i < variables.size(); ++i) visit.text(variables[i], row.settings[i]);
+  visit.text("reason", row.reason, reason_size);
+}
+
+template <class Visitor, class Row>
+void block_columns(Visitor& visit, Row& row) {
+  visit.key("block");
+  visit.number("round", row.round);
+  visit.number("position", row.position);
+  visit.number("case", row.case_index);
+  visit.word("status", row.status, BlockStatus::failed);
+  visit.number("session", row.session);
+  visit.number("start_unix_s", row.start_unix_s);
+  visit.number("setup_s", row.setup_s);
+  visit.number("first_step_s", row.first_step_s);
+  visit.number("timed_total_s", row.timed_total_s);
+  visit.number("peak_memory_bytes", row.peak_memory_bytes);
+  visit.number("peak_memory_rank", row.peak_memory_rank);
+  visit.text("reason", row.reason, reason_size);
+}
+
+template <class Visitor, class Row>
+void interval_columns(Visitor& visit, Row& row) {
+  visit.number("case", row.case_index);
+  visit.number("role", row.role);
+  visit.number("rank", row.rank);
+  visit.number("operation", row.operation);
+  visit.text("kind", row.kind, {24});
+  visit.text("stream", row.stream, {16});
+  visit.text("phase", row.phase, {16});
+  visit.number("micro_batch", row.micro_batch);
+  visit.number("layer", row.layer);
+  visit.number("start_s", row.start_s);
+  visit.number("end_s", row.end_s);
+  visit.text("what", row.what, {24, true});
+}
+
+template <class Visitor, class Row>
+void total_columns(Visitor& visit, Row& row) {
+  visit.number("case", row.case_index);
+  visit.number("rank", row.rank);
+  visit.text("kind", row.kind, {24});
+  visit.text("stream", row.stream, {16});
+  visit.number("seconds", row.seconds);
+  visit.number("operations", row.operations);
+}
+
+template <class Visitor, class Row>
+void rank_columns(Visitor& visit, Row& row) {
+  visit.number("rank", row.rank);
+  visit.number("local_rank", row.local_rank);
+  visit.number("node", row.node);
+  visit.text("host", row.host);
+  visit.text("device", row.device);
+  visit.number("cores", row.cores);
+  visit.number("threads", row.threads);
+  visit.number("memory_bytes", row.memory_bytes);
+}
+
+template <class Visitor, class Row>  // Row: a pair of texts
+void pair_columns(Visitor& visit, Row& row) {
+  visit.text("name", row.first);
+  visit.text("value", row.second);
+}
+
+template <class Visitor, class R>  // R: Result, const or not
+void run_attributes(const Visitor& visit, R& result) {
+  visit("name", result.name);
+  visit("backend", result.backend);
+  visit("config_path", result.config_path);
+  visit("ranks", result.ranks);
+  visit("nodes", result.nodes);
+  visit("rounds", result.rounds);
+  visit("warmup_steps", result.warmup_steps);
+  visit("steps", result.steps);
+  visit("seed", result.seed);
+  visit("smallest_effect", result.smallest_effect);
+  visit("model_name", result.model_name);
+  visit("layers", result.layers);
+  visit("hidden", result.hidden);
+  visit("heads", result.heads);
+  visit("vocab", result.vocab);
+  visit("sequence", result.sequence);
+  visit("peak_source", result.peak_source);
+  visit("flop_formula", result.flop_formula);
+}
+
+}  // namespace harness

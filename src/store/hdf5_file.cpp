@@ -1,0 +1,169 @@
+#include "store/hdf5_file.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+#include "store/hdf5_types.h"
+
+namespace harness::hdf5 {
+namespace {
+
+Handle access_properties() {
+  initialise();
+  Handle properties(H5Pcreate(H5P_FILE_ACCESS), "preparing a file");
+  // A handle someone forgot must not keep the file open.
+  check(H5Pset_fclose_degree(properties.id(), H5F_CLOSE_STRONG), "preparing a file");
+  // The format every reader knows. `latest` marks a file as open for writing, and a killed writer leaves the mark.
+  check(H5Pset_libver_bounds(properties.id(), H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST), "preparing a file");
+  // Page-aligned data: a row that lies within one page is written by a killed process wholly or not at all.
+  check(H5Pset_alignment(properties.id(), 1024, 4096), "preparing a file");
+  // Locks fail on NFS and Lustre without flock and would shut out readers. Who set the variable gets what it says: it
+  // overrides the property, and setenv leaves it alone.
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+  check(H5Pset_file_locking(properties.id(), false, true), "preparing a file");
+#else
+  setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
+#endif
+  return properties;
+}
+
+}  // namespace
+
+bool File::is_hdf5(const std::string& path) {
+  initialise();
+  return H5Fis_hdf5(path.c_str()) > 0;
+}
+
+File File::create(const std::string& path) {
+  const Handle access = access_properties();
+  return {Handle(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.id()), "creating " + path), path};
+}
+
+File File::open(const std::string& path, bool writable) {
+  const Handle access = access_properties();
+  return {Handle(H5Fopen(path.c_str(), writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access.id()), "opening " + path),
+          path};
+}
+
+void File::create_group(const std::string& path) {
+  const Handle group(H5Gcreate2(handle_.id(), path.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), "creating " + path);
+}
+
+Dataset File::create_dataset(const std::string& path, const Element& element, const std::vector<std::uint64_t>& sizes,
+                             const void* fill) {
+  const std::string doing = "creating " + path;
+  const Handle properties(H5Pcreate(H5P_DATASET_CREATE), doing);
+  const Handle memory_type = type_of(element, Place::memory);
+  check(H5Pset_layout(properties.id(), H5D_CONTIGUOUS), doing);
+  check(H5Pset_alloc_time(properties.id(), H5D_ALLOC_TIME_EARLY), doing);
+  check(H5Pset_fill_time(properties.id(), H5D_FILL_TIME_ALLOC), doing);
+  if (fill != nullptr) check(H5Pset_fill_value(properties.id(), memory_type.id(), fill), doing);
+  // A modification time in the header would be metadata that changes with every write.
+  check(H5Pset_obj_track_times(properties.id(), false), doing);
+  const std::vector<hsize_t> extent(sizes.begin(), sizes.end());
+  const Handle space(
+      sizes.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr),
+      doing);
+  const Handle file_type = type_of(element, Place::file);
+  return {Handle(H5Dcreate2(handle_.id(), path.c_str(), file_type.id(), space.id(), H5P_DEFAULT, properties.id(),
+                            H5P_DEFAULT),
+                 doing),
+          path};
+}
+
+bool File::contains(const std::string& path) const {
+  return H5Lexists(handle_.id(), path.c_str(), H5P_DEFAULT) > 0;
+}
+
+Dataset File::dataset(const std::string& path) const {
+  return {Handle(H5Dopen2(handle_.id(), path.c_str(), H5P_DEFAULT), "opening " + path), path};
+}
+
+void File::write_attribute(const std::string& object, const std::string& name, const Element& element,
+                           const void* value) {
+  const std::string doing = "writing attribute " + name + " of " + object;
+  const Handle space(H5Screate(H5S_SCALAR), doing);
+  const Handle file_type = type_of(element, Place::file);
+  const Handle memory_type = type_of(element, Place::memory);
+  const Handle attribute(H5Acreate_by_name(handle_.id(), object.c_str(), name.c_str(), file_type.id(), space.id(),
+                                           H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+                         doing);
+  check(H5Awrite(attribute.id(), memory_type.id(), value), doing);
+}
+
+void File::set_attribute(const std::string& object, const std::string& name, const std::string& value) {
+  // HDF5 keeps attributes in a header of at most 64 KiB.
+  const std::string kept = value.substr(0, 60000);
+  write_attribute(object, name, Element::of(Kind::text, kept.size()), kept.c_str());
+}
+void File::set_attribute(const std::string& object, const std::string& name, std::int64_t value) {
+  write_attribute(object, name, Element::of(Kind::int64), &value);
+}
+void File::set_attribute(const std::string& object, const std::string& name, std::uint64_t value) {
+  write_attribute(object, name, Element::of(Kind::uint64), &value);
+}
+void File::set_attribute(const std::string& object, const std::string& name, double value) {
+  write_attribute(object, name, Element::of(Kind::float64), &value);
+}
+
+bool File::has_attribute(const std::string& object, const std::string& name) const {
+  return H5Aexists_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT) > 0;
+}
+
+void File::read_attribute(const std::string& object, const std::string& name, const Element& element,
+                          void* value) const {
+  const std::string doing = "reading attribute " + name + " of " + object;
+  const Handle attribute(H5Aopen_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), doing);
+  const Handle space(H5Aget_space(attribute.id()), doing);
+  if (check(H5Sget_simple_extent_npoints(space.id()), doing) != 1) fail("{} failed: it is not one value", doing);
+  const Handle memory_type = type_of(element, Place::memory);
+  check(H5Aread(attribute.id(), memory_type.id(), value), doing);
+}
+
+std::string File::text_attribute(const std::string& object, const std::string& name) const {
+  const std::string doing = "reading attribute " + name + " of " + object;
+  const Handle attribute(H5Aopen_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), doing);
+  const Handle type(H5Aget_type(attribute.id()), doing);
+  const Element element = element_of(type.id(), "attribute " + name);
+  if (element.table || element.fields[0].kind != Kind::text) fail("{} failed: it is not a text", doing);
+  std::string text(element.bytes, '\0');
+  read_attribute(object, name, element, text.data());
+  text.resize(std::strlen(text.c_str()));
+  return text;
+}
+
+std::int64_t File::integer_attribute(const std::string& object, const std::string& name) const {
+  std::int64_t value = 0;
+  read_attribute(object, name, Element::of(Kind::int64), &value);
+  return value;
+}
+std::uint64_t File::unsigned_attribute(const std::string& object, const std::string& name) const {
+  std::uint64_t value = 0;
+  read_attribute(object, name, Element::of(Kind::uint64), &value);
+  return value;
+}
+double File::real_attribute(const std::string& object, const std::string& name) const {
+  double value = 0;
+  read_attribute(object, name, Element::of(Kind::float64), &value);
+  return value;
+}
+
+void File::flush(bool to_disk) {
+  check(H5Fflush(handle_.id(), H5F_SCOPE_GLOBAL), "writing " + path_);
+  if (!to_disk) return;
+  void* descriptor = nullptr;
+  check(H5Fget_vfd_handle(handle_.id(), H5P_DEFAULT, &descriptor), "writing " + path_);
+  if (fdatasync(*static_cast<int*>(descriptor)) != 0 && errno != EINVAL) {  // EINVAL: not a thing that has a disk
+    fail("writing {} to disk failed: {}", path_, std::strerror(errno));
+  }
+}
+
+void File::close() {
+  handle_.close("closing " + path_);
+}
+
+}  // namespace harness::hdf5

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/hdf5_handle.h"
+
+namespace harness::hdf5 {
+
+enum class Kind : std::uint8_t { int32, int64, uint64, float32, float64, text };
+
+/// A field of a table's row, or a dataset's only field. Text is UTF-8 of fixed length, padded with zeros.
+struct Field {
+  std::string name;
+  Kind kind = Kind::int32;
+  std::size_t bytes = 4;
+  std::size_t offset = 0;  // in the row
+};
+
+/// What one element of a dataset is. A table's row is its fields without gaps.
+struct Element {
+  std::vector<Field> fields;
+  bool table = false;  // a compound, whose fields have names
+  std::size_t bytes = 0;
+
+  static Element of(Kind kind, std::size_t text_bytes = 0);
+  void add(std::string name, Kind kind, std::size_t text_bytes = 0);
+  const Field* find(std::string_view name) const;
+};
+
+class Dataset {
+ public:
+  Dataset(Handle handle, std::string path) : handle_(std::move(handle)), path_(std::move(path)) {}
+  const std::string& path() const { return path_; }
+  std::vector<std::uint64_t> sizes() const;  // empty: a scalar
+  std::uint64_t rows() const;                // sizes()[0], or 1
+  /// As the file has it; offsets as read() and write() lay out rows.
+  Element element() const;
+  /// `count` whole rows (all of the further dimensions) from row `first` on, in host order.
+  void write(const Element& element, std::uint64_t first, std::uint64_t count, const void* from);
+  void read(const Element& element, std::uint64_t first, std::uint64_t count, void* to) const;
+  void set_labels(std::span<const std::string> names);  // of the dimensions
+  /// Where its data lie in the file.
+  std::uint64_t offset() const;
+
+ private:
+  void transfer(bool write, const Element& element, std::uint64_t first, std::uint64_t count, void* memory) const;
+  Handle handle_;
+  std::string path_;
+};
+
+/// An HDF5 file in the earliest format, without locks, whose objects all have their full size from the start.
+class File {
+ public:
+  static bool is_hdf5(const std::string& path);
+  static File create(const std::string& path);  // must not exist
+  static File open(const std::string& path, bool writable);
+
+  void create_group(const std::string& path);
+  /// Contiguous, allocated at once, every element `fill` (nullptr: zeros; a fill
+  /// value has at most 64 KiB). Begins on a 4 KiB boundary if it has 1 KiB or more.
+  Dataset create_dataset(const std::string& path, const Element& element, const std::vector<std::uint64_t>& sizes,
+                         const void* fill);
+  bool contains(const std::string& path) const;
+  Dataset dataset(const std::string& path) const;
+
+  void set_attribute(const std::string& object, const std::string& name, const std::string& value);
+  void set_attribute(const std::string& object, const std::string& name, std::int64_t value);
+  void set_attribute(const std::string& object, const std::string& name, std::uint64_t value);
+  void set_attribute(const std::string& object, const std::string& name, double value);
+  bool has_attribute(const std::string& object, const std::string& name) const;
+  std::string text_attribute(const std::string& object, const std::string& name) const;
+  std::int64_t integer_attribute(const std::string& object, const std::string& name) const;
+  std::uint64_t unsigned_attribute(const std::string& object, const std::string& name) const;
+  double real_attribute(const std::string& object, const std::string& name) const;
+
+  /// Everything written so far is with the operating system; with `to_disk` on the disk.
+  void flush(bool to_disk);
+  void close();
+
+ private:
+  File(Handle handle, std::string path) : handle_(std::move(handle)), path_(std::move(path)) {}
+  void write_attribute(const std::string& object, const std::string& name, const Element& element, const void* value);
+  void read_attribute(const std::string& object, const std::string& name, const Element& element, void* value) const;
+  Handle handle_;
+  std::string path_;
+};
+
+}  // namespace harness::hdf5

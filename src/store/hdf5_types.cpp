@@ -1,0 +1,118 @@
+#include "store/hdf5_types.h"
+
+#include "base/error.h"
+
+namespace harness::hdf5 {
+namespace {
+
+hid_t scalar_type(Kind kind, Place place) {
+  const bool memory = place == Place::memory;
+  switch (kind) {
+    case Kind::int32:
+      return memory ? H5T_NATIVE_INT32 : H5T_STD_I32LE;
+    case Kind::int64:
+      return memory ? H5T_NATIVE_INT64 : H5T_STD_I64LE;
+    case Kind::uint64:
+      return memory ? H5T_NATIVE_UINT64 : H5T_STD_U64LE;
+    case Kind::float32:
+      return memory ? H5T_NATIVE_FLOAT : H5T_IEEE_F32LE;
+    case Kind::float64:
+      return memory ? H5T_NATIVE_DOUBLE : H5T_IEEE_F64LE;
+    case Kind::text:
+      break;
+  }
+  return H5T_C_S1;
+}
+
+std::size_t bytes_of(Kind kind, std::size_t text_bytes) {
+  switch (kind) {
+    case Kind::int32:
+    case Kind::float32:
+      return 4;
+    case Kind::text:
+      return text_bytes == 0 ? 1 : text_bytes;  // HDF5 knows no string of length 0
+    default:
+      return 8;
+  }
+}
+
+Handle field_type(const Field& field, Place place) {
+  Handle type(H5Tcopy(scalar_type(field.kind, place)), "making a type");
+  if (field.kind == Kind::text) {
+    check(H5Tset_size(type.id(), field.bytes), "making a text type");
+    check(H5Tset_strpad(type.id(), H5T_STR_NULLPAD), "making a text type");
+    check(H5Tset_cset(type.id(), H5T_CSET_UTF8), "making a text type");
+  }
+  return type;
+}
+
+Kind kind_of(hid_t type, const std::string& path) {
+  const std::size_t bytes = H5Tget_size(type);
+  switch (H5Tget_class(type)) {
+    case H5T_STRING:
+      if (H5Tis_variable_str(type) == 0) return Kind::text;
+      break;
+    case H5T_INTEGER:
+      if (bytes <= 4) return Kind::int32;
+      return H5Tget_sign(type) == H5T_SGN_NONE ? Kind::uint64 : Kind::int64;
+    case H5T_FLOAT:
+      return bytes <= 4 ? Kind::float32 : Kind::float64;
+    default:
+      break;
+  }
+  fail("{} has a type that no harness result has", path);
+}
+
+}  // namespace
+
+Element Element::of(Kind kind, std::size_t text_bytes) {
+  Element element;
+  element.add("", kind, text_bytes);
+  element.table = false;
+  return element;
+}
+
+void Element::add(std::string name, Kind kind, std::size_t text_bytes) {
+  const std::size_t size = bytes_of(kind, text_bytes);
+  fields.push_back({std::move(name), kind, size, bytes});
+  bytes += size;
+  table = true;
+}
+
+const Field* Element::find(std::string_view name) const {
+  for (const auto& field : fields) {
+    if (field.name == name) return &field;
+  }
+  return nullptr;
+}
+
+Handle type_of(const Element& element, Place place) {
+  if (!element.table) return field_type(element.fields.at(0), place);
+  Handle compound(H5Tcreate(H5T_COMPOUND, element.bytes), "making a row type");
+  for (const auto& field : element.fields) {
+    const Handle member = field_type(field, place);
+    check(H5Tinsert(compound.id(), field.name.c_str(), field.offset, member.id()),
+          "adding column " + field.name + " to a table");
+  }
+  return compound;
+}
+
+Element element_of(hid_t type, const std::string& path) {
+  if (H5Tget_class(type) != H5T_COMPOUND) {
+    return Element::of(kind_of(type, path), H5Tget_class(type) == H5T_STRING ? H5Tget_size(type) : 0);
+  }
+  Element element;
+  const auto count = check(H5Tget_nmembers(type), "reading the columns of " + path);
+  for (unsigned i = 0; i < static_cast<unsigned>(count); ++i) {
+    const Handle member(H5Tget_member_type(type, i), "reading the columns of " + path);
+    char* name = H5Tget_member_name(type, i);
+    if (name == nullptr) fail("reading the columns of {} failed", path);
+    const std::string column = name;
+    H5free_memory(name);
+    const Kind kind = kind_of(member.id(), path + ", column " + column);
+    element.add(column, kind, H5Tget_size(member.id()));
+  }
+  return element;
+}
+
+}  // namespace harness::hdf5

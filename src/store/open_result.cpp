@@ -1,0 +1,43 @@
+#include "store/open_result.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+#include "store/schema.h"
+
+namespace harness {
+
+hdf5::File open_result(const std::string& path, bool writable) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) fail("{}: no such file", path);
+  if (error) fail("{} cannot be opened: {}", path, error.message());
+  if (std::filesystem::is_directory(status)) fail("{} is a directory; give a result file in it", path);
+  if (access(path.c_str(), writable ? R_OK | W_OK : R_OK) != 0) {
+    fail("{} cannot be opened for {}: {}", path, writable ? "writing" : "reading", std::strerror(errno));
+  }
+  if (!hdf5::File::is_hdf5(path)) fail("{} is not an HDF5 file, and so no harness result", path);
+  try {
+    hdf5::File file = hdf5::File::open(path, writable);
+    if (!file.has_attribute("/", "schema") || file.text_attribute("/", "schema") != schema_name) {
+      fail("{} is an HDF5 file but no harness result: it has no root attribute schema = \"{}\"", path, schema_name);
+    }
+    const auto version = file.integer_attribute("/", "schema_version");
+    if (version < 1 || version > schema_version) {
+      fail("{} was written by {} with file schema {}; this program reads up to {}: use the newer program", path,
+           file.has_attribute("/", "tool_version") ? file.text_attribute("/", "tool_version") : "a newer harness",
+           version, schema_version);
+    }
+    return file;
+  } catch (const Error& failure) {
+    if (std::string(failure.what()).find("truncated file") == std::string::npos) throw;
+    fail("{} is cut short ({} bytes are there): copy it again; a result file has its full size from the start", path,
+         std::filesystem::file_size(path, error));
+  }
+}
+
+}  // namespace harness

@@ -1,0 +1,120 @@
+#include <cmath>
+#include <new>
+
+#include "base/error.h"
+#include "store/columns.h"
+#include "store/open_result.h"
+#include "store/result_file.h"
+#include "store/table.h"
+
+namespace harness {
+namespace {
+
+using hdf5::Element;
+using hdf5::Kind;
+
+struct ReadAttribute {
+  const hdf5::File& file;
+  void operator()(const char* name, std::string& value) const { value = file.text_attribute("/run", name); }
+  void operator()(const char* name, std::int64_t& value) const { value = file.integer_attribute("/run", name); }
+  void operator()(const char* name, std::uint64_t& value) const { value = file.unsigned_attribute("/run", name); }
+  void operator()(const char* name, double& value) const { value = file.real_attribute("/run", name); }
+  void operator()(const char* name, std::int32_t& value) const {
+    value = static_cast<std::int32_t>(file.integer_attribute("/run", name));
+  }
+};
+
+// One vector per block; all further dimensions as one.
+std::vector<std::vector<float>> read_matrix(const hdf5::File& file, const std::string& path,
+                                            const std::vector<std::uint64_t>& sizes) {
+  const hdf5::Dataset dataset = file.dataset(path);
+  if (dataset.sizes() != sizes) fail("{} has other sizes than the run's blocks, steps and ranks", path);
+  std::size_t row = 1;
+  for (std::size_t i = 1; i < sizes.size(); ++i) row *= sizes[i];
+  std::vector<std::vector<float>> values(sizes[0], std::vector<float>(row));
+  for (std::size_t block = 0; block < sizes[0]; ++block) {
+    dataset.read(Element::of(Kind::float32), block, 1, values[block].data());
+  }
+  return values;
+}
+
+template <class Row, class Columns>
+std::vector<Row> used_rows(const hdf5::File& file, const std::string& path, Columns columns) {
+  auto rows = hdf5::read_rows<Row>(file.dataset(path), columns);
+  std::erase_if(rows, [](const Row& row) { return row.case_index < 0; });
+  return rows;
+}
+
+RunState read_state(const hdf5::File& file) {
+  const std::string word = hdf5::read_text(file, "/run/state");
+  for (const RunState state : {RunState::running, RunState::complete, RunState::partial}) {
+    if (word == name_of(state)) return state;
+  }
+  fail("/run/state has the unknown word \"{}\"", word);
+}
+
+void read_tables(const hdf5::File& file, const ReadOptions& options, Result& result) {
+  const auto pairs = [](auto& visit, auto& row) { pair_columns(visit, row); };
+  using Pair = std::pair<std::string, std::string>;
+  result.environment = hdf5::read_rows<Pair>(file.dataset("/run/environment"), pairs);
+  result.identity = hdf5::read_rows<Pair>(file.dataset("/run/identity"), pairs);
+  result.rank_table =
+      hdf5::read_rows<ResultRank>(file.dataset("/ranks"), [](auto& visit, auto& row) { rank_columns(visit, row); });
+  ResultCase example;
+  example.settings.resize(result.variables.size());
+  result.cases = hdf5::read_rows<ResultCase>(
+      file.dataset("/cases"), [&](auto& visit, auto& row) { case_columns(visit, row, result.variables); }, example);
+  result.blocks =
+      hdf5::read_rows<ResultBlock>(file.dataset("/blocks"), [](auto& visit, auto& row) { block_columns(visit, row); });
+  for (const auto& block : result.blocks) {
+    if (block.case_index < 0 || block.case_index >= static_cast<int>(result.cases.size())) {
+      fail("/blocks names case {}, of {} cases", block.case_index, result.cases.size());
+    }
+  }
+  if (!options.timeline) return;
+  result.timeline =
+      used_rows<ResultInterval>(file, "/timeline", [](auto& visit, auto& row) { interval_columns(visit, row); });
+  result.totals =
+      used_rows<ResultTotal>(file, "/timeline_totals", [](auto& visit, auto& row) { total_columns(visit, row); });
+}
+
+Result read_open(const hdf5::File& file, const ReadOptions& options) {
+  Result result;
+  result.tool_version = file.text_attribute("/", "tool_version");
+  result.created = file.text_attribute("/", "created");
+  result.run_uuid = file.text_attribute("/", "run_uuid");
+  run_attributes(ReadAttribute{file}, result);
+  result.state = read_state(file);
+  file.dataset("/run/sessions").read(Element::of(Kind::int32), 0, 1, &result.sessions);
+  result.config_text = hdf5::read_text(file, "/run/config_yaml");
+  result.argv = hdf5::read_text(file, "/run/argv");
+  result.overrides = hdf5::read_texts(file, "/run/overrides");
+  result.variables = hdf5::read_texts(file, "/run/variables");
+  result.warnings = hdf5::read_texts(file, "/run/warnings");
+  std::erase(result.warnings, "");
+  read_tables(file, options, result);
+  const std::uint64_t blocks = result.blocks.size();
+  if (result.warmup_steps < 0 || result.steps < 0 || result.ranks < 0) fail("/run counts steps or ranks below zero");
+  const auto steps = static_cast<std::uint64_t>(result.warmup_steps) + static_cast<std::uint64_t>(result.steps);
+  result.step_seconds = read_matrix(file, "/step_seconds", {blocks, steps});
+  result.losses = read_matrix(file, "/losses", {blocks, steps});
+  if (options.rank_seconds) {
+    result.rank_seconds = read_matrix(file, "/rank_seconds", {blocks, steps, static_cast<std::uint64_t>(result.ranks)});
+  }
+  return result;
+}
+
+}  // namespace
+
+Result read_result(const std::string& path, const ReadOptions& options) {
+  const hdf5::File file = open_result(path, false);
+  try {
+    return read_open(file, options);
+  } catch (const Error& error) {
+    fail("{} is damaged or was not written by harness: {}", path, error.what());
+  } catch (const std::bad_alloc&) {
+    fail("{} does not fit into memory", path);
+  }
+}
+
+}  // namespace harness

@@ -1,0 +1,258 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "analysis/analysis.h"
+#include "analysis/pairing.h"
+
+namespace harness {
+namespace {
+
+// A finished sweep written down by hand: `cases` besides the two baselines, one block per case and round, whose timed
+// steps are `seconds(case, round)` after a slow warm-up step.
+class SummaryTest : public ::testing::Test {
+ protected:
+  template <class Seconds>
+  Result sweep(int rounds, const std::vector<std::string>& changes, Seconds seconds) {
+    Result result;
+    result.state = RunState::complete;
+    result.ranks = 4;
+    result.rounds = rounds;
+    result.warmup_steps = 1;
+    result.steps = 3;
+    result.variables = {"micro_batch_size", "repeat_batch"};
+    std::vector<std::string> names{"baseline", "baseline_again"};
+    names.insert(names.end(), changes.begin(), changes.end());
+    for (const auto& name : names) {
+      ResultCase one;
+      one.name = name;
+      one.status = CaseStatus::ok;
+      one.settings = {"1", "false"};
+      one.ranks = 4;
+      one.tokens_per_step = 1000;
+      one.model_flop_per_step = 8e9;
+      one.noncausal_flop_per_step = 9e9;
+      one.hardware_flop_per_step = 10e9;
+      one.peak_flops_per_rank = 4e9;
+      result.cases.push_back(one);
+    }
+    for (int round = 0; round < rounds; ++round) {
+      for (std::size_t c = 0; c < names.size(); ++c) {
+        ResultBlock block;
+        block.round = round;
+        block.position = static_cast<int>(c);
+        block.case_index = static_cast<int>(c);
+        block.status = BlockStatus::ok;
+        block.session = 0;
+        block.peak_memory_bytes = 1e6 * (round + 1);
+        const auto s = static_cast<float>(seconds(static_cast<int>(c), round));
+        block.timed_total_s = 3 * s;
+        result.blocks.push_back(block);
+        result.step_seconds.push_back({50 * s, s * 0.99f, s, s * 1.01f});
+        result.losses.push_back({5, 4, 3, 2});
+      }
+    }
+    return result;
+  }
+  // Case 2 takes 0.8 s, the others 1 s, with a drift all share and a scatter of 0.1 %.
+  Result ordinary(int rounds = 12) {
+    return sweep(rounds, {"micro_batch_size=2", "micro_batch_size=4"}, [](int c, int round) {
+      return (c == 2 ? 0.8 : 1.0) * (1 + 0.1 * round) * (1 + 0.001 * ((7 * c + 3 * round) % 5 - 2));
+    });
+  }
+  static ResultBlock& block(Result& result, int round, int of) {
+    return result.blocks[static_cast<std::size_t>(round) * result.cases.size() + static_cast<std::size_t>(of)];
+  }
+  static bool warns(const Summary& summary, const std::string& part) {
+    for (const auto& warning : summary.warnings) {
+      if (warning.find(part) != std::string::npos) return true;
+    }
+    return false;
+  }
+};
+
+TEST_F(SummaryTest, NumbersOfACase) {
+  Result result = ordinary(1);
+  const Summary summary = summarise(result);
+  ASSERT_EQ(summary.cases.size(), 4u);
+  const CaseSummary& fast = summary.cases[2];
+  const double seconds = result.step_seconds[2][2];  // the median of the timed ones; the warm-up step is not
+  EXPECT_DOUBLE_EQ(fast.step_seconds, seconds);
+  EXPECT_DOUBLE_EQ(fast.tokens_per_second, 1000 / seconds);
+  EXPECT_DOUBLE_EQ(fast.flops_per_rank, 2e9 / seconds);
+  EXPECT_DOUBLE_EQ(*fast.mfu, 0.5 / seconds);
+  EXPECT_DOUBLE_EQ(*fast.mfu_noncausal, 9.0 / 16 / seconds);
+  EXPECT_DOUBLE_EQ(*fast.hfu, 10.0 / 16 / seconds);
+  EXPECT_EQ(fast.first_loss, 5);
+  EXPECT_EQ(fast.last_loss, 2);
+  EXPECT_EQ(fast.blocks, 1);
+  EXPECT_EQ(fast.effect->verdict, Verdict::none);  // one round proves nothing
+  EXPECT_TRUE(warns(summary, "--rounds 12"));
+  EXPECT_FALSE(summary.cases[0].effect.has_value());
+}
+
+TEST_F(SummaryTest, RanksThatACaseDoesNotUseDoNotCountAgainstIt) {
+  Result result = ordinary(2);
+  result.cases[3].ranks = 2;
+  const Summary summary = summarise(result);
+  EXPECT_NEAR(*summary.cases[3].mfu / *summary.cases[0].mfu, 2, 0.02);
+}
+
+TEST_F(SummaryTest, StepTimeIsTheMedianOfBlockMediansAndMemoryTheHighest) {
+  const Summary summary = summarise(sweep(3, {}, [](int, int round) { return round == 1 ? 40.0 : 1.0 + round; }));
+  EXPECT_FLOAT_EQ(static_cast<float>(summary.cases[0].step_seconds), 3.0f);
+  EXPECT_EQ(summary.cases[0].peak_memory_bytes, 3e6);
+}
+
+TEST_F(SummaryTest, VerdictsAgainstTheBaselineInItsRounds) {
+  const Summary summary = summarise(ordinary());
+  EXPECT_EQ(summary.cases[2].effect->verdict, Verdict::faster);
+  EXPECT_NEAR(summary.cases[2].effect->ratio, 0.8, 0.002);
+  EXPECT_EQ(summary.cases[3].effect->verdict, Verdict::same);
+  EXPECT_EQ(summary.control->verdict, Verdict::same);
+  EXPECT_FALSE(summary.unreliable);
+  EXPECT_FALSE(summary.partial);
+  EXPECT_GT(summary.noise, 0.0001);
+  EXPECT_LT(summary.noise, 0.005);
+  EXPECT_TRUE(summary.warnings.empty()) << summary.warnings[0];
+  EXPECT_EQ(exit_code(summary), 0);
+}
+
+TEST_F(SummaryTest, AnUnknownPeakMakesMfuAbsent) {
+  Result result = ordinary();
+  for (auto& one : result.cases) one.peak_flops_per_rank = 0;
+  const Summary summary = summarise(result);
+  EXPECT_FALSE(summary.cases[0].mfu || summary.cases[0].mfu_noncausal || summary.cases[0].hfu);
+  EXPECT_GT(summary.cases[0].flops_per_rank, 0);
+}
+
+TEST_F(SummaryTest, ALargerBatchIsComparedPerToken) {
+  Result result = sweep(12, {"global_batch_size=32"}, [](int c, int round) {
+    return (c == 2 ? 1.8 : 1.0) * (1 + 0.001 * ((3 * c + 5 * round) % 7 - 3));
+  });
+  result.cases[2].tokens_per_step = 2000;
+  const Summary summary = summarise(result);
+  EXPECT_EQ(summary.cases[2].effect->verdict, Verdict::faster);
+  EXPECT_NEAR(summary.cases[2].effect->ratio, 0.9, 0.002);
+}
+
+TEST_F(SummaryTest, BlocksOfDifferentSessionsAreNeverPaired) {
+  Result result = ordinary(6);
+  // Rounds 0-2 were measured in session 0, 3-5 in session 1, and round 3 was cut in two.
+  for (int round = 3; round < 6; ++round) {
+    for (int c = 0; c < 4; ++c) block(result, round, c).session = 1;
+  }
+  block(result, 3, 0).session = 0;
+  EXPECT_EQ(pair_blocks(result, 0, 2).first.size(), 5u);
+  EXPECT_EQ(summarise(result).cases[2].effect->rounds, 5);
+}
+
+TEST_F(SummaryTest, RoundsWithoutBothBlocksDoNotPair) {
+  Result result = ordinary(6);
+  block(result, 2, 2).status = BlockStatus::failed;
+  block(result, 4, 0).status = BlockStatus::pending;
+  const Pairs pairs = pair_blocks(result, 0, 2);
+  ASSERT_EQ(pairs.first.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(pairs.second[i] / pairs.first[i], 0.8, 0.005);
+  EXPECT_EQ(summarise(result).cases[2].blocks, 5);
+}
+
+TEST_F(SummaryTest, StepsWithoutASampleDoNotCount) {
+  Result result = ordinary(2);
+  const float nothing = std::numeric_limits<float>::quiet_NaN();
+  result.step_seconds[0] = {1, 2, nothing, 4};
+  result.step_seconds[1] = {1, nothing, nothing, nothing};
+  EXPECT_EQ(*block_median(result, 0), 3);
+  EXPECT_FALSE(block_median(result, 1).has_value());
+}
+
+TEST_F(SummaryTest, AControlThatMovesMakesTheSweepUnreliable) {
+  const Result result = sweep(12, {"micro_batch_size=2"}, [](int c, int round) {
+    return (c == 1 ? 1.05 : 1.0) * (1 + 0.001 * ((3 * c + 5 * round) % 7 - 3));
+  });
+  const Summary summary = summarise(result);
+  EXPECT_TRUE(summary.unreliable);
+  EXPECT_EQ(summary.control->verdict, Verdict::slower);
+  EXPECT_TRUE(warns(summary, "unreliable: baseline_again is the baseline and came out 5.0 % slower"));
+  EXPECT_EQ(exit_code(summary), 4);
+}
+
+// The control's own test is at 5 %; the cases share 5 %.
+TEST_F(SummaryTest, TheFamilyIsWhatWasDeclared) {
+  const auto noisy = [](int c, int round) { return 1 + 0.01 * ((5 * c + 3 * round + c * round) % 7 - 3); };
+  Result result = sweep(12, {"a=1", "b=1", "c=1"}, noisy);
+  const auto width = [](const Summary& s, std::size_t c) { return s.cases[c].effect->high - s.cases[c].effect->low; };
+  const double family_of_3 = width(summarise(result), 2);
+  result.cases[3].status = CaseStatus::failed;  // declared all the same
+  EXPECT_EQ(width(summarise(result), 2), family_of_3);
+  result.cases[3].status = CaseStatus::impossible;  // known before: never declared
+  EXPECT_LT(width(summarise(result), 2), family_of_3);
+  const Pairs control = pair_blocks(result, 0, 1);
+  const Effect alone = compare_paired(control.first, control.second, 1, result.smallest_effect);
+  EXPECT_EQ(summarise(result).control->high, alone.high);
+}
+
+TEST_F(SummaryTest, FailedCasesAndMissingBlocks) {
+  Result result = ordinary();
+  result.cases[2].status = CaseStatus::failed;
+  result.cases[2].reason = "rank 1 was killed";
+  block(result, 11, 2).status = BlockStatus::pending;
+  Summary summary = summarise(result);
+  EXPECT_EQ(summary.failed_cases, 1);
+  EXPECT_EQ(exit_code(summary), 4);
+  EXPECT_FALSE(summary.partial);  // nothing more was to be measured
+  block(result, 11, 3).status = BlockStatus::pending;
+  EXPECT_TRUE(summarise(result).partial);
+}
+
+TEST_F(SummaryTest, WarningsOnLosses) {
+  Result result = ordinary();
+  result.losses[2] = {5, std::numeric_limits<float>::infinity(), 3, 2};
+  EXPECT_TRUE(warns(summarise(result), "micro_batch_size=2: the loss is not a finite number in 1 of its blocks"));
+  result = ordinary();
+  result.losses[3] = {5, 4, 5, 5};
+  EXPECT_FALSE(warns(summarise(result), "does not fall"));  // new tokens every step: it need not
+  result.cases[3].settings[1] = "true";
+  EXPECT_TRUE(
+      warns(summarise(result), "micro_batch_size=4: trained on one repeated batch, and the loss does not fall"));
+}
+
+TEST_F(SummaryTest, WarningsOnTimesThatDoNotAddUp) {
+  Result result = ordinary();
+  result.blocks[5].timed_total_s *= 1.1;
+  EXPECT_TRUE(warns(summarise(result), "in 1 blocks the steps' times do not add up"));
+}
+
+TEST_F(SummaryTest, WarningsOnOversubscribedNodes) {
+  Result result = ordinary();
+  for (int rank = 0; rank < 4; ++rank) {
+    result.rank_table.push_back({rank, rank % 2, rank / 2, "host" + std::to_string(rank / 2), "", 4, 2, 0});
+  }
+  EXPECT_FALSE(warns(summarise(result), "oversubscribed"));
+  result.rank_table[3].threads = 3;
+  EXPECT_TRUE(warns(summarise(result), "1 of 2 nodes are oversubscribed (host1 runs 5 threads on 4 cores)"));
+}
+
+TEST_F(SummaryTest, UnresolvedCasesSayHowManyRounds) {
+  Result result = sweep(
+      4, {"a=1"}, [](int c, int round) { return (c == 2 ? 1.03 : 1.0) * (1 + 0.005 * ((3 * c + 5 * round) % 7 - 3)); });
+  const Summary summary = summarise(result);
+  ASSERT_EQ(summary.cases[2].effect->verdict, Verdict::unresolved);
+  EXPECT_TRUE(warns(summary, "--rounds " + std::to_string(summary.cases[2].effect->rounds_needed)) ||
+              warns(summary, std::to_string(summary.cases[1].effect->rounds_needed)));
+}
+
+TEST_F(SummaryTest, AFileWithoutAnyBlockIsNotACrash) {
+  Result result = ordinary();
+  for (auto& one : result.blocks) one.status = BlockStatus::pending;
+  const Summary summary = summarise(result);
+  EXPECT_TRUE(summary.partial);
+  EXPECT_TRUE(std::isnan(summary.cases[0].step_seconds));
+  EXPECT_FALSE(summary.control.has_value());
+  EXPECT_TRUE(std::isnan(summary.noise));
+  EXPECT_TRUE(summarise(Result{}).cases.empty());
+}
+
+}  // namespace
+}  // namespace harness

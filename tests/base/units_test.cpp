@@ -1,0 +1,115 @@
+#include "base/units.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace harness {
+namespace {
+
+template <class Parse>
+std::string message_of(Parse parse, std::string_view text) {
+  try {
+    (void)parse(text);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Units, BytesAsPeopleWriteThem) {
+  EXPECT_EQ(parse_bytes("1 MiB"), 1 << 20);
+  EXPECT_EQ(parse_bytes("25MB"), 25'000'000);
+  EXPECT_EQ(parse_bytes("4096"), 4096);
+  EXPECT_EQ(parse_bytes("1.5 GiB"), 1610612736);
+  EXPECT_EQ(parse_bytes("0.1 GB"), 100'000'000);
+  EXPECT_EQ(parse_bytes("  7 kB "), 7000);
+  EXPECT_EQ(parse_bytes("9007199254740993"), 9007199254740993);  // not a double
+  EXPECT_EQ(parse_bytes("1e3 B"), 1000);
+}
+
+TEST(Units, WrongBytesSayWhy) {
+  EXPECT_NE(message_of(parse_bytes, "25 Mb").find("did you mean MB?"), std::string::npos);
+  EXPECT_NE(message_of(parse_bytes, "25 mib").find("did you mean MiB?"), std::string::npos);
+  EXPECT_NE(message_of(parse_bytes, "0.3 B").find("whole number of bytes"), std::string::npos);
+  EXPECT_NE(message_of(parse_bytes, "9000000 TiB").find("too large"), std::string::npos);
+  EXPECT_NE(message_of(parse_bytes, "1e30 B").find("too large"), std::string::npos);
+  EXPECT_NE(message_of(parse_bytes, "-1 MiB").find("not negative"), std::string::npos);
+  EXPECT_NE(message_of(parse_bytes, "-1.5 MiB").find("not negative"), std::string::npos);
+  for (const char* bad : {"", "MiB", "nan", "inf MiB", "0x10", "1 MiB 2", "1,5 MiB"}) {
+    EXPECT_NE(message_of(parse_bytes, bad).find("found '"), std::string::npos) << bad;
+  }
+}
+
+TEST(Units, BytesRoundTripExactly) {
+  for (const std::int64_t bytes :
+       {std::int64_t{0}, std::int64_t{1}, std::int64_t{1536}, std::int64_t{1} << 20, std::int64_t{25} << 20,
+        std::int64_t{25'000'000}, (std::int64_t{3} << 40) + 1, std::numeric_limits<std::int64_t>::max()}) {
+    EXPECT_EQ(parse_bytes(print_bytes_exact(bytes)), bytes) << print_bytes_exact(bytes);
+  }
+  EXPECT_EQ(print_bytes_exact(1 << 20), "1 MiB");
+  EXPECT_EQ(print_bytes_exact(1536), "1536 B");
+}
+
+TEST(Units, Seconds) {
+  EXPECT_DOUBLE_EQ(parse_seconds("30 s"), 30);
+  EXPECT_DOUBLE_EQ(parse_seconds("500ms"), 0.5);
+  EXPECT_DOUBLE_EQ(parse_seconds("10 min"), 600);
+  EXPECT_DOUBLE_EQ(parse_seconds("2 h"), 7200);
+  EXPECT_DOUBLE_EQ(parse_seconds("12"), 12);
+  EXPECT_NE(message_of(parse_seconds, "10 mins").find("did you mean min?"), std::string::npos);
+  EXPECT_NE(message_of(parse_seconds, "10 MiB").find("unknown unit 'MiB'"), std::string::npos);
+}
+
+TEST(Units, SharesAndRates) {
+  EXPECT_EQ(parse_share("1 %"), 0.01);
+  EXPECT_EQ(parse_share("0.01"), 0.01);
+  EXPECT_EQ(parse_share("2.5%"), 0.025);
+  EXPECT_DOUBLE_EQ(parse_flops("989.4 TFLOP/s"), 989.4e12);
+  EXPECT_DOUBLE_EQ(parse_flops("1e12"), 1e12);
+  EXPECT_DOUBLE_EQ(parse_flops("1EFLOP/s"), 1e18);
+  EXPECT_NE(message_of(parse_flops, "989 Tflops/s").find("did you mean TFLOP/s?"), std::string::npos);
+}
+
+TEST(Units, WholeNumbersAndWords) {
+  EXPECT_EQ(parse_integer(" -12 "), -12);
+  EXPECT_EQ(parse_integer("9223372036854775807"), std::numeric_limits<std::int64_t>::max());
+  for (const char* bad : {"", "4.0", "4x", "0x4", "1e3", "99999999999999999999", "four"}) {
+    EXPECT_NE(message_of(parse_integer, bad), "no error") << bad;
+  }
+  EXPECT_TRUE(parse_bool("true"));
+  EXPECT_FALSE(parse_bool("False"));
+  EXPECT_NE(message_of(parse_bool, "ture").find("did you mean true?"), std::string::npos);
+  EXPECT_NE(message_of(parse_bool, "1"), "no error");
+  EXPECT_DOUBLE_EQ(parse_real("1e-3"), 1e-3);
+  EXPECT_NE(message_of(parse_real, "nan"), "no error");
+}
+
+TEST(Units, ShownToThreeDigits) {
+  EXPECT_EQ(show_bytes(512), "512 B");
+  EXPECT_EQ(show_bytes(1.25 * 1073741824), "1.25 GiB");
+  EXPECT_EQ(show_bytes(1048575), "1.00 MiB");  // and not "1024 KiB"
+  EXPECT_EQ(show_seconds(0.0341), "34.1 ms");
+  EXPECT_EQ(show_seconds(0.99999), "1.00 s");
+  EXPECT_EQ(show_seconds(12e-6), "12 us");
+  EXPECT_EQ(show_seconds(600), "10 min");
+  EXPECT_EQ(show_seconds(0), "0 s");
+  EXPECT_EQ(show_flops(1.234e12), "1.23 TFLOP/s");
+  EXPECT_EQ(show_count(12345), "12.3 k");
+  EXPECT_EQ(show_count(999.7), "1.00 k");
+  EXPECT_EQ(show_count(4), "4");
+  EXPECT_EQ(show_change(-0.172), "-17.20 %");
+  EXPECT_EQ(show_change(0.01), "+1.00 %");
+  EXPECT_EQ(show_bytes(std::numeric_limits<double>::quiet_NaN()), "-");
+}
+
+TEST(Text, QuotedCannotGarbleATerminal) {
+  EXPECT_EQ(quote("a\x1b[31m\n"), "'a\\x1b[31m\\x0a'");
+  EXPECT_EQ(quote(std::string(59, 'x') + "µm").size(), 1 + 59 + 3 + 1);  // the µ is not cut in two
+}
+
+}  // namespace
+}  // namespace harness

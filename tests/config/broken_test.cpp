@@ -1,0 +1,326 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "config/experiment.h"
+#include "tests/config/config_files.h"
+
+namespace harness {
+namespace {
+
+using test::complaint;
+using test::Folder;
+using test::issue_example;
+
+// The example with one piece of text replaced, which must be there.
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = issue_example();
+  const auto at = text.find(from);
+  if (at == std::string::npos) throw std::logic_error("the example has no " + from);
+  return text.replace(at, from.size(), to);
+}
+
+struct Broken {
+  const char* name;
+  std::string text;
+  std::string place;                  // line:column
+  std::string key;                    // "" where the file as a whole is meant
+  std::vector<std::string> expected;  // all of these are said
+};
+
+void PrintTo(const Broken& broken, std::ostream* out) {
+  *out << broken.name;
+}
+
+std::string nested(int depth) {
+  return std::string(static_cast<std::size_t>(depth), '[') + std::string(static_cast<std::size_t>(depth), ']');
+}
+
+std::vector<Broken> broken_configs() {
+  return {
+      {"UnknownTopKey", with("measure:", "mesure:"), "17:1", "mesure", {"unknown key", "did you mean measure?"}},
+      {"UnknownVariable",
+       with("  micro_batch_size: 1", "  micro_batch_sise: 1"),
+       "7:3",
+       "baseline.micro_batch_sise",
+       {"unknown key; allowed: precision,", "did you mean micro_batch_size?"}},
+      {"UnknownSweptVariable",
+       with("[false]", "[false]\n  bucket: [2 MiB]"),
+       "16:3",
+       "sweep.bucket",
+       {"did you mean bucket_size?"}},
+      {"KeyAtTheWrongLevel", with("output:", "rounds: 4\noutput:"), "19:1", "rounds", {"did you mean measure.rounds?"}},
+      {"UnknownDeadline",
+       with("start: 60 s", "strat: 60 s"),
+       "18:23",
+       "measure.deadlines.strat",
+       {"allowed: start, step", "did you mean start?"}},
+      {"UnknownLayoutPart",
+       with("{tensor_parallel: 2}", "{tensor_paralel: 2}"),
+       "14:13",
+       "sweep.layout[0].tensor_paralel",
+       {"did you mean tensor_parallel?"}},
+      {"UnknownModelKey", with("heads: 4", "headz: 4, heads: 4"), "3:33", "model.headz", {"did you mean heads?"}},
+      {"WordForANumber",
+       with("rounds: 12", "rounds: twelve"),
+       "17:19",
+       "measure.rounds",
+       {"found 'twelve'; expected a whole number"}},
+      {"FractionForANumber", with("layers: 4", "layers: 4.5"), "3:17", "model.layers", {"expected a whole number"}},
+      {"ListForAScalar", with("precision: fp32", "precision: [fp32]"), "5:14", "baseline.precision", {"found a list"}},
+      {"MapForAScalar", with("name: laptop", "name: {a: b}"), "1:7", "name", {"found a map"}},
+      {"ScalarForAMap",
+       with("{rounds: 12, warmup_steps: 2, steps: 6, seed: 1, smallest_effect: 1 %,\n          deadlines: {start: "
+            "60 s, step: 30 s}, time_budget: 10 min}",
+            "12"),
+       "17:10",
+       "measure",
+       {"found '12'; expected a map with the keys rounds,"}},
+      {"ScalarForAList",
+       with("[2, 4]", "2"),
+       "13:21",
+       "sweep.micro_batch_size",
+       {"expected a list of values to try, such as [2]"}},
+      {"ScalarForALayout",
+       with("layout: {tensor_parallel: 1, pipeline_parallel: 1}", "layout: 2"),
+       "8:11",
+       "baseline.layout",
+       {"expected a map such as {tensor_parallel: 2, pipeline_parallel: 1}"}},
+      {"MissingValue", with("bucket_size: 1 MiB", "bucket_size:"), "10:3", "baseline.bucket_size", {"found nothing"}},
+      {"MissingBackend", with("backend: cpu\n", ""), "1:1", "backend", {"missing"}},
+      {"MissingModelKey", with("heads: 4, ", ""), "3:8", "model.heads", {"missing"}},
+      {"WrongUnit",
+       with("1 MiB", "1 mb"),
+       "10:16",
+       "baseline.bucket_size",
+       {"found '1 mb'", "units: B,", "did you mean MB?"}},
+      {"SizeForATime",
+       with("time_budget: 10 min", "time_budget: 10 MiB"),
+       "18:62",
+       "measure.time_budget",
+       {"units: s, ms"}},
+      {"NegativeTime", with("step: 30 s", "step: -30 s"), "18:42", "measure.deadlines.step", {"above 0"}},
+      {"WholeForAShare",
+       with("smallest_effect: 1 %", "smallest_effect: 1"),
+       "17:76",
+       "measure.smallest_effect",
+       {"which is 100 %"}},
+      {"ZeroRounds", with("rounds: 12", "rounds: 0"), "17:19", "measure.rounds", {"found 0; allowed: 1 to"}},
+      {"TooManySteps", with("steps: 6", "steps: 4095"), "17:47", "measure.steps", {"more than the 4096 of a block"}},
+      {"UnknownBackend", with("backend: cpu", "backend: cdua"), "2:10", "backend", {"did you mean cuda?"}},
+      {"UnknownPreset",
+       with("{layers: 4, hidden: 128, heads: 4, vocab: 2048, sequence: 128}", "gpt3-1.3B"),
+       "3:8",
+       "model",
+       {"did you mean gpt3-1.3b?"}},
+      {"UnknownValue",
+       with("[halving_doubling]", "[halving]"),
+       "16:25",
+       "sweep.allreduce_algorithm[0]",
+       {"allowed: ring, halving_doubling, bcube", "did you mean halving_doubling?"}},
+      {"YesForABool", with("[false]", "[off]"), "15:25", "sweep.overlap_grad_reduce[0]", {"allowed: true, false"}},
+      {"HeadsThatDoNotDivide", with("heads: 4", "heads: 5"), "3:40", "model.heads", {"hidden 128", "4 or 8"}},
+      {"BackendDoesNotHonour",
+       with("[halving_doubling]", "[halving_doubling]\n  nccl_algo: [Ring]"),
+       "17:3",
+       "sweep.nccl_algo",
+       {"backend cpu does not honour it; backends that do: cuda, sim"}},
+      {"DuplicateKey",
+       with("  overlap_grad_reduce: true", "  micro_batch_size: 2\n  overlap_grad_reduce: true"),
+       "9:3",
+       "baseline.micro_batch_size",
+       {"given twice, first in line 7"}},
+      {"DuplicateValue", with("[2, 4]", "[2, 4, 2]"), "13:28", "sweep.micro_batch_size[2]", {"twice"}},
+      {"DuplicateInAnotherSpelling",
+       with("[false]", "[false]\n  bucket_size: [2 MiB, 2048 KiB]"),
+       "16:24",
+       "sweep.bucket_size[1]",
+       {"2 MiB is in the list twice"}},
+      {"BaselinesOwnValue", with("[2, 4]", "[1, 2]"), "13:22", "sweep.micro_batch_size[0]", {"the baseline's value"}},
+      {"BaselinesOwnLayout",
+       with("{pipeline_parallel: 2}", "{pipeline_parallel: 1}"),
+       "14:34",
+       "sweep.layout[1]",
+       {"the baseline's value"}},
+      {"EmptyList", with("[2, 4]", "[]"), "13:21", "sweep.micro_batch_size", {"empty list"}},
+      {"EmptySweep",
+       issue_example().substr(0, issue_example().find("sweep:")) + "sweep: {}\n",
+       "12:8",
+       "sweep",
+       {"empty map"}},
+      {"UnknownPlaceholder",
+       with("{name}-{date}", "{name}-{dat}"),
+       "19:9",
+       "output",
+       {"found {dat}; allowed: {name}, {date}; did you mean {date}?"}},
+      {"OpenPlaceholder", with("{date}.h5", "{date.h5"), "19:9", "output", {"brace has no partner"}},
+      {"NameWithASlash", with("name: laptop", "name: a/b"), "1:7", "name", {"letters, digits"}},
+      {"UnknownHardware", with("baseline:", "hardware: h100\nbaseline:"), "4:11", "hardware", {"found 'h100'"}},
+      {"NegativePeak", with("baseline:", "peak_flops: -1\nbaseline:"), "4:13", "peak_flops", {"above 0"}},
+      {"Empty", "", "1:1", "", {"nothing but blanks"}},
+      {"OnlyComments", "# nothing\n\n", "1:1", "", {"nothing but blanks"}},
+      {"NotAMap", "- a\n- b\n", "1:1", "", {"found a list; expected a map with the keys name, backend,"}},
+      {"JustAWord", "laptop\n", "1:1", "", {"found 'laptop'; expected a map"}},
+      {"TwoDocuments", issue_example() + "---\nname: b\n", "20:1", "", {"second document"}},
+      {"NotClosed", with("time_budget: 10 min}", "time_budget: 10 min"), "", "", {"not YAML"}},
+      {"QuoteNotClosed", with("name: laptop", "name: 'laptop"), "1:7", "", {"quote that is not closed"}},
+      {"AfterOtherLetters",
+       "{output: \"µ.h5\", rounds: 4, backend: cpu, model: gpt3-125m, baseline: {}}",
+       "1:18",
+       "rounds",
+       {"did you mean measure.rounds?"}},
+      {"TabIndentation", with("  global_batch_size", "\tglobal_batch_size"), "6:1", "", {"tab in the indentation"}},
+      {"NulByte", with("laptop", std::string("lap\0top", 7)), "1:10", "", {"control character 0x00"}},
+      {"NotUtf8", with("laptop", "l\xe4ptop"), "1:8", "", {"byte 0xe4, which is not UTF-8"}},
+      {"Utf16", std::string("\xff\xfen\0a\0", 6), "1:1", "", {"not UTF-8"}},
+      {"Anchor",
+       with("{tensor_parallel: 1, p", "&a {tensor_parallel: 1, p"),
+       "8:11",
+       "",
+       {"anchors are not supported"}},
+      {"AliasBomb",
+       "a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, "
+       "*b]\n",
+       "1:4",
+       "",
+       {"anchors are not supported"}},
+      {"Alias", "a: *b\n", "", "", {}},
+      {"Tag", with("name: laptop", "name: !!binary bGFwdG9w"), "1:7", "", {"found the tag"}},
+      {"MergeKey",
+       with("  precision: fp32", "  <<: {precision: fp32}"),
+       "5:3",
+       "baseline.<<",
+       {"merge keys are not supported"}},
+      {"MapAsKey", with("name: laptop", "{a: b}: laptop"), "1:1", "", {"found a map where a key should be"}},
+      {"DeepNesting", "model: " + nested(40) + "\n", "1:23", "", {"nesting deeper than 16"}},
+      {"VeryDeepNesting", "model: " + nested(400000) + "\n", "1:23", "", {"nesting deeper than 16"}},
+      {"TooManyValues",
+       with(
+           "[2, 4]", "[" +
+                         [] {
+                           std::string many;
+                           for (int i = 0; i < 6000; ++i) many += "2, ";
+                           return many;
+                         }() +
+                         "2]"),
+       "",
+       "",
+       {"more than 5000 values"}},
+      {"TooLarge", "# " + std::string(1 << 20, 'x') + "\n", "1:1", "", {"more than 1 MiB"}},
+      {"TerminalEscape",
+       with("precision: fp32", "precision: \"\\e[31mred\""),
+       "5:14",
+       "baseline.precision",
+       {"found '\\x1b[31mred'"}},
+  };
+}
+
+class BrokenConfig : public testing::TestWithParam<Broken> {};
+
+TEST_P(BrokenConfig, GetsOneLineThatSaysWhere) {
+  const Broken& b = GetParam();
+  const Folder folder;
+  const std::string path = folder.write("broken.yaml", b.text);
+  const std::string message = complaint(path);
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 0) << message;
+  ASSERT_TRUE(message.starts_with(path + ":")) << message;
+  const std::string rest = message.substr(path.size() + 1);
+  if (!b.place.empty()) {
+    EXPECT_TRUE(rest.starts_with(b.place + ": ")) << message;
+  }
+  unsigned line = 0, column = 0;
+  EXPECT_EQ(std::sscanf(rest.c_str(), "%u:%u: ", &line, &column), 2) << message;
+  EXPECT_GE(line, 1u);
+  EXPECT_GE(column, 1u);
+  if (!b.key.empty()) {
+    EXPECT_NE(rest.find(": " + b.key + ": "), std::string::npos) << message;
+  }
+  for (const std::string& words : b.expected)
+    EXPECT_NE(rest.find(words), std::string::npos) << words << "\n" << message;
+  for (const char c : message) EXPECT_GE(static_cast<unsigned char>(c), 0x20u) << message;
+  if (testing::Test::HasFailure()) return;
+  RecordProperty("message", message);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, BrokenConfig, testing::ValuesIn(broken_configs()),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
+TEST(BrokenFile, NotThere) {
+  const Folder folder;
+  folder.write("laptop.yaml", issue_example());
+  const std::string message = complaint(folder.path("latpop.yaml"));
+  EXPECT_EQ(message, folder.path("latpop.yaml") + ":1:1: cannot be read: No such file or directory; did you mean " +
+                         folder.path("laptop.yaml") + "?");
+}
+
+TEST(BrokenFile, ADirectory) {
+  const Folder folder;
+  EXPECT_EQ(complaint(folder.path(".")), folder.path(".") + ":1:1: found a directory; expected a YAML file");
+}
+
+TEST(BrokenFile, ADeviceWithoutEnd) {
+  EXPECT_EQ(complaint("/dev/zero"), "/dev/zero:1:1: found a device or pipe; expected a YAML file");
+}
+
+TEST(BrokenFile, NoPermission) {
+  const Folder folder;
+  const std::string path = folder.write("laptop.yaml", issue_example());
+  namespace fs = std::filesystem;
+  fs::permissions(path, fs::perms::none);
+  fs::permissions(fs::path(path).parent_path(), fs::perms::all);
+  const bool root = geteuid() == 0;  // root reads everything: be nobody for a moment
+  if (root) {
+    ASSERT_EQ(seteuid(65534), 0);
+  }
+  const std::string message = complaint(path);
+  if (root) {
+    ASSERT_EQ(seteuid(0), 0);
+  }
+  EXPECT_EQ(message, path + ":1:1: cannot be read: Permission denied");
+}
+
+TEST(BrokenFile, NotADirectoryOnTheWay) {
+  const Folder folder;
+  const std::string path = folder.write("laptop.yaml", issue_example()) + "/x.yaml";
+  EXPECT_EQ(complaint(path), path + ":1:1: cannot be read: Not a directory");
+}
+
+TEST(BrokenConfigs, AllProblemsAtOnceInTheOrderOfTheFile) {
+  const Folder folder;
+  const std::string path = folder.write("a.yaml", R"(name: a b
+backend: cpu
+modle: gpt3-125m
+baseline:
+  micro_batch_size: x
+  bucket_size: 1 mib
+sweep:
+  micro_batch_size: [1, 2, 2]
+  layout: [{tensor_parallel: two, pipeline_parallel: three}]
+measure: {rounds: -1, deadlines: {start: 0}}
+)");
+  const std::string message = complaint(path, {"measure.steps=none"});
+  std::vector<std::string> starts;
+  for (std::size_t at = 0; at < message.size();) {
+    const std::size_t end = std::min(message.find('\n', at), message.size());
+    const std::string line = message.substr(at, end - at);
+    const std::size_t from = line.starts_with(path) ? path.size() + 1 : 0;
+    const std::size_t key = line.find(": ", from);
+    starts.push_back(line.substr(from, line.find(": ", key + 1) - from));
+    at = end + 1;
+  }
+  std::vector<std::string> expected{"1:1: model",
+                                    "1:7: name",
+                                    "3:1: modle",
+                                    "5:21: baseline.micro_batch_size",
+                                    "6:16: baseline.bucket_size",
+                                    "8:28: sweep.micro_batch_size[2]",
+                                    "9:30: sweep.layout[0].tensor_parallel",
+                                    "9:54: sweep.layout[0].pipeline_parallel",
+                                    "10:19: measure.rounds",
+                                    "10:42: measure.deadlines.start",
+                                    "--set measure.steps=none: measure.steps"};
+  EXPECT_EQ(starts, expected) << message;
+}
+
+}  // namespace
+}  // namespace harness

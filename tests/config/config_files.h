@@ -1,0 +1,73 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "config/experiment.h"
+
+namespace harness::test {
+
+/// A directory of its own for one test, removed afterwards.
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "harness-config-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string path(const std::string& name) const { return (path_ / name).string(); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
+    std::ofstream(path(name), std::ios::binary) << text;
+    return path(name);
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// What load_experiment says about a file, "" if nothing.
+inline std::string complaint(const std::string& path, const std::vector<std::string>& overrides = {}) {
+  try {
+    load_experiment(path, overrides);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+inline std::string issue_example() {
+  return R"(name: laptop
+backend: cpu
+model: {layers: 4, hidden: 128, heads: 4, vocab: 2048, sequence: 128}
+baseline:
+  precision: fp32
+  global_batch_size: 16
+  micro_batch_size: 1
+  layout: {tensor_parallel: 1, pipeline_parallel: 1}
+  overlap_grad_reduce: true
+  bucket_size: 1 MiB
+  allreduce_algorithm: ring
+sweep:
+  micro_batch_size: [2, 4]
+  layout: [{tensor_parallel: 2}, {pipeline_parallel: 2}]
+  overlap_grad_reduce: [false]
+  allreduce_algorithm: [halving_doubling]
+measure: {rounds: 12, warmup_steps: 2, steps: 6, seed: 1, smallest_effect: 1 %,
+          deadlines: {start: 60 s, step: 30 s}, time_budget: 10 min}
+output: results/{name}-{date}.h5
+)";
+}
+
+}  // namespace harness::test

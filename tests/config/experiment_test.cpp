@@ -1,0 +1,207 @@
+#include "config/experiment.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/config/config_files.h"
+
+namespace harness {
+namespace {
+
+using test::complaint;
+using test::Folder;
+using test::issue_example;
+
+TEST(Experiment, TheExampleLoads) {
+  const Folder folder;
+  const Experiment e = load_experiment(folder.write("laptop.yaml", issue_example()));
+  EXPECT_EQ(e.name, "laptop");
+  EXPECT_EQ(e.backend, BackendKind::cpu);
+  EXPECT_EQ(e.model, (Model{"custom", 4, 128, 4, 2048, 128}));
+  EXPECT_EQ(e.baseline.precision, Precision::fp32);
+  EXPECT_EQ(e.baseline.global_batch_size, 16);
+  EXPECT_EQ(e.baseline.bucket_size_bytes, 1 << 20);
+  EXPECT_EQ(e.baseline.ranks, 0);
+  ASSERT_EQ(e.changes.size(), 6u);
+  EXPECT_EQ(e.changes[0].variable, "micro_batch_size");
+  EXPECT_EQ(e.changes[1].settings.micro_batch_size, 4);
+  EXPECT_EQ(e.changes[2].value, "{tensor_parallel: 2, pipeline_parallel: 1}");
+  EXPECT_EQ(e.changes[3].settings.layout, (LayoutSetting{.tensor_parallel = 1, .pipeline_parallel = 2}));
+  EXPECT_FALSE(e.changes[4].settings.overlap_grad_reduce);
+  EXPECT_EQ(e.changes[5].settings.allreduce_algorithm, AllReduceAlgorithm::halving_doubling);
+  EXPECT_EQ(e.measure.rounds, 12);
+  EXPECT_EQ(e.measure.warmup_steps, 2);
+  EXPECT_EQ(e.measure.steps, 6);
+  EXPECT_EQ(e.measure.seed, 1u);
+  EXPECT_EQ(e.measure.smallest_effect, 0.01);
+  EXPECT_EQ(e.measure.deadlines.start_s, 60);
+  EXPECT_EQ(e.measure.deadlines.step_s, 30);
+  EXPECT_EQ(e.measure.time_budget_s, 600);
+  EXPECT_EQ(e.output, "results/{name}-{date}.h5");
+  EXPECT_EQ(e.text, issue_example());
+  EXPECT_TRUE(e.warnings.empty());
+}
+
+TEST(Experiment, EachChangeDiffersFromTheBaselineInItsVariableAlone) {
+  const Folder folder;
+  const Experiment e = load_experiment(folder.write("laptop.yaml", issue_example()));
+  for (const Change& change : e.changes) {
+    for (const Variable& v : registry()) {
+      const bool same = v.print(change.settings) == v.print(e.baseline);
+      EXPECT_EQ(same, v.name != change.variable) << change.variable << "=" << change.value << ": " << v.name;
+    }
+  }
+}
+
+TEST(Experiment, ByteOrderMarkWindowsLineEndsAndCommentsAreFine) {
+  const Folder folder;
+  std::string text = "\xef\xbb\xbf# a comment\n";
+  for (const char c : issue_example()) text += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  const Experiment e = load_experiment(folder.write("a.yaml", text));
+  EXPECT_EQ(e.changes.size(), 6u);
+  EXPECT_EQ(e.text, text);
+}
+
+TEST(Experiment, NamelessTakesTheFilesName) {
+  const Folder folder;
+  const std::string text = "backend: sim\nmodel: gpt3-125m\nbaseline: {}\n";
+  const Experiment e = load_experiment(folder.write("monday.yaml", text));
+  EXPECT_EQ(e.name, "monday");
+  EXPECT_TRUE(e.changes.empty());
+  EXPECT_EQ(e.baseline, Settings());
+}
+
+TEST(Experiment, PresetsHaveTheParametersTheirNamesSay) {
+  const std::vector<double> millions{125, 350, 760, 1300, 2700, 6700, 13000, 175000};
+  const auto names = model_preset_names();
+  ASSERT_EQ(names.size(), millions.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const Model m = *model_preset(names[i]);
+    EXPECT_EQ(m.hidden % m.heads, 0) << names[i];
+    const auto h = static_cast<double>(m.hidden);
+    const double parameters =
+        static_cast<double>(m.layers) * 12 * h * h + static_cast<double>(m.vocab + m.sequence) * h;
+    EXPECT_NEAR(parameters / 1e6 / millions[i], 1, 0.05) << names[i];
+  }
+}
+
+TEST(Experiment, AModelMayBeAPresetWithAChange) {
+  const Folder folder;
+  const std::string rest = "\nbackend: sim\nbaseline: {}\n";
+  EXPECT_EQ(load_experiment(folder.write("a.yaml", "model: gpt3-1.3b" + rest)).model.name, "gpt3-1.3b");
+  const auto longer = load_experiment(folder.write("b.yaml", "model: {preset: gpt3-1.3b, sequence: 1024}" + rest));
+  EXPECT_EQ(longer.model, (Model{"custom", 24, 2048, 16, 50304, 1024}));
+  EXPECT_EQ(load_experiment(folder.write("c.yaml", "model: {preset: gpt3-1.3b}" + rest)).model.name, "gpt3-1.3b");
+}
+
+TEST(Experiment, FewRoundsAreWarnedOf) {
+  const Folder folder;
+  const Experiment e = load_experiment(folder.write("a.yaml", issue_example()), {"measure.rounds=3"});
+  ASSERT_EQ(e.warnings.size(), 1u);
+  EXPECT_NE(e.warnings[0].find("unresolved"), std::string::npos);
+}
+
+TEST(Overrides, SetAnyKey) {
+  const Folder folder;
+  const std::string path = folder.write("laptop.yaml", issue_example());
+  const std::vector<std::string> overrides{"measure.rounds=4",
+                                           "micro_batch_size=2",
+                                           "baseline.bucket_size = 2 MiB",
+                                           "backend=cpu",
+                                           "sweep.micro_batch_size=[1, 4]",
+                                           "model.layers=2",
+                                           "measure.deadlines.step=5 s",
+                                           "layout.tensor_parallel=2",
+                                           "sweep.layout=[{tensor_parallel: 4}]",
+                                           "output={name}.h5",
+                                           "measure={seed: 7}",
+                                           "measure.rounds=5"};
+  const Experiment e = load_experiment(path, overrides);
+  EXPECT_EQ(e.measure.rounds, 5);  // the later one wins
+  EXPECT_EQ(e.measure.steps, 6);   // a map changes only what it names
+  EXPECT_EQ(e.measure.seed, 7u);
+  EXPECT_EQ(e.baseline.micro_batch_size, 2);
+  EXPECT_EQ(e.baseline.bucket_size_bytes, 2 << 20);
+  EXPECT_EQ(e.model.layers, 2);
+  EXPECT_EQ(e.measure.deadlines.step_s, 5);
+  EXPECT_EQ(e.measure.deadlines.start_s, 60);
+  EXPECT_EQ(e.baseline.layout, (LayoutSetting{.tensor_parallel = 2, .pipeline_parallel = 1}));
+  EXPECT_EQ(e.output, "{name}.h5");
+  EXPECT_EQ(e.changes[0].settings.micro_batch_size, 1);
+  EXPECT_EQ(e.changes[2].settings.layout.tensor_parallel, 4);
+  EXPECT_EQ(e.overrides, overrides);
+  EXPECT_EQ(e.text, issue_example());
+}
+
+TEST(Overrides, ASweepIsReplacedAndAPresetChanged) {
+  const Folder folder;
+  const std::string text = "model: gpt3-125m\nbackend: sim\nbaseline: {}\nsweep: {micro_batch_size: [2]}\n";
+  const std::string path = folder.write("a.yaml", text);
+  const Experiment e = load_experiment(path, {"sweep={ranks: [1, 2]}", "model.layers=3", "nccl_algo=allreduce:ring"});
+  ASSERT_EQ(e.changes.size(), 2u);
+  EXPECT_EQ(e.changes[0].variable, "ranks");
+  EXPECT_EQ(e.model.layers, 3);
+  EXPECT_EQ(e.model.hidden, 768);
+  EXPECT_EQ(e.baseline.environment.at("nccl_algo"), "AllReduce:Ring");
+  EXPECT_EQ(load_experiment(path, {"model=gpt3-350m"}).model.name, "gpt3-350m");
+}
+
+TEST(Overrides, MendABrokenFile) {
+  const Folder folder;
+  const std::string path = folder.write("a.yaml", "model: gpt3-12m\nbackend: sim\nbaseline: {}\n");
+  EXPECT_NE(complaint(path), "");
+  EXPECT_EQ(complaint(path, {"model=gpt3-125m"}), "");
+}
+
+TEST(Overrides, ProblemsNameTheOverride) {
+  const Folder folder;
+  const std::string path = folder.write("laptop.yaml", issue_example());
+  const auto says = [&](const std::string& override_text, const std::string& expected) {
+    const std::string message = complaint(path, {override_text});
+    EXPECT_TRUE(message.starts_with("--set " + override_text + ": ")) << message;
+    EXPECT_NE(message.find(expected), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  };
+  says("measure.rounds=four", "measure.rounds: found 'four'; expected a whole number");
+  says("mesure.rounds=4", "mesure: unknown key");
+  says("mesure.rounds=4", "did you mean measure?");
+  says("rounds=4", "did you mean measure.rounds?");
+  says("micro_batch_sise=2", "did you mean baseline.micro_batch_size?");
+  says("measure.rounds", "expected key=value");
+  says("=4", "expected key=value");
+  says("measure.rounds=", "measure.rounds: found nothing");
+  says("sweep.micro_batch_size=2", "expected a list of values to try, such as [2]");
+  says("sweep.micro_batch_size=[2, 2]", "twice");
+  says("sweep.micro_batch_size=[2, 4", "not YAML");
+  says("sweep.micro_batch_size=[&a 2, *a]", "anchor");
+  says("layout={tensor_paralel: 2}", "did you mean tensor_parallel?");
+  says("model.layers.deep=2", "which has no keys");
+  says("backend=gpu", "backend: found 'gpu'; allowed: cpu, cuda, sim");
+}
+
+TEST(Hardware, IsReadFromBesideTheConfiguration) {
+  const Folder folder;
+  folder.write("hardware/fast.yaml",
+               "name: Fast\nsource: its datasheet\npeak_flops: {bf16: 1 PFLOP/s}\nmemory: 80 GB\n");
+  const std::string rest = "\nmodel: gpt3-125m\nbackend: sim\nbaseline: {}\n";
+  const auto e = load_experiment(folder.write("a.yaml", "hardware: fast" + rest));
+  ASSERT_TRUE(e.hardware);
+  EXPECT_EQ(e.hardware->name, "Fast");
+  EXPECT_EQ(e.hardware->source, "its datasheet");
+  EXPECT_EQ(e.hardware->peak_bf16_flops, 1e15);
+  EXPECT_EQ(e.hardware->peak_fp32_flops, 0);
+  EXPECT_EQ(e.hardware->memory_bytes, 80e9);
+  EXPECT_TRUE(load_experiment(folder.write("b.yaml", "hardware: hardware/fast.yaml" + rest)).hardware);
+  EXPECT_NE(complaint(folder.write("c.yaml", "hardware: fats" + rest))
+                .find("c.yaml:1:11: hardware: found 'fats'; "
+                      "allowed: fast, or a path; did you mean fast?"),
+            std::string::npos);
+  folder.write("hardware/bad.yaml", "name: Bad\nsource: x\npeak_flops: {bf61: 1 PFLOP/s}\n");
+  const std::string message = complaint(folder.write("d.yaml", "hardware: bad" + rest));
+  EXPECT_NE(message.find("hardware/bad.yaml:3:14: peak_flops.bf61: unknown key"), std::string::npos) << message;
+  EXPECT_NE(message.find("did you mean bf16?"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace harness

@@ -1,0 +1,148 @@
+#include "config/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "base/error.h"
+
+namespace harness {
+namespace {
+
+std::string message_of(const std::string& variable, const std::string& text) {
+  Settings settings;
+  try {
+    find_variable(variable)->parse(settings, text);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+std::string canonical(const std::string& variable, const std::string& text) {
+  Settings settings;
+  find_variable(variable)->parse(settings, text);
+  return find_variable(variable)->print(settings);
+}
+
+// Two values for every variable, so that at least one is not the default.
+const std::map<std::string, std::vector<std::string>> samples{
+    {"precision", {"fp32", "bf16"}},
+    {"global_batch_size", {"1", "512"}},
+    {"micro_batch_size", {"1", "8"}},
+    {"layout", {"{tensor_parallel: 2, pipeline_parallel: 1}", "{tensor_parallel: 8, pipeline_parallel: 4}"}},
+    {"ranks", {"all", "16"}},
+    {"overlap_grad_reduce", {"true", "false"}},
+    {"bucket_size", {"1 MiB", "1536 B"}},
+    {"allreduce_algorithm", {"ring", "halving_doubling", "bcube"}},
+    {"threads", {"auto", "3"}},
+    {"repeat_batch", {"true", "false"}},
+    {"nccl_algo", {"default", "Ring", "AllReduce:Tree,Ring;AllGather:Ring", "^NVLS,PAT"}},
+    {"nccl_proto", {"default", "LL,Simple", "Simple;AllReduce:LL128"}}};
+
+TEST(Registry, EveryVariableParsesWhatItPrints) {
+  for (const Variable& v : registry()) {
+    ASSERT_TRUE(samples.contains(v.name)) << "no sample values for " << v.name;
+    std::set<std::string> seen;
+    for (const std::string& text : samples.at(v.name)) {
+      Settings first;
+      v.parse(first, text);
+      EXPECT_EQ(v.print(first), text) << v.name;  // the samples are canonical
+      Settings second;
+      v.parse(second, v.print(first));
+      EXPECT_EQ(first, second) << v.name << " " << text;
+      seen.insert(v.print(first));
+    }
+    EXPECT_GE(seen.size(), 2u) << v.name << ": a value that is not kept cannot be told from its default";
+    Settings untouched;
+    v.parse(untouched, v.print(Settings()));
+    EXPECT_EQ(untouched, Settings()) << v.name;
+  }
+}
+
+TEST(Registry, EveryRowIsComplete) {
+  std::set<std::string> names;
+  for (const Variable& v : registry()) {
+    EXPECT_TRUE(names.insert(v.name).second) << v.name << " twice";
+    EXPECT_FALSE(v.allowed.empty()) << v.name;
+    EXPECT_FALSE(v.help.empty()) << v.name;
+    EXPECT_FALSE(v.backends.empty()) << v.name;
+    EXPECT_EQ(find_variable(v.name), &v);
+    EXPECT_EQ(v.environment_name.empty(), !v.name.starts_with("nccl_")) << v.name;
+  }
+  EXPECT_EQ(find_variable("micro_batch"), nullptr);
+}
+
+TEST(Registry, APartialLayoutChangesOnlyWhatItNames) {
+  Settings s;
+  s.layout = {.tensor_parallel = 4, .pipeline_parallel = 3};
+  find_variable("layout")->parse(s, "{pipeline_parallel: 2}");
+  EXPECT_EQ(s.layout, (LayoutSetting{.tensor_parallel = 4, .pipeline_parallel = 2}));
+}
+
+TEST(Registry, AWrongValueLeavesTheSettingsAlone) {
+  for (const Variable& v : registry()) {
+    Settings s;
+    EXPECT_THROW(v.parse(s, "no such value"), Error) << v.name;
+    EXPECT_THROW(v.parse(s, ""), Error) << v.name;
+    EXPECT_THROW(v.parse(s, "-1"), Error) << v.name;
+    EXPECT_EQ(s, Settings()) << v.name;
+  }
+  Settings s;
+  EXPECT_THROW(find_variable("layout")->parse(s, "{tensor_parallel: 2, pipeline_parallel: x}"), Error);
+  EXPECT_EQ(s, Settings());
+}
+
+TEST(Registry, MessagesNameTheNearestValue) {
+  EXPECT_NE(message_of("precision", "bf61").find("allowed: fp32, bf16; did you mean bf16?"), std::string::npos);
+  EXPECT_NE(message_of("allreduce_algorithm", "rin").find("did you mean ring?"), std::string::npos);
+  EXPECT_NE(message_of("layout", "{tensor_paralel: 2}").find("did you mean tensor_parallel?"), std::string::npos);
+  EXPECT_NE(message_of("layout", "2").find("expected a map such as"), std::string::npos);
+  EXPECT_NE(message_of("layout", "{}").find("names nothing"), std::string::npos);
+  EXPECT_NE(message_of("ranks", "0").find("allowed: 1 to"), std::string::npos);
+  EXPECT_NE(message_of("ranks", "half").find("allowed: all, 1 to"), std::string::npos);
+  EXPECT_NE(message_of("bucket_size", "16").find("1 KiB or more"), std::string::npos);
+  EXPECT_NE(message_of("micro_batch_size", "4294967296").find("allowed: 1 to"), std::string::npos);
+}
+
+TEST(Registry, NcclValuesTakeOneSpelling) {
+  EXPECT_EQ(canonical("nccl_algo", "ring"), "Ring");
+  EXPECT_EQ(canonical("nccl_algo", "collnetdirect"), "CollNetDirect");
+  EXPECT_EQ(canonical("nccl_algo", "ring, tree"), "Tree,Ring");
+  EXPECT_EQ(canonical("nccl_algo", "allreduce:tree,ring;allgather:ring"), "AllReduce:Tree,Ring;AllGather:Ring");
+  EXPECT_EQ(canonical("nccl_algo", "ring;allreduce:^pat"), "Ring;AllReduce:^PAT");
+  EXPECT_EQ(canonical("nccl_proto", "SIMPLE"), "Simple");
+}
+
+TEST(Registry, NcclValuesThatNcclWouldMisreadAreRefused) {
+  for (const char* bad : {"", "Ring;Tree", "allreduce:ring;allreduce:tree", "ring,ring", "ring,", "ring;", ":ring",
+                          "allreduce:", "alreduce:ring", "ring^", "^", "Simple", "allreduce:ring:tree", "4"}) {
+    EXPECT_NE(message_of("nccl_algo", bad), "no error") << bad;
+  }
+  EXPECT_NE(message_of("nccl_proto", "LL182").find("did you mean LL128?"), std::string::npos);
+  EXPECT_NE(message_of("nccl_algo", "alreduce:ring").find("did you mean AllReduce?"), std::string::npos);
+}
+
+TEST(Registry, SaysWhenAVariableHasNoEffect) {
+  Settings s;
+  s.ranks = 4;
+  EXPECT_EQ(find_variable("bucket_size")->without_effect(s), "");
+  s.overlap_grad_reduce = false;
+  EXPECT_EQ(find_variable("bucket_size")->without_effect(s), "overlap_grad_reduce is false");
+  s.layout.tensor_parallel = 4;
+  EXPECT_NE(find_variable("overlap_grad_reduce")->without_effect(s), "");
+  EXPECT_EQ(find_variable("allreduce_algorithm")->without_effect(s), "");
+  s.ranks = 1;
+  EXPECT_NE(find_variable("nccl_algo")->without_effect(s), "");
+}
+
+TEST(Registry, Backends) {
+  for (const BackendKind kind : {BackendKind::cpu, BackendKind::cuda, BackendKind::sim}) {
+    EXPECT_EQ(parse_backend(name_of(kind)), kind);
+  }
+  EXPECT_THROW(parse_backend("gpu"), Error);
+}
+
+}  // namespace
+}  // namespace harness

@@ -1,0 +1,146 @@
+#include "command.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace harness::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string slurp(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+void nap() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+}  // namespace
+
+Command::Command(const std::string& shell) {
+  static std::atomic<int> counter{0};
+  tag_ = "t" + std::to_string(getpid()) + "_" + std::to_string(counter++);
+  const std::string base = (std::filesystem::temp_directory_path() / ("harness_e2e_" + tag_)).string();
+  out_file_ = base + ".out";
+  err_file_ = base + ".err";
+  const std::string line = "cd '" HARNESS_SOURCE_DIR "' && exec env HARNESS_TEST_TAG=" + tag_ + " " + shell;
+  pid_ = fork();
+  if (pid_ == 0) {
+    setpgid(0, 0);
+    dup2(open("/dev/null", O_RDONLY), 0);
+    dup2(open(out_file_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
+    dup2(open(err_file_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+    execl("/bin/sh", "sh", "-c", line.c_str(), static_cast<char*>(nullptr));
+    _exit(127);
+  }
+}
+
+Command::~Command() {
+  kill_all(SIGKILL);
+  if (pid_ > 0) waitpid(pid_, nullptr, 0);
+  std::filesystem::remove(out_file_);
+  std::filesystem::remove(err_file_);
+}
+
+Outcome Command::wait(double timeout_s) {
+  const auto start = Clock::now();
+  Outcome o;
+  int status = 0;
+  while (waitpid(pid_, &status, WNOHANG) == 0) {
+    if (since(start) > timeout_s) {
+      kill_all(SIGKILL);
+      ::kill(-pid_, SIGKILL);
+      waitpid(pid_, nullptr, 0);
+      pid_ = -1;
+      o.out = slurp(out_file_);
+      o.err = slurp(err_file_) + "\n(the test's time-out ended it)";
+      return o;
+    }
+    nap();
+  }
+  pid_ = -1;
+  o.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  o.out = slurp(out_file_);
+  o.err = slurp(err_file_);
+  return o;
+}
+
+std::vector<pid_t> Command::tagged(const std::string& argument) const {
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (slurp(entry.path() / "environ").find("HARNESS_TEST_TAG=" + tag_ + '\0') == std::string::npos) continue;
+    if (!argument.empty() && slurp(entry.path() / "cmdline").find('\0' + argument + '\0') == std::string::npos)
+      continue;
+    if (slurp(entry.path() / "stat").find(") Z ") != std::string::npos) continue;
+    found.push_back(std::stoi(name));
+  }
+  return found;
+}
+
+void Command::kill_all(int signal) const {
+  for (const pid_t pid : tagged("")) ::kill(pid, signal);
+}
+
+std::string Command::err_so_far() const {
+  return slurp(err_file_);
+}
+
+bool Command::wait_for(const std::string& text, double timeout_s) const {
+  for (const auto start = Clock::now(); since(start) < timeout_s; nap()) {
+    if (err_so_far().find(text) != std::string::npos) return true;
+  }
+  return false;
+}
+
+Outcome run(const std::string& shell, double timeout_s) {
+  return Command(shell).wait(timeout_s);
+}
+
+std::string harness_job(int ranks, const std::string& arguments) {
+  return "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np " +
+         std::to_string(ranks) + " " HARNESS_BINARY " " + arguments;
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "harness_e2e_XXXXXX").string();
+  path_ = mkdtemp(name.data());
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::filesystem::remove_all(path_);
+}
+
+std::string write_small_config(const TemporaryFolder& folder, int rounds, const std::string& sweep) {
+  const std::string path = folder / "small.yaml";
+  std::ofstream(path) << "name: small\n"
+                         "backend: cpu\n"
+                         "model: {layers: 2, hidden: 32, heads: 2, vocab: 64, sequence: 16}\n"
+                         "baseline: {global_batch_size: 8, micro_batch_size: 1, threads: 1}\n"
+                         "sweep:\n"
+                      << (sweep.empty() ? "  micro_batch_size: [2]\n  overlap_grad_reduce: [false]\n" : sweep)
+                      << "measure: {rounds: " << rounds
+                      << ", warmup_steps: 1, steps: 3, seed: 1, deadlines: {start: 30 s, step: 3 s}}\n"
+                      << "output: " << folder.path() << "/{name}.h5\n";
+  return path;
+}
+
+}  // namespace harness::testing

@@ -1,0 +1,116 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "command.h"
+#include "store/result_file.h"
+
+namespace harness {
+namespace {
+
+using testing::harness_job;
+using testing::run;
+using testing::TemporaryFolder;
+using testing::write_small_config;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Sweep, MeasuresWritesAndShows) {
+  const TemporaryFolder folder;
+  const auto config = write_small_config(folder);
+  const auto o = run(harness_job(2, "sweep " + config));
+  // The A/A control may fail by chance; everything else must be right.
+  ASSERT_TRUE(o.exit_code == 0 || (o.exit_code == 4 && contains(o.out, "unreliable"))) << o.exit_code << o.out << o.err;
+  EXPECT_TRUE(contains(o.out, "micro_batch_size=2")) << o.out;
+
+  const Result r = read_result(folder / "small.h5");
+  EXPECT_EQ(r.state, RunState::complete);
+  ASSERT_EQ(r.cases.size(), 4u);
+  ASSERT_EQ(r.blocks.size(), 8u);
+  for (std::size_t i = 0; i < r.blocks.size(); ++i) {
+    EXPECT_EQ(r.blocks[i].status, BlockStatus::ok) << r.blocks[i].reason;
+    double sum = 0;
+    for (std::size_t k = 0; k < 4; ++k) {
+      EXPECT_GT(r.step_seconds[i][k], 0);
+      if (k >= 1) sum += r.step_seconds[i][k];
+      // Every case trains the same model on the same tokens: a step that did not train is not a step.
+      EXPECT_NEAR(r.losses[i][k] / r.losses[0][k], 1, 1e-5);
+      EXPECT_FLOAT_EQ(r.step_seconds[i][k], std::max(r.rank_seconds[i][k * 2], r.rank_seconds[i][k * 2 + 1]));
+    }
+    EXPECT_LE(r.blocks[i].timed_total_s, sum * 1.02 + 1e-4);
+    EXPECT_GT(r.blocks[i].peak_memory_bytes, 1e6);
+  }
+  EXPECT_NEAR(r.losses[0][0], std::log(64.0), 0.2);
+  EXPECT_FALSE(r.timeline.empty());
+  EXPECT_FALSE(r.totals.empty());
+  for (const auto& x : r.timeline) EXPECT_LE(x.start_s, x.end_s);
+  EXPECT_EQ(r.timeline.back().kind, "record");
+
+  for (const char* format : {"text", "md", "csv", "json"}) {
+    const auto shown = run(HARNESS_BINARY " show " + (folder / "small.h5") + " --format " + format);
+    EXPECT_EQ(shown.exit_code, o.exit_code);
+    EXPECT_TRUE(contains(shown.out, "micro_batch_size")) << shown.out;
+  }
+}
+
+TEST(Sweep, NeverOverwritesWithoutForce) {
+  const TemporaryFolder folder;
+  const auto config = write_small_config(folder, 1);
+  std::ofstream(folder / "small.h5") << "precious";
+  const auto o = run(harness_job(2, "sweep " + config));
+  EXPECT_EQ(o.exit_code, 1);
+  EXPECT_TRUE(contains(o.err, "--force")) << o.err;
+  std::string kept;
+  std::ifstream(folder / "small.h5") >> kept;
+  EXPECT_EQ(kept, "precious");
+  EXPECT_NE(run(harness_job(2, "sweep --force " + config)).exit_code, 1);
+  EXPECT_EQ(read_result(folder / "small.h5").state, RunState::complete);
+}
+
+TEST(Sweep, BadInputCostsOneMessageAndWritesNothing) {
+  const TemporaryFolder folder;
+  const auto config = write_small_config(folder);
+  for (const std::string& arguments :
+       {std::string("sweep /nonexistent.yaml"), "sweep " + config + " --set microbatch=3",
+        "sweep " + config + " --set micro_batch_size=3", "sweep " + config + " --bogus",
+        "sweep " + config + " --set layout='{tensor_parallel: 3}'", std::string("sweep")}) {
+    const auto o = run(harness_job(3, arguments));
+    EXPECT_EQ(o.exit_code, 1) << arguments << o.err;
+    EXPECT_TRUE(o.out.empty()) << o.out;
+    // One message of ours; mpirun may add its own note about the exit code.
+    std::size_t messages = 0;
+    for (std::size_t at = o.err.find("harness: "); at != std::string::npos; at = o.err.find("harness: ", at + 1))
+      ++messages;
+    EXPECT_LE(messages, 1u) << o.err;
+    EXPECT_FALSE(std::filesystem::exists(folder / "small.h5"));
+  }
+}
+
+TEST(Sweep, RunsOnPartOfTheJob) {
+  const TemporaryFolder folder;
+  const auto config = write_small_config(folder, 1, "  ranks: [1]\n  layout: [{pipeline_parallel: 2}]\n");
+  const auto o = run(harness_job(2, "sweep " + config));
+  ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
+  const Result r = read_result(folder / "small.h5");
+  for (const auto& b : r.blocks) EXPECT_EQ(b.status, BlockStatus::ok) << b.reason;
+  for (std::size_t i = 0; i < r.blocks.size(); ++i) {
+    const auto& c = r.cases[static_cast<std::size_t>(r.blocks[i].case_index)];
+    EXPECT_EQ(c.ranks, c.variable == "ranks" ? 1 : 2);
+    EXPECT_EQ(std::isnan(r.rank_seconds[i][1]), c.variable == "ranks");
+    EXPECT_NEAR(r.losses[i][0] / r.losses[0][0], 1, 1e-5);
+  }
+}
+
+TEST(Plan, NeedsNoMpi) {
+  const auto o = run(HARNESS_BINARY " plan configs/16node.yaml --ranks 128");
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_TRUE(contains(o.out, "8.470 GFLOP per token")) << o.out;
+  EXPECT_FALSE(contains(o.out, "skipped")) << o.out;
+}
+
+}  // namespace
+}  // namespace harness

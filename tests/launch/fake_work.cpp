@@ -1,0 +1,154 @@
+#include "fake_work.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <thread>
+
+#include "base/error.h"
+#include "workloads/gpt.h"
+
+namespace harness::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double now_s() {
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+sockaddr_un address_of(const std::string& name) {  // abstract: leaves no file behind
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  return address;
+}
+
+class FakeExecutable final : public Executable {
+ public:
+  explicit FakeExecutable(const WorkerOrder& order)
+      : rank_(order.rank), ranks_(order.request.layout.ranks()), losses_(gpt::loss_ring) {}
+
+  std::vector<RendezvousMessage> publish() override {
+    if (rank_ != 0 || ranks_ == 1) return {};
+    const std::string name = "harness-fake-" + std::to_string(::getpid());
+    listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_un address = address_of(name);
+    if (::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) fail("bind");
+    if (::listen(listener_, ranks_) != 0) fail("listen");
+    std::vector<RendezvousMessage> messages;
+    for (int peer = 1; peer < ranks_; ++peer) messages.push_back({peer, "address", name});
+    return messages;
+  }
+
+  void connect(const std::vector<RendezvousMessage>& received, double) override {
+    if (ranks_ == 1) return;
+    if (rank_ == 0) {
+      if (!received.empty()) fail("rank 0 got {} messages", received.size());
+      for (int peer = 1; peer < ranks_; ++peer) peers_.push_back(::accept(listener_, nullptr, nullptr));
+      return;
+    }
+    if (received.size() != 1 || received[0].peer != 0 || received[0].key != "address") fail("no address came");
+    const sockaddr_un address = address_of(received[0].bytes);
+    peers_.push_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::connect(peers_[0], reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) fail("connect");
+  }
+
+  void initialize() override { barrier(); }
+
+  std::vector<double> run(std::int64_t first_step, int steps, const InputSource& inputs) override {
+    std::vector<double> completions = {now_s()};
+    for (std::int64_t step = first_step; step < first_step + steps; ++step) {
+      operation_ = 0;
+      step_ = step;
+      std::byte input{};
+      inputs.fill("tokens", step, {&input, 1});
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      operation_ = 1;
+      barrier();
+      losses_[static_cast<std::size_t>(step)] = 10 - static_cast<float>(step);
+      completions.push_back(now_s());
+    }
+    return completions;
+  }
+
+  std::vector<Interval> run_profiled(std::int64_t step, const InputSource& inputs) override {
+    run(step, 1, inputs);
+    return {{0, 0, 0.0, 0.002}, {1, 0, 0.002, 0.003}};
+  }
+
+  void read(const View& view, std::span<std::byte> to) override {
+    std::memcpy(to.data(), losses_.data() + view.offset, to.size());
+  }
+  void write(const View&, std::span<const std::byte>) override {}
+  Progress progress() const override { return {step_, operation_, waiting_}; }
+  std::vector<std::string> warnings() const override { return {"fake"}; }
+
+ private:
+  void take(int fd) {
+    char byte = 0;
+    if (::read(fd, &byte, 1) != 1) throw PeerLost("connection closed by peer");
+  }
+  void give(int fd) {
+    if (::send(fd, "x", 1, MSG_NOSIGNAL) != 1) throw PeerLost("cannot write to peer");
+  }
+  void barrier() {
+    waiting_ = true;
+    if (rank_ == 0) {
+      for (const int fd : peers_) take(fd);
+      for (const int fd : peers_) give(fd);
+    } else {
+      give(peers_[0]);
+      take(peers_[0]);
+    }
+    waiting_ = false;
+  }
+
+  int rank_, ranks_, listener_ = -1;
+  std::vector<int> peers_;
+  std::vector<float> losses_;
+  std::atomic<std::int64_t> step_{-1};
+  std::atomic<OperationId> operation_{-1};
+  std::atomic<bool> waiting_{false};
+};
+
+class NoInputs final : public InputSource {
+  void fill(const std::string&, std::int64_t, std::span<std::byte>) const override {}
+};
+
+}  // namespace
+
+Work fake_work(const WorkerOrder& order) {
+  std::cout << "a library greets on stdout\n" << std::flush;  // must not disturb the protocol
+  Work work;
+  work.program_hash = 42;
+  if (const char* odd = std::getenv("FAKE_ODD_RANK"); odd != nullptr && std::to_string(order.rank) == odd) {
+    work.program_hash = 43;
+  }
+  if (order.request.mode == BlockMode::probe) {
+    for (const char* name : {"OMP_NUM_THREADS", "OMP_WAIT_POLICY", "NCCL_ALGO", "OMPI_COMM_WORLD_RANK", "HARNESS_RANK",
+                             "PMIX_RANK", "SLURM_PROCID"}) {
+      const char* value = std::getenv(name);
+      work.identity.emplace_back(name, value == nullptr ? "unset" : value);
+    }
+    work.probe = [](BlockSamples& samples) { samples.peak_flops_fp32 = 1e9; };
+    return work;
+  }
+  work.program = std::make_unique<Program>();
+  work.program->streams = {"compute"};
+  work.program->buffers = {{gpt::losses_buffer, DType::f32, gpt::loss_ring, BufferKind::output}};
+  work.program->step = {{Matmul{}, 0, {}, -1, {"qkv", Phase::forward, 1, 7, false}},
+                        {AllReduce{}, 0, {}, -1, {"loss", Phase::finish, -1, -1, false}}};
+  work.inputs = std::make_unique<NoInputs>();
+  work.executable = std::make_unique<FakeExecutable>(order);
+  work.speaks_for_role = order.rank == 0;
+  return work;
+}
+
+}  // namespace harness::testing

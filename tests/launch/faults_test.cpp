@@ -1,0 +1,135 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <thread>
+
+#include "launched.h"
+
+namespace harness {
+namespace {
+
+using testing::Launched;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+struct Fault {
+  const char* name;
+  const char* fault;
+  const char* limits;
+  std::vector<std::string> reason;
+};
+
+class Faults : public ::testing::TestWithParam<Fault> {};
+
+// The block ends with the right rank and reason; the blocks after it run as if nothing had been.
+TEST_P(Faults, CostTheirBlockAndNothingElse) {
+  const Fault& f = GetParam();
+  Launched job(3, std::string("blocks=2 ") + f.limits, std::string("HARNESS_TEST_FAULT=case=block0,") + f.fault);
+  ASSERT_TRUE(job.wait()) << job.output();
+  const std::string out = job.output();
+  EXPECT_EQ(job.exit_code(), 0) << out;
+  EXPECT_TRUE(has(out, "block 0 ok false stopped false culprit 1 samples 0 reason [rank 1 on ")) << out;
+  for (const std::string& part : f.reason) EXPECT_TRUE(has(out, part)) << "no '" << part << "' in\n" << out;
+  EXPECT_TRUE(has(out, "block 1 ok true")) << out;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, Faults,
+    ::testing::Values(
+        Fault{"Segfault",
+              "rank=1,step=3,kind=segfault",
+              "",
+              {"signal 11 (segmentation fault) in step 3, matmul qkv, layer 7, micro-batch 1",
+               "last words: a library greets on stdout test fault: segfault"}},
+        Fault{"Abort", "rank=1,step=3,kind=abort", "", {"signal 6 (abort) in step 3"}},
+        Fault{"Kill", "rank=1,step=3,kind=kill", "", {"signal 9 (kill)", "not by harness"}},
+        Fault{"Exit", "rank=1,step=3,kind=exit", "", {"exited with code 7 in step 3"}},
+        Fault{"Throw", "rank=1,step=3,kind=throw", "", {"a test fault was thrown"}},
+        Fault{"BeforeTheFirstStep", "rank=1,step=-1,kind=segfault", "", {"signal 11", "while it built its Program"}},
+        Fault{
+            "Hang", "rank=1,step=3,kind=hang", "step=0.6", {"no step finished within 600 ms", "in step 3, matmul qkv"}},
+        Fault{"HangAtStart", "rank=1,step=-1,kind=hang", "start=0.6", {"not ready to run within 600 ms", "built"}},
+        Fault{"Suspended", "rank=1,step=3,kind=stop", "step=0.6", {"does not answer"}},
+        Fault{"Memory", "rank=1,step=3,kind=memory", "memory=200e6", {"memory", "limit", "191 MiB", "in step 3"}},
+        Fault{
+            "Allocation", "rank=1,step=3,kind=allocation", "memory=200e6", {"out of memory: limit 191 MiB in step 3"}},
+        Fault{"SharedMemory",
+              "rank=1,step=3,kind=shared_memory",
+              "memory=300e6",
+              {"exceeded its memory limit: used ", "of 286 MiB"}}),
+    [](const auto& of) { return std::string(of.param.name); });
+
+TEST(Faults, AreAlikeByRankAndKind) {
+  Launched job(2, "blocks=2", "HARNESS_TEST_FAULT=rank=1,step=2,kind=segfault");
+  ASSERT_TRUE(job.wait()) << job.output();
+  const std::string out = job.output();
+  const std::size_t first = out.find("signature [");
+  const std::size_t second = out.find("signature [", first + 1);
+  ASSERT_NE(second, std::string::npos) << out;
+  EXPECT_EQ(out.substr(first, out.find(']', first) - first), out.substr(second, out.find(']', second) - second));
+}
+
+TEST(Faults, AKilledSupervisorLeavesNoWorkerBehind) {
+  Launched job(3, "steps=3000");
+  ASSERT_TRUE(job.says("begin 0")) << job.output();
+  for (int i = 0; i < 1000 && job.processes("worker").size() < 3; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  const auto supervisors = job.processes("job");
+  ASSERT_EQ(job.processes("worker").size(), 3u);
+  // mpirun carries the verb, too, and stands first.
+  ::kill(supervisors.back(), SIGKILL);
+  EXPECT_TRUE(job.wait(8)) << job.output();
+  EXPECT_NE(job.exit_code(), 0);
+}
+
+TEST(Signals, TheFirstFinishesTheBlock) {
+  Launched job(2, "blocks=100 steps=200");
+  ASSERT_TRUE(job.says("begin 1")) << job.output();
+  for (const pid_t pid : job.processes("job")) {
+    if (pid != job.processes("job").front()) ::kill(pid, SIGINT);
+  }
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_EQ(job.exit_code(), 0);
+  EXPECT_TRUE(has(job.output(), "block 1 ok true")) << job.output();
+  EXPECT_TRUE(has(job.output(), "end stop 1")) << job.output();
+  EXPECT_FALSE(has(job.output(), "begin 3")) << job.output();
+}
+
+TEST(Signals, OneRankIsEnough) {
+  Launched job(3, "blocks=100 steps=50");
+  ASSERT_TRUE(job.says("begin 1")) << job.output();
+  ::kill(job.processes("job").back(), SIGINT);
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_EQ(job.exit_code(), 0);
+  EXPECT_TRUE(has(job.output(), "end stop 1")) << job.output();
+}
+
+TEST(Signals, TheSecondStopsAtOnce) {
+  Launched job(2, "steps=3000");
+  ASSERT_TRUE(job.says("begin 0")) << job.output();
+  const auto all = job.processes("job");
+  for (int times = 0; times < 2; ++times) {
+    for (std::size_t i = 1; i < all.size(); ++i) ::kill(all[i], SIGINT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  }
+  ASSERT_TRUE(job.wait(3)) << job.output();
+  EXPECT_EQ(job.exit_code(), 0);
+  EXPECT_TRUE(has(job.output(), "ok false stopped true")) << job.output();
+}
+
+// mpirun makes SIGTERM of it and kills a second later: the block is given up in time to say so.
+TEST(Signals, MpirunInterruptedLeavesTimeForAWord) {
+  Launched job(2, "steps=3000");
+  ASSERT_TRUE(job.says("begin 0")) << job.output();
+  ::kill(job.processes("job").front(), SIGINT);
+  ASSERT_TRUE(job.wait(5)) << job.output();
+  EXPECT_TRUE(has(job.output(), "ok false stopped true")) << job.output();
+  EXPECT_TRUE(has(job.output(), "end stop 2")) << job.output();
+}
+
+}  // namespace
+}  // namespace harness

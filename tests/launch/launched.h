@@ -1,0 +1,35 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace harness::testing {
+
+/// A job of this test program under mpirun. Everything it starts carries a tag in its environment.
+class Launched {
+ public:
+  /// `environment`: "NAME=value …" for the job; `mpirun`: the launching words, "" for the usual ones.
+  Launched(int ranks, const std::string& arguments, const std::string& environment = "");
+  ~Launched();
+  Launched(const Launched&) = delete;
+  Launched& operator=(const Launched&) = delete;
+
+  /// Waits for its end and for the end of all it started. False if that takes too long.
+  bool wait(double longest_s = 20);
+  /// Waits until its output has this text.
+  bool says(const std::string& text, double longest_s = 10);
+  const std::string& output();
+  int exit_code() const { return exit_code_; }
+  /// Living processes with the tag whose first argument is this; "" for all.
+  std::vector<pid_t> processes(const std::string& verb) const;
+
+ private:
+  pid_t pid_ = -1;
+  int pipe_ = -1;
+  int exit_code_ = -1;
+  std::string tag_, output_;
+};
+
+}  // namespace harness::testing

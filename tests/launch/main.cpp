@@ -1,0 +1,78 @@
+// The test program is also what the tests launch: `job …` is a supervisor that runs a few blocks and says how they
+// went, `worker` a worker with fake work.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <map>
+
+#include "base/error.h"
+#include "fake_work.h"
+
+namespace harness::testing {
+namespace {
+
+int supervise(const std::vector<std::string>& arguments) {
+  std::map<std::string, double> number = {{"blocks", 1}, {"ranks", 0},  {"steps", 5}, {"start", 10},
+                                          {"step", 5},   {"memory", 0}, {"mode", 2}};
+  for (const std::string& argument : arguments) {
+    const std::size_t equals = argument.find('=');
+    number.at(argument.substr(0, equals)) = std::stod(argument.substr(equals + 1));
+  }
+  const auto job = Job::join();
+  if (job->rank() != 0) {
+    const int code = job->follow();
+    job->leave();
+    return code;
+  }
+  for (const RankPlace& p : job->places()) {
+    std::cout << fmt::format("place {} local {}/{} node {} cores {} memory {:.0f} device {}\n", p.rank, p.local_rank,
+                             p.local_ranks, p.node, p.cores, p.memory_bytes, p.device);
+  }
+  for (int i = 0; i < static_cast<int>(number["blocks"]) && job->stop_requests() == 0; ++i) {
+    BlockRequest request;
+    request.case_name = fmt::format("block{}", i);
+    request.layout[Axis::data] = number["ranks"] > 0 ? static_cast<int>(number["ranks"]) : job->size();
+    request.mode = static_cast<BlockMode>(static_cast<int>(number["mode"]));
+    request.warmup_steps = 1;
+    request.steps = static_cast<int>(number["steps"]);
+    request.deadlines = {number["start"], number["step"]};
+    request.memory_limit_bytes = number["memory"];
+    std::cout << fmt::format("begin {}", i) << std::endl;
+    const BlockOutcome outcome = job->run(request);
+    std::cout << fmt::format("block {} ok {} stopped {} culprit {} samples {} reason [{}] signature [{}]\n", i,
+                             outcome.ok, outcome.stopped, outcome.culprit_rank, outcome.samples.size(), outcome.reason,
+                             outcome.signature);
+    for (std::size_t rank = 0; rank < outcome.samples.size(); ++rank) {
+      const BlockSamples& s = outcome.samples[rank];
+      std::cout << fmt::format("sample {} steps {} losses {} last {} timeline {} totals {} setup {}\n", rank,
+                               s.step_seconds.size(), s.losses.size(), s.losses.empty() ? 0 : s.losses.back(),
+                               s.timeline.size(), s.totals.size(), outcome.setup_s > 0);
+      for (const auto& [name, value] : s.identity)
+        std::cout << "identity " << rank << " " << name << "=" << value << "\n";
+    }
+    std::cout << std::flush;
+  }
+  std::cout << "end stop " << job->stop_requests() << std::endl;
+  job->finish(0);
+  job->leave();
+  return 0;
+}
+
+}  // namespace
+}  // namespace harness::testing
+
+int main(int argc, char** argv) {
+  const std::string verb = argc > 1 ? argv[1] : "";
+  if (verb == "worker") return harness::run_worker(harness::testing::fake_work);
+  if (verb == "job") {
+    try {
+      return harness::testing::supervise({argv + 2, argv + argc});
+    } catch (const harness::Error& e) {
+      if (*e.what() != '\0') std::cerr << "harness: " << e.what() << "\n";
+      return e.exit_code();
+    }
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

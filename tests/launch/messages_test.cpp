@@ -1,0 +1,124 @@
+#include "launch/messages.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "launch/frame.h"
+#include "launch/wire.h"
+
+namespace harness {
+namespace {
+
+BlockRequest some_request() {
+  BlockRequest r;
+  r.case_name = "bucket_size=3 MiB";
+  r.model = {"tiny", 2, 64, 4, 512, 32};
+  r.settings.precision = Precision::bf16;
+  r.settings.bucket_size_bytes = 3 << 20;
+  r.settings.layout = {2, 2};
+  r.settings.overlap_grad_reduce = false;
+  r.settings.threads = 3;
+  r.layout[Axis::tensor] = 2;
+  r.layout[Axis::pipeline] = 2;
+  r.mode = BlockMode::timeline;
+  r.warmup_steps = 7;
+  r.steps = 9;
+  r.seed = 0xfedcba9876543210ull;
+  r.deadlines = {12.5, 0.1};
+  r.memory_limit_bytes = 123456789.0;
+  r.environment = {{"NCCL_ALGO", "Ring"}, {"ODD", "a=b \"c\" \n ü"}};
+  return r;
+}
+
+TEST(Messages, ARequestComesBackAsItWas) {
+  const BlockRequest r = some_request();
+  const BlockRequest back = decode_request(encode(r));
+  EXPECT_EQ(back.case_name, r.case_name);
+  EXPECT_EQ(back.model, r.model);
+  EXPECT_EQ(back.settings, r.settings);
+  EXPECT_EQ(back.layout, r.layout);
+  EXPECT_EQ(back.mode, r.mode);
+  EXPECT_EQ(back.warmup_steps, r.warmup_steps);
+  EXPECT_EQ(back.steps, r.steps);
+  EXPECT_EQ(back.seed, r.seed);
+  EXPECT_EQ(back.deadlines.start_s, r.deadlines.start_s);
+  EXPECT_EQ(back.deadlines.step_s, r.deadlines.step_s);
+  EXPECT_EQ(back.memory_limit_bytes, r.memory_limit_bytes);
+  EXPECT_EQ(back.environment, r.environment);
+}
+
+TEST(Messages, AnOrderComesBackAsItWas) {
+  const WorkerOrder back = decode_order(encode(WorkerOrder{some_request(), 5, 6, 7e9}));
+  EXPECT_EQ(back.rank, 5);
+  EXPECT_EQ(back.threads, 6);
+  EXPECT_EQ(back.memory_limit_bytes, 7e9);
+  EXPECT_EQ(back.request.settings, some_request().settings);
+}
+
+TEST(Messages, DamagedRequestsAreErrors) {
+  EXPECT_THROW(decode_request("{"), Error);
+  EXPECT_THROW(decode_request("{}"), Error);
+}
+
+TEST(Messages, SamplesComeBackAsTheyWere) {
+  BlockSamples s;
+  s.step_seconds = {0.1, 0.2};
+  s.losses = {7.5f, 7.25f};
+  s.timed_total_seconds = 0.3;
+  s.peak_memory_bytes = 42;
+  s.timeline = {{3, 1, 0.5, 0.75}};
+  s.totals = {{"matmul", "compute", 0.5, 12}};
+  s.identity = {{"oneDNN", "2.6.3"}};
+  s.warnings = {"warm"};
+  s.peak_flops_bf16 = 1e12;
+  const BlockSamples back = decode_samples(encode(s));
+  EXPECT_EQ(back.step_seconds, s.step_seconds);
+  EXPECT_EQ(back.losses, s.losses);
+  EXPECT_EQ(back.timed_total_seconds, s.timed_total_seconds);
+  EXPECT_EQ(back.peak_memory_bytes, 42);
+  ASSERT_EQ(back.timeline.size(), 1u);
+  EXPECT_EQ(back.timeline[0].operation, 3);
+  EXPECT_EQ(back.timeline[0].end_s, 0.75);
+  ASSERT_EQ(back.totals.size(), 1u);
+  EXPECT_EQ(back.totals[0].kind, "matmul");
+  EXPECT_EQ(back.totals[0].operations, 12);
+  EXPECT_EQ(back.identity, s.identity);
+  EXPECT_EQ(back.warnings, s.warnings);
+  EXPECT_EQ(back.peak_flops_bf16, 1e12);
+  EXPECT_THROW(decode_samples(encode(s).substr(0, 40)), Error);
+}
+
+TEST(Messages, RendezvousComesBackAsItWas) {
+  const Published published{77, {{3, "key", std::string("a\0b", 3)}}};
+  const Published back = decode_published(encode(published));
+  EXPECT_EQ(back.program_hash, 77u);
+  ASSERT_EQ(back.messages.size(), 1u);
+  EXPECT_EQ(back.messages[0].peer, 3);
+  EXPECT_EQ(back.messages[0].bytes, published.messages[0].bytes);
+}
+
+TEST(Frames, ArriveWholeHoweverTheyAreCut) {
+  const std::string bytes = frame_bytes(FrameType::samples, "hello") + frame_bytes(FrameType::go, "");
+  FrameReader reader;
+  std::vector<Frame> frames;
+  for (const char c : bytes) {
+    reader.append({&c, 1});
+    while (auto frame = reader.next()) frames.push_back(*frame);
+  }
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(frames[0].type, FrameType::samples);
+  EXPECT_EQ(frames[0].payload, "hello");
+  EXPECT_EQ(frames[1].type, FrameType::go);
+  EXPECT_FALSE(reader.damaged());
+}
+
+TEST(Frames, WhatIsNoFrameIsNoticed) {
+  FrameReader reader;
+  reader.append("this is a library's greeting");
+  EXPECT_FALSE(reader.next());
+  EXPECT_TRUE(reader.damaged());
+}
+
+}  // namespace
+}  // namespace harness

@@ -1,0 +1,121 @@
+#include "launch/site.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "launch/test_fault.h"
+
+namespace harness {
+namespace {
+
+// A node with `cores` cores of two logical CPUs each, as its rank `rank` of `ranks` sees it; its ranks start at 8.
+Site node(int cores, int ranks, int rank) {
+  Site site;
+  for (int core = 0; core < cores; ++core) site.cores.push_back({core, core + cores});
+  for (int i = 0; i < ranks; ++i) site.node_ranks.push_back(8 + i);
+  site.rank = 8 + rank;
+  site.usable_cores = cores;
+  site.memory_bytes = 100e9;
+  return site;
+}
+
+std::vector<int> listed(const CpuSet& cpus) {
+  std::vector<int> list;
+  for (std::size_t i = 0; i < cpus.size(); ++i) {
+    if (cpus[i]) list.push_back(static_cast<int>(i));
+  }
+  return list;
+}
+
+TEST(Share, CoresAndMemoryAreDividedAmongTheRanksThatTakePart) {
+  const Share share = share_of(node(8, 4, 1), 1000, 0, 0);
+  EXPECT_EQ(share.local_rank, 1);
+  EXPECT_EQ(share.local_ranks, 4);
+  EXPECT_EQ(share.threads, 2);
+  EXPECT_EQ(listed(share.cpus), (std::vector<int>{2, 3, 10, 11}));
+  EXPECT_DOUBLE_EQ(share.memory_limit_bytes, 0.9 * 100e9 / 4);
+  const Share half = share_of(node(8, 4, 1), 10, 0, 5e9);
+  EXPECT_EQ(half.local_ranks, 2);
+  EXPECT_EQ(half.threads, 4);
+  EXPECT_EQ(listed(half.cpus).size(), 8u);
+  EXPECT_EQ(half.memory_limit_bytes, 5e9);
+}
+
+TEST(Share, TooManyThreadsShareAllCores) {
+  const Share share = share_of(node(2, 4, 3), 1000, 0, 0);
+  EXPECT_EQ(share.threads, 1);
+  EXPECT_EQ(listed(share.cpus), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(listed(share_of(node(8, 2, 0), 1000, 5, 0).cpus).size(), 16u);
+}
+
+TEST(Share, UnderAQuotaNobodyIsBound) {
+  Site site = node(8, 2, 0);
+  site.usable_cores = 4;
+  const Share share = share_of(site, 1000, 0, 0);
+  EXPECT_EQ(share.threads, 2);
+  EXPECT_EQ(listed(share.cpus).size(), 16u);
+}
+
+class Cgroups : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "launch_cgroup_XXXXXX").string();
+    root_ = ::mkdtemp(name.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  void put(const std::string& file, const std::string& text) const {
+    std::filesystem::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << text << "\n";
+  }
+  std::filesystem::path root_;
+};
+
+TEST_F(Cgroups, VersionTwoLimitsOfAllParentsCount) {
+  put("a/b/memory.max", "max");
+  put("a/memory.max", "4294967296");
+  put("a/b/cpu.max", "150000 100000");
+  put("a/cpu.max", "max 100000");
+  EXPECT_EQ(smallest_memory_limit("0::/a/b\n", root_), 4294967296.0);
+  EXPECT_EQ(smallest_cpu_quota("0::/a/b\n", root_), 1.5);
+}
+
+TEST_F(Cgroups, VersionOneLimitsCount) {
+  put("memory/job/memory.limit_in_bytes", "1073741824");
+  put("cpu,cpuacct/job/cpu.cfs_quota_us", "200000");
+  put("cpu,cpuacct/job/cpu.cfs_period_us", "100000");
+  const std::string text = "4:memory:/job\n3:cpu,cpuacct:/job\n1:name=systemd:/\n0::/\n";
+  EXPECT_EQ(smallest_memory_limit(text, root_), 1073741824.0);
+  EXPECT_EQ(smallest_cpu_quota(text, root_), 2.0);
+}
+
+TEST_F(Cgroups, NoLimitIsNoLimit) {
+  put("cpu/cpu.cfs_quota_us", "-1");
+  put("cpu/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(smallest_cpu_quota("1:cpu:/gone\n", root_), 0);
+  EXPECT_EQ(smallest_memory_limit("0::/\n", root_), 0);
+}
+
+TEST(Machine, KnowsItself) {
+  EXPECT_GT(memory_bytes(), 1e6);
+  EXPECT_FALSE(host_name().empty());
+  EXPECT_FALSE(cpu_model().empty());
+  const CpuSet before = bound_cpus();
+  EXPECT_TRUE(before.any());
+  EXPECT_EQ((allowed_cpus() & before), before);
+  EXPECT_EQ(bound_cpus(), before);
+  EXPECT_FALSE(cores_of(before).empty());
+}
+
+TEST(TestFaults, ConcernOneRankAndCase) {
+  const std::string text = "rank=1,step=3,kind=segfault,case=layout=2";
+  EXPECT_EQ(TestFault::parse(text, 1, "layout=2").kind(), "segfault");
+  EXPECT_EQ(TestFault::parse(text, 0, "layout=2").kind(), "");
+  EXPECT_EQ(TestFault::parse(text, 1, "baseline").kind(), "");
+  EXPECT_THROW(TestFault::parse("rnk=1", 1, ""), Error);
+  EXPECT_THROW(TestFault::parse("segfault", 1, ""), Error);
+}
+
+}  // namespace
+}  // namespace harness

@@ -1,0 +1,114 @@
+#include "measure/block.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "workloads/gpt.h"
+
+namespace harness {
+namespace {
+
+// Completes step i after (i + 1) milliseconds of its own clock, loss 100 + step.
+class ScriptedExecutable final : public Executable {
+ public:
+  std::vector<RendezvousMessage> publish() override { return {}; }
+  void connect(const std::vector<RendezvousMessage>&, double) override {}
+  void initialize() override {}
+  std::vector<double> run(std::int64_t first_step, int steps, const InputSource&) override {
+    calls.emplace_back(first_step, steps);
+    std::vector<double> completions = {1000.0};
+    for (int i = 0; i < steps; ++i) {
+      completions.push_back(completions.back() + 1e-3 * static_cast<double>(first_step + i + 1));
+      ring[static_cast<std::size_t>(first_step + i)] = 100 + static_cast<float>(first_step + i);
+    }
+    if (drop_one) completions.pop_back();
+    return completions;
+  }
+  std::vector<Interval> run_profiled(std::int64_t step, const InputSource&) override {
+    calls.emplace_back(step, -1);
+    return {{0, 0, 0.0, 0.25}, {2, 1, 0.125, 0.5}, {1, 0, 0.25, 1.0}};
+  }
+  void read(const View& view, std::span<std::byte> to) override {
+    EXPECT_EQ(view.buffer, 1);
+    ASSERT_EQ(to.size(), static_cast<std::size_t>(view.count) * sizeof(float));
+    std::memcpy(to.data(), ring.data() + view.offset, to.size());
+  }
+  void write(const View&, std::span<const std::byte>) override {}
+  Progress progress() const override { return {}; }
+
+  std::vector<std::pair<std::int64_t, int>> calls;
+  std::vector<float> ring = std::vector<float>(16, -1.0f);
+  bool drop_one = false;
+};
+
+class NoInputs final : public InputSource {
+  void fill(const std::string&, std::int64_t, std::span<std::byte>) const override {}
+};
+
+Program small_program() {
+  Program program;
+  program.streams = {"compute", "data"};
+  program.buffers = {{"x", DType::f32, 4, BufferKind::persistent},
+                     {gpt::losses_buffer, DType::f32, 16, BufferKind::output}};
+  program.step = {{Matmul{}, 0, {}, -1, {}}, {Matmul{}, 0, {}, -1, {}}, {AllReduce{}, 1, {}, -1, {}}};
+  return program;
+}
+
+TEST(Block, TimedStepsFollowTheWarmUpAndBringTheirLosses) {
+  ScriptedExecutable executable;
+  BlockSamples samples;
+  samples.first_step_seconds = 2.0;  // what had passed since the worker's start
+  run_block(executable, small_program(), NoInputs(), BlockMode::timed, 2, 3, samples);
+  using Calls = std::vector<std::pair<std::int64_t, int>>;
+  EXPECT_EQ(executable.calls, (Calls{{0, 2}, {2, 3}}));
+  ASSERT_EQ(samples.step_seconds.size(), 5u);
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(samples.step_seconds[i], 1e-3 * static_cast<double>(i + 1), 1e-9);
+  EXPECT_EQ(samples.losses, (std::vector<float>{100, 101, 102, 103, 104}));
+  EXPECT_NEAR(samples.first_step_seconds, 2.001, 1e-9);
+  EXPECT_TRUE(samples.timeline.empty());
+}
+
+TEST(Block, WithoutWarmUpTheFirstStepIsTimed) {
+  ScriptedExecutable executable;
+  BlockSamples samples;
+  run_block(executable, small_program(), NoInputs(), BlockMode::timed, 0, 1, samples);
+  EXPECT_EQ(samples.step_seconds.size(), 1u);
+  EXPECT_NEAR(samples.first_step_seconds, 1e-3, 1e-9);
+}
+
+TEST(Block, ATimelineIsOneProfiledStepAfterTheWarmUp) {
+  ScriptedExecutable executable;
+  BlockSamples samples;
+  run_block(executable, small_program(), NoInputs(), BlockMode::timeline, 2, 6, samples);
+  using Calls = std::vector<std::pair<std::int64_t, int>>;
+  EXPECT_EQ(executable.calls, (Calls{{0, 2}, {2, -1}}));
+  EXPECT_EQ(samples.timeline.size(), 3u);
+  EXPECT_EQ(samples.profiled_step_seconds, 1.0);
+  EXPECT_EQ(samples.timed_total_seconds, 0);
+  ASSERT_EQ(samples.totals.size(), 2u);
+  EXPECT_EQ(samples.totals[0].kind, "all_reduce");
+  EXPECT_EQ(samples.totals[0].stream, "data");
+  EXPECT_EQ(samples.totals[0].seconds, 0.375);
+  EXPECT_EQ(samples.totals[1].kind, "matmul");
+  EXPECT_EQ(samples.totals[1].seconds, 1.0);
+  EXPECT_EQ(samples.totals[1].operations, 2);
+}
+
+TEST(Block, AnIncompleteAnswerOfTheBackendIsAnError) {
+  ScriptedExecutable executable;
+  executable.drop_one = true;
+  BlockSamples samples;
+  EXPECT_THROW(run_block(executable, small_program(), NoInputs(), BlockMode::timed, 0, 3, samples), Error);
+}
+
+TEST(Block, MoreStepsThanLossesAreKeptIsAnError) {
+  ScriptedExecutable executable;
+  executable.ring.resize(64);
+  BlockSamples samples;
+  EXPECT_THROW(run_block(executable, small_program(), NoInputs(), BlockMode::timed, 2, 20, samples), Error);
+}
+
+}  // namespace
+}  // namespace harness

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "store/result.h"
+
+namespace harness::samples {
+
+/// A finished sweep of 12 rounds. ratios: of each case's step time to the baseline's, by case; [0] is 1.
+inline Result sweep(const std::vector<std::string>& changes, const std::vector<double>& ratios, int rounds = 12) {
+  Result result;
+  result.tool_version = "0.1.0";
+  result.created = "2026-01-02T03:04:05Z";
+  result.run_uuid = "11111111-2222-4333-8444-555555555555";
+  result.name = "laptop";
+  result.backend = "cpu";
+  result.state = RunState::complete;
+  result.ranks = 4;
+  result.rounds = rounds;
+  result.warmup_steps = 2;
+  result.steps = 4;
+  result.seed = 1;
+  result.model_name = "custom";
+  result.layers = 4;
+  result.hidden = 128;
+  result.heads = 4;
+  result.vocab = 2048;
+  result.sequence = 128;
+  result.peak_source = "measured: matrix products on all ranks at once";
+  result.flop_formula = "causal (attention at half, LM head counted, embedding not)";
+  result.variables = {"precision", "micro_batch_size", "layout", "overlap_grad_reduce", "ranks"};
+  std::vector<std::string> names{"baseline", "baseline_again"};
+  names.insert(names.end(), changes.begin(), changes.end());
+  for (const auto& name : names) {
+    ResultCase one;
+    one.name = name;
+    one.status = CaseStatus::ok;
+    one.settings = {"fp32", "1", "{tensor_parallel: 1, pipeline_parallel: 1}", "true", "0"};
+    if (const auto equals = name.find('='); equals != std::string::npos) {
+      one.variable = name.substr(0, equals);
+      one.value = name.substr(equals + 1);
+      for (std::size_t v = 0; v < result.variables.size(); ++v) {
+        if (result.variables[v] == one.variable) one.settings[v] = one.value;
+      }
+    }
+    one.ranks = one.variable == "ranks" ? std::stoi(one.value) : 4;
+    one.data_parallel = one.ranks;
+    one.micro_batches = 4;
+    one.tokens_per_step = 2048;
+    one.model_flop_per_step = 12.5e9;
+    one.noncausal_flop_per_step = 13e9;
+    one.hardware_flop_per_step = 13e9;
+    one.peak_flops_per_rank = 45e9;
+    one.planned_memory_bytes = 60e6;
+    one.program_hash = "0123456789abcdef";
+    result.cases.push_back(one);
+  }
+  const auto wobble = [](int c, int round, int step) { return ((7 * c + 3 * round + 5 * step + c * round) % 11 - 5); };
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t position = 0; position < names.size(); ++position) {
+      const auto c = static_cast<int>((position + static_cast<std::size_t>(round)) % names.size());
+      ResultBlock block;
+      block.round = round;
+      block.position = static_cast<int>(position);
+      block.case_index = c;
+      block.status = BlockStatus::ok;
+      block.session = 0;
+      block.peak_memory_bytes = 64.0 * 1048576 * (1 + 0.1 * c);
+      std::vector<float> steps, losses;
+      for (int step = 0; step < 6; ++step) {
+        const double seconds = 0.125 * ratios[static_cast<std::size_t>(c)] * (1 + 0.02 * (round % 4)) *
+                               (1 + 0.001 * wobble(c, round, step));
+        steps.push_back(static_cast<float>(step < 2 ? 2 * seconds : seconds));
+        losses.push_back(static_cast<float>(7.625 - 0.0625 * step));
+        if (step >= 2) block.timed_total_s += seconds;
+      }
+      result.blocks.push_back(block);
+      result.step_seconds.push_back(steps);
+      result.losses.push_back(losses);
+    }
+  }
+  return result;
+}
+
+inline ResultBlock* block_of(Result& result, int round, int case_index) {
+  for (auto& block : result.blocks) {
+    if (block.round == round && block.case_index == case_index) return &block;
+  }
+  return nullptr;
+}
+
+/// Something of everything: faster, slower, same, unresolved, failed, impossible, noted, fewer ranks, a warning.
+inline Result everything() {
+  Result result = sweep({"precision=bf16", "micro_batch_size=2", "micro_batch_size=4", "overlap_grad_reduce=false",
+                         "layout={tensor_parallel: 2}", "layout={pipeline_parallel: 8}", "ranks=2"},
+                        {1, 1.001, 1.0002, 0.95, 0.88, 1.011, 1, 1, 1.85});
+  result.cases[2].peak_flops_per_rank = 90e9;
+  result.cases[2].reason = "bf16 is emulated on this CPU";
+  result.cases[6].status = CaseStatus::failed;
+  result.cases[6].reason =
+      "rank 2 on node7: worker killed by signal 11 (segmentation fault) in step 3, matmul; it "
+      "said:\n\x1b[31mbad\x1b[0m pointer | and the like, and went on at some length so that this line breaks";
+  result.cases[7].status = CaseStatus::impossible;
+  result.cases[7].reason = "pipeline_parallel 8 needs 8 ranks, there are 4";
+  for (auto& block : result.blocks) {
+    if (block.case_index == 6 || block.case_index == 7) block.status = BlockStatus::pending;
+  }
+  block_of(result, 3, 3)->status = BlockStatus::failed;
+  result.warnings = {
+      "bf16 is emulated on this CPU: it is correct and slow; a CPU with AVX512-BF16 does it in hardware"};
+  return result;
+}
+
+inline Result nothing_moved() {
+  return sweep({"micro_batch_size=2", "overlap_grad_reduce=false"}, {1, 1, 1.001, 0.999});
+}
+
+inline Result unreliable() {
+  return sweep({"micro_batch_size=2"}, {1, 1.06, 0.9});
+}
+
+/// Stopped in round 2 of 12, and the peak is unknown.
+inline Result partial() {
+  Result result = sweep({"micro_batch_size=2"}, {1, 1.001, 0.9});
+  result.state = RunState::partial;
+  for (auto& block : result.blocks) {
+    if (block.round >= 1) block.status = BlockStatus::pending;
+  }
+  for (auto& one : result.cases) one.peak_flops_per_rank = 0;
+  result.peak_source = "unknown";
+  return result;
+}
+
+}  // namespace harness::samples

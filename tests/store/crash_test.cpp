@@ -1,0 +1,111 @@
+// kill -9 at random moments: the file opens every time and holds every block whose write returned.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "python.h"
+#include "sample.h"
+
+namespace harness {
+namespace {
+
+constexpr int blocks_per_file = 240;  // 80 rounds of 3
+
+// Writes blocks as fast as it can, over and over, and says the number of each that was written.
+[[noreturn]] void write_until_killed(const std::string& path, int report) {
+  try {
+    const Result plan = sample_plan(16, blocks_per_file / 3);
+    const auto file = ResultFile::create(path, plan, {.intervals = 100, .totals = 100}, true);
+    const int ready = -1;
+    if (write(report, &ready, sizeof ready) != sizeof ready) _exit(1);
+    for (int index = 0;; index = (index + 1) % blocks_per_file) {
+      write_sample(*file, plan, index);
+      if (index % 3 == 0) file->write_case(index % 2, plan.cases[static_cast<std::size_t>(index % 2)]);
+      if (write(report, &index, sizeof index) != sizeof index) _exit(1);
+    }
+  } catch (...) {
+    _exit(2);
+  }
+}
+
+// Starts a writer, kills it `after` its file exists and returns the blocks it reported.
+std::vector<int> killed_writer(const std::string& path, std::chrono::microseconds after) {
+  int ends[2];
+  if (pipe(ends) != 0) return {};
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    write_until_killed(path, ends[1]);
+  }
+  close(ends[1]);
+  int number = 0;
+  std::vector<int> reported;
+  const bool started = read(ends[0], &number, sizeof number) == sizeof number;
+  EXPECT_TRUE(started);
+  // The pipe holds 16 Ki reports, more than are written meanwhile.
+  std::this_thread::sleep_for(after);
+  kill(child, SIGKILL);
+  while (read(ends[0], &number, sizeof number) == sizeof number) reported.push_back(number);
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  return reported;
+}
+
+void expect_whole(const std::string& path, const std::vector<int>& reported, int& finished) {
+  const Result got = read_result(path);
+  std::vector<bool> said(blocks_per_file, false);
+  for (const int index : reported) said[static_cast<std::size_t>(index)] = true;
+  for (int index = 0; index < blocks_per_file; ++index) {
+    const auto at = static_cast<std::size_t>(index);
+    if (said[at]) {
+      ASSERT_EQ(got.blocks[at].status, BlockStatus::ok) << "block " << index;
+    }
+    if (got.blocks[at].status != BlockStatus::ok) continue;
+    ++finished;
+    const SampleBlock want = sample_block(got, index);
+    ASSERT_EQ(got.step_seconds[at], want.steps) << "block " << index;
+    ASSERT_EQ(got.losses[at], want.losses) << "block " << index;
+    ASSERT_EQ(std::memcmp(got.rank_seconds[at].data(), want.ranks.data(), want.ranks.size() * sizeof(float)), 0);
+  }
+}
+
+TEST(Crash, KilledWritersLeaveAllTheyReported) {
+  // Half the runs in memory, where nothing waits for a disk and kills hit the writing itself.
+  const TemporaryDirectory on_disk;
+  const TemporaryDirectory in_memory(access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "");
+  std::mt19937 random(20260102);
+  std::vector<std::string> paths;
+  int reports = 0, finished = 0;
+  for (int run = 0; run < 30; ++run) {
+    paths.push_back((run % 2 == 0 ? on_disk : in_memory) / ("run" + std::to_string(run) + ".h5"));
+    const auto reported = killed_writer(paths.back(), std::chrono::microseconds(random() % 30000));
+    reports += static_cast<int>(reported.size());
+    ASSERT_NO_FATAL_FAILURE(expect_whole(paths.back(), reported, finished)) << "run " << run;
+  }
+  EXPECT_GT(reports, 0);
+  std::printf("30 kills: %d blocks reported, %d found\n", reports, finished);
+
+  const std::string python = python_with({"h5py"});
+  if (python.empty()) GTEST_SKIP() << "read back without h5py: no python3 has it (HARNESS_TEST_PYTHON names one)";
+  std::string script = "import h5py, sys\n";
+  script += "n = 0\n";
+  script += "for path in sys.argv[1:]:\n";
+  script += "    with h5py.File(path) as f:\n";
+  script += "        assert f['run/state'][()] == b'running', path\n";
+  script += "        n += sum(f['blocks'][:]['status'] == b'ok')\n";
+  script += "        assert f['rank_seconds'][:].shape == (240, 3, 16), path\n";
+  script += "print(n)\n";
+  const auto [status, output] = run_python(python, script, paths);
+  EXPECT_EQ(status, 0) << output;
+  EXPECT_EQ(output, std::to_string(finished) + "\n");
+}
+
+}  // namespace
+}  // namespace harness

@@ -1,0 +1,79 @@
+// docs/file-format.md is true: its example runs, and it speaks of every object, column and attribute.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "python.h"
+#include "sample.h"
+#include "store/columns.h"
+#include "store/hdf5_file.h"
+
+namespace harness {
+namespace {
+
+std::string document() {
+  std::ifstream in(std::string(HARNESS_SOURCE_DIR) + "/docs/file-format.md");
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+class Document : public ::testing::Test {
+ protected:
+  Document() {
+    const auto file = ResultFile::create(path_, plan_, {.intervals = 3, .totals = 3}, false);
+    for (int index = 0; index < 11; ++index) write_sample(*file, plan_, index);
+    file->finish(RunState::partial);
+  }
+  TemporaryDirectory directory_;
+  std::string path_ = directory_ / "r.h5";
+  Result plan_ = sample_plan();
+};
+
+TEST_F(Document, ItsExampleRunsAndPrintsTheMedians) {
+  const std::string text = document();
+  const std::string fence = "```python\n";
+  const auto begin = text.find(fence);
+  ASSERT_NE(begin, std::string::npos);
+  const std::string script = text.substr(begin + fence.size(), text.find("```", begin + 3) - begin - fence.size());
+  EXPECT_LE(std::count(script.begin(), script.end(), '\n'), 6);
+  const std::string python = python_with({"h5py", "numpy"});
+  if (python.empty()) GTEST_SKIP() << "no python3 with h5py here (HARNESS_TEST_PYTHON names one)";
+  const auto [status, output] = run_python(python, script, {path_});
+  EXPECT_EQ(status, 0) << output;
+  // Block b of case c has timed steps b + 1.25 and b + 1.5: its median is b + 1.375. Block 11 is missing.
+  // By (round + position) mod 3 the baseline has blocks 0, 5, 7, 9; its copy 1, 3, 8, 10; the change 2, 4, 6.
+  EXPECT_EQ(output, "baseline 7.375 s\nbaseline_again 6.875 s\nmicro_batch_size=2 5.375 s\n");
+}
+
+TEST_F(Document, ItNamesEveryObjectColumnAndAttribute) {
+  const std::string text = document();
+  const hdf5::File file = hdf5::File::open(path_, false);
+  int named = 0;
+  const auto expect_named = [&](const std::string& name) {
+    EXPECT_NE(text.find("`" + name + "`"), std::string::npos) << name << " is not in docs/file-format.md";
+    ++named;
+  };
+  for (const char* table :
+       {"/run/environment", "/run/identity", "/ranks", "/cases", "/blocks", "/timeline", "/timeline_totals"}) {
+    EXPECT_NE(text.find(table[1] == 'r' && table[4] == '/' ? "`" + std::string(table + 5) + "`" : table),
+              std::string::npos);
+    for (const auto& field : file.dataset(table).element().fields) {
+      const bool variable = std::count(plan_.variables.begin(), plan_.variables.end(), field.name) > 0;
+      if (!variable) expect_named(field.name);
+    }
+  }
+  const auto attribute = [&](const char* name, const auto&) { expect_named(name); };
+  run_attributes(attribute, plan_);
+  for (const char* name : {"schema", "schema_version", "tool_version", "created", "run_uuid", "state", "sessions",
+                           "config_yaml", "argv", "overrides", "variables", "warnings", "/step_seconds", "/losses",
+                           "/rank_seconds", "units", "DIMENSION_LABELS"}) {
+    expect_named(name);
+  }
+  EXPECT_GT(named, 80);
+}
+
+}  // namespace
+}  // namespace harness

@@ -1,0 +1,162 @@
+// Every way in which a file cannot be made, written or read gets its own clear Error, and leaves nothing behind.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "sample.h"
+#include "store/hdf5_file.h"
+
+namespace harness {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class Action>
+std::string message_of(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+bool mentions(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+class StoreErrors : public ::testing::Test {
+ protected:
+  std::string create(const std::string& path, bool overwrite = false) {
+    return message_of([&] { ResultFile::create(path, sample_plan(), {}, overwrite); });
+  }
+  static std::string read(const std::string& path) {
+    return message_of([&] { read_result(path); });
+  }
+  static int entries(const std::string& path) {
+    return static_cast<int>(std::distance(fs::directory_iterator(path), fs::directory_iterator()));
+  }
+  TemporaryDirectory directory_;
+  std::string path_ = directory_ / "r.h5";
+};
+
+TEST_F(StoreErrors, AnExistingFileIsKeptUnlessForced) {
+  std::ofstream(path_) << "precious";
+  EXPECT_PRED2(mentions, create(path_), "exists already");
+  EXPECT_EQ(fs::file_size(path_), 8u);
+  EXPECT_EQ(entries(directory_ / ""), 1);  // and no temporary file
+  EXPECT_EQ(create(path_, true), "no error");
+  EXPECT_EQ(read(path_), "no error");
+}
+
+TEST_F(StoreErrors, MissingDirectoriesAreMade) {
+  EXPECT_EQ(create(directory_ / "a/b/c.h5"), "no error");
+  EXPECT_EQ(read(directory_ / "a/b/c.h5"), "no error");
+  EXPECT_EQ(entries(directory_ / "a/b"), 1);
+}
+
+TEST_F(StoreErrors, PlacesThatCannotHoldAFile) {
+  std::ofstream(directory_ / "file") << "x";
+  EXPECT_PRED2(mentions, create(directory_ / "file/r.h5"), "cannot make the directory");
+  EXPECT_PRED2(mentions, create(directory_ / ""), "names a directory");
+  fs::create_directory(directory_ / "there");
+  EXPECT_PRED2(mentions, create(directory_ / "there", true), "is a directory");
+  EXPECT_PRED2(mentions, create("/dev/full", true), "not a plain file");
+  EXPECT_PRED2(mentions, create("/proc/nowhere/r.h5"), "cannot make the directory");
+}
+
+TEST_F(StoreErrors, DirectoriesWithoutPermission) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write anywhere";
+  fs::create_directory(directory_ / "closed");
+  fs::permissions(directory_ / "closed", fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_PRED2(mentions, create(directory_ / "closed/r.h5"), "cannot write in the directory");
+  std::ofstream(path_) << "x";
+  fs::permissions(path_, fs::perms::none);
+  EXPECT_PRED2(mentions, read(path_), "Permission denied");
+}
+
+// A limit on file size stands for a full disk: a write beyond it fails.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : before_(signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &old_);
+    const rlimit limit{bytes, old_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &old_);
+    signal(SIGXFSZ, before_);
+  }
+
+ private:
+  sighandler_t before_;
+  rlimit old_{};
+};
+
+TEST_F(StoreErrors, ADiskThatFillsUpDuringCreationLeavesNothing) {
+  for (const rlim_t bytes : {100, 5000, 20000, 100000}) {
+    std::string message;
+    {
+      const FileSizeLimit limit(bytes);
+      message = create(path_);
+    }
+    EXPECT_PRED2(mentions, message, "File too large") << bytes;
+    EXPECT_EQ(entries(directory_ / ""), 0) << bytes;
+  }
+  EXPECT_EQ(create(path_), "no error");  // nothing is left in the way
+}
+
+TEST_F(StoreErrors, AWriteThatFailsSaysSo) {
+  const Result plan = sample_plan();
+  auto file = ResultFile::create(path_, plan, {}, false);
+  {
+    const FileSizeLimit limit(4096);
+    EXPECT_PRED2(mentions, message_of([&] { write_sample(*file, plan, 11); }), "File too large");
+  }
+  file.reset();
+  EXPECT_EQ(read_result(path_).blocks[11].status, BlockStatus::pending);
+}
+
+TEST_F(StoreErrors, FilesThatAreNoResults) {
+  EXPECT_PRED2(mentions, read(path_), "no such file");
+  EXPECT_PRED2(mentions, read(directory_ / ""), "is a directory");
+  std::ofstream(path_) << "";
+  EXPECT_PRED2(mentions, read(path_), "not an HDF5 file");
+  std::ofstream(path_) << std::string(10000, 'x');
+  EXPECT_PRED2(mentions, read(path_), "not an HDF5 file");
+  hdf5::File::create(directory_ / "other.h5").close();
+  EXPECT_PRED2(mentions, read(directory_ / "other.h5"), "no harness result");
+}
+
+TEST_F(StoreErrors, ANewerSchemaIsRefusedByName) {
+  hdf5::File file = hdf5::File::create(path_);
+  file.set_attribute("/", "schema", std::string("harness-result"));
+  file.set_attribute("/", "schema_version", std::int64_t{2});
+  file.set_attribute("/", "tool_version", std::string("9.8.7"));
+  file.close();
+  EXPECT_PRED2(mentions, read(path_), "9.8.7 with file schema 2");
+}
+
+TEST_F(StoreErrors, FilesThatAreCutShortOrHollow) {
+  ResultFile::create(path_, sample_plan(), {}, false)->finish(RunState::complete);
+  const auto whole = fs::file_size(path_);
+  const std::string copy = directory_ / "copy.h5";
+  for (const double part : {0.02, 0.3, 0.7, 0.999}) {
+    fs::copy_file(path_, copy, fs::copy_options::overwrite_existing);
+    fs::resize_file(copy, static_cast<std::uintmax_t>(static_cast<double>(whole) * part));
+    EXPECT_PRED2(mentions, read(copy), "cut short") << part;
+  }
+  hdf5::File hollow = hdf5::File::create(directory_ / "hollow.h5");
+  hollow.set_attribute("/", "schema", std::string("harness-result"));
+  hollow.set_attribute("/", "schema_version", std::int64_t{1});
+  hollow.close();
+  EXPECT_PRED2(mentions, read(directory_ / "hollow.h5"), "damaged or was not written by harness");
+}
+
+}  // namespace
+}  // namespace harness

@@ -1,0 +1,299 @@
+#include "store/result_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "base/error.h"
+#include "sample.h"
+
+namespace harness {
+namespace {
+
+const ResultCapacity room{.intervals = 4, .totals = 3, .warnings = 3};
+
+// Bytes, so that NaN equals NaN.
+::testing::AssertionResult same_values(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0) {
+    return ::testing::AssertionSuccess();
+  }
+  return ::testing::AssertionFailure() << ::testing::PrintToString(a) << " is not " << ::testing::PrintToString(b);
+}
+bool all_nan(const std::vector<float>& values) {
+  for (const float value : values) {
+    if (!std::isnan(value)) return false;
+  }
+  return !values.empty();
+}
+
+class ResultFileTest : public ::testing::Test {
+ protected:
+  TemporaryDirectory directory_;
+  std::string path_ = directory_ / "r.h5";
+  Result plan_ = sample_plan();
+};
+
+TEST_F(ResultFileTest, WhatThePlanKnowsIsThereBeforeTheFirstBlock) {
+  const auto file = ResultFile::create(path_, plan_, room, false);
+  const Result got = read_result(path_);  // while it is open for writing
+  EXPECT_EQ(got.tool_version, plan_.tool_version);
+  EXPECT_EQ(got.created, plan_.created);
+  EXPECT_EQ(got.run_uuid, plan_.run_uuid);
+  EXPECT_EQ(got.name, plan_.name);
+  EXPECT_EQ(got.backend, plan_.backend);
+  EXPECT_EQ(got.argv, plan_.argv);
+  EXPECT_EQ(got.state, RunState::running);
+  EXPECT_EQ(got.ranks, 4);
+  EXPECT_EQ(got.nodes, 2);
+  EXPECT_EQ(got.sessions, 1);
+  EXPECT_EQ(got.rounds, 4);
+  EXPECT_EQ(got.warmup_steps, 1);
+  EXPECT_EQ(got.steps, 2);
+  EXPECT_EQ(got.seed, plan_.seed);
+  EXPECT_EQ(got.smallest_effect, 0.0125);
+  EXPECT_EQ(got.config_text, plan_.config_text);
+  EXPECT_EQ(got.config_path, plan_.config_path);
+  EXPECT_EQ(got.overrides, plan_.overrides);
+  EXPECT_EQ(got.model_name, "custom");
+  EXPECT_EQ(got.layers, 2);
+  EXPECT_EQ(got.hidden, 64);
+  EXPECT_EQ(got.heads, 4);
+  EXPECT_EQ(got.vocab, 256);
+  EXPECT_EQ(got.sequence, 32);
+  EXPECT_EQ(got.peak_source, plan_.peak_source);
+  EXPECT_EQ(got.flop_formula, plan_.flop_formula);
+  EXPECT_EQ(got.variables, plan_.variables);
+  EXPECT_EQ(got.environment, plan_.environment);
+  EXPECT_EQ(got.identity, plan_.identity);
+  EXPECT_EQ(got.warnings, plan_.warnings);
+  ASSERT_EQ(got.rank_table.size(), 4u);
+  EXPECT_EQ(got.rank_table[3].host, "node1");
+  EXPECT_EQ(got.rank_table[3].local_rank, 1);
+  EXPECT_EQ(got.rank_table[3].threads, 4);
+  EXPECT_EQ(got.rank_table[3].cores, 8);
+  EXPECT_EQ(got.rank_table[3].memory_bytes, 64e9);
+  ASSERT_EQ(got.cases.size(), 3u);
+  const ResultCase& changed = got.cases[2];
+  EXPECT_EQ(changed.name, "micro_batch_size=2");
+  EXPECT_EQ(changed.variable, "micro_batch_size");
+  EXPECT_EQ(changed.value, "2");
+  EXPECT_EQ(changed.status, CaseStatus::pending);
+  EXPECT_EQ(changed.settings, plan_.cases[2].settings);
+  EXPECT_EQ(changed.data_parallel, 4);
+  EXPECT_EQ(changed.micro_batches, 2);
+  EXPECT_EQ(changed.tokens_per_step, 512);
+  EXPECT_EQ(changed.model_flop_per_step, 1.25e9);
+  EXPECT_EQ(changed.noncausal_flop_per_step, 1.5e9);
+  EXPECT_EQ(changed.hardware_flop_per_step, 1.75e9);
+  EXPECT_EQ(changed.planned_memory_bytes, 5e7);
+  ASSERT_EQ(got.blocks.size(), 12u);
+  EXPECT_EQ(got.blocks[4].round, 1);
+  EXPECT_EQ(got.blocks[4].position, 1);
+  EXPECT_EQ(got.blocks[4].case_index, 2);
+  EXPECT_EQ(got.blocks[4].status, BlockStatus::pending);
+  EXPECT_EQ(got.blocks[4].session, -1);
+  for (std::size_t block = 0; block < 12; ++block) {
+    EXPECT_TRUE(all_nan(got.step_seconds[block]));
+    EXPECT_TRUE(all_nan(got.losses[block]));
+    EXPECT_TRUE(all_nan(got.rank_seconds[block]));
+  }
+  EXPECT_TRUE(got.timeline.empty());
+  EXPECT_TRUE(got.totals.empty());
+}
+
+TEST_F(ResultFileTest, BlocksComeBackAsWritten) {
+  const auto file = ResultFile::create(path_, plan_, room, false);
+  for (const int index : {0, 7}) write_sample(*file, plan_, index);
+  const Result got = read_result(path_);
+  const SampleBlock want = sample_block(plan_, 7);
+  EXPECT_EQ(got.blocks[7].status, BlockStatus::ok);
+  EXPECT_EQ(got.blocks[7].session, 0);
+  EXPECT_EQ(got.blocks[7].start_unix_s, want.row.start_unix_s);
+  EXPECT_EQ(got.blocks[7].setup_s, want.row.setup_s);
+  EXPECT_EQ(got.blocks[7].first_step_s, want.row.first_step_s);
+  EXPECT_EQ(got.blocks[7].timed_total_s, want.row.timed_total_s);
+  EXPECT_EQ(got.blocks[7].peak_memory_bytes, want.row.peak_memory_bytes);
+  EXPECT_EQ(got.blocks[7].peak_memory_rank, want.row.peak_memory_rank);
+  EXPECT_TRUE(same_values(got.step_seconds[7], want.steps));
+  EXPECT_TRUE(same_values(got.losses[7], want.losses));
+  EXPECT_TRUE(same_values(got.rank_seconds[7], want.ranks));
+  EXPECT_EQ(got.blocks[6].status, BlockStatus::pending);
+  EXPECT_TRUE(all_nan(got.step_seconds[6]));
+  EXPECT_TRUE(all_nan(got.rank_seconds[8]));
+}
+
+TEST_F(ResultFileTest, AFailedBlockErasesWhatAnEarlierSessionLeft) {
+  const auto file = ResultFile::create(path_, plan_, room, false);
+  write_sample(*file, plan_, 3);
+  ResultBlock failed = plan_.blocks[3];
+  failed.status = BlockStatus::failed;
+  failed.reason = "rank 2 on node1: worker killed by signal 11";
+  file->write_block(3, failed, {}, {}, {});
+  const Result got = read_result(path_);
+  EXPECT_EQ(got.blocks[3].status, BlockStatus::failed);
+  EXPECT_EQ(got.blocks[3].reason, failed.reason);
+  EXPECT_TRUE(all_nan(got.step_seconds[3]));
+  EXPECT_TRUE(all_nan(got.rank_seconds[3]));
+}
+
+TEST_F(ResultFileTest, CasesAreRewrittenInPlace) {
+  const auto file = ResultFile::create(path_, plan_, room, false);
+  ResultCase changed = plan_.cases[1];
+  changed.status = CaseStatus::failed;
+  changed.program_hash = "0123456789abcdef";
+  changed.peak_flops_per_rank = 5e10;
+  changed.reason = std::string(5000, 'a');  // longer than its column
+  for (int i = 1; i < 5000; i += 2) changed.reason.replace(static_cast<std::size_t>(i) - 1, 2, "é");
+  file->write_case(1, changed);
+  const Result got = read_result(path_);
+  EXPECT_EQ(got.cases[1].status, CaseStatus::failed);
+  EXPECT_EQ(got.cases[1].program_hash, changed.program_hash);
+  EXPECT_EQ(got.cases[1].peak_flops_per_rank, 5e10);
+  EXPECT_GE(got.cases[1].reason.size(), 500u);
+  EXPECT_EQ(got.cases[1].reason.substr(got.cases[1].reason.size() - 5), "é…");  // cut between characters, and says so
+  EXPECT_EQ(got.cases[0].status, CaseStatus::pending);
+  EXPECT_EQ(got.cases[2].name, "micro_batch_size=2");
+}
+
+ResultInterval interval(int case_index, const std::string& what) {
+  ResultInterval row;
+  row.case_index = case_index;
+  row.role = 1;
+  row.rank = 2;
+  row.operation = 3;
+  row.kind = "matmul";
+  row.stream = "compute";
+  row.phase = "forward";
+  row.what = what;
+  row.micro_batch = 4;
+  row.layer = 5;
+  row.start_s = 0.125;
+  row.end_s = 0.25;
+  return row;
+}
+
+TEST_F(ResultFileTest, TimelinesAndTotalsGrowUpToTheirCapacityOverSessions) {
+  {
+    const auto file = ResultFile::create(path_, plan_, room, false);
+    file->add_timeline({interval(0, "first"), interval(0, "second")});
+    file->add_totals({{0, 1, "matmul", "compute", 0.5, 7}});
+  }
+  const auto file = ResultFile::reopen(path_);
+  file->add_timeline({interval(2, "third")});
+  file->add_totals({{2, 3, "all_reduce", "data", 1.5, 9}});
+  const Result got = read_result(path_);
+  ASSERT_EQ(got.timeline.size(), 3u);
+  EXPECT_EQ(got.timeline[1].what, "second");
+  const ResultInterval& third = got.timeline[2];
+  EXPECT_EQ(third.case_index, 2);
+  EXPECT_EQ(third.role, 1);
+  EXPECT_EQ(third.rank, 2);
+  EXPECT_EQ(third.operation, 3);
+  EXPECT_EQ(third.kind + third.stream + third.phase + third.what, "matmulcomputeforwardthird");
+  EXPECT_EQ(third.micro_batch, 4);
+  EXPECT_EQ(third.layer, 5);
+  EXPECT_EQ(third.start_s, 0.125);
+  EXPECT_EQ(third.end_s, 0.25);
+  ASSERT_EQ(got.totals.size(), 2u);
+  EXPECT_EQ(got.totals[1].case_index, 2);
+  EXPECT_EQ(got.totals[1].rank, 3);
+  EXPECT_EQ(got.totals[1].kind + got.totals[1].stream, "all_reducedata");
+  EXPECT_EQ(got.totals[1].seconds, 1.5);
+  EXPECT_EQ(got.totals[1].operations, 9);
+  EXPECT_THROW(file->add_timeline({interval(1, "x"), interval(1, "y")}), Error);  // one place is left
+  EXPECT_EQ(read_result(path_).timeline.size(), 3u);
+}
+
+TEST_F(ResultFileTest, WarningsSessionsAndStateAreRewritten) {
+  const auto file = ResultFile::create(path_, plan_, room, false);
+  file->add_warning("second");
+  file->add_warning("third");
+  file->add_warning("fourth");
+  file->set_sessions(3);
+  file->finish(RunState::partial);
+  const Result got = read_result(path_);
+  ASSERT_EQ(got.warnings.size(), 3u);
+  EXPECT_EQ(got.warnings[1], "second");
+  EXPECT_NE(got.warnings[2].find("more warnings"), std::string::npos);
+  EXPECT_EQ(got.sessions, 3);
+  EXPECT_EQ(got.state, RunState::partial);
+}
+
+TEST_F(ResultFileTest, ReopenedFilesGoOn) {
+  write_sample(*ResultFile::create(path_, plan_, room, false), plan_, 0);
+  {
+    const auto file = ResultFile::reopen(path_);
+    write_sample(*file, plan_, 1);
+    file->finish(RunState::complete);
+  }
+  const Result got = read_result(path_);
+  EXPECT_EQ(got.blocks[0].status, BlockStatus::ok);
+  EXPECT_EQ(got.blocks[1].status, BlockStatus::ok);
+  EXPECT_EQ(got.state, RunState::complete);
+}
+
+TEST_F(ResultFileTest, NothingButRawDataIsWrittenAfterCreation) {
+  const auto bytes = [&] {
+    std::ifstream in(path_, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const auto file = ResultFile::create(path_, plan_, room, false);
+  const std::string before = bytes();
+  for (int index = 0; index < 12; ++index) write_sample(*file, plan_, index);
+  file->add_timeline({interval(0, "x")});
+  file->add_totals({{0, 1, "matmul", "compute", 0.5, 7}});
+  file->write_case(0, plan_.cases[0]);
+  file->add_warning("x");
+  file->set_sessions(2);
+  file->finish(RunState::complete);
+  const std::string after = bytes();
+  ASSERT_EQ(before.size(), after.size());
+  // Object headers, heaps and B-tree nodes carry signatures; none of the 64 bytes after one may have changed.
+  int signatures = 0, changed = 0;
+  for (std::size_t i = 0; i + 64 < before.size(); ++i) {
+    for (const char* signature : {"\x89HDF", "TREE", "HEAP", "SNOD", "GCOL"}) {
+      if (before.compare(i, 4, signature) != 0) continue;
+      ++signatures;
+      EXPECT_EQ(before.compare(i, 64, after, i, 64), 0) << signature << " at " << i;
+    }
+    changed += before[i] != after[i];
+  }
+  EXPECT_GE(signatures, 6);
+  EXPECT_GT(changed, 100);
+}
+
+TEST_F(ResultFileTest, RankSecondsAndTimelineAreReadOnlyWhenWanted) {
+  const auto file = ResultFile::create(path_, plan_, room, false);
+  write_sample(*file, plan_, 0);
+  file->add_timeline({interval(0, "x")});
+  const Result got = read_result(path_, {.rank_seconds = false, .timeline = false});
+  EXPECT_TRUE(got.rank_seconds.empty());
+  EXPECT_TRUE(got.timeline.empty());
+  EXPECT_FALSE(std::isnan(got.step_seconds[0][0]));
+}
+
+TEST_F(ResultFileTest, APlanOfNothingIsAFileToo) {
+  Result empty;
+  ResultFile::create(path_, empty, {}, false)->finish(RunState::complete);
+  const Result got = read_result(path_);
+  EXPECT_TRUE(got.cases.empty());
+  EXPECT_TRUE(got.config_text.empty());
+  EXPECT_EQ(got.state, RunState::complete);
+}
+
+TEST_F(ResultFileTest, WrongSizesAndRowsAreMistakes) {
+  const auto file = ResultFile::create(path_, plan_, room, false);
+  const SampleBlock block = sample_block(plan_, 0);
+  EXPECT_THROW(file->write_block(12, block.row, block.steps, block.losses, block.ranks), Error);
+  EXPECT_THROW(file->write_block(-1, block.row, block.steps, block.losses, block.ranks), Error);
+  EXPECT_THROW(file->write_block(0, block.row, {1.f}, block.losses, block.ranks), Error);
+  EXPECT_THROW(file->write_case(3, plan_.cases[0]), Error);
+  EXPECT_THROW(file->write_case(0, ResultCase{}), Error);
+  plan_.variables.push_back("name");  // a column that there is already
+  for (auto& one : plan_.cases) one.settings.emplace_back("x");
+  EXPECT_THROW(ResultFile::create(directory_ / "other.h5", plan_, room, false), Error);
+}
+
+}  // namespace
+}  // namespace harness

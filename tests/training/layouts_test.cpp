@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "local_job.h"
+
+namespace harness {
+namespace {
+
+using testing::layout_of;
+using testing::LocalJob;
+
+const Model tiny{"tiny", 2, 64, 4, 128, 32};
+
+std::vector<float> train(const Settings& settings, const Layout& layout, int steps = 3) {
+  LocalJob job(tiny, settings, layout);
+  job.run(steps);
+  const auto losses = job.losses(0);
+  for (int rank = 1; rank < layout.ranks(); ++rank) EXPECT_EQ(job.losses(rank), losses) << "rank " << rank;
+  return losses;
+}
+
+void expect_equal(const std::vector<float>& a, const std::vector<float>& b, double tolerance, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i] / b[i], 1, tolerance) << what << ", step " << i;
+}
+
+TEST(Layouts, AllTrainAlike) {
+  Settings base;
+  base.global_batch_size = 8;
+  base.micro_batch_size = 8;
+  const auto reference = train(base, {});
+  for (const int tp : {1, 2}) {
+    for (const int pp : {1, 2}) {
+      for (const int dp : {1, 2}) {
+        for (const std::int64_t micro_batches : {1, 4}) {
+          for (const bool overlap : {true, false}) {
+            Settings s = base;
+            s.layout = {tp, pp};
+            s.micro_batch_size = 8 / dp / micro_batches;
+            s.overlap_grad_reduce = overlap;
+            s.bucket_size_bytes = 64 << 10;
+            expect_equal(
+                train(s, layout_of(tp, pp, dp)), reference, 1e-5,
+                fmt::format("TP{} PP{} DP{}, {} micro-batches, overlap {}", tp, pp, dp, micro_batches, overlap));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Layouts, AllReduceAlgorithmsTrainAlike) {
+  Settings s;
+  s.global_batch_size = 8;
+  s.micro_batch_size = 2;
+  const auto reference = train(s, layout_of(1, 1, 4));
+  for (const auto algorithm : {AllReduceAlgorithm::halving_doubling, AllReduceAlgorithm::bcube}) {
+    s.allreduce_algorithm = algorithm;
+    expect_equal(train(s, layout_of(1, 1, 4)), reference, 1e-5,
+                 fmt::format("algorithm {}", static_cast<int>(algorithm)));
+    expect_equal(train(s, layout_of(2, 1, 2)), reference, 1e-5,
+                 fmt::format("algorithm {}, TP 2", static_cast<int>(algorithm)));
+  }
+}
+
+TEST(Layouts, Bf16TrainsAlikeWithinItsPrecision) {
+  Settings s;
+  s.global_batch_size = 8;
+  s.micro_batch_size = 2;
+  const auto reference = train(s, {});
+  s.precision = Precision::bf16;
+  expect_equal(train(s, {}), reference, 2e-2, "one rank");
+  expect_equal(train(s, layout_of(2, 2, 1)), reference, 2e-2, "TP2 PP2");
+  expect_equal(train(s, layout_of(1, 2, 2)), reference, 2e-2, "PP2 DP2");
+}
+
+TEST(Layouts, LossFallsOnARepeatedBatch) {
+  Settings s;
+  s.global_batch_size = 8;
+  s.micro_batch_size = 2;
+  s.repeat_batch = true;
+  for (const Precision p : {Precision::fp32, Precision::bf16}) {
+    s.precision = p;
+    const auto losses = train(s, layout_of(1, 1, 2), 40);
+    EXPECT_NEAR(losses.front(), std::log(128.0), 0.3);
+    EXPECT_LT(losses.back(), losses.front() - 1.0);
+  }
+}
+
+}  // namespace
+}  // namespace harness
