@@ -88,8 +88,10 @@ std::vector<pid_t> Command::tagged(const std::string& argument) const {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     if (slurp(entry.path() / "environ").find("HARNESS_TEST_TAG=" + tag_ + '\0') == std::string::npos) continue;
-    if (!argument.empty() && slurp(entry.path() / "cmdline").find('\0' + argument + '\0') == std::string::npos)
-      continue;
+    const std::string line = slurp(entry.path() / "cmdline");
+    const std::size_t first = line.find('\0');
+    const bool is_it = first != std::string::npos && line.compare(first + 1, argument.size() + 1, argument + '\0') == 0;
+    if (!argument.empty() && !is_it) continue;
     if (slurp(entry.path() / "stat").find(") Z ") != std::string::npos) continue;
     found.push_back(std::stoi(name));
   }

@@ -24,7 +24,7 @@ class Command {
   /// Waits at most this long; then kills the group and reports exit code -1.
   Outcome wait(double timeout_s = 120);
   void kill_all(int signal) const;  // every process that carries the tag
-  /// Processes that carry the tag and run `harness worker` / `harness sweep`.
+  /// Processes that carry the tag; with `argument`, those whose first argument it is ("sweep": a supervisor).
   std::vector<pid_t> tagged(const std::string& argument) const;
   /// Waits until `text` stands in what the command wrote to stderr so far; false after the time-out.
   bool wait_for(const std::string& text, double timeout_s = 60) const;

@@ -68,11 +68,12 @@ TEST(Supervisors, KilledLeaveNoWorkerBehind) {
   Command command(harness_job(4, "sweep " + config));
   ASSERT_TRUE(command.wait_for("[3/200]")) << command.err_so_far();
   const auto supervisors = command.tagged("sweep");
-  ASSERT_GE(supervisors.size(), 4u);
+  ASSERT_EQ(supervisors.size(), 4u);
   for (int tries = 0; tries < 500 && command.tagged("worker").empty(); ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   ::kill(supervisors.back(), SIGKILL);
-  static_cast<void>(command.wait(30));
+  const auto o = command.wait(30);
+  EXPECT_GT(o.exit_code, 0) << o.err;
   for (int tries = 0; tries < 300 && !command.tagged("").empty(); ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_TRUE(command.tagged("").empty());
