@@ -1,0 +1,59 @@
+// What planning costs: building, verifying, counting and laying out the Programs of a case.
+#include <benchmark/benchmark.h>
+
+#include "program/verify.h"
+#include "workloads/workload.h"
+
+namespace {
+
+using namespace harness;
+
+const Model model_1b3{"gpt3-1.3b", 24, 2048, 16, 50304, 2048};
+
+Case job(int tp, int pp, int dp, std::int64_t micro_batches) {
+  Case c;
+  c.name = "bench";
+  c.settings.precision = Precision::bf16;
+  c.settings.layout = {tp, pp};
+  c.settings.global_batch_size = dp * micro_batches;
+  c.layout.size = {tp, 1, dp, pp};
+  return c;
+}
+
+// Arguments: tensor, pipeline, data parallel, micro-batches.
+void survey_case(benchmark::State& state) {
+  const Case c = job(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)),
+                     static_cast<int>(state.range(2)), state.range(3));
+  std::int64_t operations = 0;
+  for (auto _ : state) {
+    const Survey s = survey(model_1b3, c, all_fused);
+    operations = 0;
+    for (const Count& count : s.counts) operations += count.operations;
+    benchmark::DoNotOptimize(operations);
+  }
+  state.counters["operations"] = static_cast<double>(operations);
+  state.counters["ranks"] = c.layout.ranks();
+}
+BENCHMARK(survey_case)
+    ->Args({1, 1, 128, 4})
+    ->Args({8, 1, 16, 32})
+    ->Args({8, 2, 8, 64})
+    ->Args({8, 8, 256, 8})
+    ->Unit(benchmark::kMillisecond);
+
+// Verification by role against verification of every rank.
+void verify_roles(benchmark::State& state) {
+  const Case c = job(4, 4, static_cast<int>(state.range(0)), 8);
+  const ProgramSet set = build_programs(model_1b3, c.settings, c.layout);
+  for (auto _ : state) benchmark::DoNotOptimize(verify(set));
+}
+BENCHMARK(verify_roles)->Arg(1)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);
+
+void verify_ranks(benchmark::State& state) {
+  const Case c = job(4, 4, static_cast<int>(state.range(0)), 8);
+  const ProgramSet set = expand(build_programs(model_1b3, c.settings, c.layout));
+  for (auto _ : state) benchmark::DoNotOptimize(verify(set));
+}
+BENCHMARK(verify_ranks)->Arg(1)->Arg(8)->Unit(benchmark::kMillisecond);
+
+}  // namespace
