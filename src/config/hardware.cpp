@@ -32,7 +32,7 @@ fs::path locate(const std::string& text, const std::string& config_path) {
     const fs::path relative = beside / text;
     return fs::exists(relative, ignored) || fs::path(text).is_absolute() ? relative : fs::path(text);
   }
-  const fs::path file = beside / "hardware" / (text + ".yaml");
+  fs::path file = beside / "hardware" / (text + ".yaml");
   if (fs::exists(file, ignored)) return file;
   const auto names = names_in(beside / "hardware");
   if (names.empty()) fail("found {}, but {} does not exist; give a path to the file", quote(text), file.string());

@@ -45,6 +45,7 @@ std::optional<Model> model_preset(std::string_view name) {
 
 std::vector<std::string> model_preset_names() {
   std::vector<std::string> names;
+  names.reserve(presets.size());
   for (const Preset& p : presets) names.emplace_back(p.name);
   return names;
 }

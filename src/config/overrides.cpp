@@ -46,8 +46,9 @@ std::optional<YamlNode> value_of(const std::string& path, const std::string& tex
 void merge(YamlNode& into, YamlNode value, const std::string& path) {
   if (value.kind == YamlNode::Kind::map && into.kind == YamlNode::Kind::map && path != "sweep") {
     for (YamlNode& child : value.children) {
+      const std::string child_path = dotted(path, child.key);
       if (YamlNode* same = into.find(child.key)) {
-        merge(*same, std::move(child), dotted(path, child.key));
+        merge(*same, std::move(child), child_path);
       } else {
         into.children.push_back(std::move(child));
       }

@@ -28,6 +28,7 @@ constexpr std::array<Choice<AllReduceAlgorithm>, 3> allreduce_choices{
 template <class T, std::size_t n>
 std::vector<std::string> words_of(const std::array<Choice<T>, n>& choices) {
   std::vector<std::string> words;
+  words.reserve(n);
   for (const auto& choice : choices) words.emplace_back(choice.first);
   return words;
 }
@@ -115,7 +116,7 @@ const std::vector<BackendKind> only_cpu{BackendKind::cpu};
 const std::vector<BackendKind> where_nccl{BackendKind::cuda, BackendKind::sim};
 
 // A variable that NCCL reads from its environment. It is kept in canonical form, absent where NCCL is to choose.
-Variable nccl_variable(std::string name, std::string environment_name, std::string allowed, std::string help,
+Variable nccl_variable(const std::string& name, std::string environment_name, std::string allowed, std::string help,
                        std::string (*canonical)(std::string_view)) {
   Variable v;
   v.name = name;
@@ -281,6 +282,7 @@ const Variable* find_variable(std::string_view name) {
 
 std::vector<std::string> variable_names() {
   std::vector<std::string> names;
+  names.reserve(registry().size());
   for (const Variable& v : registry()) names.push_back(v.name);
   return names;
 }

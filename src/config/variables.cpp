@@ -45,6 +45,7 @@ bool honoured(const Variable& variable, const YamlNode& node, const std::string&
   const auto& backends = variable.backends;
   if (std::find(backends.begin(), backends.end(), backend) != backends.end()) return true;
   std::vector<std::string> names;
+  names.reserve(backends.size());
   for (const BackendKind kind : backends) names.emplace_back(name_of(kind));
   problems.add(node.key_place, key,
                fmt::format("backend {} does not honour it; backends that do: {}", name_of(backend), join(names, ", ")));
