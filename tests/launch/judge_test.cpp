@@ -16,8 +16,6 @@ RankReport report(int rank, FaultKind kind, int code = 0, std::int64_t step = 3)
   return r;
 }
 
-}
-
 TEST(Judge, ACauseGoesBeforeItsConsequences) {
   const std::vector<FaultKind> by_guilt = {FaultKind::signal,     FaultKind::out_of_memory, FaultKind::error,
                                            FaultKind::early_exit, FaultKind::silent,        FaultKind::hung,
