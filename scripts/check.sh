@@ -7,8 +7,15 @@ database=build/release/compile_commands.json
 [ -e $database ] || { echo "check: no $database: scripts/build.sh release --configure-only" >&2; exit 1; }
 
 if [ $# -gt 0 ]; then files=("$@"); else mapfile -t files < <(git ls-files -- '*.h' '*.cpp'); fi
-clang-format --dry-run -Werror "${files[@]}"
-echo "check: format of ${#files[@]} files is right"
+wrong=()
+for file in "${files[@]}"; do
+  clang-format --dry-run -Werror "$file" 2> /dev/null || wrong+=("$file")
+done
+if [ ${#wrong[@]} = 0 ]; then
+  echo "check: format of ${#files[@]} files is right"
+else
+  echo "check: wrong format, \`clang-format -i ${wrong[*]}\` repairs it" >&2
+fi
 
 # Headers are checked through the sources that include them (HeaderFilterRegex in .clang-tidy).
 sources=()
@@ -21,7 +28,7 @@ done
 cache=${CHECK_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/harness-check}
 mkdir -p "$cache"
 includes=$(grep -ohE -- '-(I|isystem) ?[^ "]+' $database | sort -u | tr '\n' ' ')
-rules=$( (clang-tidy --version; cat .clang-tidy; echo "$includes") | sha256sum)
+rules=$( (clang-tidy --version; cat .clang-tidy tests/.clang-tidy; echo "$includes") | sha256sum)
 export database cache includes rules
 
 tidy() {
@@ -50,3 +57,4 @@ if ! ls -S "${sources[@]}" | xargs -P "${JOBS:-$(nproc)}" -I{} bash -c 'tidy {}'
 fi
 find "$cache" -type f -mtime +30 -delete
 echo "check: clang-tidy is content with ${#sources[@]} sources"
+[ ${#wrong[@]} = 0 ]

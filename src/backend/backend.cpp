@@ -12,8 +12,9 @@ const Backend& backend(BackendKind kind) {
 #ifdef HARNESS_HAS_CPU_BACKEND
       return cpu_backend();
 #else
-      fail("the cpu backend is not in this build: it needs oneDNN, Gloo and OpenMP (Debian/Ubuntu: apt-get install "
-           "libdnnl-dev libgloo-dev); install them and build again");
+      fail(
+          "the cpu backend is not in this build: it needs oneDNN, Gloo and OpenMP (Debian/Ubuntu: apt-get install "
+          "libdnnl-dev libgloo-dev); install them and build again");
 #endif
     case BackendKind::cuda:
       fail("the cuda backend is not part of this build yet; use `backend: cpu`");

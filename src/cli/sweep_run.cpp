@@ -172,6 +172,12 @@ RunState SweepRun::finish() {
     const bool dropped = states_[static_cast<std::size_t>(b.case_index)].dropped;
     open = open || (b.status == BlockStatus::pending && !dropped);
   }
+  // Failed in every block, though never twice alike: it has nothing to show either.
+  for (std::size_t i = 0; i < result_.cases.size() && !interrupted_; ++i) {
+    if (result_.cases[i].status != CaseStatus::pending) continue;
+    result_.cases[i].status = CaseStatus::failed;
+    file_->write_case(static_cast<int>(i), result_.cases[i]);
+  }
   const RunState state = open ? RunState::partial : RunState::complete;
   file_->finish(state);
   file_.reset();

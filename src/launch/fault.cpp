@@ -129,9 +129,11 @@ Verdict judge(const std::vector<RankReport>& reports) {
   words.erase(0, std::min(words.find_first_not_of(' '), words.size()));
   words.erase(words.find_last_not_of(' ') + 1);
   if (!words.empty()) verdict.reason += fmt::format("; its last words: {}", words);
+  // Who notices first that memory has run out, and when, is chance: worker or supervisor.
+  const bool memory = culprit->kind == FaultKind::out_of_memory;
   verdict.signature =
       fmt::format("rank {} fault {} code {} phase {} {:016x}", culprit->rank, static_cast<int>(culprit->kind),
-                  culprit->code, static_cast<int>(culprit->progress.phase),
+                  memory ? 0 : culprit->code, memory ? 0 : static_cast<int>(culprit->progress.phase),
                   culprit->kind == FaultKind::error ? fnv1a(without_numbers(text_of(culprit->text))) : 0);
   return verdict;
 }

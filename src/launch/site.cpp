@@ -99,7 +99,8 @@ Share share_of(const Site& site, int block_ranks, int threads, double memory_lim
   const bool own_cores = static_cast<std::int64_t>(share.threads) * share.local_ranks <= cores;
   if (own_cores && site.usable_cores == cores) {
     const std::int64_t each = cores / share.local_ranks;
-    first = share.local_rank * each;
+    // A rank that sits the block out has no place among the cores; any will do.
+    first = std::min(share.local_rank, share.local_ranks - 1) * each;
     last = first + each;
   }
   for (std::int64_t core = first; core < last; ++core) {

@@ -45,7 +45,7 @@ NewFile::NewFile(const std::string& path, bool overwrite) : path_(path), overwri
   const fs::path directory = directory_of(path);
   fs::create_directories(directory, error);
   if (error) fail("cannot make the directory {} for the result file: {}", directory.string(), error.message());
-  if (access(directory.c_str(), W_OK | X_OK) != 0) {
+  if (faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
     fail("cannot write in the directory {}: {}", directory.string(), std::strerror(errno));
   }
   temporary_ = (directory / fmt::format(".{}.{}.tmp", name.string(), getpid())).string();

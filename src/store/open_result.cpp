@@ -1,5 +1,6 @@
 #include "store/open_result.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,7 +18,7 @@ hdf5::File open_result(const std::string& path, bool writable) {
   if (status.type() == std::filesystem::file_type::not_found) fail("{}: no such file", path);
   if (error) fail("{} cannot be opened: {}", path, error.message());
   if (std::filesystem::is_directory(status)) fail("{} is a directory; give a result file in it", path);
-  if (access(path.c_str(), writable ? R_OK | W_OK : R_OK) != 0) {
+  if (faccessat(AT_FDCWD, path.c_str(), writable ? R_OK | W_OK : R_OK, AT_EACCESS) != 0) {
     fail("{} cannot be opened for {}: {}", path, writable ? "writing" : "reading", std::strerror(errno));
   }
   if (!hdf5::File::is_hdf5(path)) fail("{} is not an HDF5 file, and so no harness result", path);

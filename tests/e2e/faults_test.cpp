@@ -60,15 +60,15 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Faults,
                          ::testing::Values(Fault{"segfault", "signal 11"}, Fault{"abort", "signal 6"},
                                            Fault{"kill", "signal 9"}, Fault{"exit", "exit"}, Fault{"hang", "step"},
                                            Fault{"memory", "memory"}),
-                         [](const auto& info) { return std::string(info.param.kind); });
+                         [](const auto& fault) { return std::string(fault.param.kind); });
 
 TEST(Supervisors, KilledLeaveNoWorkerBehind) {
   const TemporaryFolder folder;
   const auto config = write_small_config(folder, 50);
-  Command command(harness_job(3, "sweep " + config));
+  Command command(harness_job(4, "sweep " + config));
   ASSERT_TRUE(command.wait_for("[3/200]")) << command.err_so_far();
   const auto supervisors = command.tagged("sweep");
-  ASSERT_GE(supervisors.size(), 3u);
+  ASSERT_GE(supervisors.size(), 4u);
   for (int tries = 0; tries < 500 && command.tagged("worker").empty(); ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   ::kill(supervisors.back(), SIGKILL);
@@ -90,7 +90,7 @@ TEST(Signals, FirstFinishesTheBlockAndKeepsAPartialResult) {
   const Result r = read_result(folder / "small.h5");
   EXPECT_EQ(r.state, RunState::partial) << o.err;
   EXPECT_GE(finished_blocks(r), 3);
-  EXPECT_TRUE(contains(o.out, "partial")) << o.out;
+  EXPECT_TRUE(contains(o.out, "Partial")) << o.out;
 }
 
 // Kills the whole job at a random moment again and again; each time the file opens and holds every block whose end was

@@ -70,14 +70,34 @@ TEST_F(StoreErrors, PlacesThatCannotHoldAFile) {
   EXPECT_PRED2(mentions, create("/proc/nowhere/r.h5"), "cannot make the directory");
 }
 
-TEST_F(StoreErrors, DirectoriesWithoutPermission) {
-  if (geteuid() == 0) GTEST_SKIP() << "root may write anywhere";
+// Root may write anywhere, so the tests' root becomes nobody for a while.
+class WithoutPrivilege {
+ public:
+  WithoutPrivilege() : before_(geteuid()) {
+    if (before_ == 0) {
+      EXPECT_EQ(seteuid(65534), 0);
+    }
+  }
+  ~WithoutPrivilege() { EXPECT_EQ(seteuid(before_), 0); }
+
+ private:
+  uid_t before_;
+};
+
+TEST_F(StoreErrors, PlacesWithoutPermission) {
+  fs::permissions(directory_ / "", fs::perms::all);
+  const WithoutPrivilege nobody;
   fs::create_directory(directory_ / "closed");
   fs::permissions(directory_ / "closed", fs::perms::owner_read | fs::perms::owner_exec);
   EXPECT_PRED2(mentions, create(directory_ / "closed/r.h5"), "cannot write in the directory");
-  std::ofstream(path_) << "x";
+  EXPECT_PRED2(mentions, create(directory_ / "closed/further/r.h5"), "cannot make the directory");
+  EXPECT_EQ(create(path_), "no error");
+  fs::permissions(path_, fs::perms::owner_read);
+  EXPECT_EQ(read(path_), "no error");
+  EXPECT_PRED2(mentions, message_of([&] { ResultFile::reopen(path_); }), "cannot be opened for writing");
   fs::permissions(path_, fs::perms::none);
   EXPECT_PRED2(mentions, read(path_), "Permission denied");
+  EXPECT_PRED2(mentions, read("/proc/1/nowhere/r.h5"), "no such file");
 }
 
 // A limit on file size stands for a full disk: a write beyond it fails.

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "sample.h"
+#include "store/hdf5_file.h"
 
 namespace harness {
 namespace {
@@ -261,6 +262,22 @@ TEST_F(ResultFileTest, NothingButRawDataIsWrittenAfterCreation) {
   }
   EXPECT_GE(signatures, 6);
   EXPECT_GT(changed, 100);
+}
+
+// A killed process leaves each page as it was or as it was to be, so no row is ever half written.
+TEST_F(ResultFileTest, RowsThatChangeLieWithinOnePage) {
+  ResultFile::create(path_, sample_plan(4, 50), {.intervals = 100, .totals = 100}, false);
+  const hdf5::File file = hdf5::File::open(path_, false);
+  for (const char* path : {"/cases", "/blocks", "/timeline", "/timeline_totals", "/run/warnings"}) {
+    const hdf5::Dataset table = file.dataset(path);
+    EXPECT_EQ(4096 % table.element().bytes, 0u) << path;
+    EXPECT_EQ(table.offset() % 4096, 0u) << path;
+  }
+  for (const char* path : {"/run/state", "/run/sessions"}) {
+    const hdf5::Dataset value = file.dataset(path);
+    EXPECT_EQ(value.offset() / 4096, (value.offset() + value.element().bytes - 1) / 4096) << path;
+  }
+  EXPECT_EQ(file.dataset("/blocks").element().bytes, 1024u);
 }
 
 TEST_F(ResultFileTest, RankSecondsAndTimelineAreReadOnlyWhenWanted) {

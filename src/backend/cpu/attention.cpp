@@ -52,7 +52,9 @@ void scaled_row(T* to, const float* from, float factor, std::int64_t width, bool
   });
 }
 
-std::int64_t padded(std::int64_t n) { return (n + 15) / 16 * 16; }
+std::int64_t padded(std::int64_t n) {
+  return (n + 15) / 16 * 16;
+}
 
 }  // namespace
 
@@ -160,7 +162,8 @@ void AttentionKernel::forward_unit(Worker& w, std::int64_t unit, const Tensor& q
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
       const std::int64_t seen = s.causal ? std::min(b.keys, b.first + r + 1) : b.keys;
-      const auto [sum, maximum] = exponentials(w.scores.data() + hr * b.stride, p + hr * b.stride, seen, b.keys, scale_);
+      const auto [sum, maximum] =
+          exponentials(w.scores.data() + hr * b.stride, p + hr * b.stride, seen, b.keys, scale_);
       stats.f32()[(sequence * s.heads + head + h) * s.query_length + b.first + r] = maximum + std::log(sum);
       w.dots[static_cast<std::size_t>(hr)] = 1 / sum;
     }
@@ -248,8 +251,7 @@ void attention_merge(Tensor part_out, Tensor part_stats, Tensor out, Tensor stat
     parallel_ranges(s.batch * s.query_length, 64, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t row = first; row < last; ++row) {
         for (std::int64_t h = 0; h < s.heads; ++h) {
-          const std::int64_t at =
-              (row / s.query_length * s.heads + h) * s.query_length + row % s.query_length;
+          const std::int64_t at = (row / s.query_length * s.heads + h) * s.query_length + row % s.query_length;
           const float a = stats.f32()[at], b = part_stats.f32()[at];
           const float high = std::max(a, b);
           const float joint = high + std::log(std::exp(a - high) + std::exp(b - high));
@@ -257,9 +259,8 @@ void attention_merge(Tensor part_out, Tensor part_stats, Tensor out, Tensor stat
           const float keep = std::exp(a - joint), add = std::exp(b - joint);
           T* to = out.as<T>() + (row * s.heads + h) * s.head_dim;
           const T* from = part_out.as<const T>() + (row * s.heads + h) * s.head_dim;
-          over(0, s.head_dim, [&](std::int64_t i, std::int64_t n) {
-            put(to + i, get(to + i, n) * keep + get(from + i, n) * add, n);
-          });
+          over(0, s.head_dim,
+               [&](std::int64_t i, std::int64_t n) { put(to + i, get(to + i, n) * keep + get(from + i, n) * add, n); });
         }
       }
     });

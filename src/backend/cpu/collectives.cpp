@@ -18,7 +18,9 @@ namespace {
 
 using gloo::transport::UnboundBuffer;
 
-std::size_t bytes_of(const Tensor& t) { return static_cast<std::size_t>(t.count * size_of(t.type)); }
+std::size_t bytes_of(const Tensor& t) {
+  return static_cast<std::size_t>(t.count * size_of(t.type));
+}
 
 // Gloo wants an element type for its size only.
 template <class F>
@@ -45,9 +47,8 @@ class AllReduceByFunction : public Transfer {
   void finish() override {
     gloo::AllreduceOptions options(context_);
     options.setAlgorithm(algorithm_);
-    with_width(data_.type, [&](auto tag) {
-      options.setOutput(data_.as<decltype(tag)>(), static_cast<std::size_t>(data_.count));
-    });
+    with_width(data_.type,
+               [&](auto tag) { options.setOutput(data_.as<decltype(tag)>(), static_cast<std::size_t>(data_.count)); });
     options.setReduceFunction([this](void* to, const void* a, const void* b, std::size_t n) {
       reduce({to, data_.type, static_cast<std::int64_t>(n)}, a, b, reduction_);
     });
@@ -167,9 +168,8 @@ class BroadcastTree : public Transfer {
   void finish() override {
     gloo::BroadcastOptions options(context_);
     options.setRoot(root_);
-    with_width(data_.type, [&](auto tag) {
-      options.setOutput(data_.as<decltype(tag)>(), static_cast<std::size_t>(data_.count));
-    });
+    with_width(data_.type,
+               [&](auto tag) { options.setOutput(data_.as<decltype(tag)>(), static_cast<std::size_t>(data_.count)); });
     gloo::broadcast(options);
   }
 
@@ -217,7 +217,9 @@ class PointToPoint : public Transfer {
 
 }  // namespace
 
-std::unique_ptr<Transfer> make_copy(Tensor in, Tensor out) { return std::make_unique<Copy>(in, out); }
+std::unique_ptr<Transfer> make_copy(Tensor in, Tensor out) {
+  return std::make_unique<Copy>(in, out);
+}
 
 std::unique_ptr<Transfer> make_all_reduce(ContextPointer context, Tensor data, Reduction reduction,
                                           AllReduceAlgorithm algorithm) {
@@ -229,9 +231,10 @@ std::unique_ptr<Transfer> make_all_reduce(ContextPointer context, Tensor data, R
                                                    gloo::AllreduceOptions::Algorithm::BCUBE);
     case AllReduceAlgorithm::halving_doubling:
       if (bytes_of(data) >= std::numeric_limits<int>::max()) {
-        fail("Gloo's halving-doubling all-reduce takes less than 2 GiB at a time, got {} bytes; use a smaller "
-             "bucket_size or another allreduce_algorithm",
-             bytes_of(data));
+        fail(
+            "Gloo's halving-doubling all-reduce takes less than 2 GiB at a time, got {} bytes; use a smaller "
+            "bucket_size or another allreduce_algorithm",
+            bytes_of(data));
       }
       if (data.type == DType::bf16) return std::make_unique<AllReduceHalving<bf16>>(context, data, reduction);
       return std::make_unique<AllReduceHalving<float>>(context, data, reduction);

@@ -92,8 +92,9 @@ std::function<void()> Compiler::of(const A& op) {
     const int c = coordinate(op.shard.axis);
     const Tensor positions = c == 0 ? at(op.positions) : Tensor{};
     same_type({at(op.words), at(op.positions), at(op.out)}, A::name);
-    return [tokens = at(op.tokens), words = at(op.words), positions, out = at(op.out), op,
-            first = c * op.shard.rows] { embedding(tokens, words, positions, out, op, first); };
+    return [tokens = at(op.tokens), words = at(op.words), positions, out = at(op.out), op, first = c * op.shard.rows] {
+      embedding(tokens, words, positions, out, op, first);
+    };
   } else if constexpr (std::is_same_v<A, EmbeddingBackward>) {
     return [tokens = at(op.tokens), dout = at(op.dout), dwords = at(op.dwords), dpositions = at(op.dpositions), op,
             first = coordinate(op.shard.axis) * op.shard.rows] {
@@ -114,9 +115,7 @@ std::function<void()> Compiler::of(const A& op) {
                                        at(op.dresidual), at(op.din), at(op.dgamma), at(op.dbeta), at(op.dbias)};
     same_type({t.dout, t.sum, t.gamma, t.dresidual, t.din}, A::name);
     need_scratch(layer_norm_backward_scratch(op.width, threads_));
-    return [t, op, scratch = scratch_] {
-      layer_norm_backward(t, op.rows, op.width, op.accumulate, scratch->data());
-    };
+    return [t, op, scratch = scratch_] { layer_norm_backward(t, op.rows, op.width, op.accumulate, scratch->data()); };
   } else if constexpr (std::is_same_v<A, Matmul>) {
     return product(op);
   } else if constexpr (std::is_same_v<A, Gelu>) {

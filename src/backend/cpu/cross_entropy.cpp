@@ -13,7 +13,9 @@ using simd::Vec;
 
 constexpr std::int64_t block = 64 * lanes;  // partial sums of exponentials: keeps rounding errors small
 
-std::int64_t grain_of(std::int64_t vocab) { return std::max<std::int64_t>(1, elementwise_grain / vocab); }
+std::int64_t grain_of(std::int64_t vocab) {
+  return std::max<std::int64_t>(1, elementwise_grain / vocab);
+}
 
 template <class T>
 float row_maximum(const T* x, std::int64_t n) {

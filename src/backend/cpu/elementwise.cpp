@@ -47,7 +47,8 @@ void convert(Tensor in, Tensor out) {
     parallel_ranges(out.count, 4 * elementwise_grain, [&](std::int64_t first, std::int64_t last, int) {
       const auto size = static_cast<std::size_t>(size_of(out.type));
       std::memcpy(out.as<char>() + static_cast<std::size_t>(first) * size,
-                  in.as<char>() + static_cast<std::size_t>(first) * size, static_cast<std::size_t>(last - first) * size);
+                  in.as<char>() + static_cast<std::size_t>(first) * size,
+                  static_cast<std::size_t>(last - first) * size);
     });
     return;
   }

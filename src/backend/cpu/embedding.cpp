@@ -14,7 +14,6 @@ HARNESS_INLINE void add_row(float* to, const T* from, std::int64_t width) {
   for (; i < width; ++i) to[i] += to_float(from[i]);
 }
 
-
 }  // namespace
 
 void embedding(Tensor tokens, Tensor words, Tensor positions, Tensor out, const Embedding& op, std::int64_t first) {

@@ -39,7 +39,9 @@ int checked_threads(int threads) {
 
 }  // namespace
 
-void CpuExecutable::Free::operator()(std::byte* p) const { munmap(p, bytes); }
+void CpuExecutable::Free::operator()(std::byte* p) const {
+  munmap(p, bytes);
+}
 
 CpuExecutable::CpuExecutable(const ExecutableRequest& request)
     : program_(*request.program),
@@ -61,7 +63,9 @@ Tensor CpuExecutable::tensor(const View& v) const {
   return {base + v.offset * size_of(b.type), b.type, v.count};
 }
 
-std::vector<RendezvousMessage> CpuExecutable::publish() { return communication_.publish(); }
+std::vector<RendezvousMessage> CpuExecutable::publish() {
+  return communication_.publish();
+}
 
 void CpuExecutable::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
   omp_set_num_threads(threads_);
@@ -153,9 +157,10 @@ std::vector<std::string> CpuExecutable::warnings() const {
   bool bf16_used = false;
   for (const Buffer& b : program_.buffers) bf16_used = bf16_used || b.type == DType::bf16;
   if (bf16_used && !has_native_bf16()) {
-    out.push_back(fmt::format("bf16 products are emulated on this CPU (oneDNN makes code for {}, bf16 needs "
-                              "avx512_core_bf16): its times say nothing about bf16 hardware; use precision: fp32",
-                              onednn_instruction_set()));
+    out.push_back(
+        fmt::format("bf16 products are emulated on this CPU (oneDNN makes code for {}, bf16 needs "
+                    "avx512_core_bf16): its times say nothing about bf16 hardware; use precision: fp32",
+                    onednn_instruction_set()));
   }
   return out;
 }

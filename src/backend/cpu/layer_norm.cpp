@@ -15,7 +15,9 @@ using simd::Vec;
 
 constexpr std::int64_t row_block = 32;  // rows whose column sums are added up before they join the total
 
-std::int64_t grain_of(std::int64_t width) { return std::max<std::int64_t>(1, elementwise_grain / width); }
+std::int64_t grain_of(std::int64_t width) {
+  return std::max<std::int64_t>(1, elementwise_grain / width);
+}
 
 template <class T>
 void forward_row(const LayerNormArguments& t, std::int64_t r, std::int64_t width, float epsilon) {
@@ -89,7 +91,9 @@ void add_and_clear(float* to, float* from, std::int64_t width) {
   });
 }
 
-std::int64_t padded(std::int64_t width) { return (width + 63) / 64 * 64; }
+std::int64_t padded(std::int64_t width) {
+  return (width + 63) / 64 * 64;
+}
 
 }  // namespace
 
@@ -103,7 +107,9 @@ void layer_norm(const LayerNormArguments& t, std::int64_t rows, std::int64_t wid
   });
 }
 
-std::int64_t layer_norm_backward_scratch(std::int64_t width, int threads) { return padded(width) * 6 * threads; }
+std::int64_t layer_norm_backward_scratch(std::int64_t width, int threads) {
+  return padded(width) * 6 * threads;
+}
 
 void layer_norm_backward(const LayerNormBackwardArguments& t, std::int64_t rows, std::int64_t width, bool accumulate,
                          float* scratch) {

@@ -26,7 +26,9 @@ std::string text_of(const sockaddr* address) {
   return text.data();
 }
 
-bool is_loopback(const std::string& address) { return address.starts_with("127."); }
+bool is_loopback(const std::string& address) {
+  return address.starts_with("127.");
+}
 
 // The IPv4 address of this host's name, "" if it has none.
 std::string address_of_host() {

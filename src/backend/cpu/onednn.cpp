@@ -35,7 +35,8 @@ struct Descriptors {
 };
 
 Descriptors descriptors_of(const ProductForm& f) {
-  Descriptors d{desc_of(f.a, f.batch, f.m, f.k), desc_of(f.b, f.batch, f.k, f.n), {}, desc_of(f.out, f.batch, f.m, f.n)};
+  Descriptors d{
+      desc_of(f.a, f.batch, f.m, f.k), desc_of(f.b, f.batch, f.k, f.n), {}, desc_of(f.out, f.batch, f.m, f.n)};
   if (f.bias) d.bias = desc_of({f.bias_type, f.n, 1, f.n}, f.batch, 1, f.n);
   return d;
 }
@@ -94,7 +95,9 @@ void* Workspace::reserve(std::size_t bytes) {
   return data_;
 }
 
-Workspace::~Workspace() { std::free(data_); }
+Workspace::~Workspace() {
+  std::free(data_);
+}
 
 struct Product::State {
   explicit State(Compiled c) : code(std::move(c)) {}
@@ -141,7 +144,9 @@ void Product::operator()(const void* a, const void* b, const void* bias, void* o
   if (status != dnnl_success) fail("oneDNN reports error {} in a matrix product", static_cast<int>(status));
 }
 
-std::string Product::implementation() const { return state_->code.description.impl_info_str(); }
+std::string Product::implementation() const {
+  return state_->code.description.impl_info_str();
+}
 
 std::string onednn_version() {
   const dnnl_version_t* v = dnnl_version();

@@ -29,7 +29,9 @@ typedef std::uint16_t HalfVec __attribute__((vector_size(lanes * 2)));
 
 #define HARNESS_INLINE inline __attribute__((always_inline))
 
-HARNESS_INLINE Vec splat(float x) { return Vec{} + x; }
+HARNESS_INLINE Vec splat(float x) {
+  return Vec{} + x;
+}
 
 HARNESS_INLINE Vec load(const float* p) {
   Vec v;
@@ -41,7 +43,9 @@ HARNESS_INLINE Vec load(const bf16* p) {
   std::memcpy(&h, p, sizeof h);
   return (Vec)(__builtin_convertvector(h, UintVec) << 16);
 }
-HARNESS_INLINE void store(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
+HARNESS_INLINE void store(float* p, Vec v) {
+  std::memcpy(p, &v, sizeof v);
+}
 HARNESS_INLINE void store(bf16* p, Vec v) {
 #if defined(__AVX512BF16__)
   const __m256bh h = _mm512_cvtneps_pbh((__m512)v);
@@ -62,14 +66,20 @@ HARNESS_INLINE Vec load_tail(const T* p, std::int64_t n, float other = 0) {
   for (std::int64_t i = 0; i < n; ++i) v[i] = to_float(p[i]);
   return v;
 }
-HARNESS_INLINE void store_one(float* p, float x) { *p = x; }
-HARNESS_INLINE void store_one(bf16* p, float x) { *p = to_bf16(x); }
+HARNESS_INLINE void store_one(float* p, float x) {
+  *p = x;
+}
+HARNESS_INLINE void store_one(bf16* p, float x) {
+  *p = to_bf16(x);
+}
 template <class T>
 HARNESS_INLINE void store_tail(T* p, Vec v, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) store_one(p + i, v[i]);
 }
 
-HARNESS_INLINE Vec max(Vec a, Vec b) { return a > b ? a : b; }  // b if one is NaN
+HARNESS_INLINE Vec max(Vec a, Vec b) {
+  return a > b ? a : b;
+}  // b if one is NaN
 HARNESS_INLINE float sum(Vec v) {
   float total = 0;
   for (std::int64_t width = lanes / 2; width >= 1; width /= 2) {

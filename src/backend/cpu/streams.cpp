@@ -9,7 +9,9 @@ namespace {
 struct Stopped {};  // unwinds a stream that another one's failure has stopped
 }  // namespace
 
-double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 TaskList::TaskList(std::vector<Task> list, std::size_t streams, OperationId closing_operation)
     : tasks(std::move(list)), by_stream(streams), waited_for(tasks.size(), 0), closing(closing_operation) {

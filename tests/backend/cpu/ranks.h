@@ -30,7 +30,8 @@ class Ranks {
         inbox[static_cast<std::size_t>(m.peer)].push_back({r, m.key, m.bytes});
       }
     }
-    errors = each([&](int r) { executables[static_cast<std::size_t>(r)]->connect(inbox[static_cast<std::size_t>(r)], 10); });
+    errors =
+        each([&](int r) { executables[static_cast<std::size_t>(r)]->connect(inbox[static_cast<std::size_t>(r)], 10); });
     rethrow();
   }
 

@@ -143,7 +143,9 @@ inline double error(const std::vector<double>& got, const std::vector<double>& w
 
 /// Tests that run for both element types.
 class PerType : public ::testing::TestWithParam<DType> {};
-inline auto both_types() { return ::testing::Values(DType::f32, DType::bf16); }
+inline auto both_types() {
+  return ::testing::Values(DType::f32, DType::bf16);
+}
 inline std::string type_name(const ::testing::TestParamInfo<DType>& info) {
   return info.param == DType::f32 ? "fp32" : "bf16";
 }

@@ -124,7 +124,9 @@ TEST_P(Attentions, OddSizesAndMoreThreadsThanHeads) {
   check(GetParam(), packed(3, 1, 8, 1, true), false, 2);
 }
 
-TEST_P(Attentions, FullAndAccumulated) { check(GetParam(), packed(2, 2, 16, 70, false), true, 2); }
+TEST_P(Attentions, FullAndAccumulated) {
+  check(GetParam(), packed(2, 2, 16, 70, false), true, 2);
+}
 
 // Keys split in two: the attention over each half, merged, is the whole.
 TEST_P(Attentions, MergeJoinsDisjointKeys) {

@@ -29,7 +29,8 @@ struct Collective {
 
   /// Runs it twice over the same contexts and returns every rank's view.
   std::vector<std::vector<double>> run(const View& result, const Settings& settings = {}) {
-    Ranks ranks(layout, groups, [this](int) { return &program; }, settings);
+    Ranks ranks(
+        layout, groups, [this](int) { return &program; }, settings);
     const DType type = program.buffers[0].type;
     std::vector<std::vector<double>> results(static_cast<std::size_t>(layout.ranks()));
     ranks.errors = ranks.each([&](int r) {
@@ -43,7 +44,8 @@ struct Collective {
       }
       std::vector<std::byte> bytes(static_cast<std::size_t>(result.count * size_of(type)));
       e.read(result, bytes);
-      for (std::int64_t i = 0; i < result.count; ++i) results[static_cast<std::size_t>(r)].push_back(get(bytes, type, i));
+      for (std::int64_t i = 0; i < result.count; ++i)
+        results[static_cast<std::size_t>(r)].push_back(get(bytes, type, i));
     });
     ranks.rethrow();
     return results;

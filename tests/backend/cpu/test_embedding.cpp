@@ -14,7 +14,9 @@ std::vector<double> tokens() {
   return t;
 }
 
-std::size_t at(std::int64_t r, std::int64_t c) { return static_cast<std::size_t>(r * width + c); }
+std::size_t at(std::int64_t r, std::int64_t c) {
+  return static_cast<std::size_t>(r * width + c);
+}
 
 TEST_P(Embeddings, ShardsAddUpToTheEmbedding) {
   Layout layout;
@@ -47,7 +49,8 @@ TEST_P(Embeddings, BackwardAddsRowsOfEqualTokens) {
       Rig rig(GetParam());
       const View t = rig.i32(token), dout = rig.tensor(random_values(rows * width, 1)),
                  dwords = rig.f32(random_values(local * width, 2)),
-                 dpositions = accumulate ? rig.f32(random_values(sequence * width, 3)) : rig.output_f32(sequence * width);
+                 dpositions =
+                     accumulate ? rig.f32(random_values(sequence * width, 3)) : rig.output_f32(sequence * width);
       rig.run(EmbeddingBackward{t, dout, dwords, dpositions, rows, width, sequence, {Axis::tensor, local}, accumulate},
               layout, s);
       auto want_words = rig.rounded(dwords);
@@ -74,7 +77,8 @@ TEST_P(Optimizer, AdamWAsInPyTorch) {
   constexpr std::int64_t n = 50021;
   for (const int step : {1, 7}) {
     Rig rig(GetParam());
-    const View w = rig.f32(random_values(n, 1)), m = rig.f32(random_values(n, 2, 0.1)), g = rig.f32(random_values(n, 4));
+    const View w = rig.f32(random_values(n, 1)), m = rig.f32(random_values(n, 2, 0.1)),
+               g = rig.f32(random_values(n, 4));
     auto squares = random_values(n, 3, 0.1);
     for (double& x : squares) x *= x;
     const View v = rig.f32(squares), counter = rig.i32({static_cast<double>(step - 1)}), rate = rig.f32({0.003});

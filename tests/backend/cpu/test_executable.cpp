@@ -47,7 +47,8 @@ TEST(Executable, StreamsKeepTheOrderOfDependencies) {
   EXPECT_FALSE(ranks[0].progress().in_communication);
   std::vector<float> losses(8);
   ranks[0].read(ring, std::as_writable_bytes(std::span(losses)));
-  for (int step = 42; step < 50; ++step) EXPECT_EQ(losses[static_cast<std::size_t>(step % 8)], static_cast<float>(step + 5 + 40));
+  for (int step = 42; step < 50; ++step)
+    EXPECT_EQ(losses[static_cast<std::size_t>(step % 8)], static_cast<float>(step + 5 + 40));
 }
 
 TEST(Executable, ProfileHasEveryOperationInItsPlace) {
@@ -93,7 +94,8 @@ TEST(Failures, ARankThatGoesAwayIsPeerLostAndNamesTheOperation) {
     layout[Axis::data] = 3;
     Settings settings;
     settings.allreduce_algorithm = algorithm;
-    Ranks ranks(layout, {{"data", AxisSet::of({Axis::data}), {}}}, [&](int) { return &program; }, settings, 60);
+    Ranks ranks(
+        layout, {{"data", AxisSet::of({Axis::data}), {}}}, [&](int) { return &program; }, settings, 60);
     const double took = seconds_of([&] {
       ranks.errors = ranks.each([&](int r) {
         ranks[r].run(0, 2, NoInputs{});
@@ -106,7 +108,8 @@ TEST(Failures, ARankThatGoesAwayIsPeerLostAndNamesTheOperation) {
     });
     EXPECT_LT(took, 20);  // well below the time-out: it was noticed, not waited for
     for (int r = 0; r < 2; ++r) {
-      EXPECT_TRUE(is<PeerLost>(ranks.errors[static_cast<std::size_t>(r)])) << message(ranks.errors[static_cast<std::size_t>(r)]);
+      EXPECT_TRUE(is<PeerLost>(ranks.errors[static_cast<std::size_t>(r)]))
+          << message(ranks.errors[static_cast<std::size_t>(r)]);
       EXPECT_NE(message(ranks.errors[static_cast<std::size_t>(r)]).find("grad_reduce"), std::string::npos);
       EXPECT_NE(message(ranks.errors[static_cast<std::size_t>(r)]).find("data"), std::string::npos);
     }
@@ -118,7 +121,8 @@ TEST(Failures, ARankThatDoesNotAnswerTimesOut) {
   const Program program = all_reduce_program(1000);
   Layout layout;
   layout[Axis::data] = 2;
-  Ranks ranks(layout, {{"data", AxisSet::of({Axis::data}), {}}}, [&](int) { return &program; }, {}, 0.3);
+  Ranks ranks(
+      layout, {{"data", AxisSet::of({Axis::data}), {}}}, [&](int) { return &program; }, {}, 0.3);
   ranks.errors = ranks.each([&](int r) {
     if (r == 0) ranks[r].run(0, 1, NoInputs{});
   });
@@ -141,7 +145,8 @@ TEST(Failures, AFailureOnOneStreamStopsTheOthers) {
   none.emit(1, AllReduce{0, unused}, {});
   Layout layout;
   layout[Axis::data] = 2;
-  Ranks ranks(layout, {{"data", AxisSet::of({Axis::data}), {}}}, [&](int) { return &program; }, {}, 60);
+  Ranks ranks(
+      layout, {{"data", AxisSet::of({Axis::data}), {}}}, [&](int) { return &program; }, {}, 60);
   class Failing : public InputSource {
    public:
     void fill(const std::string&, std::int64_t, std::span<std::byte>) const override { fail("no more tokens"); }

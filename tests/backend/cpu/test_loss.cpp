@@ -65,7 +65,8 @@ TEST_P(Losses, ThePartsOverAShardedVocabularyMakeTheWhole) {
   const auto slice = [&](std::int64_t shard) {
     std::vector<double> out;
     for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t i = 0; i < local; ++i) out.push_back(values[static_cast<std::size_t>(r * vocab + shard * local + i)]);
+      for (std::int64_t i = 0; i < local; ++i)
+        out.push_back(values[static_cast<std::size_t>(r * vocab + shard * local + i)]);
     }
     return out;
   };
@@ -93,11 +94,13 @@ TEST_P(Losses, ThePartsOverAShardedVocabularyMakeTheWhole) {
     Rig rig(GetParam());
     const View logits = rig.tensor(slice(s)), labels = rig.i32(label_values), m = rig.f32(maximum), t = rig.f32(target),
                q = rig.f32(sum), loss = rig.f32({0});
-    rig.run(CrossEntropyGradient{logits, labels, m, t, q, loss, rows, local, {Axis::tensor, local}, 0.5, 2.0}, layout, s);
+    rig.run(CrossEntropyGradient{logits, labels, m, t, q, loss, rows, local, {Axis::tensor, local}, 0.5, 2.0}, layout,
+            s);
     EXPECT_NEAR(rig.get(loss)[0], want.loss, 2e-6 * want.loss);
     std::vector<double> part;
     for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t i = 0; i < local; ++i) part.push_back(want.gradient[static_cast<std::size_t>(r * vocab + s * local + i)]);
+      for (std::int64_t i = 0; i < local; ++i)
+        part.push_back(want.gradient[static_cast<std::size_t>(r * vocab + s * local + i)]);
     }
     EXPECT_LT(error(rig.get(logits), part), rig.tolerance());
   }

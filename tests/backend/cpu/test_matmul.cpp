@@ -6,7 +6,9 @@ namespace {
 class Matmuls : public PerType {};
 INSTANTIATE_TEST_SUITE_P(Types, Matmuls, both_types(), type_name);
 
-double gelu_of(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+double gelu_of(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
 
 double element(const std::vector<double>& m, std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns,
                bool transposed) {
