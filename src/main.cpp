@@ -2,4 +2,6 @@
 
 #include "cli/cli.h"
 
-int main(int argc, char** argv) { return harness::run_cli({argv + 1, argv + argc}, std::cout, std::cerr); }
+int main(int argc, char** argv) {
+  return harness::run_cli({argv + 1, argv + argc}, std::cout, std::cerr);
+}
