@@ -14,23 +14,23 @@ struct CaseSummary {
   int case_index = 0;
   std::string name;
   CaseStatus status = CaseStatus::pending;
-  int blocks = 0;                    // finished ones
-  double step_seconds = 0;           // median over blocks of the block median; NaN if none
+  int blocks = 0;           // finished ones
+  double step_seconds = 0;  // median over blocks of the block median; NaN if none
   double tokens_per_second = 0, flops_per_rank = 0;
   std::optional<double> mfu, mfu_noncausal, hfu;
   double peak_memory_bytes = 0;
-  std::optional<Effect> effect;      // against the baseline; absent for the baseline itself and without pairs; of time
-                                     // per token, which is the step time's where batches are equal
+  std::optional<Effect> effect;  // against the baseline; absent for the baseline itself and without pairs; of time
+                                 // per token, which is the step time's where batches are equal
   double first_loss = 0, last_loss = 0;
   std::string reason;
 };
 
 struct Summary {
   std::vector<CaseSummary> cases;  // in file order
-  bool partial = false;      // not every planned block is there
-  bool unreliable = false;   // baseline_again is not the same as the baseline (verdict faster or slower)
+  bool partial = false;            // not every planned block is there
+  bool unreliable = false;         // baseline_again is not the same as the baseline (verdict faster or slower)
   std::optional<Effect> control;   // baseline_again against baseline
-  double noise = 0;          // standard deviation of the control's log ratios; NaN with fewer than two
+  double noise = 0;                // standard deviation of the control's log ratios; NaN with fewer than two
   int failed_cases = 0;
   std::vector<std::string> warnings;  // each with a remedy
 };

@@ -40,6 +40,7 @@ Effect compare_paired(std::span<const double> baseline, std::span<const double> 
 /// The smallest effect that `rounds` rounds resolve with 80 % probability when block log ratios scatter with standard
 /// deviation `deviation` and `comparisons` are made, as a share of the step time: a verdict must clear smallest_effect,
 /// so it is more than that. Infinite for fewer than two rounds.
-double resolvable_effect(int rounds, int comparisons, double deviation, double smallest_effect, double confidence = 0.95);
+double resolvable_effect(int rounds, int comparisons, double deviation, double smallest_effect,
+                         double confidence = 0.95);
 
 }  // namespace harness

@@ -101,7 +101,7 @@ void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& 
   create_table(file, "/blocks", plan.blocks, [](auto& visit, auto& row) { block_columns(visit, row); });
 
   const std::uint64_t blocks = plan.blocks.size();
-  const auto steps = static_cast<std::uint64_t>(plan.warmup_steps + plan.steps);
+  const auto steps = static_cast<std::uint64_t>(plan.warmup_steps) + static_cast<std::uint64_t>(plan.steps);
   create_matrix(file, "/step_seconds", {blocks, steps}, {"block", "step"}, "s");
   create_matrix(file, "/losses", {blocks, steps}, {"block", "step"}, "1");
   create_matrix(file, "/rank_seconds", {blocks, steps, static_cast<std::uint64_t>(plan.ranks)},

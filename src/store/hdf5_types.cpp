@@ -109,7 +109,7 @@ Element element_of(hid_t type, const std::string& path) {
     if (name == nullptr) fail("reading the columns of {} failed", path);
     const std::string column = name;
     H5free_memory(name);
-    const Kind kind = kind_of(member.id(), path + ", column " + column);
+    const Kind kind = kind_of(member.id(), fmt::format("{}, column {}", path, column));
     element.add(column, kind, H5Tget_size(member.id()));
   }
   return element;

@@ -21,13 +21,13 @@ const char* name_of(BlockStatus status);
 struct ResultCase {
   std::string name, variable, value;
   CaseStatus status = CaseStatus::pending;
-  std::string reason;  // why it failed or cannot run; what was noted
+  std::string reason;                 // why it failed or cannot run; what was noted
   std::vector<std::string> settings;  // printed, in the order of Result::variables
   std::int32_t ranks = 0, tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1;
   std::int64_t micro_batches = 0;
   double tokens_per_step = 0;
   double model_flop_per_step = 0, noncausal_flop_per_step = 0, hardware_flop_per_step = 0;  // all ranks
-  double peak_flops_per_rank = 0;  // 0: unknown, then there is no MFU
+  double peak_flops_per_rank = 0;   // 0: unknown, then there is no MFU
   double planned_memory_bytes = 0;  // of the largest rank
   std::string program_hash;         // hexadecimal
 };
@@ -75,11 +75,11 @@ struct Result {
   std::vector<std::string> overrides;
   std::string model_name;
   std::int64_t layers = 0, hidden = 0, heads = 0, vocab = 0, sequence = 0;
-  std::string peak_source;     // "hardware file h100-sxm: …" | "measured: …" | "unknown"
-  std::string flop_formula;    // name of the MFU convention
-  std::vector<std::string> variables;                                 // registry names
-  std::vector<std::pair<std::string, std::string>> environment;       // allow-listed, rank 0's
-  std::vector<std::pair<std::string, std::string>> identity;          // library versions, CPU model, compiler, git
+  std::string peak_source;             // "hardware file h100-sxm: …" | "measured: …" | "unknown"
+  std::string flop_formula;            // name of the MFU convention
+  std::vector<std::string> variables;  // registry names
+  std::vector<std::pair<std::string, std::string>> environment;  // allow-listed, rank 0's
+  std::vector<std::pair<std::string, std::string>> identity;     // library versions, CPU model, compiler, git
   std::vector<std::string> warnings;
   std::vector<ResultRank> rank_table;
   std::vector<ResultCase> cases;
