@@ -211,9 +211,7 @@ std::vector<Variable> make_registry() {
                         s.bucket_size_bytes = bytes;
                       },
                   .print = [](const Settings& s) { return print_bytes_exact(s.bucket_size_bytes); },
-                  .without_effect = [](const Settings& s) -> std::string {
-                    return s.overlap_grad_reduce ? without_data_parallel(s) : "overlap_grad_reduce is false";
-                  },
+                  .without_effect = without_data_parallel,
                   .environment_name = ""});
   rows.push_back(
       {.name = "allreduce_algorithm",

@@ -29,7 +29,7 @@ struct Variable {
   std::function<void(Settings&, std::string_view text)> parse;
   /// The value in canonical form; parse(print(s)) gives s back.
   std::function<std::string(const Settings&)> print;
-  /// "" when the variable has an effect under these settings, else why it has none ("overlap_grad_reduce is false").
+  /// "" when the variable has an effect under these settings, else why it has none ("data_parallel is 1, …").
   /// Some answers depend on the number of ranks and need settings.ranks to be it, not 0.
   std::function<std::string(const Settings&)> without_effect = [](const Settings&) { return std::string(); };
   /// The environment variable it becomes in the worker, "" if none ("NCCL_ALGO").

@@ -17,7 +17,7 @@ struct Case {
   Settings settings;
   Layout layout;                   // of the ranks it uses; meaningless when impossible
   std::string impossible;          // why it cannot run on these ranks, "" if it can
-  std::vector<std::string> notes;  // "bucket_size has no effect: overlap_grad_reduce is false"
+  std::vector<std::string> notes;  // "bucket_size has no effect: data_parallel is 1, …"
   std::int64_t micro_batches = 0;  // per data-parallel replica and step (gradient accumulation)
 };
 
