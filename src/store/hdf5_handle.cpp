@@ -28,6 +28,9 @@ std::string error_text() {
 
 void initialise() {
   static const bool once = [] {
+    // Once a disk was full, an object may fail to close and stay behind without its file; the library's clean-up at
+    // exit would follow it to a null pointer. Every write is flushed and every file closed, so nothing is left to it.
+    H5dont_atexit();
     check(H5open(), "starting the HDF5 library");
     check(H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr), "starting the HDF5 library");
     return true;

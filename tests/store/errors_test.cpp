@@ -131,6 +131,29 @@ TEST_F(StoreErrors, ADiskThatFillsUpDuringCreationLeavesNothing) {
   EXPECT_EQ(create(path_), "no error");  // nothing is left in the way
 }
 
+// The HDF5 library's own clean-up at exit stumbled over what a failed creation left behind.
+TEST_F(StoreErrors, AFailureLetsTheProgramEndInOrder) {
+  for (const rlim_t bytes : {100, 5000, 20000, 100000}) {
+    EXPECT_EXIT(
+        {
+          const FileSizeLimit limit(bytes);
+          create(path_);
+          std::exit(3);
+        },
+        ::testing::ExitedWithCode(3), "")
+        << bytes;
+  }
+  EXPECT_EXIT(
+      {
+        const Result plan = sample_plan();
+        const auto file = ResultFile::create(path_, plan, {}, true);
+        const FileSizeLimit limit(4096);
+        message_of([&] { write_sample(*file, plan, 11); });
+        std::exit(3);
+      },
+      ::testing::ExitedWithCode(3), "");
+}
+
 TEST_F(StoreErrors, AWriteThatFailsSaysSo) {
   const Result plan = sample_plan();
   auto file = ResultFile::create(path_, plan, {}, false);
