@@ -4,7 +4,6 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/simd.h"
-#include "base/random.h"
 
 namespace harness::cpu {
 namespace {
@@ -59,24 +58,6 @@ void convert(Tensor in, Tensor out) {
       parallel_ranges(out.count, elementwise_grain, [&](std::int64_t first, std::int64_t last, int) {
         over(first, last, [&](std::int64_t i, std::int64_t n) { put(to + i, get(from + i, n), n); });
       });
-    });
-  });
-}
-
-void initialize(const Initialize& op, Tensor out, int coordinate, std::uint64_t seed) {
-  if (op.deviation == 0) return fill(out, op.mean);
-  const std::int64_t first_part = op.part == op.full ? 0 : coordinate * op.part;
-  with_type(out.type, [&](auto tag) {
-    auto* to = out.as<decltype(tag)>();
-    parallel_ranges(op.outer * op.part, 1, [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t r = first; r < last; ++r) {
-        const std::int64_t i = r / op.part, j = first_part + r % op.part;
-        for (std::int64_t k = 0; k < op.inner; ++k) {
-          const std::int64_t index = op.first_index + (i * op.full + j) * op.inner + k;
-          const double x = op.mean + op.deviation * philox_normal(seed, static_cast<std::uint64_t>(index));
-          simd::store_one(to + r * op.inner + k, static_cast<float>(x));
-        }
-      }
     });
   });
 }

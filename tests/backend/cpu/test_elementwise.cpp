@@ -114,6 +114,19 @@ TEST(Initialize, DrawsTheNumbersOfItsSliceOfTheGlobalTensor) {
   EXPECT_LT(error(rig.get(out), want), 1e-6);
 }
 
+TEST(Initialize, ManyNumbersAreThoseOfTheGenerator) {
+  constexpr std::int64_t n = 300007;
+  Rig rig;
+  const View out = rig.output(n);
+  rig.run(Initialize{out, (std::int64_t{1} << 33) + 5, Axis::tensor, 1, n, n, 1, 0, 1}, {}, 0, 0x123456789abcdefull);
+  const auto got = rig.get(out);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double want =
+        philox_normal(0x123456789abcdefull, (std::uint64_t{1} << 33) + 5 + static_cast<std::uint64_t>(i));
+    ASSERT_NEAR(got[static_cast<std::size_t>(i)], want, 1e-7 * std::max(1.0, std::abs(want))) << i;
+  }
+}
+
 TEST(Initialize, WithoutDeviationIsAFill) {
   Rig rig;
   const View out = rig.output(33);
