@@ -44,7 +44,7 @@ if ! command -v apt-get > /dev/null || [ "$(id -u)" != 0 ]; then
     rm -f build-setup.tmp
     exit 0
   fi
-  [ -f build-setup.tmp ] && sed -n '/^harness:/p; /needs/,$p' build-setup.tmp | grep -v -e '^Call Stack' -e '^ *\(CMakeLists\|cmake/\).*([a-z_]*)$' >&2
+  [ -f build-setup.tmp ] && sed -n '/^harness:/p; /needs/,$p' build-setup.tmp | grep -v -e '^Call Stack' -e '^-- Configuring' -e '^See also' -e '^$' -e '^ *\(CMakeLists\|cmake/\).*([a-z_]*)$' >&2
   rm -f build-setup.tmp
   if command -v apt-get > /dev/null; then
     echo "setup: not root, and these packages are missing:$missing" >&2
