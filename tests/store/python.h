@@ -23,13 +23,18 @@ inline std::pair<int, std::string> output_of(const std::string& command) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
 }
 
-/// A Python that has these modules: HARNESS_TEST_PYTHON if set, else python3; "" if it lacks one.
+/// A Python that has these modules: HARNESS_TEST_PYTHON if set, else python3 of the path, else the distribution's;
+/// "" if none has.
 inline std::string python_with(const std::vector<std::string>& modules) {
   const char* named = std::getenv("HARNESS_TEST_PYTHON");
-  const std::string python = named != nullptr && *named != '\0' ? named : "python3";
+  std::vector<std::string> candidates{"python3", "/usr/bin/python3"};
+  if (named != nullptr && *named != '\0') candidates = {named};
   std::string imports;
   for (const auto& module : modules) imports += "import " + module + ";";
-  return output_of("'" + python + "' -c '" + imports + "'").first == 0 ? python : "";
+  for (const auto& python : candidates) {
+    if (output_of("'" + python + "' -c '" + imports + "' 2>&1").first == 0) return python;
+  }
+  return "";
 }
 
 /// Runs a script; returns its exit status and what it printed.
