@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "launch/environment.h"
+#include "launch/waiter.h"
 #include "launch/wire.h"
 
 namespace harness {
@@ -135,7 +136,7 @@ void BlockRun::watch_steps() {
   const double limit_s = request_.deadlines.step_s;
   auto asked = progress_changed_;
   while (!over() && !arrived_.contains(FrameType::samples)) {
-    look(watching_interval_s());
+    look(watching_interval_s);
     if (seconds_since(asked) > limit_s / 2) {
       worker_->send(FrameType::ask, "");
       asked = Clock::now();
@@ -151,7 +152,12 @@ bool BlockRun::agree_on_success() {
   if (over()) examine();
   const bool complete = !worker_ || arrived_.contains(FrameType::samples);
   std::array<std::int64_t, 2> all = {over() || !complete ? 1 : 0, alarms_.stop_level()};
-  ranks_.maximum(all, idle_);
+  Waiter waiter(idle_interval_s);
+  const auto sitting_out = [&] {
+    look(0);
+    waiter.sleep();
+  };
+  ranks_.maximum(all, worker_ ? idle_ : Ranks::Idle(sitting_out));
   alarms_.learn_stop_level(static_cast<int>(all[1]));
   return all[0] == 0;
 }

@@ -27,6 +27,11 @@ class BlockRun {
 
  private:
   using Clock = std::chrono::steady_clock;
+  /// A worker's own messages wake its supervisor at once; this is how soon it sees news from other ranks. Each look
+  /// takes about 40 us of a core that a timed step may want.
+  static constexpr double watching_interval_s = 0.05;
+  /// The same for a rank that sits the block out, which other ranks' collectives may need to get on.
+  static constexpr double idle_interval_s = 0.01;
 
   void start_worker();
   void rendezvous();
@@ -46,7 +51,6 @@ class BlockRun {
   bool over() const { return report_.kind != FaultKind::none || alarms_.current() != Alarm::none; }
   void blame(FaultKind kind, std::string_view text, std::int32_t code, Alarm alarm);
   void examine();
-  double watching_interval_s() const;
 
   Ranks& ranks_;
   Alarms& alarms_;

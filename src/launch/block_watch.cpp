@@ -19,15 +19,9 @@ double seconds_since(std::chrono::steady_clock::time_point then) {
 
 }  // namespace
 
-// A worker's messages wake us at once; this is how soon news from other ranks is seen. While steps are timed, few
-// looks: each takes a little of the worker's core.
-double BlockRun::watching_interval_s() const {
-  return std::min(0.02, 5 * ranks_.longest_sleep_s());
-}
-
 bool BlockRun::await(FrameType wanted, double limit_s) {
   while (!over() && !arrived_.contains(wanted)) {
-    look(ranks_.longest_sleep_s());
+    look(watching_interval_s);
     if (seconds_since(spawned_) > limit_s) alarms_.raise(Alarm::time_out);
   }
   return !over();

@@ -50,9 +50,9 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"Throw", "rank=1,step=3,kind=throw", "", {"a test fault was thrown"}},
         Fault{"BeforeTheFirstStep", "rank=1,step=-1,kind=segfault", "", {"signal 11", "while it built its Program"}},
         Fault{
-            "Hang", "rank=1,step=3,kind=hang", "step=0.6", {"no step finished within 600 ms", "in step 3, matmul qkv"}},
-        Fault{"HangAtStart", "rank=1,step=-1,kind=hang", "start=0.6", {"not ready to run within 600 ms", "built"}},
-        Fault{"Suspended", "rank=1,step=3,kind=stop", "step=0.6", {"does not answer"}},
+            "Hang", "rank=1,step=3,kind=hang", "step=0.8", {"no step finished within 800 ms", "in step 3, matmul qkv"}},
+        Fault{"HangAtStart", "rank=1,step=-1,kind=hang", "start=0.8", {"not ready to run within 800 ms", "built"}},
+        Fault{"Suspended", "rank=1,step=3,kind=stop", "step=0.8", {"does not answer"}},
         Fault{"Memory", "rank=1,step=3,kind=memory", "memory=200e6", {"memory", "limit", "191 MiB", "in step 3"}},
         Fault{
             "Allocation", "rank=1,step=3,kind=allocation", "memory=200e6", {"out of memory: limit 191 MiB in step 3"}},
@@ -82,7 +82,7 @@ TEST(Faults, AKilledSupervisorLeavesNoWorkerBehind) {
   ASSERT_EQ(job.processes("worker").size(), 3u);
   // mpirun carries the verb, too, and stands first.
   ::kill(supervisors.back(), SIGKILL);
-  EXPECT_TRUE(job.wait(8)) << job.output();
+  EXPECT_TRUE(job.wait(30)) << job.output();
   EXPECT_NE(job.exit_code(), 0);
 }
 
@@ -116,7 +116,7 @@ TEST(Signals, TheSecondStopsAtOnce) {
     for (std::size_t i = 1; i < all.size(); ++i) ::kill(all[i], SIGINT);
     std::this_thread::sleep_for(std::chrono::milliseconds(400));
   }
-  ASSERT_TRUE(job.wait(3)) << job.output();
+  ASSERT_TRUE(job.wait(10)) << job.output();
   EXPECT_EQ(job.exit_code(), 0);
   EXPECT_TRUE(has(job.output(), "ok false stopped true")) << job.output();
 }
@@ -126,7 +126,7 @@ TEST(Signals, MpirunInterruptedLeavesTimeForAWord) {
   Launched job(2, "steps=3000");
   ASSERT_TRUE(job.says("begin 0")) << job.output();
   ::kill(job.processes("job").front(), SIGINT);
-  ASSERT_TRUE(job.wait(5)) << job.output();
+  ASSERT_TRUE(job.wait(20)) << job.output();
   EXPECT_TRUE(has(job.output(), "ok false stopped true")) << job.output();
   EXPECT_TRUE(has(job.output(), "end stop 2")) << job.output();
 }
