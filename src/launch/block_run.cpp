@@ -93,6 +93,7 @@ void BlockRun::rendezvous() {
     }
   }
   std::vector<std::pair<int, std::string>> outgoing;
+  outgoing.reserve(by_peer.size());
   for (const auto& [peer, messages] : by_peer) outgoing.emplace_back(peer, encode(messages));
   std::vector<RendezvousMessage> received;
   for (const auto& [from, bytes] : ranks_.exchange(outgoing, idle_)) {

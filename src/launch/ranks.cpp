@@ -24,6 +24,8 @@ void check(int code, const char* call) {
 }
 #define HARNESS_MPI(call, ...) check(call(__VA_ARGS__), #call)
 
+// The analyzer knows MPI_Wait as the end of a request, but not MPI_Test.
+// NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker)
 class MpiRanks final : public Ranks {
  public:
   MpiRanks() {
@@ -214,6 +216,7 @@ class MpiRanks final : public Ranks {
   std::vector<int> node_ranks_;
   std::list<Outgoing> notes_;
 };
+// NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)
 
 }  // namespace
 

@@ -18,7 +18,8 @@ namespace harness {
 
 class FaultyInputs final : public InputSource {
  public:
-  FaultyInputs(std::unique_ptr<InputSource> inner, TestFault fault) : inner_(std::move(inner)), fault_(fault) {}
+  FaultyInputs(std::unique_ptr<InputSource> inner, TestFault fault)
+      : inner_(std::move(inner)), fault_(std::move(fault)) {}
   void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const override {
     if (step == fault_.step_) fault_.act();
     inner_->fill(buffer, step, to);

@@ -70,7 +70,9 @@ void live(WorkerChannel& channel, const WorkFactory& make, WorkerOrder& order) {
   auto mark = Clock::now();
   fault.act_before_steps();
   // Never destroyed: the control thread and last words look at it to the very end.
-  Work& work = *new Work(make(order));
+  static Work* const forever = new Work;
+  Work& work = *forever;
+  work = make(order);
   if (work.inputs) work.inputs = fault.around(std::move(work.inputs));
   set_worker_executable(work.executable.get(), work.program.get());
   Published published{work.program_hash, {}};

@@ -84,8 +84,9 @@ WorkerProcess::WorkerProcess(const NameValues& environment) {
   const SpawnPlan plan(down.read_end, up.write_end, errors.write_end);
   std::vector<std::string> lines;
   lines.reserve(environment.size());
-  for (const auto& [name, value] : environment) lines.push_back(name + "=" + value);
+  for (const auto& [name, value] : environment) lines.push_back(fmt::format("{}={}", name, value));
   std::vector<char*> pointers;
+  pointers.reserve(lines.size() + 1);
   for (std::string& line : lines) pointers.push_back(line.data());
   pointers.push_back(nullptr);
   std::string program = "harness";
