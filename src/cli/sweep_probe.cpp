@@ -79,12 +79,6 @@ void SweepRun::probe() {
     const int threads = e.baseline.threads > 0 ? e.baseline.threads : std::max(1, p.cores / std::max(1, local));
     result_.rank_table.push_back({p.rank, p.local_rank, p.node, p.host, p.device, p.cores, threads, p.memory_bytes});
     result_.nodes = std::max(result_.nodes, p.node + 1);
-    if (local * threads > p.cores && e.backend == BackendKind::cpu) {
-      warn(
-          fmt::format("node {}: {} ranks with {} threads each share {} cores: times include waiting for a core, "
-                      "compare cases with each other and not with other machines; fewer ranks per node avoid it",
-                      p.host, local, threads, p.cores));
-    }
     if (p.one_core_bound) {
       warn(
           "the launcher bound each rank to one core; workers were given their share of the node instead "
