@@ -114,7 +114,7 @@ void SweepRun::fill_peaks(const std::vector<BlockSamples>& samples) {
         node_flops +=
             c.settings.precision == Precision::bf16 ? samples[other].peak_flops_bf16 : samples[other].peak_flops_fp32;
       }
-      const int local = local_ranks(places, p.node, ranks);
+      const int local = std::max(1, local_ranks(places, p.node, ranks));
       const int threads = c.settings.threads > 0 ? c.settings.threads : std::max(1, p.cores / local);
       total += node_flops * std::min(1.0, static_cast<double>(threads) * local / p.cores) / local;
     }
