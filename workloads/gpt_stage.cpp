@@ -66,11 +66,11 @@ View Stage::activation(const char* name) {
   return scratch(name, d_.type, d_.rows * d_.hidden);
 }
 
-OperationId Stage::emit(Action action, const char* what, Phase phase) {
+OperationId Stage::emit(const Action& action, const char* what, Phase phase) {
   Label label = at_;
   label.what = what;
   label.phase = phase;
-  return b_.emit(compute, std::move(action), label);
+  return b_.emit(compute, action, label);
 }
 
 void Stage::all_reduce_tensor(const View& v, const char* what, Phase phase) {

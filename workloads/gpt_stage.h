@@ -64,7 +64,7 @@ class Stage {
  private:
   View weight(const std::string& name) const;
   View scratch(const char* name, DType type, std::int64_t count);
-  OperationId emit(Action action, const char* what, Phase phase);
+  OperationId emit(const Action& action, const char* what, Phase phase);
   void all_reduce_tensor(const View& v, const char* what, Phase phase);
   View embed(int micro_batch);
   void layer_forward(LayerActivations& a, const std::string& prefix);

@@ -27,8 +27,8 @@ struct RendezvousMessage {
 
 /// Where a rank's step has got to, for finding out who hangs. Safe to read from another thread at any time.
 struct Progress {
-  std::int64_t step = -1;  // executions begun, from 0; -1: none yet
-  OperationId operation = -1;  // the compute stream's current operation; -1: none (finished or not begun)
+  std::int64_t step = -1;         // executions begun, from 0; -1: none yet
+  OperationId operation = -1;     // the compute stream's current operation; -1: none (finished or not begun)
   bool in_communication = false;  // every stream that has work is in a communication or waiting for one
 };
 

@@ -10,8 +10,12 @@ struct bf16 {
   std::uint16_t bits;
 };
 
-inline float to_float(bf16 x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16); }
-inline float to_float(float x) { return x; }
+inline float to_float(bf16 x) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16);
+}
+inline float to_float(float x) {
+  return x;
+}
 
 inline bf16 to_bf16(float x) {
   const auto u = std::bit_cast<std::uint32_t>(x);

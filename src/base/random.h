@@ -27,7 +27,9 @@ inline std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t coun
 }
 
 /// Uniform in (0, 1): the 24 highest bits, never 0 or 1.
-inline double uniform_open(std::uint32_t bits) { return (static_cast<double>(bits >> 8) + 0.5) / 16777216.0; }
+inline double uniform_open(std::uint32_t bits) {
+  return (static_cast<double>(bits >> 8) + 0.5) / 16777216.0;
+}
 
 /// Standard normal numbers of index i of (key, stream), by Box-Muller on one counter per number.
 inline double philox_normal(std::uint64_t key, std::uint64_t index, std::uint64_t stream = 0) {

@@ -6,8 +6,8 @@
 
 namespace harness {
 
-// Quantities as people write them, to SI base units, and back. Parsers throw Error that says what was found and gives an
-// example; the caller adds where.
+// Quantities as people write them, to SI base units, and back. Parsers throw Error that says what was found and gives
+// an example; the caller adds where.
 
 /// "1 MiB", "25MB", "4096", "1.5 GiB" -> bytes. KiB, MiB, GiB, TiB are powers of 1024, kB, MB, GB, TB of 1000.
 std::int64_t parse_bytes(std::string_view text);

@@ -1,5 +1,6 @@
 #include "cli/progress.h"
 
+#include <cmath>
 #include <ostream>
 
 #include "base/error.h"
@@ -8,7 +9,7 @@ namespace harness {
 namespace {
 
 std::string minutes(double seconds) {
-  const auto s = static_cast<long>(seconds + 0.5);
+  const auto s = std::lround(seconds);
   return s >= 3600 ? fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
                    : fmt::format("{}:{:02}", s / 60, s % 60);
 }

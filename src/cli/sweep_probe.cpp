@@ -79,12 +79,6 @@ void SweepRun::probe() {
     const int threads = e.baseline.threads > 0 ? e.baseline.threads : std::max(1, p.cores / std::max(1, local));
     result_.rank_table.push_back({p.rank, p.local_rank, p.node, p.host, p.device, p.cores, threads, p.memory_bytes});
     result_.nodes = std::max(result_.nodes, p.node + 1);
-    if (local * threads > p.cores && e.backend == BackendKind::cpu) {
-      warn(
-          fmt::format("node {}: {} ranks with {} threads each share {} cores: times include waiting for a core, "
-                      "compare cases with each other and not with other machines; fewer ranks per node avoid it",
-                      p.host, local, threads, p.cores));
-    }
     if (p.one_core_bound) {
       warn(
           "the launcher bound each rank to one core; workers were given their share of the node instead "
@@ -120,7 +114,7 @@ void SweepRun::fill_peaks(const std::vector<BlockSamples>& samples) {
         node_flops +=
             c.settings.precision == Precision::bf16 ? samples[other].peak_flops_bf16 : samples[other].peak_flops_fp32;
       }
-      const int local = local_ranks(places, p.node, ranks);
+      const int local = std::max(1, local_ranks(places, p.node, ranks));
       const int threads = c.settings.threads > 0 ? c.settings.threads : std::max(1, p.cores / local);
       total += node_flops * std::min(1.0, static_cast<double>(threads) * local / p.cores) / local;
     }

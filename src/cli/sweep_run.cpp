@@ -124,7 +124,7 @@ void SweepRun::run_rounds() {
 
 void SweepRun::write_block(int index, const BlockOutcome& outcome) {
   ResultBlock& block = result_.blocks[static_cast<std::size_t>(index)];
-  const auto steps = static_cast<std::size_t>(result_.warmup_steps + result_.steps);
+  const auto steps = static_cast<std::size_t>(result_.warmup_steps) + static_cast<std::size_t>(result_.steps);
   const auto ranks = static_cast<std::size_t>(result_.ranks);
   const float nothing = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> step_seconds(steps, nothing), losses(steps, nothing), rank_seconds(steps * ranks, nothing);

@@ -217,7 +217,7 @@ std::vector<Variable> make_registry() {
       {.name = "allreduce_algorithm",
        .unit = "",
        .allowed = "ring, halving_doubling, bcube",
-       .help = "Gloo's algorithm for all-reduce (NCCL's is nccl_algo)",
+       .help = "Gloo's algorithm for all-reduces above 4 KiB (NCCL's is nccl_algo)",
        .backends = only_cpu,
        .parts = {},
        .parse = [](Settings& s, auto text) { s.allreduce_algorithm = parse_choice(text, allreduce_choices); },

@@ -35,8 +35,7 @@ class MpiRanks final : public Ranks {
     int provided = 0;
     HARNESS_MPI(MPI_Init_thread, nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     HARNESS_MPI(MPI_Comm_set_errhandler, MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    HARNESS_MPI(MPI_Comm_dup, MPI_COMM_WORLD, &world_);
-    HARNESS_MPI(MPI_Comm_set_errhandler, world_, MPI_ERRORS_RETURN);
+    number_by_node();
     HARNESS_MPI(MPI_Comm_rank, world_, &rank_);
     HARNESS_MPI(MPI_Comm_size, world_, &size_);
     HARNESS_MPI(MPI_Comm_split_type, world_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node_);
@@ -175,6 +174,20 @@ class MpiRanks final : public Ranks {
   }
 
  private:
+  // Launchers deal ranks to nodes in different ways. Here the ranks of a node follow each other, so that the first N
+  // ranks are whole nodes and tensor parallelism stays inside one. Rank 0 stays rank 0.
+  void number_by_node() {
+    MPI_Comm node = MPI_COMM_NULL;
+    HARNESS_MPI(MPI_Comm_rank, MPI_COMM_WORLD, &rank_);
+    HARNESS_MPI(MPI_Comm_split_type, MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node);
+    int lowest = rank_;
+    HARNESS_MPI(MPI_Bcast, &lowest, 1, MPI_INT, 0, node);
+    HARNESS_MPI(MPI_Comm_free, &node);
+    // Equal keys keep their order.
+    HARNESS_MPI(MPI_Comm_split, MPI_COMM_WORLD, 0, lowest, &world_);
+    HARNESS_MPI(MPI_Comm_set_errhandler, world_, MPI_ERRORS_RETURN);
+  }
+
   struct Outgoing {
     Note note;
     MPI_Request request;

@@ -17,7 +17,7 @@ const char* name_of(BlockMode mode);
 
 /// One operation kind's share of one rank's profiled step.
 struct KindTotal {
-  std::string kind;    // operation name
+  std::string kind;  // operation name
   std::string stream;
   double seconds = 0;
   std::int64_t operations = 0;
@@ -25,13 +25,13 @@ struct KindTotal {
 
 /// What one rank brings home from a block.
 struct BlockSamples {
-  std::vector<double> step_seconds;   // warm-up steps first, then the timed ones
-  std::vector<float> losses;          // of the same steps
-  double timed_total_seconds = 0;     // around all timed steps; must agree with their sum
+  std::vector<double> step_seconds;  // warm-up steps first, then the timed ones
+  std::vector<float> losses;         // of the same steps
+  double timed_total_seconds = 0;    // around all timed steps; must agree with their sum
   double build_seconds = 0, connect_seconds = 0, initialize_seconds = 0;
-  double first_step_seconds = 0;      // from the worker's start to the end of its first step
+  double first_step_seconds = 0;       // from the worker's start to the end of its first step
   std::int64_t peak_memory_bytes = 0;  // resident, high-water mark
-  std::vector<Interval> timeline;     // BlockMode::timeline
+  std::vector<Interval> timeline;      // BlockMode::timeline
   double profiled_step_seconds = 0;
   std::vector<KindTotal> totals;
   double peak_flops_fp32 = 0, peak_flops_bf16 = 0;  // BlockMode::probe

@@ -17,8 +17,8 @@ void ProgramBuilder::begin_step() {
   accesses_.clear();
 }
 
-OperationId ProgramBuilder::emit(StreamId stream, Action action, Label label, const std::vector<OperationId>& after,
-                                 std::int32_t fused_group) {
+OperationId ProgramBuilder::emit(StreamId stream, const Action& action, const Label& label,
+                                 const std::vector<OperationId>& after, std::int32_t fused_group) {
   const auto id = static_cast<OperationId>(list().size());
   std::vector<OperationId> needed = after;
   struct Collector {
@@ -58,7 +58,7 @@ OperationId ProgramBuilder::emit(StreamId stream, Action action, Label label, co
   known[static_cast<std::size_t>(stream)] = id;
   known_.push_back(std::move(known));
   last_[static_cast<std::size_t>(stream)] = id;
-  list().push_back({std::move(action), stream, std::move(waits), fused_group, label});
+  list().push_back({action, stream, std::move(waits), fused_group, label});
   return id;
 }
 

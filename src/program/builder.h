@@ -21,8 +21,8 @@ class ProgramBuilder {
   View buffer(std::string name, DType type, std::int64_t count, BufferKind kind = BufferKind::transient);
 
   /// Appends to the list under construction (init until begin_step(), then step). Returns its index.
-  OperationId emit(StreamId stream, Action action, Label label, const std::vector<OperationId>& after = {},
-                   std::int32_t fused_group = -1);
+  OperationId emit(StreamId stream, const Action& action, const Label& label,
+                   const std::vector<OperationId>& after = {}, std::int32_t fused_group = -1);
   void begin_step();
 
   /// The last operation emitted on a stream, -1 if none in this list.

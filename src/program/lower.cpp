@@ -22,8 +22,8 @@ class Lowering {
   }
 
  private:
-  void emit(Action action) {
-    Operation op{std::move(action), original_->stream, {}, original_->fused_group, original_->label};
+  void emit(const Action& action) {
+    Operation op{action, original_->stream, {}, original_->fused_group, original_->label};
     if (first_part_) {
       for (const OperationId w : original_->waits) op.waits.push_back(last_of_[static_cast<std::size_t>(w)]);
       first_part_ = false;

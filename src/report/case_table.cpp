@@ -19,9 +19,17 @@ std::string verdict_of(const CaseSummary& one) {
   return name_of(one.effect->verdict);
 }
 
+// Two or three rounds give intervals that say nothing; their digits should not pretend otherwise.
+std::string bound(double share) {
+  constexpr double most = 10, least = -0.9;
+  if (share > most) return "over " + signed_percent(most, 0);
+  if (share < least) return "under " + signed_percent(least, 0);
+  return signed_percent(share);
+}
+
 std::string interval_of(const CaseSummary& one) {
   if (!one.effect || !std::isfinite(one.effect->low)) return "";
-  return fmt::format("[{}, {}]", signed_percent(one.effect->low - 1), signed_percent(one.effect->high - 1));
+  return fmt::format("[{}, {}]", bound(one.effect->low - 1), bound(one.effect->high - 1));
 }
 
 std::vector<double> values_of(const Summary& summary, const std::function<double(const CaseSummary&)>& value) {

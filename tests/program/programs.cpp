@@ -81,7 +81,8 @@ class InterleavedStage {
   }
   int micro_batch_of(int k) const { return k / (stages_ * chunks_) * stages_ + k % stages_; }
   std::size_t slot(int k, bool forward, int chunk_shift = 0) const {
-    return static_cast<std::size_t>(micro_batch_of(k) * chunks_ + chunk_of(k, forward) + chunk_shift);
+    const int at = micro_batch_of(k) * chunks_ + chunk_of(k, forward) + chunk_shift;
+    return static_cast<std::size_t>(at);
   }
   bool first_of_all(int stage, int k, bool forward) const { return stage == 0 && chunk_of(k, forward) == 0; }
   bool last_of_all(int stage, int k, bool forward) const {

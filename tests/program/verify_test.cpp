@@ -154,11 +154,10 @@ TEST(Verify, NamesASendOrderThatOnlyBufferingWouldSave) {
   auto& p = set.roles[1];
   const auto receive = find(p, "receive", "activations"), send = find(p, "send", "gradients");
   const View g = std::get<Send>(p.step[send].action).data;
-  const Operation receive_op = p.step[receive];
+  const Operation late = p.step[receive];
   p.step[receive].action = Fill{g, 1};
   p.step[receive].stream = 0;
   p.step[send].waits = {static_cast<OperationId>(receive)};
-  Operation late = receive_op;
   p.step.insert(p.step.begin() + static_cast<std::ptrdiff_t>(send) + 1, late);
   erase(p, find(p, "convert", "g"));
   for (auto& op : p.step) {

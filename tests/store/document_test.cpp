@@ -13,8 +13,8 @@
 namespace harness {
 namespace {
 
-std::string document() {
-  std::ifstream in(std::string(HARNESS_SOURCE_DIR) + "/docs/file-format.md");
+std::string document(const std::string& name = "docs/file-format.md") {
+  std::ifstream in(std::string(HARNESS_SOURCE_DIR) + "/" + name);
   std::stringstream text;
   text << in.rdbuf();
   return text.str();
@@ -32,8 +32,9 @@ class Document : public ::testing::Test {
   Result plan_ = sample_plan();
 };
 
-TEST_F(Document, ItsExampleRunsAndPrintsTheMedians) {
-  const std::string text = document();
+// The first Python block of a document, run on the sample.
+void expect_example_runs(const std::string& name, const std::string& path) {
+  const std::string text = document(name);
   const std::string fence = "```python\n";
   const auto begin = text.find(fence);
   ASSERT_NE(begin, std::string::npos);
@@ -41,11 +42,18 @@ TEST_F(Document, ItsExampleRunsAndPrintsTheMedians) {
   EXPECT_LE(std::count(script.begin(), script.end(), '\n'), 6);
   const std::string python = python_with({"h5py", "numpy"});
   if (python.empty()) GTEST_SKIP() << "no python3 with h5py here (HARNESS_TEST_PYTHON names one)";
-  const auto [status, output] = run_python(python, script, {path_});
+  const auto [status, output] = run_python(python, script, {path});
   EXPECT_EQ(status, 0) << output;
   // Block b of case c has timed steps b + 1.25 and b + 1.5: its median is b + 1.375. Block 11 is missing.
   // By (round + position) mod 3 the baseline has blocks 0, 5, 7, 9; its copy 1, 3, 8, 10; the change 2, 4, 6.
   EXPECT_EQ(output, "baseline 7.375 s\nbaseline_again 6.875 s\nmicro_batch_size=2 5.375 s\n");
+}
+
+TEST_F(Document, ItsExampleRunsAndPrintsTheMedians) {
+  expect_example_runs("docs/file-format.md", path_);
+}
+TEST_F(Document, TheReadmesExampleRunsToo) {
+  expect_example_runs("README.md", path_);
 }
 
 TEST_F(Document, ItNamesEveryObjectColumnAndAttribute) {

@@ -39,7 +39,7 @@ std::string address_of_host() {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (getaddrinfo(name.data(), nullptr, &hints, &found) != 0 || found == nullptr) return "";
-  const std::string text = text_of(found->ai_addr);
+  std::string text = text_of(found->ai_addr);
   freeaddrinfo(found);
   return text;
 }
@@ -58,7 +58,7 @@ std::vector<std::string> addresses_of_interfaces() {
 
 std::string own_address() {
   const std::vector<std::string> here = addresses_of_interfaces();
-  const std::string named = address_of_host();
+  std::string named = address_of_host();
   if (!is_loopback(named) && std::find(here.begin(), here.end(), named) != here.end()) return named;
   for (const std::string& a : here) {
     if (!a.empty() && !is_loopback(a)) return a;

@@ -14,7 +14,7 @@ namespace harness::cpu {
 struct MatrixForm {
   DType type = DType::f32;
   std::int64_t row_stride = 0, column_stride = 1, batch_stride = 0;
-  auto operator<=>(const MatrixForm&) const = default;
+  auto operator<=>(const MatrixForm&) const = default;  // NOLINT(modernize-use-nullptr): 14 misreads it
 };
 
 /// out[m, n] (+)= a[m, k] b[k, n] + bias[n], `batch` times.
@@ -24,7 +24,7 @@ struct ProductForm {
   bool bias = false;
   DType bias_type = DType::f32;
   bool accumulate = false;
-  auto operator<=>(const ProductForm&) const = default;
+  auto operator<=>(const ProductForm&) const = default;  // NOLINT(modernize-use-nullptr): 14 misreads it
 };
 
 /// Memory that the products of one thread use one after the other. Grows only while products are made.

@@ -23,7 +23,7 @@ TaskList::TaskList(std::vector<Task> list, std::size_t streams, OperationId clos
   }
 }
 
-Streams::Streams(std::vector<const TaskList*> lists, std::size_t streams, std::function<void()> abort)
+Streams::Streams(const std::vector<const TaskList*>& lists, std::size_t streams, std::function<void()> abort)
     : abort_(std::move(abort)), done_(streams), states_(streams) {
   for (std::size_t s = 1; s < streams; ++s) {
     bool has_work = false;

@@ -45,7 +45,7 @@ class Streams {
  public:
   /// `abort` is called once, by the stream that fails first, and must make pending transfers fail. `lists`: all that
   /// will be run; must outlive this.
-  Streams(std::vector<const TaskList*> lists, std::size_t streams, std::function<void()> abort);
+  Streams(const std::vector<const TaskList*>& lists, std::size_t streams, std::function<void()> abort);
   ~Streams();
 
   /// Returns the completion time (steady clock, seconds). `intervals` gets one entry per task when given.

@@ -1,0 +1,56 @@
+// A whole training step on one rank: as timed, and with every operation recorded. The first runs as blocks do; the
+// ratio of the two bounds what recording costs, and timed steps record nothing but their end.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+
+#include "backend/backend.h"
+#include "workloads/workload.h"
+
+namespace {
+
+using namespace harness;
+
+struct Rank {
+  Model model{"bench", 6, 512, 8, 8192, 512};
+  Settings settings;
+  Program program;
+  std::unique_ptr<InputSource> inputs;
+  std::unique_ptr<Executable> executable;
+
+  explicit Rank(Precision precision) {
+    settings.precision = precision;
+    settings.global_batch_size = settings.micro_batch_size = 4;
+    const Backend& cpu = backend(BackendKind::cpu);
+    program = lower(build_role(model, settings, {}, 0), cpu.declared());
+    inputs = make_inputs(model, settings, {}, {}, 1);
+    ExecutableRequest request;
+    request.program = &program;
+    request.groups = build_programs(model, settings, {}).groups;
+    request.settings = settings;
+    executable = cpu.create(request);
+    static_cast<void>(executable->publish());
+    executable->connect({}, 10);
+    executable->initialize();
+    executable->run(0, 2, *inputs);
+  }
+};
+
+void step(benchmark::State& state, Precision precision, bool profiled) {
+  Rank rank(precision);
+  std::int64_t number = 2;
+  for (auto _ : state) {
+    if (profiled) {
+      benchmark::DoNotOptimize(rank.executable->run_profiled(number++, *rank.inputs));
+    } else {
+      benchmark::DoNotOptimize(rank.executable->run(number++, 1, *rank.inputs));
+    }
+  }
+  state.counters["operations"] = static_cast<double>(rank.program.step.size());
+}
+BENCHMARK_CAPTURE(step, fp32_timed, Precision::fp32, false)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(step, fp32_recorded, Precision::fp32, true)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(step, bf16_timed, Precision::bf16, false)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(step, bf16_recorded, Precision::bf16, true)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+}  // namespace
