@@ -128,7 +128,7 @@ int run_cli(const std::vector<std::string>& arguments, std::ostream& out, std::o
     if (!arguments.empty() && arguments[0] == "sweep" && !help) return run_job(arguments, out, err);
     return run_alone(arguments, out, err);
   } catch (const Error& e) {
-    err << "harness: " << e.what() << "\n";
+    if (*e.what() != '\0') err << "harness: " << e.what() << "\n";  // empty: another rank says it
     return e.exit_code();
   } catch (const std::exception& e) {
     err << "harness: " << e.what() << "\n";

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <thread>
 
 #include "base/error.h"
 #include "launch/alarms.h"
@@ -22,7 +24,13 @@ class MpiJob final : public Job {
  public:
   explicit MpiJob(double seconds_until_sigkill, const std::optional<LauncherClaim>& claim)
       : ranks_(Ranks::start()), alarms_(*ranks_, seconds_until_sigkill) {
-    check_launch(claim, ranks_->size(), ranks_->library());
+    try {
+      check_launch(claim, ranks_->size(), ranks_->library());
+    } catch (const Error& e) {
+      // A launcher ends all when the first ends: the one that has something to say must not be the last to say it.
+      if (*e.what() == '\0') std::this_thread::sleep_for(std::chrono::seconds(1));
+      throw;
+    }
     count_stop_signals();
     site_ = find_site(*ranks_);
     places_ = gather_places(*ranks_, site_);

@@ -52,7 +52,7 @@ struct BlockOutcome {
 class Job {
  public:
   /// MPI_Init. Throws Error with a word of help for the usual launch mistakes (many processes that each believe to be
-  /// rank 0 of 1).
+  /// rank 0 of 1); in all of these but one the message is empty: there is nothing more to say.
   static std::unique_ptr<Job> join();
   virtual ~Job() = default;  // does not block and calls no MPI
 

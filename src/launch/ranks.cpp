@@ -62,7 +62,8 @@ class MpiRanks final : public Ranks {
     std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
     int length = 0;
     HARNESS_MPI(MPI_Get_library_version, text.data(), &length);
-    return text.substr(0, std::min(static_cast<std::size_t>(length), text.find('\n')));
+    // The first line; some libraries count the closing zero.
+    return text.substr(0, text.find_first_of(std::string_view("\n\0", 2)));
   }
 
   void broadcast(std::string& bytes, const Idle& idle) override {

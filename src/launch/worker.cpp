@@ -34,6 +34,9 @@ void belong_to_supervisor() {
   const char* supervisor = std::getenv("HARNESS_SUPERVISOR");
   if (supervisor != nullptr && std::to_string(::getppid()) != supervisor) std::_Exit(failed_exit);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_IGN);
+  sigset_t none;  // the supervisor started us with these blocked
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
   // If the kernel must kill something for memory, a worker costs one block, a supervisor the sweep.
   std::ofstream("/proc/self/oom_score_adj") << 1000;
 }

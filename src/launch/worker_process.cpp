@@ -58,11 +58,13 @@ struct SpawnPlan {
     // Nothing of MPI's, of the result file or of the launcher's leaks into a worker.
     ::posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
     ::posix_spawnattr_init(&attributes);
-    sigset_t none;
+    sigset_t blocked;
     sigset_t all;
-    ::sigemptyset(&none);
+    // Signals for the job are its supervisors' business: held back until the worker ignores them.
+    ::sigemptyset(&blocked);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&blocked, number);
     ::sigfillset(&all);
-    ::posix_spawnattr_setsigmask(&attributes, &none);
+    ::posix_spawnattr_setsigmask(&attributes, &blocked);
     ::posix_spawnattr_setsigdefault(&attributes, &all);
     ::posix_spawnattr_setpgroup(&attributes, 0);
     ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);

@@ -39,7 +39,8 @@ struct BlockSamples {
   std::vector<std::string> warnings;
 };
 
-/// Runs the steps of one block on an initialised Executable. Collective.
+/// Runs the steps of one block on an initialised Executable. samples.first_step_seconds must hold the time since the
+/// worker's start; the first step's is added. Collective.
 void run_block(Executable& executable, const Program& program, const InputSource& inputs, BlockMode mode,
                int warmup_steps, int steps, BlockSamples& samples);
 

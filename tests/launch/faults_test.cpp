@@ -81,9 +81,9 @@ TEST(Faults, AKilledSupervisorLeavesNoWorkerBehind) {
   for (int i = 0; i < 1000 && job.processes("worker").size() < 3; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  const auto supervisors = job.processes("job");
+  const auto supervisors = job.supervisors();
   ASSERT_EQ(job.processes("worker").size(), 3u);
-  // mpirun carries the verb, too, and stands first.
+  ASSERT_EQ(supervisors.size(), 3u);
   ::kill(supervisors.back(), SIGKILL);
   EXPECT_TRUE(job.wait(30)) << job.output();
   EXPECT_NE(job.exit_code(), 0);
@@ -92,9 +92,7 @@ TEST(Faults, AKilledSupervisorLeavesNoWorkerBehind) {
 TEST(Signals, TheFirstFinishesTheBlock) {
   Launched job(2, "blocks=100 steps=200");
   ASSERT_TRUE(job.says("begin 1")) << job.output();
-  for (const pid_t pid : job.processes("job")) {
-    if (pid != job.processes("job").front()) ::kill(pid, SIGINT);
-  }
+  for (const pid_t pid : job.supervisors()) ::kill(pid, SIGINT);
   ASSERT_TRUE(job.wait()) << job.output();
   EXPECT_EQ(job.exit_code(), 0);
   EXPECT_TRUE(has(job.output(), "block 1 ok true")) << job.output();
@@ -105,18 +103,32 @@ TEST(Signals, TheFirstFinishesTheBlock) {
 TEST(Signals, OneRankIsEnough) {
   Launched job(3, "blocks=100 steps=50");
   ASSERT_TRUE(job.says("begin 1")) << job.output();
-  ::kill(job.processes("job").back(), SIGINT);
+  ::kill(job.supervisors().back(), SIGINT);
   ASSERT_TRUE(job.wait()) << job.output();
   EXPECT_EQ(job.exit_code(), 0);
   EXPECT_TRUE(has(job.output(), "end stop 1")) << job.output();
 }
 
+// Slurm can signal every process of a step.
+TEST(Signals, WorkersTakeNoNotice) {
+  Launched job(2, "steps=300");
+  ASSERT_TRUE(job.says("begin 0")) << job.output();
+  for (int i = 0; i < 50; ++i) {
+    for (const pid_t pid : job.processes("worker")) {
+      ::kill(pid, SIGINT);
+      ::kill(pid, SIGTERM);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_TRUE(has(job.output(), "block 0 ok true")) << job.output();
+}
+
 TEST(Signals, TheSecondStopsAtOnce) {
   Launched job(2, "steps=3000");
   ASSERT_TRUE(job.says("begin 0")) << job.output();
-  const auto all = job.processes("job");
   for (int times = 0; times < 2; ++times) {
-    for (std::size_t i = 1; i < all.size(); ++i) ::kill(all[i], SIGINT);
+    for (const pid_t pid : job.supervisors()) ::kill(pid, SIGINT);
     std::this_thread::sleep_for(std::chrono::milliseconds(400));
   }
   ASSERT_TRUE(job.wait(10)) << job.output();
@@ -128,7 +140,7 @@ TEST(Signals, TheSecondStopsAtOnce) {
 TEST(Signals, MpirunInterruptedLeavesTimeForAWord) {
   Launched job(2, "steps=3000");
   ASSERT_TRUE(job.says("begin 0")) << job.output();
-  ::kill(job.processes("job").front(), SIGINT);
+  ::kill(job.mpirun(), SIGINT);
   ASSERT_TRUE(job.wait(20)) << job.output();
   EXPECT_TRUE(has(job.output(), "ok false stopped true")) << job.output();
   EXPECT_TRUE(has(job.output(), "end stop 2")) << job.output();

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -101,6 +102,16 @@ std::vector<pid_t> Launched::processes(const std::string& verb) const {
     if (("\0" + content(entry.path() / "environ")).find(tag_ + '\0') == std::string::npos) continue;
     if (!verb.empty() && content(entry.path() / "cmdline").find('\0' + verb + '\0') == std::string::npos) continue;
     if (content(entry.path() / "stat").find(") Z ") == std::string::npos) found.push_back(std::stoi(name));
+  }
+  return found;
+}
+
+std::vector<pid_t> Launched::supervisors() const {
+  std::vector<pid_t> found;
+  for (const pid_t pid : processes("job")) {
+    const std::string stat = content("/proc/" + std::to_string(pid) + "/stat");
+    const std::size_t name_end = stat.rfind(") ");  // then the state and the parent
+    if (name_end != std::string::npos && std::atoi(stat.c_str() + name_end + 4) == pid_) found.push_back(pid);
   }
   return found;
 }

@@ -24,6 +24,9 @@ class Launched {
   int exit_code() const { return exit_code_; }
   /// Living processes with the tag whose first argument is this; "" for all.
   std::vector<pid_t> processes(const std::string& verb) const;
+  /// mpirun, and what it started itself: a worker that is just being started still looks like its supervisor.
+  pid_t mpirun() const { return pid_; }
+  std::vector<pid_t> supervisors() const;
 
  private:
   pid_t pid_ = -1;

@@ -99,13 +99,13 @@ void CpuExecutable::initialize() {
 }
 
 double CpuExecutable::step(std::int64_t number, const InputSource& inputs, std::vector<Interval>* intervals) {
+  steps_begun_.fetch_add(1, std::memory_order_relaxed);
   for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
     const Buffer& buffer = program_.buffers[b];
     if (buffer.kind != BufferKind::input) continue;
     inputs.fill(buffer.name, number,
                 {memory_.get() + arena_.offset_bytes[b], static_cast<std::size_t>(buffer.bytes())});
   }
-  steps_begun_.fetch_add(1, std::memory_order_relaxed);
   return streams_->run(step_, intervals);
 }
 
