@@ -53,25 +53,37 @@ void losses(const Result& result, Warnings& warnings) {
   }
 }
 
+// A step's time is the slowest rank's. Where ranks take turns at being slow, the steps add up to more than any rank's
+// total, and only a large difference is news; less than the total they cannot be unless time was lost between them.
 void totals(const Result& result, Warnings& warnings) {
-  constexpr double tolerance = 0.02;
-  int disagreeing = 0;
-  double worst = 0;
+  constexpr double lost = -0.02, turns = 0.1;
+  int short_of = 0, beyond = 0;
+  double most_lost = 0, furthest = 0;
   for (std::size_t i = 0; i < result.blocks.size() && i < result.step_seconds.size(); ++i) {
     if (!block_median(result, i) || !(result.blocks[i].timed_total_s > 0)) continue;
     double sum = 0;
     for (auto s = static_cast<std::size_t>(result.warmup_steps); s < result.step_seconds[i].size(); ++s) {
       sum += result.step_seconds[i][s];
     }
-    const double difference = std::abs(sum / result.blocks[i].timed_total_s - 1);
-    if (difference > tolerance) ++disagreeing;
-    worst = std::max(worst, difference);
+    const double difference = sum / result.blocks[i].timed_total_s - 1;
+    short_of += difference < lost ? 1 : 0;
+    beyond += difference > turns ? 1 : 0;
+    most_lost = std::min(most_lost, difference);
+    furthest = std::max(furthest, difference);
   }
-  if (disagreeing == 0) return;
-  warnings.push_back(fmt::format(
-      "in {} blocks the steps' times do not add up to the time around all of them (off by up to {:.1f} %): time is "
-      "lost between steps or a clock is coarse. Longer steps (a larger batch or model) make it matter less.",
-      disagreeing, 100 * worst));
+  if (short_of > 0) {
+    warnings.push_back(fmt::format(
+        "in {} blocks the steps' times do not add up to the time around all of them ({:.1f} % missing): time is lost "
+        "between steps or a clock is coarse. Longer steps (a larger batch or model) make it matter less.",
+        short_of, -100 * most_lost));
+  }
+  if (beyond > 0) {
+    warnings.push_back(fmt::format(
+        "in {} blocks the slowest rank changes so much from step to step that the steps' times add up to up to {:.0f} "
+        "% "
+        "more than the block took: ranks wait in turn. Compare tokens/s over whole blocks, and see rank_seconds.",
+        beyond, 100 * furthest));
+  }
 }
 
 void rounds(const Result& result, const Summary& summary, Warnings& warnings) {

@@ -9,7 +9,7 @@ namespace {
 
 // A worker without a model: the program, its libraries and their thread stacks. Measured on the cpu backend
 // (docs/method.md); a GPU's context is on the GPU and in its own figures.
-constexpr double worker_base_bytes = 96 << 20;
+constexpr double worker_base_bytes = 30 << 20;
 
 ResultCase case_row(const Prepared& prepared, std::size_t i) {
   const Case& c = prepared.plan.cases[i];
