@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -95,6 +96,15 @@ std::vector<pid_t> Command::tagged(const std::string& argument) const {
     if (slurp(entry.path() / "stat").find(") Z ") != std::string::npos) continue;
     found.push_back(std::stoi(name));
   }
+  // Between fork and exec a child still shows its parent's command line.
+  const std::vector<pid_t> all = found;
+  std::erase_if(found, [&](pid_t pid) {
+    const std::string stat = slurp("/proc/" + std::to_string(pid) + "/stat");
+    const std::size_t end = stat.rfind(')');
+    if (argument.empty() || end == std::string::npos) return false;
+    const pid_t parent = std::atoi(stat.c_str() + end + 4);
+    return std::find(all.begin(), all.end(), parent) != all.end();
+  });
   return found;
 }
 
