@@ -104,6 +104,16 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
        {.key = "output", .parse = [&](auto text) { e.output = parse_output(text); }}}};
   const auto elsewhere = nested_keys();
   if (!read_map(problems, root, "", fields, elsewhere)) return;
+  if (baseline != nullptr) {
+    const YamlNode* layout = baseline->find("layout");
+    Place place = layout != nullptr ? layout->place : baseline->place;
+    for (const char* part :
+         {"tensor_parallel", "pipeline_parallel"}) {  // an override of a part comes later than the rest
+      const YamlNode* given = layout != nullptr ? layout->find(part) : nullptr;
+      if (given != nullptr && given->place.source > place.source) place = given->place;
+    }
+    e.baseline_place = problems.where(place);
+  }
   // Which variables are honoured depends on the backend: with that unknown, more would be guessed than said.
   if (backend_known) read_variables(baseline, sweep, e, problems);
 }

@@ -53,6 +53,7 @@ struct Experiment {
   double peak_flops = 0;  // per rank, given in the file; 0: take the hardware's or measure it
   std::string text;       // the file, verbatim
   std::string path;
+  std::string baseline_place;  // where the baseline's layout (else the baseline) stands: file:line:column, for messages
   std::vector<std::string> overrides;  // --set key=value, in order
   std::vector<std::string> warnings;
 };

@@ -24,10 +24,13 @@ int Problems::add_override(const std::string& text) {
   return static_cast<int>(sources_.size()) - 1;
 }
 
-void Problems::add(const Place& place, std::string_view key, std::string_view message) {
+std::string Problems::where(const Place& place) const {
   const Source& source = sources_.at(static_cast<std::size_t>(place.source));
-  std::string text = source.label;
-  if (source.has_lines) text += fmt::format(":{}:{}", place.line, place.column);
+  return source.has_lines ? fmt::format("{}:{}:{}", source.label, place.line, place.column) : source.label;
+}
+
+void Problems::add(const Place& place, std::string_view key, std::string_view message) {
+  std::string text = where(place);
   if (!key.empty()) text += fmt::format(": {}", key);
   text += fmt::format(": {}", message);
   lines_.push_back({place, std::move(text)});

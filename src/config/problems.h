@@ -22,6 +22,8 @@ class Problems {
   /// An override, printed as "--set key=value".
   int add_override(const std::string& text);
 
+  /// "path:line:column", or the override as it was given.
+  std::string where(const Place& place) const;
   /// One line: "where: key: message". An empty key is left out.
   void add(const Place& place, std::string_view key, std::string_view message);
   bool empty() const { return lines_.empty(); }

@@ -61,7 +61,8 @@ Plan make_plan(const Experiment& experiment, int ranks, const std::vector<std::s
   for (const char* name : {"baseline", "baseline_again"}) {
     plan.cases.push_back(make_case(experiment, ranks, name, nullptr));
     if (const std::string& why = plan.cases.back().impossible; !why.empty()) {
-      fail("{}: the baseline cannot run on {} ranks: {}", experiment.path, ranks, why);
+      fail("{}: the baseline cannot run on {} ranks: {}",
+           experiment.baseline_place.empty() ? experiment.path : experiment.baseline_place, ranks, why);
     }
   }
   for (const Change& change : experiment.changes) {

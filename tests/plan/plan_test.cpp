@@ -132,6 +132,19 @@ TEST(Plan, AnImpossibleBaselineIsAnError) {
   EXPECT_NE(message_of([&] { make_plan(e, 0); }), "no error");
 }
 
+TEST(Plan, SaysWhereTheImpossibleBaselineStands) {
+  const std::string path = HARNESS_SOURCE_DIR "/configs/laptop.yaml";
+  EXPECT_NE(message_of([&] {
+              make_plan(load_experiment(path), 3);
+            }).find("laptop.yaml:14:11: the baseline cannot run on 3 ranks"),
+            std::string::npos)
+      << message_of([&] { make_plan(load_experiment(path), 3); });
+  EXPECT_NE(message_of([&] {
+              make_plan(load_experiment(path, {"layout={tensor_parallel: 3}"}), 3);
+            }).find("--set layout={tensor_parallel: 3}: the baseline cannot run"),
+            std::string::npos);
+}
+
 TEST(Plan, NotesWhatHasNoEffect) {
   Experiment e = small_experiment();
   e.baseline.overlap_grad_reduce = false;
