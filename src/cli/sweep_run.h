@@ -53,7 +53,6 @@ class SweepRun {
   Result result_ = planned_result(prepared_);
   std::vector<CaseState> states_ = std::vector<CaseState>(prepared_.plan.cases.size());
   std::vector<std::pair<std::string, std::string>> environment_;
-  std::vector<std::vector<Program>> lowered_;  // per case and role, made on demand for the timeline's labels
   std::unique_ptr<ResultFile> file_;
   int session_ = 0;
   bool interrupted_ = false;
