@@ -106,6 +106,8 @@ else()
   message(STATUS "backend cpu: built")
 endif()
 
+include(Cuda)
+
 if(HARNESS_TESTS)
   find_package(GTest QUIET)
   if(NOT GTest_FOUND)

@@ -6,6 +6,10 @@
 
 namespace harness {
 
+Tuning Backend::tune(const ExecutableRequest& /*request*/) const {
+  return {};
+}
+
 const Backend& backend(BackendKind kind) {
   switch (kind) {
     case BackendKind::cpu:

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -75,6 +76,10 @@ class Executable {
   virtual std::vector<std::string> warnings() const { return {}; }
 };
 
+/// What an untimed tuning worker found out, by a key that says what was tuned ("matmul bf16 m4096 …"): opaque text to
+/// everybody but the backend. Recorded with the results; every block of a sweep reads the same.
+using Tuning = std::map<std::string, std::string>;
+
 struct ExecutableRequest {
   const Program* program = nullptr;  // lowered for this backend; must outlive the Executable
   std::vector<Group> groups;
@@ -83,7 +88,10 @@ struct ExecutableRequest {
   Settings settings;
   std::uint64_t seed = 1;
   int threads = 1;
-  double timeout_s = 30;  // for one communication
+  double timeout_s = 30;                   // for one communication
+  int local_rank = 0, local_ranks = 1;     // among the job's ranks on this node
+  bool share_devices = false;              // more ranks than devices on a node are meant to be: for tests
+  std::shared_ptr<const Tuning> tuning{};  // nullptr: the backend's defaults
 };
 
 /// A way to run Programs. Stateless; makes Executables.
@@ -97,6 +105,8 @@ class Backend {
   virtual std::unique_ptr<Executable> create(const ExecutableRequest& request) const = 0;
   /// Sustained FLOP/s of this rank's share of the machine on large matrix products of random numbers, for about
   /// `seconds`. For a peak, all ranks call it at once.
+  /// Times the choices that the Program leaves open and that `request.tuning` does not settle yet. Local; slow.
+  virtual Tuning tune(const ExecutableRequest& request) const;
   virtual double measure_matmul_flops(Precision precision, int threads, double seconds) const = 0;
 };
 

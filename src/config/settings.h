@@ -15,7 +15,15 @@ struct Model {
   bool operator==(const Model&) const = default;
 };
 
-enum class Precision : std::uint8_t { fp32, bf16 };
+enum class Precision : std::uint8_t {
+  fp32,
+  bf16,
+  tf32,  // fp32 storage, matrix products on tensor cores with 10-bit mantissas; cuda only
+};
+enum class AttentionKind : std::uint8_t {
+  fused,    // one kernel, scores never in memory
+  unfused,  // two batched products with a softmax between them
+};
 enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling, bcube };
 
 /// The compound variable `layout`. data_parallel is derived: ranks / (tensor_parallel * pipeline_parallel).
@@ -36,9 +44,13 @@ struct Settings {
   bool overlap_grad_reduce = true;
   std::int64_t bucket_size_bytes = 25 << 20;  // of fp32 gradients
   AllReduceAlgorithm allreduce_algorithm = AllReduceAlgorithm::ring;
+  AttentionKind attention = AttentionKind::fused;
+  int attention_engine = -1;                       // of the fused kernels the library offers; -1: its own choice
+  bool cuda_graph = true;                          // the step is captured once and launched as one
   int threads = 0;                                 // 0: cores / ranks on the node
   bool repeat_batch = false;                       // every step trains on the batch of step 0
   std::map<std::string, std::string> environment;  // by variable name (nccl_algo), for the worker's environment
+  std::map<std::string, std::string> env;  // the variable `env`: any other environment variable, by its own name
   bool operator==(const Settings&) const = default;
 };
 

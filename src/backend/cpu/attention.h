@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/tensor.h"
+#include "backend/tensor.h"
 #include "program/operation.h"
 
 namespace harness::cpu {

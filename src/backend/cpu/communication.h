@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/cpu/tensor.h"
+#include "backend/tensor.h"
 
 namespace harness::cpu {
 

@@ -9,7 +9,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/attention.h"
 #include "backend/cpu/onednn.h"
-#include "backend/cpu/tensor.h"
+#include "backend/tensor.h"
 
 namespace harness::cpu {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "backend/cpu/tensor.h"
+#include "backend/tensor.h"
 #include "program/operation.h"
 
 // The backend's own kernels: what oneDNN has not, or has only slowly. The mathematics of each is that of the operation

@@ -2,17 +2,18 @@
 
 #include "base/bf16.h"
 #include "base/error.h"
-#include "program/operation.h"
+#include "program/view.h"
 
-namespace harness::cpu {
+namespace harness {
 
-/// Where a view lies. Absent views have no data.
+/// Where a view lies: an address in the backend's memory. Absent views have no data.
 struct Tensor {
   void* data = nullptr;
   DType type = DType::f32;
   std::int64_t count = 0;
 
   explicit operator bool() const { return data != nullptr; }
+  std::int64_t bytes() const { return count * size_of(type); }
   template <class T>
   T* as() const {
     return static_cast<T*>(data);
@@ -32,7 +33,7 @@ void with_type(DType type, F&& f) {
     case DType::i32:
       break;
   }
-  fail("the cpu backend has no arithmetic on i32 buffers");
+  fail("there is no arithmetic on i32 buffers");
 }
 
-}  // namespace harness::cpu
+}  // namespace harness

@@ -1,0 +1,102 @@
+# The cuda backend's needs: the CUDA Toolkit (>= 12.4) with cuBLASLt, NCCL (>= 2.18) and cuDNN (>= 9), together or not at
+# all; cudnn-frontend's headers besides, for fused attention. Included by Dependencies.cmake.
+#   -DHARNESS_CUDA=OFF               leave the backend out
+#   -DCMAKE_CUDA_COMPILER=…/nvcc     a toolkit that is not in PATH, CUDA_HOME or /usr/local/cuda
+#   -DCMAKE_CUDA_ARCHITECTURES=90    for one kind of GPU alone
+#   -DCUDNN_FRONTEND_INCLUDE=…       the folder with cudnn_frontend.h
+option(HARNESS_CUDA "build the cuda backend if its libraries are found" ON)
+set(HARNESS_CUDA_MISSING "")
+set(HARNESS_CUDA_WANTED_ARCHITECTURES 80 90 100 120)  # A100; H100, H200; B200; RTX Blackwell
+
+if(NOT HARNESS_CUDA)
+  list(APPEND HARNESS_CUDA_MISSING "nothing, but HARNESS_CUDA is OFF")
+else()
+  find_program(HARNESS_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+  if(NOT CMAKE_CUDA_COMPILER AND HARNESS_NVCC)
+    set(CMAKE_CUDA_COMPILER ${HARNESS_NVCC})
+  endif()
+  if(CMAKE_CUDA_COMPILER AND NOT CMAKE_CUDA_ARCHITECTURES)
+    # What of the wished this toolkit can make.
+    execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-arch OUTPUT_VARIABLE known ERROR_QUIET)
+    set(architectures "")
+    foreach(wanted ${HARNESS_CUDA_WANTED_ARCHITECTURES})
+      if(known MATCHES "compute_${wanted}[\r\n]")
+        list(APPEND architectures ${wanted}-real)
+      endif()
+    endforeach()
+    list(POP_BACK architectures last)
+    string(REPLACE "-real" "" last "${last}")  # code for it, and PTX for what comes later
+    set(CMAKE_CUDA_ARCHITECTURES ${architectures} ${last} CACHE STRING "GPUs to make code for")
+  endif()
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(NOT CMAKE_CUDA_COMPILER)
+    list(APPEND HARNESS_CUDA_MISSING "the CUDA Toolkit (nvcc in PATH or CUDA_HOME)")
+  endif()
+endif()
+
+if(NOT HARNESS_CUDA_MISSING)
+  find_package(CUDAToolkit 12.4 QUIET)
+  if(NOT CUDAToolkit_FOUND)
+    list(APPEND HARNESS_CUDA_MISSING "CUDA Toolkit 12.4 or newer (${CMAKE_CUDA_COMPILER} is older)")
+  elseif(NOT TARGET CUDA::cublasLt)
+    list(APPEND HARNESS_CUDA_MISSING "cuBLASLt")
+  endif()
+  set(hints ${CUDAToolkit_INCLUDE_DIRS} ENV NCCL_HOME ENV CUDNN_HOME)
+  foreach(library nccl cudnn)
+    string(TOUPPER ${library} upper)
+    find_path(${upper}_INCLUDE ${library}.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV ${upper}_HOME PATH_SUFFIXES include)
+    find_library(${upper}_LIBRARY ${library} HINTS ${CUDAToolkit_LIBRARY_DIR} ENV ${upper}_HOME PATH_SUFFIXES lib lib64)
+    if(NOT ${upper}_INCLUDE OR NOT ${upper}_LIBRARY)
+      list(APPEND HARNESS_CUDA_MISSING "${library} (${library}.h and lib${library}.so; ${upper}_HOME says where)")
+    endif()
+  endforeach()
+endif()
+
+if(HARNESS_CUDA_MISSING)
+  set(HARNESS_HAS_CUDA_BACKEND OFF)
+  string(REPLACE ";" ", " HARNESS_CUDA_MISSING_TEXT "${HARNESS_CUDA_MISSING}")
+  message(STATUS "backend cuda: left out, missing ${HARNESS_CUDA_MISSING_TEXT}")
+  return()
+endif()
+
+set(HARNESS_HAS_CUDA_BACKEND ON)
+set(HARNESS_CUDA_MISSING_TEXT "")
+enable_language(CUDA)
+set(CMAKE_CUDA_STANDARD 20)  # after the language: CMake tries the compiler with what is set before
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_CUDA_EXTENSIONS OFF)
+if(CCACHE)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+# cudaProfiler, CUPTI and NVML are loaded at run time where they are, for their headers alone are needed here.
+add_library(dep_cuda INTERFACE)
+target_include_directories(dep_cuda SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
+target_link_libraries(dep_cuda INTERFACE CUDA::cudart ${CMAKE_DL_LIBS})
+add_library(dep::cuda ALIAS dep_cuda)
+add_library(dep_cublaslt INTERFACE)
+target_link_libraries(dep_cublaslt INTERFACE CUDA::cublasLt)
+add_library(dep::cublaslt ALIAS dep_cublaslt)
+add_library(dep_nccl INTERFACE)
+target_include_directories(dep_nccl SYSTEM INTERFACE ${NCCL_INCLUDE})
+target_link_libraries(dep_nccl INTERFACE ${NCCL_LIBRARY})
+add_library(dep::nccl ALIAS dep_nccl)
+
+# Fused attention is written with cudnn-frontend, headers only (`make setup` fetches them).
+find_path(CUDNN_FRONTEND_INCLUDE cudnn_frontend.h
+  HINTS ${CMAKE_SOURCE_DIR}/.deps/cudnn-frontend/include ENV CUDNN_FRONTEND_HOME PATH_SUFFIXES include)
+add_library(dep_cudnn INTERFACE)
+target_include_directories(dep_cudnn SYSTEM INTERFACE ${CUDNN_INCLUDE})
+target_link_libraries(dep_cudnn INTERFACE ${CUDNN_LIBRARY})
+if(CUDNN_FRONTEND_INCLUDE)
+  set(HARNESS_HAS_CUDNN_FRONTEND ON)
+  target_include_directories(dep_cudnn SYSTEM INTERFACE ${CUDNN_FRONTEND_INCLUDE})
+  target_link_libraries(dep_cudnn INTERFACE CUDA::nvrtc)
+  set(attention "fused attention by cudnn-frontend")
+else()
+  set(HARNESS_HAS_CUDNN_FRONTEND OFF)
+  set(attention "WITHOUT fused attention: cudnn_frontend.h not found (make setup, or -DCUDNN_FRONTEND_INCLUDE=)")
+endif()
+add_library(dep::cudnn ALIAS dep_cudnn)
+message(STATUS "backend cuda: built with CUDA ${CUDAToolkit_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}; ${attention}")
