@@ -3,6 +3,9 @@
 #ifdef HARNESS_HAS_CPU_BACKEND
 #include "backend/cpu/cpu_backend.h"
 #endif
+#ifdef HARNESS_HAS_CUDA_BACKEND
+#include "backend/cuda/cuda_backend.h"
+#endif
 
 namespace harness {
 
@@ -21,7 +24,12 @@ const Backend& backend(BackendKind kind) {
           "libdnnl-dev libgloo-dev); install them and build again");
 #endif
     case BackendKind::cuda:
-      fail("the cuda backend is not part of this build yet; use `backend: cpu`");
+#ifdef HARNESS_HAS_CUDA_BACKEND
+      return cuda_backend();
+#else
+      fail("the cuda backend is not in this build, which missed {}; install it and build again, or use `backend: cpu`",
+           HARNESS_CUDA_MISSING);
+#endif
     case BackendKind::sim:
       fail("the sim backend is not part of this build yet; use `backend: cpu`");
   }

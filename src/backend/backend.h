@@ -100,14 +100,18 @@ class Backend {
   virtual ~Backend() = default;
   virtual BackendKind kind() const = 0;
   virtual FusedSet declared() const = 0;
+  // Where a request is asked for and no Program is made, it says where to run: threads, local_rank, share_devices.
+
   /// Name → value of what ranks must agree on: library versions, CPU or GPU model.
-  virtual std::vector<std::pair<std::string, std::string>> identity() const = 0;
+  virtual std::vector<std::pair<std::string, std::string>> identity(const ExecutableRequest& where) const = 0;
+  /// The device a rank runs on, which no two ranks of a node may share: its address and name; "" if they may.
+  virtual std::string device(const ExecutableRequest& /*where*/) const { return {}; }
   virtual std::unique_ptr<Executable> create(const ExecutableRequest& request) const = 0;
-  /// Sustained FLOP/s of this rank's share of the machine on large matrix products of random numbers, for about
-  /// `seconds`. For a peak, all ranks call it at once.
   /// Times the choices that the Program leaves open and that `request.tuning` does not settle yet. Local; slow.
   virtual Tuning tune(const ExecutableRequest& request) const;
-  virtual double measure_matmul_flops(Precision precision, int threads, double seconds) const = 0;
+  /// Sustained FLOP/s of this rank's share of the machine on large matrix products of random numbers, for about
+  /// `seconds`. For a peak, all ranks call it at once.
+  virtual double measure_matmul_flops(Precision precision, const ExecutableRequest& where, double seconds) const = 0;
 };
 
 /// The backend, or an Error that says what is missing and how to get it.

@@ -21,7 +21,9 @@ Work make_work(const WorkerOrder& order) {
   Work work;
   work.program_hash = hash(set);
   if (request.mode == BlockMode::probe) {
-    work.identity = with.identity();
+    ExecutableRequest where;
+    where.threads = order.threads;
+    work.identity = with.identity(where);
     work.identity.emplace_back("program", fmt::format("{:016x}", work.program_hash));
     for (const Variable& variable : registry()) {
       work.identity.emplace_back("setting " + variable.name, variable.print(request.settings));
@@ -29,9 +31,9 @@ Work make_work(const WorkerOrder& order) {
     for (const auto& [name, value] : recorded_environment(own_environment())) {
       if (name != "CUDA_VISIBLE_DEVICES") work.identity.emplace_back("environment " + name, value);
     }
-    work.probe = [&with, threads = order.threads](BlockSamples& samples) {
-      samples.peak_flops_fp32 = with.measure_matmul_flops(Precision::fp32, threads, probe_seconds);
-      samples.peak_flops_bf16 = with.measure_matmul_flops(Precision::bf16, threads, probe_seconds);
+    work.probe = [&with, where](BlockSamples& samples) {
+      samples.peak_flops_fp32 = with.measure_matmul_flops(Precision::fp32, where, probe_seconds);
+      samples.peak_flops_bf16 = with.measure_matmul_flops(Precision::bf16, where, probe_seconds);
     };
     return work;
   }

@@ -30,7 +30,7 @@ class CpuBackend : public Backend {
   BackendKind kind() const override { return BackendKind::cpu; }
   FusedSet declared() const override { return declared_fused(BackendKind::cpu); }
 
-  std::vector<std::pair<std::string, std::string>> identity() const override {
+  std::vector<std::pair<std::string, std::string>> identity(const ExecutableRequest& /*where*/) const override {
     return {{"cpu", cpu_model()},
             {"onednn", cpu::onednn_version()},
             {"onednn_isa", cpu::onednn_instruction_set()},
@@ -43,8 +43,8 @@ class CpuBackend : public Backend {
     return std::make_unique<cpu::CpuExecutable>(request);
   }
 
-  double measure_matmul_flops(Precision precision, int threads, double seconds) const override {
-    omp_set_num_threads(threads);
+  double measure_matmul_flops(Precision precision, const ExecutableRequest& where, double seconds) const override {
+    omp_set_num_threads(where.threads);
     constexpr std::int64_t n = 1024;
     const DType type = precision == Precision::bf16 ? DType::bf16 : DType::f32;
     // Random numbers: what units draw, and so how fast they run, depends on the data.

@@ -199,11 +199,11 @@ TEST(Failures, ConnectingGivesUpInTime) {
 TEST(CpuBackend, SaysWhatItIs) {
   const Backend& cpu = backend(BackendKind::cpu);
   EXPECT_EQ(cpu.declared(), declared_fused(BackendKind::cpu));
-  for (const auto& [name, value] : cpu.identity()) EXPECT_FALSE(value.empty()) << name;
+  for (const auto& [name, value] : cpu.identity({})) EXPECT_FALSE(value.empty()) << name;
   EXPECT_THROW(backend(BackendKind::cuda), Error);
   EXPECT_THROW(backend(BackendKind::sim), Error);
-  EXPECT_GT(cpu.measure_matmul_flops(Precision::fp32, 1, 0.02), 1e8);
-  EXPECT_GT(cpu.measure_matmul_flops(Precision::bf16, 2, 0.02), 1e8);
+  EXPECT_GT(cpu.measure_matmul_flops(Precision::fp32, {.threads = 1}, 0.02), 1e8);
+  EXPECT_GT(cpu.measure_matmul_flops(Precision::bf16, {.threads = 2}, 0.02), 1e8);
 }
 
 }  // namespace

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backend/cuda/blas.h"
+#include "backend/cuda/runtime.h"
+#include "backend/tensor.h"
+#include "program/operation.h"
+
+namespace harness::cuda {
+
+struct AttentionOperands {
+  Tensor q, k, v, out, stats;  // forward: writes out and stats; backward: reads all five
+  Tensor dout, dq, dk, dv;     // backward only
+};
+
+/// Attention of one shape and type on one stream, forward and backward, as Attention and AttentionBackward in
+/// program/compute.h. Owns its workspace.
+class AttentionKernel {
+ public:
+  using Run = std::function<void(Stream)>;
+  virtual ~AttentionKernel() = default;
+  virtual Run forward(const AttentionOperands& at) = 0;
+  virtual Run backward(const AttentionOperands& at, bool accumulate) = 0;
+};
+
+/// cuDNN's fused kernels, which keep no scores in memory: bf16 only. `engine`: which of the kernels that cuDNN proposes
+/// for this shape, best guess first; -1: the first. Throws Error if cuDNN has none, or fewer.
+std::unique_ptr<AttentionKernel> make_fused_attention(const AttentionShape& shape, DType type, int engine);
+/// Why there is no fused attention of this type in this build: "" if there is.
+std::string fused_attention_unavailable(DType type);
+/// "9.19.0"; "" if this build has no cuDNN.
+std::string cudnn_version();
+
+/// Two batched products with a softmax between them, a sequence at a time; backward computes the scores again. Any
+/// type. `blas` must outlive it and belong to the same stream.
+std::unique_ptr<AttentionKernel> make_unfused_attention(const AttentionShape& shape, DType type, bool tf32, Blas& blas);
+
+}  // namespace harness::cuda

@@ -1,0 +1,244 @@
+#include "backend/cuda/blas.h"
+
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cuda/kernels.h"
+#include "base/error.h"
+
+// cuBLASLt multiplies column-major matrices, and a row-major matrix is a column-major one transposed. So out = op(a)
+// op(b) is asked for as out^T = op(b)^T op(a)^T: the library's A is our b and its B our a, each with its own
+// transposition kept, D has n rows and m columns. A bias over our n columns is its bias over D's rows; a bias gradient
+// over our m rows is its BGRADB (over D's columns); GELU's auxiliary matrix has the shape and stride of out.
+namespace harness::cuda {
+namespace {
+
+void check(cublasStatus_t status, const char* what, const Product* product = nullptr) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  fail("{} failed: {}{}", what, cublasLtGetStatusString(status), product ? " for " + key_of(*product) : "");
+}
+
+cudaDataType_t data_type(DType type) {
+  return type == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+template <class T>
+struct Owned {  // a cuBLASLt object and how to destroy it
+  T object = nullptr;
+  cublasStatus_t (*destroy)(T) = nullptr;
+  Owned() = default;
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  ~Owned() {
+    if (object != nullptr) static_cast<void>(destroy(object));
+  }
+};
+
+template <class V>
+void set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, const V& value) {
+  check(cublasLtMatmulDescSetAttribute(desc, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+}
+
+template <class V>
+void set(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute, const V& value) {
+  check(cublasLtMatrixLayoutSetAttribute(layout, attribute, &value, sizeof value), "cublasLtMatrixLayoutSetAttribute");
+}
+
+template <class V>
+void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute, const V& value) {
+  check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
+        "cublasLtMatmulPreferenceSetAttribute");
+}
+
+// A stored row-major matrix of `rows` x `columns` as the library sees it.
+void make_layout(Owned<cublasLtMatrixLayout_t>& layout, const Matrix& m, std::int64_t rows, std::int64_t columns,
+                 std::int64_t batch) {
+  layout.destroy = cublasLtMatrixLayoutDestroy;
+  check(cublasLtMatrixLayoutCreate(&layout.object, data_type(m.type), static_cast<std::uint64_t>(columns),
+                                   static_cast<std::uint64_t>(rows), m.leading),
+        "cublasLtMatrixLayoutCreate");
+  if (batch > 1) {
+    set(layout.object, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(batch));
+    set(layout.object, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, m.batch_stride);
+  }
+}
+
+cublasLtEpilogue_t epilogue_of(const Product& p) {
+  if (p.bias_gradient) return CUBLASLT_EPILOGUE_BGRADB;
+  switch (p.epilogue) {
+    case Epilogue::gelu:
+      return p.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    case Epilogue::gelu_backward:
+      return CUBLASLT_EPILOGUE_DGELU;
+    case Epilogue::none:
+      break;
+  }
+  return p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+// The library's GELU wants rows of the auxiliary matrix in multiples of 8 elements.
+bool has_fused_form(const Product& p) {
+  return p.epilogue == Epilogue::none || (p.out.leading % 8 == 0 && p.alignment_bytes >= 16);
+}
+
+}  // namespace
+
+struct Blas::Handle {
+  cublasLtHandle_t handle = nullptr;
+};
+
+/// One call of the library with everything it points to.
+struct Blas::Call {
+  Owned<cublasLtMatmulDesc_t> desc;
+  Owned<cublasLtMatrixLayout_t> a, b, out;
+  cublasLtMatmulAlgo_t algorithm{};
+  Operands at;
+  float beta = 0;
+  cublasLtHandle_t handle = nullptr;
+  std::byte* workspace = nullptr;
+
+  Call(cublasLtHandle_t h, std::byte* w, const Product& p, const Operands& operands)
+      : at(operands), beta(p.accumulate ? 1.0F : 0.0F), handle(h), workspace(w) {
+    desc.destroy = cublasLtMatmulDescDestroy;
+    check(
+        cublasLtMatmulDescCreate(&desc.object, p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "cublasLtMatmulDescCreate");
+    const cublasOperation_t of_a = p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t of_b = p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    set(desc.object, CUBLASLT_MATMUL_DESC_TRANSA, of_b);
+    set(desc.object, CUBLASLT_MATMUL_DESC_TRANSB, of_a);
+    make_layout(a, p.a, p.a.transposed ? p.k : p.m, p.a.transposed ? p.m : p.k, p.batch);
+    make_layout(b, p.b, p.b.transposed ? p.n : p.k, p.b.transposed ? p.k : p.n, p.batch);
+    make_layout(out, p.out, p.m, p.n, p.batch);
+    const cublasLtEpilogue_t epilogue = epilogue_of(p);
+    if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return;
+    set(desc.object, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    if (p.bias_gradient || p.bias) {
+      const void* vector = p.bias_gradient ? at.bias_gradient.data : at.bias.data;
+      set(desc.object, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
+      set(desc.object, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
+          data_type(p.bias_gradient ? at.bias_gradient.type : at.bias.type));
+    }
+    if (p.epilogue != Epilogue::none) {
+      set(desc.object, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, at.aux.data);
+      set(desc.object, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.out.leading);
+    }
+  }
+
+  void run(Stream stream) const {
+    const float alpha = 1;
+    check(cublasLtMatmul(handle, desc.object, &alpha, at.b.data, b.object, at.a.data, a.object, &beta, at.out.data,
+                         out.object, at.out.data, out.object, &algorithm, workspace, Blas::workspace_bytes, stream),
+          "cublasLtMatmul");
+  }
+};
+
+Blas::Blas()
+    : handle_(std::make_unique<Handle>()), workspace_(Memory::Kind::device, workspace_bytes, "cuBLASLt's workspace") {
+  check(cublasLtCreate(&handle_->handle), "cublasLtCreate");
+}
+
+Blas::~Blas() {
+  if (handle_->handle != nullptr) static_cast<void>(cublasLtDestroy(handle_->handle));
+}
+
+std::vector<std::string> Blas::proposals(const Product& product, const Operands& operands, int at_most) {
+  if (!has_fused_form(product)) return {};
+  const Call call(handle_->handle, workspace_.data(), product, operands);
+  Owned<cublasLtMatmulPreference_t> preference;
+  preference.destroy = cublasLtMatmulPreferenceDestroy;
+  check(cublasLtMatmulPreferenceCreate(&preference.object), "cublasLtMatmulPreferenceCreate");
+  set(preference.object, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace_bytes));
+  for (const auto attribute :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    set(preference.object, attribute, static_cast<std::uint32_t>(product.alignment_bytes));
+  }
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(at_most));
+  int found = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle_->handle, call.desc.object, call.b.object, call.a.object, call.out.object,
+                                     call.out.object, preference.object, at_most, results.data(), &found);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
+  check(status, "cublasLtMatmulAlgoGetHeuristic", &product);
+  std::vector<std::string> algorithms;
+  for (int i = 0; i < found; ++i) {
+    const auto& r = results[static_cast<std::size_t>(i)];
+    if (r.state != CUBLAS_STATUS_SUCCESS || r.workspaceSize > static_cast<std::size_t>(workspace_bytes)) continue;
+    algorithms.emplace_back(reinterpret_cast<const char*>(&r.algo), sizeof r.algo);
+  }
+  return algorithms;
+}
+
+std::shared_ptr<Blas::Call> Blas::call(const Product& product, const Operands& operands, const std::string& algorithm) {
+  std::string bytes = algorithm;
+  if (bytes.empty()) {
+    const auto found = proposals(product, operands, 4);
+    if (found.empty()) fail("cuBLASLt has no algorithm for {}", key_of(product));
+    bytes = found.front();
+  }
+  auto call = std::make_shared<Call>(handle_->handle, workspace_.data(), product, operands);
+  if (bytes.size() != sizeof call->algorithm) {
+    fail("the tuned algorithm of {} has {} bytes, cuBLASLt's have {}: it is of another version; tune again",
+         key_of(product), bytes.size(), sizeof call->algorithm);
+  }
+  std::memcpy(&call->algorithm, bytes.data(), bytes.size());
+  return call;
+}
+
+Blas::Run Blas::prepare(const Product& product, const Operands& operands, const ProductChoice& choice) {
+  if (choice.fused || !product.composite()) {
+    // The library replaces a bias gradient where ours may have to be added to: then by way of scratch.
+    if (product.bias_gradient && product.accumulate) {
+      Operands aside = operands;
+      aside.bias_gradient = {operands.scratch, DType::f32, product.m};
+      auto fused = call(product, aside, choice.algorithm);
+      return [fused, from = aside.bias_gradient, to = operands.bias_gradient](Stream s) {
+        fused->run(s);
+        residual_add(s, from, {}, to, to, 1, to.count);
+      };
+    }
+    return [fused = call(product, operands, choice.algorithm)](Stream s) { fused->run(s); };
+  }
+  Operands plain = operands;
+  if (product.epilogue == Epilogue::gelu) plain.out = operands.aux;
+  auto multiply = call(product.plain(), plain, choice.algorithm);
+  return [multiply, product, operands](Stream s) {
+    multiply->run(s);
+    if (product.epilogue == Epilogue::gelu) gelu(s, operands.aux, operands.out);
+    if (product.epilogue == Epilogue::gelu_backward) gelu_backward(s, operands.aux, operands.out);
+    if (product.bias_gradient) {
+      column_sum(s, operands.a, operands.bias_gradient, product.k, product.m, product.accumulate, operands.scratch);
+    }
+  };
+}
+
+ProductChoice Blas::default_choice(const Product& product, const Operands& operands) {
+  const bool fused = !product.composite() || !proposals(product, operands, 1).empty();
+  return {fused, ""};
+}
+
+std::vector<ProductChoice> Blas::candidates(const Product& product, const Operands& operands, int at_most) {
+  std::vector<ProductChoice> all;
+  for (const std::string& a : proposals(product, operands, at_most)) all.push_back({true, a});
+  if (!product.composite()) return all;
+  Operands plain = operands;
+  if (product.epilogue == Epilogue::gelu) plain.out = operands.aux;
+  for (const std::string& a : proposals(product.plain(), plain, at_most)) all.push_back({false, a});
+  return all;
+}
+
+std::int64_t Blas::scratch_floats(const Product& product) {
+  if (!product.bias_gradient) return 0;
+  return std::max(product.m, column_sum_scratch(product.k, product.m));
+}
+
+std::string Blas::version() {
+  const std::size_t v = cublasLtGetVersion();
+  return v >= 100000 ? fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100)
+                     : fmt::format("{}.{}.{}", v / 1000, v / 100 % 10, v % 100);
+}
+
+}  // namespace harness::cuda

@@ -1,0 +1,283 @@
+#include "backend/cuda/collectives.h"
+
+#include <nccl.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "base/error.h"
+
+namespace harness::cuda {
+namespace {
+
+constexpr const char* id_key = "nccl_unique_id";
+constexpr std::array<Axis, 2> neighbour_axes{Axis::pipeline, Axis::context};
+
+void check(ncclResult_t status, const std::string& what) {
+  if (status == ncclSuccess) return;
+  const char* more = ncclGetLastError(nullptr);
+  const std::string text = fmt::format("{}: NCCL failed: {}{}{}", what, ncclGetErrorString(status),
+                                       more && *more ? ": " : "", more ? more : "");
+  if (status == ncclRemoteError) throw PeerLost(text);
+  throw Error(text);
+}
+
+ncclDataType_t type_of(const Tensor& t) {
+  switch (t.type) {
+    case DType::f32:
+      return ncclFloat32;
+    case DType::bf16:
+      return ncclBfloat16;
+    case DType::i32:
+      break;
+  }
+  return ncclInt32;
+}
+
+ncclRedOp_t operation_of(Reduction reduction) {
+  return reduction == Reduction::max ? ncclMax : ncclSum;
+}
+
+std::size_t count_of(const Tensor& t) {
+  return static_cast<std::size_t>(t.count);
+}
+
+// A communicator to be made by splitting the job's: on all ranks the same list.
+struct Split {
+  std::string name;
+  std::vector<int> members;  // of this rank's instance, in order; empty if this rank is in none
+};
+
+}  // namespace
+
+struct Collectives::State {
+  Layout layout;
+  std::vector<Group> groups;
+  int rank = 0, ranks = 1;
+  ncclUniqueId id{};
+  ncclComm_t job = nullptr;
+  std::map<std::string, ncclComm_t> communicators;
+  // The connecting thread's.
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool connected = false;
+  std::exception_ptr problem;
+
+  static std::string axis_name(Axis axis) { return fmt::format("axis {}", name_of(axis)); }
+  static std::string group_name(GroupId id) { return fmt::format("group {}", id); }
+
+  std::vector<Split> splits() const {
+    std::vector<Split> list;
+    const Coordinates here = layout.coordinates(rank);
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      if (groups[g].size(layout) < 2) continue;
+      list.push_back({group_name(static_cast<GroupId>(g)),
+                      groups[g].contains(here) ? groups[g].members(layout, here) : std::vector<int>{}});
+    }
+    for (const Axis axis : neighbour_axes) {
+      if (layout[axis] > 1) list.push_back({axis_name(axis), Group{"", AxisSet::of({axis}), {}}.members(layout, here)});
+    }
+    return list;
+  }
+
+  void connect() {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    check(ncclCommInitRankConfig(&job, ranks, id, rank, &config), "connecting to the job's ranks");
+    for (const Split& split : splits()) {
+      const auto me = std::find(split.members.begin(), split.members.end(), rank);
+      const bool member = me != split.members.end();
+      ncclComm_t communicator = nullptr;
+      check(ncclCommSplit(job, member ? split.members.front() : NCCL_SPLIT_NOCOLOR,
+                          static_cast<int>(me - split.members.begin()), &communicator, nullptr),
+            "splitting off " + split.name);
+      if (member) communicators[split.name] = communicator;
+    }
+  }
+
+  ncclComm_t communicator(const std::string& name) const {
+    const auto it = communicators.find(name);
+    if (it == communicators.end()) fail("rank {} has an operation of {}, of which it is no member", rank, name);
+    return it->second;
+  }
+};
+
+Collectives::Collectives(const ExecutableRequest& request) : state_(std::make_shared<State>()) {
+  state_->layout = request.layout;
+  state_->groups = request.groups;
+  state_->rank = request.rank;
+  state_->ranks = request.layout.ranks();
+  if (request.share_devices) pretend_own_host(request.rank);
+}
+
+Collectives::~Collectives() {
+  const std::lock_guard lock(state_->mutex);
+  if (!state_->connected) return;
+  for (const auto& [name, communicator] : state_->communicators) static_cast<void>(ncclCommAbort(communicator));
+  if (state_->job != nullptr) static_cast<void>(ncclCommAbort(state_->job));
+}
+
+std::vector<RendezvousMessage> Collectives::publish() {
+  if (state_->rank != 0 || state_->ranks < 2) return {};
+  check(ncclGetUniqueId(&state_->id), "making an address for the job's ranks to meet at");
+  std::vector<RendezvousMessage> messages;
+  for (int r = 1; r < state_->ranks; ++r) {
+    messages.push_back({r, id_key, std::string(state_->id.internal, sizeof state_->id.internal)});
+  }
+  return messages;
+}
+
+void Collectives::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
+  if (state_->ranks < 2) return;
+  if (state_->rank != 0) {
+    const auto it = std::ranges::find(received, id_key, &RendezvousMessage::key);
+    if (it == received.end() || it->bytes.size() != sizeof state_->id.internal) {
+      fail("rank {} was told no address to meet the others at", state_->rank);
+    }
+    std::memcpy(state_->id.internal, it->bytes.data(), it->bytes.size());
+  }
+  const int device = current_device();
+  std::thread([state = state_, device] {
+    std::exception_ptr problem;
+    try {
+      set_device(device);
+      state->connect();
+    } catch (...) {
+      problem = std::current_exception();
+    }
+    const std::lock_guard lock(state->mutex);
+    state->problem = problem;
+    state->connected = true;
+    state->changed.notify_all();
+  }).detach();
+  std::unique_lock lock(state_->mutex);
+  const auto deadline = std::chrono::duration<double>(timeout_s);
+  if (!state_->changed.wait_for(lock, deadline, [this] { return state_->connected; })) {
+    throw PeerLost(
+        fmt::format("NCCL did not connect rank {} with the others within {:.0f} s: at least one did not come",
+                    state_->rank, timeout_s));
+  }
+  if (state_->problem) std::rethrow_exception(state_->problem);
+}
+
+Collectives::Run Collectives::prepare(const Action& action, const std::function<Tensor(const View&)>& tensor) {
+  const State& s = *state_;
+  const Coordinates here = s.layout.coordinates(s.rank);
+  const std::string what(name_of(action));
+  if (is_point_to_point(action)) {
+    const bool sending = std::holds_alternative<Send>(action);
+    const Peer peer = sending ? std::get<Send>(action).peer : std::get<Receive>(action).peer;
+    const Tensor data = tensor(sending ? std::get<Send>(action).data : std::get<Receive>(action).data);
+    const int length = s.layout[peer.axis];
+    const int other = ((here[peer.axis] + peer.offset) % length + length) % length;
+    if (other == here[peer.axis]) fail("rank {} would send to itself along the {} axis", s.rank, name_of(peer.axis));
+    if (std::ranges::find(neighbour_axes, peer.axis) == neighbour_axes.end()) {
+      fail("the cuda backend sends between neighbours of the pipeline and context axes, not of {}", name_of(peer.axis));
+    }
+    ncclComm_t c = s.communicator(State::axis_name(peer.axis));
+    if (sending) {
+      return [=](Stream to) { check(ncclSend(data.data, count_of(data), type_of(data), other, c, to), what); };
+    }
+    return [=](Stream to) { check(ncclRecv(data.data, count_of(data), type_of(data), other, c, to), what); };
+  }
+
+  const GroupId group = group_of(action);
+  const int members = s.groups.at(static_cast<std::size_t>(group)).size(s.layout);
+  // In a group of one, what any collective comes to is a copy.
+  const auto alone = [members](const Tensor& in, const Tensor& out) -> Run {
+    if (members > 1) return {};
+    if (in.data == out.data) return [](Stream) {};
+    return [=](Stream to) { copy_within(to, out.data, in.data, in.bytes()); };
+  };
+  const auto communicator = [&] { return s.communicator(State::group_name(group)); };
+  if (const auto* op = std::get_if<AllReduce>(&action)) {
+    const Tensor data = tensor(op->data);
+    if (Run run = alone(data, data)) return run;
+    return [=, c = communicator(), by = operation_of(op->reduction)](Stream to) {
+      check(ncclAllReduce(data.data, data.data, count_of(data), type_of(data), by, c, to), what);
+    };
+  }
+  if (const auto* op = std::get_if<AllGather>(&action)) {
+    const Tensor in = tensor(op->in), out = tensor(op->out);
+    if (Run run = alone(in, out)) return run;
+    return [=, c = communicator()](Stream to) {
+      check(ncclAllGather(in.data, out.data, count_of(in), type_of(in), c, to), what);
+    };
+  }
+  if (const auto* op = std::get_if<ReduceScatter>(&action)) {
+    const Tensor in = tensor(op->in), out = tensor(op->out);
+    if (Run run = alone(in, out)) return run;
+    return [=, c = communicator(), by = operation_of(op->reduction)](Stream to) {
+      check(ncclReduceScatter(in.data, out.data, count_of(out), type_of(in), by, c, to), what);
+    };
+  }
+  if (const auto* op = std::get_if<Broadcast>(&action)) {
+    const Tensor data = tensor(op->data);
+    if (Run run = alone(data, data)) return run;
+    return [=, c = communicator(), root = op->root](Stream to) {
+      check(ncclBroadcast(data.data, data.data, count_of(data), type_of(data), root, c, to), what);
+    };
+  }
+  if (const auto* op = std::get_if<AllToAll>(&action)) {
+    const Tensor in = tensor(op->in), out = tensor(op->out);
+    if (Run run = alone(in, out)) return run;
+    return [=, c = communicator()](Stream to) {
+      const std::size_t part = count_of(in) / static_cast<std::size_t>(members);
+      const auto bytes = static_cast<std::int64_t>(part) * size_of(in.type);
+      check(ncclGroupStart(), what);
+      for (int peer = 0; peer < members; ++peer) {
+        check(ncclSend(in.as<std::byte>() + peer * bytes, part, type_of(in), peer, c, to), what);
+        check(ncclRecv(out.as<std::byte>() + peer * bytes, part, type_of(out), peer, c, to), what);
+      }
+      check(ncclGroupEnd(), what);
+    };
+  }
+  fail("{} is no communication", what);
+}
+
+void Collectives::group_start() {
+  check(ncclGroupStart(), "starting a group of communications");
+}
+
+void Collectives::group_end() {
+  check(ncclGroupEnd(), "a group of communications");
+}
+
+std::string Collectives::failure() const {
+  const auto ask = [](ncclComm_t c) -> std::string {
+    ncclResult_t status = ncclSuccess;
+    if (ncclCommGetAsyncError(c, &status) != ncclSuccess || status == ncclSuccess || status == ncclInProgress)
+      return "";
+    const char* more = ncclGetLastError(nullptr);
+    return fmt::format("{}{}{}", ncclGetErrorString(status), more && *more ? ": " : "", more ? more : "");
+  };
+  if (state_->job == nullptr) return "";
+  std::string text = ask(state_->job);
+  for (const auto& [name, c] : state_->communicators) {
+    if (text.empty()) text = ask(c);
+  }
+  return text;
+}
+
+std::string Collectives::version() {
+  int v = 0;
+  static_cast<void>(ncclGetVersion(&v));
+  return v == 0 ? "" : fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
+}
+
+void pretend_own_host(int rank) {
+  ::setenv("NCCL_HOSTID", fmt::format("harness-rank-{}", rank).c_str(), 0);
+  ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+  ::setenv("NCCL_IB_DISABLE", "1", 0);
+  ::setenv("NCCL_RAS_ENABLE", "0", 0);
+  ::setenv("NCCL_MAX_CTAS", "2", 0);
+}
+
+}  // namespace harness::cuda

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cuda/runtime.h"
+#include "backend/tensor.h"
+
+namespace harness::cuda {
+
+/// All NCCL communicators of one rank, and the only class that knows NCCL: the job's, one per group of more than one
+/// rank by splitting it, and one per axis that messages between neighbours may take (pipeline, context). Every rank
+/// makes the same splits in the same order, whether it is a member or not. A group of one rank needs no communicator.
+class Collectives {
+ public:
+  explicit Collectives(const ExecutableRequest& request);
+  /// Gives the communicators up without waiting for anybody; local.
+  ~Collectives();
+  Collectives(const Collectives&) = delete;
+  Collectives& operator=(const Collectives&) = delete;
+
+  /// On rank 0: NCCL's unique id for every other rank.
+  std::vector<RendezvousMessage> publish();
+  /// Collective over the job. NCCL waits for missing ranks without end, so it connects on a thread of its own: past
+  /// the deadline this throws PeerLost, and the thread is left to the end of the process.
+  void connect(const std::vector<RendezvousMessage>& received, double timeout_s);
+
+  using Run = std::function<void(Stream)>;
+  /// After connect(). The communications of a fused group are run between group_start() and group_end().
+  Run prepare(const Action& action, const std::function<Tensor(const View&)>& tensor);
+  void group_start();
+  void group_end();
+
+  /// What NCCL found wrong meanwhile ("remote process exited or there was a network error"), "" if nothing.
+  std::string failure() const;
+
+  static std::string version();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;  // shared with a thread that may outlive this
+};
+
+/// NCCL's settings for several ranks on one GPU, which it refuses otherwise: each rank passes as a host of its own and
+/// talks through sockets. Sets environment variables that are not set; before the first call of NCCL.
+void pretend_own_host(int rank);
+
+}  // namespace harness::cuda

@@ -1,0 +1,58 @@
+#include "backend/cuda/cuda_backend.h"
+
+#include "backend/cuda/attention.h"
+#include "backend/cuda/blas.h"
+#include "backend/cuda/collectives.h"
+#include "backend/cuda/device.h"
+#include "backend/cuda/executable.h"
+#include "backend/cuda/tuner.h"
+
+namespace harness {
+namespace {
+
+class CudaBackend : public Backend {
+ public:
+  BackendKind kind() const override { return BackendKind::cuda; }
+  FusedSet declared() const override { return declared_fused(BackendKind::cuda); }
+
+  std::vector<std::pair<std::string, std::string>> identity(const ExecutableRequest& request) const override {
+    const cuda::Device device = cuda::use_device(request);
+    return {{"device", device.name},
+            {"compute_capability", fmt::format("{}.{}", device.major, device.minor)},
+            {"multiprocessors", std::to_string(device.multiprocessors)},
+            {"cuda_driver", cuda::driver_version()},
+            {"cuda_runtime", cuda::runtime_version()},
+            {"cublaslt", cuda::Blas::version()},
+            {"cudnn", cuda::cudnn_version()},
+            {"nccl", cuda::Collectives::version()}};
+  }
+
+  std::string device(const ExecutableRequest& request) const override {
+    const cuda::Device device = cuda::use_device(request);
+    return fmt::format("{} {}", device.bus_id, device.name);
+  }
+
+  std::unique_ptr<Executable> create(const ExecutableRequest& request) const override {
+    return std::make_unique<cuda::CudaExecutable>(request);
+  }
+
+  Tuning tune(const ExecutableRequest& request) const override {
+    const cuda::Device device = cuda::use_device(request);
+    const bool tf32 = request.settings.precision == Precision::tf32;
+    return cuda::tune_products(*request.program, tf32, request.tuning ? *request.tuning : Tuning{}, device.l2_bytes);
+  }
+
+  double measure_matmul_flops(Precision precision, const ExecutableRequest& request, double seconds) const override {
+    static_cast<void>(cuda::use_device(request));
+    return cuda::measure_products(precision, seconds);
+  }
+};
+
+}  // namespace
+
+const Backend& cuda_backend() {
+  static const CudaBackend the_backend;
+  return the_backend;
+}
+
+}  // namespace harness

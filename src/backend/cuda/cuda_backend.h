@@ -1,0 +1,11 @@
+#pragma once
+
+#include "backend/backend.h"
+
+namespace harness {
+
+/// NVIDIA GPUs: cuBLASLt for matrix products, cuDNN for fused attention, NCCL for communication, own kernels for the
+/// rest.
+const Backend& cuda_backend();
+
+}  // namespace harness

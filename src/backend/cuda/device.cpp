@@ -1,0 +1,108 @@
+#include "backend/cuda/device.h"
+
+#include <cuda_runtime_api.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <fstream>
+
+#include "base/error.h"
+
+namespace harness::cuda {
+namespace {
+
+std::string version_text(int number) {  // 13000 is 13.0
+  return number == 0 ? "" : fmt::format("{}.{}", number / 1000, number % 1000 / 10);
+}
+
+int visible_devices() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  static_cast<void>(cudaGetLastError());
+  if (status == cudaErrorInsufficientDriver || status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) {
+    fail(
+        "there is no GPU here that CUDA {} can use: {}. `nvidia-smi` on this node shows driver and GPUs; without any, "
+        "`harness plan` works, and so does `backend: cpu`",
+        runtime_version(), status == cudaSuccess ? "none is visible" : cudaGetErrorString(status));
+  }
+  if (status != cudaSuccess) fail("the GPUs could not be counted: {}", cudaGetErrorString(status));
+  return count;
+}
+
+// Numbers of a Linux CPU list: "0-31,64-95".
+void add_cpus(std::string_view list, cpu_set_t& set) {
+  while (!list.empty()) {
+    const std::string_view part = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(list.size(), part.size() + 1));
+    int first = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), first);
+    if (error != std::errc()) return;
+    int last = first;
+    if (end != part.data() + part.size() && *end == '-') std::from_chars(end + 1, part.data() + part.size(), last);
+    for (int cpu = first; cpu <= last && cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &set);
+  }
+}
+
+}  // namespace
+
+int device_ordinal(int visible, int local_rank, int local_ranks, bool share) {
+  if (share) return local_rank % visible;
+  if (visible == 1) return 0;  // the launcher shows each rank its own; the supervisors see to it that they differ
+  if (local_rank < visible) return local_rank;
+  fail(
+      "rank {} of the {} ranks on this node has no GPU: {} are visible. Start as many ranks per node as it has GPUs "
+      "(mpirun --map-by ppr:{}:node)",
+      local_rank, local_ranks, visible, visible);
+}
+
+Device use_device(const ExecutableRequest& request) {
+  Device device;
+  device.ordinal = device_ordinal(visible_devices(), request.local_rank, request.local_ranks, request.share_devices);
+  cudaDeviceProp properties{};
+  cudaError_t status = cudaSetDevice(device.ordinal);
+  if (status == cudaSuccess) status = cudaGetDeviceProperties(&properties, device.ordinal);
+  std::array<char, 32> bus_id{};
+  if (status == cudaSuccess) {
+    status = cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device.ordinal);
+  }
+  if (status != cudaSuccess) fail("GPU {} could not be used: {}", device.ordinal, cudaGetErrorString(status));
+  device.name = properties.name;
+  device.bus_id = bus_id.data();
+  device.multiprocessors = properties.multiProcessorCount;
+  device.major = properties.major;
+  device.minor = properties.minor;
+  device.memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem);
+  device.l2_bytes = properties.l2CacheSize;
+  return device;
+}
+
+void stay_near(const Device& device) {
+  std::string folder = device.bus_id;
+  std::ranges::transform(folder, folder.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ifstream file("/sys/bus/pci/devices/" + folder + "/local_cpulist");
+  std::string list;
+  if (!std::getline(file, list)) return;
+  cpu_set_t near, allowed, both;
+  CPU_ZERO(&near);
+  add_cpus(list, near);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  CPU_AND(&both, &near, &allowed);
+  if (CPU_COUNT(&both) > 0) static_cast<void>(::sched_setaffinity(0, sizeof both, &both));
+}
+
+std::string runtime_version() {
+  int number = 0;
+  static_cast<void>(cudaRuntimeGetVersion(&number));
+  return version_text(number);
+}
+
+std::string driver_version() {
+  int number = 0;
+  static_cast<void>(cudaDriverGetVersion(&number));
+  return version_text(number);
+}
+
+}  // namespace harness::cuda

@@ -1,0 +1,257 @@
+#include "backend/cuda/executable.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <thread>
+
+#include "base/error.h"
+
+namespace harness::cuda {
+namespace {
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+constexpr auto look_again = std::chrono::microseconds(50);
+
+}  // namespace
+
+struct CudaExecutable::State {
+  Device device;
+  Arena arena;
+  Memory memory;
+  std::vector<OwnedStream> streams;
+  Collectives collectives;
+  std::unique_ptr<Compiler> compiler;
+  List init, step;
+  std::unique_ptr<Staging> staging;
+  std::optional<Graph> graph;
+  bool broken = false;
+
+  explicit State(const ExecutableRequest& request)
+      : device(use_device(request)), arena(plan_arena(*request.program)), collectives(request) {
+    stay_near(device);
+    memory = Memory(Memory::Kind::device, std::max<std::int64_t>(arena.bytes, 1), "the step's buffers");
+    std::vector<char> communicates(request.program->streams.size(), 0);
+    for (const Operation& op : request.program->step) {
+      if (is_communication(op.action)) communicates.at(static_cast<std::size_t>(op.stream)) = 1;
+    }
+    for (const char c : communicates) streams.emplace_back(c != 0 ? Priority::high : Priority::normal);
+  }
+};
+
+CudaExecutable::CudaExecutable(const ExecutableRequest& request)
+    : program_(*request.program),
+      with_graph_(request.settings.cuda_graph),
+      timeout_s_(request.timeout_s),
+      alone_(request.layout.ranks() == 1),
+      state_(std::make_unique<State>(request)) {
+  state_->compiler = std::make_unique<Compiler>(request, [this](const View& v) { return tensor(v); });
+  state_->staging = std::make_unique<Staging>(program_, [this](const View& v) { return tensor(v); });
+}
+
+CudaExecutable::~CudaExecutable() {
+  if (state_->broken) static_cast<void>(state_.release());
+}
+
+Tensor CudaExecutable::tensor(const View& v) const {
+  const Buffer& b = program_.buffers.at(static_cast<std::size_t>(v.buffer));
+  if (v.offset < 0 || v.count < 0 || v.offset + v.count > b.count) fail("a view reaches outside buffer {}", b.name);
+  std::byte* base = state_->memory.data() + state_->arena.offset_bytes[static_cast<std::size_t>(v.buffer)];
+  return {base + v.offset * size_of(b.type), b.type, v.count};
+}
+
+Stream CudaExecutable::stream(StreamId id) const {
+  return state_->streams.at(static_cast<std::size_t>(id)).get();
+}
+
+std::vector<RendezvousMessage> CudaExecutable::publish() {
+  return state_->collectives.publish();
+}
+
+void CudaExecutable::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
+  try {
+    state_->collectives.connect(received, timeout_s);
+    state_->init = prepare(program_.init);
+    state_->step = prepare(program_.step);
+  } catch (...) {
+    state_->broken = true;
+    throw;
+  }
+}
+
+CudaExecutable::List CudaExecutable::prepare(const std::vector<Operation>& operations) {
+  List list;
+  list.commands = make_commands(operations, program_.streams.size());
+  for (const Operation& op : operations) {
+    list.runs.push_back(is_communication(op.action)
+                            ? state_->collectives.prepare(op.action, [this](const View& v) { return tensor(v); })
+                            : state_->compiler->compile(op));
+  }
+  for (std::int32_t i = 0; i < list.commands.events; ++i) list.events.emplace_back(OwnedEvent::Timing::off);
+  return list;
+}
+
+void CudaExecutable::enqueue(const List& list, const Around& around) {
+  for (const Command& c : list.commands.commands) {
+    switch (c.kind) {
+      case CommandKind::launch:
+        if (around) around(c.operation, stream(c.stream), true);
+        list.runs[static_cast<std::size_t>(c.operation)](stream(c.stream));
+        if (around) around(c.operation, stream(c.stream), false);
+        break;
+      case CommandKind::record:
+        list.events[static_cast<std::size_t>(c.event)].record(stream(c.stream));
+        break;
+      case CommandKind::wait:
+        wait_for(stream(c.stream), list.events[static_cast<std::size_t>(c.event)].get());
+        break;
+      case CommandKind::group_start:
+        state_->collectives.group_start();
+        break;
+      case CommandKind::group_end:
+        state_->collectives.group_end();
+        break;
+    }
+  }
+}
+
+void CudaExecutable::await(const OwnedEvent& event, const char* what) {
+  const double deadline = now_s() + timeout_s_;
+  waiting_ = !alone_;
+  while (!event.done()) {
+    if (const std::string failure = state_->collectives.failure(); !failure.empty()) {
+      throw PeerLost(fmt::format("{}: lost contact with another rank ({})", what, failure));
+    }
+    if (now_s() > deadline) {
+      const std::string text = fmt::format("{} did not end within {:.0f} s", what, timeout_s_);
+      if (alone_) throw Error(text);
+      throw PeerLost(text + ": a rank is missing or stuck");
+    }
+    std::this_thread::sleep_for(look_again);
+  }
+  waiting_ = false;
+}
+
+void CudaExecutable::initialize() {
+  State& s = *state_;
+  const Stream origin = stream(0);
+  const OwnedEvent done(OwnedEvent::Timing::off);
+  try {
+    clear(origin, s.memory.data(), s.memory.bytes());
+    enqueue(s.step);
+    done.record(origin);
+    await(done, "the rehearsal of a step");
+    clear(origin, s.memory.data(), s.memory.bytes());
+    enqueue(s.init);
+    done.record(origin);
+    await(done, "the initialisation");
+    if (with_graph_) s.graph.emplace(origin, [&] { enqueue(s.step); });
+  } catch (...) {
+    s.broken = true;
+    throw;
+  }
+}
+
+std::vector<double> CudaExecutable::run(std::int64_t first_step, int steps, const InputSource& inputs) {
+  State& s = *state_;
+  const Stream origin = stream(0);
+  std::vector<OwnedEvent> ends;  // [i]: of step i - 1
+  for (int i = 0; i <= steps; ++i) ends.emplace_back(OwnedEvent::Timing::on);
+  try {
+    ends[0].record(origin);
+    await(ends[0], "the work before a step");
+    std::vector<double> times{now_s()};
+    std::size_t finished = 0;  // steps whose time has been taken
+    const auto take_time = [&] {
+      await(ends[finished + 1], "a step");
+      times.push_back(times.back() + ends[finished + 1].seconds_since(ends[finished]));
+      ++finished;
+      current_step_ = first_step + static_cast<std::int64_t>(finished);
+    };
+    current_step_ = first_step;
+    for (int i = 0; i < steps; ++i) {
+      // Some steps ahead of the device and no more: a fault is noticed soon, and the slots are free again.
+      while (i - static_cast<int>(finished) >= Staging::slots) take_time();
+      const std::int64_t number = first_step + i;
+      steps_begun_ = number;
+      s.staging->stage(number, inputs, origin);
+      s.graph ? s.graph->launch(origin) : enqueue(s.step);
+      ends[static_cast<std::size_t>(i) + 1].record(origin);
+    }
+    while (finished < static_cast<std::size_t>(steps)) take_time();
+    return times;
+  } catch (...) {
+    s.broken = true;
+    throw;
+  }
+}
+
+std::vector<Interval> CudaExecutable::timed_by_events(std::int64_t step, const InputSource& inputs) {
+  State& s = *state_;
+  const Stream origin = stream(0);
+  const std::size_t count = program_.step.size();
+  std::vector<OwnedEvent> before, after;
+  for (std::size_t i = 0; i < count; ++i) {
+    before.emplace_back(OwnedEvent::Timing::on);
+    after.emplace_back(OwnedEvent::Timing::on);
+  }
+  const OwnedEvent begin(OwnedEvent::Timing::on), end(OwnedEvent::Timing::on);
+  s.staging->stage(step, inputs, origin);
+  begin.record(origin);
+  enqueue(s.step, [&](OperationId operation, Stream on, bool is_before) {
+    (is_before ? before : after)[static_cast<std::size_t>(operation)].record(on);
+  });
+  end.record(origin);
+  await(end, "the profiled step");
+  std::vector<Interval> intervals;
+  for (std::size_t i = 0; i < count; ++i) {
+    intervals.push_back({static_cast<OperationId>(i), program_.step[i].stream, before[i].seconds_since(begin),
+                         after[i].seconds_since(begin)});
+  }
+  return intervals;
+}
+
+std::vector<Interval> CudaExecutable::run_profiled(std::int64_t step, const InputSource& inputs) {
+  try {
+    steps_begun_ = step;
+    current_step_ = step;
+    return timed_by_events(step, inputs);
+  } catch (...) {
+    state_->broken = true;
+    throw;
+  }
+}
+
+void CudaExecutable::read(const View& view, std::span<std::byte> to) {
+  const Tensor t = tensor(view);
+  if (static_cast<std::size_t>(t.bytes()) != to.size()) {
+    fail("a view of {} bytes was to be read into {} bytes", t.bytes(), to.size());
+  }
+  copy_out(stream(0), to.data(), t.data, t.bytes());
+  synchronize(stream(0));
+}
+
+void CudaExecutable::write(const View& view, std::span<const std::byte> from) {
+  const Tensor t = tensor(view);
+  if (static_cast<std::size_t>(t.bytes()) != from.size()) {
+    fail("a view of {} bytes was to be written from {} bytes", t.bytes(), from.size());
+  }
+  copy_in(stream(0), t.data, from.data(), t.bytes());
+  synchronize(stream(0));
+}
+
+Progress CudaExecutable::progress() const {
+  Progress p;
+  p.step = std::min(current_step_.load(std::memory_order_relaxed), steps_begun_.load(std::memory_order_relaxed));
+  p.in_communication = waiting_.load(std::memory_order_relaxed);
+  return p;
+}
+
+std::vector<std::string> CudaExecutable::warnings() const {
+  return state_->compiler->warnings();
+}
+
+}  // namespace harness::cuda

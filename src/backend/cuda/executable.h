@@ -1,0 +1,69 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+#include "backend/backend.h"
+#include "backend/cuda/collectives.h"
+#include "backend/cuda/commands.h"
+#include "backend/cuda/compile.h"
+#include "backend/cuda/device.h"
+#include "backend/cuda/staging.h"
+
+namespace harness::cuda {
+
+/// A Program on one GPU: one allocation, a CUDA stream per stream of the Program (those that communicate at high
+/// priority), events for its dependencies; with cuda_graph the step is captured once and launched as one.
+///
+/// Before `init`, initialize() runs the step once over cleared memory and forgets what it left: NCCL connects lazily,
+/// at the first call of each algorithm, and libraries load kernels at their first launch; neither may happen in a timed
+/// step or inside a capture.
+///
+/// A step's completion is when all of its work is done: the closing all-reduce and the two words written after it.
+class CudaExecutable : public Executable {
+ public:
+  explicit CudaExecutable(const ExecutableRequest& request);
+  ~CudaExecutable() override;
+
+  std::vector<RendezvousMessage> publish() override;
+  void connect(const std::vector<RendezvousMessage>& received, double timeout_s) override;
+  void initialize() override;
+  std::vector<double> run(std::int64_t first_step, int steps, const InputSource& inputs) override;
+  std::vector<Interval> run_profiled(std::int64_t step, const InputSource& inputs) override;
+  void read(const View& view, std::span<std::byte> to) override;
+  void write(const View& view, std::span<const std::byte> from) override;
+  Progress progress() const override;
+  std::vector<std::string> warnings() const override;
+
+ private:
+  /// An operation list made ready.
+  struct List {
+    CommandList commands;
+    std::vector<std::function<void(Stream)>> runs;  // by operation
+    std::vector<OwnedEvent> events;
+  };
+  struct State;
+
+  Tensor tensor(const View& view) const;
+  List prepare(const std::vector<Operation>& operations);
+  /// Puts a list on the streams, forked from stream 0 and joined there. `around` (optional) is called before and after
+  /// each operation's launch.
+  using Around = std::function<void(OperationId operation, Stream stream, bool before)>;
+  void enqueue(const List& list, const Around& around = {});
+  /// Waits for the event, looking for failures. Throws PeerLost after the deadline.
+  void await(const OwnedEvent& event, const char* what);
+  Stream stream(StreamId id) const;
+  std::vector<Interval> timed_by_events(std::int64_t step, const InputSource& inputs);
+
+  const Program& program_;
+  bool with_graph_;
+  double timeout_s_;
+  bool alone_;
+  std::unique_ptr<State> state_;  // everything that holds GPU memory: leaked after a fault, for freeing would block
+  std::atomic<std::int64_t> steps_begun_{-1};
+  std::atomic<std::int64_t> current_step_{-1};
+  std::atomic<bool> waiting_{false};
+};
+
+}  // namespace harness::cuda

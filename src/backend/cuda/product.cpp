@@ -1,0 +1,111 @@
+#include "backend/cuda/product.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace harness::cuda {
+namespace {
+
+const char* word(DType type) {
+  switch (type) {
+    case DType::f32:
+      return "f32";
+    case DType::bf16:
+      return "bf16";
+    case DType::i32:
+      break;
+  }
+  fail("a matrix product of integers was asked for");
+}
+
+std::string matrix_key(const Matrix& m) {
+  std::string key = fmt::format("{}{}/{}", word(m.type), m.transposed ? "T" : "", m.leading);
+  if (m.batch_stride != 0) key += fmt::format("+{}", m.batch_stride);
+  return key;
+}
+
+int digit(char c, std::string_view whole) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  fail("{} is not a tuned choice that this program wrote", quote(whole));
+}
+
+}  // namespace
+
+Product Product::plain() const {
+  Product p = *this;
+  p.epilogue = Epilogue::none;
+  p.bias_gradient = false;
+  return p;
+}
+
+int alignment_of(std::int64_t bytes) {
+  return bytes == 0 ? 256 : static_cast<int>(std::min<std::int64_t>(256, bytes & -bytes));
+}
+
+int alignment_of(const void* address) {
+  return alignment_of(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address)));
+}
+
+Product product_of(const Matmul& op, DType a, DType b, DType out, bool tf32, int alignment_bytes) {
+  if (op.epilogue != Epilogue::none && op.accumulate) fail("matmul: a GELU of an accumulated product makes no sense");
+  if (op.bias_gradient.present() && !op.transpose_a) fail("matmul: a bias gradient needs transpose_a");
+  if (op.bias_gradient.present() && (op.bias.present() || op.epilogue != Epilogue::none)) {
+    fail("matmul: a bias gradient together with a bias or a GELU makes no sense");
+  }
+  Product p;
+  p.m = op.m;
+  p.n = op.n;
+  p.k = op.k;
+  p.a = {a, op.transpose_a, op.transpose_a ? op.m : op.k, 0};
+  p.b = {b, op.transpose_b, op.transpose_b ? op.k : op.n, 0};
+  p.out = {out, false, op.n, 0};
+  p.bias = op.bias.present();
+  p.bias_gradient = op.bias_gradient.present();
+  p.accumulate = op.accumulate;
+  p.tf32 = tf32 && a == DType::f32 && b == DType::f32;
+  p.epilogue = op.epilogue;
+  p.alignment_bytes = alignment_bytes;
+  return p;
+}
+
+std::string key_of(const Product& p) {
+  std::string key = fmt::format("matmul {}x{}x{}x{} a:{} b:{} out:{}", p.batch, p.m, p.n, p.k, matrix_key(p.a),
+                                matrix_key(p.b), matrix_key(p.out));
+  if (p.bias) key += " bias";
+  if (p.epilogue == Epilogue::gelu) key += " gelu";
+  if (p.epilogue == Epilogue::gelu_backward) key += " gelu_backward";
+  if (p.bias_gradient) key += " bias_gradient";
+  if (p.accumulate) key += " accumulate";
+  if (p.tf32) key += " tf32";
+  if (p.alignment_bytes < 256) key += fmt::format(" align:{}", p.alignment_bytes);
+  return key;
+}
+
+std::string print_choice(const ProductChoice& choice) {
+  std::string text = choice.fused ? "fused " : "separate ";
+  for (const char c : choice.algorithm) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return fmt::format("{} {:.4g}", text, choice.seconds);
+}
+
+ProductChoice parse_choice(std::string_view text) {
+  const std::size_t first = text.find(' '), second = text.find(' ', first + 1);
+  const std::string_view form = text.substr(0, first);
+  if (second == std::string_view::npos || (form != "fused" && form != "separate")) digit(' ', text);
+  ProductChoice choice;
+  choice.fused = form == "fused";
+  const std::string_view bytes = text.substr(first + 1, second - first - 1);
+  if (bytes.size() % 2 != 0) digit(' ', text);
+  for (std::size_t i = 0; i < bytes.size(); i += 2) {
+    choice.algorithm += static_cast<char>(digit(bytes[i], text) * 16 + digit(bytes[i + 1], text));
+  }
+  const std::string_view seconds = text.substr(second + 1);
+  const auto [end, error] = std::from_chars(seconds.data(), seconds.data() + seconds.size(), choice.seconds);
+  if (error != std::errc() || end != seconds.data() + seconds.size()) digit(' ', text);
+  return choice;
+}
+
+}  // namespace harness::cuda

@@ -1,0 +1,161 @@
+#include "backend/cuda/runtime.h"
+
+#include <cuda_runtime_api.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace harness::cuda {
+namespace {
+
+void check(cudaError_t status, std::string_view what) {
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // so that the next call does not report this one again
+  fail("{} failed: {} ({})", what, cudaGetErrorString(status), cudaGetErrorName(status));
+}
+
+}  // namespace
+
+Memory::Memory(Kind kind, std::int64_t bytes, const std::string& what_for) : kind_(kind), bytes_(bytes) {
+  if (bytes == 0) return;
+  void* data = nullptr;
+  const auto size = static_cast<std::size_t>(bytes);
+  const cudaError_t status = kind == Kind::device ? cudaMalloc(&data, size) : cudaMallocHost(&data, size);
+  if (status == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());
+    std::size_t free = 0, total = 0;
+    static_cast<void>(cudaMemGetInfo(&free, &total));
+    fail(
+        "out of {} memory: {} for {}; {} of the GPU's {} were free. A smaller micro_batch_size or more "
+        "tensor_parallel or pipeline_parallel needs less",
+        kind == Kind::device ? "GPU" : "pinned host", show_bytes(static_cast<double>(bytes)), what_for,
+        show_bytes(static_cast<double>(free)), show_bytes(static_cast<double>(total)));
+  }
+  check(status, kind == Kind::device ? "cudaMalloc" : "cudaMallocHost");
+  data_ = static_cast<std::byte*>(data);
+}
+
+Memory::~Memory() {
+  if (data_ == nullptr) return;
+  static_cast<void>(kind_ == Kind::device ? cudaFree(data_) : cudaFreeHost(data_));
+}
+
+Memory::Memory(Memory&& other) noexcept : kind_(other.kind_), data_(other.data_), bytes_(other.bytes_) {
+  other.data_ = nullptr;
+  other.bytes_ = 0;
+}
+
+Memory& Memory::operator=(Memory&& other) noexcept {
+  std::swap(kind_, other.kind_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+OwnedStream::OwnedStream(Priority priority) {
+  int lowest = 0, highest = 0;  // numerically, the highest is the smallest
+  check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
+  check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority == Priority::high ? highest : lowest),
+        "cudaStreamCreateWithPriority");
+}
+
+OwnedStream::~OwnedStream() {
+  if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
+}
+
+OwnedEvent::OwnedEvent(Timing timing) {
+  check(cudaEventCreateWithFlags(&event_, timing == Timing::on ? cudaEventDefault : cudaEventDisableTiming),
+        "cudaEventCreateWithFlags");
+}
+
+OwnedEvent::~OwnedEvent() {
+  if (event_ != nullptr) static_cast<void>(cudaEventDestroy(event_));
+}
+
+void OwnedEvent::record(Stream stream) const {
+  check(cudaEventRecord(event_, stream), "cudaEventRecord");
+}
+
+bool OwnedEvent::done() const {
+  const cudaError_t status = cudaEventQuery(event_);
+  if (status == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
+  check(status, "the work on the GPU");
+  return true;
+}
+
+double OwnedEvent::seconds_since(const OwnedEvent& earlier) const {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, earlier.event_, event_), "cudaEventElapsedTime");
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
+int current_device() {
+  int ordinal = 0;
+  check(cudaGetDevice(&ordinal), "cudaGetDevice");
+  return ordinal;
+}
+
+void set_device(int ordinal) {
+  check(cudaSetDevice(ordinal), "cudaSetDevice");
+}
+
+void wait_for(Stream stream, Event event) {
+  check(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
+}
+
+void copy_in(Stream stream, void* device, const void* host, std::int64_t bytes) {
+  check(cudaMemcpyAsync(device, host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream),
+        "a copy to the GPU");
+}
+
+void copy_out(Stream stream, void* host, const void* device, std::int64_t bytes) {
+  check(cudaMemcpyAsync(host, device, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream),
+        "a copy from the GPU");
+}
+
+void copy_within(Stream stream, void* to, const void* from, std::int64_t bytes) {
+  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream),
+        "a copy within the GPU");
+}
+
+void clear(Stream stream, void* device, std::int64_t bytes) {
+  check(cudaMemsetAsync(device, 0, static_cast<std::size_t>(bytes), stream), "cudaMemsetAsync");
+}
+
+void synchronize(Stream stream) {
+  check(cudaStreamSynchronize(stream), "the work on the GPU");
+}
+
+Graph::Graph(Stream origin, const std::function<void()>& enqueue) {
+  // Thread-local: what other threads of this process do meanwhile (NCCL's proxies) must not break the capture.
+  check(cudaStreamBeginCapture(origin, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  cudaGraph_t graph = nullptr;
+  try {
+    enqueue();
+  } catch (...) {
+    static_cast<void>(cudaStreamEndCapture(origin, &graph));
+    if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
+    throw;
+  }
+  check(cudaStreamEndCapture(origin, &graph), "the capture of a step");
+  cudaError_t status = cudaGraphGetNodes(graph, nullptr, &nodes_);
+  if (status == cudaSuccess) status = cudaGraphInstantiate(&executable_, graph, 0);
+  static_cast<void>(cudaGraphDestroy(graph));
+  check(status, "cudaGraphInstantiate");
+  check(cudaGraphUpload(executable_, origin), "cudaGraphUpload");
+}
+
+Graph::~Graph() {
+  if (executable_ != nullptr) static_cast<void>(cudaGraphExecDestroy(executable_));
+}
+
+void Graph::launch(Stream stream) const {
+  check(cudaGraphLaunch(executable_, stream), "cudaGraphLaunch");
+}
+
+}  // namespace harness::cuda

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+struct CUstream_st;
+struct CUevent_st;
+struct CUgraphExec_st;
+
+// The CUDA runtime as this backend uses it; runtime.cpp and device.cpp alone include its header. Every function throws
+// Error with what was tried and the runtime's own words. Destructors free and never wait for work to finish, so memory
+// must outlive the work on it; after a fault its owner leaks it on purpose (the process is about to end).
+namespace harness::cuda {
+
+using Stream = CUstream_st*;
+using Event = CUevent_st*;
+
+/// What cudaMalloc, or pinned, cudaMallocHost gives.
+class Memory {
+ public:
+  enum class Kind : std::uint8_t { device, pinned };
+  Memory() = default;
+  Memory(Kind kind, std::int64_t bytes, const std::string& what_for);
+  ~Memory();
+  Memory(Memory&& other) noexcept;
+  Memory& operator=(Memory&& other) noexcept;
+
+  std::byte* data() const { return data_; }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  Kind kind_ = Kind::device;
+  std::byte* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+enum class Priority : std::uint8_t { normal, high };
+
+/// A non-blocking stream.
+class OwnedStream {
+ public:
+  explicit OwnedStream(Priority priority);
+  ~OwnedStream();
+  OwnedStream(OwnedStream&& other) noexcept : stream_(other.stream_) { other.stream_ = nullptr; }
+  OwnedStream& operator=(OwnedStream&&) = delete;
+  Stream get() const { return stream_; }
+
+ private:
+  Stream stream_ = nullptr;
+};
+
+class OwnedEvent {
+ public:
+  enum class Timing : std::uint8_t { off, on };
+  explicit OwnedEvent(Timing timing);
+  ~OwnedEvent();
+  OwnedEvent(OwnedEvent&& other) noexcept : event_(other.event_) { other.event_ = nullptr; }
+  OwnedEvent& operator=(OwnedEvent&&) = delete;
+  Event get() const { return event_; }
+
+  void record(Stream stream) const;
+  /// True once everything before its last record() is done. Throws if the device has failed.
+  bool done() const;
+  /// Both with timing and done.
+  double seconds_since(const OwnedEvent& earlier) const;
+
+ private:
+  Event event_ = nullptr;
+};
+
+/// The calling thread's GPU.
+int current_device();
+void set_device(int ordinal);
+
+void wait_for(Stream stream, Event event);
+void copy_in(Stream stream, void* device, const void* host, std::int64_t bytes);
+void copy_out(Stream stream, void* host, const void* device, std::int64_t bytes);
+void copy_within(Stream stream, void* to, const void* from, std::int64_t bytes);
+void clear(Stream stream, void* device, std::int64_t bytes);
+/// Blocks until the stream is empty. For places where no other rank is waited for.
+void synchronize(Stream stream);
+
+/// Work captured from `origin` and the streams that fork from it and join it again, to be launched as one.
+class Graph {
+ public:
+  Graph(Stream origin, const std::function<void()>& enqueue);
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  void launch(Stream stream) const;
+  std::size_t nodes() const { return nodes_; }
+
+ private:
+  CUgraphExec_st* executable_ = nullptr;
+  std::size_t nodes_ = 0;
+};
+
+}  // namespace harness::cuda

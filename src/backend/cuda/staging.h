@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/cuda/runtime.h"
+#include "backend/tensor.h"
+#include "program/program.h"
+#include "workloads/workload.h"
+
+namespace harness::cuda {
+
+/// The inputs of some steps ahead, in pinned memory: the host writes a slot, the copy engine takes it, the slot is free
+/// again when the copy is done.
+class Staging {
+ public:
+  static constexpr int slots = 3;
+
+  Staging(const Program& program, const std::function<Tensor(const View&)>& tensor);
+
+  /// True when the slot of this step may be written: the copy that last used it is done.
+  bool free(std::int64_t step) const;
+  /// Fills the slot of `step` and puts the copies into the Program's input buffers on `stream`.
+  void stage(std::int64_t step, const InputSource& inputs, Stream stream);
+
+ private:
+  struct Input {
+    std::string name;
+    Tensor device;
+    std::int64_t offset_bytes = 0;
+  };
+  struct Slot {
+    OwnedEvent copied{OwnedEvent::Timing::off};
+    bool used = false;
+  };
+  std::size_t slot_of(std::int64_t step) const { return static_cast<std::size_t>(step % slots); }
+
+  std::vector<Input> inputs_;
+  std::int64_t slot_bytes_ = 0;
+  Memory pinned_;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace harness::cuda

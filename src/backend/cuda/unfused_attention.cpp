@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "backend/cuda/attention.h"
+#include "backend/cuda/kernels.h"
+
+namespace harness::cuda {
+namespace {
+
+class UnfusedAttention : public AttentionKernel {
+ public:
+  UnfusedAttention(const AttentionShape& shape, DType type, bool tf32, Blas& blas)
+      : shape_(shape),
+        type_(type),
+        tf32_(tf32),
+        blas_(blas),
+        scale_(1 / std::sqrt(static_cast<double>(shape.head_dim))),
+        scores_(Memory::Kind::device, 2 * score_count() * size_of(type), "the scores of unfused attention"),
+        delta_(Memory::Kind::device, shape.batch * stats_count() * size_of(DType::f32), "unfused attention") {}
+
+  Run forward(const AttentionOperands& at) override {
+    const std::int64_t rows = shape_.query_length, keys = shape_.key_length, width = shape_.head_dim;
+    std::vector<Run> runs;
+    for (std::int64_t b = 0; b < shape_.batch; ++b) {
+      const Tensor q = query(at.q, b), k = key(at.k, b), v = key(at.v, b), stats = of_stats(at.stats, b);
+      runs.push_back(
+          product({rows, keys, width}, query_matrix(), q, transposed(key_matrix()), k, score_matrix(), scores(0)));
+      runs.emplace_back([this, stats](Stream s) {
+        attention_softmax(s, scores(0), stats, shape_.heads, shape_.query_length, shape_.key_length, scale_,
+                          shape_.causal);
+      });
+      runs.push_back(
+          product({rows, width, keys}, score_matrix(), scores(0), key_matrix(), v, dense_matrix(), dense(at.out, b)));
+    }
+    return in_turn(std::move(runs));
+  }
+
+  Run backward(const AttentionOperands& at, bool accumulate) override {
+    const std::int64_t rows = shape_.query_length, keys = shape_.key_length, width = shape_.head_dim;
+    std::vector<Run> runs;
+    const Tensor delta{delta_.data(), DType::f32, shape_.batch * stats_count()};
+    runs.emplace_back([this, at, delta](Stream s) { attention_delta(s, at.out, at.dout, delta, shape_); });
+    for (std::int64_t b = 0; b < shape_.batch; ++b) {
+      const Tensor q = query(at.q, b), k = key(at.k, b), v = key(at.v, b), dout = dense(at.dout, b);
+      const Tensor stats = of_stats(at.stats, b), row_delta = of_stats(delta, b);
+      const Tensor p = scores(0), dp = scores(1);  // dp becomes the scores' gradient
+      runs.push_back(product({rows, keys, width}, query_matrix(), q, transposed(key_matrix()), k, score_matrix(), p));
+      runs.emplace_back([this, p, stats](Stream s) {
+        attention_probabilities(s, p, stats, shape_.heads, shape_.query_length, shape_.key_length, scale_,
+                                shape_.causal);
+      });
+      runs.push_back(
+          product({rows, keys, width}, dense_matrix(), dout, transposed(key_matrix()), v, score_matrix(), dp));
+      runs.push_back(product({keys, width, rows}, transposed(score_matrix()), p, dense_matrix(), dout, key_matrix(),
+                             key(at.dv, b), accumulate));
+      runs.emplace_back([this, p, dp, row_delta](Stream s) {
+        attention_softmax_backward(s, p, dp, row_delta, shape_.heads, shape_.query_length, shape_.key_length, scale_);
+      });
+      runs.push_back(product({rows, width, keys}, score_matrix(), dp, key_matrix(), k, query_matrix(), query(at.dq, b),
+                             accumulate));
+      runs.push_back(product({keys, width, rows}, transposed(score_matrix()), dp, query_matrix(), q, key_matrix(),
+                             key(at.dk, b), accumulate));
+    }
+    return in_turn(std::move(runs));
+  }
+
+ private:
+  static Run in_turn(std::vector<Run> runs) {
+    return [runs = std::move(runs)](Stream s) {
+      for (const Run& run : runs) run(s);
+    };
+  }
+  static Matrix transposed(Matrix m) {
+    m.transposed = !m.transposed;
+    return m;
+  }
+
+  std::int64_t width() const { return shape_.heads * shape_.head_dim; }
+  std::int64_t score_count() const { return shape_.heads * shape_.query_length * shape_.key_length; }
+  std::int64_t stats_count() const { return shape_.heads * shape_.query_length; }
+
+  // One head after the other is the batch of a product.
+  Matrix query_matrix() const { return {type_, false, shape_.query_stride, shape_.head_dim}; }
+  Matrix key_matrix() const { return {type_, false, shape_.key_stride, shape_.head_dim}; }
+  Matrix dense_matrix() const { return {type_, false, width(), shape_.head_dim}; }
+  Matrix score_matrix() const { return {type_, false, shape_.key_length, shape_.query_length * shape_.key_length}; }
+
+  // The part of sequence b.
+  Tensor shifted(const Tensor& t, std::int64_t elements) const {
+    return {t.as<std::byte>() + elements * size_of(t.type), t.type, t.count};
+  }
+  Tensor query(const Tensor& t, std::int64_t b) const {
+    return shifted(t, b * shape_.query_length * shape_.query_stride);
+  }
+  Tensor key(const Tensor& t, std::int64_t b) const { return shifted(t, b * shape_.key_length * shape_.key_stride); }
+  Tensor dense(const Tensor& t, std::int64_t b) const { return shifted(t, b * shape_.query_length * width()); }
+  Tensor of_stats(const Tensor& t, std::int64_t b) const {
+    Tensor part = shifted(t, b * stats_count());
+    part.count = stats_count();
+    return part;
+  }
+  Tensor scores(int which) const {
+    return {scores_.data() + which * score_count() * size_of(type_), type_, score_count()};
+  }
+
+  struct Size {
+    std::int64_t m, n, k;
+  };
+  Run product(const Size& size, const Matrix& a, const Tensor& at_a, const Matrix& b, const Tensor& at_b,
+              const Matrix& out, const Tensor& at_out, bool accumulate = false) {
+    Product p;
+    p.batch = shape_.heads;
+    p.m = size.m;
+    p.n = size.n;
+    p.k = size.k;
+    p.a = a;
+    p.b = b;
+    p.out = out;
+    p.accumulate = accumulate;
+    p.tf32 = tf32_ && type_ == DType::f32;
+    for (const Matrix* m : {&a, &b, &out}) {
+      p.alignment_bytes = std::min(p.alignment_bytes, alignment_of(m->batch_stride * size_of(type_)));
+    }
+    for (const void* address : {at_a.data, at_b.data, at_out.data}) {
+      p.alignment_bytes = std::min(p.alignment_bytes, alignment_of(address));
+    }
+    Operands at;
+    at.a = at_a;
+    at.b = at_b;
+    at.out = at_out;
+    return blas_.prepare(p, at, {true, "", 0});
+  }
+
+  const AttentionShape shape_;
+  DType type_;
+  bool tf32_;
+  Blas& blas_;
+  double scale_;
+  Memory scores_, delta_;
+};
+
+}  // namespace
+
+std::unique_ptr<AttentionKernel> make_unfused_attention(const AttentionShape& shape, DType type, bool tf32,
+                                                        Blas& blas) {
+  return std::make_unique<UnfusedAttention>(shape, type, tf32, blas);
+}
+
+}  // namespace harness::cuda
