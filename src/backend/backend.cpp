@@ -21,7 +21,14 @@ const Backend& backend(BackendKind kind) {
           "libdnnl-dev libgloo-dev); install them and build again");
 #endif
     case BackendKind::cuda:
-      fail("the cuda backend is not part of this build yet; use `backend: cpu`");
+      if (std::string_view(HARNESS_CUDA_MISSING).empty()) {
+        fail("the cuda backend is not part of this build yet; use `backend: cpu`");
+      }
+      fail(
+          "the cuda backend is not in this build; missing: {}. Install it and build again (`rm -r build/release` first "
+          "if "
+          "CMake has looked for it before), or use `backend: cpu`",
+          HARNESS_CUDA_MISSING);
     case BackendKind::sim:
       fail("the sim backend is not part of this build yet; use `backend: cpu`");
   }
