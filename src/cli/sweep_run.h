@@ -42,6 +42,7 @@ class SweepRun {
   void note_failure(int case_index, const BlockOutcome& outcome);
   void keep_timeline(int case_index, const BlockOutcome& outcome);
   void write_block(int block, const BlockOutcome& outcome);
+  void select_hardware(const std::string& device);
   void fill_peaks(const std::vector<BlockSamples>& samples);
   bool out_of_time(double next_seconds) const;
   std::vector<int> blocks_to_run() const;

@@ -73,8 +73,8 @@ void BlockRun::start_worker() {
         std::make_unique<WorkerProcess>(worker_environment(own_environment(), rank0_environment_, forced, wanted));
     bind_to(mine);
     watching_ = true;
-    worker_->send(FrameType::order,
-                  encode(WorkerOrder{request_, site_.rank, share_.threads, share_.memory_limit_bytes}));
+    worker_->send(FrameType::order, encode(WorkerOrder{request_, site_.rank, share_.threads, share_.memory_limit_bytes,
+                                                       share_.local_rank, share_.local_ranks}));
   } catch (const Error& e) {
     bind_to(mine);
     blame(FaultKind::error, e.what(), 0, Alarm::stop);

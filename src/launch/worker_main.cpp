@@ -47,7 +47,10 @@ Work make_work(const WorkerOrder& order) {
                                  .settings = request.settings,
                                  .seed = request.seed,
                                  .threads = order.threads,
-                                 .timeout_s = 2 * request.deadlines.step_s + 5});
+                                 .timeout_s = 2 * request.deadlines.step_s + 5,
+                                 .local_rank = order.local_rank,
+                                 .local_ranks = order.local_ranks,
+                                 .share_devices = request.share_gpus});
   return work;
 }
 
