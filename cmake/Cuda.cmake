@@ -63,6 +63,10 @@ endif()
 set(HARNESS_HAS_CUDA_BACKEND ON)
 set(HARNESS_CUDA_MISSING_TEXT "")
 enable_language(CUDA)
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 (Debian 12) knows no C++20 of nvcc
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+endif()
 set(CMAKE_CUDA_STANDARD 20)  # after the language: CMake tries the compiler with what is set before
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
