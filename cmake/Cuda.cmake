@@ -63,6 +63,9 @@ endif()
 set(HARNESS_HAS_CUDA_BACKEND ON)
 set(HARNESS_CUDA_MISSING_TEXT "")
 enable_language(CUDA)
+# Where nvcc's host compiler looks anyway: given once more with -isystem, /usr/include comes before the C++ library's own
+# folder and hides it.
+list(APPEND CMAKE_CUDA_IMPLICIT_INCLUDE_DIRECTORIES ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES})
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 (Debian 12) knows no C++20 of nvcc
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)

@@ -50,7 +50,11 @@ BlockRequest SweepRun::request(int case_index, BlockMode mode) const {
   r.deadlines = e.measure.deadlines;
   r.memory_limit_bytes = e.measure.memory_limit_bytes;
   r.share_gpus = e.measure.share_gpus;
+  if (mode == BlockMode::timed) r.wrap = wrap_;
+  r.tuning = result_.tuning;
   r.environment = environment_of(c.settings);
+  // A log costs time; the observing worker turns it on for itself.
+  if (e.backend == BackendKind::cuda) r.environment.emplace_back("NCCL_DEBUG", "WARN");
   return r;
 }
 
@@ -81,6 +85,7 @@ void SweepRun::probe() {
   }
   const std::string device = value_of(identities.front(), "device");
   if (e.backend == BackendKind::cuda && !device.empty()) select_hardware(device);
+  check_devices(outcome.samples);
   result_.identity = build_identity();
   for (const auto& pair : identities.front()) result_.identity.push_back(pair);
   result_.environment = environment_;
@@ -101,6 +106,22 @@ void SweepRun::probe() {
     }
   }
   fill_peaks(outcome.samples);
+}
+
+// Two ranks that a launcher shows the same device would measure each other.
+void SweepRun::check_devices(const std::vector<BlockSamples>& samples) const {
+  if (prepared_.plan.experiment.measure.share_gpus) return;
+  std::map<std::pair<int, std::string>, std::size_t> taken;
+  for (std::size_t rank = 0; rank < samples.size(); ++rank) {
+    if (samples[rank].device.empty()) continue;
+    const RankPlace& place = job_.places()[rank];
+    const auto [it, fresh] = taken.emplace(std::pair(place.node, samples[rank].device), rank);
+    if (fresh) continue;
+    throw Error(fmt::format(
+        "ranks {} and {} on {} have the same GPU ({}): let the launcher give each its own, or start as many "
+        "ranks per node as it has GPUs. `measure: {{share_gpus: true}}` allows it, for tests of function",
+        it->second, rank, place.host, samples[rank].device));
+  }
 }
 
 // The GPU that all ranks have must be the one that the configuration counts with; if it names none, its file is found

@@ -58,10 +58,13 @@ int sweep(Job& job, const SweepOptions& options, std::ostream& out, std::ostream
                            job.size(), job.places().back().node + 1, name_of(experiment.backend),
                            prepared.plan.cases.size(), experiment.measure.rounds, path));
   SweepRun run(job, std::move(prepared), progress);
+  run.wrap_timed_workers(options.wrap);
   run.probe();
   if (options.resume) {
     run.resume_file(path);
   } else {
+    run.tune();
+    run.observe();
     run.record_timelines();
     run.decide_rounds();
     run.create_file(path, options.force);

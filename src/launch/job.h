@@ -23,7 +23,9 @@ struct BlockRequest {
   std::uint64_t seed = 1;
   Deadlines deadlines;
   double memory_limit_bytes = 0;
-  bool share_gpus = false;                                       // several ranks may use one GPU
+  std::vector<std::pair<std::string, std::string>> tuning;  // what tuning workers found, for every block alike
+  std::string wrap;         // a command that the workers are started under ("nsys profile …"), "": none
+  bool share_gpus = false;  // several ranks may use one GPU
   std::vector<std::pair<std::string, std::string>> environment;  // for the worker, over its supervisor's own
 };
 

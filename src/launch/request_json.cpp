@@ -30,6 +30,8 @@ Json to_json(const BlockRequest& r) {
       {"seed", r.seed},
       {"deadlines", {{"start_s", r.deadlines.start_s}, {"step_s", r.deadlines.step_s}}},
       {"memory_limit_bytes", r.memory_limit_bytes},
+      {"tuning", r.tuning},
+      {"wrap", r.wrap},
       {"share_gpus", r.share_gpus},
       {"environment", r.environment},
   };
@@ -60,6 +62,8 @@ BlockRequest request_from(const Json& json) {
   r.deadlines.step_s = json.at("deadlines").at("step_s").get<double>();
   r.memory_limit_bytes = json.at("memory_limit_bytes").get<double>();
   r.share_gpus = json.at("share_gpus").get<bool>();
+  r.tuning = json.at("tuning").get<decltype(r.tuning)>();
+  r.wrap = json.at("wrap").get<std::string>();
   r.environment = json.at("environment").get<decltype(r.environment)>();
   return r;
 }
