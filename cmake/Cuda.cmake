@@ -81,6 +81,11 @@ endif()
 add_library(dep_cuda INTERFACE)
 target_include_directories(dep_cuda SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
 target_link_libraries(dep_cuda INTERFACE CUDA::cudart ${CMAKE_DL_LIBS})
+find_path(CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
+  ${CUDAToolkit_BIN_DIR}/../extras/CUPTI/include)  # without it there is no timeline
+if(CUPTI_INCLUDE)
+  target_include_directories(dep_cuda SYSTEM INTERFACE ${CUPTI_INCLUDE})
+endif()
 add_library(dep::cuda ALIAS dep_cuda)
 add_library(dep_cublaslt INTERFACE)
 target_link_libraries(dep_cublaslt INTERFACE CUDA::cublasLt)

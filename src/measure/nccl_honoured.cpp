@@ -47,6 +47,7 @@ class Judge {
 
  private:
   using Rule = void (Judge::*)();
+  void judge(const std::string& name, const std::string& value, const std::string& environment_name, Rule rule);
   static const std::map<std::string, std::pair<std::string, Rule>>& rules();
 
   void algorithm() { choices(nccl_algo_choices(value_), "algorithm", true); }
@@ -113,20 +114,32 @@ const std::map<std::string, std::pair<std::string, Judge::Rule>>& Judge::rules()
 }
 
 void Judge::request(const std::string& name, const std::string& value) {
-  name_ = name;
-  value_ = value;
   const auto rule = rules().find(name);
   const Variable* variable = find_variable(name);
-  if (rule == rules().end() && variable == nullptr) return;
-  environment_name_ = variable != nullptr ? variable->environment_name : rule->second.first;
-  if (!environment_name_.starts_with("NCCL_")) return;
-  (this->*(rule == rules().end() ? &Judge::echo : rule->second.second))();
+  const std::string environment_name = variable != nullptr     ? variable->environment_name
+                                       : rule != rules().end() ? rule->second.first
+                                                               : std::string();
+  if (environment_name.starts_with("NCCL_")) {
+    judge(name, value, environment_name, rule == rules().end() ? &Judge::echo : rule->second.second);
+  }
 }
 
 void Judge::environment(const std::string& name, const std::string& value) {
-  name_ = environment_name_ = name;
+  for (const auto& [variable, rule] : rules()) {
+    if (rule.first == name) return judge(name, value, name, rule.second);
+  }
+  judge(name, value, name, &Judge::echo);
+}
+
+void Judge::judge(const std::string& name, const std::string& value, const std::string& environment_name, Rule rule) {
+  name_ = name;
   value_ = value;
-  echo();
+  environment_name_ = environment_name;
+  try {
+    (this->*rule)();
+  } catch (const Error& error) {  // a value that nobody checked, given by its environment name
+    open(error.what());
+  }
 }
 
 // ---- what was called ------------------------------------------------------------------------------------------------
@@ -260,6 +273,7 @@ void Judge::gdr_level() {
   const std::string direct = seen_.fact("gpu_direct");
   if (level == "LOC" && has_transport("/GDRDMA")) return bad("NCCL uses GPUDirect RDMA");
   if (level == "LOC" && has_transport(" NET/")) return;
+  if (seen_.fact("network") == "Socket") return bad("NCCL's network is Socket, which knows no GPUDirect RDMA");
   if (level == "SYS" && direct == "disabled") {
     return bad("NCCL uses no GPUDirect RDMA, though this allows it at any distance: is nvidia-peermem loaded?");
   }

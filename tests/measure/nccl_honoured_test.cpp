@@ -122,7 +122,12 @@ TEST_F(NcclHonoured, Levels) {
   EXPECT_EQ(verdict("nccl_net_gdr_level", "PIX", ib), "- NCCL says NCCL_NET_GDR_LEVEL is SYS");
   EXPECT_EQ(verdict("nccl_net_gdr_level", "LOC", ib), "- NCCL uses GPUDirect RDMA");
   EXPECT_EQ(verdict("nccl_net_gdr_level", "LOC", loopback), "+");
-  EXPECT_EQ(verdict("nccl_net_gdr_level", "SYS", loopback).substr(0, 33), "- NCCL uses no GPUDirect RDMA, th");
+  EXPECT_EQ(verdict("nccl_net_gdr_level", "SYS", loopback),
+            "- NCCL's network is Socket, which knows no GPUDirect RDMA");
+  const NcclObserved no_module = parse_nccl_log(
+      "a:1:1 [0] NCCL INFO Using network IB\na:1:1 [0] NCCL INFO NCCL_NET_GDR_LEVEL set by environment to SYS\n"
+      "a:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n");
+  EXPECT_EQ(verdict("nccl_net_gdr_level", "SYS", no_module).substr(0, 33), "- NCCL uses no GPUDirect RDMA, th");
 }
 
 TEST_F(NcclHonoured, Networks) {
@@ -176,6 +181,11 @@ TEST_F(NcclHonoured, Pxn) {
 TEST_F(NcclHonoured, NamesOfTheVariableEnv) {
   EXPECT_EQ(verdict("NCCL_BUFFSIZE", "4194304", ib), "+");
   EXPECT_EQ(verdict("NCCL_BUFFSIZE", "1048576", ib), "- NCCL says NCCL_BUFFSIZE is 4194304");
+  EXPECT_EQ(verdict("NCCL_NET_GDR_LEVEL", "5", ib), "+");  // the old number of SYS
+  EXPECT_EQ(verdict("NCCL_PXN_DISABLE", "1", loopback), "+");
+  EXPECT_EQ(verdict("NCCL_PXN_DISABLE", "1", ib).substr(0, 13), "- NCCL made 1");
+  EXPECT_EQ(verdict("NCCL_ALGO", "allreduce:ring", ib).substr(0, 33), "- NCCL ran AllReduce with Tree (1");
+  EXPECT_EQ(verdict("NCCL_ALGO", "Rong", ib).substr(0, 14), "? found 'Rong'");
   EXPECT_EQ(verdict("NCCL_HOSTID", "x", ib), "? NCCL's log does not mention NCCL_HOSTID");
   Settings settings;
   settings.env = {{"NCCL_DEBUG", "INFO"}, {"UCX_TLS", "rc"}};  // not what NCCL echoes

@@ -1,5 +1,7 @@
 #include "backend/cuda/activity.h"
 
+#if __has_include(<cupti.h>)
+
 #include <cupti.h>
 #include <dlfcn.h>
 
@@ -71,9 +73,16 @@ struct Library {
   Library() {
     void* handle = nullptr;
     std::string first_error;
-    const std::string own = fmt::format("libcupti.so.{}", CUDA_VERSION / 1000);
-    for (const char* name : {own.c_str(), "libcupti.so.13", "libcupti.so.12", "libcupti.so"}) {
-      handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    // Installed by some packages outside of what the loader searches.
+    std::vector<std::string> names = {fmt::format("libcupti.so.{}", CUDA_VERSION / 1000), "libcupti.so.13",
+                                      "libcupti.so.12", "libcupti.so"};
+    for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+      if (const char* home = std::getenv(variable))
+        names.push_back(std::string(home) + "/extras/CUPTI/lib64/libcupti.so");
+    }
+    names.emplace_back("/usr/local/cuda/extras/CUPTI/lib64/libcupti.so");
+    for (const std::string& name : names) {
+      handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
       if (handle != nullptr) break;
       if (const char* error = dlerror(); first_error.empty() && error != nullptr) first_error = error;
     }
@@ -222,6 +231,7 @@ std::string ActivityRecorder::start() {
     if (result != CUPTI_SUCCESS) return cupti.describe("cuptiActivityRegisterCallbacks", result);
     cupti.registered = true;
   }
+  cupti.flush(0);  // what an abandoned recording left is handed over while nobody wants it
   for (const CUpti_ActivityKind kind : kinds) {
     const CUptiResult result = cupti.enable(kind);
     if (result == CUPTI_SUCCESS) continue;
@@ -276,3 +286,29 @@ std::vector<ActivityRecord> ActivityRecorder::stop(std::string& problem) {
 }
 
 }  // namespace harness::cuda
+
+#else  // built without CUPTI's header
+
+namespace harness::cuda {
+
+ActivityRecorder::ActivityRecorder() = default;
+ActivityRecorder::~ActivityRecorder() = default;
+std::string ActivityRecorder::unavailable() {
+  return "built without cupti.h, which comes with the CUDA Toolkit";
+}
+std::string ActivityRecorder::start() {
+  return unavailable();
+}
+void ActivityRecorder::push(std::uint64_t) {}
+void ActivityRecorder::pop() {}
+std::uint64_t ActivityRecorder::now_ns() {
+  return 0;
+}
+std::vector<ActivityRecord> ActivityRecorder::stop(std::string& problem) {
+  problem = "no recording is under way";
+  return {};
+}
+
+}  // namespace harness::cuda
+
+#endif

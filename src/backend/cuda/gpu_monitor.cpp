@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -166,7 +167,11 @@ void GpuMonitor::start() {
   watch_ = std::make_shared<Watch>();
   watch_->device = device;
   watch_->running = true;
-  std::thread(Watch::run, watch_).detach();
+  try {
+    std::thread(Watch::run, watch_).detach();
+  } catch (const std::system_error&) {  // no more threads: a block without statistics
+    watch_->running = false;
+  }
 }
 
 GpuStatistics GpuMonitor::stop() {

@@ -1,6 +1,9 @@
 #include "backend/cuda/ranges.h"
 
+#if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
+#define HARNESS_HAS_NVTX 1
+#endif
 
 #include <algorithm>
 #include <map>
@@ -10,13 +13,20 @@
 namespace harness::cuda {
 namespace {
 
+#ifdef HARNESS_HAS_NVTX
 // Registered strings and the domain live as long as the process: NVTX forgets them at its own end.
+using Name = nvtxStringHandle_t;
+
 nvtxDomainHandle_t domain() {
   static const nvtxDomainHandle_t own = nvtxDomainCreateA("harness");
   return own;
 }
 
-nvtxEventAttributes_t attributes(nvtxMessageType_t type) {
+Name registered(const char* text) {
+  return nvtxDomainRegisterStringA(domain(), text);
+}
+
+nvtxEventAttributes_t event_of(nvtxMessageType_t type) {
   nvtxEventAttributes_t event{};
   event.version = NVTX_VERSION;
   event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
@@ -24,11 +34,30 @@ nvtxEventAttributes_t attributes(nvtxMessageType_t type) {
   return event;
 }
 
-void open(nvtxStringHandle_t name) {
-  nvtxEventAttributes_t event = attributes(NVTX_MESSAGE_TYPE_REGISTERED);
+void push(Name name) {
+  nvtxEventAttributes_t event = event_of(NVTX_MESSAGE_TYPE_REGISTERED);
   event.message.registered = name;
   nvtxDomainRangePushEx(domain(), &event);
 }
+
+void push_text(const char* text) {
+  nvtxEventAttributes_t event = event_of(NVTX_MESSAGE_TYPE_ASCII);
+  event.message.ascii = text;
+  nvtxDomainRangePushEx(domain(), &event);
+}
+
+void pop() {
+  nvtxDomainRangePop(domain());
+}
+#else  // built without NVTX's headers: ranges show nothing
+using Name = const void*;
+Name registered(const char*) {
+  return nullptr;
+}
+void push(Name) {}
+void push_text(const char*) {}
+void pop() {}
+#endif
 
 std::vector<std::string> path_of(const Label& label) {
   std::vector<std::string> path = {"step", name_of(label.phase)};
@@ -56,14 +85,14 @@ RangePlan plan_ranges(std::span<const Operation> step) {
 }
 
 struct Ranges::Names {
-  std::map<std::string, nvtxStringHandle_t> handles;
+  std::map<std::string, Name> handles;
 };
 
 Ranges::Ranges(RangePlan plan) : plan_(std::move(plan)), names_(std::make_unique<Names>()) {
   for (const RangeChange& change : plan_.before) {
     for (const std::string& name : change.open) {
       const auto [at, fresh] = names_->handles.try_emplace(name, nullptr);
-      if (fresh) at->second = nvtxDomainRegisterStringA(domain(), name.c_str());
+      if (fresh) at->second = registered(name.c_str());
     }
   }
 }
@@ -72,22 +101,20 @@ Ranges::~Ranges() = default;
 
 void Ranges::before(std::size_t operation) {
   const RangeChange& change = plan_.before.at(operation);
-  for (int i = 0; i < change.close; ++i) nvtxDomainRangePop(domain());
-  for (const std::string& name : change.open) open(names_->handles.at(name));
+  for (int i = 0; i < change.close; ++i) pop();
+  for (const std::string& name : change.open) push(names_->handles.at(name));
 }
 
 void Ranges::end() {
-  for (int i = 0; i < plan_.close_at_end; ++i) nvtxDomainRangePop(domain());
+  for (int i = 0; i < plan_.close_at_end; ++i) pop();
 }
 
 Range::Range(const char* name) {
-  nvtxEventAttributes_t event = attributes(NVTX_MESSAGE_TYPE_ASCII);
-  event.message.ascii = name;
-  nvtxDomainRangePushEx(domain(), &event);
+  push_text(name);
 }
 
 Range::~Range() {
-  nvtxDomainRangePop(domain());
+  pop();
 }
 
 }  // namespace harness::cuda

@@ -85,14 +85,16 @@ struct Replayed {
       ActivityRecord record = kernel(names[i], i + 1, 100 * i, 100 * i + 50);
       record.kind = i == 2 ? ActivityKind::memcpy : ActivityKind::kernel;
       record.correlation_id = 40 + 3 * i;
+      if (i == 2) record.start_ns = begin_ns + 10;  // the copy has a stream of its own and runs first
       eager.push_back(record);
+      record.start_ns = begin_ns + 100 * i;
       record.external_id = 0;
       record.correlation_id = 99;
       record.graph_node_id = (1ull << 32) + 2 * i;
       record.start_ns += 5000 - 10 * i;
       replay.push_back(record);
     }
-    std::ranges::reverse(eager);
+    std::ranges::sort(eager, {}, &ActivityRecord::start_ns);
     std::ranges::rotate(replay, replay.begin() + 1);
   }
 };
