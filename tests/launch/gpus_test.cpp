@@ -99,7 +99,7 @@ TEST(GpuCheck, NoGpusAreOneMessage) {
   EXPECT_TRUE(has(message, "16 of 16 nodes show none: node0, node1, ")) << message;
   EXPECT_TRUE(has(message, "and 8 more")) << message;
   EXPECT_TRUE(has(message, "`harness plan configs/16node.yaml --ranks 128`")) << message;
-  EXPECT_TRUE(has(message, "backend=cpu")) << message;
+  EXPECT_TRUE(has(message, "`backend: cpu`")) << message;
   EXPECT_FALSE(has(message, "\n")) << message;
   EXPECT_NE(check_gpus(places(1, 1, 0, {{}}), true, "a"), "") << "nothing to share";
   EXPECT_TRUE(has(check_gpus(places(1, 1, 4, {{}}), false, "a"), "CUDA_VISIBLE_DEVICES hides"));
