@@ -147,11 +147,11 @@ std::string print_env(const EnvMap& env) {
 void check_env_entry(std::string_view name, std::string_view value) {
   check_name(name);
   if (std::ranges::any_of(value, [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; })) {
-    fail("{}: found {}; a value has no control characters", name, quote(value));
+    fail("found {}; a value has no control characters", quote(value));
   }
-  if (nccl_reads_integer(name) && !nccl_integer(value)) fail("{}: found {}; {}", name, quote(value), misread_as(value));
+  if (nccl_reads_integer(name) && !nccl_integer(value)) fail("found {}; {}", quote(value), misread_as(value));
   if (name.starts_with("NCCL_") && value.empty()) {
-    fail("{}: found ''; NCCL would take its default; leave it out instead", name);
+    fail("found ''; NCCL would take its default; leave it out instead");
   }
 }
 

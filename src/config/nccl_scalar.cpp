@@ -80,6 +80,10 @@ std::string canonical_list(std::string_view text, std::size_t most, std::string_
         fail("found {} in {}; a name has no blanks; expected a list such as {}", quote(name), quote(whole), example);
       }
     }
+    if (std::isalnum(static_cast<unsigned char>(name.front())) == 0 && name.front() != '_' && name.front() != ':') {
+      fail("found {} in {}; a name begins with a letter or a digit; expected a list such as {}", quote(name),
+           quote(whole), example);
+    }
     if (name.size() > longest_name) fail("found {}; a name of more than {} letters overruns NCCL's", quote(name), 63);
     check(name, whole);
     if (!seen.insert(name).second) fail("found {} twice in {}; write it once", quote(name), quote(whole));

@@ -60,8 +60,7 @@ std::string check_gpus(const std::vector<RankPlace>& places, bool share_gpus, co
   if (!without.empty()) {
     return fmt::format(
         "backend cuda needs an NVIDIA GPU for every rank, and {} of {} node{} no{}: {}. {}. Without a GPU: "
-        "`harness plan {} --ranks {}` says what would run, --set backend=cpu measures on CPU cores (with a model that "
-        "suits them)",
+        "`harness plan {} --ranks {}` says what would run, `backend: cpu` (configs/laptop.yaml) measures on CPU cores",
         without.size(), nodes.size(), nodes.size() == 1 ? " shows" : "s show", hidden ? "ne to its ranks" : "ne",
         some(without),
         hidden ? "CUDA_VISIBLE_DEVICES hides what is there"

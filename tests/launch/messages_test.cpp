@@ -27,6 +27,9 @@ BlockRequest some_request() {
   r.seed = 0xfedcba9876543210ull;
   r.deadlines = {12.5, 0.1};
   r.memory_limit_bytes = 123456789.0;
+  r.share_gpus = true;
+  r.settings.environment = {{"nccl_buffsize", "4 MiB"}, {"nccl_pxn", "false"}};
+  r.settings.env = {{"NCCL_IB_TIMEOUT", "22"}, {"ODD", "a, {b}: \"c\" \\"}};
   r.environment = {{"NCCL_ALGO", "Ring"}, {"ODD", "a=b \"c\" \n ü"}};
   return r;
 }
@@ -46,13 +49,16 @@ TEST(Messages, ARequestComesBackAsItWas) {
   EXPECT_EQ(back.deadlines.step_s, r.deadlines.step_s);
   EXPECT_EQ(back.memory_limit_bytes, r.memory_limit_bytes);
   EXPECT_EQ(back.environment, r.environment);
+  EXPECT_TRUE(back.share_gpus);
 }
 
 TEST(Messages, AnOrderComesBackAsItWas) {
-  const WorkerOrder back = decode_order(encode(WorkerOrder{some_request(), 5, 6, 7e9}));
+  const WorkerOrder back = decode_order(encode(WorkerOrder{some_request(), 5, 6, 7e9, 2, 4}));
   EXPECT_EQ(back.rank, 5);
   EXPECT_EQ(back.threads, 6);
   EXPECT_EQ(back.memory_limit_bytes, 7e9);
+  EXPECT_EQ(back.local_rank, 2);
+  EXPECT_EQ(back.local_ranks, 4);
   EXPECT_EQ(back.request.settings, some_request().settings);
 }
 
