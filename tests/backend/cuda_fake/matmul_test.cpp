@@ -201,7 +201,7 @@ TEST_F(Matmul, EveryOfferedAlgorithmIsRight) {
   EXPECT_EQ(offered, 3);
   EXPECT_EQ((run<float, float>({.workspace_limit = 0}, 1e-5)), CUBLAS_STATUS_SUCCESS);
   EXPECT_EQ(offered, 2);
-  EXPECT_EQ((run<float, float>({.workspace_bytes = 64, .pick = 1}, 1e-5)), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ((run<float, float>({.workspace_bytes = 64}, 1e-5)), CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_TRUE(complained("a workspace of 64 bytes"));
 }
 
@@ -211,6 +211,46 @@ TEST_F(Matmul, WhatTheTableForbidsIsRefused) {
   EXPECT_EQ((run<float, float>({.epilogue = CUBLASLT_EPILOGUE_RELU}, 1)), CUBLAS_STATUS_NOT_SUPPORTED);
   EXPECT_EQ((run<float, float>({.m = 20, .epilogue = CUBLASLT_EPILOGUE_DGELU}, 1)), CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_TRUE(complained("auxiliary matrix: a multiple of 8"));
+}
+
+// Two streams with a workspace of their own each are right; with one for both they are soon wrong.
+TEST_F(Matmul, ASharedWorkspaceShows) {
+  constexpr int n = 64;
+  const std::vector<float> ones(n * n, 1), twos(n * n, 2);
+  Buffer<float> a(ones), b(twos), d(n * n), e(n * n);
+  Buffer<char> workspaces(2 * n * n * sizeof(double));
+  TestStream first, second;
+  cublasLtMatmulDescOpaque_t operation;
+  cublasLtMatrixLayoutOpaque_t layout;
+  cublasLtMatmulPreferenceOpaque_t preference;
+  ASSERT_EQ(cublasLtMatmulDescInit(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(cublasLtMatrixLayoutInit(&layout, CUDA_R_32F, n, n, n), CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(cublasLtMatmulPreferenceInit(&preference), CUBLAS_STATUS_SUCCESS);
+  const std::size_t limit = n * n * sizeof(double);
+  cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &limit, 8);
+  cublasLtMatmulHeuristicResult_t result;
+  int count = 0;
+  ASSERT_EQ(cublasLtMatmulAlgoGetHeuristic(handle, &operation, &layout, &layout, &layout, &layout, &preference, 1,
+                                           &result, &count),
+            CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(result.workspaceSize, limit);
+  const float one = 1, zero = 0;
+  const auto multiply = [&](const float* left, float* into, char* workspace, cudaStream_t stream) {
+    EXPECT_EQ(cublasLtMatmul(handle, &operation, &one, left, &layout, a.data, &layout, &zero, into, &layout, into,
+                             &layout, &result.algo, workspace, limit, stream),
+              CUBLAS_STATUS_SUCCESS);
+  };
+  const auto wrong_of = [&](char* other_workspace, int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+      multiply(a.data, d.data, workspaces.data, first);
+      multiply(b.data, e.data, other_workspace, second);
+      EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+      if (d.read() != std::vector<float>(n * n, n) || e.read() != std::vector<float>(n * n, 2 * n)) return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(wrong_of(workspaces.data + limit, 30));
+  EXPECT_TRUE(wrong_of(workspaces.data, 1000));
 }
 
 // A plain f32 product n x n with one argument wrong at a time.

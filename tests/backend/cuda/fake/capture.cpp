@@ -76,7 +76,8 @@ cudaError_t refuse_in_capture(const char* call) {
     const auto capture = weak.lock();
     if (!capture || capture->ended || capture->mode == cudaStreamCaptureModeRelaxed) continue;
     const bool own = capture->thread == std::this_thread::get_id();
-    const bool global = thread_mode == cudaStreamCaptureModeGlobal && capture->mode == cudaStreamCaptureModeGlobal;
+    const bool global = thread_mode == cudaStreamCaptureModeGlobal && capture->mode == cudaStreamCaptureModeGlobal &&
+                        capture->origin->device == current_device();
     if (!own && !global) continue;
     capture->invalidate(fmt::format("{} during a capture {}", call, own ? "of the same thread" : "in global mode"));
     refused = true;

@@ -41,6 +41,11 @@ ncclResult_t Clique::error() const {
   return error_;
 }
 
+std::string Clique::why() const {
+  const std::lock_guard lock(mutex_);
+  return why_;
+}
+
 bool Clique::check(const std::function<bool()>& reached) {
   const std::lock_guard lock(mutex_);
   return reached();
@@ -52,8 +57,11 @@ void Clique::break_up(ncclResult_t error, const std::string& why) {
 }
 
 void Clique::break_up_locked(ncclResult_t error, const std::string& why) {
-  if (error_ == ncclSuccess) complain(fmt::format("{} of {} ranks: {}", name, size, why));
-  if (error_ == ncclSuccess) error_ = error;
+  if (error_ == ncclSuccess) {
+    why_ = fmt::format("{} of {} ranks: {}", name, size, why);
+    error_ = error;
+    complain(why_);
+  }
   changed_.notify_all();
 }
 

@@ -60,6 +60,7 @@ class Clique {
   bool check(const std::function<bool()>& reached);  // at once
   void break_up(ncclResult_t error, const std::string& why);
   ncclResult_t error() const;
+  std::string why() const;  // it broke; empty if it did not
 
   // Conditions for wait and check; only there are they called.
   bool complete() const;  // all ranks entered
@@ -110,6 +111,7 @@ class Clique {
   std::map<std::pair<int, int>, std::deque<std::shared_ptr<Pair>>> waiting_;  // by sender and receiver
   std::map<std::uint64_t, Split> splits_;
   ncclResult_t error_ = ncclSuccess;
+  std::string why_;
 };
 
 }  // namespace harness::fake

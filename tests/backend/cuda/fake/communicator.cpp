@@ -65,6 +65,13 @@ bool is_blocking(const ncclConfig_t* config, bool otherwise) {
   return config == nullptr || config->blocking == NCCL_CONFIG_UNDEF_INT ? otherwise : config->blocking == 1;
 }
 
+// For ncclGetLastError: complained has the clique itself.
+void explain(const Clique& clique) {
+  std::string why = clique.why();
+  const std::lock_guard lock(communicators().mutex);
+  communicators().last_error.swap(why);
+}
+
 ncclResult_t refuse_in_group(const char* call) {
   if (!in_group()) return ncclSuccess;
   return nccl_failed(ncclInvalidUsage, fmt::format("{} inside of a group: not done here", call));
@@ -94,7 +101,10 @@ std::shared_ptr<Communicator> usable(ncclComm_t handle, const char* call, ncclRe
     return nullptr;
   }
   error = communicator->clique->error();
-  if (error != ncclSuccess) return nullptr;
+  if (error != ncclSuccess) {
+    explain(*communicator->clique);
+    return nullptr;
+  }
   const std::lock_guard lock(communicator->mutex);
   if (communicator->in_progress) {
     error = nccl_failed(ncclInvalidArgument, fmt::format("{}: the communicator is used before the previous operation "
@@ -210,7 +220,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* state) {
     return nccl_failed(ncclInvalidArgument, "ncclCommGetAsyncError: not a live communicator");
   }
   *state = communicator->clique->error();
-  if (*state != ncclSuccess) return ncclSuccess;
+  if (*state != ncclSuccess) {
+    explain(*communicator->clique);
+    return ncclSuccess;
+  }
   std::function<void()> finish;
   {
     const std::lock_guard lock(communicator->mutex);

@@ -4,6 +4,9 @@
 // the cuda backend on a machine without a GPU: device memory is host memory behind bounds, a stream is a queue with a
 // thread of its own, a graph is a graph. They are here to find mistakes of the caller: where the documentation leaves
 // an order open the stand-ins choose badly on purpose (random delays), and what the documentation forbids they refuse.
+//
+// Ranks are threads. Give each a device of its own (Settings::device_count, cudaSetDevice): a device has errors,
+// memory, synchronisation and captures in global mode to itself, as a process has.
 #pragma once
 
 #include <cstdint>

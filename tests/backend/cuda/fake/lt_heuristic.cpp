@@ -27,8 +27,9 @@ cublasLtMatmulAlgo_t opaque(const LtAlgorithm& algorithm) {
 
 using namespace harness::fake;
 
-// Four, as far as room is: one without a workspace, one that cannot run after all, one that keeps sums in a workspace
-// (if the preference allows one), one that sums in another order.
+// Four, as far as room is: first one that keeps its sums in a workspace, if the preference allows one (so that a caller
+// who takes the first finds out whether two of its streams share a workspace); then one that cannot run after all; one
+// without a workspace; one that sums in another order.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -48,9 +49,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   if (status != CUBLAS_STATUS_SUCCESS) return lt_failed(status, call, why.c_str());
   LtAlgorithm algorithm;
   algorithm.fingerprint = problem.fingerprint;
+  const LtMatrix* matrices[] = {&problem.a, &problem.b, &problem.c, &problem.d};
   for (int i = 0; i < 4; ++i) {
-    if (wanted->min_alignment[i] < 16) {
-      return lt_failed(CUBLAS_STATUS_NOT_SUPPORTED, call, "no algorithm takes an alignment below 16 bytes");
+    if (wanted->min_alignment[i] < size_of(matrices[i]->type)) {
+      return lt_failed(CUBLAS_STATUS_NOT_SUPPORTED, call, "no algorithm takes an alignment below that of an element");
     }
     algorithm.alignment[i] = static_cast<std::uint16_t>(std::min(wanted->min_alignment[i], 256u));
   }
@@ -65,7 +67,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     } else {
       algorithm.number = number;
       algorithm.workspace_bytes = 0;
-      if (number == 2) {
+      if (number == 0) {
         algorithm.workspace_bytes = static_cast<std::uint64_t>(problem.m * problem.n) * sizeof(double);
         if (algorithm.workspace_bytes > wanted->max_workspace_bytes) continue;
       }

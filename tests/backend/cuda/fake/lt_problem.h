@@ -51,7 +51,7 @@ struct LtAlgorithm {
   std::uint64_t magic = live;
   std::uint64_t fingerprint = 0;  // of the problem that it was offered for
   std::uint64_t workspace_bytes = 0;
-  std::uint32_t number = 0;
+  std::uint32_t number = 2;  // as cublasLtMatmulAlgoGetHeuristic counts them; without one asked for, the plain one
   std::uint16_t alignment[4] = {16, 16, 16, 16};  // of A, B, C, D, promised in the preference
   std::uint16_t bias_alignment = 1;               // seen when it was asked for
   std::uint16_t aux_alignment = 1;
