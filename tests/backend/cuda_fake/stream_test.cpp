@@ -31,7 +31,8 @@ TEST_F(Device, AWaitOrdersTwoStreams) {
   }
 }
 
-// The purpose of the delays: without the wait both orders are seen soon, although the work itself takes no time.
+// The purpose of the delays: without the wait both orders are seen soon, although the first stream has had its work,
+// which takes no time, for a while when the second gets its own.
 TEST_F(Device, AMissingWaitShows) {
   TestStream first, second;
   int early = 0;
@@ -40,6 +41,7 @@ TEST_F(Device, AMissingWaitShows) {
     std::atomic<int> value = 0;
     std::atomic<int> seen = -1;
     emulation::submit(first, [&] { value = 1; });
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
     emulation::submit(second, [&] { seen = value.load(); });
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     ++(seen == 1 ? late : early);

@@ -33,6 +33,9 @@ struct Communicator {
   void start(std::function<bool()> until, std::function<void()> then);
 };
 
+// In whatever state; null: not a live one.
+std::shared_ptr<Communicator> find_communicator(ncclComm_t handle);
+std::shared_ptr<Communicator> remove_communicator(ncclComm_t handle);
 // The communicator of a handle if it can be used now; else null, and why in `error`.
 std::shared_ptr<Communicator> usable(ncclComm_t handle, const char* call, ncclResult_t& error);
 bool in_group();  // the calling thread, between ncclGroupStart and ncclGroupEnd
