@@ -49,6 +49,7 @@ std::vector<RendezvousMessage> CudaExecutable::publish() {
 }
 
 void CudaExecutable::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
+  set_device(state_->device.ordinal);
   try {
     state_->collectives.connect(received, timeout_s);
     state_->init = prepare(program_.init);
@@ -127,6 +128,7 @@ void CudaExecutable::await(const OwnedEvent& event, const char* what) {
 }
 
 void CudaExecutable::initialize() {
+  set_device(state_->device.ordinal);
   State& s = *state_;
   const Stream origin = stream(0);
   const OwnedEvent done(OwnedEvent::Timing::off);
@@ -153,6 +155,7 @@ void CudaExecutable::launch_step() {
 }
 
 std::vector<double> CudaExecutable::run(std::int64_t first_step, int steps, const InputSource& inputs) {
+  set_device(state_->device.ordinal);
   State& s = *state_;
   const Stream origin = stream(0);
   std::vector<OwnedEvent> ends;  // [i]: of step i - 1
@@ -187,6 +190,7 @@ std::vector<double> CudaExecutable::run(std::int64_t first_step, int steps, cons
 }
 
 void CudaExecutable::read(const View& view, std::span<std::byte> to) {
+  set_device(state_->device.ordinal);
   const Tensor t = tensor(view);
   if (static_cast<std::size_t>(t.bytes()) != to.size()) {
     fail("a view of {} bytes was to be read into {} bytes", t.bytes(), to.size());
@@ -196,6 +200,7 @@ void CudaExecutable::read(const View& view, std::span<std::byte> to) {
 }
 
 void CudaExecutable::write(const View& view, std::span<const std::byte> from) {
+  set_device(state_->device.ordinal);
   const Tensor t = tensor(view);
   if (static_cast<std::size_t>(t.bytes()) != from.size()) {
     fail("a view of {} bytes was to be written from {} bytes", t.bytes(), from.size());

@@ -91,6 +91,7 @@ std::vector<Interval> CudaExecutable::recorded(ActivityRecorder& recorder, std::
 
 std::vector<Interval> CudaExecutable::run_profiled(std::int64_t step, const InputSource& inputs) {
   State& s = *state_;
+  set_device(s.device.ordinal);
   try {
     steps_begun_ = step;
     current_step_ = step;
