@@ -71,6 +71,7 @@ TEST_P(LayerNorms, ForwardOfLargeNumbersThatDifferLittle) {
 TEST_P(LayerNorms, Backward) {
   for (const Shape s : shapes) {
     for (int variant = 0; variant < 8; ++variant) {
+      if (s.width > 6000 && variant % 7 != 0 && variant != 3) continue;  // 0, 3, 7: each both ways
       const bool with_residual = variant & 1, with_bias = variant & 2, accumulate = variant & 4;
       const std::int64_t n = s.rows * s.width;
       const Buffer dout = random(type(), n, 1), x = random(type(), n, 2, 3), gamma = random(type(), s.width, 3),
