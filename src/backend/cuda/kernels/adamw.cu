@@ -6,7 +6,7 @@
 namespace harness::cuda {
 namespace {
 
-constexpr int adamw_threads = 256, blocks_per_multiprocessor = 6;
+constexpr int adamw_threads = 256, blocks_per_multiprocessor = 5;
 
 template <class T>
 struct AdamWOf {

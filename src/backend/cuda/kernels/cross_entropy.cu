@@ -5,9 +5,9 @@
 namespace harness::cuda {
 namespace {
 
-// A block takes one row. Two blocks a multiprocessor, so that the rows at work fit the second-level cache and the
-// gradient reads them from there.
-constexpr int row_threads = 1024;
+// A block takes one row. Two blocks a multiprocessor (of 1536 threads or more), so that the rows at work fit the
+// second-level cache and the gradient reads them from there.
+constexpr int row_threads = 768, rows_at_once = 2;
 
 // x = scale * (softmax(x) - onehot(label)); label outside [0, width): no one there.
 template <class T, int n>
@@ -26,7 +26,7 @@ __device__ __forceinline__ void write_gradient(T* x, std::int64_t width, std::in
 }
 
 template <class T, int n>
-__global__ void __launch_bounds__(row_threads, 2)
+__global__ void __launch_bounds__(row_threads, rows_at_once)
     cross_entropy_row(T* logits, const std::int32_t* labels, std::int64_t width, float scale, float* row_losses) {
   HARNESS_SHARED(float2, parts, most_warps);
   T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
@@ -112,9 +112,11 @@ void launch_add_rows(Stream stream, const float* row_losses, std::int64_t rows, 
   launch("cross_entropy (loss)", add_rows, {1, 1024}, stream, row_losses, rows, scale, loss.f32());
 }
 
+// As few threads as go over the row in the same number of turns.
 template <class T>
 int threads_of(std::int64_t width) {
-  return threads_for(width / (width % lanes_of<T> == 0 ? lanes_of<T> : 1), row_threads);
+  const std::int64_t pieces = width % lanes_of<T> == 0 ? width / lanes_of<T> : width;
+  return threads_for(ceil_div(pieces, ceil_div(pieces, row_threads)), row_threads);
 }
 
 }  // namespace

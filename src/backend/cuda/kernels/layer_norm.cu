@@ -47,27 +47,20 @@ __device__ __forceinline__ void put_normalised(const Forward<T>& t, std::int64_t
   store(t.out + at, v);
 }
 
-constexpr int elements_per_thread = 16;
-constexpr int rows_per_block = 4;  // share one reading of gamma and beta
-constexpr std::int64_t widest_kept = 1024 * elements_per_thread;
+constexpr int pieces = 2;          // vectors per thread: 16 elements of bf16 fit the registers of 1024 threads
+constexpr int rows_per_block = 4;  // the later ones find gamma, beta and bias in the first-level cache
+template <class T>
+constexpr std::int64_t widest_kept = 1024 * pieces* lanes_of<T>;
 
 // A block holds a row in its registers: memory is touched once. Vectors of a thread are a block's width apart.
 template <class T>
 __global__ void __launch_bounds__(1024) layer_norm_kept(Forward<T> t) {
-  constexpr int n = lanes_of<T>, pieces = elements_per_thread / n;
+  constexpr int n = lanes_of<T>;
   HARNESS_SHARED(float, sums, most_warps);
   HARNESS_SHARED(float, squares, most_warps);
   const int stride = blockDim.x * n, first = threadIdx.x * n;
   const auto width = static_cast<int>(t.width);
   const float share = 1.0f / static_cast<float>(width);
-  // For f32 there are not registers enough: it reads them for every row.
-  constexpr bool keep = sizeof(T) == 2;
-  Raw<T, n> gamma[pieces], beta[pieces];
-#pragma unroll
-  for (int p = 0; p < pieces; ++p) {
-    const int c = first + p * stride;
-    if (keep && c < width) gamma[p] = load_raw<n>(t.gamma + c), beta[p] = load_raw<n>(t.beta + c);
-  }
   const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * rows_per_block;
   const std::int64_t end = begin + rows_per_block < t.rows ? begin + rows_per_block : t.rows;
   for (std::int64_t row = begin; row < end; ++row) {
@@ -109,8 +102,7 @@ __global__ void __launch_bounds__(1024) layer_norm_kept(Forward<T> t) {
     for (int p = 0; p < pieces; ++p) {
       const int c = first + p * stride;
       if (c >= width) continue;
-      if (!keep) gamma[p] = load_raw<n>(t.gamma + c), beta[p] = load_raw<n>(t.beta + c);
-      put_normalised<T, n>(t, base + c, x[p], mean, rstd, gamma[p], beta[p]);
+      put_normalised<T, n>(t, base + c, x[p], mean, rstd, load_raw<n>(t.gamma + c), load_raw<n>(t.beta + c));
     }
   }
 }
@@ -167,10 +159,10 @@ void layer_norm(Stream stream, const LayerNormArguments& a, std::int64_t rows, s
                        static_cast<float>(epsilon)};
     if (width % n != 0) {
       launch("layer_norm", layer_norm_reread<T, 1>, {rows, threads_for(width, 512)}, stream, t);
-    } else if (width > widest_kept) {
+    } else if (width > widest_kept<T>) {
       launch("layer_norm", layer_norm_reread<T, n>, {rows, 512}, stream, t);
     } else {
-      const int threads = threads_for(ceil_div(width, elements_per_thread), 1024);
+      const int threads = threads_for(ceil_div(width, pieces * n), 1024);
       launch("layer_norm", layer_norm_kept<T>, {ceil_div(rows, rows_per_block), threads}, stream, t);
     }
   });

@@ -58,8 +58,8 @@ struct Fiber::Context {
 
   void prepare(char* stack, std::size_t bytes, void (*enter)(void*), void* argument) {
     auto top = reinterpret_cast<std::uintptr_t>(stack + bytes) & ~std::uintptr_t{15};
-    auto* slot = reinterpret_cast<void**>(top) - 8;  // r15 r14 r13 r12 rbx rbp, return address, one for alignment
-    for (int i = 0; i < 8; ++i) slot[i] = nullptr;
+    auto* slot = reinterpret_cast<void**>(top) - 9;  // r15 r14 r13 r12 rbx rbp, return address; then aligned
+    for (int i = 0; i < 9; ++i) slot[i] = nullptr;
     slot[2] = reinterpret_cast<void*>(enter);
     slot[3] = argument;
     slot[6] = reinterpret_cast<void*>(&harness_fiber_first);
