@@ -13,6 +13,7 @@
 #include "workloads/gpt.h"
 #include "workloads/workload.h"
 #ifdef HARNESS_TEST_CUDA
+#include "backend/cuda/cuda_backend.h"
 #include "fake.h"
 #endif
 
@@ -34,7 +35,11 @@ class LocalJob {
     devices.device_count = layout.ranks();
     fake::reset(devices);
 #endif
+#ifdef HARNESS_TEST_CUDA
+    const Backend& tested = cuda_backend();
+#else
     const Backend& tested = backend(tested_backend);
+#endif
     // Where the device is emulated nobody runs cuDNN's kernels.
     if (tested_backend == BackendKind::cuda) settings.attention = AttentionKind::unfused;
     set_ = lower(build_programs(model, settings, layout), tested.declared());

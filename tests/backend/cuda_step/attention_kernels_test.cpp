@@ -58,7 +58,7 @@ TEST_F(FusedAttention, CudnnHasEnginesForHopperForwardAndBackward) {
 }
 
 TEST_F(FusedAttention, CudnnRefusesWhatItCannot) {
-  const std::string text = proposals(shape_of(1, 2, 1000, 64), false);  // heads wider than any kernel's
+  const std::string text = proposals(shape_of(1, 2, 7, 64), false);  // rows that are no multiple of 16 bytes
   EXPECT_EQ(text.find("libcuda == nullptr"), std::string::npos) << text;
   EXPECT_NE(text.find("fused attention"), std::string::npos) << text;
 }
