@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "launch/wire.h"
 
@@ -35,7 +36,8 @@ Site find_site(Ranks& ranks) {
   site.host = host_name();
   site.device = cpu_model();
   site.memory_bytes = memory_bytes();
-  site.gpus = find_gpus(gpu_environment());
+  const char* root = std::getenv("HARNESS_TEST_GPU_ROOT");  // tests show a node that is not this one
+  site.gpus = find_gpus(gpu_environment(), root != nullptr ? root : "/");
   const CpuSet bound = bound_cpus();
   const CpuSet allowed = allowed_cpus();
   site.one_core_bound = cores_of(bound).size() == 1 && cores_of(allowed).size() > 1;
