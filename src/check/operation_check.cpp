@@ -159,6 +159,11 @@ class BufferComparison {
   Size value_, difference_, change_;
 };
 
+bool selected(const std::string& name, const std::vector<std::string>& only) {
+  return only.empty() ||
+         std::ranges::any_of(only, [&](const std::string& part) { return name.find(part) != std::string::npos; });
+}
+
 Comparison check_case(const OperationCase& one, const Backend& subject, const Backend& oracle,
                       const OperationCheckOptions& options, std::set<std::string>& warnings) {
   CaseBytes before;
@@ -191,7 +196,7 @@ std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases,
   std::map<std::string, std::size_t> place;
   for (const OperationCase& one : cases) {
     const std::string name = one.operation + ": " + one.name;
-    if (name.find(options.only) == std::string::npos || (one.large && !options.large)) continue;
+    if (!selected(name, options.only) || (one.large && !options.large)) continue;
     const std::string check = fmt::format("operations: {} {}", one.operation, one.precision());
     const auto [it, fresh] = place.emplace(check, lines.size());
     if (fresh) lines.push_back({.check = check, .tolerance = one.tolerance, .failures = {}, .notes = {}});

@@ -24,8 +24,8 @@ Comparison compare(const OperationCase& one, const CaseBytes& before, const Case
                    const CaseBytes& oracle);
 
 struct OperationCheckOptions {
-  std::string only;   // cases whose "operation: name" contains it; "" for all
-  bool large = true;  // real sizes too
+  std::vector<std::string> only;  // cases whose "operation: name" contains one of these; none: all
+  bool large = true;              // real sizes too
   std::uint64_t seed = 1;
   int threads = 1;
   std::function<void(const std::string& line)> progress = [](const std::string&) {};

@@ -10,8 +10,6 @@
 namespace harness {
 namespace {
 
-constexpr double roof_seconds = 1;
-
 double median_of(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t n = values.size();
@@ -107,8 +105,8 @@ Performance measure_performance(const Backend& subject, const PerformanceOptions
   const std::vector<Interval> intervals = job.run_profiled();
   // After the step, as warm as it left the device.
   p.roofs.product_seconds = subject.product_seconds(job.request());
-  p.roofs.matmul_flops = subject.measure_matmul_flops(options.precision, job.request(), roof_seconds);
-  p.roofs.copy_bytes_per_s = subject.measure_copy_bandwidth(job.request(), roof_seconds);
+  p.roofs.matmul_flops = subject.measure_matmul_flops(options.precision, job.request(), options.roof_seconds);
+  p.roofs.copy_bytes_per_s = subject.measure_copy_bandwidth(job.request(), options.roof_seconds);
   p.split = split_by_kind(job.program(), intervals, p.roofs);
   p.warnings = job.warnings();
   return p;

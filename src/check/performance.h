@@ -16,6 +16,7 @@ struct PerformanceOptions {
   double peak_flops = 0;  // dense, of the device; 0: unknown, then there is no MFU
   std::uint64_t seed = 1;
   int threads = 1;
+  double roof_seconds = 1;  // to measure each roof
 };
 
 /// What the machine can do at most, measured on it; 0: unknown.

@@ -79,7 +79,8 @@ class Check {
     o.threads = threads_;
     if (options_.verbose) o.progress = [&](const std::string& name) { err_ << "check: " << name << std::endl; };
     auto found = check_operations(operation_cases(subject_.kind() == BackendKind::cuda), subject_, oracle_, o);
-    if (found.empty()) not_run("operations", fmt::format("no operation's case has '{}' in its name", options_.only));
+    if (found.empty())
+      not_run("operations", fmt::format("no operation's case has {} in its name", fmt::join(options_.only, " or ")));
     add(found, "operations");
   }
 

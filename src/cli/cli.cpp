@@ -74,7 +74,8 @@ struct Parser {
         ->check(CLI::IsMember({"operations", "reference", "equality", "performance", "all"}));
     check->add_option("--backend", o.backend, "what is checked: cuda or cpu");
     check->add_option("--oracle", o.oracle, "what operations are compared with: cpu");
-    check->add_option("--only", o.only, "only operations whose case has this in its name: 'layer_norm', 'bf16'");
+    check->add_option("--only", o.only, "only operations whose case has this in its name: layer_norm, 'fused, 2 x 2'")
+        ->take_all();
     check->add_flag("--fast", o.fast, "operations at small sizes only");
     check->add_flag("--verbose", o.verbose, "name each operation's case before it runs");
     check->add_option("--reference", o.reference, "the folder of the reference (tests/reference)");

@@ -31,10 +31,10 @@ struct ShowOptions {
 struct CheckOptions {
   std::vector<std::string> suites;  // operations, reference, equality, performance; none or "all": every one
   std::string backend = "cuda", oracle = "cpu";
-  std::string only;       // operations whose name contains it
-  bool fast = false;      // operations at small sizes only
-  bool verbose = false;   // names each case before it runs
-  std::string reference;  // folder; "": found beside the program
+  std::vector<std::string> only;  // operations whose name contains one of these
+  bool fast = false;              // operations at small sizes only
+  bool verbose = false;           // names each case before it runs
+  std::string reference;          // folder; "": found beside the program
   std::string model = "gpt3-1.3b", precision = "bf16", peak_flops;
   std::int64_t micro_batch = 4;
   int warmup_steps = 20, steps = 30;

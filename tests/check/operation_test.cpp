@@ -21,9 +21,9 @@ const Backend& cpu() {
 
 OperationCheckOptions small(const std::string& only = "") {
   OperationCheckOptions o;
-  o.only = only;
+  if (!only.empty()) o.only = {only};
   o.large = false;
-  o.threads = 2;
+
   return o;
 }
 
