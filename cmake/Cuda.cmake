@@ -63,6 +63,13 @@ endif()
 set(HARNESS_HAS_CUDA_BACKEND ON)
 set(HARNESS_CUDA_MISSING_TEXT "")
 enable_language(CUDA)
+# Where nvcc's host compiler looks anyway: given once more with -isystem, /usr/include comes before the C++ library's own
+# folder and hides it.
+list(APPEND CMAKE_CUDA_IMPLICIT_INCLUDE_DIRECTORIES ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES})
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 (Debian 12) knows no C++20 of nvcc
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+endif()
 set(CMAKE_CUDA_STANDARD 20)  # after the language: CMake tries the compiler with what is set before
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
@@ -74,6 +81,11 @@ endif()
 add_library(dep_cuda INTERFACE)
 target_include_directories(dep_cuda SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
 target_link_libraries(dep_cuda INTERFACE CUDA::cudart ${CMAKE_DL_LIBS})
+find_path(CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
+  ${CUDAToolkit_BIN_DIR}/../extras/CUPTI/include)  # without it there is no timeline
+if(CUPTI_INCLUDE)
+  target_include_directories(dep_cuda SYSTEM INTERFACE ${CUPTI_INCLUDE})
+endif()
 add_library(dep::cuda ALIAS dep_cuda)
 add_library(dep_cublaslt INTERFACE)
 target_link_libraries(dep_cublaslt INTERFACE CUDA::cublasLt)

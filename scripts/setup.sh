@@ -35,6 +35,7 @@ for need in $needs; do
   case $need in *mpi*) command -v mpicc > /dev/null && command -v mpirun > /dev/null && found=yes ;; esac
   [ -n "$found" ] || missing="$missing ${need%%|*}"
 done
+scripts/get_cudnn_frontend.sh
 [ -n "$missing" ] || exit 0
 
 if ! command -v apt-get > /dev/null || [ "$(id -u)" != 0 ]; then

@@ -67,6 +67,36 @@ void measure_case(const Result& result, CaseSummary& summary) {
   summary.hfu = one.hardware_flop_per_step / possible;
 }
 
+void measure_gpu(const Result& result, CaseSummary& summary) {
+  std::vector<double> utilisation, clock, power, tokens_per_joule;
+  const double tokens = result.cases[static_cast<std::size_t>(summary.case_index)].tokens_per_step * result.steps;
+  const auto keep = [](std::vector<double>& values, double value) {
+    if (std::isfinite(value)) values.push_back(value);
+  };
+  for (std::size_t i = 0; i < std::min(result.blocks.size(), result.gpu.size()); ++i) {
+    if (result.blocks[i].case_index != summary.case_index || result.blocks[i].status != BlockStatus::ok) continue;
+    const ResultGpu& gpu = result.gpu[i];
+    keep(utilisation, gpu.utilisation);
+    keep(clock, gpu.sm_clock_hz);
+    keep(power, gpu.power_w);
+    if (gpu.energy_j > 0) keep(tokens_per_joule, tokens / gpu.energy_j);
+  }
+  summary.gpu_utilisation = median(utilisation);
+  summary.sm_clock_hz = median(clock);
+  summary.power_w = median(power);
+  summary.tokens_per_joule = median(tokens_per_joule);
+}
+
+// What a case asked of NCCL and did not get, "" if nothing.
+std::string not_honoured(const Result& result, int case_index) {
+  std::string all;
+  for (const ResultNcclFact& fact : result.nccl_facts) {
+    if (fact.case_index != case_index || fact.name != "not honoured") continue;
+    all += (all.empty() ? "" : "; ") + fact.value;
+  }
+  return all;
+}
+
 double deviation_of_log_ratios(const Pairs& pairs) {
   const std::size_t n = pairs.first.size();
   if (n < 2) return nan;
@@ -103,12 +133,16 @@ Summary summarise(const Result& result) {
     row.reason = one.reason;
     row.first_loss = row.last_loss = nan;
     measure_case(result, row);
+    measure_gpu(result, row);
+    const std::string ignored = not_honoured(result, row.case_index);
+    if (!ignored.empty()) row.reason += (row.reason.empty() ? "" : "; ") + ("not honoured: " + ignored);
     if (baseline >= 0 && row.case_index != baseline) {
       const Pairs pairs = comparable_pairs(result, baseline, row.case_index);
       const bool is_control = one.name == "baseline_again";
       if (!pairs.first.empty()) {
         row.effect = compare_paired(pairs.first, pairs.second, is_control ? 1 : comparisons, result.smallest_effect);
       }
+      if (row.effect && !ignored.empty() && !is_control) row.effect->verdict = Verdict::not_honoured;
       if (is_control) {
         summary.control = row.effect;
         summary.noise = deviation_of_log_ratios(pairs);

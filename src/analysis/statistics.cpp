@@ -45,6 +45,8 @@ const char* name_of(Verdict verdict) {
       return "same";
     case Verdict::unresolved:
       return "unresolved";
+    case Verdict::not_honoured:
+      return "not honoured";
     case Verdict::none:
       break;
   }

@@ -22,7 +22,8 @@ struct TrimmedInterval {
 /// t with h - 1 degrees of freedom, two-sided at confidence 1 - alpha.
 TrimmedInterval yuen_interval(std::span<const double> differences, double alpha, double trim = 0.2);
 
-enum class Verdict { faster, slower, same, unresolved, none };
+/// not_honoured: what the case asked for did not happen, so its times say nothing about it.
+enum class Verdict { faster, slower, same, unresolved, not_honoured, none };
 const char* name_of(Verdict verdict);
 
 struct Effect {

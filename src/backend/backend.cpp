@@ -4,7 +4,7 @@
 #include "backend/cpu/cpu_backend.h"
 #endif
 #ifdef HARNESS_HAS_CUDA_BACKEND
-#include "backend/cuda/cuda_backend.h"
+#include "backend/load.h"
 #endif
 
 namespace harness {
@@ -25,7 +25,10 @@ const Backend& backend(BackendKind kind) {
 #endif
     case BackendKind::cuda:
 #ifdef HARNESS_HAS_CUDA_BACKEND
-      return cuda_backend();
+      return load_backend(
+          "cuda",
+          "It needs the libraries of the CUDA Toolkit that it was built with, cuDNN and NCCL: put their "
+          "folders into LD_LIBRARY_PATH (or `module load` them)");
 #else
       fail("the cuda backend is not in this build, which missed {}; install it and build again, or use `backend: cpu`",
            HARNESS_CUDA_MISSING);

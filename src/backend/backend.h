@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/gpu_statistics.h"
 #include "base/error.h"
 #include "config/registry.h"
 #include "config/settings.h"
@@ -74,6 +75,12 @@ class Executable {
   virtual Progress progress() const = 0;
   /// What should travel with the results, each with a remedy ("bf16 is emulated on this CPU: …").
   virtual std::vector<std::string> warnings() const { return {}; }
+
+  /// Between these two the device's clocks, power and use are sampled, where it has any that can be.
+  virtual void begin_watch() {}
+  virtual GpuStatistics end_watch() { return {}; }
+  /// Memory in use on the device now, 0 where the host's is meant.
+  virtual std::int64_t device_memory_bytes() const { return 0; }
 };
 
 /// What an untimed tuning worker found out, by a key that says what was tuned ("matmul bf16 m4096 …"): opaque text to

@@ -33,7 +33,7 @@ void with_type(DType type, F&& f) {
     case DType::i32:
       break;
   }
-  fail("there is no arithmetic on i32 buffers");
+  throw Error("there is no arithmetic on i32 buffers");
 }
 
 }  // namespace harness

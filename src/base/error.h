@@ -1,6 +1,8 @@
 #pragma once
 
+#ifndef __CUDACC__  // nvcc 13.0 cannot read fmt 9 in C++20: sources for it throw Error themselves
 #include <fmt/format.h>
+#endif
 
 #include <stdexcept>
 #include <string>
@@ -18,9 +20,11 @@ class Error : public std::runtime_error {
   int exit_code_;
 };
 
+#ifndef __CUDACC__
 template <class... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
   throw Error(fmt::format(format, std::forward<Args>(args)...));
 }
+#endif
 
 }  // namespace harness

@@ -55,6 +55,8 @@ struct Parser {
     sweep = app.add_subcommand("sweep", "measure: mpirun -np 4 ./harness sweep configs/laptop.yaml");
     add_common(*sweep, a.sweep.config, a.sweep.overrides, a.sweep.only, a);
     sweep->add_option("-o,--output", a.sweep.output, "the result file (default: as the configuration says)");
+    sweep->add_option("--wrap", a.sweep.wrap,
+                      "start the timed workers under this command: 'nsys profile -o rank%q{HARNESS_RANK}'");
     sweep->add_flag("--force", a.sweep.force, "overwrite the result file if it exists");
     sweep->add_flag("--resume", a.sweep.resume, "go on with an interrupted result file");
     plan = app.add_subcommand("plan", "what would run, will it fit, what can it resolve; needs no MPI");

@@ -28,8 +28,17 @@ void print_head(const Prepared& p, std::ostream& out) {
                      s.flop.noncausal / s.tokens_per_step / 1e9, s.flop.model / 1e15);
   std::string source;
   const double peak = configured_peak_flops(e, e.baseline.precision, source);
-  out << (peak > 0 ? fmt::format("peak: {} per rank ({})\n", show_flops(peak), source)
-                   : std::string("peak: measured before the first block (a matrix product on all ranks at once)\n"));
+  if (peak > 0) {
+    out << fmt::format("peak: {} per rank ({})\n", show_flops(peak), source);
+  } else if (e.without_hardware || e.hardware) {
+    out << (e.hardware ? fmt::format("peak: not in the hardware file {} for precision {}; there will be no MFU\n",
+                                     e.hardware->name, find_variable("precision")->print(e.baseline))
+                       : std::string("peak: none (hardware: none); there will be no MFU\n"));
+  } else if (e.backend == BackendKind::cuda) {
+    out << "peak: from the hardware file of the GPU that the sweep finds\n";
+  } else {
+    out << "peak: measured before the first block (a matrix product on all ranks at once)\n";
+  }
   const double memory = e.hardware ? e.hardware->memory_bytes : 0;
   if (memory > 0) out << fmt::format("memory: {} per rank ({})\n", show_bytes(memory), e.hardware->name);
 }

@@ -39,7 +39,7 @@ ResultCase case_row(const Prepared& prepared, std::size_t i) {
 }  // namespace
 
 Prepared prepare(const Experiment& experiment, int ranks, const std::vector<std::string>& only) {
-  Prepared p{make_plan(experiment, ranks, only), {}};
+  Prepared p{make_plan(experiment, ranks, only), {}, only};
   for (const Case& c : p.plan.cases) {
     p.surveys.push_back(c.impossible.empty() ? survey(experiment.model, c, declared_fused(experiment.backend))
                                              : Survey{});
@@ -59,9 +59,25 @@ double configured_peak_flops(const Experiment& experiment, Precision precision, 
   }
   if (!experiment.hardware) return 0;
   const Hardware& h = *experiment.hardware;
-  const double peak = precision == Precision::bf16 ? h.peak_bf16_flops : h.peak_fp32_flops;
+  const double peak = h.peak_flops(precision);
   if (peak > 0) source = fmt::format("hardware file {}: {}", h.name, h.source);
   return peak;
+}
+
+std::optional<Hardware> hardware_for(const Experiment& experiment, const std::string& device) {
+  if (experiment.hardware) {
+    const Hardware& h = *experiment.hardware;
+    if (h.devices.empty() || h.is(device)) return std::nullopt;
+    fail(
+        "the configuration counts with the peak of {} (devices: {}), but the ranks' GPU is a {}: MFU would be wrong. "
+        "Leave `hardware` out to have its file found, or name the right one; if it is this GPU under another name, add "
+        "that to `devices` in the file",
+        h.name, fmt::join(h.devices, ", "), device);
+  }
+  if (experiment.without_hardware || experiment.peak_flops > 0) return std::nullopt;
+  auto found = find_hardware_for_device(device, experiment.path);
+  if (!found) throw Error(unknown_device_message(device, experiment.path));
+  return found;
 }
 
 Result planned_result(const Prepared& prepared) {

@@ -9,6 +9,7 @@
 #include "cli/version.h"
 #include "launch/environment.h"
 #include "launch/identity.h"
+#include "plan/check_settings.h"
 
 namespace harness {
 namespace {
@@ -16,6 +17,13 @@ namespace {
 int local_ranks(const std::vector<RankPlace>& places, int node, int ranks) {
   return static_cast<int>(
       std::count_if(places.begin(), places.begin() + ranks, [&](const RankPlace& p) { return p.node == node; }));
+}
+
+std::string value_of(const std::vector<std::pair<std::string, std::string>>& identity, const std::string& name) {
+  for (const auto& [key, value] : identity) {
+    if (key == name) return value;
+  }
+  return "";
 }
 
 }  // namespace
@@ -41,7 +49,12 @@ BlockRequest SweepRun::request(int case_index, BlockMode mode) const {
   r.seed = e.measure.seed;
   r.deadlines = e.measure.deadlines;
   r.memory_limit_bytes = e.measure.memory_limit_bytes;
+  r.share_gpus = e.measure.share_gpus;
+  if (mode == BlockMode::timed) r.wrap = wrap_;
+  r.tuning = result_.tuning;
   r.environment = environment_of(c.settings);
+  // A log costs time; the observing worker turns it on for itself.
+  if (e.backend == BackendKind::cuda) r.environment.emplace_back("NCCL_DEBUG", "WARN");
   return r;
 }
 
@@ -70,6 +83,9 @@ void SweepRun::probe() {
                     "make them alike, or leave the odd ones out of the job",
                     fmt::join(differ, "\n  ")));
   }
+  const std::string device = value_of(identities.front(), "device");
+  if (e.backend == BackendKind::cuda && !device.empty()) select_hardware(device);
+  check_devices(outcome.samples);
   result_.identity = build_identity();
   for (const auto& pair : identities.front()) result_.identity.push_back(pair);
   result_.environment = environment_;
@@ -80,7 +96,8 @@ void SweepRun::probe() {
   for (const RankPlace& p : places) {
     const int local = local_ranks(places, p.node, job_.size());
     const int threads = e.baseline.threads > 0 ? e.baseline.threads : std::max(1, p.cores / std::max(1, local));
-    result_.rank_table.push_back({p.rank, p.local_rank, p.node, p.host, p.device, p.cores, threads, p.memory_bytes});
+    result_.rank_table.push_back(
+        {p.rank, p.local_rank, p.node, p.host, device.empty() ? p.device : device, p.cores, threads, p.memory_bytes});
     result_.nodes = std::max(result_.nodes, p.node + 1);
     if (p.one_core_bound) {
       warn(
@@ -89,6 +106,41 @@ void SweepRun::probe() {
     }
   }
   fill_peaks(outcome.samples);
+}
+
+// Two ranks that a launcher shows the same device would measure each other.
+void SweepRun::check_devices(const std::vector<BlockSamples>& samples) const {
+  if (prepared_.plan.experiment.measure.share_gpus) return;
+  std::map<std::pair<int, std::string>, std::size_t> taken;
+  for (std::size_t rank = 0; rank < samples.size(); ++rank) {
+    if (samples[rank].device.empty()) continue;
+    const RankPlace& place = job_.places()[rank];
+    const auto [it, fresh] = taken.emplace(std::pair(place.node, samples[rank].device), rank);
+    if (fresh) continue;
+    throw Error(fmt::format(
+        "ranks {} and {} on {} have the same GPU ({}): let the launcher give each its own, or start as many "
+        "ranks per node as it has GPUs. `measure: {{share_gpus: true}}` allows it, for tests of function",
+        it->second, rank, place.host, samples[rank].device));
+  }
+}
+
+// The GPU that all ranks have must be the one that the configuration counts with; if it names none, its file is found
+// by the GPU's name.
+void SweepRun::select_hardware(const std::string& device) {
+  Experiment experiment = prepared_.plan.experiment;
+  const auto matching = hardware_for(experiment, device);
+  if (!matching) return;
+  experiment.hardware = *matching;
+  // What this GPU cannot do is known only now.
+  const bool as_planned = std::all_of(prepared_.plan.cases.begin(), prepared_.plan.cases.end(), [&](const Case& c) {
+    return !c.impossible.empty() || check_settings(c.settings, experiment.hardware).empty();
+  });
+  if (as_planned) {
+    prepared_.plan.experiment = std::move(experiment);
+    return;
+  }
+  prepared_ = prepare(experiment, prepared_.plan.ranks, prepared_.only);
+  result_ = planned_result(prepared_);
 }
 
 // A configured peak counts per accelerator. A measured one is what all ranks of a node reach together, shared out: a
@@ -106,7 +158,7 @@ void SweepRun::fill_peaks(const std::vector<BlockSamples>& samples) {
       result_.peak_source = source;
       continue;
     }
-    if (e.hardware || e.backend != BackendKind::cpu) continue;  // unknown stays unknown: no MFU
+    if (e.hardware || e.without_hardware || e.backend != BackendKind::cpu) continue;  // unknown stays unknown: no MFU
     const int ranks = c.layout.ranks();
     double total = 0;
     for (int rank = 0; rank < ranks; ++rank) {

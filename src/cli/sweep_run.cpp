@@ -28,6 +28,45 @@ std::string new_uuid() {
                      c & 0xffffu, d);
 }
 
+// One row for a block: means and extremes over the ranks whose device could be watched.
+ResultGpu gpu_row(const std::vector<BlockSamples>& samples) {
+  ResultGpu row;
+  std::uint64_t throttling = 0;
+  const auto mean = [&](double GpuStatistics::*field) {
+    double sum = 0;
+    int n = 0;
+    for (const BlockSamples& s : samples) {
+      if (std::isnan(s.gpu.*field)) continue;
+      sum += s.gpu.*field;
+      ++n;
+    }
+    return n > 0 ? sum / n : ResultGpu::nan;
+  };
+  const auto extreme = [&](double GpuStatistics::*field, bool largest) {
+    double found = ResultGpu::nan;
+    for (const BlockSamples& s : samples) {
+      const double value = s.gpu.*field;
+      if (std::isnan(value)) continue;
+      found = std::isnan(found) ? value : (largest ? std::max(found, value) : std::min(found, value));
+    }
+    return found;
+  };
+  for (const BlockSamples& s : samples) {
+    row.ranks += s.gpu.samples > 0;
+    throttling |= s.gpu.throttle_reasons;
+  }
+  row.utilisation = mean(&GpuStatistics::mean_utilisation);
+  row.sm_clock_hz = mean(&GpuStatistics::mean_sm_clock_hz);
+  row.min_sm_clock_hz = extreme(&GpuStatistics::min_sm_clock_hz, false);
+  row.max_sm_clock_hz = extreme(&GpuStatistics::max_possible_sm_clock_hz, true);
+  row.power_w = mean(&GpuStatistics::mean_power_w);
+  row.temperature_c = extreme(&GpuStatistics::max_temperature_c, true);
+  row.memory_used_bytes = extreme(&GpuStatistics::max_memory_used_bytes, true);
+  row.energy_j = row.ranks > 0 ? mean(&GpuStatistics::energy_j) * row.ranks : ResultGpu::nan;
+  row.throttling = harmful_throttling(throttling);
+  return row;
+}
+
 }  // namespace
 
 void SweepRun::create_file(const std::string& path, bool overwrite) {
@@ -36,6 +75,10 @@ void SweepRun::create_file(const std::string& path, bool overwrite) {
   ResultCapacity capacity;
   capacity.intervals = static_cast<std::int64_t>(result_.timeline.size());
   capacity.totals = static_cast<std::int64_t>(result_.totals.size());
+  if (!wrap_.empty()) {
+    result_.warnings.push_back(fmt::format(
+        "the workers ran under `{}`: their times are not to be compared with others; measure without --wrap", wrap_));
+  }
   file_ = ResultFile::create(path, result_, capacity, overwrite);
   file_->add_timeline(result_.timeline);
   file_->add_totals(result_.totals);
@@ -151,6 +194,7 @@ void SweepRun::write_block(int index, const BlockOutcome& outcome) {
     }
     for (const std::string& w : s.warnings) warn(w);
   }
+  if (outcome.ok) file_->write_gpu(index, gpu_row(outcome.samples));
   file_->write_block(index, block, step_seconds, losses, rank_seconds);
   ResultCase& row = result_.cases[static_cast<std::size_t>(block.case_index)];
   if (!outcome.ok) {

@@ -17,9 +17,16 @@ class SweepRun {
   SweepRun(Job& job, Prepared prepared, ProgressLine& progress)
       : job_(job), prepared_(std::move(prepared)), progress_(progress) {}
 
+  /// Timed workers start under this command ("" none); what they measure is then marked as such.
+  void wrap_timed_workers(const std::string& command) { wrap_ = command; }
   /// Starts a worker everywhere: do all ranks have the same program, libraries and CPUs, and what is the peak?
   /// Throws Error naming whoever differs.
   void probe();
+  /// Untimed workers that time what the backend leaves open (GPUs: algorithms of matrix products), for all blocks
+  /// alike.
+  void tune();
+  /// One untimed worker per case with NCCL's log: what it really did.
+  void observe();
   /// One untimed worker per case: timeline, and how long a block takes. A case that fails twice alike is dropped.
   void record_timelines();
   /// Fits the rounds into the budget of time, before there is a result to be tempted by.
@@ -41,7 +48,10 @@ class SweepRun {
   BlockOutcome run(int case_index, BlockMode mode);
   void note_failure(int case_index, const BlockOutcome& outcome);
   void keep_timeline(int case_index, const BlockOutcome& outcome);
+  void keep_observation(int case_index, const BlockOutcome& outcome);
+  void check_devices(const std::vector<BlockSamples>& samples) const;
   void write_block(int block, const BlockOutcome& outcome);
+  void select_hardware(const std::string& device);
   void fill_peaks(const std::vector<BlockSamples>& samples);
   bool out_of_time(double next_seconds) const;
   std::vector<int> blocks_to_run() const;
@@ -53,6 +63,7 @@ class SweepRun {
   Result result_ = planned_result(prepared_);
   std::vector<CaseState> states_ = std::vector<CaseState>(prepared_.plan.cases.size());
   std::vector<std::pair<std::string, std::string>> environment_;
+  std::string wrap_;
   std::unique_ptr<ResultFile> file_;
   int session_ = 0;
   bool interrupted_ = false;

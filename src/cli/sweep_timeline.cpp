@@ -75,6 +75,10 @@ void SweepRun::keep_timeline(int case_index, const BlockOutcome& outcome) {
     }
   }
   for (std::size_t rank = 0; rank < outcome.samples.size(); ++rank) {
+    const StepSplit& s = outcome.samples[rank].split;
+    result_.splits.push_back({case_index, static_cast<std::int32_t>(rank), s.step_s, s.compute_s, s.communication_s,
+                              s.exposed_s, s.overlapped_s, s.idle_s});
+    for (const std::string& w : outcome.samples[rank].warnings) warn(w);
     for (const KindTotal& t : outcome.samples[rank].totals) {
       result_.totals.push_back(
           {case_index, static_cast<std::int32_t>(rank), t.kind, t.stream, t.seconds, t.operations});

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cli/sweep_run.h"
 #include "cli/verbs.h"
+#include "launch/gpu_check.h"
 #include "report/show.h"
 
 namespace harness {
@@ -44,6 +45,10 @@ int sweep(Job& job, const SweepOptions& options, std::ostream& out, std::ostream
   if (options.resume && options.force) fail("--resume and --force contradict each other");
   const Experiment experiment = load_experiment(options.config, options.overrides);
   static_cast<void>(backend(experiment.backend));  // an Error here says what is missing
+  if (experiment.backend == BackendKind::cuda) {
+    const std::string trouble = check_gpus(job.places(), experiment.measure.share_gpus, options.config);
+    if (!trouble.empty()) throw Error(trouble);
+  }
   Prepared prepared = prepare(experiment, job.size(), options.only);
   const std::string path = output_path(experiment, options.output);
   check_output(path, options);
@@ -53,10 +58,13 @@ int sweep(Job& job, const SweepOptions& options, std::ostream& out, std::ostream
                            job.size(), job.places().back().node + 1, name_of(experiment.backend),
                            prepared.plan.cases.size(), experiment.measure.rounds, path));
   SweepRun run(job, std::move(prepared), progress);
+  run.wrap_timed_workers(options.wrap);
   run.probe();
   if (options.resume) {
     run.resume_file(path);
   } else {
+    run.tune();
+    run.observe();
     run.record_timelines();
     run.decide_rounds();
     run.create_file(path, options.force);

@@ -11,6 +11,7 @@ struct SweepOptions {
   std::string output;                  // -o; "" for the configuration's template
   std::vector<std::string> overrides;  // --set, --rounds … as key=value
   std::vector<std::string> only;
+  std::string wrap;  // a command to start the timed workers under
   bool force = false;
   bool resume = false;
 };

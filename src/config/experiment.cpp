@@ -18,7 +18,7 @@ namespace {
 std::vector<std::string> nested_keys() {
   std::vector<std::string> keys;
   for (const char* key : {"rounds", "warmup_steps", "steps", "seed", "smallest_effect", "deadlines", "deadlines.start",
-                          "deadlines.step", "time_budget", "memory_limit"}) {
+                          "deadlines.step", "time_budget", "memory_limit", "share_gpus"}) {
     keys.push_back(fmt::format("measure.{}", key));
   }
   for (const char* key : {"layers", "hidden", "heads", "vocab", "sequence", "preset"}) {
@@ -81,8 +81,9 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
     backend_known = text && parse_or_report(problems, node.place, key, *text, parse);
   };
   const auto hardware = [&](const YamlNode& node, const std::string& key) {
-    const auto text = scalar_of(problems, node, key, "the name of a file in hardware/, or a path");
-    if (text) e.hardware = read_hardware(*text, node.place, e.path, problems);
+    const auto text = scalar_of(problems, node, key, "the name of a file in hardware/, or a path, or none");
+    e.without_hardware = text == "none";
+    if (text && !e.without_hardware) e.hardware = read_hardware(*text, node.place, e.path, problems);
   };
   const std::array<Field, 9> fields{
       {{.key = "name", .parse = [&](auto text) { e.name = parse_name(text); }},
@@ -140,6 +141,11 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
   if (e.measure.rounds < fewest_rounds_for_verdicts) {
     e.warnings.push_back(fmt::format("measure.rounds is {}: below {} rounds most effects stay unresolved; use 12",
                                      e.measure.rounds, fewest_rounds_for_verdicts));
+  }
+  if (e.measure.share_gpus && e.backend == BackendKind::cuda) {
+    e.warnings.emplace_back(
+        "measure.share_gpus is true: several ranks may have run on one GPU, so these times show that things work and "
+        "nothing of how fast they are");
   }
   return e;
 }

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/registry.h"
@@ -9,11 +10,23 @@
 
 namespace harness {
 
-/// Peak rates of one kind of accelerator, dense, from configs/hardware/NAME.yaml.
+/// One kind of accelerator, from configs/hardware/NAME.yaml. A number that is 0 is unknown.
 struct Hardware {
   std::string name, source;
-  double peak_fp32_flops = 0, peak_bf16_flops = 0;  // 0: unknown
-  double memory_bytes = 0;                          // per accelerator; 0: unknown
+  std::vector<std::string> devices;  // its names as CUDA reports them, whole; empty: not said
+  double peak_fp32_flops = 0, peak_tf32_flops = 0, peak_bf16_flops = 0;  // dense
+  double memory_bytes = 0;                                               // per accelerator
+  double memory_bytes_per_s = 0;
+  int compute_capability = 0;  // 90 is 9.0
+  int sms = 0;
+  double boost_clock_hz = 0;      // that the peaks of the tensor cores count with
+  double nvlink_bytes_per_s = 0;  // all links together, one direction
+  double l2_bytes = 0;
+
+  double peak_flops(Precision precision) const;
+  /// Whether `devices` has this name. They are compared whole: "NVIDIA A10" is not "NVIDIA A100-SXM4-40GB", and a slice
+  /// of a GPU (MIG) or its laptop form has another name because it has other peaks.
+  bool is(std::string_view device) const;
 };
 
 struct Deadlines {
@@ -30,6 +43,7 @@ struct Measure {
   Deadlines deadlines;
   double time_budget_s = 0;       // 0: none
   double memory_limit_bytes = 0;  // per worker; 0: its share of the node
+  bool share_gpus = false;        // more ranks than GPUs on a node are meant to be: for tests of function
 };
 
 /// One value of one variable to try.
@@ -50,8 +64,9 @@ struct Experiment {
   Measure measure;
   std::string output = "results/{name}-{date}.h5";
   std::optional<Hardware> hardware;
-  double peak_flops = 0;  // per rank, given in the file; 0: take the hardware's or measure it
-  std::string text;       // the file, verbatim
+  bool without_hardware = false;  // `hardware: none`: no peak and no MFU, on purpose
+  double peak_flops = 0;          // per rank, given in the file; 0: take the hardware's or measure it
+  std::string text;               // the file, verbatim
   std::string path;
   std::string baseline_place;  // where the baseline's layout (else the baseline) stands: file:line:column, for messages
   std::vector<std::string> overrides;  // --set key=value, in order
@@ -62,6 +77,12 @@ struct Experiment {
 /// variable's bare name (then under baseline). Throws Error whose message lists every problem at once, a line each:
 /// file:line:column: key: what was found, what is allowed, the nearest valid name. Reads only.
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides = {});
+
+/// The hardware file beside the configuration (hardware/*.yaml) that has this device name among its `devices`; nullopt
+/// if none has. Throws Error if a file cannot be read or if two have it.
+std::optional<Hardware> find_hardware_for_device(std::string_view device, const std::string& config_path);
+/// What to tell a person whose GPU no file names: which file to copy and which keys it needs.
+std::string unknown_device_message(std::string_view device, const std::string& config_path);
 
 /// "gpt3-125m" … "gpt3-175b" (Brown et al. 2020, table 2.1; vocabulary 50304 = 50257 padded to a multiple of 128).
 std::optional<Model> model_preset(std::string_view name);

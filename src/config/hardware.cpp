@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 
 #include "base/error.h"
@@ -47,42 +48,152 @@ std::function<void(std::string_view)> rate(double& into) {
   };
 }
 
-}  // namespace
+// "4.8 TB/s".
+std::function<void(std::string_view)> bandwidth(double& into) {
+  return [&into](std::string_view text) {
+    constexpr std::string_view per_second = "/s";
+    if (!text.ends_with(per_second)) fail("found {}; expected bytes per second, such as 3.35 TB/s", quote(text));
+    into = static_cast<double>(parse_bytes(text.substr(0, text.size() - per_second.size())));
+    if (!(into > 0)) fail("found {}; allowed: a bandwidth above 0, such as 3.35 TB/s", quote(text));
+  };
+}
 
-std::optional<Hardware> read_hardware(const std::string& text, const Place& place, const std::string& config_path,
-                                      Problems& problems) {
-  fs::path path;
-  const auto find_it = [&](std::string_view) { path = locate(text, config_path); };
-  if (!parse_or_report(problems, place, "hardware", text, find_it)) return std::nullopt;
+std::function<void(std::string_view)> size(double& into) {
+  return [&into](std::string_view text) {
+    into = static_cast<double>(parse_bytes(text));
+    if (into == 0) fail("found {}; allowed: a size above 0, such as 80 GB", quote(text));
+  };
+}
 
+void parse_clock(double& into, std::string_view text) {
+  constexpr std::string_view unit = " MHz";
+  if (!text.ends_with(unit)) fail("found {}; expected a clock such as 1830 MHz", quote(text));
+  into = static_cast<double>(parse_within(text.substr(0, text.size() - unit.size()), 1, 100000)) * 1e6;
+}
+
+// "9.0" is 90, as nvcc's sm_90.
+void parse_capability(int& into, std::string_view text) {
+  const std::size_t dot = text.find('.');
+  const bool digits = dot != std::string_view::npos && dot > 0 && dot + 2 == text.size() && dot < 4 &&
+                      std::isdigit(static_cast<unsigned char>(text.back())) != 0;
+  if (!digits) fail("found {}; expected a compute capability such as 9.0", quote(text));
+  into = static_cast<int>(parse_within(text.substr(0, dot), 1, 999)) * 10 + (text.back() - '0');
+}
+
+void read_devices(const YamlNode& node, const std::string& key, Hardware& hardware, Problems& problems) {
+  if (node.kind != YamlNode::Kind::sequence || node.children.empty()) {
+    problems.add(node.place, key,
+                 fmt::format("found {}; expected a list of names as nvidia-smi gives them, such as "
+                             "[NVIDIA H200]",
+                             describe(node)));
+    return;
+  }
+  for (std::size_t i = 0; i < node.children.size(); ++i) {
+    const auto text = scalar_of(problems, node.children[i], fmt::format("{}[{}]", key, i), "a device's name");
+    if (text && !text->empty()) hardware.devices.push_back(*text);
+  }
+}
+
+Hardware read_file(const fs::path& path, Problems& problems) {
+  Hardware hardware;
   const int source = problems.add_file(path.string());
   const auto content = read_text_file(path.string(), source, problems);
-  if (!content) return std::nullopt;
-  const auto root = parse_yaml(*content, source, problems);
-  if (!root) return std::nullopt;
-
-  Hardware hardware;
+  const auto root = content ? parse_yaml(*content, source, problems) : std::nullopt;
+  if (!root) return hardware;
   const auto line = [](std::string& into) {
     return [&into](std::string_view words) {
       if (words.empty()) fail("found nothing; expected a line of text");
       into = words;
     };
   };
-  const auto memory = [&](std::string_view words) {
-    hardware.memory_bytes = static_cast<double>(parse_bytes(words));
-    if (hardware.memory_bytes == 0) fail("found {}; allowed: a size above 0, such as 80 GB", quote(words));
-  };
   const auto peaks = [&](const YamlNode& value, const std::string& key) {
-    const std::array<Field, 2> fields{{{.key = "fp32", .parse = rate(hardware.peak_fp32_flops)},
+    const std::array<Field, 3> fields{{{.key = "fp32", .parse = rate(hardware.peak_fp32_flops)},
+                                       {.key = "tf32", .parse = rate(hardware.peak_tf32_flops)},
                                        {.key = "bf16", .parse = rate(hardware.peak_bf16_flops)}}};
     read_map(problems, value, key, fields);
   };
-  const std::array<Field, 4> fields{{{.key = "name", .parse = line(hardware.name), .required = true},
-                                     {.key = "source", .parse = line(hardware.source), .required = true},
-                                     {.key = "peak_flops", .parse = {}, .read = peaks, .required = true},
-                                     {.key = "memory", .parse = memory}}};
+  const auto devices = [&](const YamlNode& value, const std::string& key) {
+    read_devices(value, key, hardware, problems);
+  };
+  const std::array<Field, 11> fields{
+      {{.key = "name", .parse = line(hardware.name), .required = true},
+       {.key = "source", .parse = line(hardware.source), .required = true},
+       {.key = "devices", .parse = {}, .read = devices},
+       {.key = "peak_flops", .parse = {}, .read = peaks, .required = true},
+       {.key = "memory", .parse = size(hardware.memory_bytes)},
+       {.key = "memory_bandwidth", .parse = bandwidth(hardware.memory_bytes_per_s)},
+       {.key = "compute_capability", .parse = [&](auto text) { parse_capability(hardware.compute_capability, text); }},
+       {.key = "sms", .parse = [&](auto text) { hardware.sms = static_cast<int>(parse_within(text, 1, 10000)); }},
+       {.key = "boost_clock", .parse = [&](auto text) { parse_clock(hardware.boost_clock_hz, text); }},
+       {.key = "nvlink", .parse = bandwidth(hardware.nvlink_bytes_per_s)},
+       {.key = "l2", .parse = size(hardware.l2_bytes)}}};
   read_map(problems, *root, "", fields);
   return hardware;
+}
+
+fs::path hardware_beside(const std::string& config_path) {
+  return fs::path(config_path).parent_path() / "hardware";
+}
+
+}  // namespace
+
+double Hardware::peak_flops(Precision precision) const {
+  switch (precision) {
+    case Precision::fp32:
+      return peak_fp32_flops;
+    case Precision::tf32:
+      return peak_tf32_flops;
+    case Precision::bf16:
+      return peak_bf16_flops;
+  }
+  return 0;
+}
+
+bool Hardware::is(std::string_view device) const {
+  return std::find(devices.begin(), devices.end(), device) != devices.end();
+}
+
+std::optional<Hardware> read_hardware(const std::string& text, const Place& place, const std::string& config_path,
+                                      Problems& problems) {
+  fs::path path;
+  const auto find_it = [&](std::string_view) { path = locate(text, config_path); };
+  if (!parse_or_report(problems, place, "hardware", text, find_it)) return std::nullopt;
+  return read_file(path, problems);
+}
+
+std::optional<Hardware> find_hardware_for_device(std::string_view device, const std::string& config_path) {
+  const fs::path directory = hardware_beside(config_path);
+  std::optional<Hardware> found;
+  std::string found_in;
+  for (const std::string& name : names_in(directory)) {
+    Problems problems;
+    Hardware hardware = read_file(directory / (name + ".yaml"), problems);
+    problems.throw_if_any();
+    if (!hardware.is(device)) continue;
+    if (found) {
+      fail("{}: {} and {} both name the device {}; leave it in one of them, or choose with `hardware: {}`",
+           directory.string(), found_in, name, device, found_in);
+    }
+    found = std::move(hardware);
+    found_in = name;
+  }
+  return found;
+}
+
+std::string unknown_device_message(std::string_view device, const std::string& config_path) {
+  const fs::path directory = hardware_beside(config_path);
+  const auto names = names_in(directory);
+  const std::string files = names.empty() ? fmt::format("{} has no hardware file", directory.string())
+                                          : fmt::format("no file in {} names it among its devices", directory.string());
+  return fmt::format(
+      "the GPU is a {} and {}, so its peak is unknown and MFU would be a guess. Any of these helps:\n"
+      "  - copy a file such as configs/hardware/h100-sxm.yaml to {}/NAME.yaml and write into it, from the maker's data "
+      "sheet: name, source, devices: [{}], peak_flops (fp32, tf32, bf16; dense, not \"with sparsity\"), memory, "
+      "memory_bandwidth\n"
+      "  - `hardware: FILE` if one of the files is of this GPU under another name{}\n"
+      "  - `peak_flops: 989 TFLOP/s` in the configuration, for the precision that is measured\n"
+      "  - `hardware: none`: measure without MFU",
+      device, files, directory.string(), device, names.empty() ? "" : fmt::format(" ({})", join(names, ", ")));
 }
 
 }  // namespace harness

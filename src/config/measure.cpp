@@ -44,19 +44,21 @@ Measure read_measure(const YamlNode& node, const std::string& key, Problems& pro
     if (bytes == 0) fail("found {}; allowed: a size above 0, such as 2 GiB", quote(text));
     m.memory_limit_bytes = static_cast<double>(bytes);
   };
+  const auto share_gpus = [&m](std::string_view text) { m.share_gpus = parse_bool(text); };
   const auto deadlines = [&](const YamlNode& value, const std::string& path) {
     const std::array<Field, 2> fields{{{.key = "start", .parse = positive_seconds(m.deadlines.start_s)},
                                        {.key = "step", .parse = positive_seconds(m.deadlines.step_s)}}};
     read_map(problems, value, path, fields);
   };
-  const std::array<Field, 8> fields{{{.key = "rounds", .parse = whole(m.rounds, 1, most_rounds)},
+  const std::array<Field, 9> fields{{{.key = "rounds", .parse = whole(m.rounds, 1, most_rounds)},
                                      {.key = "warmup_steps", .parse = whole(m.warmup_steps, 0, most_steps - 1)},
                                      {.key = "steps", .parse = whole(m.steps, 1, most_steps)},
                                      {.key = "seed", .parse = seed},
                                      {.key = "smallest_effect", .parse = effect},
                                      {.key = "deadlines", .parse = {}, .read = deadlines},
                                      {.key = "time_budget", .parse = positive_seconds(m.time_budget_s)},
-                                     {.key = "memory_limit", .parse = memory}}};
+                                     {.key = "memory_limit", .parse = memory},
+                                     {.key = "share_gpus", .parse = share_gpus}}};
   if (read_map(problems, node, key, fields) && m.warmup_steps + m.steps > most_steps) {
     const YamlNode* at = node.find("steps") != nullptr ? node.find("steps") : node.find("warmup_steps");
     problems.add(at->place, dotted(key, at->key),

@@ -86,6 +86,29 @@ std::string canonical(std::string_view text, const Words& elements, std::string_
   return out;
 }
 
+// `value` is canonical.
+NcclChoices choices(std::string_view value, const Words& elements) {
+  NcclChoices chosen;
+  for (const std::string& function : functions) chosen[function] = elements;
+  if (value == "default") return chosen;
+  for (std::string_view entry : split(value, ';')) {
+    const auto colon = entry.find(':');
+    const std::string_view function = colon == std::string_view::npos ? std::string_view() : entry.substr(0, colon);
+    if (colon != std::string_view::npos) entry.remove_prefix(colon + 1);
+    const bool all_but = entry.starts_with('^');
+    if (all_but) entry.remove_prefix(1);
+    const auto named = split(entry, ',');
+    Words left;
+    for (const std::string& element : elements) {
+      if ((std::ranges::find(named, element) != named.end()) != all_but) left.push_back(element);
+    }
+    for (auto& [name, allowed] : chosen) {
+      if (function.empty() || function == name) allowed = left;
+    }
+  }
+  return chosen;
+}
+
 }  // namespace
 
 std::string canonical_nccl_algo(std::string_view text) {
@@ -94,6 +117,13 @@ std::string canonical_nccl_algo(std::string_view text) {
 
 std::string canonical_nccl_proto(std::string_view text) {
   return canonical(text, protocols, "allowed: default,", "'Simple' or 'AllReduce:LL128,Simple'");
+}
+
+NcclChoices nccl_algo_choices(std::string_view text) {
+  return choices(canonical_nccl_algo(text), algorithms);
+}
+NcclChoices nccl_proto_choices(std::string_view text) {
+  return choices(canonical_nccl_proto(text), protocols);
 }
 
 }  // namespace harness

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace harness {
 
@@ -15,5 +17,11 @@ namespace harness {
 /// environment variable stays unset) stays "default". Throws Error with what was found and what is allowed.
 std::string canonical_nccl_algo(std::string_view text);
 std::string canonical_nccl_proto(std::string_view text);
+
+/// What a value leaves NCCL to choose from, for each of the five functions: {"AllReduce": {"Tree", "Ring"}, …}.
+/// "default" leaves all. Takes and refuses the same texts as the functions above.
+using NcclChoices = std::map<std::string, std::vector<std::string>>;
+NcclChoices nccl_algo_choices(std::string_view text);
+NcclChoices nccl_proto_choices(std::string_view text);
 
 }  // namespace harness

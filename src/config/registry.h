@@ -34,6 +34,13 @@ struct Variable {
   std::function<std::string(const Settings&)> without_effect = [](const Settings&) { return std::string(); };
   /// The environment variable it becomes in the worker, "" if none ("NCCL_ALGO").
   std::string environment_name;
+  /// What that variable is set to for a printed value, where the two differ ("4 MiB" → "4194304"). Empty: they do not.
+  std::function<std::string(const std::string& printed)> environment_text = {};
+  /// "" when the backend can run this value, else why it cannot ("tf32 needs tensor cores, …"). For variables that it
+  /// honours; asked of the settings after parse().
+  std::function<std::string(const Settings&, BackendKind)> refused_by = {};
+  /// A compound value whose keys are the user's own (`env`): a map of names and values, `parts` is empty.
+  bool free_parts = false;
 };
 
 /// All variables, in the order in which tables show them.

@@ -3,26 +3,39 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/env_value.h"
 #include "config/fields.h"
 #include "config/sections.h"
 
 namespace harness {
 namespace {
 
-// Reads one value of a variable into `settings`. A compound value is read part by part, so that a problem has the place
-// of its part.
-bool read_value(const Variable& variable, const YamlNode& node, const std::string& key, Settings& settings,
+// A compound value is read part by part, so that a problem has the place of its part.
+bool read_parts(const Variable& variable, const YamlNode& node, const std::string& key, Settings& settings,
                 Problems& problems) {
   const auto parse = [&](std::string_view text) { variable.parse(settings, text); };
-  if (variable.parts.empty() || node.kind != YamlNode::Kind::map) {
+  const bool compound = !variable.parts.empty() || variable.free_parts;
+  if (!compound || node.kind != YamlNode::Kind::map) {
     const auto text = scalar_of(problems, node, key, variable.allowed);
     return text && parse_or_report(problems, node.place, key, *text, parse);
   }
-  if (node.children.empty()) {
+  if (node.children.empty() && !variable.free_parts) {
     problems.add(node.place, key, fmt::format("found an empty map; allowed: {}", variable.allowed));
     return false;
   }
   bool good = true;
+  if (variable.free_parts) {
+    for (const YamlNode& child : node.children) {
+      const std::string path = dotted(key, child.key);
+      const auto text = scalar_of(problems, child, path, "one value");
+      const auto parse_entry = [&](std::string_view value) {
+        check_env_entry(child.key, value);
+        parse(print_env({{child.key, std::string(value)}}));
+      };
+      good = text && parse_or_report(problems, child.place, path, *text, parse_entry) && good;
+    }
+    return good;
+  }
   std::vector<Field> fields;
   for (const std::string& part : variable.parts) {
     const auto read_part = [&](const YamlNode& value, const std::string& path) {
@@ -37,6 +50,15 @@ bool read_value(const Variable& variable, const YamlNode& node, const std::strin
   }
   read_map(problems, node, key, fields);
   return good;
+}
+
+// Reads one value of a variable into `settings`.
+bool read_value(const Variable& variable, const YamlNode& node, const std::string& key, BackendKind backend,
+                Settings& settings, Problems& problems) {
+  if (!read_parts(variable, node, key, settings, problems)) return false;
+  const std::string why = variable.refused_by ? variable.refused_by(settings, backend) : "";
+  if (!why.empty()) problems.add(node.place, key, why);
+  return why.empty();
 }
 
 // False, and a problem, if the backend of the experiment does nothing with this variable.
@@ -70,7 +92,7 @@ void read_changes(const Variable& variable, const YamlNode& node, const std::str
     const YamlNode& item = node.children[i];
     const std::string path = fmt::format("{}[{}]", key, i);
     Settings settings = experiment.baseline;
-    if (!read_value(variable, item, path, settings, problems)) continue;
+    if (!read_value(variable, item, path, experiment.backend, settings, problems)) continue;
     const std::string value = variable.print(settings);
     if (std::find(tried.begin(), tried.end(), value) != tried.end()) {
       problems.add(item.place, path, fmt::format("{} is in the list twice; keep one", value));
@@ -91,7 +113,7 @@ void read_variables(const YamlNode* baseline, const YamlNode* sweep, Experiment&
   for (const Variable& variable : registry()) {
     const auto read_one = [&](const YamlNode& value, const std::string& key) {
       const bool good = honoured(variable, value, key, experiment.backend, problems) &&
-                        read_value(variable, value, key, experiment.baseline, problems);
+                        read_value(variable, value, key, experiment.backend, experiment.baseline, problems);
       if (!good) unknown.insert(variable.name);
     };
     fields.push_back({.key = variable.name, .parse = {}, .read = read_one});

@@ -37,6 +37,12 @@ BlockRun::BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const BlockRe
       takes_part_(site.rank < request.layout.ranks()) {
   if (takes_part_) {
     share_ = share_of(site, request.layout.ranks(), request.settings.threads, request.memory_limit_bytes);
+    if (request.backend == BackendKind::cuda) {
+      // Any core of the node: the worker stays near its GPU, which only it knows.
+      for (const std::vector<int>& core : site.cores) {
+        for (const int cpu : core) share_.cpus.set(static_cast<std::size_t>(cpu));
+      }
+    }
   }
   report_.rank = site.rank;
   set_text(report_.host, site.host);
@@ -62,19 +68,20 @@ void BlockRun::start_worker() {
       {"HARNESS_RANKS", std::to_string(request_.layout.ranks())},
       {"HARNESS_LOCAL_RANK", std::to_string(share_.local_rank)},
       {"HARNESS_CASE", request_.case_name},
-      {"HARNESS_SUPERVISOR", std::to_string(::getpid())},
+      // What a wrapping command starts has that command for its parent.
+      {"HARNESS_SUPERVISOR", request_.wrap.empty() ? std::to_string(::getpid()) : ""},
   };
   NameValues wanted = environment_of(request_.settings);
   wanted.insert(wanted.end(), request_.environment.begin(), request_.environment.end());
   const CpuSet mine = bound_cpus();
   try {
     bind_to(share_.cpus);  // inherited by the worker before any of its libraries looks
-    worker_ =
-        std::make_unique<WorkerProcess>(worker_environment(own_environment(), rank0_environment_, forced, wanted));
+    worker_ = std::make_unique<WorkerProcess>(worker_environment(own_environment(), rank0_environment_, forced, wanted),
+                                              request_.wrap);
     bind_to(mine);
     watching_ = true;
-    worker_->send(FrameType::order,
-                  encode(WorkerOrder{request_, site_.rank, share_.threads, share_.memory_limit_bytes}));
+    worker_->send(FrameType::order, encode(WorkerOrder{request_, site_.rank, share_.threads, share_.memory_limit_bytes,
+                                                       share_.local_rank, share_.local_ranks}));
   } catch (const Error& e) {
     bind_to(mine);
     blame(FaultKind::error, e.what(), 0, Alarm::stop);

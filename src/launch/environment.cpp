@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 
+#include "config/env_value.h"
 #include "config/registry.h"
 
 namespace harness {
@@ -22,8 +24,6 @@ constexpr std::array<std::string_view, 10> tuning_prefixes = {"NCCL_", "CUDA_", 
 constexpr std::array<std::string_view, 6> launcher_internals = {"OMPI_MCA_orte_",         "OMPI_MCA_ess",
                                                                 "OMPI_MCA_pmix",          "OMPI_MCA_initial_wdir",
                                                                 "OMPI_MCA_shmem_RUNTIME", "OMPI_MCA_prte"};
-constexpr std::array<std::string_view, 13> launcher_prefixes = {
-    "OMPI_", "PMIX_", "PMI_", "PMI2_", "OPAL_", "ORTE_", "PRTE_", "HYDRA_", "HYDI_", "MPI_", "MV2_", "FLUX_", "SLURM_"};
 // Which devices are this rank's own is its launcher's business.
 constexpr std::string_view own_devices = "CUDA_VISIBLE_DEVICES";
 // What this program sets for each worker itself.
@@ -38,6 +38,38 @@ bool is_tuning(std::string_view name) {
 bool is_recorded(std::string_view name) {
   if (is_tuning(name) || name == own_devices || name == "SLURM_JOB_ID" || name == "SLURM_JOB_NODELIST") return true;
   return name.starts_with("OMPI_MCA_") && !starts_with_any(name, launcher_internals);
+}
+
+// What the library reads where people write `printed`.
+std::string text_for_library(const Variable& variable, const std::string& printed) {
+  return variable.environment_text ? variable.environment_text(printed) : printed;
+}
+
+const std::string* find(const NameValues& environment, const std::string& name) {
+  const auto at = std::ranges::find(environment, name, &NameValues::value_type::first);
+  return at == environment.end() ? nullptr : &at->second;
+}
+
+// What the baseline gives a variable, as people write it and as the library reads it.
+struct Given {
+  std::string printed, text;
+};
+
+// One line if the environment sets `name` otherwise than the baseline does, or sets what is swept.
+void compare(const NameValues& environment, const std::string& name, const std::string& variable,
+             const std::optional<Given>& given, bool is_swept, std::vector<std::string>& lines) {
+  const std::string* set = find(environment, name);
+  if (set == nullptr || (given && given->text == *set)) return;
+  if (given) {
+    lines.push_back(fmt::format(
+        "{}={} is set in the environment, but the baseline says {}: {}; unset {} or change the configuration", name,
+        *set, variable, given->printed, name));
+  } else if (is_swept) {
+    lines.push_back(
+        fmt::format("{}={} is set in the environment, but {} is swept and the baseline leaves it to the library: unset "
+                    "{}, or give {} in the baseline",
+                    name, *set, variable, name, variable));
+  }
 }
 
 }  // namespace
@@ -65,7 +97,7 @@ NameValues worker_environment(const NameValues& own, const NameValues& rank0_rec
                               const NameValues& request) {
   std::map<std::string, std::string> result;
   for (const auto& [name, value] : own) {
-    if (!starts_with_any(name, launcher_prefixes) && !is_tuning(name)) result[name] = value;
+    if (!belongs_to_launcher(name) && !is_tuning(name)) result[name] = value;
   }
   for (const auto& [name, value] : rank0_recorded) {
     if (is_tuning(name)) result[name] = value;
@@ -80,34 +112,35 @@ NameValues environment_of(const Settings& settings) {
   for (const auto& [variable_name, value] : settings.environment) {
     const Variable* variable = find_variable(variable_name);
     if (variable != nullptr && !variable->environment_name.empty()) {
-      result.emplace_back(variable->environment_name, value);
+      result.emplace_back(variable->environment_name, text_for_library(*variable, value));
     }
   }
+  result.insert(result.end(), settings.env.begin(), settings.env.end());
   return result;
 }
 
 std::vector<std::string> contradictions(const NameValues& environment, const Experiment& experiment) {
-  std::set<std::string> swept;
-  for (const Change& change : experiment.changes) swept.insert(change.variable);
+  std::set<std::string> swept, swept_names;
+  for (const Change& change : experiment.changes) {
+    swept.insert(change.variable);
+    if (change.variable != "env") continue;
+    for (const auto& [name, value] : change.settings.env) swept_names.insert(name);
+  }
   std::vector<std::string> lines;
+  const Settings& baseline = experiment.baseline;
   for (const Variable& variable : registry()) {
     if (variable.environment_name.empty()) continue;
-    const auto set = std::ranges::find(environment, variable.environment_name, &NameValues::value_type::first);
-    if (set == environment.end()) continue;
-    const auto given = experiment.baseline.environment.find(variable.name);
-    const bool has_baseline = given != experiment.baseline.environment.end();
-    if (has_baseline && given->second == set->second) continue;
-    if (has_baseline) {
-      lines.push_back(
-          fmt::format("{}={} is set in the environment, but the baseline says {}: {}; unset {} or change the "
-                      "configuration",
-                      set->first, set->second, variable.name, given->second, set->first));
-    } else if (swept.contains(variable.name)) {
-      lines.push_back(
-          fmt::format("{}={} is set in the environment, but {} is swept and the baseline leaves it to the "
-                      "library: unset {}, or give {} in the baseline",
-                      set->first, set->second, variable.name, set->first, variable.name));
-    }
+    const auto at = baseline.environment.find(variable.name);
+    std::optional<Given> given;
+    if (at != baseline.environment.end()) given = {at->second, text_for_library(variable, at->second)};
+    compare(environment, variable.environment_name, variable.name, given, swept.contains(variable.name), lines);
+  }
+  for (const auto& [name, value] : baseline.env) swept_names.insert(name);
+  for (const std::string& name : swept_names) {
+    const auto at = baseline.env.find(name);
+    std::optional<Given> given;
+    if (at != baseline.env.end()) given = {at->second, at->second};
+    compare(environment, name, "env." + name, given, true, lines);
   }
   return lines;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/gpus.h"
 #include "measure/block.h"
 #include "plan/plan.h"
 
@@ -22,6 +23,9 @@ struct BlockRequest {
   std::uint64_t seed = 1;
   Deadlines deadlines;
   double memory_limit_bytes = 0;
+  std::vector<std::pair<std::string, std::string>> tuning;  // what tuning workers found, for every block alike
+  std::string wrap;         // a command that the workers are started under ("nsys profile …"), "": none
+  bool share_gpus = false;  // several ranks may use one GPU
   std::vector<std::pair<std::string, std::string>> environment;  // for the worker, over its supervisor's own
 };
 
@@ -32,6 +36,7 @@ struct RankPlace {
   int cores = 0;                // of the node that this job may use
   double memory_bytes = 0;      // of the node
   bool one_core_bound = false;  // the launcher bound this rank to a single core
+  GpuView gpus;                 // that this rank may see
 };
 
 /// How a block went, at rank 0.

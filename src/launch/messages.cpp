@@ -43,6 +43,11 @@ void each_plain_field(Samples& s, Each&& each) {
   each(s.profiled_step_seconds);
   each(s.peak_flops_fp32);
   each(s.peak_flops_bf16);
+  each(s.split);
+  each(s.device);
+  each(s.tuning);
+  each(s.nccl_log);
+  each(s.gpu);
   each(s.identity);
   each(s.warnings);
 }

@@ -18,7 +18,8 @@ struct WorkerOrder {
   BlockRequest request;
   int rank = 0;
   int threads = 1;
-  double memory_limit_bytes = 0;  // 0: none
+  double memory_limit_bytes = 0;        // 0: none
+  int local_rank = 0, local_ranks = 1;  // among the block's ranks on this node
 };
 
 /// Text that any worker or supervisor of this program reads back as the same request. Throws Error for a request that

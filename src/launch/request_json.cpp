@@ -30,6 +30,9 @@ Json to_json(const BlockRequest& r) {
       {"seed", r.seed},
       {"deadlines", {{"start_s", r.deadlines.start_s}, {"step_s", r.deadlines.step_s}}},
       {"memory_limit_bytes", r.memory_limit_bytes},
+      {"tuning", r.tuning},
+      {"wrap", r.wrap},
+      {"share_gpus", r.share_gpus},
       {"environment", r.environment},
   };
 }
@@ -58,6 +61,9 @@ BlockRequest request_from(const Json& json) {
   r.deadlines.start_s = json.at("deadlines").at("start_s").get<double>();
   r.deadlines.step_s = json.at("deadlines").at("step_s").get<double>();
   r.memory_limit_bytes = json.at("memory_limit_bytes").get<double>();
+  r.share_gpus = json.at("share_gpus").get<bool>();
+  r.tuning = json.at("tuning").get<decltype(r.tuning)>();
+  r.wrap = json.at("wrap").get<std::string>();
   r.environment = json.at("environment").get<decltype(r.environment)>();
   return r;
 }
@@ -98,7 +104,9 @@ std::string encode(const WorkerOrder& order) {
   return text_of({{"request", to_json(order.request)},
                   {"rank", order.rank},
                   {"threads", order.threads},
-                  {"memory_limit_bytes", order.memory_limit_bytes}});
+                  {"memory_limit_bytes", order.memory_limit_bytes},
+                  {"local_rank", order.local_rank},
+                  {"local_ranks", order.local_ranks}});
 }
 
 WorkerOrder decode_order(std::string_view text) {
@@ -108,6 +116,8 @@ WorkerOrder decode_order(std::string_view text) {
     order.rank = json.at("rank").get<int>();
     order.threads = json.at("threads").get<int>();
     order.memory_limit_bytes = json.at("memory_limit_bytes").get<double>();
+    order.local_rank = json.at("local_rank").get<int>();
+    order.local_ranks = json.at("local_ranks").get<int>();
     return order;
   });
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "launch/wire.h"
 
@@ -35,6 +36,8 @@ Site find_site(Ranks& ranks) {
   site.host = host_name();
   site.device = cpu_model();
   site.memory_bytes = memory_bytes();
+  const char* root = std::getenv("HARNESS_TEST_GPU_ROOT");  // tests show a node that is not this one
+  site.gpus = find_gpus(gpu_environment(), root != nullptr ? root : "/");
   const CpuSet bound = bound_cpus();
   const CpuSet allowed = allowed_cpus();
   site.one_core_bound = cores_of(bound).size() == 1 && cores_of(allowed).size() > 1;
@@ -60,6 +63,9 @@ std::vector<RankPlace> gather_places(Ranks& ranks, const Site& site) {
   out.put(static_cast<std::int32_t>(site.usable_cores));
   out.put(site.memory_bytes);
   out.put(site.one_core_bound);
+  out.put(site.gpus.on_node);
+  out.put(site.gpus.count);
+  out.put(site.gpus.names);
   std::vector<RankPlace> places;
   std::vector<std::int32_t> leaders;  // by node: its lowest rank
   for (const std::string& bytes : ranks.gather(out.take(), {})) {
@@ -75,6 +81,9 @@ std::vector<RankPlace> gather_places(Ranks& ranks, const Site& site) {
     in.get(place.cores);
     in.get(place.memory_bytes);
     in.get(place.one_core_bound);
+    in.get(place.gpus.on_node);
+    in.get(place.gpus.count);
+    in.get(place.gpus.names);
     // A node's lowest rank comes before its others, so leaders are met in ascending order.
     if (leader == place.rank) leaders.push_back(leader);
     place.node = static_cast<int>(std::ranges::lower_bound(leaders, leader) - leaders.begin());

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/gpus.h"
 #include "launch/job.h"
 #include "launch/machine.h"
 #include "launch/ranks.h"
@@ -18,6 +19,7 @@ struct Site {
   double memory_bytes = 0;
   std::string host, device;
   bool one_core_bound = false;
+  GpuView gpus;
 };
 /// Collective.
 Site find_site(Ranks& ranks);

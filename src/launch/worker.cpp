@@ -32,7 +32,8 @@ double seconds_since(Clock::time_point then) {
 void belong_to_supervisor() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const char* supervisor = std::getenv("HARNESS_SUPERVISOR");
-  if (supervisor != nullptr && std::to_string(::getppid()) != supervisor) std::_Exit(failed_exit);
+  if (supervisor != nullptr && *supervisor != '\0' && std::to_string(::getppid()) != supervisor)
+    std::_Exit(failed_exit);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_IGN);
   sigset_t none;  // the supervisor started us with these blocked
   ::sigemptyset(&none);
@@ -65,7 +66,8 @@ std::int64_t peak_resident_bytes() {
 void live(WorkerChannel& channel, const WorkFactory& make, WorkerOrder& order) {
   const auto born = Clock::now();
   order = decode_order(channel.receive(FrameType::order));
-  limit_memory(order.memory_limit_bytes, order.threads);
+  // A driver maps far more than it uses; what fits on a device is not the host's limit.
+  if (order.request.backend == BackendKind::cpu) limit_memory(order.memory_limit_bytes, order.threads);
   const TestFault fault = TestFault::from_environment(order.rank, order.request.case_name);
 
   BlockSamples samples;
@@ -106,11 +108,13 @@ void live(WorkerChannel& channel, const WorkFactory& make, WorkerOrder& order) {
               samples);
     samples.warnings = work.executable->warnings();
     if (!work.speaks_for_role) samples.timeline.clear();
+    if (work.conclude) work.conclude(samples);
   } else {
     work.probe(samples);
     samples.identity = work.identity;
   }
-  samples.peak_memory_bytes = peak_resident_bytes();
+  samples.peak_memory_bytes = work.executable ? work.executable->device_memory_bytes() : 0;
+  if (samples.peak_memory_bytes == 0) samples.peak_memory_bytes = peak_resident_bytes();
   set_worker_phase(WorkerPhase::done);
   channel.send(FrameType::samples, encode(samples));
   channel.receive(FrameType::bye);

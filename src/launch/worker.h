@@ -15,8 +15,9 @@ struct Work {
   std::unique_ptr<Program> program;  // lowered; before the executable that refers to it
   std::unique_ptr<InputSource> inputs;
   std::unique_ptr<Executable> executable;
-  bool speaks_for_role = false;              // its timeline is kept whole
-  std::function<void(BlockSamples&)> probe;  // instead of an executable
+  bool speaks_for_role = false;                 // its timeline is kept whole
+  std::function<void(BlockSamples&)> probe;     // instead of an executable
+  std::function<void(BlockSamples&)> conclude;  // after an executable's steps; optional
 };
 using WorkFactory = std::function<Work(const WorkerOrder&)>;
 

@@ -2,12 +2,39 @@
 #include "config/registry.h"
 #include "launch/environment.h"
 #include "launch/worker.h"
+#include "measure/nccl_log_file.h"
 #include "workloads/workload.h"
 
 namespace harness {
 namespace {
 
 constexpr double probe_seconds = 0.3;  // per precision
+// Whose logs are kept: enough to hold a first rank of every kind of communicator, and little enough for rank 0.
+constexpr int logging_ranks = 64;
+constexpr std::size_t log_bytes = std::size_t{1} << 20;
+
+// What runs instead of steps in the modes that measure none.
+std::function<void(BlockSamples&)> probing(const Backend& with, const ExecutableRequest& where) {
+  return [&with, where](BlockSamples& samples) {
+    samples.device = with.device(where);
+    if (with.kind() != BackendKind::cpu) return;  // a GPU's peak is its hardware file's
+    samples.peak_flops_fp32 = with.measure_matmul_flops(Precision::fp32, where, probe_seconds);
+    samples.peak_flops_bf16 = with.measure_matmul_flops(Precision::bf16, where, probe_seconds);
+  };
+}
+
+NameValues identity_of(const Work& work, const BlockRequest& request, const Backend& with,
+                       const ExecutableRequest& where) {
+  NameValues identity = with.identity(where);
+  identity.emplace_back("program", fmt::format("{:016x}", work.program_hash));
+  for (const Variable& variable : registry()) {
+    identity.emplace_back("setting " + variable.name, variable.print(request.settings));
+  }
+  for (const auto& [name, value] : recorded_environment(own_environment())) {
+    if (name != "CUDA_VISIBLE_DEVICES") identity.emplace_back("environment " + name, value);
+  }
+  return identity;
+}
 
 }  // namespace
 
@@ -20,34 +47,41 @@ Work make_work(const WorkerOrder& order) {
 
   Work work;
   work.program_hash = hash(set);
+  ExecutableRequest wanted;
+  wanted.groups = set.groups;
+  wanted.layout = request.layout;
+  wanted.rank = order.rank;
+  wanted.settings = request.settings;
+  wanted.seed = request.seed;
+  wanted.threads = order.threads;
+  wanted.timeout_s = 2 * request.deadlines.step_s + 5;
+  wanted.local_rank = order.local_rank;
+  wanted.local_ranks = order.local_ranks;
+  wanted.share_devices = request.share_gpus;
+  wanted.tuning = std::make_shared<const Tuning>(request.tuning.begin(), request.tuning.end());
   if (request.mode == BlockMode::probe) {
-    ExecutableRequest where;
-    where.threads = order.threads;
-    work.identity = with.identity(where);
-    work.identity.emplace_back("program", fmt::format("{:016x}", work.program_hash));
-    for (const Variable& variable : registry()) {
-      work.identity.emplace_back("setting " + variable.name, variable.print(request.settings));
-    }
-    for (const auto& [name, value] : recorded_environment(own_environment())) {
-      if (name != "CUDA_VISIBLE_DEVICES") work.identity.emplace_back("environment " + name, value);
-    }
-    work.probe = [&with, where](BlockSamples& samples) {
-      samples.peak_flops_fp32 = with.measure_matmul_flops(Precision::fp32, where, probe_seconds);
-      samples.peak_flops_bf16 = with.measure_matmul_flops(Precision::bf16, where, probe_seconds);
-    };
+    work.identity = identity_of(work, request, with, wanted);
+    work.probe = probing(with, wanted);
     return work;
   }
   work.program = std::make_unique<Program>(lower(set.roles[static_cast<std::size_t>(role)], with.declared()));
+  wanted.program = work.program.get();
+  if (request.mode == BlockMode::tuning) {
+    work.probe = [&with, wanted](BlockSamples& samples) {
+      const Tuning found = with.tune(wanted);
+      samples.tuning.assign(found.begin(), found.end());
+    };
+    return work;
+  }
   work.inputs = make_inputs(request.model, request.settings, request.layout, at, request.seed);
   work.speaks_for_role = set.first_rank(role) == order.rank;
-  work.executable = with.create({.program = work.program.get(),
-                                 .groups = set.groups,
-                                 .layout = request.layout,
-                                 .rank = order.rank,
-                                 .settings = request.settings,
-                                 .seed = request.seed,
-                                 .threads = order.threads,
-                                 .timeout_s = 2 * request.deadlines.step_s + 5});
+  if (request.mode == BlockMode::observe) {
+    const auto log = std::make_shared<NcclLogFile>();
+    work.conclude = [log, rank = order.rank](BlockSamples& samples) {
+      if (rank < logging_ranks) samples.nccl_log = log->text(log_bytes);
+    };
+  }
+  work.executable = with.create(wanted);
   return work;
 }
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "base/error.h"
@@ -79,7 +80,7 @@ struct SpawnPlan {
 
 }  // namespace
 
-WorkerProcess::WorkerProcess(const NameValues& environment) {
+WorkerProcess::WorkerProcess(const NameValues& environment, const std::string& wrap) {
   Pipe down;
   Pipe up;
   Pipe errors;
@@ -91,11 +92,19 @@ WorkerProcess::WorkerProcess(const NameValues& environment) {
   pointers.reserve(lines.size() + 1);
   for (std::string& line : lines) pointers.push_back(line.data());
   pointers.push_back(nullptr);
-  std::string program = "harness";
-  std::string verb = "worker";
-  std::array<char*, 3> arguments = {program.data(), verb.data(), nullptr};
+  std::vector<std::string> words{"harness", "worker"};
+  std::string path = "/proc/self/exe";
+  if (!wrap.empty()) {
+    std::error_code ignored;
+    const std::string self = std::filesystem::read_symlink(path, ignored).string();
+    words = {"sh", "-c", "exec " + wrap + " \"$0\" worker", self};
+    path = "/bin/sh";
+  }
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
   const int error =
-      ::posix_spawn(&pid_, "/proc/self/exe", &plan.files, &plan.attributes, arguments.data(), pointers.data());
+      ::posix_spawn(&pid_, path.c_str(), &plan.files, &plan.attributes, arguments.data(), pointers.data());
   if (error != 0) {
     pid_ = -1;
     fail("a worker could not be started: {}", std::strerror(error));

@@ -22,8 +22,9 @@ struct ProcessEnd {
 /// unless told how long.
 class WorkerProcess {
  public:
-  /// Starts this same program anew with the argument `worker`. Throws Error if the system refuses.
-  explicit WorkerProcess(const NameValues& environment);
+  /// Starts this same program anew with the argument `worker`; under the command `wrap` (words for a shell: "nsys
+  /// profile -o out") unless that is empty. Throws Error if the system refuses.
+  explicit WorkerProcess(const NameValues& environment, const std::string& wrap = "");
   /// Kills what is left, without waiting.
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;

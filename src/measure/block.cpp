@@ -46,6 +46,10 @@ const char* name_of(BlockMode mode) {
   switch (mode) {
     case BlockMode::probe:
       return "probe";
+    case BlockMode::tuning:
+      return "tuning";
+    case BlockMode::observe:
+      return "observe";
     case BlockMode::timeline:
       return "timeline";
     case BlockMode::timed:
@@ -69,10 +73,12 @@ void run_block(Executable& executable, const Program& program, const InputSource
     append_durations(completions, samples.step_seconds);
     done += count;
   };
-  run(warmup_steps);
+  run(mode == BlockMode::observe ? 1 : warmup_steps);
+  if (mode == BlockMode::timed) executable.begin_watch();
   const auto began = Clock::now();
   run(timed_steps);
   samples.timed_total_seconds = std::chrono::duration<double>(Clock::now() - began).count();
+  if (mode == BlockMode::timed) samples.gpu = executable.end_watch();
   if (!samples.step_seconds.empty()) samples.first_step_seconds += samples.step_seconds.front();
   if (mode == BlockMode::timeline) {
     samples.timed_total_seconds = 0;
@@ -82,6 +88,10 @@ void run_block(Executable& executable, const Program& program, const InputSource
       samples.profiled_step_seconds = std::max(samples.profiled_step_seconds, interval.end_s);
     }
     add_totals(program, samples.timeline, samples.totals);
+    const auto communicates = [&](OperationId id) {
+      return is_communication(program.step.at(static_cast<std::size_t>(id)).action);
+    };
+    samples.split = split_step(samples.timeline, communicates, samples.profiled_step_seconds);
   }
   if (!samples.step_seconds.empty()) {
     samples.losses = read_losses(executable, program, static_cast<int>(samples.step_seconds.size()));

@@ -5,11 +5,14 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "measure/overlap.h"
 
 namespace harness {
 
 enum class BlockMode : std::uint8_t {
   probe,     // no step: identity, peak of matrix products
+  tuning,    // no step: times the choices that the Program leaves open
+  observe,   // untimed: one step, with the communication library's log
   timeline,  // untimed: warm-up and one profiled step
   timed,     // warm-up and timed steps
 };
@@ -34,7 +37,12 @@ struct BlockSamples {
   std::vector<Interval> timeline;      // BlockMode::timeline
   double profiled_step_seconds = 0;
   std::vector<KindTotal> totals;
-  double peak_flops_fp32 = 0, peak_flops_bf16 = 0;  // BlockMode::probe
+  StepSplit split;                                          // BlockMode::timeline: of that step
+  double peak_flops_fp32 = 0, peak_flops_bf16 = 0;          // BlockMode::probe; 0: not measured
+  std::string device;                                       // BlockMode::probe: as Backend::device()
+  std::vector<std::pair<std::string, std::string>> tuning;  // BlockMode::tuning: what was found, by key
+  std::string nccl_log;                                     // BlockMode::observe: as much of it as is kept
+  GpuStatistics gpu;                                        // BlockMode::timed: of this rank's device
   std::vector<std::pair<std::string, std::string>> identity;
   std::vector<std::string> warnings;
 };

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "plan/check_settings.h"
 #include "plan/schedule.h"
 
 namespace harness {
@@ -19,6 +20,7 @@ Case make_case(const Experiment& experiment, int ranks, std::string name, const 
     c.value = change->value;
   }
   c.impossible = check_layout(experiment.model, c.settings, ranks, c.layout);
+  if (c.impossible.empty()) c.impossible = check_settings(c.settings, experiment.hardware);
   if (!c.impossible.empty()) return c;
   c.micro_batches = c.settings.global_batch_size / c.layout[Axis::data] / c.settings.micro_batch_size;
   if (change == nullptr) return c;

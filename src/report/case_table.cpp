@@ -81,6 +81,14 @@ CaseTable case_table(const Result& result, const Summary& summary) {
   build.add_number("tokens/s", [](const auto& c) { return Scale{}.print(c.tokens_per_second); });
   build.add_number(flops.unit + "/rank", [&](const auto& c) { return flops.print(c.flops_per_rank); });
   build.add_number("MFU", [](const auto& c) { return c.mfu ? percent(*c.mfu) : ""; });
+  build.add_number("GPU busy",
+                   [](const auto& c) { return std::isfinite(c.gpu_utilisation) ? percent(c.gpu_utilisation, 0) : ""; });
+  build.add_number("SM MHz", [](const auto& c) {
+    return std::isfinite(c.sm_clock_hz) ? fmt::format("{:.0f}", c.sm_clock_hz / 1e6) : "";
+  });
+  build.add_number("tokens/J", [](const auto& c) {
+    return std::isfinite(c.tokens_per_joule) ? Scale{}.print(c.tokens_per_joule) : "";
+  });
   build.add_number("memory " + bytes.unit,
                    [&](const auto& c) { return c.peak_memory_bytes > 0 ? bytes.print(c.peak_memory_bytes) : ""; });
   build.add_number("change", [](const auto& c) {

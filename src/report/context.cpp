@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "config/registry.h"
 #include "report/words.h"
 
 namespace harness {
@@ -30,6 +31,11 @@ std::string run_line(const Result& result) {
       result.seed, result.created);
 }
 
+bool honours(const Variable& variable, const std::string& backend) {
+  return std::any_of(variable.backends.begin(), variable.backends.end(),
+                     [&](BackendKind kind) { return backend == name_of(kind); });
+}
+
 // What every case shares, and the baseline's value of what differs.
 void settings_lines(const Result& result, std::vector<std::string>& lines) {
   std::vector<std::string> common, swept;
@@ -37,6 +43,10 @@ void settings_lines(const Result& result, std::vector<std::string>& lines) {
     const std::string& first = result.cases[0].settings[v];
     const bool differs = std::any_of(result.cases.begin(), result.cases.end(),
                                      [&](const ResultCase& one) { return one.settings[v] != first; });
+    // What the backend does nothing with, and what was left to a library, would be said a dozen times over.
+    const Variable* variable = find_variable(result.variables[v]);
+    const bool said = variable == nullptr || honours(*variable, result.backend);
+    if (!differs && (!said || first == "default" || first == "{}")) continue;
     (differs ? swept : common).push_back(result.variables[v] + "=" + first);
   }
   if (!common.empty()) lines.push_back("All cases: " + join(common, "  "));

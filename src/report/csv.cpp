@@ -56,6 +56,10 @@ std::string show_csv(const Result& result, const Summary& summary) {
                            "verdict",
                            "first_loss",
                            "last_loss",
+                           "gpu_utilisation",
+                           "sm_clock_hz",
+                           "power_w",
+                           "tokens_per_joule",
                            "ranks_used",
                            "tensor_parallel",
                            "pipeline_parallel",
@@ -95,6 +99,10 @@ std::string show_csv(const Result& result, const Summary& summary) {
     line.text(name_of(effect.verdict));
     line.number(one.first_loss);
     line.number(one.last_loss);
+    line.number(one.gpu_utilisation);
+    line.number(one.sm_clock_hz);
+    line.number(one.power_w);
+    line.number(one.tokens_per_joule);
     line.integer(row.ranks);
     line.integer(row.tensor_parallel);
     line.integer(row.pipeline_parallel);

@@ -47,6 +47,7 @@ Outcome sort_out(const Summary& summary) {
       case Verdict::unresolved:
         outcome.unresolved.push_back(&one);
         break;
+      case Verdict::not_honoured:
       case Verdict::none:
         break;
     }

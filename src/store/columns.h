@@ -13,6 +13,7 @@
 namespace harness {
 
 inline constexpr hdf5::TextSize reason_size{512, true};
+inline constexpr hdf5::TextSize throttling_size{96, true};
 inline constexpr std::size_t warning_bytes = 512;
 
 template <class Visitor, class Row>  // Row: ResultCase, const or not
@@ -79,6 +80,52 @@ void total_columns(Visitor& visit, Row& row) {
   visit.text("stream", row.stream, {16});
   visit.number("seconds", row.seconds);
   visit.number("operations", row.operations);
+}
+
+template <class Visitor, class Row>
+void split_columns(Visitor& visit, Row& row) {
+  visit.number("case", row.case_index);
+  visit.number("rank", row.rank);
+  visit.number("step_s", row.step_s);
+  visit.number("compute_s", row.compute_s);
+  visit.number("communication_s", row.communication_s);
+  visit.number("exposed_s", row.exposed_s);
+  visit.number("overlapped_s", row.overlapped_s);
+  visit.number("idle_s", row.idle_s);
+}
+
+template <class Visitor, class Row>
+void nccl_call_columns(Visitor& visit, Row& row) {
+  visit.number("case", row.case_index);
+  visit.text("function", row.function);
+  visit.number("bytes", row.bytes);
+  visit.text("algorithm", row.algorithm);
+  visit.text("protocol", row.protocol);
+  visit.number("first_channel", row.first_channel);
+  visit.number("last_channel", row.last_channel);
+  visit.number("calls", row.calls);
+}
+
+template <class Visitor, class Row>
+void nccl_fact_columns(Visitor& visit, Row& row) {
+  visit.number("case", row.case_index);
+  visit.text("name", row.name);
+  visit.text("value", row.value);
+}
+
+template <class Visitor, class Row>
+void gpu_columns(Visitor& visit, Row& row) {
+  visit.key("block");
+  visit.number("ranks", row.ranks);
+  visit.number("utilisation", row.utilisation);
+  visit.number("sm_clock_hz", row.sm_clock_hz);
+  visit.number("min_sm_clock_hz", row.min_sm_clock_hz);
+  visit.number("max_sm_clock_hz", row.max_sm_clock_hz);
+  visit.number("power_w", row.power_w);
+  visit.number("temperature_c", row.temperature_c);
+  visit.number("memory_used_bytes", row.memory_used_bytes);
+  visit.number("energy_j", row.energy_j);
+  visit.text("throttling", row.throttling, throttling_size);
 }
 
 template <class Visitor, class Row>

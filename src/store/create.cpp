@@ -100,6 +100,13 @@ void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& 
       file, "/cases", plan.cases, [&](auto& visit, auto& row) { case_columns(visit, row, plan.variables); }, example);
   create_table(file, "/blocks", plan.blocks, [](auto& visit, auto& row) { block_columns(visit, row); });
 
+  create_table(file, "/tuning", plan.tuning, pairs);
+  create_table(file, "/timeline_splits", plan.splits, [](auto& visit, auto& row) { split_columns(visit, row); });
+  create_table(file, "/nccl_calls", plan.nccl_calls, [](auto& visit, auto& row) { nccl_call_columns(visit, row); });
+  create_table(file, "/nccl_facts", plan.nccl_facts, [](auto& visit, auto& row) { nccl_fact_columns(visit, row); });
+  const std::vector<ResultGpu> no_gpu(plan.blocks.size());
+  create_table(file, "/gpu", no_gpu, [](auto& visit, auto& row) { gpu_columns(visit, row); });
+
   const std::uint64_t blocks = plan.blocks.size();
   const auto steps = static_cast<std::uint64_t>(plan.warmup_steps) + static_cast<std::uint64_t>(plan.steps);
   create_matrix(file, "/step_seconds", {blocks, steps}, {"block", "step"}, "s");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -57,6 +58,35 @@ struct ResultTotal {
   std::int64_t operations = 0;
 };
 
+/// Where one rank's profiled step went; compute_s + exposed_s + idle_s = step_s.
+struct ResultSplit {
+  std::int32_t case_index = 0, rank = 0;
+  double step_s = 0, compute_s = 0, communication_s = 0, exposed_s = 0, overlapped_s = 0, idle_s = 0;
+};
+
+/// How NCCL ran a collective of a case's step, by its own log.
+struct ResultNcclCall {
+  std::int32_t case_index = 0;
+  std::string function, algorithm, protocol;
+  std::int64_t bytes = 0, calls = 0;
+  std::int32_t first_channel = -1, last_channel = -1;
+};
+
+/// What NCCL said of itself in a case; and what became of a request: name "not honoured" or "not confirmed".
+struct ResultNcclFact {
+  std::int32_t case_index = 0;
+  std::string name, value;
+};
+
+/// What the devices did during a block: means over ranks, extremes over ranks, energy of all together. NaN: not known.
+struct ResultGpu {
+  std::int32_t ranks = 0;                                                                     // that reported; 0: none
+  double utilisation = nan, sm_clock_hz = nan, min_sm_clock_hz = nan, max_sm_clock_hz = nan;  // the last: possible
+  double power_w = nan, temperature_c = nan, memory_used_bytes = nan, energy_j = nan;
+  std::string throttling;  // "power cap, …": reasons that are not harmless
+  static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+};
+
 struct ResultRank {
   std::int32_t rank = 0, local_rank = 0, node = 0;
   std::string host, device;
@@ -90,6 +120,11 @@ struct Result {
   std::vector<std::vector<float>> rank_seconds;
   std::vector<ResultInterval> timeline;
   std::vector<ResultTotal> totals;
+  std::vector<ResultSplit> splits;
+  std::vector<ResultNcclCall> nccl_calls;
+  std::vector<ResultNcclFact> nccl_facts;
+  std::vector<std::pair<std::string, std::string>> tuning;  // what was chosen by timing, as the backend wrote it
+  std::vector<ResultGpu> gpu;                               // per block
 };
 
 }  // namespace harness

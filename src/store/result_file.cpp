@@ -19,6 +19,7 @@ using hdf5::Kind;
 
 constexpr auto interval_visitor = [](auto& visit, auto& row) { interval_columns(visit, row); };
 constexpr auto total_visitor = [](auto& visit, auto& row) { total_columns(visit, row); };
+constexpr auto gpu_visitor = [](auto& visit, auto& row) { gpu_columns(visit, row); };
 constexpr auto block_visitor = [](auto& visit, auto& row) { block_columns(visit, row); };
 
 // A table that rows are appended to, within the size it was made with. Unused rows have case -1.
@@ -84,6 +85,13 @@ class Hdf5ResultFile final : public ResultFile {
     file_.flush(false);
     hdf5::write_rows(blocks_, block_element_, &row, 1, at, block_visitor);
     file_.flush(true);
+  }
+
+  void write_gpu(int block, const ResultGpu& row) override {
+    if (!file_.contains("/gpu")) return;  // begun by an earlier version
+    Dataset table = file_.dataset("/gpu");
+    const Element element = hdf5::bind(hdf5::declare<ResultGpu>({}, gpu_visitor), table);
+    hdf5::write_rows(table, element, &row, 1, index(block, table), gpu_visitor);
   }
 
   void write_case(int at, const ResultCase& row) override {

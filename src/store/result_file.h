@@ -29,6 +29,8 @@ class ResultFile {
   virtual ~ResultFile() = default;
   virtual void write_block(int block, const ResultBlock& row, const std::vector<float>& step_seconds,
                            const std::vector<float>& losses, const std::vector<float>& rank_seconds) = 0;
+  /// What the devices did during a block; before its write_block().
+  virtual void write_gpu(int block, const ResultGpu& row) = 0;
   virtual void write_case(int index, const ResultCase& row) = 0;
   virtual void add_timeline(const std::vector<ResultInterval>& rows) = 0;
   virtual void add_totals(const std::vector<ResultTotal>& rows) = 0;

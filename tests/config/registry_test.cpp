@@ -28,7 +28,7 @@ std::string canonical(const std::string& variable, const std::string& text) {
 
 // Two values for every variable, so that at least one is not the default.
 const std::map<std::string, std::vector<std::string>> samples{
-    {"precision", {"fp32", "bf16"}},
+    {"precision", {"fp32", "bf16", "tf32"}},
     {"global_batch_size", {"1", "512"}},
     {"micro_batch_size", {"1", "8"}},
     {"layout", {"{tensor_parallel: 2, pipeline_parallel: 1}", "{tensor_parallel: 8, pipeline_parallel: 4}"}},
@@ -39,7 +39,28 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"threads", {"auto", "3"}},
     {"repeat_batch", {"true", "false"}},
     {"nccl_algo", {"default", "Ring", "AllReduce:Tree,Ring;AllGather:Ring", "^NVLS,PAT"}},
-    {"nccl_proto", {"default", "LL,Simple", "Simple;AllReduce:LL128"}}};
+    {"nccl_proto", {"default", "LL,Simple", "Simple;AllReduce:LL128"}},
+    {"attention", {"fused", "unfused"}},
+    {"attention_engine", {"auto", "0", "7"}},
+    {"cuda_graph", {"true", "false"}},
+    {"nccl_min_ctas", {"default", "1", "64"}},
+    {"nccl_max_ctas", {"default", "1", "64"}},
+    {"nccl_buffsize", {"default", "4 MiB", "64 KiB"}},
+    {"nccl_nthreads", {"default", "64", "512"}},
+    {"nccl_nvls", {"default", "0", "1", "2"}},
+    {"nccl_collnet", {"default", "true", "false"}},
+    {"nccl_p2p_level", {"default", "LOC", "SYS"}},
+    {"nccl_net_gdr_level", {"default", "PXB", "P2C"}},
+    {"nccl_cross_nic", {"default", "0", "2"}},
+    {"nccl_pxn", {"default", "true", "false"}},
+    {"nccl_ib_disable", {"default", "true", "false"}},
+    {"nccl_ib_hca", {"default", "mlx5_0,mlx5_1:1", "^=mlx5_4"}},
+    {"nccl_ib_gid_index", {"default", "-1", "3"}},
+    {"nccl_ib_qps", {"default", "1", "128"}},
+    {"nccl_socket_ifname", {"default", "eth0,ib", "^docker,lo"}},
+    {"nccl_socket_nthreads", {"default", "1", "16"}},
+    {"nccl_nsocks_perthread", {"default", "1", "64"}},
+    {"env", {"{}", "{A: 1}", "{A: \"x, {y}: \\\"z\\\" \\\\\", NCCL_IB_TIMEOUT: 22, PATHS: /a:/b}"}}};
 
 TEST(Registry, EveryVariableParsesWhatItPrints) {
   for (const Variable& v : registry()) {
@@ -86,6 +107,8 @@ TEST(Registry, AWrongValueLeavesTheSettingsAlone) {
     Settings s;
     EXPECT_THROW(v.parse(s, "no such value"), Error) << v.name;
     EXPECT_THROW(v.parse(s, ""), Error) << v.name;
+    EXPECT_EQ(s, Settings()) << v.name;
+    if (v.name == "nccl_ib_gid_index") continue;  // it may be -1
     EXPECT_THROW(v.parse(s, "-1"), Error) << v.name;
     EXPECT_EQ(s, Settings()) << v.name;
   }
@@ -95,7 +118,7 @@ TEST(Registry, AWrongValueLeavesTheSettingsAlone) {
 }
 
 TEST(Registry, MessagesNameTheNearestValue) {
-  EXPECT_NE(message_of("precision", "bf61").find("allowed: fp32, bf16; did you mean bf16?"), std::string::npos);
+  EXPECT_NE(message_of("precision", "bf61").find("allowed: fp32, bf16, tf32; did you mean bf16?"), std::string::npos);
   EXPECT_NE(message_of("allreduce_algorithm", "rin").find("did you mean ring?"), std::string::npos);
   EXPECT_NE(message_of("layout", "{tensor_paralel: 2}").find("did you mean tensor_parallel?"), std::string::npos);
   EXPECT_NE(message_of("layout", "2").find("expected a map such as"), std::string::npos);
@@ -136,6 +159,31 @@ TEST(Registry, SaysWhenAVariableHasNoEffect) {
   EXPECT_EQ(find_variable("allreduce_algorithm")->without_effect(s), "");
   s.ranks = 1;
   EXPECT_NE(find_variable("nccl_algo")->without_effect(s), "");
+}
+
+TEST(Registry, OnlyOneOfItsWordsIsRefusedByABackend) {
+  const Variable& precision = *find_variable("precision");
+  Settings s;
+  s.precision = Precision::tf32;
+  EXPECT_NE(precision.refused_by(s, BackendKind::cpu).find("on cpu: fp32, bf16"), std::string::npos);
+  EXPECT_EQ(precision.refused_by(s, BackendKind::cuda), "");
+  EXPECT_EQ(precision.refused_by(s, BackendKind::sim), "");
+  s.precision = Precision::bf16;
+  EXPECT_EQ(precision.refused_by(s, BackendKind::cpu), "");
+}
+
+TEST(Registry, WhatRunsAStepOnAGpuIsForGpus) {
+  for (const char* name : {"attention", "attention_engine", "cuda_graph"}) {
+    EXPECT_EQ(find_variable(name)->backends, std::vector<BackendKind>{BackendKind::cuda}) << name;
+  }
+  EXPECT_EQ(canonical("cuda_graph", "off"), "false");
+  EXPECT_NE(message_of("cuda_graph", "1").find("allowed: true, false"), std::string::npos);
+  EXPECT_NE(message_of("attention_engine", "first").find("allowed: auto, 0 to"), std::string::npos);
+  EXPECT_NE(message_of("attention", "flash").find("allowed: fused, unfused"), std::string::npos);
+  Settings s;
+  EXPECT_EQ(find_variable("attention_engine")->without_effect(s), "");
+  s.attention = AttentionKind::unfused;
+  EXPECT_NE(find_variable("attention_engine")->without_effect(s), "");
 }
 
 TEST(Registry, Backends) {

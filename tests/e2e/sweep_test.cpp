@@ -90,6 +90,20 @@ TEST(Sweep, BadInputCostsOneMessageAndWritesNothing) {
   }
 }
 
+// Whether the backend is in this build or not, and whatever this machine has: nothing is started, and it is said once.
+TEST(Sweep, WithoutGpusCostsOneMessage) {
+  const TemporaryFolder folder;
+  const std::string config = std::string(HARNESS_SOURCE_DIR) + "/configs/16node.yaml";
+  const auto o = run("CUDA_VISIBLE_DEVICES= " + harness_job(16, "sweep " + config + " -o " + (folder / "out.h5")), 60);
+  EXPECT_EQ(o.exit_code, 1) << o.err;
+  const std::size_t first = o.err.find("harness: ");
+  ASSERT_NE(first, std::string::npos) << o.err;
+  EXPECT_EQ(o.err.find("harness: ", first + 1), std::string::npos) << o.err;
+  EXPECT_TRUE(contains(o.err, "cuda")) << o.err;
+  EXPECT_TRUE(contains(o.err, "`backend: cpu`")) << o.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "out.h5"));
+}
+
 TEST(Sweep, RunsOnPartOfTheJob) {
   const TemporaryFolder folder;
   const auto config = write_small_config(folder, 1, "  ranks: [1]\n  layout: [{pipeline_parallel: 2}]\n");

@@ -78,6 +78,38 @@ TEST(Environment, ContradictionsWithTheConfigurationAreFound) {
   EXPECT_EQ(environment_of(settings), (NameValues{{v->environment_name, "Tree"}}));
 }
 
+TEST(Environment, TheFreeMapIsGivenAndCompared) {
+  Settings settings;
+  settings.environment["nccl_algo"] = "Ring";
+  settings.env = {{"NCCL_IB_TIMEOUT", "22"}, {"ZED", ""}};
+  EXPECT_EQ(environment_of(settings), (NameValues{{"NCCL_ALGO", "Ring"}, {"NCCL_IB_TIMEOUT", "22"}, {"ZED", ""}}));
+
+  Experiment experiment;
+  const NameValues environment = {{"NCCL_IB_TIMEOUT", "20"}};
+  EXPECT_TRUE(contradictions(environment, experiment).empty());
+  experiment.baseline.env = {{"NCCL_IB_TIMEOUT", "20"}};
+  EXPECT_TRUE(contradictions(environment, experiment).empty());
+  experiment.baseline.env = {{"NCCL_IB_TIMEOUT", "22"}};
+  ASSERT_EQ(contradictions(environment, experiment).size(), 1u);
+  EXPECT_NE(contradictions(environment, experiment)[0].find("the baseline says env.NCCL_IB_TIMEOUT: 22"),
+            std::string::npos);
+  experiment.baseline.env.clear();
+  Change change{"env", "{NCCL_IB_TIMEOUT: 22}", {}};
+  change.settings.env = {{"NCCL_IB_TIMEOUT", "22"}};
+  experiment.changes.push_back(change);
+  ASSERT_EQ(contradictions(environment, experiment).size(), 1u);
+  EXPECT_NE(contradictions(environment, experiment)[0].find("env.NCCL_IB_TIMEOUT is swept"), std::string::npos);
+}
+
+TEST(Environment, ContradictionsCompareWhatTheLibraryReads) {
+  Experiment experiment;
+  experiment.baseline.environment = {{"nccl_buffsize", "4 MiB"}, {"nccl_pxn", "false"}};
+  EXPECT_TRUE(contradictions({{"NCCL_BUFFSIZE", "4194304"}, {"NCCL_PXN_DISABLE", "1"}}, experiment).empty());
+  const auto lines = contradictions({{"NCCL_PXN_DISABLE", "0"}}, experiment);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("nccl_pxn: false"), std::string::npos) << lines[0];
+}
+
 TEST(Launcher, ManyProcessesThatAreEachAloneAreAMistake) {
   const auto claim = launcher_claim(lookup_in({{"PMI_SIZE", "8"}, {"PMI_RANK", "0"}}));
   ASSERT_TRUE(claim);

@@ -35,7 +35,7 @@ TEST(Job, TheLastRanksMaySitABlockOut) {
 }
 
 TEST(Job, ATimelineIsKeptOncePerRoleAndItsTotalsByAll) {
-  Launched job(2, "mode=1");
+  Launched job(2, fmt::format("mode={}", static_cast<int>(BlockMode::timeline)));
   ASSERT_TRUE(job.wait()) << job.output();
   EXPECT_TRUE(has(job.output(), "sample 0 steps 1 losses 1 last 10 timeline 2 totals 2")) << job.output();
   EXPECT_TRUE(has(job.output(), "sample 1 steps 1 losses 1 last 10 timeline 0 totals 2")) << job.output();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/error.h"
 #include "config/registry.h"
 #include "launch/frame.h"
@@ -27,6 +29,11 @@ BlockRequest some_request() {
   r.seed = 0xfedcba9876543210ull;
   r.deadlines = {12.5, 0.1};
   r.memory_limit_bytes = 123456789.0;
+  r.share_gpus = true;
+  r.tuning = {{"matmul 1x2x3", "fused 0a 1"}};
+  r.wrap = "nsys profile -o 'a b'";
+  r.settings.environment = {{"nccl_buffsize", "4 MiB"}, {"nccl_pxn", "false"}};
+  r.settings.env = {{"NCCL_IB_TIMEOUT", "22"}, {"ODD", "a, {b}: \"c\" \\"}};
   r.environment = {{"NCCL_ALGO", "Ring"}, {"ODD", "a=b \"c\" \n ü"}};
   return r;
 }
@@ -46,13 +53,18 @@ TEST(Messages, ARequestComesBackAsItWas) {
   EXPECT_EQ(back.deadlines.step_s, r.deadlines.step_s);
   EXPECT_EQ(back.memory_limit_bytes, r.memory_limit_bytes);
   EXPECT_EQ(back.environment, r.environment);
+  EXPECT_TRUE(back.share_gpus);
+  EXPECT_EQ(back.tuning, r.tuning);
+  EXPECT_EQ(back.wrap, r.wrap);
 }
 
 TEST(Messages, AnOrderComesBackAsItWas) {
-  const WorkerOrder back = decode_order(encode(WorkerOrder{some_request(), 5, 6, 7e9}));
+  const WorkerOrder back = decode_order(encode(WorkerOrder{some_request(), 5, 6, 7e9, 2, 4}));
   EXPECT_EQ(back.rank, 5);
   EXPECT_EQ(back.threads, 6);
   EXPECT_EQ(back.memory_limit_bytes, 7e9);
+  EXPECT_EQ(back.local_rank, 2);
+  EXPECT_EQ(back.local_ranks, 4);
   EXPECT_EQ(back.request.settings, some_request().settings);
 }
 
@@ -72,6 +84,12 @@ TEST(Messages, SamplesComeBackAsTheyWere) {
   s.identity = {{"oneDNN", "2.6.3"}};
   s.warnings = {"warm"};
   s.peak_flops_bf16 = 1e12;
+  s.split = {1.0, 0.5, 0.375, 0.25, 0.125, 0.25};
+  s.device = "0000:1B:00.0 NVIDIA H200";
+  s.tuning = {{"matmul 1x2x3", "fused 0a 1"}};
+  s.nccl_log = std::string("a\nb\0c", 5);
+  s.gpu.samples = 7;
+  s.gpu.energy_j = 1234.5;
   const BlockSamples back = decode_samples(encode(s));
   EXPECT_EQ(back.step_seconds, s.step_seconds);
   EXPECT_EQ(back.losses, s.losses);
@@ -86,6 +104,14 @@ TEST(Messages, SamplesComeBackAsTheyWere) {
   EXPECT_EQ(back.identity, s.identity);
   EXPECT_EQ(back.warnings, s.warnings);
   EXPECT_EQ(back.peak_flops_bf16, 1e12);
+  EXPECT_EQ(back.split.step_s, 1.0);
+  EXPECT_EQ(back.split.idle_s, 0.25);
+  EXPECT_EQ(back.device, s.device);
+  EXPECT_EQ(back.tuning, s.tuning);
+  EXPECT_EQ(back.nccl_log, s.nccl_log);
+  EXPECT_EQ(back.gpu.samples, 7);
+  EXPECT_EQ(back.gpu.energy_j, 1234.5);
+  EXPECT_TRUE(std::isnan(back.gpu.mean_power_w));
   EXPECT_THROW(decode_samples(encode(s).substr(0, 40)), Error);
 }
 

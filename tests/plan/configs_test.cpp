@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/error.h"
 #include "plan/plan.h"
 
 namespace harness {
@@ -57,20 +58,85 @@ TEST(Configs, Tiny128IsAtMostEightBlocks) {
   EXPECT_LE(plan_of("tiny128.yaml").schedule.size(), 8u);
 }
 
-TEST(Configs, EveryHardwareFileLoads) {
-  int files = 0;
+std::set<std::string> hardware_names() {
+  std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(configs / "hardware")) {
-    const std::string name = entry.path().stem().string();
-    const auto e = load_experiment((configs / "laptop.yaml").string(), {"hardware=" + name});
-    ASSERT_TRUE(e.hardware) << name;
-    EXPECT_FALSE(e.hardware->source.empty());
-    EXPECT_GT(e.hardware->memory_bytes, 79e9);
-    // Dense figures: a tensor core makes 16 times the FLOP of the plain pipe at most, twice that only with sparsity.
-    EXPECT_GT(e.hardware->peak_bf16_flops, 10 * e.hardware->peak_fp32_flops) << name;
-    EXPECT_LT(e.hardware->peak_bf16_flops, 20 * e.hardware->peak_fp32_flops) << name;
+    names.insert(entry.path().stem().string());
+  }
+  return names;
+}
+
+Hardware hardware_file(const std::string& name) {
+  return load_experiment((configs / "laptop.yaml").string(), {"hardware=" + name}).hardware.value();
+}
+
+TEST(Configs, EveryHardwareFileLoadsAndNoDeviceIsInTwo) {
+  int files = 0;
+  std::map<std::string, std::string> owner;
+  for (const std::string& name : hardware_names()) {
+    const Hardware h = hardware_file(name);
+    EXPECT_FALSE(h.source.empty()) << name;
+    EXPECT_FALSE(h.devices.empty()) << name;
+    EXPECT_GT(h.compute_capability, 0) << name;
+    EXPECT_GT(h.peak_fp32_flops + h.peak_bf16_flops, 10e12) << name;
+    for (const std::string& device : h.devices) {
+      EXPECT_TRUE(owner.emplace(device, name).second) << device << " is in " << owner[device] << " and in " << name;
+      const auto found = find_hardware_for_device(device, (configs / "laptop.yaml").string());
+      ASSERT_TRUE(found) << device;
+      EXPECT_EQ(found->name, h.name) << device;
+    }
     ++files;
   }
-  EXPECT_GE(files, 3);
+  EXPECT_GE(files, 18);
+}
+
+// FLOP of bf16 products with fp32 sums that one SM of the tensor cores makes per clock, dense: of the architecture's
+// papers. GeForce cards have half the rate of their professional siblings.
+double flop_per_clock(const std::string& file, int compute_capability) {
+  if (file.starts_with("rtx-4090") || file.starts_with("rtx-5090")) return 512;
+  const std::map<int, double> by_capability{{80, 2048}, {86, 1024}, {89, 1024}, {90, 4096}};
+  return by_capability.at(compute_capability);
+}
+
+// A datasheet's figure "with sparsity", or one with fp16 sums, is twice what this gives.
+TEST(Configs, PeaksAreWhatTheChipCanDo) {
+  int checked = 0;
+  for (const std::string& name : hardware_names()) {
+    const Hardware h = hardware_file(name);
+    if (h.peak_tf32_flops > 0 && h.peak_bf16_flops > 0) {
+      EXPECT_NEAR(h.peak_tf32_flops / h.peak_bf16_flops, 0.5, 0.015) << name;
+    }
+    if (h.boost_clock_hz == 0 || h.peak_bf16_flops == 0) continue;
+    ASSERT_GT(h.sms, 0) << name;
+    const double flops = h.sms * h.boost_clock_hz * flop_per_clock(name, h.compute_capability);
+    EXPECT_NEAR(h.peak_bf16_flops / flops, 1, 0.03) << name;
+    ++checked;
+  }
+  EXPECT_GE(checked, 12);
+}
+
+TEST(Configs, AHopperIsToldFromItsSiblings) {
+  const std::string config = (configs / "16node.yaml").string();
+  EXPECT_EQ(find_hardware_for_device("NVIDIA H200", config)->name, "H200 SXM 141GB");
+  EXPECT_FALSE(find_hardware_for_device("NVIDIA H200 NVL", config));  // other clocks: an unknown GPU, not a guess
+  EXPECT_FALSE(find_hardware_for_device("NVIDIA H100 80GB HBM3 MIG 1g.10gb", config));
+  EXPECT_EQ(find_hardware_for_device("NVIDIA A10", config)->name, "A10 24GB");
+}
+
+TEST(Configs, WhatTheHardwareCannotDoIsImpossible) {
+  const auto impossible = [](const std::string& hardware) {
+    std::string cases;
+    for (const Case& c : plan_of("16node.yaml", {"hardware=" + hardware}).cases) {
+      if (!c.impossible.empty()) cases += c.name + ": " + c.impossible + "\n";
+    }
+    return cases;
+  };
+  EXPECT_EQ(impossible("h100-sxm"), "");
+  EXPECT_EQ(impossible("b200"), "");
+  const std::string on_a100 = impossible("a100-sxm-80gb");
+  EXPECT_TRUE(on_a100.starts_with("nccl_algo=AllReduce:NVLSTree: ")) << on_a100;
+  EXPECT_NE(on_a100.find("A100 SXM4 80GB (compute capability 8.0)"), std::string::npos) << on_a100;
+  EXPECT_THROW(plan_of("16node.yaml", {"hardware=v100-sxm2"}), Error);  // its baseline is bf16
 }
 
 }  // namespace

@@ -48,6 +48,26 @@ TEST(Show, Json) {
   expect_golden("everything.json", shown(samples::everything(), Format::json));
 }
 
+TEST(Show, SettingsThatTheBackendIgnoresOrThatNobodyMadeAreNotListed) {
+  Result result = samples::everything();
+  for (const char* name : {"attention", "nccl_algo", "nccl_proto", "env", "threads"})
+    result.variables.emplace_back(name);
+  for (ResultCase& one : result.cases) {
+    for (const char* value : {"fused", "default", "Simple", "{}", "3"}) one.settings.emplace_back(value);
+  }
+  const std::string on_cpu = shown(result, Format::text);
+  EXPECT_NE(on_cpu.find("threads=3"), std::string::npos) << on_cpu;
+  for (const char* name : {"attention=", "nccl_algo=", "nccl_proto=", "env="}) {
+    EXPECT_EQ(on_cpu.find(name), std::string::npos) << name;
+  }
+  result.backend = "cuda";
+  const std::string on_cuda = shown(result, Format::text);
+  for (const char* text : {"attention=fused", "nccl_proto=Simple"}) {
+    EXPECT_NE(on_cuda.find(text), std::string::npos) << text;
+  }
+  for (const char* name : {"nccl_algo=", "env=", "threads="}) EXPECT_EQ(on_cuda.find(name), std::string::npos) << name;
+}
+
 TEST(Show, LinesFitATerminal) {
   for (const Result& result : {samples::everything(), samples::nothing_moved(), samples::partial()}) {
     std::istringstream lines(shown(result, Format::text));

@@ -10,6 +10,7 @@ namespace {
 using testing::layout_of;
 using testing::LocalJob;
 
+constexpr bool emulated = testing::tested_backend == BackendKind::cuda;  // and slow
 const Model tiny{"tiny", 2, 64, 4, 128, 32};
 
 std::vector<float> train(const Settings& settings, const Layout& layout, int steps = 3) {
@@ -29,11 +30,13 @@ TEST(Layouts, AllTrainAlike) {
   Settings base;
   base.global_batch_size = 8;
   base.micro_batch_size = 8;
-  const auto reference = train(base, {});
+  const int steps = emulated ? 2 : 3;
+  const auto reference = train(base, {}, steps);
   for (const int tp : {1, 2}) {
     for (const int pp : {1, 2}) {
       for (const int dp : {1, 2}) {
         for (const std::int64_t micro_batches : {1, 4}) {
+          if (emulated && micro_batches == 1) continue;
           for (const bool overlap : {true, false}) {
             Settings s = base;
             s.layout = {tp, pp};
@@ -41,7 +44,7 @@ TEST(Layouts, AllTrainAlike) {
             s.overlap_grad_reduce = overlap;
             s.bucket_size_bytes = 64 << 10;
             expect_equal(
-                train(s, layout_of(tp, pp, dp)), reference, 1e-5,
+                train(s, layout_of(tp, pp, dp), steps), reference, 1e-5,
                 fmt::format("TP{} PP{} DP{}, {} micro-batches, overlap {}", tp, pp, dp, micro_batches, overlap));
           }
         }
@@ -83,9 +86,9 @@ TEST(Layouts, LossFallsOnARepeatedBatch) {
   s.repeat_batch = true;
   for (const Precision p : {Precision::fp32, Precision::bf16}) {
     s.precision = p;
-    const auto losses = train(s, layout_of(1, 1, 2), 40);
+    const auto losses = train(s, layout_of(1, 1, 2), emulated ? 12 : 40);
     EXPECT_NEAR(losses.front(), std::log(128.0), 0.3);
-    EXPECT_LT(losses.back(), losses.front() - 1.0);
+    EXPECT_LT(losses.back(), losses.front() - (emulated ? 0.3 : 1.0));
   }
 }
 

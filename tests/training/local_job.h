@@ -12,6 +12,10 @@
 #include "backend/backend.h"
 #include "workloads/gpt.h"
 #include "workloads/workload.h"
+#ifdef HARNESS_TEST_CUDA
+#include "backend/cuda/cuda_backend.h"
+#include "fake.h"
+#endif
 
 namespace harness::testing {
 
@@ -26,7 +30,16 @@ inline constexpr BackendKind tested_backend = BackendKind::cpu;
 class LocalJob {
  public:
   LocalJob(const Model& model, Settings settings, const Layout& layout, std::uint64_t seed = 1) : layout_(layout) {
+#ifdef HARNESS_TEST_CUDA
+    fake::Settings devices;
+    devices.device_count = layout.ranks();
+    fake::reset(devices);
+#endif
+#ifdef HARNESS_TEST_CUDA
+    const Backend& tested = cuda_backend();
+#else
     const Backend& tested = backend(tested_backend);
+#endif
     // Where the device is emulated nobody runs cuDNN's kernels.
     if (tested_backend == BackendKind::cuda) settings.attention = AttentionKind::unfused;
     set_ = lower(build_programs(model, settings, layout), tested.declared());
@@ -42,7 +55,6 @@ class LocalJob {
       r.seed = seed;
       r.local_rank = rank;
       r.local_ranks = n;
-      r.share_devices = n > 1;
       ranks_.push_back(tested.create(r));
       inputs_.push_back(make_inputs(model, settings, layout, layout.coordinates(rank), seed));
       for (const RendezvousMessage& m : ranks_.back()->publish()) {
@@ -63,7 +75,9 @@ class LocalJob {
   }
 
   /// Of all steps so far, as a rank saw them.
-  std::vector<float> losses(int rank) { return read(rank, gpt::losses_buffer, 0, done_); }
+  std::vector<float> losses(int rank) {
+    return read(rank, gpt::losses_buffer, 0, done_);
+  }
 
   std::vector<float> read(int rank, const std::string& buffer, std::int64_t offset, std::int64_t count) {
     const auto& buffers = program(rank).buffers;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backend/cuda/blas.h"
 #include "backend/cuda/runtime.h"
@@ -31,6 +32,10 @@ class AttentionKernel {
 std::unique_ptr<AttentionKernel> make_fused_attention(const AttentionShape& shape, DType type, int engine);
 /// Why there is no fused attention of this type in this build: "" if there is.
 std::string fused_attention_unavailable(DType type);
+/// The kernels that cuDNN proposes for this shape, best guess first, on a GPU that need not be here: `device` describes
+/// it as cuDNN writes devices down (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION). Throws Error if cuDNN does not take the
+/// graph.
+std::vector<std::string> fused_attention_kernels(const AttentionShape& shape, bool backward, const std::string& device);
 /// "9.19.0"; "" if this build has no cuDNN.
 std::string cudnn_version();
 

@@ -77,7 +77,7 @@ void Compiler::warn_once(const std::string& text) {
 
 Product Compiler::product_for(const Matmul& op) const {
   int aligned = 256;
-  for (const View& v : {op.a, op.b, op.out, op.aux}) {
+  for (const View& v : {op.a, op.b, op.out, op.aux, op.bias, op.bias_gradient}) {
     if (v.present()) aligned = std::min(aligned, alignment_of(at(v).data));
   }
   return product_of(op, at(op.a).type, at(op.b).type, at(op.out).type, settings_.precision == Precision::tf32, aligned);

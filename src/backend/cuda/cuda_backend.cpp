@@ -61,3 +61,8 @@ const Backend& cuda_backend() {
 }
 
 }  // namespace harness
+
+// What load_backend() looks for.
+extern "C" __attribute__((visibility("default"))) const harness::Backend* harness_cuda_backend() {
+  return &harness::cuda_backend();
+}

@@ -5,6 +5,7 @@
 #include <deque>
 #include <thread>
 
+#include "backend/cuda/executable_state.h"
 #include "base/error.h"
 
 namespace harness::cuda {
@@ -17,30 +18,6 @@ double now_s() {
 constexpr auto look_again = std::chrono::microseconds(50);
 
 }  // namespace
-
-struct CudaExecutable::State {
-  Device device;
-  Arena arena;
-  Memory memory;
-  std::vector<OwnedStream> streams;
-  Collectives collectives;
-  std::unique_ptr<Compiler> compiler;
-  List init, step;
-  std::unique_ptr<Staging> staging;
-  std::optional<Graph> graph;
-  bool broken = false;
-
-  explicit State(const ExecutableRequest& request)
-      : device(use_device(request)), arena(plan_arena(*request.program)), collectives(request) {
-    stay_near(device);
-    memory = Memory(Memory::Kind::device, std::max<std::int64_t>(arena.bytes, 1), "the step's buffers");
-    std::vector<char> communicates(request.program->streams.size(), 0);
-    for (const Operation& op : request.program->step) {
-      if (is_communication(op.action)) communicates.at(static_cast<std::size_t>(op.stream)) = 1;
-    }
-    for (const char c : communicates) streams.emplace_back(c != 0 ? Priority::high : Priority::normal);
-  }
-};
 
 CudaExecutable::CudaExecutable(const ExecutableRequest& request)
     : program_(*request.program),
@@ -72,6 +49,7 @@ std::vector<RendezvousMessage> CudaExecutable::publish() {
 }
 
 void CudaExecutable::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
+  set_device(state_->device.ordinal);
   try {
     state_->collectives.connect(received, timeout_s);
     state_->init = prepare(program_.init);
@@ -95,12 +73,21 @@ CudaExecutable::List CudaExecutable::prepare(const std::vector<Operation>& opera
 }
 
 void CudaExecutable::enqueue(const List& list, const Around& around) {
+  OperationId group = -1;  // the first member of the group under way
+  bool grouped = false;
+  const auto tell = [&](OperationId operation, StreamId on, bool before) {
+    if (around) around(operation, stream(on), before);
+  };
+  Ranges* ranges = &list == &state_->step ? &state_->ranges : nullptr;
   for (const Command& c : list.commands.commands) {
     switch (c.kind) {
       case CommandKind::launch:
-        if (around) around(c.operation, stream(c.stream), true);
+        if (ranges != nullptr) ranges->before(static_cast<std::size_t>(c.operation));
+        // What a group launches, it launches at its end, and as one.
+        if (!grouped || group < 0) tell(c.operation, c.stream, true);
+        if (grouped && group < 0) group = c.operation;
         list.runs[static_cast<std::size_t>(c.operation)](stream(c.stream));
-        if (around) around(c.operation, stream(c.stream), false);
+        if (!grouped) tell(c.operation, c.stream, false);
         break;
       case CommandKind::record:
         list.events[static_cast<std::size_t>(c.event)].record(stream(c.stream));
@@ -110,12 +97,17 @@ void CudaExecutable::enqueue(const List& list, const Around& around) {
         break;
       case CommandKind::group_start:
         state_->collectives.group_start();
+        grouped = true;
+        group = -1;
         break;
       case CommandKind::group_end:
         state_->collectives.group_end();
+        tell(group, c.stream, false);
+        grouped = false;
         break;
     }
   }
+  if (ranges != nullptr) ranges->end();
 }
 
 void CudaExecutable::await(const OwnedEvent& event, const char* what) {
@@ -136,6 +128,7 @@ void CudaExecutable::await(const OwnedEvent& event, const char* what) {
 }
 
 void CudaExecutable::initialize() {
+  set_device(state_->device.ordinal);
   State& s = *state_;
   const Stream origin = stream(0);
   const OwnedEvent done(OwnedEvent::Timing::off);
@@ -155,7 +148,14 @@ void CudaExecutable::initialize() {
   }
 }
 
+void CudaExecutable::launch_step() {
+  if (!state_->graph) return enqueue(state_->step);
+  const Range range("step");
+  state_->graph->launch(stream(0));
+}
+
 std::vector<double> CudaExecutable::run(std::int64_t first_step, int steps, const InputSource& inputs) {
+  set_device(state_->device.ordinal);
   State& s = *state_;
   const Stream origin = stream(0);
   std::vector<OwnedEvent> ends;  // [i]: of step i - 1
@@ -178,7 +178,7 @@ std::vector<double> CudaExecutable::run(std::int64_t first_step, int steps, cons
       const std::int64_t number = first_step + i;
       steps_begun_ = number;
       s.staging->stage(number, inputs, origin);
-      s.graph ? s.graph->launch(origin) : enqueue(s.step);
+      launch_step();
       ends[static_cast<std::size_t>(i) + 1].record(origin);
     }
     while (finished < static_cast<std::size_t>(steps)) take_time();
@@ -189,43 +189,8 @@ std::vector<double> CudaExecutable::run(std::int64_t first_step, int steps, cons
   }
 }
 
-std::vector<Interval> CudaExecutable::timed_by_events(std::int64_t step, const InputSource& inputs) {
-  State& s = *state_;
-  const Stream origin = stream(0);
-  const std::size_t count = program_.step.size();
-  std::vector<OwnedEvent> before, after;
-  for (std::size_t i = 0; i < count; ++i) {
-    before.emplace_back(OwnedEvent::Timing::on);
-    after.emplace_back(OwnedEvent::Timing::on);
-  }
-  const OwnedEvent begin(OwnedEvent::Timing::on), end(OwnedEvent::Timing::on);
-  s.staging->stage(step, inputs, origin);
-  begin.record(origin);
-  enqueue(s.step, [&](OperationId operation, Stream on, bool is_before) {
-    (is_before ? before : after)[static_cast<std::size_t>(operation)].record(on);
-  });
-  end.record(origin);
-  await(end, "the profiled step");
-  std::vector<Interval> intervals;
-  for (std::size_t i = 0; i < count; ++i) {
-    intervals.push_back({static_cast<OperationId>(i), program_.step[i].stream, before[i].seconds_since(begin),
-                         after[i].seconds_since(begin)});
-  }
-  return intervals;
-}
-
-std::vector<Interval> CudaExecutable::run_profiled(std::int64_t step, const InputSource& inputs) {
-  try {
-    steps_begun_ = step;
-    current_step_ = step;
-    return timed_by_events(step, inputs);
-  } catch (...) {
-    state_->broken = true;
-    throw;
-  }
-}
-
 void CudaExecutable::read(const View& view, std::span<std::byte> to) {
+  set_device(state_->device.ordinal);
   const Tensor t = tensor(view);
   if (static_cast<std::size_t>(t.bytes()) != to.size()) {
     fail("a view of {} bytes was to be read into {} bytes", t.bytes(), to.size());
@@ -235,6 +200,7 @@ void CudaExecutable::read(const View& view, std::span<std::byte> to) {
 }
 
 void CudaExecutable::write(const View& view, std::span<const std::byte> from) {
+  set_device(state_->device.ordinal);
   const Tensor t = tensor(view);
   if (static_cast<std::size_t>(t.bytes()) != from.size()) {
     fail("a view of {} bytes was to be written from {} bytes", t.bytes(), from.size());
@@ -250,8 +216,25 @@ Progress CudaExecutable::progress() const {
   return p;
 }
 
+void CudaExecutable::begin_watch() {
+  state_->monitor.start();
+}
+
+GpuStatistics CudaExecutable::end_watch() {
+  return state_->monitor.stop();
+}
+
+std::int64_t CudaExecutable::device_memory_bytes() const {
+  return used_memory_bytes();
+}
+
 std::vector<std::string> CudaExecutable::warnings() const {
-  return state_->compiler->warnings();
+  std::vector<std::string> all = state_->compiler->warnings();
+  all.insert(all.end(), state_->warnings.begin(), state_->warnings.end());
+  if (const std::string& why = state_->monitor.unavailable(); !why.empty()) {
+    all.push_back("clocks, power and utilisation of the GPUs are not recorded: " + why);
+  }
+  return all;
 }
 
 }  // namespace harness::cuda

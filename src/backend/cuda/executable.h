@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "backend/backend.h"
+#include "backend/cuda/activity.h"
 #include "backend/cuda/collectives.h"
 #include "backend/cuda/commands.h"
 #include "backend/cuda/compile.h"
@@ -35,6 +36,9 @@ class CudaExecutable : public Executable {
   void write(const View& view, std::span<const std::byte> from) override;
   Progress progress() const override;
   std::vector<std::string> warnings() const override;
+  void begin_watch() override;
+  GpuStatistics end_watch() override;
+  std::int64_t device_memory_bytes() const override;
 
  private:
   /// An operation list made ready.
@@ -48,12 +52,14 @@ class CudaExecutable : public Executable {
   Tensor tensor(const View& view) const;
   List prepare(const std::vector<Operation>& operations);
   /// Puts a list on the streams, forked from stream 0 and joined there. `around` (optional) is called before and after
-  /// each operation's launch.
+  /// each operation's launch; of a fused group, around the whole with its first member.
   using Around = std::function<void(OperationId operation, Stream stream, bool before)>;
   void enqueue(const List& list, const Around& around = {});
   /// Waits for the event, looking for failures. Throws PeerLost after the deadline.
   void await(const OwnedEvent& event, const char* what);
   Stream stream(StreamId id) const;
+  void launch_step();
+  std::vector<Interval> recorded(ActivityRecorder& recorder, std::int64_t step, const InputSource& inputs);
   std::vector<Interval> timed_by_events(std::int64_t step, const InputSource& inputs);
 
   const Program& program_;

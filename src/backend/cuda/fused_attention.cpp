@@ -35,6 +35,96 @@ void check(fe::error_t status, const char* what) {
   if (status.is_bad()) fail("cuDNN's fused attention: {} failed: {}", what, status.get_message());
 }
 
+/// The two graphs of one shape.
+class Graphs {
+ public:
+  explicit Graphs(const AttentionShape& shape) : shape_(shape) {}
+  fe::graph::Graph forward() const;
+  fe::graph::Graph backward() const;
+
+ private:
+  using Tensors = std::shared_ptr<fe::graph::Tensor_attributes>;
+
+  fe::graph::Graph new_graph() const {
+    fe::graph::Graph graph;
+    graph.set_io_data_type(fe::DataType_t::BFLOAT16)
+        .set_intermediate_data_type(fe::DataType_t::FLOAT)
+        .set_compute_data_type(fe::DataType_t::FLOAT);
+    return graph;
+  }
+
+  // Dimensions in cuDNN's order: batch, head, position, element.
+  std::vector<std::int64_t> size(std::int64_t length) const {
+    return {shape_.batch, shape_.heads, length, shape_.head_dim};
+  }
+  std::vector<std::int64_t> strides(std::int64_t length, std::int64_t row) const {
+    return {length * row, shape_.head_dim, row, 1};
+  }
+  std::int64_t width() const { return shape_.heads * shape_.head_dim; }
+  float scale() const { return static_cast<float>(1 / std::sqrt(static_cast<double>(shape_.head_dim))); }
+
+  Tensors input(fe::graph::Graph& graph, const char* name, std::int64_t id, std::int64_t length,
+                std::int64_t row) const {
+    return graph.tensor(fe::graph::Tensor_attributes()
+                            .set_name(name)
+                            .set_uid(id)
+                            .set_dim(size(length))
+                            .set_stride(strides(length, row)));
+  }
+  void output(const Tensors& tensor, std::int64_t id, std::int64_t length, std::int64_t row) const {
+    tensor->set_output(true).set_uid(id).set_dim(size(length)).set_stride(strides(length, row));
+  }
+  std::vector<std::int64_t> stats_size() const { return {shape_.batch, shape_.heads, shape_.query_length, 1}; }
+  std::vector<std::int64_t> stats_strides() const {
+    return {shape_.heads * shape_.query_length, shape_.query_length, 1, 1};
+  }
+
+  const AttentionShape shape_;
+};
+
+fe::graph::Graph Graphs::forward() const {
+  fe::graph::Graph graph = new_graph();
+  const Tensors q = input(graph, "q", q_id, shape_.query_length, shape_.query_stride);
+  const Tensors k = input(graph, "k", k_id, shape_.key_length, shape_.key_stride);
+  const Tensors v = input(graph, "v", v_id, shape_.key_length, shape_.key_stride);
+  auto options = fe::graph::SDPA_attributes().set_name("attention").set_generate_stats(true).set_attn_scale(scale());
+  if (shape_.causal) {
+    options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
+  }
+  auto [out, stats] = graph.sdpa(q, k, v, options);
+  output(out, out_id, shape_.query_length, width());
+  stats->set_output(true)
+      .set_uid(stats_id)
+      .set_data_type(fe::DataType_t::FLOAT)
+      .set_dim(stats_size())
+      .set_stride(stats_strides());
+  return graph;
+}
+
+fe::graph::Graph Graphs::backward() const {
+  fe::graph::Graph graph = new_graph();
+  const Tensors q = input(graph, "q", q_id, shape_.query_length, shape_.query_stride);
+  const Tensors k = input(graph, "k", k_id, shape_.key_length, shape_.key_stride);
+  const Tensors v = input(graph, "v", v_id, shape_.key_length, shape_.key_stride);
+  const Tensors out = input(graph, "out", out_id, shape_.query_length, width());
+  const Tensors dout = input(graph, "dout", dout_id, shape_.query_length, width());
+  const Tensors stats = graph.tensor(fe::graph::Tensor_attributes()
+                                         .set_name("stats")
+                                         .set_uid(stats_id)
+                                         .set_data_type(fe::DataType_t::FLOAT)
+                                         .set_dim(stats_size())
+                                         .set_stride(stats_strides()));
+  auto options = fe::graph::SDPA_backward_attributes().set_name("attention_backward").set_attn_scale(scale());
+  if (shape_.causal) {
+    options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
+  }
+  auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, out, dout, stats, options);
+  output(dq, dq_id, shape_.query_length, shape_.query_stride);
+  output(dk, dk_id, shape_.key_length, shape_.key_stride);
+  output(dv, dv_id, shape_.key_length, shape_.key_stride);
+  return graph;
+}
+
 /// One graph with the plan that was chosen for it.
 class Plan {
  public:
@@ -85,7 +175,7 @@ class FusedAttention : public AttentionKernel {
   }
 
   Run forward(const AttentionOperands& t) override {
-    if (!forward_) forward_ = std::make_unique<Plan>(handle_, forward_graph(), engine_, "forward");
+    if (!forward_) forward_ = std::make_unique<Plan>(handle_, Graphs(shape_).forward(), engine_, "forward");
     std::unordered_map<std::int64_t, void*> at{
         {q_id, t.q.data}, {k_id, t.k.data}, {v_id, t.v.data}, {out_id, t.out.data}, {stats_id, t.stats.data}};
     return [this, at](Stream s) mutable { forward_->run(s, at); };
@@ -93,7 +183,7 @@ class FusedAttention : public AttentionKernel {
 
   Run backward(const AttentionOperands& t, bool accumulate) override {
     if (accumulate) fail("cuDNN's fused attention cannot add to gradients; attention: unfused can");
-    if (!backward_) backward_ = std::make_unique<Plan>(handle_, backward_graph(), engine_, "backward");
+    if (!backward_) backward_ = std::make_unique<Plan>(handle_, Graphs(shape_).backward(), engine_, "backward");
     std::unordered_map<std::int64_t, void*> at{{q_id, t.q.data},     {k_id, t.k.data},         {v_id, t.v.data},
                                                {out_id, t.out.data}, {stats_id, t.stats.data}, {dout_id, t.dout.data},
                                                {dq_id, t.dq.data},   {dk_id, t.dk.data},       {dv_id, t.dv.data}};
@@ -101,85 +191,6 @@ class FusedAttention : public AttentionKernel {
   }
 
  private:
-  using Tensors = std::shared_ptr<fe::graph::Tensor_attributes>;
-
-  fe::graph::Graph new_graph() const {
-    fe::graph::Graph graph;
-    graph.set_io_data_type(fe::DataType_t::BFLOAT16)
-        .set_intermediate_data_type(fe::DataType_t::FLOAT)
-        .set_compute_data_type(fe::DataType_t::FLOAT);
-    return graph;
-  }
-
-  // Dimensions in cuDNN's order: batch, head, position, element.
-  std::vector<std::int64_t> size(std::int64_t length) const {
-    return {shape_.batch, shape_.heads, length, shape_.head_dim};
-  }
-  std::vector<std::int64_t> strides(std::int64_t length, std::int64_t row) const {
-    return {length * row, shape_.head_dim, row, 1};
-  }
-  std::int64_t width() const { return shape_.heads * shape_.head_dim; }
-  float scale() const { return static_cast<float>(1 / std::sqrt(static_cast<double>(shape_.head_dim))); }
-
-  Tensors input(fe::graph::Graph& graph, const char* name, std::int64_t id, std::int64_t length,
-                std::int64_t row) const {
-    return graph.tensor(fe::graph::Tensor_attributes()
-                            .set_name(name)
-                            .set_uid(id)
-                            .set_dim(size(length))
-                            .set_stride(strides(length, row)));
-  }
-  void output(const Tensors& tensor, std::int64_t id, std::int64_t length, std::int64_t row) const {
-    tensor->set_output(true).set_uid(id).set_dim(size(length)).set_stride(strides(length, row));
-  }
-  std::vector<std::int64_t> stats_size() const { return {shape_.batch, shape_.heads, shape_.query_length, 1}; }
-  std::vector<std::int64_t> stats_strides() const {
-    return {shape_.heads * shape_.query_length, shape_.query_length, 1, 1};
-  }
-
-  fe::graph::Graph forward_graph() const {
-    fe::graph::Graph graph = new_graph();
-    const Tensors q = input(graph, "q", q_id, shape_.query_length, shape_.query_stride);
-    const Tensors k = input(graph, "k", k_id, shape_.key_length, shape_.key_stride);
-    const Tensors v = input(graph, "v", v_id, shape_.key_length, shape_.key_stride);
-    auto options = fe::graph::SDPA_attributes().set_name("attention").set_generate_stats(true).set_attn_scale(scale());
-    if (shape_.causal) {
-      options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
-    }
-    auto [out, stats] = graph.sdpa(q, k, v, options);
-    output(out, out_id, shape_.query_length, width());
-    stats->set_output(true)
-        .set_uid(stats_id)
-        .set_data_type(fe::DataType_t::FLOAT)
-        .set_dim(stats_size())
-        .set_stride(stats_strides());
-    return graph;
-  }
-
-  fe::graph::Graph backward_graph() const {
-    fe::graph::Graph graph = new_graph();
-    const Tensors q = input(graph, "q", q_id, shape_.query_length, shape_.query_stride);
-    const Tensors k = input(graph, "k", k_id, shape_.key_length, shape_.key_stride);
-    const Tensors v = input(graph, "v", v_id, shape_.key_length, shape_.key_stride);
-    const Tensors out = input(graph, "out", out_id, shape_.query_length, width());
-    const Tensors dout = input(graph, "dout", dout_id, shape_.query_length, width());
-    const Tensors stats = graph.tensor(fe::graph::Tensor_attributes()
-                                           .set_name("stats")
-                                           .set_uid(stats_id)
-                                           .set_data_type(fe::DataType_t::FLOAT)
-                                           .set_dim(stats_size())
-                                           .set_stride(stats_strides()));
-    auto options = fe::graph::SDPA_backward_attributes().set_name("attention_backward").set_attn_scale(scale());
-    if (shape_.causal) {
-      options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
-    }
-    auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, out, dout, stats, options);
-    output(dq, dq_id, shape_.query_length, shape_.query_stride);
-    output(dk, dk_id, shape_.key_length, shape_.key_stride);
-    output(dv, dv_id, shape_.key_length, shape_.key_stride);
-    return graph;
-  }
-
   const AttentionShape shape_;
   int engine_;
   cudnnHandle_t handle_ = nullptr;
@@ -197,7 +208,28 @@ std::unique_ptr<AttentionKernel> make_fused_attention(const AttentionShape& shap
   return std::make_unique<FusedAttention>(shape, engine);
 }
 
+std::vector<std::string> fused_attention_kernels(const AttentionShape& shape, bool backward,
+                                                 const std::string& device) {
+  auto description = std::make_shared<fe::DeviceProperties>();
+  check(description->deserialize({device.begin(), device.end()}), "reading the description of a device");
+  fe::graph::Graph graph = backward ? Graphs(shape).backward() : Graphs(shape).forward();
+  graph.set_device_properties(description);
+  check(graph.validate(), "the description");
+  check(graph.build_operation_graph(), "the operation graph");
+  check(graph.create_execution_plans({fe::HeurMode_t::A}), "asking for kernels");
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < graph.get_execution_plan_count(); ++i) {
+    check(graph.get_plan_name_at_index(i, names.emplace_back()), "asking for a kernel's name");
+  }
+  return names;
+}
+
 #else
+
+std::vector<std::string> fused_attention_kernels(const AttentionShape& /*shape*/, bool /*backward*/,
+                                                 const std::string& /*device*/) {
+  fail("attention: fused: {}", fused_attention_unavailable(DType::bf16));
+}
 
 std::string fused_attention_unavailable(DType /*type*/) {
   return "this build has no cudnn-frontend headers (`make setup` fetches them), so no fused attention";

@@ -10,10 +10,10 @@ struct CUstream_st;
 // The cuda backend's own kernels: what neither cuBLASLt nor cuDNN does. The mathematics of each is that of the
 // operation of the same name in program/compute.h. Every function puts its work on `stream` and returns at once; it
 // allocates nothing, reads nothing back and may be captured into a graph. Tensors are device addresses, dense, aligned
-// to 16 bytes; a tensor's type is f32 or bf16 unless said otherwise; arithmetic is f32. Scratch is f32, belongs to the
-// caller and is free again when the kernel is done; functions that need some say how much. A launch that the driver
-// refuses throws Error naming the kernel. Results do not depend on the order in which blocks run (no float atomics),
-// but for embedding_backward.
+// to 16 bytes; a tensor's type is f32 or bf16 unless said otherwise; arithmetic is f32. Scratch is as aligned, belongs
+// to the caller and is free again when the kernel is done; functions that need some say how much. A launch that the
+// driver refuses throws Error naming the kernel. Results do not depend on the order in which blocks run (no float
+// atomics), but for embedding_backward.
 namespace harness::cuda {
 
 using Stream = CUstream_st*;

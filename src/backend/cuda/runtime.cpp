@@ -104,6 +104,12 @@ void set_device(int ordinal) {
   check(cudaSetDevice(ordinal), "cudaSetDevice");
 }
 
+std::int64_t used_memory_bytes() {
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return static_cast<std::int64_t>(total - free);
+}
+
 void wait_for(Stream stream, Event event) {
   check(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
 }

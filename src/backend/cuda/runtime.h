@@ -73,6 +73,8 @@ class OwnedEvent {
 /// The calling thread's GPU.
 int current_device();
 void set_device(int ordinal);
+/// Of the calling thread's GPU, by all processes.
+std::int64_t used_memory_bytes();
 
 void wait_for(Stream stream, Event event);
 void copy_in(Stream stream, void* device, const void* host, std::int64_t bytes);

@@ -22,7 +22,9 @@ class Rotation {
   Rotation(const NeededProduct& needed, std::int64_t at_least_bytes) {
     const Matmul& op = needed.operation;
     const Product& p = needed.product;
-    const auto bytes = [](std::int64_t count, DType type) { return (count * size_of(type) + 255) / 256 * 256; };
+    // Every operand lies as badly as the worst of the real ones: the library asks addresses for their alignment.
+    const std::int64_t skew = p.alignment_bytes % 256;
+    const auto bytes = [&](std::int64_t count, DType type) { return (skew + count * size_of(type) + 255) / 256 * 256; };
     const std::int64_t a = bytes(p.m * p.k, p.a.type), b = bytes(p.k * p.n, p.b.type),
                        out = bytes(p.m * p.n, p.out.type);
     const std::int64_t aux = op.aux.present() ? out : 0, vector = bytes(std::max(p.m, p.n), DType::f32);
@@ -33,7 +35,7 @@ class Rotation {
     memory_ = Memory(Memory::Kind::device, sets * one, "tuning a matrix product");
     std::byte* at = memory_.data();
     const auto take = [&](std::int64_t size, DType type, std::int64_t count) {
-      const Tensor t{at, type, count};
+      const Tensor t{at + skew, type, count};
       at += size;
       return t;
     };
@@ -133,7 +135,8 @@ void over_products(const Program& program, bool tf32, F&& f) {
   for (const Operation& operation : program.step) {
     const auto* op = std::get_if<Matmul>(&operation.action);
     if (op == nullptr) continue;
-    const int aligned = std::min({alignment(op->a), alignment(op->b), alignment(op->out), alignment(op->aux)});
+    const int aligned = std::min({alignment(op->a), alignment(op->b), alignment(op->out), alignment(op->aux),
+                                  alignment(op->bias), alignment(op->bias_gradient)});
     f(product_of(*op, buffer(op->a).type, buffer(op->b).type, buffer(op->out).type, tf32, aligned), *op);
   }
 }

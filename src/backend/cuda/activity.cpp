@@ -1,0 +1,314 @@
+#include "backend/cuda/activity.h"
+
+#if __has_include(<cupti.h>)
+
+#include <cupti.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include "base/error.h"
+
+namespace harness::cuda {
+namespace {
+
+// The library decides which version of a record it writes, by its own toolkit; it may be another than the header's.
+// Versions differ by fields added at the end: kernel 9 (CUDA 12.0 to 12.9), 10 (13.0), 11 (13.2); memcpy 5 (to 12.6),
+// 6; memset 4 all along. So every record is read as the oldest of these, which all headers from 12.4 on declare.
+using Kernel = CUpti_ActivityKernel9;
+using Memcpy = CUpti_ActivityMemcpy5;
+using Memset = CUpti_ActivityMemset4;
+#if CUPTI_API_VERSION >= 130200
+using HeaderKernel = CUpti_ActivityKernel11;
+#elif CUPTI_API_VERSION >= 130000
+using HeaderKernel = CUpti_ActivityKernel10;
+#else
+using HeaderKernel = CUpti_ActivityKernel9;
+#endif
+#if CUPTI_API_VERSION >= 26
+using HeaderMemcpy = CUpti_ActivityMemcpy6;
+#else
+using HeaderMemcpy = CUpti_ActivityMemcpy5;
+#endif
+static_assert(offsetof(Kernel, start) == offsetof(HeaderKernel, start) &&
+              offsetof(Kernel, streamId) == offsetof(HeaderKernel, streamId) &&
+              offsetof(Kernel, correlationId) == offsetof(HeaderKernel, correlationId) &&
+              offsetof(Kernel, name) == offsetof(HeaderKernel, name) &&
+              offsetof(Kernel, graphNodeId) == offsetof(HeaderKernel, graphNodeId));
+static_assert(offsetof(Memcpy, start) == offsetof(HeaderMemcpy, start) &&
+              offsetof(Memcpy, streamId) == offsetof(HeaderMemcpy, streamId) &&
+              offsetof(Memcpy, correlationId) == offsetof(HeaderMemcpy, correlationId) &&
+              offsetof(Memcpy, graphNodeId) == offsetof(HeaderMemcpy, graphNodeId));
+
+constexpr std::size_t buffer_bytes = 8u << 20, buffer_alignment = 8;
+// Launches are API calls: an external id is attached to those that have a record of their own.
+constexpr std::array kinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                              CUPTI_ACTIVITY_KIND_MEMCPY,
+                              CUPTI_ACTIVITY_KIND_MEMCPY2,
+                              CUPTI_ACTIVITY_KIND_MEMSET,
+                              CUPTI_ACTIVITY_KIND_RUNTIME,
+                              CUPTI_ACTIVITY_KIND_DRIVER,
+                              CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+
+struct Library {
+  std::string problem;
+  decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
+  decltype(&cuptiActivityEnable) enable = nullptr;
+  decltype(&cuptiActivityDisable) disable = nullptr;
+  decltype(&cuptiActivityFlushAll) flush = nullptr;
+  decltype(&cuptiActivityGetNextRecord) next_record = nullptr;
+  decltype(&cuptiActivityGetNumDroppedRecords) dropped = nullptr;
+  decltype(&cuptiActivityPushExternalCorrelationId) push = nullptr;
+  decltype(&cuptiActivityPopExternalCorrelationId) pop = nullptr;
+  decltype(&cuptiGetTimestamp) timestamp = nullptr;
+  decltype(&cuptiGetResultString) text = nullptr;
+  bool registered = false;
+
+  Library() {
+    void* handle = nullptr;
+    std::string first_error;
+    // Installed by some packages outside of what the loader searches.
+    std::vector<std::string> names = {fmt::format("libcupti.so.{}", CUDA_VERSION / 1000), "libcupti.so.13",
+                                      "libcupti.so.12", "libcupti.so"};
+    for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+      if (const char* home = std::getenv(variable))
+        names.push_back(std::string(home) + "/extras/CUPTI/lib64/libcupti.so");
+    }
+    names.emplace_back("/usr/local/cuda/extras/CUPTI/lib64/libcupti.so");
+    for (const std::string& name : names) {
+      handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (handle != nullptr) break;
+      if (const char* error = dlerror(); first_error.empty() && error != nullptr) first_error = error;
+    }
+    if (handle == nullptr) {
+      problem = fmt::format("CUPTI is not there: {}; it comes with the CUDA Toolkit (extras/CUPTI/lib64)", first_error);
+      return;
+    }
+    const auto find = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
+      if (function == nullptr && problem.empty()) problem = fmt::format("this CUPTI has no {}", name);
+    };
+    find(register_callbacks, "cuptiActivityRegisterCallbacks");
+    find(enable, "cuptiActivityEnable");
+    find(disable, "cuptiActivityDisable");
+    find(flush, "cuptiActivityFlushAll");
+    find(next_record, "cuptiActivityGetNextRecord");
+    find(dropped, "cuptiActivityGetNumDroppedRecords");
+    find(push, "cuptiActivityPushExternalCorrelationId");
+    find(pop, "cuptiActivityPopExternalCorrelationId");
+    find(timestamp, "cuptiGetTimestamp");
+    find(text, "cuptiGetResultString");
+  }
+
+  std::string describe(const char* call, CUptiResult result) const {
+    const char* words = nullptr;
+    text(result, &words);
+    return fmt::format("{} failed: {} ({})", call, words != nullptr ? words : "unknown", static_cast<int>(result));
+  }
+};
+
+Library& library() {
+  static Library* const loaded = new Library;  // CUPTI's threads may outlive static destructors
+  return *loaded;
+}
+
+// What CUPTI's threads hand over. Names live in its buffers: copied out before those are freed.
+struct Collected {
+  std::mutex mutex;
+  bool wanted = false;
+  std::vector<ActivityRecord> records;
+  std::map<std::uint32_t, std::uint64_t> external;  // by correlation id
+  std::atomic<std::uint64_t> dropped = 0;
+};
+
+Collected& collected() {
+  static Collected* const all = new Collected;
+  return *all;
+}
+
+template <class Record>
+ActivityRecord read(const Record& from, ActivityKind kind, std::string name) {
+  ActivityRecord record;
+  record.name = std::move(name);
+  record.stream_id = from.streamId;
+  record.correlation_id = from.correlationId;
+  record.graph_node_id = from.graphNodeId;
+  record.start_ns = from.start;
+  record.end_ns = from.end;
+  record.kind = kind;
+  return record;
+}
+
+void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
+  *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(buffer_alignment, buffer_bytes));
+  *size = *buffer == nullptr ? 0 : buffer_bytes;
+  *max_records = 0;  // as many as fit
+}
+
+void take(const CUpti_Activity& activity, Collected& into) {
+  switch (activity.kind) {
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
+      const auto& kernel = reinterpret_cast<const Kernel&>(activity);
+      into.records.push_back(read(kernel, ActivityKind::kernel, kernel.name == nullptr ? "" : kernel.name));
+      break;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      into.records.push_back(read(reinterpret_cast<const Memcpy&>(activity), ActivityKind::memcpy, "memcpy"));
+      break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      into.records.push_back(
+          read(reinterpret_cast<const CUpti_ActivityMemcpyPtoP4&>(activity), ActivityKind::memcpy, "memcpy"));
+      break;
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      into.records.push_back(read(reinterpret_cast<const Memset&>(activity), ActivityKind::memset, "memset"));
+      break;
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
+      const auto& external = reinterpret_cast<const CUpti_ActivityExternalCorrelation&>(activity);
+      into.external[external.correlationId] = external.externalId;
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+// On a thread of CUPTI's, from C: nothing may be thrown through it.
+void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t,
+                          std::size_t valid) {
+  try {
+    Collected& into = collected();
+    const std::lock_guard lock(into.mutex);
+    if (into.wanted) {
+      CUpti_Activity* activity = nullptr;
+      while (library().next_record(buffer, valid, &activity) == CUPTI_SUCCESS) take(*activity, into);
+      std::size_t dropped = 0;
+      if (library().dropped(context, stream, &dropped) == CUPTI_SUCCESS) into.dropped += dropped;
+    }
+  } catch (...) {
+    ++collected().dropped;  // out of memory: it is said that something is missing
+  }
+  std::free(buffer);
+}
+
+void disable_all() {
+  for (const CUpti_ActivityKind kind : kinds) library().disable(kind);
+}
+
+}  // namespace
+
+ActivityRecorder::ActivityRecorder() = default;
+
+ActivityRecorder::~ActivityRecorder() {
+  if (!recording_) return;
+  disable_all();
+  const std::lock_guard lock(collected().mutex);
+  collected().wanted = false;
+}
+
+std::string ActivityRecorder::unavailable() {
+  return library().problem;
+}
+
+std::string ActivityRecorder::start() {
+  Library& cupti = library();
+  if (!cupti.problem.empty()) return cupti.problem;
+  {
+    const std::lock_guard lock(collected().mutex);
+    if (collected().wanted) return "a recording is under way";
+    collected().records.clear();
+    collected().external.clear();
+    collected().dropped = 0;
+  }
+  if (!cupti.registered) {
+    const CUptiResult result = cupti.register_callbacks(give_buffer, take_buffer);
+    if (result != CUPTI_SUCCESS) return cupti.describe("cuptiActivityRegisterCallbacks", result);
+    cupti.registered = true;
+  }
+  cupti.flush(0);  // what an abandoned recording left is handed over while nobody wants it
+  for (const CUpti_ActivityKind kind : kinds) {
+    const CUptiResult result = cupti.enable(kind);
+    if (result == CUPTI_SUCCESS) continue;
+    disable_all();
+    return cupti.describe("cuptiActivityEnable", result);
+  }
+  const std::lock_guard lock(collected().mutex);
+  collected().wanted = recording_ = true;
+  return "";
+}
+
+void ActivityRecorder::push(std::uint64_t id) {
+  if (recording_) library().push(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, id);
+}
+
+void ActivityRecorder::pop() {
+  std::uint64_t last = 0;
+  if (recording_) library().pop(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &last);
+}
+
+std::uint64_t ActivityRecorder::now_ns() {
+  std::uint64_t now = 0;
+  if (library().problem.empty() && library().timestamp(&now) != CUPTI_SUCCESS) now = 0;
+  return now;
+}
+
+std::vector<ActivityRecord> ActivityRecorder::stop(std::string& problem) {
+  problem.clear();
+  if (!recording_) {
+    problem = "no recording is under way";
+    return {};
+  }
+  recording_ = false;
+  const CUptiResult flushed = library().flush(0);
+  disable_all();
+  if (flushed != CUPTI_SUCCESS) problem = library().describe("cuptiActivityFlushAll", flushed);
+
+  Collected& from = collected();
+  const std::lock_guard lock(from.mutex);
+  from.wanted = false;
+  if (from.dropped > 0 && problem.empty()) problem = fmt::format("CUPTI dropped {} records", from.dropped.load());
+  std::vector<ActivityRecord> records = std::move(from.records);
+  for (ActivityRecord& record : records) {
+    const auto external = from.external.find(record.correlation_id);
+    // A graph's nodes all carry the id of its launch: that names none of them.
+    if (external != from.external.end() && record.graph_node_id == 0) record.external_id = external->second;
+  }
+  from.records.clear();
+  from.external.clear();
+  std::ranges::stable_sort(records, {}, &ActivityRecord::start_ns);
+  return records;
+}
+
+}  // namespace harness::cuda
+
+#else  // built without CUPTI's header
+
+namespace harness::cuda {
+
+ActivityRecorder::ActivityRecorder() = default;
+ActivityRecorder::~ActivityRecorder() = default;
+std::string ActivityRecorder::unavailable() {
+  return "built without cupti.h, which comes with the CUDA Toolkit";
+}
+std::string ActivityRecorder::start() {
+  return unavailable();
+}
+void ActivityRecorder::push(std::uint64_t) {}
+void ActivityRecorder::pop() {}
+std::uint64_t ActivityRecorder::now_ns() {
+  return 0;
+}
+std::vector<ActivityRecord> ActivityRecorder::stop(std::string& problem) {
+  problem = "no recording is under way";
+  return {};
+}
+
+}  // namespace harness::cuda
+
+#endif

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace harness::cuda {
+
+enum class ActivityKind : std::uint8_t { kernel, memcpy, memset };
+
+/// One thing that the device did.
+struct ActivityRecord {
+  std::string name;  // the kernel's, mangled as the compiler left it; "memcpy", "memset"
+  std::uint32_t stream_id = 0;
+  std::uint64_t graph_node_id = 0;   // 0: not launched by a CUDA graph
+  std::uint32_t correlation_id = 0;  // grows with the API calls; one for all nodes of a graph launch
+  std::uint64_t external_id = 0;     // what was pushed when it was launched; 0: nothing
+  std::uint64_t start_ns = 0, end_ns = 0;
+  ActivityKind kind = ActivityKind::kernel;
+};
+
+/// Records what the device does, through CUPTI, which is loaded when it is first asked for. One recording at a time in
+/// a process, and none beside another profiler. Slows launches down: not for timed steps. Nothing here throws; CUPTI
+/// keeps its threads and buffers for the life of the process.
+class ActivityRecorder {
+ public:
+  ActivityRecorder();
+  ~ActivityRecorder();  // forgets a recording that was not stopped; does not wait for the device
+  ActivityRecorder(const ActivityRecorder&) = delete;
+  ActivityRecorder& operator=(const ActivityRecorder&) = delete;
+
+  /// "" when CUPTI could be loaded, else why not. Whether the driver lets it record, only start() finds out.
+  static std::string unavailable();
+  /// Begins to record; "" or why it cannot.
+  std::string start();
+  /// What this thread launches up to pop() carries `id`, which is not 0. The innermost one counts.
+  void push(std::uint64_t id);
+  void pop();
+  /// The clock of the records, now; 0 without CUPTI.
+  static std::uint64_t now_ns();
+  /// Ends the recording. The device must have finished (cudaDeviceSynchronize) what is to be in it. In the order in
+  /// which it started on the device. `problem` tells what is missing ("" nothing): dropped records, a CUPTI error.
+  std::vector<ActivityRecord> stop(std::string& problem);
+
+ private:
+  bool recording_ = false;
+};
+
+}  // namespace harness::cuda

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/cuda/executable.h"
+#include "backend/cuda/gpu_monitor.h"
+#include "backend/cuda/ranges.h"
+
+// Private to the sources of CudaExecutable.
+namespace harness::cuda {
+
+struct CudaExecutable::State {
+  Device device;
+  Arena arena;
+  Memory memory;
+  std::vector<OwnedStream> streams;
+  Collectives collectives;
+  std::unique_ptr<Compiler> compiler;
+  List init, step;
+  std::unique_ptr<Staging> staging;
+  std::optional<Graph> graph;
+  Ranges ranges;  // of the step, for Nsight Systems
+  GpuMonitor monitor;
+  std::vector<std::string> warnings;
+  bool broken = false;
+
+  explicit State(const ExecutableRequest& request)
+      : device(use_device(request)),
+        arena(plan_arena(*request.program)),
+        collectives(request),
+        ranges(plan_ranges(request.program->step)),
+        monitor(device.bus_id) {
+    stay_near(device);
+    memory = Memory(Memory::Kind::device, std::max<std::int64_t>(arena.bytes, 1), "the step's buffers");
+    std::vector<char> communicates(request.program->streams.size(), 0);
+    for (const Operation& op : request.program->step) {
+      if (is_communication(op.action)) communicates.at(static_cast<std::size_t>(op.stream)) = 1;
+    }
+    for (const char c : communicates) streams.emplace_back(c != 0 ? Priority::high : Priority::normal);
+  }
+};
+
+}  // namespace harness::cuda

@@ -1,0 +1,82 @@
+#include <algorithm>
+
+#include "backend/cuda/kernels/launch.cuh"
+#include "backend/cuda/kernels/vectors.cuh"
+
+namespace harness::cuda {
+namespace {
+
+constexpr int adamw_threads = 256, blocks_per_multiprocessor = 5;
+
+template <class T>
+struct AdamWOf {
+  float *master, *moment1, *moment2;
+  const float* gradient;
+  T* weights;
+  const std::int32_t* counter;
+  const float* learning_rate;
+  std::int64_t count;
+  double beta1, beta2, epsilon, weight_decay;
+};
+
+struct Factors {
+  float decay, beta1, beta2, step_size, root_correction, epsilon;
+};
+
+template <class T, int n>
+__device__ __forceinline__ void update(const AdamWOf<T>& t, const Factors& f, std::int64_t i) {
+  const Raw<float, n> w_raw = load_raw<n>(t.master + i), m_raw = load_raw<n>(t.moment1 + i),
+                      v_raw = load_raw<n>(t.moment2 + i), g_raw = load_raw<n>(t.gradient + i);
+  float w[n], m[n], v[n], g[n];
+  unpack(w_raw, w), unpack(m_raw, m), unpack(v_raw, v), unpack(g_raw, g);
+#pragma unroll
+  for (int k = 0; k < n; ++k) {
+    m[k] += (g[k] - m[k]) * (1 - f.beta1);
+    v[k] = v[k] * f.beta2 + g[k] * g[k] * (1 - f.beta2);
+    w[k] = w[k] * f.decay - f.step_size * m[k] / (sqrtf(v[k]) * f.root_correction + f.epsilon);
+  }
+  store(t.master + i, w), store(t.moment1 + i, m), store(t.moment2 + i, v);
+  if (t.weights) store(t.weights + i, w);
+}
+
+template <class T>
+__global__ void __launch_bounds__(adamw_threads, blocks_per_multiprocessor) adamw_flat(AdamWOf<T> t) {
+  HARNESS_SHARED(Factors, shared, 1);
+  if (threadIdx.x == 0) {  // double precision is slow on some devices: once a block
+    const double step = *t.counter + 1.0, rate = *t.learning_rate;
+    shared[0].decay = static_cast<float>(1 - rate * t.weight_decay);
+    shared[0].beta1 = static_cast<float>(t.beta1);
+    shared[0].beta2 = static_cast<float>(t.beta2);
+    shared[0].step_size = static_cast<float>(rate / (1 - pow(t.beta1, step)));
+    shared[0].root_correction = static_cast<float>(1 / sqrt(1 - pow(t.beta2, step)));
+    shared[0].epsilon = static_cast<float>(t.epsilon);
+  }
+  __syncthreads();
+  const Factors f = shared[0];
+  constexpr int n = 4;
+  const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * adamw_threads + threadIdx.x;
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * adamw_threads * n;
+  std::int64_t i = thread * n;
+  for (; i + n <= t.count; i += stride) update<T, n>(t, f, i);
+  if (i < t.count) {  // the one thread that meets the end
+    for (; i < t.count; ++i) update<T, 1>(t, f, i);
+  }
+}
+
+}  // namespace
+
+void adamw(Stream stream, const AdamW& op, Tensor master, Tensor moment1, Tensor moment2, Tensor gradient,
+           Tensor weights, Tensor counter, Tensor learning_rate) {
+  with_type(weights ? weights.type : DType::f32, [&](auto tag) {
+    using T = decltype(tag);
+    const std::int64_t needed = ceil_div(ceil_div(master.count, 4), adamw_threads);
+    const std::int64_t blocks =
+        std::min<std::int64_t>(needed, std::int64_t{device_limits().multiprocessors} * blocks_per_multiprocessor);
+    const AdamWOf<T> t{master.f32(),    moment1.f32(), moment2.f32(),       gradient.f32(),
+                       weights.as<T>(), counter.i32(), learning_rate.f32(), master.count,
+                       op.beta1,        op.beta2,      op.epsilon,          op.weight_decay};
+    launch("adamw", adamw_flat<T>, {blocks, adamw_threads}, stream, t);
+  });
+}
+
+}  // namespace harness::cuda

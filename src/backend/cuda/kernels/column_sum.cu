@@ -1,0 +1,36 @@
+#include <algorithm>
+
+#include "backend/cuda/kernels/partial_sums.cuh"
+
+namespace harness::cuda {
+namespace {
+
+// Enough slices that a large device is busy with narrow matrices too, none of less than 32 rows.
+std::int64_t slices_of(std::int64_t rows, std::int64_t width) {
+  const std::int64_t wanted = std::clamp<std::int64_t>(512 * 1024 / std::max<std::int64_t>(width, 1), 16, 512);
+  return std::clamp<std::int64_t>(ceil_div(rows, 32), 1, wanted);
+}
+
+}  // namespace
+
+std::int64_t column_sum_scratch(std::int64_t rows, std::int64_t width) {
+  return slices_of(rows, width) * width;
+}
+
+void column_sum(Stream stream, Tensor in, Tensor out, std::int64_t rows, std::int64_t width, bool accumulate,
+                float* scratch) {
+  const std::int64_t slices = slices_of(rows, width);
+  with_type(in.type, [&](auto tag) {
+    using T = decltype(tag);
+    const auto start = [&](auto kernel, int n) {
+      const std::int64_t tiles = ceil_div(width, tile_lanes * n);
+      launch("column_sum", kernel, {tiles * slices, tile_lanes * tile_groups}, stream, in.as<const T>(), rows, width,
+             tiles, ceil_div(rows, slices), scratch, Sums{}, width, false);
+    };
+    constexpr int n = lanes_of<T>;
+    width % n == 0 ? start(sum_rows<T, n, false>, n) : start(sum_rows<T, 1, false>, 1);
+  });
+  launch_last_sums("column_sum (second stage)", stream, scratch, slices, width, 1, {{out.f32()}}, accumulate);
+}
+
+}  // namespace harness::cuda

@@ -1,0 +1,169 @@
+#include "backend/cuda/kernels/launch.cuh"
+#include "backend/cuda/kernels/reductions.cuh"
+#include "backend/cuda/kernels/vectors.cuh"
+
+namespace harness::cuda {
+namespace {
+
+// A block takes one row. Two blocks a multiprocessor (of 1536 threads or more), so that the rows at work fit the
+// second-level cache and the gradient reads them from there.
+constexpr int row_threads = 768, rows_at_once = 2;
+
+// x = scale * (softmax(x) - onehot(label)); label outside [0, width): no one there.
+template <class T, int n>
+__device__ __forceinline__ void write_gradient(T* x, std::int64_t width, std::int64_t label, float maximum, float sum,
+                                               float scale) {
+  const float inverse = 1.0f / sum;
+#pragma unroll 2
+  for (std::int64_t c = threadIdx.x * n; c < width; c += blockDim.x * n) {
+    float v[n];
+    unpack(load_raw<n, Use::last>(x + c), v);
+    const int at = label >= c && label < c + n ? static_cast<int>(label - c) : -1;
+#pragma unroll
+    for (int k = 0; k < n; ++k) v[k] = (__expf(v[k] - maximum) * inverse - (k == at ? 1.0f : 0.0f)) * scale;
+    store_raw<Use::last>(x + c, pack<T>(v));
+  }
+}
+
+template <class T, int n>
+__global__ void __launch_bounds__(row_threads, rows_at_once)
+    cross_entropy_row(T* logits, const std::int32_t* labels, std::int64_t width, float scale, float* row_losses) {
+  HARNESS_SHARED(float2, parts, most_warps);
+  T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
+  const std::int64_t label = labels[blockIdx.x];
+  const bool known = label >= 0 && label < width;
+  // A label that is no token has no probability: the loss shows it.
+  const float at_label = threadIdx.x == 0 ? (known ? load_one(x + label) : __uint_as_float(0x7fc00000u)) : 0.0f;
+  ExponentialSum own;
+#pragma unroll 2
+  for (std::int64_t c = threadIdx.x * n; c < width; c += blockDim.x * n) {
+    float v[n];
+    load(x + c, v);
+    own.add(v);
+  }
+  const ExponentialSum all = block_join(own, parts);  // its barrier also keeps x[label] until it was read
+  if (threadIdx.x == 0) row_losses[blockIdx.x] = logf(all.sum) - (at_label - all.maximum);
+  write_gradient<T, n>(x, width, label, all.maximum, all.sum, scale);
+}
+
+template <class T, int n>
+__global__ void __launch_bounds__(row_threads) maximum_row(const T* logits, std::int64_t width, float* maximum) {
+  HARNESS_SHARED(float, parts, most_warps);
+  const T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
+  float high = __uint_as_float(0xff800000u);
+#pragma unroll 4
+  for (std::int64_t c = threadIdx.x * n; c < width; c += blockDim.x * n) {
+    float v[n];
+    load(x + c, v);
+#pragma unroll
+    for (int k = 0; k < n; ++k) high = fmaxf(high, v[k]);
+  }
+  high = block_maximum(high, parts);
+  if (threadIdx.x == 0) maximum[blockIdx.x] = high;
+}
+
+template <class T, int n>
+__global__ void __launch_bounds__(row_threads)
+    sums_row(const T* logits, const std::int32_t* labels, const float* maximum, float* target, float* sum,
+             std::int64_t width, std::int64_t first) {
+  HARNESS_SHARED(float, parts, most_warps);
+  const T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
+  const float high = maximum[blockIdx.x];
+  float total = 0;
+#pragma unroll 4
+  for (std::int64_t c = threadIdx.x * n; c < width; c += blockDim.x * n) {
+    float v[n];
+    load(x + c, v);
+#pragma unroll
+    for (int k = 0; k < n; ++k) total += __expf(v[k] - high);
+  }
+  total = block_sum(total, parts);
+  if (threadIdx.x != 0) return;
+  const std::int64_t label = labels[blockIdx.x] - first;
+  target[blockIdx.x] = label >= 0 && label < width ? load_one(x + label) - high : 0.0f;
+  sum[blockIdx.x] = total;
+}
+
+template <class T, int n>
+__global__ void __launch_bounds__(row_threads)
+    gradient_row(T* logits, const std::int32_t* labels, const float* maximum, const float* target, const float* sum,
+                 std::int64_t width, std::int64_t first, float scale, float* row_losses) {
+  T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
+  const float total = sum[blockIdx.x];
+  if (threadIdx.x == 0) row_losses[blockIdx.x] = logf(total) - target[blockIdx.x];
+  write_gradient<T, n>(x, width, labels[blockIdx.x] - first, maximum[blockIdx.x], total, scale);
+}
+
+// loss += scale * the sum of the rows, in double precision and always in the same order. One block.
+__global__ void __launch_bounds__(1024)
+    add_rows(const float* row_losses, std::int64_t rows, double scale, float* loss) {
+  HARNESS_SHARED(double, parts, 1024);
+  double total = 0;
+  for (std::int64_t r = threadIdx.x; r < rows; r += 1024) total += row_losses[r];
+  parts[threadIdx.x] = total;
+  for (unsigned half = 512; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) parts[threadIdx.x] += parts[threadIdx.x + half];
+  }
+  if (threadIdx.x == 0) *loss += static_cast<float>(scale * parts[0]);
+}
+
+void launch_add_rows(Stream stream, const float* row_losses, std::int64_t rows, double scale, Tensor loss) {
+  launch("cross_entropy (loss)", add_rows, {1, 1024}, stream, row_losses, rows, scale, loss.f32());
+}
+
+// As few threads as go over the row in the same number of turns.
+template <class T>
+int threads_of(std::int64_t width) {
+  const std::int64_t pieces = width % lanes_of<T> == 0 ? width / lanes_of<T> : width;
+  return threads_for(ceil_div(pieces, ceil_div(pieces, row_threads)), row_threads);
+}
+
+}  // namespace
+
+void cross_entropy(Stream stream, Tensor logits, Tensor labels, Tensor loss, const CrossEntropy& op,
+                   float* row_losses) {
+  with_type(logits.type, [&](auto tag) {
+    using T = decltype(tag);
+    constexpr int n = lanes_of<T>;
+    const auto kernel = op.vocab % n == 0 ? cross_entropy_row<T, n> : cross_entropy_row<T, 1>;
+    launch("cross_entropy", kernel, {op.rows, threads_of<T>(op.vocab)}, stream, logits.as<T>(), labels.i32(), op.vocab,
+           op.gradient_scale, row_losses);
+  });
+  launch_add_rows(stream, row_losses, op.rows, op.loss_scale, loss);
+}
+
+void cross_entropy_maximum(Stream stream, Tensor logits, Tensor maximum, std::int64_t rows, std::int64_t vocab) {
+  with_type(logits.type, [&](auto tag) {
+    using T = decltype(tag);
+    constexpr int n = lanes_of<T>;
+    const auto kernel = vocab % n == 0 ? maximum_row<T, n> : maximum_row<T, 1>;
+    launch("cross_entropy_maximum", kernel, {rows, threads_of<T>(vocab)}, stream, logits.as<const T>(), vocab,
+           maximum.f32());
+  });
+}
+
+void cross_entropy_sums(Stream stream, Tensor logits, Tensor labels, Tensor maximum, Tensor target, Tensor sum,
+                        std::int64_t rows, std::int64_t vocab, std::int64_t first) {
+  with_type(logits.type, [&](auto tag) {
+    using T = decltype(tag);
+    constexpr int n = lanes_of<T>;
+    const auto kernel = vocab % n == 0 ? sums_row<T, n> : sums_row<T, 1>;
+    launch("cross_entropy_sums", kernel, {rows, threads_of<T>(vocab)}, stream, logits.as<const T>(), labels.i32(),
+           maximum.f32(), target.f32(), sum.f32(), vocab, first);
+  });
+}
+
+void cross_entropy_gradient(Stream stream, Tensor logits, Tensor labels, Tensor maximum, Tensor target, Tensor sum,
+                            Tensor loss, const CrossEntropyGradient& op, std::int64_t first, float* row_losses) {
+  with_type(logits.type, [&](auto tag) {
+    using T = decltype(tag);
+    constexpr int n = lanes_of<T>;
+    const auto kernel = op.vocab % n == 0 ? gradient_row<T, n> : gradient_row<T, 1>;
+    launch("cross_entropy_gradient", kernel, {op.rows, threads_of<T>(op.vocab)}, stream, logits.as<T>(), labels.i32(),
+           maximum.f32(), target.f32(), sum.f32(), op.vocab, first, op.gradient_scale, row_losses);
+  });
+  launch_add_rows(stream, row_losses, op.rows, op.loss_scale, loss);
+}
+
+}  // namespace harness::cuda

@@ -1,0 +1,119 @@
+#include "backend/cuda/kernels/maps.cuh"
+
+namespace harness::cuda {
+namespace {
+
+// GELU in its tanh form is x * s(2u) with the logistic function s and u = sqrt(2/pi) (x + 0.044715 x^3), since
+// (1 + tanh u) / 2 = s(2u).
+constexpr float two_root = 1.5957691216057308f, cubic = 0.044715f;
+
+__device__ __forceinline__ float logistic_of_gelu(float x) {
+  return __fdividef(1.0f, 1.0f + __expf(-two_root * (x + cubic * (x * x * x))));
+}
+
+template <class T>
+struct GeluOf {
+  const T* in;
+  T* out;
+  static constexpr int lanes = lanes_of<T>;
+  template <int n>
+  using In = Raw<T, n>;
+
+  template <int n>
+  __device__ __forceinline__ In<n> load(std::int64_t i) const {
+    return load_raw<n>(in + i);
+  }
+  template <int n>
+  __device__ __forceinline__ void store(std::int64_t i, const In<n>& raw) const {
+    float x[n];
+    unpack(raw, x);
+#pragma unroll
+    for (int k = 0; k < n; ++k) x[k] *= logistic_of_gelu(x[k]);
+    cuda::store(out + i, x);
+  }
+};
+
+template <class T>
+struct GeluBackwardOf {
+  const T* in;
+  T* data;
+  static constexpr int lanes = lanes_of<T>;
+  template <int n>
+  struct In {
+    Raw<T, n> x, d;
+  };
+
+  template <int n>
+  __device__ __forceinline__ In<n> load(std::int64_t i) const {
+    return {load_raw<n>(in + i), load_raw<n>(data + i)};
+  }
+  template <int n>
+  __device__ __forceinline__ void store(std::int64_t i, const In<n>& raw) const {
+    float x[n], d[n];
+    unpack(raw.x, x), unpack(raw.d, d);
+#pragma unroll
+    for (int k = 0; k < n; ++k) {
+      const float s = logistic_of_gelu(x[k]);
+      d[k] *= s + x[k] * s * (1.0f - s) * (two_root * (1.0f + (3 * cubic) * (x[k] * x[k])));
+    }
+    cuda::store(data + i, d);
+  }
+};
+
+template <class T>
+struct ResidualAddOf {
+  const T *in, *bias, *residual;
+  T* out;
+  std::int64_t width;
+  static constexpr int lanes = lanes_of<T>;
+  template <int n>
+  struct In {
+    Raw<T, n> x, other;
+  };
+
+  template <int n>
+  __device__ __forceinline__ Raw<T, n> column(std::int64_t c) const {
+    return bias ? load_raw<n>(bias + c) : zero_raw<T, n>();
+  }
+  template <int n>
+  __device__ __forceinline__ In<n> load(std::int64_t row, std::int64_t c) const {
+    const std::int64_t at = row * width + c;
+    return {load_raw<n>(in + at), residual ? load_raw<n>(residual + at) : zero_raw<T, n>()};
+  }
+  template <int n>
+  __device__ __forceinline__ void store(std::int64_t row, std::int64_t c, const Raw<T, n>& of_column,
+                                        const In<n>& raw) const {
+    float v[n];
+    unpack(raw.x, v);
+    add_to(v, of_column);
+    add_to(v, raw.other);
+    cuda::store(out + row * width + c, v);
+  }
+};
+
+}  // namespace
+
+void gelu(Stream stream, Tensor in, Tensor out) {
+  with_type(in.type, [&](auto tag) {
+    using T = decltype(tag);
+    launch_flat("gelu", stream, GeluOf<T>{in.as<const T>(), out.as<T>()}, in.count);
+  });
+}
+
+void gelu_backward(Stream stream, Tensor in, Tensor data) {
+  with_type(in.type, [&](auto tag) {
+    using T = decltype(tag);
+    launch_flat("gelu_backward", stream, GeluBackwardOf<T>{in.as<const T>(), data.as<T>()}, in.count);
+  });
+}
+
+void residual_add(Stream stream, Tensor in, Tensor bias, Tensor residual, Tensor out, std::int64_t rows,
+                  std::int64_t width) {
+  with_type(out.type, [&](auto tag) {
+    using T = decltype(tag);
+    const ResidualAddOf<T> operation{in.as<const T>(), bias.as<const T>(), residual.as<const T>(), out.as<T>(), width};
+    launch_rows("residual_add", stream, operation, rows, width);
+  });
+}
+
+}  // namespace harness::cuda

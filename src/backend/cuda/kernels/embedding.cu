@@ -1,0 +1,89 @@
+#include "backend/cuda/kernels/launch.cuh"
+#include "backend/cuda/kernels/vectors.cuh"
+
+namespace harness::cuda {
+namespace {
+
+constexpr int row_threads = 256;
+
+// A block takes one row.
+template <class T, int n>
+__global__ void __launch_bounds__(row_threads)
+    embedding_row(const std::int32_t* tokens, const T* words, const T* positions, T* out, std::int64_t width,
+                  std::int64_t sequence, std::int64_t first, std::int64_t shard_rows) {
+  const std::int64_t row = blockIdx.x, local = tokens[row] - first;
+  const T* word = local >= 0 && local < shard_rows ? words + local * width : nullptr;
+  const T* position = positions ? positions + row % sequence * width : nullptr;
+  for (std::int64_t c = threadIdx.x * n; c < width; c += blockDim.x * n) {
+    float v[n] = {};
+    if (word) load(word + c, v);
+    if (position) add_to(v, load_raw<n>(position + c));
+    store(out + row * width + c, v);
+  }
+}
+
+// A block takes one position of all sequences, and some of the columns: dout is read once.
+template <class T, int n>
+__global__ void __launch_bounds__(row_threads)
+    embedding_backward_position(const std::int32_t* tokens, const T* dout, float* dwords, float* dpositions,
+                                std::int64_t rows, std::int64_t width, std::int64_t sequence, std::int64_t first,
+                                std::int64_t shard_rows, bool accumulate_positions, int tiles) {
+  const std::int64_t position = blockIdx.x / tiles;
+  const std::int64_t c = (static_cast<std::int64_t>(blockIdx.x % tiles) * blockDim.x + threadIdx.x) * n;
+  if (c >= width) return;
+  float total[n] = {};
+#pragma unroll 4
+  for (std::int64_t row = position; row < rows; row += sequence) {
+    float d[n];
+    load(dout + row * width + c, d);
+    const std::int64_t local = tokens[row] - first;
+    if (local >= 0 && local < shard_rows) {
+      float* to = dwords + local * width + c;
+      if constexpr (n == 1) {
+        atomicAdd(to, d[0]);
+      } else {
+#pragma unroll
+        for (int k = 0; k < n; k += 4) atomic_add_4(to + k, d[k], d[k + 1], d[k + 2], d[k + 3]);
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < n; ++k) total[k] += d[k];
+  }
+  if (!dpositions) return;
+  float* to = dpositions + position * width + c;
+  if (accumulate_positions) add_to(total, load_raw<n>(to));
+  store(to, total);
+}
+
+}  // namespace
+
+void embedding(Stream stream, Tensor tokens, Tensor words, Tensor positions, Tensor out, const Embedding& op,
+               std::int64_t first) {
+  with_type(out.type, [&](auto tag) {
+    using T = decltype(tag);
+    const auto start = [&](auto kernel, int n) {
+      launch("embedding", kernel, {op.rows, threads_for(ceil_div(op.width, n), row_threads)}, stream, tokens.i32(),
+             words.as<const T>(), positions.as<const T>(), out.as<T>(), op.width, op.sequence, first, op.shard.rows);
+    };
+    constexpr int n = lanes_of<T>;
+    op.width % n == 0 ? start(embedding_row<T, n>, n) : start(embedding_row<T, 1>, 1);
+  });
+}
+
+void embedding_backward(Stream stream, Tensor tokens, Tensor dout, Tensor dwords, Tensor dpositions,
+                        const EmbeddingBackward& op, std::int64_t first) {
+  with_type(dout.type, [&](auto tag) {
+    using T = decltype(tag);
+    const auto start = [&](auto kernel, int n) {
+      const int threads = threads_for(ceil_div(op.width, n), row_threads);
+      const std::int64_t tiles = ceil_div(ceil_div(op.width, n), threads);
+      launch("embedding_backward", kernel, {op.sequence * tiles, threads}, stream, tokens.i32(), dout.as<const T>(),
+             dwords.f32(), dpositions.f32(), op.rows, op.width, op.sequence, first, op.shard.rows,
+             op.accumulate_positions, tiles);
+    };
+    constexpr int n = lanes_of<T>;
+    op.width % n == 0 ? start(embedding_backward_position<T, n>, n) : start(embedding_backward_position<T, 1>, 1);
+  });
+}
+
+}  // namespace harness::cuda

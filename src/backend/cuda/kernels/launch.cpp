@@ -1,0 +1,53 @@
+// The CUDA calls of launch.cuh, in a file of their own for the host's compiler: nvcc 13.0 stumbles over fmt's
+// compile-time check of format strings.
+#include "backend/cuda/kernels/launch.h"
+
+#include <cuda_runtime.h>
+
+#include "base/error.h"
+
+namespace harness::cuda {
+namespace {
+
+constexpr std::int64_t most_blocks = 0x7fffffff;
+constexpr std::int64_t shared_bytes_granted_unasked = 48 * 1024;
+
+}  // namespace
+
+DeviceLimits device_limits() {
+  int device = 0, multiprocessors = 0, shared = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) {
+    error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  }
+  if (error == cudaSuccess) {
+    error = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  }
+  if (error != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    fail("the CUDA device cannot be asked for its size: {} ({})", cudaGetErrorString(error), cudaGetErrorName(error));
+  }
+  return {multiprocessors, shared};
+}
+
+void launch_kernel(const char* name, const void* kernel, const Grid& grid, Stream stream, void** arguments) {
+  if (grid.blocks > most_blocks) {
+    fail("the CUDA kernel {} would need {} blocks; a device starts at most {} at once", name, grid.blocks, most_blocks);
+  }
+  cudaError_t error = cudaSuccess;
+  if (grid.shared_bytes > shared_bytes_granted_unasked) {
+    error =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(grid.shared_bytes));
+  }
+  if (error == cudaSuccess) {
+    error =
+        cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(grid.blocks)), dim3(static_cast<unsigned>(grid.threads)),
+                         arguments, static_cast<std::size_t>(grid.shared_bytes), stream);
+  }
+  if (error == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // said here; the next call shall not find it again
+  fail("the CUDA kernel {} could not be started: {} ({}); {} blocks of {} threads, {} bytes of shared memory asked for",
+       name, cudaGetErrorString(error), cudaGetErrorName(error), grid.blocks, grid.threads, grid.shared_bytes);
+}
+
+}  // namespace harness::cuda

@@ -1,0 +1,171 @@
+#include "backend/cuda/kernels/launch.cuh"
+#include "backend/cuda/kernels/reductions.cuh"
+#include "backend/cuda/kernels/vectors.cuh"
+
+namespace harness::cuda {
+namespace {
+
+template <class T>
+struct Forward {
+  const T *in, *bias, *residual, *gamma, *beta;
+  T *sum, *out;
+  float *mean, *rstd;
+  std::int64_t rows, width;
+  float epsilon;
+};
+
+template <class T, int n>
+struct Parts {
+  Raw<T, n> in, residual;
+};
+template <class T, int n>
+__device__ __forceinline__ Parts<T, n> load_parts(const Forward<T>& t, std::int64_t at) {
+  return {load_raw<n>(t.in + at), t.residual ? load_raw<n>(t.residual + at) : zero_raw<T, n>()};
+}
+
+// in + bias + residual, rounded as `sum` is: what is normalised and what the backward pass will see.
+template <class T, int n>
+__device__ __forceinline__ Raw<T, n> summed(const Forward<T>& t, const Parts<T, n>& parts, std::int64_t at,
+                                            std::int64_t c) {
+  if (!t.sum) return parts.in;
+  float v[n];
+  unpack(parts.in, v);
+  if (t.bias) add_to(v, load_raw<n>(t.bias + c));
+  add_to(v, parts.residual);
+  const Raw<T, n> sum = pack<T>(v);
+  store_raw(t.sum + at, sum);
+  return sum;
+}
+
+template <class T, int n>
+__device__ __forceinline__ void put_normalised(const Forward<T>& t, std::int64_t at, const Raw<T, n>& x, float mean,
+                                               float rstd, const Raw<T, n>& gamma_raw, const Raw<T, n>& beta_raw) {
+  float v[n], gamma[n], beta[n];
+  unpack(x, v), unpack(gamma_raw, gamma), unpack(beta_raw, beta);
+#pragma unroll
+  for (int k = 0; k < n; ++k) v[k] = (v[k] - mean) * rstd * gamma[k] + beta[k];
+  store(t.out + at, v);
+}
+
+constexpr int pieces = 2;          // vectors per thread: 16 elements of bf16 fit the registers of 1024 threads
+constexpr int rows_per_block = 4;  // the later ones find gamma, beta and bias in the first-level cache
+template <class T>
+constexpr std::int64_t widest_kept = 1024 * pieces* lanes_of<T>;
+
+// A block holds a row in its registers: memory is touched once. Vectors of a thread are a block's width apart.
+template <class T>
+__global__ void __launch_bounds__(1024) layer_norm_kept(Forward<T> t) {
+  constexpr int n = lanes_of<T>;
+  HARNESS_SHARED(float, sums, most_warps);
+  HARNESS_SHARED(float, squares, most_warps);
+  const int stride = blockDim.x * n, first = threadIdx.x * n;
+  const auto width = static_cast<int>(t.width);
+  const float share = 1.0f / static_cast<float>(width);
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * rows_per_block;
+  const std::int64_t end = begin + rows_per_block < t.rows ? begin + rows_per_block : t.rows;
+  for (std::int64_t row = begin; row < end; ++row) {
+    const std::int64_t base = row * width;
+    Raw<T, n> x[pieces];
+    Parts<T, n> parts[pieces];
+    float total = 0;
+#pragma unroll
+    for (int p = 0; p < pieces; ++p) {
+      const int c = first + p * stride;
+      if (c < width) parts[p] = load_parts<T, n>(t, base + c);
+    }
+#pragma unroll
+    for (int p = 0; p < pieces; ++p) {
+      const int c = first + p * stride;
+      if (c < width) x[p] = summed<T, n>(t, parts[p], base + c, c);
+    }
+#pragma unroll
+    for (int p = 0; p < pieces; ++p) {
+      if (first + p * stride >= width) continue;
+      float v[n];
+      unpack(x[p], v);
+#pragma unroll
+      for (int k = 0; k < n; ++k) total += v[k];
+    }
+    const float mean = block_sum(total, sums) * share;
+    float square = 0;
+#pragma unroll
+    for (int p = 0; p < pieces; ++p) {
+      if (first + p * stride >= width) continue;
+      float v[n];
+      unpack(x[p], v);
+#pragma unroll
+      for (int k = 0; k < n; ++k) square += (v[k] - mean) * (v[k] - mean);
+    }
+    const float rstd = rsqrtf(block_sum(square, squares) * share + t.epsilon);
+    if (threadIdx.x == 0) t.mean[row] = mean, t.rstd[row] = rstd;
+#pragma unroll
+    for (int p = 0; p < pieces; ++p) {
+      const int c = first + p * stride;
+      if (c >= width) continue;
+      put_normalised<T, n>(t, base + c, x[p], mean, rstd, load_raw<n>(t.gamma + c), load_raw<n>(t.beta + c));
+    }
+  }
+}
+
+// Any width: the row is read again, from the caches if it fits.
+template <class T, int n>
+__global__ void __launch_bounds__(512) layer_norm_reread(Forward<T> t) {
+  HARNESS_SHARED(float, sums, most_warps);
+  HARNESS_SHARED(float, squares, most_warps);
+  const std::int64_t row = blockIdx.x, base = row * t.width;
+  const std::int64_t first = threadIdx.x * n, stride = blockDim.x * n;
+  const float share = 1.0f / static_cast<float>(t.width);
+  const T* x = t.sum ? t.sum : t.in;  // each thread reads what itself wrote
+  float total = 0;
+  for (std::int64_t c = first; c < t.width; c += stride) {
+    float v[n];
+    unpack(summed<T, n>(t, load_parts<T, n>(t, base + c), base + c, c), v);
+#pragma unroll
+    for (int k = 0; k < n; ++k) total += v[k];
+  }
+  const float mean = block_sum(total, sums) * share;
+  float square = 0;
+  for (std::int64_t c = first; c < t.width; c += stride) {
+    float v[n];
+    load(x + base + c, v);
+#pragma unroll
+    for (int k = 0; k < n; ++k) square += (v[k] - mean) * (v[k] - mean);
+  }
+  const float rstd = rsqrtf(block_sum(square, squares) * share + t.epsilon);
+  if (threadIdx.x == 0) t.mean[row] = mean, t.rstd[row] = rstd;
+  for (std::int64_t c = first; c < t.width; c += stride) {
+    put_normalised<T, n>(t, base + c, load_raw<n>(x + base + c), mean, rstd, load_raw<n>(t.gamma + c),
+                         load_raw<n>(t.beta + c));
+  }
+}
+
+}  // namespace
+
+void layer_norm(Stream stream, const LayerNormArguments& a, std::int64_t rows, std::int64_t width, double epsilon) {
+  with_type(a.in.type, [&](auto tag) {
+    using T = decltype(tag);
+    constexpr int n = lanes_of<T>;
+    const Forward<T> t{a.in.as<const T>(),
+                       a.bias.as<const T>(),
+                       a.residual.as<const T>(),
+                       a.gamma.as<const T>(),
+                       a.beta.as<const T>(),
+                       a.sum.as<T>(),
+                       a.out.as<T>(),
+                       a.mean.f32(),
+                       a.rstd.f32(),
+                       rows,
+                       width,
+                       static_cast<float>(epsilon)};
+    if (width % n != 0) {
+      launch("layer_norm", layer_norm_reread<T, 1>, {rows, threads_for(width, 512)}, stream, t);
+    } else if (width > widest_kept<T>) {
+      launch("layer_norm", layer_norm_reread<T, n>, {rows, 512}, stream, t);
+    } else {
+      const int threads = threads_for(ceil_div(width, pieces * n), 1024);
+      launch("layer_norm", layer_norm_kept<T>, {ceil_div(rows, rows_per_block), threads}, stream, t);
+    }
+  });
+}
+
+}  // namespace harness::cuda

@@ -1,0 +1,196 @@
+#include <algorithm>
+
+#include "backend/cuda/kernels/launch.cuh"
+#include "backend/cuda/kernels/partial_sums.cuh"
+#include "backend/cuda/kernels/reductions.cuh"
+#include "backend/cuda/kernels/vectors.cuh"
+
+namespace harness::cuda {
+namespace {
+
+// With h = (x - mean) rstd and g = gamma dout: din = rstd (g - mean(g) - h mean(g h)); dgamma, dbeta and dbias are the
+// column sums of dout h, dout and din. A block takes every gridDim-th row and keeps its own column sums, one row of
+// `partial` [blocks, sums * width] at the end.
+template <class T>
+struct Backward {
+  const T *dout, *x, *gamma;
+  const float *mean, *rstd;
+  const T* dresidual;
+  T* din;
+  float* partial;
+  std::int64_t rows, width;
+  int sums;  // 3, or 2 without dbias
+};
+
+constexpr int n_kept = 8;
+// Three column sums and three tensors for 8 columns are many registers: a block of f32 must be smaller for it.
+template <class T>
+constexpr int most_threads = sizeof(T) == 2 ? 1024 : 512;
+constexpr int wide_threads = 1024, narrow_threads = 512;
+
+// Rows of up to 8 elements a thread, column sums in registers.
+template <class T>
+__global__ void __launch_bounds__(most_threads<T>) layer_norm_backward_kept(Backward<T> t) {
+  constexpr int n = n_kept;
+  HARNESS_SHARED(float2, parts, 2 * most_warps);
+  const int c = threadIdx.x * n;
+  const auto width = static_cast<int>(t.width);
+  const bool mine = c < width;
+  const float share = 1.0f / static_cast<float>(width);
+  float sum_gamma[n] = {}, sum_beta[n] = {}, sum_bias[n] = {};
+  const Raw<T, n> gamma_raw = mine ? load_raw<n>(t.gamma + c) : zero_raw<T, n>();
+  int turn = 0;
+  for (std::int64_t row = blockIdx.x; row < t.rows; row += gridDim.x, turn ^= 1) {
+    const std::int64_t at = row * width + c;
+    Raw<T, n> dout_raw = zero_raw<T, n>(), x_raw = zero_raw<T, n>(), dresidual_raw = zero_raw<T, n>();
+    if (mine) {
+      dout_raw = load_raw<n>(t.dout + at), x_raw = load_raw<n>(t.x + at);
+      if (t.dresidual) dresidual_raw = load_raw<n>(t.dresidual + at);
+    }
+    const float mean = t.mean[row], rstd = t.rstd[row];
+    float2 sums = make_float2(0, 0);
+    {
+      float dout[n], x[n], gamma[n];
+      unpack(dout_raw, dout), unpack(x_raw, x), unpack(gamma_raw, gamma);
+#pragma unroll
+      for (int k = 0; k < n; ++k) {
+        const float h = (x[k] - mean) * rstd, g = dout[k] * gamma[k];
+        sums.x += g, sums.y += g * h;
+        sum_gamma[k] += dout[k] * h, sum_beta[k] += dout[k];
+      }
+    }
+    sums = block_sum(sums, parts + turn * most_warps);
+    const float mean_g = sums.x * share, mean_gh = sums.y * share;
+    if (mine) {
+      float d[n], x[n], gamma[n];
+      unpack(dout_raw, d), unpack(x_raw, x), unpack(gamma_raw, gamma);
+#pragma unroll
+      for (int k = 0; k < n; ++k) d[k] = rstd * (d[k] * gamma[k] - mean_g - (x[k] - mean) * rstd * mean_gh);
+      add_to(d, dresidual_raw);
+      const Raw<T, n> din = pack<T>(d);
+      store_raw(t.din + at, din);
+      add_to(sum_bias, din);  // as rounded: the sum of what the next product reads
+    }
+  }
+  if (!mine) return;
+  float* to = t.partial + static_cast<std::int64_t>(blockIdx.x) * t.sums * width + c;
+  store(to, sum_gamma);
+  store(to + width, sum_beta);
+  if (t.sums == 3) store(to + 2 * width, sum_bias);
+}
+
+// Any width: rows are read again for din, column sums are kept in shared memory, or in `partial` itself if they are
+// too many. Each thread meets only its own columns there.
+template <class T, int n>
+__global__ void __launch_bounds__(n == 1 ? narrow_threads : wide_threads)
+    layer_norm_backward_reread(Backward<T> t, bool sums_in_shared) {
+  HARNESS_SHARED(float2, parts, 2 * most_warps);
+  const std::int64_t width = t.width, first = threadIdx.x * n, stride = blockDim.x * n;
+  const float share = 1.0f / static_cast<float>(width);
+  float* const own = t.partial + static_cast<std::int64_t>(blockIdx.x) * t.sums * width;
+  float* const sums_at = sums_in_shared ? dynamic_shared() : own;
+  const float zero[n] = {};
+  for (int s = 0; s < t.sums; ++s) {
+    for (std::int64_t c = first; c < width; c += stride) store(sums_at + s * width + c, zero);
+  }
+  int turn = 0;
+  for (std::int64_t row = blockIdx.x; row < t.rows; row += gridDim.x, turn ^= 1) {
+    const std::int64_t base = row * width, ahead = base + gridDim.x * width;
+    const bool more = row + gridDim.x < t.rows && threadIdx.x % 8 == 0;
+    const float mean = t.mean[row], rstd = t.rstd[row];
+    float2 sums = make_float2(0, 0);
+    for (std::int64_t c = first; c < width; c += stride) {
+      float dout[n], x[n], gamma[n], of_gamma[n], of_beta[n];
+      load(t.dout + base + c, dout), load(t.x + base + c, x), load(t.gamma + c, gamma);
+      if (more) {
+        prefetch(t.dout + ahead + c), prefetch(t.x + ahead + c);
+        if (t.dresidual) prefetch(t.dresidual + ahead + c);
+      }
+      load(sums_at + c, of_gamma), load(sums_at + width + c, of_beta);
+#pragma unroll
+      for (int k = 0; k < n; ++k) {
+        const float h = (x[k] - mean) * rstd, g = dout[k] * gamma[k];
+        sums.x += g, sums.y += g * h;
+        of_gamma[k] += dout[k] * h, of_beta[k] += dout[k];
+      }
+      store(sums_at + c, of_gamma), store(sums_at + width + c, of_beta);
+    }
+    sums = block_sum(sums, parts + turn * most_warps);
+    const float mean_g = sums.x * share, mean_gh = sums.y * share;
+    for (std::int64_t c = first; c < width; c += stride) {
+      float d[n], x[n], gamma[n];
+      load(t.dout + base + c, d), load(t.x + base + c, x), load(t.gamma + c, gamma);
+#pragma unroll
+      for (int k = 0; k < n; ++k) d[k] = rstd * (d[k] * gamma[k] - mean_g - (x[k] - mean) * rstd * mean_gh);
+      if (t.dresidual) add_to(d, load_raw<n>(t.dresidual + base + c));
+      const Raw<T, n> din = pack<T>(d);
+      store_raw(t.din + base + c, din);
+      if (t.sums == 3) {
+        float of_bias[n];
+        load(sums_at + 2 * width + c, of_bias);
+        add_to(of_bias, din);
+        store(sums_at + 2 * width + c, of_bias);
+      }
+    }
+  }
+  if (!sums_in_shared) return;
+  for (int s = 0; s < t.sums; ++s) {
+    for (std::int64_t c = first; c < width; c += stride) {
+      float v[n];
+      load(sums_at + s * width + c, v);
+      store(own + s * width + c, v);
+    }
+  }
+}
+
+// Blocks of a thread for 8 columns, as many as a multiprocessor runs of them with 64 registers a thread.
+std::int64_t blocks_of(std::int64_t rows, std::int64_t width, int multiprocessors) {
+  const int threads = threads_for(ceil_div(width, n_kept), 1024);
+  return std::min<std::int64_t>(rows, std::int64_t{multiprocessors} * std::min(1024 / threads, 16));
+}
+
+constexpr int most_multiprocessors = 192;  // of today's devices; a larger one is not used whole
+
+}  // namespace
+
+std::int64_t layer_norm_backward_scratch(std::int64_t rows, std::int64_t width) {
+  return blocks_of(rows, width, most_multiprocessors) * 3 * width;
+}
+
+void layer_norm_backward(Stream stream, const LayerNormBackwardArguments& a, std::int64_t rows, std::int64_t width,
+                         bool accumulate, float* scratch) {
+  const char* const name = "layer_norm_backward";
+  const DeviceLimits device = device_limits();
+  const std::int64_t blocks = blocks_of(rows, width, std::min(device.multiprocessors, most_multiprocessors));
+  const int sums = a.dbias ? 3 : 2;
+  with_type(a.dout.type, [&](auto tag) {
+    using T = decltype(tag);
+    const Backward<T> t{a.dout.as<const T>(),
+                        a.sum.as<const T>(),
+                        a.gamma.as<const T>(),
+                        a.mean.f32(),
+                        a.rstd.f32(),
+                        a.dresidual.as<const T>(),
+                        a.din.as<T>(),
+                        scratch,
+                        rows,
+                        width,
+                        sums};
+    if (width % n_kept == 0 && width <= n_kept * most_threads<T>) {
+      launch(name, layer_norm_backward_kept<T>, {blocks, threads_for(width / n_kept, 1024)}, stream, t);
+      return;
+    }
+    const std::int64_t needed = sums * width * 4, for_parts = 2 * most_warps * 8;
+    const bool fits = needed + for_parts <= device.shared_bytes;
+    if (width % n_kept == 0) {
+      launch(name, layer_norm_backward_reread<T, n_kept>, {blocks, wide_threads, fits ? needed : 0}, stream, t, fits);
+    } else {
+      launch(name, layer_norm_backward_reread<T, 1>, {blocks, threads_for(width, narrow_threads), fits ? needed : 0},
+             stream, t, fits);
+    }
+  });
+  launch_last_sums("layer_norm_backward (second stage)", stream, scratch, blocks, width, sums,
+                   {{a.dgamma.f32(), a.dbeta.f32(), a.dbias.f32()}}, accumulate);
+}
+
+}  // namespace harness::cuda

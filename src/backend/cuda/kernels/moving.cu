@@ -1,0 +1,108 @@
+#include <bit>
+
+#include "backend/cuda/kernels/maps.cuh"
+
+namespace harness::cuda {
+namespace {
+
+// Bytes copied, or written with a pattern of 4 bytes, without regard to what they mean. Unit: 2 bytes.
+struct Copy {
+  const bf16* in;
+  bf16* out;
+  static constexpr int lanes = 8;
+  template <int n>
+  using In = Raw<bf16, n>;
+  template <int n>
+  __device__ __forceinline__ In<n> load(std::int64_t i) const {
+    return load_raw<n>(in + i);
+  }
+  template <int n>
+  __device__ __forceinline__ void store(std::int64_t i, const In<n>& raw) const {
+    store_raw(out + i, raw);
+  }
+};
+
+struct Pattern {
+  bf16* out;
+  std::uint32_t word;
+  static constexpr int lanes = 8;
+  template <int n>
+  struct In {};
+  template <int n>
+  __device__ __forceinline__ In<n> load(std::int64_t) const {
+    return {};
+  }
+  template <int n>
+  __device__ __forceinline__ void store(std::int64_t i, const In<n>&) const {
+    Raw<bf16, n> raw;
+    if constexpr (n == 1) {
+      raw.half = static_cast<std::uint16_t>(i % 2 ? word >> 16 : word);
+    } else {
+#pragma unroll
+      for (int k = 0; k < n / 2; ++k) raw.word[k] = word;
+    }
+    store_raw(out + i, raw);
+  }
+};
+
+template <class From, class To>
+struct ConvertOf {
+  const From* in;
+  To* out;
+  static constexpr int lanes = 8;
+  template <int n>
+  using In = Raw<From, n>;
+  template <int n>
+  __device__ __forceinline__ In<n> load(std::int64_t i) const {
+    return load_raw<n>(in + i);
+  }
+  template <int n>
+  __device__ __forceinline__ void store(std::int64_t i, const In<n>& raw) const {
+    float v[n];
+    unpack(raw, v);
+    cuda::store(out + i, v);
+  }
+};
+
+__global__ void record_one(const float* value, float* ring, std::int64_t ring_count, std::int32_t* counter) {
+  if (threadIdx.x != 0) return;
+  const std::int32_t at = *counter;
+  ring[at % ring_count] = *value;
+  *counter = at + 1;
+}
+
+std::uint32_t pattern_of(DType type, double value) {
+  switch (type) {
+    case DType::i32:
+      return static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
+    case DType::bf16:
+      return to_bf16(static_cast<float>(value)).bits * 0x10001u;
+    case DType::f32:
+      break;
+  }
+  return std::bit_cast<std::uint32_t>(static_cast<float>(value));
+}
+
+}  // namespace
+
+void fill(Stream stream, Tensor out, double value) {
+  launch_flat("fill", stream, Pattern{out.as<bf16>(), pattern_of(out.type, value)}, out.bytes() / 2);
+}
+
+void convert(Stream stream, Tensor in, Tensor out) {
+  if (in.type == out.type) {
+    launch_flat("convert", stream, Copy{in.as<const bf16>(), out.as<bf16>()}, out.bytes() / 2);
+  } else if (in.type == DType::f32 && out.type == DType::bf16) {
+    launch_flat("convert", stream, ConvertOf<float, bf16>{in.as<const float>(), out.as<bf16>()}, out.count);
+  } else if (in.type == DType::bf16 && out.type == DType::f32) {
+    launch_flat("convert", stream, ConvertOf<bf16, float>{in.as<const bf16>(), out.as<float>()}, out.count);
+  } else {
+    throw Error("a conversion between i32 and floating-point numbers is no kernel of the cuda backend");
+  }
+}
+
+void record(Stream stream, Tensor value, Tensor ring, Tensor counter) {
+  launch("record", record_one, {1, 32}, stream, value.f32(), ring.f32(), ring.count, counter.as<std::int32_t>());
+}
+
+}  // namespace harness::cuda

@@ -1,0 +1,112 @@
+#pragma once
+
+// What the kernels are written in: CUDA, or (for tests on machines without a GPU) a host emulation of its execution
+// model that gives the same names. Nothing else in this folder asks which of the two it is, but for launch.cuh and the
+// few places where only one machine has an instruction.
+#ifdef HARNESS_EMULATED_CUDA
+#include "backend/cuda/emulation/device.h"
+
+#define HARNESS_SHARED(type, name, count) \
+  static const char site_of_##name = 0;   \
+  type* const name = static_cast<type*>(  \
+      ::harness::emulation::shared(&site_of_##name, sizeof(type) * static_cast<std::size_t>(count)))
+#else
+#include <cuda_runtime.h>
+
+/// An array in the block's shared memory, for a kernel's outermost scope.
+#define HARNESS_SHARED(type, name, count) __shared__ type name[count]
+#endif
+
+#include <cstdint>
+
+#include "base/bf16.h"
+
+namespace harness::cuda {
+
+/// The shared memory whose size the launch gave.
+__device__ __forceinline__ float* dynamic_shared() {
+#ifdef HARNESS_EMULATED_CUDA
+  return static_cast<float*>(emulation::dynamic_shared());
+#else
+  extern __shared__ float4 dynamic_shared_memory[];
+  return reinterpret_cast<float*>(dynamic_shared_memory);
+#endif
+}
+
+/// 4, 8 or 16 bytes (std::uint32_t, uint2, uint4) at once; the address is a multiple of their number.
+template <class Word>
+__device__ __forceinline__ Word load_as(const void* p) {
+#ifdef HARNESS_EMULATED_CUDA
+  return emulation::load<Word>(p);
+#else
+  return *static_cast<const Word*>(p);
+#endif
+}
+template <class Word>
+__device__ __forceinline__ void store_as(void* p, Word word) {
+#ifdef HARNESS_EMULATED_CUDA
+  emulation::store(p, word);
+#else
+  *static_cast<Word*>(p) = word;
+#endif
+}
+
+/// The same for what nobody reads again soon: it leaves the caches first.
+template <class Word>
+__device__ __forceinline__ Word load_last_use(const void* p) {
+#ifdef HARNESS_EMULATED_CUDA
+  return emulation::load<Word>(p);
+#else
+  return __ldcs(static_cast<const Word*>(p));
+#endif
+}
+template <class Word>
+__device__ __forceinline__ void store_for_later(void* p, Word word) {
+#ifdef HARNESS_EMULATED_CUDA
+  emulation::store(p, word);
+#else
+  __stcs(static_cast<Word*>(p), word);
+#endif
+}
+
+/// Asks for a line of memory ahead of its use.
+__device__ __forceinline__ void prefetch(const void* p) {
+#ifndef HARNESS_EMULATED_CUDA
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+#else
+  static_cast<void>(p);
+#endif
+}
+
+/// to[0..3] += v, each of the four by itself; `to` is a multiple of 16 bytes.
+__device__ __forceinline__ void atomic_add_4(float* to, float a, float b, float c, float d) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  atomicAdd(reinterpret_cast<float4*>(to), make_float4(a, b, c, d));
+#else
+  atomicAdd(to, a), atomicAdd(to + 1, b), atomicAdd(to + 2, c), atomicAdd(to + 3, d);
+#endif
+}
+
+/// Two bf16 of two floats, rounded to nearest, `low` in the lower half.
+__device__ __forceinline__ std::uint32_t bf16_pair(float low, float high) {
+#ifdef HARNESS_EMULATED_CUDA
+  return static_cast<std::uint32_t>(to_bf16(low).bits) | static_cast<std::uint32_t>(to_bf16(high).bits) << 16;
+#else
+  std::uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#endif
+}
+
+/// A clock of the device that runs on whatever its frequency.
+__device__ __forceinline__ std::uint64_t nanoseconds() {
+#ifdef HARNESS_EMULATED_CUDA
+  return emulation::nanoseconds();
+#else
+  std::uint64_t t;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+  return t;
+#endif
+}
+
+}  // namespace harness::cuda

@@ -1,0 +1,91 @@
+#pragma once
+
+#include "backend/cuda/kernels/platform.cuh"
+
+namespace harness::cuda {
+
+constexpr unsigned whole_warp = 0xffffffffu;
+constexpr int most_warps = 32;
+
+/// The sum over groups of `lanes` neighbouring threads (a power of two up to 32), known to each of them. All of the
+/// warp call it.
+__device__ __forceinline__ float group_sum(float v, int lanes = 32) {
+  for (int step = lanes / 2; step > 0; step /= 2) v += __shfl_xor_sync(whole_warp, v, step);
+  return v;
+}
+
+__device__ __forceinline__ float warp_sum(float v) {
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) v += __shfl_xor_sync(whole_warp, v, step);
+  return v;
+}
+
+__device__ __forceinline__ float warp_maximum(float v) {
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) v = fmaxf(v, __shfl_xor_sync(whole_warp, v, step));
+  return v;
+}
+
+// Over a block, known to all of it. One barrier each: `parts` (most_warps elements of shared memory) may be written
+// again only after another barrier, so that kernels that reduce again and again take turns between two of them.
+
+__device__ __forceinline__ float block_sum(float v, float* parts) {
+  v = warp_sum(v);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  if (lane == 0) parts[warp] = v;
+  __syncthreads();
+  return warp_sum(lane < warps ? parts[lane] : 0.0f);
+}
+
+__device__ __forceinline__ float block_maximum(float v, float* parts) {
+  v = warp_maximum(v);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  if (lane == 0) parts[warp] = v;
+  __syncthreads();
+  return warp_maximum(lane < warps ? parts[lane] : parts[0]);
+}
+
+__device__ __forceinline__ float2 block_sum(float2 v, float2* parts) {
+  v.x = warp_sum(v.x), v.y = warp_sum(v.y);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  if (lane == 0) parts[warp] = v;
+  __syncthreads();
+  v = lane < warps ? parts[lane] : make_float2(0, 0);
+  return make_float2(warp_sum(v.x), warp_sum(v.y));
+}
+
+/// A sum of exponentials as it grows: of exp(x - maximum) over the x seen so far.
+struct ExponentialSum {
+  // Not -infinity: exp(-infinity - maximum) must be 0 also while nothing but -infinity was seen.
+  float maximum = -3.402823466e38f, sum = 0;
+
+  template <int n>
+  __device__ __forceinline__ void add(const float (&x)[n]) {
+    float high = maximum;
+#pragma unroll
+    for (int k = 0; k < n; ++k) high = fmaxf(high, x[k]);
+    sum *= __expf(maximum - high);
+    maximum = high;
+#pragma unroll
+    for (int k = 0; k < n; ++k) sum += __expf(x[k] - high);
+  }
+};
+
+__device__ __forceinline__ ExponentialSum warp_join(ExponentialSum e) {
+  const float high = warp_maximum(e.maximum);
+  e.sum = warp_sum(e.sum * __expf(e.maximum - high));
+  e.maximum = high;
+  return e;
+}
+
+__device__ __forceinline__ ExponentialSum block_join(ExponentialSum e, float2* parts) {
+  e = warp_join(e);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  if (lane == 0) parts[warp] = make_float2(e.maximum, e.sum);
+  __syncthreads();
+  ExponentialSum part;
+  if (lane < warps) part.maximum = parts[lane].x, part.sum = parts[lane].y;
+  return warp_join(part);
+}
+
+}  // namespace harness::cuda

@@ -1,0 +1,133 @@
+#pragma once
+
+#include "backend/cuda/kernels/platform.cuh"
+
+namespace harness::cuda {
+
+// A thread's share of memory: n consecutive elements, by 16-byte accesses where they are that many.
+
+/// Elements of T in 16 bytes.
+template <class T>
+constexpr int lanes_of = 16 / static_cast<int>(sizeof(T));
+
+/// n elements as they lie in memory. Kept so, they need few registers until they are used.
+template <class T, int n>
+struct Raw {
+  static constexpr int words = n * static_cast<int>(sizeof(T)) / 4;
+  static_assert(n * sizeof(T) % 4 == 0);
+  std::uint32_t word[words];
+};
+template <>
+struct Raw<bf16, 1> {
+  std::uint16_t half;
+};
+
+enum class Use : std::uint8_t { again, last };
+
+template <int n, Use use = Use::again, class T>
+__device__ __forceinline__ Raw<T, n> load_raw(const T* p) {
+  Raw<T, n> out;
+  if constexpr (n == 1 && sizeof(T) == 2) {
+    out.half = p->bits;
+  } else if constexpr (Raw<T, n>::words == 1) {
+    out.word[0] = load_as<std::uint32_t>(p);
+  } else if constexpr (Raw<T, n>::words == 2) {
+    const uint2 w = load_as<uint2>(p);
+    out.word[0] = w.x, out.word[1] = w.y;
+  } else {
+#pragma unroll
+    for (int k = 0; k < Raw<T, n>::words; k += 4) {
+      const T* from = p + k / 4 * lanes_of<T>;
+      const uint4 w = use == Use::last ? load_last_use<uint4>(from) : load_as<uint4>(from);
+      out.word[k] = w.x, out.word[k + 1] = w.y, out.word[k + 2] = w.z, out.word[k + 3] = w.w;
+    }
+  }
+  return out;
+}
+
+template <Use use = Use::again, class T, int n>
+__device__ __forceinline__ void store_raw(T* p, const Raw<T, n>& v) {
+  if constexpr (n == 1 && sizeof(T) == 2) {
+    p->bits = v.half;
+  } else if constexpr (Raw<T, n>::words == 1) {
+    store_as(p, v.word[0]);
+  } else if constexpr (Raw<T, n>::words == 2) {
+    store_as(p, make_uint2(v.word[0], v.word[1]));
+  } else {
+#pragma unroll
+    for (int k = 0; k < Raw<T, n>::words; k += 4) {
+      T* to = p + k / 4 * lanes_of<T>;
+      const uint4 w = make_uint4(v.word[k], v.word[k + 1], v.word[k + 2], v.word[k + 3]);
+      use == Use::last ? store_for_later(to, w) : store_as(to, w);
+    }
+  }
+}
+
+template <class T, int n>
+__device__ __forceinline__ Raw<T, n> zero_raw() {
+  Raw<T, n> out;
+  if constexpr (n == 1 && sizeof(T) == 2) {
+    out.half = 0;
+  } else {
+#pragma unroll
+    for (int k = 0; k < Raw<T, n>::words; ++k) out.word[k] = 0;
+  }
+  return out;
+}
+
+template <class T, int n>
+__device__ __forceinline__ void unpack(const Raw<T, n>& raw, float (&v)[n]) {
+  if constexpr (sizeof(T) == 4) {
+#pragma unroll
+    for (int k = 0; k < n; ++k) v[k] = __uint_as_float(raw.word[k]);
+  } else if constexpr (n == 1) {
+    v[0] = __uint_as_float(static_cast<std::uint32_t>(raw.half) << 16);
+  } else {
+#pragma unroll
+    for (int k = 0; k < n / 2; ++k) {
+      v[2 * k] = __uint_as_float(raw.word[k] << 16);
+      v[2 * k + 1] = __uint_as_float(raw.word[k] & 0xffff0000u);
+    }
+  }
+}
+
+template <class T, int n>
+__device__ __forceinline__ Raw<T, n> pack(const float (&v)[n]) {
+  Raw<T, n> raw;
+  if constexpr (sizeof(T) == 4) {
+#pragma unroll
+    for (int k = 0; k < n; ++k) raw.word[k] = __float_as_uint(v[k]);
+  } else if constexpr (n == 1) {
+    raw.half = static_cast<std::uint16_t>(bf16_pair(v[0], 0.0f));
+  } else {
+#pragma unroll
+    for (int k = 0; k < n / 2; ++k) raw.word[k] = bf16_pair(v[2 * k], v[2 * k + 1]);
+  }
+  return raw;
+}
+
+template <int n, class T>
+__device__ __forceinline__ void load(const T* p, float (&v)[n]) {
+  unpack(load_raw<n>(p), v);
+}
+template <int n, class T>
+__device__ __forceinline__ void store(T* p, const float (&v)[n]) {
+  store_raw(p, pack<T>(v));
+}
+template <class T>
+__device__ __forceinline__ float load_one(const T* p) {
+  float v[1];
+  load(p, v);
+  return v[0];
+}
+
+/// v += the n elements at p.
+template <int n, class T>
+__device__ __forceinline__ void add_to(float (&v)[n], const Raw<T, n>& raw) {
+  float x[n];
+  unpack(raw, x);
+#pragma unroll
+  for (int k = 0; k < n; ++k) v[k] += x[k];
+}
+
+}  // namespace harness::cuda

@@ -1,0 +1,120 @@
+#include "backend/cuda/ranges.h"
+
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#define HARNESS_HAS_NVTX 1
+#endif
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+
+namespace harness::cuda {
+namespace {
+
+#ifdef HARNESS_HAS_NVTX
+// Registered strings and the domain live as long as the process: NVTX forgets them at its own end.
+using Name = nvtxStringHandle_t;
+
+nvtxDomainHandle_t domain() {
+  static const nvtxDomainHandle_t own = nvtxDomainCreateA("harness");
+  return own;
+}
+
+Name registered(const char* text) {
+  return nvtxDomainRegisterStringA(domain(), text);
+}
+
+nvtxEventAttributes_t event_of(nvtxMessageType_t type) {
+  nvtxEventAttributes_t event{};
+  event.version = NVTX_VERSION;
+  event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  event.messageType = type;
+  return event;
+}
+
+void push(Name name) {
+  nvtxEventAttributes_t event = event_of(NVTX_MESSAGE_TYPE_REGISTERED);
+  event.message.registered = name;
+  nvtxDomainRangePushEx(domain(), &event);
+}
+
+void push_text(const char* text) {
+  nvtxEventAttributes_t event = event_of(NVTX_MESSAGE_TYPE_ASCII);
+  event.message.ascii = text;
+  nvtxDomainRangePushEx(domain(), &event);
+}
+
+void pop() {
+  nvtxDomainRangePop(domain());
+}
+#else  // built without NVTX's headers: ranges show nothing
+using Name = const void*;
+Name registered(const char*) {
+  return nullptr;
+}
+void push(Name) {}
+void push_text(const char*) {}
+void pop() {}
+#endif
+
+std::vector<std::string> path_of(const Label& label) {
+  std::vector<std::string> path = {"step", name_of(label.phase)};
+  if (label.micro_batch >= 0) path.back() += fmt::format(" micro-batch {}", label.micro_batch);
+  if (label.layer >= 0) path.push_back(fmt::format("layer {}", label.layer));
+  return path;
+}
+
+}  // namespace
+
+RangePlan plan_ranges(std::span<const Operation> step) {
+  RangePlan plan;
+  std::vector<std::string> stack;
+  for (const Operation& operation : step) {
+    std::vector<std::string> path = path_of(operation.label);
+    const auto kept = std::ranges::mismatch(stack, path);
+    RangeChange change;
+    change.close = static_cast<int>(stack.end() - kept.in1);
+    change.open.assign(kept.in2, path.end());
+    plan.before.push_back(std::move(change));
+    stack = std::move(path);
+  }
+  plan.close_at_end = static_cast<int>(stack.size());
+  return plan;
+}
+
+struct Ranges::Names {
+  std::map<std::string, Name> handles;
+};
+
+Ranges::Ranges(RangePlan plan) : plan_(std::move(plan)), names_(std::make_unique<Names>()) {
+  for (const RangeChange& change : plan_.before) {
+    for (const std::string& name : change.open) {
+      const auto [at, fresh] = names_->handles.try_emplace(name, nullptr);
+      if (fresh) at->second = registered(name.c_str());
+    }
+  }
+}
+
+Ranges::~Ranges() = default;
+
+void Ranges::before(std::size_t operation) {
+  const RangeChange& change = plan_.before.at(operation);
+  for (int i = 0; i < change.close; ++i) pop();
+  for (const std::string& name : change.open) push(names_->handles.at(name));
+}
+
+void Ranges::end() {
+  for (int i = 0; i < plan_.close_at_end; ++i) pop();
+}
+
+Range::Range(const char* name) {
+  push_text(name);
+}
+
+Range::~Range() {
+  pop();
+}
+
+}  // namespace harness::cuda

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace harness {
+
+/// What one GPU said of itself at one moment. NaN: it did not say.
+struct GpuSample {
+  double utilisation = std::numeric_limits<double>::quiet_NaN();  // 0..1: share of time in which some kernel ran
+  double sm_clock_hz = std::numeric_limits<double>::quiet_NaN();
+  double power_w = std::numeric_limits<double>::quiet_NaN();
+  double temperature_c = std::numeric_limits<double>::quiet_NaN();
+  double memory_used_bytes = std::numeric_limits<double>::quiet_NaN();  // of the whole device, all processes
+  std::uint64_t throttle_reasons = 0;                                   // NVML's bits
+};
+
+/// What it did over a block. NaN: not known.
+struct GpuStatistics {
+  std::int64_t samples = 0;
+  double mean_utilisation = std::numeric_limits<double>::quiet_NaN();  // 0..1
+  double mean_sm_clock_hz = std::numeric_limits<double>::quiet_NaN();
+  double min_sm_clock_hz = std::numeric_limits<double>::quiet_NaN();
+  double max_possible_sm_clock_hz = std::numeric_limits<double>::quiet_NaN();  // of the device
+  double mean_power_w = std::numeric_limits<double>::quiet_NaN();
+  double max_power_w = std::numeric_limits<double>::quiet_NaN();
+  double max_temperature_c = std::numeric_limits<double>::quiet_NaN();
+  double max_memory_used_bytes = std::numeric_limits<double>::quiet_NaN();
+  double energy_j = std::numeric_limits<double>::quiet_NaN();  // by the device's own counter, first sample to last
+  std::uint64_t throttle_reasons = 0;                          // of all samples together
+};
+
+/// Means, extremes and the union of the bits; a value that some samples lack is taken over the others. Energy and the
+/// possible clock are not in samples and stay NaN.
+GpuStatistics summarise(std::span<const GpuSample> samples);
+
+/// NVML's throttle bits (nvmlClocksEventReasons of nvml.h) as words, in the order of the bits.
+struct ThrottleReason {
+  std::string words;      // "power cap", "reason 0x400" for a bit that has no name here
+  bool harmless = false;  // says nothing against the measurement: idle, clocks set by someone on purpose
+};
+std::vector<ThrottleReason> throttle_reasons(std::uint64_t bits);
+/// The words of those that are not harmless, joined: "power cap, hardware thermal slowdown"; "" when there are none.
+std::string harmful_throttling(std::uint64_t bits);
+
+}  // namespace harness

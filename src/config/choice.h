@@ -1,0 +1,43 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace harness {
+
+/// One element of a choice: the word a person writes and the value it stands for.
+template <class T>
+using Choice = std::pair<const char*, T>;
+
+template <class T, std::size_t n>
+std::vector<std::string> words_of(const std::array<Choice<T>, n>& choices) {
+  std::vector<std::string> words;
+  words.reserve(n);
+  for (const auto& choice : choices) words.emplace_back(choice.first);
+  return words;
+}
+
+template <class T, std::size_t n>
+T parse_choice(std::string_view text, const std::array<Choice<T>, n>& choices) {
+  for (const auto& choice : choices) {
+    if (text == choice.first) return choice.second;
+  }
+  const auto words = words_of(choices);
+  fail("found {}; allowed: {}{}", quote(text), join(words, ", "), did_you_mean(nearest(text, words)));
+}
+
+template <class T, std::size_t n>
+std::string print_choice(T value, const std::array<Choice<T>, n>& choices) {
+  for (const auto& choice : choices) {
+    if (value == choice.second) return choice.first;
+  }
+  fail("a value of {} is not one of {}", static_cast<int>(value), join(words_of(choices), ", "));
+}
+
+}  // namespace harness

@@ -1,0 +1,176 @@
+#include "config/env_value.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/nccl_names.h"
+#include "config/nccl_scalar.h"
+#include "config/registry_rows.h"
+
+namespace harness {
+namespace {
+
+constexpr std::string_view example = "expected a map such as {NCCL_IB_TIMEOUT: 22}";
+
+constexpr std::array<std::string_view, 13> launcher_prefixes = {
+    "OMPI_", "PMIX_", "PMI_", "PMI2_", "OPAL_", "ORTE_", "PRTE_", "HYDRA_", "HYDI_", "MPI_", "MV2_", "FLUX_", "SLURM_"};
+
+// Names that would break a worker, or measure something else than it seems, and why.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> refused{
+    {{"CUDA_VISIBLE_DEVICES", "which GPU is a rank's own is its launcher's business, and env is the same on all ranks"},
+     {"NVIDIA_VISIBLE_DEVICES", "which GPU is a rank's own is its launcher's business"},
+     {"NCCL_HOSTID", "it names one host, and env is the same on all ranks"},
+     {"NCCL_COMM_ID", "harness tells its workers itself where to meet"},
+     {"NCCL_DEBUG", "harness sets it: timed steps log warnings only, an untimed worker records what NCCL did"},
+     {"NCCL_DEBUG_FILE", "harness sets it, for the untimed worker that records what NCCL did"},
+     {"NCCL_DEBUG_SUBSYS", "harness sets it, for the untimed worker that records what NCCL did"},
+     {"NCCL_SHARP_ENABLE",
+      "NCCL has no such variable. SHARP in the network is nccl_collnet: true with a CollNet plug-in "
+      "(nccl-rdma-sharp-plugins, HPC-X); in the NVLink switches it is nccl_nvls"},
+     {"OMP_NUM_THREADS", "harness sets it; the variable is threads"}}};
+
+bool plain_letter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+         std::string_view("_./:+-=@%^").find(c) != std::string::npos;
+}
+
+std::string quoted(std::string_view value) {
+  if (!value.empty() && std::ranges::all_of(value, plain_letter)) return std::string(value);
+  std::string out = "\"";
+  for (const char c : value) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : whole_(text), rest_(text) {}
+
+  EnvMap map() {
+    EnvMap env;
+    expect('{');
+    if (next() != '}') {
+      for (;;) {
+        const std::string name = word(":,}");
+        expect(':');
+        std::string value = next() == '"' ? quoted_word() : word(",}");
+        check_env_entry(name, value);
+        if (!env.emplace(name, std::move(value)).second) fail("found {} twice; write it once", name);
+        if (next() != ',') break;
+        expect(',');
+      }
+    }
+    expect('}');
+    if (next() != '\0') wrong();
+    return env;
+  }
+
+ private:
+  [[noreturn]] void wrong() const { fail("found {}; {}", quote(whole_), example); }
+  char next() {
+    while (rest_.starts_with(' ')) rest_.remove_prefix(1);
+    return rest_.empty() ? '\0' : rest_.front();
+  }
+  void expect(char c) {
+    if (next() != c) wrong();
+    rest_.remove_prefix(1);
+  }
+  std::string word(std::string_view ends) {
+    next();
+    std::string out(rest_.substr(0, rest_.find_first_of(ends)));
+    rest_.remove_prefix(out.size());
+    while (out.ends_with(' ')) out.pop_back();
+    if (out.empty() || out.find_first_of("\"{}") != std::string::npos) wrong();
+    return out;
+  }
+  std::string quoted_word() {
+    expect('"');
+    std::string out;
+    for (bool escaped = false; !rest_.empty(); rest_.remove_prefix(1)) {
+      const char c = rest_.front();
+      if (!escaped && c == '"') {
+        rest_.remove_prefix(1);
+        return out;
+      }
+      escaped = !escaped && c == '\\';
+      if (!escaped) out += c;
+    }
+    wrong();
+  }
+
+  std::string_view whole_, rest_;
+};
+
+void check_name(std::string_view name) {
+  const auto fine = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  if (name.empty() || !std::ranges::all_of(name, fine) || std::isdigit(static_cast<unsigned char>(name.front())) != 0) {
+    fail("found {}; the name of an environment variable has letters, digits and '_' only", quote(name));
+  }
+  if (find_variable(name) != nullptr) fail("{} is a variable of its own; write it beside env, not in it", name);
+  for (const Variable& v : registry()) {
+    if (v.environment_name == name) fail("{} is the variable {}; write that, beside env", name, v.name);
+  }
+  for (const auto& [refused_name, why] : refused) {
+    if (name == refused_name) fail("{} cannot be in env: {}", name, why);
+  }
+  if (name.starts_with("HARNESS_")) fail("{} cannot be in env: what begins with HARNESS_ is harness's own", name);
+  if (belongs_to_launcher(name)) {
+    fail("{} cannot be in env: it belongs to the launcher, and workers never get it", name);
+  }
+  if (name.starts_with("NCCL_") && !nccl_knows(name)) {
+    fail("no NCCL from 2.18 to 2.30 knows {}; it would be ignored without a word{}", name,
+         did_you_mean(nearest_nccl_name(name)));
+  }
+}
+
+}  // namespace
+
+EnvMap parse_env(std::string_view text) {
+  return Reader(text).map();
+}
+
+std::string print_env(const EnvMap& env) {
+  std::string out = "{";
+  for (const auto& [name, value] : env) {
+    if (out.size() > 1) out += ", ";
+    out += name + ": " + quoted(value);
+  }
+  return out + '}';
+}
+
+void check_env_entry(std::string_view name, std::string_view value) {
+  check_name(name);
+  if (std::ranges::any_of(value, [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; })) {
+    fail("found {}; a value has no control characters", quote(value));
+  }
+  if (nccl_reads_integer(name) && !nccl_integer(value)) fail("found {}; {}", quote(value), misread_as(value));
+  if (name.starts_with("NCCL_") && value.empty()) {
+    fail("found ''; NCCL would take its default; leave it out instead");
+  }
+}
+
+bool belongs_to_launcher(std::string_view name) {
+  return std::ranges::any_of(launcher_prefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+Variable env_variable() {
+  Variable v;
+  v.name = "env";
+  v.allowed = "{NAME: value, …}, any environment variables that have no row of their own";
+  v.help = "environment variables of the workers; a change adds or replaces those that it names";
+  v.backends = everywhere;
+  v.free_parts = true;
+  v.parse = [](Settings& s, std::string_view text) {
+    for (auto& [name, value] : parse_env(text)) s.env[name] = value;
+  };
+  v.print = [](const Settings& s) { return print_env(s.env); };
+  return v;
+}
+
+}  // namespace harness

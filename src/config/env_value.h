@@ -1,0 +1,25 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace harness {
+
+// The value of the variable `env`: a map of names and values for the worker's environment, as text {NAME: value, …}.
+// A value that is more than letters, digits and the like is quoted, with \" and \\ inside.
+
+using EnvMap = std::map<std::string, std::string>;
+
+/// Throws Error for what is no such map and for an entry that check_env_entry refuses. "{}" is an empty map.
+EnvMap parse_env(std::string_view text);
+std::string print_env(const EnvMap& env);
+
+/// Throws Error, which says why, for a name that is a variable of the registry, that this program or its launcher sets,
+/// or that NCCL does not know, and for a value that NCCL would misread.
+void check_env_entry(std::string_view name, std::string_view value);
+
+/// What a launcher sets for its processes ("OMPI_…", "SLURM_…").
+bool belongs_to_launcher(std::string_view name);
+
+}  // namespace harness

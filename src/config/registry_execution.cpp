@@ -1,0 +1,91 @@
+#include <array>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "config/choice.h"
+#include "config/fields.h"
+#include "config/registry_rows.h"
+
+namespace harness {
+namespace {
+
+constexpr std::array<Choice<AllReduceAlgorithm>, 3> allreduce_choices{
+    {{"ring", AllReduceAlgorithm::ring},
+     {"halving_doubling", AllReduceAlgorithm::halving_doubling},
+     {"bcube", AllReduceAlgorithm::bcube}}};
+constexpr std::array<Choice<AttentionKind>, 2> attention_choices{
+    {{"fused", AttentionKind::fused}, {"unfused", AttentionKind::unfused}}};
+constexpr int max_threads = 4096;
+constexpr int max_engine = 255;
+
+// "auto" is -1; engines are numbered from 0.
+int parse_engine(std::string_view text) {
+  if (text == "auto") return -1;
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos) {
+    fail("found {}; allowed: auto, 0 to {}", quote(text), max_engine);
+  }
+  return static_cast<int>(parse_within(text, 0, max_engine));
+}
+
+}  // namespace
+
+std::vector<Variable> execution_variables() {
+  std::vector<Variable> rows;
+  rows.push_back(
+      {.name = "allreduce_algorithm",
+       .unit = "",
+       .allowed = "ring, halving_doubling, bcube",
+       .help = "Gloo's algorithm for all-reduces above 4 KiB (NCCL's is nccl_algo)",
+       .backends = only_cpu,
+       .parts = {},
+       .parse = [](Settings& s, auto text) { s.allreduce_algorithm = parse_choice(text, allreduce_choices); },
+       .print = [](const Settings& s) { return print_choice(s.allreduce_algorithm, allreduce_choices); },
+       .without_effect = without_communication,
+       .environment_name = ""});
+  rows.push_back({.name = "threads",
+                  .unit = "threads",
+                  .allowed = "auto, or a whole number",
+                  .help = "compute threads per rank; auto is cores / ranks on the node",
+                  .backends = only_cpu,
+                  .parts = {},
+                  .parse = [](Settings& s, auto text) { s.threads = within_or_word(text, "auto", max_threads); },
+                  .print = [](const Settings& s) { return s.threads == 0 ? "auto" : fmt::format("{}", s.threads); },
+                  .environment_name = ""});
+  rows.push_back({.name = "attention",
+                  .unit = "",
+                  .allowed = "fused, unfused",
+                  .help = "fused keeps the scores inside one kernel; unfused is two batched products and a softmax, "
+                          "with the scores in memory",
+                  .backends = only_cuda,
+                  .parts = {},
+                  .parse = [](Settings& s, auto text) { s.attention = parse_choice(text, attention_choices); },
+                  .print = [](const Settings& s) { return print_choice(s.attention, attention_choices); },
+                  .environment_name = ""});
+  rows.push_back(
+      {.name = "attention_engine",
+       .unit = "",
+       .allowed = "auto, or a number from 0",
+       .help = "which of the fused attention kernels that cuDNN offers, in its order; auto is its first choice",
+       .backends = only_cuda,
+       .parts = {},
+       .parse = [](Settings& s, auto text) { s.attention_engine = parse_engine(text); },
+       .print =
+           [](const Settings& s) { return s.attention_engine < 0 ? "auto" : fmt::format("{}", s.attention_engine); },
+       .without_effect =
+           [](const Settings& s) {
+             return s.attention == AttentionKind::unfused ? "attention is unfused, which has no engine" : "";
+           },
+       .environment_name = ""});
+  rows.push_back({.name = "cuda_graph",
+                  .unit = "",
+                  .allowed = "true, false",
+                  .help = "capture a step once and launch it as one CUDA graph, or launch every kernel from the host",
+                  .backends = only_cuda,
+                  .parts = {},
+                  .parse = [](Settings& s, auto text) { s.cuda_graph = parse_flag(text); },
+                  .print = [](const Settings& s) { return s.cuda_graph ? "true" : "false"; },
+                  .environment_name = ""});
+  return rows;
+}
+
+}  // namespace harness

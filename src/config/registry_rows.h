@@ -1,0 +1,31 @@
+#pragma once
+
+#include <vector>
+
+#include "config/registry.h"
+
+namespace harness {
+
+// The rows of the registry by family, a source file each; registry.cpp puts them together in this order. Within a
+// family they stand in the order in which tables show them.
+
+std::vector<Variable> training_variables();   // what a step is: precision, batches, layout, buckets
+std::vector<Variable> execution_variables();  // how a backend runs it: threads, attention, graphs
+std::vector<Variable> nccl_variables();       // what NCCL reads from the environment
+Variable env_variable();                      // the rest of the environment
+
+inline const std::vector<BackendKind> everywhere{BackendKind::cpu, BackendKind::cuda, BackendKind::sim};
+inline const std::vector<BackendKind> only_cpu{BackendKind::cpu};
+inline const std::vector<BackendKind> only_cuda{BackendKind::cuda};
+inline const std::vector<BackendKind> where_nccl{BackendKind::cuda, BackendKind::sim};
+
+/// A whole number from 1, or a word that stands for 0 ("all", "auto").
+int within_or_word(std::string_view text, std::string_view word, int high);
+
+/// "true" or "false", or "on" and "off".
+bool parse_flag(std::string_view text);
+
+/// For without_effect.
+std::string without_communication(const Settings& settings);
+
+}  // namespace harness

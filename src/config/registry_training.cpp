@@ -1,0 +1,159 @@
+#include <array>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "config/choice.h"
+#include "config/fields.h"
+#include "config/registry_rows.h"
+
+namespace harness {
+namespace {
+
+constexpr std::array<Choice<Precision>, 3> precision_choices{
+    {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"tf32", Precision::tf32}}};
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+const std::vector<std::string> layout_parts{"tensor_parallel", "pipeline_parallel"};
+constexpr int max_ranks = 1 << 20;
+
+// "{tensor_parallel: 2, pipeline_parallel: 1}", or any part of it.
+void parse_layout(Settings& settings, std::string_view text) {
+  const std::string_view whole = trim(text);
+  constexpr std::string_view example = "expected a map such as {tensor_parallel: 2, pipeline_parallel: 1}";
+  if (whole.size() < 2 || whole.front() != '{' || whole.back() != '}') fail("found {}; {}", quote(whole), example);
+  LayoutSetting layout = settings.layout;
+  std::string_view rest = trim(whole.substr(1, whole.size() - 2));
+  if (rest.empty()) fail("found {}, which names nothing; {}", quote(whole), example);
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest = part.size() < rest.size() ? rest.substr(part.size() + 1) : std::string_view();
+    const std::size_t colon = part.find(':');
+    if (colon == std::string_view::npos) fail("found {}; {}", quote(trim(part)), example);
+    const std::string_view key = trim(part.substr(0, colon));
+    const auto value = trim(part.substr(colon + 1));
+    if (key == "tensor_parallel") {
+      layout.tensor_parallel = static_cast<int>(parse_within(value, 1, max_ranks));
+    } else if (key == "pipeline_parallel") {
+      layout.pipeline_parallel = static_cast<int>(parse_within(value, 1, max_ranks));
+    } else {
+      fail("found {}; allowed: {}{}", quote(key), join(layout_parts, ", "), did_you_mean(nearest(key, layout_parts)));
+    }
+  }
+  settings.layout = layout;
+}
+
+std::string print_layout(const Settings& s) {
+  return fmt::format("{{tensor_parallel: {}, pipeline_parallel: {}}}", s.layout.tensor_parallel,
+                     s.layout.pipeline_parallel);
+}
+
+std::string without_data_parallel(const Settings& s) {
+  const bool alone = s.ranks != 0 && s.ranks == s.layout.tensor_parallel * s.layout.pipeline_parallel;
+  return alone ? "data_parallel is 1, there are no gradients to reduce" : "";
+}
+
+std::string needs_tensor_cores(const Settings& s, BackendKind backend) {
+  if (s.precision != Precision::tf32 || backend != BackendKind::cpu) return "";
+  return "backend cpu has no tf32, which is fp32 on the tensor cores of a GPU; on cpu: fp32, bf16";
+}
+
+constexpr std::int64_t max_batch = std::int64_t{1} << 31;
+constexpr std::int64_t min_bucket_bytes = 1024;
+
+}  // namespace
+
+// docs/adding.md walks through one.
+std::vector<Variable> training_variables() {
+  std::vector<Variable> rows;
+  rows.push_back(
+      {.name = "precision",
+       .unit = "",
+       .allowed = "fp32, bf16, tf32",
+       .help = "number format of matrix products; bf16 keeps fp32 master weights, tf32 is fp32 that a GPU's tensor "
+               "cores multiply with 10-bit mantissas",
+       .backends = everywhere,
+       .parts = {},
+       .parse = [](Settings& s, auto text) { s.precision = parse_choice(text, precision_choices); },
+       .print = [](const Settings& s) { return print_choice(s.precision, precision_choices); },
+       .environment_name = "",
+       .refused_by = needs_tensor_cores});
+  rows.push_back({.name = "global_batch_size",
+                  .unit = "sequences",
+                  .allowed = "a whole number",
+                  .help = "sequences per step, over all ranks",
+                  .backends = everywhere,
+                  .parts = {},
+                  .parse = [](Settings& s, auto text) { s.global_batch_size = parse_within(text, 1, max_batch); },
+                  .print = [](const Settings& s) { return fmt::format("{}", s.global_batch_size); },
+                  .environment_name = ""});
+  rows.push_back({.name = "micro_batch_size",
+                  .unit = "sequences",
+                  .allowed = "a whole number",
+                  .help = "sequences per forward pass of one rank; the global batch stays, gradients accumulate",
+                  .backends = everywhere,
+                  .parts = {},
+                  .parse = [](Settings& s, auto text) { s.micro_batch_size = parse_within(text, 1, max_batch); },
+                  .print = [](const Settings& s) { return fmt::format("{}", s.micro_batch_size); },
+                  .environment_name = ""});
+  rows.push_back({.name = "layout",
+                  .unit = "",
+                  .allowed = "{tensor_parallel: N, pipeline_parallel: N}",
+                  .help = "how the model is cut; data_parallel is what remains: ranks / (tensor * pipeline)",
+                  .backends = everywhere,
+                  .parts = layout_parts,
+                  .parse = parse_layout,
+                  .print = print_layout,
+                  .environment_name = ""});
+  rows.push_back({.name = "ranks",
+                  .unit = "ranks",
+                  .allowed = "all, or a whole number",
+                  .help = "use the first N ranks, the others idle: a scaling curve from one allocation",
+                  .backends = everywhere,
+                  .parts = {},
+                  .parse = [](Settings& s, auto text) { s.ranks = within_or_word(text, "all", max_ranks); },
+                  .print = [](const Settings& s) { return s.ranks == 0 ? "all" : fmt::format("{}", s.ranks); },
+                  .environment_name = ""});
+  rows.push_back({.name = "overlap_grad_reduce",
+                  .unit = "",
+                  .allowed = "true, false",
+                  .help = "reduce gradients bucket by bucket behind the backward pass, or all of them after it",
+                  .backends = everywhere,
+                  .parts = {},
+                  .parse = [](Settings& s, auto text) { s.overlap_grad_reduce = parse_bool(text); },
+                  .print = [](const Settings& s) { return s.overlap_grad_reduce ? "true" : "false"; },
+                  .without_effect = without_data_parallel,
+                  .environment_name = ""});
+  rows.push_back({.name = "bucket_size",
+                  .unit = "B",
+                  .allowed = "a size such as 25 MiB",
+                  .help = "bytes of fp32 gradients that are reduced together",
+                  .backends = everywhere,
+                  .parts = {},
+                  .parse =
+                      [](Settings& s, auto text) {
+                        const std::int64_t bytes = parse_bytes(text);
+                        if (bytes < min_bucket_bytes) fail("found {}; allowed: 1 KiB or more", quote(text));
+                        s.bucket_size_bytes = bytes;
+                      },
+                  .print = [](const Settings& s) { return print_bytes_exact(s.bucket_size_bytes); },
+                  .without_effect = without_data_parallel,
+                  .environment_name = ""});
+  rows.push_back({.name = "repeat_batch",
+                  .unit = "",
+                  .allowed = "true, false",
+                  .help = "train every step on the first step's batch, so that the loss must fall",
+                  .backends = everywhere,
+                  .parts = {},
+                  .parse = [](Settings& s, auto text) { s.repeat_batch = parse_bool(text); },
+                  .print = [](const Settings& s) { return s.repeat_batch ? "true" : "false"; },
+                  .environment_name = ""});
+  return rows;
+}
+
+}  // namespace harness

@@ -1,0 +1,96 @@
+#include "launch/gpus.h"
+
+#include <algorithm>
+#include <cctype>
+#include <system_error>
+
+#include "launch/launcher.h"
+
+namespace harness {
+namespace {
+
+namespace fs = std::filesystem;
+
+int entries_in(const fs::path& directory) {
+  std::error_code error;
+  int count = 0;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) ++count;
+  return count;
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.size() < 6 &&
+         std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+// nvidia0, nvidia1, …; not nvidiactl or nvidia-uvm.
+int device_nodes(const fs::path& directory) {
+  constexpr std::string_view stem = "nvidia";
+  std::error_code error;
+  int count = 0;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with(stem) && is_number(std::string_view(name).substr(stem.size()))) ++count;
+  }
+  return count;
+}
+
+// Where the driver is not the one that lists its GPUs in /proc: Windows' Linux (dxg) and Tegra (nvhost, nvmap).
+bool other_driver(const fs::path& root) {
+  std::error_code ignored;
+  return std::ranges::any_of(std::initializer_list<const char*>{"dev/dxg", "dev/nvmap", "dev/nvhost-gpu", "dev/nvgpu"},
+                             [&](const char* path) { return fs::exists(root / path, ignored); });
+}
+
+int gpus_on_node(const fs::path& root) {
+  if (other_driver(root)) return -1;
+  const int listed = entries_in(root / "proc/driver/nvidia/gpus");
+  return listed > 0 ? listed : device_nodes(root / "dev");
+}
+
+// As CUDA reads CUDA_VISIBLE_DEVICES: up to the first entry that is no device.
+std::vector<std::string> visible_names(std::string_view text, int on_node) {
+  std::vector<std::string> names;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    std::string_view name = text.substr(0, comma);
+    text = text.substr(std::min(comma + 1, text.size()));
+    while (name.starts_with(' ')) name.remove_prefix(1);
+    while (name.ends_with(' ')) name.remove_suffix(1);
+    const bool by_id = name.starts_with("GPU-") || name.starts_with("MIG-");
+    if (!by_id && (!is_number(name) || std::stoi(std::string(name)) >= on_node)) break;
+    names.emplace_back(by_id ? name : std::string_view(name));
+  }
+  return names;
+}
+
+}  // namespace
+
+GpuEnvironment gpu_environment() {
+  GpuEnvironment e;
+  const auto visible = own_environment("CUDA_VISIBLE_DEVICES");
+  e.restricted = visible.has_value();
+  e.visible = visible.value_or("");
+  // With ConstrainDevices each task of a Slurm step sees its own GPUs only, numbered from 0: a "0" of one is another
+  // than that of the next.
+  e.own_task = own_environment("SLURM_LOCALID").value_or("");
+  return e;
+}
+
+GpuView find_gpus(const GpuEnvironment& environment, const fs::path& root) {
+  GpuView view;
+  view.on_node = gpus_on_node(root);
+  if (view.on_node < 0) return view;
+  if (environment.restricted) {
+    view.names = visible_names(environment.visible, view.on_node);
+    if (!environment.own_task.empty() && view.names.size() == 1 && is_number(view.names[0])) {
+      view.names[0] += " of task " + environment.own_task;
+    }
+  } else {
+    for (int i = 0; i < view.on_node; ++i) view.names.push_back(std::to_string(i));
+  }
+  view.count = static_cast<int>(view.names.size());
+  return view;
+}
+
+}  // namespace harness

@@ -1,0 +1,238 @@
+#include "backend/cuda/emulation/emulation.h"
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "backend/cuda/emulation/device.h"
+#include "backend/cuda/emulation/fiber.h"
+#include "base/error.h"
+#include "base/random.h"
+
+namespace harness::emulation {
+namespace {
+
+constexpr int lanes = 32;
+constexpr std::size_t static_limit = 48 * 1024, red_zone = 64;
+constexpr unsigned char poison = 0xff, red = 0xa5;  // 0xff...: a NaN of whatever type
+
+enum class State : std::uint8_t { ready, at_warp_barrier, at_block_barrier, done };
+
+struct Thread {
+  Fiber fiber;
+  Indices indices{};
+  State state = State::ready;
+  bool second = false;  // which of the two exchange buffers comes next
+};
+
+// All that one host thread needs to run a block. Kept from launch to launch: fibers are dear to make.
+class Machine {
+ public:
+  static Machine& mine() {
+    thread_local Machine machine;
+    return machine;
+  }
+
+  void run(const LaunchShape& shape, const std::function<void()>& body) {
+    if (running_) fail("emulated kernel {}: started from inside a kernel", shape.name);
+    check(shape);
+    shape_ = shape, body_ = &body, failure_ = nullptr;
+    while (static_cast<int>(threads_.size()) < shape.threads) {
+      threads_.push_back(std::make_unique<Thread>());
+      threads_.back()->fiber.start([this] { body_of_thread(); });
+    }
+    dynamic_.reset(new unsigned char[static_cast<std::size_t>(shape.shared_bytes) + red_zone]);
+    running_ = true;
+    try {
+      // Every block once, in an order that looks random: steps of a length that has no divisor in common with them.
+      const auto draw = philox(0x5eed, launches_++);
+      std::int64_t step = 1 + static_cast<std::int64_t>(draw[0]) % shape.blocks;
+      while (std::gcd(step, shape.blocks) != 1) ++step;
+      std::int64_t block = static_cast<std::int64_t>(draw[1]) % shape.blocks;
+      for (std::int64_t i = 0; i < shape.blocks; ++i, block = (block + step) % shape.blocks) run_block(block);
+    } catch (...) {
+      threads_.clear();  // some stand in the middle of the kernel
+      running_ = false;
+      throw;
+    }
+    running_ = false;
+  }
+
+  Indices& indices() { return current_->indices; }
+
+  void stop(State state) {
+    current_->state = state;
+    current_->fiber.suspend();
+  }
+
+  std::uint64_t exchange(std::uint64_t value, int lane_mask) {
+    Thread& self = *current_;
+    const auto warp = self.indices.thread.x / lanes, lane = self.indices.thread.x % lanes;
+    auto& slots = slots_[warp][self.second];
+    self.second = !self.second;  // nobody writes this buffer again before all have met at the next exchange
+    slots[lane] = value;
+    stop(State::at_warp_barrier);
+    return slots[(lane ^ static_cast<unsigned>(lane_mask)) % lanes];
+  }
+
+  void* dynamic_shared() { return dynamic_.get(); }
+
+  void* shared(const void* site, std::size_t bytes) {
+    for (const auto& [known, at] : sites_) {
+      if (known == site) return static_memory_.get() + at;
+    }
+    const std::size_t at = used_;
+    used_ += (bytes + red_zone + 15) / 16 * 16;
+    if (used_ > static_limit) fail("emulated kernel {}: more than 48 KiB of shared memory declared", shape_.name);
+    std::memset(static_memory_.get() + at, poison, bytes);
+    std::memset(static_memory_.get() + at + bytes, red, red_zone);
+    sites_.emplace_back(site, at);
+    zones_.push_back(static_memory_.get() + at + bytes);
+    return static_memory_.get() + at;
+  }
+
+  const char* name() const { return shape_.name; }
+
+ private:
+  static void check(const LaunchShape& shape) {
+    if (shape.blocks < 1 || shape.blocks > 0x7fffffff || shape.threads < lanes || shape.threads > 1024 ||
+        shape.threads % lanes != 0 || shape.shared_bytes < 0 || shape.shared_bytes > shared_limit_bytes) {
+      fail("emulated kernel {}: {} blocks of {} threads with {} bytes of shared memory is no launch a device takes",
+           shape.name, shape.blocks, shape.threads, shape.shared_bytes);
+    }
+  }
+
+  void body_of_thread() {
+    try {
+      (*body_)();
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+    current_->state = State::done;
+  }
+
+  void run_block(std::int64_t block) {
+    std::memset(dynamic_.get(), poison, static_cast<std::size_t>(shape_.shared_bytes));
+    std::memset(dynamic_.get() + shape_.shared_bytes, red, red_zone);
+    sites_.clear(), zones_.assign(1, dynamic_.get() + shape_.shared_bytes), used_ = 0;
+    for (int t = 0; t < shape_.threads; ++t) {
+      Thread& thread = *threads_[static_cast<std::size_t>(t)];
+      thread.indices = {{static_cast<unsigned>(t)},
+                        {static_cast<unsigned>(block)},
+                        {static_cast<unsigned>(shape_.threads)},
+                        {static_cast<unsigned>(shape_.blocks)}};
+      thread.state = State::ready, thread.second = false;
+    }
+    const auto warps = static_cast<std::uint32_t>(shape_.threads / lanes);
+    for (bool more = true; more;) {
+      const std::uint32_t order = scramble();
+      int at_barrier = 0;
+      for (std::uint32_t w = 0; w < warps; ++w) {
+        const std::uint32_t turn = order & 1 ? warps - 1 - w : w;
+        at_barrier += run_warp((turn + (order >> 1)) % warps);
+      }
+      more = at_barrier == static_cast<int>(warps);
+      if (!more && at_barrier != 0) {
+        fail("emulated kernel {}: some threads of block {} ended while others wait at __syncthreads", shape_.name,
+             block);
+      }
+    }
+    for (const unsigned char* zone : zones_) {
+      for (std::size_t i = 0; i < red_zone; ++i) {
+        if (zone[i] != red) fail("emulated kernel {}: block {} wrote past its shared memory", shape_.name, block);
+      }
+    }
+  }
+
+  // Until all lanes wait at the block's barrier (1) or have ended (0).
+  int run_warp(std::uint32_t warp) {
+    for (;;) {
+      const std::uint32_t order = scramble();
+      std::array<int, 4> count{};
+      for (std::uint32_t l = 0; l < lanes; ++l) {
+        const std::uint32_t turn = order & 1 ? lanes - 1 - l : l;
+        current_ = threads_[warp * lanes + (turn + (order >> 1)) % lanes].get();
+        if (current_->state != State::done) {
+          current_->state = State::ready;
+          current_->fiber.resume();
+          if (failure_) std::rethrow_exception(failure_);
+        }
+        ++count[static_cast<std::size_t>(current_->state)];
+      }
+      if (count[static_cast<std::size_t>(State::at_block_barrier)] == lanes) return 1;
+      if (count[static_cast<std::size_t>(State::done)] == lanes) return 0;
+      if (count[static_cast<std::size_t>(State::at_warp_barrier)] != lanes) {
+        fail(
+            "emulated kernel {}: of the lanes of warp {}, {} wait at __syncthreads, {} for the rest of their warp and "
+            "{} have ended",
+            shape_.name, warp, count[2], count[1], count[3]);
+      }
+    }
+  }
+
+  std::uint32_t scramble() {
+    random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<std::uint32_t>(random_ >> 40);
+  }
+
+  std::vector<std::unique_ptr<Thread>> threads_;
+  std::unique_ptr<unsigned char[]> dynamic_, static_memory_{new unsigned char[static_limit]};
+  std::array<std::array<std::array<std::uint64_t, lanes>, 2>, lanes> slots_{};
+  std::vector<std::pair<const void*, std::size_t>> sites_;
+  std::vector<const unsigned char*> zones_;
+  std::size_t used_ = 0;
+  LaunchShape shape_{};
+  const std::function<void()>* body_ = nullptr;
+  Thread* current_ = nullptr;
+  std::exception_ptr failure_;
+  std::uint64_t launches_ = 0, random_ = 1;
+  bool running_ = false;
+};
+
+}  // namespace
+
+void run(const LaunchShape& shape, const std::function<void()>& thread) {
+  Machine::mine().run(shape, thread);
+}
+
+Indices& indices() {
+  return Machine::mine().indices();
+}
+
+void* shared(const void* site, std::size_t bytes) {
+  return Machine::mine().shared(site, bytes);
+}
+
+void* dynamic_shared() {
+  return Machine::mine().dynamic_shared();
+}
+
+void block_barrier() {
+  Machine::mine().stop(State::at_block_barrier);
+}
+
+void warp_barrier() {
+  Machine::mine().stop(State::at_warp_barrier);
+}
+
+std::uint64_t exchange(std::uint64_t mine, int lane_mask) {
+  return Machine::mine().exchange(mine, lane_mask);
+}
+
+std::uint64_t nanoseconds() {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
+
+void misaligned(const void* p, std::size_t bytes) {
+  fail("emulated kernel {}: {} bytes at once at an address that is no multiple of them ({})", Machine::mine().name(),
+       bytes, p);
+}
+
+void partial_mask(unsigned mask) {
+  fail("emulated kernel {}: a shuffle with mask {:x}; only whole warps are emulated", Machine::mine().name(), mask);
+}
+
+}  // namespace harness::emulation

@@ -1,0 +1,172 @@
+#include "backend/cuda/emulation/fiber.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <new>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#define HARNESS_FIBER_ASAN 1
+#endif
+
+#if defined(__x86_64__)
+
+// swapcontext() makes a system call for the signal mask at every switch; a kernel's barrier is 1024 switches. By the
+// System V ABI a function keeps these registers for its caller: they and the stack pointer are all there is to switch.
+extern "C" void harness_fiber_switch(void** save, void* to);
+asm(R"(
+.text
+.globl harness_fiber_switch
+.hidden harness_fiber_switch
+.type harness_fiber_switch, @function
+harness_fiber_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size harness_fiber_switch, . - harness_fiber_switch
+.globl harness_fiber_first
+.hidden harness_fiber_first
+.type harness_fiber_first, @function
+harness_fiber_first:
+  movq %r12, %rdi
+  xorl %ebp, %ebp
+  call *%r13
+  ud2
+.size harness_fiber_first, . - harness_fiber_first
+)");
+extern "C" void harness_fiber_first();
+
+namespace harness::emulation {
+
+struct Fiber::Context {
+  void *inside = nullptr, *outside = nullptr;
+
+  void prepare(char* stack, std::size_t bytes, void (*enter)(void*), void* argument) {
+    auto top = reinterpret_cast<std::uintptr_t>(stack + bytes) & ~std::uintptr_t{15};
+    auto* slot = reinterpret_cast<void**>(top) - 9;  // r15 r14 r13 r12 rbx rbp, return address; then aligned
+    for (int i = 0; i < 9; ++i) slot[i] = nullptr;
+    slot[2] = reinterpret_cast<void*>(enter);
+    slot[3] = argument;
+    slot[6] = reinterpret_cast<void*>(&harness_fiber_first);
+    inside = slot;
+  }
+  void go_in() { harness_fiber_switch(&outside, inside); }
+  void go_out() { harness_fiber_switch(&inside, outside); }
+};
+
+}  // namespace harness::emulation
+
+#else
+
+#include <ucontext.h>
+
+namespace harness::emulation {
+
+struct Fiber::Context {
+  ucontext_t inside{}, outside{};
+  void (*enter)(void*) = nullptr;
+  void* argument = nullptr;
+
+  static void first(unsigned high, unsigned low) {
+    auto* self = reinterpret_cast<Context*>(static_cast<std::uintptr_t>(high) << 32 | low);
+    self->enter(self->argument);
+  }
+  void prepare(char* stack, std::size_t bytes, void (*function)(void*), void* value) {
+    enter = function, argument = value;
+    getcontext(&inside);
+    inside.uc_stack.ss_sp = stack, inside.uc_stack.ss_size = bytes, inside.uc_link = nullptr;
+    const auto self = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(this));
+    makecontext(&inside, reinterpret_cast<void (*)()>(&first), 2, static_cast<unsigned>(self >> 32),
+                static_cast<unsigned>(self));
+  }
+  void go_in() { swapcontext(&outside, &inside); }
+  void go_out() { swapcontext(&inside, &outside); }
+};
+
+}  // namespace harness::emulation
+
+#endif
+
+namespace harness::emulation {
+namespace {
+
+constexpr std::size_t stack_size = 256 * 1024;  // address space; memory only where it is touched
+
+}  // namespace
+
+Fiber::Fiber() : stack_bytes_(stack_size), context_(new Context) {
+  // Below the stack a page that faults: an overflow must not run into the neighbour.
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* memory =
+      mmap(nullptr, stack_bytes_ + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    delete context_;
+    throw std::bad_alloc();
+  }
+  mprotect(memory, page, PROT_NONE);
+  memory_ = static_cast<char*>(memory) + page;
+}
+
+Fiber::~Fiber() {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+#ifdef HARNESS_FIBER_ASAN
+  __asan_unpoison_memory_region(memory_, stack_bytes_);  // frames that never returned
+#endif
+  munmap(memory_ - page, stack_bytes_ + page);
+  delete context_;
+}
+
+void Fiber::start(std::function<void()> work) {
+  work_ = std::move(work);
+  context_->prepare(memory_, stack_bytes_, &Fiber::enter, this);
+}
+
+void Fiber::enter(void* fiber) {
+  auto* self = static_cast<Fiber*>(fiber);
+  self->arrived_in_fiber();
+  for (;;) {
+    self->work_();
+    self->suspend();
+  }
+}
+
+void Fiber::arrived_in_fiber() {
+#ifdef HARNESS_FIBER_ASAN
+  __sanitizer_finish_switch_fiber(own_fake_, &outer_stack_, &outer_bytes_);
+#endif
+}
+
+void Fiber::resume() {
+#ifdef HARNESS_FIBER_ASAN
+  __sanitizer_start_switch_fiber(&outer_fake_, memory_, stack_bytes_);
+#endif
+  context_->go_in();
+#ifdef HARNESS_FIBER_ASAN
+  __sanitizer_finish_switch_fiber(outer_fake_, nullptr, nullptr);
+#endif
+}
+
+void Fiber::suspend() {
+#ifdef HARNESS_FIBER_ASAN
+  __sanitizer_start_switch_fiber(&own_fake_, outer_stack_, outer_bytes_);
+#endif
+  context_->go_out();
+  arrived_in_fiber();
+}
+
+}  // namespace harness::emulation

@@ -1,0 +1,38 @@
+// A capture under way: the graph that grows and the rules that can spoil it. All guarded by runtime_mutex().
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "graph.h"
+#include "stream.h"
+
+namespace harness::fake {
+
+class Capture : public std::enable_shared_from_this<Capture> {
+ public:
+  Capture(std::shared_ptr<Stream> origin, cudaStreamCaptureMode mode)
+      : origin(std::move(origin)), mode(mode), thread(std::this_thread::get_id()), graph(std::make_shared<Graph>()) {}
+
+  void join(const std::shared_ptr<Stream>& stream, const std::vector<int>& tips);  // also when it is in already
+  int add(const std::shared_ptr<Stream>& stream, Node node);  // after the stream's tips; becomes its only tip
+  void invalidate(const std::string& why);
+  void end();  // all streams leave
+  bool joined_back() const;
+
+  const std::shared_ptr<Stream> origin;
+  const cudaStreamCaptureMode mode;
+  const std::thread::id thread;
+  const std::shared_ptr<Graph> graph;
+  bool invalid = false;
+  bool ended = false;
+
+ private:
+  std::vector<std::shared_ptr<Stream>> streams_;
+};
+
+}  // namespace harness::fake

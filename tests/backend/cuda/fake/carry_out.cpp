@@ -1,0 +1,186 @@
+// What the collectives compute.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "clique.h"
+
+namespace harness::fake {
+namespace {
+
+template <typename T>
+double combine_as(ncclRedOp_t op, T left, T right, T& result) {
+  switch (op) {
+    case ncclProd:
+      return result = left * right;
+    case ncclMax:
+      return result = std::max(left, right);
+    case ncclMin:
+      return result = std::min(left, right);
+    default:
+      return result = left + right;
+  }
+}
+
+struct Brain {
+  std::uint16_t bits;
+};
+float wide(Brain value) {
+  const std::uint32_t bits = std::uint32_t{value.bits} << 16;
+  float number = 0;
+  std::memcpy(&number, &bits, sizeof number);
+  return number;
+}
+template <typename T>
+T wide(T value) {
+  return value;
+}
+template <typename T, typename Wide>
+T narrow(Wide value) {
+  if constexpr (std::is_same_v<T, Brain>) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    const std::uint32_t rounded = std::isnan(value) ? bits | 0x400000u : bits + 0x7FFFu + ((bits >> 16) & 1u);
+    return {static_cast<std::uint16_t>(rounded >> 16)};
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+template <typename T>
+std::vector<char> reduced(const std::vector<Call>& calls, std::size_t count) {
+  using Wide = decltype(wide(T{}));
+  std::vector<char> bytes(count * sizeof(T));
+  T* into = reinterpret_cast<T*>(bytes.data());
+  for (std::size_t i = 0; i < count; ++i) {
+    Wide total = wide(static_cast<const T*>(calls[0].send)[i]);
+    for (std::size_t rank = 1; rank < calls.size(); ++rank) {
+      combine_as<Wide>(calls[0].op, total, wide(static_cast<const T*>(calls[rank].send)[i]), total);
+    }
+    if (calls[0].op == ncclAvg) total = static_cast<Wide>(total / static_cast<Wide>(calls.size()));
+    into[i] = narrow<T, Wide>(total);
+  }
+  return bytes;
+}
+
+std::vector<char> reduced(const std::vector<Call>& calls, std::size_t count) {
+  switch (calls[0].type) {
+    case ncclBfloat16:
+      return reduced<Brain>(calls, count);
+    case ncclFloat64:
+      return reduced<double>(calls, count);
+    case ncclInt32:
+      return reduced<std::int32_t>(calls, count);
+    case ncclInt64:
+      return reduced<std::int64_t>(calls, count);
+    case ncclUint64:
+      return reduced<std::uint64_t>(calls, count);
+    case ncclUint8:
+      return reduced<std::uint8_t>(calls, count);
+    case ncclInt8:
+      return reduced<std::int8_t>(calls, count);
+    default:
+      return reduced<float>(calls, count);
+  }
+}
+
+}  // namespace
+
+std::size_t size_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclInt8:
+    case ncclUint8:
+      return 1;
+    case ncclBfloat16:
+      return 2;
+    case ncclInt32:
+    case ncclFloat32:
+      return 4;
+    case ncclInt64:
+    case ncclUint64:
+    case ncclFloat64:
+      return 8;
+    default:
+      return 0;
+  }
+}
+
+const char* name_of(Function function) {
+  constexpr const char* names[] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "Send", "Recv"};
+  return names[static_cast<int>(function)];
+}
+
+std::string Call::text() const {
+  std::string text = fmt::format("{} of {} x type {}", name_of(function), count, static_cast<int>(type));
+  if (function == Function::send) return text + fmt::format(" to {}", root);
+  if (function == Function::recv) return text + fmt::format(" from {}", root);
+  if (function == Function::broadcast || function == Function::reduce) text += fmt::format(", root {}", root);
+  if (function != Function::broadcast && function != Function::all_gather) {
+    text += fmt::format(", operation {}", static_cast<int>(op));
+  }
+  return text;
+}
+
+std::size_t Call::send_bytes(int size, int rank) const {
+  const std::size_t bytes = count * size_of(type);
+  switch (function) {
+    case Function::reduce_scatter:
+      return bytes * static_cast<std::size_t>(size);
+    case Function::broadcast:
+      return rank == root ? bytes : 0;
+    case Function::recv:
+      return 0;
+    default:
+      return bytes;
+  }
+}
+
+std::size_t Call::recv_bytes(int size, int rank) const {
+  const std::size_t bytes = count * size_of(type);
+  switch (function) {
+    case Function::all_gather:
+      return bytes * static_cast<std::size_t>(size);
+    case Function::reduce:
+      return rank == root ? bytes : 0;
+    case Function::send:
+      return 0;
+    default:
+      return bytes;
+  }
+}
+
+// Inputs are read before any output is written: in place is right, too.
+void carry_out(const std::vector<Call>& calls) {
+  const Call& first = calls[0];
+  const std::size_t bytes = first.count * size_of(first.type);
+  if (bytes == 0) return;
+  std::vector<char> result;
+  switch (first.function) {
+    case Function::all_reduce:
+    case Function::reduce:
+      result = reduced(calls, first.count);
+      break;
+    case Function::reduce_scatter:
+      result = reduced(calls, first.count * calls.size());
+      break;
+    case Function::broadcast: {
+      const auto* source = static_cast<const char*>(calls[static_cast<std::size_t>(first.root)].send);
+      result.assign(source, source + bytes);
+      break;
+    }
+    default:
+      for (const Call& call : calls) {
+        const auto* source = static_cast<const char*>(call.send);
+        result.insert(result.end(), source, source + bytes);
+      }
+  }
+  for (std::size_t rank = 0; rank < calls.size(); ++rank) {
+    if (first.function == Function::reduce && static_cast<int>(rank) != first.root) continue;
+    const bool scatters = first.function == Function::reduce_scatter;
+    std::memcpy(calls[rank].recv, result.data() + (scatters ? rank * bytes : 0), scatters ? bytes : result.size());
+  }
+}
+
+}  // namespace harness::fake

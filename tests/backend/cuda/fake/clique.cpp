@@ -1,0 +1,253 @@
+#include "clique.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+
+#include "core.h"
+
+namespace harness::fake {
+namespace {
+
+std::string next_name() {
+  static std::atomic<int> count{0};
+  return fmt::format("communicator {}", ++count);
+}
+
+}  // namespace
+
+Clique::Clique(int size) : size(size), name(next_name()), members_(static_cast<std::size_t>(size)) {}
+
+bool Clique::complete() const {
+  return std::all_of(members_.begin(), members_.end(), [](const Member& member) { return member.entered; });
+}
+
+bool Clique::quiet(int rank) const {
+  const bool all =
+      std::all_of(members_.begin(), members_.end(), [](const Member& member) { return member.finalizing; });
+  return all && members_[rank].units_done == members_[rank].units;
+}
+
+bool Clique::split_met(std::uint64_t number) const {
+  const auto found = splits_.find(number);
+  return found != splits_.end() && static_cast<int>(found->second.wishes.size()) == size;
+}
+
+ncclResult_t Clique::error() const {
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
+std::string Clique::why() const {
+  const std::lock_guard lock(mutex_);
+  return why_;
+}
+
+bool Clique::check(const std::function<bool()>& reached) {
+  const std::lock_guard lock(mutex_);
+  return reached();
+}
+
+void Clique::break_up(ncclResult_t error, const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  break_up_locked(error, why);
+}
+
+void Clique::break_up_locked(ncclResult_t error, const std::string& why) {
+  if (error_ == ncclSuccess) {
+    why_ = fmt::format("{} of {} ranks: {}", name, size, why);
+    error_ = error;
+    complain(why_);
+  }
+  changed_.notify_all();
+}
+
+std::string Clique::absent() const {
+  std::string text;
+  for (int rank = 0; rank < size; ++rank) {
+    const Member& member = members_[rank];
+    text += fmt::format("{}rank {}{} {} of {} units done", rank == 0 ? "" : "; ", rank,
+                        member.aborted ? " aborted," : "", member.units_done, member.units);
+  }
+  return text;
+}
+
+bool Clique::wait(int rank, const std::function<bool()>& reached, const std::string& what) {
+  Lock lock(mutex_);
+  return wait(lock, rank, reached, what);
+}
+
+bool Clique::wait(Lock& lock, int rank, const std::function<bool()>& reached, const std::string& what) {
+  const auto over = [&] { return reached() || members_[rank].aborted || error_ != ncclSuccess; };
+  const auto patience = std::chrono::duration<double>(settings().hang_after_s);
+  if (!changed_.wait_for(lock, patience, over)) {
+    break_up_locked(ncclRemoteError,
+                    fmt::format("rank {} waited {:.3g} s for {}: a hang ({})", rank, patience.count(), what, absent()));
+  }
+  return reached();
+}
+
+bool Clique::enter(int rank, int wanted_size, int device) {
+  const std::lock_guard lock(mutex_);
+  if (wanted_size != size) {
+    break_up_locked(ncclInvalidArgument, fmt::format("rank {} says that there are {}", rank, wanted_size));
+    return false;
+  }
+  if (members_[rank].entered) {
+    break_up_locked(ncclInvalidUsage, fmt::format("two of rank {}", rank));
+    return false;
+  }
+  for (int other = 0; other < size; ++other) {
+    if (!settings().refuse_shared_devices || !members_[other].entered || members_[other].device != device) continue;
+    break_up_locked(ncclInvalidUsage, fmt::format("Duplicate GPU detected: rank {} and rank {} both on CUDA device {}",
+                                                  other, rank, device));
+    return false;
+  }
+  members_[rank].entered = true;
+  members_[rank].device = device;
+  changed_.notify_all();
+  return error_ == ncclSuccess;
+}
+
+void Clique::finalize(int rank) {
+  const std::lock_guard lock(mutex_);
+  members_[rank].finalizing = true;
+  changed_.notify_all();
+}
+
+void Clique::split(int rank, std::uint64_t number, int color, int key) {
+  const std::lock_guard lock(mutex_);
+  Split& split = splits_[number];
+  split.wishes[rank] = {color, key};
+  changed_.notify_all();
+}
+
+Clique::Child Clique::child(int rank, std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  Split& split = splits_[number];
+  const auto [color, key] = split.wishes[rank];
+  if (color == NCCL_SPLIT_NOCOLOR) return {};
+  std::vector<std::pair<int, int>> ranks;  // key, rank
+  for (const auto& [other, wish] : split.wishes) {
+    if (wish.first == color) ranks.emplace_back(wish.second, other);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  auto& clique = split.cliques[color];
+  if (!clique) {
+    clique = std::make_shared<Clique>(static_cast<int>(ranks.size()));
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      clique->members_[i].entered = true;
+      clique->members_[i].device = members_[ranks[i].second].device;
+    }
+  }
+  const auto own = std::find(ranks.begin(), ranks.end(), std::make_pair(key, rank));
+  return {clique, static_cast<int>(own - ranks.begin())};
+}
+
+void Clique::abort(int rank) {
+  const std::lock_guard lock(mutex_);
+  members_[rank].aborted = true;
+  // Its buffers may go now.
+  for (auto& [number, slot] : slots_) {
+    if (!slot.done && !slot.calls.empty()) slot.calls[rank].reset();
+  }
+  for (auto& [ends, queue] : waiting_) {
+    std::erase_if(queue, [&](const auto& pair) { return pair->rank == rank; });
+  }
+  changed_.notify_all();
+}
+
+Clique::Unit Clique::issue(int rank, const std::vector<Call>& calls) {
+  const std::lock_guard lock(mutex_);
+  Unit unit;
+  unit.number = members_[rank].units++;
+  for (const Call& call : calls) {
+    if (!call.is_pair()) unit.collectives.push_back(members_[rank].collectives++);
+  }
+  return unit;
+}
+
+void Clique::perform(int rank, const Unit& unit, const std::vector<Call>& calls) {
+  Lock lock(mutex_);
+  Member& member = members_[rank];
+  // NCCL orders the work of a communicator on a device by the calls, whatever streams they were for.
+  wait(
+      lock, rank, [&] { return member.units_done == unit.number; }, "its own earlier operations");
+  std::vector<std::shared_ptr<Pair>> pairs;
+  for (const Call& call : calls) {
+    if (!call.is_pair()) continue;
+    pairs.push_back(std::make_shared<Pair>(Pair{call, rank, false}));
+    if (!member.aborted && error_ == ncclSuccess) post(pairs.back());
+  }
+  std::size_t next = 0;
+  for (const Call& call : calls) {
+    if (!call.is_pair()) meet(lock, rank, unit.collectives[next++], call);
+  }
+  for (const auto& pair : pairs) {
+    wait(
+        lock, rank, [&] { return pair->done; }, fmt::format("rank {} to match {}", pair->call.root, pair->call.text()));
+  }
+  ++member.units_done;
+  changed_.notify_all();
+}
+
+void Clique::meet(Lock& lock, int rank, std::uint64_t number, const Call& call) {
+  if (members_[rank].aborted || error_ != ncclSuccess) return;
+  Slot& slot = slots_[number];
+  slot.calls.resize(static_cast<std::size_t>(size));
+  for (int other = 0; other < size; ++other) {
+    const auto& theirs = slot.calls[other];
+    if (!theirs) continue;
+    const bool reduces = call.function != Function::all_gather && call.function != Function::broadcast;
+    const bool rooted = call.function == Function::broadcast || call.function == Function::reduce;
+    if (theirs->function == call.function && theirs->count == call.count && theirs->type == call.type &&
+        (!reduces || theirs->op == call.op) && (!rooted || theirs->root == call.root)) {
+      continue;
+    }
+    break_up_locked(ncclInvalidUsage, fmt::format("collective {}: rank {} calls {}, rank {} calls {}", number, other,
+                                                  theirs->text(), rank, call.text()));
+    return;
+  }
+  slot.calls[rank] = call;
+  const bool all =
+      std::all_of(slot.calls.begin(), slot.calls.end(), [](const auto& theirs) { return theirs.has_value(); });
+  if (all) {
+    std::vector<Call> calls;
+    for (const auto& theirs : slot.calls) calls.push_back(*theirs);
+    carry_out(calls);
+    slot.done = true;
+    changed_.notify_all();
+  } else if (!wait(
+                 lock, rank, [&] { return slot.done; },
+                 fmt::format("the others' collective {}, {}", number, call.text()))) {
+    return;  // the slot stays: others look at it
+  }
+  if (++slot.left == size) slots_.erase(number);
+}
+
+void Clique::post(const std::shared_ptr<Pair>& pair) {
+  const bool sends = pair->call.function == Function::send;
+  const int peer = pair->call.root;
+  auto& queue = waiting_[sends ? std::make_pair(pair->rank, peer) : std::make_pair(peer, pair->rank)];
+  if (queue.empty() || queue.front()->call.function == pair->call.function) {
+    queue.push_back(pair);
+    return;
+  }
+  const auto other = queue.front();
+  queue.pop_front();
+  if (other->call.count != pair->call.count || other->call.type != pair->call.type) {
+    break_up_locked(ncclInvalidUsage, fmt::format("rank {} calls {}, rank {} calls {}", other->rank, other->call.text(),
+                                                  pair->rank, pair->call.text()));
+    return;
+  }
+  const Call& from = sends ? pair->call : other->call;
+  const Call& to = sends ? other->call : pair->call;
+  std::memmove(to.recv, from.send, from.count * size_of(from.type));
+  other->done = pair->done = true;
+  changed_.notify_all();
+}
+
+}  // namespace harness::fake

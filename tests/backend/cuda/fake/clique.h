@@ -1,0 +1,117 @@
+// The ranks of one communicator: where their calls meet, are compared and carried out.
+#pragma once
+
+#include <nccl.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace harness::fake {
+
+enum class Function { all_reduce, all_gather, reduce_scatter, broadcast, reduce, send, recv };
+const char* name_of(Function function);
+
+struct Call {
+  Function function = Function::all_reduce;
+  const void* send = nullptr;
+  void* recv = nullptr;
+  std::size_t count = 0;  // as the function's argument
+  ncclDataType_t type = ncclFloat32;
+  ncclRedOp_t op = ncclSum;
+  int root = 0;  // or the peer
+
+  bool is_pair() const { return function == Function::send || function == Function::recv; }
+  std::size_t send_bytes(int size, int rank) const;  // 0: that buffer is not used by this rank
+  std::size_t recv_bytes(int size, int rank) const;
+  std::string text() const;
+};
+
+std::size_t size_of(ncclDataType_t type);  // 0: not done here
+// All ranks' calls at once; sums in rank order, in float for floats below 64 bits.
+void carry_out(const std::vector<Call>& calls);
+
+class Clique {
+ public:
+  explicit Clique(int size);
+
+  struct Unit {  // what one rank issued as one: a call, or a group
+    std::uint64_t number = 0;
+    std::vector<std::uint64_t> collectives;  // each collective's number, in the order of the calls
+  };
+  Unit issue(int rank, const std::vector<Call>& calls);
+  // On a stream: returns when the unit is done, or the rank aborted, or the clique broke.
+  void perform(int rank, const Unit& unit, const std::vector<Call>& calls);
+
+  bool enter(int rank, int size, int device);  // false: it broke, or the rank is taken
+  void abort(int rank);
+  void finalize(int rank);
+  void split(int rank, std::uint64_t number, int color, int key);
+
+  // Host calls wait here; false: not reached (a hang was reported, the clique broke, or the rank aborted).
+  bool wait(int rank, const std::function<bool()>& reached, const std::string& what);
+  bool check(const std::function<bool()>& reached);  // at once
+  void break_up(ncclResult_t error, const std::string& why);
+  ncclResult_t error() const;
+  std::string why() const;  // it broke; empty if it did not
+
+  // Conditions for wait and check; only there are they called.
+  bool complete() const;  // all ranks entered
+  bool quiet(int rank) const;
+  bool split_met(std::uint64_t number) const;
+
+  struct Child {
+    std::shared_ptr<Clique> clique;
+    int rank = 0;
+  };
+  Child child(int rank, std::uint64_t number);  // of a split that was met; null for no color
+
+  const int size;
+  const std::string name;
+
+ private:
+  struct Member {
+    bool entered = false, aborted = false, finalizing = false;
+    int device = 0;
+    std::uint64_t collectives = 0, units = 0, units_done = 0;
+  };
+  struct Slot {
+    std::vector<std::optional<Call>> calls;
+    int left = 0;
+    bool done = false;
+  };
+  struct Pair {
+    Call call;
+    int rank = 0;
+    bool done = false;
+  };
+  struct Split {
+    std::map<int, std::pair<int, int>> wishes;  // rank: color, key
+    std::map<int, std::shared_ptr<Clique>> cliques;
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  bool wait(Lock& lock, int rank, const std::function<bool()>& reached, const std::string& what);
+  void break_up_locked(ncclResult_t error, const std::string& why);
+  std::string absent() const;
+  void meet(Lock& lock, int rank, std::uint64_t number, const Call& call);
+  void post(const std::shared_ptr<Pair>& pair);
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Member> members_;
+  std::map<std::uint64_t, Slot> slots_;
+  std::map<std::pair<int, int>, std::deque<std::shared_ptr<Pair>>> waiting_;  // by sender and receiver
+  std::map<std::uint64_t, Split> splits_;
+  ncclResult_t error_ = ncclSuccess;
+  std::string why_;
+};
+
+}  // namespace harness::fake

@@ -1,0 +1,263 @@
+// NCCL's calls that make and split communicators, and ask after their state.
+#include "communicator.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "core.h"
+#include "runtime.h"
+
+namespace harness::fake {
+namespace {
+
+struct Communicators {
+  Registry<ncclComm_t, Communicator> live{0x57};
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<Clique>> gatherings;  // by unique id; null until the first rank comes
+  int ids = 0;
+  std::string last_error;
+};
+
+Communicators& communicators() {
+  static Communicators& all = *new Communicators;
+  static const bool known = take_part({0,
+                                       [] {
+                                         for (const auto& one : communicators().live.all()) {
+                                           one->clique->abort(one->rank);
+                                         }
+                                         communicators().live.clear();
+                                         const std::lock_guard lock(communicators().mutex);
+                                         communicators().gatherings.clear();
+                                         communicators().last_error.clear();
+                                       },
+                                       [](std::vector<std::string>& into) {
+                                         const std::size_t count = communicators().live.size();
+                                         if (count > 0) into.push_back(fmt::format("{} communicators", count));
+                                       }});
+  (void)known;
+  return all;
+}
+
+// Empty, or what is wrong with it. As the library does: values out of range are refused, not corrected.
+std::string check(const ncclConfig_t& config) {
+  const auto unset_or = [](int value, int least, int most) {
+    return value == NCCL_CONFIG_UNDEF_INT || (least <= value && value <= most);
+  };
+  if (config.size != sizeof config || config.magic != 0xcafebeef) return "not made with NCCL_CONFIG_INITIALIZER";
+  if (!unset_or(config.blocking, 0, 1)) return "blocking";
+  if (!unset_or(config.cgaClusterSize, 0, 8)) return "cgaClusterSize";
+  if (!unset_or(config.minCTAs, 1, 1 << 20) || !unset_or(config.maxCTAs, 1, 1 << 20)) return "minCTAs, maxCTAs";
+  if (config.minCTAs != NCCL_CONFIG_UNDEF_INT && config.maxCTAs != NCCL_CONFIG_UNDEF_INT &&
+      config.minCTAs > config.maxCTAs) {
+    return "minCTAs above maxCTAs";
+  }
+  if (!unset_or(config.splitShare, 0, 1)) return "splitShare";
+  return {};
+}
+
+ncclResult_t check_config(const ncclConfig_t* config, const char* call) {
+  const std::string wrong = config == nullptr ? std::string{} : check(*config);
+  return wrong.empty() ? ncclSuccess : nccl_failed(ncclInvalidArgument, fmt::format("{}: config: {}", call, wrong));
+}
+
+bool is_blocking(const ncclConfig_t* config, bool otherwise) {
+  return config == nullptr || config->blocking == NCCL_CONFIG_UNDEF_INT ? otherwise : config->blocking == 1;
+}
+
+// For ncclGetLastError: complained has the clique itself.
+void explain(const Clique& clique) {
+  std::string why = clique.why();
+  const std::lock_guard lock(communicators().mutex);
+  communicators().last_error.swap(why);
+}
+
+ncclResult_t refuse_in_group(const char* call) {
+  if (!in_group()) return ncclSuccess;
+  return nccl_failed(ncclInvalidUsage, fmt::format("{} inside of a group: not done here", call));
+}
+
+}  // namespace
+
+ncclResult_t nccl_failed(ncclResult_t error, const std::string& why) {
+  complain(fmt::format("{} ({})", why, ncclGetErrorString(error)));
+  const std::lock_guard lock(communicators().mutex);
+  communicators().last_error = why;
+  return error;
+}
+
+std::shared_ptr<Communicator> find_communicator(ncclComm_t handle) {
+  return communicators().live.find(handle);
+}
+std::shared_ptr<Communicator> remove_communicator(ncclComm_t handle) {
+  return communicators().live.remove(handle);
+}
+
+void Communicator::start(std::function<bool()> until, std::function<void()> then) {
+  in_progress = true;
+  polls = 1 + thread_chance().below(3);
+  reached = std::move(until);
+  finish = std::move(then);
+  since = std::chrono::steady_clock::now();
+}
+
+std::shared_ptr<Communicator> usable(ncclComm_t handle, const char* call, ncclResult_t& error) {
+  auto communicator = communicators().live.find(handle);
+  if (!communicator) {
+    error = nccl_failed(ncclInvalidArgument, fmt::format("{}: {} is not a live communicator", call, fmt::ptr(handle)));
+    return nullptr;
+  }
+  error = communicator->clique->error();
+  if (error != ncclSuccess) {
+    explain(*communicator->clique);
+    return nullptr;
+  }
+  const std::lock_guard lock(communicator->mutex);
+  if (communicator->in_progress) {
+    error = nccl_failed(ncclInvalidArgument, fmt::format("{}: the communicator is used before the previous operation "
+                                                         "returned ncclSuccess to ncclCommGetAsyncError",
+                                                         call));
+    return nullptr;
+  }
+  if (communicator->finalized) {
+    error = nccl_failed(ncclInvalidArgument, fmt::format("{}: the communicator was finalized", call));
+    return nullptr;
+  }
+  return communicator;
+}
+
+}  // namespace harness::fake
+
+using namespace harness::fake;
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  if (id == nullptr) return nccl_failed(ncclInvalidArgument, "ncclGetUniqueId: no place for the id");
+  const std::lock_guard lock(communicators().mutex);
+  const std::string text = fmt::format("fake id {}", ++communicators().ids);
+  *id = {};
+  std::memcpy(id->internal, text.data(), text.size());
+  communicators().gatherings[text] = nullptr;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* handle, int size, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  constexpr const char* call = "ncclCommInitRank";
+  if (handle == nullptr || size < 1 || rank < 0 || rank >= size) {
+    return nccl_failed(ncclInvalidArgument, fmt::format("{}: rank {} of {}", call, rank, size));
+  }
+  *handle = nullptr;
+  if (const auto error = refuse_in_group(call); error != ncclSuccess) return error;
+  if (const auto error = check_config(config, call); error != ncclSuccess) return error;
+  if (refuse_in_capture(call) != cudaSuccess) return nccl_failed(ncclUnhandledCudaError, "ncclCommInitRank: captured");
+  auto made = std::make_shared<Communicator>();
+  {
+    id.internal[NCCL_UNIQUE_ID_BYTES - 1] = 0;
+    std::unique_lock lock(communicators().mutex);
+    const auto found = communicators().gatherings.find(id.internal);
+    if (found == communicators().gatherings.end()) {
+      lock.unlock();
+      return nccl_failed(ncclInvalidArgument, fmt::format("{}: an id that ncclGetUniqueId did not make", call));
+    }
+    if (!found->second) found->second = std::make_shared<Clique>(size);
+    made->clique = found->second;
+  }
+  made->rank = rank;
+  made->device = current_device();
+  made->blocking = is_blocking(config, true);
+  if (rank >= made->clique->size || !made->clique->enter(rank, size, made->device)) {
+    return made->clique->error() == ncclSuccess ? nccl_failed(ncclInvalidArgument, "ncclCommInitRank: too many ranks")
+                                                : made->clique->error();
+  }
+  const auto reached = [clique = made->clique.get()] { return clique->complete(); };
+  if (!made->blocking) {
+    made->start(reached, {});
+    *handle = communicators().live.add(made);
+    return ncclInProgress;
+  }
+  if (!made->clique->wait(rank, reached, "all ranks to initialise")) return made->clique->error();
+  *handle = communicators().live.add(made);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t* handle, int size, ncclUniqueId id, int rank) {
+  return ncclCommInitRankConfig(handle, size, id, rank, nullptr);
+}
+
+ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* child_handle, ncclConfig_t* config) {
+  constexpr const char* call = "ncclCommSplit";
+  ncclResult_t error = ncclSuccess;
+  const auto parent = usable(handle, call, error);
+  if (!parent) return error;
+  if (child_handle == nullptr || (color < 0 && color != NCCL_SPLIT_NOCOLOR)) {
+    return nccl_failed(ncclInvalidArgument, fmt::format("{}: color {}", call, color));
+  }
+  *child_handle = nullptr;
+  if ((error = refuse_in_group(call)) != ncclSuccess) return error;
+  if ((error = check_config(config, call)) != ncclSuccess) return error;
+  if (refuse_in_capture(call) != cudaSuccess) return nccl_failed(ncclUnhandledCudaError, "ncclCommSplit: captured");
+  const std::uint64_t number = parent->splits++;
+  parent->clique->split(parent->rank, number, color, key);
+  const auto reached = [clique = parent->clique.get(), number] { return clique->split_met(number); };
+  const bool blocking = is_blocking(config, parent->blocking);
+  const auto finish = [parent, number, child_handle, blocking] {
+    const Clique::Child child = parent->clique->child(parent->rank, number);
+    if (!child.clique) return;
+    auto made = std::make_shared<Communicator>();
+    made->clique = child.clique;
+    made->rank = child.rank;
+    made->device = parent->device;
+    made->blocking = blocking;
+    if (!blocking) made->start([] { return true; }, {});
+    *child_handle = communicators().live.add(made);
+  };
+  if (!parent->blocking) {
+    // The child's handle appears when the parent is asked and answers ncclSuccess, not before.
+    const std::lock_guard lock(parent->mutex);
+    parent->start(reached, finish);
+    return ncclInProgress;
+  }
+  if (!parent->clique->wait(parent->rank, reached, "all ranks to split")) return parent->clique->error();
+  finish();
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* state) {
+  const auto communicator = communicators().live.find(handle);
+  if (!communicator || state == nullptr) {
+    return nccl_failed(ncclInvalidArgument, "ncclCommGetAsyncError: not a live communicator");
+  }
+  *state = communicator->clique->error();
+  if (*state != ncclSuccess) {
+    explain(*communicator->clique);
+    return ncclSuccess;
+  }
+  std::function<void()> finish;
+  {
+    const std::lock_guard lock(communicator->mutex);
+    if (!communicator->in_progress) return ncclSuccess;
+    *state = ncclInProgress;
+    if (!communicator->clique->check(communicator->reached)) {
+      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - communicator->since;
+      if (waited.count() > settings().hang_after_s) {
+        communicator->clique->break_up(ncclRemoteError, fmt::format("rank {} waited {:.3g} s for the others in a "
+                                                                    "non-blocking call: a hang",
+                                                                    communicator->rank, waited.count()));
+      }
+      return ncclSuccess;
+    }
+    if (--communicator->polls > 0) return ncclSuccess;
+    finish.swap(communicator->finish);
+  }
+  if (finish) finish();
+  const std::lock_guard lock(communicator->mutex);
+  communicator->in_progress = false;
+  *state = ncclSuccess;
+  return ncclSuccess;
+}
+
+const char* ncclGetLastError(ncclComm_t) {
+  thread_local std::string text;
+  const std::lock_guard lock(communicators().mutex);
+  text = communicators().last_error;
+  return text.c_str();
+}

@@ -1,0 +1,139 @@
+// The runtime's copies and fills.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <vector>
+
+#include "memory.h"
+#include "stream.h"
+
+namespace harness::fake {
+namespace {
+
+bool is_host(Place place) {
+  return place == Place::pinned || place == Place::pageable;
+}
+
+bool fits(cudaMemcpyKind kind, Place to, Place from) {
+  if (to == Place::broken || from == Place::broken) return false;
+  switch (kind) {
+    case cudaMemcpyHostToHost:
+      return is_host(to) && is_host(from);
+    case cudaMemcpyHostToDevice:
+      return to == Place::device && is_host(from);
+    case cudaMemcpyDeviceToHost:
+      return is_host(to) && from == Place::device;
+    case cudaMemcpyDeviceToDevice:
+      return to == Place::device && from == Place::device;
+    case cudaMemcpyDefault:
+      return true;
+  }
+  return false;
+}
+
+// What was right at the call may have been freed since.
+void copy_checked(void* to, const void* from, std::size_t bytes, Place to_place, Place from_place, int device) {
+  if (place(to, bytes) != to_place || place(from, bytes) != from_place) {
+    break_device(
+        device, cudaErrorIllegalAddress,
+        fmt::format("a copy ran after its memory was freed: to {}, from {}", where(to, bytes), where(from, bytes)));
+    return;
+  }
+  std::memcpy(to, from, bytes);
+}
+
+cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t handle,
+                 bool synchronous, const char* call) {
+  if (const cudaError_t error = device_error(); error != cudaSuccess) return failed(error);
+  const auto stream = find_stream(handle, call);
+  if (!stream) return failed(cudaErrorInvalidResourceHandle);
+  if (bytes == 0) return cudaSuccess;
+  const Place to_place = place(to, bytes);
+  const Place from_place = place(from, bytes);
+  if (to == nullptr || from == nullptr || !fits(kind, to_place, from_place)) {
+    return failed(cudaErrorInvalidValue, fmt::format("{} (kind {}): to {}, from {}", call, static_cast<int>(kind),
+                                                     where(to, bytes), where(from, bytes)));
+  }
+  const auto* first = static_cast<const char*>(from);
+  if (first < static_cast<char*>(to) + bytes && static_cast<char*>(to) < first + bytes) {
+    return failed(cudaErrorInvalidValue, fmt::format("{}: source and destination overlap", call));
+  }
+  bool capturing = false;
+  {
+    const std::lock_guard lock(runtime_mutex());
+    capturing = stream->capture != nullptr;
+  }
+  const int device = stream->device;
+  if (from_place == Place::pageable && to_place == Place::device && !capturing) {
+    std::vector<char> staged(first, first + bytes);  // as a driver does, so the caller may reuse its memory
+    const cudaError_t error = give(stream, "copy", [=, staged = std::move(staged)] {
+      if (place(to, bytes) == Place::device) {
+        std::memcpy(to, staged.data(), bytes);
+      } else {
+        break_device(device, cudaErrorIllegalAddress, fmt::format("a copy ran late: to {}", where(to, bytes)));
+      }
+    });
+    if (error != cudaSuccess || !synchronous) return error;
+  } else {
+    const auto work = [=] { copy_checked(to, from, bytes, to_place, from_place, device); };
+    const cudaError_t error = give(stream, "copy", work, cudaGraphNodeTypeMemcpy);
+    if (error != cudaSuccess || capturing) return error;
+    // Documented: into pageable memory, and between host memories, a copy is done when the call returns; a synchronous
+    // one between device memories need not be.
+    const bool waits = is_host(to_place) && (to_place == Place::pageable || is_host(from_place));
+    if (!waits && !(synchronous && (is_host(to_place) || is_host(from_place)))) return cudaSuccess;
+  }
+  stream->now().wait();
+  return failed(device_error());
+}
+
+cudaError_t fill(void* to, int value, std::size_t bytes, cudaStream_t handle, const char* call) {
+  if (const cudaError_t error = device_error(); error != cudaSuccess) return failed(error);
+  const auto stream = find_stream(handle, call);
+  if (!stream) return failed(cudaErrorInvalidResourceHandle);
+  if (bytes == 0) return cudaSuccess;
+  const Place to_place = place(to, bytes);
+  if (to_place == Place::pageable || to_place == Place::broken) {
+    return failed(cudaErrorInvalidValue, fmt::format("{}: {}", call, where(to, bytes)));
+  }
+  const auto work = [=, device = stream->device] {
+    if (place(to, bytes) == to_place) {
+      std::memset(to, value, bytes);
+    } else {
+      break_device(device, cudaErrorIllegalAddress, fmt::format("a fill ran late: {}", where(to, bytes)));
+    }
+  };
+  return give(stream, "fill", work, cudaGraphNodeTypeMemset);
+}
+
+}  // namespace
+}  // namespace harness::fake
+
+using namespace harness::fake;
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  if (const cudaError_t error = refuse_in_capture("cudaMemcpy"); error != cudaSuccess) return failed(error);
+  return copy(to, from, bytes, kind, nullptr, true, "cudaMemcpy");
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy(to, from, bytes, kind, stream, false, "cudaMemcpyAsync");
+}
+
+cudaError_t cudaMemset(void* to, int value, size_t bytes) {
+  if (const cudaError_t error = refuse_in_capture("cudaMemset"); error != cudaSuccess) return failed(error);
+  return fill(to, value, bytes, nullptr, "cudaMemset");
+}
+
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  return fill(to, value, bytes, stream, "cudaMemsetAsync");
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* data) {
+  if (const cudaError_t error = device_error(); error != cudaSuccess) return failed(error);
+  const auto stream = find_stream(handle, "cudaLaunchHostFunc");
+  if (!stream) return failed(cudaErrorInvalidResourceHandle);
+  if (function == nullptr) return failed(cudaErrorInvalidValue, "cudaLaunchHostFunc: no function");
+  return give(
+      stream, "host function", [=] { function(data); }, cudaGraphNodeTypeHost);
+}

@@ -1,0 +1,84 @@
+#include "core.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace harness::fake {
+namespace {
+
+// Never destroyed: threads of streams may still look at them while the program ends.
+struct Shared {
+  std::mutex mutex;
+  Settings settings;
+  std::vector<std::string> complaints;
+  std::vector<Part> parts;
+  std::atomic<std::uint64_t> chances{0};
+};
+
+Shared& shared() {
+  static Shared& all = *new Shared;
+  return all;
+}
+
+}  // namespace
+
+const Settings& settings() {
+  return shared().settings;
+}
+
+void complain(const std::string& what) {
+  const std::lock_guard lock(shared().mutex);
+  shared().complaints.push_back(what);
+}
+
+std::vector<std::string> complaints() {
+  const std::lock_guard lock(shared().mutex);
+  return shared().complaints;
+}
+
+Chance::Chance() : engine_(settings().seed * 0x9E3779B97F4A7C15ull + shared().chances++) {}
+
+void Chance::delay() {
+  if (settings().delay_every <= 0) return;
+  if (below(settings().delay_every) == 0) {
+    std::this_thread::sleep_for(std::chrono::microseconds(below(settings().longest_delay_us + 1)));
+  } else if (below(4) == 0) {
+    std::this_thread::yield();
+  }
+}
+
+Chance& thread_chance() {
+  thread_local Chance chance;
+  return chance;
+}
+
+bool take_part(Part part) {
+  const std::lock_guard lock(shared().mutex);
+  auto& parts = shared().parts;
+  parts.insert(std::upper_bound(parts.begin(), parts.end(), part,
+                                [](const Part& a, const Part& b) { return a.order < b.order; }),
+               part);
+  return true;
+}
+
+void reset(const Settings& settings) {
+  for (const Part& part : shared().parts) {
+    if (part.reset != nullptr) part.reset();
+  }
+  const std::lock_guard lock(shared().mutex);
+  shared().settings = settings;
+  shared().complaints.clear();
+  shared().chances = 0;
+}
+
+std::vector<std::string> leaks() {
+  std::vector<std::string> list;
+  for (const Part& part : shared().parts) {
+    if (part.leaks != nullptr) part.leaks(list);
+  }
+  return list;
+}
+
+}  // namespace harness::fake

@@ -1,0 +1,88 @@
+// Shared by all stand-ins: settings, complaints, handles and chance.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "fake.h"
+
+namespace harness::fake {
+
+const Settings& settings();
+void complain(const std::string& what);
+
+// A different sequence for every seed and every caller of it; not synchronised.
+class Chance {
+ public:
+  Chance();
+  int below(int bound) { return static_cast<int>(engine_() % static_cast<std::uint64_t>(bound)); }
+  // Sleeps, yields or goes on at once: what a busy device may do before any operation.
+  void delay();
+
+ private:
+  std::mt19937_64 engine_;
+};
+Chance& thread_chance();
+
+// Live objects by handle. A handle is a number that is never dereferenced and never used twice, so that a destroyed or
+// foreign one is recognised always. Kinds have numbers of their own.
+template <typename Handle, typename Object>
+class Registry {
+ public:
+  explicit Registry(std::uintptr_t kind) : next_(kind << 40) {}
+
+  Handle add(std::shared_ptr<Object> object) {
+    const std::lock_guard lock(mutex_);
+    next_ += 64;
+    objects_[next_] = std::move(object);
+    return reinterpret_cast<Handle>(next_);
+  }
+  std::shared_ptr<Object> find(Handle handle) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = objects_.find(reinterpret_cast<std::uintptr_t>(handle));
+    return found == objects_.end() ? nullptr : found->second;
+  }
+  std::shared_ptr<Object> remove(Handle handle) {
+    const std::lock_guard lock(mutex_);
+    const auto found = objects_.find(reinterpret_cast<std::uintptr_t>(handle));
+    if (found == objects_.end()) return nullptr;
+    auto object = std::move(found->second);
+    objects_.erase(found);
+    return object;
+  }
+  std::vector<std::shared_ptr<Object>> all() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<Object>> list;
+    for (const auto& [number, object] : objects_) list.push_back(object);
+    return list;
+  }
+  std::size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return objects_.size();
+  }
+  void clear() {
+    std::map<std::uintptr_t, std::shared_ptr<Object>> dropped;
+    const std::lock_guard lock(mutex_);
+    dropped.swap(objects_);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::uintptr_t next_;
+  std::map<std::uintptr_t, std::shared_ptr<Object>> objects_;
+};
+
+// How a source file takes part in reset() and leaks(). Registered at its first use, never withdrawn.
+struct Part {
+  int order;                                      // of the reset: communicators 0, streams 1, the rest 2, memory 3
+  void (*reset)();                                // may be null
+  void (*leaks)(std::vector<std::string>& into);  // may be null
+};
+bool take_part(Part part);
+
+}  // namespace harness::fake

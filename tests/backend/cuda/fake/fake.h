@@ -1,0 +1,56 @@
+// What a test says to, and asks of, the stand-ins for the CUDA runtime, cuBLASLt and NCCL in this folder.
+//
+// The stand-ins define the C functions of the three libraries' own headers. Linked in place of the libraries they run
+// the cuda backend on a machine without a GPU: device memory is host memory behind bounds, a stream is a queue with a
+// thread of its own, a graph is a graph. They are here to find mistakes of the caller: where the documentation leaves
+// an order open the stand-ins choose badly on purpose (random delays), and what the documentation forbids they refuse.
+//
+// Ranks are threads. Give each a device of its own (Settings::device_count, cudaSetDevice): a device has errors,
+// memory, synchronisation and captures in global mode to itself, as a process has.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+struct CUstream_st;
+
+namespace harness::emulation {
+
+using Stream = CUstream_st*;
+
+// Launches a kernel: `kernel` runs when all earlier work of the stream is done, or becomes a node of the graph that the
+// stream is captured into (and then runs at every launch of it). As with a real launch, a wrong stream is reported by
+// cudaGetLastError. A kernel that throws leaves the device with the sticky error cudaErrorLaunchFailure.
+void submit(Stream stream, std::function<void()> kernel);
+
+}  // namespace harness::emulation
+
+namespace harness::fake {
+
+struct Settings {
+  int device_count = 1;
+  std::size_t device_bytes = std::size_t{8} << 30;  // of each device; beyond it cudaMalloc fails
+  // Before one of `delay_every` operations on average (0: none) its stream or graph branch sleeps up to
+  // `longest_delay_us`; before the others it may yield.
+  int delay_every = 6;
+  int longest_delay_us = 200;
+  std::uint64_t seed = 1;
+  // NCCL refuses two ranks of a communicator on one device of one machine. Off: each rank is a machine of its own.
+  bool refuse_shared_devices = true;
+  // A wait of one rank for others that takes longer is reported as a hang, and broken off (the real one would not be).
+  double hang_after_s = 20;
+};
+
+// Waits for all work, drops every handle, allocation, error and complaint of earlier tests, and starts afresh.
+void reset(const Settings& settings = {});
+
+// What was refused or went wrong since the last reset, in words, one entry each. A status is returned to the caller as
+// well; here is why, and what happened where no caller could be told (on a stream). Empty after a correct program.
+std::vector<std::string> complaints();
+
+// What was made and not destroyed: memory, streams, events, graphs, communicators, handles. One entry each.
+std::vector<std::string> leaks();
+
+}  // namespace harness::fake

@@ -1,0 +1,210 @@
+#include "lt_problem.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace harness::fake {
+namespace {
+
+constexpr std::array known_epilogues{
+    CUBLASLT_EPILOGUE_DEFAULT,  CUBLASLT_EPILOGUE_BIAS,          CUBLASLT_EPILOGUE_GELU,  CUBLASLT_EPILOGUE_GELU_BIAS,
+    CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_DGELU_BGRAD,
+    CUBLASLT_EPILOGUE_BGRADA,   CUBLASLT_EPILOGUE_BGRADB,
+};
+
+struct Refusal {
+  cublasStatus_t status;
+  std::string why;
+};
+
+[[noreturn]] void refuse(cublasStatus_t status, std::string why) {
+  throw Refusal{status, std::move(why)};
+}
+
+LtMatrix matrix(cublasLtMatrixLayout_t opaque, const char* name) {
+  const LtLayout* layout = content(opaque);
+  if (layout == nullptr) refuse(CUBLAS_STATUS_INVALID_VALUE, fmt::format("{}'s layout is not a live one", name));
+  if (layout->order != CUBLASLT_ORDER_COL && layout->order != CUBLASLT_ORDER_ROW) {
+    refuse(CUBLAS_STATUS_NOT_SUPPORTED, fmt::format("{}: order {}", name, layout->order));
+  }
+  const bool by_columns = layout->order == CUBLASLT_ORDER_COL;
+  const auto least = static_cast<std::int64_t>(by_columns ? layout->rows : layout->cols);
+  if (layout->rows == 0 || layout->cols == 0 || layout->ld < least) {
+    refuse(CUBLAS_STATUS_INVALID_VALUE,
+           fmt::format("{} is {} x {} with leading dimension {}, which must be at least {}", name, layout->rows,
+                       layout->cols, layout->ld, least));
+  }
+  LtMatrix made;
+  made.type = static_cast<cudaDataType_t>(layout->type);
+  made.rows = static_cast<std::int64_t>(layout->rows);
+  made.cols = static_cast<std::int64_t>(layout->cols);
+  made.row_step = by_columns ? 1 : layout->ld;
+  made.col_step = by_columns ? layout->ld : 1;
+  made.batch_step = layout->batch_stride;
+  return made;
+}
+
+LtMatrix operand(const LtMatrix& given, int operation, const char* name) {
+  if (operation == CUBLAS_OP_N) return given;
+  if (operation == CUBLAS_OP_T) return given.transposed();
+  refuse(CUBLAS_STATUS_NOT_SUPPORTED, fmt::format("{}: operation {}", name, operation));
+}
+
+void check_shape(const LtMatrix& matrix, std::int64_t rows, std::int64_t cols, const char* name) {
+  if (matrix.rows == rows && matrix.cols == cols) return;
+  refuse(CUBLAS_STATUS_INVALID_VALUE,
+         fmt::format("{} is {} x {}, expected {} x {}", name, matrix.rows, matrix.cols, rows, cols));
+}
+
+// The rows of the library's table of types for regular matrices that are done here: 32-bit accumulation of f32, and of
+// bf16 into bf16 or f32; the faster modes of f32 take f32 alone.
+void check_types(const LtProblem& problem) {
+  const LtDescriptor& descriptor = problem.descriptor;
+  if (descriptor.scale_type != CUDA_R_32F) {
+    refuse(CUBLAS_STATUS_NOT_SUPPORTED, fmt::format("scale type {}", descriptor.scale_type));
+  }
+  const bool plain =
+      descriptor.compute_type == CUBLAS_COMPUTE_32F || descriptor.compute_type == CUBLAS_COMPUTE_32F_PEDANTIC;
+  if (!plain && descriptor.compute_type != CUBLAS_COMPUTE_32F_FAST_TF32) {
+    refuse(CUBLAS_STATUS_NOT_SUPPORTED, fmt::format("compute type {}", descriptor.compute_type));
+  }
+  const cudaDataType_t a = problem.a.type, b = problem.b.type, c = problem.c.type, d = problem.d.type;
+  const bool single = a == CUDA_R_32F && b == CUDA_R_32F && c == CUDA_R_32F && d == CUDA_R_32F;
+  const bool brain = plain && a == CUDA_R_16BF && b == CUDA_R_16BF && c == d && (d == CUDA_R_16BF || d == CUDA_R_32F);
+  if (!single && !brain) {
+    refuse(CUBLAS_STATUS_NOT_SUPPORTED,
+           fmt::format("compute type {} with types A {}, B {}, C {}, D {}", descriptor.compute_type,
+                       static_cast<int>(a), static_cast<int>(b), static_cast<int>(c), static_cast<int>(d)));
+  }
+  const auto same_as_d = [&](int type) { return type == -1 || type == d; };
+  if (problem.uses_bias() && !same_as_d(descriptor.bias_type)) {
+    refuse(CUBLAS_STATUS_NOT_SUPPORTED,
+           fmt::format("bias type {}, D's is {}", descriptor.bias_type, static_cast<int>(d)));
+  }
+  if (problem.uses_aux() && !same_as_d(descriptor.aux_type)) {
+    refuse(CUBLAS_STATUS_NOT_SUPPORTED,
+           fmt::format("aux type {}, D's is {}", descriptor.aux_type, static_cast<int>(d)));
+  }
+}
+
+void check_epilogue(const LtProblem& problem) {
+  const LtDescriptor& descriptor = problem.descriptor;
+  bool known = false;
+  for (const auto epilogue : known_epilogues) known = known || descriptor.epilogue == static_cast<unsigned>(epilogue);
+  if (!known) refuse(CUBLAS_STATUS_NOT_SUPPORTED, fmt::format("epilogue {}", descriptor.epilogue));
+  if (problem.uses_aux()) {
+    if (descriptor.aux_ld < problem.m || descriptor.aux_ld % 8 != 0) {
+      refuse(CUBLAS_STATUS_INVALID_VALUE,
+             fmt::format("leading dimension {} of the auxiliary matrix: a multiple of 8, at "
+                         "least the {} rows",
+                         descriptor.aux_ld, problem.m));
+    }
+    if (problem.batch_count > 1 && (descriptor.aux_stride % 8 != 0 || descriptor.aux_stride == 0)) {
+      refuse(CUBLAS_STATUS_INVALID_VALUE, "batch stride of the auxiliary matrix");
+    }
+  }
+  if (problem.bias_gradient() > 0 && problem.batch_count > 1 && descriptor.bias_stride < problem.bias_gradient()) {
+    refuse(CUBLAS_STATUS_INVALID_VALUE, "batch stride of the bias gradient: the batches' would overlap");
+  }
+}
+
+void check_batches(LtProblem& problem, std::initializer_list<cublasLtMatrixLayout_t> layouts) {
+  problem.batch_count = content(*layouts.begin())->batch_count;
+  if (problem.batch_count < 1) refuse(CUBLAS_STATUS_INVALID_VALUE, "a batch count below 1");
+  for (const auto layout : layouts) {
+    if (content(layout)->batch_count != problem.batch_count) {
+      refuse(CUBLAS_STATUS_INVALID_VALUE,
+             fmt::format("batch counts {} and {}", problem.batch_count, content(layout)->batch_count));
+    }
+  }
+  const auto matrix_elements = static_cast<std::int64_t>(problem.d.bytes(1) / size_of(problem.d.type));
+  // Batches of D may be interleaved (heads in one row), but never the same place twice; equal strides would be.
+  if (problem.batch_count > 1 && problem.d.batch_step < matrix_elements) {
+    const std::int64_t inner = std::min(problem.d.row_step, problem.d.col_step) == problem.d.row_step
+                                   ? problem.d.rows * problem.d.row_step
+                                   : problem.d.cols * problem.d.col_step;
+    const std::int64_t outer = std::max(problem.d.row_step, problem.d.col_step);
+    const bool interleaved = problem.d.batch_step >= inner && problem.batch_count * problem.d.batch_step <= outer;
+    if (!interleaved) {
+      refuse(CUBLAS_STATUS_INVALID_VALUE,
+             fmt::format("batch stride {} of D, whose matrices have {} elements: they overlap", problem.d.batch_step,
+                         matrix_elements));
+    }
+  }
+}
+
+void mix(std::uint64_t& hash, std::int64_t value) {
+  hash ^= static_cast<std::uint64_t>(value) + 0x9E3779B97F4A7C15ull + (hash << 6) + (hash >> 2);
+}
+
+}  // namespace
+
+std::size_t size_of(cudaDataType_t type) {
+  return type == CUDA_R_32F ? 4 : 2;
+}
+
+std::size_t LtMatrix::bytes(int batch_count) const {
+  return static_cast<std::size_t>(index(rows - 1, cols - 1) + 1 + (batch_count - 1) * batch_step) * size_of(type);
+}
+
+LtMatrix LtMatrix::transposed() const {
+  LtMatrix turned = *this;
+  std::swap(turned.rows, turned.cols);
+  std::swap(turned.row_step, turned.col_step);
+  return turned;
+}
+
+std::int64_t LtProblem::bias_gradient() const {
+  if (descriptor.epilogue == CUBLASLT_EPILOGUE_BGRADB) return n;
+  return descriptor.epilogue == CUBLASLT_EPILOGUE_BGRADA || epilogue_has(16) ? m : 0;
+}
+
+cublasStatus_t resolve(cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, LtProblem& problem, std::string& why) {
+  try {
+    const LtDescriptor* descriptor = content(operation);
+    if (descriptor == nullptr) refuse(CUBLAS_STATUS_INVALID_VALUE, "the operation's descriptor is not a live one");
+    problem.descriptor = *descriptor;
+    if (descriptor->pointer_mode != CUBLASLT_POINTER_MODE_HOST &&
+        descriptor->pointer_mode != CUBLASLT_POINTER_MODE_DEVICE) {
+      refuse(CUBLAS_STATUS_NOT_SUPPORTED, fmt::format("pointer mode {}", descriptor->pointer_mode));
+    }
+    if (descriptor->transpose_c != CUBLAS_OP_N || descriptor->fill_mode != CUBLAS_FILL_MODE_FULL) {
+      refuse(CUBLAS_STATUS_NOT_SUPPORTED, "a transposed C, or a triangle");
+    }
+    problem.a = operand(matrix(a, "A"), descriptor->transpose_a, "A");
+    problem.b = operand(matrix(b, "B"), descriptor->transpose_b, "B");
+    problem.c = matrix(c, "C");
+    problem.d = matrix(d, "D");
+    problem.m = problem.d.rows;
+    problem.n = problem.d.cols;
+    problem.k = problem.a.cols;
+    check_types(problem);
+    check_shape(problem.a, problem.m, problem.k, "op(A)");
+    check_shape(problem.b, problem.k, problem.n, "op(B)");
+    check_shape(problem.c, problem.m, problem.n, "C");
+    check_batches(problem, {a, b, c, d});
+    check_epilogue(problem);
+    problem.aux = {problem.d.type, problem.m, problem.n, 1, descriptor->aux_ld, descriptor->aux_stride};
+    std::uint64_t hash = 0;
+    for (const LtMatrix* given : {&problem.a, &problem.b, &problem.c, &problem.d}) {
+      for (const std::int64_t value :
+           {std::int64_t{given->type}, given->rows, given->cols, given->row_step, given->col_step, given->batch_step}) {
+        mix(hash, value);
+      }
+    }
+    for (const std::int64_t value : {std::int64_t{descriptor->compute_type}, std::int64_t{descriptor->epilogue},
+                                     std::int64_t{descriptor->pointer_mode}, std::int64_t{problem.batch_count},
+                                     problem.uses_aux() ? descriptor->aux_ld : 0}) {
+      mix(hash, value);
+    }
+    problem.fingerprint = hash;
+    return CUBLAS_STATUS_SUCCESS;
+  } catch (const Refusal& refusal) {
+    why = refusal.why;
+    return refusal.status;
+  }
+}
+
+}  // namespace harness::fake

@@ -1,0 +1,152 @@
+// cublasLtMatmul: what is checked at the call, and the work that it gives to the stream.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "lt_problem.h"
+#include "matmul_work.h"
+#include "runtime.h"
+#include "stream.h"
+
+namespace harness::fake {
+namespace {
+
+constexpr const char* call = "cublasLtMatmul";
+
+struct Range {
+  std::string name;
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+  std::size_t alignment = 16;
+  bool written = false;
+};
+
+std::vector<Range> ranges_of(const MatmulJob& job, const LtAlgorithm& algorithm) {
+  const LtProblem& problem = job.problem;
+  const LtDescriptor& descriptor = problem.descriptor;
+  std::vector<Range> ranges{
+      {"A", job.a, problem.a.bytes(problem.batch_count), algorithm.alignment[0], false},
+      {"B", job.b, problem.b.bytes(problem.batch_count), algorithm.alignment[1], false},
+      {"D", job.d, problem.d.bytes(problem.batch_count), algorithm.alignment[3], true},
+  };
+  if (job.beta != 0 || job.device_beta != nullptr) {
+    ranges.push_back({"C", job.c, problem.c.bytes(problem.batch_count), algorithm.alignment[2], false});
+  }
+  if (problem.uses_bias()) {
+    const std::int64_t length = problem.adds_bias() ? problem.m : problem.bias_gradient();
+    ranges.push_back({"the bias", descriptor.bias,
+                      static_cast<std::size_t>(length + (problem.batch_count - 1) * descriptor.bias_stride) *
+                          size_of(problem.d.type),
+                      algorithm.bias_alignment, problem.bias_gradient() > 0});
+  }
+  if (problem.uses_aux()) {
+    ranges.push_back({"the auxiliary matrix", descriptor.aux, problem.aux.bytes(problem.batch_count),
+                      std::max<std::size_t>(16, algorithm.aux_alignment), problem.applies_gelu()});
+  }
+  if (job.workspace != nullptr) {
+    ranges.push_back({"the workspace", job.workspace, algorithm.workspace_bytes, 16, true});
+  }
+  if (job.device_alpha != nullptr) ranges.push_back({"alpha", job.device_alpha, 4, 4, false});
+  if (job.device_beta != nullptr) ranges.push_back({"beta", job.device_beta, 4, 4, false});
+  return ranges;
+}
+
+bool overlap(const Range& one, const Range& other) {
+  const auto* first = static_cast<const char*>(one.data);
+  const auto* second = static_cast<const char*>(other.data);
+  return first < second + other.bytes && second < first + one.bytes;
+}
+
+// Empty, or what is wrong with the memory.
+std::string check(const std::vector<Range>& ranges, const MatmulJob& job, int device) {
+  for (const Range& range : ranges) {
+    if (!on_device(range.data, range.bytes, device)) {
+      return fmt::format("{}: {} (the stream is of device {})", range.name, where(range.data, range.bytes), device);
+    }
+    if (reinterpret_cast<std::uintptr_t>(range.data) % range.alignment != 0) {
+      return fmt::format("{} is not aligned to {} bytes, as the algorithm was told it would be", range.name,
+                         range.alignment);
+    }
+  }
+  for (const Range& range : ranges) {
+    for (const Range& other : ranges) {
+      if (&range == &other || !range.written || !overlap(range, other)) continue;
+      const bool in_place = range.name == "D" && other.name == "C" && job.c == job.d &&
+                            job.problem.c.row_step == job.problem.d.row_step &&
+                            job.problem.c.col_step == job.problem.d.col_step &&
+                            job.problem.c.batch_step == job.problem.d.batch_step;
+      // Matrices may be interleaved in one allocation; only what surely overlaps is refused.
+      const bool strided = range.name != "the workspace" && other.name != "the workspace" && range.data != other.data;
+      if (!in_place && !strided) return fmt::format("{} overlaps {}", range.name, other.name);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+}  // namespace harness::fake
+
+using namespace harness::fake;
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, const void* alpha, const void* a,
+                              cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
+                              const void* beta, const void* c, cublasLtMatrixLayout_t c_layout, void* d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algo, void* workspace,
+                              size_t workspace_bytes, cudaStream_t stream_handle) {
+  if (!is_live(handle)) return lt_failed(CUBLAS_STATUS_NOT_INITIALIZED, call, "not a live handle");
+  if (device_error() != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
+  MatmulJob job;
+  std::string why;
+  const cublasStatus_t status = resolve(operation, a_layout, b_layout, c_layout, d_layout, job.problem, why);
+  if (status != CUBLAS_STATUS_SUCCESS) return lt_failed(status, call, why.c_str());
+  if (alpha == nullptr || beta == nullptr) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "no alpha, or no beta");
+
+  LtAlgorithm algorithm;
+  if (algo != nullptr) std::memcpy(&algorithm, algo, sizeof algorithm);
+  if (algo == nullptr) algorithm.fingerprint = job.problem.fingerprint;
+  if (algorithm.magic != LtAlgorithm::live) {
+    return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "the algorithm is none; was its state looked at?");
+  }
+  if (algorithm.fingerprint != job.problem.fingerprint) {
+    return lt_failed(CUBLAS_STATUS_NOT_SUPPORTED, call, "the algorithm was offered for another problem");
+  }
+  if (workspace_bytes < algorithm.workspace_bytes) {
+    why = fmt::format("a workspace of {} bytes, the algorithm needs {}", workspace_bytes, algorithm.workspace_bytes);
+    return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, why.c_str());
+  }
+
+  job.a = a;
+  job.b = b;
+  job.c = c;
+  job.d = d;
+  job.algorithm = static_cast<int>(algorithm.number);
+  if (algorithm.workspace_bytes > 0) job.workspace = static_cast<double*>(workspace);
+  if (job.problem.descriptor.pointer_mode == CUBLASLT_POINTER_MODE_HOST) {
+    job.alpha = *static_cast<const float*>(alpha);
+    job.beta = *static_cast<const float*>(beta);
+  } else {
+    job.device_alpha = static_cast<const float*>(alpha);
+    job.device_beta = static_cast<const float*>(beta);
+  }
+  const auto stream = find_stream(stream_handle, call);
+  if (!stream) return CUBLAS_STATUS_INVALID_VALUE;
+  if (stream->device != current_device()) {
+    return lt_failed(CUBLAS_STATUS_ARCH_MISMATCH, call, "the stream is of another device than the current one");
+  }
+  const auto ranges = ranges_of(job, algorithm);
+  why = algorithm.workspace_bytes > 0 && workspace == nullptr ? "no workspace" : check(ranges, job, stream->device);
+  if (!why.empty()) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, why.c_str());
+
+  const auto work = [job, ranges, device = stream->device] {
+    for (const Range& range : ranges) {
+      if (on_device(range.data, range.bytes, device)) continue;
+      break_device(device, cudaErrorIllegalAddress,
+                   fmt::format("a matrix multiplication ran late, {}: {}", range.name, where(range.data, range.bytes)));
+      return;
+    }
+    multiply(job);
+  };
+  return give(stream, "matmul", work) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}

@@ -1,0 +1,134 @@
+#include "matmul_work.h"
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "core.h"
+
+namespace harness::fake {
+namespace {
+
+float load(const void* data, cudaDataType_t type, std::int64_t index) {
+  if (type == CUDA_R_32F) return static_cast<const float*>(data)[index];
+  const std::uint32_t bits = std::uint32_t{static_cast<const std::uint16_t*>(data)[index]} << 16;
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+void store(void* data, cudaDataType_t type, std::int64_t index, float value) {
+  if (type == CUDA_R_32F) {
+    static_cast<float*>(data)[index] = value;
+    return;
+  }
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  // To the nearest, ties to even; a NaN stays one.
+  const std::uint32_t rounded = std::isnan(value) ? bits | 0x400000u : bits + 0x7FFFu + ((bits >> 16) & 1u);
+  static_cast<std::uint16_t*>(data)[index] = static_cast<std::uint16_t>(rounded >> 16);
+}
+
+// GELU with tanh, and its derivative: x/2 (1 + tanh u), u = sqrt(2/pi) (x + 0.044715 x^3) (Hendrycks and Gimpel 2016).
+constexpr double gelu_slope = 0.7978845608028654;
+constexpr double gelu_cubic = 0.044715;
+
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(gelu_slope * (x + gelu_cubic * x * x * x)));
+}
+
+double gelu_derivative(double x) {
+  const double tangent = std::tanh(gelu_slope * (x + gelu_cubic * x * x * x));
+  return 0.5 * (1 + tangent) + 0.5 * x * (1 - tangent * tangent) * gelu_slope * (1 + 3 * gelu_cubic * x * x);
+}
+
+// op(X) as packed floats, column after column.
+std::vector<float> packed(const LtMatrix& matrix, const void* data, std::int64_t offset) {
+  std::vector<float> values(static_cast<std::size_t>(matrix.rows * matrix.cols));
+  std::size_t i = 0;
+  for (std::int64_t col = 0; col < matrix.cols; ++col) {
+    for (std::int64_t row = 0; row < matrix.rows; ++row) {
+      values[i++] = load(data, matrix.type, offset + matrix.index(row, col));
+    }
+  }
+  return values;
+}
+
+void accumulate(const LtProblem& problem, const std::vector<float>& a, const std::vector<float>& b, bool backwards,
+                double* sums) {
+  for (std::int64_t j = 0; j < problem.n; ++j) {
+    double* column = sums + j * problem.m;
+    for (std::int64_t i = 0; i < problem.m; ++i) column[i] = 0;
+    for (std::int64_t step = 0; step < problem.k; ++step) {
+      const std::int64_t l = backwards ? problem.k - 1 - step : step;
+      const double factor = b[static_cast<std::size_t>(j * problem.k + l)];
+      const float* values = a.data() + l * problem.m;
+      for (std::int64_t i = 0; i < problem.m; ++i) column[i] += values[i] * factor;
+    }
+  }
+}
+
+void finish(const MatmulJob& job, const double* sums, int batch) {
+  const LtProblem& problem = job.problem;
+  const LtDescriptor& descriptor = problem.descriptor;
+  const float alpha = job.device_alpha != nullptr ? *job.device_alpha : job.alpha;
+  const float beta = job.device_beta != nullptr ? *job.device_beta : job.beta;
+  const cudaDataType_t type = problem.d.type;
+  const std::int64_t bias_start = batch * descriptor.bias_stride;
+  std::vector<double> gradient(problem.epilogue_has(16) ? static_cast<std::size_t>(problem.m) : 0);
+  for (std::int64_t j = 0; j < problem.n; ++j) {
+    for (std::int64_t i = 0; i < problem.m; ++i) {
+      double value = alpha * sums[j * problem.m + i];
+      if (beta != 0) value += double{beta} * load(job.c, type, batch * problem.c.batch_step + problem.c.index(i, j));
+      if (problem.adds_bias()) value += load(descriptor.bias, type, bias_start + i);
+      const std::int64_t aux = batch * problem.aux.batch_step + problem.aux.index(i, j);
+      if (problem.applies_gelu()) {
+        if (problem.uses_aux()) store(descriptor.aux, type, aux, static_cast<float>(value));
+        value = gelu(value);
+      } else if (problem.applies_gelu_gradient()) {
+        value *= gelu_derivative(load(descriptor.aux, type, aux));
+      }
+      if (!gradient.empty()) gradient[static_cast<std::size_t>(i)] += value;
+      store(job.d, type, batch * problem.d.batch_step + problem.d.index(i, j), static_cast<float>(value));
+    }
+  }
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    store(descriptor.bias, type, bias_start + static_cast<std::int64_t>(i), static_cast<float>(gradient[i]));
+  }
+}
+
+// Sums of op(A)'s rows, or of op(B)'s columns, over k.
+void reduce_operand(const LtProblem& problem, const std::vector<float>& a, const std::vector<float>& b, int batch) {
+  const bool of_a = problem.descriptor.epilogue == CUBLASLT_EPILOGUE_BGRADA;
+  if (!of_a && problem.descriptor.epilogue != CUBLASLT_EPILOGUE_BGRADB) return;
+  for (std::int64_t i = 0; i < problem.bias_gradient(); ++i) {
+    double sum = 0;
+    for (std::int64_t l = 0; l < problem.k; ++l) {
+      sum += of_a ? a[static_cast<std::size_t>(l * problem.m + i)] : b[static_cast<std::size_t>(i * problem.k + l)];
+    }
+    store(problem.descriptor.bias, problem.d.type, batch * problem.descriptor.bias_stride + i, static_cast<float>(sum));
+  }
+}
+
+}  // namespace
+
+void multiply(const MatmulJob& job) {
+  const LtProblem& problem = job.problem;
+  std::vector<double> own;
+  double* sums = job.workspace;
+  if (sums == nullptr) {
+    own.resize(static_cast<std::size_t>(problem.m * problem.n));
+    sums = own.data();
+  }
+  for (int batch = 0; batch < problem.batch_count; ++batch) {
+    const auto a = packed(problem.a, job.a, batch * problem.a.batch_step);
+    const auto b = packed(problem.b, job.b, batch * problem.b.batch_step);
+    accumulate(problem, a, b, job.algorithm == 3, sums);
+    // A workspace that is used by two at a time shows now.
+    if (job.workspace != nullptr) thread_chance().delay();
+    finish(job, sums, batch);
+    reduce_operand(problem, a, b, batch);
+  }
+}
+
+}  // namespace harness::fake

@@ -1,0 +1,71 @@
+// A stream: work done in order by a thread of its own.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core.h"
+#include "runtime.h"
+
+namespace harness::fake {
+
+class Capture;
+
+class Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  // A point in a stream's order: reached when all that was enqueued before it is done.
+  struct Point {
+    std::shared_ptr<Stream> stream;
+    std::uint64_t ticket = 0;
+    bool reached() const;
+    void wait() const;
+  };
+
+  static std::shared_ptr<Stream> create(int device, bool blocking, int priority, bool legacy = false);
+
+  // `work` starts after all earlier work of this stream and after every point of `after`.
+  Point enqueue(std::function<void()> work, std::vector<Point> after = {});
+  Point now();
+  bool idle();
+  void finish();  // the thread ends when the queue is empty; nothing is enqueued any more
+
+  const int device;
+  const bool blocking;  // synchronises with the legacy default stream
+  const int priority;
+  const bool legacy;
+
+  // Guarded by runtime_mutex(): the graph that work goes into instead, and the nodes that the next one depends on.
+  std::shared_ptr<Capture> capture;
+  std::vector<int> tips;
+
+ private:
+  struct Entry {
+    std::function<void()> work;
+    std::vector<Point> after;
+  };
+  Stream(int device, bool blocking, int priority, bool legacy)
+      : device(device), blocking(blocking), priority(priority), legacy(legacy) {}
+  void serve();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Entry> queue_;
+  std::uint64_t enqueued_ = 0;
+  std::uint64_t done_ = 0;
+  bool finishing_ = false;
+};
+
+// The stream of a handle, the device's legacy default stream for 0; null (and the reason in a complaint) if there is
+// none. `caller` is the function named in the complaint.
+std::shared_ptr<Stream> find_stream(cudaStream_t handle, const char* caller);
+cudaStream_t add_stream(std::shared_ptr<Stream> stream);
+std::shared_ptr<Stream> remove_stream(cudaStream_t handle);   // null: no such stream; what it was given still runs
+std::vector<std::shared_ptr<Stream>> streams_of(int device);  // all that may have work, destroyed ones as well
+void wait_for_device(int device);
+
+}  // namespace harness::fake

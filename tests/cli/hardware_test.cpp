@@ -1,0 +1,66 @@
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "base/error.h"
+#include "cli/prepare.h"
+#include "cli/verbs.h"
+
+namespace harness {
+namespace {
+
+const std::string config = std::string(HARNESS_SOURCE_DIR) + "/configs/16node.yaml";
+
+std::string refusal(const Experiment& e, const std::string& device) {
+  try {
+    hardware_for(e, device);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(HardwareFor, AConfiguredFileMustBeOfThisGpu) {
+  Experiment e = load_experiment(config);
+  EXPECT_FALSE(hardware_for(e, "NVIDIA H100 80GB HBM3"));
+  const std::string message = refusal(e, "NVIDIA H200");
+  EXPECT_NE(message.find("H100 SXM5 80GB (devices: NVIDIA H100 80GB HBM3), but the ranks' GPU is a NVIDIA H200"),
+            std::string::npos)
+      << message;
+  e.hardware->devices.clear();  // a file that does not say is believed
+  EXPECT_FALSE(hardware_for(e, "NVIDIA H200"));
+}
+
+TEST(HardwareFor, WithoutOneItIsFoundByTheName) {
+  Experiment e = load_experiment(config);
+  e.hardware.reset();
+  ASSERT_TRUE(hardware_for(e, "NVIDIA H200"));
+  EXPECT_EQ(hardware_for(e, "NVIDIA H200")->name, "H200 SXM 141GB");
+  EXPECT_NE(refusal(e, "NVIDIA Z9").find("devices: [NVIDIA Z9]"), std::string::npos);
+  e.peak_flops = 1e12;
+  EXPECT_FALSE(hardware_for(e, "NVIDIA Z9"));
+  e.peak_flops = 0;
+  e.without_hardware = true;
+  EXPECT_FALSE(hardware_for(e, "NVIDIA H200"));
+}
+
+TEST(HardwareFor, ThePeakIsOfTheCasesPrecision) {
+  const Experiment e = load_experiment(config);
+  std::string source;
+  EXPECT_DOUBLE_EQ(configured_peak_flops(e, Precision::bf16, source), 989.4e12);
+  EXPECT_DOUBLE_EQ(configured_peak_flops(e, Precision::tf32, source), 494.7e12);
+  EXPECT_DOUBLE_EQ(configured_peak_flops(e, Precision::fp32, source), 67e12);
+}
+
+TEST(Plan, SaysWhereThePeakComesFrom) {
+  const auto head = [](const std::string& override_text) {
+    std::ostringstream out;
+    plan({config, {override_text}, {"baseline"}, 128, ""}, out);
+    return out.str();
+  };
+  EXPECT_NE(head("hardware=h100-sxm").find("peak: 989 TFLOP/s per rank"), std::string::npos);
+  EXPECT_NE(head("hardware=none").find("peak: none (hardware: none)"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace harness

@@ -1,0 +1,121 @@
+#include <gtest/gtest.h>
+
+#include "tests/config/config_files.h"
+
+namespace harness {
+namespace {
+
+using test::complaint;
+using test::Folder;
+
+const std::string rest = "\nmodel: gpt3-125m\nbackend: cuda\nbaseline: {}\n";
+const std::string whole =
+    "name: Fast\nsource: its datasheet\ndevices: [NVIDIA FAST, FAST-SXM]\n"
+    "peak_flops: {fp32: 60 TFLOP/s, tf32: 500 TFLOP/s, bf16: 1 PFLOP/s}\nmemory: 80 GB\nmemory_bandwidth: 3.35 TB/s\n"
+    "compute_capability: 12.1\nsms: 132\nboost_clock: 1830 MHz\nnvlink: 450 GB/s\nl2: 50 MB\n";
+
+TEST(HardwareFile, EveryKeyIsRead) {
+  const Folder folder;
+  folder.write("hardware/fast.yaml", whole);
+  const Hardware h = load_experiment(folder.write("a.yaml", "hardware: fast" + rest)).hardware.value();
+  EXPECT_EQ(h.devices, (std::vector<std::string>{"NVIDIA FAST", "FAST-SXM"}));
+  EXPECT_EQ(h.peak_flops(Precision::fp32), 60e12);
+  EXPECT_EQ(h.peak_flops(Precision::tf32), 500e12);
+  EXPECT_EQ(h.peak_flops(Precision::bf16), 1e15);
+  EXPECT_EQ(h.memory_bytes, 80e9);
+  EXPECT_EQ(h.memory_bytes_per_s, 3.35e12);
+  EXPECT_EQ(h.compute_capability, 121);
+  EXPECT_EQ(h.sms, 132);
+  EXPECT_EQ(h.boost_clock_hz, 1.83e9);
+  EXPECT_EQ(h.nvlink_bytes_per_s, 450e9);
+  EXPECT_EQ(h.l2_bytes, 50e6);
+  EXPECT_TRUE(h.is("FAST-SXM"));
+  EXPECT_FALSE(h.is("NVIDIA FAST NVL"));
+}
+
+TEST(HardwareFile, WrongValuesHaveTheirPlace) {
+  const Folder folder;
+  const std::string config = folder.write("a.yaml", "hardware: bad" + rest);
+  const std::string start = "name: Bad\nsource: x\npeak_flops: {}\n";
+  for (const auto& [line, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"memory_bandwidth: 3.35 TB", "bad.yaml:4:19: memory_bandwidth: found '3.35 TB'; expected bytes per second"},
+           {"memory_bandwidth: fast/s", "memory_bandwidth: found 'fast'"},
+           {"compute_capability: 9", "expected a compute capability such as 9.0"},
+           {"compute_capability: 9.x", "expected a compute capability such as 9.0"},
+           {"boost_clock: 1.83 GHz", "expected a clock such as 1830 MHz"},
+           {"sms: 0", "allowed: 1 to"},
+           {"devices: NVIDIA H200", "devices: found 'NVIDIA H200'; expected a list of names"},
+           {"devices: []", "expected a list of names"},
+           {"devices: [[a]]", "devices[0]: found a list"},
+           {"bandwith: 1", "did you mean memory_bandwidth?"}}) {
+    folder.write("hardware/bad.yaml", start + line + "\n");
+    const std::string message = complaint(config);
+    EXPECT_NE(message.find(line.starts_with("bandwith") ? "unknown key" : expected), std::string::npos) << message;
+  }
+}
+
+TEST(HardwareFile, IsFoundByTheNameOfTheDevice) {
+  const Folder folder;
+  const std::string config = folder.write("a.yaml", "name: a" + rest);
+  EXPECT_FALSE(find_hardware_for_device("NVIDIA FAST", config));
+  folder.write("hardware/fast.yaml", whole);
+  folder.write("hardware/slow.yaml", "name: Slow\nsource: x\npeak_flops: {bf16: 1 TFLOP/s}\n");
+  ASSERT_TRUE(find_hardware_for_device("NVIDIA FAST", config));
+  EXPECT_EQ(find_hardware_for_device("NVIDIA FAST", config)->name, "Fast");
+  EXPECT_FALSE(find_hardware_for_device("NVIDIA FAS", config));
+  folder.write("hardware/two.yaml", "name: Two\nsource: x\npeak_flops: {}\ndevices: [NVIDIA FAST]\n");
+  try {
+    find_hardware_for_device("NVIDIA FAST", config);
+    FAIL() << "two files of one device";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("fast and two both name the device"), std::string::npos) << e.what();
+  }
+  folder.write("hardware/two.yaml", "name: Two\n");
+  EXPECT_THROW(find_hardware_for_device("NVIDIA FAST", config), Error);
+}
+
+TEST(HardwareFile, AnUnknownGpuIsToldWhatToDo) {
+  const Folder folder;
+  folder.write("hardware/fast.yaml", whole);
+  const std::string message = unknown_device_message("NVIDIA NEW", folder.path("a.yaml"));
+  for (const std::string& part :
+       {std::string("NVIDIA NEW"), folder.path("hardware"), std::string("devices: [NVIDIA NEW]"),
+        std::string("peak_flops"), std::string("hardware: none"), std::string("(fast)")}) {
+    EXPECT_NE(message.find(part), std::string::npos) << part << "\n" << message;
+  }
+  EXPECT_NE(unknown_device_message("NVIDIA NEW", "/nowhere/a.yaml").find("/nowhere/hardware has no hardware file"),
+            std::string::npos);
+}
+
+TEST(HardwareFile, NoneIsAChoice) {
+  const Folder folder;
+  const auto none = load_experiment(folder.write("a.yaml", "hardware: none" + rest));
+  EXPECT_TRUE(none.without_hardware);
+  EXPECT_FALSE(none.hardware);
+  EXPECT_FALSE(load_experiment(folder.write("b.yaml", "name: b" + rest)).without_hardware);
+}
+
+TEST(ShareGpus, IsWarnedOf) {
+  const Folder folder;
+  const auto shared = load_experiment(folder.write("a.yaml", "measure: {share_gpus: true}" + rest));
+  EXPECT_TRUE(shared.measure.share_gpus);
+  ASSERT_EQ(shared.warnings.size(), 1u);
+  EXPECT_NE(shared.warnings[0].find("share_gpus"), std::string::npos);
+  const auto plain = load_experiment(folder.write("b.yaml", "name: b" + rest));
+  EXPECT_FALSE(plain.measure.share_gpus);
+  EXPECT_TRUE(plain.warnings.empty());
+}
+
+TEST(Tf32, IsForGpus) {
+  const Folder folder;
+  const std::string cpu = "model: gpt3-125m\nbackend: cpu\n";
+  const std::string baseline = complaint(folder.write("a.yaml", cpu + "baseline: {precision: tf32}\n"));
+  EXPECT_NE(baseline.find("a.yaml:3:23: baseline.precision: backend cpu has no tf32"), std::string::npos) << baseline;
+  const std::string sweep = complaint(folder.write("b.yaml", cpu + "baseline: {}\nsweep: {precision: [bf16, tf32]}\n"));
+  EXPECT_NE(sweep.find("sweep.precision[1]: backend cpu has no tf32"), std::string::npos) << sweep;
+  const auto cuda = load_experiment(folder.path("b.yaml"), {"backend=cuda"});
+  EXPECT_EQ(cuda.changes[1].settings.precision, Precision::tf32);
+}
+
+}  // namespace
+}  // namespace harness

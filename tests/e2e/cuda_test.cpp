@@ -1,0 +1,95 @@
+// `backend: cuda` end to end, on one rank over an emulated device (tests/CMakeLists.txt). Its times mean nothing; the
+// way from the configuration to the file is that of a real GPU.
+#include <gtest/gtest.h>
+
+#ifdef HARNESS_EMULATED_BINARY
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "command.h"
+#include "store/result_file.h"
+
+namespace harness {
+namespace {
+
+using testing::run;
+using testing::TemporaryFolder;
+
+// A node with one GPU, as its /proc shows it.
+std::string job(const TemporaryFolder& folder, const std::string& arguments) {
+  std::filesystem::create_directories(folder / "root/proc/driver/nvidia/gpus/0000:1b:00.0");
+  std::ofstream(folder / "root/proc/driver/nvidia/gpus/0000:1b:00.0/information") << "Model: NVIDIA Fake\n";
+  return "HARNESS_TEST_GPU_ROOT=" + (folder / "root") + " XDG_CACHE_HOME=" + (folder / "cache") +
+         " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -np 1 " HARNESS_EMULATED_BINARY " " +
+         arguments;
+}
+
+std::string config(const TemporaryFolder& folder, const std::string& precision) {
+  const std::string path = folder / "cuda.yaml";
+  std::ofstream(path) << "name: cuda\nbackend: cuda\nhardware: none\n"
+                         "model: {layers: 2, hidden: 32, heads: 2, vocab: 64, sequence: 16}\n"
+                         "baseline: {precision: "
+                      << precision
+                      << ", global_batch_size: 4, micro_batch_size: 2, attention: unfused}\n"
+                         "sweep: {micro_batch_size: [4], cuda_graph: [false]}\n"
+                         "measure: {rounds: 2, warmup_steps: 1, steps: 3, seed: 1}\n"
+                         "output: "
+                      << folder / "cuda.h5"
+                      << "\n";
+  return path;
+}
+
+TEST(Cuda, ASweepRunsFromConfigurationToFile) {
+  for (const std::string precision : {"fp32", "bf16"}) {
+    const TemporaryFolder folder;
+    const auto o = run(job(folder, "sweep " + config(folder, precision)), 240);
+    ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.exit_code << o.out << o.err;
+    const Result r = read_result(folder / "cuda.h5");
+    EXPECT_EQ(r.state, RunState::complete);
+    ASSERT_EQ(r.cases.size(), 4u);
+    for (const ResultBlock& b : r.blocks) EXPECT_EQ(b.status, BlockStatus::ok) << b.reason;
+    for (std::size_t i = 0; i < r.blocks.size(); ++i) {
+      for (std::size_t k = 0; k < 4; ++k)
+        EXPECT_NEAR(r.losses[i][k] / r.losses[0][k], 1, precision == "bf16" ? 2e-2 : 1e-5);
+    }
+    EXPECT_FALSE(r.tuning.empty());
+    EXPECT_FALSE(r.timeline.empty());
+    ASSERT_EQ(r.splits.size(), 3u);  // not of baseline_again
+    for (const ResultSplit& s : r.splits) {
+      EXPECT_NEAR(s.compute_s + s.exposed_s + s.idle_s, s.step_s, 1e-9);
+      EXPECT_GT(s.compute_s, 0);
+    }
+    const auto device = std::ranges::find(r.identity, "device", &std::pair<std::string, std::string>::first);
+    ASSERT_NE(device, r.identity.end());
+    EXPECT_EQ(device->second, "NVIDIA Fake");
+    EXPECT_EQ(r.gpu.size(), r.blocks.size());
+  }
+}
+
+TEST(Cuda, AnUnknownGpuIsAnErrorThatSaysHowToAddIt) {
+  const TemporaryFolder folder;
+  const auto o = run(job(folder, "sweep " + config(folder, "fp32") + " --set hardware=h200-sxm"), 60);
+  EXPECT_EQ(o.exit_code, 1);
+  EXPECT_NE(o.err.find("hardware"), std::string::npos) << o.err;
+}
+
+TEST(Cuda, ANodeWithoutGpusIsSaidOnceAndAtOnce) {
+  const TemporaryFolder folder;
+  const std::string path = config(folder, "fp32");
+  std::filesystem::create_directories(folder / "root/proc/driver/nvidia/gpus");
+  const auto o = run(
+      "HARNESS_TEST_GPU_ROOT=" + (folder / "root") +
+          " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -np 1 " HARNESS_EMULATED_BINARY " sweep " +
+          path,
+      60);
+  EXPECT_EQ(o.exit_code, 1);
+  EXPECT_NE(o.err.find("GPU"), std::string::npos) << o.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "cuda.h5"));
+}
+
+}  // namespace
+}  // namespace harness
+
+#endif

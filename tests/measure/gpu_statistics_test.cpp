@@ -1,0 +1,61 @@
+#include "backend/gpu_statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace harness {
+namespace {
+
+TEST(GpuStatistics, MeansAndExtremesOverWhatIsKnown) {
+  GpuSample a, b, c;
+  a.utilisation = 0.5;
+  b.utilisation = 1.0;
+  a.sm_clock_hz = 1.98e9;
+  b.sm_clock_hz = 1.2e9;
+  c.sm_clock_hz = 1.8e9;
+  a.power_w = 650;
+  b.power_w = 700;
+  a.temperature_c = 61;
+  b.temperature_c = 70;
+  c.memory_used_bytes = 1e9;
+  b.throttle_reasons = 0x4;
+  c.throttle_reasons = 0x40;
+  const GpuStatistics all = summarise(std::vector{a, b, c});
+  EXPECT_EQ(all.samples, 3);
+  EXPECT_DOUBLE_EQ(all.mean_utilisation, 0.75);
+  EXPECT_DOUBLE_EQ(all.mean_sm_clock_hz, 1.66e9);
+  EXPECT_DOUBLE_EQ(all.min_sm_clock_hz, 1.2e9);
+  EXPECT_DOUBLE_EQ(all.mean_power_w, 675);
+  EXPECT_DOUBLE_EQ(all.max_power_w, 700);
+  EXPECT_DOUBLE_EQ(all.max_temperature_c, 70);
+  EXPECT_DOUBLE_EQ(all.max_memory_used_bytes, 1e9);
+  EXPECT_EQ(all.throttle_reasons, 0x44u);
+  EXPECT_TRUE(std::isnan(all.energy_j));
+}
+
+TEST(GpuStatistics, WithoutSamplesNothingIsKnown) {
+  const GpuStatistics none = summarise({});
+  EXPECT_EQ(none.samples, 0);
+  EXPECT_TRUE(std::isnan(none.mean_utilisation));
+  EXPECT_TRUE(std::isnan(none.min_sm_clock_hz));
+  EXPECT_TRUE(std::isnan(none.max_power_w));
+  EXPECT_TRUE(std::isnan(none.max_memory_used_bytes));
+}
+
+TEST(GpuStatistics, ThrottleBitsAsWords) {
+  EXPECT_TRUE(throttle_reasons(0).empty());
+  const auto reasons = throttle_reasons(0x1 | 0x4 | 0x40 | (1ull << 63));
+  ASSERT_EQ(reasons.size(), 4u);
+  EXPECT_EQ(reasons[0].words, "idle");
+  EXPECT_TRUE(reasons[0].harmless);
+  EXPECT_EQ(reasons[1].words, "power cap");
+  EXPECT_FALSE(reasons[1].harmless);
+  EXPECT_EQ(reasons[2].words, "hardware thermal slowdown");
+  EXPECT_EQ(reasons[3].words, "reason 0x8000000000000000");
+  EXPECT_EQ(harmful_throttling(0x1 | 0x2 | 0x100), "");
+  EXPECT_EQ(harmful_throttling(0x1 | 0x8 | 0x80), "hardware slowdown, hardware power brake");
+}
+
+}  // namespace
+}  // namespace harness
