@@ -2,7 +2,7 @@
 #   make WERROR=1 …            warnings are errors
 #   make JOBS=8 …              compile so many files at once (default: by cores and free memory)
 #   make CMAKE_FLAGS=… …       anything for CMake, e.g. CMAKE_FLAGS=-DHARNESS_MARCH=x86-64-v3
-.PHONY: all setup build demo test soak bench bundle check asan clean help
+.PHONY: all setup build demo test soak bench bundle check asan gpu-check clean help
 .NOTPARALLEL:
 
 export WERROR JOBS CMAKE_FLAGS
@@ -16,6 +16,7 @@ help:
 	@echo "make test    set-up, build, and all tests"
 	@echo "make check   clang-format and clang-tidy over the sources"
 	@echo "make asan    build with the address and undefined-behaviour sanitizers and run the tests"
+	@echo "make gpu-check   every check that one GPU allows, in under ten minutes (ROWS=\"layouts memcheck\": only these)"
 	@echo "make bench   the Google Benchmark programs (the comparison with PyTorch: bench/README.md)"
 	@echo "make soak    what takes longer than a test may: 200 killed jobs, 128 ranks"
 	@echo "make bundle  the program and the MPI launcher with all they need, as one file for nodes without packages"
@@ -35,6 +36,9 @@ test: setup build
 
 soak: setup build
 	@scripts/soak.sh
+
+gpu-check: build
+	@scripts/gpu_check.sh $(ROWS)
 
 bench: setup build
 	@scripts/bench.sh

@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
-"""The harness's training step written as one would write it in PyTorch, timed on the CPU: the yardstick.
+"""The harness's training step written as one would write it in PyTorch, timed on a CPU or a GPU: the yardstick.
 
 Tries several ways to run the step (variants) and prints one JSON line per variant on stderr and the fastest on stdout.
 Same model, same precision rules, AdamW over everything, gradient accumulation when the micro-batch is smaller than the
 global batch. Times are medians over --steps after --warmup.
 
     python bench/pytorch_step.py --threads 1 --precision fp32 [--variants sdpa,compile]
+    python bench/pytorch_step.py --device cuda --model gpt3-1.3b --micro-batch 16 --global-batch 16 --precision bf16
+
+On a GPU: fused attention (scaled_dot_product_attention), the fused AdamW, torch.compile, TF32 products where they are
+allowed (--precision tf32). Not run on a GPU so far: docs/gpu-status.md.
 """
 import argparse
+import gc
 import json
 import os
 import statistics
@@ -17,6 +22,9 @@ import time
 # onednn: the linear layers go to oneDNN instead of MKL, whose fp32 products are slow on CPUs other than Intel's. No
 # setting of PyTorch does that, so it is more than its best settings: the hardest yardstick that can be had.
 VARIANTS = ["eager", "sdpa", "compile", "compile-tuned", "onednn", "onednn-compile"]
+# As in src/config/model.cpp: layers, hidden, heads. Vocabulary 50304, sequences of 2048.
+MODELS = {"gpt3-125m": (12, 768, 12), "gpt3-350m": (24, 1024, 16), "gpt3-760m": (24, 1536, 16),
+          "gpt3-1.3b": (24, 2048, 16), "gpt3-2.7b": (32, 2560, 32), "gpt3-6.7b": (32, 4096, 32)}
 
 
 def arguments():
@@ -24,10 +32,16 @@ def arguments():
     for name, value in dict(layers=6, hidden=512, heads=8, sequence=512, vocab=8192, micro_batch=4, global_batch=4,
                             threads=1, steps=10, warmup=3, seed=1).items():
         parser.add_argument("--" + name.replace("_", "-"), type=int, default=value)
-    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    parser.add_argument("--precision", choices=["fp32", "bf16", "tf32"], default="fp32", help="tf32: cuda only")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--model", choices=list(MODELS), help="instead of its five sizes")
     parser.add_argument("--variants", default="all", help="of " + ", ".join(VARIANTS) + " (bf16: each also as "
                         "NAME+autocast); all: every one")
     a = parser.parse_args()
+    if a.model:
+        (a.layers, a.hidden, a.heads), a.vocab, a.sequence = MODELS[a.model], 50304, 2048
+    if a.precision == "tf32" and a.device == "cpu":
+        parser.error("--precision tf32 needs --device cuda")
     if a.global_batch % a.micro_batch:
         parser.error("--global-batch must be a multiple of --micro-batch")
     if a.hidden % a.heads:
@@ -48,18 +62,28 @@ def tuned_environment(threads):
 
 def main():
     a = arguments()
-    tuned_environment(a.threads)
+    if a.device == "cpu":
+        tuned_environment(a.threads)
     import torch
-    torch.set_num_threads(a.threads)
-    torch.set_flush_denormal(True)
+    if a.device == "cuda":
+        if not torch.cuda.is_available():
+            sys.exit("this PyTorch finds no GPU")
+        torch.set_float32_matmul_precision("high" if a.precision == "tf32" else "highest")
+    else:
+        torch.set_num_threads(a.threads)
+        torch.set_flush_denormal(True)
 
-    wanted = VARIANTS if a.variants == "all" else a.variants.split(",")
+    known = VARIANTS if a.device == "cpu" else [v for v in VARIANTS if not v.startswith("onednn")]
+    wanted = known if a.variants == "all" else a.variants.split(",")
     if a.variants == "all" and a.precision == "bf16":
         # its bf16 products are oneDNN's anyway
-        wanted = [v + extra for extra in ("", "+autocast") for v in VARIANTS if not v.startswith("onednn")]
+        wanted = [v + extra for extra in ("", "+autocast") for v in known if not v.startswith("onednn")]
     results = []
     for variant in wanted:
         torch._dynamo.reset()
+        if a.device == "cuda":
+            gc.collect()
+            torch.cuda.empty_cache()
         try:
             result = measure(torch, a, variant)
         except Exception as problem:  # a variant that this build or machine cannot run costs only itself
@@ -137,7 +161,7 @@ def build(torch, a, attention, linear):
             if attention == "sdpa":
                 out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
             else:
-                later = torch.ones(S, S, dtype=torch.bool).triu(1)
+                later = torch.ones(S, S, dtype=torch.bool, device=x.device).triu(1)
                 score = (q @ k.transpose(-2, -1)) * (H // heads) ** -0.5
                 out = torch.softmax(score.masked_fill(later, float("-inf")), -1) @ v
             x = x + self.projection(out.transpose(1, 2).reshape(B, S, H))
@@ -169,7 +193,8 @@ def measure(torch, a, variant):
     how, _, extra = variant.partition("+")
     if how not in VARIANTS or extra not in ("", "autocast"):
         raise ValueError(f"no such variant: one of {', '.join(VARIANTS)}, with +autocast for bf16")
-    model = build(torch, a, "eager" if how == "eager" else "sdpa", how.split("-")[0])
+    with torch.device(a.device):
+        model = build(torch, a, "eager" if how == "eager" else "sdpa", how.split("-")[0])
     # bf16: bf16 weights with fp32 masters, as the harness does it; or fp32 weights under autocast.
     masters = None
     if a.precision == "bf16" and not extra:
@@ -196,10 +221,10 @@ def measure(torch, a, variant):
                 m.grad = None
         total = 0.0
         for tokens in data:
-            with torch.autocast("cpu", torch.bfloat16, enabled=extra == "autocast"):
+            with torch.autocast(a.device, torch.bfloat16, enabled=extra == "autocast"):
                 loss = forward(tokens[:, :-1], tokens[:, 1:]) / micro_batches
             loss.backward()
-            total += loss.item()
+            total = total + loss.detach()  # stays on the device: reading it would make the host wait in every step
             if masters:  # main gradients are fp32
                 for m, w in zip(masters, weights):
                     m.grad = w.grad.float() if m.grad is None else m.grad.add_(w.grad)
@@ -210,17 +235,31 @@ def measure(torch, a, variant):
                 torch._foreach_copy_(weights, masters)
         return total
 
-    times, losses = [], []
+    def mark():
+        if a.device == "cpu":
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    times, losses, ends = [], [], []
     for i in range(a.warmup + a.steps):
-        data = [torch.randint(a.vocab, (a.micro_batch, a.sequence + 1), generator=generator)
+        data = [torch.randint(a.vocab, (a.micro_batch, a.sequence + 1), generator=generator).to(a.device)
                 for _ in range(micro_batches)]
-        start = time.perf_counter()
+        ends.append(mark())
         losses.append(step(data))
-        if i >= a.warmup:
-            times.append(time.perf_counter() - start)
+        if a.device == "cpu" and i >= a.warmup:
+            times.append(time.perf_counter() - ends[-1])
+    if a.device == "cuda":  # from step to step, as the device saw them: the host runs ahead
+        ends.append(mark())
+        torch.cuda.synchronize()
+        times = [x.elapsed_time(y) / 1e3 for x, y in zip(ends[a.warmup:], ends[a.warmup + 1:])]
+    losses = [float(x) for x in losses]
     if not all(abs(x) < 100 for x in losses):
         raise RuntimeError(f"the loss is not a number: {losses}")
-    return {"step_seconds": statistics.median(times), "fastest_seconds": min(times), "slowest_seconds": max(times),
+    seconds = statistics.median(times)
+    return {"step_seconds": seconds, "tokens_per_second": a.global_batch * a.sequence / seconds, "device":
+            torch.cuda.get_device_name() if a.device == "cuda" else "cpu", "fastest_seconds": min(times), "slowest_seconds": max(times),
             "variant": variant, "precision": a.precision, "threads": a.threads, "first_loss": losses[0],
             "last_loss": losses[-1], "parameters": sum(w.numel() for w in weights), "torch": torch.__version__}
 

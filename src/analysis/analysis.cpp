@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "analysis/pairing.h"
 #include "analysis/warnings.h"
@@ -37,20 +38,23 @@ Pairs comparable_pairs(const Result& result, int baseline, int changed) {
 
 void measure_case(const Result& result, CaseSummary& summary) {
   const ResultCase& one = result.cases[static_cast<std::size_t>(summary.case_index)];
-  std::vector<double> medians;
+  std::vector<double> medians, last_losses;
   for (std::size_t i = 0; i < result.blocks.size(); ++i) {
     if (result.blocks[i].case_index != summary.case_index) continue;
     const auto seconds = block_median(result, i);
     if (!seconds) continue;
     medians.push_back(*seconds);
     summary.peak_memory_bytes = std::max(summary.peak_memory_bytes, result.blocks[i].peak_memory_bytes);
-    if (medians.size() == 1 && i < result.losses.size() && !result.losses[i].empty()) {
-      summary.first_loss = result.losses[i].front();
-      summary.last_loss = result.losses[i].back();
-    }
+    if (i >= result.losses.size() || result.losses[i].empty()) continue;
+    if (last_losses.empty()) summary.first_loss = result.losses[i].front();
+    last_losses.push_back(result.losses[i].back());
   }
   summary.blocks = static_cast<int>(medians.size());
   summary.step_seconds = median(medians);
+  if (!last_losses.empty()) {
+    summary.last_loss =
+        std::accumulate(last_losses.begin(), last_losses.end(), 0.0) / static_cast<double>(last_losses.size());
+  }
   if (medians.empty()) return;
   summary.tokens_per_second = one.tokens_per_step / summary.step_seconds;
   const double rank_seconds = summary.step_seconds * one.ranks;

@@ -21,7 +21,8 @@ struct CaseSummary {
   double peak_memory_bytes = 0;
   std::optional<Effect> effect;  // against the baseline; absent for the baseline itself and without pairs; of time
                                  // per token, which is the step time's where batches are equal
-  double first_loss = 0, last_loss = 0;
+  double first_loss = 0;         // of the first step, warm-up or not, of the first block
+  double last_loss = 0;          // of the last timed step: mean over the finished blocks
   // Of NVML's samples during the timed steps, means over blocks; NaN where there are none.
   double gpu_utilisation = 0, sm_clock_hz = 0, power_w = 0, tokens_per_joule = 0;
   std::string reason;

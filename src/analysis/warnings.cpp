@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <string_view>
 
 #include "analysis/pairing.h"
 #include "base/text.h"
@@ -50,6 +52,44 @@ void losses(const Result& result, Warnings& warnings) {
         "{}: trained on one repeated batch, and the loss does not fall in {} of its blocks. Take more steps; if it "
         "stays, it is a fault worth reporting.",
         result.cases[static_cast<std::size_t>(of)].name, blocks));
+  }
+}
+
+// How far two cases' last losses may differ that compute the same in another order: a few steps multiply what rounding
+// leaves.
+double loss_tolerance(std::string_view precision) {
+  return precision == "bf16" || precision == "tf32" ? 2e-2 : 1e-3;
+}
+
+// Every variable but these leaves what is computed as it is; a case that differs in one of them may train differently.
+constexpr std::array<std::string_view, 3> training_variables = {"precision", "global_batch_size", "repeat_batch"};
+
+void training(const Result& result, const Summary& summary, Warnings& warnings) {
+  const int baseline = find_case(result, "baseline");
+  if (baseline < 0) return;
+  const auto setting = [&](int of, std::string_view variable) -> std::string_view {
+    const auto& settings = result.cases[static_cast<std::size_t>(of)].settings;
+    const auto at = static_cast<std::size_t>(std::ranges::find(result.variables, variable) - result.variables.begin());
+    return at < settings.size() ? std::string_view(settings[at]) : std::string_view();
+  };
+  const auto& reference = summary.cases[static_cast<std::size_t>(baseline)];
+  if (!std::isfinite(reference.last_loss) || reference.last_loss == 0) return;
+  const double allowed = loss_tolerance(setting(baseline, "precision"));
+  for (const CaseSummary& one : summary.cases) {
+    if (one.case_index == baseline || !std::isfinite(one.last_loss)) continue;
+    const bool alike = std::ranges::all_of(
+        training_variables, [&](std::string_view v) { return setting(one.case_index, v) == setting(baseline, v); });
+    const double off = std::abs(one.last_loss / reference.last_loss - 1);
+    if (!alike || off <= allowed) continue;
+    warnings.push_back(fmt::format(
+        "{} trains differently: its last loss is {:.6g}, the baseline's {:.6g} ({:.2g} % apart, {:.2g} % is allowed), "
+        "and it computes the same in another way, so one of the two computes wrongly and its time says nothing. "
+        "Compare "
+        "both with `harness check`, try another value of {}, and report it.",
+        one.name, one.last_loss, reference.last_loss, 100 * off, 100 * allowed,
+        result.cases[static_cast<std::size_t>(one.case_index)].variable.empty()
+            ? std::string("the variable")
+            : result.cases[static_cast<std::size_t>(one.case_index)].variable));
   }
 }
 
@@ -153,6 +193,7 @@ std::vector<std::string> find_warnings(const Result& result, const Summary& summ
   Warnings warnings;
   control(summary, warnings);
   losses(result, warnings);
+  training(result, summary, warnings);
   totals(result, warnings);
   rounds(result, summary, warnings);
   oversubscription(result, warnings);

@@ -119,6 +119,11 @@ class Backend {
   /// Sustained FLOP/s of this rank's share of the machine on large matrix products of random numbers, for about
   /// `seconds`. For a peak, all ranks call it at once.
   virtual double measure_matmul_flops(Precision precision, const ExecutableRequest& where, double seconds) const = 0;
+  /// Bytes per second, read plus written, of copying memory that no cache holds, for about `seconds`; 0: unknown.
+  virtual double measure_copy_bandwidth(const ExecutableRequest& /*where*/, double /*seconds*/) const { return 0; }
+  /// Seconds that the matrix products of request.program's step take alone, one after the other, as request.tuning
+  /// says; 0: not known.
+  virtual double product_seconds(const ExecutableRequest& /*request*/) const { return 0; }
 };
 
 /// The backend, or an Error that says what is missing and how to get it.

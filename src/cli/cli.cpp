@@ -16,6 +16,7 @@ struct Arguments {
   SweepOptions sweep;
   PlanOptions plan;
   ShowOptions show;
+  CheckOptions check;
   std::string rounds, time_budget, seed, backend;  // sugar for --set
 
   std::vector<std::string> with_sugar(std::vector<std::string> overrides) const {
@@ -46,7 +47,7 @@ struct Parser {
       "Finds out why a GPU training cluster is slow: runs real GPT training steps, changes one thing at a time, "
       "and says what moved and how sure it is.",
       "harness"};
-  CLI::App *sweep, *plan, *show;
+  CLI::App *sweep, *plan, *show, *check;
 
   explicit Parser(Arguments& a) {
     app.require_subcommand(1);
@@ -66,6 +67,29 @@ struct Parser {
     show->add_option("file", a.show.file, "a result file")->required();
     show->add_option("--format", a.show.format, "text, md, csv or json")
         ->check(CLI::IsMember({"text", "md", "csv", "json"}));
+    add_check(a.check);
+  }
+
+  void add_check(CheckOptions& o) {
+    check = app.add_subcommand("check", "is this backend right on this machine, and how fast: `make gpu-check`");
+    check->add_option("suites", o.suites, "operations, reference, equality, performance or all (the default)")
+        ->check(CLI::IsMember({"operations", "reference", "equality", "performance", "all"}));
+    check->add_option("--backend", o.backend, "what is checked: cuda or cpu");
+    check->add_option("--oracle", o.oracle, "what operations are compared with: cpu");
+    check->add_option("--only", o.only, "only operations whose case has this in its name: layer_norm, 'fused, 2 x 2'")
+        ->take_all();
+    check->add_flag("--fast", o.fast, "operations at small sizes only");
+    check->add_flag("--verbose", o.verbose, "name each operation's case before it runs");
+    check->add_option("--reference", o.reference, "the folder of the reference (tests/reference)");
+    check->add_option("--model", o.model, "performance: a preset such as gpt3-350m");
+    check->add_option("--micro-batch", o.micro_batch, "performance: sequences per step")->check(CLI::Range(1, 1 << 20));
+    check->add_option("--precision", o.precision, "performance: bf16, tf32 or fp32");
+    check->add_option("--peak-flops", o.peak_flops, "performance: the device's dense peak, '989 TFLOP/s', for MFU");
+    check->add_option("--warmup-steps", o.warmup_steps, "performance: untimed steps")->check(CLI::Range(0, 2000));
+    check->add_option("--steps", o.steps, "performance: timed steps")->check(CLI::Range(1, 2000));
+    check->add_option("--threads", o.threads, "of the cpu backend (default: all cores)")->check(CLI::Range(0, 4096));
+    check->add_option("--seed", o.seed, "of the operations' numbers (default: another every time)");
+    check->add_option("-o,--output", o.output, "write the table to this file too, and FILE.jsonl beside it");
   }
 };
 
@@ -87,6 +111,7 @@ int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std:
   int code = 0;
   if (!parse(parser, arguments, out, err, code)) return code;
   a.plan.overrides = a.with_sugar(a.plan.overrides);
+  if (parser.check->parsed()) return check(a.check, out, err);
   return parser.plan->parsed() ? plan(a.plan, out) : show(a.show, out);
 }
 

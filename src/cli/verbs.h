@@ -29,10 +29,30 @@ struct ShowOptions {
   std::string format = "text";
 };
 
+struct CheckOptions {
+  std::vector<std::string> suites;  // operations, reference, equality, performance; none or "all": every one
+  std::string backend = "cuda", oracle = "cpu";
+  std::vector<std::string> only;  // operations whose name contains one of these
+  bool fast = false;              // operations at small sizes only
+  bool verbose = false;           // names each case before it runs
+  std::string reference;          // folder; "": found beside the program
+  std::string model = "gpt3-1.3b", precision = "bf16", peak_flops;
+  std::int64_t micro_batch = 4;
+  int warmup_steps = 20, steps = 30;
+  int threads = 0;         // of the cpu backend; 0: all cores
+  std::uint64_t seed = 0;  // of the operations' numbers; 0: another every time
+  std::string output;      // -o: the text once more, and JSON lines beside it
+};
+
 // One verb each; returns the exit code. Throw Error.
 class Job;
 int sweep(Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 int plan(const PlanOptions& options, std::ostream& out);
 int show(const ShowOptions& options, std::ostream& out);
+/// 0: everything that ran passed; 1: something failed; 3: nothing could be run, said in one line.
+int check(const CheckOptions& options, std::ostream& out, std::ostream& err);
+class Backend;
+int check(const CheckOptions& options, const Backend& subject, const Backend& oracle, std::ostream& out,
+          std::ostream& err);
 
 }  // namespace harness

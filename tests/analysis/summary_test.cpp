@@ -243,6 +243,40 @@ TEST_F(SummaryTest, UnresolvedCasesSayHowManyRounds) {
               warns(summary, std::to_string(summary.cases[1].effect->rounds_needed)));
 }
 
+TEST_F(SummaryTest, TheLastLossIsTheMeanOverBlocks) {
+  Result result = ordinary(2);
+  result.losses[0].back() = 2.5f;
+  result.losses[result.cases.size()].back() = 3.5f;
+  EXPECT_DOUBLE_EQ(summarise(result).cases[0].last_loss, 3);
+}
+
+TEST_F(SummaryTest, ACaseThatTrainsDifferentlyIsReported) {
+  const auto with = [&](const std::string& precision, float loss_of_case_2) {
+    Result result = ordinary();
+    result.variables = {"precision", "repeat_batch"};
+    for (auto& one : result.cases) one.settings = {precision, "false"};
+    for (std::size_t i = 0; i < result.blocks.size(); ++i) {
+      if (result.blocks[i].case_index == 2) result.losses[i].back() = loss_of_case_2;
+    }
+    return result;
+  };
+  const std::string warning = "micro_batch_size=2 trains differently";
+  EXPECT_TRUE(warns(summarise(with("fp32", 2.003f)), warning));
+  EXPECT_TRUE(warns(summarise(with("fp32", 1.997f)), warning));
+  EXPECT_FALSE(warns(summarise(with("fp32", 2.001f)), "trains differently"));
+  EXPECT_FALSE(warns(summarise(with("bf16", 2.03f)), "trains differently"));
+  EXPECT_TRUE(warns(summarise(with("bf16", 2.05f)), warning));
+  EXPECT_TRUE(warns(summarise(with("tf32", 2.05f)), warning));
+  // Another precision or another batch is meant to train differently.
+  for (const std::size_t variable : {std::size_t{0}, std::size_t{1}}) {
+    Result result = with("fp32", 2.5f);
+    result.cases[2].settings[variable] = variable == 0 ? "bf16" : "true";
+    EXPECT_FALSE(warns(summarise(result), "trains differently"));
+  }
+  // What is no number has its own warning.
+  EXPECT_FALSE(warns(summarise(with("fp32", std::nanf(""))), "trains differently"));
+}
+
 TEST_F(SummaryTest, AFileWithoutAnyBlockIsNotACrash) {
   Result result = ordinary();
   for (auto& one : result.blocks) one.status = BlockStatus::pending;

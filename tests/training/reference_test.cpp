@@ -1,9 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "check/reference.h"
 #include "local_job.h"
 
 namespace harness {
@@ -11,37 +10,9 @@ namespace {
 
 using testing::LocalJob;
 
-struct Reference {
-  nlohmann::json index;
-  std::vector<float> gradients;
-  Model model;
-  Settings settings;
-  std::vector<double> losses;
-
-  explicit Reference(const std::string& precision) {
-    const std::string folder = HARNESS_SOURCE_DIR "/tests/reference/";
-    std::ifstream(folder + "gpt_tiny.json") >> index;
-    const auto& m = index["model"];
-    model = {"tiny", m["layers"], m["hidden"], m["heads"], m["vocab"], m["sequence"]};
-    settings.precision = precision == "bf16" ? Precision::bf16 : Precision::fp32;
-    settings.global_batch_size = index["global_batch_size"];
-    losses = index["cases"][precision]["losses"].get<std::vector<double>>();
-    gradients.resize(index["parameters"].get<std::size_t>());
-    std::ifstream file(folder + "gpt_tiny_" + precision + ".f32", std::ios::binary);
-    file.read(reinterpret_cast<char*>(gradients.data()),
-              static_cast<std::streamsize>(gradients.size() * sizeof(float)));
-    if (!file) throw std::runtime_error("the reference in tests/reference is incomplete");
-  }
-
-  std::span<const float> tensor(const std::string& name) const {
-    for (const auto& t : index["tensors"]) {
-      if (t["name"] == name) {
-        return std::span(gradients).subspan(t["offset"].get<std::size_t>(), t["count"].get<std::size_t>());
-      }
-    }
-    throw std::runtime_error("the reference has no tensor " + name);
-  }
-};
+Reference reference_of(Precision precision) {
+  return load_reference(HARNESS_SOURCE_DIR "/tests/reference", precision);
+}
 
 double norm(std::span<const float> x) {
   double sum = 0;
@@ -54,7 +25,7 @@ void compare(const Reference& reference, std::int64_t micro_batch_size, double l
              double gradient_tolerance) {
   Settings settings = reference.settings;
   settings.micro_batch_size = micro_batch_size;
-  LocalJob job(reference.model, settings, {}, reference.index["seed"].get<std::uint64_t>());
+  LocalJob job(reference.model, settings, {}, reference.seed);
   job.run(1);
   EXPECT_NEAR(job.losses(0)[0] / reference.losses[0], 1, loss_tolerance);
   for (const auto& p : gpt::parameters(reference.model, {}, 0)) {
@@ -70,19 +41,25 @@ void compare(const Reference& reference, std::int64_t micro_batch_size, double l
 }
 
 TEST(Reference, LossAndGradientsInFp32) {
-  const Reference reference("fp32");
+  const Reference reference = reference_of(Precision::fp32);
   compare(reference, 1, 1e-5, 1e-4);
   compare(reference, 4, 1e-5, 1e-4);
 }
 
 TEST(Reference, LossAndGradientsInBf16) {
-  const Reference reference("bf16");
+  const Reference reference = reference_of(Precision::bf16);
   compare(reference, 2, 2e-2, 2e-2);
 }
 
+TEST(Reference, IsFoundBesideTheProgram) {
+  EXPECT_EQ(find_reference(HARNESS_SOURCE_DIR "/build/release/bin/harness"), HARNESS_SOURCE_DIR "/tests/reference");
+  EXPECT_EQ(find_reference("/nowhere/bin/harness"), "");
+  EXPECT_THROW(load_reference("/nowhere", Precision::fp32), Error);
+}
+
 TEST(Reference, LossesOfThreeSteps) {
-  const Reference reference("fp32");
-  LocalJob job(reference.model, reference.settings, {}, reference.index["seed"].get<std::uint64_t>());
+  const Reference reference = reference_of(Precision::fp32);
+  LocalJob job(reference.model, reference.settings, {}, reference.seed);
   job.run(3);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(job.losses(0)[i] / reference.losses[i], 1, 1e-5);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/cpu/executable.h"
+#include "backend/cpu/kernels.h"
 #include "backend/cpu/onednn.h"
 #include "base/random.h"
 
@@ -73,6 +74,23 @@ class CpuBackend : public Backend {
       end = cpu::now_s();
     }
     return flops / (end - begin);
+  }
+
+  double measure_copy_bandwidth(const ExecutableRequest& where, double seconds) const override {
+    omp_set_num_threads(where.threads);
+    constexpr std::int64_t n = 64 << 20;  // 256 MiB each way: more than the last cache of any CPU of today but few
+    std::vector<float> from(n, 1), to(n);
+    const Tensor in{from.data(), DType::f32, n}, out{to.data(), DType::f32, n};
+    cpu::convert(in, out);
+    double bytes = 0;
+    const double begin = cpu::now_s();
+    double end = begin;
+    while (end - begin < seconds || bytes == 0) {
+      cpu::convert(in, out);
+      bytes += 2.0 * n * size_of(DType::f32);
+      end = cpu::now_s();
+    }
+    return bytes / (end - begin);
   }
 };
 

@@ -56,6 +56,14 @@ struct Split {
   std::vector<int> members;  // of this rank's instance, in order; empty if this rank is in none
 };
 
+// A Program of one rank's own work needs no other rank, whatever its place in a layout: it is not connected.
+bool communicates(const Program& program) {
+  const auto any = [](const std::vector<Operation>& list) {
+    return std::ranges::any_of(list, [](const Operation& op) { return is_communication(op.action); });
+  };
+  return any(program.init) || any(program.step);
+}
+
 }  // namespace
 
 struct Collectives::State {
@@ -113,7 +121,7 @@ Collectives::Collectives(const ExecutableRequest& request) : state_(std::make_sh
   state_->layout = request.layout;
   state_->groups = request.groups;
   state_->rank = request.rank;
-  state_->ranks = request.layout.ranks();
+  state_->ranks = communicates(*request.program) ? request.layout.ranks() : 1;
   if (request.share_devices) pretend_own_host(request.rank);
 }
 

@@ -119,7 +119,11 @@ ProductChoice fastest(const NeededProduct& needed, Blas& blas, Timer& timer, std
 
 }  // namespace
 
-std::vector<NeededProduct> needed_products(const Program& program, bool tf32) {
+namespace {
+
+// Calls f(product, operation) for every matrix product of the step, in order.
+template <class F>
+void over_products(const Program& program, bool tf32, F&& f) {
   const Arena arena = plan_arena(program);
   const auto buffer = [&](const View& v) -> const Buffer& {
     return program.buffers.at(static_cast<std::size_t>(v.buffer));
@@ -128,18 +132,36 @@ std::vector<NeededProduct> needed_products(const Program& program, bool tf32) {
     if (!v.present()) return 256;
     return alignment_of(arena.offset_bytes[static_cast<std::size_t>(v.buffer)] + v.offset * size_of(buffer(v).type));
   };
-  std::vector<NeededProduct> needed;
-  std::set<std::string> seen;
   for (const Operation& operation : program.step) {
     const auto* op = std::get_if<Matmul>(&operation.action);
     if (op == nullptr) continue;
     const int aligned = std::min({alignment(op->a), alignment(op->b), alignment(op->out), alignment(op->aux),
                                   alignment(op->bias), alignment(op->bias_gradient)});
-    const Product product =
-        product_of(*op, buffer(op->a).type, buffer(op->b).type, buffer(op->out).type, tf32, aligned);
-    if (seen.insert(key_of(product)).second) needed.push_back({product, *op});
+    f(product_of(*op, buffer(op->a).type, buffer(op->b).type, buffer(op->out).type, tf32, aligned), *op);
   }
+}
+
+}  // namespace
+
+std::vector<NeededProduct> needed_products(const Program& program, bool tf32) {
+  std::vector<NeededProduct> needed;
+  std::set<std::string> seen;
+  over_products(program, tf32, [&](const Product& product, const Matmul& op) {
+    if (seen.insert(key_of(product)).second) needed.push_back({product, op});
+  });
   return needed;
+}
+
+double tuned_seconds(const Program& program, bool tf32, const Tuning& tuning) {
+  double seconds = 0;
+  bool all_known = true;
+  over_products(program, tf32, [&](const Product& product, const Matmul&) {
+    const auto it = tuning.find(key_of(product));
+    const double once = it == tuning.end() ? 0 : parse_choice(it->second).seconds;
+    all_known = all_known && once > 0;
+    seconds += once;
+  });
+  return all_known ? seconds : 0;
 }
 
 Tuning tune_products(const Program& program, bool tf32, const Tuning& known, std::int64_t l2_bytes) {

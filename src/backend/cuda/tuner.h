@@ -19,6 +19,9 @@ std::vector<NeededProduct> needed_products(const Program& program, bool tf32);
 /// for which memory does not suffice is left to the library's first proposal.
 Tuning tune_products(const Program& program, bool tf32, const Tuning& known, std::int64_t l2_bytes);
 
+/// Seconds that all products of the step take, each alone as `tuning` timed it; 0 if it did not time every one. Pure.
+double tuned_seconds(const Program& program, bool tf32, const Tuning& tuning);
+
 /// Sustained FLOP/s of large square products of random numbers for about `seconds`.
 double measure_products(Precision precision, double seconds);
 

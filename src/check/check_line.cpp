@@ -1,0 +1,34 @@
+#include "check/check_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace harness {
+
+const char* name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::passed:
+      return "passed";
+    case Outcome::failed:
+      return "FAILED";
+    case Outcome::not_run:
+      break;
+  }
+  return "not run";
+}
+
+void judge(CheckLine& line, const std::string& what, double error) {
+  if (!(error <= line.error)) line.error = error;  // a NaN is kept: nothing is larger
+  if (error <= line.tolerance) return;
+  line.outcome = Outcome::failed;
+  line.failures.push_back(fmt::format("{}: off by {:.3g}, allowed is {:.3g}", what, error, line.tolerance));
+}
+
+int exit_code(const std::vector<CheckLine>& lines) {
+  const auto count = [&](Outcome o) { return std::ranges::count(lines, o, &CheckLine::outcome); };
+  if (count(Outcome::failed) > 0) return 1;
+  return count(Outcome::passed) > 0 ? 0 : 3;
+}
+
+}  // namespace harness

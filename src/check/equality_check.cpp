@@ -1,0 +1,143 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "check/one_rank.h"
+#include "check/step_checks.h"
+#include "config/registry.h"
+
+namespace harness {
+namespace {
+
+const Model small{"small", 2, 128, 2, 256, 64};
+
+const char* name_of(Precision precision) {
+  return precision == Precision::bf16 ? "bf16" : precision == Precision::tf32 ? "tf32" : "fp32";
+}
+
+struct Trained {
+  std::vector<float> losses, gradient;
+  std::vector<std::string> warnings;
+};
+
+class Equality {
+ public:
+  Equality(const Backend& subject, const StepCheckOptions& options) : subject_(subject), options_(options) {}
+
+  std::vector<CheckLine> run() {
+    for (const Precision p : {Precision::fp32, Precision::bf16}) {
+      Settings s = base(p), other = s;
+      other.cuda_graph = false;
+      // The step is the same list of kernels; embedding gradients add in any order.
+      two_ways("cuda_graph on and off", p, s, other, "cuda_graph", p == Precision::fp32 ? 1e-6 : 1e-4, 5);
+      other = s;
+      other.attention = AttentionKind::unfused;
+      two_ways("attention fused and unfused", p, s, other, "attention", p == Precision::fp32 ? 1e-4 : 1e-2, 3);
+    }
+    two_ways("precision bf16 and fp32", Precision::bf16, base(Precision::bf16), base(Precision::fp32), "precision",
+             2e-2, 3);
+    two_ways("precision tf32 and fp32", Precision::tf32, base(Precision::tf32), base(Precision::fp32), "tf32", 1e-2, 3);
+    for (const Precision p : {Precision::fp32, Precision::bf16}) loss_falls(p);
+    return std::move(lines_);
+  }
+
+ private:
+  static Settings base(Precision precision) {
+    Settings s;
+    s.precision = precision;
+    s.global_batch_size = 4;
+    s.micro_batch_size = 2;
+    return s;
+  }
+
+  CheckLine& line(const std::string& what, Precision precision, double tolerance) {
+    lines_.emplace_back();
+    lines_.back().check = fmt::format("equality: {}, {}", what, name_of(precision));
+    lines_.back().tolerance = tolerance;
+    return lines_.back();
+  }
+
+  // Rows of the registry say which backends honour a variable; tf32 is a value that only GPUs have.
+  bool honours(const std::string& name) const {
+    const BackendKind kind = subject_.kind();
+    const Variable* v = find_variable(name);
+    if (name == "tf32" || v == nullptr) return kind == BackendKind::cuda;
+    return std::ranges::find(v->backends, kind) != v->backends.end();
+  }
+
+  Trained train(const Settings& settings, int steps) const {
+    OneRank job(subject_, small, settings, {options_.seed, options_.threads});
+    Trained t;
+    static_cast<void>(job.run(1));
+    t.gradient = job.read("gradient");
+    static_cast<void>(job.run(steps - 1));
+    t.losses = job.losses();
+    t.warnings = job.warnings();
+    return t;
+  }
+
+  void two_ways(const std::string& what, Precision precision, const Settings& one, const Settings& other,
+                const std::string& variable, double tolerance, int steps) {
+    CheckLine& l = line(what, precision, tolerance);
+    if (!honours(variable)) {
+      l.outcome = Outcome::not_run;
+      l.notes.push_back(fmt::format("the {} backend knows no such difference", harness::name_of(subject_.kind())));
+      return;
+    }
+    try {
+      const Trained a = train(one, steps), b = train(other, steps);
+      for (std::size_t i = 0; i < b.losses.size(); ++i) {
+        ++l.cases;
+        judge(l, fmt::format("loss of step {}", i),
+              std::abs(static_cast<double>(a.losses[i]) / static_cast<double>(b.losses[i]) - 1));
+      }
+      ++l.cases;
+      // A gradient differs by as much as its least exact part: more than a loss, which averages.
+      const double allowed = std::max(tolerance, precision == Precision::fp32 ? 1e-4 : 2e-2);
+      const double off = relative_distance(a.gradient, b.gradient);
+      l.notes.push_back(fmt::format("all gradients together differ by {:.2g} (allowed {:.2g})", off, allowed));
+      if (!(off <= allowed)) {
+        l.outcome = Outcome::failed;
+        l.failures.push_back(fmt::format("all gradients together: off by {:.3g}, allowed is {:.3g}", off, allowed));
+      }
+      for (const std::string& w : a.warnings) l.notes.push_back(w);
+    } catch (const std::exception& e) {
+      l.outcome = Outcome::failed;
+      l.failures.emplace_back(e.what());
+    }
+  }
+
+  void loss_falls(Precision precision) {
+    CheckLine& l = line("the loss falls on a repeated batch", precision, 0);
+    ++l.cases;
+    Settings s = base(precision);
+    s.repeat_batch = true;
+    try {
+      const Trained t = train(s, 40);
+      const double first = t.losses.front(), last = t.losses.back();
+      const double expected = std::log(static_cast<double>(small.vocab));  // of a model that knows nothing
+      l.notes.push_back(fmt::format("from {:.4f} to {:.4f} in {} steps", first, last, t.losses.size()));
+      if (!(std::abs(first - expected) < 0.3)) {
+        l.failures.push_back(fmt::format("the first loss is {:.4f}, expected about {:.2f}", first, expected));
+      }
+      if (!(last < first - 1)) {
+        l.failures.push_back(fmt::format("the loss went from {:.4f} to {:.4f}, expected to fall by 1", first, last));
+      }
+    } catch (const std::exception& e) {
+      l.failures.emplace_back(e.what());
+    }
+    if (!l.failures.empty()) l.outcome = Outcome::failed;
+  }
+
+  const Backend& subject_;
+  StepCheckOptions options_;
+  std::vector<CheckLine> lines_;
+};
+
+}  // namespace
+
+std::vector<CheckLine> check_equality(const Backend& subject, const StepCheckOptions& options) {
+  return Equality(subject, options).run();
+}
+
+}  // namespace harness

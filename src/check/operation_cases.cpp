@@ -1,0 +1,133 @@
+#include "check/operation_cases.h"
+
+#include <cstring>
+
+#include "base/bf16.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "check/case_builder.h"
+
+namespace harness {
+namespace {
+
+// Poison before and after a view. A multiple of every alignment that a kernel may count on.
+constexpr std::int64_t guard_bytes = 512;
+
+template <class T>
+void store(std::vector<std::byte>& bytes, std::int64_t index, T value) {
+  std::memcpy(bytes.data() + index * static_cast<std::int64_t>(sizeof value), &value, sizeof value);
+}
+
+void store_number(std::vector<std::byte>& bytes, DType type, std::int64_t index, double value) {
+  switch (type) {
+    case DType::f32:
+      return store(bytes, index, static_cast<float>(value));
+    case DType::bf16:
+      return store(bytes, index, to_bf16(static_cast<float>(value)));
+    case DType::i32:
+      return store(bytes, index, static_cast<std::int32_t>(value));
+  }
+}
+
+}  // namespace
+
+std::string OperationCase::precision() const {
+  if (settings.precision == Precision::tf32) return "tf32";
+  return settings.precision == Precision::bf16 ? "bf16" : "fp32";
+}
+
+std::vector<std::byte> initial_bytes(const OperationCase& one, std::size_t buffer, std::uint64_t seed) {
+  const Buffer& b = one.program.buffers.at(buffer);
+  const CaseBuffer& use = one.buffers.at(buffer);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(b.bytes()));
+  for (std::int64_t i = 0; i < b.count; ++i) {
+    b.type == DType::bf16 ? store(bytes, i, poison_bf16) : store(bytes, i, poison_f32);
+  }
+  const Filling& f = use.filling;
+  if (f.kind == Filling::Kind::poison) return bytes;
+  const std::uint64_t stream = fnv1a(b.name);
+  for (std::int64_t i = 0; i < use.view.count; ++i) {
+    const auto index = static_cast<std::uint64_t>(i);
+    double value = f.mean;
+    if (f.kind == Filling::Kind::uniform) {
+      value = static_cast<double>(philox(seed, index, stream)[0] * static_cast<std::uint64_t>(f.limit) >> 32);
+    } else if (f.deviation != 0) {
+      value += f.deviation * philox_normal(seed, index, stream);
+    }
+    store_number(bytes, b.type, use.view.offset + i, value);
+  }
+  return bytes;
+}
+
+CaseBuilder::CaseBuilder(DType type, bool tf32) : type_(type) {
+  case_.program.streams = {"compute"};
+  case_.settings.precision = type == DType::bf16 ? Precision::bf16 : tf32 ? Precision::tf32 : Precision::fp32;
+  // 8 and 11 bits of mantissa; f32 leaves room for sums in another order.
+  case_.tolerance = type == DType::bf16 || tf32 ? 1e-2 : 1e-4;
+}
+
+View CaseBuilder::add(const std::string& name, DType type, std::int64_t count, const Filling& filling) {
+  const std::int64_t guard = guard_bytes / size_of(type);
+  const View view{static_cast<BufferId>(case_.program.buffers.size()), guard, count};
+  case_.program.buffers.push_back({name, type, count + 2 * guard, BufferKind::persistent});
+  case_.buffers.push_back({view, filling});
+  return view;
+}
+
+View CaseBuilder::normal(const std::string& name, DType type, std::int64_t count, double deviation, double mean) {
+  return add(name, type, count, {Filling::Kind::normal, mean, deviation, 0});
+}
+View CaseBuilder::whole_numbers(const std::string& name, std::int64_t count, std::int64_t limit) {
+  return add(name, DType::i32, count, {Filling::Kind::uniform, 0, 0, limit});
+}
+View CaseBuilder::constant(const std::string& name, DType type, double value) {
+  return add(name, type, 1, {Filling::Kind::normal, value, 0, 0});
+}
+View CaseBuilder::output(const std::string& name, DType type, std::int64_t count) {
+  return add(name, type, count, {});
+}
+
+CaseBuilder& CaseBuilder::prepare(const Action& action) {
+  case_.prepare.push_back({action, 0, {}, -1, {}});
+  return *this;
+}
+CaseBuilder& CaseBuilder::at(const Layout& layout, int rank) {
+  case_.layout = layout;
+  case_.rank = rank;
+  return *this;
+}
+CaseBuilder& CaseBuilder::attention(AttentionKind kind) {
+  case_.settings.attention = kind;
+  return *this;
+}
+CaseBuilder& CaseBuilder::large() {
+  case_.large = true;
+  return *this;
+}
+
+OperationCase CaseBuilder::take(const Action& action, const std::string& name) {
+  case_.operation = name_of(action);
+  case_.program.step.push_back({action, 0, {}, -1, {}});
+  case_.name = name + ", " + case_.precision();
+  return std::move(case_);
+}
+
+std::vector<OperationCase> operation_cases(bool tf32) {
+  Cases cases;
+  for (const DType type : {DType::f32, DType::bf16}) {
+    add_elementwise_cases(cases, type);
+    add_embedding_cases(cases, type);
+    add_norm_cases(cases, type);
+    add_product_cases(cases, type, false);
+    add_attention_cases(cases, type, false);
+    add_loss_cases(cases, type);
+    add_optimizer_cases(cases, type);
+  }
+  if (tf32) {
+    add_product_cases(cases, DType::f32, true);
+    add_attention_cases(cases, DType::f32, true);
+  }
+  return cases;
+}
+
+}  // namespace harness

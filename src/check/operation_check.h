@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "check/check_line.h"
+#include "check/operation_cases.h"
+
+namespace harness {
+
+/// The buffers of a case after its operation, whole, guards included.
+using CaseBytes = std::vector<std::vector<std::byte>>;
+
+/// What is wrong with a result, and how far it is off where nothing else is wrong.
+struct Comparison {
+  double error = 0;     // the larger of the two: largest difference / largest value, norm of difference / norm
+  std::string failure;  // "" if only the error is to be judged: "buffer out is not written: …"
+};
+/// What the subject made of `before` against what the oracle made of it. Nothing but the operation's written views may
+/// have changed; in those nothing may be poison still, or not finite, that is not so in the oracle's result.
+Comparison compare(const OperationCase& one, const CaseBytes& before, const CaseBytes& subject,
+                   const CaseBytes& oracle);
+
+struct OperationCheckOptions {
+  std::vector<std::string> only;  // cases whose "operation: name" contains one of these; none: all
+  bool large = true;              // real sizes too
+  std::uint64_t seed = 1;
+  int threads = 1;
+  std::function<void(const std::string& line)> progress = [](const std::string&) {};
+};
+/// Runs every case on both backends, a fresh Executable each: one line per operation and precision.
+std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases, const Backend& subject,
+                                        const Backend& oracle, const OperationCheckOptions& options);
+
+}  // namespace harness

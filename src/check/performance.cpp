@@ -1,0 +1,131 @@
+#include "check/performance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "check/one_rank.h"
+#include "program/count.h"
+
+namespace harness {
+namespace {
+
+double median_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+// Length of the union of intervals.
+double covered_seconds(std::vector<Interval> intervals) {
+  std::ranges::sort(intervals, {}, &Interval::start_s);
+  double covered = 0, until = 0;
+  for (const Interval& i : intervals) {
+    const double from = std::max(i.start_s, until);
+    covered += std::max(0.0, i.end_s - from);
+    until = std::max(until, i.end_s);
+  }
+  return covered;
+}
+
+// As bytes_touched, but of tables only what a step looks up.
+double needed_bytes(const Program& program, const Action& action) {
+  const auto bytes = [&](const View& v) {
+    return static_cast<double>(v.count * size_of(program.buffers[static_cast<std::size_t>(v.buffer)].type));
+  };
+  if (const auto* e = std::get_if<Embedding>(&action))
+    return bytes(e->tokens) + bytes(e->positions) + 2 * bytes(e->out);
+  if (const auto* e = std::get_if<EmbeddingBackward>(&action)) {
+    const double rows = static_cast<double>(e->rows * e->width * size_of(DType::f32));  // of dwords: read and written
+    return bytes(e->tokens) + bytes(e->dout) + bytes(e->dpositions) + 2 * rows;
+  }
+  if (const auto* r = std::get_if<Record>(&action)) return 2 * bytes(r->value) + 2 * bytes(r->counter);
+  return bytes_touched(program, action);
+}
+
+void compare_with_roof(KindShare& k, const Roofs& roofs) {
+  k.by_flop = k.flop > 0;
+  const double work = k.by_flop ? k.flop : k.bytes;
+  if (!(k.seconds > 0)) return;
+  k.rate = work / k.seconds;
+  k.roof = k.by_flop ? roofs.matmul_flops : roofs.copy_bytes_per_s;
+  if (k.kind == Matmul::name && roofs.product_seconds > 0) k.roof = work / roofs.product_seconds;
+  if (k.roof > 0) k.ratio = k.rate / k.roof;
+}
+
+}  // namespace
+
+Split split_by_kind(const Program& program, const std::vector<Interval>& intervals, const Roofs& roofs) {
+  Split split;
+  std::map<std::string, KindShare> kinds;
+  for (const Interval& i : intervals) {
+    const Action& action = program.step.at(static_cast<std::size_t>(i.operation)).action;
+    KindShare& k = kinds[std::string(name_of(action))];
+    ++k.operations;
+    k.seconds += i.end_s - i.start_s;
+    k.flop += flop_of(action).model;
+    k.bytes += needed_bytes(program, action);
+    split.step_seconds = std::max(split.step_seconds, i.end_s);
+  }
+  split.busy_seconds = covered_seconds(intervals);
+  split.idle_seconds = split.step_seconds - split.busy_seconds;
+  for (auto& [name, k] : kinds) {
+    k.kind = name;
+    k.share = split.step_seconds > 0 ? k.seconds / split.step_seconds : 0;
+    compare_with_roof(k, roofs);
+    split.kinds.push_back(k);
+  }
+  std::ranges::stable_sort(split.kinds, std::greater<>(), &KindShare::seconds);
+  return split;
+}
+
+Performance measure_performance(const Backend& subject, const PerformanceOptions& options) {
+  Performance p;
+  p.options = options;
+  Settings settings;
+  settings.precision = options.precision;
+  settings.global_batch_size = settings.micro_batch_size = options.micro_batch;
+  OneRank job(subject, options.model, settings,
+              {.seed = options.seed, .threads = options.threads, .timeout_s = 300, .tuned = true});
+  if (options.warmup_steps > 0) static_cast<void>(job.run(options.warmup_steps));
+  p.seconds = job.run(options.steps);
+  if (p.seconds.empty()) fail("a step cannot be timed in {} steps", options.steps);
+  p.median_s = median_of(p.seconds);
+  p.fastest_s = *std::ranges::min_element(p.seconds);
+  p.slowest_s = *std::ranges::max_element(p.seconds);
+  p.tokens_per_s = static_cast<double>(options.micro_batch * options.model.sequence) / p.median_s;
+  const Flop flop = total_flop(job.programs());
+  p.model_flop = flop.model, p.noncausal_flop = flop.noncausal;
+  if (options.peak_flops > 0) {
+    p.mfu = flop.model / p.median_s / options.peak_flops;
+    p.mfu_noncausal = flop.noncausal / p.median_s / options.peak_flops;
+  }
+  const std::vector<float> losses = job.losses();
+  p.first_loss = losses.front(), p.last_loss = losses.back();
+  const std::vector<Interval> intervals = job.run_profiled();
+  // After the step, as warm as it left the device.
+  p.roofs.product_seconds = subject.product_seconds(job.request());
+  p.roofs.matmul_flops = subject.measure_matmul_flops(options.precision, job.request(), options.roof_seconds);
+  p.roofs.copy_bytes_per_s = subject.measure_copy_bandwidth(job.request(), options.roof_seconds);
+  p.split = split_by_kind(job.program(), intervals, p.roofs);
+  p.warnings = job.warnings();
+  return p;
+}
+
+CheckLine judge_performance(const Performance& p) {
+  CheckLine line;
+  line.check = "performance: " + p.options.model.name;
+  line.cases = static_cast<int>(p.seconds.size());
+  line.tolerance = 0.005;
+  line.notes = p.warnings;
+  double parts = p.split.idle_seconds;
+  for (const KindShare& k : p.split.kinds) parts += k.seconds;
+  judge(line, "the parts of the profiled step against the whole", std::abs(parts / p.split.step_seconds - 1));
+  if (!std::isfinite(p.first_loss) || !std::isfinite(p.last_loss)) {
+    line.outcome = Outcome::failed;
+    line.failures.push_back(fmt::format("the loss went from {} to {}", p.first_loss, p.last_loss));
+  }
+  return line;
+}
+
+}  // namespace harness

@@ -1,0 +1,86 @@
+#include <cmath>
+#include <limits>
+
+#include "check/one_rank.h"
+#include "check/reference.h"
+#include "check/step_checks.h"
+#include "workloads/gpt.h"
+
+namespace harness {
+namespace {
+
+struct Allowed {
+  double loss, gradient;
+};
+
+// tests/reference says how far PyTorch's own float32 and bf16 are off: 2e-7 and 4e-7; 4e-3 and 1.5e-2.
+Allowed allowed(Precision precision) {
+  if (precision == Precision::fp32) return {1e-5, 1e-4};
+  return {2e-2, 2e-2};
+}
+
+CheckLine line_for(const char* what, const char* precision, double tolerance) {
+  CheckLine line;
+  line.check = fmt::format("reference: {} {}", what, precision);
+  line.tolerance = tolerance;
+  return line;
+}
+
+}  // namespace
+
+double relative_distance(const std::vector<float>& a, std::span<const float> b) {
+  if (a.size() != b.size()) fail("{} numbers are to be compared with {}", a.size(), b.size());
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += std::pow(double{a[i]} - double{b[i]}, 2);
+    norm += std::pow(double{b[i]}, 2);
+  }
+  if (!std::isfinite(difference) || !std::isfinite(norm)) return std::numeric_limits<double>::infinity();
+  return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, 1e-300));
+}
+
+std::vector<CheckLine> check_reference(const Backend& subject, const std::string& directory,
+                                       const StepCheckOptions& options) {
+  std::vector<CheckLine> lines;
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    const Reference reference = load_reference(directory, precision);
+    const char* name = precision == Precision::bf16 ? "bf16" : "fp32";
+    CheckLine losses = line_for("losses", name, allowed(precision).loss);
+    CheckLine gradients = line_for("gradients", name, allowed(precision).gradient);
+    for (const AttentionKind attention : {AttentionKind::fused, AttentionKind::unfused}) {
+      for (const std::int64_t micro_batch : {reference.settings.global_batch_size, std::int64_t{1}}) {
+        Settings settings = reference.settings;
+        settings.micro_batch_size = micro_batch;
+        settings.attention = attention;
+        const std::string how =
+            fmt::format("{} attention, {} micro-batches", attention == AttentionKind::fused ? "fused" : "unfused",
+                        settings.global_batch_size / micro_batch);
+        try {
+          OneRank job(subject, reference.model, settings, {reference.seed, options.threads});
+          static_cast<void>(job.run(1));
+          for (const gpt::Parameter& p : gpt::parameters(reference.model, {}, 0)) {
+            ++gradients.cases;
+            judge(gradients, p.name + ", " + how,
+                  relative_distance(job.read("gradient", p.view.offset, p.view.count), reference.tensor(p.name)));
+          }
+          static_cast<void>(job.run(static_cast<int>(reference.losses.size()) - 1));
+          const std::vector<float> ours = job.losses();
+          for (std::size_t i = 0; i < reference.losses.size(); ++i) {
+            ++losses.cases;
+            judge(losses, fmt::format("step {}, {}", i, how),
+                  std::abs(static_cast<double>(ours[i]) / reference.losses[i] - 1));
+          }
+          for (const std::string& w : job.warnings()) gradients.notes.push_back(how + ": " + w);
+        } catch (const std::exception& e) {
+          losses.outcome = gradients.outcome = Outcome::failed;
+          losses.failures.push_back(how + ": " + e.what());
+        }
+      }
+    }
+    lines.push_back(std::move(losses));
+    lines.push_back(std::move(gradients));
+  }
+  return lines;
+}
+
+}  // namespace harness

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "check/check_line.h"
+
+namespace harness {
+
+struct StepCheckOptions {
+  int threads = 1;
+  std::uint64_t seed = 1;
+};
+
+/// Loss and gradients of the small model in `directory` (check/reference.h), in one micro-batch and in several.
+std::vector<CheckLine> check_reference(const Backend& subject, const std::string& directory,
+                                       const StepCheckOptions& options);
+
+/// The same training in another way: as a CUDA graph or not, attention fused or not, and bf16 beside fp32; and that the
+/// loss falls on a repeated batch. What the backend does not know is not run.
+std::vector<CheckLine> check_equality(const Backend& subject, const StepCheckOptions& options);
+
+/// |a - b| / |b|, of the norms; infinite where something is not finite. Throws Error for different lengths.
+double relative_distance(const std::vector<float>& a, std::span<const float> b);
+
+}  // namespace harness

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "check/check_line.h"
+#include "check/performance.h"
+
+namespace harness {
+
+/// The table of `harness check`, then every failure and note in a sentence each.
+std::string check_table(const std::vector<CheckLine>& lines);
+/// Times, MFU and the split of the step, for a person.
+std::string performance_text(const Performance& performance);
+/// One JSON object a line, for other programs.
+std::string check_json_lines(const std::vector<CheckLine>& lines, const std::vector<Performance>& performances);
+
+}  // namespace harness

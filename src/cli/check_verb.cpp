@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <ostream>
+#include <random>
+#include <thread>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "check/operation_check.h"
+#include "check/performance.h"
+#include "check/reference.h"
+#include "check/step_checks.h"
+#include "cli/check_report.h"
+#include "cli/verbs.h"
+#include "cli/version.h"
+#include "report/table.h"
+
+namespace harness {
+namespace {
+
+constexpr int nothing_ran = 3;  // the exit code of exit_code(lines) for it too
+
+Precision parse_precision(const std::string& text) {
+  if (text == "fp32") return Precision::fp32;
+  if (text == "tf32") return Precision::tf32;
+  if (text == "bf16") return Precision::bf16;
+  fail("--precision: found {}; allowed: fp32, tf32, bf16", text);
+}
+
+class Check {
+ public:
+  Check(const CheckOptions& options, const Backend& subject, const Backend& oracle, std::ostream& err)
+      : options_(options), subject_(subject), oracle_(oracle), err_(err) {
+    threads_ =
+        options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    seed_ = options.seed;
+    if (seed_ == 0) seed_ = 1 + std::random_device{}() % 1'000'000;  // fresh numbers each time, and short to repeat
+  }
+
+  std::uint64_t seed() const { return seed_; }
+  int threads() const { return threads_; }
+
+  void run() {
+    if (wanted("operations")) operations();
+    if (wanted("reference")) reference();
+    if (wanted("equality")) add(check_equality(subject_, {threads_, 1}), "equality");
+    if (wanted("performance")) performance();
+  }
+
+  std::vector<CheckLine> lines;
+  std::vector<Performance> performances;
+
+ private:
+  bool wanted(const std::string& suite) const {
+    const auto has = [&](const std::string& s) {
+      return std::ranges::find(options_.suites, s) != options_.suites.end();
+    };
+    return options_.suites.empty() || has("all") || has(suite);
+  }
+
+  void add(const std::vector<CheckLine>& more, const char* suite) {
+    lines.insert(lines.end(), more.begin(), more.end());
+    err_ << "check: " << suite << " done\n";
+  }
+  void not_run(const std::string& check, const std::string& why) {
+    CheckLine line;
+    line.check = check;
+    line.outcome = Outcome::not_run;
+    line.notes = {why};
+    lines.push_back(std::move(line));
+  }
+
+  void operations() {
+    OperationCheckOptions o;
+    o.only = options_.only;
+    o.large = !options_.fast;
+    o.seed = seed_;
+    o.threads = threads_;
+    if (options_.verbose) o.progress = [&](const std::string& name) { err_ << "check: " << name << std::endl; };
+    auto found = check_operations(operation_cases(subject_.kind() == BackendKind::cuda), subject_, oracle_, o);
+    if (found.empty())
+      not_run("operations", fmt::format("no operation's case has {} in its name", fmt::join(options_.only, " or ")));
+    add(found, "operations");
+  }
+
+  void reference() {
+    std::string directory = options_.reference;
+    if (directory.empty()) directory = find_reference(std::filesystem::read_symlink("/proc/self/exe").string());
+    if (directory.empty()) {
+      return not_run("reference",
+                     "no reference beside this program (share/reference or tests/reference); name its "
+                     "folder with --reference");
+    }
+    add(check_reference(subject_, directory, {threads_, 1}), "reference");
+  }
+
+  void performance() {
+    PerformanceOptions o;
+    const auto model = model_preset(options_.model);
+    if (!model) fail("--model: found {}; allowed: {}", options_.model, fmt::join(model_preset_names(), ", "));
+    o.model = *model;
+    o.precision = parse_precision(options_.precision);
+    o.micro_batch = options_.micro_batch;
+    o.warmup_steps = options_.warmup_steps, o.steps = options_.steps;
+    if (!options_.peak_flops.empty()) o.peak_flops = parse_flops(options_.peak_flops);
+    o.seed = seed_;
+    o.threads = threads_;
+    try {
+      performances.push_back(measure_performance(subject_, o));
+      lines.push_back(judge_performance(performances.back()));
+    } catch (const std::exception& e) {
+      CheckLine line;
+      line.check = "performance: " + options_.model;
+      line.outcome = Outcome::failed;
+      line.failures = {e.what()};
+      lines.push_back(std::move(line));
+    }
+  }
+
+  const CheckOptions& options_;
+  const Backend& subject_;
+  const Backend& oracle_;
+  std::ostream& err_;
+  int threads_ = 1;
+  std::uint64_t seed_ = 1;
+};
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  if (!file.flush()) fail("{} cannot be written", path);
+}
+
+}  // namespace
+
+int check(const CheckOptions& options, const Backend& subject, const Backend& oracle, std::ostream& out,
+          std::ostream& err) {
+  std::vector<std::pair<std::string, std::string>> identity;
+  try {
+    identity = subject.identity({});
+  } catch (const Error& e) {
+    err << "check: nothing can be run: " << one_line(e.what()) << "\n";
+    return nothing_ran;
+  }
+  Check it(options, subject, oracle, err);
+  it.run();
+  std::string text = tool_version() + "\n";
+  for (const auto& [name, value] : identity) text += fmt::format("{}: {}\n", name, value);
+  text += fmt::format("backend {} against {}, seed {}\n\n", name_of(subject.kind()), name_of(oracle.kind()), it.seed());
+  for (const Performance& p : it.performances) text += performance_text(p) + "\n";
+  text += check_table(it.lines);
+  const auto failed = std::ranges::count(it.lines, Outcome::failed, &CheckLine::outcome);
+  const auto passed = std::ranges::count(it.lines, Outcome::passed, &CheckLine::outcome);
+  text += fmt::format("\n{} checks passed, {} failed, {} not run\n", passed, failed,
+                      static_cast<std::int64_t>(it.lines.size()) - passed - failed);
+  out << text;
+  if (!options.output.empty()) {
+    write_file(options.output, text);
+    write_file(options.output + ".jsonl", check_json_lines(it.lines, it.performances));
+  }
+  return exit_code(it.lines);
+}
+
+int check(const CheckOptions& options, std::ostream& out, std::ostream& err) {
+  const Backend *subject = nullptr, *oracle = nullptr;
+  const BackendKind subject_kind = parse_backend(options.backend), oracle_kind = parse_backend(options.oracle);
+  try {
+    subject = &backend(subject_kind);
+    oracle = &backend(oracle_kind);
+  } catch (const Error& e) {
+    err << "check: nothing can be run: " << one_line(e.what()) << "\n";
+    return nothing_ran;
+  }
+  return check(options, *subject, *oracle, out, err);
+}
+
+}  // namespace harness

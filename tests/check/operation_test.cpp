@@ -1,0 +1,166 @@
+#include "check/operation_check.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <set>
+
+#include "program/shapes.h"
+#include "wrong_backend.h"
+
+namespace harness {
+namespace {
+
+using testing::FinerBackend;
+using testing::Wrong;
+using testing::WrongBackend;
+
+const Backend& cpu() {
+  return backend(BackendKind::cpu);
+}
+
+OperationCheckOptions small(const std::string& only = "") {
+  OperationCheckOptions o;
+  if (!only.empty()) o.only = {only};
+  o.large = false;
+
+  return o;
+}
+
+const std::vector<OperationCase>& cases() {
+  static const std::vector<OperationCase> all = operation_cases(true);
+  return all;
+}
+
+// The name of every compute action of the list.
+template <std::size_t... I>
+std::set<std::string> compute_actions(std::index_sequence<I...>) {
+  std::set<std::string> names;
+  const auto add = [&](const Action& a) {
+    if (!is_communication(a)) names.insert(std::string(name_of(a)));
+  };
+  (add(std::variant_alternative_t<I, Action>{}), ...);
+  return names;
+}
+
+TEST(OperationCases, CoverEveryComputeOperationInBothPrecisions) {
+  std::set<std::string> covered;
+  for (const OperationCase& one : cases()) covered.insert(one.operation + " " + one.precision());
+  for (const std::string& name : compute_actions(std::make_index_sequence<std::variant_size_v<Action>>())) {
+    EXPECT_TRUE(covered.contains(name + " fp32")) << name;
+    if (name == "initialize" || name == "record") continue;  // of f32 alone
+    EXPECT_TRUE(covered.contains(name + " bf16")) << name;
+  }
+  EXPECT_TRUE(covered.contains("matmul tf32"));
+}
+
+TEST(OperationCases, HaveRightShapesAndNamesOfTheirOwn) {
+  std::set<std::string> names;
+  for (const OperationCase& one : cases()) {
+    EXPECT_TRUE(names.insert(one.operation + ": " + one.name).second) << one.operation << ": " << one.name;
+    const ProgramSet set{one.layout, {}, AxisSet::all(), {}};
+    for (const auto* list : {&one.program.step, &one.prepare}) {
+      for (const Operation& op : *list) {
+        EXPECT_EQ(check_shapes(set, one.program, one.rank, op.action), "") << one.operation << ": " << one.name;
+      }
+    }
+    ASSERT_EQ(one.buffers.size(), one.program.buffers.size());
+    ASSERT_EQ(one.program.step.size(), 1u);
+    EXPECT_TRUE(one.program.init.empty());
+  }
+}
+
+TEST(OperationCheck, TheCpuBackendPassesAgainstItself) {
+  const auto lines = check_operations(cases(), cpu(), cpu(), small());
+  EXPECT_GE(lines.size(), 40u);
+  for (const CheckLine& l : lines) {
+    EXPECT_EQ(l.outcome, Outcome::passed) << l.check << (l.failures.empty() ? "" : ": " + l.failures.front());
+    EXPECT_GT(l.cases, 0);
+  }
+  EXPECT_EQ(exit_code(lines), 0);
+}
+
+// Rounding at other places is within the tolerances, and is seen: so the comparison compares.
+TEST(OperationCheck, AnotherWayToTheSameResultPasses) {
+  double worst = 0;
+  for (const CheckLine& l : check_operations(cases(), FinerBackend(), cpu(), small("matmul"))) {
+    EXPECT_EQ(l.outcome, Outcome::passed) << l.check << (l.failures.empty() ? "" : ": " + l.failures.front());
+    worst = std::max(worst, l.error);
+  }
+  EXPECT_GT(worst, 1e-4);
+}
+
+struct Mistake {
+  const char* operation;
+  Wrong wrong;
+  const char* words;  // in the message
+};
+
+class WrongOperation : public ::testing::TestWithParam<Mistake> {};
+
+TEST_P(WrongOperation, IsFoundAndNamed) {
+  const Mistake& m = GetParam();
+  const WrongBackend subject(m.operation, m.wrong);
+  const auto lines = check_operations(cases(), subject, cpu(), small(std::string(m.operation) + ": "));
+  ASSERT_FALSE(lines.empty());
+  for (const CheckLine& l : lines) {
+    EXPECT_EQ(l.outcome, Outcome::failed) << l.check;
+    EXPECT_EQ(static_cast<int>(l.failures.size()), l.cases) << l.check;  // every case, not one that happens to show
+    for (const std::string& failure : l.failures) {
+      EXPECT_EQ(failure.find(std::string(m.operation) + ": "), 0u) << failure;
+      EXPECT_NE(failure.find(m.words), std::string::npos) << failure;
+    }
+  }
+  EXPECT_EQ(exit_code(lines), 1);
+}
+
+std::string name_of_mistake(const ::testing::TestParamInfo<Mistake>& mistake) {
+  static constexpr std::array words{"nothing", "scaled", "untouched", "beyond", "nan", "input"};
+  return std::string(mistake.param.operation) + "_" + words.at(static_cast<std::size_t>(mistake.param.wrong));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, WrongOperation,
+                         ::testing::Values(Mistake{"gelu", Wrong::scaled, "off by"},
+                                           Mistake{"layer_norm_backward", Wrong::scaled, "off by"},
+                                           Mistake{"embedding", Wrong::untouched, "left element"},
+                                           Mistake{"layer_norm", Wrong::untouched, "left element"},
+                                           Mistake{"bias_add", Wrong::untouched, "off by"},
+                                           Mistake{"cross_entropy_sums", Wrong::beyond, "wrote element"},
+                                           Mistake{"residual_add", Wrong::beyond, "wrote element"},
+                                           Mistake{"attention_merge", Wrong::nan, "is nan"},
+                                           Mistake{"column_sum", Wrong::nan, "is nan"},
+                                           Mistake{"residual_add", Wrong::changes_input, "may only read"},
+                                           Mistake{"adamw", Wrong::untouched, "off by"}),
+                         name_of_mistake);
+
+// A wrapper that does nothing is not what the tests above find.
+TEST(OperationCheck, TheWrapperItselfIsRight) {
+  const WrongBackend subject("gelu", Wrong::nothing);
+  for (const CheckLine& l : check_operations(cases(), subject, cpu(), small("gelu: "))) {
+    EXPECT_EQ(l.outcome, Outcome::passed);
+  }
+}
+
+TEST(OperationCheck, AnOperationThatThrowsFailsItsCaseAlone) {
+  class Throwing : public FinerBackend {
+   public:
+    std::unique_ptr<Executable> create(const ExecutableRequest& r) const override {
+      if (r.program->step.front().action.index() == Action(Gelu{}).index()) fail("no gelu today");
+      return FinerBackend::create(r);
+    }
+  };
+  const auto lines = check_operations(cases(), Throwing(), cpu(), small("gelu"));
+  for (const CheckLine& l : lines) {
+    const bool gelu = l.check.find("gelu ") != std::string::npos;
+    EXPECT_EQ(l.outcome, gelu ? Outcome::failed : Outcome::passed) << l.check;
+    if (!gelu) continue;
+    EXPECT_NE(l.failures.front().find("no gelu today"), std::string::npos);
+  }
+}
+
+TEST(OperationCheck, NothingSelectedIsNothingRun) {
+  EXPECT_EQ(exit_code(check_operations(cases(), cpu(), cpu(), small("no such operation"))), 3);
+}
+
+}  // namespace
+}  // namespace harness

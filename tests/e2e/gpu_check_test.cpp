@@ -1,0 +1,137 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "command.h"
+
+namespace harness {
+namespace {
+
+using testing::run;
+using testing::TemporaryFolder;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string content_of(const std::string& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::string script(const std::string& arguments) {
+  return "bash scripts/gpu_check.sh " + arguments;
+}
+
+// A program in the harness's place: `body` is shell that sees the arguments.
+std::string write_program(const TemporaryFolder& folder, const std::string& body) {
+  const std::string path = folder / "harness";
+  std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
+  ::chmod(path.c_str(), 0755);
+  return path;
+}
+
+TEST(GpuCheck, WithoutAGpuSaysSoInOneLine) {
+  const TemporaryFolder folder;
+  const auto o =
+      run("env CUDA_VISIBLE_DEVICES= HARNESS=" HARNESS_BINARY " " + script("-o " + folder / "gpu-check.txt"));
+  EXPECT_EQ(o.exit_code, 3) << o.out << o.err;
+  const std::string all = o.out + o.err;
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1) << all;
+  EXPECT_TRUE(contains(all, "no GPU")) << all;
+  EXPECT_EQ(content_of(folder / "gpu-check.txt"), "");
+}
+
+TEST(GpuCheck, GoesOnAfterAFailureAndSaysWhichRowFailed) {
+  const TemporaryFolder folder;
+  const auto program =
+      write_program(folder,
+                    "echo 0.1.0\necho 'cpu: a machine'\n"
+                    "case \"$*\" in *reference*) echo '3 checks passed, 1 failed, 0 not run'; exit 1;; "
+                    "esac\necho '9 checks passed, 0 failed, 0 not run'");
+  const auto o = run(
+      "env BACKEND=cpu HARNESS=" + program + " " +
+      script("-o " + folder / "table.txt" + " --status " + folder / "status.md" + " reference operations memcheck"));
+  EXPECT_EQ(o.exit_code, 1) << o.out << o.err;
+  EXPECT_TRUE(contains(o.out, "operations against the cpu's         passed")) << o.out;
+  EXPECT_TRUE(contains(o.out, "reference and equalities             FAILED")) << o.out;
+  EXPECT_TRUE(contains(o.out, "exit status 1; 3 checks passed, 1 failed")) << o.out;
+  EXPECT_TRUE(contains(o.out, "compute-sanitizer memcheck           not run")) << o.out;
+  EXPECT_TRUE(contains(content_of(folder / "table.txt"), o.out));
+  EXPECT_TRUE(contains(content_of(folder / "status.md"), "| reference and equalities | FAILED |"));
+}
+
+TEST(GpuCheck, EndsWhatHangs) {
+  const TemporaryFolder folder;
+  const auto program = write_program(folder, "case \"$*\" in *fill*) echo 0.1.0;; *) exec sleep 600;; esac");
+  const auto o = run("env BACKEND=cpu SECONDS_IN_ALL=6 HARNESS=" + program + " " +
+                         script("-o " + folder / "table.txt" + " operations reference"),
+                     60);
+  EXPECT_EQ(o.exit_code, 1) << o.out << o.err;
+  EXPECT_TRUE(contains(o.out, "not done within")) << o.out;
+  EXPECT_TRUE(contains(o.out, "the 6 seconds are over")) << o.out;
+}
+
+// The rows that sweep, on the cpu backend: layouts train alike, and a case that loses a worker fails alone.
+TEST(GpuCheck, LayoutsAndAKilledWorkerOnTheCpu) {
+  const TemporaryFolder folder;
+  const auto o = run(
+      "env BACKEND=cpu HARNESS=" HARNESS_BINARY " " + script("-o " + folder / "table.txt" + " layouts killed"), 200);
+  EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+  EXPECT_TRUE(contains(o.out, "9 cases train alike")) << o.out;
+  EXPECT_TRUE(contains(o.out, "the case failed, the others ran")) << o.out;
+}
+
+// The same rows on results that are not as they should be; the test above holds what the real ones look like.
+struct Seen {
+  const char* row;
+  const char* status;  // of the case with the fault
+  const char* other;   // of the baseline
+  const char* reason;  // of the case with the fault
+  const char* warning;
+  int sweep_exit;
+  const char* words;  // in the table; "" when the row passes
+};
+
+class GpuCheckSees : public ::testing::TestWithParam<Seen> {};
+
+TEST_P(GpuCheckSees, WhatIsNotAsItShouldBe) {
+  const Seen& s = GetParam();
+  const TemporaryFolder folder;
+  std::ofstream(folder / "result.json") << "{\n  \"name\": \"x\",\n  \"state\": \"complete\",\n  \"cases\": [\n"
+                                        << "    {\n      \"name\": \"baseline\",\n      \"status\": \"" << s.other
+                                        << "\",\n      \"reason\": \"\",\n    },\n    {\n"
+                                        << "      \"name\": \"overlap_grad_reduce=false\",\n      \"status\": \""
+                                        << s.status << "\",\n      \"reason\": \"" << s.reason
+                                        << "\",\n    }\n  ],\n  \"warnings\": [\n    \"" << s.warning << "\"\n  ]\n}\n";
+  const auto program =
+      write_program(folder, "case \"$1\" in sweep) exit " + std::to_string(s.sweep_exit) + ";; show) cat " +
+                                (folder / "result.json") + ";; *) echo 0.1.0;; esac");
+  const auto mpirun = folder / "mpirun";
+  std::ofstream(mpirun) << "#!/bin/sh\nshift 2\nexec \"$@\"\n";
+  ::chmod(mpirun.c_str(), 0755);
+  const auto o = run("env BACKEND=cpu HARNESS=" + program + " MPIRUN=" + mpirun + " " +
+                     script("-o " + folder / "table.txt" + " " + s.row));
+  const bool passes = *s.words == '\0';
+  EXPECT_EQ(o.exit_code, passes ? 0 : 1) << o.out << o.err;
+  EXPECT_TRUE(contains(o.out, passes ? "passed" : s.words)) << o.out;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Results, GpuCheckSees,
+    ::testing::Values(Seen{"layouts", "ok", "ok", "", "", 0, ""}, Seen{"layouts", "ok", "ok", "", "unreliable", 4, ""},
+                      Seen{"layouts", "failed", "ok", "", "", 4, "overlap_grad_reduce=false: failed"},
+                      Seen{"layouts", "ok", "ok", "", "", 1, "exit status 1"},
+                      Seen{"layouts", "ok", "ok", "", "ranks=1 trains differently: its", 0, "trains differently"},
+                      Seen{"killed", "failed", "ok", "rank 1 on a: killed", "", 4, ""},
+                      Seen{"killed", "ok", "ok", "", "", 0, "expected 4"},
+                      Seen{"killed", "failed", "ok", "rank 2 on a: killed", "", 4, "not failed for rank 1"},
+                      Seen{"absent", "failed", "failed", "rank 1 is not ready", "", 4, "1 other cases are not ok"}));
+
+}  // namespace
+}  // namespace harness
