@@ -52,15 +52,21 @@ Reference load_reference(const std::string& directory, Precision precision) {
   return r;
 }
 
-std::string find_reference(const std::string& program_path) {
+std::string find_beside(const std::string& program_path, std::initializer_list<const char*> places) {
   std::error_code ignored;
   for (fs::path folder = fs::path(program_path).parent_path(); !folder.empty(); folder = folder.parent_path()) {
-    for (const char* place : {"share/reference", "tests/reference"}) {
-      if (fs::exists(folder / place / index_name, ignored)) return (folder / place).string();
+    for (const char* place : places) {
+      if (fs::exists(folder / place, ignored)) return (folder / place).string();
     }
     if (folder == folder.root_path()) break;
   }
   return "";
+}
+
+std::string find_reference(const std::string& program_path) {
+  const std::string index =
+      find_beside(program_path, {"share/reference/gpt_tiny.json", "tests/reference/gpt_tiny.json"});
+  return index.empty() ? "" : fs::path(index).parent_path().string();
 }
 
 }  // namespace harness

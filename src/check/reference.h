@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <span>
 #include <string>
@@ -30,8 +31,10 @@ struct Reference {
 /// `precision`: fp32 or bf16. Throws Error naming the file that is missing or wrong.
 Reference load_reference(const std::string& directory, Precision precision);
 
-/// Where the reference lies beside a program: DIRECTORY/bin/harness has it in DIRECTORY/share/reference, a program in a
-/// source tree's build folder in the tree's tests/reference. "" if in neither.
+/// The first of `places` ("tests/reference/gpt_tiny.json") that exists in the folder of the program or one above it: a
+/// program finds what came with it in its source tree's build folder and in an unpacked bundle. "" if none does.
+std::string find_beside(const std::string& program_path, std::initializer_list<const char*> places);
+/// The folder of the reference that came with a program: share/reference or tests/reference.
 std::string find_reference(const std::string& program_path);
 
 }  // namespace harness

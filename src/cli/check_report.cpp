@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -33,6 +34,11 @@ std::string percent(double share) {
 std::string check_table(const std::vector<CheckLine>& lines) {
   Table table;
   table.columns = {{"check", true}, {"cases"}, {"worst error"}, {"allowed"}, {"verdict", true}};
+  struct Note {  // said once, however many lines have it
+    std::string text, check;
+    int others;
+  };
+  std::vector<Note> notes;
   std::string below;
   for (const CheckLine& l : lines) {
     const bool measured = l.tolerance > 0 && l.cases > 0 && l.outcome != Outcome::not_run;
@@ -45,7 +51,14 @@ std::string check_table(const std::vector<CheckLine>& lines) {
     if (l.failures.size() > shown_failures) {
       below += fmt::format("FAILED {}: and {} more\n", l.check, l.failures.size() - shown_failures);
     }
-    for (const std::string& note : l.notes) below += wrapped("note: " + l.check + ": " + one_line(note), 118, 2);
+    for (const std::string& note : l.notes) {
+      const auto it = std::ranges::find(notes, note, &Note::text);
+      it == notes.end() ? notes.push_back({note, l.check, 0}) : static_cast<void>(++it->others);
+    }
+  }
+  for (const Note& n : notes) {
+    const std::string others = n.others > 0 ? fmt::format(" and {} more", n.others) : "";
+    below += wrapped(fmt::format("note: {} ({}{})", one_line(n.text), n.check, others), 118, 2);
   }
   return table.text() + (below.empty() ? "" : "\n" + below);
 }
@@ -63,7 +76,7 @@ std::string performance_text(const Performance& p) {
                       show_flops(p.noncausal_flop / p.median_s));
   text += o.peak_flops > 0 ? fmt::format("; MFU {:.1f} % and {:.1f} % of {} dense\n", 100 * p.mfu,
                                          100 * p.mfu_noncausal, show_flops(o.peak_flops))
-                           : std::string("; MFU unknown: no peak was given (--peak-flops)\n");
+                           : std::string("; MFU unknown: no hardware file names this device; --peak-flops does\n");
   text += fmt::format("roofs: matrix products {}, copies {}\n", show_flops(p.roofs.matmul_flops),
                       p.roofs.copy_bytes_per_s > 0 ? show_bytes(p.roofs.copy_bytes_per_s) + "/s" : "unknown");
   if (p.roofs.product_seconds > 0) {

@@ -14,6 +14,7 @@
 #include "cli/check_report.h"
 #include "cli/verbs.h"
 #include "cli/version.h"
+#include "config/experiment.h"
 #include "report/table.h"
 
 namespace harness {
@@ -26,6 +27,10 @@ Precision parse_precision(const std::string& text) {
   if (text == "tf32") return Precision::tf32;
   if (text == "bf16") return Precision::bf16;
   fail("--precision: found {}; allowed: fp32, tf32, bf16", text);
+}
+
+std::string own_path() {
+  return std::filesystem::read_symlink("/proc/self/exe").string();
 }
 
 class Check {
@@ -86,13 +91,26 @@ class Check {
 
   void reference() {
     std::string directory = options_.reference;
-    if (directory.empty()) directory = find_reference(std::filesystem::read_symlink("/proc/self/exe").string());
+    if (directory.empty()) directory = find_reference(own_path());
     if (directory.empty()) {
       return not_run("reference",
                      "no reference beside this program (share/reference or tests/reference); name its "
                      "folder with --reference");
     }
     add(check_reference(subject_, directory, {threads_, 1}), "reference");
+  }
+
+  // As said, else of the hardware file that names this device; an unknown device has no MFU.
+  double peak_flops(Precision precision) const {
+    if (!options_.peak_flops.empty()) return parse_flops(options_.peak_flops);
+    const std::string hardware = find_beside(own_path(), {"configs/hardware", "share/configs/hardware"});
+    if (hardware.empty()) return 0;
+    for (const auto& [name, value] : subject_.identity({})) {
+      if (name != "device") continue;
+      const auto found = find_hardware_for_device(value, std::filesystem::path(hardware).parent_path() / "any.yaml");
+      if (found) return found->peak_flops(precision);
+    }
+    return 0;
   }
 
   void performance() {
@@ -103,7 +121,7 @@ class Check {
     o.precision = parse_precision(options_.precision);
     o.micro_batch = options_.micro_batch;
     o.warmup_steps = options_.warmup_steps, o.steps = options_.steps;
-    if (!options_.peak_flops.empty()) o.peak_flops = parse_flops(options_.peak_flops);
+    o.peak_flops = peak_flops(o.precision);
     o.seed = seed_;
     o.threads = threads_;
     try {

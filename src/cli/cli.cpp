@@ -84,7 +84,8 @@ struct Parser {
     check->add_option("--model", o.model, "performance: a preset such as gpt3-350m");
     check->add_option("--micro-batch", o.micro_batch, "performance: sequences per step")->check(CLI::Range(1, 1 << 20));
     check->add_option("--precision", o.precision, "performance: bf16, tf32 or fp32");
-    check->add_option("--peak-flops", o.peak_flops, "performance: the device's dense peak, '989 TFLOP/s', for MFU");
+    check->add_option("--peak-flops", o.peak_flops,
+                      "performance: the device's dense peak for MFU (default: its hardware file's)");
     check->add_option("--warmup-steps", o.warmup_steps, "performance: untimed steps")->check(CLI::Range(0, 2000));
     check->add_option("--steps", o.steps, "performance: timed steps")->check(CLI::Range(1, 2000));
     check->add_option("--threads", o.threads, "of the cpu backend (default: all cores)")->check(CLI::Range(0, 4096));

@@ -128,10 +128,22 @@ INSTANTIATE_TEST_SUITE_P(
                       Seen{"layouts", "failed", "ok", "", "", 4, "overlap_grad_reduce=false: failed"},
                       Seen{"layouts", "ok", "ok", "", "", 1, "exit status 1"},
                       Seen{"layouts", "ok", "ok", "", "ranks=1 trains differently: its", 0, "trains differently"},
+                      Seen{"layouts", "ok", "ok", "not honoured: nccl_algo", "", 0, "not honoured"},
                       Seen{"killed", "failed", "ok", "rank 1 on a: killed", "", 4, ""},
                       Seen{"killed", "ok", "ok", "", "", 0, "expected 4"},
                       Seen{"killed", "failed", "ok", "rank 2 on a: killed", "", 4, "not failed for rank 1"},
                       Seen{"absent", "failed", "failed", "rank 1 is not ready", "", 4, "1 other cases are not ok"}));
+
+#ifdef HARNESS_EMULATED_BINARY
+// The cuda backend itself over stand-ins for device and libraries (but cuDNN: no fused attention), shards included.
+TEST(GpuCheck, TheEmulatedCudaBackendPassesItsOperations) {
+  const auto o = run(HARNESS_EMULATED_BINARY
+                     " check operations --backend cuda --fast --only '37 x 257' --only 'unfused, 1 x 1' --only shard "
+                     "--only adamw --only record --only '17 x'");
+  EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+  EXPECT_TRUE(contains(o.out, " 0 failed, 0 not run")) << o.out;
+}
+#endif
 
 }  // namespace
 }  // namespace harness

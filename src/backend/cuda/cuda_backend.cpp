@@ -47,6 +47,11 @@ class CudaBackend : public Backend {
     return cuda::measure_products(precision, seconds);
   }
 
+  double measure_copy_bandwidth(const ExecutableRequest& request, double seconds) const override {
+    static_cast<void>(cuda::use_device(request));
+    return cuda::measure_copies(seconds);
+  }
+
   double product_seconds(const ExecutableRequest& request) const override {
     if (!request.tuning) return 0;
     return cuda::tuned_seconds(*request.program, request.settings.precision == Precision::tf32, *request.tuning);

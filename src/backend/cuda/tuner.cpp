@@ -117,10 +117,6 @@ ProductChoice fastest(const NeededProduct& needed, Blas& blas, Timer& timer, std
   return *std::ranges::min_element(timed, {}, &ProductChoice::seconds);
 }
 
-}  // namespace
-
-namespace {
-
 // Calls f(product, operation) for every matrix product of the step, in order.
 template <class F>
 void over_products(const Program& program, bool tf32, F&& f) {
@@ -200,6 +196,15 @@ double measure_products(Precision precision, double seconds) {
     if (flop >= 4 * needed.product.flop()) break;
   }
   return flop / busy;
+}
+
+double measure_copies(double seconds) {
+  constexpr std::int64_t bytes = std::int64_t{1} << 30;  // of which no L2 holds a notable part
+  const Memory from(Memory::Kind::device, bytes, "what a copy reads"), to(Memory::Kind::device, bytes, "a copy");
+  Timer timer;
+  fill_random(timer.stream(), Tensor{from.data(), DType::f32, bytes / size_of(DType::f32)}, 1);
+  const std::vector<Blas::Run> runs{[&](Stream s) { copy_within(s, to.data(), from.data(), bytes); }};
+  return 2 * static_cast<double>(bytes) / timer.time(runs, seconds);
 }
 
 }  // namespace harness::cuda

@@ -25,4 +25,7 @@ double tuned_seconds(const Program& program, bool tf32, const Tuning& tuning);
 /// Sustained FLOP/s of large square products of random numbers for about `seconds`.
 double measure_products(Precision precision, double seconds);
 
+/// Bytes per second, read plus written, of the driver's own copies within the GPU for about `seconds`.
+double measure_copies(double seconds);
+
 }  // namespace harness::cuda
