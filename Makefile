@@ -2,7 +2,7 @@
 #   make WERROR=1 …            warnings are errors
 #   make JOBS=8 …              compile so many files at once (default: by cores and free memory)
 #   make CMAKE_FLAGS=… …       anything for CMake, e.g. CMAKE_FLAGS=-DHARNESS_MARCH=x86-64-v3
-.PHONY: all setup build demo test soak bench check asan gpu-check clean help
+.PHONY: all setup build demo test soak bench bundle check asan gpu-check clean help
 .NOTPARALLEL:
 
 export WERROR JOBS CMAKE_FLAGS
@@ -19,6 +19,7 @@ help:
 	@echo "make gpu-check   every check that one GPU allows, in under ten minutes (ROWS=\"layouts memcheck\": only these)"
 	@echo "make bench   the Google Benchmark programs (the comparison with PyTorch: bench/README.md)"
 	@echo "make soak    what takes longer than a test may: 200 killed jobs, 128 ranks"
+	@echo "make bundle  the program and the MPI launcher with all they need, as one file for nodes without packages"
 	@echo "make clean   remove build/"
 
 setup:
@@ -41,6 +42,9 @@ gpu-check: build
 
 bench: setup build
 	@scripts/bench.sh
+
+bundle: setup
+	@scripts/bundle.sh
 
 check:
 	@scripts/setup.sh --dev

@@ -68,7 +68,8 @@ void SweepRun::probe() {
   if (const auto fights = contradictions(environment_, e); !fights.empty())
     throw Error(fmt::format("{}", fmt::join(fights, "\n")));
 
-  progress_.say("checking that all ranks agree, measuring the peak of matrix products");
+  progress_.say(e.backend == BackendKind::cpu ? "checking that all ranks agree, measuring the peak of matrix products"
+                                              : "checking that all ranks agree and that each has a GPU of its own");
   // The peak is the whole node's, whatever share of it the baseline uses: fill_peaks gives each case its part.
   BlockRequest whole_node = request(0, BlockMode::probe);
   whole_node.settings.threads = 0;

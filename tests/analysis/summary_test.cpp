@@ -277,6 +277,33 @@ TEST_F(SummaryTest, ACaseThatTrainsDifferentlyIsReported) {
   EXPECT_FALSE(warns(summarise(with("fp32", std::nanf(""))), "trains differently"));
 }
 
+TEST_F(SummaryTest, ARequestThatNcclDidNotFollowHasNoVerdict) {
+  Result result = ordinary();
+  result.nccl_facts.push_back({2, "not honoured", "nccl_algo=AllReduce:Tree: NCCL ran AllReduce with Ring"});
+  result.nccl_facts.push_back({3, "not confirmed", "nccl_cross_nic=2: nothing in the log says"});
+  const Summary summary = summarise(result);
+  EXPECT_EQ(summary.cases[2].effect->verdict, Verdict::not_honoured);
+  EXPECT_NE(summary.cases[2].reason.find("NCCL ran AllReduce with Ring"), std::string::npos);
+  EXPECT_NE(summary.cases[3].effect->verdict, Verdict::not_honoured);
+  EXPECT_TRUE(summary.cases[3].reason.empty());
+}
+
+TEST_F(SummaryTest, DeviceStatisticsAreMediansOverBlocksThatHaveThem) {
+  Result result = ordinary(3);
+  result.gpu.resize(result.blocks.size());
+  for (int round = 0; round < 2; ++round) {  // the third round's are missing
+    ResultGpu& gpu = result.gpu[static_cast<std::size_t>(round) * result.cases.size() + 2];
+    gpu.utilisation = 0.9;
+    gpu.sm_clock_hz = 1.5e9;
+    gpu.energy_j = 600;
+  }
+  const Summary summary = summarise(result);
+  EXPECT_DOUBLE_EQ(summary.cases[2].gpu_utilisation, 0.9);
+  EXPECT_DOUBLE_EQ(summary.cases[2].tokens_per_joule, 3 * 1000 / 600.0);
+  EXPECT_TRUE(std::isnan(summary.cases[0].gpu_utilisation));
+  EXPECT_TRUE(std::isnan(summary.cases[2].power_w));
+}
+
 TEST_F(SummaryTest, AFileWithoutAnyBlockIsNotACrash) {
   Result result = ordinary();
   for (auto& one : result.blocks) one.status = BlockStatus::pending;

@@ -57,6 +57,23 @@ TEST(Sweep, MeasuresWritesAndShows) {
   }
 }
 
+TEST(Sweep, WrapStartsTheTimedWorkersUnderAnotherProgram) {
+  const TemporaryFolder folder;
+  const auto config = write_small_config(folder);
+  const std::string script = folder / "wrap me";  // a name that a shell would take apart
+  std::ofstream(script) << "#!/bin/sh\necho \"$HARNESS_RANK $1 $HARNESS_CASE\" >> '" << folder / "log"
+                        << "'\nshift\nexec \"$@\"\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  const auto o = run(
+      harness_job(2, "sweep " + config + " --rounds 1 --only micro_batch_size=2 --wrap \"'" + script + "' option\""));
+  ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
+  std::ifstream log(folder / "log");
+  int lines = 0;
+  for (std::string line; std::getline(log, line); ++lines) EXPECT_TRUE(contains(line, " option ")) << line;
+  EXPECT_EQ(lines, 3 * 2);  // three timed blocks on two ranks; nothing else
+  EXPECT_TRUE(contains(o.out, "not to be compared")) << o.out;
+}
+
 TEST(Sweep, NeverOverwritesWithoutForce) {
   const TemporaryFolder folder;
   const auto config = write_small_config(folder, 1);

@@ -1,0 +1,82 @@
+#!/bin/bash
+# Makes build/harness-bundle.tar.gz: the program, the MPI launcher with its plug-ins and every library they need but
+# glibc's and NVIDIA's. Unpacked anywhere on a node with the same or a newer glibc it runs, on several ranks of that
+# node, with nothing installed but the NVIDIA driver, CUDA's libraries, cuDNN and NCCL (and without those: `cpu`).
+# Open MPI only: the plug-ins of another MPI lie elsewhere. usage: scripts/bundle.sh [folder to leave it in]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+say() { echo "bundle: $*" >&2; }
+# For CPUs that need not be this one's.
+CMAKE_FLAGS="${CMAKE_FLAGS:-} -DHARNESS_MARCH=${BUNDLE_MARCH:-x86-64-v3}" scripts/build.sh bundle
+program=build/bundle/bin/harness
+mpirun=$(command -v mpirun) || { say "no mpirun in PATH"; exit 1; }
+info=$(command -v ompi_info) || { say "the launcher is not Open MPI's (no ompi_info): bundles are made of Open MPI"; exit 1; }
+
+path_of() { "$info" --path "$1" --parsable | sed -n "s/^path:$1://p"; }
+plugins=$(path_of pkglibdir)
+texts=$(path_of pkgdatadir)
+[ -d "$plugins" ] || { say "Open MPI's plug-ins are not in $plugins"; exit 1; }
+[ -d "$plugins/openmpi3" ] && plugins=$plugins/openmpi3   # Debian's place for them
+pmix=$(ls -d /usr/lib/*/pmix2/lib/pmix "$plugins/../pmix" 2> /dev/null | head -1 || true)
+
+name=harness-bundle
+out=build/$name
+rm -rf "$out"
+mkdir -p "$out"/{bin,lib,plugins,texts,share}
+strip -o "$out/bin/harness" $program
+[ -e build/bundle/bin/libharness_cuda.so ] && strip -o "$out/bin/libharness_cuda.so" build/bundle/bin/libharness_cuda.so
+cp -L "$mpirun" "$out/bin/mpirun"
+cp -L "$(command -v orted)" "$out/bin/orted"
+cp -L "$plugins"/*.so "$out/plugins/"
+[ -d "$texts" ] && cp -rL "$texts"/. "$out/texts/"
+if [ -n "$pmix" ]; then mkdir "$out/pmix"; cp -L "$pmix"/*.so "$out/pmix/"; fi
+cp -r configs "$out/configs"
+cp -r tests/reference "$out/share/reference"
+mkdir "$out/bench"
+cp bench/pytorch_step.py bench/compare_pytorch.sh "$out/bench/"
+for file in gpu_check.sh mpi_root.sh; do if [ -e scripts/$file ]; then mkdir -p "$out/scripts"; cp scripts/$file "$out/scripts/"; fi; done
+cp README.md "$out/README.md"
+git describe --always --dirty --abbrev=10 > "$out/COMMIT" 2> /dev/null || true
+
+# Libraries, again and again until nothing new is needed.
+nvidia='libcuda\.|libcudart|libcublas|libcudnn|libnccl|libnvrtc|libcupti|libnvidia'
+glibc='ld-linux|/libc\.so|/libm\.so|/libdl\.so|/librt\.so|/libpthread\.so|/libresolv\.so|/libutil\.so|/libnss_|linux-vdso'
+while :; do
+  added=0
+  while read -r library; do
+    target=$out/lib/$(basename "$library")
+    [ -e "$target" ] && continue
+    cp -L "$library" "$target"
+    strip --strip-unneeded "$target" 2> /dev/null || true
+    added=1
+  done < <(find "$out/bin" "$out/lib" "$out/plugins" "$out/pmix" -type f 2> /dev/null | xargs ldd 2> /dev/null |
+    awk '$2 == "=>" && $3 ~ "^/" {print $3}' | sort -u | grep -vE "$nvidia|$glibc" | grep -v "^$PWD/$out")
+  [ $added = 0 ] && break
+done
+
+# The two words a person types. Everything is found from where the script lies.
+write_start() {
+  cat > "$out/$1" << 'END'
+#!/bin/sh
+here=$(cd "$(dirname "$0")" && pwd)
+case $(basename "$0") in mpirun) word=mpirun ;; *) word=harness ;; esac
+export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+if [ $word = mpirun ] || [ -z "${OMPI_COMM_WORLD_SIZE:-}" ]; then
+  export OPAL_PREFIX="$here" OPAL_BINDIR="$here/bin" OPAL_LIBDIR="$here/lib" OPAL_PKGDATADIR="$here/texts"
+  export OMPI_MCA_mca_base_component_path="$here/plugins" OPAL_PKGLIBDIR="$here/plugins"
+  [ -d "$here/pmix" ] && export PMIX_MCA_mca_base_component_path="$here/pmix" PMIX_INSTALL_PREFIX="$here"
+  # Ranks on one node: no remote shell, no network of the cluster.
+  : "${OMPI_MCA_plm_rsh_agent=}" "${OMPI_MCA_btl_vader_single_copy_mechanism=none}"
+  export OMPI_MCA_plm_rsh_agent OMPI_MCA_btl_vader_single_copy_mechanism
+  if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
+fi
+exec "$here/bin/$word" "$@"
+END
+  chmod +x "$out/$1"
+}
+write_start mpirun
+write_start harness
+
+tar -C build -czf "build/$name.tar.gz" "$name"
+say "build/$name.tar.gz, $(du -m "build/$name.tar.gz" | cut -f1) MiB ($(du -sm "$out" | cut -f1) MiB unpacked)"
+say "there: tar xf $name.tar.gz; cd $name; ./mpirun -np 2 ./harness sweep configs/laptop.yaml"
