@@ -26,9 +26,10 @@ say() { echo "gpu-check: $*" >&2; }
 first_of() { local f; for f in "$@"; do [ -x "$f" ] && [ ! -d "$f" ] && { echo "$f"; return 0; }; done; return 1; }
 
 backend=${BACKEND:-cuda} started=$SECONDS in_all=${SECONDS_IN_ALL:-590}
-harness=${HARNESS:-$(first_of "$root/build/release/bin/harness" "$root/bin/harness" "$root/harness")}
+# In a bundle the words at the top set up what those in bin/ need.
+harness=${HARNESS:-$(first_of "$root/build/release/bin/harness" "$root/harness" "$root/bin/harness")}
 if [ ! -x "$harness" ]; then say "no program: run \`make\` first, or name it with HARNESS"; exit 1; fi
-mpirun=${MPIRUN:-$(first_of "$root/bin/mpirun" "$(command -v mpirun)")}
+mpirun=${MPIRUN:-$(first_of "$root/mpirun" "$root/bin/mpirun" "$(command -v mpirun)")}
 configs=$root/configs
 [ -d "$configs" ] || configs=$root/share/configs
 python=${PYTHON:-python3}
@@ -43,6 +44,10 @@ if [ $rc = 3 ]; then
   why=$(sed -n 's/^check: nothing can be run: //p' "$folder/first.err" | head -n 1)
   say "no GPU to check here: ${why:-the program says no more}"
   exit 3
+fi
+if [ $rc = 1 ] && [ ! -s "$folder/first.txt" ]; then
+  say "$harness does not work: $(tail -n 1 "$folder/first.err")"
+  exit 1
 fi
 if [ $rc != 0 ]; then
   say "the smallest check of all fails already (exit status $rc):"
@@ -196,7 +201,7 @@ sanitizer() {  # LIMIT TOOL check-arguments...
   [ "$backend" = cuda ] || { detail="the $backend backend has no device memory"; return 2; }
   program=$(first_of "$(command -v compute-sanitizer)" /usr/local/cuda/bin/compute-sanitizer)
   [ -n "$program" ] || { detail="compute-sanitizer is not here"; return 2; }
-  limited "$limit" "$program" --tool "$tool" --error-exitcode 9 "$harness" check "$@" --backend cuda \
+  limited "$limit" "$program" --tool "$tool" --target-processes all --error-exitcode 9 "$harness" check "$@" --backend cuda \
     >> "$log" 2>&1 || rc=$?
   detail=$(grep -o 'ERROR SUMMARY: .*\|RACECHECK SUMMARY: .*' "$log" | tail -n 1)
   [ $rc = 0 ] && return 0
