@@ -1,6 +1,6 @@
 #!/bin/sh
 # What takes longer than a test may: the tests that count their repetitions by HARNESS_SOAK (a job killed 200 times),
-# and a 128-rank sweep on whatever cores there are.
+# twenty sweeps in which nothing changes, and a 128-rank sweep on whatever cores there are.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_root.sh
@@ -15,6 +15,7 @@ done
 [ $ran = 1 ] || { echo "soak: no tests are built (build/release/tests)" >&2; exit 1; }
 result=$(mktemp -d)
 trap 'rm -rf "$result"' EXIT
+scripts/soak_aa.sh
 set -- mpirun $oversubscribe -np 128 ./harness sweep configs/tiny128.yaml -o "$result/tiny128.h5"
 echo "soak: $*" >&2
 "$@"
