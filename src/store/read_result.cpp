@@ -98,7 +98,7 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
   };
   for (const ResultNcclFact& fact : result.nccl_facts) check_case(fact.case_index, "/nccl_facts");
   for (const ResultNcclCall& call : result.nccl_calls) check_case(call.case_index, "/nccl_calls");
-  for (const ResultSplit& split : result.splits) check_case(split.case_index, "/timeline_splits");
+  for (const ResultSplit& row : result.splits) check_case(row.case_index, "/timeline_splits");
   for (const ResultOperations& row : result.operations) check_case(row.case_index, "/timeline_operations");
   if (!options.timeline) return;
   const Columns there = columns_in(file, "/timeline", "recomputed");
