@@ -104,8 +104,7 @@ std::string page(const Document& document) {
     const std::string text = escaped(notice.text);
     out += "<p class=\"notice\">" +
            (notice.section.empty() ? text : fmt::format(R"(<a href="#{}">{}</a>)", escaped(notice.section), text)) +
-           "</p>
-           ";
+           "</p>\n";
   }
   out += "</header>\n<nav aria-label=\"Sections\"><ul>";
   for (const auto& section : document.sections) {
