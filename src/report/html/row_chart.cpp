@@ -18,11 +18,11 @@ std::string RowChart::drawn(const std::string& id, const std::string& title, con
     all.append(row.drawing);
     Svg centred;
     centred.append_centred(all);
-    out +=
-        fmt::format(R"(<div class="row{}{}"><div class="label">{}</div><svg class="plot" aria-hidden="true">{}</svg>)"
-                    R"(<div class="value">{}</div></div>)",
-                    row.kind.empty() ? "" : " ", row.kind, escaped(row.label), centred.body(), escaped(row.value),
-                    row.note.empty() ? "" : " <small>" + escaped(row.note) + "</small>");
+    out += fmt::format(
+        R"(<div class="row{}{}"><div class="label">{}</div><div class="plot"><svg aria-hidden="true">{}</svg></div>)"
+        R"(<div class="value">{}{}</div></div>)",
+        row.kind.empty() ? "" : " ", row.kind, escaped(row.label), centred.body(), escaped(row.value),
+        row.note.empty() ? "" : " <small>" + escaped(row.note) + "</small>");
     out += "\n";
   }
   Svg ends;

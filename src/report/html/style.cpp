@@ -51,7 +51,7 @@ p, li { overflow-wrap: anywhere; } li { margin: .3rem 0; } ul { padding-left: 1.
 table { border-collapse: collapse; font: .875rem/1.45 var(--sans); font-variant-numeric: tabular-nums lining-nums; margin: .4rem 0; }
 caption { text-align: left; color: var(--soft); padding-bottom: .4rem; caption-side: top; }
 th, td { padding: .28rem .9rem .28rem 0; text-align: right; vertical-align: top; border-bottom: 1px solid var(--faint); }
-th { max-width: 15rem; overflow-wrap: anywhere; font-weight: 600; color: var(--soft); border-bottom: 1px solid var(--rule); vertical-align: bottom; }
+th { max-width: 22rem; overflow-wrap: anywhere; font-weight: 600; color: var(--soft); border-bottom: 1px solid var(--rule); vertical-align: bottom; }
 .w { text-align: left; overflow-wrap: anywhere; min-width: 6rem; } tbody th { color: inherit; font-weight: inherit; border-bottom-color: var(--faint); }
 th:last-child, td:last-child { padding-right: 0; }
 td:not(.w) { white-space: nowrap; }
