@@ -18,7 +18,8 @@ struct Straggler {
   std::string host, device;
   // From the timed steps: in how many it was last, and by how much it then exceeded the median rank.
   std::int64_t last_steps = 0;
-  double last_excess_s = 0;  // median over those steps
+  double last_excess_s = 0;      // median over those steps
+  double last_excess_share = 0;  // the same of the median rank's step
   // From the profiled steps: its own time (the step without communication) beyond the median of its role's other ranks.
   std::int32_t late_cases = 0;       // cases whose profiled step waited for it
   double late_s = 0;                 // mean over all profiled cases; may be negative: it waited for others

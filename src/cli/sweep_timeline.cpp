@@ -1,10 +1,45 @@
 #include <algorithm>
+#include <map>
+#include <string_view>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/sweep_run.h"
+#include "program/count.h"
 
 namespace harness {
+namespace {
+
+// What a step's operations amount to, by the texts that tell their intervals apart in the file.
+std::vector<ResultOperations> sorts_of_operations(const ProgramSet& set, const Program& program) {
+  using Key = std::tuple<std::string_view, StreamId, Phase, std::string_view, bool, std::string>;
+  std::map<Key, ResultOperations> sorts;
+  for (const Operation& op : program.step) {
+    const bool communicates = is_communication(op.action);
+    std::string group = communicates ? destination(set, op.action) : "";
+    if (is_point_to_point(op.action)) group = group.substr(0, group.find_first_of("+-"));
+    ResultOperations& row =
+        sorts[{name_of(op.action), op.stream, op.label.phase, op.label.what, op.label.recomputed, group}];
+    row.group = std::move(group);
+    ++row.operations;
+    row.model_flop += flop_of(op.action).model;
+    row.bytes += communicates ? message_bytes(program, op.action) : bytes_touched(program, op.action);
+  }
+  std::vector<ResultOperations> rows;
+  for (auto& [key, row] : sorts) {
+    const auto& [kind, stream, phase, what, recomputed, group] = key;
+    row.kind = kind;
+    row.stream = program.streams[static_cast<std::size_t>(stream)];
+    row.phase = name_of(phase);
+    row.what = what;
+    row.recomputed = recomputed ? 1 : 0;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace
 
 void SweepRun::note_failure(int case_index, const BlockOutcome& outcome) {
   CaseState& state = states_[static_cast<std::size_t>(case_index)];
@@ -69,15 +104,21 @@ void SweepRun::keep_timeline(int case_index, const BlockOutcome& outcome) {
       row.what = op.label.what;
       row.micro_batch = op.label.micro_batch;
       row.layer = op.label.layer;
+      row.recomputed = op.label.recomputed ? 1 : 0;
       row.start_s = x.start_s;
       row.end_s = x.end_s;
       result_.timeline.push_back(std::move(row));
+    }
+    for (ResultOperations& row : sorts_of_operations(set, program)) {
+      row.case_index = case_index;
+      row.role = role;
+      result_.operations.push_back(std::move(row));
     }
   }
   for (std::size_t rank = 0; rank < outcome.samples.size(); ++rank) {
     const StepSplit& s = outcome.samples[rank].split;
     result_.splits.push_back({case_index, static_cast<std::int32_t>(rank), s.step_s, s.compute_s, s.communication_s,
-                              s.exposed_s, s.overlapped_s, s.idle_s});
+                              s.exposed_s, s.overlapped_s, s.idle_s, outcome.samples[rank].loading_s});
     for (const std::string& w : outcome.samples[rank].warnings) warn(w);
     for (const KindTotal& t : outcome.samples[rank].totals) {
       result_.totals.push_back(

@@ -21,13 +21,16 @@ class FaultyInputs final : public InputSource {
   FaultyInputs(std::unique_ptr<InputSource> inner, TestFault fault)
       : inner_(std::move(inner)), fault_(std::move(fault)) {}
   void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const override {
-    if (step == fault_.step_) fault_.act();
+    const bool due = fault_.every_step_ ? step != last_step_ : step == fault_.step_;
+    last_step_ = step;
+    if (due) fault_.act();
     inner_->fill(buffer, step, to);
   }
 
  private:
   std::unique_ptr<InputSource> inner_;
   TestFault fault_;
+  mutable std::int64_t last_step_ = -1;  // one thread fills
 };
 
 namespace {
@@ -67,6 +70,10 @@ TestFault TestFault::parse(const std::string& text, int rank, const std::string&
       here = here && parse_integer(value) == rank;
     } else if (name == "case") {
       here = here && value == case_name;
+    } else if (name == "stream") {
+      fault.stream_ = value;
+    } else if (name == "step" && value == "every") {
+      fault.every_step_ = true;
     } else if (name == "step") {
       fault.step_ = parse_integer(value);
     } else if (name == "seconds") {
@@ -77,15 +84,16 @@ TestFault TestFault::parse(const std::string& text, int rank, const std::string&
       fail("HARNESS_TEST_FAULT: unknown '{}'", name);
     }
   }
+  if (!fault.stream_.empty() && fault.kind_ != "delay") fail("HARNESS_TEST_FAULT: a stream is for kind=delay");
   return here ? fault : TestFault();
 }
 
 void TestFault::act_before_steps() const {
-  if (step_ < 0 && !kind_.empty()) act();
+  if (step_ < 0 && !kind_.empty() && stream_.empty()) act();
 }
 
 std::unique_ptr<InputSource> TestFault::around(std::unique_ptr<InputSource> inputs) const {
-  if (kind_.empty() || step_ < 0) return inputs;
+  if (kind_.empty() || step_ < 0 || !stream_.empty()) return inputs;
   return std::make_unique<FaultyInputs>(std::move(inputs), *this);
 }
 

@@ -10,7 +10,8 @@ namespace harness {
 /// Something to go wrong on purpose, for tests of what happens then: HARNESS_TEST_FAULT="rank=1,step=3,kind=segfault"
 /// with optional "case=NAME" and "seconds=0.2". Kinds: segfault, abort, exit, throw, kill, hang, stop (the process is
 /// suspended and cannot even answer), memory, shared_memory, allocation (1 GiB at
-/// once), delay. Step -1 is before the Program is built.
+/// once), delay. Step -1 is before the Program is built; "step=every" makes every step late by its delay.
+/// "kind=delay,stream=data" instead lengthens each communication on that stream (cpu backend).
 class TestFault {
  public:
   /// None unless the environment names this rank and case. Throws Error for text it does not understand.
@@ -21,13 +22,18 @@ class TestFault {
   /// Inputs during whose filling the fault happens, at its step.
   std::unique_ptr<InputSource> around(std::unique_ptr<InputSource> inputs) const;
   const std::string& kind() const { return kind_; }
+  /// "" unless communication is to be slow.
+  const std::string& delayed_stream() const { return stream_; }
+  double seconds() const { return seconds_; }
 
  private:
   friend class FaultyInputs;
   void act() const;
 
   std::string kind_;  // "": none
+  std::string stream_;
   std::int64_t step_ = 0;
+  bool every_step_ = false;
   double seconds_ = 0.2;
 };
 

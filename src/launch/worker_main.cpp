@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "launch/environment.h"
+#include "launch/test_fault.h"
 #include "launch/worker.h"
 #include "measure/nccl_log_file.h"
 #include "workloads/workload.h"
@@ -20,6 +21,7 @@ std::function<void(BlockSamples&)> probing(const Backend& with, const Executable
     if (with.kind() != BackendKind::cpu) return;  // a GPU's peak is its hardware file's
     samples.peak_flops_fp32 = with.measure_matmul_flops(Precision::fp32, where, probe_seconds);
     samples.peak_flops_bf16 = with.measure_matmul_flops(Precision::bf16, where, probe_seconds);
+    samples.memory_bytes_per_s = with.measure_copy_bandwidth(where, probe_seconds);
   };
 }
 
@@ -81,6 +83,9 @@ Work make_work(const WorkerOrder& order) {
       if (rank < logging_ranks) samples.nccl_log = log->text(log_bytes);
     };
   }
+  const TestFault fault = TestFault::from_environment(order.rank, request.case_name);
+  wanted.delayed_stream = fault.delayed_stream();
+  wanted.delay_s = fault.seconds();
   work.executable = with.create(wanted);
   return work;
 }

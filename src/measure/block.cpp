@@ -40,6 +40,22 @@ void add_totals(const Program& program, const std::vector<Interval>& intervals, 
   }
 }
 
+// What filling the inputs takes the host.
+class TimedInputs final : public InputSource {
+ public:
+  explicit TimedInputs(const InputSource& inner) : inner_(inner) {}
+  void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const override {
+    const auto began = std::chrono::steady_clock::now();
+    inner_.fill(buffer, step, to);
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  }
+  double seconds() const { return seconds_; }
+
+ private:
+  const InputSource& inner_;
+  mutable double seconds_ = 0;  // one thread fills
+};
+
 }  // namespace
 
 const char* name_of(BlockMode mode) {
@@ -82,7 +98,9 @@ void run_block(Executable& executable, const Program& program, const InputSource
   if (!samples.step_seconds.empty()) samples.first_step_seconds += samples.step_seconds.front();
   if (mode == BlockMode::timeline) {
     samples.timed_total_seconds = 0;
-    samples.timeline = executable.run_profiled(done, inputs);
+    const TimedInputs timed(inputs);
+    samples.timeline = executable.run_profiled(done, timed);
+    samples.loading_s = timed.seconds();
     ++done;
     for (const Interval& interval : samples.timeline) {
       samples.profiled_step_seconds = std::max(samples.profiled_step_seconds, interval.end_s);

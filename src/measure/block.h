@@ -36,9 +36,11 @@ struct BlockSamples {
   std::int64_t peak_memory_bytes = 0;  // resident, high-water mark
   std::vector<Interval> timeline;      // BlockMode::timeline
   double profiled_step_seconds = 0;
+  double loading_s = 0;  // of it, or beside it: filling the inputs of the profiled step
   std::vector<KindTotal> totals;
   StepSplit split;                                          // BlockMode::timeline: of that step
   double peak_flops_fp32 = 0, peak_flops_bf16 = 0;          // BlockMode::probe; 0: not measured
+  double memory_bytes_per_s = 0;                            // BlockMode::probe; 0: not measured
   std::string device;                                       // BlockMode::probe: as Backend::device()
   std::vector<std::pair<std::string, std::string>> tuning;  // BlockMode::tuning: what was found, by key
   std::string nccl_log;                                     // BlockMode::observe: as much of it as is kept

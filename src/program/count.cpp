@@ -42,11 +42,36 @@ double bytes_touched(const Program& program, const Action& action) {
   return adder.bytes;
 }
 
-Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list) {
-  Count total;
+std::string destination(const ProgramSet& set, const Action& action) {
+  std::string where;
+  std::visit(
+      [&](const auto& a) {
+        if constexpr (requires { a.peer; }) where = fmt::format("{}{:+d}", name_of(a.peer.axis), a.peer.offset);
+        if constexpr (requires { a.group; }) where = set.groups.at(static_cast<std::size_t>(a.group)).name;
+      },
+      action);
+  return where;
+}
+
+double message_bytes(const Program& program, const Action& action) {
   const auto bytes = [&](const View& v) {
     return static_cast<double>(v.count * size_of(program.buffers[static_cast<std::size_t>(v.buffer)].type));
   };
+  return std::visit(
+      [&](const auto& a) -> double {
+        if constexpr (requires { a.peer; } || (
+                                                  requires { a.group; } && requires { a.data; })) {
+          return bytes(a.data);
+        } else if constexpr (requires { a.group; }) {
+          return std::max(bytes(a.in), bytes(a.out));
+        }
+        return 0;
+      },
+      action);
+}
+
+Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list) {
+  Count total;
   for (const Operation& op : list) {
     ++total.operations;
     if (const Flop f = flop_of(op.action); f.noncausal > 0) {
@@ -61,23 +86,9 @@ Count count(const ProgramSet& set, const Program& program, const std::vector<Ope
       kind.noncausal += f.noncausal;
     }
     if (!is_communication(op.action)) continue;
-    std::string where;
-    double size = 0;
-    std::visit(
-        [&](const auto& a) {
-          if constexpr (requires { a.peer; }) where = fmt::format("{}{:+d}", name_of(a.peer.axis), a.peer.offset);
-          if constexpr (requires { a.group; }) where = set.groups.at(static_cast<std::size_t>(a.group)).name;
-          if constexpr (requires { a.peer; } || (
-                                                    requires { a.group; } && requires { a.data; })) {
-            size = bytes(a.data);
-          } else if constexpr (requires { a.group; }) {
-            size = std::max(bytes(a.in), bytes(a.out));
-          }
-        },
-        op.action);
-    Traffic& t = total.traffic[{where, std::string(name_of(op.action))}];
+    Traffic& t = total.traffic[{destination(set, op.action), std::string(name_of(op.action))}];
     ++t.messages;
-    t.bytes += size;
+    t.bytes += message_bytes(program, op.action);
   }
   return total;
 }

@@ -20,6 +20,11 @@ Flop flop_of(const Action& action);
 /// Bytes that an action reads plus writes if every view goes to memory once.
 double bytes_touched(const Program& program, const Action& action);
 
+/// Where a communication goes: its group's name, or the axis of its peer and how far ("pipeline+1").
+std::string destination(const ProgramSet& set, const Action& action);
+/// The size of a communication's buffer, as the caller passes it (nccl-tests' "size").
+double message_bytes(const Program& program, const Action& action);
+
 /// Messages of one kind on one communicator, as seen by one rank: `bytes` is the buffer size as the caller passes it
 /// (nccl-tests' "size"), not what crosses a wire.
 struct Traffic {

@@ -56,8 +56,11 @@ void block_columns(Visitor& visit, Row& row) {
   visit.text("reason", row.reason, reason_size);
 }
 
+/// A file of an earlier version may lack the last columns of a table.
+enum class Columns { all, without_later };
+
 template <class Visitor, class Row>
-void interval_columns(Visitor& visit, Row& row) {
+void interval_columns(Visitor& visit, Row& row, Columns columns = Columns::all) {
   visit.number("case", row.case_index);
   visit.number("role", row.role);
   visit.number("rank", row.rank);
@@ -69,7 +72,23 @@ void interval_columns(Visitor& visit, Row& row) {
   visit.number("layer", row.layer);
   visit.number("start_s", row.start_s);
   visit.number("end_s", row.end_s);
+  if (columns == Columns::all) visit.number("recomputed", row.recomputed);
   visit.text("what", row.what, {24, true});
+}
+
+template <class Visitor, class Row>
+void operations_columns(Visitor& visit, Row& row) {
+  visit.number("case", row.case_index);
+  visit.number("role", row.role);
+  visit.text("kind", row.kind);
+  visit.text("stream", row.stream);
+  visit.text("phase", row.phase);
+  visit.text("what", row.what);
+  visit.number("recomputed", row.recomputed);
+  visit.text("group", row.group);
+  visit.number("operations", row.operations);
+  visit.number("model_flop", row.model_flop);
+  visit.number("bytes", row.bytes);
 }
 
 template <class Visitor, class Row>
@@ -83,7 +102,7 @@ void total_columns(Visitor& visit, Row& row) {
 }
 
 template <class Visitor, class Row>
-void split_columns(Visitor& visit, Row& row) {
+void split_columns(Visitor& visit, Row& row, Columns columns = Columns::all) {
   visit.number("case", row.case_index);
   visit.number("rank", row.rank);
   visit.number("step_s", row.step_s);
@@ -92,6 +111,7 @@ void split_columns(Visitor& visit, Row& row) {
   visit.number("exposed_s", row.exposed_s);
   visit.number("overlapped_s", row.overlapped_s);
   visit.number("idle_s", row.idle_s);
+  if (columns == Columns::all) visit.number("loading_s", row.loading_s);
 }
 
 template <class Visitor, class Row>
@@ -166,6 +186,7 @@ void run_attributes(const Visitor& visit, R& result) {
   visit("sequence", result.sequence);
   visit("peak_source", result.peak_source);
   visit("flop_formula", result.flop_formula);
+  visit("memory_bytes_per_s", result.memory_bytes_per_s);
 }
 
 }  // namespace harness

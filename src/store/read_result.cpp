@@ -18,7 +18,10 @@ struct ReadAttribute {
   void operator()(const char* name, std::string& value) const { value = file.text_attribute("/run", name); }
   void operator()(const char* name, std::int64_t& value) const { value = file.integer_attribute("/run", name); }
   void operator()(const char* name, std::uint64_t& value) const { value = file.unsigned_attribute("/run", name); }
-  void operator()(const char* name, double& value) const { value = file.real_attribute("/run", name); }
+  void operator()(const char* name, double& value) const {
+    if (name == std::string_view("memory_bytes_per_s") && !file.has_attribute("/run", name)) return;  // an older file
+    value = file.real_attribute("/run", name);
+  }
   void operator()(const char* name, std::int32_t& value) const {
     value = static_cast<std::int32_t>(file.integer_attribute("/run", name));
   }
@@ -43,6 +46,11 @@ std::vector<Row> used_rows(const hdf5::File& file, const std::string& path, Colu
   auto rows = hdf5::read_rows<Row>(file.dataset(path), columns);
   std::erase_if(rows, [](const Row& row) { return row.case_index < 0; });
   return rows;
+}
+
+// What a table of an older file lacks, known by the column that came later.
+Columns columns_in(const hdf5::File& file, const std::string& path, const char* later) {
+  return file.dataset(path).element().find(later) != nullptr ? Columns::all : Columns::without_later;
 }
 
 RunState read_state(const hdf5::File& file) {
@@ -76,7 +84,10 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
     if (file.contains(path)) rows = hdf5::read_rows<Row>(file.dataset(path), columns);
   };
   optional(result.tuning, "/tuning", pairs);
-  optional(result.splits, "/timeline_splits", [](auto& visit, auto& row) { split_columns(visit, row); });
+  const bool has_splits = file.contains("/timeline_splits");
+  const Columns split = has_splits ? columns_in(file, "/timeline_splits", "loading_s") : Columns::all;
+  optional(result.splits, "/timeline_splits", [&](auto& visit, auto& row) { split_columns(visit, row, split); });
+  optional(result.operations, "/timeline_operations", [](auto& visit, auto& row) { operations_columns(visit, row); });
   optional(result.nccl_calls, "/nccl_calls", [](auto& visit, auto& row) { nccl_call_columns(visit, row); });
   optional(result.nccl_facts, "/nccl_facts", [](auto& visit, auto& row) { nccl_fact_columns(visit, row); });
   optional(result.gpu, "/gpu", [](auto& visit, auto& row) { gpu_columns(visit, row); });
@@ -87,12 +98,16 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
   };
   for (const ResultNcclFact& fact : result.nccl_facts) check_case(fact.case_index, "/nccl_facts");
   for (const ResultNcclCall& call : result.nccl_calls) check_case(call.case_index, "/nccl_calls");
-  for (const ResultSplit& split : result.splits) check_case(split.case_index, "/timeline_splits");
+  for (const ResultSplit& row : result.splits) check_case(row.case_index, "/timeline_splits");
+  for (const ResultOperations& row : result.operations) check_case(row.case_index, "/timeline_operations");
   if (!options.timeline) return;
-  result.timeline =
-      used_rows<ResultInterval>(file, "/timeline", [](auto& visit, auto& row) { interval_columns(visit, row); });
+  const Columns there = columns_in(file, "/timeline", "recomputed");
+  result.timeline = used_rows<ResultInterval>(file, "/timeline",
+                                              [&](auto& visit, auto& row) { interval_columns(visit, row, there); });
   result.totals =
       used_rows<ResultTotal>(file, "/timeline_totals", [](auto& visit, auto& row) { total_columns(visit, row); });
+  for (const ResultInterval& row : result.timeline) check_case(row.case_index, "/timeline");
+  for (const ResultTotal& row : result.totals) check_case(row.case_index, "/timeline_totals");
 }
 
 Result read_open(const hdf5::File& file, const ReadOptions& options) {

@@ -48,7 +48,17 @@ struct ResultInterval {
   std::int32_t case_index = 0, role = 0, rank = 0, operation = 0;
   std::string kind, stream, phase, what;
   std::int32_t micro_batch = -1, layer = -1;
+  std::int32_t recomputed = 0;  // 1: done again for the backward pass
   double start_s = 0, end_s = 0;
+};
+
+/// What a role's operations of one sort amount to in a step; the intervals with the same texts are theirs.
+struct ResultOperations {
+  std::int32_t case_index = 0, role = 0, recomputed = 0;
+  std::string kind, stream, phase, what;
+  std::string group;  // of collectives: "tensor"; of sends and receives the axis: "pipeline"; "" for computation
+  std::int64_t operations = 0;
+  double model_flop = 0, bytes = 0;  // of all of them together; bytes: read plus written, of messages their size
 };
 
 struct ResultTotal {
@@ -62,6 +72,7 @@ struct ResultTotal {
 struct ResultSplit {
   std::int32_t case_index = 0, rank = 0;
   double step_s = 0, compute_s = 0, communication_s = 0, exposed_s = 0, overlapped_s = 0, idle_s = 0;
+  double loading_s = std::numeric_limits<double>::quiet_NaN();  // filling the inputs, within idle_s or hidden
 };
 
 /// How NCCL ran a collective of a case's step, by its own log.
@@ -106,6 +117,7 @@ struct Result {
   std::string model_name;
   std::int64_t layers = 0, hidden = 0, heads = 0, vocab = 0, sequence = 0;
   std::string peak_source;             // "hardware file h100-sxm: …" | "measured: …" | "unknown"
+  double memory_bytes_per_s = 0;       // of a rank's device, by its hardware file or as measured; 0: unknown
   std::string flop_formula;            // name of the MFU convention
   std::vector<std::string> variables;  // registry names
   std::vector<std::pair<std::string, std::string>> environment;  // allow-listed, rank 0's
@@ -121,6 +133,7 @@ struct Result {
   std::vector<ResultInterval> timeline;
   std::vector<ResultTotal> totals;
   std::vector<ResultSplit> splits;
+  std::vector<ResultOperations> operations;
   std::vector<ResultNcclCall> nccl_calls;
   std::vector<ResultNcclFact> nccl_facts;
   std::vector<std::pair<std::string, std::string>> tuning;  // what was chosen by timing, as the backend wrote it

@@ -3,7 +3,9 @@
 #include <omp.h>
 #include <sys/mman.h>
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "backend/cpu/onednn.h"
 #include "backend/cpu/parallel.h"
@@ -31,6 +33,21 @@ OperationId closing_operation(const std::vector<Operation>& list) {
   return -1;
 }
 
+// A slow link, for tests of what finds one.
+class Delayed final : public Transfer {
+ public:
+  Delayed(std::unique_ptr<Transfer> inner, double seconds) : inner_(std::move(inner)), seconds_(seconds) {}
+  void start() override { inner_->start(); }
+  void finish() override {
+    inner_->finish();
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
+  }
+
+ private:
+  std::unique_ptr<Transfer> inner_;
+  double seconds_;
+};
+
 int checked_threads(int threads) {
   if (threads < 1) fail("the cpu backend needs at least one thread, got {}", threads);
   omp_set_num_threads(threads);  // before anything is built: products are generated for a number of threads
@@ -50,7 +67,9 @@ CpuExecutable::CpuExecutable(const ExecutableRequest& request)
       memory_(allocate(std::max<std::int64_t>(arena_.bytes, 1)),
               Free{static_cast<std::size_t>(std::max<std::int64_t>(arena_.bytes, 1))}),
       communication_(request),
-      compiler_(request, [this](const View& v) { return tensor(v); }) {}
+      compiler_(request, [this](const View& v) { return tensor(v); }),
+      delayed_stream_(request.delayed_stream),
+      delay_s_(request.delay_s) {}
 
 CpuExecutable::~CpuExecutable() {
   streams_.reset();  // before what its threads use
@@ -84,6 +103,9 @@ TaskList CpuExecutable::compile(Compiler& compiler, const std::vector<Operation>
     Task task{op.stream, op.waits, op.fused_group, nullptr, nullptr};
     if (is_communication(op.action)) {
       task.transfer = communication_.prepare(op, [this](const View& v) { return tensor(v); });
+      if (program_.streams[static_cast<std::size_t>(op.stream)] == delayed_stream_) {
+        task.transfer = std::make_unique<Delayed>(std::move(task.transfer), delay_s_);
+      }
     } else {
       task.compute = compiler.compile(op);
     }
@@ -100,13 +122,21 @@ void CpuExecutable::initialize() {
 
 double CpuExecutable::step(std::int64_t number, const InputSource& inputs, std::vector<Interval>* intervals) {
   steps_begun_.fetch_add(1, std::memory_order_relaxed);
+  const double began_s = now_s();
   for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
     const Buffer& buffer = program_.buffers[b];
     if (buffer.kind != BufferKind::input) continue;
     inputs.fill(buffer.name, number,
                 {memory_.get() + arena_.offset_bytes[b], static_cast<std::size_t>(buffer.bytes())});
   }
-  return streams_->run(step_, intervals);
+  const double loaded_s = now_s() - began_s;
+  const double closed_s = streams_->run(step_, intervals);
+  // A step begins with its inputs.
+  for (std::size_t i = 0; intervals && i < intervals->size(); ++i) {
+    (*intervals)[i].start_s += loaded_s;
+    (*intervals)[i].end_s += loaded_s;
+  }
+  return closed_s;
 }
 
 std::vector<double> CpuExecutable::run(std::int64_t first_step, int steps, const InputSource& inputs) {

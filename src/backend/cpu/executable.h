@@ -43,6 +43,8 @@ class CpuExecutable : public Executable {
   std::unique_ptr<std::byte, Free> memory_;
   Communication communication_;
   Compiler compiler_;
+  std::string delayed_stream_;
+  double delay_s_ = 0;
   TaskList init_, step_;
   std::unique_ptr<Streams> streams_;
   std::atomic<const Streams*> watched_{nullptr};  // for progress(), which another thread may ask for early

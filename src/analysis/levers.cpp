@@ -1,0 +1,61 @@
+#include "analysis/levers.h"
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+
+#include "config/registry.h"
+
+namespace harness {
+namespace {
+
+struct Acts {
+  std::string_view variable;
+  std::vector<Part> on;
+};
+
+// What each variable can do something about. Those that only say how much is computed (ranks, repeat_batch) are none.
+const std::vector<Acts>& table() {
+  using enum Part;
+  static const std::vector<Acts> rows{
+      {"precision", {matrix_products, attention, other_compute, tensor, pipeline}},
+      {"global_batch_size", {data, embedding, world, bubble}},
+      {"micro_batch_size", {matrix_products, bubble, idle}},
+      {"layout", {matrix_products, tensor, pipeline, data, embedding, bubble}},
+      {"overlap_grad_reduce", {data, waiting}},
+      {"bucket_size", {data}},
+      {"allreduce_algorithm", {tensor, data, embedding}},
+      {"threads", {matrix_products, attention, other_compute}},
+      {"attention", {attention}},
+      {"attention_engine", {attention}},
+      {"cuda_graph", {idle}},
+      {"nccl_algo", {tensor, data, embedding, world}},
+      {"nccl_proto", {tensor, data, embedding, world}},
+      {"nccl_min_ctas", {tensor, data}},
+      {"nccl_max_ctas", {tensor, data}},
+      {"nccl_buffsize", {data, pipeline}},
+      {"nccl_nvls", {tensor, data}},
+      {"nccl_net_gdr_level", {data, pipeline}},
+      {"nccl_cross_nic", {data}},
+      {"nccl_ib_qps", {data}},
+      {"nccl_pxn", {pipeline, data}},
+  };
+  return rows;
+}
+
+}  // namespace
+
+std::vector<std::string> variables_for(Part part, const std::string& backend) {
+  std::vector<std::string> names;
+  for (const Acts& row : table()) {
+    if (std::ranges::find(row.on, part) == row.on.end()) continue;
+    const Variable* variable = find_variable(row.variable);
+    const bool honoured = variable != nullptr && std::ranges::any_of(variable->backends, [&](BackendKind kind) {
+                            return backend == name_of(kind);
+                          });
+    if (honoured) names.emplace_back(row.variable);
+  }
+  return names;
+}
+
+}  // namespace harness

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace harness {
+
+/// The parts of a step. Each moment of a rank's step belongs to exactly one.
+enum class Part : std::uint8_t {
+  matrix_products,
+  attention,
+  other_compute,  // norms, additions, loss, optimizer …; by kind in Breakdown::other_compute
+  recomputation,  // any computation done again for the backward pass
+  tensor,         // exposed communication: nothing was computed meanwhile, and it was no waiting
+  pipeline,
+  data,
+  embedding,      // the tied table's gradient between first and last stage
+  world,          // the closing all-reduce of the loss
+  communication,  // exposed, of a group that is none of these
+  waiting,        // in collectives, for members of the own stage that came later
+  bubble,         // for other pipeline stages
+  loading,        // input data
+  idle,           // nothing ran on the device: host, launch, scheduling; by place in Breakdown::idle
+};
+inline constexpr std::size_t part_count = 14;
+inline constexpr Part part_at(std::size_t i) {
+  return static_cast<Part>(i);
+}
+const char* name_of(Part part);            // for people: "matrix products", "tensor communication"
+const char* key_of(Part part);             // for machines: "matrix_products"
+bool is_computation(Part part);            // matrix_products … recomputation
+bool is_exposed_communication(Part part);  // tensor … communication
+
+/// Seconds by part. Absent: there is no such part in this step, or it was not measured; never zero for either.
+struct Parts {
+  std::array<std::optional<double>, part_count> seconds;
+
+  std::optional<double> operator[](Part part) const { return seconds[static_cast<std::size_t>(part)]; }
+  /// Present from now on, if only with 0.
+  void add(Part part, double s) {
+    auto& to = seconds[static_cast<std::size_t>(part)];
+    to = to.value_or(0) + s;
+  }
+  double sum() const;  // of all that are there
+  double computation() const;
+  double exposed() const;  // without waiting and bubble
+};
+
+}  // namespace harness

@@ -1,0 +1,96 @@
+#include "analysis/waterfall.h"
+
+#include <cmath>
+#include <limits>
+
+namespace harness {
+namespace {
+
+// Bytes that the operations that are neither products nor attention read and write, on a rank, mean over roles. Older
+// files do not say.
+std::optional<double> other_bytes(const Result& result, int case_index, std::size_t roles) {
+  std::optional<double> bytes;
+  for (const ResultOperations& row : result.operations) {
+    if (row.case_index != case_index || row.recomputed != 0 || !row.group.empty()) continue;
+    if (row.kind == "matmul" || row.kind.starts_with("attention")) continue;
+    bytes = bytes.value_or(0) + row.bytes / static_cast<double>(roles);
+  }
+  return bytes;
+}
+
+const char* bar_name(Part part) {
+  switch (part) {
+    case Part::matrix_products:
+      return "matrix products below peak";
+    case Part::attention:
+      return "attention below peak";
+    case Part::other_compute:
+      return "memory-bound operations";
+    case Part::tensor:
+      return "exposed tensor communication";
+    case Part::pipeline:
+      return "exposed pipeline communication";
+    case Part::data:
+      return "exposed data communication";
+    case Part::embedding:
+      return "exposed embedding communication";
+    case Part::communication:
+      return "other exposed communication";
+    default:
+      return name_of(part);
+  }
+}
+
+}  // namespace
+
+std::optional<Waterfall> waterfall(const Result& result, const CaseSummary& summary, const CaseBreakdown& breakdown) {
+  const ResultCase& one = result.cases[static_cast<std::size_t>(breakdown.case_index)];
+  const Breakdown& mean = breakdown.mean;
+  if (!summary.mfu || !(summary.step_seconds > 0) || !(mean.step_s > 0)) return {};
+  const double peak = one.peak_flops_per_rank;
+  Waterfall w;
+  w.case_index = breakdown.case_index;
+  w.step_s = summary.step_seconds;
+  w.profiled_step_s = mean.step_s;
+  w.ideal_s = one.model_flop_per_step / one.ranks / peak;
+  w.mfu = *summary.mfu;
+  if (std::isfinite(summary.gpu_utilisation)) w.gpu_utilisation = summary.gpu_utilisation;
+  // Attention is counted at half its square, the causal half, and all else alike in both conventions: what the two
+  // counts differ by is attention's share.
+  const double attention_flop = (one.noncausal_flop_per_step - one.model_flop_per_step) / one.ranks;
+  const double product_flop = one.model_flop_per_step / one.ranks - attention_flop;
+  const double recomputed_flop = (one.hardware_flop_per_step - one.model_flop_per_step) / one.ranks;
+  const std::optional<double> bytes = other_bytes(result, breakdown.case_index, breakdown.ranks.size());
+  for (std::size_t i = 0; i < part_count; ++i) {
+    const Part part = part_at(i);
+    double ideal_s = 0;
+    if (part == Part::matrix_products) ideal_s = product_flop / peak;
+    if (part == Part::attention) ideal_s = attention_flop / peak;
+    if (!mean.parts.seconds[i] && ideal_s == 0) continue;
+    WaterfallBar bar;
+    bar.name = bar_name(part);
+    bar.part = part;
+    bar.seconds = mean.parts.seconds[i].value_or(0);
+    bar.points = (bar.seconds - ideal_s) / mean.step_s;
+    if (part == Part::matrix_products || part == Part::attention || part == Part::recomputation) {
+      bar.roof_s = part == Part::recomputation ? recomputed_flop / peak : ideal_s;
+      bar.roof = "peak FLOP/s";
+    } else if (part == Part::other_compute && bytes && result.memory_bytes_per_s > 0) {
+      bar.roof_s = *bytes / result.memory_bytes_per_s;
+      bar.roof = "memory bandwidth";
+    } else if (part == Part::waiting || part == Part::bubble || part == Part::loading || part == Part::idle) {
+      bar.roof_s = 0;
+      bar.roof = "none needed";
+    }
+    w.bars.push_back(std::move(bar));
+  }
+  // The profiler costs time, and one step is not the median of many.
+  WaterfallBar difference;
+  difference.name = "profiled step differs from the timed ones";
+  difference.seconds = w.step_s - w.profiled_step_s;
+  difference.points = w.ideal_s / w.profiled_step_s - w.mfu;
+  w.bars.push_back(std::move(difference));
+  return w;
+}
+
+}  // namespace harness
