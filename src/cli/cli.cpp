@@ -16,6 +16,7 @@ struct Arguments {
   SweepOptions sweep;
   PlanOptions plan;
   ShowOptions show;
+  ReportOptions report;
   CheckOptions check;
   std::string rounds, time_budget, seed, backend;  // sugar for --set
 
@@ -47,7 +48,7 @@ struct Parser {
       "Finds out why a GPU training cluster is slow: runs real GPT training steps, changes one thing at a time, "
       "and says what moved and how sure it is.",
       "harness"};
-  CLI::App *sweep, *plan, *show, *check;
+  CLI::App *sweep, *plan, *show, *report, *check;
 
   explicit Parser(Arguments& a) {
     app.require_subcommand(1);
@@ -67,7 +68,16 @@ struct Parser {
     show->add_option("file", a.show.file, "a result file")->required();
     show->add_option("--format", a.show.format, "text, md, csv or json")
         ->check(CLI::IsMember({"text", "md", "csv", "json"}));
+    add_report(a.report);
     add_check(a.check);
+  }
+
+  void add_report(ReportOptions& o) {
+    report = app.add_subcommand("report", "a page about a result file, for a browser or for paper");
+    report->add_option("file", o.file, "a result file")->required();
+    report->add_option("-o,--output", o.output, "the page (default: beside the result file; - for the terminal)");
+    report->add_option("--format", o.format, "html or md")->check(CLI::IsMember({"html", "md"}));
+    report->add_flag("--force", o.force, "overwrite the page if it exists");
   }
 
   void add_check(CheckOptions& o) {
@@ -113,6 +123,7 @@ int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std:
   if (!parse(parser, arguments, out, err, code)) return code;
   a.plan.overrides = a.with_sugar(a.plan.overrides);
   if (parser.check->parsed()) return check(a.check, out, err);
+  if (parser.report->parsed()) return report(a.report, out);
   return parser.plan->parsed() ? plan(a.plan, out) : show(a.show, out);
 }
 

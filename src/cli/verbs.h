@@ -29,6 +29,13 @@ struct ShowOptions {
   std::string format = "text";
 };
 
+struct ReportOptions {
+  std::string file;
+  std::string output;  // -o; "" for the result file's name with another ending, "-" for `out`
+  std::string format = "html";
+  bool force = false;
+};
+
 struct CheckOptions {
   std::vector<std::string> suites;  // operations, reference, equality, performance; none or "all": every one
   std::string backend = "cuda", oracle = "cpu";
@@ -49,6 +56,8 @@ class Job;
 int sweep(Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 int plan(const PlanOptions& options, std::ostream& out);
 int show(const ShowOptions& options, std::ostream& out);
+/// 0: the report was written, whatever it says of the sweep.
+int report(const ReportOptions& options, std::ostream& out);
 /// 0: everything that ran passed; 1: something failed; 3: nothing could be run, said in one line.
 int check(const CheckOptions& options, std::ostream& out, std::ostream& err);
 class Backend;

@@ -1,0 +1,53 @@
+#include <filesystem>
+#include <fstream>
+#include <ostream>
+
+#include "base/error.h"
+#include "cli/verbs.h"
+#include "report/html/page.h"
+#include "report/html/report.h"
+#include "store/new_file.h"
+#include "store/result_file.h"
+
+namespace harness {
+namespace {
+
+// Beside the result: results/x.h5 becomes results/x.html.
+std::string default_output(const ReportOptions& options) {
+  std::filesystem::path path(options.file);
+  path.replace_extension(options.format);
+  return path.string();
+}
+
+void write(const std::string& path, const std::string& text, bool overwrite) {
+  NewFile file(path, overwrite);
+  {
+    std::ofstream out(file.temporary_path(), std::ios::binary);
+    out << text << std::flush;
+    if (!out) fail("cannot write {}: is the disk full?", path);
+  }
+  file.put_in_place();
+}
+
+}  // namespace
+
+int report(const ReportOptions& options, std::ostream& out) {
+  const std::string path = options.output.empty() ? default_output(options) : options.output;
+  std::error_code ignored;
+  if (std::filesystem::equivalent(path, options.file, ignored)) {
+    fail("the report would replace the result file {} it is made from: give another name with -o", options.file);
+  }
+  if (path != "-") NewFile(path, options.force);  // taken names show before the work, not after it
+  const Result result = read_result(options.file);
+  const html::Document document = html::make_report(result);
+  const std::string text = options.format == "md" ? html::markdown(document) : html::page(document);
+  if (path == "-") {
+    out << text;
+    return 0;
+  }
+  write(path, text, options.force);
+  out << "report: " << path << "\n";
+  return 0;
+}
+
+}  // namespace harness

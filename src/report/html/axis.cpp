@@ -1,0 +1,58 @@
+#include "report/html/axis.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace harness::html {
+
+double Axis::at(double value) const {
+  const auto place = [&](double x) { return logarithmic ? std::log(x) : x; };
+  const double range = place(high) - place(low);
+  const double inner = range > 0 ? (place(std::clamp(value, low, high)) - place(low)) / range : 0.5;
+  return margin + (1 - 2 * margin) * inner;
+}
+
+double tick_distance(double range, int count) {
+  if (!(range > 0) || !std::isfinite(range) || count < 1) return 1;
+  const double raw = range / count;
+  const double power = std::pow(10.0, std::floor(std::log10(raw)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= raw * (1 - 1e-9)) return factor * power;
+  }
+  return 10 * power;
+}
+
+int tick_decimals(double distance) {
+  return std::clamp(static_cast<int>(std::ceil(-std::log10(distance) - 1e-9)), 0, 6);
+}
+
+Axis linear_axis(double low, double high, int count, std::function<std::string(double)> label) {
+  Axis axis;
+  axis.low = low;
+  axis.high = high > low ? high : low + 1;
+  axis.label = std::move(label);
+  const double distance = tick_distance(axis.high - axis.low, count);
+  for (double k = std::ceil(axis.low / distance - 1e-9); k * distance <= axis.high + 1e-9 * distance; ++k) {
+    axis.ticks.push_back(k == 0 ? 0 : k * distance);  // no negative zero
+  }
+  return axis;
+}
+
+Axis round_axis(double low, double high, int count, std::function<std::string(double)> label) {
+  const double distance = tick_distance(high - low, count);
+  return linear_axis(std::floor(low / distance + 1e-9) * distance, std::ceil(high / distance - 1e-9) * distance, count,
+                     std::move(label));
+}
+
+Axis logarithmic_axis(const std::vector<double>& values, std::function<std::string(double)> label) {
+  Axis axis;
+  axis.logarithmic = true;
+  axis.label = std::move(label);
+  axis.margin = 0.06;
+  axis.ticks = values;
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  if (low != values.end()) axis.low = *low, axis.high = *high;
+  return axis;
+}
+
+}  // namespace harness::html

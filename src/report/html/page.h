@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "report/html/document.h"
+
+namespace harness::html {
+
+/// One file that needs nothing else: no network, no script. Well-formed XML too, so that it can be checked strictly.
+std::string page(const Document& document);
+
+/// GitHub's Markdown of the same; figures are their tables.
+std::string markdown(const Document& document);
+
+}  // namespace harness::html
