@@ -2,6 +2,7 @@
 
 #include "config/settings.h"
 #include "program/program.h"
+#include "workloads/closing.h"
 
 namespace harness::gpt {
 
@@ -22,8 +23,7 @@ Program program(const Model& model, const Settings& settings, const Layout& layo
 inline constexpr const char* tokens_buffer = "tokens";                // [micro_batches * rows] i32
 inline constexpr const char* labels_buffer = "labels";                // [micro_batches * rows] i32
 inline constexpr const char* learning_rate_buffer = "learning_rate";  // [1] f32
-inline constexpr const char* losses_buffer = "losses";  // [loss_ring] f32: mean loss over the global batch, by step
-inline constexpr std::int64_t loss_ring = 4096;
+using harness::loss_ring, harness::losses_buffer;                     // mean loss over the global batch, by step
 
 /// A named parameter inside the flat persistent buffers "master" (f32 values) and "gradient" (f32, after reduction).
 struct Parameter {

@@ -8,11 +8,37 @@
 namespace harness {
 
 ProgramSet build_programs(const Model& model, const Settings& settings, const Layout& layout) {
+  switch (settings.workload) {
+    case WorkloadKind::collective:
+      return collective_programs(settings, layout);
+    case WorkloadKind::gemm:
+      return gemm_programs(settings, layout);
+    case WorkloadKind::attention:
+      return attention_programs(settings, layout);
+    case WorkloadKind::gpt:
+      break;
+  }
   return gpt::programs(model, settings, layout);
 }
 
 Program build_role(const Model& model, const Settings& settings, const Layout& layout, int role) {
-  return gpt::program(model, settings, layout, role);
+  if (settings.workload == WorkloadKind::gpt) return gpt::program(model, settings, layout, role);
+  return build_programs(model, settings, layout).roles.at(static_cast<std::size_t>(role));
+}
+
+std::unique_ptr<OutputCheck> make_output_check(const Settings& settings, const Layout& layout, const Coordinates& at,
+                                               const Program& program) {
+  switch (settings.workload) {
+    case WorkloadKind::collective:
+      return collective_check(settings, layout, at, program);
+    case WorkloadKind::gemm:
+      return gemm_check(settings, program);
+    case WorkloadKind::attention:
+      return attention_check(settings, program);
+    case WorkloadKind::gpt:
+      break;
+  }
+  return nullptr;
 }
 
 namespace {
@@ -73,7 +99,10 @@ Survey survey(const Model& model, const Case& the_case, FusedSet declared) {
   Survey s;
   s.program_hash = hash(set);
   s.roles = static_cast<std::int64_t>(set.roles.size());
-  s.tokens_per_step = static_cast<double>(the_case.settings.global_batch_size * model.sequence);
+  if (the_case.settings.workload == WorkloadKind::gpt) {
+    s.tokens_per_step = static_cast<double>(the_case.settings.global_batch_size * model.sequence);
+  }
+  s.point = point_of(the_case.settings, the_case.layout);
   s.flop = total_flop(set);
   s.hardware_flop = s.flop.model + total_recomputed_flop(set);
   for (int role = 0; role < s.roles; ++role) {

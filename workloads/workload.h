@@ -11,10 +11,12 @@
 #include "program/count.h"
 #include "program/lower.h"
 #include "program/program.h"
+#include "workloads/operations.h"
 
 namespace harness {
 
-/// The Programs of every role of a GPT training step (workloads/gpt.h). Pure.
+/// The Programs of every role of the workload that the settings name: a GPT training step (workloads/gpt.h), which
+/// alone looks at the model, or one operation (workloads/operations.h). Pure.
 ProgramSet build_programs(const Model& model, const Settings& settings, const Layout& layout);
 /// The Program of one role alone: what a worker builds.
 Program build_role(const Model& model, const Settings& settings, const Layout& layout, int role);
@@ -30,11 +32,16 @@ class InputSource {
 std::unique_ptr<InputSource> make_inputs(const Model& model, const Settings& settings, const Layout& layout,
                                          const Coordinates& at, std::uint64_t seed);
 
+/// nullptr where a step has nothing that could be checked alone (gpt: its loss is).
+std::unique_ptr<OutputCheck> make_output_check(const Settings& settings, const Layout& layout, const Coordinates& at,
+                                               const Program& program);
+
 /// What is known of a case before it runs. FLOPs are sums over all ranks for one step.
 struct Survey {
   std::uint64_t program_hash = 0;
   std::int64_t roles = 0;
-  double tokens_per_step = 0;
+  double tokens_per_step = 0;  // gpt
+  Point point;                 // the others
   Flop flop;
   double hardware_flop = 0;     // with recomputation, attention causal
   std::vector<Count> counts;    // per role, of one step of one rank

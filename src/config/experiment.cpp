@@ -24,7 +24,9 @@ std::vector<std::string> nested_keys() {
   for (const char* key : {"layers", "hidden", "heads", "vocab", "sequence", "preset"}) {
     keys.push_back(fmt::format("model.{}", key));
   }
-  for (const std::string& name : variable_names()) keys.push_back("baseline." + name);
+  for (const Variable& v : registry()) {
+    if (!v.fixed) keys.push_back("baseline." + v.name);
+  }
   return keys;
 }
 
@@ -72,6 +74,15 @@ double parse_peak(std::string_view text) {
   return flops;
 }
 
+Fabric read_fabric(const YamlNode& node, const std::string& key, Problems& problems) {
+  Fabric fabric;
+  const auto rate = [](double& into) { return [&into](std::string_view text) { into = parse_bandwidth(text); }; };
+  const std::array<Field, 2> fields{{{.key = "rank", .parse = rate(fabric.rank_bytes_per_s)},
+                                     {.key = "node", .parse = rate(fabric.node_bytes_per_s)}}};
+  read_map(problems, node, key, fields);
+  return fabric;
+}
+
 void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
   const YamlNode *baseline = nullptr, *sweep = nullptr;
   bool backend_known = true;
@@ -85,13 +96,25 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
     e.without_hardware = text == "none";
     if (text && !e.without_hardware) e.hardware = read_hardware(*text, node.place, e.path, problems);
   };
-  const std::array<Field, 9> fields{
+  const Variable& workload = *find_variable("workload");
+  const auto read_workload = [&](std::string_view text) { workload.parse(e.baseline, text); };
+  // Read twice: here to know whether a model is needed, below for what is wrong with it.
+  bool workload_known = true;
+  if (const YamlNode* given = root.find("workload"); given != nullptr && given->kind == YamlNode::Kind::scalar) {
+    try {
+      read_workload(given->scalar);
+    } catch (const Error&) {
+      workload_known = false;
+    }
+  }
+  const std::array<Field, 11> fields{
       {{.key = "name", .parse = [&](auto text) { e.name = parse_name(text); }},
+       {.key = "workload", .parse = read_workload},
        {.key = "backend", .parse = {}, .read = backend, .required = true},
        {.key = "model",
         .parse = {},
         .read = [&](const auto& node, const auto& key) { e.model = read_model(node, key, problems); },
-        .required = true},
+        .required = workload_known && e.baseline.workload == WorkloadKind::gpt},
        {.key = "hardware", .parse = {}, .read = hardware},
        {.key = "baseline",
         .parse = {},
@@ -102,6 +125,9 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
         .parse = {},
         .read = [&](const auto& node, const auto& key) { e.measure = read_measure(node, key, problems); }},
        {.key = "peak_flops", .parse = [&](auto text) { e.peak_flops = parse_peak(text); }},
+       {.key = "fabric",
+        .parse = {},
+        .read = [&](const auto& node, const auto& key) { e.fabric = read_fabric(node, key, problems); }},
        {.key = "output", .parse = [&](auto text) { e.output = parse_output(text); }}}};
   const auto elsewhere = nested_keys();
   if (!read_map(problems, root, "", fields, elsewhere)) return;
@@ -115,8 +141,8 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
     }
     e.baseline_place = problems.where(place);
   }
-  // Which variables are honoured depends on the backend: with that unknown, more would be guessed than said.
-  if (backend_known) read_variables(baseline, sweep, e, problems);
+  // Which variables are honoured depends on these: with one unknown, more would be guessed than said.
+  if (backend_known && workload_known) read_variables(baseline, sweep, e, problems);
 }
 
 constexpr int fewest_rounds_for_verdicts = 6;

@@ -51,6 +51,15 @@ struct Change {
   std::string variable;
   std::string value;  // canonical text, as Variable::print gives it
   Settings settings;  // the baseline with this one change
+  /// "" or where `from_model` stands (file:line:column): a place to be taken by the values that the model's training
+  /// step has (workloads/from_model.h); no case itself.
+  std::string from_model = "";
+};
+
+/// What the links between ranks carry in one direction, bytes per second; 0: not stated.
+struct Fabric {
+  double rank_bytes_per_s = 0;  // of one rank, towards the others on its node
+  double node_bytes_per_s = 0;  // of one node, towards the others
 };
 
 /// A whole configuration file, checked: every value is valid on its own. Whether a case fits a number of ranks is
@@ -58,7 +67,7 @@ struct Change {
 struct Experiment {
   std::string name;
   BackendKind backend = BackendKind::cpu;
-  Model model;
+  Model model;  // no layers: not given, which only gpt needs
   Settings baseline;
   std::vector<Change> changes;  // in file order
   Measure measure;
@@ -66,6 +75,7 @@ struct Experiment {
   std::optional<Hardware> hardware;
   bool without_hardware = false;  // `hardware: none`: no peak and no MFU, on purpose
   double peak_flops = 0;          // per rank, given in the file; 0: take the hardware's or measure it
+  Fabric fabric;                  // given in the file, over the hardware's
   std::string text;               // the file, verbatim
   std::string path;
   std::string baseline_place;  // where the baseline's layout (else the baseline) stands: file:line:column, for messages

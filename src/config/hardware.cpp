@@ -50,12 +50,7 @@ std::function<void(std::string_view)> rate(double& into) {
 
 // "4.8 TB/s".
 std::function<void(std::string_view)> bandwidth(double& into) {
-  return [&into](std::string_view text) {
-    constexpr std::string_view per_second = "/s";
-    if (!text.ends_with(per_second)) fail("found {}; expected bytes per second, such as 3.35 TB/s", quote(text));
-    into = static_cast<double>(parse_bytes(text.substr(0, text.size() - per_second.size())));
-    if (!(into > 0)) fail("found {}; allowed: a bandwidth above 0, such as 3.35 TB/s", quote(text));
-  };
+  return [&into](std::string_view text) { into = parse_bandwidth(text); };
 }
 
 std::function<void(std::string_view)> size(double& into) {

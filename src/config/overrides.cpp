@@ -71,7 +71,8 @@ void apply(YamlNode& root, const std::string& text, Problems& problems) {
   }
   if (!check_text(text, source, problems)) return;
   std::vector<std::string> parts = split(key);
-  if (find_variable(parts.front()) != nullptr) parts.insert(parts.begin(), "baseline");
+  const Variable* variable = find_variable(parts.front());
+  if (variable != nullptr && !variable->fixed) parts.insert(parts.begin(), "baseline");
   const std::string path = join(parts, ".");
   auto value = value_of(path, trim(text.substr(equals + 1)), source, problems);
   if (!value) return;

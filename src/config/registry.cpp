@@ -20,6 +20,7 @@ std::vector<Variable> make_registry() {
     std::copy(family.begin(), family.end(), std::back_inserter(rows));
   }
   rows.push_back(env_variable());
+  for (Variable& row : workload_variables()) rows.push_back(std::move(row));
   return rows;
 }
 
@@ -49,6 +50,32 @@ bool parse_flag(std::string_view text) {
 
 std::string without_communication(const Settings& s) {
   return s.ranks == 1 ? "there is one rank, nothing is communicated" : "";
+}
+
+void each_part(std::string_view text, std::string_view example,
+               const std::function<void(std::string_view key, std::string_view value)>& take) {
+  const auto trim = [](std::string_view s) {
+    while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
+    while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
+    return s;
+  };
+  const std::string_view whole = trim(text);
+  if (whole.size() < 2 || whole.front() != '{' || whole.back() != '}') {
+    fail("found {}; expected a map such as {}", quote(whole), example);
+  }
+  std::string_view rest = trim(whole.substr(1, whole.size() - 2));
+  if (rest.empty()) fail("found {}, which names nothing; expected a map such as {}", quote(whole), example);
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest = part.size() < rest.size() ? rest.substr(part.size() + 1) : std::string_view();
+    const std::size_t colon = part.find(':');
+    if (colon == std::string_view::npos) fail("found {}; expected a map such as {}", quote(trim(part)), example);
+    take(trim(part.substr(0, colon)), trim(part.substr(colon + 1)));
+  }
+}
+
+bool Variable::honoured_by(WorkloadKind workload) const {
+  return workloads.empty() || std::find(workloads.begin(), workloads.end(), workload) != workloads.end();
 }
 
 const char* name_of(BackendKind kind) {

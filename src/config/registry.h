@@ -41,6 +41,14 @@ struct Variable {
   std::function<std::string(const Settings&, BackendKind)> refused_by = {};
   /// A compound value whose keys are the user's own (`env`): a map of names and values, `parts` is empty.
   bool free_parts = false;
+  /// The workloads that it changes anything in; empty: all.
+  std::vector<WorkloadKind> workloads = {};
+  /// Its values can be those that the configured model's training step has: `sweep: {message_size: from_model}`.
+  bool from_model = false;
+
+  /// The same for all cases and said at the top of a configuration, beside `backend`.
+  bool fixed = false;
+  bool honoured_by(WorkloadKind workload) const;
 };
 
 /// All variables, in the order in which tables show them.

@@ -60,7 +60,8 @@ std::vector<Variable> execution_variables() {
                   .parts = {},
                   .parse = [](Settings& s, auto text) { s.attention = parse_choice(text, attention_choices); },
                   .print = [](const Settings& s) { return print_choice(s.attention, attention_choices); },
-                  .environment_name = ""});
+                  .environment_name = "",
+                  .workloads = {WorkloadKind::gpt, WorkloadKind::attention}});
   rows.push_back(
       {.name = "attention_engine",
        .unit = "",
@@ -75,7 +76,8 @@ std::vector<Variable> execution_variables() {
            [](const Settings& s) {
              return s.attention == AttentionKind::unfused ? "attention is unfused, which has no engine" : "";
            },
-       .environment_name = ""});
+       .environment_name = "",
+       .workloads = {WorkloadKind::gpt, WorkloadKind::attention}});
   rows.push_back({.name = "cuda_graph",
                   .unit = "",
                   .allowed = "true, false",

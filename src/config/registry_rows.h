@@ -19,6 +19,14 @@ inline const std::vector<BackendKind> only_cpu{BackendKind::cpu};
 inline const std::vector<BackendKind> only_cuda{BackendKind::cuda};
 inline const std::vector<BackendKind> where_nccl{BackendKind::cuda, BackendKind::sim};
 
+std::vector<Variable> workload_variables();  // which workload, and the operation of those that are one
+
+inline const std::vector<WorkloadKind> only_gpt{WorkloadKind::gpt};
+
+/// Calls take(key, value) for each part of "{key: value, …}". Throws Error, with `example`, if it is no such map.
+void each_part(std::string_view text, std::string_view example,
+               const std::function<void(std::string_view key, std::string_view value)>& take);
+
 /// A whole number from 1, or a word that stands for 0 ("all", "auto").
 int within_or_word(std::string_view text, std::string_view word, int high);
 

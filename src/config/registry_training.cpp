@@ -13,30 +13,13 @@ namespace {
 constexpr std::array<Choice<Precision>, 3> precision_choices{
     {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"tf32", Precision::tf32}}};
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 const std::vector<std::string> layout_parts{"tensor_parallel", "pipeline_parallel"};
 constexpr int max_ranks = 1 << 20;
 
 // "{tensor_parallel: 2, pipeline_parallel: 1}", or any part of it.
 void parse_layout(Settings& settings, std::string_view text) {
-  const std::string_view whole = trim(text);
-  constexpr std::string_view example = "expected a map such as {tensor_parallel: 2, pipeline_parallel: 1}";
-  if (whole.size() < 2 || whole.front() != '{' || whole.back() != '}') fail("found {}; {}", quote(whole), example);
   LayoutSetting layout = settings.layout;
-  std::string_view rest = trim(whole.substr(1, whole.size() - 2));
-  if (rest.empty()) fail("found {}, which names nothing; {}", quote(whole), example);
-  while (!rest.empty()) {
-    const std::string_view part = rest.substr(0, rest.find(','));
-    rest = part.size() < rest.size() ? rest.substr(part.size() + 1) : std::string_view();
-    const std::size_t colon = part.find(':');
-    if (colon == std::string_view::npos) fail("found {}; {}", quote(trim(part)), example);
-    const std::string_view key = trim(part.substr(0, colon));
-    const auto value = trim(part.substr(colon + 1));
+  each_part(text, "{tensor_parallel: 2, pipeline_parallel: 1}", [&](std::string_view key, std::string_view value) {
     if (key == "tensor_parallel") {
       layout.tensor_parallel = static_cast<int>(parse_within(value, 1, max_ranks));
     } else if (key == "pipeline_parallel") {
@@ -44,7 +27,7 @@ void parse_layout(Settings& settings, std::string_view text) {
     } else {
       fail("found {}; allowed: {}{}", quote(key), join(layout_parts, ", "), did_you_mean(nearest(key, layout_parts)));
     }
-  }
+  });
   settings.layout = layout;
 }
 
@@ -91,7 +74,8 @@ std::vector<Variable> training_variables() {
                   .parts = {},
                   .parse = [](Settings& s, auto text) { s.global_batch_size = parse_within(text, 1, max_batch); },
                   .print = [](const Settings& s) { return fmt::format("{}", s.global_batch_size); },
-                  .environment_name = ""});
+                  .environment_name = "",
+                  .workloads = only_gpt});
   rows.push_back({.name = "micro_batch_size",
                   .unit = "sequences",
                   .allowed = "a whole number",
@@ -100,7 +84,8 @@ std::vector<Variable> training_variables() {
                   .parts = {},
                   .parse = [](Settings& s, auto text) { s.micro_batch_size = parse_within(text, 1, max_batch); },
                   .print = [](const Settings& s) { return fmt::format("{}", s.micro_batch_size); },
-                  .environment_name = ""});
+                  .environment_name = "",
+                  .workloads = only_gpt});
   rows.push_back({.name = "layout",
                   .unit = "",
                   .allowed = "{tensor_parallel: N, pipeline_parallel: N}",
@@ -109,7 +94,8 @@ std::vector<Variable> training_variables() {
                   .parts = layout_parts,
                   .parse = parse_layout,
                   .print = print_layout,
-                  .environment_name = ""});
+                  .environment_name = "",
+                  .workloads = {WorkloadKind::gpt, WorkloadKind::collective}});
   rows.push_back({.name = "ranks",
                   .unit = "ranks",
                   .allowed = "all, or a whole number",
@@ -128,7 +114,8 @@ std::vector<Variable> training_variables() {
                   .parse = [](Settings& s, auto text) { s.overlap_grad_reduce = parse_bool(text); },
                   .print = [](const Settings& s) { return s.overlap_grad_reduce ? "true" : "false"; },
                   .without_effect = without_data_parallel,
-                  .environment_name = ""});
+                  .environment_name = "",
+                  .workloads = only_gpt});
   rows.push_back({.name = "bucket_size",
                   .unit = "B",
                   .allowed = "a size such as 25 MiB",
@@ -143,7 +130,8 @@ std::vector<Variable> training_variables() {
                       },
                   .print = [](const Settings& s) { return print_bytes_exact(s.bucket_size_bytes); },
                   .without_effect = without_data_parallel,
-                  .environment_name = ""});
+                  .environment_name = "",
+                  .workloads = only_gpt});
   rows.push_back({.name = "repeat_batch",
                   .unit = "",
                   .allowed = "true, false",
@@ -152,7 +140,8 @@ std::vector<Variable> training_variables() {
                   .parts = {},
                   .parse = [](Settings& s, auto text) { s.repeat_batch = parse_bool(text); },
                   .print = [](const Settings& s) { return s.repeat_batch ? "true" : "false"; },
-                  .environment_name = ""});
+                  .environment_name = "",
+                  .workloads = only_gpt});
   return rows;
 }
 

@@ -26,6 +26,26 @@ enum class AttentionKind : std::uint8_t {
 };
 enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling, bcube };
 
+/// What a step is. `gpt` is a training step; the others are one operation, again and again.
+enum class WorkloadKind : std::uint8_t { gpt, collective, gemm, attention };
+const char* name_of(WorkloadKind kind);
+
+enum class CollectiveKind : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, send_recv };
+enum class CollectiveOver : std::uint8_t { world, tensor, data, pipeline };
+
+/// The compound variable `gemm`: out[m, n] = op(a)[m, k] op(b)[k, n].
+struct GemmShape {
+  std::int64_t m = 4096, n = 4096, k = 4096;
+  bool transpose_a = false, transpose_b = false;
+  bool operator==(const GemmShape&) const = default;
+};
+
+/// The compound variable `attention_shape`: causal self-attention of one rank.
+struct AttentionProblem {
+  std::int64_t batch = 1, heads = 16, head_dim = 128, sequence = 2048;
+  bool operator==(const AttentionProblem&) const = default;
+};
+
 /// The compound variable `layout`. data_parallel is derived: ranks / (tensor_parallel * pipeline_parallel).
 struct LayoutSetting {
   int tensor_parallel = 1;
@@ -50,7 +70,16 @@ struct Settings {
   int threads = 0;                                 // 0: cores / ranks on the node
   bool repeat_batch = false;                       // every step trains on the batch of step 0
   std::map<std::string, std::string> environment;  // by variable name (nccl_algo), for the worker's environment
-  std::map<std::string, std::string> env;  // the variable `env`: any other environment variable, by its own name
+  std::map<std::string, std::string> env;     // the variable `env`: any other environment variable, by its own name
+  WorkloadKind workload = WorkloadKind::gpt;  // of the whole experiment, never swept
+  CollectiveKind collective = CollectiveKind::all_reduce;
+  CollectiveOver collective_over = CollectiveOver::world;
+  std::int64_t message_bytes = 25 << 20;  // nccl-tests' size: the whole buffer, of all parts where it has parts
+  bool in_place = true;
+  GemmShape gemm;
+  AttentionProblem attention_shape;
+  bool attention_backward = false;
+  int repetitions = 20;  // of the operation in a step
   bool operator==(const Settings&) const = default;
 };
 

@@ -61,9 +61,26 @@ bool read_value(const Variable& variable, const YamlNode& node, const std::strin
   return why.empty();
 }
 
-// False, and a problem, if the backend of the experiment does nothing with this variable.
-bool honoured(const Variable& variable, const YamlNode& node, const std::string& key, BackendKind backend,
-              Problems& problems) {
+// The workloads that do something with a variable, and what to do about one that does not.
+std::string unhonoured_text(const Variable& variable, WorkloadKind workload, bool needs_model) {
+  std::vector<std::string> names;
+  for (const WorkloadKind kind : variable.workloads) names.emplace_back(name_of(kind));
+  return fmt::format("workload {} does not honour it; workloads that do: {}{}", name_of(workload), join(names, ", "),
+                     needs_model ? "; with a `model` it may say here what that model's step is" : "");
+}
+
+// False, and a problem, if the workload or the backend of the experiment does nothing with this variable. In a baseline
+// with a model, what the training step honours says which sizes `from_model` finds.
+bool honoured(const Variable& variable, const YamlNode& node, const std::string& key, const Experiment& experiment,
+              bool swept, Problems& problems) {
+  const BackendKind backend = experiment.backend;
+  const WorkloadKind workload = experiment.baseline.workload;
+  const bool of_training = variable.honoured_by(WorkloadKind::gpt);
+  const bool describes_model = !swept && of_training && experiment.model.layers > 0;
+  if (!variable.honoured_by(workload) && !describes_model) {
+    problems.add(node.key_place, key, unhonoured_text(variable, workload, !swept && of_training));
+    return false;
+  }
   const auto& backends = variable.backends;
   if (std::find(backends.begin(), backends.end(), backend) != backends.end()) return true;
   std::vector<std::string> names;
@@ -76,6 +93,14 @@ bool honoured(const Variable& variable, const YamlNode& node, const std::string&
 
 void read_changes(const Variable& variable, const YamlNode& node, const std::string& key, bool baseline_known,
                   Experiment& experiment, Problems& problems) {
+  if (variable.from_model && node.kind == YamlNode::Kind::scalar && node.scalar == "from_model") {
+    if (experiment.model.layers == 0) {
+      problems.add(node.place, key, "from_model asks for the sizes of a model's training step; give a `model`");
+      return;
+    }
+    experiment.changes.push_back({variable.name, "from_model", experiment.baseline, problems.where(node.place)});
+    return;
+  }
   if (node.kind != YamlNode::Kind::sequence) {
     const bool scalar = node.kind == YamlNode::Kind::scalar;
     problems.add(node.place, key,
@@ -99,7 +124,7 @@ void read_changes(const Variable& variable, const YamlNode& node, const std::str
     } else if (baseline_known && value == variable.print(experiment.baseline)) {
       problems.add(item.place, path, fmt::format("{} is the baseline's value; the baseline runs anyway", value));
     } else {
-      experiment.changes.push_back({variable.name, value, std::move(settings)});
+      experiment.changes.push_back({variable.name, value, std::move(settings), ""});
     }
     tried.push_back(value);
   }
@@ -111,8 +136,9 @@ void read_variables(const YamlNode* baseline, const YamlNode* sweep, Experiment&
   std::set<std::string> unknown;  // variables whose baseline could not be read
   std::vector<Field> fields;
   for (const Variable& variable : registry()) {
+    if (variable.fixed) continue;
     const auto read_one = [&](const YamlNode& value, const std::string& key) {
-      const bool good = honoured(variable, value, key, experiment.backend, problems) &&
+      const bool good = honoured(variable, value, key, experiment, false, problems) &&
                         read_value(variable, value, key, experiment.backend, experiment.baseline, problems);
       if (!good) unknown.insert(variable.name);
     };
@@ -127,8 +153,9 @@ void read_variables(const YamlNode* baseline, const YamlNode* sweep, Experiment&
   }
   fields.clear();
   for (const Variable& variable : registry()) {
+    if (variable.fixed) continue;
     const auto read_one = [&](const YamlNode& value, const std::string& key) {
-      if (!honoured(variable, value, key, experiment.backend, problems)) return;
+      if (!honoured(variable, value, key, experiment, true, problems)) return;
       read_changes(variable, value, key, !unknown.contains(variable.name), experiment, problems);
     };
     fields.push_back({.key = variable.name, .parse = {}, .read = read_one});

@@ -22,7 +22,8 @@ Case make_case(const Experiment& experiment, int ranks, std::string name, const 
   c.impossible = check_layout(experiment.model, c.settings, ranks, c.layout);
   if (c.impossible.empty()) c.impossible = check_settings(c.settings, experiment.hardware);
   if (!c.impossible.empty()) return c;
-  c.micro_batches = c.settings.global_batch_size / c.layout[Axis::data] / c.settings.micro_batch_size;
+  if (c.settings.workload == WorkloadKind::gpt)
+    c.micro_batches = c.settings.global_batch_size / c.layout[Axis::data] / c.settings.micro_batch_size;
   if (change == nullptr) return c;
 
   Settings known = c.settings;  // with the number of ranks that it stands for
@@ -40,6 +41,7 @@ Case make_case(const Experiment& experiment, int ranks, std::string name, const 
 std::set<std::string> checked_selection(const Experiment& experiment, const std::vector<std::string>& only) {
   std::vector<std::string> known;
   for (const Change& change : experiment.changes) {
+    if (!change.from_model.empty()) continue;
     known.push_back(fmt::format("{}={}", change.variable, change.value));
     if (std::find(known.begin(), known.end(), change.variable) == known.end()) known.push_back(change.variable);
   }
@@ -68,6 +70,7 @@ Plan make_plan(const Experiment& experiment, int ranks, const std::vector<std::s
     }
   }
   for (const Change& change : experiment.changes) {
+    if (!change.from_model.empty()) continue;
     const std::string name = fmt::format("{}={}", change.variable, change.value);
     if (!only.empty() && !selection.contains(name) && !selection.contains(change.variable)) continue;
     plan.cases.push_back(make_case(experiment, ranks, name, &change));

@@ -38,7 +38,8 @@ struct Plan {
 /// The cases of an experiment on `ranks` ranks and the order of their blocks: a pure function, the same on every rank.
 /// In every round each possible case stands once; the order is a seeded shuffle whose rotations balance positions over
 /// the rounds (each block of rounds is a cyclic Latin square, shuffled anew). Throws Error if the baseline itself is
-/// impossible. `only`: keep these cases (and the baselines); names matched exactly or by variable.
+/// impossible. A change that still stands for values of the model is left out. `only`: keep these cases (and the
+/// baselines); names matched exactly or by variable.
 Plan make_plan(const Experiment& experiment, int ranks, const std::vector<std::string>& only = {});
 
 /// The layout of a case on `ranks` ranks, or the reason why there is none.

@@ -11,13 +11,17 @@ namespace harness {
 
 enum class Reduction : std::uint8_t { sum, max };
 
-/// data = reduction over the group's members of data, in place.
+/// data = reduction over the group's members of `in`; without `in`, of data, in place.
 struct AllReduce {
   GroupId group = 0;
   View data;
   Reduction reduction = Reduction::sum;
+  View in = {};
   static constexpr std::string_view name = "all_reduce";
-  void accesses(auto& visit) const { visit.update(data); }
+  void accesses(auto& visit) const {
+    visit.read(in);
+    in.present() ? visit.write(data) : visit.update(data);
+  }
 };
 
 /// out [members * in.count] = every member's `in`, in member order. `in` may be this rank's own part of `out`.

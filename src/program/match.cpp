@@ -89,10 +89,12 @@ class Matcher {
     };
     std::visit(
         [&](const auto& a) {
-          if constexpr (requires { a.data; }) take(a.data);
-          if constexpr (
-              requires { a.group; } && requires { a.in; })
+          if constexpr (requires { a.data; }) {
+            take(a.data);
+          } else if constexpr (
+              requires { a.group; } && requires { a.in; }) {
             take(a.in);
+          }
           if constexpr (
               requires { a.group; } && requires { a.reduction; })
             s.detail = static_cast<int>(a.reduction);

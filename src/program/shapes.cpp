@@ -111,7 +111,11 @@ class Shapes {
     size(a.counter, 1, "counter");
     size(a.learning_rate, 1, "learning_rate");
   }
-  void of(const AllReduce& a) { type(a.data, {DType::f32, DType::bf16}, "data"); }
+  void of(const AllReduce& a) {
+    type(a.data, {DType::f32, DType::bf16}, "data");
+    size(a.in, a.data.count, "in");
+    if (a.in.present() && buffer(a.in).type != buffer(a.data).type) note("in and data have different element types");
+  }
   void of(const AllGather& a) { size(a.out, a.in.count * members(a.group), "out"); }
   void of(const ReduceScatter& a) { size(a.in, a.out.count * members(a.group), "in"); }
   void of(const Broadcast& a) {

@@ -41,14 +41,17 @@ class Copy : public Transfer {
 
 class AllReduceByFunction : public Transfer {
  public:
-  AllReduceByFunction(ContextPointer context, Tensor data, Reduction reduction,
+  AllReduceByFunction(ContextPointer context, Tensor in, Tensor data, Reduction reduction,
                       gloo::AllreduceOptions::Algorithm algorithm)
-      : context_(std::move(context)), data_(data), reduction_(reduction), algorithm_(algorithm) {}
+      : context_(std::move(context)), in_(in), data_(data), reduction_(reduction), algorithm_(algorithm) {}
   void finish() override {
     gloo::AllreduceOptions options(context_);
     options.setAlgorithm(algorithm_);
-    with_width(data_.type,
-               [&](auto tag) { options.setOutput(data_.as<decltype(tag)>(), static_cast<std::size_t>(data_.count)); });
+    with_width(data_.type, [&](auto tag) {
+      using T = decltype(tag);
+      if (in_.data != data_.data) options.setInput(in_.as<T>(), static_cast<std::size_t>(in_.count));
+      options.setOutput(data_.as<T>(), static_cast<std::size_t>(data_.count));
+    });
     options.setReduceFunction([this](void* to, const void* a, const void* b, std::size_t n) {
       reduce({to, data_.type, static_cast<std::int64_t>(n)}, a, b, reduction_);
     });
@@ -57,7 +60,7 @@ class AllReduceByFunction : public Transfer {
 
  private:
   ContextPointer context_;
-  Tensor data_;
+  Tensor in_, data_;
   Reduction reduction_;
   gloo::AllreduceOptions::Algorithm algorithm_;
 };
@@ -72,13 +75,18 @@ void add_in(T* to, const T* from, std::size_t n) {
 template <class T>
 class AllReduceHalving : public Transfer {
  public:
-  AllReduceHalving(const ContextPointer& context, Tensor data, Reduction reduction)
-      : function_(gloo::CUSTOM, reduction == Reduction::sum ? &add_in<T, Reduction::sum> : &add_in<T, Reduction::max>),
+  AllReduceHalving(const ContextPointer& context, Tensor in, Tensor data, Reduction reduction)
+      : copy_(in, data),
+        function_(gloo::CUSTOM, reduction == Reduction::sum ? &add_in<T, Reduction::sum> : &add_in<T, Reduction::max>),
         algorithm_(std::make_unique<gloo::AllreduceHalvingDoubling<T>>(context, std::vector<T*>{data.as<T>()},
                                                                        static_cast<int>(data.count), &function_)) {}
-  void finish() override { algorithm_->run(); }
+  void finish() override {
+    copy_.finish();  // the algorithm knows one buffer alone
+    algorithm_->run();
+  }
 
  private:
+  Copy copy_;
   gloo::ReductionFunction<T> function_;
   std::unique_ptr<gloo::AllreduceHalvingDoubling<T>> algorithm_;
 };
@@ -221,13 +229,13 @@ std::unique_ptr<Transfer> make_copy(Tensor in, Tensor out) {
   return std::make_unique<Copy>(in, out);
 }
 
-std::unique_ptr<Transfer> make_all_reduce(ContextPointer context, Tensor data, Reduction reduction,
+std::unique_ptr<Transfer> make_all_reduce(ContextPointer context, Tensor in, Tensor data, Reduction reduction,
                                           AllReduceAlgorithm algorithm) {
   switch (algorithm) {
     case AllReduceAlgorithm::ring:
       break;
     case AllReduceAlgorithm::bcube:
-      return std::make_unique<AllReduceByFunction>(std::move(context), data, reduction,
+      return std::make_unique<AllReduceByFunction>(std::move(context), in, data, reduction,
                                                    gloo::AllreduceOptions::Algorithm::BCUBE);
     case AllReduceAlgorithm::halving_doubling:
       if (bytes_of(data) >= std::numeric_limits<int>::max()) {
@@ -236,10 +244,10 @@ std::unique_ptr<Transfer> make_all_reduce(ContextPointer context, Tensor data, R
             "bucket_size or another allreduce_algorithm",
             bytes_of(data));
       }
-      if (data.type == DType::bf16) return std::make_unique<AllReduceHalving<bf16>>(context, data, reduction);
-      return std::make_unique<AllReduceHalving<float>>(context, data, reduction);
+      if (data.type == DType::bf16) return std::make_unique<AllReduceHalving<bf16>>(context, in, data, reduction);
+      return std::make_unique<AllReduceHalving<float>>(context, in, data, reduction);
   }
-  return std::make_unique<AllReduceByFunction>(std::move(context), data, reduction,
+  return std::make_unique<AllReduceByFunction>(std::move(context), in, data, reduction,
                                                gloo::AllreduceOptions::Algorithm::RING);
 }
 

@@ -14,7 +14,7 @@ using ContextPointer = std::shared_ptr<LinkedContext>;
 // Transfers over a connected (or to be connected) context. Exceptions are Gloo's: communication.cpp translates.
 
 /// With AllReduceAlgorithm::halving_doubling it must be made in the same order on all ranks.
-std::unique_ptr<Transfer> make_all_reduce(ContextPointer context, Tensor data, Reduction reduction,
+std::unique_ptr<Transfer> make_all_reduce(ContextPointer context, Tensor in, Tensor out, Reduction reduction,
                                           AllReduceAlgorithm algorithm);
 /// Ring.
 std::unique_ptr<Transfer> make_reduce_scatter(ContextPointer context, Tensor in, Tensor out, Reduction reduction);

@@ -253,8 +253,9 @@ std::unique_ptr<Transfer> Communication::prepare(const Operation& op,
     const auto visit = [&](const auto& a) -> std::unique_ptr<Transfer> {
       using A = std::remove_cvref_t<decltype(a)>;
       if constexpr (std::is_same_v<A, AllReduce>) {
-        if (alone) return make_copy(tensor(a.data), tensor(a.data));
-        return make_all_reduce(found->second, tensor(a.data), a.reduction, s.algorithm_for(a));
+        const Tensor out = tensor(a.data), in = a.in.present() ? tensor(a.in) : out;
+        if (alone) return make_copy(in, out);
+        return make_all_reduce(found->second, in, out, a.reduction, s.algorithm_for(a));
       } else if constexpr (std::is_same_v<A, Broadcast>) {
         if (alone) return make_copy(tensor(a.data), tensor(a.data));
         return make_broadcast(found->second, tensor(a.data), a.root);

@@ -19,7 +19,6 @@ namespace harness::cuda {
 namespace {
 
 constexpr const char* id_key = "nccl_unique_id";
-constexpr std::array<Axis, 2> neighbour_axes{Axis::pipeline, Axis::context};
 
 void check(ncclResult_t status, const std::string& what) {
   if (status == ncclSuccess) return;
@@ -64,11 +63,29 @@ bool communicates(const Program& program) {
   return any(program.init) || any(program.step);
 }
 
+// The axes along which a Program sends to neighbours. Ranks open their communicators together, so all roles must send
+// along the same ones; those of pipeline stages and of rings of context are always open.
+std::vector<Axis> neighbour_axes(const Program& program) {
+  std::vector<Axis> axes{Axis::pipeline, Axis::context};
+  const auto add = [&](const Peer& peer) {
+    if (std::ranges::find(axes, peer.axis) == axes.end()) axes.push_back(peer.axis);
+  };
+  for (const auto* list : {&program.init, &program.step}) {
+    for (const Operation& op : *list) {
+      if (const auto* send = std::get_if<Send>(&op.action)) add(send->peer);
+      if (const auto* receive = std::get_if<Receive>(&op.action)) add(receive->peer);
+    }
+  }
+  std::ranges::sort(axes);
+  return axes;
+}
+
 }  // namespace
 
 struct Collectives::State {
   Layout layout;
   std::vector<Group> groups;
+  std::vector<Axis> axes;  // of point-to-point messages
   int rank = 0, ranks = 1;
   ncclUniqueId id{};
   ncclComm_t job = nullptr;
@@ -90,7 +107,7 @@ struct Collectives::State {
       list.push_back({group_name(static_cast<GroupId>(g)),
                       groups[g].contains(here) ? groups[g].members(layout, here) : std::vector<int>{}});
     }
-    for (const Axis axis : neighbour_axes) {
+    for (const Axis axis : axes) {
       if (layout[axis] > 1) list.push_back({axis_name(axis), Group{"", AxisSet::of({axis}), {}}.members(layout, here)});
     }
     return list;
@@ -120,6 +137,7 @@ struct Collectives::State {
 Collectives::Collectives(const ExecutableRequest& request) : state_(std::make_shared<State>()) {
   state_->layout = request.layout;
   state_->groups = request.groups;
+  state_->axes = neighbour_axes(*request.program);
   state_->rank = request.rank;
   state_->ranks = communicates(*request.program) ? request.layout.ranks() : 1;
   if (request.share_devices) pretend_own_host(request.rank);
@@ -186,9 +204,6 @@ Collectives::Run Collectives::prepare(const Action& action, const std::function<
     const int length = s.layout[peer.axis];
     const int other = ((here[peer.axis] + peer.offset) % length + length) % length;
     if (other == here[peer.axis]) fail("rank {} would send to itself along the {} axis", s.rank, name_of(peer.axis));
-    if (std::ranges::find(neighbour_axes, peer.axis) == neighbour_axes.end()) {
-      fail("the cuda backend sends between neighbours of the pipeline and context axes, not of {}", name_of(peer.axis));
-    }
     ncclComm_t c = s.communicator(State::axis_name(peer.axis));
     if (sending) {
       return [=](Stream to) { check(ncclSend(data.data, count_of(data), type_of(data), other, c, to), what); };
@@ -206,10 +221,10 @@ Collectives::Run Collectives::prepare(const Action& action, const std::function<
   };
   const auto communicator = [&] { return s.communicator(State::group_name(group)); };
   if (const auto* op = std::get_if<AllReduce>(&action)) {
-    const Tensor data = tensor(op->data);
-    if (Run run = alone(data, data)) return run;
+    const Tensor data = tensor(op->data), in = op->in.present() ? tensor(op->in) : data;
+    if (Run run = alone(in, data)) return run;
     return [=, c = communicator(), by = operation_of(op->reduction)](Stream to) {
-      check(ncclAllReduce(data.data, data.data, count_of(data), type_of(data), by, c, to), what);
+      check(ncclAllReduce(in.data, data.data, count_of(data), type_of(data), by, c, to), what);
     };
   }
   if (const auto* op = std::get_if<AllGather>(&action)) {

@@ -1,0 +1,165 @@
+#include <array>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "config/choice.h"
+#include "config/fields.h"
+#include "config/registry_rows.h"
+
+namespace harness {
+namespace {
+
+constexpr std::array<Choice<WorkloadKind>, 4> workload_choices{{{"gpt", WorkloadKind::gpt},
+                                                                {"collective", WorkloadKind::collective},
+                                                                {"gemm", WorkloadKind::gemm},
+                                                                {"attention", WorkloadKind::attention}}};
+constexpr std::array<Choice<CollectiveKind>, 5> collective_choices{{{"all_reduce", CollectiveKind::all_reduce},
+                                                                    {"reduce_scatter", CollectiveKind::reduce_scatter},
+                                                                    {"all_gather", CollectiveKind::all_gather},
+                                                                    {"all_to_all", CollectiveKind::all_to_all},
+                                                                    {"send_recv", CollectiveKind::send_recv}}};
+constexpr std::array<Choice<CollectiveOver>, 4> over_choices{{{"world", CollectiveOver::world},
+                                                              {"tensor", CollectiveOver::tensor},
+                                                              {"data", CollectiveOver::data},
+                                                              {"pipeline", CollectiveOver::pipeline}}};
+// What is transposed: nothing, the first matrix (a weight's gradient), the second (a forward product).
+constexpr std::array<Choice<int>, 4> transpose_choices{{{"none", 0}, {"a", 1}, {"b", 2}, {"both", 3}}};
+constexpr std::array<Choice<bool>, 2> pass_choices{{{"forward", false}, {"backward", true}}};
+
+const std::vector<WorkloadKind> only_collective{WorkloadKind::collective}, only_gemm{WorkloadKind::gemm},
+    only_attention{WorkloadKind::attention},
+    single_operations{WorkloadKind::collective, WorkloadKind::gemm, WorkloadKind::attention};
+
+constexpr std::int64_t most_elements = std::int64_t{1} << 24;  // along one side
+constexpr int most_repetitions = 1000;
+
+const std::vector<std::string> gemm_parts{"m", "n", "k", "transpose"};
+const std::vector<std::string> attention_parts{"batch", "heads", "head_dim", "sequence"};
+
+[[noreturn]] void unknown_part(std::string_view key, const std::vector<std::string>& parts) {
+  fail("found {}; allowed: {}{}", quote(key), join(parts, ", "), did_you_mean(nearest(key, parts)));
+}
+
+void parse_gemm(Settings& settings, std::string_view text) {
+  GemmShape shape = settings.gemm;
+  each_part(text, "{m: 4096, n: 4096, k: 4096}", [&](std::string_view key, std::string_view value) {
+    if (key == "transpose") {
+      const int which = parse_choice(value, transpose_choices);
+      shape.transpose_a = (which & 1) != 0;
+      shape.transpose_b = (which & 2) != 0;
+      return;
+    }
+    std::int64_t* into = key == "m" ? &shape.m : key == "n" ? &shape.n : key == "k" ? &shape.k : nullptr;
+    if (into == nullptr) unknown_part(key, gemm_parts);
+    *into = parse_within(value, 1, most_elements);
+  });
+  settings.gemm = shape;
+}
+
+std::string print_gemm(const Settings& s) {
+  const int which = (s.gemm.transpose_a ? 1 : 0) + (s.gemm.transpose_b ? 2 : 0);
+  return fmt::format("{{m: {}, n: {}, k: {}, transpose: {}}}", s.gemm.m, s.gemm.n, s.gemm.k,
+                     print_choice(which, transpose_choices));
+}
+
+void parse_attention_shape(Settings& settings, std::string_view text) {
+  AttentionProblem shape = settings.attention_shape;
+  constexpr std::string_view example = "{batch: 1, heads: 16, head_dim: 128, sequence: 2048}";
+  each_part(text, example, [&](std::string_view key, std::string_view value) {
+    std::int64_t* into = key == "batch"      ? &shape.batch
+                         : key == "heads"    ? &shape.heads
+                         : key == "head_dim" ? &shape.head_dim
+                         : key == "sequence" ? &shape.sequence
+                                             : nullptr;
+    if (into == nullptr) unknown_part(key, attention_parts);
+    *into = parse_within(value, 1, most_elements);
+  });
+  settings.attention_shape = shape;
+}
+
+std::string print_attention_shape(const Settings& s) {
+  const AttentionProblem& a = s.attention_shape;
+  return fmt::format("{{batch: {}, heads: {}, head_dim: {}, sequence: {}}}", a.batch, a.heads, a.head_dim, a.sequence);
+}
+
+std::string without_place(const Settings& s) {
+  const bool two_buffers = s.collective == CollectiveKind::all_to_all || s.collective == CollectiveKind::send_recv;
+  return two_buffers ? print_choice(s.collective, collective_choices) + " always has two buffers" : "";
+}
+
+Variable row(std::string name, std::string unit, std::string allowed, std::string help,
+             std::function<void(Settings&, std::string_view)> parse, std::function<std::string(const Settings&)> print,
+             const std::vector<WorkloadKind>& workloads) {
+  Variable v{.name = std::move(name),
+             .unit = std::move(unit),
+             .allowed = std::move(allowed),
+             .help = std::move(help),
+             .backends = everywhere,
+             .parts = {},
+             .parse = std::move(parse),
+             .print = std::move(print),
+             .environment_name = ""};
+  v.workloads = workloads;
+  return v;
+}
+
+}  // namespace
+
+const char* name_of(WorkloadKind kind) {
+  return workload_choices.at(static_cast<std::size_t>(kind)).first;
+}
+
+std::vector<Variable> workload_variables() {
+  std::vector<Variable> rows;
+  rows.push_back(row(
+      "workload", "", "gpt, collective, gemm, attention",
+      "what a step is: a training step, or one operation again and again",
+      [](Settings& s, auto text) { s.workload = parse_choice(text, workload_choices); },
+      [](const Settings& s) { return std::string(name_of(s.workload)); }, {}));
+  rows.back().fixed = true;
+  rows.push_back(row(
+      "collective", "", "all_reduce, reduce_scatter, all_gather, all_to_all, send_recv",
+      "which one; send_recv sends to the next rank along an axis and receives from the one before",
+      [](Settings& s, auto text) { s.collective = parse_choice(text, collective_choices); },
+      [](const Settings& s) { return print_choice(s.collective, collective_choices); }, only_collective));
+  rows.push_back(row(
+      "collective_over", "", "world, tensor, data, pipeline",
+      "who takes part: all ranks, or those along one axis of the layout, all such groups at once",
+      [](Settings& s, auto text) { s.collective_over = parse_choice(text, over_choices); },
+      [](const Settings& s) { return print_choice(s.collective_over, over_choices); }, only_collective));
+  rows.push_back(row(
+      "message_size", "B", "a size such as 25 MiB", "of the whole buffer, all parts together, as nccl-tests counts it",
+      [](Settings& s, auto text) {
+        const std::int64_t bytes = parse_bytes(text);
+        if (bytes < 1) fail("found {}; allowed: a size above 0, such as 25 MiB", quote(text));
+        s.message_bytes = bytes;
+      },
+      [](const Settings& s) { return print_bytes_exact(s.message_bytes); }, only_collective));
+  rows.back().from_model = true;
+  rows.push_back(row(
+      "in_place", "", "true, false", "the result takes the place of what was sent, or has a buffer of its own",
+      [](Settings& s, auto text) { s.in_place = parse_bool(text); },
+      [](const Settings& s) { return s.in_place ? "true" : "false"; }, only_collective));
+  rows.back().without_effect = without_place;
+  rows.push_back(row("gemm", "", "{m: N, n: N, k: N, transpose: none, a, b or both}",
+                     "the matrix product out[m, n] = a[m, k] b[k, n]", parse_gemm, print_gemm, only_gemm));
+  rows.back().parts = gemm_parts;
+  rows.back().from_model = true;
+  rows.push_back(row("attention_shape", "", "{batch: N, heads: N, head_dim: N, sequence: N}",
+                     "causal self-attention on one rank", parse_attention_shape, print_attention_shape,
+                     only_attention));
+  rows.back().parts = attention_parts;
+  rows.back().from_model = true;
+  rows.push_back(row(
+      "attention_pass", "", "forward, backward", "which half of attention",
+      [](Settings& s, auto text) { s.attention_backward = parse_choice(text, pass_choices); },
+      [](const Settings& s) { return print_choice(s.attention_backward, pass_choices); }, only_attention));
+  rows.push_back(row(
+      "repetitions", "", fmt::format("1 to {}", most_repetitions), "of the operation in one step, one after the other",
+      [](Settings& s, auto text) { s.repetitions = static_cast<int>(parse_within(text, 1, most_repetitions)); },
+      [](const Settings& s) { return fmt::format("{}", s.repetitions); }, single_operations));
+  return rows;
+}
+
+}  // namespace harness
