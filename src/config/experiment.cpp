@@ -24,6 +24,7 @@ std::vector<std::string> nested_keys() {
   for (const char* key : {"layers", "hidden", "heads", "vocab", "sequence", "preset"}) {
     keys.push_back(fmt::format("model.{}", key));
   }
+  for (const char* key : {"per_gpu_hour", "currency", "run", "run.tokens"}) keys.push_back(fmt::format("cost.{}", key));
   for (const std::string& name : variable_names()) keys.push_back("baseline." + name);
   return keys;
 }
@@ -85,7 +86,7 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
     e.without_hardware = text == "none";
     if (text && !e.without_hardware) e.hardware = read_hardware(*text, node.place, e.path, problems);
   };
-  const std::array<Field, 9> fields{
+  const std::array<Field, 10> fields{
       {{.key = "name", .parse = [&](auto text) { e.name = parse_name(text); }},
        {.key = "backend", .parse = {}, .read = backend, .required = true},
        {.key = "model",
@@ -101,6 +102,9 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
        {.key = "measure",
         .parse = {},
         .read = [&](const auto& node, const auto& key) { e.measure = read_measure(node, key, problems); }},
+       {.key = "cost",
+        .parse = {},
+        .read = [&](const auto& node, const auto& key) { e.cost = read_cost(node, key, problems); }},
        {.key = "peak_flops", .parse = [&](auto text) { e.peak_flops = parse_peak(text); }},
        {.key = "output", .parse = [&](auto text) { e.output = parse_output(text); }}}};
   const auto elsewhere = nested_keys();
