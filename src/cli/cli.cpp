@@ -17,6 +17,9 @@ struct Arguments {
   PlanOptions plan;
   ShowOptions show;
   ReportOptions report;
+  CompareOptions compare;
+  ExportOptions export_settings;
+  TraceOptions trace;
   CheckOptions check;
   std::string rounds, time_budget, seed, backend;  // sugar for --set
 
@@ -48,7 +51,7 @@ struct Parser {
       "Finds out why a GPU training cluster is slow: runs real GPT training steps, changes one thing at a time, "
       "and says what moved and how sure it is.",
       "harness"};
-  CLI::App *sweep, *plan, *show, *report, *check;
+  CLI::App *sweep, *plan, *show, *report, *check, *compare, *export_settings, *trace;
 
   explicit Parser(Arguments& a) {
     app.require_subcommand(1);
@@ -68,8 +71,35 @@ struct Parser {
     show->add_option("file", a.show.file, "a result file")->required();
     show->add_option("--format", a.show.format, "text, md, csv or json")
         ->check(CLI::IsMember({"text", "md", "csv", "json"}));
+    show->add_option("--cost", a.show.cost, "price of a GPU for an hour: 2.50; says what a training run costs");
+    show->add_option("--run-tokens", a.show.run_tokens, "tokens of that training run: 300e9");
+    show->add_option("--currency", a.show.currency, "of the price (default USD)");
     add_report(a.report);
+    add_readers(a);
     add_check(a.check);
+  }
+
+  // Verbs that read result files and nothing else.
+  void add_readers(Arguments& a) {
+    compare = app.add_subcommand("compare", "do result files differ: compare monday.h5 friday.h5");
+    compare->add_option("files", a.compare.files, "result files; the others are compared with the first")->required();
+    compare->add_option("--with", a.compare.with, "runs of the other side: compare a1.h5 a2.h5 a3.h5 --with b1.h5 …");
+    compare->add_flag("--reproduce", a.compare.reproduce,
+                      "compare what each change did to its own baseline, not times: for unlike clusters");
+    compare->add_option("--fail-on", a.compare.fail_on,
+                        "slower[:PERCENT]: exit code 2 if a case is slower by more (default: the smallest effect)");
+    compare->add_flag("--anyway", a.compare.anyway, "compare unlike models or numbers of ranks all the same");
+    compare->add_option("--format", a.compare.format, "text, md or json")->check(CLI::IsMember({"text", "md", "json"}));
+    export_settings = app.add_subcommand("export", "the settings that a result proves, for another framework");
+    export_settings->add_option("file", a.export_settings.file, "a result file")->required();
+    export_settings->add_option("--case", a.export_settings.case_name, "this case alone");
+    export_settings->add_option("--format", a.export_settings.format, "env, megatron, deepspeed or pytorch")
+        ->required()
+        ->check(CLI::IsMember({"env", "megatron", "deepspeed", "pytorch"}));
+    trace = app.add_subcommand("trace", "one profiled step, for chrome://tracing and ui.perfetto.dev");
+    trace->add_option("file", a.trace.file, "a result file")->required();
+    trace->add_option("--case", a.trace.case_name, "whose step (default: baseline)");
+    trace->add_option("-o,--output", a.trace.output, "the trace to write: trace.json")->required();
   }
 
   void add_report(ReportOptions& o) {
@@ -124,6 +154,9 @@ int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std:
   a.plan.overrides = a.with_sugar(a.plan.overrides);
   if (parser.check->parsed()) return check(a.check, out, err);
   if (parser.report->parsed()) return report(a.report, out);
+  if (parser.compare->parsed()) return compare(a.compare, out);
+  if (parser.export_settings->parsed()) return export_settings(a.export_settings, out);
+  if (parser.trace->parsed()) return trace(a.trace, err);
   return parser.plan->parsed() ? plan(a.plan, out) : show(a.show, out);
 }
 

@@ -27,6 +27,28 @@ struct PlanOptions {
 struct ShowOptions {
   std::string file;
   std::string format = "text";
+  std::string cost, run_tokens, currency;  // instead of the configuration's section `cost`
+};
+
+struct CompareOptions {
+  std::vector<std::string> files;  // the first is the reference; each other one is a side of its own
+  std::vector<std::string> with;   // then `files` are the runs of one side and these of the other
+  std::string format = "text";
+  std::string fail_on;     // slower, slower:5 or slower:5%
+  bool reproduce = false;  // compare what changes did, not times
+  bool anyway = false;     // also what cannot be compared
+};
+
+struct ExportOptions {
+  std::string file;
+  std::string case_name;  // "" for all that is proven
+  std::string format;
+};
+
+struct TraceOptions {
+  std::string file;
+  std::string case_name = "baseline";
+  std::string output;  // -o
 };
 
 struct ReportOptions {
@@ -58,6 +80,10 @@ int plan(const PlanOptions& options, std::ostream& out);
 int show(const ShowOptions& options, std::ostream& out);
 /// 0: the report was written, whatever it says of the sweep.
 int report(const ReportOptions& options, std::ostream& out);
+/// 0; 2: a case is slower (fail_on); 3: the files cannot be compared; 4: a control moved or a file is partial.
+int compare(const CompareOptions& options, std::ostream& out);
+int export_settings(const ExportOptions& options, std::ostream& out);
+int trace(const TraceOptions& options, std::ostream& err);
 /// 0: everything that ran passed; 1: something failed; 3: nothing could be run, said in one line.
 int check(const CheckOptions& options, std::ostream& out, std::ostream& err);
 class Backend;

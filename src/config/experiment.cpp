@@ -24,6 +24,7 @@ std::vector<std::string> nested_keys() {
   for (const char* key : {"layers", "hidden", "heads", "vocab", "sequence", "preset"}) {
     keys.push_back(fmt::format("model.{}", key));
   }
+  for (const char* key : {"per_gpu_hour", "currency", "run", "run.tokens"}) keys.push_back(fmt::format("cost.{}", key));
   for (const Variable& v : registry()) {
     if (!v.fixed) keys.push_back("baseline." + v.name);
   }
@@ -96,6 +97,7 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
     e.without_hardware = text == "none";
     if (text && !e.without_hardware) e.hardware = read_hardware(*text, node.place, e.path, problems);
   };
+  const std::array<Field, 10> fields{
   const Variable& workload = *find_variable("workload");
   const auto read_workload = [&](std::string_view text) { workload.parse(e.baseline, text); };
   // Read twice: here to know whether a model is needed, below for what is wrong with it.
@@ -124,6 +126,9 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
        {.key = "measure",
         .parse = {},
         .read = [&](const auto& node, const auto& key) { e.measure = read_measure(node, key, problems); }},
+       {.key = "cost",
+        .parse = {},
+        .read = [&](const auto& node, const auto& key) { e.cost = read_cost(node, key, problems); }},
        {.key = "peak_flops", .parse = [&](auto text) { e.peak_flops = parse_peak(text); }},
        {.key = "fabric",
         .parse = {},

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/cost.h"
 #include "config/registry.h"
 #include "config/settings.h"
 
@@ -71,6 +72,7 @@ struct Experiment {
   Settings baseline;
   std::vector<Change> changes;  // in file order
   Measure measure;
+  std::optional<Cost> cost;
   std::string output = "results/{name}-{date}.h5";
   std::optional<Hardware> hardware;
   bool without_hardware = false;  // `hardware: none`: no peak and no MFU, on purpose

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "config/cost.h"
 #include "config/experiment.h"
 #include "config/problems.h"
 #include "config/yaml_tree.h"
@@ -13,6 +14,9 @@ namespace harness {
 
 /// A preset's name, a map of all five numbers, or a map with `preset` and the numbers that differ from it.
 Model read_model(const YamlNode& node, const std::string& key, Problems& problems);
+
+/// nullopt, with a problem, where it is not whole.
+std::optional<Cost> read_cost(const YamlNode& node, const std::string& key, Problems& problems);
 
 Measure read_measure(const YamlNode& node, const std::string& key, Problems& problems);
 

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "analysis/analysis.h"
+#include "analysis/cost.h"
 #include "store/result.h"
 
 namespace harness {
@@ -12,6 +14,6 @@ std::string show_markdown(const Result& result, const Summary& summary);
 /// One line per case, full precision, empty where there is no value.
 std::string show_csv(const Result& result, const Summary& summary);
 /// The same and all that the text says besides; null where there is no value.
-std::string show_json(const Result& result, const Summary& summary);
+std::string show_json(const Result& result, const Summary& summary, const std::optional<CostEstimate>& cost = {});
 
 }  // namespace harness

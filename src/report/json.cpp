@@ -66,9 +66,36 @@ Json case_json(const Result& result, const CaseSummary& one) {
           {"settings", std::move(settings)}};
 }
 
+Json cost_of_case(const CaseCost& one) {
+  return {{"name", one.name},
+          {"ranks", one.ranks},
+          {"tokens_per_second", number(one.tokens_per_second)},
+          {"duration_s", number(one.duration_s)},
+          {"price", number(one.price)}};
+}
+
+Json cost_json(const CostEstimate& e) {
+  Json out = {{"per_gpu_hour", e.cost.per_gpu_hour},
+              {"currency", e.cost.currency},
+              {"run_tokens", e.cost.run_tokens},
+              {"measured_steps", e.steps},
+              {"rests_on", "measured tokens/s; says nothing about convergence"},
+              {"before", cost_of_case(e.before)},
+              {"after", Json::array()}};
+  for (const CaseSaving& one : e.after) {
+    Json row = cost_of_case(one.after);
+    row["gpus_recovered"] = {number(one.gpus_low), number(one.gpus_recovered), number(one.gpus_high)};
+    row["saved_share"] = {number(one.saved_share_low), number(one.saved_share), number(one.saved_share_high)};
+    row["saved_run"] = number(one.saved_run);
+    row["saved_yearly"] = number(one.saved_yearly);
+    out["after"].push_back(std::move(row));
+  }
+  return out;
+}
+
 }  // namespace
 
-std::string show_json(const Result& result, const Summary& summary) {
+std::string show_json(const Result& result, const Summary& summary, const std::optional<CostEstimate>& cost) {
   Json out = {{"schema", "harness-show"},
               {"schema_version", 1},
               {"headline", headline(result, summary)},
@@ -103,6 +130,7 @@ std::string show_json(const Result& result, const Summary& summary) {
               {"cases", Json::array()},
               {"warnings", summary.warnings}};
   for (const auto& one : summary.cases) out["cases"].push_back(case_json(result, one));
+  if (cost) out["cost"] = cost_json(*cost);
   // Texts come from the outside (host names, stderr of workers): what is not UTF-8 in them must not lose the rest.
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

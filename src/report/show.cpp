@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "report/case_table.h"
+#include "report/cost_lines.h"
 #include "report/formats.h"
 #include "report/words.h"
 
@@ -35,18 +36,18 @@ std::string show_markdown(const Result& result, const Summary& summary) {
   return out;
 }
 
-std::string show(const Result& result, const Summary& summary, Format format) {
+std::string show(const Result& result, const Summary& summary, Format format, const std::optional<CostEstimate>& cost) {
   switch (format) {
     case Format::md:
-      return show_markdown(result, summary);
+      return show_markdown(result, summary) + (cost ? cost_markdown(*cost) : "");
     case Format::csv:
       return show_csv(result, summary);
     case Format::json:
-      return show_json(result, summary);
+      return show_json(result, summary, cost);
     case Format::text:
       break;
   }
-  return show_text(result, summary);
+  return show_text(result, summary) + (cost ? cost_text(*cost) : "");
 }
 
 }  // namespace harness

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/differences.h"
+#include "analysis/statistics.h"
+
+namespace harness {
+
+/// A part of a case's step by its name, in seconds.
+struct StepPart {
+  std::string name;
+  double seconds = 0;
+};
+/// What a case's step is made of; empty if the file does not say.
+using PartsOf = std::function<std::vector<StepPart>(const Result& result, int case_index)>;
+/// By the split that the profiled step left for every rank: computation, exposed communication, idle; means over ranks.
+std::vector<StepPart> parts_of_splits(const Result& result, int case_index);
+
+struct ComparisonOptions {
+  PartsOf parts_of = parts_of_splits;
+};
+
+/// A case as one side has it. The side's value is the median of its runs' values.
+struct CaseSide {
+  std::vector<double> run_seconds;    // per run that measured it: the median over blocks of the block median
+  std::vector<double> block_seconds;  // of all runs
+  double step_seconds = std::numeric_limits<double>::quiet_NaN();
+  double tokens_per_second = std::numeric_limits<double>::quiet_NaN();
+  std::optional<double> mfu;
+  std::vector<StepPart> parts;  // medians over runs
+};
+
+struct CaseComparison {
+  std::string name;  // of the first side; "A = B" where the two sides name equal settings differently
+  CaseSide first, second;
+  /// Of the second side's time to the first's (per token, if the steps hold different numbers of tokens). The interval
+  /// is between runs or, where `between_runs` of the comparison is false, from the scatter within runs.
+  Verdict verdict = Verdict::none;
+  double ratio = std::numeric_limits<double>::quiet_NaN();
+  double low = std::numeric_limits<double>::quiet_NaN(), high = std::numeric_limits<double>::quiet_NaN();
+  bool per_token = false;
+};
+
+/// Two sides of one or more runs each, case by case.
+struct Comparison {
+  std::vector<std::string> first, second;  // the files' labels
+  bool between_runs = false;               // three runs or more on both sides: the interval is that of the runs
+  bool same_run = false;                   // a run stands on both sides
+  int comparisons = 0;                     // the family that the intervals hold for together
+  double smallest_effect = 0.01;           // the first file's
+  std::vector<CaseComparison> cases;
+  std::vector<std::string> not_aligned;  // a sentence each
+};
+
+/// Cases are aligned by their settings: of one side's cases and the other's, those with equal values in all variables
+/// that both files know, first among those with the same variable and value. Within a side the first run decides which
+/// cases there are. Throws Error when a run stands twice on one side: it would count as two.
+Comparison compare_sides(std::span<const ComparedFile> first, std::span<const ComparedFile> second,
+                         const ComparisonOptions& options = {});
+
+/// Whether two cases of two files have the same settings, as far as both files know the variables.
+bool same_settings(const Result& first, const ResultCase& one, const Result& second, const ResultCase& other);
+
+/// What makes the verdicts about these files worth nothing, a sentence each: a control that moved, a partial file.
+std::vector<std::string> why_unreliable(std::span<const ComparedFile> files);
+
+/// Whether some case is slower than `share` beyond its interval.
+bool any_slower(const Comparison& comparison, double share);
+
+}  // namespace harness

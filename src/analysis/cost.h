@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/analysis.h"
+#include "config/cost.h"
+
+namespace harness {
+
+/// What a whole training run takes at the token rate of one case.
+struct CaseCost {
+  std::string name;
+  int ranks = 0;
+  double tokens_per_second = 0;
+  double duration_s = 0;
+  double price = 0;
+};
+
+/// A case proven faster, against the baseline. By its effect's centre and interval, which are those of the verdict, and
+/// not by the quotient of two printed rates. low and high belong to the ends of the interval: low saves least.
+struct CaseSaving {
+  CaseCost after;
+  double gpus_recovered = 0, gpus_low = 0, gpus_high = 0;  // how many more would do the same without the change
+  double saved_share = 0, saved_share_low = 0, saved_share_high = 0;  // of the price of a token
+  double saved_run = 0;                                               // in the price of the run
+  double saved_yearly = 0;  // in a year's continuous use of the baseline's GPUs
+};
+
+struct CostEstimate {
+  Cost cost;
+  int steps = 0;  // timed ones, of all finished blocks of the baseline
+  bool backend_has_gpus = true;
+  CaseCost before;                // the baseline
+  std::vector<CaseSaving> after;  // cheapest token first; none: nothing is proven faster
+};
+
+/// Nothing where the baseline was not measured or its tokens are unknown. An unreliable sweep proves nothing, and so
+/// `after` is empty. A rank counts as a GPU.
+std::optional<CostEstimate> estimate_cost(const Result& result, const Summary& summary, const Cost& cost);
+
+}  // namespace harness

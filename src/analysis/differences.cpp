@@ -1,0 +1,234 @@
+#include "analysis/differences.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "analysis/statistics.h"
+#include "base/text.h"
+
+namespace harness {
+namespace {
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+class Collector {
+ public:
+  explicit Collector(std::span<const ComparedFile> files) : files_(files) {}
+
+  // `value` of each file, if they are not all alike.
+  template <class Value>
+  void add(const std::string& group, const std::string& name, const Value& value) {
+    std::vector<std::string> values;
+    for (const ComparedFile& file : files_) values.push_back(value(*file.result));
+    keep(group, name, std::move(values));
+  }
+  // Tables of names and values, name by name, in the order in which the names first occur.
+  template <class Get>
+  void add_pairs(const std::string& group, const Get& get) {
+    std::vector<std::string> names;
+    std::set<std::string> seen;
+    std::vector<std::map<std::string, std::string>> tables;
+    for (const ComparedFile& file : files_) {
+      const Pairs& pairs = get(*file.result);
+      for (const auto& [name, value] : pairs) {
+        if (seen.insert(name).second) names.push_back(name);
+      }
+      tables.emplace_back(pairs.begin(), pairs.end());
+    }
+    for (const std::string& name : names) {
+      std::vector<std::string> values;
+      for (const auto& table : tables) {
+        const auto at = table.find(name);
+        values.push_back(at == table.end() ? "absent" : at->second);
+      }
+      keep(group, name, std::move(values));
+    }
+  }
+  std::vector<Difference> take() { return std::move(differences_); }
+
+ private:
+  void keep(const std::string& group, const std::string& name, std::vector<std::string> values) {
+    const bool alike = std::all_of(values.begin(), values.end(), [&](const auto& value) { return value == values[0]; });
+    if (!alike) differences_.push_back({group, name, std::move(values)});
+  }
+
+  std::span<const ComparedFile> files_;
+  std::vector<Difference> differences_;
+};
+
+std::string model_of(const Result& r) {
+  return fmt::format("{} layers, hidden {}, {} heads, vocab {}, sequence {}", r.layers, r.hidden, r.heads, r.vocab,
+                     r.sequence);
+}
+
+// "8 x NVIDIA H200", whatever the ranks' order.
+std::string devices_of(const Result& r) {
+  std::map<std::string, int> counts;
+  for (const ResultRank& rank : r.rank_table) ++counts[rank.device];
+  std::vector<std::string> parts;
+  for (const auto& [device, count] : counts) parts.push_back(fmt::format("{} x {}", count, device));
+  return parts.empty() ? "unknown" : join(parts, ", ");
+}
+
+// Some by name: 2,000 hosts fill a screen and tell nobody anything.
+std::string hosts_of(const Result& r) {
+  constexpr std::size_t named = 6;
+  std::set<std::string> hosts;
+  for (const ResultRank& rank : r.rank_table) hosts.insert(rank.host);
+  std::vector<std::string> first;
+  for (const auto& host : hosts) {
+    if (first.size() < named) first.push_back(host);
+  }
+  if (hosts.empty()) return "unknown";
+  if (hosts.size() <= named) return join(first, ", ");
+  std::string all;
+  for (const auto& host : hosts) all += host + "\n";
+  return fmt::format("{} and {} more (of {}; list {:08x})", join(first, ", "), hosts.size() - named, hosts.size(),
+                     fnv1a(all) & 0xffffffff);
+}
+
+std::string threads_of(const Result& r) {
+  std::set<std::int32_t> counts;
+  for (const ResultRank& rank : r.rank_table) counts.insert(rank.threads);
+  std::vector<std::string> parts;
+  for (const auto count : counts) parts.push_back(std::to_string(count));
+  return parts.empty() ? "unknown" : join(parts, ", ");
+}
+
+// Clocks wander by some MHz from block to block; they are rounded so that only a real difference shows.
+std::string clock_of(const Result& r, double ResultGpu::*clock) {
+  std::vector<double> values;
+  for (const ResultGpu& row : r.gpu) {
+    if (std::isfinite(row.*clock)) values.push_back(row.*clock);
+  }
+  constexpr double step_hz = 15e6;  // what the clocks of NVIDIA's GPUs are multiples of
+  return values.empty() ? "unknown" : fmt::format("{:.0f} MHz", std::round(median(values) / step_hz) * step_hz / 1e6);
+}
+
+std::string throttling_of(const Result& r) {
+  std::set<std::string> reasons;
+  for (const ResultGpu& row : r.gpu) {
+    if (!row.throttling.empty()) reasons.insert(row.throttling);
+  }
+  return reasons.empty() ? "none seen" : join(std::vector<std::string>(reasons.begin(), reasons.end()), "; ");
+}
+
+std::string peaks_of(const Result& r) {
+  std::set<double> peaks;
+  for (const ResultCase& one : r.cases) {
+    if (one.peak_flops_per_rank > 0) peaks.insert(one.peak_flops_per_rank);
+  }
+  std::vector<std::string> parts;
+  for (const double peak : peaks) parts.push_back(fmt::format("{:.4g} TFLOP/s", peak / 1e12));
+  return peaks.empty() ? "unknown" : join(parts, ", ");
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.pop_back();
+    const std::size_t from = line.find_first_not_of(' ');
+    if (from != std::string::npos && line[from] != '#') lines.push_back(line.substr(from));
+  }
+  return lines;
+}
+
+// The lines of one configuration that no other file has, comments apart.
+std::string own_lines(const std::string& text, const std::set<std::string>& common) {
+  constexpr std::size_t shown = 8;
+  std::vector<std::string> own;
+  for (const std::string& line : lines_of(text)) {
+    if (!common.contains(line)) own.push_back(line);
+  }
+  if (own.empty()) return "nothing of its own";
+  const std::size_t more = own.size() > shown ? own.size() - shown : 0;
+  own.resize(std::min(own.size(), shown));
+  return join(own, " | ") + (more > 0 ? fmt::format(" | and {} more lines", more) : "");
+}
+
+void add_configuration(std::span<const ComparedFile> files, Collector& out) {
+  std::set<std::string> common;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const auto lines = lines_of(files[i].result->config_text);
+    const std::set<std::string> here(lines.begin(), lines.end());
+    if (i == 0) {
+      common = here;
+    } else {
+      std::erase_if(common, [&](const std::string& line) { return !here.contains(line); });
+    }
+  }
+  out.add("configuration", "text", [&](const Result& r) { return own_lines(r.config_text, common); });
+  out.add("configuration", "--set",
+          [](const Result& r) { return r.overrides.empty() ? std::string("none") : join(r.overrides, "  "); });
+}
+
+// Variables that one version of the program has and another has not.
+void add_variables(std::span<const ComparedFile> files, Collector& out) {
+  std::set<std::string> all, everywhere;
+  for (const ComparedFile& file : files) all.insert(file.result->variables.begin(), file.result->variables.end());
+  for (const std::string& name : all) {
+    out.add("variable", name, [&](const Result& r) {
+      const auto& have = r.variables;
+      return std::find(have.begin(), have.end(), name) == have.end() ? "not known to it" : "known to it";
+    });
+  }
+}
+
+std::string number(std::int64_t value) {
+  return std::to_string(value);
+}
+
+}  // namespace
+
+std::vector<Difference> find_differences(std::span<const ComparedFile> files) {
+  Collector out(files);
+  out.add("run", "backend", [](const Result& r) { return r.backend; });
+  out.add("run", "model", model_of);
+  out.add("run", "ranks", [](const Result& r) { return number(r.ranks); });
+  out.add("run", "nodes", [](const Result& r) { return number(r.nodes); });
+  out.add("program", "version", [](const Result& r) { return r.tool_version; });
+  out.add_pairs("identity", [](const Result& r) -> const Pairs& { return r.identity; });
+  out.add("machine", "devices", devices_of);
+  out.add("machine", "hosts", hosts_of);
+  out.add("machine", "threads per rank", threads_of);
+  out.add("machine", "SM clock", [](const Result& r) { return clock_of(r, &ResultGpu::sm_clock_hz); });
+  out.add("machine", "SM clock possible", [](const Result& r) { return clock_of(r, &ResultGpu::max_sm_clock_hz); });
+  out.add("machine", "throttling", throttling_of);
+  out.add_pairs("environment", [](const Result& r) -> const Pairs& { return r.environment; });
+  add_configuration(files, out);
+  add_variables(files, out);
+  out.add_pairs("tuning", [](const Result& r) -> const Pairs& { return r.tuning; });
+  out.add("measure", "seed", [](const Result& r) { return std::to_string(r.seed); });
+  out.add("measure", "rounds", [](const Result& r) { return number(r.rounds); });
+  out.add("measure", "warm-up steps", [](const Result& r) { return number(r.warmup_steps); });
+  out.add("measure", "timed steps", [](const Result& r) { return number(r.steps); });
+  out.add("measure", "smallest effect", [](const Result& r) { return fmt::format("{:g} %", 100 * r.smallest_effect); });
+  out.add("measure", "state", [](const Result& r) { return std::string(name_of(r.state)); });
+  out.add("MFU", "peak", peaks_of);
+  out.add("MFU", "peak source", [](const Result& r) { return r.peak_source; });
+  out.add("MFU", "FLOP counted", [](const Result& r) { return r.flop_formula; });
+  return out.take();
+}
+
+std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, const Incomparable& what) {
+  std::vector<std::string> reasons;
+  const auto unlike = [&](const char* noun, auto value) {
+    for (const ComparedFile& file : files.subspan(1)) {
+      const std::string here = value(*files[0].result), there = value(*file.result);
+      if (here == there) continue;
+      reasons.push_back(fmt::format("unlike {}: {} in {}, {} in {}", noun, here, files[0].label, there, file.label));
+    }
+  };
+  unlike("backends", [](const Result& r) { return r.backend; });
+  unlike("models", model_of);
+  if (what.rank_counts) unlike("numbers of ranks", [](const Result& r) { return number(r.ranks); });
+  return reasons;
+}
+
+}  // namespace harness

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/differences.h"
+#include "analysis/statistics.h"
+
+namespace harness {
+
+/// Whether a change does on one cluster what it did on another.
+enum class Reproduced {
+  yes,        // faster on both, slower on both, or the same on both
+  no,         // moved on one, proven not to move on the other
+  opposite,   // faster on one, slower on the other
+  undecided,  // one side cannot tell
+};
+const char* name_of(Reproduced reproduced);
+
+/// A change's step time over its own baseline's, on one side.
+struct SideEffect {
+  Verdict verdict = Verdict::none;
+  double ratio = 0, low = 0, high = 0;  // NaN where unknown
+  int n = 0;                            // rounds of one run, or runs
+};
+
+struct ChangeReproduction {
+  std::string name;  // variable=value
+  SideEffect first, second;
+  Reproduced reproduced = Reproduced::undecided;
+};
+
+struct Reproduction {
+  std::vector<std::string> first, second;  // labels
+  bool first_by_runs = false, second_by_runs = false;
+  std::vector<ChangeReproduction> changes;
+  std::vector<std::string> only_in_one;  // a sentence each
+};
+
+/// Changes that both sides made, by variable and value; the baselines need not be alike, since each effect is against
+/// its own. A side of one run has that run's interval; one of three or more has the t interval of its runs' log ratios,
+/// over all changes together (Bonferroni). Throws Error for a side of two, and for a run that stands twice on a side.
+Reproduction reproduce(std::span<const ComparedFile> first, std::span<const ComparedFile> second);
+
+}  // namespace harness

@@ -1,0 +1,224 @@
+#include "report/export.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "report/frameworks.h"
+#include "report/table.h"
+
+namespace harness {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Everything that is neither a flag nor a value: a line each, without line breaks.
+struct Remarks {
+  std::vector<std::string> head, no_word, left_out;
+};
+
+Remarks remarks_of(const Result& result, const Proven& proven, const std::string& file) {
+  Remarks out;
+  out.head.push_back(
+      one_line(fmt::format("What {} proves faster than its baseline ({}, {}, {} ranks, {} layers, hidden {}).", file,
+                           result.name, result.created, result.ranks, result.layers, result.hidden)));
+  if (result.backend == "cpu") out.head.emplace_back("Measured on backend cpu: it says nothing about a GPU.");
+  if (result.backend == "sim") out.head.emplace_back("Backend sim: predicted, not measured.");
+  if (proven.settings.empty()) out.head.emplace_back("Nothing is proven faster: there is nothing to set.");
+  if (proven.settings.size() > 1) {
+    out.head.emplace_back(
+        "Each was proven alone against the baseline. Together they are not proven: sweep with them as the baseline.");
+  }
+  out.left_out = proven.left_out;
+  return out;
+}
+
+void comment(std::string& out, const std::string& line) {
+  out += "# " + one_line(line) + "\n";
+}
+
+void comments_below(std::string& out, const Remarks& remarks) {
+  if (!remarks.no_word.empty()) out += "\n# Proven, and there is no word for it here:\n";
+  for (const auto& line : remarks.no_word) comment(out, "  " + line);
+  if (!remarks.left_out.empty()) out += "\n# Left out:\n";
+  for (const auto& line : remarks.left_out) comment(out, "  " + line);
+}
+
+std::string with_note(const std::string& line, const std::string& note) {
+  return note.empty() ? line : line + " (" + note + ")";
+}
+
+void exports(std::string& out, const ProvenSetting& setting) {
+  comment(out, setting.evidence);
+  for (const auto& [name, value] : setting.environment) out += fmt::format("export {}={}\n", name, shell_word(value));
+}
+
+std::string env_text(const Proven& proven, Remarks remarks) {
+  std::string out;
+  for (const auto& line : remarks.head) comment(out, line);
+  for (const ProvenSetting& setting : proven.settings) {
+    if (setting.environment.empty()) {
+      remarks.no_word.push_back(with_note(setting.evidence, "not an environment variable"));
+      continue;
+    }
+    out += "\n";
+    exports(out, setting);
+  }
+  comments_below(out, remarks);
+  return out;
+}
+
+std::string megatron_text(const Proven& proven, Remarks remarks) {
+  std::string flags, environment;
+  for (const ProvenSetting& setting : proven.settings) {
+    if (!setting.environment.empty()) {
+      environment += "\n";
+      exports(environment, setting);
+      continue;
+    }
+    const FrameworkWords words = megatron_words(setting);
+    if (!words.known) {
+      remarks.no_word.push_back(with_note(setting.evidence, words.note));
+      continue;
+    }
+    flags += "  # " + with_note(setting.evidence, words.note) + "\n";
+    for (const auto& [name, value] : words.flags) {
+      flags += "  " + name + (value.empty() ? "" : " " + shell_word(value)) + "\n";
+    }
+  }
+  std::string out;
+  for (const auto& line : remarks.head) comment(out, line);
+  comment(out, "For bash: source this file, then give pretrain_gpt.py \"${MEGATRON_ARGS[@]}\".");
+  out += environment + "\nMEGATRON_ARGS=(\n" + flags + ")\n";
+  comments_below(out, remarks);
+  return out;
+}
+
+// The path's keys as objects within each other.
+void set_path(Json& root, const std::string& path, const std::string& value) {
+  Json* at = &root;
+  std::size_t from = 0;
+  for (std::size_t dot; (dot = path.find('.', from)) != std::string::npos; from = dot + 1) {
+    at = &(*at)[path.substr(from, dot - from)];
+  }
+  (*at)[path.substr(from)] = Json::parse(value);
+}
+
+std::string deepspeed_text(const Proven& proven, const Remarks& remarks) {
+  Json notes = {{"about", remarks.head},
+                {"evidence", Json::array()},
+                {"environment", Json::object()},
+                {"no_key", Json::array()},
+                {"left_out", remarks.left_out}};
+  Json out = Json::object();
+  for (const ProvenSetting& setting : proven.settings) {
+    if (!setting.environment.empty()) {
+      notes["evidence"].push_back(with_note(setting.evidence, "in the environment, or in .deepspeed_env"));
+      for (const auto& [name, value] : setting.environment) notes["environment"][name] = value;
+      continue;
+    }
+    const FrameworkWords words = deepspeed_words(setting);
+    notes[words.known ? "evidence" : "no_key"].push_back(with_note(setting.evidence, words.note));
+    for (const auto& [path, value] : words.flags) set_path(out, path, value);
+  }
+  // JSON has no comments, and DeepSpeed passes over keys that it does not know.
+  out["_harness"] = std::move(notes);
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// A Python literal: JSON's escapes are Python's, and with ensure_ascii nothing else is left in it.
+std::string python_text(const std::string& value) {
+  return Json(value).dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
+std::string pytorch_text(const Proven& proven, Remarks remarks) {
+  std::string environment;
+  std::map<std::string, std::string> groups;
+  for (const ProvenSetting& setting : proven.settings) {
+    if (!setting.environment.empty()) {
+      comment(environment, setting.evidence);
+      for (const auto& [name, value] : setting.environment) {
+        environment += fmt::format("os.environ[{}] = {}\n", python_text(name), python_text(value));
+      }
+      continue;
+    }
+    const FrameworkWords words = pytorch_words(setting);
+    if (!words.known) {
+      remarks.no_word.push_back(with_note(setting.evidence, words.note));
+      continue;
+    }
+    std::string* last = nullptr;
+    for (const auto& [path, value] : words.flags) {
+      const std::size_t dot = path.find('.');
+      std::string& group = groups[path.substr(0, dot)];
+      if (&group != last) group += "    # " + with_note(setting.evidence, words.note) + "\n";
+      last = &group;
+      group += fmt::format("    {}={},\n", path.substr(dot + 1), value);
+    }
+  }
+  std::string out;
+  for (const auto& line : remarks.head) comment(out, line);
+  if (!environment.empty()) out += "import os\n";
+  if (groups.contains("autocast") || groups.contains("sdpa")) out += "import torch\n";
+  if (groups.contains("sdpa")) out += "import torch.nn.attention\n";
+  if (!environment.empty()) {
+    out += "\n# Before torch.distributed.init_process_group, or in the environment of torchrun.\n" + environment;
+  }
+  for (const auto& [group, use] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"ddp", "torch.nn.parallel.DistributedDataParallel(model, **ddp_options)"},
+           {"loader", "torch.utils.data.DataLoader(dataset, **loader_options)"},
+           {"autocast", "with torch.autocast(**autocast_options):"},
+           {"matmul", "torch.set_float32_matmul_precision(**matmul_options)"},
+           {"sdpa", "with torch.nn.attention.sdpa_kernel(**sdpa_options):"}}) {
+    const auto at = groups.find(group);
+    if (at != groups.end()) out += fmt::format("\n# {}\n{}_options = dict(\n{})\n", use, group, at->second);
+  }
+  comments_below(out, remarks);
+  return out;
+}
+
+}  // namespace
+
+std::string shell_word(std::string_view text) {
+  const auto plain = [](char c) {
+    constexpr std::string_view fine = "_-./:,@%+=";
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return letter || fine.find(c) != std::string_view::npos;
+  };
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      fail("{} has a control character and cannot stand in a shell's file", quote(text));
+    }
+  }
+  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return std::string(text);
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+std::string export_text(const Result& result, const Proven& proven, const std::string& file, ExportFormat format) {
+  Remarks remarks = remarks_of(result, proven, file);
+  switch (format) {
+    case ExportFormat::megatron:
+      return megatron_text(proven, std::move(remarks));
+    case ExportFormat::deepspeed:
+      return deepspeed_text(proven, remarks);
+    case ExportFormat::pytorch:
+      return pytorch_text(proven, std::move(remarks));
+    case ExportFormat::env:
+      break;
+  }
+  return env_text(proven, std::move(remarks));
+}
+
+}  // namespace harness

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/analysis.h"
+#include "config/settings.h"
+#include "store/result.h"
+
+namespace harness {
+
+/// A setting that a sweep proved faster than its baseline, read back from the file and checked like a configuration's.
+struct ProvenSetting {
+  std::string name;                                              // of the case: variable=value
+  std::string variable, value;                                   // the value in canonical form
+  Settings settings;                                             // with this one value, everything else at its default
+  std::vector<std::pair<std::string, std::string>> environment;  // what it becomes in a process's environment
+  std::string evidence;                                          // change, interval, rounds, file, commit; one line
+};
+
+struct Proven {
+  std::vector<ProvenSetting> settings;  // the fastest value of each variable, in the registry's order
+  std::vector<std::string> left_out;    // a line each: what was not proven and why; what a faster value outdid
+};
+
+/// case_name: this case alone ("" all). Throws Error when it is not there or not proven, and (exit code 4) when the
+/// sweep is unreliable and proves nothing. A value that the registry does not know as it stands is left out.
+Proven find_proven(const Result& result, const Summary& summary, const std::string& case_name, const std::string& file);
+
+}  // namespace harness

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/comparison.h"
+#include "analysis/reproduction.h"
+#include "report/show.h"
+
+namespace harness {
+
+/// All that `compare` says. Either comparisons (the first side against each other one) or a reproduction is filled;
+/// neither where the files cannot be compared.
+struct ComparisonReport {
+  std::vector<ComparedFile> files;  // all, in the order of the differences' values
+  std::vector<Difference> differences;
+  std::vector<std::string> incomparable;  // why not; with `anyway` the numbers stand below it all the same
+  bool anyway = false;
+  std::vector<std::string> unreliable;
+  std::vector<Comparison> comparisons;
+  std::vector<Reproduction> reproductions;
+};
+
+/// What differs between the files comes first, before any number; then a table per pair of sides, in the manner of
+/// benchstat: a row per case with both sides, the change ("~": none that this could prove), its interval and n.
+/// Format csv is refused: throws Error.
+std::string show(const ComparisonReport& report, Format format);
+std::string comparison_json(const ComparisonReport& report);
+
+}  // namespace harness
