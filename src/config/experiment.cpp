@@ -97,7 +97,6 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
     e.without_hardware = text == "none";
     if (text && !e.without_hardware) e.hardware = read_hardware(*text, node.place, e.path, problems);
   };
-  const std::array<Field, 10> fields{
   const Variable& workload = *find_variable("workload");
   const auto read_workload = [&](std::string_view text) { workload.parse(e.baseline, text); };
   // Read twice: here to know whether a model is needed, below for what is wrong with it.
@@ -109,7 +108,7 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
       workload_known = false;
     }
   }
-  const std::array<Field, 11> fields{
+  const std::array<Field, 12> fields{
       {{.key = "name", .parse = [&](auto text) { e.name = parse_name(text); }},
        {.key = "workload", .parse = read_workload},
        {.key = "backend", .parse = {}, .read = backend, .required = true},
