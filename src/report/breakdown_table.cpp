@@ -21,12 +21,7 @@ Scale scale_of(const StepAnalysis::One& one) {
 }
 
 std::string cell(const std::optional<double>& value, const Scale& scale) {
-  return value ? fmt::format("{:.2f}", *value / scale.factor) : "";
-}
-
-std::string difference(const std::optional<double>& now, const std::optional<double>& before, const Scale& scale) {
-  if (!now && !before) return "";
-  return fmt::format("{:+.2f}", (now.value_or(0) - before.value_or(0)) / scale.factor);
+  return value ? fmt::format("{:.2f}", *value / scale.factor + 0.0) : "";
 }
 
 const WaterfallBar* bar_of(const StepAnalysis::One& one, std::optional<Part> part) {
@@ -35,8 +30,19 @@ const WaterfallBar* bar_of(const StepAnalysis::One& one, std::optional<Part> par
   return found == one.fall->bars.end() ? nullptr : &*found;
 }
 
+// "+1.2", and "0.0" for what rounds to it from either side.
+std::string signed_number(double value, int decimals) {
+  const std::string text = fmt::format("{:+.{}f}", value, decimals);
+  return text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
+}
+
 std::string points(double share) {
-  return fmt::format("{:+.1f}", -100 * share);
+  return signed_number(-100 * share, 1);
+}
+
+std::string difference(const std::optional<double>& now, const std::optional<double>& before, const Scale& scale) {
+  if (!now && !before) return "";
+  return signed_number((now.value_or(0) - before.value_or(0)) / scale.factor, 2);
 }
 
 }  // namespace

@@ -80,6 +80,16 @@ std::vector<std::string> breakdown_words(const Result& result, const StepAnalysi
     words.push_back(std::move(text));
   }
   for (const std::string& rule : one.rules) words.push_back("Rule: " + rule);
+  if (one.fall) {
+    const auto& bars = one.fall->bars;
+    const auto above = [](const WaterfallBar& bar) { return bar.part && bar.points < 0; };
+    if (std::any_of(bars.begin(), bars.end(), above)) {
+      words.emplace_back(
+          "Some products ran above the peak in this step, so their points are gains: the peak was measured while all "
+          "ranks "
+          "shared the machine, or the configured one is too low.");
+    }
+  }
   if (!mean.other_compute.empty()) words.push_back("Other computation: " + named(mean.other_compute, 5) + ".");
   if (mean[Part::idle].value_or(0) > 0) words.push_back("Idle: " + named(mean.idle, 5) + ".");
   if (!mean.overlapped.empty()) {
