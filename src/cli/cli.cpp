@@ -71,6 +71,11 @@ struct Parser {
     show->add_option("file", a.show.file, "a result file")->required();
     show->add_option("--format", a.show.format, "text, md, csv or json")
         ->check(CLI::IsMember({"text", "md", "csv", "json"}));
+    show->add_flag("--breakdown", a.show.breakdown,
+                   "where a step of each case went, its bottleneck and who was late (text and md)");
+    show->add_option("--interval", a.show.interval,
+                     "what verdicts rest on: yuen (trimmed means) or sign (exact, and takes more rounds)")
+        ->check(CLI::IsMember({"yuen", "sign"}));
     show->add_option("--cost", a.show.cost, "price of a GPU for an hour: 2.50; says what a training run costs");
     show->add_option("--run-tokens", a.show.run_tokens, "tokens of that training run: 300e9");
     show->add_option("--currency", a.show.currency, "of the price (default USD)");

@@ -5,6 +5,7 @@
 #include "analysis/cost.h"
 #include "base/error.h"
 #include "cli/verbs.h"
+#include "report/breakdown_table.h"
 #include "report/show.h"
 #include "store/result_file.h"
 
@@ -41,11 +42,20 @@ std::optional<Cost> cost_of(const ShowOptions& options, const Result& result) {
 int show(const ShowOptions& options, std::ostream& out) {
   static const std::map<std::string, Format> formats{
       {"text", Format::text}, {"md", Format::md}, {"csv", Format::csv}, {"json", Format::json}};
-  const Result result = read_result(options.file, {.rank_seconds = false, .timeline = false});
-  const Summary summary = summarise(result);
+  const Format format = formats.at(options.format);
+  if (options.breakdown && format != Format::text && format != Format::md) {
+    fail("--breakdown prints text or md, not {}; the file itself holds the numbers (docs/file-format.md)",
+         options.format);
+  }
+  const Result result = read_result(options.file, {.rank_seconds = options.breakdown, .timeline = options.breakdown});
+  const IntervalKind interval = options.interval == "sign" ? IntervalKind::sign : IntervalKind::yuen;
+  const Summary summary = summarise(result, {.interval = interval});
   const auto cost = cost_of(options, result);
   const auto estimate = cost ? estimate_cost(result, summary, *cost) : std::nullopt;
-  out << show(result, summary, formats.at(options.format), estimate);
+  out << show(result, summary, format, estimate);
+  if (options.breakdown) {
+    out << (format == Format::md ? breakdown_markdown(result, summary) : breakdown_text(result, summary));
+  }
   return exit_code(summary);
 }
 
