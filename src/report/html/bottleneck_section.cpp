@@ -28,11 +28,12 @@ Table parts_table(const Findings& findings) {
     table.columns.push_back({"share"});
   }
   for (std::size_t p = 0; p < part_count; ++p) {
-    if (std::none_of(of.begin(), of.end(), [&](const Breakdown* one) { return one->parts[p].has_value(); })) continue;
+    if (std::none_of(of.begin(), of.end(), [&](const Breakdown* one) { return one->parts[part_at(p)].has_value(); }))
+      continue;
     std::vector<std::string> row{name_of(part_at(p))};
     for (const Breakdown* one : of) {
-      row.push_back(one->parts[p] ? scale.print(*one->parts[p]) : "");
-      row.push_back(one->parts[p] ? percent(*one->parts[p] / one->step_s) : "");
+      row.push_back(one->parts[part_at(p)] ? scale.print(*one->parts[part_at(p)]) : "");
+      row.push_back(one->parts[part_at(p)] ? percent(*one->parts[part_at(p)] / one->step_s) : "");
     }
     table.rows.push_back(std::move(row));
   }

@@ -42,6 +42,27 @@ Table hosts_table(const Result& result, std::size_t& left_out) {
   return table;
 }
 
+// For a shell, whatever the words hold.
+std::string quoted(const std::string& word) {
+  constexpr const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string out = "'";
+  for (const char c : word) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+std::string command_line(const Result& result) {
+  std::string line = fmt::format("mpirun -np {} harness sweep {}", result.ranks, quoted(result.config_path));
+  for (const auto& one : result.overrides) line += " --set " + quoted(one);
+  return line;
+}
+
 }  // namespace
 
 Section environment_section(const Result& result, const Findings& findings) {
@@ -94,7 +115,9 @@ Section configuration_section(const Result& result) {
 
 Section reproduce_section(const Result& result) {
   Section section{"reproduce", "How to do this again", {}};
-  if (!result.argv.empty()) section.pieces.push_back(Listing{"The command line", result.argv, false});
+  if (!result.config_path.empty()) {
+    section.pieces.push_back(Listing{"The same sweep once more:", command_line(result), false});
+  }
   std::string program = result.tool_version;
   for (const auto& [name, value] : result.identity) {
     if (name == "harness") program = value;
@@ -109,6 +132,7 @@ Section reproduce_section(const Result& result) {
   add("seed", fmt::format("{} (weights, tokens, order of blocks)", result.seed));
   add("rounds", std::to_string(result.rounds));
   add("sessions", result.sessions > 1 ? std::to_string(result.sessions) : "");
+  add("command line then", result.argv);
   add("run", result.run_uuid);
   add("created", result.created);
   section.pieces.push_back(Numbers{"", std::move(table), false});

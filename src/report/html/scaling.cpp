@@ -68,15 +68,15 @@ Svg curves(const std::vector<Point>& points, const Axis& x) {
     most = std::max(most, point.efficiency);
   }
   const Panel rate{x, 40, 220, low / 1.15, high * 1.05, true};
-  const Panel efficiency{x, 280, 380, 0, most, false};
+  const Panel efficiency{x, 292, 392, 0, most, false};
   for (const double tick : x.ticks) {
     svg.line("grid", x.at(tick), 30, x.at(tick), 226);
-    svg.line("grid", x.at(tick), 274, x.at(tick), 386);
-    svg.text_within("tick", x.at(tick), 402, x.label(tick));
+    svg.line("grid", x.at(tick), 286, x.at(tick), 398);
+    svg.text_within("tick", x.at(tick), 414, x.label(tick));
   }
   for (const double share : {0.0, 0.5, 1.0}) {
     svg.line(share == 1 ? "reference" : "grid", 0, efficiency.y(share), 1, efficiency.y(share));
-    svg.text("tick", 0, efficiency.y(share) - 4, Svg::Anchor::start, percent(share, 0));
+    if (share < 1) svg.text("tick", 0, efficiency.y(share) - 4, Svg::Anchor::start, percent(share, 0));
   }
   svg.text("panel", 0, 14, Svg::Anchor::start, "tokens/s (equal factors equally far apart)");
   svg.text("panel", 0, 256, Svg::Anchor::start, "efficiency per rank");
@@ -87,7 +87,7 @@ Svg curves(const std::vector<Point>& points, const Axis& x) {
   efficiency.draw(
       svg, points, "curve", [](const Point& p) { return p.efficiency; },
       [](const Point& p) { return percent(p.efficiency, 0); });
-  svg.text("axis", 0.5, 420, Svg::Anchor::middle, "ranks");
+  svg.text("axis", 0.5, 432, Svg::Anchor::middle, "ranks");
   return svg;
 }
 
@@ -109,11 +109,12 @@ std::optional<Numbers> grown(const std::vector<Point>& points, const std::vector
   };
   std::vector<Row> rows;
   for (std::size_t p = 0; p < part_count; ++p) {
-    Row row{(of.back()->parts[p].value_or(0) - of.front()->parts[p].value_or(0)), {name_of(part_at(p))}};
+    Row row{(of.back()->parts[part_at(p)].value_or(0) - of.front()->parts[part_at(p)].value_or(0)),
+            {name_of(part_at(p))}};
     bool any = false;
     for (const Breakdown* one : of) {
-      any |= one->parts[p].has_value();
-      row.cells.push_back(one->parts[p] ? fmt::format("{:.2f}", 1e3 * *one->parts[p]) : "");
+      any |= one->parts[part_at(p)].has_value();
+      row.cells.push_back(one->parts[part_at(p)] ? fmt::format("{:.2f}", 1e3 * *one->parts[part_at(p)]) : "");
     }
     if (!any) continue;
     row.cells.push_back(fmt::format("{:+.2f}", 1e3 * row.growth));
@@ -148,7 +149,7 @@ std::optional<Scaling> scaling(const Result& result, const Summary& summary,
       result.backend == "cpu" ? " On the cpu backend ranks share cores, so fewer ranks do not mean less hardware."
                               : "");
   out.curve.drawing =
-      curves(points, x).figure("scaling-drawing", 428, out.curve.title,
+      curves(points, x).figure("scaling-drawing", 438, out.curve.title,
                                fmt::format("Efficiency at {:.0f} ranks: {}; all numbers are in the table below.",
                                            points.back().ranks, percent(points.back().efficiency)));
   out.curve.numbers.columns = {{"ranks", true},       {"case", true}, {"tokens/s"},
