@@ -90,7 +90,8 @@ std::string comparison_json(const ComparisonReport& report) {
   }
   for (const Comparison& one : report.comparisons) out["comparisons"].push_back(comparison_of(one));
   for (const Reproduction& one : report.reproductions) out["reproductions"].push_back(reproduction_of(one));
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  // ASCII alone: JSON on a terminal must not command it either.
+  return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace harness

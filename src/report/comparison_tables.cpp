@@ -48,7 +48,9 @@ bool both(const CaseComparison& row) {
 }
 
 std::string verdict_of(const CaseComparison& row) {
-  if (!both(row)) return row.first.run_seconds.empty() ? "not measured in A" : "not measured in B";
+  if (!both(row))
+    return row.first.run_seconds.empty() ? (row.second.run_seconds.empty() ? "not measured" : "not measured in A")
+                                         : "not measured in B";
   return row.verdict == Verdict::none ? "too few rounds" : name_of(row.verdict);
 }
 
@@ -149,12 +151,13 @@ std::vector<std::string> comparison_notes(const Comparison& comparison) {
 }
 
 std::string comparison_headline(const Comparison& comparison) {
-  int faster = 0, slower = 0, same = 0, open = 0;
+  int faster = 0, slower = 0, same = 0, open = 0, missing = 0;
   for (const CaseComparison& row : comparison.cases) {
     faster += row.verdict == Verdict::faster;
     slower += row.verdict == Verdict::slower;
     same += row.verdict == Verdict::same;
-    open += row.verdict == Verdict::unresolved || row.verdict == Verdict::none;
+    missing += !both(row);
+    open += both(row) && (row.verdict == Verdict::unresolved || row.verdict == Verdict::none);
   }
   if (comparison.cases.empty()) return "No case of one side is a case of the other: nothing to compare.";
   std::vector<std::string> parts;
@@ -165,6 +168,7 @@ std::string comparison_headline(const Comparison& comparison) {
   add(faster, "faster");
   add(same, "the same");
   add(open, "unresolved");
+  add(missing, "not measured on a side");
   return fmt::format("Of {} {} in both, B is: {}.", comparison.cases.size(),
                      comparison.cases.size() == 1 ? "case" : "cases", join(parts, ", "));
 }

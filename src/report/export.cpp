@@ -127,7 +127,7 @@ std::string deepspeed_text(const Proven& proven, const Remarks& remarks) {
   }
   // JSON has no comments, and DeepSpeed passes over keys that it does not know.
   out["_harness"] = std::move(notes);
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 // A Python literal: JSON's escapes are Python's, and with ensure_ascii nothing else is left in it.

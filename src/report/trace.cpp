@@ -115,7 +115,7 @@ std::string trace_json(const Result& result, const std::string& case_name) {
                       {"created", result.created},
                       {"run_uuid", result.run_uuid},
                       {"tool_version", result.tool_version}}}};
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return out.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace harness

@@ -4,11 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "golden.h"
 #include "report/breakdown_table.h"
 #include "report/words.h"
 #include "sample_results.h"
@@ -16,21 +15,10 @@
 namespace harness {
 namespace {
 
+using samples::expect_golden;
+
 std::string shown(const Result& result, Format format) {
   return show(result, summarise(result), format);
-}
-
-void expect_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(HARNESS_SOURCE_DIR) + "/tests/report/golden/" + name;
-  if (std::getenv("HARNESS_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(path) << text;
-    return;
-  }
-  std::ifstream in(path);
-  ASSERT_TRUE(in) << path << " is missing: run with HARNESS_UPDATE_GOLDEN=1";
-  std::stringstream golden;
-  golden << in.rdbuf();
-  EXPECT_EQ(text, golden.str()) << "differs from " << path;
 }
 
 TEST(Show, Text) {

@@ -1,0 +1,285 @@
+#include "analysis/comparison.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+#include "analysis/reproduction.h"
+#include "base/error.h"
+#include "tests/report/sample_results.h"
+
+namespace harness {
+namespace {
+
+// Files of one test, kept where ComparedFile can point at them.
+class Files {
+ public:
+  ComparedFile add(const std::string& label, Result result) {
+    if (result.run_uuid.starts_with("1111")) result.run_uuid = label;
+    results_.push_back(std::move(result));
+    summaries_.push_back(summarise(results_.back()));
+    return {label, &results_.back(), &summaries_.back()};
+  }
+
+ private:
+  std::deque<Result> results_;
+  std::deque<Summary> summaries_;
+};
+
+Result scaled(Result result, double factor) {
+  for (auto& steps : result.step_seconds) {
+    for (auto& step : steps) step = static_cast<float>(step * factor);
+  }
+  return result;
+}
+
+Result two_changes(double factor = 1) {
+  return scaled(samples::sweep({"micro_batch_size=2", "overlap_grad_reduce=false"}, {1, 1, 0.9, 1.1}), factor);
+}
+
+void set(Result& result, const std::string& variable, const std::string& value, bool everywhere = true) {
+  const auto at = std::find(result.variables.begin(), result.variables.end(), variable) - result.variables.begin();
+  for (ResultCase& one : result.cases) {
+    if (everywhere || one.variable.empty()) one.settings[static_cast<std::size_t>(at)] = value;
+  }
+}
+
+template <class Action>
+std::string complaint(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+const CaseComparison& find(const Comparison& comparison, const std::string& name) {
+  for (const auto& row : comparison.cases) {
+    if (row.name == name) return row;
+  }
+  throw std::logic_error("no " + name);
+}
+
+TEST(Comparison, AFileAgainstItselfMovesNothing) {
+  Files files;
+  for (const Result& result : {two_changes(), samples::everything(), samples::nothing_moved()}) {
+    const ComparedFile a = files.add("a", result);
+    const Comparison c = compare_sides(std::span(&a, 1), std::span(&a, 1));
+    EXPECT_TRUE(c.same_run);
+    EXPECT_TRUE(c.not_aligned.empty());
+    ASSERT_EQ(c.cases.size(), result.cases.size());
+    for (const auto& row : c.cases) {
+      if (row.first.run_seconds.empty()) continue;
+      EXPECT_EQ(row.ratio, 1) << row.name;
+      EXPECT_TRUE(row.verdict == Verdict::same || row.verdict == Verdict::unresolved) << row.name;
+      EXPECT_LE(row.low, 1);
+      EXPECT_GE(row.high, 1);
+    }
+    EXPECT_FALSE(any_slower(c, 0));
+    EXPECT_TRUE(find_differences(std::vector{a, a}).empty());
+  }
+}
+
+TEST(Comparison, OneRunASideComparesBlocksAndDoesNotEstimateRuns) {
+  Files files;
+  const ComparedFile a = files.add("a", two_changes()), b = files.add("b", two_changes(1.2));
+  const Comparison c = compare_sides(std::span(&a, 1), std::span(&b, 1));
+  EXPECT_FALSE(c.between_runs);
+  EXPECT_FALSE(c.same_run);
+  EXPECT_EQ(c.comparisons, 4);
+  for (const auto& row : c.cases) {
+    EXPECT_NEAR(row.ratio, 1.2, 1e-6) << row.name;
+    EXPECT_EQ(row.verdict, Verdict::slower);
+    EXPECT_EQ(row.first.block_seconds.size(), 12u);
+    EXPECT_EQ(row.first.run_seconds.size(), 1u);
+  }
+  EXPECT_TRUE(any_slower(c, 0.05));
+  EXPECT_FALSE(any_slower(c, 0.25));
+}
+
+TEST(Comparison, ThreeRunsASideUseTheSpreadOfRuns) {
+  Files files;
+  std::vector<ComparedFile> first, second;
+  for (const double factor : {1.00, 1.02, 0.98})
+    first.push_back(files.add(fmt::format("a{}", factor), two_changes(factor)));
+  for (const double factor : {1.03, 1.05, 1.01})
+    second.push_back(files.add(fmt::format("b{}", factor), two_changes(factor)));
+  const Comparison c = compare_sides(first, second);
+  EXPECT_TRUE(c.between_runs);
+  const auto& row = find(c, "baseline");
+  EXPECT_NEAR(row.ratio, 1.03, 0.001);
+  // 3 % apart, 2 % spread from run to run: three runs cannot tell, however many blocks each has.
+  EXPECT_EQ(row.verdict, Verdict::unresolved);
+  EXPECT_LT(row.low, 1);
+  EXPECT_EQ(row.first.run_seconds.size(), 3u);
+  // The same files as one run each say "slower": the scatter within runs is not that between them.
+  const Comparison within = compare_sides(std::span(first).first(2), std::span(second).first(2));
+  EXPECT_FALSE(within.between_runs);
+  EXPECT_LT(find(within, "baseline").high - find(within, "baseline").low, row.high - row.low);
+}
+
+TEST(Comparison, ARunCountsOnceOnASide) {
+  Files files;
+  const ComparedFile a = files.add("a", two_changes());
+  const std::vector<ComparedFile> twice{a, a, a};
+  const std::string said = complaint([&] { compare_sides(twice, std::span(&a, 1)); });
+  EXPECT_NE(said.find("the same run"), std::string::npos) << said;
+}
+
+TEST(Comparison, CasesAlignBySettingsAndNotByName) {
+  Files files;
+  Result tuned = two_changes();
+  set(tuned, "precision", "bf16");
+  const ComparedFile a = files.add("a", two_changes()), b = files.add("b", tuned);
+  const Comparison c = compare_sides(std::span(&a, 1), std::span(&b, 1));
+  EXPECT_TRUE(c.cases.empty());  // every case has another precision
+  ASSERT_FALSE(c.not_aligned.empty());
+  EXPECT_NE(c.not_aligned[0].find("precision is fp32 and bf16"), std::string::npos) << c.not_aligned[0];
+}
+
+TEST(Comparison, AnAdoptedChangeMeetsTheNewBaseline) {
+  // micro_batch_size 2 was proven in a; b has it in its baseline and sweeps 1.
+  Files files;
+  Result adopted = samples::sweep({"micro_batch_size=1"}, {1, 1, 1.1});
+  set(adopted, "micro_batch_size", "2", false);
+  const ComparedFile a = files.add("a", two_changes()), b = files.add("b", adopted);
+  const Comparison c = compare_sides(std::span(&a, 1), std::span(&b, 1));
+  std::vector<std::string> names;
+  for (const auto& row : c.cases) names.push_back(row.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"baseline = micro_batch_size=1", "micro_batch_size=2 = baseline"}));
+}
+
+TEST(Comparison, AVariableThatOneFileDoesNotKnowDoesNotKeepCasesApart) {
+  Files files;
+  Result newer = two_changes();
+  newer.variables.emplace_back("cuda_graph");
+  for (auto& one : newer.cases) one.settings.emplace_back("true");
+  const ComparedFile a = files.add("a", two_changes()), b = files.add("b", newer);
+  EXPECT_EQ(compare_sides(std::span(&a, 1), std::span(&b, 1)).cases.size(), 4u);
+  const auto differences = find_differences(std::vector{a, b});
+  ASSERT_EQ(differences.size(), 1u);
+  EXPECT_EQ(differences[0].name, "cuda_graph");
+}
+
+TEST(Comparison, OtherBatchesAreComparedPerToken) {
+  Files files;
+  Result larger = scaled(two_changes(), 2);
+  for (auto& one : larger.cases) one.tokens_per_step *= 2;
+  const ComparedFile a = files.add("a", two_changes()), b = files.add("b", larger);
+  const auto c = compare_sides(std::span(&a, 1), std::span(&b, 1));
+  EXPECT_TRUE(c.cases[0].per_token);
+  EXPECT_NEAR(c.cases[0].ratio, 1, 1e-6);
+}
+
+TEST(Comparison, PartsComeFromWhoeverIsAsked) {
+  Files files;
+  const ComparedFile a = files.add("a", two_changes()), b = files.add("b", two_changes(1.5));
+  ComparisonOptions options;
+  options.parts_of = [&](const Result& result, int case_index) {
+    return std::vector<StepPart>{{"TP communication", (&result == a.result ? 1.0 : 2.0) + case_index}};
+  };
+  const auto c = compare_sides(std::span(&a, 1), std::span(&b, 1), options);
+  ASSERT_EQ(c.cases[2].second.parts.size(), 1u);
+  EXPECT_EQ(c.cases[2].first.parts[0].seconds, 3);
+  EXPECT_EQ(c.cases[2].second.parts[0].seconds, 4);
+}
+
+TEST(Differences, AreFoundWhereverTheyHide) {
+  Files files;
+  Result other = two_changes();
+  other.tool_version = "0.2.0";
+  other.identity = {{"onednn", "3.1"}, {"nccl", "2.28"}};
+  other.environment = {{"NCCL_DEBUG", "INFO"}};
+  other.seed = 2;
+  other.peak_source = "hardware file";
+  other.rank_table = {{0, 0, 0, "node7", "NVIDIA H200", 8, 2, 1e9}};
+  other.gpu = {{1, 0.9, 1.5e9, 1.4e9, 1.98e9, 600, 60, 1e9, 1e3, "power cap"}};
+  other.config_text = "# a comment\nmeasure: {rounds: 12}\nseed: 2\n";
+  Result here = two_changes();
+  here.identity = {{"onednn", "2.6"}};
+  here.rank_table = {{0, 0, 0, "node1", "NVIDIA H100", 8, 2, 1e9}};
+  here.config_text = "measure: {rounds: 12}\nseed: 1\n";
+  const auto differences = find_differences(std::vector{files.add("a", here), files.add("b", other)});
+  const auto values = [&](const std::string& name) {
+    for (const auto& one : differences) {
+      if (one.name == name) return one.values;
+    }
+    return std::vector<std::string>{};
+  };
+  using Values = std::vector<std::string>;
+  EXPECT_EQ(values("onednn"), (Values{"2.6", "3.1"}));
+  EXPECT_EQ(values("nccl"), (Values{"absent", "2.28"}));
+  EXPECT_EQ(values("NCCL_DEBUG"), (Values{"absent", "INFO"}));
+  EXPECT_EQ(values("version"), (Values{"0.1.0", "0.2.0"}));
+  EXPECT_EQ(values("seed"), (Values{"1", "2"}));
+  EXPECT_EQ(values("devices"), (Values{"1 x NVIDIA H100", "1 x NVIDIA H200"}));
+  EXPECT_EQ(values("hosts"), (Values{"node1", "node7"}));
+  EXPECT_EQ(values("SM clock"), (Values{"unknown", "1500 MHz"}));
+  EXPECT_EQ(values("throttling"), (Values{"none seen", "power cap"}));
+  EXPECT_EQ(values("peak source").size(), 2u);
+  EXPECT_EQ(values("text"), (Values{"seed: 1", "seed: 2"}));
+  EXPECT_TRUE(values("ranks").empty());
+}
+
+TEST(Differences, UnlikeModelsBackendsAndRankCountsCannotBeCompared) {
+  Files files;
+  Result other = two_changes();
+  other.ranks = 8;
+  const ComparedFile a = files.add("a", two_changes());
+  EXPECT_EQ(why_incomparable(std::vector{a, files.add("b", other)}).size(), 1u);
+  EXPECT_TRUE(why_incomparable(std::vector{a, files.add("c", other)}, {.rank_counts = false}).empty());
+  other.hidden = 256;
+  other.backend = "cuda";
+  EXPECT_EQ(why_incomparable(std::vector{a, files.add("d", other)}).size(), 3u);
+  EXPECT_TRUE(why_incomparable(std::vector{a, a}).empty());
+}
+
+TEST(Differences, AMovedControlAndAPartialFileAreUnreliable) {
+  Files files;
+  const auto reasons =
+      why_unreliable(std::vector{files.add("good", two_changes()), files.add("moved", samples::unreliable()),
+                                 files.add("part", samples::partial())});
+  ASSERT_EQ(reasons.size(), 2u);
+  EXPECT_EQ(reasons[0].substr(0, 5), "moved");
+  EXPECT_EQ(reasons[1].substr(0, 4), "part");
+}
+
+TEST(Reproduction, ComparesWhatChangesDidAndNotTimes) {
+  Files files;
+  const std::vector<std::string> changes{"micro_batch_size=2", "overlap_grad_reduce=false", "precision=bf16",
+                                         "ranks=2"};
+  const ComparedFile old_one = files.add("old", samples::sweep(changes, {1, 1, 0.9, 1.1, 0.8, 1.012}));
+  // A cluster three times as fast.
+  const ComparedFile new_one = files.add("new", scaled(samples::sweep(changes, {1, 1, 0.91, 0.9, 1, 1.5}), 0.33));
+  const Reproduction r = reproduce(std::span(&old_one, 1), std::span(&new_one, 1));
+  ASSERT_EQ(r.changes.size(), 4u);
+  EXPECT_EQ(r.changes[0].reproduced, Reproduced::yes);
+  EXPECT_EQ(r.changes[1].reproduced, Reproduced::opposite);
+  EXPECT_EQ(r.changes[2].reproduced, Reproduced::no);
+  EXPECT_EQ(r.changes[3].reproduced, Reproduced::undecided);  // 1.2 % on the old one: not resolved
+  EXPECT_NEAR(r.changes[0].first.ratio, 0.9, 0.001);
+  EXPECT_EQ(r.changes[0].second.n, 12);
+}
+
+TEST(Reproduction, RunsOfASideAreItsSample) {
+  Files files;
+  std::vector<ComparedFile> old_runs;
+  for (const double ratio : {0.8, 0.9, 1.0}) {
+    old_runs.push_back(files.add(fmt::format("old{}", ratio), samples::sweep({"precision=bf16"}, {1, 1, ratio})));
+  }
+  const ComparedFile new_run = files.add("new", samples::sweep({"precision=bf16", "ranks=2"}, {1, 1, 0.9, 1}));
+  const Reproduction r = reproduce(old_runs, std::span(&new_run, 1));
+  ASSERT_EQ(r.changes.size(), 1u);
+  EXPECT_EQ(r.changes[0].first.n, 3);
+  EXPECT_EQ(r.changes[0].first.verdict, Verdict::unresolved);  // each run is sure of itself, and they disagree
+  EXPECT_EQ(r.changes[0].reproduced, Reproduced::undecided);
+  ASSERT_EQ(r.only_in_one.size(), 1u);
+  EXPECT_NE(complaint([&] { reproduce(std::span(old_runs).first(2), std::span(&new_run, 1)); }).find("three and more"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace harness

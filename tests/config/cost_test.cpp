@@ -1,0 +1,54 @@
+#include "config/cost.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/config/config_files.h"
+
+namespace harness {
+namespace {
+
+using test::complaint;
+using test::Folder;
+using test::issue_example;
+
+std::string said(const std::string& section) {
+  const Folder folder;
+  const std::string path = folder.write("c.yaml", issue_example() + section);
+  const std::string text = complaint(path);
+  return text.starts_with(path) ? text.substr(path.size() + 1) : text;
+}
+
+TEST(CostSection, IsReadFromAConfigurationAndFromItsText) {
+  const Folder folder;
+  const std::string text = issue_example() + "cost: {per_gpu_hour: 2.50, currency: EUR, run: {tokens: 300e9}}\n";
+  const Experiment e = load_experiment(folder.write("c.yaml", text));
+  ASSERT_TRUE(e.cost);
+  EXPECT_EQ(e.cost->per_gpu_hour, 2.5);
+  EXPECT_EQ(e.cost->run_tokens, 300e9);
+  EXPECT_EQ(e.cost->currency, "EUR");
+  const std::vector<std::string> overrides{"cost.per_gpu_hour=4", "measure.rounds=3"};
+  const auto of_text = cost_of_text(text, overrides);
+  ASSERT_TRUE(of_text);
+  EXPECT_EQ(of_text->per_gpu_hour, 4);
+  EXPECT_FALSE(load_experiment(folder.write("d.yaml", issue_example())).cost);
+}
+
+TEST(CostSection, MistakesAreNamedWithTheirPlace) {
+  EXPECT_NE(said("cost: {per_gpu_hour: 2.50}\n").find("cost.run: missing"), std::string::npos);
+  EXPECT_NE(said("cost: {per_gpu_hour: -1, run: {tokens: 1e9}}\n").find("cost.per_gpu_hour: found '-1'"),
+            std::string::npos);
+  EXPECT_NE(said("cost: {per_gpu_hour: 1, run: {token: 1e9}}\n").find("did you mean tokens?"), std::string::npos);
+  EXPECT_NE(said("cost: {per_gpu_hour: 1, currency: '$(x)', run: {tokens: 1e9}}\n").find("cost.currency: found"),
+            std::string::npos);
+  EXPECT_NE(said("cost: {per_gpu_hour: 1, run: {tokens: inf}}\n").find("cost.run.tokens: found"), std::string::npos);
+  EXPECT_NE(said("per_gpu_hour: 1\n").find("did you mean cost.per_gpu_hour?"), std::string::npos);
+}
+
+TEST(CostSection, TextThatIsNoConfigurationHasNone) {
+  for (const char* text : {"", "cost", "[", "cost: 3", "cost: {per_gpu_hour: x, run: {tokens: 1}}", "\x1b[2J: 1"}) {
+    EXPECT_FALSE(cost_of_text(text, {})) << text;
+  }
+}
+
+}  // namespace
+}  // namespace harness

@@ -1,0 +1,174 @@
+#include "report/export.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "golden.h"
+#include "report/cost_lines.h"
+#include "report/show.h"
+#include "sample_results.h"
+
+namespace harness {
+namespace {
+
+using samples::expect_golden;
+
+// Something of every kind: flags, environment, a value of several, what has no word, what is not proven.
+Result proven_sweep() {
+  Result result = samples::sweep(
+      {"precision=bf16", "micro_batch_size=2", "micro_batch_size=4",
+       "layout={tensor_parallel: 2, pipeline_parallel: 4}", "overlap_grad_reduce=true", "bucket_size=50 MiB",
+       "attention=fused", "cuda_graph=true", "nccl_algo=AllReduce:Tree", "nccl_buffsize=8 MiB", "nccl_collnet=true",
+       "env={NCCL_IB_TIMEOUT: 23, TORCH_NOTE: \"it's; fine\"}", "allreduce_algorithm=bcube",
+       "nccl_proto=AllReduce:LL128", "global_batch_size=32"},
+      {1, 1, 0.6, 0.9, 0.85, 0.95, 0.93, 0.92, 0.91, 0.97, 0.96, 0.94, 0.95, 0.9, 0.9, 1.1, 0.999});
+  result.backend = "cuda";
+  result.identity = {{"harness", "0.1.0 (git 1a2b3c4)"}};
+  return result;
+}
+
+std::string exported(const Result& result, ExportFormat format, const std::string& name = "") {
+  return export_text(result, find_proven(result, summarise(result), name, "runs.h5"), "runs.h5", format);
+}
+
+std::string complaint(const Result& result, const std::string& name, int* code = nullptr) {
+  try {
+    find_proven(result, summarise(result), name, "runs.h5");
+  } catch (const Error& error) {
+    if (code != nullptr) *code = error.exit_code();
+    return error.what();
+  }
+  return "";
+}
+
+std::string shell(const std::string& script) {
+  std::string quoted;  // by hand: shell_word() is what is tested here
+  for (const char c : script) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  std::FILE* pipe = popen(("bash -eu -c '" + quoted + "'").c_str(), "r");
+  std::string out;
+  for (int c; pipe != nullptr && (c = std::fgetc(pipe)) != EOF;) out += static_cast<char>(c);
+  EXPECT_TRUE(pipe != nullptr && pclose(pipe) == 0) << script;
+  return out;
+}
+
+TEST(Export, Golden) {
+  const Result result = proven_sweep();
+  expect_golden("export.env", exported(result, ExportFormat::env));
+  expect_golden("export.megatron", exported(result, ExportFormat::megatron));
+  expect_golden("export.deepspeed.json", exported(result, ExportFormat::deepspeed));
+  expect_golden("export.pytorch.py", exported(result, ExportFormat::pytorch));
+}
+
+TEST(Export, BucketsAreCountedInWhatTheFrameworkCounts) {
+  const Result result = proven_sweep();
+  const std::string name = "bucket_size=50 MiB";
+  EXPECT_NE(exported(result, ExportFormat::megatron, name).find("--ddp-bucket-size 13107200\n"), std::string::npos);
+  const auto json = nlohmann::json::parse(exported(result, ExportFormat::deepspeed, name));
+  EXPECT_EQ(json["zero_optimization"]["reduce_bucket_size"], 13107200);
+  EXPECT_NE(exported(result, ExportFormat::pytorch, name).find("bucket_cap_mb=50,\n"), std::string::npos);
+}
+
+TEST(Export, TheEnvironmentFileIsWhatAShellReads) {
+  const Result result = proven_sweep();
+  std::string script = exported(result, ExportFormat::env);
+  script += "\necho \"$NCCL_ALGO|$NCCL_BUFFSIZE|$NCCL_COLLNET_ENABLE|$NCCL_IB_TIMEOUT|$TORCH_NOTE\"\n";
+  EXPECT_EQ(shell(script), "AllReduce:Tree|8388608|1|23|it's; fine\n");
+  EXPECT_EQ(script.find("NCCL_PROTO="), std::string::npos);  // slower
+  script = exported(result, ExportFormat::megatron) + "\nprintf '%s ' \"${MEGATRON_ARGS[@]}\"\n";
+  EXPECT_EQ(shell(script),
+            "--bf16 --micro-batch-size 4 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 "
+            "--overlap-grad-reduce --ddp-bucket-size 13107200 --attention-backend fused --cuda-graph-impl "
+            "full_iteration ");
+}
+
+TEST(Export, OnlyWhatIsProvenAndTheFasterOfTwoValues) {
+  const Result result = proven_sweep();
+  const Proven proven = find_proven(result, summarise(result), "", "runs.h5");
+  for (const auto& setting : proven.settings) {
+    EXPECT_NE(setting.variable, "nccl_proto");
+    EXPECT_NE(setting.variable, "global_batch_size");
+    EXPECT_NE(setting.name, "micro_batch_size=2");
+    EXPECT_NE(setting.evidence.find("12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4)"), std::string::npos);
+  }
+  EXPECT_EQ(proven.left_out.size(), 3u);
+  EXPECT_NE(exported(result, ExportFormat::env).find("Together they are not proven"), std::string::npos);
+  EXPECT_EQ(exported(result, ExportFormat::env, "precision=bf16").find("Together"), std::string::npos);
+}
+
+TEST(Export, WhatIsNotProvenIsRefused) {
+  int code = 0;
+  const Result result = proven_sweep();
+  EXPECT_NE(complaint(result, "nccl_proto=AllReduce:LL128").find("is not proven faster (slower"), std::string::npos);
+  EXPECT_NE(complaint(result, "baseline").find("is the baseline"), std::string::npos);
+  EXPECT_NE(complaint(result, "precision=bf61").find("did you mean precision=bf16?"), std::string::npos);
+  EXPECT_NE(complaint(samples::unreliable(), "", &code).find("proves nothing"), std::string::npos);
+  EXPECT_EQ(code, 4);
+  const std::string none = exported(samples::nothing_moved(), ExportFormat::env);
+  EXPECT_NE(none.find("Nothing is proven faster"), std::string::npos);
+  EXPECT_EQ(none.find("export "), std::string::npos);
+}
+
+TEST(Export, NothingOfAHostileFileGetsOut) {
+  for (const auto& [variable, value] :
+       std::initializer_list<std::pair<std::string, std::string>>{{"env", "{A: \"x\ny\"}"},
+                                                                  {"env", "{\"A=$(id)\": x}"},
+                                                                  {"env", "{LD_PRELOAD;id: x}"},
+                                                                  {"nccl_algo", "Ring; touch pwned"},
+                                                                  {"micro_batch_size", "2\n) ; touch pwned ; ("},
+                                                                  {"$(touch pwned)", "1"},
+                                                                  {"precision", "bf16\"}, \"x\": {\""}}) {
+    Result result = samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8});
+    result.cases[2].name = variable + "=" + value;
+    result.cases[2].variable = variable;
+    result.cases[2].value = value;
+    result.name = "x\nexport PWNED=1\n\x1b[2J";
+    result.created = "\r$(id)";
+    result.identity = {{"harness", "0\nexport PWNED=2"}};
+    const std::string file = "run\nexport PWNED=3.h5";
+    const Proven proven = find_proven(result, summarise(result), "", file);
+    EXPECT_TRUE(proven.settings.empty()) << value;
+    for (const ExportFormat format :
+         {ExportFormat::env, ExportFormat::megatron, ExportFormat::pytorch, ExportFormat::deepspeed}) {
+      const std::string text = export_text(result, proven, file, format);
+      EXPECT_EQ(text.find("\x1b"), std::string::npos);
+      if (format == ExportFormat::deepspeed) {
+        const auto json = nlohmann::json::parse(text);
+        EXPECT_EQ(json.size(), 1u) << text;
+        continue;
+      }
+      std::istringstream lines(text);
+      for (std::string line; std::getline(lines, line);) {
+        EXPECT_TRUE(line.empty() || line[0] == '#' || line == "MEGATRON_ARGS=(" || line == ")") << line;
+      }
+    }
+  }
+}
+
+TEST(Export, ShellWordsStandForTheirText) {
+  for (const char* text :
+       {"", "plain", "a b", "it's", "$(id)", "`id`", "\\", "a\"b", "*", "~", "#x", "é", "^=mlx5_0:1"}) {
+    EXPECT_EQ(shell(std::string("printf %s ") + shell_word(text)), text);
+  }
+  EXPECT_THROW(shell_word("a\nb"), Error);
+  EXPECT_THROW(shell_word(std::string_view("a\0b", 3)), Error);
+}
+
+TEST(ShowCost, Golden) {
+  const Result result = samples::sweep({"micro_batch_size=2", "precision=bf16"}, {1, 1, 0.8, 0.7});
+  const Summary summary = summarise(result);
+  const auto estimate = estimate_cost(result, summary, {2.5, "USD", 300e9});
+  ASSERT_TRUE(estimate);
+  expect_golden("cost.txt", cost_text(*estimate));
+  expect_golden("cost.md", cost_markdown(*estimate));
+  const auto json = nlohmann::json::parse(show(result, summary, Format::json, estimate));
+  EXPECT_EQ(json["cost"]["after"].size(), 2u);
+  EXPECT_EQ(json["cost"]["after"][0]["name"], "precision=bf16");
+  EXPECT_EQ(show(result, summary, Format::text, estimate), show(result, summary, Format::text) + cost_text(*estimate));
+}
+
+}  // namespace
+}  // namespace harness

@@ -1,0 +1,93 @@
+#include "report/trace.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "sample_timeline.h"
+
+namespace harness {
+namespace {
+
+using nlohmann::json;
+
+std::string complaint(const Result& result, const std::string& name) {
+  try {
+    trace_json(result, name);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Trace, HasEveryIntervalAsACompleteEvent) {
+  const Result result = samples::with_timeline();
+  const json trace = json::parse(trace_json(result, "micro_batch_size=2"));
+  std::map<std::pair<int, int>, std::string> threads;
+  std::map<int, std::string> processes;
+  int events = 0;
+  for (const auto& e : trace["traceEvents"]) {
+    if (e["name"] == "thread_name") threads[{e["pid"], e["tid"]}] = e["args"]["name"];
+    if (e["name"] == "process_name") processes[e["pid"]] = e["args"]["name"];
+    if (e["ph"] != "X") continue;
+    ++events;
+    for (const char* key : {"ts", "dur", "pid", "tid", "cat", "args"}) EXPECT_TRUE(e.contains(key)) << e;
+    EXPECT_GE(e["ts"].get<double>(), 0);
+    EXPECT_LE(e["ts"].get<double>() + e["dur"].get<double>(), 1e6 * 0.0205 + 1e-6);  // the step, in microseconds
+  }
+  EXPECT_EQ(events, 2 * 30);
+  EXPECT_EQ(processes, (std::map<int, std::string>{{0, "rank 0 (role 0, node1)"}, {2, "rank 2 (role 1, node1)"}}));
+  EXPECT_EQ((threads[{0, 0}]), "compute");
+  EXPECT_EQ((threads[{2, 1}]), "dp");
+}
+
+TEST(Trace, AStreamDoesOneThingAtATime) {
+  const json trace = json::parse(trace_json(samples::with_timeline(), "baseline"));
+  std::map<std::pair<int, int>, double> end;
+  for (const auto& e : trace["traceEvents"]) {
+    if (e["ph"] != "X") continue;
+    double& last = end[{e["pid"], e["tid"]}];
+    EXPECT_GE(e["ts"].get<double>(), last - 1e-6) << e;
+    last = e["ts"].get<double>() + e["dur"].get<double>();
+  }
+  EXPECT_EQ(end.size(), 4u);
+}
+
+TEST(Trace, SaysWhatAnOperationIsFor) {
+  const json trace = json::parse(trace_json(samples::with_timeline(), "baseline"));
+  for (const auto& e : trace["traceEvents"]) {
+    if (e["ph"] != "X" || e["cat"] != "matmul") continue;
+    EXPECT_EQ(e["name"], "matmul qkv");
+    EXPECT_EQ(e["args"]["layer"], 0);
+    EXPECT_EQ(e["args"]["micro_batch"], 0);
+    EXPECT_EQ(e["args"]["phase"], "forward");
+    EXPECT_EQ(e["args"]["role"], 0);
+    return;
+  }
+  FAIL();
+}
+
+TEST(Trace, WhatIsNotThereIsNamed) {
+  const Result result = samples::with_timeline();
+  EXPECT_NE(complaint(result, "baseline_again").find("it is the baseline"), std::string::npos);
+  EXPECT_NE(complaint(result, "micro_batch_size=3").find("did you mean micro_batch_size=2?"), std::string::npos);
+  EXPECT_NE(complaint(samples::nothing_moved(), "baseline").find("no case has a timeline"), std::string::npos);
+}
+
+TEST(Trace, HostileTextsAndTimesStayInside) {
+  Result result = samples::with_timeline();
+  result.timeline[0].kind = "\"}]}\x1b[2J\xff";
+  result.timeline[1].start_s = NAN;
+  result.timeline[2].end_s = -1;
+  result.timeline[3].case_index = 99;
+  result.rank_table[0].host = "\x1b]0;x\x07";
+  const std::string text = trace_json(result, "baseline");
+  EXPECT_EQ(text.find("\x1b"), std::string::npos);
+  EXPECT_EQ(std::count_if(text.begin(), text.end(), [](char c) { return c == '\n'; }), 1);
+  EXPECT_NO_THROW(json::parse(text).size());
+}
+
+}  // namespace
+}  // namespace harness
