@@ -28,8 +28,8 @@ struct ShowOptions {
   std::string file;
   std::string format = "text";
   std::string cost, run_tokens, currency;  // instead of the configuration's section `cost`
-  bool breakdown = false;         // where the profiled steps went, below the table
-  std::string interval = "yuen";  // or "sign"
+  bool breakdown = false;                  // where the profiled steps went, below the table
+  std::string interval = "yuen";           // or "sign"
 };
 
 struct CompareOptions {
