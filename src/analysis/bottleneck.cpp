@@ -182,7 +182,8 @@ Bottleneck find_bottleneck(const Result& result, const CaseBreakdown& breakdown,
   for (const auto& [part, share] : lost) {
     if (share < least_lever) continue;
     for (const std::string& variable : variables_for(part, result.backend)) {
-      if (setting(result, found.case_index, variable) == "true") continue;  // on already, and off would not help
+      const std::string now = setting(result, found.case_index, variable);
+      if (now == "true" || now == "bf16") continue;  // as quick as this variable can make it
       auto& [gain, parts] = levers[variable];
       gain += share;
       parts.emplace_back(name_of(part));
