@@ -26,8 +26,8 @@ int declared_comparisons(const Result& result) {
 
 // Seconds per token count when the cases' steps hold different numbers of tokens, else the step's seconds: a larger
 // batch is not slower for taking longer.
-Pairs comparable_pairs(const Result& result, int baseline, int changed) {
-  Pairs pairs = pair_blocks(result, baseline, changed);
+Pairs comparable_pairs(const Result& result, int baseline, int changed, const std::vector<std::int32_t>& without = {}) {
+  Pairs pairs = pair_blocks(result, baseline, changed, without);
   const double tokens_before = result.cases[static_cast<std::size_t>(baseline)].tokens_per_step;
   const double tokens_after = result.cases[static_cast<std::size_t>(changed)].tokens_per_step;
   if (tokens_before > 0 && tokens_after > 0) {
@@ -119,11 +119,12 @@ bool blocks_missing(const Result& result) {
 
 }  // namespace
 
-Summary summarise(const Result& result) {
+Summary summarise(const Result& result, const SummaryOptions& options) {
   Summary summary;
   const int baseline = find_case(result, "baseline");
   const int comparisons = declared_comparisons(result);
   summary.noise = nan;
+  summary.throttled_rounds = throttled_rounds(result);
   for (std::size_t i = 0; i < result.cases.size(); ++i) {
     const ResultCase& one = result.cases[i];
     CaseSummary row;
@@ -139,10 +140,17 @@ Summary summarise(const Result& result) {
     if (baseline >= 0 && row.case_index != baseline) {
       const Pairs pairs = comparable_pairs(result, baseline, row.case_index);
       const bool is_control = one.name == "baseline_again";
-      if (!pairs.first.empty()) {
-        row.effect = compare_paired(pairs.first, pairs.second, is_control ? 1 : comparisons, result.smallest_effect);
+      const auto compared = [&](const Pairs& p) {
+        return compare_paired(p.first, p.second, is_control ? 1 : comparisons, result.smallest_effect, 0.95,
+                              options.interval);
+      };
+      if (!pairs.first.empty()) row.effect = compared(pairs);
+      if (!summary.throttled_rounds.empty()) {
+        const Pairs cool = comparable_pairs(result, baseline, row.case_index, summary.throttled_rounds);
+        if (!cool.first.empty()) row.unthrottled = compared(cool);
       }
       if (row.effect && !ignored.empty() && !is_control) row.effect->verdict = Verdict::not_honoured;
+      if (row.unthrottled && !ignored.empty() && !is_control) row.unthrottled->verdict = Verdict::not_honoured;
       if (is_control) {
         summary.control = row.effect;
         summary.noise = deviation_of_log_ratios(pairs);

@@ -83,8 +83,25 @@ std::string largest(const NamedSeconds& names, double step_s) {
   return join(words, ", ");
 }
 
+std::string setting(const Result& result, int case_index, const std::string& variable) {
+  const auto at = static_cast<std::size_t>(std::ranges::find(result.variables, variable) - result.variables.begin());
+  const auto& settings = result.cases[static_cast<std::size_t>(case_index)].settings;
+  return at < settings.size() ? settings[at] : "";
+}
+
+// " They would take … at memory bandwidth.", where that is known.
+std::string memory_roof(const Waterfall* waterfall) {
+  if (waterfall == nullptr) return "";
+  for (const WaterfallBar& bar : waterfall->bars) {
+    if (bar.part != Part::other_compute || !bar.roof_s) continue;
+    return fmt::format(" At memory bandwidth, every view read or written once, they would take {} instead of {}.",
+                       show_seconds(*bar.roof_s), show_seconds(bar.seconds));
+  }
+  return "";
+}
+
 std::string evidence_of(const CaseBreakdown& breakdown, const Bottleneck& found, const std::map<Part, double>& lost,
-                        const Stragglers& stragglers) {
+                        const Stragglers& stragglers, const Waterfall* waterfall) {
   const Breakdown& mean = breakdown.mean;
   const std::string parts = parts_in_words(breakdown, found.kind, lost);
   const std::string share = percent(found.share);
@@ -99,7 +116,8 @@ std::string evidence_of(const CaseBreakdown& breakdown, const Bottleneck& found,
       return fmt::format("Computation beyond what it would take at peak FLOP/s is {} of the step: {}.", share, parts);
     case Kind::memory:
       return fmt::format("Operations that move memory rather than multiply take {} of the step: {}.", share,
-                         largest(mean.other_compute, mean.step_s));
+                         largest(mean.other_compute, mean.step_s)) +
+             memory_roof(waterfall);
     case Kind::host:
       return fmt::format("For {} of the step nothing runs: {}.", share, largest(mean.idle, mean.step_s));
     case Kind::bubble:
@@ -159,11 +177,12 @@ Bottleneck find_bottleneck(const Result& result, const CaseBreakdown& breakdown,
   if (found.losses.empty() || found.losses.front().second <= 0) return found;
   found.kind = found.losses.front().first;
   found.share = found.losses.front().second;
-  found.evidence = evidence_of(breakdown, found, lost, stragglers);
+  found.evidence = evidence_of(breakdown, found, lost, stragglers, waterfall);
   std::map<std::string, std::pair<double, std::vector<std::string>>> levers;
   for (const auto& [part, share] : lost) {
     if (share < least_lever) continue;
     for (const std::string& variable : variables_for(part, result.backend)) {
+      if (setting(result, found.case_index, variable) == "true") continue;  // on already, and off would not help
       auto& [gain, parts] = levers[variable];
       gain += share;
       parts.emplace_back(name_of(part));

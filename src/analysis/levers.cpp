@@ -22,7 +22,7 @@ const std::vector<Acts>& table() {
       {"global_batch_size", {data, embedding, world, bubble}},
       {"micro_batch_size", {matrix_products, bubble, idle}},
       {"layout", {matrix_products, tensor, pipeline, data, embedding, bubble}},
-      {"overlap_grad_reduce", {data, waiting}},
+      {"overlap_grad_reduce", {data}},
       {"bucket_size", {data}},
       {"allreduce_algorithm", {tensor, data, embedding}},
       {"threads", {matrix_products, attention, other_compute}},

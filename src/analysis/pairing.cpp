@@ -1,7 +1,9 @@
 #include "analysis/pairing.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "analysis/statistics.h"
 
@@ -38,11 +40,30 @@ std::optional<double> block_median(const Result& result, std::size_t block) {
   return median(timed);
 }
 
-Pairs pair_blocks(const Result& result, int first_case, int second_case) {
+std::vector<std::int32_t> throttled_rounds(const Result& result) {
+  constexpr double least_clock = 0.95;
+  const std::size_t n = std::min(result.blocks.size(), result.gpu.size());
+  std::vector<double> clocks;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double clock = result.gpu[i].sm_clock_hz;
+    if (result.blocks[i].status == BlockStatus::ok && std::isfinite(clock)) clocks.push_back(clock);
+  }
+  const double usual = median(clocks);
+  std::set<std::int32_t> rounds;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (result.blocks[i].status != BlockStatus::ok) continue;
+    const ResultGpu& gpu = result.gpu[i];
+    if (!gpu.throttling.empty() || gpu.sm_clock_hz < least_clock * usual) rounds.insert(result.blocks[i].round);
+  }
+  return {rounds.begin(), rounds.end()};
+}
+
+Pairs pair_blocks(const Result& result, int first_case, int second_case, const std::vector<std::int32_t>& without) {
   const auto first = finished_blocks(result, first_case);
   const auto second = finished_blocks(result, second_case);
   Pairs pairs;
   for (const auto& [round, block] : first) {
+    if (std::ranges::find(without, round) != without.end()) continue;
     const auto other = second.find(round);
     if (other == second.end() || other->second.session != block.session) continue;
     pairs.first.push_back(block.seconds);

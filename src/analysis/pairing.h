@@ -12,7 +12,12 @@ namespace harness {
 struct Pairs {
   std::vector<double> first, second;
 };
-Pairs pair_blocks(const Result& result, int first_case, int second_case);
+/// without: rounds to leave out.
+Pairs pair_blocks(const Result& result, int first_case, int second_case, const std::vector<std::int32_t>& without = {});
+
+/// Rounds in which some block ran on throttled devices: by the reasons that NVML gave, or because its mean clock was
+/// more than 5 % below the median block's. Ascending.
+std::vector<std::int32_t> throttled_rounds(const Result& result);
 
 /// The median timed step of a finished block; nothing if the block did not finish or has no usable samples.
 std::optional<double> block_median(const Result& result, std::size_t block);

@@ -33,6 +33,18 @@ int rounds_to_reach(double distance, const TrimmedInterval& now, double alpha, d
   return high;
 }
 
+// How many values from each end the interval may leave out: the largest k with P(Binomial(n, 1/2) < k) <= alpha / 2.
+int sign_rank(int n, double alpha) {
+  double mass = std::exp2(-n), below = 0;  // P(= k), P(< k)
+  int k = 0;
+  while (k < n / 2 && below + mass <= alpha / 2) {
+    below += mass;
+    mass *= static_cast<double>(n - k) / (k + 1);
+    ++k;
+  }
+  return k;
+}
+
 }  // namespace
 
 const char* name_of(Verdict verdict) {
@@ -89,8 +101,22 @@ TrimmedInterval yuen_interval(std::span<const double> differences, double alpha,
   return interval;
 }
 
+TrimmedInterval sign_interval(std::span<const double> differences, double alpha) {
+  const auto n = static_cast<int>(differences.size());
+  TrimmedInterval interval{nan, nan, nan, n, nan};
+  if (n < 2) return interval;
+  std::vector<double> sorted(differences.begin(), differences.end());
+  std::sort(sorted.begin(), sorted.end());
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  const int k = sign_rank(n, alpha);
+  interval.center = median(differences);
+  interval.low = k > 0 ? sorted[static_cast<std::size_t>(k - 1)] : -infinite;
+  interval.high = k > 0 ? sorted[static_cast<std::size_t>(n - k)] : infinite;
+  return interval;
+}
+
 Effect compare_paired(std::span<const double> baseline, std::span<const double> changed, int comparisons,
-                      double smallest_effect, double confidence) {
+                      double smallest_effect, double confidence, IntervalKind kind) {
   if (baseline.size() != changed.size()) {
     fail("compare_paired: {} baseline blocks cannot be paired with {}", baseline.size(), changed.size());
   }
@@ -98,7 +124,8 @@ Effect compare_paired(std::span<const double> baseline, std::span<const double> 
   for (std::size_t i = 0; i < baseline.size(); ++i) log_ratios[i] = std::log(changed[i] / baseline[i]);
   const double trim = 0.2;
   const double alpha = (1 - confidence) / std::max(comparisons, 1);
-  const TrimmedInterval interval = yuen_interval(log_ratios, alpha, trim);
+  const TrimmedInterval yuen = yuen_interval(log_ratios, alpha, trim);
+  const TrimmedInterval interval = kind == IntervalKind::sign ? sign_interval(log_ratios, alpha) : yuen;
   Effect effect;
   effect.rounds = static_cast<int>(log_ratios.size());
   if (!std::isfinite(interval.center)) {  // fewer than two pairs: a number perhaps, never a verdict
@@ -118,7 +145,10 @@ Effect compare_paired(std::span<const double> baseline, std::span<const double> 
     effect.verdict = Verdict::same;
   } else {
     effect.verdict = Verdict::unresolved;
-    effect.rounds_needed = rounds_to_reach(std::abs(std::abs(interval.center) - threshold), interval, alpha, trim);
+    effect.rounds_needed = rounds_to_reach(std::abs(std::abs(yuen.center) - threshold), yuen, alpha, trim);
+    if (kind == IntervalKind::sign) {  // fewer cannot settle anything, whatever they say
+      effect.rounds_needed = std::max(effect.rounds_needed, static_cast<int>(std::ceil(1 - std::log2(alpha))));
+    }
   }
   return effect;
 }

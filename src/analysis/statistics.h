@@ -22,6 +22,14 @@ struct TrimmedInterval {
 /// t with h - 1 degrees of freedom, two-sided at confidence 1 - alpha.
 TrimmedInterval yuen_interval(std::span<const double> differences, double alpha, double trim = 0.2);
 
+/// The exact interval of the median, from the signs of differences: an order statistic from each end, such that the
+/// median lies outside with probability alpha at most, whatever the distribution. The centre is the median. Infinite on
+/// both sides where n is too small for alpha: it takes 1 + log2(1 / alpha) values.
+TrimmedInterval sign_interval(std::span<const double> differences, double alpha);
+
+/// What verdicts rest on.
+enum class IntervalKind { yuen, sign };
+
 /// not_honoured: what the case asked for did not happen, so its times say nothing about it.
 enum class Verdict { faster, slower, same, unresolved, not_honoured, none };
 const char* name_of(Verdict verdict);
@@ -36,7 +44,7 @@ struct Effect {
 /// smallest_effect: share; a ratio beyond 1 / (1 + e) .. 1 + e matters. The interval of the log ratio decides: wholly
 /// outside → faster/slower, wholly inside → same, else unresolved.
 Effect compare_paired(std::span<const double> baseline, std::span<const double> changed, int comparisons,
-                      double smallest_effect, double confidence = 0.95);
+                      double smallest_effect, double confidence = 0.95, IntervalKind kind = IntervalKind::yuen);
 
 /// The smallest effect that `rounds` rounds resolve with 80 % probability when block log ratios scatter with standard
 /// deviation `deviation` and `comparisons` are made, as a share of the step time: a verdict must clear smallest_effect,

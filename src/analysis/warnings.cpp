@@ -187,6 +187,28 @@ void oversubscription(const Result& result, Warnings& warnings) {
                   overfull, nodes.size(), worst.host, worst.threads, worst.cores));
 }
 
+void throttling(const Result& result, const Summary& summary, Warnings& warnings) {
+  if (summary.throttled_rounds.empty()) return;
+  std::vector<std::string> rounds, changed;
+  for (const std::int32_t round : summary.throttled_rounds) rounds.push_back(std::to_string(round + 1));
+  for (const CaseSummary& one : summary.cases) {
+    if (!one.effect || !one.unthrottled || one.effect->verdict == one.unthrottled->verdict) continue;
+    changed.push_back(fmt::format("{} is {} with them and {} without ({:+.1f} %)", one.name,
+                                  name_of(one.effect->verdict), name_of(one.unthrottled->verdict),
+                                  100 * (one.unthrottled->ratio - 1)));
+  }
+  constexpr std::size_t most = 20;
+  if (rounds.size() > most) rounds.resize(most), rounds.emplace_back("…");
+  warnings.push_back(
+      fmt::format("clocks were throttled, or more than 5 % below the usual, in {} of {} rounds ({}); they are counted. "
+                  "{}. Cool the "
+                  "GPUs or cap their clocks (nvidia-smi -lgc) and measure again.",
+                  summary.throttled_rounds.size(), result.rounds, join(rounds, ", "),
+                  static_cast<std::int32_t>(summary.throttled_rounds.size()) == result.rounds
+                      ? "No round is without"
+                      : (changed.empty() ? "Without them the verdicts are the same" : join(changed, "; "))));
+}
+
 }  // namespace
 
 std::vector<std::string> find_warnings(const Result& result, const Summary& summary) {
@@ -196,6 +218,7 @@ std::vector<std::string> find_warnings(const Result& result, const Summary& summ
   training(result, summary, warnings);
   totals(result, warnings);
   rounds(result, summary, warnings);
+  throttling(result, summary, warnings);
   oversubscription(result, warnings);
   return warnings;
 }

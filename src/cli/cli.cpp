@@ -68,6 +68,11 @@ struct Parser {
     show->add_option("file", a.show.file, "a result file")->required();
     show->add_option("--format", a.show.format, "text, md, csv or json")
         ->check(CLI::IsMember({"text", "md", "csv", "json"}));
+    show->add_flag("--breakdown", a.show.breakdown,
+                   "where a step of each case went, its bottleneck and who was late (text and md)");
+    show->add_option("--interval", a.show.interval,
+                     "what verdicts rest on: yuen (trimmed means) or sign (exact, and takes more rounds)")
+        ->check(CLI::IsMember({"yuen", "sign"}));
     add_report(a.report);
     add_check(a.check);
   }

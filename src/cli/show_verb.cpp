@@ -2,7 +2,9 @@
 #include <ostream>
 
 #include "analysis/analysis.h"
+#include "base/error.h"
 #include "cli/verbs.h"
+#include "report/breakdown_table.h"
 #include "report/show.h"
 #include "store/result_file.h"
 
@@ -11,9 +13,18 @@ namespace harness {
 int show(const ShowOptions& options, std::ostream& out) {
   static const std::map<std::string, Format> formats{
       {"text", Format::text}, {"md", Format::md}, {"csv", Format::csv}, {"json", Format::json}};
-  const Result result = read_result(options.file, {.rank_seconds = false, .timeline = false});
-  const Summary summary = summarise(result);
-  out << show(result, summary, formats.at(options.format));
+  const Format format = formats.at(options.format);
+  if (options.breakdown && format != Format::text && format != Format::md) {
+    fail("--breakdown prints text or md, not {}; the file itself holds the numbers (docs/file-format.md)",
+         options.format);
+  }
+  const Result result = read_result(options.file, {.rank_seconds = options.breakdown, .timeline = options.breakdown});
+  const IntervalKind interval = options.interval == "sign" ? IntervalKind::sign : IntervalKind::yuen;
+  const Summary summary = summarise(result, {.interval = interval});
+  out << show(result, summary, format);
+  if (options.breakdown) {
+    out << (format == Format::md ? breakdown_markdown(result, summary) : breakdown_text(result, summary));
+  }
   return exit_code(summary);
 }
 

@@ -27,6 +27,8 @@ struct PlanOptions {
 struct ShowOptions {
   std::string file;
   std::string format = "text";
+  bool breakdown = false;         // where the profiled steps went, below the table
+  std::string interval = "yuen";  // or "sign"
 };
 
 struct ReportOptions {

@@ -150,5 +150,36 @@ TEST(ResolvableEffect, FallsWithRoundsAndIsNeverBelowTheThreshold) {
   EXPECT_TRUE(std::isinf(resolvable_effect(1, 11, 0.004, 0.01)));
 }
 
+// Conover, Practical Nonparametric Statistics, table of the binomial: 8 values at 5 % leave out none at either end but
+// the extremes (2 / 2^8 = 0.8 %, with one more 7.0 %); 12 leave out two (3.9 %).
+TEST(SignInterval, IsTheExactOrderStatistic) {
+  std::vector<double> values;
+  for (int i = 1; i <= 12; ++i) values.push_back(i);
+  TrimmedInterval interval = sign_interval(values, 0.05);
+  EXPECT_EQ(interval.low, 3);
+  EXPECT_EQ(interval.high, 10);
+  EXPECT_EQ(interval.center, 6.5);
+  interval = sign_interval(std::span(values).first(8), 0.05);
+  EXPECT_EQ(interval.low, 1);
+  EXPECT_EQ(interval.high, 8);
+  interval = sign_interval(std::span(values).first(6), 0.05);  // 2 / 2^6 = 3.1 %
+  EXPECT_EQ(interval.low, 1);
+  interval = sign_interval(std::span(values).first(5), 0.05);  // 6.3 %
+  EXPECT_TRUE(std::isinf(interval.low) && std::isinf(interval.high));
+  EXPECT_TRUE(std::isnan(sign_interval(std::span(values).first(1), 0.05).center));
+}
+
+TEST(SignInterval, DecidesWhereItHasTheRoundsAndOnlyThere) {
+  const std::vector<double> before(12, 1.0), after(12, 0.9);
+  const auto verdict = [&](std::size_t rounds, int comparisons) {
+    return compare_paired(std::span(before).first(rounds), std::span(after).first(rounds), comparisons, 0.01, 0.95,
+                          IntervalKind::sign);
+  };
+  EXPECT_EQ(verdict(12, 11).verdict, Verdict::faster);
+  EXPECT_EQ(verdict(6, 11).verdict, Verdict::unresolved);
+  EXPECT_GE(verdict(6, 11).rounds_needed, 9);  // 2^(1 - n) <= 0.05 / 11
+  EXPECT_EQ(verdict(6, 1).verdict, Verdict::faster);
+}
+
 }  // namespace
 }  // namespace harness

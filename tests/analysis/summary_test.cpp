@@ -304,6 +304,29 @@ TEST_F(SummaryTest, DeviceStatisticsAreMediansOverBlocksThatHaveThem) {
   EXPECT_TRUE(std::isnan(summary.cases[2].power_w));
 }
 
+TEST_F(SummaryTest, ThrottledRoundsAreFlaggedAndVerdictsGivenWithoutThem) {
+  // Case 2 looks 20 % slower in the four rounds that ran hot, and is 0.1 % off in the others.
+  Result result = sweep(12, {"micro_batch_size=2"}, [](int c, int round) {
+    return (c == 2 && round < 4 ? 1.2 : 1.0) * (1 + 0.001 * ((7 * c + 3 * round) % 5 - 2));
+  });
+  EXPECT_TRUE(summarise(result).throttled_rounds.empty());
+  result.gpu.resize(result.blocks.size());
+  for (std::size_t i = 0; i < result.blocks.size(); ++i) {
+    const int round = result.blocks[i].round;
+    result.gpu[i].sm_clock_hz = round < 2 ? 1.2e9 : 1.5e9;  // two by their clock, two by NVML's reason
+    if (round == 2 || round == 3) result.gpu[i].throttling = "power cap";
+  }
+  const Summary summary = summarise(result);
+  EXPECT_EQ(summary.throttled_rounds, (std::vector<std::int32_t>{0, 1, 2, 3}));
+  ASSERT_TRUE(summary.cases[2].effect && summary.cases[2].unthrottled);
+  EXPECT_EQ(summary.cases[2].effect->rounds, 12);
+  EXPECT_EQ(summary.cases[2].unthrottled->rounds, 8);
+  EXPECT_EQ(summary.cases[2].effect->verdict, Verdict::unresolved);
+  EXPECT_EQ(summary.cases[2].unthrottled->verdict, Verdict::same);
+  EXPECT_TRUE(warns(summary, "throttled"));
+  EXPECT_TRUE(warns(summary, "micro_batch_size=2 is unresolved with them and same without"));
+}
+
 TEST_F(SummaryTest, AFileWithoutAnyBlockIsNotACrash) {
   Result result = ordinary();
   for (auto& one : result.blocks) one.status = BlockStatus::pending;

@@ -90,6 +90,50 @@ inline ResultBlock* block_of(Result& result, int round, int case_index) {
   return nullptr;
 }
 
+/// Profiled steps of the baseline and of case 2, in one stage and in two; rank 1 is late in both.
+inline void add_profiled_steps(Result& result) {
+  const auto add = [&](int c, int role, int rank, const char* kind, const char* stream, const char* phase,
+                       double from_ms, double to_ms) {
+    ResultInterval x;
+    x.case_index = c;
+    x.role = role;
+    x.rank = rank;
+    x.kind = kind;
+    x.stream = stream;
+    x.phase = phase;
+    x.start_s = from_ms / 1e3;
+    x.end_s = to_ms / 1e3;
+    result.timeline.push_back(x);
+  };
+  const auto layer = [&](int c, int role, int rank, double from_ms) {
+    add(c, role, rank, "matmul", "compute", "forward", from_ms, from_ms + 20);
+    add(c, role, rank, "attention", "compute", "forward", from_ms + 20, from_ms + 24);
+    add(c, role, rank, "layer_norm", "compute", "forward", from_ms + 24, from_ms + 26);
+    add(c, role, rank, "matmul", "compute", "backward", from_ms + 30, from_ms + 60);
+    add(c, role, rank, "all_reduce", "data", "gradient_sync", from_ms + 50, 125);
+    add(c, role, rank, "adamw", "compute", "optimizer", 126, 130);
+    add(c, role, rank, "all_reduce", "world", "finish", 130, 132);
+  };
+  layer(0, 0, 0, 1);
+  layer(2, 0, 0, 1);
+  add(2, 1, 2, "receive", "pipeline", "forward", 0, 40);
+  add(2, 0, 0, "send", "pipeline", "forward", 27, 29);
+  layer(2, 1, 2, 40);
+  result.cases[2].pipeline_parallel = 2;
+  result.cases[2].data_parallel = 2;
+  result.memory_bytes_per_s = 2e10;
+  result.operations.push_back({0, 0, 0, "layer_norm", "compute", "forward", "", "", 1, 0, 4e7});
+  for (const int c : {0, 2}) {
+    for (int rank = 0; rank < 4; ++rank) {
+      const double late_s = rank == 1 ? 0.03 : 0;
+      result.splits.push_back({c, rank, 0.132, 0.08 + late_s, 0.05, 0.04 - late_s, 0.01, 0.012, 0.001});
+      result.totals.push_back({c, rank, "all_reduce", "data", 0.074 - late_s, 1});
+      result.totals.push_back({c, rank, "all_reduce", "world", 0.002, 1});
+      if (c == 0) result.rank_table.push_back({rank, rank, 0, "node\x1b[2J7", "GPU", 8, 1, 1e9});
+    }
+  }
+}
+
 /// Something of everything: faster, slower, same, unresolved, failed, impossible, noted, fewer ranks, a warning.
 inline Result everything() {
   Result result = sweep({"precision=bf16", "micro_batch_size=2", "micro_batch_size=4", "overlap_grad_reduce=false",

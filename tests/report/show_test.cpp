@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "report/breakdown_table.h"
 #include "report/words.h"
 #include "sample_results.h"
 
@@ -46,6 +47,19 @@ TEST(Show, Csv) {
 }
 TEST(Show, Json) {
   expect_golden("everything.json", shown(samples::everything(), Format::json));
+}
+
+TEST(ShowBreakdown, TextAndMarkdown) {
+  Result result = samples::everything();
+  samples::add_profiled_steps(result);
+  const Summary summary = summarise(result);
+  expect_golden("breakdown.txt", breakdown_text(result, summary));
+  expect_golden("breakdown.md", breakdown_markdown(result, summary));
+  result.timeline.clear();
+  expect_golden("no_breakdown.txt", breakdown_text(result, summary));
+  for (const std::string& text : {breakdown_text(result, summary), breakdown_markdown(result, summary)}) {
+    for (const char c : text) EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << text;
+  }
 }
 
 TEST(Show, SettingsThatTheBackendIgnoresOrThatNobodyMadeAreNotListed) {

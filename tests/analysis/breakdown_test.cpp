@@ -1,0 +1,178 @@
+#include "analysis/breakdown.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "analysis/waterfall.h"
+#include "random_timeline.h"
+
+namespace harness {
+namespace {
+
+double sum_of(const NamedSeconds& names) {
+  return std::accumulate(names.begin(), names.end(), 0.0, [](double s, const auto& one) { return s + one.second; });
+}
+
+TEST(Breakdown, PartsAreTheStepWhateverTheTimeline) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const Result r = samples::random_timeline(seed, 1 + static_cast<int>(seed % 4), 1 + static_cast<int>(seed / 4 % 4));
+    const auto all = break_down(r);
+    ASSERT_EQ(all.size(), 1u);
+    std::vector<Breakdown> each = all[0].ranks;
+    each.push_back(all[0].mean);
+    for (const Breakdown& b : each) {
+      EXPECT_NEAR(b.parts.sum() / b.step_s, 1, 1e-9) << seed;
+      EXPECT_LT(unexplained(b), most_unexplained);
+      for (const auto& s : b.parts.seconds) EXPECT_GE(s.value_or(0), -1e-12) << seed;
+      EXPECT_NEAR(sum_of(b.other_compute), b[Part::other_compute].value_or(0), 1e-9);
+      EXPECT_NEAR(sum_of(b.idle), b[Part::idle].value_or(0), 1e-9);
+      EXPECT_EQ(b[Part::bubble].has_value() && r.cases[0].pipeline_parallel == 1, false) << seed;
+      EXPECT_EQ(b[Part::waiting].has_value() && r.totals.empty(), false) << seed;
+    }
+  }
+}
+
+TEST(Breakdown, TheIdentityCanFail) {
+  Breakdown b;
+  b.step_s = 1;
+  b.parts.add(Part::matrix_products, 0.9);
+  EXPECT_GT(unexplained(b), most_unexplained);
+}
+
+// The definition of overlap, point by point: what a sum over stretches could get wrong.
+TEST(Breakdown, AgreesWithCountingMoments) {
+  const Result r = samples::random_timeline(4, 1, 1);
+  const Breakdown b = break_down(r)[0].ranks[0];
+  constexpr int moments = 200000;
+  int computing = 0, exposed = 0, idle = 0;
+  for (int i = 0; i < moments; ++i) {
+    const double t = (i + 0.5) * b.step_s / moments;
+    bool computes = false, communicates = false;
+    for (const auto& x : r.timeline) {
+      if (x.start_s <= t && t < x.end_s) (x.stream == "compute" ? computes : communicates) = true;
+    }
+    ++(computes ? computing : communicates ? exposed : idle);
+  }
+  const double tick = b.step_s / moments;
+  EXPECT_NEAR(b.parts.computation(), computing * tick, 50 * tick);
+  EXPECT_NEAR(b.parts.exposed() + b[Part::waiting].value_or(0), exposed * tick, 50 * tick);
+  EXPECT_NEAR(b[Part::idle].value_or(0) + b[Part::loading].value_or(0), idle * tick, 50 * tick);
+}
+
+ResultInterval interval(int role, int rank, const char* kind, const char* stream, const char* phase, double from,
+                        double to, const char* what = "") {
+  ResultInterval x;
+  x.role = role;
+  x.rank = rank;
+  x.kind = kind;
+  x.stream = stream;
+  x.phase = phase;
+  x.what = what;
+  x.start_s = from;
+  x.end_s = to;
+  return x;
+}
+
+Result by_hand(int pipeline, int data) {
+  Result r;
+  r.ranks = pipeline * data;
+  ResultCase one;
+  one.ranks = r.ranks;
+  one.pipeline_parallel = pipeline;
+  one.data_parallel = data;
+  r.cases.push_back(one);
+  return r;
+}
+
+TEST(Breakdown, ByHand) {
+  Result r = by_hand(1, 2);
+  r.timeline = {interval(0, 0, "matmul", "compute", "forward", 1, 3),
+                interval(0, 0, "layer_norm", "compute", "forward", 3, 3.5),
+                interval(0, 0, "matmul", "compute", "backward", 4, 6),
+                interval(0, 0, "all_reduce", "data", "gradient_sync", 5, 8),
+                interval(0, 0, "all_reduce", "world", "finish", 8.25, 9),
+                interval(0, 0, "record", "compute", "finish", 9, 9.1)};
+  r.totals = {{0, 0, "all_reduce", "data", 3, 1},
+              {0, 1, "all_reduce", "data", 2, 1},  // the last to come: it waited least
+              {0, 0, "all_reduce", "world", 0.75, 1},
+              {0, 1, "all_reduce", "world", 0.75, 1}};
+  r.splits.resize(2);
+  r.splits[0].step_s = r.splits[1].step_s = 9.1;
+  r.splits[1].rank = 1;
+  r.splits[0].loading_s = 0.4;
+  const CaseBreakdown whole = break_down(r)[0];
+  const Breakdown& b = whole.ranks[0];
+  EXPECT_DOUBLE_EQ(*b[Part::matrix_products], 4);
+  EXPECT_NEAR(*b[Part::other_compute], 0.6, 1e-12);
+  EXPECT_NEAR(*b[Part::waiting], 2.0 / 3, 1e-12);  // a third of the 2 s that are exposed
+  EXPECT_NEAR(*b[Part::data], 4.0 / 3, 1e-12);
+  EXPECT_NEAR(*b[Part::world], 0.75, 1e-12);
+  EXPECT_NEAR(*b[Part::loading], 0.4, 1e-12);
+  EXPECT_NEAR(*b[Part::idle], 0.6 + 0.5 + 0.25, 1e-12);
+  EXPECT_FALSE(b[Part::attention] || b[Part::recomputation] || b[Part::tensor] || b[Part::bubble]);
+  ASSERT_EQ(b.overlapped.size(), 1u);
+  EXPECT_EQ(b.overlapped[0], (std::pair<std::string, double>("data", 1)));
+  EXPECT_EQ(b.idle[0], (std::pair<std::string, double>("before the first operation", 0.6)));
+  EXPECT_EQ(b.idle[1].first, "forward to backward");
+  EXPECT_EQ(b.idle[2].first, "between collectives");
+}
+
+TEST(Breakdown, AStageThatWaitsForAnotherIsABubble) {
+  Result r = by_hand(2, 1);
+  r.timeline = {interval(0, 0, "matmul", "compute", "forward", 0, 4),
+                interval(0, 0, "send", "pipeline", "forward", 4, 5, "activations"),
+                interval(1, 1, "receive", "pipeline", "forward", 0, 5, "activations"),
+                interval(1, 1, "matmul", "compute", "forward", 5, 9),
+                interval(0, 0, "all_reduce", "data", "gradient_sync", 5, 11, "tied embedding"),
+                interval(1, 1, "all_reduce", "data", "gradient_sync", 9, 11, "tied embedding")};
+  const CaseBreakdown whole = break_down(r)[0];
+  ASSERT_EQ(whole.ranks.size(), 2u);
+  EXPECT_DOUBLE_EQ(*whole.ranks[0][Part::bubble], 4);     // in the exchange of the tied embedding
+  EXPECT_DOUBLE_EQ(*whole.ranks[0][Part::embedding], 2);  // what it takes the stage that is last
+  EXPECT_DOUBLE_EQ(*whole.ranks[0][Part::pipeline], 1);
+  EXPECT_DOUBLE_EQ(*whole.ranks[1][Part::bubble], 4);  // for the first micro-batch
+  EXPECT_DOUBLE_EQ(*whole.ranks[1][Part::pipeline], 1);
+  EXPECT_DOUBLE_EQ(*whole.mean[Part::bubble], 4);
+}
+
+TEST(Breakdown, WhatIsNotMeasuredIsNotThere) {
+  EXPECT_TRUE(break_down(Result()).empty());
+  Result r = by_hand(1, 1);
+  r.timeline = {interval(0, 0, "matmul", "compute", "forward", 0, 1)};
+  const Breakdown b = break_down(r)[0].mean;
+  EXPECT_EQ(b[Part::matrix_products], 1.0);
+  for (const Part part :
+       {Part::attention, Part::recomputation, Part::data, Part::waiting, Part::bubble, Part::loading}) {
+    EXPECT_FALSE(b[part]) << key_of(part);
+  }
+}
+
+TEST(Waterfall, PointsAddUpFromThePeakToTheMfu) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const Result r = samples::random_timeline(seed, 1 + static_cast<int>(seed % 4), 1 + static_cast<int>(seed / 4 % 4));
+    const CaseBreakdown breakdown = break_down(r)[0];
+    const auto fall = waterfall(r, summarise(r).cases[0], breakdown);
+    ASSERT_TRUE(fall);
+    double left = 1;
+    for (const WaterfallBar& bar : fall->bars) left -= bar.points;
+    EXPECT_NEAR(left, fall->mfu, 1e-9) << seed;
+    EXPECT_NEAR(fall->mfu,
+                r.cases[0].model_flop_per_step / (r.step_seconds[0][0] * r.ranks * r.cases[0].peak_flops_per_rank),
+                1e-9);
+    // Before the difference between profiled and timed steps, what is left is the MFU of the profiled step.
+    EXPECT_NEAR(left + fall->bars.back().points, fall->ideal_s / breakdown.mean.step_s, 1e-9) << seed;
+  }
+}
+
+TEST(Waterfall, NoPeakOrNoBlockGivesNone) {
+  Result r = samples::random_timeline(1, 1, 2);
+  r.cases[0].peak_flops_per_rank = 0;
+  EXPECT_FALSE(waterfall(r, summarise(r).cases[0], break_down(r)[0]));
+  r = samples::random_timeline(1, 1, 2);
+  r.blocks[0].status = BlockStatus::failed;
+  EXPECT_FALSE(waterfall(r, summarise(r).cases[0], break_down(r)[0]));
+}
+
+}  // namespace
+}  // namespace harness

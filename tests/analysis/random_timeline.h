@@ -1,0 +1,78 @@
+#pragma once
+
+#include <random>
+#include <string>
+
+#include "store/result.h"
+
+namespace harness::samples {
+
+/// A case with a peak and one finished block, and a random timeline of its `stages` roles: any number of operations of
+/// any kind on any stream, overlapping as they like, with whatever the file says besides left out at random.
+inline Result random_timeline(std::uint64_t seed, int stages, int ranks_of_stage) {
+  std::mt19937_64 random(seed);
+  const auto real = [&](double low, double high) { return std::uniform_real_distribution<>(low, high)(random); };
+  const auto pick = [&](int n) { return static_cast<std::size_t>(std::uniform_int_distribution<>(0, n - 1)(random)); };
+  Result r;
+  r.ranks = stages * ranks_of_stage;
+  r.steps = 1;
+  r.backend = "cuda";
+  r.memory_bytes_per_s = pick(2) == 0 ? 0 : 1e9;
+  ResultCase one;
+  one.name = "baseline";
+  one.status = CaseStatus::ok;
+  one.ranks = r.ranks;
+  one.pipeline_parallel = stages;
+  one.tensor_parallel = ranks_of_stage % 2 == 0 ? 2 : 1;
+  one.data_parallel = ranks_of_stage / one.tensor_parallel;
+  one.tokens_per_step = 100;
+  one.model_flop_per_step = real(1e8, 1e9);
+  one.noncausal_flop_per_step = one.model_flop_per_step * real(1, 1.4);
+  one.hardware_flop_per_step = one.model_flop_per_step * real(1, 1.3);
+  one.peak_flops_per_rank = real(1e8, 1e10);
+  r.cases.push_back(one);
+  ResultBlock block;
+  block.status = BlockStatus::ok;
+  r.blocks.push_back(block);
+  r.step_seconds.push_back({static_cast<float>(real(0.1, 2))});
+  r.losses.push_back({1.0f});
+  static const char* const kinds[] = {"matmul", "attention", "attention_backward", "layer_norm", "adamw"};
+  static const char* const streams[] = {"tensor", "pipeline", "data", "world", "unheard of"};
+  static const char* const phases[] = {"forward", "backward", "optimizer"};
+  for (int stage = 0; stage < stages; ++stage) {
+    const int first = stage * ranks_of_stage;
+    double end = 0;
+    for (int i = 0; i < 60; ++i) {
+      ResultInterval x;
+      x.role = stage;
+      x.rank = first;
+      x.operation = i;
+      const bool communicates = pick(3) == 0;
+      x.stream = communicates ? streams[pick(5)] : "compute";
+      x.kind = kinds[pick(5)];
+      if (communicates) x.kind = x.stream == "pipeline" ? "receive" : "all_reduce";
+      if (communicates && x.stream == "data" && pick(2) == 0) x.what = "tied embedding";
+      x.phase = phases[pick(3)];
+      x.recomputed = !communicates && pick(10) == 0;
+      x.start_s = real(0, 0.9);
+      x.end_s = x.start_s + real(0, 0.05);
+      end = std::max(end, x.end_s);
+      r.timeline.push_back(x);
+    }
+    for (int rank = first; rank < first + ranks_of_stage; ++rank) {
+      if (seed % 3 != 0) {
+        ResultSplit split;
+        split.rank = rank;
+        split.step_s = end + (pick(2) == 0 ? 0 : real(0, 0.1));
+        if (pick(2) == 0) split.loading_s = real(0, 0.1);
+        r.splits.push_back(split);
+      }
+      for (const char* stream : streams) {
+        if (seed % 2 == 0) r.totals.push_back({0, rank, "all_reduce", stream, real(0, 1), 5});
+      }
+    }
+  }
+  return r;
+}
+
+}  // namespace harness::samples

@@ -1,0 +1,184 @@
+#include "analysis/stragglers.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <random>
+
+#include "analysis/bottleneck.h"
+#include "analysis/levers.h"
+#include "config/registry.h"
+#include "random_timeline.h"
+
+namespace harness {
+namespace {
+
+// Cases of one stage each whose profiled steps wait for `late` (none: -1); times scatter by 1 %.
+Result profiled(int ranks, int cases, int late, double by) {
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<> scatter(-0.01, 0.01);
+  Result r;
+  r.ranks = ranks;
+  for (int c = 0; c < cases; ++c) {
+    ResultCase one;
+    one.ranks = one.data_parallel = ranks;
+    r.cases.push_back(one);
+    for (int rank = 0; rank < ranks; ++rank) {
+      ResultSplit s;
+      s.case_index = c;
+      s.rank = rank;
+      s.step_s = 1;
+      s.compute_s = 0.6 + scatter(random);
+      s.idle_s = rank == late ? by : 0;
+      s.exposed_s = s.step_s - s.compute_s - s.idle_s;
+      r.splits.push_back(s);
+    }
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    r.rank_table.push_back({rank, 0, rank / 8, "node" + std::to_string(rank / 8), "GPU", 8, 1, 1e9});
+  }
+  return r;
+}
+
+TEST(Stragglers, NamesTheRankThatOthersWaitFor) {
+  for (const int ranks : {2, 4, 16, 300}) {
+    const Stragglers s = find_stragglers(profiled(ranks, 5, 1, 0.1));
+    ASSERT_TRUE(s.found()) << ranks;
+    EXPECT_EQ(s.ranks[0].rank, 1);
+    EXPECT_EQ(s.ranks[0].host, "node0");
+    EXPECT_EQ(s.ranks[0].late_cases, 5);
+    EXPECT_NEAR(s.ranks[0].late_s, 0.1, 0.02);
+    EXPECT_NEAR(s.ranks[0].idle_s, 0.1, 1e-9);
+    EXPECT_FALSE(s.ranks.size() > 1 && s.ranks[1].named);
+    EXPECT_LE(s.ranks.size(), 16u);
+  }
+}
+
+TEST(Stragglers, NamesNobodyForScatter) {
+  for (const int ranks : {2, 4, 16, 300}) EXPECT_FALSE(find_stragglers(profiled(ranks, 5, -1, 0)).found()) << ranks;
+  EXPECT_FALSE(find_stragglers(Result()).found());
+}
+
+Result timed(std::int32_t ranks, int blocks, int steps) {
+  Result r;
+  r.ranks = ranks;
+  r.warmup_steps = 1;
+  r.steps = steps;
+  r.cases.resize(1);
+  r.cases[0].ranks = r.cases[0].data_parallel = ranks;
+  for (int b = 0; b < blocks; ++b) {
+    ResultBlock block;
+    block.status = BlockStatus::ok;
+    r.blocks.push_back(block);
+    r.rank_seconds.emplace_back(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(steps + 1), 1.0f);
+  }
+  return r;
+}
+
+TEST(Stragglers, TimedStepsSayWhoWasLast) {
+  Result r = timed(5, 2, 4);
+  for (auto& block : r.rank_seconds) {
+    for (std::size_t step = 0; step < 5; ++step) {
+      block[step * 5 + 3] = 1.5f;
+      block[step * 5 + 4] = std::numeric_limits<float>::quiet_NaN();  // idle
+    }
+    block[2] = 99;  // warm-up does not count
+  }
+  const Stragglers s = find_stragglers(r, 16, 2);
+  ASSERT_TRUE(s.found());
+  EXPECT_EQ(s.ranks[0].rank, 3);
+  EXPECT_EQ(s.ranks[0].last_steps, 8);
+  EXPECT_NEAR(s.ranks[0].last_excess_s, 0.5, 1e-6);
+  EXPECT_NEAR(s.ranks[0].last_excess_share, 0.5, 1e-6);
+  ASSERT_TRUE(s.heat);
+  EXPECT_EQ(s.heat->ranks_per_row, 3);
+  EXPECT_EQ(s.heat->first_rank, (std::vector<std::int32_t>{0, 3}));
+  EXPECT_EQ(s.heat->seconds[0], (std::vector<float>{1, 1, 1, 1}));
+  EXPECT_EQ(s.heat->seconds[1], (std::vector<float>{1.5f, 1.5f, 1.5f, 1.5f}));
+}
+
+TEST(Stragglers, ManyRanksTakeLinearTime) {
+  const Result r = timed(16384, 4, 10);
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(find_stragglers(r).steps, 40);
+  // 110 times as much must take seconds; this bound only catches what is not linear.
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(), 2);
+}
+
+// ---- what holds the step up -----------------------------------------------------------------------------------------
+
+CaseBreakdown made_of(std::initializer_list<std::pair<Part, double>> parts) {
+  CaseBreakdown c;
+  c.mean.step_s = 1;
+  for (const auto& [part, s] : parts) c.mean.parts.add(part, s);
+  c.ranks.push_back(c.mean);
+  return c;
+}
+
+TEST(Bottleneck, NamesWhatCostsMostAndWhatActsOnIt) {
+  Result r;
+  r.backend = "cuda";
+  const auto kind_of = [&](std::initializer_list<std::pair<Part, double>> parts) {
+    return find_bottleneck(r, made_of(parts), nullptr, {}).kind;
+  };
+  EXPECT_EQ(kind_of({{Part::matrix_products, 0.6}, {Part::data, 0.2}, {Part::tensor, 0.1}, {Part::idle, 0.1}}),
+            BottleneckKind::communication);
+  EXPECT_EQ(kind_of({{Part::matrix_products, 0.6}, {Part::data, 0.1}, {Part::idle, 0.3}}), BottleneckKind::host);
+  EXPECT_EQ(kind_of({{Part::matrix_products, 0.6}, {Part::bubble, 0.4}}), BottleneckKind::bubble);
+  EXPECT_EQ(kind_of({{Part::matrix_products, 0.6}, {Part::waiting, 0.4}}), BottleneckKind::stragglers);
+  EXPECT_EQ(kind_of({{Part::matrix_products, 0.6}, {Part::loading, 0.4}}), BottleneckKind::loading);
+  EXPECT_EQ(kind_of({{Part::matrix_products, 0.6}, {Part::other_compute, 0.4}}), BottleneckKind::memory);
+  EXPECT_EQ(kind_of({{Part::matrix_products, 1}}), BottleneckKind::none);  // no peak: nobody knows if it is slow
+
+  const Bottleneck b = find_bottleneck(
+      r, made_of({{Part::matrix_products, 0.6}, {Part::data, 0.25}, {Part::tensor, 0.05}, {Part::idle, 0.1}}), nullptr,
+      {});
+  ASSERT_FALSE(b.levers.empty());
+  for (std::size_t i = 1; i < b.levers.size(); ++i) EXPECT_GE(b.levers[i - 1].gain_share, b.levers[i].gain_share);
+  EXPECT_NE(b.evidence.find("30.0 %"), std::string::npos) << b.evidence;
+  EXPECT_NE(b.evidence.find("data communication 25.0 %"), std::string::npos) << b.evidence;
+}
+
+TEST(Bottleneck, LeversAreVariablesThatTheBackendHonours) {
+  for (const char* backend : {"cpu", "cuda"}) {
+    for (std::size_t i = 0; i < part_count; ++i) {
+      for (const std::string& name : variables_for(part_at(i), backend)) {
+        const Variable* v = find_variable(name);
+        ASSERT_NE(v, nullptr) << name;
+        bool honoured = false;
+        for (const BackendKind kind : v->backends) honoured = honoured || std::string(backend) == name_of(kind);
+        EXPECT_TRUE(honoured) << name << backend;
+      }
+    }
+    EXPECT_FALSE(variables_for(Part::data, backend).empty());
+  }
+  const auto on_cpu = variables_for(Part::idle, "cpu");
+  EXPECT_EQ(std::ranges::find(on_cpu, "cuda_graph"), on_cpu.end());
+}
+
+TEST(Rules, FireWithTheirNumbers) {
+  Result r = samples::random_timeline(1, 1, 2);
+  r.gpu.resize(1);
+  const auto fired = [&](const CaseBreakdown& c, double utilisation = 0) {
+    Summary s = summarise(r);
+    s.cases[0].gpu_utilisation = utilisation;
+    s.cases[0].mfu = 0.1;
+    std::string all;
+    for (const auto& rule : fired_rules(r, s, c)) all += rule + "\n";
+    return all;
+  };
+  EXPECT_EQ(fired(made_of({{Part::matrix_products, 0.9}, {Part::data, 0.1}})), "");
+  EXPECT_NE(fired(made_of({{Part::matrix_products, 0.4}, {Part::data, 0.6}})).find("60.0 % of the step"),
+            std::string::npos);
+  EXPECT_NE(fired(made_of({{Part::matrix_products, 0.75}, {Part::data, 0.25}})).find("0.33 of the time"),
+            std::string::npos);
+  CaseBreakdown idle = made_of({{Part::matrix_products, 0.9}, {Part::idle, 0.1}});
+  idle.mean.idle = {{"forward to backward", 0.07}, {"within forward", 0.03}};
+  EXPECT_NE(fired(idle).find("7.0 % of the step between forward and backward"), std::string::npos) << fired(idle);
+  EXPECT_NE(fired(made_of({{Part::matrix_products, 1}}), 0.99).find("99.0 % utilised"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace harness
