@@ -26,22 +26,32 @@ int tick_decimals(double distance) {
   return std::clamp(static_cast<int>(std::ceil(-std::log10(distance) - 1e-9)), 0, 6);
 }
 
-Axis linear_axis(double low, double high, int count, std::function<std::string(double)> label) {
+namespace {
+
+Axis with_ticks(double low, double high, double distance, std::function<std::string(double)> label) {
   Axis axis;
-  axis.low = low;
-  axis.high = high > low ? high : low + 1;
   axis.label = std::move(label);
-  const double distance = tick_distance(axis.high - axis.low, count);
-  for (double k = std::ceil(axis.low / distance - 1e-9); k * distance <= axis.high + 1e-9 * distance; ++k) {
+  if (!std::isfinite(low) || !std::isfinite(high)) return axis;  // nothing can be drawn over it
+  axis.low = low;
+  axis.high = high > low ? high : low + distance;
+  const double first = std::ceil(axis.low / distance - 1e-9), last = std::floor(axis.high / distance + 1e-9);
+  constexpr double most = 100;
+  for (double k = first; k <= std::min(last, first + most); ++k) {
     axis.ticks.push_back(k == 0 ? 0 : k * distance);  // no negative zero
   }
   return axis;
 }
 
+}  // namespace
+
+Axis linear_axis(double low, double high, int count, std::function<std::string(double)> label) {
+  return with_ticks(low, high, tick_distance(high - low, count), std::move(label));
+}
+
 Axis round_axis(double low, double high, int count, std::function<std::string(double)> label) {
   const double distance = tick_distance(high - low, count);
-  return linear_axis(std::floor(low / distance + 1e-9) * distance, std::ceil(high / distance - 1e-9) * distance, count,
-                     std::move(label));
+  return with_ticks(std::floor(low / distance + 1e-9) * distance, std::ceil(high / distance - 1e-9) * distance,
+                    distance, std::move(label));
 }
 
 Axis logarithmic_axis(const std::vector<double>& values, std::function<std::string(double)> label) {

@@ -16,8 +16,10 @@ Section stragglers_section(const Result& result, const Findings& findings) {
   }
   const Straggler& worst = found.ranks.front();
   section.pieces.push_back(Paragraph{
-      found.found() ? fmt::format("Rank {} on {} ({}) is late.", worst.rank, worst.host, worst.device)
-                    : std::string("No rank is found to be late; the table has those that were last most often."),
+      found.found()
+          ? fmt::format("Rank {} on {} ({}) is late.", worst.rank, worst.host, worst.device)
+          : std::string(
+                "No rank is found to be late; the table has those that were last most often, which some rank must be."),
       true});
   if (!found.evidence.empty()) section.pieces.push_back(Paragraph{found.evidence});
   Table table;
@@ -39,7 +41,7 @@ Section stragglers_section(const Result& result, const Findings& findings) {
                           found.cases > 0 ? signed_percent(one.late_share) + " of the step" : "",
                           one.named ? "late" : ""});
   }
-  section.pieces.push_back(Numbers{"", std::move(table), !found.found()});
+  section.pieces.push_back(Numbers{"The ranks that were last most often", std::move(table), !found.found()});
   if (found.heat && !found.heat->seconds.empty()) {
     const HeatMap& heat = *found.heat;
     std::string where = "Timed steps of the block with the largest excess";

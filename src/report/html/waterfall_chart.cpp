@@ -45,15 +45,12 @@ std::string in_points(double share) {
 
 Figure waterfall_chart(const Waterfall& waterfall, const std::string& id, const std::string& case_name) {
   double high = 1, low = 0, level = 1;
-  std::vector<double> seconds;
+  const std::vector<double> seconds{waterfall.step_s};
   for (const WaterfallBar& bar : waterfall.bars) {
     level -= bar.points;
     high = std::max(high, level);
     low = std::min(low, level);
-    seconds.push_back(bar.seconds);
-    if (bar.roof_s) seconds.push_back(*bar.roof_s);
   }
-  std::erase_if(seconds, [&](double value) { return value < 1e-3 * waterfall.step_s; });
   const Scale scale = scale_of_seconds(seconds);
 
   RowChart chart;
@@ -74,7 +71,9 @@ Figure waterfall_chart(const Waterfall& waterfall, const std::string& id, const 
     Svg svg;
     svg.line("link", axis.at(level), -14, axis.at(level), 7);
     svg.rectangle("bar", axis.at(std::min(level, next)), axis.at(std::max(level, next)), -7, 7);
-    chart.rows.push_back({bar.name, in_points(bar.points), svg, kind_of(bar)});
+    const std::string limit = bar.roof_s ? fmt::format(", at its limit {}", scale.print(*bar.roof_s)) : "";
+    chart.rows.push_back({bar.name, in_points(bar.points), svg, kind_of(bar),
+                          bar.part ? scale.print(bar.seconds) + " " + scale.unit + limit : ""});
     figure.numbers.rows.push_back({bar.name, fmt::format("{:.2f}", -100 * bar.points), scale.print(bar.seconds),
                                    bar.roof_s ? scale.print(*bar.roof_s) : "", bar.roof});
     level = next;
@@ -86,7 +85,8 @@ Figure waterfall_chart(const Waterfall& waterfall, const std::string& id, const 
   figure.title = fmt::format("Where the MFU of {} goes.", case_name);
   figure.caption = fmt::format(
       "From the peak of the hardware to the measured MFU; the bars add up exactly. The parts are those of one profiled "
-      "step, means over ranks. The table has beside each part the time it would take at the machine's limit.{}",
+      "step, means over ranks. Beside each: its time, and what it would take at the limit of the machine (the table "
+      "says which), where that is known.{}",
       waterfall.gpu_utilisation ? fmt::format(" The driver reported its GPUs as {} busy meanwhile: busy is not useful.",
                                               percent(*waterfall.gpu_utilisation, 0))
                                 : "");

@@ -1,0 +1,153 @@
+// report on a file of 16,384 ranks, 12 cases, 12 rounds and 30 steps, with its timelines: reading, analysis and page.
+// It is to take less than 10 s and 2 GiB and give less than 5 MB; more is an error.
+#include <benchmark/benchmark.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "report/html/page.h"
+#include "report/html/report.h"
+#include "store/result_file.h"
+
+namespace {
+
+using namespace harness;
+
+constexpr int ranks = 16384, cases = 12, rounds = 12, warmup_steps = 5, steps = 25;
+constexpr int roles = 16, operations = 3000, kinds = 20;  // of the profiled step of a case
+constexpr double most_seconds = 10, most_bytes = 2147483648.0, most_page_bytes = 5e6;
+
+Result plan() {
+  Result r;
+  r.tool_version = "bench";
+  r.created = "2026-01-02T03:04:05Z";
+  r.name = "large";
+  r.backend = "cuda";
+  r.ranks = ranks;
+  r.nodes = ranks / 8;
+  r.rounds = rounds;
+  r.warmup_steps = warmup_steps;
+  r.steps = steps;
+  r.variables = {"precision", "micro_batch_size"};
+  for (int rank = 0; rank < ranks; ++rank) {
+    ResultRank row;
+    row.rank = rank, row.local_rank = rank % 8, row.node = rank / 8;
+    row.host = "node" + std::to_string(rank / 8), row.device = "NVIDIA H200";
+    row.cores = 64, row.threads = 8, row.memory_bytes = 1e12;
+    r.rank_table.push_back(row);
+  }
+  for (int c = 0; c < cases; ++c) {
+    ResultCase one;
+    one.name = c == 0 ? "baseline" : c == 1 ? "baseline_again" : "micro_batch_size=" + std::to_string(c);
+    one.variable = c < 2 ? "" : "micro_batch_size";
+    one.value = c < 2 ? "" : std::to_string(c);
+    one.settings = {"bf16", std::to_string(c < 2 ? 1 : c)};
+    one.status = CaseStatus::ok;
+    one.ranks = ranks;
+    one.pipeline_parallel = roles;
+    one.data_parallel = ranks / roles;
+    one.tokens_per_step = 1e8;
+    one.model_flop_per_step = 5e18;
+    one.peak_flops_per_rank = 989e12;
+    r.cases.push_back(one);
+    for (int rank = 0; rank < ranks; ++rank) {
+      ResultSplit split;
+      split.case_index = c, split.rank = rank;
+      split.step_s = 1, split.compute_s = 0.8, split.exposed_s = 0.1, split.overlapped_s = 0.2, split.idle_s = 0.1;
+      split.communication_s = 0.3;
+      r.splits.push_back(split);
+    }
+  }
+  for (int round = 0; round < rounds; ++round) {
+    for (int c = 0; c < cases; ++c) {
+      ResultBlock block;
+      block.round = round;
+      block.position = block.case_index = c;
+      r.blocks.push_back(block);
+    }
+  }
+  return r;
+}
+
+void write_timelines(ResultFile& file) {
+  for (int c = 0; c < cases; ++c) {
+    if (c == 1) continue;
+    std::vector<ResultInterval> intervals;
+    for (int role = 0; role < roles; ++role) {
+      for (int i = 0; i < operations; ++i) {
+        ResultInterval row;
+        row.case_index = c, row.role = role, row.rank = role * (ranks / roles), row.operation = i;
+        row.kind = i % 5 == 4 ? "all_reduce" : i % 2 == 0 ? "matmul" : "layer_norm_backward";
+        row.stream = i % 5 == 4 ? "tensor" : "compute";
+        row.phase = "forward";
+        row.start_s = static_cast<double>(i) / operations;
+        row.end_s = (i + 0.95) / operations;
+        intervals.push_back(row);
+      }
+    }
+    file.add_timeline(intervals);
+    std::vector<ResultTotal> totals;
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (int k = 0; k < kinds; ++k) totals.push_back({c, rank, "kind" + std::to_string(k), "compute", 0.04, 100});
+    }
+    file.add_totals(totals);
+  }
+}
+
+std::string write_file() {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("harness-report-" + std::to_string(getpid()) + ".h5")).string();
+  const Result r = plan();
+  const auto file =
+      ResultFile::create(path, r, {(cases - 1) * roles * operations, (cases - 1) * kinds * ranks, 64}, true);
+  write_timelines(*file);
+  constexpr std::size_t all_steps = warmup_steps + steps;
+  std::vector<float> seconds(all_steps), losses(all_steps, 7.0f), of_ranks(all_steps * ranks);
+  for (std::size_t b = 0; b < r.blocks.size(); ++b) {
+    ResultBlock block = r.blocks[b];
+    block.status = BlockStatus::ok;
+    block.session = 0;
+    for (std::size_t s = 0; s < all_steps; ++s) {
+      const double factor = block.case_index < 2 ? 1 : 1 - 0.005 * block.case_index;
+      seconds[s] = static_cast<float>(factor * (1 + 0.001 * std::sin(static_cast<double>(b + 7 * s))));
+      block.timed_total_s += s < warmup_steps ? 0 : static_cast<double>(seconds[s]);
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        of_ranks[s * ranks + rank] = seconds[s] * (1 - 0.0001f * static_cast<float>((rank * 7 + s) % 97));
+      }
+    }
+    file->write_block(static_cast<int>(b), block, seconds, losses, of_ranks);
+  }
+  file->finish(RunState::complete);
+  return path;
+}
+
+// The peak is that of the process: writing the file takes less.
+void report_file(benchmark::State& state) {
+  const std::string path = write_file();
+  const auto start = std::chrono::steady_clock::now();
+  std::size_t page_bytes = 0;
+  for (auto _ : state) {
+    const Result result = read_result(path);
+    page_bytes = html::page(html::make_report(result)).size();
+  }
+  const double each = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
+                      static_cast<double>(state.iterations());
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const double bytes = 1024.0 * static_cast<double>(usage.ru_maxrss);  // with what writing took, which is less
+  state.counters["file_GB"] = static_cast<double>(std::filesystem::file_size(path)) / 1e9;
+  state.counters["page_kB"] = static_cast<double>(page_bytes) / 1e3;
+  state.counters["peak_MiB"] = bytes / 1048576;
+  std::filesystem::remove(path);
+  if (each > most_seconds) state.SkipWithError("took more than 10 s");
+  if (bytes > most_bytes) state.SkipWithError("took more than 2 GiB");
+  if (static_cast<double>(page_bytes) > most_page_bytes) state.SkipWithError("the page is larger than 5 MB");
+}
+BENCHMARK(report_file)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(1);
+
+}  // namespace
