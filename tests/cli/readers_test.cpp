@@ -1,4 +1,5 @@
 // compare, export, trace and the costs of show, in-process, on files written for the test.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>

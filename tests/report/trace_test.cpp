@@ -28,16 +28,19 @@ TEST(Trace, HasEveryIntervalAsACompleteEvent) {
   std::map<std::pair<int, int>, std::string> threads;
   std::map<int, std::string> processes;
   int events = 0;
+  double last_end = 0;
   for (const auto& e : trace["traceEvents"]) {
     if (e["name"] == "thread_name") threads[{e["pid"], e["tid"]}] = e["args"]["name"];
     if (e["name"] == "process_name") processes[e["pid"]] = e["args"]["name"];
     if (e["ph"] != "X") continue;
     ++events;
+    last_end = std::max(last_end, e["ts"].get<double>() + e["dur"].get<double>());
     for (const char* key : {"ts", "dur", "pid", "tid", "cat", "args"}) EXPECT_TRUE(e.contains(key)) << e;
     EXPECT_GE(e["ts"].get<double>(), 0);
     EXPECT_LE(e["ts"].get<double>() + e["dur"].get<double>(), 1e6 * 0.0205 + 1e-6);  // the step, in microseconds
   }
   EXPECT_EQ(events, 2 * 30);
+  EXPECT_NEAR(last_end, 1e6 * 0.0203, 1e-3);
   EXPECT_EQ(processes, (std::map<int, std::string>{{0, "rank 0 (role 0, node1)"}, {2, "rank 2 (role 1, node1)"}}));
   EXPECT_EQ((threads[{0, 0}]), "compute");
   EXPECT_EQ((threads[{2, 1}]), "dp");
