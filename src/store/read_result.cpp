@@ -79,6 +79,7 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
   optional(result.splits, "/timeline_splits", [](auto& visit, auto& row) { split_columns(visit, row); });
   optional(result.nccl_calls, "/nccl_calls", [](auto& visit, auto& row) { nccl_call_columns(visit, row); });
   optional(result.nccl_facts, "/nccl_facts", [](auto& visit, auto& row) { nccl_fact_columns(visit, row); });
+  optional(result.points, "/points", [](auto& visit, auto& row) { point_columns(visit, row); });
   optional(result.gpu, "/gpu", [](auto& visit, auto& row) { gpu_columns(visit, row); });
   const auto check_case = [&](std::int32_t index, const char* table) {
     if (index < 0 || index >= static_cast<std::int32_t>(result.cases.size())) {
@@ -88,6 +89,7 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
   for (const ResultNcclFact& fact : result.nccl_facts) check_case(fact.case_index, "/nccl_facts");
   for (const ResultNcclCall& call : result.nccl_calls) check_case(call.case_index, "/nccl_calls");
   for (const ResultSplit& split : result.splits) check_case(split.case_index, "/timeline_splits");
+  for (const ResultPoint& point : result.points) check_case(point.case_index, "/points");
   if (!options.timeline) return;
   result.timeline =
       used_rows<ResultInterval>(file, "/timeline", [](auto& visit, auto& row) { interval_columns(visit, row); });
