@@ -2,7 +2,7 @@
 // nccl-tests', their limits physics.
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -185,8 +185,6 @@ struct Job {
   }
   void carry_out(std::vector<Memory> before, std::size_t op, int r, std::int64_t n) {
     const Action mine = action(r, op);
-    float* const* unused = nullptr;
-    static_cast<void>(unused);
     for (std::int64_t m = 0; m < n; ++m) {
       const Action theirs = action(static_cast<int>(m), op);
       Memory& from = before[static_cast<std::size_t>(m)];
