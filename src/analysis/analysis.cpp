@@ -24,14 +24,24 @@ int declared_comparisons(const Result& result) {
   }));
 }
 
-// Seconds per token count when the cases' steps hold different numbers of tokens, else the step's seconds: a larger
-// batch is not slower for taking longer.
+// What a case's step gets done, in units that cases are compared by: tokens; bytes on the bus of a collective; FLOP of
+// a rank. 0: not known.
+double work_of(const Result& result, int index) {
+  const ResultCase& one = result.cases[static_cast<std::size_t>(index)];
+  if (one.tokens_per_step > 0) return one.tokens_per_step;
+  const ResultPoint* point = find_point(result, index);
+  if (point == nullptr) return 0;
+  const auto times = static_cast<double>(point->repetitions);
+  return point->bus_factor > 0 ? times * point->bytes * point->bus_factor : one.model_flop_per_step / one.ranks;
+}
+
+// Seconds per unit of work when the cases' steps hold different amounts of it, else the step's seconds: a larger batch
+// or message is not slower for taking longer.
 Pairs comparable_pairs(const Result& result, int baseline, int changed, const std::vector<std::int32_t>& without = {}) {
   Pairs pairs = pair_blocks(result, baseline, changed, without);
-  const double tokens_before = result.cases[static_cast<std::size_t>(baseline)].tokens_per_step;
-  const double tokens_after = result.cases[static_cast<std::size_t>(changed)].tokens_per_step;
-  if (tokens_before > 0 && tokens_after > 0) {
-    for (double& seconds : pairs.second) seconds *= tokens_before / tokens_after;
+  const double before = work_of(result, baseline), after = work_of(result, changed);
+  if (before > 0 && after > 0) {
+    for (double& seconds : pairs.second) seconds *= before / after;
   }
   return pairs;
 }
@@ -65,6 +75,25 @@ void measure_case(const Result& result, CaseSummary& summary) {
   summary.mfu = one.model_flop_per_step / possible;
   summary.mfu_noncausal = one.noncausal_flop_per_step / possible;
   summary.hfu = one.hardware_flop_per_step / possible;
+}
+
+// A clock or a peak may be a little off; a link that carried a tenth more than it can did not.
+constexpr double beyond_doubt = 1.05;
+
+void measure_rates(const Result& result, CaseSummary& summary) {
+  const ResultPoint* point = find_point(result, summary.case_index);
+  if (point == nullptr || summary.blocks == 0 || point->repetitions < 1) return;
+  Rates r;
+  r.operation = point->operation;
+  r.bytes = point->bytes;
+  r.operation_seconds = summary.step_seconds / static_cast<double>(point->repetitions);
+  r.algorithm_bytes_per_s = point->bytes / r.operation_seconds;
+  if (point->bus_factor > 0) r.bus_bytes_per_s = r.algorithm_bytes_per_s * point->bus_factor;
+  if (point->limit_bytes_per_s > 0) r.limit_bytes_per_s = point->limit_bytes_per_s;
+  r.impossible =
+      (r.bus_bytes_per_s && r.limit_bytes_per_s && *r.bus_bytes_per_s > beyond_doubt * *r.limit_bytes_per_s) ||
+      (summary.mfu && *summary.mfu > beyond_doubt);
+  summary.rates = r;
 }
 
 void measure_gpu(const Result& result, CaseSummary& summary) {
@@ -134,6 +163,7 @@ Summary summarise(const Result& result, const SummaryOptions& options) {
     row.reason = one.reason;
     row.first_loss = row.last_loss = nan;
     measure_case(result, row);
+    measure_rates(result, row);
     measure_gpu(result, row);
     const std::string ignored = not_honoured(result, row.case_index);
     if (!ignored.empty()) row.reason += (row.reason.empty() ? "" : "; ") + ("not honoured: " + ignored);
@@ -151,6 +181,7 @@ Summary summarise(const Result& result, const SummaryOptions& options) {
       }
       if (row.effect && !ignored.empty() && !is_control) row.effect->verdict = Verdict::not_honoured;
       if (row.unthrottled && !ignored.empty() && !is_control) row.unthrottled->verdict = Verdict::not_honoured;
+      if (row.effect && row.rates && row.rates->impossible && !is_control) row.effect->verdict = Verdict::none;
       if (is_control) {
         summary.control = row.effect;
         summary.noise = deviation_of_log_ratios(pairs);

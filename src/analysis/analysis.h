@@ -10,6 +10,18 @@
 
 namespace harness {
 
+/// How fast one operation was, in the terms of nccl-tests.
+struct Rates {
+  std::string operation;
+  double operation_seconds = 0;           // the step's time / repetitions
+  double bytes = 0;                       // of one operation
+  double algorithm_bytes_per_s = 0;       // bytes / time
+  std::optional<double> bus_bytes_per_s;  // of a collective
+  std::optional<double> limit_bytes_per_s;
+  /// Faster than the links can carry it, or than the peak can compute it: something else was measured.
+  bool impossible = false;
+};
+
 /// What is concluded about one case.
 struct CaseSummary {
   int case_index = 0;
@@ -27,6 +39,7 @@ struct CaseSummary {
   double last_loss = 0;               // of the last timed step: mean over the finished blocks
   // Of NVML's samples during the timed steps, means over blocks; NaN where there are none.
   double gpu_utilisation = 0, sm_clock_hz = 0, power_w = 0, tokens_per_joule = 0;
+  std::optional<Rates> rates;  // of the operation that the step repeats, where it is one
   std::string reason;
 };
 

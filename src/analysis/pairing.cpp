@@ -79,4 +79,11 @@ int find_case(const Result& result, const std::string& name) {
   return -1;
 }
 
+const ResultPoint* find_point(const Result& result, int case_index) {
+  for (const ResultPoint& point : result.points) {
+    if (point.case_index == case_index) return &point;
+  }
+  return nullptr;
+}
+
 }  // namespace harness

@@ -22,6 +22,9 @@ std::vector<std::int32_t> throttled_rounds(const Result& result);
 /// The median timed step of a finished block; nothing if the block did not finish or has no usable samples.
 std::optional<double> block_median(const Result& result, std::size_t block);
 
+/// What the case's step repeats; nullptr where it is no single operation.
+const ResultPoint* find_point(const Result& result, int case_index);
+
 /// By exact name; -1 if there is none.
 int find_case(const Result& result, const std::string& name);
 

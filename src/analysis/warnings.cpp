@@ -93,6 +93,27 @@ void training(const Result& result, const Summary& summary, Warnings& warnings) 
   }
 }
 
+// The answer to a time in which nothing could have been done.
+void limits(const Result& result, const Summary& summary, Warnings& warnings) {
+  for (const CaseSummary& one : summary.cases) {
+    if (!one.rates || !one.rates->impossible) continue;
+    const ResultPoint* point = find_point(result, one.case_index);
+    const bool on_bus = one.rates->bus_bytes_per_s && one.rates->limit_bytes_per_s;
+    const std::string what =
+        on_bus ? fmt::format(
+                     "{:.4g} GB/s on the bus, and the links carry at most {:.4g} GB/s ({}): {:.4g} s is the least "
+                     "that {} of {:.0f} bytes can take, {:.4g} s were measured",
+                     *one.rates->bus_bytes_per_s / 1e9, *one.rates->limit_bytes_per_s / 1e9, point->limit_source,
+                     point->bytes * point->bus_factor / *one.rates->limit_bytes_per_s, point->operation, point->bytes,
+                     one.rates->operation_seconds)
+               : fmt::format("{:.1f} % of the peak ({})", 100 * one.mfu.value_or(0), result.peak_source);
+    warnings.push_back(fmt::format(
+        "impossible: {} comes out at {}. Either the limit is stated too low, or what was timed is not the operation: "
+        "correct the number, or look at what the case changed.",
+        one.name, what));
+  }
+}
+
 // A step's time is the slowest rank's. Where ranks take turns at being slow, the steps add up to more than any rank's
 // total, and only a large difference is news; less than the total they cannot be unless time was lost between them.
 void totals(const Result& result, Warnings& warnings) {
@@ -130,7 +151,7 @@ void rounds(const Result& result, const Summary& summary, Warnings& warnings) {
   std::vector<std::string> unresolved, unpaired;
   int needed = 0;
   for (const auto& one : summary.cases) {
-    if (one.blocks == 0 || one.name == "baseline") continue;
+    if (one.blocks == 0 || one.name == "baseline" || (one.rates && one.rates->impossible)) continue;
     if (!one.effect || one.effect->verdict == Verdict::none) unpaired.push_back(one.name);
     if (one.effect && one.effect->verdict == Verdict::unresolved) {
       unresolved.push_back(one.name);
@@ -215,6 +236,7 @@ std::vector<std::string> find_warnings(const Result& result, const Summary& summ
   Warnings warnings;
   control(summary, warnings);
   losses(result, warnings);
+  limits(result, summary, warnings);
   training(result, summary, warnings);
   totals(result, warnings);
   rounds(result, summary, warnings);

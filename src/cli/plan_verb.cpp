@@ -19,10 +19,18 @@ std::string layout_text(const Layout& l) {
 
 void print_head(const Prepared& p, std::ostream& out) {
   const Experiment& e = p.plan.experiment;
+  const Survey& s = p.surveys[0];
+  if (e.baseline.workload != WorkloadKind::gpt) {
+    const Point& point = s.point;
+    out << fmt::format("{}: backend {}, {} ranks, workload {}\none step: {} times {} of {}{}\n", e.name,
+                       name_of(e.backend), p.plan.ranks, name_of(e.baseline.workload), point.repetitions,
+                       point.operation, show_bytes(point.bytes),
+                       s.flop.model > 0 ? fmt::format(", {:.4g} TFLOP", s.flop.model / 1e12) : "");
+    return;
+  }
   out << fmt::format("{}: backend {}, {} ranks, {}: {} layers, hidden {}, {} heads, vocabulary {}, sequence {}\n",
                      e.name, name_of(e.backend), p.plan.ranks, e.model.name, e.model.layers, e.model.hidden,
                      e.model.heads, e.model.vocab, e.model.sequence);
-  const Survey& s = p.surveys[0];
   out << fmt::format("one step: {} tokens, {:.3f} GFLOP per token ({:.3f} non-causal), {:.4g} PFLOP\n",
                      static_cast<std::int64_t>(s.tokens_per_step), s.flop.model / s.tokens_per_step / 1e9,
                      s.flop.noncausal / s.tokens_per_step / 1e9, s.flop.model / 1e15);

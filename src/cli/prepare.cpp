@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "base/error.h"
 #include "cli/version.h"
+#include "workloads/from_model.h"
 
 namespace harness {
 namespace {
@@ -39,7 +40,7 @@ ResultCase case_row(const Prepared& prepared, std::size_t i) {
 }  // namespace
 
 Prepared prepare(const Experiment& experiment, int ranks, const std::vector<std::string>& only) {
-  Prepared p{make_plan(experiment, ranks, only), {}, only};
+  Prepared p{make_plan(with_model_values(experiment, ranks), ranks, only), {}, only};
   for (const Case& c : p.plan.cases) {
     p.surveys.push_back(c.impossible.empty() ? survey(experiment.model, c, declared_fused(experiment.backend))
                                              : Survey{});
@@ -101,10 +102,18 @@ Result planned_result(const Prepared& prepared) {
   r.heads = e.model.heads;
   r.vocab = e.model.vocab;
   r.sequence = e.model.sequence;
-  r.flop_formula = "causal model FLOPs: 72 B s L h^2 (1 + s/12h + V/12Lh), 2 per multiply-add";
+  r.flop_formula = e.baseline.workload == WorkloadKind::gpt
+                       ? "causal model FLOPs: 72 B s L h^2 (1 + s/12h + V/12Lh), 2 per multiply-add"
+                       : "2 per multiply-add of the matrix products; causal attention at half";
   r.variables = variable_names();
   r.warnings = e.warnings;
   for (std::size_t i = 0; i < prepared.plan.cases.size(); ++i) r.cases.push_back(case_row(prepared, i));
+  for (std::size_t i = 0; i < prepared.plan.cases.size(); ++i) {
+    const Point& point = prepared.surveys[i].point;
+    if (point.repetitions == 0) continue;
+    r.points.push_back(
+        {static_cast<std::int32_t>(i), point.operation, point.repetitions, point.bytes, point.bus_factor, 0, ""});
+  }
   for (const Slot& slot : prepared.plan.schedule) {
     ResultBlock block;
     block.round = slot.round;

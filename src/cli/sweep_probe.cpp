@@ -10,6 +10,7 @@
 #include "launch/environment.h"
 #include "launch/identity.h"
 #include "plan/check_settings.h"
+#include "workloads/limits.h"
 
 namespace harness {
 namespace {
@@ -107,6 +108,7 @@ void SweepRun::probe() {
     }
   }
   fill_peaks(outcome.samples);
+  fill_limits();
 }
 
 // Two ranks that a launcher shows the same device would measure each other.
@@ -179,6 +181,30 @@ void SweepRun::fill_peaks(const std::vector<BlockSamples>& samples) {
   }
   if (result_.peak_source.empty()) result_.peak_source = "unknown";
   if (e.hardware) result_.memory_bytes_per_s = e.hardware->memory_bytes_per_s;
+}
+
+// What the stated links allow, beside what will be measured.
+void SweepRun::fill_limits() {
+  const Experiment& e = prepared_.plan.experiment;
+  Links links{e.fabric.rank_bytes_per_s, e.fabric.node_bytes_per_s, false, false};
+  std::string source = "given in the configuration (fabric)";
+  if (links.rank_bytes_per_s == 0 && e.hardware && e.hardware->nvlink_bytes_per_s > 0) {
+    links.rank_bytes_per_s = e.hardware->nvlink_bytes_per_s;
+    source = (links.node_bytes_per_s > 0 ? source + "; " : "") + "hardware file " + e.hardware->name + ": nvlink";
+  }
+  constexpr int hopper = 90;  // the first whose NVLink switches add up
+  const int capability = e.hardware ? e.hardware->compute_capability : 0;
+  links.switches_reduce_nodes = e.backend == BackendKind::cuda && (capability == 0 || capability >= hopper);
+  std::vector<int> node_of;
+  for (const RankPlace& place : job_.places()) node_of.push_back(place.node);
+  for (ResultPoint& point : result_.points) {
+    const Case& c = prepared_.plan.cases[static_cast<std::size_t>(point.case_index)];
+    const auto collnet = c.settings.environment.find("nccl_collnet");
+    links.switches_reduce_network = collnet != c.settings.environment.end() && collnet->second == "true";
+    const double highest = highest_bus_bandwidth(c.settings, c.layout, node_of, links);
+    point.limit_bytes_per_s = highest;
+    if (highest > 0) point.limit_source = source;
+  }
 }
 
 }  // namespace harness

@@ -52,6 +52,7 @@ class SweepRun {
   void check_devices(const std::vector<BlockSamples>& samples) const;
   void write_block(int block, const BlockOutcome& outcome);
   void select_hardware(const std::string& device);
+  void fill_limits();
   void fill_peaks(const std::vector<BlockSamples>& samples);
   bool out_of_time(double next_seconds) const;
   std::vector<int> blocks_to_run() const;

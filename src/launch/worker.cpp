@@ -109,6 +109,11 @@ void live(WorkerChannel& channel, const WorkFactory& make, WorkerOrder& order) {
     samples.warnings = work.executable->warnings();
     if (!work.speaks_for_role) samples.timeline.clear();
     if (work.conclude) work.conclude(samples);
+    if (work.check) {
+      const bool profiled = request.mode == BlockMode::timeline;
+      const auto done = static_cast<std::int64_t>(samples.step_seconds.size()) + (profiled ? 1 : 0);
+      check_outputs(*work.executable, *work.inputs, *work.check, done);
+    }
   } else {
     work.probe(samples);
     samples.identity = work.identity;

@@ -18,6 +18,7 @@ struct Work {
   bool speaks_for_role = false;                 // its timeline is kept whole
   std::function<void(BlockSamples&)> probe;     // instead of an executable
   std::function<void(BlockSamples&)> conclude;  // after an executable's steps; optional
+  std::unique_ptr<OutputCheck> check;           // of what the steps computed, after all else; optional
 };
 using WorkFactory = std::function<Work(const WorkerOrder&)>;
 

@@ -75,6 +75,7 @@ Work make_work(const WorkerOrder& order) {
     return work;
   }
   work.inputs = make_inputs(request.model, request.settings, request.layout, at, request.seed);
+  work.check = make_output_check(request.settings, request.layout, at, *work.program);
   work.speaks_for_role = set.first_rank(role) == order.rank;
   if (request.mode == BlockMode::observe) {
     const auto log = std::make_shared<NcclLogFile>();

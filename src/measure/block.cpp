@@ -5,15 +5,15 @@
 #include <map>
 
 #include "base/error.h"
-#include "workloads/gpt.h"
+#include "workloads/closing.h"
 
 namespace harness {
 namespace {
 
 // The whole ring of losses of the steps [0, steps), read once after them.
 std::vector<float> read_losses(Executable& executable, const Program& program, int steps) {
-  const auto ring = std::ranges::find(program.buffers, gpt::losses_buffer, &Buffer::name);
-  if (ring == program.buffers.end()) fail("the Program has no buffer '{}' to read losses from", gpt::losses_buffer);
+  const auto ring = std::ranges::find(program.buffers, losses_buffer, &Buffer::name);
+  if (ring == program.buffers.end()) fail("the Program has no buffer '{}' to read losses from", losses_buffer);
   if (steps > ring->count) fail("a block of {} steps is longer than the {} losses that are kept", steps, ring->count);
   std::vector<float> losses(static_cast<std::size_t>(steps));
   const View view{static_cast<BufferId>(ring - program.buffers.begin()), 0, steps};
@@ -56,7 +56,24 @@ class TimedInputs final : public InputSource {
   mutable double seconds_ = 0;  // one thread fills
 };
 
+class ExecutableMemory : public BufferAccess {
+ public:
+  explicit ExecutableMemory(Executable& executable) : executable_(executable) {}
+  void read(const View& view, std::span<std::byte> to) override { executable_.read(view, to); }
+  void write(const View& view, std::span<const std::byte> from) override { executable_.write(view, from); }
+
+ private:
+  Executable& executable_;
+};
+
 }  // namespace
+
+void check_outputs(Executable& executable, const InputSource& inputs, const OutputCheck& check, std::int64_t step) {
+  ExecutableMemory memory(executable);
+  check.prepare(memory);
+  executable.run(step, 1, inputs);
+  check.check(memory);
+}
 
 const char* name_of(BlockMode mode) {
   switch (mode) {

@@ -53,4 +53,7 @@ struct BlockSamples {
 void run_block(Executable& executable, const Program& program, const InputSource& inputs, BlockMode mode,
                int warmup_steps, int steps, BlockSamples& samples);
 
+/// Runs one more step, the `step`-th, on numbers whose result is known. Throws Error if it is another. Collective.
+void check_outputs(Executable& executable, const InputSource& inputs, const OutputCheck& check, std::int64_t step);
+
 }  // namespace harness

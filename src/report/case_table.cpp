@@ -12,6 +12,7 @@ namespace harness {
 namespace {
 
 std::string verdict_of(const CaseSummary& one) {
+  if (one.rates && one.rates->impossible) return "beyond the limit";
   if (one.status == CaseStatus::failed || one.status == CaseStatus::impossible) return name_of(one.status);
   if (one.blocks == 0) return "not measured";
   if (one.name == "baseline") return "(baseline)";
@@ -69,6 +70,10 @@ CaseTable case_table(const Result& result, const Summary& summary) {
   const auto seconds = scale_of_seconds(values_of(summary, [](const auto& c) { return c.step_seconds; }));
   const auto flops = scale_of_flops(values_of(summary, [](const auto& c) { return c.flops_per_rank; }));
   const auto bytes = scale_of_bytes(values_of(summary, [](const auto& c) { return c.peak_memory_bytes; }));
+  const auto each =
+      scale_of_seconds(values_of(summary, [](const auto& c) { return c.rates ? c.rates->operation_seconds : 0; }));
+  const bool collective = std::any_of(result.points.begin(), result.points.end(),
+                                      [](const ResultPoint& point) { return point.bus_factor > 0; });
   const auto row_of = [&](const CaseSummary& one) { return result.cases[static_cast<std::size_t>(one.case_index)]; };
   const bool ranks_differ = std::any_of(result.cases.begin(), result.cases.end(), [&](const ResultCase& one) {
     return one.status != CaseStatus::impossible && one.ranks != result.cases[0].ranks;
@@ -78,16 +83,38 @@ CaseTable case_table(const Result& result, const Summary& summary) {
   build.add("case", true, [](const auto& c) { return c.name; });
   if (ranks_differ) build.add_number("ranks", [&](const auto& c) { return std::to_string(row_of(c).ranks); });
   build.add_number("step " + seconds.unit, [&](const auto& c) { return seconds.print(c.step_seconds); });
-  build.add_number("tokens/s", [](const auto& c) { return Scale{}.print(c.tokens_per_second); });
-  build.add_number(flops.unit + "/rank", [&](const auto& c) { return flops.print(c.flops_per_rank); });
-  build.add_number("MFU", [](const auto& c) { return c.mfu ? percent(*c.mfu) : ""; });
+  // As nccl-tests does, in units of 1000: GB/s whatever the size.
+  const auto gigabytes = [](double rate) { return fmt::format("{:.4g}", rate / 1e9); };
+  const auto rate_column = [&](const std::string& heading, auto&& value) {
+    build.add_number(heading, [&](const auto& c) {
+      const std::optional<double> rate = c.rates ? value(*c.rates) : std::optional<double>();
+      return rate ? gigabytes(*rate) : "";
+    });
+  };
+  build.add_number("time " + each.unit,
+                   [&](const auto& c) { return c.rates ? each.print(c.rates->operation_seconds) : ""; });
+  rate_column(collective ? "algbw GB/s" : "GB/s",
+              [](const Rates& r) { return std::optional<double>(r.algorithm_bytes_per_s); });
+  rate_column("busbw GB/s", [](const Rates& r) { return r.bus_bytes_per_s; });
+  rate_column("limit GB/s", [](const Rates& r) { return r.limit_bytes_per_s; });
+  build.add_number("of limit", [](const auto& c) {
+    if (!c.rates || !c.rates->bus_bytes_per_s || !c.rates->limit_bytes_per_s) return std::string();
+    return percent(*c.rates->bus_bytes_per_s / *c.rates->limit_bytes_per_s);
+  });
+  build.add_number("tokens/s", [&](const auto& c) {
+    return row_of(c).tokens_per_step > 0 ? Scale{}.print(c.tokens_per_second) : "";
+  });
+  build.add_number(flops.unit + "/rank",
+                   [&](const auto& c) { return collective ? "" : flops.print(c.flops_per_rank); });
+  build.add_number(result.points.empty() ? "MFU" : "of peak",
+                   [&](const auto& c) { return c.mfu && !collective ? percent(*c.mfu) : ""; });
   build.add_number("GPU busy",
                    [](const auto& c) { return std::isfinite(c.gpu_utilisation) ? percent(c.gpu_utilisation, 0) : ""; });
   build.add_number("SM MHz", [](const auto& c) {
     return std::isfinite(c.sm_clock_hz) ? fmt::format("{:.0f}", c.sm_clock_hz / 1e6) : "";
   });
-  build.add_number("tokens/J", [](const auto& c) {
-    return std::isfinite(c.tokens_per_joule) ? Scale{}.print(c.tokens_per_joule) : "";
+  build.add_number("tokens/J", [&](const auto& c) {
+    return std::isfinite(c.tokens_per_joule) && result.points.empty() ? Scale{}.print(c.tokens_per_joule) : "";
   });
   build.add_number("memory " + bytes.unit,
                    [&](const auto& c) { return c.peak_memory_bytes > 0 ? bytes.print(c.peak_memory_bytes) : ""; });

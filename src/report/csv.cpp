@@ -67,7 +67,14 @@ std::string show_csv(const Result& result, const Summary& summary) {
                            "micro_batches",
                            "tokens_per_step",
                            "model_flop_per_step",
-                           "peak_flops_per_rank"}) {
+                           "peak_flops_per_rank",
+                           "operation",
+                           "operation_seconds",
+                           "operation_bytes",
+                           "algorithm_bytes_per_s",
+                           "bus_bytes_per_s",
+                           "limit_bytes_per_s",
+                           "beyond_limit"}) {
     head.text(name);
   }
   for (const auto& variable : result.variables) head.text(variable);
@@ -111,6 +118,14 @@ std::string show_csv(const Result& result, const Summary& summary) {
     line.number(row.tokens_per_step);
     line.number(row.model_flop_per_step);
     line.number(row.peak_flops_per_rank > 0 ? row.peak_flops_per_rank : NAN);
+    const Rates rates = one.rates.value_or(Rates{"", NAN, NAN, NAN, {}, {}, false});
+    line.text(rates.operation);
+    line.number(rates.operation_seconds);
+    line.number(rates.bytes);
+    line.number(rates.algorithm_bytes_per_s);
+    line.number(rates.bus_bytes_per_s.value_or(NAN));
+    line.number(rates.limit_bytes_per_s.value_or(NAN));
+    line.text(rates.impossible ? "yes" : "");
     for (const auto& setting : row.settings) line.text(setting);
     line.text(one.reason);
     out += line.take();

@@ -26,6 +26,17 @@ Json effect_json(const std::optional<Effect>& effect) {
           {"rounds_needed", effect->rounds_needed}};
 }
 
+Json rates_json(const std::optional<Rates>& rates) {
+  if (!rates) return nullptr;
+  return {{"operation", rates->operation},
+          {"seconds", number(rates->operation_seconds)},
+          {"bytes", number(rates->bytes)},
+          {"algorithm_bytes_per_s", number(rates->algorithm_bytes_per_s)},
+          {"bus_bytes_per_s", number(rates->bus_bytes_per_s)},
+          {"limit_bytes_per_s", number(rates->limit_bytes_per_s)},
+          {"beyond_limit", rates->impossible}};
+}
+
 Json case_json(const Result& result, const CaseSummary& one) {
   const ResultCase& row = result.cases[static_cast<std::size_t>(one.case_index)];
   const bool measured = one.blocks > 0;
@@ -53,6 +64,7 @@ Json case_json(const Result& result, const CaseSummary& one) {
           {"sm_clock_hz", number(one.sm_clock_hz)},
           {"power_w", number(one.power_w)},
           {"tokens_per_joule", number(one.tokens_per_joule)},
+          {"rates", rates_json(one.rates)},
           {"ranks_used", row.ranks},
           {"tensor_parallel", row.tensor_parallel},
           {"pipeline_parallel", row.pipeline_parallel},

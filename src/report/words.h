@@ -26,6 +26,9 @@ Scale scale_of_seconds(std::span<const double> values);
 Scale scale_of_flops(std::span<const double> values);
 Scale scale_of_bytes(std::span<const double> values);
 
+/// The word of `workload` for the baseline ("gpt"): files of earlier versions knew no other.
+std::string workload_of(const Result& result);
+
 std::string percent(double share, int decimals = 1);         // "12.3 %"
 std::string signed_percent(double share, int decimals = 1);  // "+12.3 %"
 

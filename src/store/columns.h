@@ -134,6 +134,17 @@ void nccl_fact_columns(Visitor& visit, Row& row) {
 }
 
 template <class Visitor, class Row>
+void point_columns(Visitor& visit, Row& row) {
+  visit.number("case", row.case_index);
+  visit.text("operation", row.operation);
+  visit.number("repetitions", row.repetitions);
+  visit.number("bytes", row.bytes);
+  visit.number("bus_factor", row.bus_factor);
+  visit.number("limit_bytes_per_s", row.limit_bytes_per_s);
+  visit.text("limit_source", row.limit_source);
+}
+
+template <class Visitor, class Row>
 void gpu_columns(Visitor& visit, Row& row) {
   visit.key("block");
   visit.number("ranks", row.ranks);

@@ -106,6 +106,7 @@ void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& 
                [](auto& visit, auto& row) { operations_columns(visit, row); });
   create_table(file, "/nccl_calls", plan.nccl_calls, [](auto& visit, auto& row) { nccl_call_columns(visit, row); });
   create_table(file, "/nccl_facts", plan.nccl_facts, [](auto& visit, auto& row) { nccl_fact_columns(visit, row); });
+  create_table(file, "/points", plan.points, [](auto& visit, auto& row) { point_columns(visit, row); });
   const std::vector<ResultGpu> no_gpu(plan.blocks.size());
   create_table(file, "/gpu", no_gpu, [](auto& visit, auto& row) { gpu_columns(visit, row); });
 

@@ -90,6 +90,7 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
   optional(result.operations, "/timeline_operations", [](auto& visit, auto& row) { operations_columns(visit, row); });
   optional(result.nccl_calls, "/nccl_calls", [](auto& visit, auto& row) { nccl_call_columns(visit, row); });
   optional(result.nccl_facts, "/nccl_facts", [](auto& visit, auto& row) { nccl_fact_columns(visit, row); });
+  optional(result.points, "/points", [](auto& visit, auto& row) { point_columns(visit, row); });
   optional(result.gpu, "/gpu", [](auto& visit, auto& row) { gpu_columns(visit, row); });
   const auto check_case = [&](std::int32_t index, const char* table) {
     if (index < 0 || index >= static_cast<std::int32_t>(result.cases.size())) {
@@ -100,6 +101,7 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
   for (const ResultNcclCall& call : result.nccl_calls) check_case(call.case_index, "/nccl_calls");
   for (const ResultSplit& row : result.splits) check_case(row.case_index, "/timeline_splits");
   for (const ResultOperations& row : result.operations) check_case(row.case_index, "/timeline_operations");
+  for (const ResultPoint& point : result.points) check_case(point.case_index, "/points");
   if (!options.timeline) return;
   const Columns there = columns_in(file, "/timeline", "recomputed");
   result.timeline = used_rows<ResultInterval>(file, "/timeline",

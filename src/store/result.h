@@ -98,6 +98,17 @@ struct ResultGpu {
   static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 };
 
+/// What a case's step repeats, of the workloads that are one operation.
+struct ResultPoint {
+  std::int32_t case_index = 0;
+  std::string operation;
+  std::int64_t repetitions = 0;  // in a step
+  double bytes = 0;              // of one: a collective's size, as nccl-tests counts it; else read plus written
+  double bus_factor = 0;         // bus bandwidth / algorithm bandwidth; 0: no collective
+  double limit_bytes_per_s = 0;  // of the bus bandwidth (of no collective: of bytes / time); 0: not known
+  std::string limit_source;
+};
+
 struct ResultRank {
   std::int32_t rank = 0, local_rank = 0, node = 0;
   std::string host, device;
@@ -137,6 +148,7 @@ struct Result {
   std::vector<ResultNcclCall> nccl_calls;
   std::vector<ResultNcclFact> nccl_facts;
   std::vector<std::pair<std::string, std::string>> tuning;  // what was chosen by timing, as the backend wrote it
+  std::vector<ResultPoint> points;                          // per possible case; none for gpt
   std::vector<ResultGpu> gpu;                               // per block
 };
 

@@ -60,6 +60,16 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"nccl_socket_ifname", {"default", "eth0,ib", "^docker,lo"}},
     {"nccl_socket_nthreads", {"default", "1", "16"}},
     {"nccl_nsocks_perthread", {"default", "1", "64"}},
+    {"workload", {"gpt", "collective", "gemm", "attention"}},
+    {"collective", {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "send_recv"}},
+    {"collective_over", {"world", "tensor", "data", "pipeline"}},
+    {"message_size", {"1 B", "1 MiB"}},
+    {"in_place", {"true", "false"}},
+    {"gemm", {"{m: 1, n: 2, k: 3, transpose: none}", "{m: 4096, n: 512, k: 64, transpose: both}"}},
+    {"attention_shape",
+     {"{batch: 1, heads: 2, head_dim: 8, sequence: 32}", "{batch: 4, heads: 16, head_dim: 128, sequence: 4096}"}},
+    {"attention_pass", {"forward", "backward"}},
+    {"repetitions", {"1", "1000"}},
     {"env", {"{}", "{A: 1}", "{A: \"x, {y}: \\\"z\\\" \\\\\", NCCL_IB_TIMEOUT: 22, PATHS: /a:/b}"}}};
 
 TEST(Registry, EveryVariableParsesWhatItPrints) {

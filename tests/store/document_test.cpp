@@ -66,7 +66,7 @@ TEST_F(Document, ItNamesEveryObjectColumnAndAttribute) {
   };
   for (const char* table :
        {"/run/environment", "/run/identity", "/ranks", "/cases", "/blocks", "/timeline", "/timeline_totals",
-        "/timeline_splits", "/timeline_operations", "/tuning", "/nccl_calls", "/nccl_facts", "/gpu"}) {
+        "/timeline_splits", "/timeline_operations", "/tuning", "/nccl_calls", "/nccl_facts", "/points", "/gpu"}) {
     EXPECT_NE(text.find(table[1] == 'r' && table[4] == '/' ? "`" + std::string(table + 5) + "`" : table),
               std::string::npos);
     for (const auto& field : file.dataset(table).element().fields) {

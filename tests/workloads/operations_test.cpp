@@ -1,0 +1,317 @@
+// The workloads that are one operation: their Programs verify, their checks notice what is wrong, their rates are
+// nccl-tests', their limits physics.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "program/verify.h"
+#include "workloads/elements.h"
+#include "workloads/from_model.h"
+#include "workloads/limits.h"
+#include "workloads/workload.h"
+
+namespace harness {
+namespace {
+
+constexpr CollectiveKind every_collective[] = {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
+                                               CollectiveKind::all_gather, CollectiveKind::all_to_all,
+                                               CollectiveKind::send_recv};
+
+Settings collective(CollectiveKind kind, CollectiveOver over = CollectiveOver::world, bool in_place = true) {
+  Settings s;
+  s.workload = WorkloadKind::collective;
+  s.collective = kind;
+  s.collective_over = over;
+  s.in_place = in_place;
+  s.message_bytes = 24 * 1024;
+  s.repetitions = 3;
+  return s;
+}
+
+Layout layout_of(int tensor, int data, int pipeline) {
+  Layout layout;
+  layout.size = {tensor, 1, data, pipeline};
+  return layout;
+}
+
+std::string problems_of(const ProgramSet& set) {
+  std::string all;
+  for (const auto& p : verify(set)) all += p.text + "\n";
+  return all;
+}
+
+TEST(Operations, EveryCollectiveVerifiesOverEveryGroup) {
+  for (const CollectiveKind kind : every_collective) {
+    for (const bool in_place : {true, false}) {
+      for (const auto over :
+           {CollectiveOver::world, CollectiveOver::tensor, CollectiveOver::data, CollectiveOver::pipeline}) {
+        const bool ring_of_all = kind == CollectiveKind::send_recv && over == CollectiveOver::world;
+        const Layout layout = ring_of_all ? layout_of(1, 12, 1) : layout_of(2, 3, 2);
+        const ProgramSet set = build_programs({}, collective(kind, over, in_place), layout);
+        EXPECT_EQ(problems_of(set), "") << static_cast<int>(kind) << static_cast<int>(over) << in_place;
+        EXPECT_EQ(problems_of(expand(set)), "");
+      }
+    }
+  }
+}
+
+TEST(Operations, AStepIsItsRepetitionsAndTheClosingAllReduce) {
+  for (const CollectiveKind kind : every_collective) {
+    const Settings s = collective(kind, CollectiveOver::data, false);
+    const ProgramSet set = build_programs({}, s, layout_of(1, 4, 1));
+    const Count c = count(set, set.roles[0], set.roles[0].step);
+    Traffic sent;
+    for (const auto& [key, t] : c.traffic) {
+      if (key.first == "world" || key.second == "receive") continue;
+      sent.messages += t.messages, sent.bytes += t.bytes;
+    }
+    EXPECT_EQ(sent.messages, s.repetitions);
+    EXPECT_DOUBLE_EQ(sent.bytes, static_cast<double>(s.repetitions * s.message_bytes));
+  }
+}
+
+TEST(Operations, ProductsVerifyAndCount) {
+  Settings s;
+  s.workload = WorkloadKind::gemm;
+  s.gemm = {64, 32, 48, true, false};
+  s.repetitions = 5;
+  for (const Precision p : {Precision::fp32, Precision::bf16}) {
+    s.precision = p;
+    const ProgramSet set = build_programs({}, s, layout_of(1, 2, 1));
+    EXPECT_EQ(problems_of(set), "");
+    EXPECT_DOUBLE_EQ(total_flop(set).model, 2.0 * 5 * 2 * 64 * 32 * 48);
+    EXPECT_DOUBLE_EQ(point_of(s, set.layout).bytes, (64 * 48 + 48 * 32 + 64 * 32) * (p == Precision::bf16 ? 2.0 : 4.0));
+  }
+  s.workload = WorkloadKind::attention;
+  s.attention_shape = {2, 3, 8, 16};
+  for (const bool backward : {false, true}) {
+    s.attention_backward = backward;
+    const ProgramSet set = build_programs({}, s, layout_of(1, 2, 1));
+    EXPECT_EQ(problems_of(set), "");
+    EXPECT_DOUBLE_EQ(total_flop(set).noncausal, (backward ? 8.0 : 4.0) * 2 * 3 * 8 * 16 * 16 * 5 * 2);
+  }
+}
+
+// ---- what nccl-tests calls bus bandwidth ----------------------------------------------------------------------------
+
+TEST(Operations, BusFactorsAreThoseOfNcclTests) {
+  const Layout eight = layout_of(1, 8, 1);
+  const auto factor = [&](CollectiveKind kind) { return point_of(collective(kind), eight).bus_factor; };
+  EXPECT_DOUBLE_EQ(factor(CollectiveKind::all_reduce), 14.0 / 8);
+  EXPECT_DOUBLE_EQ(factor(CollectiveKind::reduce_scatter), 7.0 / 8);
+  EXPECT_DOUBLE_EQ(factor(CollectiveKind::all_gather), 7.0 / 8);
+  EXPECT_DOUBLE_EQ(factor(CollectiveKind::all_to_all), 7.0 / 8);
+  EXPECT_DOUBLE_EQ(factor(CollectiveKind::send_recv), 1);
+  EXPECT_EQ(point_of(Settings(), eight).repetitions, 0);
+}
+
+TEST(Operations, LimitsFollowFromWhatMustLeaveRankAndNode) {
+  const auto limit = [](CollectiveKind kind, const Layout& layout, const std::vector<int>& nodes, const Links& links,
+                        CollectiveOver over = CollectiveOver::world) {
+    return highest_bus_bandwidth(collective(kind, over), layout, nodes, links);
+  };
+  const std::vector<int> one(8, 0), two{0, 0, 0, 0, 1, 1, 1, 1};
+  const Layout eight = layout_of(1, 8, 1);
+  // In one node every collective is bound by the rank's link; bus bandwidth is made so that this is the bound.
+  for (const CollectiveKind kind : every_collective) {
+    EXPECT_NEAR(limit(kind, eight, one, {100, 0, false, false}), 100, 1e-9);
+    EXPECT_EQ(limit(kind, eight, one, {}), 0);
+    EXPECT_EQ(limit(kind, eight, two, {100, 0, false, false}), 0);  // the network is not known
+  }
+  // Switches that add up: each rank sends the message once.
+  EXPECT_NEAR(limit(CollectiveKind::all_reduce, eight, one, {100, 0, true, false}), 175, 1e-9);
+  EXPECT_NEAR(limit(CollectiveKind::all_gather, eight, one, {100, 0, true, false}), 100, 1e-9);
+  // Two nodes: an all-reduce must bring the whole message across once: 14/8 of bus for 1 of network.
+  EXPECT_NEAR(limit(CollectiveKind::all_reduce, eight, two, {1e9, 40, false, false}), 70, 1e-6);
+  // Half of an all-to-all goes across, and 4 ranks share the network: 7/8 of bus for 2 of it.
+  EXPECT_NEAR(limit(CollectiveKind::all_to_all, eight, two, {1e9, 40, false, false}), 17.5, 1e-6);
+  EXPECT_NEAR(limit(CollectiveKind::send_recv, eight, two, {1e9, 40, false, false}), 40, 1e-6);
+  // Four groups of two ranks across the nodes share the network.
+  EXPECT_NEAR(limit(CollectiveKind::all_reduce, layout_of(4, 2, 1), two, {1e9, 40, false, false}, CollectiveOver::data),
+              10, 1e-6);
+  // Groups within a node do not use it.
+  EXPECT_NEAR(
+      limit(CollectiveKind::all_reduce, layout_of(4, 2, 1), two, {100, 40, false, false}, CollectiveOver::tensor), 100,
+      1e-9);
+}
+
+// ---- results
+// ----------------------------------------------------------------------------------------------------------
+
+class Memory : public BufferAccess {
+ public:
+  explicit Memory(const Program& program) : program_(program) {
+    for (const Buffer& b : program.buffers) values.emplace_back(static_cast<std::size_t>(b.count), 0.0F);
+  }
+  void read(const View& v, std::span<std::byte> to) override {
+    std::vector<std::byte> bytes;
+    encode_elements(type(v), std::span(at(v), static_cast<std::size_t>(v.count)), bytes);
+    std::memcpy(to.data(), bytes.data(), to.size());
+  }
+  void write(const View& v, std::span<const std::byte> from) override {
+    for (std::int64_t i = 0; i < v.count; ++i)
+      at(v)[i] = decode_element(type(v), from.data(), static_cast<std::size_t>(i));
+  }
+  float* at(const View& v) { return values[static_cast<std::size_t>(v.buffer)].data() + v.offset; }
+  std::vector<std::vector<float>> values;
+
+ private:
+  DType type(const View& v) const { return program_.buffers[static_cast<std::size_t>(v.buffer)].type; }
+  const Program& program_;
+};
+
+// All ranks of a job whose step is carried out here, naively.
+struct Job {
+  Job(const Settings& s, int ranks) : settings(s), layout(layout_of(1, ranks, 1)), set(build_programs({}, s, layout)) {
+    for (int r = 0; r < ranks; ++r) {
+      memory.emplace_back(program(r));
+      checks.push_back(make_output_check(s, layout, layout.coordinates(r), program(r)));
+      checks.back()->prepare(memory.back());
+    }
+  }
+  const Program& program(int r) const {
+    return set.roles[static_cast<std::size_t>(set.role_of(layout.coordinates(r)))];
+  }
+  Action action(int r, std::size_t op) const { return program(r).step[op].action; }
+
+  void run() {
+    for (std::size_t op = 0; op < program(0).step.size(); ++op) {
+      const auto before = memory;
+      const auto n = static_cast<std::int64_t>(memory.size());
+      for (int r = 0; r < n; ++r) carry_out(before, op, r, n);
+    }
+  }
+  void carry_out(std::vector<Memory> before, std::size_t op, int r, std::int64_t n) {
+    const Action mine = action(r, op);
+    for (std::int64_t m = 0; m < n; ++m) {
+      const Action theirs = action(static_cast<int>(m), op);
+      Memory& from = before[static_cast<std::size_t>(m)];
+      Memory& to = memory[static_cast<std::size_t>(r)];
+      if (const auto* a = std::get_if<AllReduce>(&mine); a != nullptr && a->data.count > 1) {
+        const auto& b = std::get<AllReduce>(theirs);
+        const float* in = from.at(b.in.present() ? b.in : b.data);
+        for (std::int64_t i = 0; i < a->data.count; ++i) to.at(a->data)[i] = (m == 0 ? 0 : to.at(a->data)[i]) + in[i];
+      } else if (const auto* s = std::get_if<ReduceScatter>(&mine)) {
+        const float* in = from.at(std::get<ReduceScatter>(theirs).in) + r * s->out.count;
+        for (std::int64_t i = 0; i < s->out.count; ++i) to.at(s->out)[i] = (m == 0 ? 0 : to.at(s->out)[i]) + in[i];
+      } else if (const auto* g = std::get_if<AllGather>(&mine)) {
+        const float* in = from.at(std::get<AllGather>(theirs).in);
+        std::copy(in, in + g->in.count, to.at(g->out) + m * g->in.count);
+      } else if (const auto* x = std::get_if<AllToAll>(&mine)) {
+        const std::int64_t part = x->in.count / n;
+        const float* in = from.at(std::get<AllToAll>(theirs).in) + r * part;
+        std::copy(in, in + part, to.at(x->out) + m * part);
+      } else if (const auto* v = std::get_if<Receive>(&mine); v != nullptr && m == (r + n - 1) % n) {
+        const float* in = from.at(std::get<Send>(action(static_cast<int>(m), op - 1)).data);
+        std::copy(in, in + v->data.count, to.at(v->data));
+      }
+    }
+  }
+  std::string complaint(int r) {
+    try {
+      checks[static_cast<std::size_t>(r)]->check(memory[static_cast<std::size_t>(r)]);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  }
+  View result(int r) const {
+    View out;
+    for (const Operation& op : program(r).step) {
+      if (const auto* a = std::get_if<AllReduce>(&op.action); a != nullptr && a->data.count > 1) out = a->data;
+      if (const auto* a = std::get_if<ReduceScatter>(&op.action)) out = a->out;
+      if (const auto* a = std::get_if<AllGather>(&op.action)) out = a->out;
+      if (const auto* a = std::get_if<AllToAll>(&op.action)) out = a->out;
+      if (const auto* a = std::get_if<Receive>(&op.action)) out = a->data;
+    }
+    return out;
+  }
+
+  Settings settings;
+  Layout layout;
+  ProgramSet set;
+  std::vector<Memory> memory;
+  std::vector<std::unique_ptr<OutputCheck>> checks;
+};
+
+TEST(OutputChecks, AcceptWhatACollectiveMustGiveAndNothingElse) {
+  for (const CollectiveKind kind : every_collective) {
+    for (const bool in_place : {true, false}) {
+      for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+        Settings s = collective(kind, CollectiveOver::world, in_place);
+        s.precision = precision;
+        s.message_bytes = 3 * 500 * 4;
+        Job job(s, 3);
+        const std::string name = find_variable("collective")->print(s);
+        EXPECT_NE(job.complaint(1), "") << name << " before the step: nothing was computed";
+        job.run();
+        for (int r = 0; r < 3; ++r) EXPECT_EQ(job.complaint(r), "") << name << in_place << static_cast<int>(precision);
+        // One element off, and parts of two ranks exchanged.
+        const View out = job.result(2);
+        float& last = job.memory[2].at(out)[out.count - 1];
+        const float right = last;
+        last *= 2;
+        EXPECT_NE(job.complaint(2).find(name + " gives a wrong result: element " + std::to_string(out.count - 1)),
+                  std::string::npos)
+            << job.complaint(2);
+        last = right;
+        EXPECT_EQ(job.complaint(2), "");
+        std::rotate(job.memory[2].at(out), job.memory[2].at(out) + out.count / 3, job.memory[2].at(out) + out.count);
+        EXPECT_NE(job.complaint(2), "") << name;
+      }
+    }
+  }
+}
+
+// ---- the sizes that a model has
+// -----------------------------------------------------------------------------------------
+
+Experiment experiment_of(const std::string& variable, WorkloadKind workload) {
+  Experiment e;
+  e.model = {"custom", 2, 64, 4, 256, 32};
+  e.baseline.workload = workload;
+  e.baseline.global_batch_size = 8;
+  e.changes.push_back({variable, "from_model", e.baseline, "file:3:4"});
+  return e;
+}
+
+std::vector<std::string> values_of(const Experiment& e, int ranks) {
+  std::vector<std::string> values;
+  for (const Change& c : with_model_values(e, ranks).changes) values.push_back(c.value);
+  return values;
+}
+
+TEST(FromModel, SizesAreThoseOfTheStep) {
+  Experiment e = experiment_of("message_size", WorkloadKind::collective);
+  e.baseline.layout = {2, 2};
+  e.baseline.collective_over = CollectiveOver::tensor;
+  const auto tensor = values_of(e, 8);
+  EXPECT_NE(std::ranges::find(tensor, std::string("8 KiB")), tensor.end());  // 32 rows * 64 * 4 B
+  e.baseline.collective = CollectiveKind::send_recv;
+  e.baseline.collective_over = CollectiveOver::pipeline;
+  EXPECT_EQ(values_of(e, 8), std::vector<std::string>{"8 KiB"});
+  e.baseline.collective = CollectiveKind::all_to_all;
+  try {
+    values_of(e, 8);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("file:3:4: from_model: the model's step on this layout has no all_to_all"),
+              std::string::npos)
+        << error.what();
+    EXPECT_NE(std::string(error.what()).find("send_recv over pipeline"), std::string::npos) << error.what();
+  }
+}
+
+TEST(FromModel, ProductsAndAttentionAreThoseOfTheStep) {
+  const auto gemms = values_of(experiment_of("gemm", WorkloadKind::gemm), 2);
+  // qkv forward: [32, 64] x [64, 192]; each of qkv, projection, fc1, fc2 and head also backward, twice.
+  EXPECT_NE(std::ranges::find(gemms, std::string("{m: 32, n: 192, k: 64, transpose: b}")), gemms.end());
+  EXPECT_GE(gemms.size(), 10u);
+  EXPECT_EQ(values_of(experiment_of("attention_shape", WorkloadKind::attention), 2),
+            std::vector<std::string>{"{batch: 1, heads: 4, head_dim: 16, sequence: 32}"});
+}
+
+}  // namespace
+}  // namespace harness
