@@ -182,7 +182,7 @@ Comparison compare(const OperationCase& one, const CaseBytes& before, const Case
   const auto marks = writable(one);
   Comparison worst;
   for (std::size_t b = 0; b < marks.size(); ++b) {
-    const Comparison c =
+    Comparison c =
         BufferComparison(one.program.buffers[b], one.buffers[b].view, marks[b], before[b], subject[b], oracle[b]).run();
     if (!c.failure.empty()) return c;
     worst.error = std::max(worst.error, c.error);
@@ -214,7 +214,7 @@ std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases,
     }
     if (!failure.empty()) {
       line.outcome = Outcome::failed;
-      line.failures.push_back(name + ": " + failure);
+      line.failures.push_back(fmt::format("{}: {}", name, failure));
     }
     for (const std::string& w : warnings) {
       if (std::ranges::find(line.notes, w) == line.notes.end()) line.notes.push_back(w);

@@ -97,6 +97,7 @@ bool nccl_knows(std::string_view name) {
 
 std::string nearest_nccl_name(std::string_view name) {
   std::vector<std::string> all;
+  all.reserve(std::size(integers) + std::size(texts));
   for (const std::string_view tail : integers) all.push_back(std::string(prefix) + std::string(tail));
   for (const std::string_view tail : texts) all.push_back(std::string(prefix) + std::string(tail));
   return nearest(name, all);

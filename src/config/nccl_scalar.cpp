@@ -137,7 +137,7 @@ std::string canonical_nccl_choice(std::string_view text, std::span<const std::in
 }
 
 std::string canonical_nccl_flag(std::string_view text, bool as_number) {
-  const std::string word = lower(trim(text));
+  std::string word = lower(trim(text));
   if (word == "default") return word;
   if (word == "true" || word == "on" || (as_number && word == "1")) return "true";
   if (word == "false" || word == "off" || (as_number && word == "0")) return "false";

@@ -101,6 +101,7 @@ WorkerProcess::WorkerProcess(const NameValues& environment, const std::string& w
     path = "/bin/sh";
   }
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const int error =
