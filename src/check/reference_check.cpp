@@ -70,7 +70,7 @@ std::vector<CheckLine> check_reference(const Backend& subject, const std::string
             judge(losses, fmt::format("step {}, {}", i, how),
                   std::abs(static_cast<double>(ours[i]) / reference.losses[i] - 1));
           }
-          for (const std::string& w : job.warnings()) gradients.notes.push_back(how + ": " + w);
+          for (const std::string& w : job.warnings()) gradients.notes.push_back(fmt::format("{}: {}", how, w));
         } catch (const std::exception& e) {
           losses.outcome = gradients.outcome = Outcome::failed;
           losses.failures.push_back(how + ": " + e.what());

@@ -72,6 +72,7 @@ std::vector<Interval> operation_intervals(std::span<const ActivityRecord> record
   for (auto& [stream, members] : group) close_group(members);
 
   std::vector<Interval> intervals;
+  intervals.reserve(extents.size());
   for (const auto& [id, extent] : extents) {
     intervals.push_back({id, step[static_cast<std::size_t>(id)].stream, since(extent.start_ns, begin_ns),
                          since(extent.end_ns, begin_ns)});
