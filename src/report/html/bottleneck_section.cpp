@@ -73,7 +73,10 @@ Section bottleneck_section(const Result& result, const Findings& findings) {
     const auto found = findings.bottlenecks.find(one->case_index);
     if (found != findings.bottlenecks.end()) bottleneck_pieces(found->second, one->name, section);
   }
-  if (!findings.rules.empty()) section.pieces.push_back(Bullets{findings.rules});
+  if (!findings.rules.empty()) {
+    section.pieces.push_back(Paragraph{"Rules that people use in practice, and that fire here:"});
+    section.pieces.push_back(Bullets{findings.rules});
+  }
   for (const CaseSummary* one : {findings.baseline, findings.best}) {
     if (one == nullptr) continue;
     const auto bars = findings.waterfalls.find(one->case_index);

@@ -117,7 +117,10 @@ body > footer { color: var(--soft); font: .8125rem/1.5 var(--sans); padding-top:
   :root { color-scheme: light; }
   @page { margin: 16mm 15mm; }
   body { font-size: 10pt; } main, body > header, body > footer { max-width: none; padding: 0; }
-  nav, .skip { display: none; }
+  nav, .skip, details:not([open]) { display: none; }
+  .plot { min-height: 26px; } .compact .plot { min-height: 20px; } .thin .plot { min-height: 17px; }
+  .rows { font-size: 9pt; line-height: 1.15; } .headline { font-size: 15pt; } figcaption, table, .notice { font-size: 9pt; }
+  figure { margin: .6rem 0 1rem; }
   section { margin-top: 1.6rem; } h2, figcaption, caption { break-after: avoid; }
   figure, tr, .notice, li { break-inside: avoid; }
   .scroll { overflow: visible; } a { color: inherit; text-decoration: none; }
