@@ -178,18 +178,17 @@ Bottleneck find_bottleneck(const Result& result, const CaseBreakdown& breakdown,
   found.kind = found.losses.front().first;
   found.share = found.losses.front().second;
   found.evidence = evidence_of(breakdown, found, lost, stragglers, waterfall);
-  std::map<std::string, std::pair<double, std::vector<std::string>>> levers;
   for (const auto& [part, share] : lost) {
     if (share < least_lever) continue;
     for (const std::string& variable : variables_for(part, result.backend)) {
-      if (setting(result, found.case_index, variable) == "true") continue;  // on already, and off would not help
-      auto& [gain, parts] = levers[variable];
-      gain += share;
-      parts.emplace_back(name_of(part));
+      const std::string now = setting(result, found.case_index, variable);
+      if (now == "true" || now == "bf16") continue;  // as quick as this variable can make it
+      const auto known = std::ranges::find(found.levers, variable, &Lever::variable);
+      Lever& lever = known == found.levers.end() ? found.levers.emplace_back() : *known;
+      lever.variable = variable;
+      lever.gain_share += share;
+      lever.acts_on += (lever.acts_on.empty() ? "" : ", ") + std::string(name_of(part));
     }
-  }
-  for (const auto& [variable, lever] : levers) {
-    found.levers.push_back({variable, lever.first, join(lever.second, ", ")});
   }
   std::ranges::stable_sort(found.levers, std::ranges::greater(), &Lever::gain_share);
   if (found.levers.size() > most_levers) found.levers.resize(most_levers);

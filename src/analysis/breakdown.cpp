@@ -208,7 +208,7 @@ double Breakdown::share(Part part) const {
 
 double Breakdown::overlapped_s() const {
   double sum = 0;
-  for (const auto& [name, s] : overlapped) sum += s;
+  for (const auto& [name, s] : overlapped) sum += name == key_of(Part::loading) ? 0 : s;
   return sum;
 }
 

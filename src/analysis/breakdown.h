@@ -20,11 +20,11 @@ struct Breakdown {
   Parts parts;
   NamedSeconds other_compute;  // by kind of operation; sums to the part
   NamedSeconds idle;           // by place ("forward to backward", "between collectives"); sums to the part
-  NamedSeconds overlapped;     // communication behind computation, by key_of(part): beside the parts, not of them
+  NamedSeconds overlapped;     // what ran behind computation, by key_of(part): beside the parts, not of them
 
   std::optional<double> operator[](Part part) const { return parts[part]; }
   double share(Part part) const;  // of the step; 0 where absent
-  double overlapped_s() const;
+  double overlapped_s() const;    // communication behind computation
 };
 
 /// The identity that every Breakdown keeps: its parts are the step, within 0.5 % of it. Returns what is left over, as a

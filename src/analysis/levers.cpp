@@ -14,21 +14,22 @@ struct Acts {
   std::vector<Part> on;
 };
 
-// What each variable can do something about. Those that only say how much is computed (ranks, repeat_batch) are none.
+// What each variable can do something about; of two that could gain as much the first is named first. Those that only
+// say how much is computed (ranks, repeat_batch) are none.
 const std::vector<Acts>& table() {
   using enum Part;
   static const std::vector<Acts> rows{
       {"precision", {matrix_products, attention, other_compute, tensor, pipeline}},
-      {"global_batch_size", {data, embedding, world, bubble}},
-      {"micro_batch_size", {matrix_products, bubble, idle}},
-      {"layout", {matrix_products, tensor, pipeline, data, embedding, bubble}},
       {"overlap_grad_reduce", {data}},
       {"bucket_size", {data}},
+      {"cuda_graph", {idle}},
+      {"layout", {matrix_products, tensor, pipeline, data, embedding, bubble}},
+      {"micro_batch_size", {matrix_products, bubble, idle}},
+      {"global_batch_size", {data, embedding, world, bubble}},
       {"allreduce_algorithm", {tensor, data, embedding}},
       {"threads", {matrix_products, attention, other_compute}},
       {"attention", {attention}},
       {"attention_engine", {attention}},
-      {"cuda_graph", {idle}},
       {"nccl_algo", {tensor, data, embedding, world}},
       {"nccl_proto", {tensor, data, embedding, world}},
       {"nccl_min_ctas", {tensor, data}},

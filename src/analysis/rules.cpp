@@ -31,8 +31,7 @@ double quantile(std::vector<double>& sorted, double at) {
 }
 
 void communication(const Breakdown& mean, std::vector<std::string>& fired) {
-  double hidden = 0;
-  for (const auto& [name, s] : mean.overlapped) hidden += name == key_of(Part::loading) ? 0 : s;
+  const double hidden = mean.overlapped_s();
   const double all = mean.parts.exposed() + mean[Part::waiting].value_or(0) + hidden;
   if (all > most_communication * mean.step_s) {
     fired.push_back(fmt::format(

@@ -178,13 +178,7 @@ void SweepRun::fill_peaks(const std::vector<BlockSamples>& samples) {
     result_.peak_source = "measured: square matrix products of random numbers on all ranks at once, by precision";
   }
   if (result_.peak_source.empty()) result_.peak_source = "unknown";
-  if (e.hardware) {
-    result_.memory_bytes_per_s = e.hardware->memory_bytes_per_s;
-  } else if (!samples.empty()) {
-    double sum = 0;  // measured on all ranks at once, as they run
-    for (const BlockSamples& s : samples) sum += s.memory_bytes_per_s;
-    result_.memory_bytes_per_s = sum / static_cast<double>(samples.size());
-  }
+  if (e.hardware) result_.memory_bytes_per_s = e.hardware->memory_bytes_per_s;
 }
 
 }  // namespace harness

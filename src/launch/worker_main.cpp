@@ -21,7 +21,6 @@ std::function<void(BlockSamples&)> probing(const Backend& with, const Executable
     if (with.kind() != BackendKind::cpu) return;  // a GPU's peak is its hardware file's
     samples.peak_flops_fp32 = with.measure_matmul_flops(Precision::fp32, where, probe_seconds);
     samples.peak_flops_bf16 = with.measure_matmul_flops(Precision::bf16, where, probe_seconds);
-    samples.memory_bytes_per_s = with.measure_copy_bandwidth(where, probe_seconds);
   };
 }
 

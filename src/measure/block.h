@@ -40,7 +40,6 @@ struct BlockSamples {
   std::vector<KindTotal> totals;
   StepSplit split;                                          // BlockMode::timeline: of that step
   double peak_flops_fp32 = 0, peak_flops_bf16 = 0;          // BlockMode::probe; 0: not measured
-  double memory_bytes_per_s = 0;                            // BlockMode::probe; 0: not measured
   std::string device;                                       // BlockMode::probe: as Backend::device()
   std::vector<std::pair<std::string, std::string>> tuning;  // BlockMode::tuning: what was found, by key
   std::string nccl_log;                                     // BlockMode::observe: as much of it as is kept

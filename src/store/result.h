@@ -117,7 +117,7 @@ struct Result {
   std::string model_name;
   std::int64_t layers = 0, hidden = 0, heads = 0, vocab = 0, sequence = 0;
   std::string peak_source;             // "hardware file h100-sxm: …" | "measured: …" | "unknown"
-  double memory_bytes_per_s = 0;       // of a rank's device, by its hardware file or as measured; 0: unknown
+  double memory_bytes_per_s = 0;       // of a rank's device, by its hardware file; 0: unknown
   std::string flop_formula;            // name of the MFU convention
   std::vector<std::string> variables;  // registry names
   std::vector<std::pair<std::string, std::string>> environment;  // allow-listed, rank 0's

@@ -119,6 +119,7 @@ CaseBreakdown made_of(std::initializer_list<std::pair<Part, double>> parts) {
 
 TEST(Bottleneck, NamesWhatCostsMostAndWhatActsOnIt) {
   Result r;
+  r.cases.resize(1);
   r.backend = "cuda";
   const auto kind_of = [&](std::initializer_list<std::pair<Part, double>> parts) {
     return find_bottleneck(r, made_of(parts), nullptr, {}).kind;
@@ -136,7 +137,14 @@ TEST(Bottleneck, NamesWhatCostsMostAndWhatActsOnIt) {
       r, made_of({{Part::matrix_products, 0.6}, {Part::data, 0.25}, {Part::tensor, 0.05}, {Part::idle, 0.1}}), nullptr,
       {});
   ASSERT_FALSE(b.levers.empty());
+  const auto has = [](const Bottleneck& of, const char* name) {
+    return std::ranges::find(of.levers, name, &Lever::variable) != of.levers.end();
+  };
+  EXPECT_TRUE(has(b, "overlap_grad_reduce"));
   for (std::size_t i = 1; i < b.levers.size(); ++i) EXPECT_GE(b.levers[i - 1].gain_share, b.levers[i].gain_share);
+  r.variables = {"overlap_grad_reduce"};
+  r.cases[0].settings = {"true"};  // on already
+  EXPECT_FALSE(has(find_bottleneck(r, made_of({{Part::data, 1}}), nullptr, {}), "overlap_grad_reduce"));
   EXPECT_NE(b.evidence.find("30.0 %"), std::string::npos) << b.evidence;
   EXPECT_NE(b.evidence.find("data communication 25.0 %"), std::string::npos) << b.evidence;
 }
