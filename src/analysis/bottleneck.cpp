@@ -16,7 +16,7 @@ namespace {
 
 using Kind = BottleneckKind;
 constexpr double least_lever = 0.002;  // of the step: less is not worth a try
-constexpr std::size_t most_levers = 6;
+constexpr std::size_t most_levers = 10;
 
 std::string percent(double share) {
   return fmt::format("{:.1f} %", 100 * share);
