@@ -52,7 +52,7 @@ table { border-collapse: collapse; font: .875rem/1.45 var(--sans); font-variant-
 caption { text-align: left; color: var(--soft); padding-bottom: .4rem; caption-side: top; }
 th, td { padding: .28rem .9rem .28rem 0; text-align: right; vertical-align: top; border-bottom: 1px solid var(--faint); }
 th { max-width: 22rem; overflow-wrap: anywhere; font-weight: 600; color: var(--soft); border-bottom: 1px solid var(--rule); vertical-align: bottom; }
-.w { text-align: left; overflow-wrap: anywhere; min-width: 6rem; } tbody th { color: inherit; font-weight: inherit; border-bottom-color: var(--faint); }
+.w { text-align: left; overflow-wrap: anywhere; min-width: 6rem; } tbody th { vertical-align: top; color: inherit; font-weight: inherit; border-bottom-color: var(--faint); }
 th:last-child, td:last-child { padding-right: 0; }
 td:not(.w) { white-space: nowrap; }
 .plain td, .plain th { font-size: 1rem; padding-top: .4rem; padding-bottom: .4rem; }
@@ -110,7 +110,7 @@ body > footer { color: var(--soft); font: .8125rem/1.5 var(--sans); padding-top:
   .row { display: grid; grid-template-columns: 1fr auto; column-gap: .8rem; align-items: end; margin-top: .35rem; }
   .row .plot, .row > .drawing { grid-column: 1 / 3; grid-row: 2; }
   .label { text-align: left; padding: 0 0 .1rem; align-self: end; } .value { padding: 0 0 .1rem; align-self: end; }
-  .plot, .compact .plot { min-height: 24px; } .thin .plot { min-height: 18px; } .value small { display: inline; }
+  .plot, .compact .plot { min-height: 24px; } .thin .plot { min-height: 18px; } .value { text-align: right; }
   th, td { padding-right: .6rem; }
 }
 @media print {
