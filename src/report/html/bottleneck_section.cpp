@@ -57,9 +57,9 @@ void bottleneck_pieces(const Bottleneck& found, const std::string& name, Section
   if (!found.evidence.empty()) section.pieces.push_back(Paragraph{found.evidence});
   if (found.levers.empty()) return;
   Table table;
-  table.columns = {{"variable that acts on it", true}, {"could gain at most"}, {"acts on", true}};
+  table.columns = {{"variable that acts on it", true}, {"could gain, of the step"}, {"acts on", true}};
   for (const Lever& lever : found.levers) {
-    table.rows.push_back({lever.variable, percent(lever.gain_share) + " of the step", lever.acts_on});
+    table.rows.push_back({lever.variable, percent(lever.gain_share), lever.acts_on});
   }
   section.pieces.push_back(Numbers{"", std::move(table), false});
 }
