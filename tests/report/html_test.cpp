@@ -132,8 +132,8 @@ TEST(Page, AbsentIsNotZero) {
 TEST(Page, WithoutAControlThereIsNoAfter) {
   const std::string text = page_of(samples::unreliable());
   EXPECT_NE(text.find("the control failed, so no verdict counts"), std::string::npos);
-  EXPECT_EQ(text.find("after: micro_batch_size=2"), std::string::npos);
-  EXPECT_NE(page_of(samples::everything()).find("after: micro_batch_size=4"), std::string::npos);
+  EXPECT_EQ(text.find("After: micro_batch_size=2"), std::string::npos);
+  EXPECT_NE(page_of(samples::everything()).find("After: micro_batch_size=4"), std::string::npos);
 }
 
 TEST(Tornado, FromFastestToSlowestWithoutWhatWasNotHonoured) {

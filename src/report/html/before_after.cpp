@@ -62,11 +62,11 @@ Section before_after_section(const Result& result, const Findings& findings) {
   const CaseSummary& before = *findings.baseline;
   const CaseSummary* after = findings.best;
   Comparison rows(before, after);
-  rows.table.columns = {{"", true}, {"before: baseline"}};
+  rows.table.columns = {{"", true}, {"before"}};
   std::string effect;
   bool batches_differ = false;
   if (after != nullptr) {
-    rows.table.columns.push_back({"after: " + after->name});
+    rows.table.columns.push_back({"after"});
     rows.table.columns.push_back({"change"});
     effect = change_of(*after) + " " + interval_of(*after);
     batches_differ = result.cases[static_cast<std::size_t>(before.case_index)].tokens_per_step !=
@@ -103,7 +103,9 @@ Section before_after_section(const Result& result, const Findings& findings) {
       "tokens per joule", [](const auto& c) { return c.tokens_per_joule; },
       [](double value) { return Scale{}.print(value); });
 
-  section.pieces.push_back(Numbers{"", rows.table, false});
+  section.pieces.push_back(
+      Numbers{"Before: the baseline." + (after != nullptr ? " After: " + after->name + "." : std::string()), rows.table,
+              false});
   if (after != nullptr) {
     section.pieces.push_back(
         Paragraph{fmt::format("After is the single change with the largest proven effect; its interval is that of {} "

@@ -57,9 +57,9 @@ void bottleneck_pieces(const Bottleneck& found, const std::string& name, Section
   if (!found.evidence.empty()) section.pieces.push_back(Paragraph{found.evidence});
   if (found.levers.empty()) return;
   Table table;
-  table.columns = {{"variable that acts on it", true}, {"could gain at most"}, {"acts on", true}};
+  table.columns = {{"variable that acts on it", true}, {"could gain, of the step"}, {"acts on", true}};
   for (const Lever& lever : found.levers) {
-    table.rows.push_back({lever.variable, percent(lever.gain_share) + " of the step", lever.acts_on});
+    table.rows.push_back({lever.variable, percent(lever.gain_share), lever.acts_on});
   }
   section.pieces.push_back(Numbers{"", std::move(table), false});
 }
@@ -73,7 +73,10 @@ Section bottleneck_section(const Result& result, const Findings& findings) {
     const auto found = findings.bottlenecks.find(one->case_index);
     if (found != findings.bottlenecks.end()) bottleneck_pieces(found->second, one->name, section);
   }
-  if (!findings.rules.empty()) section.pieces.push_back(Bullets{findings.rules});
+  if (!findings.rules.empty()) {
+    section.pieces.push_back(Paragraph{"Rules that people use in practice, and that fire here:"});
+    section.pieces.push_back(Bullets{findings.rules});
+  }
   for (const CaseSummary* one : {findings.baseline, findings.best}) {
     if (one == nullptr) continue;
     const auto bars = findings.waterfalls.find(one->case_index);

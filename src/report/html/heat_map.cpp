@@ -97,7 +97,7 @@ Figure heat_map(const HeatMap& heat, const std::string& where) {
   figure.id = "heat-map";
   figure.title = "How far each rank was behind the median rank, step by step.";
   figure.caption = fmt::format(
-      "{}{} White: at or ahead of the median.", where,
+      "{}{}", where,
       heat.ranks_per_row > 1 ? fmt::format(" A row is the slowest of {} neighbouring ranks.", heat.ranks_per_row) : "");
   for (std::size_t k = 0; k < names.size(); ++k) figure.legend.emplace_back(fmt::format("h{}", k), names[k]);
   figure.drawing = svg.figure(

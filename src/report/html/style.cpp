@@ -51,8 +51,8 @@ p, li { overflow-wrap: anywhere; } li { margin: .3rem 0; } ul { padding-left: 1.
 table { border-collapse: collapse; font: .875rem/1.45 var(--sans); font-variant-numeric: tabular-nums lining-nums; margin: .4rem 0; }
 caption { text-align: left; color: var(--soft); padding-bottom: .4rem; caption-side: top; }
 th, td { padding: .28rem .9rem .28rem 0; text-align: right; vertical-align: top; border-bottom: 1px solid var(--faint); }
-th { max-width: 22rem; overflow-wrap: anywhere; font-weight: 600; color: var(--soft); border-bottom: 1px solid var(--rule); vertical-align: bottom; }
-.w { text-align: left; overflow-wrap: anywhere; min-width: 6rem; } tbody th { color: inherit; font-weight: inherit; border-bottom-color: var(--faint); }
+th { max-width: 22rem; overflow-wrap: break-word; font-weight: 600; color: var(--soft); border-bottom: 1px solid var(--rule); vertical-align: bottom; }
+.w { text-align: left; overflow-wrap: break-word; min-width: 5rem; } tbody th { vertical-align: top; color: inherit; font-weight: inherit; border-bottom-color: var(--faint); }
 th:last-child, td:last-child { padding-right: 0; }
 td:not(.w) { white-space: nowrap; }
 .plain td, .plain th { font-size: 1rem; padding-top: .4rem; padding-bottom: .4rem; }
@@ -110,14 +110,17 @@ body > footer { color: var(--soft); font: .8125rem/1.5 var(--sans); padding-top:
   .row { display: grid; grid-template-columns: 1fr auto; column-gap: .8rem; align-items: end; margin-top: .35rem; }
   .row .plot, .row > .drawing { grid-column: 1 / 3; grid-row: 2; }
   .label { text-align: left; padding: 0 0 .1rem; align-self: end; } .value { padding: 0 0 .1rem; align-self: end; }
-  .plot, .compact .plot { min-height: 24px; } .thin .plot { min-height: 18px; } .value small { display: inline; }
-  th, td { padding-right: .6rem; }
+  .plot, .compact .plot { min-height: 24px; } .thin .plot { min-height: 18px; } .value { text-align: right; }
+  th, td { padding-right: .6rem; } td:not(.w) { white-space: normal; } .w { max-width: 14rem; }
 }
 @media print {
   :root { color-scheme: light; }
   @page { margin: 16mm 15mm; }
   body { font-size: 10pt; } main, body > header, body > footer { max-width: none; padding: 0; }
-  nav, .skip { display: none; }
+  nav, .skip, details:not([open]) { display: none; }
+  .plot { min-height: 26px; } .compact .plot { min-height: 20px; } .thin .plot { min-height: 17px; }
+  .rows { font-size: 9pt; line-height: 1.15; } .headline { font-size: 15pt; } figcaption, table, .notice { font-size: 9pt; }
+  figure { margin: .6rem 0 1rem; }
   section { margin-top: 1.6rem; } h2, figcaption, caption { break-after: avoid; }
   figure, tr, .notice, li { break-inside: avoid; }
   .scroll { overflow: visible; } a { color: inherit; text-decoration: none; }

@@ -71,7 +71,7 @@ Figure waterfall_chart(const Waterfall& waterfall, const std::string& id, const 
     Svg svg;
     svg.line("link", axis.at(level), -14, axis.at(level), 7);
     svg.rectangle("bar", axis.at(std::min(level, next)), axis.at(std::max(level, next)), -7, 7);
-    const std::string limit = bar.roof_s ? fmt::format(", at its limit {}", scale.print(*bar.roof_s)) : "";
+    const std::string limit = bar.roof_s && *bar.roof_s > 0 ? fmt::format(", limit {}", scale.print(*bar.roof_s)) : "";
     chart.rows.push_back({bar.name, in_points(bar.points), svg, kind_of(bar),
                           bar.part ? scale.print(bar.seconds) + " " + scale.unit + limit : ""});
     figure.numbers.rows.push_back({bar.name, fmt::format("{:.2f}", -100 * bar.points), scale.print(bar.seconds),
