@@ -64,8 +64,9 @@ TEST_F(Document, ItNamesEveryObjectColumnAndAttribute) {
     EXPECT_NE(text.find("`" + name + "`"), std::string::npos) << name << " is not in docs/file-format.md";
     ++named;
   };
-  for (const char* table : {"/run/environment", "/run/identity", "/ranks", "/cases", "/blocks", "/timeline",
-                            "/timeline_totals", "/timeline_splits", "/tuning", "/nccl_calls", "/nccl_facts", "/points", "/gpu"}) {
+  for (const char* table :
+       {"/run/environment", "/run/identity", "/ranks", "/cases", "/blocks", "/timeline", "/timeline_totals",
+        "/timeline_splits", "/tuning", "/nccl_calls", "/nccl_facts", "/points", "/gpu"}) {
     EXPECT_NE(text.find(table[1] == 'r' && table[4] == '/' ? "`" + std::string(table + 5) + "`" : table),
               std::string::npos);
     for (const auto& field : file.dataset(table).element().fields) {
