@@ -90,9 +90,11 @@ void measure_rates(const Result& result, CaseSummary& summary) {
   r.algorithm_bytes_per_s = point->bytes / r.operation_seconds;
   if (point->bus_factor > 0) r.bus_bytes_per_s = r.algorithm_bytes_per_s * point->bus_factor;
   if (point->limit_bytes_per_s > 0) r.limit_bytes_per_s = point->limit_bytes_per_s;
-  r.impossible =
-      (r.bus_bytes_per_s && r.limit_bytes_per_s && *r.bus_bytes_per_s > beyond_doubt * *r.limit_bytes_per_s) ||
-      (summary.mfu && *summary.mfu > beyond_doubt);
+  // A measured peak is what this machine did a while ago; only one that is stated is a limit.
+  const bool peak_stated = !result.peak_source.starts_with("measured");
+  const bool on_links = r.bus_bytes_per_s && r.limit_bytes_per_s;
+  r.impossible = (on_links && *r.bus_bytes_per_s > beyond_doubt * *r.limit_bytes_per_s) ||
+                 (peak_stated && summary.mfu && *summary.mfu > beyond_doubt);
   summary.rates = r;
 }
 

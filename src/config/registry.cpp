@@ -16,8 +16,10 @@ constexpr std::array<Choice<BackendKind>, 3> backend_choices{
 
 std::vector<Variable> make_registry() {
   std::vector<Variable> rows = training_variables();
-  for (auto& family : {execution_variables(), nccl_variables()}) {
-    std::copy(family.begin(), family.end(), std::back_inserter(rows));
+  for (const Variable& row : execution_variables()) rows.push_back(row);
+  for (Variable& row : nccl_variables()) {
+    row.workloads = communicating;
+    rows.push_back(std::move(row));
   }
   rows.push_back(env_variable());
   for (Variable& row : workload_variables()) rows.push_back(std::move(row));

@@ -41,7 +41,8 @@ std::vector<Variable> execution_variables() {
        .parse = [](Settings& s, auto text) { s.allreduce_algorithm = parse_choice(text, allreduce_choices); },
        .print = [](const Settings& s) { return print_choice(s.allreduce_algorithm, allreduce_choices); },
        .without_effect = without_communication,
-       .environment_name = ""});
+       .environment_name = "",
+       .workloads = communicating});
   rows.push_back({.name = "threads",
                   .unit = "threads",
                   .allowed = "auto, or a whole number",

@@ -95,7 +95,7 @@ std::vector<Variable> training_variables() {
                   .parse = parse_layout,
                   .print = print_layout,
                   .environment_name = "",
-                  .workloads = {WorkloadKind::gpt, WorkloadKind::collective}});
+                  .workloads = communicating});
   rows.push_back({.name = "ranks",
                   .unit = "ranks",
                   .allowed = "all, or a whole number",

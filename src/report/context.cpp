@@ -94,8 +94,9 @@ std::string mfu_line(const Result& result, const Summary& summary) {
   const auto [low, high] = std::minmax_element(peaks.begin(), peaks.end());
   const Scale scale = scale_of_flops(peaks);
   const std::string peak = *low == *high ? scale.print(*low) : scale.print(*low) + " to " + scale.print(*high);
-  return fmt::format("MFU = model FLOP / (step time x ranks x peak); FLOP counted {}; peak {} {} per rank, dense ({}).",
-                     result.flop_formula, peak, scale.unit, result.peak_source);
+  return fmt::format("{} = model FLOP / (step time x ranks x peak); FLOP counted {}; peak {} {} per rank, dense ({}).",
+                     result.points.empty() ? "MFU" : "Of peak", result.flop_formula, peak, scale.unit,
+                     result.peak_source);
 }
 
 bool works_differ(const Result& result) {

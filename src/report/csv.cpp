@@ -32,6 +32,16 @@ class Line {
   bool started_ = false;
 };
 
+void add_rates(Line& line, const Rates& rates) {
+  line.text(rates.operation);
+  line.number(rates.operation_seconds);
+  line.number(rates.bytes);
+  line.number(rates.algorithm_bytes_per_s);
+  line.number(rates.bus_bytes_per_s.value_or(NAN));
+  line.number(rates.limit_bytes_per_s.value_or(NAN));
+  line.text(rates.impossible ? "yes" : "");
+}
+
 }  // namespace
 
 std::string show_csv(const Result& result, const Summary& summary) {
@@ -67,15 +77,14 @@ std::string show_csv(const Result& result, const Summary& summary) {
                            "micro_batches",
                            "tokens_per_step",
                            "model_flop_per_step",
-                           "peak_flops_per_rank",
-                           "operation",
-                           "operation_seconds",
-                           "operation_bytes",
-                           "algorithm_bytes_per_s",
-                           "bus_bytes_per_s",
-                           "limit_bytes_per_s",
-                           "beyond_limit"}) {
+                           "peak_flops_per_rank"}) {
     head.text(name);
+  }
+  if (!result.points.empty()) {
+    for (const char* name : {"operation", "operation_seconds", "operation_bytes", "algorithm_bytes_per_s",
+                             "bus_bytes_per_s", "limit_bytes_per_s", "beyond_limit"}) {
+      head.text(name);
+    }
   }
   for (const auto& variable : result.variables) head.text(variable);
   head.text("reason");
@@ -118,14 +127,7 @@ std::string show_csv(const Result& result, const Summary& summary) {
     line.number(row.tokens_per_step);
     line.number(row.model_flop_per_step);
     line.number(row.peak_flops_per_rank > 0 ? row.peak_flops_per_rank : NAN);
-    const Rates rates = one.rates.value_or(Rates{"", NAN, NAN, NAN, {}, {}, false});
-    line.text(rates.operation);
-    line.number(rates.operation_seconds);
-    line.number(rates.bytes);
-    line.number(rates.algorithm_bytes_per_s);
-    line.number(rates.bus_bytes_per_s.value_or(NAN));
-    line.number(rates.limit_bytes_per_s.value_or(NAN));
-    line.text(rates.impossible ? "yes" : "");
+    if (!result.points.empty()) add_rates(line, one.rates.value_or(Rates{"", NAN, NAN, NAN, {}, {}, false}));
     for (const auto& setting : row.settings) line.text(setting);
     line.text(one.reason);
     out += line.take();

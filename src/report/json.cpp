@@ -64,7 +64,6 @@ Json case_json(const Result& result, const CaseSummary& one) {
           {"sm_clock_hz", number(one.sm_clock_hz)},
           {"power_w", number(one.power_w)},
           {"tokens_per_joule", number(one.tokens_per_joule)},
-          {"rates", rates_json(one.rates)},
           {"ranks_used", row.ranks},
           {"tensor_parallel", row.tensor_parallel},
           {"pipeline_parallel", row.pipeline_parallel},
@@ -141,7 +140,10 @@ std::string show_json(const Result& result, const Summary& summary, const std::o
               {"noise", number(summary.noise)},
               {"cases", Json::array()},
               {"warnings", summary.warnings}};
-  for (const auto& one : summary.cases) out["cases"].push_back(case_json(result, one));
+  for (const auto& one : summary.cases) {
+    out["cases"].push_back(case_json(result, one));
+    if (!result.points.empty()) out["cases"].back()["rates"] = rates_json(one.rates);
+  }
   if (cost) out["cost"] = cost_json(*cost);
   // Texts come from the outside (host names, stderr of workers): what is not UTF-8 in them must not lose the rest.
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

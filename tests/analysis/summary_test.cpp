@@ -327,6 +327,45 @@ TEST_F(SummaryTest, ThrottledRoundsAreFlaggedAndVerdictsGivenWithoutThem) {
   EXPECT_TRUE(warns(summary, "micro_batch_size=2 is unresolved with them and same without"));
 }
 
+// Steps of 10 all-reduces of 1000 bytes over 4 ranks: 1 s without drift, so 1.5 * 10 kB/s on the bus.
+TEST_F(SummaryTest, CollectivesHaveRatesAndALimit) {
+  Result result = sweep(12, {"message_size=2 kB", "nccl_algo=Tree"}, [](int c, int) { return c == 2 ? 1.5 : 1.0; });
+  for (ResultCase& one : result.cases) one.tokens_per_step = one.model_flop_per_step = 0;
+  for (int c = 0; c < 4; ++c) result.points.push_back({c, "all_reduce", 10, c == 2 ? 2000.0 : 1000.0, 1.5, 0, ""});
+  const auto before = summarise(result);
+  ASSERT_TRUE(before.cases[0].rates);
+  EXPECT_NEAR(before.cases[0].rates->operation_seconds, 0.1, 1e-6);
+  EXPECT_NEAR(before.cases[0].rates->algorithm_bytes_per_s, 10e3, 0.1);
+  EXPECT_NEAR(*before.cases[0].rates->bus_bytes_per_s, 15e3, 0.1);
+  EXPECT_FALSE(before.cases[0].rates->limit_bytes_per_s);
+  // Twice the bytes in 1.5 times the time are faster.
+  EXPECT_EQ(before.cases[2].effect->verdict, Verdict::faster);
+  EXPECT_NEAR(before.cases[2].effect->ratio, 0.75, 1e-6);
+  EXPECT_EQ(before.cases[3].effect->verdict, Verdict::same);
+
+  for (ResultPoint& point : result.points) {
+    point.limit_bytes_per_s = 16e3;
+    point.limit_source = "the data sheet";
+  }
+  const auto after = summarise(result);
+  EXPECT_FALSE(after.cases[0].rates->impossible);
+  EXPECT_TRUE(after.cases[2].rates->impossible);  // 20 kB/s
+  EXPECT_EQ(after.cases[2].effect->verdict, Verdict::none);
+  EXPECT_TRUE(warns(after, "impossible: message_size=2 kB comes out at"));
+  EXPECT_TRUE(warns(after, "the data sheet"));
+  EXPECT_TRUE(warns(after, "0.1875 s is the least"));
+}
+
+TEST_F(SummaryTest, OnlyAStatedPeakIsALimitOfProducts) {
+  Result result = sweep(6, {"gemm=small"}, [](int, int) { return 0.1; });  // 20e9 FLOP/s of 4e9
+  for (ResultCase& one : result.cases) one.tokens_per_step = 0;
+  for (int c = 0; c < 3; ++c) result.points.push_back({c, "gemm", 10, 1000, 0, 0, ""});
+  result.peak_source = "measured: once";
+  EXPECT_FALSE(summarise(result).cases[2].rates->impossible);
+  result.peak_source = "given in the configuration (peak_flops)";
+  EXPECT_TRUE(summarise(result).cases[2].rates->impossible);
+}
+
 TEST_F(SummaryTest, AFileWithoutAnyBlockIsNotACrash) {
   Result result = ordinary();
   for (auto& one : result.blocks) one.status = BlockStatus::pending;

@@ -110,5 +110,27 @@ TEST(Block, MoreStepsThanLossesAreKeptIsAnError) {
   EXPECT_THROW(run_block(executable, small_program(), NoInputs(), BlockMode::timed, 2, 20, samples), Error);
 }
 
+// Counts what is asked of it, and finds fault or not.
+class ScriptedCheck final : public OutputCheck {
+ public:
+  explicit ScriptedCheck(bool wrong) : wrong_(wrong) {}
+  void prepare(BufferAccess&) const override { ++prepared; }
+  void check(BufferAccess&) const override {
+    EXPECT_EQ(prepared, 1);
+    if (wrong_) fail("all_reduce gives a wrong result");
+  }
+  mutable int prepared = 0;
+
+ private:
+  bool wrong_;
+};
+
+TEST(Block, OutputsAreCheckedAfterOneMoreStep) {
+  ScriptedExecutable executable;
+  check_outputs(executable, NoInputs(), ScriptedCheck(false), 7);
+  EXPECT_EQ(executable.calls, (std::vector<std::pair<std::int64_t, int>>{{7, 1}}));
+  EXPECT_THROW(check_outputs(executable, NoInputs(), ScriptedCheck(true), 8), Error);
+}
+
 }  // namespace
 }  // namespace harness

@@ -246,5 +246,35 @@ TEST(Schedule, EveryOrderOfTheFirstRoundIsAsLikely) {
   for (const auto& [order, n] : times) EXPECT_NEAR(n, 1000, 120);
 }
 
+TEST(CheckLayout, WhatACollectiveNeeds) {
+  Settings s;
+  s.workload = WorkloadKind::collective;
+  Layout layout;
+  const auto why = [&](int ranks) { return check_layout({}, s, ranks, layout); };
+  EXPECT_EQ(why(4), "");
+  EXPECT_EQ(layout[Axis::data], 4);
+  EXPECT_NE(why(1).find("sends nothing; give the job 2 ranks or more"), std::string::npos) << why(1);
+  s.collective = CollectiveKind::all_gather;
+  s.message_bytes = 100;
+  EXPECT_NE(why(3).find("3 equal parts of elements of 4 B each; nearest that is: 96 B or 108 B"), std::string::npos)
+      << why(3);
+  s.precision = Precision::bf16;
+  s.message_bytes = 102;
+  EXPECT_EQ(why(3), "");
+  s.collective_over = CollectiveOver::tensor;
+  EXPECT_NE(why(3).find("over tensor of one rank sends nothing; give another layout"), std::string::npos) << why(3);
+  s.layout = {2, 2};
+  s.collective = CollectiveKind::send_recv;
+  EXPECT_EQ(why(8), "");
+  s.collective_over = CollectiveOver::world;
+  EXPECT_NE(why(8).find("along one axis"), std::string::npos) << why(8);
+  EXPECT_NE(why(6).find("does not divide 6 ranks"), std::string::npos) << why(6);
+  s.collective = CollectiveKind::all_reduce;
+  s.repetitions = 100;
+  EXPECT_NE(why(8).find("at most 80 repetitions, or in_place: false"), std::string::npos) << why(8);
+  s.in_place = false;
+  EXPECT_EQ(why(8), "");
+}
+
 }  // namespace
 }  // namespace harness
