@@ -42,7 +42,6 @@ if(NOT HARNESS_CUDA_MISSING)
   elseif(NOT TARGET CUDA::cublasLt)
     list(APPEND HARNESS_CUDA_MISSING "cuBLASLt")
   endif()
-  set(hints ${CUDAToolkit_INCLUDE_DIRS} ENV NCCL_HOME ENV CUDNN_HOME)
   foreach(library nccl cudnn)
     string(TOUPPER ${library} upper)
     find_path(${upper}_INCLUDE ${library}.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV ${upper}_HOME PATH_SUFFIXES include)
@@ -77,7 +76,7 @@ if(CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
-# cudaProfiler, CUPTI and NVML are loaded at run time where they are, for their headers alone are needed here.
+# CUPTI and NVML are loaded at run time where they are; nothing here links them.
 add_library(dep_cuda INTERFACE)
 target_include_directories(dep_cuda SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
 target_link_libraries(dep_cuda INTERFACE CUDA::cudart ${CMAKE_DL_LIBS})
