@@ -55,6 +55,8 @@ TEST(Cuda, ASweepRunsFromConfigurationToFile) {
         EXPECT_NEAR(r.losses[i][k] / r.losses[0][k], 1, precision == "bf16" ? 2e-2 : 1e-5);
     }
     EXPECT_FALSE(r.tuning.empty());
+    // What the tuning worker called a product is what the timed workers look for.
+    for (const std::string& w : r.warnings) EXPECT_EQ(w.find("were not tuned"), std::string::npos) << w;
     EXPECT_FALSE(r.timeline.empty());
     ASSERT_EQ(r.splits.size(), 3u);  // not of baseline_again
     for (const ResultSplit& s : r.splits) {

@@ -90,6 +90,13 @@ Compiler::Run Compiler::product(const Matmul& op, OfStream& own) {
   if (tuning_) {
     const auto tuned = tuning_->find(key_of(product));
     if (tuned != tuning_->end()) return blas.prepare(product, operands, parse_choice(tuned->second));
+    // Where tuning was done at all, what it left out should be known.
+    if (!tuning_->empty()) {
+      warn_once(
+          "some matrix products were not tuned and run by cuBLASLt's first proposal (/tuning lists those that were): "
+          "more "
+          "free memory on the GPU lets all be timed");
+    }
   }
   return blas.prepare(product, operands, blas.default_choice(product, operands));
 }
