@@ -9,9 +9,10 @@ struct CUstream_st;
 struct CUevent_st;
 struct CUgraphExec_st;
 
-// The CUDA runtime as this backend uses it; runtime.cpp, device.cpp and kernels/launch.cpp alone include its header. Every function throws
-// Error with what was tried and the runtime's own words. Destructors free and never wait for work to finish, so memory
-// must outlive the work on it; after a fault its owner leaks it on purpose (the process is about to end).
+// The CUDA runtime as this backend uses it; runtime.cpp, device.cpp and kernels/launch.cpp alone include its header.
+// Every function throws Error with what was tried and the runtime's own words. Destructors free and never wait for work
+// to finish, so memory must outlive the work on it; after a fault its owner leaks it on purpose (the process is about
+// to end).
 namespace harness::cuda {
 
 using Stream = CUstream_st*;
