@@ -13,7 +13,8 @@ cpu_backend="libdnnl-dev libgloo-dev"
 tests="libgtest-dev"
 benchmarks="libbenchmark-dev"
 convenience="ninja-build ccache"
-development="clang-format clang-tidy libomp-dev python3-h5py"
+# Chromium: the tests open reports in it; without it they say that they did not.
+development="clang-format clang-tidy libomp-dev python3-h5py chromium"
 
 needs="$required $cpu_backend $tests $benchmarks $convenience"
 [ "${1:-}" = --dev ] && needs="$needs $development"

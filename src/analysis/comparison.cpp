@@ -175,6 +175,14 @@ std::vector<StepPart> parts_of_splits(const Result& result, int case_index) {
   return {{"computation", compute / ranks}, {"exposed communication", exposed / ranks}, {"idle", idle / ranks}};
 }
 
+std::vector<StepPart> parts_of_breakdown(const CaseBreakdown& breakdown) {
+  std::vector<StepPart> parts;
+  for (std::size_t i = 0; i < part_count; ++i) {
+    if (const auto seconds = breakdown.mean.parts.seconds[i]) parts.push_back({name_of(part_at(i)), *seconds});
+  }
+  return parts;
+}
+
 Comparison compare_sides(std::span<const ComparedFile> first, std::span<const ComparedFile> second,
                          const ComparisonOptions& options) {
   if (first.empty() || second.empty()) fail("a comparison needs a result file on each side");

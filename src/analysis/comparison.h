@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/breakdown.h"
 #include "analysis/differences.h"
 #include "analysis/statistics.h"
 
@@ -21,6 +22,8 @@ struct StepPart {
 using PartsOf = std::function<std::vector<StepPart>(const Result& result, int case_index)>;
 /// By the split that the profiled step left for every rank: computation, exposed communication, idle; means over ranks.
 std::vector<StepPart> parts_of_splits(const Result& result, int case_index);
+/// The parts that are there, mean over ranks, by their names for people.
+std::vector<StepPart> parts_of_breakdown(const CaseBreakdown& breakdown);
 
 struct ComparisonOptions {
   PartsOf parts_of = parts_of_splits;

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/verbs.h"
 #include "cli/version.h"
 #include "launch/job.h"
@@ -46,6 +47,12 @@ void add_common(CLI::App& verb, std::string& config, std::vector<std::string>& o
   verb.add_option("--seed", a.seed, "of the weights, the tokens and the order of blocks");
 }
 
+void add_cost(CLI::App& verb, CostOptions& cost) {
+  verb.add_option("--cost", cost.per_gpu_hour, "price of a GPU for an hour: 2.50; says what a training run costs");
+  verb.add_option("--run-tokens", cost.run_tokens, "tokens of that training run: 300e9");
+  verb.add_option("--currency", cost.currency, "of the price (default USD)");
+}
+
 struct Parser {
   CLI::App app{
       "Finds out why a GPU training cluster is slow: runs real GPT training steps, changes one thing at a time, "
@@ -76,9 +83,7 @@ struct Parser {
     show->add_option("--interval", a.show.interval,
                      "what verdicts rest on: yuen (trimmed means) or sign (exact, and takes more rounds)")
         ->check(CLI::IsMember({"yuen", "sign"}));
-    show->add_option("--cost", a.show.cost, "price of a GPU for an hour: 2.50; says what a training run costs");
-    show->add_option("--run-tokens", a.show.run_tokens, "tokens of that training run: 300e9");
-    show->add_option("--currency", a.show.currency, "of the price (default USD)");
+    add_cost(*show, a.show.cost);
     add_report(a.report);
     add_readers(a);
     add_check(a.check);
@@ -113,6 +118,7 @@ struct Parser {
     report->add_option("-o,--output", o.output, "the page (default: beside the result file; - for the terminal)");
     report->add_option("--format", o.format, "html or md")->check(CLI::IsMember({"html", "md"}));
     report->add_flag("--force", o.force, "overwrite the page if it exists");
+    add_cost(*report, o.cost);
   }
 
   void add_check(CheckOptions& o) {
@@ -178,6 +184,7 @@ int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::o
       Parser parser(a);
       if (parse(parser, arguments, out, err, code)) {
         a.sweep.overrides = a.with_sugar(a.sweep.overrides);
+        a.sweep.command = "harness " + join(arguments, " ");
         code = sweep(*job, a.sweep, out, err);
       }
     } catch (const Error& e) {

@@ -23,7 +23,28 @@ constexpr int slower_code = 2, incomparable_code = 3, unreliable_code = 4;
 struct Loaded {
   Result result;
   Summary summary;
+  std::vector<CaseBreakdown> breakdowns;
 };
+
+// The timeline is let go once it is broken down: files of large runs are not all held at once.
+Loaded load(const std::string& path) {
+  Loaded one;
+  one.result = read_result(path, {.rank_seconds = false, .timeline = true});
+  one.summary = summarise(one.result);
+  one.breakdowns = break_down(one.result);
+  one.result.timeline = {};
+  one.result.totals = {};
+  return one;
+}
+
+// By the timeline; by the ranks' splits where a case has none (baseline_again, files without timelines).
+PartsOf parts_from(const std::vector<Loaded>& loaded) {
+  return [&loaded](const Result& result, int case_index) {
+    const auto file = std::ranges::find(loaded, &result, [](const Loaded& one) { return &one.result; });
+    const CaseBreakdown* parts = file == loaded.end() ? nullptr : find_breakdown(file->breakdowns, case_index);
+    return parts != nullptr ? parts_of_breakdown(*parts) : parts_of_splits(result, case_index);
+  };
+}
 
 // The files' own names where they tell the files apart, else the paths as they were given.
 std::vector<std::string> labels_of(const std::vector<std::string>& paths) {
@@ -69,12 +90,12 @@ std::vector<std::span<const ComparedFile>> sides_of(const CompareOptions& option
 }
 
 void compare_all(const CompareOptions& options, const std::vector<std::span<const ComparedFile>>& sides,
-                 ComparisonReport& report) {
+                 const PartsOf& parts_of, ComparisonReport& report) {
   for (std::size_t i = 1; i < sides.size(); ++i) {
     if (options.reproduce) {
       report.reproductions.push_back(reproduce(sides[0], sides[i]));
     } else {
-      report.comparisons.push_back(compare_sides(sides[0], sides[i]));
+      report.comparisons.push_back(compare_sides(sides[0], sides[i], {.parts_of = parts_of}));
     }
   }
 }
@@ -96,11 +117,7 @@ int compare(const CompareOptions& options, std::ostream& out) {
   if (!options.fail_on.empty()) threshold_of(options.fail_on, 0);  // a slip in it costs no reading
   std::vector<Loaded> loaded;
   loaded.reserve(paths.size());
-  for (const auto& path : paths) {
-    Result result = read_result(path, {.rank_seconds = false, .timeline = false});
-    Summary summary = summarise(result);
-    loaded.push_back({std::move(result), std::move(summary)});
-  }
+  for (const auto& path : paths) loaded.push_back(load(path));
   ComparisonReport report;
   const auto labels = labels_of(paths);
   for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -111,7 +128,7 @@ int compare(const CompareOptions& options, std::ostream& out) {
   report.differences = find_differences(report.files);
   report.incomparable = why_incomparable(report.files, {.rank_counts = !options.reproduce});
   report.unreliable = why_unreliable(report.files);
-  if (report.incomparable.empty() || options.anyway) compare_all(options, sides, report);
+  if (report.incomparable.empty() || options.anyway) compare_all(options, sides, parts_from(loaded), report);
   out << show(report, format_of(options.format));
   if (report.comparisons.empty() && report.reproductions.empty()) return incomparable_code;
   if (nothing_in_common(report)) return incomparable_code;

@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "base/error.h"
+#include "cli/cost_options.h"
 #include "cli/verbs.h"
 #include "report/html/page.h"
 #include "report/html/report.h"
@@ -39,7 +40,10 @@ int report(const ReportOptions& options, std::ostream& out) {
   }
   if (path != "-") NewFile(path, options.force);  // taken names show before the work, not after it
   const Result result = read_result(options.file);
-  const html::Document document = html::make_report(result);
+  html::Findings findings;
+  html::find(result, findings);
+  findings.cost = cost_estimate(options.cost, result, findings.summary);
+  const html::Document document = html::make_report(result, findings);
   const std::string text = options.format == "md" ? html::markdown(document) : html::page(document);
   if (path == "-") {
     out << text;

@@ -69,7 +69,8 @@ ResultGpu gpu_row(const std::vector<BlockSamples>& samples) {
 
 }  // namespace
 
-void SweepRun::create_file(const std::string& path, bool overwrite) {
+void SweepRun::create_file(const std::string& path, const std::string& command, bool overwrite) {
+  result_.argv = command;
   result_.created = now_utc();
   result_.run_uuid = new_uuid();
   ResultCapacity capacity;

@@ -31,7 +31,7 @@ class SweepRun {
   void record_timelines();
   /// Fits the rounds into the budget of time, before there is a result to be tempted by.
   void decide_rounds();
-  void create_file(const std::string& path, bool overwrite);
+  void create_file(const std::string& path, const std::string& command, bool overwrite);
   /// Takes an interrupted file up again. Throws Error if it is not of this configuration, ranks or programs.
   void resume_file(const std::string& path);
   void run_rounds();

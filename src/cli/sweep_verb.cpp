@@ -67,7 +67,7 @@ int sweep(Job& job, const SweepOptions& options, std::ostream& out, std::ostream
     run.observe();
     run.record_timelines();
     run.decide_rounds();
-    run.create_file(path, options.force);
+    run.create_file(path, options.command, options.force);
   }
   run.run_rounds();
   const RunState state = run.finish();

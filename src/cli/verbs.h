@@ -11,7 +11,8 @@ struct SweepOptions {
   std::string output;                  // -o; "" for the configuration's template
   std::vector<std::string> overrides;  // --set, --rounds … as key=value
   std::vector<std::string> only;
-  std::string wrap;  // a command to start the timed workers under
+  std::string wrap;     // a command to start the timed workers under
+  std::string command;  // as it was typed, for the result file
   bool force = false;
   bool resume = false;
 };
@@ -24,12 +25,17 @@ struct PlanOptions {
   std::string like;  // a result file to take times from
 };
 
+/// As typed, over what the result's configuration says in its section `cost`.
+struct CostOptions {
+  std::string per_gpu_hour, run_tokens, currency;
+};
+
 struct ShowOptions {
   std::string file;
   std::string format = "text";
-  std::string cost, run_tokens, currency;  // instead of the configuration's section `cost`
-  bool breakdown = false;                  // where the profiled steps went, below the table
-  std::string interval = "yuen";           // or "sign"
+  CostOptions cost;
+  bool breakdown = false;         // where the profiled steps went, below the table
+  std::string interval = "yuen";  // or "sign"
 };
 
 struct CompareOptions {
@@ -57,6 +63,7 @@ struct ReportOptions {
   std::string file;
   std::string output;  // -o; "" for the result file's name with another ending, "-" for `out`
   std::string format = "html";
+  CostOptions cost;
   bool force = false;
 };
 

@@ -54,6 +54,35 @@ std::string verdict_of(const CaseComparison& row) {
   return row.verdict == Verdict::none ? "too few rounds" : name_of(row.verdict);
 }
 
+struct PartOfBoth {
+  std::string name;
+  double first, second;  // NaN where that side has no such part
+};
+
+// In the first side's order, what only the second has last; nothing where a side says nothing of its parts.
+std::vector<PartOfBoth> parts_side_by_side(const CaseComparison& row) {
+  if (row.first.parts.empty() || row.second.parts.empty()) return {};
+  std::vector<PartOfBoth> both;
+  for (const StepPart& part : row.first.parts) both.push_back({part.name, part.seconds, NAN});
+  for (const StepPart& part : row.second.parts) {
+    const auto at = std::ranges::find(both, part.name, &PartOfBoth::name);
+    if (at == both.end()) {
+      both.push_back({part.name, NAN, part.seconds});
+    } else {
+      at->second = part.seconds;
+    }
+  }
+  return both;
+}
+
+// With its sign, but for what prints as zero.
+std::string difference(double seconds, const Scale& scale) {
+  if (!std::isfinite(seconds)) return "";
+  const std::string digits = scale.print(std::abs(seconds));
+  const bool zero = digits.find_first_of("123456789") == std::string::npos;
+  return (zero ? "" : seconds < 0 ? "-" : "+") + digits;
+}
+
 }  // namespace
 
 Table comparison_table(const Comparison& comparison) {
@@ -93,29 +122,24 @@ Table comparison_table(const Comparison& comparison) {
 }
 
 Table parts_table(const Comparison& comparison) {
-  Table table;
+  // Of a long sweep the cases that did not move would bury those that did; JSON has them all.
+  const auto shown = [](const CaseComparison& row) { return row.name == "baseline" || moved(row.verdict); };
   std::vector<double> seconds;
   for (const CaseComparison& row : comparison.cases) {
+    if (!shown(row)) continue;
     for (const CaseSide* side : {&row.first, &row.second}) {
       for (const StepPart& part : side->parts) seconds.push_back(part.seconds);
     }
   }
   const double longest = seconds.empty() ? 0 : *std::max_element(seconds.begin(), seconds.end());
   const Scale scale = scale_of_seconds(std::vector<double>{longest});
+  Table table;
   table.columns = {{"case", true}, {"part of a step", true}, {"A " + scale.unit}, {"B " + scale.unit}, {"B - A"}};
   for (const CaseComparison& row : comparison.cases) {
-    for (const StepPart& part : row.first.parts) {
-      const auto at = std::find_if(row.second.parts.begin(), row.second.parts.end(),
-                                   [&](const StepPart& other) { return other.name == part.name; });
-      if (at == row.second.parts.end()) continue;
-      const double more = at->seconds - part.seconds;
-      const std::string difference = scale.print(std::abs(more));
-      const bool zero = difference.find_first_of("123456789") == std::string::npos;
-      table.rows.push_back({row.name, part.name, scale.print(part.seconds), scale.print(at->seconds),
-                            (zero       ? ""
-                             : more < 0 ? "-"
-                                        : "+") +
-                                difference});
+    if (!shown(row)) continue;
+    for (const auto& [name, before, after] : parts_side_by_side(row)) {
+      table.rows.push_back(
+          {row.name, name, scale.print(before), scale.print(after), difference(after - before, scale)});
     }
   }
   return table;

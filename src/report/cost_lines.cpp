@@ -10,23 +10,6 @@
 namespace harness {
 namespace {
 
-// "12,345,678"; with cents below 100.
-std::string money(double amount, const std::string& currency) {
-  const std::string digits = fmt::format("{:.{}f}", std::abs(amount), std::abs(amount) < 100 ? 2 : 0);
-  const std::size_t whole = std::min(digits.find('.'), digits.size());
-  std::string grouped;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && i < whole && (whole - i) % 3 == 0) grouped += ',';
-    grouped += digits[i];
-  }
-  return fmt::format("{}{} {}", amount < 0 ? "-" : "", grouped, currency);
-}
-
-std::string duration(double seconds) {
-  constexpr double day = 86400;
-  return seconds >= 2 * day ? fmt::format("{:.1f} days", seconds / day) : show_seconds(seconds);
-}
-
 std::string range(double low, double high, int decimals) {
   return std::isfinite(low) && std::isfinite(high) ? fmt::format(" [{:.{}f}, {:.{}f}]", low, decimals, high, decimals)
                                                    : "";
@@ -39,6 +22,22 @@ std::string saved(const CaseSaving& one) {
 
 }  // namespace
 
+std::string show_money(double amount, const std::string& currency) {
+  const std::string digits = fmt::format("{:.{}f}", std::abs(amount), std::abs(amount) < 100 ? 2 : 0);
+  const std::size_t whole = std::min(digits.find('.'), digits.size());
+  std::string grouped;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && i < whole && (whole - i) % 3 == 0) grouped += ',';
+    grouped += digits[i];
+  }
+  return fmt::format("{}{} {}", amount < 0 ? "-" : "", grouped, currency);
+}
+
+std::string show_duration(double seconds) {
+  constexpr double day = 86400;
+  return seconds >= 2 * day ? fmt::format("{:.1f} days", seconds / day) : show_seconds(seconds);
+}
+
 CostSection cost_section(const CostEstimate& e) {
   CostSection out;
   const std::string& currency = e.cost.currency;
@@ -48,7 +47,7 @@ CostSection cost_section(const CostEstimate& e) {
                        {"price of the run"}, {"saved"}, {"GPUs recovered"}, {"saved in a year"}};
   const auto row = [&](const CaseCost& one) {
     return std::vector<std::string>{one.name, std::to_string(one.ranks), Scale{}.print(one.tokens_per_second),
-                                    duration(one.duration_s), money(one.price, currency)};
+                                    show_duration(one.duration_s), show_money(one.price, currency)};
   };
   auto before = row(e.before);
   before.resize(out.table.columns.size());
@@ -57,7 +56,7 @@ CostSection cost_section(const CostEstimate& e) {
     auto cells = row(one.after);
     cells.push_back(saved(one));
     cells.push_back(fmt::format("{:.1f}{}", one.gpus_recovered, range(one.gpus_low, one.gpus_high, 1)));
-    cells.push_back(money(one.saved_yearly, currency));
+    cells.push_back(show_money(one.saved_yearly, currency));
     out.table.rows.push_back(std::move(cells));
   }
   out.notes.push_back(fmt::format(

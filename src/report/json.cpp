@@ -146,7 +146,7 @@ std::string show_json(const Result& result, const Summary& summary, const std::o
   }
   if (cost) out["cost"] = cost_json(*cost);
   // Texts come from the outside (host names, stderr of workers): what is not UTF-8 in them must not lose the rest.
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace harness

@@ -51,8 +51,10 @@ std::vector<Section> sections_of(const ComparisonReport& report) {
 }
 
 std::string text_of(const ComparisonReport& report) {
-  std::string out = report.differences.empty() ? "No hidden differences: the files differ in their times alone.\n"
-                                               : "What differs besides the times:\n";
+  std::string out =
+      report.differences.empty()
+          ? "No hidden differences between these files: same program, machine, settings and environment.\n"
+          : "What differs besides the times:\n";
   for (const Difference& one : report.differences) out += wrapped("- " + difference_line(report, one), width, 4);
   if (!report.incomparable.empty()) {
     out += report.anyway ? "\nThese files cannot be compared; what follows was asked for all the same:\n"
@@ -66,7 +68,7 @@ std::string text_of(const ComparisonReport& report) {
     out += "\n" + wrapped(one.legend, width, 2) + wrapped(one.headline, width, 2);
     if (!one.table.rows.empty()) out += "\n" + one.table.text();
     if (!one.parts.rows.empty())
-      out += "\nOf the one profiled step of each case, mean over ranks:\n" + one.parts.text();
+      out += "\nOf one profiled step, mean over ranks, of the baseline and of cases that moved:\n" + one.parts.text();
     out += "\n";
     for (const auto& note : one.notes) out += wrapped(note, width, 2);
   }
@@ -75,8 +77,10 @@ std::string text_of(const ComparisonReport& report) {
 
 std::string markdown_of(const ComparisonReport& report) {
   const auto bullet = [](const std::string& line) { return "- " + markdown_line(line) + "\n"; };
-  std::string out = report.differences.empty() ? "No hidden differences: the files differ in their times alone.\n"
-                                               : "What differs besides the times:\n\n";
+  std::string out =
+      report.differences.empty()
+          ? "No hidden differences between these files: same program, machine, settings and environment.\n"
+          : "What differs besides the times:\n\n";
   for (const Difference& one : report.differences) out += bullet(difference_line(report, one));
   if (!report.incomparable.empty()) {
     out += report.anyway ? "\n**These files cannot be compared; what follows was asked for all the same:**\n\n"
@@ -89,7 +93,8 @@ std::string markdown_of(const ComparisonReport& report) {
     out += fmt::format("\n{}\n\n**{}**\n", markdown_line(one.legend), markdown_line(one.headline));
     if (!one.table.rows.empty()) out += "\n" + one.table.markdown();
     if (!one.parts.rows.empty()) {
-      out += "\nOf the one profiled step of each case, mean over ranks:\n\n" + one.parts.markdown();
+      out += "\nOf one profiled step, mean over ranks, of the baseline and of cases that moved:\n\n" +
+             one.parts.markdown();
     }
     out += "\n";
     for (const auto& note : one.notes) out += bullet(note);

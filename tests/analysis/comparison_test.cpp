@@ -187,6 +187,17 @@ TEST(Comparison, PartsComeFromWhoeverIsAsked) {
   EXPECT_EQ(c.cases[2].second.parts[0].seconds, 4);
 }
 
+TEST(Comparison, PartsOfABreakdownAreThoseThatAreThere) {
+  CaseBreakdown breakdown;
+  breakdown.mean.parts.add(Part::matrix_products, 0.5);
+  breakdown.mean.parts.add(Part::idle, 0);
+  const auto parts = parts_of_breakdown(breakdown);
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].name, "matrix products");
+  EXPECT_EQ(parts[0].seconds, 0.5);
+  EXPECT_EQ(parts[1].name, name_of(Part::idle));
+}
+
 TEST(Differences, AreFoundWhereverTheyHide) {
   Files files;
   Result other = two_changes();

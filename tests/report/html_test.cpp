@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "full_result.h"
+#include "report/cost_lines.h"
 #include "report/html/axis.h"
 #include "report/html/escape.h"
 #include "report/html/heat_map.h"
@@ -179,6 +180,23 @@ TEST(HeatMap, ColoursByTheShareBehindTheMedian) {
   EXPECT_NE(figure.drawing.find(R"(<path class="h3" d="M1 1h1v1h-1z"/>)"), std::string::npos);
 }
 
+TEST(Cost, StandsBesideTheOtherMetricsAndHasASection) {
+  const Result result = samples::full();
+  Findings findings;
+  find(result, findings);
+  EXPECT_EQ(page(make_report(result, findings)).find("id=\"cost\""), std::string::npos);
+  findings.cost = estimate_cost(result, findings.summary, {2.5, "USD", 300e9});
+  ASSERT_TRUE(findings.cost);
+  ASSERT_FALSE(findings.cost->after.empty());
+  const std::string text = page(make_report(result, findings));
+  EXPECT_NE(text.find("<h2 id=\"cost\">"), std::string::npos);
+  const auto row = text.find("a run of 300 G tokens, price");
+  ASSERT_NE(row, std::string::npos) << text.substr(text.find("before-after"), 3000);
+  const std::string cells = text.substr(row, text.find("</tr>", row) - row);
+  EXPECT_NE(cells.find(show_money(findings.cost->before.price, "USD")), std::string::npos) << cells;
+  EXPECT_NE(cells.find(show_money(findings.cost->after[0].after.price, "USD")), std::string::npos) << cells;
+}
+
 TEST(WaterfallChart, HasABarForEveryPartAndItsNumbers) {
   Waterfall bars;
   bars.mfu = 0.4, bars.step_s = 0.1, bars.gpu_utilisation = 0.99;
@@ -214,7 +232,11 @@ TEST(Axis, TicksAreRound) {
 
 // HARNESS_UPDATE_GOLDEN=1 writes it anew.
 TEST(Markdown, Golden) {
-  const std::string text = std::regex_replace(markdown(make_report(samples::full())), std::regex("[0-9]+"), "#");
+  const Result result = samples::full();
+  Findings findings;
+  find(result, findings);
+  findings.cost = estimate_cost(result, findings.summary, {2.5, "USD", 300e9});
+  const std::string text = std::regex_replace(markdown(make_report(result, findings)), std::regex("[0-9]+"), "#");
   const std::string path = std::string(HARNESS_SOURCE_DIR) + "/tests/report/golden/report.md";
   if (std::getenv("HARNESS_UPDATE_GOLDEN") != nullptr) {
     std::ofstream(path) << text;

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
+#include "base/units.h"
+#include "report/cost_lines.h"
 #include "report/html/effect_words.h"
 #include "report/html/sections.h"
 #include "report/words.h"
@@ -49,6 +52,25 @@ class Comparison {
 
 double positive(double value) {
   return value > 0 ? value : NAN;
+}
+
+// What the planned training run takes; by the same numbers as the section about cost.
+void add_cost(Comparison& rows, const Findings& findings) {
+  if (!findings.cost) return;
+  const CostEstimate& estimate = *findings.cost;
+  const auto of = [&](const CaseSummary& c) -> const CaseCost* {
+    if (c.name == estimate.before.name) return &estimate.before;
+    const auto at = std::ranges::find(
+        estimate.after, c.name, [](const CaseSaving& one) -> const auto& { return one.after.name; });
+    return at == estimate.after.end() ? nullptr : &at->after;
+  };
+  const auto value = [&](double CaseCost::*member) {
+    return [&of, member](const CaseSummary& c) { return of(c) == nullptr ? NAN : of(c)->*member; };
+  };
+  const std::string run = "a run of " + show_count(estimate.cost.run_tokens) + " tokens";
+  rows.add(run + ", duration", value(&CaseCost::duration_s), show_duration);
+  rows.add(run + ", price", value(&CaseCost::price),
+           [&](double amount) { return show_money(amount, estimate.cost.currency); });
 }
 
 }  // namespace
@@ -102,6 +124,8 @@ Section before_after_section(const Result& result, const Findings& findings) {
   rows.add(
       "tokens per joule", [](const auto& c) { return c.tokens_per_joule; },
       [](double value) { return Scale{}.print(value); });
+
+  add_cost(rows, findings);
 
   section.pieces.push_back(
       Numbers{"Before: the baseline." + (after != nullptr ? " After: " + after->name + "." : std::string()), rows.table,

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/analysis.h"
 #include "analysis/bottleneck.h"
 #include "analysis/breakdown.h"
+#include "analysis/cost.h"
 #include "analysis/stragglers.h"
 #include "analysis/waterfall.h"
 #include "store/result.h"
@@ -23,6 +25,8 @@ struct Findings {
   std::map<int, Bottleneck> bottlenecks;  // the same
   Stragglers stragglers;
   std::vector<std::string> rules;  // of thumb that fired, of the baseline and of the sweep
+
+  std::optional<CostEstimate> cost;  // what it is worth, where somebody gave a price; not filled by find()
 
   Findings() = default;
   Findings(const Findings&) = delete;  // pointers into itself

@@ -20,9 +20,10 @@ Document make_report(const Result& result, const Findings& findings) {
                                             n == 1 ? "" : "s", n == 1 ? "" : "each "),
                                 "warnings"});
   }
+  document.sections.push_back(before_after_section(result, findings));
+  document.sections.push_back(cost_section(findings));
   for (Section (*make)(const Result&, const Findings&) :
-       {before_after_section, changes_section, steps_section, scaling_section, bottleneck_section, timeline_section,
-        stragglers_section}) {
+       {changes_section, steps_section, scaling_section, bottleneck_section, timeline_section, stragglers_section}) {
     document.sections.push_back(make(result, findings));
   }
   document.sections.push_back(nccl_section(result));

@@ -9,6 +9,7 @@ namespace harness::html {
 // The sections of a report. One without data says so in a line, or has no pieces and is left out.
 
 Section before_after_section(const Result& result, const Findings& findings);
+Section cost_section(const Findings& findings);                              // none without a price
 Section changes_section(const Result& result, const Findings& findings);     // tornado; what could not be compared
 Section steps_section(const Result& result, const Findings& findings);       // ladder
 Section scaling_section(const Result& result, const Findings& findings);     // where ranks was swept
