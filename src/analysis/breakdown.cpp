@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "analysis/occupancy.h"
-#include "analysis/waits.h"
+#include "analysis/places.h"
 
 namespace harness {
 namespace {
@@ -34,14 +34,17 @@ Part computation_part(const ResultInterval& x) {
   return x.kind.starts_with("attention") ? Part::attention : Part::other_compute;
 }
 
-double length(const ResultInterval& x) {
-  return x.end_s - x.start_s;
-}
+// A stretch of an interval that belongs to one part.
+struct Piece {
+  std::size_t interval;
+  Part part;
+};
 
-std::string place_of(const Gap& gap, const Intervals& intervals) {
+std::string place_of(const Gap& gap, const std::vector<Piece>& pieces, const Intervals& intervals) {
   if (!gap.before) return "before the first operation";
   if (!gap.after) return "after the last operation";
-  const ResultInterval &before = *intervals[*gap.before], &after = *intervals[*gap.after];
+  const ResultInterval& before = *intervals[pieces[*gap.before].interval];
+  const ResultInterval& after = *intervals[pieces[*gap.after].interval];
   if (is_communication(before.kind) && is_communication(after.kind)) return "between collectives";
   if (before.phase == after.phase) return "within " + before.phase;
   return before.phase + " to " + after.phase;
@@ -50,19 +53,14 @@ std::string place_of(const Gap& gap, const Intervals& intervals) {
 class CaseParts {
  public:
   CaseParts(const Result& result, int case_index, const Intervals& intervals)
-      : waits_(result, case_index), case_index_(case_index) {
+      : places_(result.cases[static_cast<std::size_t>(case_index)]), case_index_(case_index) {
     for (const ResultOperations& row : result.operations) {
       if (row.case_index == case_index) groups_[{row.role, row.stream, row.kind, row.what}] = row.group;
     }
     for (const ResultSplit& split : result.splits) {
       if (split.case_index == case_index) splits_[split.rank] = &split;
     }
-    for (const ResultInterval* x : intervals) {
-      by_role_[{x->role, x->rank}].push_back(x);
-      if (!is_communication(x->kind) || !(length(*x) >= 0)) continue;
-      const auto [at, fresh] = fastest_.try_emplace({part_of(*x), x->what}, length(*x));
-      if (!fresh) at->second = std::min(at->second, length(*x));
-    }
+    for (const ResultInterval* x : intervals) by_role_[{x->role, x->rank}].push_back(x);
   }
 
   CaseBreakdown all() const;
@@ -70,15 +68,14 @@ class CaseParts {
  private:
   Part part_of(const ResultInterval& x) const;
   Breakdown one(int role, int rank, const Intervals& intervals) const;
-  void add_communication(Breakdown& to, const ResultInterval& x, double owned_s) const;
+  void add_occupants(const ResultInterval& x, std::size_t index, std::vector<Piece>& pieces,
+                     std::vector<Occupant>& occupants) const;
 
-  Waits waits_;
+  Places places_;
   int case_index_;
   std::map<std::tuple<int, std::string_view, std::string_view, std::string_view>, std::string_view> groups_;
   std::map<int, const ResultSplit*> splits_;
   std::map<std::pair<int, int>, Intervals> by_role_;
-  // Of communications that cross stages: what the quickest took, on either side of any border. The others waited.
-  std::map<std::pair<Part, std::string_view>, double> fastest_;
 };
 
 // By its group; in older files by its stream, which is named for it.
@@ -89,23 +86,27 @@ Part CaseParts::part_of(const ResultInterval& x) const {
   return x.what == "tied embedding" ? Part::embedding : communication_part(x.stream);
 }
 
-void CaseParts::add_communication(Breakdown& to, const ResultInterval& x, double owned_s) const {
+// A communication waits for the latest of its partners first, and then goes on.
+void CaseParts::add_occupants(const ResultInterval& x, std::size_t index, std::vector<Piece>& pieces,
+                              std::vector<Occupant>& occupants) const {
   const Part part = part_of(x);
-  const bool collective = is_collective(x.kind);
-  double bubble_s = 0, waiting_s = 0;
-  if (waits_.places().pipeline > 1) {
-    if (part == Part::world && waits_.known()) {
-      bubble_s = owned_s * waits_.for_stages(x.rank, x.stream, x.kind);
-    } else if (!collective || part == Part::embedding || part == Part::world) {
-      bubble_s = std::clamp(length(x) - fastest_.at({part, x.what}), 0.0, owned_s);
-    }
-    to.parts.add(Part::bubble, bubble_s);
+  // What computation waits for first has the moment: a layer's own communication before that of gradients.
+  const int priority = is_communication(x.kind) ? static_cast<int>(part) : 0;
+  double start_s = x.start_s;
+  const auto add = [&](Part piece, double end_s) {
+    pieces.push_back({index, piece});
+    occupants.push_back({start_s, end_s, priority});
+    start_s = end_s;
+  };
+  if (is_communication(x.kind)) {
+    const auto within = [&](double seconds) {
+      return std::clamp(start_s + seconds, start_s, std::max(start_s, x.end_s));
+    };
+    const bool others = is_collective(x.kind) && places_.stage_ranks() > 1;
+    if (others && std::isfinite(x.waiting_s)) add(Part::waiting, within(x.waiting_s));
+    if (places_.pipeline > 1 && std::isfinite(x.bubble_s)) add(Part::bubble, within(x.bubble_s));
   }
-  if (collective && waits_.known() && waits_.places().stage_ranks() > 1) {
-    waiting_s = std::min(owned_s - bubble_s, owned_s * waits_.for_members(x.rank, x.stream, x.kind));
-    to.parts.add(Part::waiting, waiting_s);
-  }
-  to.parts.add(part, owned_s - bubble_s - waiting_s);
+  add(part, x.end_s);
 }
 
 Breakdown CaseParts::one(int role, int rank, const Intervals& intervals) const {
@@ -114,25 +115,20 @@ Breakdown CaseParts::one(int role, int rank, const Intervals& intervals) const {
   b.role = role;
   b.rank = rank;
   const auto split = splits_.find(rank);
+  std::vector<Piece> pieces;
   std::vector<Occupant> occupants;
-  for (const ResultInterval* x : intervals) {
-    b.step_s = std::max(b.step_s, x->end_s);
-    // What computation waits for first has the moment: a layer's own communication before that of gradients.
-    occupants.push_back({x->start_s, x->end_s, is_communication(x->kind) ? static_cast<int>(part_of(*x)) : 0});
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    b.step_s = std::max(b.step_s, intervals[i]->end_s);
+    add_occupants(*intervals[i], i, pieces, occupants);
   }
   if (split != splits_.end() && split->second->step_s > 0) b.step_s = split->second->step_s;
   const Occupancy time = occupy(occupants, b.step_s);
   Names kinds, places, overlapped;
-  for (std::size_t i = 0; i < intervals.size(); ++i) {
-    const ResultInterval& x = *intervals[i];
-    const Part part = part_of(x);
-    if (is_communication(x.kind)) {
-      add_communication(b, x, time.owned_s[i]);
-      if (time.hidden_s[i] > 0) overlapped[key_of(part)] += time.hidden_s[i];
-      continue;
-    }
-    b.parts.add(part, time.owned_s[i]);
-    if (part == Part::other_compute) kinds[x.kind] += time.owned_s[i];
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const ResultInterval& x = *intervals[pieces[i].interval];
+    b.parts.add(pieces[i].part, time.owned_s[i]);
+    if (pieces[i].part == Part::other_compute) kinds[x.kind] += time.owned_s[i];
+    if (is_communication(x.kind) && time.hidden_s[i] > 0) overlapped[key_of(part_of(x))] += time.hidden_s[i];
   }
   b.parts.add(Part::idle, 0);
   for (const Gap& gap : time.gaps) {
@@ -143,7 +139,7 @@ Breakdown CaseParts::one(int role, int rank, const Intervals& intervals) const {
       idle_s -= loading_s;
     }
     b.parts.add(Part::idle, idle_s);
-    if (idle_s > 0) places[place_of(gap, intervals)] += idle_s;
+    if (idle_s > 0) places[place_of(gap, pieces, intervals)] += idle_s;
   }
   if (split != splits_.end() && split->second->loading_s > b[Part::loading].value_or(0)) {
     overlapped[key_of(Part::loading)] = split->second->loading_s - b[Part::loading].value_or(0);
@@ -194,7 +190,7 @@ CaseBreakdown CaseParts::all() const {
     return whole;
   }
   // Roles are cut along the slowest axis.
-  const int of_role = std::max(1, waits_.places().ranks / static_cast<int>(whole.ranks.size()));
+  const int of_role = std::max(1, places_.ranks / static_cast<int>(whole.ranks.size()));
   whole.critical =
       std::min(static_cast<std::size_t>(std::max(whole.critical_rank, 0) / of_role), whole.ranks.size() - 1);
   return whole;

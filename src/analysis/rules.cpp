@@ -54,13 +54,13 @@ void idle(const Breakdown& mean, std::vector<std::string>& fired) {
     const bool counts =
         place == "between collectives" || place == "forward to backward" || place == "backward to forward";
     if (!counts || s <= most_idle * mean.step_s) continue;
-    fired.push_back(fmt::format(
-        "Nothing runs for {} of the step {}: the host does not keep up, or something synchronises there.",
-        percent(s / mean.step_s), place == "between collectives" ? place : "between " + [&] {
-          std::string words = place;
-          words.replace(words.find(" to "), 4, " and ");
-          return words;
-        }()));
+    std::string where = place;
+    if (const auto to = where.find(" to "); to != std::string::npos) {
+      where = "between " + where.replace(to, 4, " and ");
+    }
+    fired.push_back(
+        fmt::format("Nothing runs for {} of the step {}: the host does not keep up, or something synchronises there.",
+                    percent(s / mean.step_s), where));
   }
 }
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include "analysis/places.h"
 #include "analysis/statistics.h"
-#include "analysis/waits.h"
 
 namespace harness {
 namespace {

@@ -44,6 +44,7 @@ void each_plain_field(Samples& s, Each&& each) {
   each(s.loading_s);
   each(s.peak_flops_fp32);
   each(s.peak_flops_bf16);
+  each(s.communication_s);
   each(s.split);
   each(s.device);
   each(s.tuning);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "measure/waiting.h"
 #include "workloads/closing.h"
 
 namespace harness {
@@ -123,6 +124,7 @@ void run_block(Executable& executable, const Program& program, const InputSource
       samples.profiled_step_seconds = std::max(samples.profiled_step_seconds, interval.end_s);
     }
     add_totals(program, samples.timeline, samples.totals);
+    samples.communication_s = communication_durations(program, samples.timeline);
     const auto communicates = [&](OperationId id) {
       return is_communication(program.step.at(static_cast<std::size_t>(id)).action);
     };

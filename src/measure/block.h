@@ -38,6 +38,7 @@ struct BlockSamples {
   double profiled_step_seconds = 0;
   double loading_s = 0;  // of it, or beside it: filling the inputs of the profiled step
   std::vector<KindTotal> totals;
+  std::vector<float> communication_s;  // BlockMode::timeline: communication_durations() of that step; empty: too many
   StepSplit split;                                          // BlockMode::timeline: of that step
   double peak_flops_fp32 = 0, peak_flops_bf16 = 0;          // BlockMode::probe; 0: not measured
   std::string device;                                       // BlockMode::probe: as Backend::device()

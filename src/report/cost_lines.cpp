@@ -33,6 +33,14 @@ std::string show_money(double amount, const std::string& currency) {
   return fmt::format("{}{} {}", amount < 0 ? "-" : "", grouped, currency);
 }
 
+std::string show_tokens(double tokens) {
+  constexpr std::pair<double, const char*> scales[] = {{1e12, " trillion"}, {1e9, " billion"}, {1e6, " million"}};
+  for (const auto& [scale, name] : scales) {
+    if (tokens >= scale) return fmt::format("{:.4g}{} tokens", tokens / scale, name);
+  }
+  return fmt::format("{:.0f} tokens", tokens);
+}
+
 std::string show_duration(double seconds) {
   constexpr double day = 86400;
   return seconds >= 2 * day ? fmt::format("{:.1f} days", seconds / day) : show_seconds(seconds);
@@ -41,7 +49,7 @@ std::string show_duration(double seconds) {
 CostSection cost_section(const CostEstimate& e) {
   CostSection out;
   const std::string& currency = e.cost.currency;
-  out.heading = fmt::format("A training run of {} tokens at {:.2f} {} per GPU and hour:", show_count(e.cost.run_tokens),
+  out.heading = fmt::format("A training run of {} at {:.2f} {} per GPU and hour:", show_tokens(e.cost.run_tokens),
                             e.cost.per_gpu_hour, currency);
   out.table.columns = {{"case", true},       {"GPUs"},  {"tokens/s"},       {"duration"},
                        {"price of the run"}, {"saved"}, {"GPUs recovered"}, {"saved in a year"}};

@@ -16,6 +16,7 @@ struct CostSection {
 };
 CostSection cost_section(const CostEstimate& estimate);
 std::string show_money(double amount, const std::string& currency);  // "12,345,678 USD"; with cents below 100
+std::string show_tokens(double tokens);                              // "300 billion tokens"
 std::string show_duration(double seconds);                           // "51.3 days"
 std::string cost_text(const CostEstimate& estimate);
 std::string cost_markdown(const CostEstimate& estimate);

@@ -72,7 +72,11 @@ void interval_columns(Visitor& visit, Row& row, Columns columns = Columns::all) 
   visit.number("layer", row.layer);
   visit.number("start_s", row.start_s);
   visit.number("end_s", row.end_s);
-  if (columns == Columns::all) visit.number("recomputed", row.recomputed);
+  if (columns == Columns::all) {
+    visit.number("recomputed", row.recomputed);
+    visit.number("waiting_s", row.waiting_s);
+    visit.number("bubble_s", row.bubble_s);
+  }
   visit.text("what", row.what, {24, true});
 }
 
@@ -111,7 +115,10 @@ void split_columns(Visitor& visit, Row& row, Columns columns = Columns::all) {
   visit.number("exposed_s", row.exposed_s);
   visit.number("overlapped_s", row.overlapped_s);
   visit.number("idle_s", row.idle_s);
-  if (columns == Columns::all) visit.number("loading_s", row.loading_s);
+  if (columns == Columns::without_later) return;
+  visit.number("loading_s", row.loading_s);
+  visit.number("waiting_s", row.waiting_s);
+  visit.number("bubble_s", row.bubble_s);
 }
 
 template <class Visitor, class Row>

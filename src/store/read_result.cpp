@@ -85,7 +85,7 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
   };
   optional(result.tuning, "/tuning", pairs);
   const bool has_splits = file.contains("/timeline_splits");
-  const Columns split = has_splits ? columns_in(file, "/timeline_splits", "loading_s") : Columns::all;
+  const Columns split = has_splits ? columns_in(file, "/timeline_splits", "waiting_s") : Columns::all;
   optional(result.splits, "/timeline_splits", [&](auto& visit, auto& row) { split_columns(visit, row, split); });
   optional(result.operations, "/timeline_operations", [](auto& visit, auto& row) { operations_columns(visit, row); });
   optional(result.nccl_calls, "/nccl_calls", [](auto& visit, auto& row) { nccl_call_columns(visit, row); });
@@ -103,7 +103,7 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
   for (const ResultOperations& row : result.operations) check_case(row.case_index, "/timeline_operations");
   for (const ResultPoint& point : result.points) check_case(point.case_index, "/points");
   if (!options.timeline) return;
-  const Columns there = columns_in(file, "/timeline", "recomputed");
+  const Columns there = columns_in(file, "/timeline", "waiting_s");
   result.timeline = used_rows<ResultInterval>(file, "/timeline",
                                               [&](auto& visit, auto& row) { interval_columns(visit, row, there); });
   result.totals =

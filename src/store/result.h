@@ -50,6 +50,9 @@ struct ResultInterval {
   std::int32_t micro_batch = -1, layer = -1;
   std::int32_t recomputed = 0;  // 1: done again for the backward pass
   double start_s = 0, end_s = 0;
+  /// Of communications, within it and first: waiting for later ranks of the own stage, then for other stages. NaN: not
+  /// known, or no communication.
+  double waiting_s = std::numeric_limits<double>::quiet_NaN(), bubble_s = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// What a role's operations of one sort amount to in a step; the intervals with the same texts are theirs.
@@ -73,6 +76,8 @@ struct ResultSplit {
   std::int32_t case_index = 0, rank = 0;
   double step_s = 0, compute_s = 0, communication_s = 0, exposed_s = 0, overlapped_s = 0, idle_s = 0;
   double loading_s = std::numeric_limits<double>::quiet_NaN();  // filling the inputs, within idle_s or hidden
+  /// Of communication_s, exposed or not: as in ResultInterval, summed.
+  double waiting_s = std::numeric_limits<double>::quiet_NaN(), bubble_s = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// How NCCL ran a collective of a case's step, by its own log.

@@ -57,6 +57,11 @@ inline Result random_timeline(std::uint64_t seed, int stages, int ranks_of_stage
       x.start_s = real(0, 0.9);
       x.end_s = x.start_s + real(0, 0.05);
       end = std::max(end, x.end_s);
+      // As measured or as damaged: any part of the interval, or more than there is of it.
+      if (communicates && seed % 2 == 0) {
+        x.waiting_s = real(0, 0.05);
+        x.bubble_s = real(0, 0.05);
+      }
       r.timeline.push_back(x);
     }
     for (int rank = first; rank < first + ranks_of_stage; ++rank) {
@@ -66,9 +71,6 @@ inline Result random_timeline(std::uint64_t seed, int stages, int ranks_of_stage
         split.step_s = end + (pick(2) == 0 ? 0 : real(0, 0.1));
         if (pick(2) == 0) split.loading_s = real(0, 0.1);
         r.splits.push_back(split);
-      }
-      for (const char* stream : streams) {
-        if (seed % 2 == 0) r.totals.push_back({0, rank, "all_reduce", stream, real(0, 1), 5});
       }
     }
   }

@@ -94,6 +94,7 @@ TEST(Block, ATimelineIsOneProfiledStepAfterTheWarmUp) {
   EXPECT_EQ(samples.totals[1].kind, "matmul");
   EXPECT_EQ(samples.totals[1].seconds, 1.0);
   EXPECT_EQ(samples.totals[1].operations, 2);
+  EXPECT_EQ(samples.communication_s, (std::vector<float>{0.375F}));
 }
 
 TEST(Block, AnIncompleteAnswerOfTheBackendIsAnError) {

@@ -190,7 +190,7 @@ TEST(Cost, StandsBesideTheOtherMetricsAndHasASection) {
   ASSERT_FALSE(findings.cost->after.empty());
   const std::string text = page(make_report(result, findings));
   EXPECT_NE(text.find("<h2 id=\"cost\">"), std::string::npos);
-  const auto row = text.find("a run of 300 G tokens, price");
+  const auto row = text.find("a run of 300 billion tokens, price");
   ASSERT_NE(row, std::string::npos) << text.substr(text.find("before-after"), 3000);
   const std::string cells = text.substr(row, text.find("</tr>", row) - row);
   EXPECT_NE(cells.find(show_money(findings.cost->before.price, "USD")), std::string::npos) << cells;

@@ -93,7 +93,7 @@ inline ResultBlock* block_of(Result& result, int round, int case_index) {
 /// Profiled steps of the baseline and of case 2, in one stage and in two; rank 1 is late in both.
 inline void add_profiled_steps(Result& result) {
   const auto add = [&](int c, int role, int rank, const char* kind, const char* stream, const char* phase,
-                       double from_ms, double to_ms) {
+                       double from_ms, double to_ms, double waiting_ms = 0, double bubble_ms = 0) {
     ResultInterval x;
     x.case_index = c;
     x.role = role;
@@ -103,6 +103,8 @@ inline void add_profiled_steps(Result& result) {
     x.phase = phase;
     x.start_s = from_ms / 1e3;
     x.end_s = to_ms / 1e3;
+    x.waiting_s = waiting_ms / 1e3;
+    x.bubble_s = bubble_ms / 1e3;
     result.timeline.push_back(x);
   };
   const auto layer = [&](int c, int role, int rank, double from_ms) {
@@ -110,13 +112,13 @@ inline void add_profiled_steps(Result& result) {
     add(c, role, rank, "attention", "compute", "forward", from_ms + 20, from_ms + 24);
     add(c, role, rank, "layer_norm", "compute", "forward", from_ms + 24, from_ms + 26);
     add(c, role, rank, "matmul", "compute", "backward", from_ms + 30, from_ms + 60);
-    add(c, role, rank, "all_reduce", "data", "gradient_sync", from_ms + 50, 125);
+    add(c, role, rank, "all_reduce", "data", "gradient_sync", from_ms + 50, 125, 30);
     add(c, role, rank, "adamw", "compute", "optimizer", 126, 130);
     add(c, role, rank, "all_reduce", "world", "finish", 130, 132);
   };
   layer(0, 0, 0, 1);
   layer(2, 0, 0, 1);
-  add(2, 1, 2, "receive", "pipeline", "forward", 0, 40);
+  add(2, 1, 2, "receive", "pipeline", "forward", 0, 40, 0, 38);
   add(2, 0, 0, "send", "pipeline", "forward", 27, 29);
   layer(2, 1, 2, 40);
   result.cases[2].pipeline_parallel = 2;

@@ -171,6 +171,8 @@ ResultInterval interval(int case_index, const std::string& what) {
   row.layer = 5;
   row.start_s = 0.125;
   row.end_s = 0.25;
+  row.waiting_s = 0.0625;
+  row.bubble_s = 0.03125;
   return row;
 }
 
@@ -196,6 +198,8 @@ TEST_F(ResultFileTest, TimelinesAndTotalsGrowUpToTheirCapacityOverSessions) {
   EXPECT_EQ(third.layer, 5);
   EXPECT_EQ(third.start_s, 0.125);
   EXPECT_EQ(third.end_s, 0.25);
+  EXPECT_EQ(third.waiting_s, 0.0625);
+  EXPECT_EQ(third.bubble_s, 0.03125);
   ASSERT_EQ(got.totals.size(), 2u);
   EXPECT_EQ(got.totals[1].case_index, 2);
   EXPECT_EQ(got.totals[1].rank, 3);

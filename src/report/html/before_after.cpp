@@ -4,7 +4,6 @@
 #include <cmath>
 #include <functional>
 
-#include "base/units.h"
 #include "report/cost_lines.h"
 #include "report/html/effect_words.h"
 #include "report/html/sections.h"
@@ -65,9 +64,12 @@ void add_cost(Comparison& rows, const Findings& findings) {
     return at == estimate.after.end() ? nullptr : &at->after;
   };
   const auto value = [&](double CaseCost::*member) {
-    return [&of, member](const CaseSummary& c) { return of(c) == nullptr ? NAN : of(c)->*member; };
+    return [&of, member](const CaseSummary& c) {
+      const CaseCost* cost = of(c);
+      return cost == nullptr ? NAN : cost->*member;
+    };
   };
-  const std::string run = "a run of " + show_count(estimate.cost.run_tokens) + " tokens";
+  const std::string run = "a run of " + show_tokens(estimate.cost.run_tokens);
   rows.add(run + ", duration", value(&CaseCost::duration_s), show_duration);
   rows.add(run + ", price", value(&CaseCost::price),
            [&](double amount) { return show_money(amount, estimate.cost.currency); });

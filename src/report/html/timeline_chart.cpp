@@ -92,7 +92,7 @@ struct Collected {
 
 // Roles from first to last, evenly, if there are more than fit.
 std::vector<std::int32_t> chosen(const std::set<std::int32_t>& roles) {
-  const std::vector<std::int32_t> all(roles.begin(), roles.end());
+  std::vector<std::int32_t> all(roles.begin(), roles.end());
   if (all.size() <= most_roles) return all;
   std::vector<std::int32_t> some;
   for (std::size_t i = 0; i < most_roles; ++i) some.push_back(all[i * (all.size() - 1) / (most_roles - 1)]);
