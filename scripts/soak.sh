@@ -1,6 +1,6 @@
 #!/bin/sh
 # What takes longer than a test may: the tests that count their repetitions by HARNESS_SOAK (a job killed 200 times),
-# twenty sweeps in which nothing changes, and a 128-rank sweep on whatever cores there are.
+# twenty sweeps in which nothing changes, one in which something does, and a 128-rank sweep on whatever cores there are.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_root.sh
@@ -16,6 +16,7 @@ done
 result=$(mktemp -d)
 trap 'rm -rf "$result"' EXIT
 scripts/soak_aa.sh
+scripts/soak_delay.sh
 set -- mpirun $oversubscribe -np 128 ./harness sweep configs/tiny128.yaml -o "$result/tiny128.h5"
 echo "soak: $*" >&2
 "$@"

@@ -15,6 +15,9 @@ namespace {
 constexpr double least_share = 0.02;  // of the step: less is nobody's fault
 constexpr double often = 2.0 / 3;     // of the cases' profiled steps
 constexpr double beyond_scatter = 3;  // times the others' median deviation
+constexpr double chance = 0.05;       // that any rank is the latest so often where lateness falls on ranks at random
+// One step is enough if the others agree as closely as this and the late one is as far off.
+constexpr double flagrant_share = 0.1, flagrant_scatter = 10;
 
 // ---- timed steps ----------------------------------------------------------------------------------------------------
 
@@ -113,6 +116,8 @@ struct Own {
 
 struct Late {
   std::int32_t cases = 0, late_cases = 0;
+  std::int32_t among_several = 0, flagrant_cases = 0;  // of cases with others to agree with each other
+  double expected = 0;  // sum over cases of the chance to be the latest of those that do the same
   double late_s = 0, share = 0, compute_s = 0, idle_s = 0;  // sums over cases
 };
 
@@ -148,13 +153,35 @@ void compare_stage(const std::vector<Own>& all, std::size_t first_rank, double s
     const bool exact = i == at || all.size() <= few;
     const double late_s = all[i].total - (exact ? median_without(all, i, total) : middle);
     ++l.cases;
+    l.expected += 1 / static_cast<double>(all.size());
+    l.among_several += all.size() > 2;
     l.late_s += late_s;
     l.share += late_s / step_s;
     l.compute_s +=
         all[i].compute_s - (exact ? median_without(all, i, [](const Own& o) { return o.compute_s; }) : middle_compute);
     l.idle_s += all[i].idle_s - (exact ? median_without(all, i, [](const Own& o) { return o.idle_s; }) : middle_idle);
-    if (i == at && late_s > least_share * step_s && late_s > beyond_scatter * scatter) ++l.late_cases;
+    if (i != at || late_s <= least_share * step_s || late_s <= beyond_scatter * scatter) continue;
+    ++l.late_cases;
+    if (all.size() > 2 && late_s > flagrant_share * step_s && late_s > flagrant_scatter * scatter) ++l.flagrant_cases;
   }
+}
+
+// P(Binomial(n, p) >= k).
+double tail(int n, int k, double p) {
+  double sum = 0;
+  for (int i = k; i <= n; ++i) {
+    const double ways = std::lgamma(n + 1.0) - std::lgamma(i + 1.0) - std::lgamma(n - i + 1.0);
+    sum += std::exp(ways + i * std::log(p) + (n - i) * std::log1p(-p));
+  }
+  return sum;
+}
+
+// Often enough, and not by chance or not by a little.
+bool named(const Late& late, std::int32_t ranks) {
+  if (late.late_cases < often * late.cases || late.share <= least_share * late.cases) return false;
+  if (late.flagrant_cases > 0 && late.flagrant_cases >= often * late.among_several) return true;
+  const double by_chance = tail(late.cases, late.late_cases, late.expected / late.cases);
+  return ranks * by_chance < chance;
 }
 
 std::vector<Late> profiled(const Result& result, std::int32_t& cases) {
@@ -229,7 +256,7 @@ Stragglers find_stragglers(const Result& result, std::size_t most, std::size_t h
       s.late_share = late[r].share / n;
       s.compute_s = late[r].compute_s / n;
       s.idle_s = late[r].idle_s / n;
-      s.named = s.late_cases >= often * n && s.late_share > least_share;
+      s.named = named(late[r], result.ranks);
     }
     // Where ranks do not wait for each other, step times do tell.
     s.named = s.named || (static_cast<double>(s.last_steps) > often * static_cast<double>(timed.steps) &&

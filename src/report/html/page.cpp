@@ -11,6 +11,14 @@ namespace {
 // Nothing may be loaded, sent, framed or run; styles are those of this file.
 constexpr const char* policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
+// May go on in a new line after the name of a variable: "allreduce_algorithm=halving_doubling" is as wide as a phone.
+std::string breakable(std::string text) {
+  for (std::size_t at = 0; (at = text.find('=', at)) != std::string::npos;) {
+    text.insert(++at, "<wbr/>");
+  }
+  return text;
+}
+
 class Writer {
  public:
   std::string out;
@@ -29,7 +37,8 @@ class Writer {
       out += "<tr>";
       for (std::size_t c = 0; c < row.size(); ++c) {
         const char* tag = c == 0 ? "th" : "td";
-        out += fmt::format("<{}{}{}>{}</{}>", tag, c == 0 ? " scope=\"row\"" : "", kind_of(c), escaped(row[c]), tag);
+        out += fmt::format("<{}{}{}>{}</{}>", tag, c == 0 ? " scope=\"row\"" : "", kind_of(c),
+                           c == 0 ? breakable(escaped(row[c])) : escaped(row[c]), tag);
       }
       out += "</tr>\n";
     }

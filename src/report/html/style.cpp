@@ -10,7 +10,7 @@ const char* const style = R"css(
   --paper: #ffffff; --ink: #1b1b1a; --soft: #595957; --rule: #d8d7d2; --faint: #efeeea; --link: #0b5a94;
   --faster: #0072b2; --slower: #d55e00; --same: #8a8a86; --band: #f1ead6; --notice: #fbf4df;
   --matmul: #0072b2; --attention: #cc79a7; --compute: #7cc0ea; --optimizer: #009e73;
-  --tensor: #e69f00; --data: #d55e00; --pipeline: #b9a800; --world: #77756f;
+  --tensor: #e69f00; --data: #d55e00; --pipeline: #b9a800; --world: #77756f; --waiting: #cfcbc1;
   --h0: #f7f6f2; --h1: #fde9c9; --h2: #fbcf94; --h3: #f2a65a; --h4: #dd7a2c; --h5: #b04a17; --h6: #6b210c;
   --serif: Charter, "Bitstream Charter", "Iowan Old Style", "Source Serif 4", "Noto Serif", Cambria, Georgia, serif;
   --sans: system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Helvetica Neue", Arial, sans-serif;
@@ -20,7 +20,7 @@ const char* const style = R"css(
   --paper: #15171a; --ink: #e9e7e1; --soft: #a9a69e; --rule: #3a3c40; --faint: #212428; --link: #7fbdf0;
   --faster: #56b4e9; --slower: #f0883e; --same: #84837e; --band: #2c2a20; --notice: #2b2718;
   --matmul: #4d9fd6; --attention: #d98fb8; --compute: #2f6c92; --optimizer: #2fb98f;
-  --tensor: #e8ac25; --data: #e8742c; --pipeline: #d8cc4a; --world: #8d8b85;
+  --tensor: #e8ac25; --data: #e8742c; --pipeline: #d8cc4a; --world: #8d8b85; --waiting: #4c4f55;
   --h0: #212428; --h1: #3b2c1c; --h2: #5f3d1b; --h3: #8f551c; --h4: #c5742a; --h5: #efa35a; --h6: #ffe2b8;
 } }
 * { box-sizing: border-box; }
@@ -97,7 +97,7 @@ svg .more { font-size: 11px; fill: var(--ink); }
 .w-total { --mark: var(--ink); } .w-total .label, .w-total .value { font-weight: 600; } .w-other { --mark: var(--world); }
 .k-matmul { --mark: var(--matmul); } .k-attention { --mark: var(--attention); } .k-compute { --mark: var(--compute); }
 .k-optimizer { --mark: var(--optimizer); } .k-tensor { --mark: var(--tensor); } .k-data { --mark: var(--data); }
-.k-pipeline { --mark: var(--pipeline); } .k-world { --mark: var(--world); }
+.k-pipeline { --mark: var(--pipeline); } .k-world { --mark: var(--world); } .k-waiting { --mark: var(--waiting); }
 path[class^="k-"], .legend rect { fill: var(--mark); }
 .h0 { fill: var(--h0); --mark: var(--h0); } .h1 { fill: var(--h1); --mark: var(--h1); } .h2 { fill: var(--h2); --mark: var(--h2); }
 .h3 { fill: var(--h3); --mark: var(--h3); } .h4 { fill: var(--h4); --mark: var(--h4); } .h5 { fill: var(--h5); --mark: var(--h5); }

@@ -21,14 +21,16 @@ struct Kind {
   const char* swatch;
   const char* name;
 };
-constexpr std::array<Kind, 8> kinds{{{"k-matmul", "matrix products"},
+constexpr std::array<Kind, 9> kinds{{{"k-matmul", "matrix products"},
                                      {"k-attention", "attention"},
                                      {"k-compute", "other computation"},
                                      {"k-optimizer", "optimizer"},
                                      {"k-tensor", "tensor-parallel communication"},
                                      {"k-data", "data-parallel communication"},
                                      {"k-pipeline", "pipeline communication"},
-                                     {"k-world", "loss over all ranks"}}};
+                                     {"k-world", "loss over all ranks"},
+                                     {"k-waiting", "waiting for other ranks"}}};
+constexpr std::size_t waiting_kind = 8;
 
 std::size_t kind_of(const ResultInterval& row) {
   if (row.stream == "tensor") return 4;
@@ -116,12 +118,18 @@ Collected collect(const Result& result, int case_index, double length_s) {
     const std::string order = row.stream == "compute" ? "" : row.stream;
     Lane& lane = out.lanes[{row.role, order}];
     if (lane.label.empty()) lane.label = fmt::format("rank {} {}", row.rank, row.stream);
-    const double seconds = std::max(0.0, row.end_s - row.start_s);
-    lane.busy_s += seconds;
-    lane.add(kind_of(row), row.start_s / length_s * cells, row.end_s / length_s * cells);
-    auto& [total, operations] = out.by_kind[{row.role, kind_of(row)}];
-    total += seconds;
-    ++operations;
+    const auto add = [&](std::size_t kind, double start_s, double end_s) {
+      lane.busy_s += end_s - start_s;
+      lane.add(kind, start_s / length_s * cells, end_s / length_s * cells);
+      auto& [total, operations] = out.by_kind[{row.role, kind}];
+      total += end_s - start_s;
+      ++operations;
+    };
+    const double end_s = std::max(row.start_s, row.end_s);
+    const double waited_s = row.waiting_s + row.bubble_s;  // NaN: not known
+    const double goes_on_s = waited_s > 0 ? std::min(row.start_s + waited_s, end_s) : row.start_s;
+    if (goes_on_s > row.start_s) add(waiting_kind, row.start_s, goes_on_s);
+    add(kind_of(row), goes_on_s, end_s);
     out.rank_of[row.role] = row.rank;
   }
   return out;
@@ -170,13 +178,12 @@ std::optional<Figure> timeline_chart(const Result& result, int case_index, const
   for (const std::size_t kind : present) figure.legend.emplace_back(kinds[kind].swatch, kinds[kind].name);
   figure.title = fmt::format("One profiled step of {}.", name);
   figure.caption = fmt::format(
-      "A lane is a stream of one rank{}; on the right, how much of the step it was busy. Communication includes "
-      "waiting "
-      "for the ranks that came later. Each lane is drawn in {} cells, in the colour of what took most of each.",
+      "A lane is a stream of one rank{}; on the right, how much of the step it was busy{}. Each lane is drawn in {} "
+      "cells, in the colour of what took most of each.",
       found.roles <= found.shown.size()
           ? (found.roles > 1 ? ", for one rank of each role (ranks of a role run the same operations)" : "")
           : fmt::format(", for {} of {} roles from the first to the last", found.shown.size(), found.roles),
-      cells);
+      present.contains(waiting_kind) ? ", waiting included" : "", cells);
   figure.drawing = chart.drawn(id + "-drawing", figure.title,
                                fmt::format("{} lanes over {} {}; the time by kind is in the table below.",
                                            found.lanes.size(), scale.print(found.step_s), scale.unit));
