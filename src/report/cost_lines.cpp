@@ -58,6 +58,7 @@ CostSection cost_section(const CostEstimate& e) {
                                     show_duration(one.duration_s), show_money(one.price, currency)};
   };
   auto before = row(e.before);
+  if (e.after.empty()) out.table.columns.resize(before.size());
   before.resize(out.table.columns.size());
   out.table.rows.push_back(std::move(before));
   for (const CaseSaving& one : e.after) {

@@ -1,0 +1,78 @@
+// From Programs of random layouts to the breakdown of their steps, on an imaginary machine that knows the truth.
+#include "cli/timeline_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "analysis/breakdown.h"
+#include "program/lower.h"
+#include "simulated_step.h"
+#include "workloads/workload.h"
+
+namespace harness {
+namespace {
+
+ProgramSet random_set(std::mt19937_64& random, ResultCase& row) {
+  const auto pick = [&](std::initializer_list<int> of) {
+    return *(of.begin() + std::uniform_int_distribution<>(0, static_cast<int>(of.size()) - 1)(random));
+  };
+  const Model model{"small", 4, 64, 4, 256, 32};
+  Settings settings;
+  Layout layout;
+  const int tensor = pick({1, 2, 4}), pipeline = pick({1, 2, 4}), data = pick({1, 2, 3}),
+            micro_batches = pick({1, 3, 6});
+  settings.layout = {tensor, pipeline};
+  settings.micro_batch_size = pick({1, 2});
+  settings.global_batch_size = settings.micro_batch_size * micro_batches * data;
+  settings.overlap_grad_reduce = pick({0, 1}) == 1;
+  settings.bucket_size_bytes = pick({1, 64}) * 1024;
+  layout.size = {tensor, 1, data, pipeline};
+  row.name = "baseline";
+  row.ranks = layout.ranks();
+  row.tensor_parallel = tensor, row.pipeline_parallel = pipeline, row.data_parallel = data;
+  return lower(build_programs(model, settings, layout), pick({0, static_cast<int>(all_fused)}));
+}
+
+TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    std::mt19937_64 random(seed);
+    Result result;
+    result.cases.resize(1);
+    const ProgramSet set = random_set(random, result.cases[0]);
+    result.ranks = set.layout.ranks();
+    const samples::SimulatedStep step(set, seed);
+    ASSERT_TRUE(step.finished()) << seed;
+    add_timeline(result, 0, set, step.samples());
+
+    for (const ResultInterval& x : result.timeline) {
+      const auto& truth = step.times(x.rank)[static_cast<std::size_t>(x.operation)];
+      if (std::isnan(x.waiting_s)) continue;
+      ASSERT_NEAR(x.waiting_s, truth.waiting_s, 1e-8) << seed << " " << x.kind << " " << x.what;
+      ASSERT_NEAR(x.bubble_s, truth.bubble_s, 1e-8) << seed << " " << x.kind << " " << x.what;
+    }
+    for (const ResultSplit& s : result.splits) {
+      double waiting_s = 0, bubble_s = 0;
+      for (const auto& t : step.times(s.rank)) waiting_s += t.waiting_s, bubble_s += t.bubble_s;
+      EXPECT_NEAR(s.waiting_s, waiting_s, 1e-6) << seed;
+      EXPECT_NEAR(s.bubble_s, bubble_s, 1e-6) << seed;
+    }
+    const auto all = break_down(result);
+    ASSERT_EQ(all.size(), 1u);
+    ASSERT_EQ(all[0].ranks.size(), set.roles.size());
+    const ResultCase& row = result.cases[0];
+    for (const Breakdown& b : all[0].ranks) {
+      EXPECT_NEAR(b.parts.sum(), b.step_s, 1e-9) << seed;
+      EXPECT_EQ(b[Part::tensor].has_value(), row.tensor_parallel > 1) << seed;
+      EXPECT_EQ(b[Part::data].has_value(), row.data_parallel > 1) << seed;
+      EXPECT_EQ(b[Part::bubble].has_value(), row.pipeline_parallel > 1) << seed;
+      EXPECT_EQ(b[Part::waiting].has_value(), row.tensor_parallel * row.data_parallel > 1) << seed;
+      // Exposed or hidden, nothing else than communication is waited in.
+      EXPECT_LE(b[Part::waiting].value_or(0), result.splits[static_cast<std::size_t>(b.rank)].waiting_s + 1e-6) << seed;
+      EXPECT_LE(b[Part::bubble].value_or(0), result.splits[static_cast<std::size_t>(b.rank)].bubble_s + 1e-6) << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace harness
