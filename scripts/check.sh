@@ -1,13 +1,12 @@
 #!/bin/bash
 # clang-format and clang-tidy over every tracked source. A file whose preprocessed text was found clean before is not
-# looked at again (CHECK_CACHE, default ~/.cache/harness-check). usage: scripts/check.sh [files...: only these]
+# looked at again (CHECK_CACHE, default ~/.cache/harness-check). usage: scripts/check.sh [--format: no clang-tidy] [files...: only these]
 # clang-tidy needs some ten seconds a source, so without files it looks at the product and leaves tests/ and bench/ to
 # those who change them: CHECK_ALL=1 scripts/check.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-database=build/release/compile_commands.json
-[ -e $database ] || { echo "check: no $database: scripts/build.sh release --configure-only" >&2; exit 1; }
-
+only_format=""
+if [ "${1:-}" = --format ]; then only_format=1; shift; fi
 if [ $# -gt 0 ]; then files=("$@"); else mapfile -t files < <(git ls-files -- '*.h' '*.cpp'); fi
 wrong=()
 for file in "${files[@]}"; do
@@ -18,6 +17,11 @@ if [ ${#wrong[@]} = 0 ]; then
 else
   echo "check: wrong format, \`clang-format -i ${wrong[*]}\` repairs it" >&2
 fi
+
+if [ -n "$only_format" ]; then [ ${#wrong[@]} = 0 ]; exit; fi
+
+database=build/release/compile_commands.json
+[ -e $database ] || { echo "check: no $database: scripts/build.sh release --configure-only" >&2; exit 1; }
 
 # Headers are checked through the sources that include them (HeaderFilterRegex in .clang-tidy).
 sources=()
@@ -31,15 +35,15 @@ done
 cache=${CHECK_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/harness-check}
 mkdir -p "$cache"
 includes=$(grep -ohE -- '-(I|isystem) ?[^ "]+' $database | sort -u | tr '\n' ' ')
-rules=$( (clang-tidy --version; cat .clang-tidy tests/.clang-tidy; echo "$includes") | sha256sum)
+rules=$( (clang-tidy --version; cat .clang-tidy tests/.clang-tidy; echo "$includes" | sed "s|$PWD|.|g") | sha256sum)
 export database cache includes rules
 
 tidy() {
   # The text after preprocessing, comments kept (NOLINT), decides whether this was seen before.
   local key
   # shellcheck disable=SC2086
-  key=$( (echo "$rules"; "${CXX:-c++}" -std=c++20 -fopenmp -E -C -DHARNESS_SOURCE_DIR='""' -DHARNESS_BINARY='""' \
-    -DHARNESS_HAS_CPU_BACKEND=1 $includes "$1") | sha256sum | cut -d' ' -f1)
+  key=$( (echo "$rules"; "${CXX:-c++}" -std=c++20 -fopenmp -E -C -DHARNESS_HAS_CPU_BACKEND=1 $includes "$1") |
+    sed "s|$PWD|.|g" | sha256sum | cut -d' ' -f1)
   if [ -e "$cache/$key" ]; then echo "check: $1: unchanged since it was clean"; return; fi
   local words
   # -march=native and the like may be newer than clang-tidy; they change nothing it looks at.

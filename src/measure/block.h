@@ -39,7 +39,7 @@ struct BlockSamples {
   double loading_s = 0;  // of it, or beside it: filling the inputs of the profiled step
   std::vector<KindTotal> totals;
   std::vector<float> communication_s;  // BlockMode::timeline: communication_durations() of that step; empty: too many
-  StepSplit split;                                          // BlockMode::timeline: of that step
+  StepSplit split;                     // BlockMode::timeline: of that step
   double peak_flops_fp32 = 0, peak_flops_bf16 = 0;          // BlockMode::probe; 0: not measured
   std::string device;                                       // BlockMode::probe: as Backend::device()
   std::vector<std::pair<std::string, std::string>> tuning;  // BlockMode::tuning: what was found, by key

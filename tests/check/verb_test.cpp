@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/verbs.h"
+#include "paths.h"
 #include "wrong_backend.h"
 
 namespace harness {
@@ -102,7 +103,7 @@ TEST(CheckVerb, NothingSelectedIsNothingRun) {
 
 TEST(CheckVerb, ReferenceAndEqualityOnTheCpu) {
   CheckOptions o = options({"reference", "equality"});
-  o.reference = HARNESS_SOURCE_DIR "/tests/reference";
+  o.reference = paths::source_dir() + "/tests/reference";
   const Answer r = run(o, backend(BackendKind::cpu));
   EXPECT_EQ(r.code, 0) << r.out;
   EXPECT_TRUE(contains(r.out, "reference: gradients bf16")) << r.out;
@@ -111,7 +112,7 @@ TEST(CheckVerb, ReferenceAndEqualityOnTheCpu) {
 
 TEST(CheckVerb, ReferenceFindsAWrongStep) {
   CheckOptions o = options({"reference"});
-  o.reference = HARNESS_SOURCE_DIR "/tests/reference";
+  o.reference = paths::source_dir() + "/tests/reference";
   // The first written view of AdamW is the master; the losses of the steps after it tell.
   EXPECT_EQ(run(o, WrongBackend("adamw", Wrong::scaled)).code, 1);
   EXPECT_EQ(run(o, WrongBackend("embedding_backward", Wrong::scaled)).code, 1);

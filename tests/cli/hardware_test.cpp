@@ -5,11 +5,12 @@
 #include "base/error.h"
 #include "cli/prepare.h"
 #include "cli/verbs.h"
+#include "paths.h"
 
 namespace harness {
 namespace {
 
-const std::string config = std::string(HARNESS_SOURCE_DIR) + "/configs/16node.yaml";
+const std::string config = paths::source_dir() + "/configs/16node.yaml";
 
 std::string refusal(const Experiment& e, const std::string& device) {
   try {

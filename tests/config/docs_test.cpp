@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "paths.h"
 #include "tests/config/config_files.h"
 
 namespace harness {
@@ -21,7 +22,7 @@ std::string content_of(const std::filesystem::path& path) {
 
 std::vector<Block> blocks_of(const std::string& page) {
   std::vector<Block> blocks;
-  std::istringstream in(content_of(std::filesystem::path(HARNESS_SOURCE_DIR) / "docs" / page));
+  std::istringstream in(content_of(std::filesystem::path(paths::source_dir()) / "docs" / page));
   bool inside = false;
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with("```")) {
@@ -40,7 +41,7 @@ TEST(Docs, CodeInAddingIsTheCode) {
   for (const Block& block : blocks_of("adding.md")) {
     if (!block.info.starts_with("cpp ")) continue;
     const std::string file = block.info.substr(4);
-    const std::string code = content_of(std::filesystem::path(HARNESS_SOURCE_DIR) / file);
+    const std::string code = content_of(std::filesystem::path(paths::source_dir()) / file);
     EXPECT_NE(code.find(block.text), std::string::npos) << file << " no longer has\n" << block.text;
     ++checked;
   }

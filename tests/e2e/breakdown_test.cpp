@@ -9,6 +9,7 @@
 #include "analysis/pairing.h"
 #include "analysis/stragglers.h"
 #include "command.h"
+#include "paths.h"
 #include "store/result_file.h"
 
 namespace harness {
@@ -27,7 +28,7 @@ Result swept(const TemporaryFolder& folder, int ranks, const std::string& sweep,
 }
 
 std::string shown(const TemporaryFolder& folder) {
-  const auto o = run(HARNESS_BINARY " show --breakdown " + (folder / "small.h5"));
+  const auto o = run(paths::program() + " show --breakdown " + (folder / "small.h5"));
   EXPECT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
   return o.out;
 }

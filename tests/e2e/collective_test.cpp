@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "command.h"
+#include "paths.h"
 #include "store/result_file.h"
 
 namespace harness {
@@ -78,7 +79,7 @@ sweep:
   for (const auto& losses : r.losses) {
     for (const float one : losses) EXPECT_NEAR(one, 1, 1e-6);
   }
-  const std::string csv = run(HARNESS_BINARY " show " + (folder / "point.h5") + " --format csv").out;
+  const std::string csv = run(paths::program() + " show " + (folder / "point.h5") + " --format csv").out;
   const auto number = [&](const std::string& row, const std::string& name) {
     return std::stod(column(csv, row, name));
   };
@@ -97,7 +98,7 @@ sweep:
     EXPECT_EQ(column(csv, row, "beyond_limit"), "yes") << row;
   }
   EXPECT_EQ(column(csv, "ranks=1", "status"), "impossible");
-  const auto json = run(HARNESS_BINARY " show " + (folder / "point.h5") + " --format json").out;
+  const auto json = run(paths::program() + " show " + (folder / "point.h5") + " --format json").out;
   EXPECT_NE(json.find("\"bus_bytes_per_s\""), std::string::npos);
 }
 

@@ -1,4 +1,5 @@
 #include "command.h"
+#include "paths.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -41,7 +42,7 @@ Command::Command(const std::string& shell) {
   const std::string base = (std::filesystem::temp_directory_path() / ("harness_e2e_" + tag_)).string();
   out_file_ = base + ".out";
   err_file_ = base + ".err";
-  const std::string line = "cd '" HARNESS_SOURCE_DIR "' && exec env HARNESS_TEST_TAG=" + tag_ + " " + shell;
+  const std::string line = "cd '" + paths::source_dir() + "' && exec env HARNESS_TEST_TAG=" + tag_ + " " + shell;
   pid_ = fork();
   if (pid_ == 0) {
     setpgid(0, 0);
@@ -129,7 +130,7 @@ Outcome run(const std::string& shell, double timeout_s) {
 
 std::string harness_job(int ranks, const std::string& arguments) {
   return "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np " +
-         std::to_string(ranks) + " " HARNESS_BINARY " " + arguments;
+         std::to_string(ranks) + " " + paths::program() + " " + arguments;
 }
 
 TemporaryFolder::TemporaryFolder() {

@@ -2,13 +2,14 @@
 // way from the configuration to the file is that of a real GPU.
 #include <gtest/gtest.h>
 
-#ifdef HARNESS_EMULATED_BINARY
+#ifdef HARNESS_HAS_EMULATED_PROGRAM
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "command.h"
+#include "paths.h"
 #include "store/result_file.h"
 
 namespace harness {
@@ -22,7 +23,7 @@ std::string job(const TemporaryFolder& folder, const std::string& arguments) {
   std::filesystem::create_directories(folder / "root/proc/driver/nvidia/gpus/0000:1b:00.0");
   std::ofstream(folder / "root/proc/driver/nvidia/gpus/0000:1b:00.0/information") << "Model: NVIDIA Fake\n";
   return "HARNESS_TEST_GPU_ROOT=" + (folder / "root") + " XDG_CACHE_HOME=" + (folder / "cache") +
-         " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -np 1 " HARNESS_EMULATED_BINARY " " +
+         " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -np 1 " + paths::emulated_program() + " " +
          arguments;
 }
 
@@ -81,11 +82,10 @@ TEST(Cuda, ANodeWithoutGpusIsSaidOnceAndAtOnce) {
   const TemporaryFolder folder;
   const std::string path = config(folder, "fp32");
   std::filesystem::create_directories(folder / "root/proc/driver/nvidia/gpus");
-  const auto o = run(
-      "HARNESS_TEST_GPU_ROOT=" + (folder / "root") +
-          " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -np 1 " HARNESS_EMULATED_BINARY " sweep " +
-          path,
-      60);
+  const auto o = run("HARNESS_TEST_GPU_ROOT=" + (folder / "root") +
+                         " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -np 1 " +
+                         paths::emulated_program() + " sweep " + path,
+                     60);
   EXPECT_EQ(o.exit_code, 1);
   EXPECT_NE(o.err.find("GPU"), std::string::npos) << o.err;
   EXPECT_FALSE(std::filesystem::exists(folder / "cuda.h5"));

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "command.h"
+#include "paths.h"
 
 namespace harness {
 namespace {
@@ -39,7 +40,7 @@ std::string write_program(const TemporaryFolder& folder, const std::string& body
 TEST(GpuCheck, WithoutAGpuSaysSoInOneLine) {
   const TemporaryFolder folder;
   const auto o =
-      run("env CUDA_VISIBLE_DEVICES= HARNESS=" HARNESS_BINARY " " + script("-o " + folder / "gpu-check.txt"));
+      run("env CUDA_VISIBLE_DEVICES= HARNESS=" + paths::program() + " " + script("-o " + folder / "gpu-check.txt"));
   EXPECT_EQ(o.exit_code, 3) << o.out << o.err;
   const std::string all = o.out + o.err;
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1) << all;
@@ -81,7 +82,8 @@ TEST(GpuCheck, EndsWhatHangs) {
 TEST(GpuCheck, LayoutsAndAKilledWorkerOnTheCpu) {
   const TemporaryFolder folder;
   const auto o = run(
-      "env BACKEND=cpu HARNESS=" HARNESS_BINARY " " + script("-o " + folder / "table.txt" + " layouts killed"), 200);
+      "env BACKEND=cpu HARNESS=" + paths::program() + " " + script("-o " + folder / "table.txt" + " layouts killed"),
+      200);
   EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
   EXPECT_TRUE(contains(o.out, "9 cases train alike")) << o.out;
   EXPECT_TRUE(contains(o.out, "the case failed, the others ran")) << o.out;
@@ -134,10 +136,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Seen{"killed", "failed", "ok", "rank 2 on a: killed", "", 4, "not failed for rank 1"},
                       Seen{"absent", "failed", "failed", "rank 1 is not ready", "", 4, "1 other cases are not ok"}));
 
-#ifdef HARNESS_EMULATED_BINARY
+#ifdef HARNESS_HAS_EMULATED_PROGRAM
 // The cuda backend itself over stand-ins for device and libraries (but cuDNN: no fused attention), shards included.
 TEST(GpuCheck, TheEmulatedCudaBackendPassesItsOperations) {
-  const auto o = run(HARNESS_EMULATED_BINARY
+  const auto o = run(paths::emulated_program() +
                      " check operations --backend cuda --fast --only '37 x 257' --only 'unfused, 1 x 1' --only shard "
                      "--only adamw --only record --only '17 x'");
   EXPECT_EQ(o.exit_code, 0) << o.out << o.err;

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "command.h"
+#include "paths.h"
 
 namespace harness {
 namespace {
@@ -12,8 +13,8 @@ namespace {
 using testing::run;
 using testing::TemporaryFolder;
 
-const std::string program = HARNESS_BINARY " ";
-const std::string example = std::string(HARNESS_SOURCE_DIR) + "/results/example.h5";
+const std::string program = paths::program() + " ";
+const std::string example = paths::source_dir() + "/results/example.h5";
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "command.h"
+#include "paths.h"
 
 namespace harness {
 namespace {
@@ -48,7 +49,7 @@ class Report : public ::testing::Test {
   }
   static std::string file(const std::string& name) { return *folder_ / name; }
   static testing::Outcome report(const std::string& arguments) {
-    return run(HARNESS_BINARY " report " + file("small.h5") + " " + arguments);
+    return run(paths::program() + " report " + file("small.h5") + " " + arguments);
   }
   static TemporaryFolder* folder_;
 };
@@ -73,11 +74,11 @@ TEST_F(Report, IsWrittenBesideTheResultAndNeverOverSomething) {
 
   const auto onto_itself = report("--force -o " + file("small.h5"));
   EXPECT_EQ(onto_itself.exit_code, 1);
-  EXPECT_EQ(run(HARNESS_BINARY " show " + file("small.h5")).exit_code & ~4, 0) << "the result file was harmed";
-  const auto missing = run(HARNESS_BINARY " report " + file("none.h5"));
+  EXPECT_EQ(run(paths::program() + " show " + file("small.h5")).exit_code & ~4, 0) << "the result file was harmed";
+  const auto missing = run(paths::program() + " report " + file("none.h5"));
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_FALSE(std::filesystem::exists(file("none.html")));
-  EXPECT_EQ(run(HARNESS_BINARY " report " + file("small.html") + " -o " + file("x.html")).exit_code, 1);
+  EXPECT_EQ(run(paths::program() + " report " + file("small.html") + " -o " + file("x.html")).exit_code, 1);
 }
 
 TEST_F(Report, IsXml) {

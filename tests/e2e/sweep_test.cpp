@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "command.h"
+#include "paths.h"
 #include "store/result_file.h"
 
 namespace harness {
@@ -52,7 +53,7 @@ TEST(Sweep, MeasuresWritesAndShows) {
   EXPECT_EQ(r.timeline.back().kind, "record");
 
   for (const char* format : {"text", "md", "csv", "json"}) {
-    const auto shown = run(HARNESS_BINARY " show " + (folder / "small.h5") + " --format " + format);
+    const auto shown = run(paths::program() + " show " + (folder / "small.h5") + " --format " + format);
     EXPECT_EQ(shown.exit_code, o.exit_code);
     EXPECT_TRUE(contains(shown.out, "micro_batch_size")) << shown.out;
   }
@@ -111,7 +112,7 @@ TEST(Sweep, BadInputCostsOneMessageAndWritesNothing) {
 // Whether the backend is in this build or not, and whatever this machine has: nothing is started, and it is said once.
 TEST(Sweep, WithoutGpusCostsOneMessage) {
   const TemporaryFolder folder;
-  const std::string config = std::string(HARNESS_SOURCE_DIR) + "/configs/16node.yaml";
+  const std::string config = paths::source_dir() + "/configs/16node.yaml";
   const auto o = run("CUDA_VISIBLE_DEVICES= " + harness_job(16, "sweep " + config + " -o " + (folder / "out.h5")), 60);
   EXPECT_EQ(o.exit_code, 1) << o.err;
   const std::size_t first = o.err.find("harness: ");
@@ -138,7 +139,7 @@ TEST(Sweep, RunsOnPartOfTheJob) {
 }
 
 TEST(Plan, NeedsNoMpi) {
-  const auto o = run(HARNESS_BINARY " plan configs/16node.yaml --ranks 128");
+  const auto o = run(paths::program() + " plan configs/16node.yaml --ranks 128");
   EXPECT_EQ(o.exit_code, 0) << o.err;
   EXPECT_TRUE(contains(o.out, "8.470 GFLOP per token")) << o.out;
   EXPECT_FALSE(contains(o.out, "skipped")) << o.out;

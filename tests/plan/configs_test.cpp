@@ -5,12 +5,13 @@
 #include <set>
 
 #include "base/error.h"
+#include "paths.h"
 #include "plan/plan.h"
 
 namespace harness {
 namespace {
 
-const std::filesystem::path configs = std::filesystem::path(HARNESS_SOURCE_DIR) / "configs";
+const std::filesystem::path configs = std::filesystem::path(paths::source_dir()) / "configs";
 
 // How many ranks each committed configuration is written for.
 const std::map<std::string, int> ranks_of{{"laptop.yaml", 4},        {"16node.yaml", 128}, {"tiny128.yaml", 128},

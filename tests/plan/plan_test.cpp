@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "paths.h"
 
 namespace harness {
 namespace {
@@ -133,7 +134,7 @@ TEST(Plan, AnImpossibleBaselineIsAnError) {
 }
 
 TEST(Plan, SaysWhereTheImpossibleBaselineStands) {
-  const std::string path = HARNESS_SOURCE_DIR "/configs/laptop.yaml";
+  const std::string path = paths::source_dir() + "/configs/laptop.yaml";
   EXPECT_NE(message_of([&] {
               make_plan(load_experiment(path), 3);
             }).find("laptop.yaml:14:11: the baseline cannot run on 3 ranks"),

@@ -7,11 +7,13 @@
 #include <sstream>
 #include <string>
 
+#include "paths.h"
+
 namespace harness::samples {
 
 /// Compares with tests/report/golden/NAME; HARNESS_UPDATE_GOLDEN=1 writes it instead.
 inline void expect_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(HARNESS_SOURCE_DIR) + "/tests/report/golden/" + name;
+  const std::string path = paths::source_dir() + "/tests/report/golden/" + name;
   if (std::getenv("HARNESS_UPDATE_GOLDEN") != nullptr) {
     std::ofstream(path) << text;
     return;

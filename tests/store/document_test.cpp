@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "paths.h"
 #include "python.h"
 #include "sample.h"
 #include "store/columns.h"
@@ -14,7 +15,7 @@ namespace harness {
 namespace {
 
 std::string document(const std::string& name = "docs/file-format.md") {
-  std::ifstream in(std::string(HARNESS_SOURCE_DIR) + "/" + name);
+  std::ifstream in(paths::source_dir() + "/" + name);
   std::stringstream text;
   text << in.rdbuf();
   return text.str();

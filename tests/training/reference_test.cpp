@@ -4,6 +4,7 @@
 
 #include "check/reference.h"
 #include "local_job.h"
+#include "paths.h"
 
 namespace harness {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 using testing::LocalJob;
 
 Reference reference_of(Precision precision) {
-  return load_reference(HARNESS_SOURCE_DIR "/tests/reference", precision);
+  return load_reference(paths::source_dir() + "/tests/reference", precision);
 }
 
 double norm(std::span<const float> x) {
@@ -52,7 +53,8 @@ TEST(Reference, LossAndGradientsInBf16) {
 }
 
 TEST(Reference, IsFoundBesideTheProgram) {
-  EXPECT_EQ(find_reference(HARNESS_SOURCE_DIR "/build/release/bin/harness"), HARNESS_SOURCE_DIR "/tests/reference");
+  EXPECT_EQ(find_reference(paths::source_dir() + "/build/release/bin/harness"),
+            paths::source_dir() + "/tests/reference");
   EXPECT_EQ(find_reference("/nowhere/bin/harness"), "");
   EXPECT_THROW(load_reference("/nowhere", Precision::fp32), Error);
 }

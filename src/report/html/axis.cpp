@@ -35,8 +35,9 @@ Axis with_ticks(double low, double high, double distance, std::function<std::str
   axis.low = low;
   axis.high = high > low ? high : low + distance;
   const double first = std::ceil(axis.low / distance - 1e-9), last = std::floor(axis.high / distance + 1e-9);
-  constexpr double most = 100;
-  for (double k = first; k <= std::min(last, first + most); ++k) {
+  constexpr int most = 100;
+  for (int i = 0; i <= most && first + i <= last; ++i) {
+    const double k = first + i;
     axis.ticks.push_back(k == 0 ? 0 : k * distance);  // no negative zero
   }
   return axis;
