@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <variant>
 
 #include "plan/check_point.h"
+#include "program/count.h"
 #include "workloads/operations.h"
 
 namespace harness {
@@ -21,14 +24,14 @@ double share_sent(CollectiveKind kind, double parts, bool switches_reduce) {
 // Bytes that leave each node for a message of 1 byte, all groups together.
 class NodeTraffic {
  public:
-  NodeTraffic(const Settings& s, const Layout& layout, std::span<const int> node_of, bool switches_reduce)
-      : s_(s), layout_(layout), node_of_(node_of), switches_reduce_(switches_reduce) {}
+  NodeTraffic(CollectiveKind kind, const Group& group, const Layout& layout, std::span<const int> node_of,
+              bool switches_reduce)
+      : kind_(kind), group_(group), layout_(layout), node_of_(node_of), switches_reduce_(switches_reduce) {}
 
   double most() {
-    const Group group{"", axes_of(s_.collective_over), {}};
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
-      const auto members = group.members(layout_, layout_.coordinates(rank));
-      if (members.front() == rank) add(members);
+      const Coordinates at = layout_.coordinates(rank);
+      if (lowest(at)) add(group_.members(layout_, at));
     }
     double most = 0;
     for (const auto& [node, bytes] : sent_) most = std::max(most, bytes);
@@ -39,6 +42,16 @@ class NodeTraffic {
   bool shares() const { return shares_; }
 
  private:
+  // Of its instance of the group: each is looked at once.
+  bool lowest(const Coordinates& at) const {
+    if (!group_.contains(at)) return false;
+    for (int axis = 0; axis < axis_count; ++axis) {
+      const bool stages = static_cast<Axis>(axis) == Axis::pipeline && !group_.pipeline_stages.empty();
+      const int first = stages ? group_.pipeline_stages.front() : 0;
+      if (group_.axes.has(static_cast<Axis>(axis)) && at[static_cast<Axis>(axis)] != first) return false;
+    }
+    return true;
+  }
   int node(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }
 
   void add(const std::vector<int>& members) {
@@ -48,20 +61,21 @@ class NodeTraffic {
     if (here.size() < 2) return;
     spans_ = true;
     const auto n = static_cast<double>(members.size());
-    if (s_.collective == CollectiveKind::send_recv) {
+    if (kind_ == CollectiveKind::send_recv) {
       for (std::size_t i = 0; i < members.size(); ++i) {
         if (node(members[i]) != node(members[(i + 1) % members.size()])) sent_[node(members[i])] += 1;
       }
       return;
     }
     for (const auto& [at, count] : here) {
-      sent_[at] += s_.collective == CollectiveKind::all_to_all
+      sent_[at] += kind_ == CollectiveKind::all_to_all
                        ? count * (n - count) / n
-                       : share_sent(s_.collective, static_cast<double>(here.size()), switches_reduce_);
+                       : share_sent(kind_, static_cast<double>(here.size()), switches_reduce_);
     }
   }
 
-  const Settings& s_;
+  CollectiveKind kind_;
+  const Group& group_;
   const Layout& layout_;
   std::span<const int> node_of_;
   bool switches_reduce_;
@@ -69,28 +83,78 @@ class NodeTraffic {
   bool spans_ = false, shares_ = false;
 };
 
+// The collective that an operation is; nothing for what sends to one peer, or does what no limit is known of.
+std::optional<CollectiveKind> kind_of(const Action& action) {
+  if (std::holds_alternative<AllReduce>(action)) return CollectiveKind::all_reduce;
+  if (std::holds_alternative<AllGather>(action)) return CollectiveKind::all_gather;
+  if (std::holds_alternative<ReduceScatter>(action)) return CollectiveKind::reduce_scatter;
+  if (std::holds_alternative<AllToAll>(action)) return CollectiveKind::all_to_all;
+  return std::nullopt;
+}
+
 }  // namespace
 
-double highest_bus_bandwidth(const Settings& s, const Layout& layout, std::span<const int> node_of,
-                             const Links& links) {
-  if (s.workload != WorkloadKind::collective) return 0;
-  NodeTraffic nodes(s, layout, node_of, links.switches_reduce_network);
+double least_seconds_per_byte(CollectiveKind kind, const Group& group, const Layout& layout,
+                              std::span<const int> node_of, const Links& links) {
+  NodeTraffic nodes(kind, group, layout, node_of, links.switches_reduce_network);
   const double node_bytes = nodes.most();
-  double seconds = 0;  // for a message of 1 byte
+  double seconds = 0;
   if (nodes.spans()) {
     if (links.node_bytes_per_s == 0) return 0;
     seconds = node_bytes / links.node_bytes_per_s;
   }
   // What a rank sends may go to its node or beyond it: it has both ways.
-  const double n = members_of(s.collective_over, layout);
-  const double rank_bytes =
-      s.collective == CollectiveKind::send_recv ? 1 : share_sent(s.collective, n, links.switches_reduce_nodes);
+  const double n = group.size(layout);
+  const double rank_bytes = kind == CollectiveKind::send_recv ? 1 : share_sent(kind, n, links.switches_reduce_nodes);
   const double rank_rate = links.rank_bytes_per_s + (nodes.spans() ? links.node_bytes_per_s : 0);
   if (nodes.shares()) {
     if (links.rank_bytes_per_s == 0 && !nodes.spans()) return 0;
     if (links.rank_bytes_per_s > 0) seconds = std::max(seconds, rank_bytes / rank_rate);
   }
+  return seconds;
+}
+
+double highest_bus_bandwidth(const Settings& s, const Layout& layout, std::span<const int> node_of,
+                             const Links& links) {
+  if (s.workload != WorkloadKind::collective) return 0;
+  const Group group{"", axes_of(s.collective_over), {}};
+  const double seconds = least_seconds_per_byte(s.collective, group, layout, node_of, links);
   return seconds > 0 ? point_of(s, layout).bus_factor / seconds : 0;
+}
+
+double LeastTimes::seconds(int role, const Operation& operation) {
+  const Program& program = set_.roles[static_cast<std::size_t>(role)];
+  double per_byte = 0;
+  if (const auto* send = std::get_if<Send>(&operation.action)) {
+    per_byte = of_peers(role, send->peer);
+  } else if (const auto* receive = std::get_if<Receive>(&operation.action)) {
+    per_byte = of_peers(role, receive->peer);  // the way back is as long
+  } else if (const auto kind = kind_of(operation.action)) {
+    const GroupId id = group_of(operation.action);
+    const auto [known, fresh] = known_.try_emplace({*kind, id}, 0.0);
+    if (fresh) {
+      const Group& group = set_.groups[static_cast<std::size_t>(id)];
+      known->second = least_seconds_per_byte(*kind, group, set_.layout, node_of_, links_);
+    }
+    per_byte = known->second;
+  }
+  return per_byte * message_bytes(program, operation.action);
+}
+
+double LeastTimes::of_peers(int role, const Peer& peer) const {
+  const auto node = [&](int rank) { return node_of_[static_cast<std::size_t>(rank)]; };
+  std::map<int, int> crossing;  // ranks by node whose peer is on another
+  bool within = false;
+  for (int rank = 0; rank < set_.layout.ranks(); ++rank) {
+    if (set_.role_of(set_.layout.coordinates(rank)) != role) continue;
+    const bool crosses = node(rank) != node(set_.layout.neighbour(rank, peer.axis, peer.offset));
+    if (crosses) ++crossing[node(rank)];
+    within = within || !crosses;
+  }
+  if ((within && links_.rank_bytes_per_s == 0) || (!crossing.empty() && links_.node_bytes_per_s == 0)) return 0;
+  double seconds = within ? 1 / links_.rank_bytes_per_s : 0;
+  for (const auto& [from, ranks] : crossing) seconds = std::max(seconds, ranks / links_.node_bytes_per_s);
+  return seconds;
 }
 
 }  // namespace harness

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <map>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "config/settings.h"
-#include "program/layout.h"
+#include "program/program.h"
 
 namespace harness {
 
@@ -15,10 +18,33 @@ struct Links {
   bool switches_reduce_network = false;
 };
 
-/// The highest bus bandwidth, in nccl-tests' sense, that these links allow when all groups of the layout communicate at
-/// once: from the fewest bytes that must leave one rank, and one node, whatever the algorithm (docs/method.md).
-/// node_of[rank]: for every rank of the layout. 0 when a link that it depends on is not known.
+/// The least time, for each byte of a message (its size in nccl-tests' sense), that these links allow when all
+/// instances of the group communicate at once: from the fewest bytes that must leave one rank, and one node, whatever
+/// the algorithm (docs/method.md). node_of[rank]: for every rank of the layout. 0 when a link that it depends on is not
+/// known, or nobody has anybody to talk to.
+double least_seconds_per_byte(CollectiveKind kind, const Group& group, const Layout& layout,
+                              std::span<const int> node_of, const Links& links);
+
+/// The same as a bus bandwidth, of settings whose workload is one collective; 0 for any other.
 double highest_bus_bandwidth(const Settings& settings, const Layout& layout, std::span<const int> node_of,
                              const Links& links);
+
+/// The least times of the communications of a job's Programs.
+class LeastTimes {
+ public:
+  /// `set` must outlive it.
+  LeastTimes(const ProgramSet& set, std::vector<int> node_of, const Links& links)
+      : set_(set), node_of_(std::move(node_of)), links_(links) {}
+  /// Of one communication of a role: as least_seconds_per_byte(); all ranks of a stage send at once. 0: not known.
+  double seconds(int role, const Operation& operation);
+
+ private:
+  double of_peers(int role, const Peer& peer) const;
+
+  const ProgramSet& set_;
+  std::vector<int> node_of_;
+  Links links_;
+  std::map<std::pair<CollectiveKind, GroupId>, double> known_;
+};
 
 }  // namespace harness

@@ -1,7 +1,9 @@
 #include "analysis/waterfall.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 namespace harness {
 namespace {
@@ -16,6 +18,30 @@ std::optional<double> other_bytes(const Result& result, int case_index, std::siz
     bytes = bytes.value_or(0) + row.bytes / static_cast<double>(roles);
   }
   return bytes;
+}
+
+// The least that a rank's messages of this part can take over the stated links, hidden or not, mean over roles: what it
+// sends and what it receives go at once, collectives one after the other. Nothing if the limit of any is not known.
+std::optional<double> least_communication_s(const Result& result, int case_index, Part part, std::size_t roles) {
+  double collectives_s = 0;
+  std::map<std::int32_t, double> sent_s, received_s;  // by role
+  bool any = false;
+  for (const ResultOperations& row : result.operations) {
+    if (row.case_index != case_index || row.group != key_of(part) || row.operations == 0) continue;
+    if (!(row.limit_s > 0)) return std::nullopt;
+    any = true;
+    if (row.kind == "send") {
+      sent_s[row.role] += row.limit_s;
+    } else if (row.kind == "receive") {
+      received_s[row.role] += row.limit_s;
+    } else {
+      collectives_s += row.limit_s;
+    }
+  }
+  if (!any) return std::nullopt;
+  for (const auto& [role, s] : received_s) sent_s[role] = std::max(sent_s[role], s);
+  for (const auto& [role, s] : sent_s) collectives_s += s;
+  return collectives_s / static_cast<double>(roles);
 }
 
 const char* bar_name(Part part) {
@@ -78,6 +104,9 @@ std::optional<Waterfall> waterfall(const Result& result, const CaseSummary& summ
     } else if (part == Part::other_compute && bytes && result.memory_bytes_per_s > 0) {
       bar.roof_s = *bytes / result.memory_bytes_per_s;
       bar.roof = "memory bandwidth";
+    } else if (is_exposed_communication(part)) {
+      bar.roof_s = least_communication_s(result, breakdown.case_index, part, breakdown.ranks.size());
+      if (bar.roof_s) bar.roof = "stated links, hidden or not";
     } else if (part == Part::waiting || part == Part::bubble || part == Part::loading || part == Part::idle) {
       bar.roof_s = 0;
       bar.roof = "none needed";

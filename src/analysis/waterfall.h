@@ -17,7 +17,7 @@ struct WaterfallBar {
   double points = 0;             // share of the peak: 0.12 is 12 points of MFU
   double seconds = 0;            // what the part took, mean over ranks
   std::optional<double> roof_s;  // what it would take at the machine's limit; absent: the limit is not known
-  std::string roof;              // what that limit is: "peak FLOP/s", "memory bandwidth", "none needed"
+  std::string roof;  // what that limit is: "peak FLOP/s", "memory bandwidth", "stated links, hidden or not" …
 };
 
 /// From 100 % of the peak to the measured MFU: 1 = mfu + sum of points, exactly.

@@ -183,27 +183,40 @@ void SweepRun::fill_peaks(const std::vector<BlockSamples>& samples) {
   if (e.hardware) result_.memory_bytes_per_s = e.hardware->memory_bytes_per_s;
 }
 
-// What the stated links allow, beside what will be measured.
-void SweepRun::fill_limits() {
+// What carries messages, as far as it is stated.
+Links SweepRun::links_of(const Case& c) const {
   const Experiment& e = prepared_.plan.experiment;
   Links links{e.fabric.rank_bytes_per_s, e.fabric.node_bytes_per_s, false, false};
-  std::string source = "given in the configuration (fabric)";
-  if (links.rank_bytes_per_s == 0 && e.hardware && e.hardware->nvlink_bytes_per_s > 0) {
-    links.rank_bytes_per_s = e.hardware->nvlink_bytes_per_s;
-    source = (links.node_bytes_per_s > 0 ? source + "; " : "") + "hardware file " + e.hardware->name + ": nvlink";
-  }
+  if (links.rank_bytes_per_s == 0 && e.hardware) links.rank_bytes_per_s = e.hardware->nvlink_bytes_per_s;
   constexpr int hopper = 90;  // the first whose NVLink switches add up
   const int capability = e.hardware ? e.hardware->compute_capability : 0;
   links.switches_reduce_nodes = e.backend == BackendKind::cuda && (capability == 0 || capability >= hopper);
-  std::vector<int> node_of;
-  for (const RankPlace& place : job_.places()) node_of.push_back(place.node);
+  const auto collnet = c.settings.environment.find("nccl_collnet");
+  links.switches_reduce_network = collnet != c.settings.environment.end() && collnet->second == "true";
+  return links;
+}
+
+std::vector<int> SweepRun::nodes_of_ranks() const {
+  std::vector<int> nodes;
+  for (const RankPlace& place : job_.places()) nodes.push_back(place.node);
+  return nodes;
+}
+
+// What the stated links allow, beside what will be measured.
+void SweepRun::fill_limits() {
+  const Experiment& e = prepared_.plan.experiment;
+  if (e.fabric.rank_bytes_per_s > 0 || e.fabric.node_bytes_per_s > 0) {
+    result_.link_source = "given in the configuration (fabric)";
+  }
+  if (e.fabric.rank_bytes_per_s == 0 && e.hardware && e.hardware->nvlink_bytes_per_s > 0) {
+    result_.link_source +=
+        (result_.link_source.empty() ? "" : "; ") + ("hardware file " + e.hardware->name + ": nvlink");
+  }
+  const std::vector<int> node_of = nodes_of_ranks();
   for (ResultPoint& point : result_.points) {
     const Case& c = prepared_.plan.cases[static_cast<std::size_t>(point.case_index)];
-    const auto collnet = c.settings.environment.find("nccl_collnet");
-    links.switches_reduce_network = collnet != c.settings.environment.end() && collnet->second == "true";
-    const double highest = highest_bus_bandwidth(c.settings, c.layout, node_of, links);
-    point.limit_bytes_per_s = highest;
-    if (highest > 0) point.limit_source = source;
+    point.limit_bytes_per_s = highest_bus_bandwidth(c.settings, c.layout, node_of, links_of(c));
+    if (point.limit_bytes_per_s > 0) point.limit_source = result_.link_source;
   }
 }
 

@@ -8,6 +8,7 @@
 #include "cli/progress.h"
 #include "launch/job.h"
 #include "store/result_file.h"
+#include "workloads/limits.h"
 
 namespace harness {
 
@@ -53,6 +54,8 @@ class SweepRun {
   void write_block(int block, const BlockOutcome& outcome);
   void select_hardware(const std::string& device);
   void fill_limits();
+  Links links_of(const Case& c) const;
+  std::vector<int> nodes_of_ranks() const;
   void fill_peaks(const std::vector<BlockSamples>& samples);
   bool out_of_time(double next_seconds) const;
   std::vector<int> blocks_to_run() const;

@@ -54,7 +54,8 @@ void SweepRun::keep_timeline(int case_index, const BlockOutcome& outcome) {
   const Experiment& e = prepared_.plan.experiment;
   const Case& c = prepared_.plan.cases[static_cast<std::size_t>(case_index)];
   const ProgramSet set = lower(build_programs(e.model, c.settings, c.layout), declared_fused(e.backend));
-  add_timeline(result_, case_index, set, outcome.samples);
+  LeastTimes limits(set, nodes_of_ranks(), links_of(c));
+  add_timeline(result_, case_index, set, outcome.samples, limits);
   for (const BlockSamples& s : outcome.samples) {
     for (const std::string& w : s.warnings) warn(w);
   }

@@ -12,7 +12,8 @@ namespace harness {
 namespace {
 
 // What a step's operations amount to, by the texts that tell their intervals apart in the file.
-std::vector<ResultOperations> sorts_of_operations(const ProgramSet& set, const Program& program) {
+std::vector<ResultOperations> sorts_of_operations(const ProgramSet& set, int role, LeastTimes& limits) {
+  const Program& program = set.roles[static_cast<std::size_t>(role)];
   using Key = std::tuple<std::string_view, StreamId, Phase, std::string_view, bool, std::string>;
   std::map<Key, ResultOperations> sorts;
   for (const Operation& op : program.step) {
@@ -24,6 +25,7 @@ std::vector<ResultOperations> sorts_of_operations(const ProgramSet& set, const P
     row.group = std::move(group);
     ++row.operations;
     row.model_flop += flop_of(op.action).model;
+    row.limit_s += communicates ? limits.seconds(role, op) : 0;
     row.bytes += communicates ? message_bytes(program, op.action) : bytes_touched(program, op.action);
   }
   std::vector<ResultOperations> rows;
@@ -58,7 +60,8 @@ double sum_of(const std::vector<Waiting>& waiting, float Waiting::*member) {
 
 }  // namespace
 
-void add_timeline(Result& result, int case_index, const ProgramSet& set, const std::vector<BlockSamples>& samples) {
+void add_timeline(Result& result, int case_index, const ProgramSet& set, const std::vector<BlockSamples>& samples,
+                  LeastTimes& limits) {
   std::vector<std::vector<float>> durations;
   for (const BlockSamples& s : samples) durations.push_back(s.communication_s);
   const auto waiting = find_waiting(set, durations);
@@ -88,7 +91,7 @@ void add_timeline(Result& result, int case_index, const ProgramSet& set, const s
       }
       result.timeline.push_back(std::move(row));
     }
-    for (ResultOperations& row : sorts_of_operations(set, program)) {
+    for (ResultOperations& row : sorts_of_operations(set, role, limits)) {
       row.case_index = case_index;
       row.role = role;
       result.operations.push_back(std::move(row));

@@ -93,6 +93,7 @@ void operations_columns(Visitor& visit, Row& row) {
   visit.number("operations", row.operations);
   visit.number("model_flop", row.model_flop);
   visit.number("bytes", row.bytes);
+  visit.number("limit_s", row.limit_s);
 }
 
 template <class Visitor, class Row>
@@ -205,6 +206,7 @@ void run_attributes(const Visitor& visit, R& result) {
   visit("peak_source", result.peak_source);
   visit("flop_formula", result.flop_formula);
   visit("memory_bytes_per_s", result.memory_bytes_per_s);
+  visit("link_source", result.link_source);
 }
 
 }  // namespace harness

@@ -15,7 +15,10 @@ using hdf5::Kind;
 
 struct ReadAttribute {
   const hdf5::File& file;
-  void operator()(const char* name, std::string& value) const { value = file.text_attribute("/run", name); }
+  void operator()(const char* name, std::string& value) const {
+    if (name == std::string_view("link_source") && !file.has_attribute("/run", name)) return;  // an older file
+    value = file.text_attribute("/run", name);
+  }
   void operator()(const char* name, std::int64_t& value) const { value = file.integer_attribute("/run", name); }
   void operator()(const char* name, std::uint64_t& value) const { value = file.unsigned_attribute("/run", name); }
   void operator()(const char* name, double& value) const {

@@ -62,6 +62,7 @@ struct ResultOperations {
   std::string group;  // of collectives: "tensor"; of sends and receives the axis: "pipeline"; "" for computation
   std::int64_t operations = 0;
   double model_flop = 0, bytes = 0;  // of all of them together; bytes: read plus written, of messages their size
+  double limit_s = 0;                // of communications: the least that the stated links allow; 0: not known
 };
 
 struct ResultTotal {
@@ -134,6 +135,7 @@ struct Result {
   std::int64_t layers = 0, hidden = 0, heads = 0, vocab = 0, sequence = 0;
   std::string peak_source;             // "hardware file h100-sxm: …" | "measured: …" | "unknown"
   double memory_bytes_per_s = 0;       // of a rank's device, by its hardware file; 0: unknown
+  std::string link_source;             // of what communication is held against; "": no link is known
   std::string flop_formula;            // name of the MFU convention
   std::vector<std::string> variables;  // registry names
   std::vector<std::pair<std::string, std::string>> environment;  // allow-listed, rank 0's

@@ -164,6 +164,36 @@ TEST(Waterfall, PointsAddUpFromThePeakToTheMfu) {
   }
 }
 
+TEST(Waterfall, CommunicationIsHeldAgainstTheStatedLinks) {
+  Result r = samples::random_timeline(2, 2, 2);
+  r.operations.clear();
+  const auto add = [&](int role, const char* kind, const char* group, double limit_s) {
+    ResultOperations row;
+    row.role = role, row.kind = kind, row.group = group, row.operations = 3, row.limit_s = limit_s;
+    r.operations.push_back(row);
+  };
+  add(0, "all_reduce", "tensor", 0.2);
+  add(0, "all_gather", "tensor", 0.1);
+  add(1, "all_reduce", "tensor", 0.1);
+  add(0, "send", "pipeline", 0.05);
+  add(1, "receive", "pipeline", 0.05);
+  add(1, "send", "pipeline", 0.07);
+  add(0, "all_reduce", "data", 0);  // not known
+  add(1, "all_reduce", "data", 0.3);
+  const auto fall = waterfall(r, summarise(r).cases[0], break_down(r)[0]);
+  ASSERT_TRUE(fall);
+  const auto roof = [&](Part part) -> std::optional<double> {
+    for (const WaterfallBar& bar : fall->bars) {
+      if (bar.part == part) return bar.roof_s;
+    }
+    ADD_FAILURE() << "no bar of " << name_of(part);
+    return {};
+  };
+  EXPECT_NEAR(roof(Part::tensor).value_or(0), 0.2, 1e-12);                  // 0.3 and 0.1
+  EXPECT_NEAR(roof(Part::pipeline).value_or(0), (0.05 + 0.07) / 2, 1e-12);  // both ways at once
+  EXPECT_FALSE(roof(Part::data));
+}
+
 TEST(Waterfall, NoPeakOrNoBlockGivesNone) {
   Result r = samples::random_timeline(1, 1, 2);
   r.cases[0].peak_flops_per_rank = 0;

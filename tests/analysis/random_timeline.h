@@ -40,6 +40,12 @@ inline Result random_timeline(std::uint64_t seed, int stages, int ranks_of_stage
   static const char* const streams[] = {"tensor", "pipeline", "data", "world", "unheard of"};
   static const char* const phases[] = {"forward", "backward", "optimizer"};
   for (int stage = 0; stage < stages; ++stage) {
+    for (const char* group : {"tensor", "pipeline", "data"}) {
+      ResultOperations row;
+      row.role = stage, row.group = group, row.kind = row.group == "pipeline" ? "receive" : "all_reduce";
+      row.operations = 1, row.limit_s = pick(2) == 0 ? 0 : real(0, 0.1);
+      r.operations.push_back(row);
+    }
     const int first = stage * ranks_of_stage;
     double end = 0;
     for (int i = 0; i < 60; ++i) {

@@ -43,7 +43,11 @@ TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
     result.ranks = set.layout.ranks();
     const samples::SimulatedStep step(set, seed);
     ASSERT_TRUE(step.finished()) << seed;
-    add_timeline(result, 0, set, step.samples());
+    LeastTimes limits(set, std::vector<int>(static_cast<std::size_t>(result.ranks), 0), {1e9, 0, false, false});
+    add_timeline(result, 0, set, step.samples(), limits);
+    for (const ResultOperations& row : result.operations) {
+      EXPECT_EQ(row.limit_s > 0, !row.group.empty() && result.ranks > 1) << row.kind;
+    }
 
     for (const ResultInterval& x : result.timeline) {
       const auto& truth = step.times(x.rank)[static_cast<std::size_t>(x.operation)];

@@ -124,7 +124,8 @@ inline void add_profiled_steps(Result& result) {
   result.cases[2].pipeline_parallel = 2;
   result.cases[2].data_parallel = 2;
   result.memory_bytes_per_s = 2e10;
-  result.operations.push_back({0, 0, 0, "layer_norm", "compute", "forward", "", "", 1, 0, 4e7});
+  result.operations.push_back({0, 0, 0, "layer_norm", "compute", "forward", "", "", 1, 0, 4e7, 0});
+  result.operations.push_back({0, 0, 0, "all_reduce", "data", "gradient_sync", "", "data", 1, 0, 4e7, 0.008});
   for (const int c : {0, 2}) {
     for (int rank = 0; rank < 4; ++rank) {
       const double late_s = rank == 1 ? 0.03 : 0;

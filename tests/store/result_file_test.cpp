@@ -268,6 +268,43 @@ TEST_F(ResultFileTest, NothingButRawDataIsWrittenAfterCreation) {
   EXPECT_GT(changed, 100);
 }
 
+TEST_F(ResultFileTest, TablesOfTheProfiledStepsAreReadBackWhole) {
+  Result plan = plan_;
+  plan.link_source = "hardware file x: nvlink";
+  plan.memory_bytes_per_s = 3e12;
+  plan.splits = {{1, 2, 10, 6, 3, 2, 1, 2, 0.5, 0.25, 0.125}};
+  plan.operations = {{1, 2, 1, "all_reduce", "data", "backward", "bucket", "data", 7, 0, 1e6, 0.5}};
+  plan.points = {{1, "all_reduce", 5, 4096, 1.5, 1e9, "given"}};
+  plan.nccl_calls = {{1, "AllReduce", "Ring", "LL", 4096, 3, 0, 7}};
+  plan.nccl_facts = {{1, "version", "2.28"}};
+  plan.tuning = {{"a", "b"}};
+  ResultFile::create(path_, plan, room, false);
+  const Result got = read_result(path_);
+  EXPECT_EQ(got.link_source, plan.link_source);
+  EXPECT_EQ(got.memory_bytes_per_s, 3e12);
+  ASSERT_EQ(got.splits.size(), 1u);
+  const ResultSplit& split = got.splits[0];
+  EXPECT_EQ((std::vector{split.step_s, split.compute_s, split.communication_s, split.exposed_s, split.overlapped_s,
+                         split.idle_s, split.loading_s, split.waiting_s, split.bubble_s}),
+            (std::vector<double>{10, 6, 3, 2, 1, 2, 0.5, 0.25, 0.125}));
+  EXPECT_EQ(split.case_index * 10 + split.rank, 12);
+  ASSERT_EQ(got.operations.size(), 1u);
+  const ResultOperations& sort = got.operations[0];
+  EXPECT_EQ(sort.case_index * 100 + sort.role * 10 + sort.recomputed, 121);
+  EXPECT_EQ(sort.kind + sort.stream + sort.phase + sort.what + sort.group, "all_reducedatabackwardbucketdata");
+  EXPECT_EQ(sort.operations, 7);
+  EXPECT_EQ((std::vector{sort.model_flop, sort.bytes, sort.limit_s}), (std::vector<double>{0, 1e6, 0.5}));
+  ASSERT_EQ(got.points.size(), 1u);
+  EXPECT_EQ(got.points[0].operation + got.points[0].limit_source, "all_reducegiven");
+  EXPECT_EQ((std::vector{got.points[0].bytes, got.points[0].bus_factor, got.points[0].limit_bytes_per_s}),
+            (std::vector<double>{4096, 1.5, 1e9}));
+  ASSERT_EQ(got.nccl_calls.size(), 1u);
+  EXPECT_EQ(got.nccl_calls[0].algorithm + got.nccl_calls[0].protocol, "RingLL");
+  ASSERT_EQ(got.nccl_facts.size(), 1u);
+  EXPECT_EQ(got.nccl_facts[0].value, "2.28");
+  EXPECT_EQ(got.tuning, plan.tuning);
+}
+
 // A killed process leaves each page as it was or as it was to be, so no row is ever half written.
 TEST_F(ResultFileTest, RowsThatChangeLieWithinOnePage) {
   ResultFile::create(path_, sample_plan(4, 50), {.intervals = 100, .totals = 100}, false);

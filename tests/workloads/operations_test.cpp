@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "program/count.h"
 #include "program/verify.h"
 #include "workloads/elements.h"
 #include "workloads/from_model.h"
@@ -135,6 +136,45 @@ TEST(Operations, LimitsFollowFromWhatMustLeaveRankAndNode) {
   EXPECT_NEAR(
       limit(CollectiveKind::all_reduce, layout_of(4, 2, 1), two, {100, 40, false, false}, CollectiveOver::tensor), 100,
       1e-9);
+}
+
+// A training step's messages: two stages of 2 x 2 ranks, a stage on each of two nodes.
+TEST(Operations, LeastTimesOfAStepsCommunications) {
+  const Model model{"small", 2, 64, 4, 256, 32};
+  Settings settings;
+  settings.layout = {2, 2};
+  settings.micro_batch_size = 1;
+  settings.global_batch_size = 4;
+  Layout layout;
+  layout.size = {2, 1, 2, 2};
+  const ProgramSet set = build_programs(model, settings, layout);
+  LeastTimes times(set, {0, 0, 0, 0, 1, 1, 1, 1}, {100, 10, false, false});
+  LeastTimes unknown(set, {0, 0, 0, 0, 1, 1, 1, 1}, {100, 0, false, false});
+  int tensor = 0, pipeline = 0, embedding = 0;
+  for (int role = 0; role < 2; ++role) {
+    const Program& program = set.roles[static_cast<std::size_t>(role)];
+    for (const Operation& op : program.step) {
+      if (!is_communication(op.action)) {
+        EXPECT_EQ(times.seconds(role, op), 0);
+        continue;
+      }
+      const double bytes = message_bytes(program, op.action);
+      const std::string to = destination(set, op.action);
+      if (to == "tensor") {
+        ++tensor;
+        EXPECT_NEAR(times.seconds(role, op), bytes / 100, 1e-9);  // 2 (2 - 1) / 2 of the message leave a rank
+        EXPECT_NEAR(unknown.seconds(role, op), bytes / 100, 1e-9);
+      } else if (to.starts_with("pipeline")) {
+        ++pipeline;
+        EXPECT_NEAR(times.seconds(role, op), bytes * 4 / 10, 1e-9);  // four ranks of a stage share the node's link
+        EXPECT_EQ(unknown.seconds(role, op), 0);
+      } else if (to == "embedding") {
+        ++embedding;
+        EXPECT_NEAR(times.seconds(role, op), bytes * 4 / 10, 1e-9);  // as do four pairs across the nodes
+      }
+    }
+  }
+  EXPECT_GT(tensor * pipeline * embedding, 0);
 }
 
 // ---- results
