@@ -100,6 +100,18 @@ std::string memory_roof(const Waterfall* waterfall) {
   return "";
 }
 
+// What the stated links would need for the same messages, where they are known.
+std::string link_roof(const Waterfall* waterfall) {
+  std::vector<std::string> words;
+  if (waterfall == nullptr) return "";
+  for (const WaterfallBar& bar : waterfall->bars) {
+    if (!bar.part || !is_exposed_communication(*bar.part) || !bar.roof_s) continue;
+    words.push_back(fmt::format("{} {}", name_of(*bar.part), show_seconds(*bar.roof_s)));
+  }
+  if (words.empty()) return "";
+  return fmt::format(" The stated links could carry all messages, hidden ones too, in: {}.", join(words, ", "));
+}
+
 std::string evidence_of(const CaseBreakdown& breakdown, const Bottleneck& found, const std::map<Part, double>& lost,
                         const Stragglers& stragglers, const Waterfall* waterfall) {
   const Breakdown& mean = breakdown.mean;
@@ -110,8 +122,10 @@ std::string evidence_of(const CaseBreakdown& breakdown, const Bottleneck& found,
       return fmt::format("Filling the input buffers holds the step up for {} of it.", share);
     case Kind::communication:
       return fmt::format(
-          "Communication that no computation hides takes {} of the step: {}. Another {} runs behind computation.",
-          share, parts, percent(mean.overlapped_s() / mean.step_s));
+                 "Communication that no computation hides takes {} of the step: {}. Another {} runs behind "
+                 "computation.",
+                 share, parts, percent(mean.overlapped_s() / mean.step_s)) +
+             link_roof(waterfall);
     case Kind::compute:
       return fmt::format("Computation beyond what it would take at peak FLOP/s is {} of the step: {}.", share, parts);
     case Kind::memory:

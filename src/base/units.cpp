@@ -1,5 +1,6 @@
 #include "base/units.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -79,7 +80,11 @@ Quantity parse_quantity(std::string_view text, std::span<const Unit> units, doub
   }
   std::vector<std::string> names;
   for (const Unit& u : units) names.emplace_back(u.name);
-  const std::string near = nearest(unit, names);
+  std::string near = nearest(unit, names);
+  if (unit.size() == 1) {  // "4M" means MiB or MB, and never the B that is nearer by letters
+    const auto alike = std::find_if(names.rbegin(), names.rend(), [&](const auto& name) { return name[0] == unit[0]; });
+    if (alike != names.rend()) near = *alike;
+  }
   fail("found {}, unknown unit {}; units: {}{}", quote(whole), quote(unit), join(names, ", "), did_you_mean(near));
 }
 

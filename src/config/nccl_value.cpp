@@ -112,11 +112,11 @@ NcclChoices choices(std::string_view value, const Words& elements) {
 }  // namespace
 
 std::string canonical_nccl_algo(std::string_view text) {
-  return canonical(text, algorithms, "allowed: default,", "'Ring' or 'AllReduce:Tree,Ring;AllGather:Ring'");
+  return canonical(text, algorithms, "allowed, besides default", "'Ring' or 'AllReduce:Tree,Ring;AllGather:Ring'");
 }
 
 std::string canonical_nccl_proto(std::string_view text) {
-  return canonical(text, protocols, "allowed: default,", "'Simple' or 'AllReduce:LL128,Simple'");
+  return canonical(text, protocols, "allowed, besides default", "'Simple' or 'AllReduce:LL128,Simple'");
 }
 
 NcclChoices nccl_algo_choices(std::string_view text) {

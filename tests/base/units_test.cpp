@@ -33,6 +33,7 @@ TEST(Units, BytesAsPeopleWriteThem) {
 
 TEST(Units, WrongBytesSayWhy) {
   EXPECT_NE(message_of(parse_bytes, "25 Mb").find("did you mean MB?"), std::string::npos);
+  EXPECT_NE(message_of(parse_bytes, "4M").find("did you mean MiB?"), std::string::npos);
   EXPECT_NE(message_of(parse_bytes, "25 mib").find("did you mean MiB?"), std::string::npos);
   EXPECT_NE(message_of(parse_bytes, "0.3 B").find("whole number of bytes"), std::string::npos);
   EXPECT_NE(message_of(parse_bytes, "9000000 TiB").find("too large"), std::string::npos);
