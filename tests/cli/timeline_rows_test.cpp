@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <filesystem>
 #include <random>
 
 #include "analysis/breakdown.h"
 #include "program/lower.h"
 #include "simulated_step.h"
+#include "store/result_file.h"
 #include "workloads/workload.h"
 
 namespace harness {
@@ -75,6 +79,45 @@ TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
       EXPECT_LE(b[Part::waiting].value_or(0), result.splits[static_cast<std::size_t>(b.rank)].waiting_s + 1e-6) << seed;
       EXPECT_LE(b[Part::bubble].value_or(0), result.splits[static_cast<std::size_t>(b.rank)].bubble_s + 1e-6) << seed;
     }
+  }
+}
+
+template <std::size_t... I>
+std::vector<std::string> all_kinds(std::index_sequence<I...>) {
+  return {std::string(std::variant_alternative_t<I, Action>::name)...};
+}
+
+// What tells a row's operation apart must come back from the file whole.
+TEST(TimelineRows, NamesFitTheirColumns) {
+  const Model model{"small", 4, 64, 4, 256, 32};
+  Settings settings;
+  settings.layout = {2, 2};
+  settings.global_batch_size = 4;
+  Layout layout;
+  layout.size = {2, 1, 2, 2};
+  std::vector<ResultInterval> rows;
+  const auto kinds = all_kinds(std::make_index_sequence<std::variant_size_v<Action>>());
+  const auto streams = build_programs(model, settings, layout).roles[0].streams;
+  for (std::size_t i = 0; i < std::max({kinds.size(), streams.size(), std::size_t{6}}); ++i) {
+    ResultInterval row;
+    row.kind = kinds[i % kinds.size()];
+    row.stream = streams[i % streams.size()];
+    row.phase = name_of(static_cast<Phase>(i % 6));
+    rows.push_back(row);
+  }
+  Result plan;
+  plan.cases.resize(1);
+  plan.cases[0].name = "baseline";
+  const auto path = std::filesystem::temp_directory_path() / ("names-" + std::to_string(::getpid()) + ".h5");
+  ResultFile::create(path.string(), plan, {.intervals = static_cast<std::int64_t>(rows.size()), .totals = 1}, true)
+      ->add_timeline(rows);
+  const Result got = read_result(path.string());
+  std::filesystem::remove(path);
+  ASSERT_EQ(got.timeline.size(), rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(got.timeline[i].kind, rows[i].kind);
+    EXPECT_EQ(got.timeline[i].stream, rows[i].stream);
+    EXPECT_EQ(got.timeline[i].phase, rows[i].phase);
   }
 }
 
