@@ -125,10 +125,13 @@ double highest_bus_bandwidth(const Settings& s, const Layout& layout, std::span<
 double LeastTimes::seconds(int role, const Operation& operation) {
   const Program& program = set_.roles[static_cast<std::size_t>(role)];
   double per_byte = 0;
-  if (const auto* send = std::get_if<Send>(&operation.action)) {
-    per_byte = of_peers(role, send->peer);
-  } else if (const auto* receive = std::get_if<Receive>(&operation.action)) {
-    per_byte = of_peers(role, receive->peer);  // the way back is as long
+  const auto* send = std::get_if<Send>(&operation.action);
+  const auto* receive = std::get_if<Receive>(&operation.action);
+  if (send != nullptr || receive != nullptr) {
+    const Peer peer = send != nullptr ? send->peer : receive->peer;  // the way back is as long
+    const auto [known, fresh] = known_peers_.try_emplace({role, peer.axis, peer.offset}, 0.0);
+    if (fresh) known->second = of_peers(role, peer);
+    per_byte = known->second;
   } else if (const auto kind = kind_of(operation.action)) {
     const GroupId id = group_of(operation.action);
     const auto [known, fresh] = known_.try_emplace({*kind, id}, 0.0);

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,7 @@ class LeastTimes {
   std::vector<int> node_of_;
   Links links_;
   std::map<std::pair<CollectiveKind, GroupId>, double> known_;
+  std::map<std::tuple<int, Axis, int>, double> known_peers_;  // role and how it sees its peer
 };
 
 }  // namespace harness

@@ -76,7 +76,7 @@ class Writer {
   }
   void operator()(const Listing& piece) {
     if (piece.folded) {
-      out += "<details><summary>" + escaped(piece.caption) + "</summary>";
+      out += "<details class=\"printed\"><summary>" + escaped(piece.caption) + "</summary>";
     } else {
       out += "<p>" + escaped(piece.caption) + "</p>";
     }

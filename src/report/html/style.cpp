@@ -114,10 +114,11 @@ body > footer { color: var(--soft); font: .8125rem/1.5 var(--sans); padding-top:
   th, td { padding-right: .6rem; } td:not(.w) { white-space: normal; } .w { max-width: 14rem; }
 }
 @media print {
+  details.printed::details-content { content-visibility: visible; block-size: auto; opacity: 1; }
   :root { color-scheme: light; }
   @page { margin: 16mm 15mm; }
   body { font-size: 10pt; } main, body > header, body > footer { max-width: none; padding: 0; }
-  nav, .skip, details:not([open]) { display: none; }
+  nav, .skip, details:not([open], .printed) { display: none; } .printed > summary { color: inherit; list-style: none; }
   .plot { min-height: 26px; } .compact .plot { min-height: 20px; } .thin .plot { min-height: 17px; }
   .rows { font-size: 9pt; line-height: 1.15; } .headline { font-size: 15pt; } figcaption, table, .notice { font-size: 9pt; }
   figure { margin: .6rem 0 1rem; }
