@@ -49,18 +49,6 @@ Kind kind_of(Part part) {
   return part == Part::loading ? Kind::loading : Kind::host;
 }
 
-// A late rank does not wait: where it is the one that stands for its role, what it lost to being late shows as
-// computing and idling and belongs to the stragglers.
-const Straggler* late_representative(const CaseBreakdown& breakdown, const Stragglers& stragglers) {
-  for (const Straggler& s : stragglers.ranks) {
-    if (!s.named) continue;
-    for (const Breakdown& b : breakdown.ranks) {
-      if (b.rank == s.rank) return &s;
-    }
-  }
-  return nullptr;
-}
-
 std::string parts_in_words(const CaseBreakdown& breakdown, Kind kind, const std::map<Part, double>& lost) {
   std::vector<std::pair<double, Part>> parts;
   for (const auto& [part, share] : lost) {
@@ -167,23 +155,7 @@ Bottleneck find_bottleneck(const Result& result, const CaseBreakdown& breakdown,
                            const Stragglers& stragglers) {
   Bottleneck found;
   found.case_index = breakdown.case_index;
-  std::map<Part, double> lost = lost_shares(breakdown.mean, waterfall);
-  if (const Straggler* late = late_representative(breakdown, stragglers)) {
-    const double weight = 1 / static_cast<double>(breakdown.ranks.size());
-    const double step_s = breakdown.mean.step_s;
-    const auto take = [&](Part part, double share) {
-      const auto at = lost.find(part);
-      if (at == lost.end()) return;
-      const double taken = std::clamp(share, 0.0, at->second);
-      at->second -= taken;
-      lost[Part::waiting] += taken;
-    };
-    const double idle_share = weight * late->idle_s / step_s;
-    const double loading_share = std::min(std::max(idle_share, 0.0), breakdown.mean.share(Part::loading));
-    take(Part::loading, loading_share);
-    take(Part::idle, idle_share - loading_share);
-    take(Part::matrix_products, weight * late->compute_s / step_s);
-  }
+  const std::map<Part, double> lost = lost_shares(breakdown.mean, waterfall);
   std::map<Kind, double> by_kind;
   for (const auto& [part, share] : lost) by_kind[kind_of(part)] += share;
   found.losses.assign(by_kind.begin(), by_kind.end());

@@ -8,6 +8,7 @@
 
 #include "analysis/occupancy.h"
 #include "analysis/places.h"
+#include "analysis/role_mean.h"
 
 namespace harness {
 namespace {
@@ -68,6 +69,7 @@ class CaseParts {
  private:
   Part part_of(const ResultInterval& x) const;
   Breakdown one(int role, int rank, const Intervals& intervals) const;
+  Breakdown role_mean(const Breakdown& one, int ranks_of_role) const;
   void add_occupants(const ResultInterval& x, std::size_t index, std::vector<Piece>& pieces,
                      std::vector<Occupant>& occupants) const;
 
@@ -150,6 +152,17 @@ Breakdown CaseParts::one(int role, int rank, const Intervals& intervals) const {
   return b;
 }
 
+// Roles are cut along the slowest axis.
+Breakdown CaseParts::role_mean(const Breakdown& one, int ranks_of_role) const {
+  std::vector<const ResultSplit*> splits;
+  const int first = one.rank / ranks_of_role * ranks_of_role;
+  for (int rank = first; rank < first + ranks_of_role; ++rank) {
+    const auto found = splits_.find(rank);
+    splits.push_back(found == splits_.end() ? nullptr : found->second);
+  }
+  return mean_of_role(one, splits);
+}
+
 // Every role has as many ranks.
 Breakdown mean_of(const std::vector<Breakdown>& ranks) {
   Breakdown mean;
@@ -176,7 +189,10 @@ CaseBreakdown CaseParts::all() const {
   CaseBreakdown whole;
   whole.case_index = case_index_;
   for (const auto& [key, intervals] : by_role_) whole.ranks.push_back(one(key.first, key.second, intervals));
-  whole.mean = mean_of(whole.ranks);
+  const int of_role = std::max(1, places_.ranks / static_cast<int>(whole.ranks.size()));
+  std::vector<Breakdown> roles;
+  for (const Breakdown& one : whole.ranks) roles.push_back(role_mean(one, of_role));
+  whole.mean = mean_of(roles);
   double longest = 0;
   for (const auto& [rank, split] : splits_) {
     if (!(split->step_s > longest)) continue;
@@ -189,8 +205,6 @@ CaseBreakdown CaseParts::all() const {
     whole.critical_rank = at->rank;
     return whole;
   }
-  // Roles are cut along the slowest axis.
-  const int of_role = std::max(1, places_.ranks / static_cast<int>(whole.ranks.size()));
   whole.critical =
       std::min(static_cast<std::size_t>(std::max(whole.critical_rank, 0) / of_role), whole.ranks.size() - 1);
   return whole;

@@ -35,7 +35,7 @@ inline constexpr double most_unexplained = 0.005;
 struct CaseBreakdown {
   std::int32_t case_index = 0;
   std::vector<Breakdown> ranks;     // the ranks that have a whole timeline: one per role, in order of roles
-  Breakdown mean;                   // over all ranks of the case: roles weighted by their ranks
+  Breakdown mean;                   // over all ranks of the case (role_mean.h), roles weighted by their ranks
   std::int32_t critical_rank = -1;  // whose step was longest
   std::size_t critical = 0;         // the entry of `ranks` that stands for it: of its role
 };

@@ -116,6 +116,35 @@ TEST(Breakdown, ByHand) {
   EXPECT_EQ(b.idle[2].first, "between collectives");
 }
 
+// Rank 0, which has the timeline, is the one that is late: it idles where the others wait for it.
+TEST(Breakdown, TheMeanIsOfAllRanksAndNotOfTheOneWithATimeline) {
+  Result r = by_hand(1, 4);
+  r.timeline = {interval(0, 0, "matmul", "compute", "forward", 3, 8),
+                interval(0, 0, "all_reduce", "data", "gradient_sync", 8, 10)};
+  r.timeline[1].waiting_s = 0;
+  for (int rank = 0; rank < 4; ++rank) {
+    ResultSplit s;
+    s.rank = rank;
+    s.step_s = 10, s.compute_s = 5;
+    s.idle_s = rank == 0 ? 3 : 0;
+    s.exposed_s = s.communication_s = rank == 0 ? 2 : 5;
+    s.waiting_s = rank == 0 ? 0 : 3;
+    s.bubble_s = 0;
+    r.splits.push_back(s);
+  }
+  const CaseBreakdown whole = break_down(r)[0];
+  EXPECT_DOUBLE_EQ(*whole.ranks[0][Part::idle], 3);
+  EXPECT_NEAR(*whole.ranks[0][Part::waiting], 0, 1e-12);
+  const Breakdown& mean = whole.mean;
+  EXPECT_NEAR(*mean[Part::matrix_products], 5, 1e-12);
+  EXPECT_NEAR(*mean[Part::idle], 0.75, 1e-12);
+  EXPECT_NEAR(*mean[Part::waiting], 2.25, 1e-12);
+  EXPECT_NEAR(*mean[Part::data], 2, 1e-12);
+  EXPECT_NEAR(sum_of(mean.idle), 0.75, 1e-12);
+  r.splits[2].idle_s = 1;  // does not add up: nobody but rank 0 is known
+  EXPECT_NEAR(*break_down(r)[0].mean[Part::idle], 3, 1e-12);
+}
+
 TEST(Breakdown, AStageThatWaitsForAnotherIsABubble) {
   Result r = by_hand(2, 1);
   r.timeline = {interval(0, 0, "matmul", "compute", "forward", 0, 4),

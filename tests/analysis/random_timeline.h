@@ -76,6 +76,16 @@ inline Result random_timeline(std::uint64_t seed, int stages, int ranks_of_stage
         split.rank = rank;
         split.step_s = end + (pick(2) == 0 ? 0 : real(0, 0.1));
         if (pick(2) == 0) split.loading_s = real(0, 0.1);
+        if (seed % 5 < 3) {  // else the parts are not known
+          const double a = real(0, 1), b = real(0, 1);
+          split.compute_s = split.step_s * std::min(a, b);
+          split.exposed_s = split.step_s * std::abs(a - b);
+          split.idle_s = split.step_s - split.compute_s - split.exposed_s;
+          split.overlapped_s = split.compute_s * real(0, 1);
+          split.communication_s = split.exposed_s + split.overlapped_s;
+          if (seed % 2 == 0) split.waiting_s = split.communication_s * real(0, 1);
+          if (seed % 2 == 0) split.bubble_s = (split.communication_s - split.waiting_s) * real(0, 1);
+        }
         r.splits.push_back(split);
       }
     }

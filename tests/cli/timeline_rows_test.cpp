@@ -69,6 +69,18 @@ TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
     ASSERT_EQ(all.size(), 1u);
     ASSERT_EQ(all[0].ranks.size(), set.roles.size());
     const ResultCase& row = result.cases[0];
+    // The mean is of all ranks, not of those that have a timeline.
+    double compute_s = 0, idle_s = 0, step_s = 0;
+    for (const ResultSplit& s : result.splits) {
+      compute_s += s.compute_s / result.ranks;
+      idle_s += s.idle_s / result.ranks;
+      step_s += s.step_s / result.ranks;
+    }
+    const Breakdown& mean = all[0].mean;
+    EXPECT_NEAR(mean.parts.computation(), compute_s, 1e-9) << seed;
+    EXPECT_NEAR(mean[Part::idle].value_or(0) + mean[Part::loading].value_or(0), idle_s, 1e-9) << seed;
+    EXPECT_NEAR(mean.step_s, step_s, 1e-9) << seed;
+    EXPECT_NEAR(mean.parts.sum(), step_s, 1e-9) << seed;
     for (const Breakdown& b : all[0].ranks) {
       EXPECT_NEAR(b.parts.sum(), b.step_s, 1e-9) << seed;
       EXPECT_EQ(b[Part::tensor].has_value(), row.tensor_parallel > 1) << seed;

@@ -129,7 +129,10 @@ inline void add_profiled_steps(Result& result) {
   for (const int c : {0, 2}) {
     for (int rank = 0; rank < 4; ++rank) {
       const double late_s = rank == 1 ? 0.03 : 0;
-      result.splits.push_back({c, rank, 0.132, 0.08 + late_s, 0.05, 0.04 - late_s, 0.01, 0.012, 0.001});
+      const bool second = c == 2 && rank >= 2;  // stage
+      const double idle_s = c == 0 ? 0.006 : second ? 0.005 : 0.004, exposed_s = 0.132 - 0.06 - idle_s - late_s;
+      result.splits.push_back({c, rank, 0.132, 0.06 + late_s, exposed_s + 0.01, exposed_s, 0.01, idle_s, 0.001,
+                               0.03 - late_s, second ? 0.038 : 0});
       result.totals.push_back({c, rank, "all_reduce", "data", 0.074 - late_s, 1});
       result.totals.push_back({c, rank, "all_reduce", "world", 0.002, 1});
       if (c == 0) result.rank_table.push_back({rank, rank, 0, "node\x1b[2J7", "GPU", 8, 1, 1e9});
