@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "full_result.h"
-#include "paths.h"
+#include "golden.h"
 #include "report/cost_lines.h"
 #include "report/html/axis.h"
 #include "report/html/escape.h"
@@ -255,16 +255,7 @@ TEST(Markdown, Golden) {
   find(result, findings);
   findings.cost = estimate_cost(result, findings.summary, {2.5, "USD", 300e9});
   const std::string text = std::regex_replace(markdown(make_report(result, findings)), std::regex("[0-9]+"), "#");
-  const std::string path = paths::source_dir() + "/tests/report/golden/report.md";
-  if (std::getenv("HARNESS_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(path) << text;
-    return;
-  }
-  std::ifstream in(path);
-  ASSERT_TRUE(in) << path << " is missing: run with HARNESS_UPDATE_GOLDEN=1";
-  std::stringstream golden;
-  golden << in.rdbuf();
-  EXPECT_EQ(text, golden.str()) << "differs from " << path;
+  samples::expect_golden("report.md", text);
 }
 
 TEST(Markdown, HostileTextsStayTexts) {
