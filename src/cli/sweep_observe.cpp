@@ -3,17 +3,13 @@
 #include "base/units.h"
 #include "cli/sweep_run.h"
 #include "cli/tuning_cache.h"
-#include "measure/nccl_honoured.h"
+#include "config/case_environment.h"
+#include "nccl/honoured.h"
 
 namespace harness {
 namespace {
 
 constexpr double tuning_limit_s = 900;  // for one case's products
-
-std::string identity_value(const Result& result, const std::string& name) {
-  const auto it = std::ranges::find(result.identity, name, &std::pair<std::string, std::string>::first);
-  return it == result.identity.end() ? "" : it->second;
-}
 
 }  // namespace
 
@@ -21,7 +17,7 @@ void SweepRun::tune() {
   const Experiment& e = prepared_.plan.experiment;
   // Several ranks on one device would time each other.
   if (e.backend != BackendKind::cuda || e.measure.share_gpus) return;
-  const TuningCache cache(identity_value(result_, "device"), identity_value(result_, "cublaslt"));
+  const TuningCache cache(value_of(result_.identity, "device"), value_of(result_.identity, "cublaslt"));
   Tuning known = cache.read();
   const std::size_t remembered = known.size();
   const int n = static_cast<int>(prepared_.plan.cases.size());
@@ -65,8 +61,8 @@ void SweepRun::observe() {
 void SweepRun::keep_observation(int case_index, const BlockOutcome& outcome) {
   std::string log;
   for (const BlockSamples& s : outcome.samples) log += s.nccl_log + "\n";
-  const NcclObserved observed = parse_nccl_log(log);
-  for (const NcclCall& call : observed.calls) {
+  const nccl::Observed observed = nccl::parse_log(log);
+  for (const nccl::Call& call : observed.calls) {
     result_.nccl_calls.push_back({case_index, call.function, call.algorithm, call.protocol, call.bytes, call.calls,
                                   call.first_channel, call.last_channel});
   }
@@ -76,9 +72,9 @@ void SweepRun::keep_observation(int case_index, const BlockOutcome& outcome) {
   for (const auto& [name, value] : observed.facts) keep(name, value);
   for (const std::string& text : observed.warnings) keep("warning", text);
   const Case& c = prepared_.plan.cases[static_cast<std::size_t>(case_index)];
-  const NcclVerdict verdict = judge_nccl(c.settings, observed);
-  for (const std::string& text : verdict.not_honoured) keep("not honoured", text);
-  for (const std::string& text : verdict.not_confirmed) keep("not confirmed", text);
+  const nccl::Compliance compliance = nccl::check_compliance(nccl_requests(c.settings), observed);
+  for (const std::string& text : compliance.not_honoured) keep("not honoured", text);
+  for (const std::string& text : compliance.not_confirmed) keep("not confirmed", text);
 }
 
 }  // namespace harness

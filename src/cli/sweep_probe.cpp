@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "cli/sweep_run.h"
 #include "cli/version.h"
+#include "config/case_environment.h"
 #include "launch/environment.h"
 #include "launch/identity.h"
 #include "plan/check_settings.h"
@@ -18,13 +19,6 @@ namespace {
 int local_ranks(const std::vector<RankPlace>& places, int node, int ranks) {
   return static_cast<int>(
       std::count_if(places.begin(), places.begin() + ranks, [&](const RankPlace& p) { return p.node == node; }));
-}
-
-std::string value_of(const std::vector<std::pair<std::string, std::string>>& identity, const std::string& name) {
-  for (const auto& [key, value] : identity) {
-    if (key == name) return value;
-  }
-  return "";
 }
 
 }  // namespace
@@ -53,7 +47,6 @@ BlockRequest SweepRun::request(int case_index, BlockMode mode) const {
   r.share_gpus = e.measure.share_gpus;
   if (mode == BlockMode::timed) r.wrap = wrap_;
   r.tuning = result_.tuning;
-  r.environment = environment_of(c.settings);
   // A log costs time; the observing worker turns it on for itself.
   if (e.backend == BackendKind::cuda) r.environment.emplace_back("NCCL_DEBUG", "WARN");
   return r;
@@ -191,8 +184,8 @@ Links SweepRun::links_of(const Case& c) const {
   constexpr int hopper = 90;  // the first whose NVLink switches add up
   const int capability = e.hardware ? e.hardware->compute_capability : 0;
   links.switches_reduce_nodes = e.backend == BackendKind::cuda && (capability == 0 || capability >= hopper);
-  const auto collnet = c.settings.environment.find("nccl_collnet");
-  links.switches_reduce_network = collnet != c.settings.environment.end() && collnet->second == "true";
+  const auto collnet = c.settings.nccl.find("nccl_collnet");
+  links.switches_reduce_network = collnet != c.settings.nccl.end() && collnet->second == "true";
   return links;
 }
 

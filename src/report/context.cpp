@@ -14,7 +14,6 @@ std::string backend_line(const std::string& backend) {
   if (backend == "cpu") {
     return "Backend cpu: real arithmetic and real collectives on CPU cores. These numbers say nothing about a GPU.";
   }
-  if (backend == "sim") return "Backend sim: predicted in virtual time, not measured.";
   return "Backend " + backend + ".";
 }
 

@@ -1,4 +1,4 @@
-#include "measure/nccl_observed.h"
+#include "nccl/log.h"
 
 #include <algorithm>
 #include <array>
@@ -7,12 +7,12 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "measure/nccl_words.h"
+#include "nccl/words.h"
 
 // Formats: printf strings of NCCL 2.18 to 2.30 (src/enqueue.cc, src/init.cc, src/transport/*.cc, src/misc/param.cc,
 // src/graph/paths.cc, src/debug.cc). What changed in between is noted where it is read.
 
-namespace harness {
+namespace harness::nccl {
 namespace {
 
 constexpr std::size_t max_warnings = 20, max_value_length = 1024;  // NCCL cuts lines there too
@@ -35,7 +35,7 @@ std::string plain(Text text) {
 class Reader {
  public:
   void line(Text text);
-  NcclObserved finish();
+  Observed finish();
 
  private:
   void info(Text message);
@@ -86,7 +86,7 @@ bool Reader::call(Text message) {
   before = blank == Text::npos ? Text() : before.substr(0, blank);
   if (before.ends_with(':')) before.remove_suffix(1);
   const Text function = before.substr(0, before.find(' '));
-  if (!function.empty() && !is_nccl_name(function)) return true;
+  if (!function.empty() && !is_name(function)) return true;
 
   Cursor cursor{message.substr(arrow + Text(" Bytes -> ").size())};
   Key key{function, bytes, "", "", -1, -1};
@@ -94,7 +94,7 @@ bool Reader::call(Text message) {
   if (before.ends_with("[Symmetric]") && cursor.literal("Kernel ")) {
     algorithm = "Symmetric";
     protocol = cursor.word();
-    if (!is_nccl_name(protocol)) return true;
+    if (!is_name(protocol)) return true;
     int channels = 0;
     if (!cursor.literal(" nchannels ") || !cursor.integer(channels) || channels < 1) return true;
     first = 0;
@@ -103,10 +103,10 @@ bool Reader::call(Text message) {
     algorithm = "CopyEngine";
   } else {
     if (!cursor.literal("Algo ")) return true;
-    algorithm = nccl_algorithm_name(cursor.word());
+    algorithm = algorithm_name(cursor.word());
     if (!cursor.literal(" proto ")) return true;
-    protocol = nccl_protocol_name(cursor.word());
-    if (!is_nccl_name(algorithm) || !is_nccl_name(protocol)) return true;
+    protocol = protocol_name(cursor.word());
+    if (!is_name(algorithm) || !is_name(protocol)) return true;
     if (cursor.literal(" channel{Lo..Hi}={")) {
       if (!cursor.integer(first) || !cursor.literal("..") || !cursor.integer(last) || !cursor.literal("}")) return true;
     } else if (!cursor.literal(" time ")) {
@@ -122,7 +122,7 @@ bool Reader::call(Text message) {
 bool Reader::environment(Text message) {
   Cursor cursor{message};
   const std::string name(cursor.word());
-  if (!name.starts_with("NCCL_") || !is_nccl_name(name)) return false;
+  if (!name.starts_with("NCCL_") || !is_name(name)) return false;
   if (!cursor.literal(" set by environment to ") && !cursor.literal(" set to ")) return false;
   Text value = cursor.rest;
   std::int64_t number = 0;
@@ -137,7 +137,7 @@ bool Reader::refused(Text message) {
   Cursor cursor{message};
   if (cursor.literal("Invalid value ") && cursor.after(" for ")) {
     const std::string name(cursor.rest.substr(0, cursor.rest.find(',')));
-    if (name.starts_with("NCCL_") && is_nccl_name(name)) fact("refused " + name, message);
+    if (name.starts_with("NCCL_") && is_name(name)) fact("refused " + name, message);
     return true;
   }
   cursor.rest = message;
@@ -145,7 +145,7 @@ bool Reader::refused(Text message) {
   const std::string name(cursor.word());
   const bool too = cursor.rest.find(" is too low") != Text::npos || cursor.rest.find(" is too big") != Text::npos ||
                    cursor.rest.find(" is not valid") != Text::npos;
-  if ((!too && !invalid) || !name.starts_with("NCCL_") || !is_nccl_name(name)) return false;
+  if ((!too && !invalid) || !name.starts_with("NCCL_") || !is_name(name)) return false;
   fact("refused " + name, message);
   return true;
 }
@@ -301,7 +301,7 @@ void Reader::line(Text text) {
   }
 }
 
-NcclObserved Reader::finish() {
+Observed Reader::finish() {
   if (net_ > 0) {
     fact("gpu_direct", net_direct_ == 0 ? "disabled" : net_direct_ == net_ ? "enabled" : "on some connections");
   } else if (!direct_decisions_.empty()) {
@@ -312,7 +312,7 @@ NcclObserved Reader::finish() {
   for (const auto& [kind, count] : transports_) set("transport " + kind, std::to_string(count));
   if (through_peers_ > 0) set("pxn", std::to_string(through_peers_));
 
-  NcclObserved observed;
+  Observed observed;
   for (auto& [key, count] : calls_) {
     const auto& [function, bytes, algorithm, protocol, first, last] = key;
     observed.calls.push_back({function, bytes, algorithm, protocol, first, last, count});
@@ -328,12 +328,12 @@ NcclObserved Reader::finish() {
 
 }  // namespace
 
-std::string NcclObserved::fact(std::string_view name) const {
+std::string Observed::fact(std::string_view name) const {
   const auto row = std::ranges::find(facts, name, &std::pair<std::string, std::string>::first);
   return row == facts.end() ? std::string() : row->second;
 }
 
-NcclObserved parse_nccl_log(std::string_view text) {
+Observed parse_log(std::string_view text) {
   Reader reader;
   while (!text.empty()) {
     const auto end = text.find('\n');
@@ -343,4 +343,4 @@ NcclObserved parse_nccl_log(std::string_view text) {
   return reader.finish();
 }
 
-}  // namespace harness
+}  // namespace harness::nccl

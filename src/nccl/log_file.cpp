@@ -1,4 +1,4 @@
-#include "measure/nccl_log_file.h"
+#include "nccl/log_file.h"
 
 #include <unistd.h>
 
@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 
-namespace harness {
+namespace harness::nccl {
 
-NcclLogFile::NcclLogFile() {
+LogFile::LogFile() {
   std::error_code ignored;
   std::filesystem::path folder = std::filesystem::temp_directory_path(ignored);
   if (folder.empty()) folder = "/tmp";
@@ -20,12 +20,12 @@ NcclLogFile::NcclLogFile() {
   ::setenv("NCCL_DEBUG_FILE", path_.c_str(), 1);
 }
 
-NcclLogFile::~NcclLogFile() {
+LogFile::~LogFile() {
   std::error_code ignored;
   std::filesystem::remove(path_, ignored);
 }
 
-std::string NcclLogFile::text(std::size_t at_most_bytes) const {
+std::string LogFile::text(std::size_t at_most_bytes) const {
   std::ifstream file(path_, std::ios::binary);
   std::string text(at_most_bytes, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -33,4 +33,4 @@ std::string NcclLogFile::text(std::size_t at_most_bytes) const {
   return text;
 }
 
-}  // namespace harness
+}  // namespace harness::nccl

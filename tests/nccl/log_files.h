@@ -10,9 +10,9 @@
 
 namespace harness {
 
-/// A text of tests/measure/nccl_logs: written by the formats of NCCL's source, of the version in its name.
+/// A text of tests/nccl/logs: written by the formats of NCCL's source, of the version in its name.
 inline std::string nccl_log(const std::string& name) {
-  std::ifstream file(paths::source_dir() + "/tests/measure/nccl_logs/" + name + ".log");
+  std::ifstream file(paths::source_dir() + "/tests/nccl/logs/" + name + ".log");
   EXPECT_TRUE(file.is_open()) << name;
   return {std::istreambuf_iterator<char>(file), {}};
 }

@@ -3,16 +3,16 @@
 #include <cstddef>
 #include <string>
 
-namespace harness {
+namespace harness::nccl {
 
 /// NCCL's own log of this process. NCCL decides at its first line what it logs and where, so this comes before its
 /// first call and holds for the life of the process: it sets NCCL_DEBUG, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE.
-class NcclLogFile {
+class LogFile {
  public:
-  NcclLogFile();
-  ~NcclLogFile();  // removes the file
-  NcclLogFile(const NcclLogFile&) = delete;
-  NcclLogFile& operator=(const NcclLogFile&) = delete;
+  LogFile();
+  ~LogFile();  // removes the file
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
 
   /// What has been written so far, from its beginning.
   std::string text(std::size_t at_most_bytes) const;
@@ -21,4 +21,4 @@ class NcclLogFile {
   std::string path_;
 };
 
-}  // namespace harness
+}  // namespace harness::nccl

@@ -1,20 +1,22 @@
-#include "measure/nccl_honoured.h"
+#include "nccl/honoured.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "config/nccl_value.h"
-#include "nccl_log_files.h"
+#include "config/case_environment.h"
+#include "log_files.h"
+#include "nccl/choices.h"
+#include "nccl/variables.h"
 
 namespace harness {
 namespace {
 
 // "+" honoured, "-" not, "?" not confirmed, followed by the reason.
-std::string verdict(const std::string& name, const std::string& value, const NcclObserved& seen) {
+std::string verdict(const std::string& name, const std::string& value, const nccl::Observed& seen) {
   Settings settings;
-  (name.starts_with("NCCL_") ? settings.env : settings.environment)[name] = value;
-  const NcclVerdict verdict = judge_nccl(settings, seen);
-  EXPECT_EQ(verdict.not_honoured, not_honoured(settings, seen));
+  (name.starts_with("NCCL_") ? settings.env : settings.nccl)[name] = value;
+  const nccl::Compliance verdict = nccl::check_compliance(nccl_requests(settings), seen);
   EXPECT_TRUE(verdict.not_honoured.empty() || verdict.not_confirmed.empty()) << name;
   std::string out = verdict.not_honoured.empty() && verdict.not_confirmed.empty() ? "+" : "";
   for (const auto& [mark, lines] : {std::pair{"- ", verdict.not_honoured}, {"? ", verdict.not_confirmed}}) {
@@ -28,16 +30,22 @@ std::string verdict(const std::string& name, const std::string& value, const Ncc
 }
 
 struct NcclHonoured : testing::Test {
-  NcclObserved ib = parse_nccl_log(nccl_log("v2.28_two_nodes_ib"));
-  NcclObserved loopback = parse_nccl_log(nccl_log("v2.28_loopback"));
-  NcclObserved newer = parse_nccl_log(nccl_log("v2.29_symmetric"));
-  NcclObserved v2_20 = parse_nccl_log(nccl_log("v2.20"));
-  NcclObserved nothing;
+  nccl::Observed ib = nccl::parse_log(nccl_log("v2.28_two_nodes_ib"));
+  nccl::Observed loopback = nccl::parse_log(nccl_log("v2.28_loopback"));
+  nccl::Observed newer = nccl::parse_log(nccl_log("v2.29_symmetric"));
+  nccl::Observed v2_20 = nccl::parse_log(nccl_log("v2.20"));
+  nccl::Observed nothing;
 };
 
+TEST_F(NcclHonoured, EveryVariableHasARuleAndEveryRuleAVariable) {
+  std::vector<std::string> variables;
+  for (const nccl::VariableRow& row : nccl::variables()) variables.push_back(row.environment_name);
+  EXPECT_THAT(nccl::names_with_rules(), testing::UnorderedElementsAreArray(variables));
+}
+
 TEST_F(NcclHonoured, NothingAskedNothingJudged) {
-  EXPECT_TRUE(judge_nccl({}, ib).not_honoured.empty());
-  EXPECT_TRUE(judge_nccl({}, nothing).not_confirmed.empty());
+  EXPECT_TRUE(nccl::check_compliance({}, ib).not_honoured.empty());
+  EXPECT_TRUE(nccl::check_compliance({}, nothing).not_confirmed.empty());
 }
 
 TEST_F(NcclHonoured, Algorithm) {
@@ -68,7 +76,7 @@ TEST_F(NcclHonoured, Protocol) {
 TEST_F(NcclHonoured, Channels) {
   EXPECT_EQ(verdict("nccl_max_ctas", "8", ib), "+");
   EXPECT_EQ(verdict("nccl_max_ctas", "4", ib), "- NCCL ran AllGather of 1 MiB on 8 channels");
-  NcclObserved only_channels = ib;
+  nccl::Observed only_channels = ib;
   only_channels.calls.clear();
   EXPECT_EQ(verdict("nccl_max_ctas", "4", only_channels), "- a communicator has 8 channels for collectives");
   EXPECT_EQ(verdict("nccl_max_ctas", "0", loopback), "- NCCL_MAX_CTAS 0 is too low, leaving it set at -2147483648");
@@ -89,7 +97,7 @@ TEST_F(NcclHonoured, NumbersByTheirEcho) {
   EXPECT_EQ(verdict("nccl_cross_nic", "1", loopback), "+");
   EXPECT_EQ(verdict("nccl_cross_nic", "0", loopback), "- NCCL says NCCL_CROSS_NIC is 1");
   // One rank that differs is enough.
-  const NcclObserved differing = parse_nccl_log(
+  const nccl::Observed differing = nccl::parse_log(
       "a:1:1 [0] NCCL INFO NCCL_BUFFSIZE set by environment to 4.\nb:1:1 [0] NCCL INFO NCCL_BUFFSIZE set by "
       "environment to 8.\n");
   EXPECT_EQ(verdict("nccl_buffsize", "4", differing), "- NCCL says NCCL_BUFFSIZE is 8");
@@ -99,7 +107,7 @@ TEST_F(NcclHonoured, NvlsAndCollNet) {
   EXPECT_EQ(verdict("nccl_nvls", "1", ib), "+");
   EXPECT_EQ(verdict("nccl_nvls", "0", ib), "- NCCL ran AllGather with NVLS");
   EXPECT_EQ(verdict("nccl_nvls", "1", loopback), "- NCCL found NVLS not available");
-  NcclObserved no_calls = ib;
+  nccl::Observed no_calls = ib;
   no_calls.calls.clear();
   EXPECT_EQ(verdict("nccl_nvls", "0", no_calls), "- NCCL set NVLS up");
   EXPECT_EQ(verdict("nccl_nvls", "0", nothing), "? NCCL's log does not mention NCCL_NVLS_ENABLE");
@@ -115,7 +123,7 @@ TEST_F(NcclHonoured, Levels) {
   EXPECT_EQ(verdict("nccl_p2p_level", "SYS", ib), "- NCCL says NCCL_P2P_LEVEL is NVL");
   EXPECT_EQ(verdict("nccl_p2p_level", "LOC", ib), "- NCCL connected GPUs by P2P");
   EXPECT_EQ(verdict("nccl_p2p_level", "NVL", loopback), "? NCCL's log does not mention NCCL_P2P_LEVEL");
-  const NcclObserved disabled = parse_nccl_log("a:1:1 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1\n");
+  const nccl::Observed disabled = nccl::parse_log("a:1:1 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1\n");
   EXPECT_EQ(verdict("nccl_p2p_level", "NVL", disabled), "- NCCL_P2P_DISABLE is set, NCCL does not read the level then");
   EXPECT_EQ(verdict("nccl_net_gdr_level", "SYS", ib), "+");
   EXPECT_EQ(verdict("nccl_net_gdr_level", "5", ib), "+");  // the old number of SYS
@@ -124,7 +132,7 @@ TEST_F(NcclHonoured, Levels) {
   EXPECT_EQ(verdict("nccl_net_gdr_level", "LOC", loopback), "+");
   EXPECT_EQ(verdict("nccl_net_gdr_level", "SYS", loopback),
             "- NCCL's network is Socket, which knows no GPUDirect RDMA");
-  const NcclObserved no_module = parse_nccl_log(
+  const nccl::Observed no_module = nccl::parse_log(
       "a:1:1 [0] NCCL INFO Using network IB\na:1:1 [0] NCCL INFO NCCL_NET_GDR_LEVEL set by environment to SYS\n"
       "a:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n");
   EXPECT_EQ(verdict("nccl_net_gdr_level", "SYS", no_module).substr(0, 33), "- NCCL uses no GPUDirect RDMA, th");
@@ -138,7 +146,7 @@ TEST_F(NcclHonoured, Networks) {
   EXPECT_EQ(verdict("nccl_ib_disable", "1", nothing), "? NCCL's log does not say which network it uses");
   EXPECT_EQ(verdict("nccl_ib_qps", "4", ib), "? NCCL's log does not mention NCCL_IB_QPS_PER_CONNECTION");
   EXPECT_EQ(verdict("nccl_ib_qps", "4", loopback), "- NCCL's network is Socket, not IB");
-  const NcclObserved qps = parse_nccl_log(
+  const nccl::Observed qps = nccl::parse_log(
       "a:1:1 [0] NCCL INFO Using network IB\na:1:1 [0] NCCL INFO NCCL_IB_QPS_PER_CONNECTION set by environment to 4.\n"
       "a:1:1 [0] NCCL INFO NCCL_IB_GID_INDEX set by environment to 3.\n");
   EXPECT_EQ(verdict("nccl_ib_qps", "4", qps), "+");
@@ -166,7 +174,7 @@ TEST_F(NcclHonoured, Devices) {
   EXPECT_EQ(verdict("nccl_socket_ifname", "eth", ib), "- NCCL's bootstrap uses ib0");
   EXPECT_EQ(verdict("nccl_socket_ifname", "lo", loopback), "+");
   EXPECT_EQ(verdict("nccl_socket_ifname", "^lo", loopback), "- NCCL's bootstrap uses lo");
-  EXPECT_EQ(verdict("nccl_socket_ifname", "=eth0", parse_nccl_log(nccl_log("v2.18"))), "- NCCL uses eth1");
+  EXPECT_EQ(verdict("nccl_socket_ifname", "=eth0", nccl::parse_log(nccl_log("v2.18"))), "- NCCL uses eth1");
   EXPECT_EQ(verdict("nccl_socket_ifname", "eth0", nothing), "? NCCL's log does not mention NCCL_SOCKET_IFNAME");
 }
 
@@ -189,22 +197,22 @@ TEST_F(NcclHonoured, NamesOfTheVariableEnv) {
   EXPECT_EQ(verdict("NCCL_HOSTID", "x", ib), "? NCCL's log does not mention NCCL_HOSTID");
   Settings settings;
   settings.env = {{"NCCL_DEBUG", "INFO"}, {"UCX_TLS", "rc"}};  // not what NCCL echoes
-  EXPECT_TRUE(judge_nccl(settings, ib).not_confirmed.empty());
+  EXPECT_TRUE(nccl::check_compliance(nccl_requests(settings), ib).not_confirmed.empty());
 }
 
 TEST(NcclChoices, WhatAValueLeavesToEachFunction) {
   using Words = std::vector<std::string>;
-  const NcclChoices all = nccl_algo_choices("default");
+  const nccl::Choices all = nccl::algo_choices("default");
   ASSERT_EQ(all.size(), 5u);
   EXPECT_EQ(all.at("Reduce").size(), 7u);
-  const NcclChoices bare = nccl_algo_choices("ring");
+  const nccl::Choices bare = nccl::algo_choices("ring");
   for (const auto& [function, allowed] : bare) EXPECT_EQ(allowed, Words{"Ring"}) << function;
-  const NcclChoices mixed = nccl_proto_choices("^LL;AllReduce:LL,LL128;Broadcast:^Simple");
+  const nccl::Choices mixed = nccl::proto_choices("^LL;AllReduce:LL,LL128;Broadcast:^Simple");
   EXPECT_EQ(mixed.at("AllGather"), (Words{"LL128", "Simple"}));
   EXPECT_EQ(mixed.at("AllReduce"), (Words{"LL", "LL128"}));
   EXPECT_EQ(mixed.at("Broadcast"), (Words{"LL", "LL128"}));
-  EXPECT_EQ(nccl_proto_choices("AllReduce:Simple").at("Reduce").size(), 3u);
-  EXPECT_THROW(nccl_algo_choices("Rong"), Error);
+  EXPECT_EQ(nccl::proto_choices("AllReduce:Simple").at("Reduce").size(), 3u);
+  EXPECT_THROW(nccl::algo_choices("Rong"), Error);
 }
 
 }  // namespace

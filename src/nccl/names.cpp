@@ -1,4 +1,4 @@
-#include "config/nccl_names.h"
+#include "nccl/names.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-namespace harness {
+namespace harness::nccl {
 namespace {
 
 constexpr std::string_view prefix = "NCCL_";
@@ -84,18 +84,18 @@ bool has(std::span<const std::string_view> names, std::string_view name) {
 
 }  // namespace
 
-bool nccl_reads_integer(std::string_view name) {
+bool reads_integer(std::string_view name) {
   return name.starts_with(prefix) && has(integers, name.substr(prefix.size()));
 }
 
-bool nccl_knows(std::string_view name) {
+bool knows(std::string_view name) {
   if (!name.starts_with(prefix)) return false;
   const std::string_view tail = name.substr(prefix.size());
   return has(integers, tail) || has(texts, tail) ||
          std::ranges::any_of(plug_ins, [&](std::string_view plug_in) { return tail.starts_with(plug_in); });
 }
 
-std::string nearest_nccl_name(std::string_view name) {
+std::string nearest_name(std::string_view name) {
   std::vector<std::string> all;
   all.reserve(std::size(integers) + std::size(texts));
   for (const std::string_view tail : integers) all.push_back(std::string(prefix) + std::string(tail));
@@ -103,4 +103,4 @@ std::string nearest_nccl_name(std::string_view name) {
   return nearest(name, all);
 }
 
-}  // namespace harness
+}  // namespace harness::nccl

@@ -1,4 +1,4 @@
-#include "config/nccl_value.h"
+#include "nccl/choices.h"
 
 #include <algorithm>
 #include <cctype>
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace harness {
+namespace harness::nccl {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -17,12 +17,6 @@ using Words = std::vector<std::string>;
 const Words functions{"Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce"};
 const Words algorithms{"Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"};
 const Words protocols{"LL", "LL128", "Simple"};
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -32,11 +26,6 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     at = end == std::string_view::npos ? end : end + 1;
   }
   return parts;
-}
-
-bool same_word(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 // The index of `word` among `words`, whatever its capitals. `whole` is the value it stands in, for the message.
@@ -87,8 +76,8 @@ std::string canonical(std::string_view text, const Words& elements, std::string_
 }
 
 // `value` is canonical.
-NcclChoices choices(std::string_view value, const Words& elements) {
-  NcclChoices chosen;
+Choices choices(std::string_view value, const Words& elements) {
+  Choices chosen;
   for (const std::string& function : functions) chosen[function] = elements;
   if (value == "default") return chosen;
   for (std::string_view entry : split(value, ';')) {
@@ -111,19 +100,19 @@ NcclChoices choices(std::string_view value, const Words& elements) {
 
 }  // namespace
 
-std::string canonical_nccl_algo(std::string_view text) {
+std::string canonical_algo(std::string_view text) {
   return canonical(text, algorithms, "allowed, besides default", "'Ring' or 'AllReduce:Tree,Ring;AllGather:Ring'");
 }
 
-std::string canonical_nccl_proto(std::string_view text) {
+std::string canonical_proto(std::string_view text) {
   return canonical(text, protocols, "allowed, besides default", "'Simple' or 'AllReduce:LL128,Simple'");
 }
 
-NcclChoices nccl_algo_choices(std::string_view text) {
-  return choices(canonical_nccl_algo(text), algorithms);
+Choices algo_choices(std::string_view text) {
+  return choices(canonical_algo(text), algorithms);
 }
-NcclChoices nccl_proto_choices(std::string_view text) {
-  return choices(canonical_nccl_proto(text), protocols);
+Choices proto_choices(std::string_view text) {
+  return choices(canonical_proto(text), protocols);
 }
 
-}  // namespace harness
+}  // namespace harness::nccl

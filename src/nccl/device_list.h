@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "measure/nccl_words.h"
+#include "nccl/words.h"
 
-namespace harness {
+namespace harness::nccl {
 
 /// The value of NCCL_SOCKET_IFNAME or NCCL_IB_HCA: ['^'] ['='] name [':' port] {',' …}; names are prefixes
 /// without '='.
@@ -35,4 +35,4 @@ struct DeviceList {
   }
 };
 
-}  // namespace harness
+}  // namespace harness::nccl

@@ -1,11 +1,11 @@
-#include "measure/nccl_words.h"
+#include "nccl/words.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <map>
 
-namespace harness {
+namespace harness::nccl {
 namespace {
 
 template <std::size_t N>
@@ -19,7 +19,7 @@ std::string numbered(std::string_view word, const std::array<std::string_view, N
 }  // namespace
 
 // Numbers until 2.23 (src/include/nccl_common.h), capitals from 2.24 (ncclAlgoToString).
-std::string nccl_algorithm_name(std::string_view word) {
+std::string algorithm_name(std::string_view word) {
   static constexpr std::array<std::string_view, 7> names = {"Tree",     "Ring", "CollNetDirect", "CollNetChain", "NVLS",
                                                             "NVLSTree", "PAT"};
   static const std::map<std::string_view, std::string_view> capitals = {{"TREE", "Tree"},
@@ -31,12 +31,12 @@ std::string nccl_algorithm_name(std::string_view word) {
   return found == capitals.end() ? numbered(word, names) : std::string(found->second);
 }
 
-std::string nccl_protocol_name(std::string_view word) {
+std::string protocol_name(std::string_view word) {
   static constexpr std::array<std::string_view, 3> names = {"LL", "LL128", "Simple"};
   return word == "SIMPLE" ? "Simple" : numbered(word, names);
 }
 
-bool is_nccl_name(std::string_view text) {
+bool is_name(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
 }
 
@@ -50,4 +50,4 @@ std::vector<std::string> split_text(std::string_view text, std::string_view sepa
   return parts;
 }
 
-}  // namespace harness
+}  // namespace harness::nccl

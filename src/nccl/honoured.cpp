@@ -1,4 +1,4 @@
-#include "measure/nccl_honoured.h"
+#include "nccl/honoured.h"
 
 #include <algorithm>
 #include <map>
@@ -8,12 +8,11 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "config/nccl_value.h"
-#include "config/registry.h"
-#include "measure/nccl_device_list.h"
-#include "measure/nccl_words.h"
+#include "nccl/choices.h"
+#include "nccl/device_list.h"
+#include "nccl/words.h"
 
-namespace harness {
+namespace harness::nccl {
 namespace {
 
 // "4194304", "4 MiB", "true" as a number.
@@ -40,19 +39,18 @@ std::string path_level(const std::string& text) {
 
 class Judge {
  public:
-  explicit Judge(const NcclObserved& seen) : seen_(seen) {}
-  void request(const std::string& name, const std::string& value);
-  void environment(const std::string& name, const std::string& value);
-  NcclVerdict verdict;
+  explicit Judge(const Observed& seen) : seen_(seen) {}
+  void judge(const Request& request);
+  Compliance compliance;
+
+  using Rule = void (Judge::*)();
+  /// By environment variable.
+  static const std::map<std::string, Rule>& rules();
 
  private:
-  using Rule = void (Judge::*)();
-  void judge(const std::string& name, const std::string& value, const std::string& environment_name, Rule rule);
-  static const std::map<std::string, std::pair<std::string, Rule>>& rules();
-
-  void algorithm() { choices(nccl_algo_choices(value_), "algorithm", true); }
-  void protocol() { choices(nccl_proto_choices(value_), "protocol", false); }
-  void choices(const NcclChoices& allowed, std::string_view what, bool algorithm);
+  void algorithm() { choices(algo_choices(value_), "algorithm", true); }
+  void protocol() { choices(proto_choices(value_), "protocol", false); }
+  void choices(const Choices& allowed, std::string_view what, bool algorithm);
   void max_ctas();
   void min_ctas();
   void echo();
@@ -67,8 +65,8 @@ class Judge {
   void socket_number();
   void pxn();
 
-  void bad(std::string why) { verdict.not_honoured.push_back(fmt::format("{}={}: {}", name_, value_, why)); }
-  void open(std::string why) { verdict.not_confirmed.push_back(fmt::format("{}={}: {}", name_, value_, why)); }
+  void bad(std::string why) { compliance.not_honoured.push_back(fmt::format("{}={}: {}", name_, value_, why)); }
+  void open(std::string why) { compliance.not_confirmed.push_back(fmt::format("{}={}: {}", name_, value_, why)); }
   std::vector<std::string> values(std::string_view fact) const { return split_text(seen_.fact(fact), fact_separator); }
   bool has_transport(std::string_view part) const {
     return std::ranges::any_of(seen_.facts, [&](const auto& f) {
@@ -76,7 +74,7 @@ class Judge {
     });
   }
   std::string used_algorithm(std::string_view prefix) const {
-    for (const NcclCall& call : seen_.calls) {
+    for (const Call& call : seen_.calls) {
       if (call.algorithm.starts_with(prefix)) return call.function + " with " + call.algorithm;
     }
     return "";
@@ -85,58 +83,40 @@ class Judge {
   bool on_network(std::string_view prefix);
   void devices(std::string_view network_prefix);
 
-  const NcclObserved& seen_;
+  const Observed& seen_;
   std::string name_, value_, environment_name_;
 };
 
-const std::map<std::string, std::pair<std::string, Judge::Rule>>& Judge::rules() {
-  static const std::map<std::string, std::pair<std::string, Rule>> all = {
-      {"nccl_algo", {"NCCL_ALGO", &Judge::algorithm}},
-      {"nccl_proto", {"NCCL_PROTO", &Judge::protocol}},
-      {"nccl_min_ctas", {"NCCL_MIN_CTAS", &Judge::min_ctas}},
-      {"nccl_max_ctas", {"NCCL_MAX_CTAS", &Judge::max_ctas}},
-      {"nccl_buffsize", {"NCCL_BUFFSIZE", &Judge::echo}},
-      {"nccl_nthreads", {"NCCL_NTHREADS", &Judge::echo}},
-      {"nccl_nvls", {"NCCL_NVLS_ENABLE", &Judge::nvls}},
-      {"nccl_collnet", {"NCCL_COLLNET_ENABLE", &Judge::collnet}},
-      {"nccl_p2p_level", {"NCCL_P2P_LEVEL", &Judge::p2p_level}},
-      {"nccl_net_gdr_level", {"NCCL_NET_GDR_LEVEL", &Judge::gdr_level}},
-      {"nccl_ib_disable", {"NCCL_IB_DISABLE", &Judge::ib_disable}},
-      {"nccl_ib_hca", {"NCCL_IB_HCA", &Judge::ib_hca}},
-      {"nccl_ib_gid_index", {"NCCL_IB_GID_INDEX", &Judge::ib_number}},
-      {"nccl_ib_qps", {"NCCL_IB_QPS_PER_CONNECTION", &Judge::ib_number}},
-      {"nccl_socket_ifname", {"NCCL_SOCKET_IFNAME", &Judge::socket_ifname}},
-      {"nccl_socket_nthreads", {"NCCL_SOCKET_NTHREADS", &Judge::socket_number}},
-      {"nccl_nsocks_perthread", {"NCCL_NSOCKS_PERTHREAD", &Judge::socket_number}},
-      {"nccl_cross_nic", {"NCCL_CROSS_NIC", &Judge::echo}},
-      {"nccl_pxn", {"NCCL_PXN_DISABLE", &Judge::pxn}}};
+const std::map<std::string, Judge::Rule>& Judge::rules() {
+  static const std::map<std::string, Rule> all = {{"NCCL_ALGO", &Judge::algorithm},
+                                                  {"NCCL_PROTO", &Judge::protocol},
+                                                  {"NCCL_MIN_CTAS", &Judge::min_ctas},
+                                                  {"NCCL_MAX_CTAS", &Judge::max_ctas},
+                                                  {"NCCL_BUFFSIZE", &Judge::echo},
+                                                  {"NCCL_NTHREADS", &Judge::echo},
+                                                  {"NCCL_NVLS_ENABLE", &Judge::nvls},
+                                                  {"NCCL_COLLNET_ENABLE", &Judge::collnet},
+                                                  {"NCCL_P2P_LEVEL", &Judge::p2p_level},
+                                                  {"NCCL_NET_GDR_LEVEL", &Judge::gdr_level},
+                                                  {"NCCL_IB_DISABLE", &Judge::ib_disable},
+                                                  {"NCCL_IB_HCA", &Judge::ib_hca},
+                                                  {"NCCL_IB_GID_INDEX", &Judge::ib_number},
+                                                  {"NCCL_IB_QPS_PER_CONNECTION", &Judge::ib_number},
+                                                  {"NCCL_SOCKET_IFNAME", &Judge::socket_ifname},
+                                                  {"NCCL_SOCKET_NTHREADS", &Judge::socket_number},
+                                                  {"NCCL_NSOCKS_PERTHREAD", &Judge::socket_number},
+                                                  {"NCCL_CROSS_NIC", &Judge::echo},
+                                                  {"NCCL_PXN_DISABLE", &Judge::pxn}};
   return all;
 }
 
-void Judge::request(const std::string& name, const std::string& value) {
-  const auto rule = rules().find(name);
-  const Variable* variable = find_variable(name);
-  const std::string environment_name = variable != nullptr     ? variable->environment_name
-                                       : rule != rules().end() ? rule->second.first
-                                                               : std::string();
-  if (environment_name.starts_with("NCCL_")) {
-    judge(name, value, environment_name, rule == rules().end() ? &Judge::echo : rule->second.second);
-  }
-}
-
-void Judge::environment(const std::string& name, const std::string& value) {
-  for (const auto& [variable, rule] : rules()) {
-    if (rule.first == name) return judge(name, value, name, rule.second);
-  }
-  judge(name, value, name, &Judge::echo);
-}
-
-void Judge::judge(const std::string& name, const std::string& value, const std::string& environment_name, Rule rule) {
-  name_ = name;
-  value_ = value;
-  environment_name_ = environment_name;
+void Judge::judge(const Request& request) {
+  name_ = request.name;
+  value_ = request.value;
+  environment_name_ = request.environment_name;
+  const auto rule = rules().find(environment_name_);
   try {
-    (this->*rule)();
+    (this->*(rule == rules().end() ? &Judge::echo : rule->second))();
   } catch (const Error& error) {  // a value that nobody checked, given by its environment name
     open(error.what());
   }
@@ -144,15 +124,14 @@ void Judge::judge(const std::string& name, const std::string& value, const std::
 
 // ---- what was called ------------------------------------------------------------------------------------------------
 
-void Judge::choices(const NcclChoices& allowed, std::string_view what, bool algorithm) {
-  const std::size_t all =
-      (algorithm ? nccl_algo_choices("default") : nccl_proto_choices("default")).at("AllReduce").size();
+void Judge::choices(const Choices& allowed, std::string_view what, bool algorithm) {
+  const std::size_t all = (algorithm ? algo_choices("default") : proto_choices("default")).at("AllReduce").size();
   struct Wrong {
     std::int64_t calls = 0, least = 0, most = 0;
   };
   std::map<std::string, Wrong> wrong;
   std::int64_t judged = 0;
-  for (const NcclCall& call : seen_.calls) {
+  for (const Call& call : seen_.calls) {
     // A call whose function the log does not name may have been any.
     const auto may = [&](const std::vector<std::string>& list) {
       return std::ranges::find(list, algorithm ? call.algorithm : call.protocol) != list.end();
@@ -183,7 +162,7 @@ void Judge::max_ctas() {
   if (!limit) return echo();
   if (const std::string refused = seen_.fact("refused " + environment_name_); !refused.empty()) return bad(refused);
   bool known = false;
-  for (const NcclCall& call : seen_.calls) {
+  for (const Call& call : seen_.calls) {
     if (call.first_channel < 0 || call.last_channel < call.first_channel) continue;
     known = true;
     const int used = call.last_channel - call.first_channel + 1;
@@ -379,17 +358,16 @@ void Judge::pxn() {
 
 }  // namespace
 
-NcclVerdict judge_nccl(const Settings& settings, const NcclObserved& observed) {
+Compliance check_compliance(std::span<const Request> requests, const Observed& observed) {
   Judge judge(observed);
-  for (const auto& [name, value] : settings.environment) judge.request(name, value);
-  for (const auto& [name, value] : settings.env) {
-    if (name.starts_with("NCCL_") && !name.starts_with("NCCL_DEBUG")) judge.environment(name, value);
-  }
-  return std::move(judge.verdict);
+  for (const Request& request : requests) judge.judge(request);
+  return std::move(judge.compliance);
 }
 
-std::vector<std::string> not_honoured(const Settings& settings, const NcclObserved& observed) {
-  return judge_nccl(settings, observed).not_honoured;
+std::vector<std::string> names_with_rules() {
+  std::vector<std::string> names;
+  for (const auto& [name, rule] : Judge::rules()) names.push_back(name);
+  return names;
 }
 
-}  // namespace harness
+}  // namespace harness::nccl

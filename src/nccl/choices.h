@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace harness {
+namespace harness::nccl {
 
 // The values of NCCL_ALGO and NCCL_PROTO, in the grammar of NCCL 2.24 and later (parseList in its src/graph/tuning.cc):
 //   value := entry (';' entry)*    entry := [function ':'] ['^'] element (',' element)*
@@ -15,13 +15,13 @@ namespace harness {
 
 /// Canonical spelling: NCCL's capitals, elements in NCCL's order, no blanks. "default" (leave the choice to NCCL, the
 /// environment variable stays unset) stays "default". Throws Error with what was found and what is allowed.
-std::string canonical_nccl_algo(std::string_view text);
-std::string canonical_nccl_proto(std::string_view text);
+std::string canonical_algo(std::string_view text);
+std::string canonical_proto(std::string_view text);
 
 /// What a value leaves NCCL to choose from, for each of the five functions: {"AllReduce": {"Tree", "Ring"}, …}.
 /// "default" leaves all. Takes and refuses the same texts as the functions above.
-using NcclChoices = std::map<std::string, std::vector<std::string>>;
-NcclChoices nccl_algo_choices(std::string_view text);
-NcclChoices nccl_proto_choices(std::string_view text);
+using Choices = std::map<std::string, std::vector<std::string>>;
+Choices algo_choices(std::string_view text);
+Choices proto_choices(std::string_view text);
 
-}  // namespace harness
+}  // namespace harness::nccl

@@ -1,4 +1,4 @@
-#include "config/nccl_scalar.h"
+#include "nccl/values.h"
 
 #include <algorithm>
 #include <bit>
@@ -13,28 +13,16 @@
 #include "base/text.h"
 #include "base/units.h"
 
-namespace harness {
+namespace harness::nccl {
 namespace {
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
 bool is_default(std::string_view text) {
-  return lower(text) == "default";
+  return same_word(text, "default");
 }
 
 // A number from low to high, or an Error that says how NCCL would misread it.
 std::int64_t checked_integer(std::string_view text, const std::string& allowed) {
-  const auto value = nccl_integer(text);
+  const auto value = parse_integer(text);
   if (!value) fail("found {}; {}. Allowed: default, {}", quote(text), misread_as(text), allowed);
   return *value;
 }
@@ -96,7 +84,7 @@ std::string canonical_list(std::string_view text, std::size_t most, std::string_
 
 }  // namespace
 
-std::optional<std::int64_t> nccl_integer(std::string_view text) {
+std::optional<std::int64_t> parse_integer(std::string_view text) {
   std::string_view digits = text;
   const bool negative = digits.starts_with('-');
   if (negative) digits.remove_prefix(1);
@@ -118,7 +106,7 @@ std::string misread_as(std::string_view text) {
   return fmt::format("NCCL wants a plain whole number and would read this as {}, without a word", value);
 }
 
-std::string canonical_nccl_integer(std::string_view text, std::int64_t low, std::int64_t high) {
+std::string canonical_integer(std::string_view text, std::int64_t low, std::int64_t high) {
   const std::string_view whole = trim(text);
   if (is_default(whole)) return "default";
   const std::string allowed = fmt::format("{} to {}", low, high);
@@ -127,7 +115,7 @@ std::string canonical_nccl_integer(std::string_view text, std::int64_t low, std:
   return std::to_string(value);
 }
 
-std::string canonical_nccl_choice(std::string_view text, std::span<const std::int64_t> choices) {
+std::string canonical_choice(std::string_view text, std::span<const std::int64_t> choices) {
   const std::string_view whole = trim(text);
   if (is_default(whole)) return "default";
   const std::string allowed = fmt::format("{}", fmt::join(choices, ", "));
@@ -136,15 +124,18 @@ std::string canonical_nccl_choice(std::string_view text, std::span<const std::in
   return std::to_string(value);
 }
 
-std::string canonical_nccl_flag(std::string_view text, bool as_number) {
-  std::string word = lower(trim(text));
-  if (word == "default") return word;
-  if (word == "true" || word == "on" || (as_number && word == "1")) return "true";
-  if (word == "false" || word == "off" || (as_number && word == "0")) return "false";
-  fail("found {}; allowed: default, true, false", quote(trim(text)));
+std::string canonical_flag(std::string_view text, bool as_number) {
+  const std::string_view word = trim(text);
+  if (is_default(word)) return "default";
+  if (as_number && (word == "0" || word == "1")) return word == "1" ? "true" : "false";
+  try {
+    return parse_bool(word) ? "true" : "false";
+  } catch (const Error&) {
+    fail("found {}; allowed: default, true, false", quote(word));
+  }
 }
 
-std::string canonical_nccl_bytes(std::string_view text, std::int64_t low, std::int64_t high) {
+std::string canonical_bytes(std::string_view text, std::int64_t low, std::int64_t high) {
   const std::string_view whole = trim(text);
   if (is_default(whole)) return "default";
   const std::int64_t bytes = checked_bytes(whole);
@@ -161,7 +152,7 @@ std::string canonical_nccl_bytes(std::string_view text, std::int64_t low, std::i
   return print_bytes_exact(bytes);
 }
 
-std::string canonical_nccl_level(std::string_view text) {
+std::string canonical_level(std::string_view text) {
   // From near to far, as NCCL orders them (topoPathTypeStr, src/graph/topo.cc).
   static const std::vector<std::string> levels{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS"};
   const std::string_view whole = trim(text);
@@ -169,7 +160,7 @@ std::string canonical_nccl_level(std::string_view text) {
   for (const std::string& level : levels) {
     if (lower(level) == lower(whole)) return level;
   }
-  if (nccl_integer(whole)) {
+  if (parse_integer(whole)) {
     fail("found {}; NCCL's numbers for levels are of an older scale (5 is SYS, not PXB). Allowed: default, {}",
          quote(whole), join(levels, ", "));
   }
@@ -179,7 +170,7 @@ std::string canonical_nccl_level(std::string_view text) {
        did_you_mean(nearest(upper, levels)));
 }
 
-std::string canonical_nccl_hca(std::string_view text) {
+std::string canonical_hca(std::string_view text) {
   constexpr std::size_t most = 32;  // MAX_IB_DEVS
   constexpr std::string_view example = "mlx5_0,mlx5_1 or ^=mlx5_4:1";
   return canonical_list(text, most, example, [&](std::string_view name, std::string_view whole) {
@@ -187,14 +178,14 @@ std::string canonical_nccl_hca(std::string_view text) {
     if (colon == 0)
       fail("found {} without a device in {}; expected a list such as {}", quote(name), quote(whole), example);
     if (colon == std::string_view::npos) return;
-    const auto port = nccl_integer(name.substr(colon + 1));
+    const auto port = parse_integer(name.substr(colon + 1));
     if (!port || *port < 1 || *port > 255) {
       fail("found {} in {}; a port after ':' is a number from 1 to 255", quote(name), quote(whole));
     }
   });
 }
 
-std::string canonical_nccl_interfaces(std::string_view text) {
+std::string canonical_interfaces(std::string_view text) {
   constexpr std::size_t most = 16;  // MAX_IFS
   constexpr std::string_view example = "eth0,ib or ^docker,lo";
   return canonical_list(text, most, example, [&](std::string_view name, std::string_view whole) {
@@ -209,4 +200,4 @@ std::string canonical_nccl_interfaces(std::string_view text) {
   });
 }
 
-}  // namespace harness
+}  // namespace harness::nccl

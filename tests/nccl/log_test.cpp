@@ -1,18 +1,18 @@
-#include "measure/nccl_observed.h"
+#include "nccl/log.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "nccl_log_files.h"
+#include "log_files.h"
 
 namespace harness {
 namespace {
 
-std::vector<std::string> lines_of(const NcclObserved& observed) {
+std::vector<std::string> lines_of(const nccl::Observed& observed) {
   std::vector<std::string> lines;
-  for (const NcclCall& c : observed.calls) {
+  for (const nccl::Call& c : observed.calls) {
     lines.push_back(c.function + " " + std::to_string(c.bytes) + " " + c.algorithm + " " + c.protocol + " " +
                     std::to_string(c.first_channel) + ".." + std::to_string(c.last_channel) + " x" +
                     std::to_string(c.calls));
@@ -22,7 +22,7 @@ std::vector<std::string> lines_of(const NcclObserved& observed) {
 using Lines = std::vector<std::string>;
 
 TEST(NcclLog, TwoNodesOverInfiniBand) {
-  const NcclObserved seen = parse_nccl_log(nccl_log("v2.28_two_nodes_ib"));
+  const nccl::Observed seen = nccl::parse_log(nccl_log("v2.28_two_nodes_ib"));
   EXPECT_EQ(lines_of(seen), (Lines{"AllGather 1048576 NVLS Simple 0..7 x1", "AllReduce 8192 Tree Simple 0..0 x1",
                                    "AllReduce 26214400 Ring Simple 0..7 x2"}));
   EXPECT_EQ(seen.fact("version"), "2.28.9+cuda13.0");
@@ -50,7 +50,7 @@ TEST(NcclLog, TwoNodesOverInfiniBand) {
 }
 
 TEST(NcclLog, LoopbackWithRefusedSettingsAndWarnings) {
-  const NcclObserved seen = parse_nccl_log(nccl_log("v2.28_loopback"));
+  const nccl::Observed seen = nccl::parse_log(nccl_log("v2.28_loopback"));
   EXPECT_EQ(lines_of(seen), (Lines{"AllReduce 4096 Ring LL 0..0 x1", "ReduceScatter 4194304 PAT Simple 0..1 x1"}));
   EXPECT_EQ(seen.fact("version"), "2.28.9+cuda13.0");
   EXPECT_EQ(seen.fact("network"), "Socket");
@@ -68,7 +68,7 @@ TEST(NcclLog, LoopbackWithRefusedSettingsAndWarnings) {
 }
 
 TEST(NcclLog, OlderAndNewerFormats) {
-  const NcclObserved v2_18 = parse_nccl_log(nccl_log("v2.18"));
+  const nccl::Observed v2_18 = nccl::parse_log(nccl_log("v2.18"));
   EXPECT_TRUE(v2_18.calls.empty());
   EXPECT_EQ(v2_18.fact("version"), "2.18.3+cuda12.2");
   EXPECT_EQ(v2_18.fact("bootstrap_interface"), "eth0");
@@ -78,12 +78,12 @@ TEST(NcclLog, OlderAndNewerFormats) {
   EXPECT_EQ(v2_18.fact("transport P2P/IPC/read"), "1");
   EXPECT_EQ(v2_18.fact("transport P2P/indirect"), "1");
   EXPECT_EQ(v2_18.fact("transport P2P/direct pointer/read"), "1");
-  EXPECT_EQ(lines_of(parse_nccl_log(nccl_log("v2.20"))),
+  EXPECT_EQ(lines_of(nccl::parse_log(nccl_log("v2.20"))),
             (Lines{" 512 Tree LL -1..-1 x1", " 4194304 Ring Simple -1..-1 x2"}));
-  EXPECT_EQ(lines_of(parse_nccl_log(nccl_log("v2.23"))),
+  EXPECT_EQ(lines_of(nccl::parse_log(nccl_log("v2.23"))),
             (Lines{"AllReduce 4194304 NVLSTree Simple -1..-1 x1", "Broadcast 64 Ring LL128 -1..-1 x1",
                    "ReduceScatter 65536 PAT Simple -1..-1 x1"}));
-  const NcclObserved newer = parse_nccl_log(nccl_log("v2.29_symmetric"));
+  const nccl::Observed newer = nccl::parse_log(nccl_log("v2.29_symmetric"));
   EXPECT_EQ(lines_of(newer),
             (Lines{"AllGather 33554432 CopyEngine  -1..-1 x1", "AllReduce 1024 CollNetDirect Simple 0..3 x1",
                    "AllReduce 2048 CollNetChain Simple 0..3 x1", "AllReduce 4096 NVLSTree Simple 0..3 x1",
@@ -95,13 +95,13 @@ TEST(NcclLog, CarriageReturnsChangeNothing) {
   const std::string text = nccl_log("v2.28_two_nodes_ib");
   std::string dos;
   for (const char c : text) dos += c == '\n' ? std::string("\r\n") : std::string(1, c);
-  const NcclObserved plain = parse_nccl_log(text), crlf = parse_nccl_log(dos);
+  const nccl::Observed plain = nccl::parse_log(text), crlf = nccl::parse_log(dos);
   EXPECT_EQ(lines_of(plain), lines_of(crlf));
   EXPECT_EQ(plain.facts, crlf.facts);
 }
 
 TEST(NcclLog, LinesWrittenIntoEachOther) {
-  const NcclObserved seen = parse_nccl_log(
+  const nccl::Observed seen = nccl::parse_log(
       "n1:1:1 [0] NCCL INFO Using network IBn2:22:22 [1] NCCL INFO NCCL_BUFFSIZE set by environment to 65536.\n"
       "n1:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}n2:22:22 [1] NCCL INFO x\n");
   EXPECT_EQ(seen.fact("NCCL_BUFFSIZE"), "65536");
@@ -111,20 +111,20 @@ TEST(NcclLog, LinesWrittenIntoEachOther) {
 TEST(NcclLog, WhatIsCutOffOrForeignDoesNotCount) {
   const std::string call =
       "n:1:1 [0] NCCL INFO AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..7}";
-  EXPECT_EQ(parse_nccl_log(call).calls.size(), 1u);
+  EXPECT_EQ(nccl::parse_log(call).calls.size(), 1u);
   for (std::size_t length = 0; length < call.size(); ++length) {
-    EXPECT_TRUE(parse_nccl_log(call.substr(0, length)).calls.empty()) << call.substr(0, length);
+    EXPECT_TRUE(nccl::parse_log(call.substr(0, length)).calls.empty()) << call.substr(0, length);
   }
   EXPECT_TRUE(
-      parse_nccl_log("n:1:1 [0] 1.0 enqueue.cc:9 NCCL TRACE 8 Bytes -> Algo 1 proto 2 time 3.0\n").calls.empty());
-  EXPECT_TRUE(parse_nccl_log("loss 3.2, network ok\nAllReduce: 8 Bytes -> Algo RING proto LL time 1\n").calls.empty());
-  EXPECT_TRUE(parse_nccl_log("n:1:1 [0] NCCL INFO NCCL_ALGO was set to Ring.\n").facts.empty());
+      nccl::parse_log("n:1:1 [0] 1.0 enqueue.cc:9 NCCL TRACE 8 Bytes -> Algo 1 proto 2 time 3.0\n").calls.empty());
+  EXPECT_TRUE(nccl::parse_log("loss 3.2, network ok\nAllReduce: 8 Bytes -> Algo RING proto LL time 1\n").calls.empty());
+  EXPECT_TRUE(nccl::parse_log("n:1:1 [0] NCCL INFO NCCL_ALGO was set to Ring.\n").facts.empty());
 }
 
 TEST(NcclLog, KeepsTheFirstTwentyWarnings) {
   std::string text;
   for (int i = 0; i < 30; ++i) text += "n:1:1 [0] net.cc:1 NCCL WARN trouble " + std::to_string(i) + "\n";
-  const NcclObserved seen = parse_nccl_log(text);
+  const nccl::Observed seen = nccl::parse_log(text);
   ASSERT_EQ(seen.warnings.size(), 20u);
   EXPECT_EQ(seen.warnings.back(), "trouble 19");
 }
@@ -145,10 +145,10 @@ TEST(NcclLog, DamagedTextsAreRead) {
     for (unsigned flips = random() % 40; flips > 0 && !text.empty(); --flips) {
       text[random() % text.size()] = static_cast<char>(random() % 3 == 0 ? '\n' : random() % 256);
     }
-    const NcclObserved seen = parse_nccl_log(text);
+    const nccl::Observed seen = nccl::parse_log(text);
     for (const auto& [name, value] : seen.facts) ASSERT_TRUE(printable(name) && printable(value)) << value;
     for (const std::string& warning : seen.warnings) ASSERT_TRUE(printable(warning));
-    for (const NcclCall& call : seen.calls) {
+    for (const nccl::Call& call : seen.calls) {
       ASSERT_TRUE(printable(call.function + call.algorithm + call.protocol));
       ASSERT_GE(call.bytes, 0);
     }

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-namespace harness {
+namespace harness::nccl {
 
 /// How NCCL ran a collective, and how often it ran it so.
-struct NcclCall {
+struct Call {
   std::string function;    // "AllReduce"; "" where the log does not say (NCCL 2.20 to 2.22)
   std::int64_t bytes = 0;  // as NCCL counts: what one rank sends to an AllGather, receives from a ReduceScatter
   std::string algorithm;   // Ring, Tree, NVLS, NVLSTree, PAT, CollNetDirect, CollNetChain; Symmetric, CopyEngine
@@ -19,8 +19,8 @@ struct NcclCall {
 };
 
 /// What NCCL said about itself.
-struct NcclObserved {
-  std::vector<NcclCall> calls;  // equal ones merged; by function, bytes, algorithm, protocol, channels
+struct Observed {
+  std::vector<Call> calls;  // equal ones merged; by function, bytes, algorithm, protocol, channels
   /// Each name once, in the order in which it was first seen; several values are joined by fact_separator:
   ///   version                "2.28.9+cuda13.0"
   ///   network                "IB", "Socket" or a plug-in's name; net_plugin: the plug-in
@@ -48,6 +48,6 @@ inline constexpr std::string_view fact_separator = " | ";
 /// hold several ranks and communicators, in any order. Never throws on content: what is not understood is passed over.
 /// Calls are logged by rank 0 of each communicator, from NCCL 2.20 on, when they are enqueued (a CUDA graph's once, at
 /// capture).
-NcclObserved parse_nccl_log(std::string_view text);
+Observed parse_log(std::string_view text);
 
-}  // namespace harness
+}  // namespace harness::nccl

@@ -7,7 +7,7 @@
 
 // Reading NCCL's log a word at a time, and its names in the spelling of NCCL_ALGO and NCCL_PROTO.
 
-namespace harness {
+namespace harness::nccl {
 
 /// Reads along a text. Every step says whether it succeeded and leaves the place alone if not.
 struct TextCursor {
@@ -40,11 +40,11 @@ struct TextCursor {
 };
 
 /// "1" or "RING" → "Ring"; a word that is none of NCCL's stays.
-std::string nccl_algorithm_name(std::string_view word);
+std::string algorithm_name(std::string_view word);
 /// "2" or "SIMPLE" → "Simple".
-std::string nccl_protocol_name(std::string_view word);
+std::string protocol_name(std::string_view word);
 /// Letters, digits and underscores.
-bool is_nccl_name(std::string_view text);
+bool is_name(std::string_view text);
 std::vector<std::string> split_text(std::string_view text, std::string_view separator);
 
-}  // namespace harness
+}  // namespace harness::nccl
