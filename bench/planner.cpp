@@ -1,8 +1,8 @@
 // What planning costs: building, verifying, counting and laying out the Programs of a case.
 #include <benchmark/benchmark.h>
 
+#include "plan/survey.h"
 #include "program/verify.h"
-#include "workloads/workload.h"
 
 namespace {
 

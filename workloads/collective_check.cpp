@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "plan/check_point.h"
+#include "workloads/check_point.h"
 #include "workloads/elements.h"
 
 namespace harness {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <variant>
 
-#include "plan/check_point.h"
 #include "program/count.h"
+#include "workloads/check_point.h"
 #include "workloads/operations.h"
 
 namespace harness {

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <span>
+#include <string>
 
 #include "config/settings.h"
+#include "program/memory.h"
 #include "program/program.h"
 
 namespace harness {
@@ -23,14 +24,6 @@ struct Point {
   double bus_factor = 0;  // bus bandwidth / algorithm bandwidth (nccl-tests); 0: no collective
 };
 Point point_of(const Settings& settings, const Layout& layout);
-
-/// The memory of one rank's Program between steps.
-class BufferAccess {
- public:
-  virtual ~BufferAccess() = default;
-  virtual void read(const View& view, std::span<std::byte> to) = 0;
-  virtual void write(const View& view, std::span<const std::byte> from) = 0;
-};
 
 /// Whether one rank's step computed what it must. prepare() puts known numbers into the buffers, then a step must run
 /// on all ranks, then check() throws an Error that names operation, element, what it is and what it should be.

@@ -1,5 +1,5 @@
 #include "config/registry.h"
-#include "plan/check_point.h"
+#include "workloads/check_point.h"
 #include "workloads/operations.h"
 
 namespace harness {

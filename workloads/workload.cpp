@@ -1,8 +1,6 @@
 #include "workloads/workload.h"
 
-#include "base/error.h"
 #include "base/random.h"
-#include "program/verify.h"
 #include "workloads/gpt.h"
 
 namespace harness {
@@ -86,35 +84,6 @@ class TokenSource : public InputSource {
 std::unique_ptr<InputSource> make_inputs(const Model& model, const Settings& settings, const Layout& layout,
                                          const Coordinates& at, std::uint64_t seed) {
   return std::make_unique<TokenSource>(model, settings, layout, at, seed);
-}
-
-Survey survey(const Model& model, const Case& the_case, FusedSet declared) {
-  const ProgramSet set = lower(build_programs(model, the_case.settings, the_case.layout), declared);
-  if (const auto problems = verify(set, 5); !problems.empty()) {
-    std::string text =
-        fmt::format("case {}: its program is wrong (a bug in the workload, please report it):", the_case.name);
-    for (const auto& p : problems) text += "\n  " + p.text;
-    throw Error(text);
-  }
-  Survey s;
-  s.program_hash = hash(set);
-  s.roles = static_cast<std::int64_t>(set.roles.size());
-  if (the_case.settings.workload == WorkloadKind::gpt) {
-    s.tokens_per_step = static_cast<double>(the_case.settings.global_batch_size * model.sequence);
-  }
-  s.point = point_of(the_case.settings, the_case.layout);
-  s.flop = total_flop(set);
-  s.hardware_flop = s.flop.model + total_recomputed_flop(set);
-  for (int role = 0; role < s.roles; ++role) {
-    const Program& program = set.roles[static_cast<std::size_t>(role)];
-    s.counts.push_back(count(set, program, program.step));
-    s.arenas.push_back(plan_arena(program));
-    if (s.arenas.back().bytes > s.peak_bytes) {
-      s.peak_bytes = s.arenas.back().bytes;
-      s.peak_role = role;
-    }
-  }
-  return s;
 }
 
 }  // namespace harness

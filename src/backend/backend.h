@@ -15,8 +15,8 @@
 #include "config/settings.h"
 #include "program/arena.h"
 #include "program/lower.h"
+#include "program/memory.h"
 #include "program/program.h"
-#include "workloads/workload.h"
 
 namespace harness {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "workloads/gpt.h"
+#include "workloads/workload.h"
 
 namespace harness {
 

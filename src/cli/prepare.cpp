@@ -3,7 +3,7 @@
 #include "backend/backend.h"
 #include "base/error.h"
 #include "cli/version.h"
-#include "workloads/from_model.h"
+#include "plan/from_model.h"
 
 namespace harness {
 namespace {

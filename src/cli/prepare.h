@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/plan.h"
+#include "plan/survey.h"
 #include "store/result.h"
-#include "workloads/workload.h"
 
 namespace harness {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "config/experiment.h"
 #include "launch/gpus.h"
 #include "measure/block.h"
-#include "plan/plan.h"
 
 namespace harness {
 

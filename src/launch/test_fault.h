@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "workloads/workload.h"
+#include "program/memory.h"
 
 namespace harness {
 

@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "measure/overlap.h"
+#include "workloads/operations.h"
 
 namespace harness {
 

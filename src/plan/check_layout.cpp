@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "config/fields.h"
-#include "plan/check_point.h"
 #include "plan/plan.h"
+#include "workloads/check_point.h"
 
 namespace harness {
 namespace {

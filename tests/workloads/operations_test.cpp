@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "config/registry.h"
 #include "program/count.h"
 #include "program/verify.h"
 #include "workloads/elements.h"
-#include "workloads/from_model.h"
 #include "workloads/limits.h"
 #include "workloads/workload.h"
 
@@ -303,54 +303,6 @@ TEST(OutputChecks, AcceptWhatACollectiveMustGiveAndNothingElse) {
       }
     }
   }
-}
-
-// ---- the sizes that a model has
-// -----------------------------------------------------------------------------------------
-
-Experiment experiment_of(const std::string& variable, WorkloadKind workload) {
-  Experiment e;
-  e.model = {"custom", 2, 64, 4, 256, 32};
-  e.baseline.workload = workload;
-  e.baseline.global_batch_size = 8;
-  e.changes.push_back({variable, "from_model", e.baseline, "file:3:4"});
-  return e;
-}
-
-std::vector<std::string> values_of(const Experiment& e, int ranks) {
-  std::vector<std::string> values;
-  for (const Change& c : with_model_values(e, ranks).changes) values.push_back(c.value);
-  return values;
-}
-
-TEST(FromModel, SizesAreThoseOfTheStep) {
-  Experiment e = experiment_of("message_size", WorkloadKind::collective);
-  e.baseline.layout = {2, 2};
-  e.baseline.collective_over = CollectiveOver::tensor;
-  const auto tensor = values_of(e, 8);
-  EXPECT_NE(std::ranges::find(tensor, std::string("8 KiB")), tensor.end());  // 32 rows * 64 * 4 B
-  e.baseline.collective = CollectiveKind::send_recv;
-  e.baseline.collective_over = CollectiveOver::pipeline;
-  EXPECT_EQ(values_of(e, 8), std::vector<std::string>{"8 KiB"});
-  e.baseline.collective = CollectiveKind::all_to_all;
-  try {
-    values_of(e, 8);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("file:3:4: from_model: the model's step on this layout has no all_to_all"),
-              std::string::npos)
-        << error.what();
-    EXPECT_NE(std::string(error.what()).find("send_recv over pipeline"), std::string::npos) << error.what();
-  }
-}
-
-TEST(FromModel, ProductsAndAttentionAreThoseOfTheStep) {
-  const auto gemms = values_of(experiment_of("gemm", WorkloadKind::gemm), 2);
-  // qkv forward: [32, 64] x [64, 192]; each of qkv, projection, fc1, fc2 and head also backward, twice.
-  EXPECT_NE(std::ranges::find(gemms, std::string("{m: 32, n: 192, k: 64, transpose: b}")), gemms.end());
-  EXPECT_GE(gemms.size(), 10u);
-  EXPECT_EQ(values_of(experiment_of("attention_shape", WorkloadKind::attention), 2),
-            std::vector<std::string>{"{batch: 1, heads: 4, head_dim: 16, sequence: 32}"});
 }
 
 }  // namespace

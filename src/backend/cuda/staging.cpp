@@ -1,5 +1,7 @@
 #include "backend/cuda/staging.h"
 
+#include "program/arena.h"
+
 namespace harness::cuda {
 
 Staging::Staging(const Program& program, const std::function<Tensor(const View&)>& tensor) : slots_(slots) {

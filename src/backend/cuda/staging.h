@@ -5,8 +5,8 @@
 
 #include "backend/cuda/runtime.h"
 #include "backend/tensor.h"
+#include "program/memory.h"
 #include "program/program.h"
-#include "workloads/workload.h"
 
 namespace harness::cuda {
 

@@ -2,6 +2,7 @@
 #include "ranks.h"
 #include "rig.h"
 #include "workloads/gpt.h"
+#include "workloads/workload.h"
 
 namespace harness::test {
 namespace {

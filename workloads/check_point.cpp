@@ -1,4 +1,4 @@
-#include "plan/check_point.h"
+#include "workloads/check_point.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "workloads/from_model.h"
+#include "plan/from_model.h"
 
 #include <algorithm>
 #include <set>

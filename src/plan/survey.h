@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/plan.h"
+#include "program/arena.h"
+#include "program/count.h"
+#include "program/lower.h"
+#include "workloads/workload.h"
+
+namespace harness {
+
+/// What is known of a case before it runs. FLOPs are sums over all ranks for one step.
+struct Survey {
+  std::uint64_t program_hash = 0;
+  std::int64_t roles = 0;
+  double tokens_per_step = 0;  // gpt
+  Point point;                 // the others
+  Flop flop;
+  double hardware_flop = 0;     // with recomputation, attention causal
+  std::vector<Count> counts;    // per role, of one step of one rank
+  std::int64_t peak_bytes = 0;  // of the largest role
+  int peak_role = 0;
+};
+/// Builds, verifies, counts and plans memory. Throws Error naming rank and operation if verification fails.
+Survey survey(const Model& model, const Case& the_case, FusedSet declared);
+
+}  // namespace harness
