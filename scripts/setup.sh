@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what building and testing needs and what is missing (Debian/Ubuntu, as root). Elsewhere: asks CMake, which
 # knows every library by its own search, and passes on what it misses. Nothing is done when nothing is missing.
-# usage: scripts/setup.sh [--dev]      --dev: also what `make check` and the continuous integration need
+# usage: scripts/setup.sh [--dev]      --dev: also what `make lint` and continuous integration need
 set -eu
 cd "$(dirname "$0")/.."
 
