@@ -1,8 +1,8 @@
 #!/bin/bash
 # Creates build/harness-bundle.tar.gz: the binary, the MPI launcher with its plug-ins, and every library that they need,
-# except those of glibc and NVIDIA. The bundle runs on several ranks of one node, with the same or a newer glibc. It needs
-# only the NVIDIA driver, CUDA's libraries, cuDNN and NCCL; without them, the cpu backend still works. It works with Open
-# MPI only, because other MPIs keep their plug-ins elsewhere. usage: scripts/bundle.sh
+# except those of glibc and NVIDIA. The bundle runs on several ranks of one node, with the same or a newer glibc. On the
+# node, it needs only the NVIDIA driver, CUDA's libraries, cuDNN and NCCL; without them, the cpu backend still works. It
+# supports only Open MPI, because other MPIs keep their plug-ins elsewhere. usage: scripts/bundle.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 say() { echo "bundle: $*" >&2; }
