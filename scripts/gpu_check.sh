@@ -38,10 +38,10 @@ python=${PYTHON:-python3}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 rc=0
-timeout -k 5 60 "$harness" check operations --backend "$backend" --fast --only 'fill: 1 numbers' \
+timeout -k 5 60 "$harness" selftest operations --backend "$backend" --fast --only 'fill: 1 numbers' \
   > "$folder/first.txt" 2> "$folder/first.err" || rc=$?
 if [ $rc = 3 ]; then
-  why=$(sed -n 's/^check: nothing can be run: //p' "$folder/first.err" | head -n 1)
+  why=$(sed -n 's/^[a-z]*: nothing can be run: //p' "$folder/first.err" | head -n 1)
   say "there is no GPU to check: ${why:-the binary gave no reason}"
   exit 3
 fi
@@ -110,9 +110,9 @@ status_words() {  # STATUS LIMIT
     *) echo "exit status $1" ;;
   esac
 }
-check() {  # LIMIT harness-check-arguments...
+selftest() {  # LIMIT arguments...
   local limit=$1 rc=0; shift
-  limited "$limit" "$harness" check "$@" --backend "$backend" >> "$log" 2>> "$log.err" || rc=$?
+  limited "$limit" "$harness" selftest "$@" --backend "$backend" >> "$log" 2>> "$log.err" || rc=$?
   detail=$(grep -E '^[0-9]+ checks passed' "$log" | tail -n 1)
   [ $rc = 0 ] && return 0
   cat "$log.err" >> "$log"
@@ -122,8 +122,8 @@ check() {  # LIMIT harness-check-arguments...
 
 fast=""
 [ "$backend" = cuda ] || fast=--fast
-row_operations() { check "$1" operations $fast; }
-row_reference() { check "$1" reference equality; }
+row_operations() { selftest "$1" operations $fast; }
+row_reference() { selftest "$1" reference equality; }
 
 # The configuration for several ranks on one GPU. Other backends have neither NCCL settings nor shared GPUs.
 config=$folder/check-layouts.yaml
@@ -205,12 +205,12 @@ fault() {  # LIMIT NAME fault
 row_killed() { fault "$1" killed step=2,kind=kill; }
 row_absent() { fault "$1" absent step=-1,kind=hang; }
 
-sanitizer() {  # LIMIT TOOL check-arguments...
+sanitizer() {  # LIMIT TOOL selftest-arguments...
   local limit=$1 tool=$2 program rc=0; shift 2
   [ "$backend" = cuda ] || { detail="the $backend backend has no device memory"; return 2; }
   program=$(first_of "$(command -v compute-sanitizer)" /usr/local/cuda/bin/compute-sanitizer)
   [ -n "$program" ] || { detail="compute-sanitizer was not found"; return 2; }
-  limited "$limit" "$program" --tool "$tool" --target-processes all --error-exitcode 9 "$harness" check "$@" --backend cuda \
+  limited "$limit" "$program" --tool "$tool" --target-processes all --error-exitcode 9 "$harness" selftest "$@" --backend cuda \
     >> "$log" 2>&1 || rc=$?
   detail=$(grep -o 'ERROR SUMMARY: .*\|RACECHECK SUMMARY: .*' "$log" | tail -n 1)
   [ $rc = 0 ] && return 0
@@ -235,7 +235,7 @@ micro_batch=${micro_batch:-1}
 row_performance() {
   local steps=()
   [ "$backend" = cuda ] || steps=(--warmup-steps 1 --steps 2)
-  check "$1" performance --model "$model" --micro-batch "$micro_batch" --precision bf16 "${steps[@]}" \
+  selftest "$1" performance --model "$model" --micro-batch "$micro_batch" --precision bf16 "${steps[@]}" \
     -o "$folder/performance" || return 1
   detail=$(grep -o 'MFU [^;]*\|^step: .*tokens/s' "$log" | tr '\n' ';' | sed 's/;$//; s/;/; /g')
 }
