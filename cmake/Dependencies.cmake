@@ -127,6 +127,6 @@ if(benchmark_FOUND)
 endif()
 
 if(HARNESS_MISSING)
-  message(FATAL_ERROR "harness needs, and did not find:\n${HARNESS_MISSING}"
-    "\nDebian/Ubuntu, as root: make setup. In a prefix of yours: CMAKE_PREFIX_PATH=/path/to/prefix make\n")
+  message(FATAL_ERROR "harness needs these libraries, which were not found:\n${HARNESS_MISSING}"
+    "\nOn Debian or Ubuntu, run `make setup` as root. To use a prefix: CMAKE_PREFIX_PATH=/path/to/prefix make\n")
 endif()
