@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "cli/verbs.h"
-#include "cli/version.h"
 #include "launch/job.h"
 
 namespace harness {

@@ -1,4 +1,4 @@
-#include "cli/timeline_rows.h"
+#include "sweep/timeline_rows.h"
 
 #include <cmath>
 #include <map>

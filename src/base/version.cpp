@@ -1,4 +1,4 @@
-#include "cli/version.h"
+#include "base/version.h"
 
 namespace harness {
 

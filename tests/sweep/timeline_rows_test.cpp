@@ -1,5 +1,5 @@
 // From Programs of random layouts to the breakdown of their steps, on an imaginary machine that knows the truth.
-#include "cli/timeline_rows.h"
+#include "sweep/timeline_rows.h"
 
 #include <gtest/gtest.h>
 

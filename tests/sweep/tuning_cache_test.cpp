@@ -1,4 +1,4 @@
-#include "cli/tuning_cache.h"
+#include "sweep/tuning_cache.h"
 
 #include <gtest/gtest.h>
 
