@@ -1,6 +1,6 @@
 #include "workloads/check_point.h"
-#include "workloads/closing.h"
 #include "workloads/operations.h"
+#include "workloads/step.h"
 
 namespace harness {
 namespace {
@@ -35,7 +35,7 @@ bool has_own_part(const Settings& s) {
 // One rank's Program. `member`: its number in the group.
 Program program_of(const Settings& s, const Layout& layout, int member, GroupId group, GroupId world) {
   ProgramBuilder b = step_builder();
-  Closing closing(b, layout.ranks(), world);
+  StepFrame frame(b, world, "share");
   const DType type = s.precision == Precision::bf16 ? DType::bf16 : DType::f32;
   const std::int64_t count = s.message_bytes / size_of(type), part = count / members_of(s.collective_over, layout);
   std::vector<View> buffers;
@@ -68,7 +68,7 @@ Program program_of(const Settings& s, const Layout& layout, int member, GroupId 
   for (const View& v : buffers) {
     b.emit(compute_stream, Fill{v, grows ? 0.0 : 1.0}, {"message", Phase::setup});
   }
-  closing.begin_step();
+  frame.begin_step(1.0 / layout.ranks());
   const StreamId stream = stream_of(s.collective_over);
   const Axis axis = axis_of(s.collective_over, layout);
   for (int i = 0; i < s.repetitions; ++i) {
@@ -94,7 +94,7 @@ Program program_of(const Settings& s, const Layout& layout, int member, GroupId 
       }
     }
   }
-  closing.end_step();
+  frame.end_step();
   return b.take();
 }
 

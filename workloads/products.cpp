@@ -1,5 +1,5 @@
-#include "workloads/closing.h"
 #include "workloads/operations.h"
+#include "workloads/step.h"
 
 namespace harness {
 namespace {
@@ -39,7 +39,7 @@ ProgramSet alike(const Layout& layout, Program program) {
 
 ProgramSet gemm_programs(const Settings& s, const Layout& layout) {
   ProgramBuilder b = step_builder();
-  Closing closing(b, layout.ranks(), 0);
+  StepFrame frame(b, 0, "share");
   Operands operands(b, s);
   const GemmShape& g = s.gemm;
   Matmul product;
@@ -48,15 +48,15 @@ ProgramSet gemm_programs(const Settings& s, const Layout& layout) {
   product.out = operands.empty("out", g.m * g.n);
   product.m = g.m, product.n = g.n, product.k = g.k;
   product.transpose_a = g.transpose_a, product.transpose_b = g.transpose_b;
-  closing.begin_step();
+  frame.begin_step(1.0 / layout.ranks());
   for (int i = 0; i < s.repetitions; ++i) b.emit(compute_stream, product, {"product", Phase::forward, -1, i});
-  closing.end_step();
+  frame.end_step();
   return alike(layout, b.take());
 }
 
 ProgramSet attention_programs(const Settings& s, const Layout& layout) {
   ProgramBuilder b = step_builder();
-  Closing closing(b, layout.ranks(), 0);
+  StepFrame frame(b, 0, "share");
   Operands operands(b, s);
   const AttentionProblem& a = s.attention_shape;
   const std::int64_t rows = a.batch * a.sequence, width = a.heads * a.head_dim, stride = 3 * width;
@@ -80,7 +80,7 @@ ProgramSet attention_programs(const Settings& s, const Layout& layout) {
     backward.dq = third(dqkv, 0), backward.dk = third(dqkv, 1), backward.dv = third(dqkv, 2);
     backward.shape = shape;
   }
-  closing.begin_step();
+  frame.begin_step(1.0 / layout.ranks());
   for (int i = 0; i < s.repetitions; ++i) {
     const Label label{"attention", s.attention_backward ? Phase::backward : Phase::forward, -1, i};
     if (s.attention_backward) {
@@ -89,7 +89,7 @@ ProgramSet attention_programs(const Settings& s, const Layout& layout) {
       b.emit(compute_stream, forward, label);
     }
   }
-  closing.end_step();
+  frame.end_step();
   return alike(layout, b.take());
 }
 

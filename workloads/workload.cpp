@@ -1,7 +1,7 @@
 #include "workloads/workload.h"
 
 #include "base/random.h"
-#include "workloads/gpt.h"
+#include "workloads/gpt/gpt.h"
 
 namespace harness {
 

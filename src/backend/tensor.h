@@ -12,7 +12,8 @@ struct Tensor {
   DType type = DType::f32;
   std::int64_t count = 0;
 
-  explicit operator bool() const { return data != nullptr; }
+  bool present() const { return data != nullptr; }
+  explicit operator bool() const { return present(); }
   std::int64_t bytes() const { return count * size_of(type); }
   template <class T>
   T* as() const {

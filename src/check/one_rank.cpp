@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "workloads/gpt.h"
+#include "workloads/gpt/gpt.h"
 #include "workloads/workload.h"
 
 namespace harness {
@@ -37,7 +37,7 @@ std::vector<Interval> OneRank::run_profiled() {
 }
 
 std::vector<float> OneRank::losses() {
-  return read(gpt::losses_buffer, 0, done_);
+  return read(losses_buffer, 0, done_);
 }
 
 BufferId OneRank::find(const std::string& buffer) const {

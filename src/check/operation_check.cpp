@@ -48,18 +48,15 @@ void run(const Backend& on, const OperationCase& one, const std::vector<Operatio
 
 // Which elements of each buffer the operation may write.
 std::vector<std::vector<char>> writable(const OperationCase& one) {
-  struct Marks {
-    std::vector<std::vector<char>> of;
-    void read(const View&) {}
-    void write(const View& v) {
-      auto& marks = of[static_cast<std::size_t>(v.buffer)];
-      std::fill_n(marks.begin() + v.offset, v.count, char{1});
-    }
-    void update(const View& v) { write(v); }
-  } marks;
-  for (const Buffer& b : one.program.buffers) marks.of.emplace_back(static_cast<std::size_t>(b.count), char{0});
-  for (const Operation& op : one.program.step) visit_accesses(op.action, marks);
-  return marks.of;
+  std::vector<std::vector<char>> marks;
+  for (const Buffer& b : one.program.buffers) marks.emplace_back(static_cast<std::size_t>(b.count), char{0});
+  for (const Operation& op : one.program.step) {
+    visit_accesses(op.action, [&](Access access, const View& view) {
+      if (access == Access::read) return;
+      std::fill_n(marks[static_cast<std::size_t>(view.buffer)].begin() + view.offset, view.count, char{1});
+    });
+  }
+  return marks;
 }
 
 template <class T>

@@ -18,7 +18,7 @@ Matmul dimensions(std::int64_t m, std::int64_t n, std::int64_t k) {
   return op;
 }
 
-// The forms of one linear layer's products, as workloads/gpt_forward.cpp and gpt_backward.cpp have them, and those that
+// The forms of one linear layer's products, as the GPT step has them (workloads/gpt), and those that
 // the operation allows besides.
 class LinearLayer {
  public:

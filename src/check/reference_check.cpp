@@ -4,7 +4,7 @@
 #include "check/one_rank.h"
 #include "check/reference.h"
 #include "check/step_checks.h"
-#include "workloads/gpt.h"
+#include "workloads/gpt/gpt.h"
 
 namespace harness {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "measure/waiting.h"
-#include "workloads/closing.h"
+#include "workloads/step.h"
 
 namespace harness {
 namespace {

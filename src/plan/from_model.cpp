@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "plan/plan.h"
-#include "workloads/gpt.h"
+#include "workloads/gpt/gpt.h"
 
 namespace harness {
 namespace {

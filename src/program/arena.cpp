@@ -113,9 +113,6 @@ struct Toucher {
     if (life.first[s] < 0) life.first[s] = op;
     life.last[s] = op;
   }
-  void read(const View& v) { touch(v); }
-  void write(const View& v) { touch(v); }
-  void update(const View& v) { touch(v); }
 };
 
 // Places the transient buffers of one list. Returns the bytes it needs beyond `base`.
@@ -125,7 +122,7 @@ std::int64_t place_transient(const Program& program, const std::vector<Operation
   std::vector<Lifetime> lives(program.buffers.size());
   for (std::size_t i = 0; i < list.size(); ++i) {
     Toucher toucher{static_cast<OperationId>(i), list[i].stream, lives, streams};
-    visit_accesses(list[i].action, toucher);
+    visit_accesses(list[i].action, [&](Access, const View& view) { toucher.touch(view); });
   }
   std::vector<std::vector<BufferId>> begins(list.size()), ends(list.size());
   for (std::size_t b = 0; b < program.buffers.size(); ++b) {

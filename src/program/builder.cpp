@@ -21,24 +21,11 @@ OperationId ProgramBuilder::emit(StreamId stream, const Action& action, const La
                                  const std::vector<OperationId>& after, std::int32_t fused_group) {
   const auto id = static_cast<OperationId>(list().size());
   std::vector<OperationId> needed = after;
-  struct Collector {
-    AccessMap& map;
-    OperationId id;
-    StreamId stream;
-    std::vector<OperationId>& needed;
-    void read(const View& v) {
-      map.read(
-          id, stream, v, [&](OperationId other) { needed.push_back(other); }, [] {});
-    }
-    void write(const View& v) {
-      map.write(id, v, [&](OperationId other) { needed.push_back(other); });
-    }
-    void update(const View& v) {
-      read(v);
-      write(v);
-    }
-  } collector{accesses_, id, stream, needed};
-  visit_accesses(action, collector);
+  const auto must_follow = [&](OperationId other) { needed.push_back(other); };
+  visit_accesses(action, [&](Access access, const View& view) {
+    if (access != Access::write) accesses_.read(id, stream, view, must_follow, [] {});
+    if (access != Access::read) accesses_.write(id, view, must_follow);
+  });
 
   // What is complete once the previous operation of this stream is, then add waits, latest first, until all is covered.
   const auto streams = program_.streams.size();

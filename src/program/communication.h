@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "program/field.h"
 #include "program/view.h"
 
 namespace harness {
@@ -12,60 +13,62 @@ namespace harness {
 enum class Reduction : std::uint8_t { sum, max };
 
 /// data = reduction over the group's members of `in`; without `in`, of data, in place.
-struct AllReduce {
+template <class T>
+struct AllReduceOf {
   GroupId group = 0;
-  View data;
+  T data = {};
   Reduction reduction = Reduction::sum;
-  View in = {};
+  T in = {};
   static constexpr std::string_view name = "all_reduce";
-  void accesses(auto& visit) const {
-    visit.read(in);
-    in.present() ? visit.write(data) : visit.update(data);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.in), results(!op.in.present(), op.data), parameters(op.reduction, op.group));
   }
 };
+using AllReduce = AllReduceOf<View>;
 
 /// out [members * in.count] = every member's `in`, in member order. `in` may be this rank's own part of `out`.
-struct AllGather {
+template <class T>
+struct AllGatherOf {
   GroupId group = 0;
-  View in, out;
+  T in = {}, out = {};
   static constexpr std::string_view name = "all_gather";
-  void accesses(auto& visit) const {
-    visit.read(in);
-    visit.write(out);
-  }
+  static constexpr auto fields(auto& op) { return std::tuple_cat(reads(op.in), writes(op.out), parameters(op.group)); }
 };
+using AllGather = AllGatherOf<View>;
 
 /// out [in.count / members] = this member's part of the reduction of every member's `in`.
-struct ReduceScatter {
+template <class T>
+struct ReduceScatterOf {
   GroupId group = 0;
-  View in, out;
+  T in = {}, out = {};
   Reduction reduction = Reduction::sum;
   static constexpr std::string_view name = "reduce_scatter";
-  void accesses(auto& visit) const {
-    visit.read(in);
-    visit.write(out);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.in), writes(op.out), parameters(op.reduction, op.group));
   }
 };
+using ReduceScatter = ReduceScatterOf<View>;
 
 /// data = data of member `root` (an index into the group's members).
-struct Broadcast {
+template <class T>
+struct BroadcastOf {
   GroupId group = 0;
-  View data;
+  T data = {};
   int root = 0;
   static constexpr std::string_view name = "broadcast";
-  void accesses(auto& visit) const { visit.update(data); }
+  static constexpr auto fields(auto& op) { return std::tuple_cat(updates(op.data), parameters(op.group, op.root)); }
 };
+using Broadcast = BroadcastOf<View>;
 
 /// Part i of `in` goes to member i; part i of `out` comes from member i.
-struct AllToAll {
+template <class T>
+struct AllToAllOf {
   GroupId group = 0;
-  View in, out;
+  T in = {}, out = {};
   static constexpr std::string_view name = "all_to_all";
-  void accesses(auto& visit) const {
-    visit.read(in);
-    visit.write(out);
-  }
+  static constexpr auto fields(auto& op) { return std::tuple_cat(reads(op.in), writes(op.out), parameters(op.group)); }
 };
+using AllToAll = AllToAllOf<View>;
 
 /// The rank `offset` places along `axis` from this one, wrapping at the ends.
 struct Peer {
@@ -74,18 +77,22 @@ struct Peer {
   bool operator==(const Peer&) const = default;
 };
 
-struct Send {
-  Peer peer;
-  View data;
+template <class T>
+struct SendOf {
+  Peer peer = {};
+  T data = {};
   static constexpr std::string_view name = "send";
-  void accesses(auto& visit) const { visit.read(data); }
+  static constexpr auto fields(auto& op) { return std::tuple_cat(reads(op.data), parameters(op.peer)); }
 };
+using Send = SendOf<View>;
 
-struct Receive {
-  Peer peer;
-  View data;
+template <class T>
+struct ReceiveOf {
+  Peer peer = {};
+  T data = {};
   static constexpr std::string_view name = "receive";
-  void accesses(auto& visit) const { visit.write(data); }
+  static constexpr auto fields(auto& op) { return std::tuple_cat(writes(op.data), parameters(op.peer)); }
 };
+using Receive = ReceiveOf<View>;
 
 }  // namespace harness

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <compare>
 #include <string_view>
 
+#include "program/field.h"
 #include "program/view.h"
 
 namespace harness {
@@ -11,130 +13,138 @@ namespace harness {
 // ---- filling and moving -----------------------------------------------------------------------------------------
 
 /// out[i] = value.
-struct Fill {
-  View out;
+template <class T>
+struct FillOf {
+  T out = {};
   double value = 0;
   static constexpr std::string_view name = "fill";
-  void accesses(auto& visit) const { visit.write(out); }
+  static constexpr auto fields(auto& op) { return std::tuple_cat(writes(op.out), parameters(op.value)); }
 };
+using Fill = FillOf<View>;
 
 /// Fills one parameter with numbers that depend on (seed, global index) alone. The local tensor is the slice
 /// [:, c * part : (c + 1) * part, :] of a global tensor [outer, full, inner], c the coordinate on `axis`; element
 /// (i, j, k) has global index first_index + (i * full + j) * inner + k and value mean + deviation * normal(index).
-struct Initialize {
-  View out;
+template <class T>
+struct InitializeOf {
+  T out = {};
   std::int64_t first_index = 0;
   Axis axis = Axis::tensor;
   std::int64_t outer = 1, full = 1, part = 1, inner = 1;
   double mean = 0, deviation = 0;
   static constexpr std::string_view name = "initialize";
-  void accesses(auto& visit) const { visit.write(out); }
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(writes(op.out), parameters(op.first_index, op.axis, op.outer, op.full, op.part, op.inner,
+                                                     op.mean, op.deviation));
+  }
 };
+using Initialize = InitializeOf<View>;
 
 /// out = in, converted to out's element type.
-struct Convert {
-  View in, out;
+template <class T>
+struct ConvertOf {
+  T in = {}, out = {};
   static constexpr std::string_view name = "convert";
-  void accesses(auto& visit) const {
-    visit.read(in);
-    visit.write(out);
-  }
+  static constexpr auto fields(auto& op) { return std::tuple_cat(reads(op.in), writes(op.out)); }
 };
+using Convert = ConvertOf<View>;
 
 /// ring[counter mod ring.count] = value[0]; counter += 1. Ends a step: the counter is the number of finished steps.
-struct Record {
-  View value, ring, counter;
+template <class T>
+struct RecordOf {
+  T value = {}, ring = {}, counter = {};
   static constexpr std::string_view name = "record";
-  void accesses(auto& visit) const {
-    visit.read(value);
-    visit.update(ring);
-    visit.update(counter);
-  }
+  static constexpr auto fields(auto& op) { return std::tuple_cat(reads(op.value), updates(op.ring, op.counter)); }
 };
+using Record = RecordOf<View>;
 
 // ---- embedding --------------------------------------------------------------------------------------------------
 
 /// out[t] = words[tokens[t] - first] (0 if another rank holds that row) + positions[t mod sequence] (on coordinate 0 of
 /// the shard's axis only, so that the sum over the axis is the embedding).
 /// tokens [rows], words [shard.rows, width], positions [sequence, width], out [rows, width].
-struct Embedding {
-  View tokens, words, positions, out;
+template <class T>
+struct EmbeddingOf {
+  T tokens = {}, words = {}, positions = {}, out = {};
   std::int64_t rows = 0, width = 0, sequence = 0;
-  Shard shard;
+  Shard shard = {};
   static constexpr std::string_view name = "embedding";
-  void accesses(auto& visit) const {
-    visit.read(tokens);
-    visit.read(words);
-    visit.read(positions);
-    visit.write(out);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.tokens, op.words, op.positions), writes(op.out),
+                          parameters(op.rows, op.width, op.sequence, op.shard));
   }
+  static constexpr auto one_type(auto& op) { return std::tie(op.words, op.positions, op.out); }
 };
+using Embedding = EmbeddingOf<View>;
 
 /// dwords[tokens[t] - first] += dout[t] for the rows this rank holds; dpositions[t mod sequence] (+)= dout[t].
 /// dwords is always added to; dpositions is added to when accumulate_positions, else replaced.
-struct EmbeddingBackward {
-  View tokens, dout, dwords, dpositions;
+template <class T>
+struct EmbeddingBackwardOf {
+  T tokens = {}, dout = {}, dwords = {}, dpositions = {};
   std::int64_t rows = 0, width = 0, sequence = 0;
-  Shard shard;
+  Shard shard = {};
   bool accumulate_positions = false;
   static constexpr std::string_view name = "embedding_backward";
-  void accesses(auto& visit) const {
-    visit.read(tokens);
-    visit.read(dout);
-    visit.update(dwords);
-    accumulate_positions ? visit.update(dpositions) : visit.write(dpositions);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.tokens, op.dout), updates(op.dwords),
+                          results(op.accumulate_positions, op.dpositions),
+                          parameters(op.rows, op.width, op.sequence, op.shard, op.accumulate_positions));
   }
 };
+using EmbeddingBackward = EmbeddingBackwardOf<View>;
 
 // ---- residual stream and layer norm -------------------------------------------------------------------------------
 
 /// out = in + bias (broadcast over rows) + residual.
-struct ResidualAdd {
-  View in, bias, residual, out;
+template <class T>
+struct ResidualAddOf {
+  T in = {}, bias = {}, residual = {}, out = {};
   std::int64_t rows = 0, width = 0;
   static constexpr std::string_view name = "residual_add";
-  void accesses(auto& visit) const {
-    visit.read(in);
-    visit.read(bias);
-    visit.read(residual);
-    visit.write(out);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.in, op.bias, op.residual), writes(op.out), parameters(op.rows, op.width));
   }
+  static constexpr auto one_type(auto& op) { return std::tie(op.in, op.bias, op.residual, op.out); }
 };
+using ResidualAdd = ResidualAddOf<View>;
 
 /// sum = in + bias + residual (each of the two optional; with neither, `sum` is absent and in itself is normalised);
 /// out = (sum - mean) * rstd * gamma + beta, over each row. mean, rstd [rows] f32.
-struct LayerNorm {
-  View in, bias, residual, gamma, beta, sum, out, mean, rstd;
+template <class T>
+struct LayerNormOf {
+  T in = {}, bias = {}, residual = {}, gamma = {}, beta = {}, sum = {}, out = {}, mean = {}, rstd = {};
   std::int64_t rows = 0, width = 0;
   double epsilon = 1e-5;
   static constexpr std::string_view name = "layer_norm";
-  void accesses(auto& visit) const {
-    visit.read(in);
-    visit.read(bias);
-    visit.read(residual);
-    visit.read(gamma);
-    visit.read(beta);
-    visit.write(sum);
-    visit.write(out);
-    visit.write(mean);
-    visit.write(rstd);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.in, op.bias, op.residual, op.gamma, op.beta),
+                          writes(op.sum, op.out, op.mean, op.rstd), parameters(op.rows, op.width, op.epsilon));
+  }
+  static constexpr auto one_type(auto& op) {
+    return std::tie(op.in, op.bias, op.residual, op.gamma, op.beta, op.sum, op.out);
   }
 };
+using LayerNorm = LayerNormOf<View>;
 
 /// din = d(out)/d(sum)^T dout + dresidual (optional: the gradient that reaches `sum` past the norm).
 /// dgamma, dbeta and dbias (optional; the column sum of din) are f32 and added to when `accumulate`, else replaced.
 /// `sum` is the tensor the forward pass normalised.
-struct LayerNormBackward {
-  View dout, sum, gamma, mean, rstd, dresidual, din, dgamma, dbeta, dbias;
+template <class T>
+struct LayerNormBackwardOf {
+  T dout = {}, sum = {}, gamma = {}, mean = {}, rstd = {}, dresidual = {}, din = {}, dgamma = {}, dbeta = {},
+    dbias = {};
   std::int64_t rows = 0, width = 0;
   bool accumulate = false;
   static constexpr std::string_view name = "layer_norm_backward";
-  void accesses(auto& visit) const {
-    for (const View& v : {dout, sum, gamma, mean, rstd, dresidual}) visit.read(v);
-    visit.write(din);
-    for (const View& v : {dgamma, dbeta, dbias}) accumulate ? visit.update(v) : visit.write(v);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.dout, op.sum, op.gamma, op.mean, op.rstd, op.dresidual), writes(op.din),
+                          results(op.accumulate, op.dgamma, op.dbeta, op.dbias),
+                          parameters(op.rows, op.width, op.accumulate));
   }
+  static constexpr auto one_type(auto& op) { return std::tie(op.dout, op.sum, op.gamma, op.dresidual, op.din); }
 };
+using LayerNormBackward = LayerNormBackwardOf<View>;
 
 // ---- matrix products ----------------------------------------------------------------------------------------------
 
@@ -147,64 +157,67 @@ enum class Epilogue : std::uint8_t {
 /// out[m, n] = op(a)[m, k] op(b)[k, n] + bias[n], then the epilogue; added to out when `accumulate`. op transposes the
 /// stored matrix when transpose_a / transpose_b. GELU is the tanh form. bias_gradient [m] f32 (optional): the row sums
 /// of op(a), as a weight gradient a = dy^T needs them; added to when `accumulate`.
-struct Matmul {
-  View a, b, bias, aux, out, bias_gradient;
+template <class T>
+struct MatmulOf {
+  T a = {}, b = {}, bias = {}, aux = {}, out = {}, bias_gradient = {};
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false, accumulate = false;
   Epilogue epilogue = Epilogue::none;
   static constexpr std::string_view name = "matmul";
-  void accesses(auto& visit) const {
-    visit.read(a);
-    visit.read(b);
-    visit.read(bias);
-    epilogue == Epilogue::gelu ? visit.write(aux) : visit.read(aux);
-    accumulate ? visit.update(out) : visit.write(out);
-    accumulate ? visit.update(bias_gradient) : visit.write(bias_gradient);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.a, op.b, op.bias),
+                          operands(op.epilogue == Epilogue::gelu ? Access::write : Access::read, op.aux),
+                          results(op.accumulate, op.out, op.bias_gradient),
+                          parameters(op.m, op.n, op.k, op.transpose_a, op.transpose_b, op.epilogue, op.accumulate));
   }
 };
+using Matmul = MatmulOf<View>;
 
 /// out = gelu(in), tanh form, elementwise.
-struct Gelu {
-  View in, out;
+template <class T>
+struct GeluOf {
+  T in = {}, out = {};
   static constexpr std::string_view name = "gelu";
-  void accesses(auto& visit) const {
-    visit.read(in);
-    visit.write(out);
-  }
+  static constexpr auto fields(auto& op) { return std::tuple_cat(reads(op.in), writes(op.out)); }
+  static constexpr auto one_type(auto& op) { return std::tie(op.in, op.out); }
 };
+using Gelu = GeluOf<View>;
 
 /// data = data * gelu'(in), in place.
-struct GeluBackward {
-  View in, data;
+template <class T>
+struct GeluBackwardOf {
+  T in = {}, data = {};
   static constexpr std::string_view name = "gelu_backward";
-  void accesses(auto& visit) const {
-    visit.read(in);
-    visit.update(data);
-  }
+  static constexpr auto fields(auto& op) { return std::tuple_cat(reads(op.in), updates(op.data)); }
+  static constexpr auto one_type(auto& op) { return std::tie(op.in, op.data); }
 };
+using GeluBackward = GeluBackwardOf<View>;
 
 /// data[r] += bias over each row, in place.
-struct BiasAdd {
-  View bias, data;
+template <class T>
+struct BiasAddOf {
+  T bias = {}, data = {};
   std::int64_t rows = 0, width = 0;
   static constexpr std::string_view name = "bias_add";
-  void accesses(auto& visit) const {
-    visit.read(bias);
-    visit.update(data);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.bias), updates(op.data), parameters(op.rows, op.width));
   }
+  static constexpr auto one_type(auto& op) { return std::tie(op.bias, op.data); }
 };
+using BiasAdd = BiasAddOf<View>;
 
 /// out[j] (+)= sum over rows of in[row, j]; out f32.
-struct ColumnSum {
-  View in, out;
+template <class T>
+struct ColumnSumOf {
+  T in = {}, out = {};
   std::int64_t rows = 0, width = 0;
   bool accumulate = false;
   static constexpr std::string_view name = "column_sum";
-  void accesses(auto& visit) const {
-    visit.read(in);
-    accumulate ? visit.update(out) : visit.write(out);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.in), results(op.accumulate, op.out), parameters(op.rows, op.width, op.accumulate));
   }
 };
+using ColumnSum = ColumnSumOf<View>;
 
 // ---- attention ------------------------------------------------------------------------------------------------------
 
@@ -215,118 +228,126 @@ struct AttentionShape {
   std::int64_t batch = 0, heads = 0, head_dim = 0;
   std::int64_t query_length = 0, key_length = 0, query_stride = 0, key_stride = 0;
   bool causal = true;
+  auto operator<=>(const AttentionShape&) const = default;
 };
 
 /// out = softmax(q k^T / sqrt(head_dim)) v, out [batch * query_length, heads * head_dim] dense; stats [batch, heads,
 /// query_length] f32 = log of the sum of exponentials of the scaled scores.
-struct Attention {
-  View q, k, v, out, stats;
-  AttentionShape shape;
+template <class T>
+struct AttentionOf {
+  T q = {}, k = {}, v = {}, out = {}, stats = {};
+  AttentionShape shape = {};
   static constexpr std::string_view name = "attention";
-  void accesses(auto& visit) const {
-    visit.read(q);
-    visit.read(k);
-    visit.read(v);
-    visit.write(out);
-    visit.write(stats);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.q, op.k, op.v), writes(op.out, op.stats), parameters(op.shape));
   }
+  static constexpr auto one_type(auto& op) { return std::tie(op.q, op.k, op.v, op.out); }
 };
+using Attention = AttentionOf<View>;
 
 /// Joins two attentions over disjoint keys: (out, stats) becomes the attention over the union.
-struct AttentionMerge {
-  View part_out, part_stats, out, stats;
-  AttentionShape shape;
+template <class T>
+struct AttentionMergeOf {
+  T part_out = {}, part_stats = {}, out = {}, stats = {};
+  AttentionShape shape = {};
   static constexpr std::string_view name = "attention_merge";
-  void accesses(auto& visit) const {
-    visit.read(part_out);
-    visit.read(part_stats);
-    visit.update(out);
-    visit.update(stats);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.part_out, op.part_stats), updates(op.out, op.stats), parameters(op.shape));
   }
+  static constexpr auto one_type(auto& op) { return std::tie(op.part_out, op.out); }
 };
+using AttentionMerge = AttentionMergeOf<View>;
 
 /// dq, dk, dv in the strides of q, k, v; added to when `accumulate`. stats and out may be those of a larger attention
 /// of which k, v are a part of the keys.
-struct AttentionBackward {
-  View q, k, v, out, stats, dout, dq, dk, dv;
-  AttentionShape shape;
+template <class T>
+struct AttentionBackwardOf {
+  T q = {}, k = {}, v = {}, out = {}, stats = {}, dout = {}, dq = {}, dk = {}, dv = {};
+  AttentionShape shape = {};
   bool accumulate = false;
   static constexpr std::string_view name = "attention_backward";
-  void accesses(auto& visit) const {
-    for (const View& x : {q, k, v, out, stats, dout}) visit.read(x);
-    for (const View& x : {dq, dk, dv}) accumulate ? visit.update(x) : visit.write(x);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.q, op.k, op.v, op.out, op.stats, op.dout),
+                          results(op.accumulate, op.dq, op.dk, op.dv), parameters(op.accumulate, op.shape));
   }
+  static constexpr auto one_type(auto& op) { return std::tie(op.q, op.k, op.v, op.out, op.dout, op.dq, op.dk, op.dv); }
 };
+using AttentionBackward = AttentionBackwardOf<View>;
 
 // ---- loss -----------------------------------------------------------------------------------------------------------
 
 /// Softmax cross-entropy with its gradient in place: loss[0] += loss_scale * sum over rows of -log p(label);
 /// logits = gradient_scale * (softmax - onehot). logits [rows, vocab]; labels [rows] i32; loss [1] f32.
-struct CrossEntropy {
-  View logits, labels, loss;
+template <class T>
+struct CrossEntropyOf {
+  T logits = {}, labels = {}, loss = {};
   std::int64_t rows = 0, vocab = 0;
   double loss_scale = 1, gradient_scale = 1;
   static constexpr std::string_view name = "cross_entropy";
-  void accesses(auto& visit) const {
-    visit.read(labels);
-    visit.update(logits);
-    visit.update(loss);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.labels), updates(op.logits, op.loss),
+                          parameters(op.rows, op.vocab, op.loss_scale, op.gradient_scale));
   }
 };
+using CrossEntropy = CrossEntropyOf<View>;
 
 /// The three local parts of the same over a vocabulary shard, with all-reduces of [rows] f32 between them:
 /// maximum[r] = max of the row (then all-reduce max);
-struct CrossEntropyMaximum {
-  View logits, maximum;
+template <class T>
+struct CrossEntropyMaximumOf {
+  T logits = {}, maximum = {};
   std::int64_t rows = 0, vocab = 0;
   static constexpr std::string_view name = "cross_entropy_maximum";
-  void accesses(auto& visit) const {
-    visit.read(logits);
-    visit.write(maximum);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.logits), writes(op.maximum), parameters(op.rows, op.vocab));
   }
 };
+using CrossEntropyMaximum = CrossEntropyMaximumOf<View>;
 
 /// target[r] = logit of the label minus maximum (0 if another rank holds it), sum[r] = sum of exp(logit - maximum)
 /// (then all-reduce sum of each);
-struct CrossEntropySums {
-  View logits, labels, maximum, target, sum;
+template <class T>
+struct CrossEntropySumsOf {
+  T logits = {}, labels = {}, maximum = {}, target = {}, sum = {};
   std::int64_t rows = 0, vocab = 0;
-  Shard shard;
+  Shard shard = {};
   static constexpr std::string_view name = "cross_entropy_sums";
-  void accesses(auto& visit) const {
-    for (const View& v : {logits, labels, maximum}) visit.read(v);
-    visit.write(target);
-    visit.write(sum);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.logits, op.labels, op.maximum), writes(op.target, op.sum),
+                          parameters(op.rows, op.vocab, op.shard));
   }
 };
+using CrossEntropySums = CrossEntropySumsOf<View>;
 
 /// loss[0] += loss_scale * sum over rows of (log sum - target); logits = gradient_scale * (softmax - onehot).
-struct CrossEntropyGradient {
-  View logits, labels, maximum, target, sum, loss;
+template <class T>
+struct CrossEntropyGradientOf {
+  T logits = {}, labels = {}, maximum = {}, target = {}, sum = {}, loss = {};
   std::int64_t rows = 0, vocab = 0;
-  Shard shard;
+  Shard shard = {};
   double loss_scale = 1, gradient_scale = 1;
   static constexpr std::string_view name = "cross_entropy_gradient";
-  void accesses(auto& visit) const {
-    for (const View& v : {labels, maximum, target, sum}) visit.read(v);
-    visit.update(logits);
-    visit.update(loss);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.labels, op.maximum, op.target, op.sum), updates(op.logits, op.loss),
+                          parameters(op.rows, op.vocab, op.shard, op.loss_scale, op.gradient_scale));
   }
 };
+using CrossEntropyGradient = CrossEntropyGradientOf<View>;
 
 // ---- optimizer ------------------------------------------------------------------------------------------------------
 
 /// AdamW (Loshchilov & Hutter 2019, as torch.optim.AdamW computes it) over flat f32 buffers; step number t = counter
 /// + 1. weights (optional) receives the new master values in its own type.
-struct AdamW {
-  View master, moment1, moment2, gradient, weights, counter, learning_rate;
+template <class T>
+struct AdamWOf {
+  T master = {}, moment1 = {}, moment2 = {}, gradient = {}, weights = {}, counter = {}, learning_rate = {};
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
   static constexpr std::string_view name = "adamw";
-  void accesses(auto& visit) const {
-    for (const View& v : {gradient, counter, learning_rate}) visit.read(v);
-    for (const View& v : {master, moment1, moment2}) visit.update(v);
-    visit.write(weights);
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.gradient, op.counter, op.learning_rate), updates(op.master, op.moment1, op.moment2),
+                          writes(op.weights), parameters(op.beta1, op.beta2, op.epsilon, op.weight_decay));
   }
 };
+using AdamW = AdamWOf<View>;
 
 }  // namespace harness

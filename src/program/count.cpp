@@ -28,18 +28,12 @@ Flop flop_of(const Action& action) {
 }
 
 double bytes_touched(const Program& program, const Action& action) {
-  struct Adder {
-    const Program& program;
-    double bytes = 0;
-    double of(const View& v) const {
-      return static_cast<double>(v.count * size_of(program.buffers[static_cast<std::size_t>(v.buffer)].type));
-    }
-    void read(const View& v) { bytes += of(v); }
-    void write(const View& v) { bytes += of(v); }
-    void update(const View& v) { bytes += 2 * of(v); }
-  } adder{program};
-  visit_accesses(action, adder);
-  return adder.bytes;
+  double bytes = 0;
+  visit_accesses(action, [&](Access access, const View& view) {
+    const double once = static_cast<double>(view.count * size_of(program.buffer_of(view).type));
+    bytes += access == Access::update ? 2 * once : once;
+  });
+  return bytes;
 }
 
 std::string destination(const ProgramSet& set, const Action& action) {

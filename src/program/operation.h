@@ -14,9 +14,10 @@ namespace harness {
 
 // The operation list. An operation is as coarse as the best fused kernel; `lower()` (program/lower.h) replaces what a
 // backend does not declare by finer ones. All matrices are row-major and dense; "rows" are tokens, row = sequence index
-// * sequence length + position. Every operation lists the memory it touches through accesses(), in terms of
-//   visit.read(view), visit.write(view) (no old value needed), visit.update(view) (old value read and replaced);
-// absent views are skipped by the visitor. To add one: docs/adding.md.
+// * sequence length + position. An operation is a template over how it names its data: LayerNorm is LayerNormOf<View>,
+// what a Program holds, and a backend's kernel takes LayerNormOf<Tensor>, the same operation with addresses
+// (backend/bound.h). Its fields() (program/field.h) lists every member once; one_type() those operands whose element
+// types must agree. Absent operands are optional ones left out. To add an operation: docs/adding.md.
 
 // ---- the operation --------------------------------------------------------------------------------------------------
 
@@ -59,22 +60,13 @@ bool is_point_to_point(const Action& action);
 /// The group of a collective; -1 for anything else.
 GroupId group_of(const Action& action);
 
-/// Calls visit.read / write / update for every present view of the action.
-template <class Visitor>
-void visit_accesses(const Action& action, Visitor&& visitor) {
-  struct Present {
-    Visitor& to;
-    void read(const View& v) {
-      if (v.present()) to.read(v);
-    }
-    void write(const View& v) {
-      if (v.present()) to.write(v);
-    }
-    void update(const View& v) {
-      if (v.present()) to.update(v);
-    }
-  } present{visitor};
-  std::visit([&](const auto& a) { a.accesses(present); }, action);
+/// Calls on_access(access, view) for every view of the action that is present.
+template <class OnAccess>
+void visit_accesses(const Action& action, OnAccess&& on_access) {
+  const auto present = [&](Access access, const View& view) {
+    if (view.present()) on_access(access, view);
+  };
+  std::visit([&](const auto& op) { each_field(op, present, [](const auto& /*parameter*/) {}); }, action);
 }
 
 }  // namespace harness

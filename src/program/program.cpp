@@ -50,9 +50,16 @@ std::string title(const Operation& op) {
 
 namespace {
 
-// Everything about an action that is not a view, in a fixed order.
-struct Parameters {
+// The parameters of an action as text.
+class ParameterText {
+ public:
   std::string text;
+
+  void add(const Shard& s) { each(s.axis, s.rows); }
+  void add(const Peer& p) { each(p.axis, p.offset); }
+  void add(const AttentionShape& s) {
+    each(s.batch, s.heads, s.head_dim, s.query_length, s.key_length, s.query_stride, s.key_stride, s.causal);
+  }
   template <class T>
   void add(const T& value) {
     if constexpr (std::is_enum_v<T>) {
@@ -61,59 +68,28 @@ struct Parameters {
       fmt::format_to(std::back_inserter(text), " {}", value);
     }
   }
-  void shape(const AttentionShape& s) {
-    add(s.batch), add(s.heads), add(s.head_dim), add(s.query_length), add(s.key_length), add(s.query_stride);
-    add(s.key_stride), add(s.causal);
-  }
-  template <class A>
-  void of(const A& a) {
-    if constexpr (requires { a.rows; }) add(a.rows);
-    if constexpr (requires { a.width; }) add(a.width);
-    if constexpr (requires { a.vocab; }) add(a.vocab);
-    if constexpr (requires { a.sequence; }) add(a.sequence);
-    if constexpr (requires { a.shard; }) add(a.shard.axis), add(a.shard.rows);
-    if constexpr (requires { a.m; }) {
-      add(a.m), add(a.n), add(a.k), add(a.transpose_a), add(a.transpose_b), add(a.epilogue);
-    }
-    if constexpr (requires { a.accumulate; }) add(a.accumulate);
-    if constexpr (requires { a.accumulate_positions; }) add(a.accumulate_positions);
-    if constexpr (requires { a.shape; }) shape(a.shape);
-    if constexpr (requires { a.loss_scale; }) add(a.loss_scale), add(a.gradient_scale);
-    if constexpr (requires { a.reduction; }) add(a.reduction);
-    if constexpr (requires { a.group; }) add(a.group);
-    if constexpr (requires { a.root; }) add(a.root);
-    if constexpr (requires { a.peer; }) add(a.peer.axis), add(a.peer.offset);
-    if constexpr (requires { a.first_index; }) {
-      add(a.first_index), add(a.axis), add(a.outer), add(a.full), add(a.part), add(a.inner), add(a.mean);
-      add(a.deviation);
-    }
-    if constexpr (std::is_same_v<A, Fill>) add(a.value);
-    if constexpr (std::is_same_v<A, AdamW>) add(a.beta1), add(a.beta2), add(a.epsilon), add(a.weight_decay);
-    if constexpr (std::is_same_v<A, LayerNorm>) add(a.epsilon);
-  }
-};
 
-struct Lister {
-  std::string& text;
-  void list(char mode, const View& v) {
-    fmt::format_to(std::back_inserter(text), " {}{}+{}:{}", mode, v.buffer, v.offset, v.count);
-  }
-  void read(const View& v) { list('r', v); }
-  void write(const View& v) { list('w', v); }
-  void update(const View& v) { list('u', v); }
+ private:
+  void each(const auto&... values) { (add(values), ...); }
 };
 
 }  // namespace
 
 std::string describe(const Program& program, const Operation& op) {
-  Parameters parameters;
-  std::visit([&](const auto& a) { parameters.of(a); }, op.action);
+  ParameterText parameters;
+  std::string views;
+  const auto add_view = [&](Access access, const View& view) {
+    if (!view.present()) return;
+    const char letter = "rwu"[static_cast<int>(access)];
+    fmt::format_to(std::back_inserter(views), " {}{}+{}:{}", letter, view.buffer, view.offset, view.count);
+  };
+  std::visit([&](const auto& a) { each_field(a, add_view, [&](const auto& value) { parameters.add(value); }); },
+             op.action);
   std::string text =
       fmt::format("[{}] {} {} layer {} mb {} {}{}{}", program.streams.at(static_cast<std::size_t>(op.stream)),
                   name_of(op.action), op.label.what, op.label.layer, op.label.micro_batch, name_of(op.label.phase),
                   op.label.recomputed ? " recomputed" : "", parameters.text);
-  Lister lister{text};
-  visit_accesses(op.action, lister);
+  text += views;
   if (op.fused_group >= 0) text += fmt::format(" fused {}", op.fused_group);
   for (const OperationId w : op.waits) text += fmt::format(" after {}", w);
   return text;

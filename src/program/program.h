@@ -34,6 +34,9 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<Operation> init;
   std::vector<Operation> step;
+
+  const Buffer& buffer_of(const View& view) const { return buffers.at(static_cast<std::size_t>(view.buffer)); }
+  const std::string& stream_name(StreamId stream) const { return streams.at(static_cast<std::size_t>(stream)); }
 };
 
 /// The Programs of a job. All ranks that agree on `role_axes` run the same Program: roles are numbered by mixed radix

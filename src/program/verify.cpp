@@ -28,17 +28,11 @@ class RoleChecker {
     list(program_.init, "init");
     // What init wrote of the persistent buffers is there when the step begins.
     for (const Operation& op : program_.init) {
-      struct Keep {
-        std::vector<View>& written;
-        const Program& program;
-        void keep(const View& v) {
-          if (program.buffers[static_cast<std::size_t>(v.buffer)].kind == BufferKind::persistent) written.push_back(v);
-        }
-        void read(const View&) {}
-        void write(const View& v) { keep(v); }
-        void update(const View& v) { keep(v); }
-      } keeper{written_, program_};
-      if (sound_) visit_accesses(op.action, keeper);
+      if (!sound_) continue;
+      visit_accesses(op.action, [&](Access access, const View& view) {
+        if (access == Access::read || program_.buffer_of(view).kind != BufferKind::persistent) return;
+        written_.push_back(view);
+      });
     }
     list(program_.step, "step");
   }
@@ -71,33 +65,18 @@ class RoleChecker {
         sound_ = false;
         say(id, op, which, fmt::format("waits for operation {}, which does not stand before it", w));
       }
-      struct Bounds {
-        RoleChecker& checker;
-        OperationId id;
-        const Operation& op;
-        const char* which;
-        void check(const View& v) {
-          const auto b = static_cast<std::size_t>(v.buffer);
-          if (b >= checker.program_.buffers.size() || v.offset < 0 || v.count <= 0 ||
-              v.offset + v.count > checker.program_.buffers[b].count) {
-            checker.sound_ = false;
-            checker.say(id, op, which,
-                        fmt::format("a view of buffer {} from element {} on, {} long, lies outside it", v.buffer,
-                                    v.offset, v.count));
-          }
+      visit_accesses(op.action, [&](Access access, const View& view) {
+        if (!within_buffer(view)) {
+          sound_ = false;
+          say(id, op, which,
+              fmt::format("a view of buffer {} from element {} on, {} long, lies outside it", view.buffer, view.offset,
+                          view.count));
         }
-        void written(const View& v) {
-          check(v);
-          if (!checker.sound_) return;
-          if (checker.program_.buffers[static_cast<std::size_t>(v.buffer)].kind == BufferKind::input) {
-            checker.say(id, op, which, fmt::format("writes {}, an input", checker.show(v)));
-          }
+        if (!sound_ || access == Access::read) return;
+        if (program_.buffer_of(view).kind == BufferKind::input) {
+          say(id, op, which, fmt::format("writes {}, an input", show(view)));
         }
-        void read(const View& v) { check(v); }
-        void write(const View& v) { written(v); }
-        void update(const View& v) { written(v); }
-      } bounds{*this, id, op, which};
-      visit_accesses(op.action, bounds);
+      });
       if (const GroupId g = group_of(op.action); g >= 0) {
         if (static_cast<std::size_t>(g) >= set_.groups.size()) {
           sound_ = false;
@@ -114,49 +93,36 @@ class RoleChecker {
     }
   }
 
+  bool within_buffer(const View& view) const {
+    const auto buffer = static_cast<std::size_t>(view.buffer);
+    if (buffer >= program_.buffers.size() || view.offset < 0 || view.count <= 0) return false;
+    return view.offset + view.count <= program_.buffers[buffer].count;
+  }
+
   // Every read sees a write, and conflicting accesses stand in a defined order.
   void hazards(const std::vector<Operation>& ops, const char* which) {
     const HappensBefore before(ops, program_.streams.size());
     AccessMap map;
     for (const View& v : written_) map.assume_written(v);
-    struct Checker {
-      RoleChecker& checker;
-      const HappensBefore& before;
-      const std::vector<Operation>& ops;
-      AccessMap& map;
-      const char* which;
-      OperationId id = 0;
-      void conflict(OperationId other, const View& v) {
-        const Operation& op = ops[static_cast<std::size_t>(id)];
-        const Operation& earlier = ops[static_cast<std::size_t>(other)];
-        if (other == id || earlier.stream == op.stream || before.ordered(other, earlier.stream, id)) return;
-        checker.say(id, op, which,
-                    fmt::format("touches {} in no defined order with operation {} ({}) on stream {}; a wait is missing",
-                                checker.show(v), other, title(earlier),
-                                checker.program_.streams[static_cast<std::size_t>(earlier.stream)]));
-      }
-      void read(const View& v) {
-        bool reported = false;
-        map.read(
-            id, ops[static_cast<std::size_t>(id)].stream, v, [&](OperationId other) { conflict(other, v); },
-            [&] {
-              if (!reported)
-                checker.say(id, ops[static_cast<std::size_t>(id)], which,
-                            fmt::format("reads {}, which nothing has written", checker.show(v)));
-              reported = true;
-            });
-      }
-      void write(const View& v) {
-        map.write(id, v, [&](OperationId other) { conflict(other, v); });
-      }
-      void update(const View& v) {
-        read(v);
-        write(v);
-      }
-    } checker{*this, before, ops, map, which};
     for (std::size_t i = 0; i < ops.size(); ++i) {
-      checker.id = static_cast<OperationId>(i);
-      visit_accesses(ops[i].action, checker);
+      const Operation& op = ops[i];
+      const auto id = static_cast<OperationId>(i);
+      visit_accesses(op.action, [&](Access access, const View& view) {
+        bool reported = false;
+        const auto conflict = [&](OperationId other) {
+          const Operation& earlier = ops[static_cast<std::size_t>(other)];
+          if (other == id || earlier.stream == op.stream || before.ordered(other, earlier.stream, id)) return;
+          say(id, op, which,
+              fmt::format("touches {} in no defined order with operation {} ({}) on stream {}; a wait is missing",
+                          show(view), other, title(earlier), program_.stream_name(earlier.stream)));
+        };
+        const auto unwritten = [&] {
+          if (!reported) say(id, op, which, fmt::format("reads {}, which nothing has written", show(view)));
+          reported = true;
+        };
+        if (access != Access::write) map.read(id, op.stream, view, conflict, unwritten);
+        if (access != Access::read) map.write(id, view, conflict);
+      });
     }
   }
 

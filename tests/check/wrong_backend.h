@@ -41,17 +41,13 @@ class WrongBackend : public Backend {
         : inner_(std::move(inner)), program_(program), wrong_(w) {
       for (const Operation& op : program.step) {
         if (name_of(op.action) != operation) continue;
-        visit_accesses(op.action, *this);
+        visit_accesses(op.action, [this](Access access, const View& view) {
+          std::optional<View>& first = access == Access::read ? read_ : written_;
+          if (!first) first = view;
+        });
         break;
       }
     }
-    void read(const View& v) {
-      if (!read_) read_ = v;
-    }
-    void write(const View& v) {
-      if (!written_) written_ = v;
-    }
-    void update(const View& v) { write(v); }
 
     std::vector<RendezvousMessage> publish() override { return inner_->publish(); }
     void connect(const std::vector<RendezvousMessage>& r, double t) override { inner_->connect(r, t); }

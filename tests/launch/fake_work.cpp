@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "workloads/gpt.h"
+#include "workloads/gpt/gpt.h"
 
 namespace harness::testing {
 namespace {
@@ -33,7 +33,7 @@ sockaddr_un address_of(const std::string& name) {  // abstract: leaves no file b
 class FakeExecutable final : public Executable {
  public:
   explicit FakeExecutable(const WorkerOrder& order)
-      : rank_(order.rank), ranks_(order.request.layout.ranks()), losses_(gpt::loss_ring) {}
+      : rank_(order.rank), ranks_(order.request.layout.ranks()), losses_(loss_ring) {}
 
   std::vector<RendezvousMessage> publish() override {
     if (rank_ != 0 || ranks_ == 1) return {};
@@ -142,7 +142,7 @@ Work fake_work(const WorkerOrder& order) {
   }
   work.program = std::make_unique<Program>();
   work.program->streams = {"compute"};
-  work.program->buffers = {{gpt::losses_buffer, DType::f32, gpt::loss_ring, BufferKind::output}};
+  work.program->buffers = {{losses_buffer, DType::f32, loss_ring, BufferKind::output}};
   work.program->step = {{Matmul{}, 0, {}, -1, {"qkv", Phase::forward, 1, 7, false}},
                         {AllReduce{}, 0, {}, -1, {"loss", Phase::finish, -1, -1, false}}};
   work.inputs = std::make_unique<NoInputs>();

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "workloads/gpt.h"
+#include "workloads/gpt/gpt.h"
 
 namespace harness {
 namespace {
@@ -51,7 +51,7 @@ Program small_program() {
   Program program;
   program.streams = {"compute", "data"};
   program.buffers = {{"x", DType::f32, 4, BufferKind::persistent},
-                     {gpt::losses_buffer, DType::f32, 16, BufferKind::output}};
+                     {losses_buffer, DType::f32, 16, BufferKind::output}};
   program.step = {{Matmul{}, 0, {}, -1, {}}, {Matmul{}, 0, {}, -1, {}}, {AllReduce{}, 1, {}, -1, {}}};
   return program;
 }

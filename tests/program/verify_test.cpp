@@ -202,25 +202,17 @@ void expect_arena_sound(const Program& program) {
   };
   std::vector<Use> uses;
   for (std::size_t i = 0; i < program.step.size(); ++i) {
-    struct Collect {
-      const Program& program;
-      const Arena& arena;
-      std::vector<Use>& uses;
-      OperationId op;
-      StreamId stream;
-      void add(const View& v) {
-        const auto b = static_cast<std::size_t>(v.buffer);
-        if (program.buffers[b].kind != BufferKind::transient) return;
-        const std::int64_t at = arena.offset_bytes[b], size = size_of(program.buffers[b].type);
-        uses.push_back({op, stream, at + v.offset * size, at + (v.offset + v.count) * size, v.buffer});
-        ASSERT_LE(uses.back().end, arena.bytes);
-        ASSERT_GE(uses.back().begin, arena.persistent_bytes);
-      }
-      void read(const View& v) { add(v); }
-      void write(const View& v) { add(v); }
-      void update(const View& v) { add(v); }
-    } collect{program, arena, uses, static_cast<OperationId>(i), program.step[i].stream};
-    visit_accesses(program.step[i].action, collect);
+    const Operation& operation = program.step[i];
+    visit_accesses(operation.action, [&](Access, const View& view) {
+      const Buffer& buffer = program.buffer_of(view);
+      if (buffer.kind != BufferKind::transient) return;
+      const std::int64_t at = arena.offset_bytes.at(static_cast<std::size_t>(view.buffer));
+      const std::int64_t begin = at + view.offset * size_of(buffer.type);
+      const std::int64_t end = begin + view.count * size_of(buffer.type);
+      uses.push_back({static_cast<OperationId>(i), operation.stream, begin, end, view.buffer});
+      EXPECT_LE(end, arena.bytes);
+      EXPECT_GE(begin, arena.persistent_bytes);
+    });
   }
   for (std::size_t i = 0; i < uses.size(); ++i) {
     for (std::size_t j = i + 1; j < uses.size(); ++j) {

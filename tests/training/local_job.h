@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "workloads/gpt.h"
+#include "workloads/gpt/gpt.h"
 #include "workloads/workload.h"
 #ifdef HARNESS_TEST_CUDA
 #include "backend/cuda/cuda_backend.h"
@@ -76,7 +76,7 @@ class LocalJob {
 
   /// Of all steps so far, as a rank saw them.
   std::vector<float> losses(int rank) {
-    return read(rank, gpt::losses_buffer, 0, done_);
+    return read(rank, losses_buffer, 0, done_);
   }
 
   std::vector<float> read(int rank, const std::string& buffer, std::int64_t offset, std::int64_t count) {

@@ -1,4 +1,4 @@
-#include "workloads/gpt.h"
+#include "workloads/gpt/gpt.h"
 
 #include <gtest/gtest.h>
 
@@ -177,7 +177,7 @@ TEST(Gpt, BrokenProgramIsFoundWithRankAndOperation) {
   for (std::size_t i = 0; i < step.size(); ++i) {
     if (std::holds_alternative<Receive>(step[i].action)) {
       step[i].action = Fill{std::get<Receive>(step[i].action).data, 0};
-      step[i].stream = gpt::compute;
+      step[i].stream = compute_stream;
       break;
     }
   }

@@ -34,7 +34,9 @@ void range(float* w, float* m, float* v, const float* g, T* weights, std::int64_
   for (; i + simd::lanes <= n; i += simd::lanes) {
     Vec x = simd::load(w + i), a = simd::load(m + i), b = simd::load(v + i);
     update(x, a, b, simd::load(g + i), f, root_of);
-    simd::store(w + i, x), simd::store(m + i, a), simd::store(v + i, b);
+    simd::store(w + i, x);
+    simd::store(m + i, a);
+    simd::store(v + i, b);
     if (weights) simd::store(weights + i, x);
   }
   for (; i < n; ++i) {
@@ -45,8 +47,9 @@ void range(float* w, float* m, float* v, const float* g, T* weights, std::int64_
 
 }  // namespace
 
-void adamw(Tensor master, Tensor moment1, Tensor moment2, Tensor gradient, Tensor weights, double step,
-           double learning_rate, const AdamW& op) {
+void run(const Bound<AdamW>& op, const KernelContext&) {
+  const double step = static_cast<double>(op.counter.i32()[0]) + 1;
+  const auto learning_rate = static_cast<double>(op.learning_rate.f32()[0]);
   const double correction1 = 1 - std::pow(op.beta1, step), correction2 = 1 - std::pow(op.beta2, step);
   const Factors f{static_cast<float>(1 - learning_rate * op.weight_decay),
                   static_cast<float>(op.beta1),
@@ -54,11 +57,11 @@ void adamw(Tensor master, Tensor moment1, Tensor moment2, Tensor gradient, Tenso
                   static_cast<float>(learning_rate / correction1),
                   static_cast<float>(1 / std::sqrt(correction2)),
                   static_cast<float>(op.epsilon)};
-  with_type(weights ? weights.type : DType::f32, [&](auto tag) {
+  with_type(op.weights ? op.weights.type : DType::f32, [&](auto tag) {
     using T = decltype(tag);
-    parallel_ranges(master.count, elementwise_grain, [&](std::int64_t a, std::int64_t b, int) {
-      range(master.f32() + a, moment1.f32() + a, moment2.f32() + a, gradient.f32() + a,
-            weights ? weights.as<T>() + a : nullptr, b - a, f);
+    parallel_ranges(op.master.count, elementwise_grain, [&](std::int64_t a, std::int64_t b, int) {
+      range(op.master.f32() + a, op.moment1.f32() + a, op.moment2.f32() + a, op.gradient.f32() + a,
+            op.weights ? op.weights.as<T>() + a : nullptr, b - a, f);
     });
   });
 }

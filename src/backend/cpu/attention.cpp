@@ -143,13 +143,12 @@ void AttentionKernel::over_units(F&& f) {
 }
 
 template <class T>
-void AttentionKernel::forward_unit(Worker& w, std::int64_t unit, const Tensor& q, const Tensor& k, const Tensor& v,
-                                   const Tensor& out, const Tensor& stats) const {
+void AttentionKernel::forward_unit(Worker& w, std::int64_t unit, const Bound<Attention>& t) const {
   const AttentionShape& s = shape_;
   const std::int64_t together = heads_together_, d = s.head_dim, groups = s.heads / together;
   const std::int64_t sequence = unit / groups, head = unit % groups * together;
-  const T* keys = k.as<const T>() + sequence * s.key_length * s.key_stride + head * d;
-  const T* values = v.as<const T>() + sequence * s.key_length * s.key_stride + head * d;
+  const T* keys = t.k.as<const T>() + sequence * s.key_length * s.key_stride + head * d;
+  const T* values = t.v.as<const T>() + sequence * s.key_length * s.key_stride + head * d;
   T* p = nullptr;
   if constexpr (std::is_same_v<T, float>) {
     p = w.scores.data();
@@ -158,34 +157,34 @@ void AttentionKernel::forward_unit(Worker& w, std::int64_t unit, const Tensor& q
   }
   for (Block& b : w.blocks) {
     const std::int64_t row0 = sequence * s.query_length + b.first;
-    b.scores(q.as<const T>() + row0 * s.query_stride + head * d, keys, nullptr, w.scores.data());
+    b.scores(t.q.as<const T>() + row0 * s.query_stride + head * d, keys, nullptr, w.scores.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
       const std::int64_t seen = s.causal ? std::min(b.keys, b.first + r + 1) : b.keys;
       const auto [sum, maximum] =
           exponentials(w.scores.data() + hr * b.stride, p + hr * b.stride, seen, b.keys, scale_);
-      stats.f32()[(sequence * s.heads + head + h) * s.query_length + b.first + r] = maximum + std::log(sum);
+      t.stats.f32()[(sequence * s.heads + head + h) * s.query_length + b.first + r] = maximum + std::log(sum);
       w.dots[static_cast<std::size_t>(hr)] = 1 / sum;
     }
     b.values(p, values, nullptr, w.rows.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
-      T* to = out.as<T>() + (row0 + r) * s.heads * d + (head + h) * d;
+      T* to = t.out.as<T>() + (row0 + r) * s.heads * d + (head + h) * d;
       scaled_row(to, w.rows.data() + hr * d, w.dots[static_cast<std::size_t>(hr)], d, false);
     }
   }
 }
 
-void AttentionKernel::forward(Tensor q, Tensor k, Tensor v, Tensor out, Tensor stats) {
+void AttentionKernel::forward(const Bound<Attention>& t) {
   with_type(type_, [&](auto tag) {
-    over_units([&](Worker& w, std::int64_t unit) { forward_unit<decltype(tag)>(w, unit, q, k, v, out, stats); });
+    over_units([&](Worker& w, std::int64_t unit) { forward_unit<decltype(tag)>(w, unit, t); });
   });
 }
 
 // With s = scale q k^T and p = exp(s - stats): dv = p^T dout, dp = dout v^T, ds = scale p (dp - dout . out), dq = ds k,
 // dk = ds^T q; dout . out is the row sum of p dp.
 template <class T>
-void AttentionKernel::backward_unit(Worker& w, std::int64_t unit, const BackwardArguments& t, bool accumulate) const {
+void AttentionKernel::backward_unit(Worker& w, std::int64_t unit, const Bound<AttentionBackward>& t) const {
   const AttentionShape& s = shape_;
   const std::int64_t together = heads_together_, d = s.head_dim, groups = s.heads / together;
   const std::int64_t sequence = unit / groups, head = unit % groups * together;
@@ -193,9 +192,11 @@ void AttentionKernel::backward_unit(Worker& w, std::int64_t unit, const Backward
   const T *keys = t.k.as<const T>() + key0, *values = t.v.as<const T>() + key0;
   T *p = nullptr, *ds = nullptr;
   if constexpr (std::is_same_v<T, float>) {
-    p = w.scores.data(), ds = w.dscores.data();
+    p = w.scores.data();
+    ds = w.dscores.data();
   } else {
-    p = w.p.data(), ds = w.ds.data();
+    p = w.p.data();
+    ds = w.ds.data();
   }
   std::fill(w.dkeys.begin(), w.dkeys.end(), 0.0f);
   std::fill(w.dvalues.begin(), w.dvalues.end(), 0.0f);
@@ -228,37 +229,39 @@ void AttentionKernel::backward_unit(Worker& w, std::int64_t unit, const Backward
     b.gradients[3](ds, queries, nullptr, w.dkeys.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
-      scaled_row(t.dq.as<T>() + (row0 + r) * s.query_stride + (head + h) * d, w.rows.data() + hr * d, 1, d, accumulate);
+      scaled_row(t.dq.as<T>() + (row0 + r) * s.query_stride + (head + h) * d, w.rows.data() + hr * d, 1, d,
+                 t.accumulate);
     }
   }
   for (std::int64_t hj = 0; hj < together * s.key_length; ++hj) {
     const std::int64_t h = hj / s.key_length, j = hj % s.key_length;
     const std::int64_t at = key0 + j * s.key_stride + h * d;
-    scaled_row(t.dk.as<T>() + at, w.dkeys.data() + hj * d, 1, d, accumulate);
-    scaled_row(t.dv.as<T>() + at, w.dvalues.data() + hj * d, 1, d, accumulate);
+    scaled_row(t.dk.as<T>() + at, w.dkeys.data() + hj * d, 1, d, t.accumulate);
+    scaled_row(t.dv.as<T>() + at, w.dvalues.data() + hj * d, 1, d, t.accumulate);
   }
 }
 
-void AttentionKernel::backward(const BackwardArguments& t, bool accumulate) {
+void AttentionKernel::backward(const Bound<AttentionBackward>& t) {
   with_type(type_, [&](auto tag) {
-    over_units([&](Worker& w, std::int64_t unit) { backward_unit<decltype(tag)>(w, unit, t, accumulate); });
+    over_units([&](Worker& w, std::int64_t unit) { backward_unit<decltype(tag)>(w, unit, t); });
   });
 }
 
-void attention_merge(Tensor part_out, Tensor part_stats, Tensor out, Tensor stats, const AttentionShape& s) {
-  with_type(out.type, [&](auto tag) {
+void run(const Bound<AttentionMerge>& op, const KernelContext&) {
+  const AttentionShape& s = op.shape;
+  with_type(op.out.type, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(s.batch * s.query_length, 64, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t row = first; row < last; ++row) {
         for (std::int64_t h = 0; h < s.heads; ++h) {
           const std::int64_t at = (row / s.query_length * s.heads + h) * s.query_length + row % s.query_length;
-          const float a = stats.f32()[at], b = part_stats.f32()[at];
+          const float a = op.stats.f32()[at], b = op.part_stats.f32()[at];
           const float high = std::max(a, b);
           const float joint = high + std::log(std::exp(a - high) + std::exp(b - high));
-          stats.f32()[at] = joint;
+          op.stats.f32()[at] = joint;
           const float keep = std::exp(a - joint), add = std::exp(b - joint);
-          T* to = out.as<T>() + (row * s.heads + h) * s.head_dim;
-          const T* from = part_out.as<const T>() + (row * s.heads + h) * s.head_dim;
+          T* to = op.out.as<T>() + (row * s.heads + h) * s.head_dim;
+          const T* from = op.part_out.as<const T>() + (row * s.heads + h) * s.head_dim;
           over(0, s.head_dim,
                [&](std::int64_t i, std::int64_t n) { put(to + i, get(to + i, n) * keep + get(from + i, n) * add, n); });
         }

@@ -4,8 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "backend/tensor.h"
-#include "program/operation.h"
+#include "backend/bound.h"
 
 namespace harness::cpu {
 
@@ -21,20 +20,16 @@ class AttentionKernel {
   AttentionKernel(const AttentionShape& shape, DType type, int threads, bool backward);
   ~AttentionKernel();
 
-  void forward(Tensor q, Tensor k, Tensor v, Tensor out, Tensor stats);
-  struct BackwardArguments {
-    Tensor q, k, v, out, stats, dout, dq, dk, dv;
-  };
-  void backward(const BackwardArguments& t, bool accumulate);
+  void forward(const Bound<Attention>& t);
+  void backward(const Bound<AttentionBackward>& t);
 
  private:
   struct Block;
   struct Worker;
   template <class T>
-  void forward_unit(Worker& w, std::int64_t unit, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
-                    const Tensor& stats) const;
+  void forward_unit(Worker& w, std::int64_t unit, const Bound<Attention>& t) const;
   template <class T>
-  void backward_unit(Worker& w, std::int64_t unit, const BackwardArguments& t, bool accumulate) const;
+  void backward_unit(Worker& w, std::int64_t unit, const Bound<AttentionBackward>& t) const;
   template <class F>
   void over_units(F&& f);
 

@@ -14,31 +14,30 @@
 namespace harness::cpu {
 
 /// Turns compute operations into calls on fixed addresses: products are generated, scratch is allocated here, and the
-/// calls allocate nothing. The calls are made one at a time, on one thread, whose OpenMP threads they use.
+/// calls allocate nothing. The calls are made one at a time, on one thread, whose OpenMP threads they use. Must outlive
+/// them.
 class Compiler {
  public:
   Compiler(const ExecutableRequest& request, std::function<Tensor(const View&)> tensor);
   ~Compiler();
+  Compiler(const Compiler&) = delete;
+  Compiler& operator=(const Compiler&) = delete;
+
   std::function<void()> compile(const Operation& op);
 
  private:
-  template <class A>
-  std::function<void()> of(const A& action);
-  std::function<void()> product(const Matmul& op);
+  using Run = std::function<void()>;
+  Run prepare(const Bound<Matmul>& op);
+  Run prepare(const Bound<Attention>& op);
+  Run prepare(const Bound<AttentionBackward>& op);
   std::shared_ptr<AttentionKernel> attention(const AttentionShape& shape, DType type, bool backward);
-  void need_scratch(std::int64_t floats);
-  Tensor at(const View& view) const { return view.present() ? tensor_(view) : Tensor{}; }
-  int coordinate(Axis axis) const { return at_[axis]; }
 
   std::function<Tensor(const View&)> tensor_;
-  Coordinates at_;
-  std::uint64_t seed_;
   int threads_;
   std::shared_ptr<Workspace> workspace_ = std::make_shared<Workspace>();
-  std::shared_ptr<std::vector<float>> scratch_ = std::make_shared<std::vector<float>>();
-  using AttentionKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                                  std::int64_t, bool, DType, bool>;
-  std::map<AttentionKey, std::shared_ptr<AttentionKernel>> attention_;
+  std::vector<float> scratch_;  // the largest that any operation needs: they run one after the other
+  KernelContext context_;
+  std::map<std::tuple<AttentionShape, DType, bool>, std::shared_ptr<AttentionKernel>> attention_;
 };
 
 }  // namespace harness::cpu

@@ -81,12 +81,12 @@ class CpuBackend : public Backend {
     constexpr std::int64_t n = 64 << 20;  // 256 MiB each way: more than the last cache of any CPU of today but few
     std::vector<float> from(n, 1), to(n);
     const Tensor in{from.data(), DType::f32, n}, out{to.data(), DType::f32, n};
-    cpu::convert(in, out);
+    cpu::run(Bound<Convert>{in, out});
     double bytes = 0;
     const double begin = cpu::now_s();
     double end = begin;
     while (end - begin < seconds || bytes == 0) {
-      cpu::convert(in, out);
+      cpu::run(Bound<Convert>{in, out});
       bytes += 2.0 * n * size_of(DType::f32);
       end = cpu::now_s();
     }

@@ -61,13 +61,18 @@ void write_gradient(T* x, std::int64_t n, std::int64_t label, float maximum, flo
 
 }  // namespace
 
-void cross_entropy(Tensor logits, Tensor labels, Tensor loss, const CrossEntropy& op, float* row_losses) {
-  const std::int32_t* label = labels.i32();
-  with_type(logits.type, [&](auto tag) {
+std::int64_t scratch_floats(const CrossEntropy& op, int /*threads*/) {
+  return op.rows;
+}
+
+void run(const Bound<CrossEntropy>& op, const KernelContext& context) {
+  const std::int32_t* label = op.labels.i32();
+  float* row_losses = context.scratch;
+  with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(op.rows, grain_of(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) {
-        T* x = logits.as<T>() + r * op.vocab;
+        T* x = op.logits.as<T>() + r * op.vocab;
         const float maximum = row_maximum(x, op.vocab);
         const float sum = sum_of_exponentials(x, op.vocab, maximum);
         const std::int64_t l = label[r];
@@ -80,52 +85,52 @@ void cross_entropy(Tensor logits, Tensor labels, Tensor loss, const CrossEntropy
   });
   double total = 0;
   for (std::int64_t r = 0; r < op.rows; ++r) total += row_losses[r];
-  loss.f32()[0] += static_cast<float>(op.loss_scale * total);
+  op.loss.f32()[0] += static_cast<float>(op.loss_scale * total);
 }
 
-void cross_entropy_maximum(Tensor logits, Tensor maximum, std::int64_t rows, std::int64_t vocab) {
-  with_type(logits.type, [&](auto tag) {
-    using T = decltype(tag);
-    parallel_ranges(rows, grain_of(vocab), [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t r = first; r < last; ++r) {
-        maximum.f32()[r] = row_maximum(logits.as<const T>() + r * vocab, vocab);
-      }
-    });
-  });
-}
-
-void cross_entropy_sums(Tensor logits, Tensor labels, Tensor maximum, Tensor target, Tensor sum, std::int64_t rows,
-                        std::int64_t vocab, std::int64_t first_row) {
-  with_type(logits.type, [&](auto tag) {
-    using T = decltype(tag);
-    parallel_ranges(rows, grain_of(vocab), [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t r = first; r < last; ++r) {
-        const T* x = logits.as<const T>() + r * vocab;
-        const float m = maximum.f32()[r];
-        const std::int64_t l = labels.i32()[r] - first_row;
-        target.f32()[r] = l >= 0 && l < vocab ? to_float(x[l]) - m : 0;
-        sum.f32()[r] = sum_of_exponentials(x, vocab, m);
-      }
-    });
-  });
-}
-
-void cross_entropy_gradient(Tensor logits, Tensor labels, Tensor maximum, Tensor target, Tensor sum, Tensor loss,
-                            const CrossEntropyGradient& op, std::int64_t first_row) {
-  with_type(logits.type, [&](auto tag) {
+void run(const Bound<CrossEntropyMaximum>& op, const KernelContext&) {
+  with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(op.rows, grain_of(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) {
-        write_gradient(logits.as<T>() + r * op.vocab, op.vocab, labels.i32()[r] - first_row, maximum.f32()[r],
-                       sum.f32()[r], static_cast<float>(op.gradient_scale));
+        op.maximum.f32()[r] = row_maximum(op.logits.as<const T>() + r * op.vocab, op.vocab);
+      }
+    });
+  });
+}
+
+void run(const Bound<CrossEntropySums>& op, const KernelContext& context) {
+  const std::int64_t first_here = first_row(op.shard, context.at);
+  with_type(op.logits.type, [&](auto tag) {
+    using T = decltype(tag);
+    parallel_ranges(op.rows, grain_of(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
+      for (std::int64_t r = first; r < last; ++r) {
+        const T* x = op.logits.as<const T>() + r * op.vocab;
+        const float m = op.maximum.f32()[r];
+        const std::int64_t l = op.labels.i32()[r] - first_here;
+        op.target.f32()[r] = l >= 0 && l < op.vocab ? to_float(x[l]) - m : 0;
+        op.sum.f32()[r] = sum_of_exponentials(x, op.vocab, m);
+      }
+    });
+  });
+}
+
+void run(const Bound<CrossEntropyGradient>& op, const KernelContext& context) {
+  const std::int64_t first_here = first_row(op.shard, context.at);
+  with_type(op.logits.type, [&](auto tag) {
+    using T = decltype(tag);
+    parallel_ranges(op.rows, grain_of(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
+      for (std::int64_t r = first; r < last; ++r) {
+        write_gradient(op.logits.as<T>() + r * op.vocab, op.vocab, op.labels.i32()[r] - first_here, op.maximum.f32()[r],
+                       op.sum.f32()[r], static_cast<float>(op.gradient_scale));
       }
     });
   });
   double total = 0;
   for (std::int64_t r = 0; r < op.rows; ++r) {
-    total += static_cast<double>(std::log(sum.f32()[r])) - static_cast<double>(target.f32()[r]);
+    total += static_cast<double>(std::log(op.sum.f32()[r])) - static_cast<double>(op.target.f32()[r]);
   }
-  loss.f32()[0] += static_cast<float>(op.loss_scale * total);
+  op.loss.f32()[0] += static_cast<float>(op.loss_scale * total);
 }
 
 }  // namespace harness::cpu

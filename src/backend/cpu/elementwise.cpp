@@ -1,5 +1,5 @@
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/parallel.h"
@@ -26,28 +26,28 @@ HARNESS_INLINE Vec logistic_of_gelu(Vec x) {
 
 }  // namespace
 
-void fill(Tensor out, double value) {
+void run(const Bound<Fill>& op, const KernelContext&) {
+  const Tensor& out = op.out;
   if (out.type == DType::i32) {
-    std::fill_n(out.as<std::int32_t>(), out.count, static_cast<std::int32_t>(value));
+    std::fill_n(out.as<std::int32_t>(), out.count, static_cast<std::int32_t>(op.value));
     return;
   }
   with_type(out.type, [&](auto tag) {
     using T = decltype(tag);
     T* to = out.as<T>();
     parallel_ranges(out.count, 4 * elementwise_grain, [&](std::int64_t first, std::int64_t last, int) {
-      const Vec v = splat(static_cast<float>(value));
+      const Vec v = splat(static_cast<float>(op.value));
       over(first, last, [&](std::int64_t i, std::int64_t n) { put(to + i, v, n); });
     });
   });
 }
 
-void convert(Tensor in, Tensor out) {
+void run(const Bound<Convert>& op, const KernelContext&) {
+  const Tensor &in = op.in, &out = op.out;
   if (in.type == out.type) {
     parallel_ranges(out.count, 4 * elementwise_grain, [&](std::int64_t first, std::int64_t last, int) {
-      const auto size = static_cast<std::size_t>(size_of(out.type));
-      std::memcpy(out.as<char>() + static_cast<std::size_t>(first) * size,
-                  in.as<char>() + static_cast<std::size_t>(first) * size,
-                  static_cast<std::size_t>(last - first) * size);
+      const std::int64_t size = size_of(out.type);
+      std::copy(in.as<char>() + first * size, in.as<char>() + last * size, out.as<char>() + first * size);
     });
     return;
   }
@@ -62,12 +62,12 @@ void convert(Tensor in, Tensor out) {
   });
 }
 
-void gelu(Tensor in, Tensor out) {
-  with_type(in.type, [&](auto tag) {
+void run(const Bound<Gelu>& op, const KernelContext&) {
+  with_type(op.in.type, [&](auto tag) {
     using T = decltype(tag);
-    const T* from = in.as<const T>();
-    T* to = out.as<T>();
-    parallel_ranges(in.count, elementwise_grain, [&](std::int64_t first, std::int64_t last, int) {
+    const T* from = op.in.as<const T>();
+    T* to = op.out.as<T>();
+    parallel_ranges(op.in.count, elementwise_grain, [&](std::int64_t first, std::int64_t last, int) {
       over(first, last, [&](std::int64_t i, std::int64_t n) {
         const Vec x = get(from + i, n);
         put(to + i, x * logistic_of_gelu(x), n);
@@ -76,12 +76,12 @@ void gelu(Tensor in, Tensor out) {
   });
 }
 
-void gelu_backward(Tensor in, Tensor data) {
-  with_type(in.type, [&](auto tag) {
+void run(const Bound<GeluBackward>& op, const KernelContext&) {
+  with_type(op.in.type, [&](auto tag) {
     using T = decltype(tag);
-    const T* from = in.as<const T>();
-    T* to = data.as<T>();
-    parallel_ranges(in.count, elementwise_grain, [&](std::int64_t first, std::int64_t last, int) {
+    const T* from = op.in.as<const T>();
+    T* to = op.data.as<T>();
+    parallel_ranges(op.in.count, elementwise_grain, [&](std::int64_t first, std::int64_t last, int) {
       over(first, last, [&](std::int64_t i, std::int64_t n) {
         const Vec x = get(from + i, n);
         const Vec s = logistic_of_gelu(x);
@@ -92,15 +92,15 @@ void gelu_backward(Tensor in, Tensor data) {
   });
 }
 
-void residual_add(Tensor in, Tensor bias, Tensor residual, Tensor out, std::int64_t rows, std::int64_t width) {
-  const std::int64_t grain = std::max<std::int64_t>(1, elementwise_grain / width);
-  with_type(out.type, [&](auto tag) {
+void run(const Bound<ResidualAdd>& op, const KernelContext&) {
+  const std::int64_t width = op.width, grain = std::max<std::int64_t>(1, elementwise_grain / width);
+  with_type(op.out.type, [&](auto tag) {
     using T = decltype(tag);
-    parallel_ranges(rows, grain, [&](std::int64_t first, std::int64_t last, int) {
+    parallel_ranges(op.rows, grain, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) {
-        const T *x = in.as<const T>() + r * width, *b = bias.as<const T>();
-        const T* other = residual ? residual.as<const T>() + r * width : nullptr;
-        T* to = out.as<T>() + r * width;
+        const T *x = op.in.as<const T>() + r * width, *b = op.bias.as<const T>();
+        const T* other = op.residual ? op.residual.as<const T>() + r * width : nullptr;
+        T* to = op.out.as<T>() + r * width;
         over(0, width, [&](std::int64_t i, std::int64_t n) {
           Vec v = get(x + i, n);
           if (b) v += get(b + i, n);
@@ -112,17 +112,22 @@ void residual_add(Tensor in, Tensor bias, Tensor residual, Tensor out, std::int6
   });
 }
 
-void column_sum(Tensor in, Tensor out, std::int64_t rows, std::int64_t width, bool accumulate) {
+void run(const Bound<BiasAdd>& op, const KernelContext& context) {
+  run(Bound<ResidualAdd>{.in = op.data, .bias = op.bias, .out = op.data, .rows = op.rows, .width = op.width}, context);
+}
+
+void run(const Bound<ColumnSum>& op, const KernelContext&) {
   // Threads share the columns, so that the result does not depend on their number. Sums of 64 rows are added up, not
   // single rows: the rounding error grows with the square root of fewer terms.
   constexpr std::int64_t block = 64, columns = 4 * lanes;
-  with_type(in.type, [&](auto tag) {
+  const std::int64_t rows = op.rows, width = op.width;
+  with_type(op.in.type, [&](auto tag) {
     using T = decltype(tag);
-    const T* from = in.as<const T>();
-    float* to = out.f32();
+    const T* from = op.in.as<const T>();
+    float* to = op.out.f32();
     parallel_ranges(width, std::max<std::int64_t>(columns, elementwise_grain / std::max<std::int64_t>(rows, 1)),
                     [&](std::int64_t first, std::int64_t last, int) {
-                      if (!accumulate) std::fill(to + first, to + last, 0.0f);
+                      if (!op.accumulate) std::fill(to + first, to + last, 0.0f);
                       for (std::int64_t r0 = 0; r0 < rows; r0 += block) {
                         const std::int64_t r1 = std::min(rows, r0 + block);
                         std::int64_t c = first;
@@ -156,6 +161,12 @@ void reduce(Tensor to, const void* a, const void* b, Reduction reduction) {
       put(out + i, reduction == Reduction::sum ? u + v : simd::max(u, v), n);
     });
   });
+}
+
+void run(const Bound<Record>& op, const KernelContext&) {
+  auto& steps = op.counter.as<std::int32_t>()[0];
+  op.ring.f32()[steps % op.ring.count] = op.value.f32()[0];
+  ++steps;
 }
 
 }  // namespace harness::cpu

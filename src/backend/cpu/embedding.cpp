@@ -16,19 +16,21 @@ HARNESS_INLINE void add_row(float* to, const T* from, std::int64_t width) {
 
 }  // namespace
 
-void embedding(Tensor tokens, Tensor words, Tensor positions, Tensor out, const Embedding& op, std::int64_t first) {
-  const std::int64_t width = op.width;
-  const std::int32_t* token = tokens.i32();
-  with_type(out.type, [&](auto tag) {
+void run(const Bound<Embedding>& op, const KernelContext& context) {
+  const std::int64_t width = op.width, first = first_row(op.shard, context.at);
+  // Each position counts once in the sum over the shards.
+  const Tensor positions = context.at[op.shard.axis] == 0 ? op.positions : Tensor{};
+  const std::int32_t* token = op.tokens.i32();
+  with_type(op.out.type, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(op.rows, std::max<std::int64_t>(1, elementwise_grain / width),
                     [&](std::int64_t begin, std::int64_t end, int) {
                       for (std::int64_t t = begin; t < end; ++t) {
                         const std::int64_t local = token[t] - first;
                         const bool here = local >= 0 && local < op.shard.rows;
-                        const T* word = here ? words.as<const T>() + local * width : nullptr;
+                        const T* word = here ? op.words.as<const T>() + local * width : nullptr;
                         const T* place = positions ? positions.as<const T>() + t % op.sequence * width : nullptr;
-                        T* to = out.as<T>() + t * width;
+                        T* to = op.out.as<T>() + t * width;
                         std::int64_t i = 0;
                         for (; i + simd::lanes <= width; i += simd::lanes) {
                           simd::Vec v{};
@@ -44,25 +46,24 @@ void embedding(Tensor tokens, Tensor words, Tensor positions, Tensor out, const 
   });
 }
 
-void embedding_backward(Tensor tokens, Tensor dout, Tensor dwords, Tensor dpositions, const EmbeddingBackward& op,
-                        std::int64_t first) {
-  const std::int64_t width = op.width;
-  const std::int32_t* token = tokens.i32();
-  with_type(dout.type, [&](auto tag) {
+void run(const Bound<EmbeddingBackward>& op, const KernelContext& context) {
+  const std::int64_t width = op.width, first = first_row(op.shard, context.at);
+  const std::int32_t* token = op.tokens.i32();
+  with_type(op.dout.type, [&](auto tag) {
     using T = decltype(tag);
-    const T* from = dout.as<const T>();
+    const T* from = op.dout.as<const T>();
     // Words: a token may occur in any row, so threads share the columns and every thread walks all rows in order.
     parallel_ranges(width, 64, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t t = 0; t < op.rows; ++t) {
         const std::int64_t local = token[t] - first;
         if (local < 0 || local >= op.shard.rows) continue;
-        add_row(dwords.f32() + local * width + begin, from + t * width + begin, end - begin);
+        add_row(op.dwords.f32() + local * width + begin, from + t * width + begin, end - begin);
       }
     });
     parallel_ranges(op.sequence, std::max<std::int64_t>(1, elementwise_grain / width),
                     [&](std::int64_t begin, std::int64_t end, int) {
                       for (std::int64_t p = begin; p < end; ++p) {
-                        float* to = dpositions.f32() + p * width;
+                        float* to = op.dpositions.f32() + p * width;
                         if (!op.accumulate_positions) std::fill_n(to, width, 0.0f);
                         for (std::int64_t t = p; t < op.rows; t += op.sequence) add_row(to, from + t * width, width);
                       }

@@ -62,12 +62,12 @@ HARNESS_INLINE double cosine(double v) {
 
 }  // namespace
 
-void initialize(const Initialize& op, Tensor out, int coordinate, std::uint64_t seed) {
-  if (op.deviation == 0) return fill(out, op.mean);
-  const std::int64_t first_part = op.part == op.full ? 0 : coordinate * op.part;
+void run(const Bound<Initialize>& op, const KernelContext& context) {
+  if (op.deviation == 0) return run(Bound<Fill>{op.out, op.mean}, context);
+  const std::int64_t first_part = op.part == op.full ? 0 : context.at[op.axis] * op.part;
   const std::int64_t block = op.part * op.inner;  // consecutive in the global tensor
-  with_type(out.type, [&](auto tag) {
-    auto* to = out.as<decltype(tag)>();
+  with_type(op.out.type, [&](auto tag) {
+    auto* to = op.out.as<decltype(tag)>();
     parallel_ranges(op.outer * block, group * 64, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t at = first; at < last;) {
         const std::int64_t i = at / block, within = at % block;
@@ -75,7 +75,7 @@ void initialize(const Initialize& op, Tensor out, int coordinate, std::uint64_t 
         const std::int64_t n = std::min<std::int64_t>({group, last - at, block - within});
         double u[group], v[group];
         float x[group];
-        uniforms(seed, static_cast<std::uint64_t>(index), u, v);
+        uniforms(context.seed, static_cast<std::uint64_t>(index), u, v);
         for (int l = 0; l < group; ++l) {
           x[l] = static_cast<float>(op.mean + op.deviation * (std::sqrt(-2 * logarithm(u[l])) * cosine(v[l])));
         }

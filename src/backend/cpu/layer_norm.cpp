@@ -20,7 +20,9 @@ std::int64_t grain_of(std::int64_t width) {
 }
 
 template <class T>
-void forward_row(const LayerNormArguments& t, std::int64_t r, std::int64_t width, float epsilon) {
+void forward_row(const Bound<LayerNorm>& t, std::int64_t r) {
+  const std::int64_t width = t.width;
+  const auto epsilon = static_cast<float>(t.epsilon);
   const T* in = t.in.as<const T>() + r * width;
   const T *bias = t.bias.as<const T>(), *gamma = t.gamma.as<const T>(), *beta = t.beta.as<const T>();
   const T* residual = t.residual ? t.residual.as<const T>() + r * width : nullptr;
@@ -45,7 +47,8 @@ void forward_row(const LayerNormArguments& t, std::int64_t r, std::int64_t width
     squares += d * d;
   });
   const float rstd = 1 / std::sqrt(simd::sum(squares) / static_cast<float>(width) + epsilon);
-  t.mean.f32()[r] = mean, t.rstd.f32()[r] = rstd;
+  t.mean.f32()[r] = mean;
+  t.rstd.f32()[r] = rstd;
   over(0, width, [&](std::int64_t i, std::int64_t n) {
     put(out + i, (get(x + i, n) - mean) * rstd * get(gamma + i, n) + get(beta + i, n), n);
   });
@@ -57,7 +60,8 @@ struct Sums {
 };
 
 template <class T, bool with_bias>
-void backward_row(const LayerNormBackwardArguments& t, std::int64_t r, std::int64_t width, const Sums& sums) {
+void backward_row(const Bound<LayerNormBackward>& t, std::int64_t r, const Sums& sums) {
+  const std::int64_t width = t.width;
   const T *dout = t.dout.as<const T>() + r * width, *x = t.sum.as<const T>() + r * width;
   const T* gamma = t.gamma.as<const T>();
   const T* dresidual = t.dresidual ? t.dresidual.as<const T>() + r * width : nullptr;
@@ -97,36 +101,34 @@ std::int64_t padded(std::int64_t width) {
 
 }  // namespace
 
-void layer_norm(const LayerNormArguments& t, std::int64_t rows, std::int64_t width, double epsilon) {
+void run(const Bound<LayerNorm>& t, const KernelContext&) {
   with_type(t.in.type, [&](auto tag) {
-    parallel_ranges(rows, grain_of(width), [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t r = first; r < last; ++r) {
-        forward_row<decltype(tag)>(t, r, width, static_cast<float>(epsilon));
-      }
+    parallel_ranges(t.rows, grain_of(t.width), [&](std::int64_t first, std::int64_t last, int) {
+      for (std::int64_t r = first; r < last; ++r) forward_row<decltype(tag)>(t, r);
     });
   });
 }
 
-std::int64_t layer_norm_backward_scratch(std::int64_t width, int threads) {
-  return padded(width) * 6 * threads;
+std::int64_t scratch_floats(const LayerNormBackward& op, int threads) {
+  return padded(op.width) * 6 * threads;
 }
 
-void layer_norm_backward(const LayerNormBackwardArguments& t, std::int64_t rows, std::int64_t width, bool accumulate,
-                         float* scratch) {
-  const std::int64_t stride = padded(width);
+void run(const Bound<LayerNormBackward>& t, const KernelContext& context) {
+  const std::int64_t width = t.width, stride = padded(width);
+  float* scratch = context.scratch;
   int used = 0;
   with_type(t.dout.type, [&](auto tag) {
     using T = decltype(tag);
     const std::int64_t grain = std::max(row_block, grain_of(width));
-    const std::int64_t units = (rows + grain - 1) / grain;
+    const std::int64_t units = (t.rows + grain - 1) / grain;
     used = static_cast<int>(std::min<std::int64_t>(omp_get_max_threads(), units));
     std::fill_n(scratch, stride * 6 * used, 0.0f);
-    parallel_ranges(rows, grain, [&](std::int64_t first, std::int64_t last, int thread) {
+    parallel_ranges(t.rows, grain, [&](std::int64_t first, std::int64_t last, int thread) {
       float* mine = scratch + thread * 6 * stride;
       const Sums block{mine, mine + stride, mine + 2 * stride};
       for (std::int64_t r0 = first; r0 < last; r0 += row_block) {
         for (std::int64_t r = r0; r < std::min(last, r0 + row_block); ++r) {
-          t.dbias ? backward_row<T, true>(t, r, width, block) : backward_row<T, false>(t, r, width, block);
+          t.dbias ? backward_row<T, true>(t, r, block) : backward_row<T, false>(t, r, block);
         }
         for (int k = 0; k < 3; ++k) add_and_clear(mine + (3 + k) * stride, mine + k * stride, width);
       }
@@ -136,7 +138,7 @@ void layer_norm_backward(const LayerNormBackwardArguments& t, std::int64_t rows,
   for (int k = 0; k < 3; ++k) {
     if (!outs[k]) continue;
     float* out = outs[k].f32();
-    if (!accumulate) std::fill_n(out, width, 0.0f);
+    if (!t.accumulate) std::fill_n(out, width, 0.0f);
     for (int thread = 0; thread < used; ++thread) add_and_clear(out, scratch + (thread * 6 + 3 + k) * stride, width);
   }
 }

@@ -5,17 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "backend/bound.h"
 #include "backend/cuda/blas.h"
 #include "backend/cuda/runtime.h"
-#include "backend/tensor.h"
-#include "program/operation.h"
 
 namespace harness::cuda {
-
-struct AttentionOperands {
-  Tensor q, k, v, out, stats;  // forward: writes out and stats; backward: reads all five
-  Tensor dout, dq, dk, dv;     // backward only
-};
 
 /// Attention of one shape and type on one stream, forward and backward, as Attention and AttentionBackward in
 /// program/compute.h. Owns its workspace.
@@ -23,8 +17,8 @@ class AttentionKernel {
  public:
   using Run = std::function<void(Stream)>;
   virtual ~AttentionKernel() = default;
-  virtual Run forward(const AttentionOperands& at) = 0;
-  virtual Run backward(const AttentionOperands& at, bool accumulate) = 0;
+  virtual Run forward(const Bound<Attention>& at) = 0;
+  virtual Run backward(const Bound<AttentionBackward>& at) = 0;
 };
 
 /// cuDNN's fused kernels, which keep no scores in memory: bf16 only. `engine`: which of the kernels that cuDNN proposes

@@ -197,7 +197,7 @@ Blas::Run Blas::prepare(const Product& product, const Operands& operands, const 
       auto fused = call(product, aside, choice.algorithm);
       return [fused, from = aside.bias_gradient, to = operands.bias_gradient](Stream s) {
         fused->run(s);
-        residual_add(s, from, {}, to, to, 1, to.count);
+        run(s, Bound<ResidualAdd>{.in = from, .residual = to, .out = to, .rows = 1, .width = to.count});
       };
     }
     return [fused = call(product, operands, choice.algorithm)](Stream s) { fused->run(s); };
@@ -207,10 +207,11 @@ Blas::Run Blas::prepare(const Product& product, const Operands& operands, const 
   auto multiply = call(product.plain(), plain, choice.algorithm);
   return [multiply, product, operands](Stream s) {
     multiply->run(s);
-    if (product.epilogue == Epilogue::gelu) gelu(s, operands.aux, operands.out);
-    if (product.epilogue == Epilogue::gelu_backward) gelu_backward(s, operands.aux, operands.out);
+    if (product.epilogue == Epilogue::gelu) run(s, Bound<Gelu>{operands.aux, operands.out});
+    if (product.epilogue == Epilogue::gelu_backward) run(s, Bound<GeluBackward>{operands.aux, operands.out});
     if (product.bias_gradient) {
-      column_sum(s, operands.a, operands.bias_gradient, product.k, product.m, product.accumulate, operands.scratch);
+      run(s, Bound<ColumnSum>{operands.a, operands.bias_gradient, product.k, product.m, product.accumulate},
+          {.scratch = operands.scratch});
     }
   };
 }
@@ -232,7 +233,7 @@ std::vector<ProductChoice> Blas::candidates(const Product& product, const Operan
 
 std::int64_t Blas::scratch_floats(const Product& product) {
   if (!product.bias_gradient) return 0;
-  return std::max(product.m, column_sum_scratch(product.k, product.m));
+  return std::max(product.m, cuda::scratch_floats(ColumnSum{.rows = product.k, .width = product.m}));
 }
 
 std::string Blas::version() {

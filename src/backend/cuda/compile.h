@@ -33,20 +33,18 @@ class Compiler {
 
  private:
   struct OfStream;  // what the operations of one stream use one after the other
-  template <class A>
-  Run of(const A& action, OfStream& own);
-  Run product(const Matmul& op, OfStream& own);
+  Run prepare(const Bound<Matmul>& op, OfStream& own);
+  Run prepare(const Bound<Attention>& op, OfStream& own);
+  Run prepare(const Bound<AttentionBackward>& op, OfStream& own);
   AttentionKernel& attention(const AttentionShape& shape, DType type, OfStream& own);
-  std::int64_t scratch_floats(const Action& action) const;
-  Product product_for(const Matmul& op) const;
+  template <class Op>
+  std::int64_t scratch_for(const Op& op) const;  // floats
   OfStream& of_stream(StreamId stream);
   void warn_once(const std::string& text);
-  Tensor at(const View& view) const { return view.present() ? tensor_(view) : Tensor{}; }
-  int coordinate(Axis axis) const { return at_[axis]; }
+  bool tf32() const { return settings_.precision == Precision::tf32; }
 
   std::function<Tensor(const View&)> tensor_;
-  Coordinates at_;
-  std::uint64_t seed_;
+  KernelContext context_;  // without scratch, which every stream has its own of
   Settings settings_;
   std::shared_ptr<const Tuning> tuning_;
   std::map<StreamId, std::int64_t> scratch_of_;  // floats

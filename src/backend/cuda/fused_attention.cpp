@@ -174,15 +174,15 @@ class FusedAttention : public AttentionKernel {
     static_cast<void>(cudnnDestroy(handle_));
   }
 
-  Run forward(const AttentionOperands& t) override {
+  Run forward(const Bound<Attention>& t) override {
     if (!forward_) forward_ = std::make_unique<Plan>(handle_, Graphs(shape_).forward(), engine_, "forward");
     std::unordered_map<std::int64_t, void*> at{
         {q_id, t.q.data}, {k_id, t.k.data}, {v_id, t.v.data}, {out_id, t.out.data}, {stats_id, t.stats.data}};
     return [this, at](Stream s) mutable { forward_->run(s, at); };
   }
 
-  Run backward(const AttentionOperands& t, bool accumulate) override {
-    if (accumulate) fail("cuDNN's fused attention cannot add to gradients; attention: unfused can");
+  Run backward(const Bound<AttentionBackward>& t) override {
+    if (t.accumulate) fail("cuDNN's fused attention cannot add to gradients; attention: unfused can");
     if (!backward_) backward_ = std::make_unique<Plan>(handle_, Graphs(shape_).backward(), engine_, "backward");
     std::unordered_map<std::int64_t, void*> at{{q_id, t.q.data},     {k_id, t.k.data},         {v_id, t.v.data},
                                                {out_id, t.out.data}, {stats_id, t.stats.data}, {dout_id, t.dout.data},

@@ -2,67 +2,54 @@
 
 #include <cstdint>
 
-#include "backend/tensor.h"
-#include "program/operation.h"
+#include "backend/bound.h"
 
 struct CUstream_st;
 
-// The cuda backend's own kernels: what neither cuBLASLt nor cuDNN does. The mathematics of each is that of the
-// operation of the same name in program/compute.h. Every function puts its work on `stream` and returns at once; it
-// allocates nothing, reads nothing back and may be captured into a graph. Tensors are device addresses, dense, aligned
-// to 16 bytes; a tensor's type is f32 or bf16 unless said otherwise; arithmetic is f32. Scratch is as aligned, belongs
-// to the caller and is free again when the kernel is done; functions that need some say how much. A launch that the
-// driver refuses throws Error naming the kernel. Results do not depend on the order in which blocks run (no float
-// atomics), but for embedding_backward.
+// The cuda backend's own kernels: what neither cuBLASLt nor cuDNN does. run() computes what the operation of that type
+// in program/compute.h says. It puts the work on `stream` and returns at once; it allocates nothing, reads nothing back
+// and may be captured into a graph. Tensors are device addresses, dense, aligned to 16 bytes; a tensor's type is f32 or
+// bf16 unless said otherwise; arithmetic is f32. A kernel that needs scratch has a scratch_floats() and finds the
+// memory, as aligned, in its context; it is free again when the kernel is done. A launch that the driver refuses throws
+// Error naming the kernel. Results do not depend on the order in which blocks run (no float atomics), except those of
+// EmbeddingBackward.
 namespace harness::cuda {
 
 using Stream = CUstream_st*;
 
-void fill(Stream stream, Tensor out, double value);  // i32 too
-void convert(Stream stream, Tensor in, Tensor out);
-/// The same numbers as on the cpu backend, to the last bit but one. `coordinate`: the rank's on the operation's axis.
-void initialize(Stream stream, const Initialize& op, Tensor out, int coordinate, std::uint64_t seed);
-/// counter and ring as in Record: counter [1] i32, ring f32.
-void record(Stream stream, Tensor value, Tensor ring, Tensor counter);
+void run(Stream stream, const Bound<Fill>& op, const KernelContext& context = {});  // i32 too
+/// The same numbers as on the cpu backend, to the last bit but one.
+void run(Stream stream, const Bound<Initialize>& op, const KernelContext& context = {});
+void run(Stream stream, const Bound<Convert>& op, const KernelContext& context = {});
+void run(Stream stream, const Bound<Record>& op, const KernelContext& context = {});
 
-void gelu(Stream stream, Tensor in, Tensor out);
-void gelu_backward(Stream stream, Tensor in, Tensor data);
-/// out = in + bias (broadcast over rows) + residual; bias and residual may be absent, out may be in.
-void residual_add(Stream stream, Tensor in, Tensor bias, Tensor residual, Tensor out, std::int64_t rows,
-                  std::int64_t width);
-/// Sums over rows in two stages. `scratch`: column_sum_scratch floats.
-void column_sum(Stream stream, Tensor in, Tensor out, std::int64_t rows, std::int64_t width, bool accumulate,
-                float* scratch);
-std::int64_t column_sum_scratch(std::int64_t rows, std::int64_t width);
+void run(Stream stream, const Bound<Embedding>& op, const KernelContext& context = {});
+/// dwords by atomic additions: equal tokens add in any order.
+void run(Stream stream, const Bound<EmbeddingBackward>& op, const KernelContext& context = {});
 
-struct LayerNormArguments {
-  Tensor in, bias, residual, gamma, beta, sum, out, mean, rstd;
-};
-void layer_norm(Stream stream, const LayerNormArguments& t, std::int64_t rows, std::int64_t width, double epsilon);
-struct LayerNormBackwardArguments {
-  Tensor dout, sum, gamma, mean, rstd, dresidual, din, dgamma, dbeta, dbias;
-};
-void layer_norm_backward(Stream stream, const LayerNormBackwardArguments& t, std::int64_t rows, std::int64_t width,
-                         bool accumulate, float* scratch);
-std::int64_t layer_norm_backward_scratch(std::int64_t rows, std::int64_t width);
+void run(Stream stream, const Bound<ResidualAdd>& op, const KernelContext& context = {});  // out may be in
+void run(Stream stream, const Bound<LayerNorm>& op, const KernelContext& context = {});
+void run(Stream stream, const Bound<LayerNormBackward>& op, const KernelContext& context);
+std::int64_t scratch_floats(const LayerNormBackward& op);
 
-/// `first`: the number of the shard's first row; `positions` absent: not added.
-void embedding(Stream stream, Tensor tokens, Tensor words, Tensor positions, Tensor out, const Embedding& op,
-               std::int64_t first);
-/// dwords and dpositions are f32. dwords by atomic additions: equal tokens add in any order.
-void embedding_backward(Stream stream, Tensor tokens, Tensor dout, Tensor dwords, Tensor dpositions,
-                        const EmbeddingBackward& op, std::int64_t first);
+void run(Stream stream, const Bound<Gelu>& op, const KernelContext& context = {});
+void run(Stream stream, const Bound<GeluBackward>& op, const KernelContext& context = {});
+void run(Stream stream, const Bound<BiasAdd>& op, const KernelContext& context = {});
+void run(Stream stream, const Bound<ColumnSum>& op, const KernelContext& context);  // in two stages
+std::int64_t scratch_floats(const ColumnSum& op);
 
-/// `row_losses`: op.rows floats of scratch, summed in a fixed order.
-void cross_entropy(Stream stream, Tensor logits, Tensor labels, Tensor loss, const CrossEntropy& op, float* row_losses);
-void cross_entropy_maximum(Stream stream, Tensor logits, Tensor maximum, std::int64_t rows, std::int64_t vocab);
-void cross_entropy_sums(Stream stream, Tensor logits, Tensor labels, Tensor maximum, Tensor target, Tensor sum,
-                        std::int64_t rows, std::int64_t vocab, std::int64_t first);
-void cross_entropy_gradient(Stream stream, Tensor logits, Tensor labels, Tensor maximum, Tensor target, Tensor sum,
-                            Tensor loss, const CrossEntropyGradient& op, std::int64_t first, float* row_losses);
+void run(Stream stream, const Bound<AttentionMerge>& op, const KernelContext& context = {});
 
-void attention_merge(Stream stream, Tensor part_out, Tensor part_stats, Tensor out, Tensor stats,
-                     const AttentionShape& shape);
+/// The losses of the rows are summed in a fixed order.
+void run(Stream stream, const Bound<CrossEntropy>& op, const KernelContext& context);
+std::int64_t scratch_floats(const CrossEntropy& op);
+void run(Stream stream, const Bound<CrossEntropyMaximum>& op, const KernelContext& context = {});
+void run(Stream stream, const Bound<CrossEntropySums>& op, const KernelContext& context = {});
+void run(Stream stream, const Bound<CrossEntropyGradient>& op, const KernelContext& context);
+std::int64_t scratch_floats(const CrossEntropyGradient& op);
+
+/// One launch over the flat buffers; learning rate and counter are read on the device.
+void run(Stream stream, const Bound<AdamW>& op, const KernelContext& context = {});
 
 // ---- the parts of unfused attention ---------------------------------------------------------------------------------
 // `matrices` score matrices [query_length, key_length] lie one after the other. Scores are as a product left them,
@@ -83,10 +70,7 @@ void attention_softmax_backward(Stream stream, Tensor probabilities, Tensor dpro
                                 std::int64_t matrices, std::int64_t query_length, std::int64_t key_length,
                                 double scale);
 
-/// Learning rate [1] f32 and counter [1] i32 are read on the device; step number = counter + 1. One launch over flat
-/// f32 buffers; weights (optional) in their own type.
-void adamw(Stream stream, const AdamW& op, Tensor master, Tensor moment1, Tensor moment2, Tensor gradient,
-           Tensor weights, Tensor counter, Tensor learning_rate);
+// ---- for timing -----------------------------------------------------------------------------------------------------
 
 /// out[i] = philox_normal(seed, i) in out's type: data for timing.
 void fill_random(Stream stream, Tensor out, std::uint64_t seed);

@@ -33,24 +33,8 @@ int digit(char c, std::string_view whole) {
   fail("{} is not a tuned choice that this program wrote", quote(whole));
 }
 
-}  // namespace
-
-Product Product::plain() const {
-  Product p = *this;
-  p.epilogue = Epilogue::none;
-  p.bias_gradient = false;
-  return p;
-}
-
-int alignment_of(std::int64_t bytes) {
-  return bytes == 0 ? 256 : static_cast<int>(std::min<std::int64_t>(256, bytes & -bytes));
-}
-
-int alignment_of(const void* address) {
-  return alignment_of(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address)));
-}
-
-Product product_of(const Matmul& op, DType a, DType b, DType out, bool tf32, int alignment_bytes) {
+template <class T>
+Product described(const MatmulOf<T>& op, DType a, DType b, DType out, bool tf32, int alignment_bytes) {
   if (op.epilogue != Epilogue::none && op.accumulate) fail("matmul: a GELU of an accumulated product makes no sense");
   if (op.bias_gradient.present() && !op.transpose_a) fail("matmul: a bias gradient needs transpose_a");
   if (op.bias_gradient.present() && (op.bias.present() || op.epilogue != Epilogue::none)) {
@@ -70,6 +54,34 @@ Product product_of(const Matmul& op, DType a, DType b, DType out, bool tf32, int
   p.epilogue = op.epilogue;
   p.alignment_bytes = alignment_bytes;
   return p;
+}
+
+}  // namespace
+
+Product Product::plain() const {
+  Product p = *this;
+  p.epilogue = Epilogue::none;
+  p.bias_gradient = false;
+  return p;
+}
+
+int alignment_of(std::int64_t bytes) {
+  return bytes == 0 ? 256 : static_cast<int>(std::min<std::int64_t>(256, bytes & -bytes));
+}
+
+int alignment_of(const void* address) {
+  return alignment_of(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address)));
+}
+
+Product product_of(const Matmul& op, DType a, DType b, DType out, bool tf32, int alignment_bytes) {
+  return described(op, a, b, out, tf32, alignment_bytes);
+}
+
+Product product_of(const Bound<Matmul>& op, bool tf32) {
+  int aligned = 256;
+  each_field(
+      op, [&](Access, const Tensor& t) { aligned = std::min(aligned, alignment_of(t.data)); }, [](const auto&) {});
+  return described(op, op.a.type, op.b.type, op.out.type, tf32, aligned);
 }
 
 std::string key_of(const Product& p) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "program/operation.h"
+#include "backend/bound.h"
 
 namespace harness::cuda {
 
@@ -40,6 +40,7 @@ int alignment_of(const void* address);
 
 /// Of an operation whose views lie at addresses aligned to `alignment_bytes`. Throws Error for what cannot be.
 Product product_of(const Matmul& op, DType a, DType b, DType out, bool tf32, int alignment_bytes);
+Product product_of(const Bound<Matmul>& op, bool tf32);
 
 /// Names a Product in a table of tuned choices: equal keys, equal Products.
 std::string key_of(const Product& product);

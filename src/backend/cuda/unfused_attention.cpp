@@ -20,7 +20,7 @@ class UnfusedAttention : public AttentionKernel {
         scores_(Memory::Kind::device, 2 * score_count() * size_of(type), "the scores of unfused attention"),
         delta_(Memory::Kind::device, shape.batch * stats_count() * size_of(DType::f32), "unfused attention") {}
 
-  Run forward(const AttentionOperands& at) override {
+  Run forward(const Bound<Attention>& at) override {
     const std::int64_t rows = shape_.query_length, keys = shape_.key_length, width = shape_.head_dim;
     std::vector<Run> runs;
     for (std::int64_t b = 0; b < shape_.batch; ++b) {
@@ -37,7 +37,7 @@ class UnfusedAttention : public AttentionKernel {
     return in_turn(std::move(runs));
   }
 
-  Run backward(const AttentionOperands& at, bool accumulate) override {
+  Run backward(const Bound<AttentionBackward>& at) override {
     const std::int64_t rows = shape_.query_length, keys = shape_.key_length, width = shape_.head_dim;
     std::vector<Run> runs;
     const Tensor delta{delta_.data(), DType::f32, shape_.batch * stats_count()};
@@ -54,14 +54,14 @@ class UnfusedAttention : public AttentionKernel {
       runs.push_back(
           product({rows, keys, width}, dense_matrix(), dout, transposed(key_matrix()), v, score_matrix(), dp));
       runs.push_back(product({keys, width, rows}, transposed(score_matrix()), p, dense_matrix(), dout, key_matrix(),
-                             key(at.dv, b), accumulate));
+                             key(at.dv, b), at.accumulate));
       runs.emplace_back([this, p, dp, row_delta](Stream s) {
         attention_softmax_backward(s, p, dp, row_delta, shape_.heads, shape_.query_length, shape_.key_length, scale_);
       });
       runs.push_back(product({rows, width, keys}, score_matrix(), dp, key_matrix(), k, query_matrix(), query(at.dq, b),
-                             accumulate));
+                             at.accumulate));
       runs.push_back(product({keys, width, rows}, transposed(score_matrix()), dp, query_matrix(), q, key_matrix(),
-                             key(at.dk, b), accumulate));
+                             key(at.dk, b), at.accumulate));
     }
     return in_turn(std::move(runs));
   }

@@ -1,7 +1,7 @@
 // The whole GPT step on real arithmetic and real collectives: every layout is the same computation.
 #include "ranks.h"
 #include "rig.h"
-#include "workloads/gpt.h"
+#include "workloads/gpt/gpt.h"
 #include "workloads/workload.h"
 
 namespace harness::test {
@@ -53,7 +53,7 @@ std::vector<float> losses(const Case& c, Precision precision) {
   const int last = layout.ranks() - 1;
   const auto& buffers = program(last)->buffers;
   for (std::size_t b = 0; b < buffers.size(); ++b) {
-    if (buffers[b].name != gpt::losses_buffer) continue;
+    if (buffers[b].name != losses_buffer) continue;
     std::vector<float> out(steps);
     ranks[last].read({static_cast<BufferId>(b), 0, steps}, std::as_writable_bytes(std::span(out)));
     return out;

@@ -23,8 +23,8 @@ TEST_P(AttentionParts, Merge) {
     const std::int64_t rows = s.batch * s.heads * s.query_length, n = rows * s.head_dim;
     const Buffer part = random(type(), n, 1), part_stats = random(DType::f32, rows, 2, 3);
     Buffer out = random(type(), n, 3), stats = random(DType::f32, rows, 4, 3), wanted = out, wanted_stats = stats;
-    cuda::attention_merge(nullptr, part, part_stats, out, stats, s);
-    cpu::attention_merge(part, part_stats, wanted, wanted_stats, s);
+    cuda::run(nullptr, Bound<AttentionMerge>{part, part_stats, out, stats, s});
+    cpu::run(Bound<AttentionMerge>{part, part_stats, wanted, wanted_stats, s});
     EXPECT_TRUE(close(out, wanted, limit())) << s.head_dim;
     EXPECT_TRUE(close(stats, wanted_stats, 1e-5)) << s.head_dim;
   }

@@ -20,8 +20,8 @@ TEST_P(Elementwise, Gelu) {
   for (const std::int64_t n : counts) {
     const Buffer in = random(type(), n, 1, 3);
     Buffer out(type(), n), wanted(type(), n);
-    cuda::gelu(nullptr, in, out);
-    cpu::gelu(in, wanted);
+    cuda::run(nullptr, Bound<Gelu>{in, out});
+    cpu::run(Bound<Gelu>{in, wanted});
     EXPECT_TRUE(close(out, wanted, limit())) << n;
   }
 }
@@ -30,7 +30,7 @@ TEST_P(Elementwise, GeluFarFromZero) {
   Buffer in(type(), 8), out(type(), 8);
   const double x[] = {-1e4, -30, -6, 0, 6, 30, 1e4, -0.0}, wanted[] = {0, 0, 0, 0, 6, 30, 9984, 0};
   for (int i = 0; i < 8; ++i) in.set(i, x[i]);
-  cuda::gelu(nullptr, in, out);
+  cuda::run(nullptr, Bound<Gelu>{in, out});
   for (int i = 0; i < 8; ++i) EXPECT_NEAR(out[i], wanted[i], 16) << x[i];
   for (int i = 0; i < 6; ++i) EXPECT_NEAR(out[i], wanted[i], 1e-6) << x[i];
 }
@@ -39,8 +39,8 @@ TEST_P(Elementwise, GeluBackward) {
   for (const std::int64_t n : counts) {
     const Buffer in = random(type(), n, 1, 3);
     Buffer data = random(type(), n, 2), wanted = data;
-    cuda::gelu_backward(nullptr, in, data);
-    cpu::gelu_backward(in, wanted);
+    cuda::run(nullptr, Bound<GeluBackward>{in, data});
+    cpu::run(Bound<GeluBackward>{in, wanted});
     EXPECT_TRUE(close(data, wanted, limit())) << n;
   }
 }
@@ -53,8 +53,8 @@ TEST_P(Elementwise, ResidualAdd) {
       const Tensor b = parts & 1 ? bias.tensor() : Tensor{}, r = parts & 2 ? residual.tensor() : Tensor{};
       const bool in_place = parts & 4;
       Buffer in = random(type(), n, 1), out(type(), n), wanted(type(), n);
-      cpu::residual_add(in, b, r, wanted, s.rows, s.width);
-      cuda::residual_add(nullptr, in, b, r, in_place ? in : out, s.rows, s.width);
+      cpu::run(Bound<ResidualAdd>{in, b, r, wanted, s.rows, s.width});
+      cuda::run(nullptr, Bound<ResidualAdd>{in, b, r, in_place ? in : out, s.rows, s.width});
       EXPECT_TRUE(close(in_place ? in : out, wanted, limit())) << s.rows << " x " << s.width << ", parts " << parts;
     }
   }
@@ -67,9 +67,9 @@ TEST_P(Elementwise, ColumnSum) {
     for (const bool accumulate : {false, true}) {
       const Buffer in = random(type(), s.rows * s.width, 1);
       Buffer out = accumulate ? random(DType::f32, s.width, 2) : Buffer(DType::f32, s.width), wanted = out;
-      const Scratch scratch(cuda::column_sum_scratch(s.rows, s.width));
-      cuda::column_sum(nullptr, in, out, s.rows, s.width, accumulate, scratch);
-      cpu::column_sum(in, wanted, s.rows, s.width, accumulate);
+      const Scratch scratch(cuda::scratch_floats(ColumnSum{.rows = s.rows, .width = s.width}));
+      cuda::run(nullptr, Bound<ColumnSum>{in, out, s.rows, s.width, accumulate}, {.scratch = scratch});
+      cpu::run(Bound<ColumnSum>{in, wanted, s.rows, s.width, accumulate});
       EXPECT_TRUE(close(out, wanted, 1e-5)) << s.rows << " x " << s.width;
     }
   }
@@ -80,8 +80,8 @@ TEST_P(Elementwise, Convert) {
     const Buffer in = random(type(), n, 1);
     for (const DType to : {DType::f32, DType::bf16}) {
       Buffer out(to, n), wanted(to, n);
-      cuda::convert(nullptr, in, out);
-      cpu::convert(in, wanted);
+      cuda::run(nullptr, Bound<Convert>{in, out});
+      cpu::run(Bound<Convert>{in, wanted});
       EXPECT_TRUE(close(out, wanted, 0)) << n;
     }
   }
@@ -90,23 +90,23 @@ TEST_P(Elementwise, Convert) {
 TEST_P(Elementwise, Fill) {
   for (const std::int64_t n : counts) {
     Buffer out(type(), n), wanted(type(), n);
-    cuda::fill(nullptr, out, 0.3);
-    cpu::fill(wanted, 0.3);
+    cuda::run(nullptr, Bound<Fill>{out, 0.3});
+    cpu::run(Bound<Fill>{wanted, 0.3});
     EXPECT_TRUE(close(out, wanted, 0)) << n;
   }
 }
 
 TEST(Integers, FillAndCopy) {
   Buffer out(DType::i32, 1001), copy(DType::i32, 1001);
-  cuda::fill(nullptr, out, -70001);
-  cuda::convert(nullptr, out, copy);
+  cuda::run(nullptr, Bound<Fill>{out, -70001});
+  cuda::run(nullptr, Bound<Convert>{out, copy});
   for (std::int64_t i = 0; i < 1001; ++i) ASSERT_EQ(copy[i], -70001);
 }
 
 TEST(Integers, AreNotConverted) {
   const Buffer in(DType::i32, 8), out(DType::bf16, 8);
-  EXPECT_THROW(cuda::convert(nullptr, in, out), Error);
-  EXPECT_THROW(cuda::gelu(nullptr, in, in), Error);
+  EXPECT_THROW(cuda::run(nullptr, (Bound<Convert>{in, out})), Error);
+  EXPECT_THROW(cuda::run(nullptr, (Bound<Gelu>{in, in})), Error);
 }
 
 TEST(Record, WritesTheRingAndCounts) {
@@ -114,7 +114,7 @@ TEST(Record, WritesTheRingAndCounts) {
   counter.set(0, 0);
   for (int step = 0; step < 5; ++step) {
     value.set(0, 10 + step);
-    cuda::record(nullptr, value, ring, counter);
+    cuda::run(nullptr, Bound<Record>{value, ring, counter});
     EXPECT_EQ(counter[0], step + 1);
     EXPECT_EQ(ring[step % 3], 10 + step);
     if (step == 0) {

@@ -13,20 +13,29 @@ struct Shape {
 };
 constexpr Shape shapes[] = {{1, 1, 1}, {24, 64, 8}, {24, 83, 8}, {12, 2056, 12}, {20, 5000, 5}};
 constexpr std::int64_t shard_rows = 40;
+constexpr Shard shard{Axis::tensor, shard_rows};
+
+KernelContext on_shard(int coordinate) {
+  KernelContext context;
+  context.at[shard.axis] = coordinate;
+  return context;
+}
 
 TEST_P(Embeddings, Forward) {
   for (const Shape s : shapes) {
-    for (const std::int64_t first : {std::int64_t{0}, shard_rows}) {
+    for (const int coordinate : {0, 1}) {
       for (const bool with_positions : {false, true}) {
         const Buffer tokens = integers(s.rows, 1, 0, 2 * shard_rows), words = random(type(), shard_rows * s.width, 2),
                      positions = random(type(), s.sequence * s.width, 3);
         Buffer out(type(), s.rows * s.width), wanted = out;
-        Embedding op;
-        op.rows = s.rows, op.width = s.width, op.sequence = s.sequence, op.shard.rows = shard_rows;
-        const Tensor p = with_positions ? positions.tensor() : Tensor{};
-        cuda::embedding(nullptr, tokens, words, p, out, op, first);
-        cpu::embedding(tokens, words, p, wanted, op, first);
-        EXPECT_TRUE(close(out, wanted, limit())) << s.rows << " x " << s.width << " from " << first;
+        const auto to = [&](const Buffer& result) {
+          return Bound<Embedding>{tokens,     words,  with_positions ? positions.tensor() : Tensor{},
+                                  result,     s.rows, s.width,
+                                  s.sequence, shard};
+        };
+        cuda::run(nullptr, to(out), on_shard(coordinate));
+        cpu::run(to(wanted), on_shard(coordinate));
+        EXPECT_TRUE(close(out, wanted, limit())) << s.rows << " x " << s.width << ", shard " << coordinate;
       }
     }
   }
@@ -34,19 +43,20 @@ TEST_P(Embeddings, Forward) {
 
 TEST_P(Embeddings, Backward) {
   for (const Shape s : shapes) {
-    for (const std::int64_t first : {std::int64_t{0}, shard_rows}) {
+    for (const int coordinate : {0, 1}) {
       for (const bool accumulate : {false, true}) {
         const Buffer tokens = integers(s.rows, 1, 0, 2 * shard_rows), dout = random(type(), s.rows * s.width, 2);
         Buffer dwords = random(DType::f32, shard_rows * s.width, 3), wanted_words = dwords;
         const std::int64_t n = s.sequence * s.width;
         Buffer dpositions = accumulate ? random(DType::f32, n, 4) : Buffer(DType::f32, n),
                wanted_positions = dpositions;
-        EmbeddingBackward op;
-        op.rows = s.rows, op.width = s.width, op.sequence = s.sequence, op.shard.rows = shard_rows;
-        op.accumulate_positions = accumulate;
-        cuda::embedding_backward(nullptr, tokens, dout, dwords, dpositions, op, first);
-        cpu::embedding_backward(tokens, dout, wanted_words, wanted_positions, op, first);
-        EXPECT_TRUE(close(dwords, wanted_words, 1e-5)) << s.rows << " x " << s.width << " from " << first;
+        const auto to = [&](const Buffer& of_words, const Buffer& of_positions) {
+          return Bound<EmbeddingBackward>{tokens,  dout,       of_words, of_positions, s.rows,
+                                          s.width, s.sequence, shard,    accumulate};
+        };
+        cuda::run(nullptr, to(dwords, dpositions), on_shard(coordinate));
+        cpu::run(to(wanted_words, wanted_positions), on_shard(coordinate));
+        EXPECT_TRUE(close(dwords, wanted_words, 1e-5)) << s.rows << " x " << s.width << ", shard " << coordinate;
         EXPECT_TRUE(close(dpositions, wanted_positions, 1e-5)) << s.rows << " x " << s.width;
       }
     }
@@ -56,10 +66,8 @@ TEST_P(Embeddings, Backward) {
 TEST_P(Embeddings, BackwardWithoutPositions) {
   const Buffer tokens = integers(6, 1, 0, shard_rows), dout = random(type(), 6 * 16, 2);
   Buffer dwords = random(DType::f32, shard_rows * 16, 3), wanted = dwords, positions(DType::f32, 3 * 16);
-  EmbeddingBackward op;
-  op.rows = 6, op.width = 16, op.sequence = 3, op.shard.rows = shard_rows;
-  cuda::embedding_backward(nullptr, tokens, dout, dwords, {}, op, 0);
-  cpu::embedding_backward(tokens, dout, wanted, positions, op, 0);
+  cuda::run(nullptr, Bound<EmbeddingBackward>{tokens, dout, dwords, {}, 6, 16, 3, shard});
+  cpu::run(Bound<EmbeddingBackward>{tokens, dout, wanted, positions, 6, 16, 3, shard});
   EXPECT_TRUE(close(dwords, wanted, 1e-5));
 }
 

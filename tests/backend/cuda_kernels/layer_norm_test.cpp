@@ -33,19 +33,21 @@ TEST_P(LayerNorms, Forward) {
             : sum(type, shape.rows * shape.width), out(sum), mean(DType::f32, shape.rows), rstd(mean) {}
         Buffer sum, out, mean, rstd;
       } got(type(), s), wanted(type(), s);
-      const auto arguments = [&]<class A>(Outputs& to, A) {
-        return A{in,
-                 parts & 1 ? bias.tensor() : Tensor{},
-                 parts & 2 ? residual.tensor() : Tensor{},
-                 gamma,
-                 beta,
-                 parts ? to.sum.tensor() : Tensor{},
-                 to.out,
-                 to.mean,
-                 to.rstd};
+      const auto norm = [&](Outputs& to) {
+        return Bound<LayerNorm>{in,
+                                parts & 1 ? bias.tensor() : Tensor{},
+                                parts & 2 ? residual.tensor() : Tensor{},
+                                gamma,
+                                beta,
+                                parts ? to.sum.tensor() : Tensor{},
+                                to.out,
+                                to.mean,
+                                to.rstd,
+                                s.rows,
+                                s.width};
       };
-      cuda::layer_norm(nullptr, arguments(got, cuda::LayerNormArguments{}), s.rows, s.width, 1e-5);
-      cpu::layer_norm(arguments(wanted, cpu::LayerNormArguments{}), s.rows, s.width, 1e-5);
+      cuda::run(nullptr, norm(got));
+      cpu::run(norm(wanted));
       if (parts) {
         EXPECT_TRUE(close(got.sum, wanted.sum, limit())) << of(s, parts);
       }
@@ -62,8 +64,8 @@ TEST_P(LayerNorms, ForwardOfLargeNumbersThatDifferLittle) {
                beta = random(DType::f32, width, 3);
   Buffer out(DType::f32, rows * width), mean(DType::f32, rows), rstd(mean), wanted(out), wanted_mean(mean),
       wanted_rstd(mean);
-  cuda::layer_norm(nullptr, {in, {}, {}, gamma, beta, {}, out, mean, rstd}, rows, width, 1e-5);
-  cpu::layer_norm({in, {}, {}, gamma, beta, {}, wanted, wanted_mean, wanted_rstd}, rows, width, 1e-5);
+  cuda::run(nullptr, Bound<LayerNorm>{in, {}, {}, gamma, beta, {}, out, mean, rstd, rows, width});
+  cpu::run(Bound<LayerNorm>{in, {}, {}, gamma, beta, {}, wanted, wanted_mean, wanted_rstd, rows, width});
   EXPECT_TRUE(close(rstd, wanted_rstd, 1e-5));
   EXPECT_TRUE(close(out, wanted, 1e-3));
 }
@@ -86,19 +88,19 @@ TEST_P(LayerNorms, Backward) {
               dbias(dgamma) {}
         Buffer din, dgamma, dbeta, dbias;
       } got(type(), s, accumulate), wanted(type(), s, accumulate);
-      const auto arguments = [&]<class A>(Outputs& to, A) {
-        return A{dout,     x,
-                 gamma,    mean,
-                 rstd,     with_residual ? dresidual.tensor() : Tensor{},
-                 to.din,   to.dgamma,
-                 to.dbeta, with_bias ? to.dbias.tensor() : Tensor{}};
+      const auto gradients = [&](Outputs& to) {
+        return Bound<LayerNormBackward>{dout,      x,
+                                        gamma,     mean,
+                                        rstd,      with_residual ? dresidual.tensor() : Tensor{},
+                                        to.din,    to.dgamma,
+                                        to.dbeta,  with_bias ? to.dbias.tensor() : Tensor{},
+                                        s.rows,    s.width,
+                                        accumulate};
       };
-      const Scratch scratch(cuda::layer_norm_backward_scratch(s.rows, s.width)),
-          cpu_scratch(cpu::layer_norm_backward_scratch(s.width, 16));
-      cuda::layer_norm_backward(nullptr, arguments(got, cuda::LayerNormBackwardArguments{}), s.rows, s.width,
-                                accumulate, scratch);
-      cpu::layer_norm_backward(arguments(wanted, cpu::LayerNormBackwardArguments{}), s.rows, s.width, accumulate,
-                               cpu_scratch);
+      const LayerNormBackward sizes{.rows = s.rows, .width = s.width};
+      const Scratch scratch(cuda::scratch_floats(sizes)), cpu_scratch(cpu::scratch_floats(sizes, 16));
+      cuda::run(nullptr, gradients(got), {.scratch = scratch});
+      cpu::run(gradients(wanted), {.scratch = cpu_scratch});
       EXPECT_TRUE(close(got.din, wanted.din, limit())) << of(s, variant);
       EXPECT_TRUE(close(got.dgamma, wanted.dgamma, 2e-5)) << of(s, variant);
       EXPECT_TRUE(close(got.dbeta, wanted.dbeta, 2e-5)) << of(s, variant);

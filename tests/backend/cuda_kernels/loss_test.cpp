@@ -19,10 +19,8 @@ Buffer one(double value) {
   return b;
 }
 
-CrossEntropy whole(Shape s) {
-  CrossEntropy op;
-  op.rows = s.rows, op.vocab = s.vocab, op.loss_scale = 0.25, op.gradient_scale = 1.5;
-  return op;
+Bound<CrossEntropy> whole(Shape s, const Buffer& logits, const Buffer& labels, const Buffer& loss) {
+  return {logits, labels, loss, s.rows, s.vocab, 0.25, 1.5};
 }
 
 TEST_P(Losses, Whole) {
@@ -31,8 +29,8 @@ TEST_P(Losses, Whole) {
     const Buffer labels = integers(s.rows, 2, 0, s.vocab);
     Buffer loss = one(2), wanted_loss = one(2);
     const Scratch row_losses(s.rows), cpu_row_losses(s.rows);
-    cuda::cross_entropy(nullptr, logits, labels, loss, whole(s), row_losses);
-    cpu::cross_entropy(wanted, labels, wanted_loss, whole(s), cpu_row_losses);
+    cuda::run(nullptr, whole(s, logits, labels, loss), {.scratch = row_losses});
+    cpu::run(whole(s, wanted, labels, wanted_loss), {.scratch = cpu_row_losses});
     EXPECT_TRUE(close(logits, wanted, limit())) << s.rows << " x " << s.vocab;
     EXPECT_TRUE(close(loss, wanted_loss, 1e-5)) << s.rows << " x " << s.vocab;
   }
@@ -44,8 +42,8 @@ TEST_P(Losses, FirstAndLastLabelAndHugeLogits) {
   Buffer labels(DType::i32, 2), loss = one(0), wanted_loss = one(0);
   labels.set(0, 0), labels.set(1, static_cast<double>(s.vocab - 1));
   const Scratch row_losses(s.rows), cpu_row_losses(s.rows);
-  cuda::cross_entropy(nullptr, logits, labels, loss, whole(s), row_losses);
-  cpu::cross_entropy(wanted, labels, wanted_loss, whole(s), cpu_row_losses);
+  cuda::run(nullptr, whole(s, logits, labels, loss), {.scratch = row_losses});
+  cpu::run(whole(s, wanted, labels, wanted_loss), {.scratch = cpu_row_losses});
   EXPECT_TRUE(close(logits, wanted, limit()));
   EXPECT_TRUE(close(loss, wanted_loss, 1e-5));
 }
@@ -58,8 +56,8 @@ TEST_P(Losses, LogitsOfMinusInfinityHaveNoProbability) {
   Buffer wanted = logits, labels(DType::i32, 2), loss = one(0), wanted_loss = one(0);
   labels.set(0, 7), labels.set(1, 9);
   const Scratch row_losses(s.rows), cpu_row_losses(s.rows);
-  cuda::cross_entropy(nullptr, logits, labels, loss, whole(s), row_losses);
-  cpu::cross_entropy(wanted, labels, wanted_loss, whole(s), cpu_row_losses);
+  cuda::run(nullptr, whole(s, logits, labels, loss), {.scratch = row_losses});
+  cpu::run(whole(s, wanted, labels, wanted_loss), {.scratch = cpu_row_losses});
   EXPECT_TRUE(close(logits, wanted, limit()));
   EXPECT_TRUE(close(loss, wanted_loss, 1e-5));
 }
@@ -71,7 +69,7 @@ TEST_P(Losses, AnUnknownLabelOrANaNShows) {
     if (label == 5) logits.set(17, NAN);
     labels.set(0, label);
     const Scratch row_losses(1);
-    cuda::cross_entropy(nullptr, logits, labels, loss, whole(s), row_losses);
+    cuda::run(nullptr, whole(s, logits, labels, loss), {.scratch = row_losses});
     EXPECT_TRUE(std::isnan(loss[0])) << label;
     EXPECT_EQ(std::isnan(logits[3]), label == 5);
   }
@@ -79,33 +77,44 @@ TEST_P(Losses, AnUnknownLabelOrANaNShows) {
 
 TEST_P(Losses, InPartsOfAShard) {
   for (const Shape s : shapes) {
-    for (const std::int64_t first : {std::int64_t{0}, s.vocab}) {
+    for (const int coordinate : {0, 1}) {
       Buffer logits = random(type(), s.rows * s.vocab, 1, 4), wanted = logits;
       const Buffer labels = integers(s.rows, 2, 0, 2 * s.vocab);  // about half of them another rank's
       struct Parts {
         explicit Parts(std::int64_t rows) : maximum(DType::f32, rows), target(maximum), sum(maximum), loss(one(3)) {}
         Buffer maximum, target, sum, loss;
       } got(s.rows), want(s.rows);
-      cuda::cross_entropy_maximum(nullptr, logits, got.maximum, s.rows, s.vocab);
-      cpu::cross_entropy_maximum(wanted, want.maximum, s.rows, s.vocab);
+      const Scratch row_losses(s.rows);
+      cuda::run(nullptr, Bound<CrossEntropyMaximum>{logits, got.maximum, s.rows, s.vocab});
+      cpu::run(Bound<CrossEntropyMaximum>{wanted, want.maximum, s.rows, s.vocab});
       EXPECT_TRUE(close(got.maximum, want.maximum, 0));
       // As after the all-reduces: the other ranks' share in the maximum and the sum.
       for (std::int64_t r = 0; r < s.rows; ++r) {
-        got.maximum.set(r, got.maximum[r] + 0.5), want.maximum.set(r, want.maximum[r] + 0.5);
+        got.maximum.set(r, got.maximum[r] + 0.5);
+        want.maximum.set(r, want.maximum[r] + 0.5);
       }
-      cuda::cross_entropy_sums(nullptr, logits, labels, got.maximum, got.target, got.sum, s.rows, s.vocab, first);
-      cpu::cross_entropy_sums(wanted, labels, want.maximum, want.target, want.sum, s.rows, s.vocab, first);
+      KernelContext context{.scratch = row_losses};
+      context.at[Axis::tensor] = coordinate;
+      const Shard shard{Axis::tensor, s.vocab};
+      const auto sums = [&](const Buffer& of, const Parts& to) {
+        return Bound<CrossEntropySums>{of, labels, to.maximum, to.target, to.sum, s.rows, s.vocab, shard};
+      };
+      cuda::run(nullptr, sums(logits, got), context);
+      cpu::run(sums(wanted, want), context);
       EXPECT_TRUE(close(got.target, want.target, 1e-6));
       EXPECT_TRUE(close(got.sum, want.sum, 1e-5));
-      for (std::int64_t r = 0; r < s.rows; ++r) got.sum.set(r, got.sum[r] + 1), want.sum.set(r, want.sum[r] + 1);
-      CrossEntropyGradient op;
-      op.rows = s.rows, op.vocab = s.vocab, op.loss_scale = 0.25, op.gradient_scale = 1.5;
-      const Scratch row_losses(s.rows);
-      cuda::cross_entropy_gradient(nullptr, logits, labels, got.maximum, got.target, got.sum, got.loss, op, first,
-                                   row_losses);
-      cpu::cross_entropy_gradient(wanted, labels, want.maximum, want.target, want.sum, want.loss, op, first);
-      EXPECT_TRUE(close(logits, wanted, limit())) << s.rows << " x " << s.vocab << " from " << first;
-      EXPECT_TRUE(close(got.loss, want.loss, 1e-5)) << s.rows << " x " << s.vocab << " from " << first;
+      for (std::int64_t r = 0; r < s.rows; ++r) {
+        got.sum.set(r, got.sum[r] + 1);
+        want.sum.set(r, want.sum[r] + 1);
+      }
+      const auto gradient = [&](const Buffer& of, const Parts& to) {
+        return Bound<CrossEntropyGradient>{of,     labels,  to.maximum, to.target, to.sum, to.loss,
+                                           s.rows, s.vocab, shard,      0.25,      1.5};
+      };
+      cuda::run(nullptr, gradient(logits, got), context);
+      cpu::run(gradient(wanted, want), context);
+      EXPECT_TRUE(close(logits, wanted, limit())) << s.rows << " x " << s.vocab << ", shard " << coordinate;
+      EXPECT_TRUE(close(got.loss, want.loss, 1e-5)) << s.rows << " x " << s.vocab << ", shard " << coordinate;
     }
   }
 }

@@ -21,15 +21,22 @@ TEST_P(Optimizer, SeveralSteps) {
         Buffer master, moment1, moment2, weights;
       } got(type(), n), wanted(type(), n);
       Buffer counter(DType::i32, 1), rate(DType::f32, 1);
-      AdamW op;
-      op.weight_decay = 0.2;
+      const auto update = [&](const Buffer& gradient, const State& state) {
+        return Bound<AdamW>{.master = state.master,
+                            .moment1 = state.moment1,
+                            .moment2 = state.moment2,
+                            .gradient = gradient,
+                            .weights = with_weights ? state.weights.tensor() : Tensor{},
+                            .counter = counter,
+                            .learning_rate = rate,
+                            .weight_decay = 0.2};
+      };
       for (const int done : {0, 1, 1000}) {
-        counter.set(0, done), rate.set(0, 0.01 / (1 + done));
+        counter.set(0, done);
+        rate.set(0, 0.01 / (1 + done));
         const Buffer gradient = random(DType::f32, n, static_cast<std::uint64_t>(10 + done));
-        cuda::adamw(nullptr, op, got.master, got.moment1, got.moment2, gradient,
-                    with_weights ? got.weights.tensor() : Tensor{}, counter, rate);
-        cpu::adamw(wanted.master, wanted.moment1, wanted.moment2, gradient,
-                   with_weights ? wanted.weights.tensor() : Tensor{}, done + 1, rate[0], op);
+        cuda::run(nullptr, update(gradient, got));
+        cpu::run(update(gradient, wanted));
         EXPECT_TRUE(close(got.master, wanted.master, 1e-6)) << n << " after " << done;
         EXPECT_TRUE(close(got.moment1, wanted.moment1, 1e-6)) << n << " after " << done;
         EXPECT_TRUE(close(got.moment2, wanted.moment2, 1e-6)) << n << " after " << done;
@@ -54,14 +61,16 @@ TEST_P(Random, InitializeAsOnTheCpu) {
     int coordinate;
   };
   for (const Case& c : {Case{1, 1, 1, 20000, 0}, Case{3, 12, 4, 7, 2}, Case{5, 6, 6, 10, 3}, Case{1, 100, 50, 33, 1}}) {
-    Initialize op;
-    op.first_index = (std::int64_t{1} << 33) + 5;
-    op.outer = c.outer, op.full = c.full, op.part = c.part, op.inner = c.inner;
+    KernelContext context{.seed = 42};
+    context.at[Axis::tensor] = c.coordinate;
     for (const double deviation : {0.02, 0.0}) {
-      op.mean = 0.125, op.deviation = deviation;
       Buffer out(type(), c.outer * c.part * c.inner), wanted = out;
-      cuda::initialize(nullptr, op, out, c.coordinate, 42);
-      cpu::initialize(op, wanted, c.coordinate, 42);
+      const auto to = [&](const Buffer& result) {
+        return Bound<Initialize>{
+            result, (std::int64_t{1} << 33) + 5, Axis::tensor, c.outer, c.full, c.part, c.inner, 0.125, deviation};
+      };
+      cuda::run(nullptr, to(out), context);
+      cpu::run(to(wanted), context);
       // Equal but where a last bit's difference in double precision crosses a rounding limit.
       EXPECT_TRUE(close(out, wanted, type() == DType::f32 ? 1.2e-7 : 4e-3));
     }

@@ -9,7 +9,7 @@ namespace {
 constexpr int adamw_threads = 256, blocks_per_multiprocessor = 5;
 
 template <class T>
-struct AdamWOf {
+struct AdamWFlat {
   float *master, *moment1, *moment2;
   const float* gradient;
   T* weights;
@@ -24,7 +24,7 @@ struct Factors {
 };
 
 template <class T, int n>
-__device__ __forceinline__ void update(const AdamWOf<T>& t, const Factors& f, std::int64_t i) {
+__device__ __forceinline__ void update(const AdamWFlat<T>& t, const Factors& f, std::int64_t i) {
   const Raw<float, n> w_raw = load_raw<n>(t.master + i), m_raw = load_raw<n>(t.moment1 + i),
                       v_raw = load_raw<n>(t.moment2 + i), g_raw = load_raw<n>(t.gradient + i);
   float w[n], m[n], v[n], g[n];
@@ -40,7 +40,7 @@ __device__ __forceinline__ void update(const AdamWOf<T>& t, const Factors& f, st
 }
 
 template <class T>
-__global__ void __launch_bounds__(adamw_threads, blocks_per_multiprocessor) adamw_flat(AdamWOf<T> t) {
+__global__ void __launch_bounds__(adamw_threads, blocks_per_multiprocessor) adamw_flat(AdamWFlat<T> t) {
   HARNESS_SHARED(Factors, shared, 1);
   if (threadIdx.x == 0) {  // double precision is slow on some devices: once a block
     const double step = *t.counter + 1.0, rate = *t.learning_rate;
@@ -65,16 +65,16 @@ __global__ void __launch_bounds__(adamw_threads, blocks_per_multiprocessor) adam
 
 }  // namespace
 
-void adamw(Stream stream, const AdamW& op, Tensor master, Tensor moment1, Tensor moment2, Tensor gradient,
-           Tensor weights, Tensor counter, Tensor learning_rate) {
-  with_type(weights ? weights.type : DType::f32, [&](auto tag) {
+void run(Stream stream, const Bound<AdamW>& op, const KernelContext&) {
+  with_type(op.weights ? op.weights.type : DType::f32, [&](auto tag) {
     using T = decltype(tag);
-    const std::int64_t needed = ceil_div(ceil_div(master.count, 4), adamw_threads);
+    const std::int64_t needed = ceil_div(ceil_div(op.master.count, 4), adamw_threads);
     const std::int64_t blocks =
         std::min<std::int64_t>(needed, std::int64_t{device_limits().multiprocessors} * blocks_per_multiprocessor);
-    const AdamWOf<T> t{master.f32(),    moment1.f32(), moment2.f32(),       gradient.f32(),
-                       weights.as<T>(), counter.i32(), learning_rate.f32(), master.count,
-                       op.beta1,        op.beta2,      op.epsilon,          op.weight_decay};
+    const AdamWFlat<T> t{
+        op.master.f32(),  op.moment1.f32(),       op.moment2.f32(), op.gradient.f32(), op.weights.as<T>(),
+        op.counter.i32(), op.learning_rate.f32(), op.master.count,  op.beta1,          op.beta2,
+        op.epsilon,       op.weight_decay};
     launch("adamw", adamw_flat<T>, {blocks, adamw_threads}, stream, t);
   });
 }

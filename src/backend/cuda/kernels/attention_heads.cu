@@ -84,14 +84,13 @@ void launch_heads(const char* name, Stream stream, Kernel kernel, int n, const A
 
 }  // namespace
 
-void attention_merge(Stream stream, Tensor part_out, Tensor part_stats, Tensor out, Tensor stats,
-                     const AttentionShape& shape) {
-  with_type(out.type, [&](auto tag) {
+void run(Stream stream, const Bound<AttentionMerge>& op, const KernelContext&) {
+  with_type(op.out.type, [&](auto tag) {
     using T = decltype(tag);
     constexpr int n = lanes_of<T>;
-    const bool whole = shape.head_dim % n == 0;
-    launch_heads("attention_merge", stream, whole ? merge_heads<T, n> : merge_heads<T, 1>, whole ? n : 1, shape,
-                 part_out.as<const T>(), part_stats.f32(), out.as<T>(), stats.f32());
+    const bool whole = op.shape.head_dim % n == 0;
+    launch_heads("attention_merge", stream, whole ? merge_heads<T, n> : merge_heads<T, 1>, whole ? n : 1, op.shape,
+                 op.part_out.as<const T>(), op.part_stats.f32(), op.out.as<T>(), op.stats.f32());
   });
 }
 

@@ -13,24 +13,25 @@ std::int64_t slices_of(std::int64_t rows, std::int64_t width) {
 
 }  // namespace
 
-std::int64_t column_sum_scratch(std::int64_t rows, std::int64_t width) {
-  return slices_of(rows, width) * width;
+std::int64_t scratch_floats(const ColumnSum& op) {
+  return slices_of(op.rows, op.width) * op.width;
 }
 
-void column_sum(Stream stream, Tensor in, Tensor out, std::int64_t rows, std::int64_t width, bool accumulate,
-                float* scratch) {
+void run(Stream stream, const Bound<ColumnSum>& op, const KernelContext& context) {
+  const std::int64_t rows = op.rows, width = op.width;
+  float* scratch = context.scratch;
   const std::int64_t slices = slices_of(rows, width);
-  with_type(in.type, [&](auto tag) {
+  with_type(op.in.type, [&](auto tag) {
     using T = decltype(tag);
     const auto start = [&](auto kernel, int n) {
       const std::int64_t tiles = ceil_div(width, tile_lanes * n);
-      launch("column_sum", kernel, {tiles * slices, tile_lanes * tile_groups}, stream, in.as<const T>(), rows, width,
+      launch("column_sum", kernel, {tiles * slices, tile_lanes * tile_groups}, stream, op.in.as<const T>(), rows, width,
              tiles, ceil_div(rows, slices), scratch, Sums{}, width, false);
     };
     constexpr int n = lanes_of<T>;
     width % n == 0 ? start(sum_rows<T, n, false>, n) : start(sum_rows<T, 1, false>, 1);
   });
-  launch_last_sums("column_sum (second stage)", stream, scratch, slices, width, 1, {{out.f32()}}, accumulate);
+  launch_last_sums("column_sum (second stage)", stream, scratch, slices, width, 1, {{op.out.f32()}}, op.accumulate);
 }
 
 }  // namespace harness::cuda

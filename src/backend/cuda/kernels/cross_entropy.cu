@@ -121,49 +121,56 @@ int threads_of(std::int64_t width) {
 
 }  // namespace
 
-void cross_entropy(Stream stream, Tensor logits, Tensor labels, Tensor loss, const CrossEntropy& op,
-                   float* row_losses) {
-  with_type(logits.type, [&](auto tag) {
+std::int64_t scratch_floats(const CrossEntropy& op) {
+  return op.rows;
+}
+std::int64_t scratch_floats(const CrossEntropyGradient& op) {
+  return op.rows;
+}
+
+void run(Stream stream, const Bound<CrossEntropy>& op, const KernelContext& context) {
+  with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     constexpr int n = lanes_of<T>;
     const auto kernel = op.vocab % n == 0 ? cross_entropy_row<T, n> : cross_entropy_row<T, 1>;
-    launch("cross_entropy", kernel, {op.rows, threads_of<T>(op.vocab)}, stream, logits.as<T>(), labels.i32(), op.vocab,
-           op.gradient_scale, row_losses);
+    launch("cross_entropy", kernel, {op.rows, threads_of<T>(op.vocab)}, stream, op.logits.as<T>(), op.labels.i32(),
+           op.vocab, op.gradient_scale, context.scratch);
   });
-  launch_add_rows(stream, row_losses, op.rows, op.loss_scale, loss);
+  launch_add_rows(stream, context.scratch, op.rows, op.loss_scale, op.loss);
 }
 
-void cross_entropy_maximum(Stream stream, Tensor logits, Tensor maximum, std::int64_t rows, std::int64_t vocab) {
-  with_type(logits.type, [&](auto tag) {
+void run(Stream stream, const Bound<CrossEntropyMaximum>& op, const KernelContext&) {
+  with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     constexpr int n = lanes_of<T>;
-    const auto kernel = vocab % n == 0 ? maximum_row<T, n> : maximum_row<T, 1>;
-    launch("cross_entropy_maximum", kernel, {rows, threads_of<T>(vocab)}, stream, logits.as<const T>(), vocab,
-           maximum.f32());
+    const auto kernel = op.vocab % n == 0 ? maximum_row<T, n> : maximum_row<T, 1>;
+    launch("cross_entropy_maximum", kernel, {op.rows, threads_of<T>(op.vocab)}, stream, op.logits.as<const T>(),
+           op.vocab, op.maximum.f32());
   });
 }
 
-void cross_entropy_sums(Stream stream, Tensor logits, Tensor labels, Tensor maximum, Tensor target, Tensor sum,
-                        std::int64_t rows, std::int64_t vocab, std::int64_t first) {
-  with_type(logits.type, [&](auto tag) {
+void run(Stream stream, const Bound<CrossEntropySums>& op, const KernelContext& context) {
+  const std::int64_t first = first_row(op.shard, context.at);
+  with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     constexpr int n = lanes_of<T>;
-    const auto kernel = vocab % n == 0 ? sums_row<T, n> : sums_row<T, 1>;
-    launch("cross_entropy_sums", kernel, {rows, threads_of<T>(vocab)}, stream, logits.as<const T>(), labels.i32(),
-           maximum.f32(), target.f32(), sum.f32(), vocab, first);
+    const auto kernel = op.vocab % n == 0 ? sums_row<T, n> : sums_row<T, 1>;
+    launch("cross_entropy_sums", kernel, {op.rows, threads_of<T>(op.vocab)}, stream, op.logits.as<const T>(),
+           op.labels.i32(), op.maximum.f32(), op.target.f32(), op.sum.f32(), op.vocab, first);
   });
 }
 
-void cross_entropy_gradient(Stream stream, Tensor logits, Tensor labels, Tensor maximum, Tensor target, Tensor sum,
-                            Tensor loss, const CrossEntropyGradient& op, std::int64_t first, float* row_losses) {
-  with_type(logits.type, [&](auto tag) {
+void run(Stream stream, const Bound<CrossEntropyGradient>& op, const KernelContext& context) {
+  const std::int64_t first = first_row(op.shard, context.at);
+  with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     constexpr int n = lanes_of<T>;
     const auto kernel = op.vocab % n == 0 ? gradient_row<T, n> : gradient_row<T, 1>;
-    launch("cross_entropy_gradient", kernel, {op.rows, threads_of<T>(op.vocab)}, stream, logits.as<T>(), labels.i32(),
-           maximum.f32(), target.f32(), sum.f32(), op.vocab, first, op.gradient_scale, row_losses);
+    launch("cross_entropy_gradient", kernel, {op.rows, threads_of<T>(op.vocab)}, stream, op.logits.as<T>(),
+           op.labels.i32(), op.maximum.f32(), op.target.f32(), op.sum.f32(), op.vocab, first, op.gradient_scale,
+           context.scratch);
   });
-  launch_add_rows(stream, row_losses, op.rows, op.loss_scale, loss);
+  launch_add_rows(stream, context.scratch, op.rows, op.loss_scale, op.loss);
 }
 
 }  // namespace harness::cuda

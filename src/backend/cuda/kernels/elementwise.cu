@@ -12,7 +12,7 @@ __device__ __forceinline__ float logistic_of_gelu(float x) {
 }
 
 template <class T>
-struct GeluOf {
+struct GeluMap {
   const T* in;
   T* out;
   static constexpr int lanes = lanes_of<T>;
@@ -34,7 +34,7 @@ struct GeluOf {
 };
 
 template <class T>
-struct GeluBackwardOf {
+struct GeluBackwardMap {
   const T* in;
   T* data;
   static constexpr int lanes = lanes_of<T>;
@@ -61,7 +61,7 @@ struct GeluBackwardOf {
 };
 
 template <class T>
-struct ResidualAddOf {
+struct ResidualAddMap {
   const T *in, *bias, *residual;
   T* out;
   std::int64_t width;
@@ -93,27 +93,32 @@ struct ResidualAddOf {
 
 }  // namespace
 
-void gelu(Stream stream, Tensor in, Tensor out) {
-  with_type(in.type, [&](auto tag) {
+void run(Stream stream, const Bound<Gelu>& op, const KernelContext&) {
+  with_type(op.in.type, [&](auto tag) {
     using T = decltype(tag);
-    launch_flat("gelu", stream, GeluOf<T>{in.as<const T>(), out.as<T>()}, in.count);
+    launch_flat("gelu", stream, GeluMap<T>{op.in.as<const T>(), op.out.as<T>()}, op.in.count);
   });
 }
 
-void gelu_backward(Stream stream, Tensor in, Tensor data) {
-  with_type(in.type, [&](auto tag) {
+void run(Stream stream, const Bound<GeluBackward>& op, const KernelContext&) {
+  with_type(op.in.type, [&](auto tag) {
     using T = decltype(tag);
-    launch_flat("gelu_backward", stream, GeluBackwardOf<T>{in.as<const T>(), data.as<T>()}, in.count);
+    launch_flat("gelu_backward", stream, GeluBackwardMap<T>{op.in.as<const T>(), op.data.as<T>()}, op.in.count);
   });
 }
 
-void residual_add(Stream stream, Tensor in, Tensor bias, Tensor residual, Tensor out, std::int64_t rows,
-                  std::int64_t width) {
-  with_type(out.type, [&](auto tag) {
+void run(Stream stream, const Bound<ResidualAdd>& op, const KernelContext&) {
+  with_type(op.out.type, [&](auto tag) {
     using T = decltype(tag);
-    const ResidualAddOf<T> operation{in.as<const T>(), bias.as<const T>(), residual.as<const T>(), out.as<T>(), width};
-    launch_rows("residual_add", stream, operation, rows, width);
+    const ResidualAddMap<T> operation{op.in.as<const T>(), op.bias.as<const T>(), op.residual.as<const T>(),
+                                      op.out.as<T>(), op.width};
+    launch_rows("residual_add", stream, operation, op.rows, op.width);
   });
+}
+
+void run(Stream stream, const Bound<BiasAdd>& op, const KernelContext& context) {
+  run(stream, Bound<ResidualAdd>{.in = op.data, .bias = op.bias, .out = op.data, .rows = op.rows, .width = op.width},
+      context);
 }
 
 }  // namespace harness::cuda

@@ -57,29 +57,30 @@ __global__ void __launch_bounds__(row_threads)
 
 }  // namespace
 
-void embedding(Stream stream, Tensor tokens, Tensor words, Tensor positions, Tensor out, const Embedding& op,
-               std::int64_t first) {
-  with_type(out.type, [&](auto tag) {
+void run(Stream stream, const Bound<Embedding>& op, const KernelContext& context) {
+  // Each position counts once in the sum over the shards.
+  const Tensor positions = context.at[op.shard.axis] == 0 ? op.positions : Tensor{};
+  with_type(op.out.type, [&](auto tag) {
     using T = decltype(tag);
     const auto start = [&](auto kernel, int n) {
-      launch("embedding", kernel, {op.rows, threads_for(ceil_div(op.width, n), row_threads)}, stream, tokens.i32(),
-             words.as<const T>(), positions.as<const T>(), out.as<T>(), op.width, op.sequence, first, op.shard.rows);
+      launch("embedding", kernel, {op.rows, threads_for(ceil_div(op.width, n), row_threads)}, stream, op.tokens.i32(),
+             op.words.as<const T>(), positions.as<const T>(), op.out.as<T>(), op.width, op.sequence,
+             first_row(op.shard, context.at), op.shard.rows);
     };
     constexpr int n = lanes_of<T>;
     op.width % n == 0 ? start(embedding_row<T, n>, n) : start(embedding_row<T, 1>, 1);
   });
 }
 
-void embedding_backward(Stream stream, Tensor tokens, Tensor dout, Tensor dwords, Tensor dpositions,
-                        const EmbeddingBackward& op, std::int64_t first) {
-  with_type(dout.type, [&](auto tag) {
+void run(Stream stream, const Bound<EmbeddingBackward>& op, const KernelContext& context) {
+  with_type(op.dout.type, [&](auto tag) {
     using T = decltype(tag);
     const auto start = [&](auto kernel, int n) {
       const int threads = threads_for(ceil_div(op.width, n), row_threads);
       const std::int64_t tiles = ceil_div(ceil_div(op.width, n), threads);
-      launch("embedding_backward", kernel, {op.sequence * tiles, threads}, stream, tokens.i32(), dout.as<const T>(),
-             dwords.f32(), dpositions.f32(), op.rows, op.width, op.sequence, first, op.shard.rows,
-             op.accumulate_positions, tiles);
+      launch("embedding_backward", kernel, {op.sequence * tiles, threads}, stream, op.tokens.i32(),
+             op.dout.as<const T>(), op.dwords.f32(), op.dpositions.f32(), op.rows, op.width, op.sequence,
+             first_row(op.shard, context.at), op.shard.rows, op.accumulate_positions, tiles);
     };
     constexpr int n = lanes_of<T>;
     op.width % n == 0 ? start(embedding_backward_position<T, n>, n) : start(embedding_backward_position<T, 1>, 1);

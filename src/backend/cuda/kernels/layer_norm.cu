@@ -141,7 +141,8 @@ __global__ void __launch_bounds__(512) layer_norm_reread(Forward<T> t) {
 
 }  // namespace
 
-void layer_norm(Stream stream, const LayerNormArguments& a, std::int64_t rows, std::int64_t width, double epsilon) {
+void run(Stream stream, const Bound<LayerNorm>& a, const KernelContext&) {
+  const std::int64_t rows = a.rows, width = a.width;
   with_type(a.in.type, [&](auto tag) {
     using T = decltype(tag);
     constexpr int n = lanes_of<T>;
@@ -156,7 +157,7 @@ void layer_norm(Stream stream, const LayerNormArguments& a, std::int64_t rows, s
                        a.rstd.f32(),
                        rows,
                        width,
-                       static_cast<float>(epsilon)};
+                       static_cast<float>(a.epsilon)};
     if (width % n != 0) {
       launch("layer_norm", layer_norm_reread<T, 1>, {rows, threads_for(width, 512)}, stream, t);
     } else if (width > widest_kept<T>) {

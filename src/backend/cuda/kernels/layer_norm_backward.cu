@@ -153,12 +153,13 @@ constexpr int most_multiprocessors = 192;  // of today's devices; a larger one i
 
 }  // namespace
 
-std::int64_t layer_norm_backward_scratch(std::int64_t rows, std::int64_t width) {
-  return blocks_of(rows, width, most_multiprocessors) * 3 * width;
+std::int64_t scratch_floats(const LayerNormBackward& op) {
+  return blocks_of(op.rows, op.width, most_multiprocessors) * 3 * op.width;
 }
 
-void layer_norm_backward(Stream stream, const LayerNormBackwardArguments& a, std::int64_t rows, std::int64_t width,
-                         bool accumulate, float* scratch) {
+void run(Stream stream, const Bound<LayerNormBackward>& a, const KernelContext& context) {
+  const std::int64_t rows = a.rows, width = a.width;
+  float* scratch = context.scratch;
   const char* const name = "layer_norm_backward";
   const DeviceLimits device = device_limits();
   const std::int64_t blocks = blocks_of(rows, width, std::min(device.multiprocessors, most_multiprocessors));
@@ -190,7 +191,7 @@ void layer_norm_backward(Stream stream, const LayerNormBackwardArguments& a, std
     }
   });
   launch_last_sums("layer_norm_backward (second stage)", stream, scratch, blocks, width, sums,
-                   {{a.dgamma.f32(), a.dbeta.f32(), a.dbias.f32()}}, accumulate);
+                   {{a.dgamma.f32(), a.dbeta.f32(), a.dbias.f32()}}, a.accumulate);
 }
 
 }  // namespace harness::cuda

@@ -46,7 +46,7 @@ struct Pattern {
 };
 
 template <class From, class To>
-struct ConvertOf {
+struct ConvertMap {
   const From* in;
   To* out;
   static constexpr int lanes = 8;
@@ -85,24 +85,27 @@ std::uint32_t pattern_of(DType type, double value) {
 
 }  // namespace
 
-void fill(Stream stream, Tensor out, double value) {
-  launch_flat("fill", stream, Pattern{out.as<bf16>(), pattern_of(out.type, value)}, out.bytes() / 2);
+void run(Stream stream, const Bound<Fill>& op, const KernelContext&) {
+  const Pattern pattern{op.out.as<bf16>(), pattern_of(op.out.type, op.value)};
+  launch_flat("fill", stream, pattern, op.out.bytes() / 2);
 }
 
-void convert(Stream stream, Tensor in, Tensor out) {
+void run(Stream stream, const Bound<Convert>& op, const KernelContext&) {
+  const Tensor &in = op.in, &out = op.out;
   if (in.type == out.type) {
     launch_flat("convert", stream, Copy{in.as<const bf16>(), out.as<bf16>()}, out.bytes() / 2);
   } else if (in.type == DType::f32 && out.type == DType::bf16) {
-    launch_flat("convert", stream, ConvertOf<float, bf16>{in.as<const float>(), out.as<bf16>()}, out.count);
+    launch_flat("convert", stream, ConvertMap<float, bf16>{in.as<const float>(), out.as<bf16>()}, out.count);
   } else if (in.type == DType::bf16 && out.type == DType::f32) {
-    launch_flat("convert", stream, ConvertOf<bf16, float>{in.as<const bf16>(), out.as<float>()}, out.count);
+    launch_flat("convert", stream, ConvertMap<bf16, float>{in.as<const bf16>(), out.as<float>()}, out.count);
   } else {
-    throw Error("a conversion between i32 and floating-point numbers is no kernel of the cuda backend");
+    throw Error("the cuda backend does not convert between i32 and floating-point numbers");
   }
 }
 
-void record(Stream stream, Tensor value, Tensor ring, Tensor counter) {
-  launch("record", record_one, {1, 32}, stream, value.f32(), ring.f32(), ring.count, counter.as<std::int32_t>());
+void run(Stream stream, const Bound<Record>& op, const KernelContext&) {
+  launch("record", record_one, {1, 32}, stream, op.value.f32(), op.ring.f32(), op.ring.count,
+         op.counter.as<std::int32_t>());
 }
 
 }  // namespace harness::cuda

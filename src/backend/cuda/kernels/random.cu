@@ -5,7 +5,7 @@ namespace harness::cuda {
 namespace {
 
 template <class T>
-struct InitializeOf {
+struct InitializeMap {
   T* out;
   std::int64_t block;       // part * inner: elements that follow each other in the global tensor
   std::int64_t full_block;  // full * inner: from one such block to the next, there
@@ -32,7 +32,7 @@ struct InitializeOf {
 };
 
 template <class T>
-struct RandomOf {
+struct RandomMap {
   T* out;
   std::uint64_t seed;
   static constexpr int lanes = lanes_of<T>;
@@ -53,18 +53,14 @@ struct RandomOf {
 
 }  // namespace
 
-void initialize(Stream stream, const Initialize& op, Tensor out, int coordinate, std::uint64_t seed) {
-  if (op.deviation == 0) return fill(stream, out, op.mean);
-  const std::int64_t first_part = op.part == op.full ? 0 : coordinate * op.part;
-  with_type(out.type, [&](auto tag) {
+void run(Stream stream, const Bound<Initialize>& op, const KernelContext& context) {
+  if (op.deviation == 0) return run(stream, Bound<Fill>{op.out, op.mean}, context);
+  const std::int64_t first_part = op.part == op.full ? 0 : context.at[op.axis] * op.part;
+  with_type(op.out.type, [&](auto tag) {
     using T = decltype(tag);
-    const InitializeOf<T> operation{out.as<T>(),
-                                    op.part * op.inner,
-                                    op.full * op.inner,
-                                    op.first_index + first_part * op.inner,
-                                    op.mean,
-                                    op.deviation,
-                                    seed};
+    const InitializeMap<T> operation{
+        op.out.as<T>(), op.part * op.inner, op.full * op.inner, op.first_index + first_part * op.inner,
+        op.mean,        op.deviation,       context.seed};
     launch_flat("initialize", stream, operation, op.outer * op.part * op.inner);
   });
 }
@@ -72,7 +68,7 @@ void initialize(Stream stream, const Initialize& op, Tensor out, int coordinate,
 void fill_random(Stream stream, Tensor out, std::uint64_t seed) {
   with_type(out.type, [&](auto tag) {
     using T = decltype(tag);
-    launch_flat("fill_random", stream, RandomOf<T>{out.as<T>(), seed}, out.count);
+    launch_flat("fill_random", stream, RandomMap<T>{out.as<T>(), seed}, out.count);
   });
 }
 

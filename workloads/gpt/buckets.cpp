@@ -1,4 +1,4 @@
-#include "workloads/gpt_buckets.h"
+#include "workloads/gpt/buckets.h"
 
 namespace harness::gpt {
 
@@ -35,12 +35,12 @@ void Buckets::complete(const std::string& parameter) {
 
 void Buckets::finish() {
   if (!overlap_) {
-    for (const Bucket& bucket : buckets_) reduce(bucket, {b_.last(compute)});
+    for (const Bucket& bucket : buckets_) reduce(bucket, {b_.last(compute_stream)});
   }
   const Dimensions& d = stage_.dims();
   // First and last stage each hold the tied table and a part of its gradient.
   if (d.stages > 1 && (d.first() || d.last())) {
-    b_.emit(data_stream, AllReduce{embedding_group, stage_.gradient("word_embeddings")},
+    b_.emit(data_stream, AllReduce{embedding_group, stage_.gradient_of("word_embeddings")},
             {"tied embedding", Phase::gradient_sync});
   }
 }

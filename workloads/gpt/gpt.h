@@ -1,19 +1,20 @@
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "config/settings.h"
 #include "program/program.h"
-#include "workloads/closing.h"
+#include "workloads/step.h"
 
 namespace harness::gpt {
 
 // A GPT training step as Programs: GPT-2/GPT-3 style decoder with learned positions, tied embedding and tanh GELU;
 // AdamW; tensor parallelism (Shoeybi et al. 2019), pipeline parallelism by 1F1B (Narayanan et al. 2021), data
-// parallelism in buckets. Settings must have passed plan's check_layout.
+// parallelism in buckets. Settings must be possible on the layout (plan's check_layout).
 
-/// Streams, in order. Every communicator is used on one stream only.
-enum : StreamId { compute, tensor_stream, data_stream, pipeline_stream, world_stream };
-
-/// Groups, in order; `embedding` joins first and last pipeline stage (tied embedding).
+/// Groups, in order; `embedding` joins the first and the last pipeline stage, which share the tied embedding.
 enum : GroupId { tensor_group, data_group, embedding_group, world_group };
 
 ProgramSet programs(const Model& model, const Settings& settings, const Layout& layout);
@@ -23,7 +24,6 @@ Program program(const Model& model, const Settings& settings, const Layout& layo
 inline constexpr const char* tokens_buffer = "tokens";                // [micro_batches * rows] i32
 inline constexpr const char* labels_buffer = "labels";                // [micro_batches * rows] i32
 inline constexpr const char* learning_rate_buffer = "learning_rate";  // [1] f32
-using harness::loss_ring, harness::losses_buffer;                     // mean loss over the global batch, by step
 
 /// A named parameter inside the flat persistent buffers "master" (f32 values) and "gradient" (f32, after reduction).
 struct Parameter {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/gpt_stage.h"
+#include "workloads/gpt/stage.h"
 
 namespace harness::gpt {
 

@@ -1,4 +1,4 @@
-#include "workloads/gpt.h"
+#include "workloads/gpt/gpt.h"
 
 namespace harness::gpt {
 namespace {

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace harness {
+
+// The field list of an operation: fields(op) names every member once, as an operand that is read, written or updated or
+// as a parameter. What an operation touches, what its line in a listing says and what a backend's kernel gets all
+// follow from this one list.
+
+enum class Access : std::uint8_t {
+  read,
+  write,   // the old value is not needed
+  update,  // the old value is read and replaced
+};
+
+template <class T>
+struct Operand {
+  Access access;
+  T& data;
+};
+template <class T>
+struct Parameter {
+  T& value;
+};
+
+template <class... T>
+constexpr auto operands(Access access, T&... data) {
+  return std::tuple<Operand<T>...>{Operand<T>{access, data}...};
+}
+template <class... T>
+constexpr auto reads(T&... data) {
+  return operands(Access::read, data...);
+}
+template <class... T>
+constexpr auto writes(T&... data) {
+  return operands(Access::write, data...);
+}
+template <class... T>
+constexpr auto updates(T&... data) {
+  return operands(Access::update, data...);
+}
+/// Added to when `accumulate`, else replaced.
+template <class... T>
+constexpr auto results(bool accumulate, T&... data) {
+  return operands(accumulate ? Access::update : Access::write, data...);
+}
+template <class... T>
+constexpr auto parameters(T&... value) {
+  return std::tuple<Parameter<T>...>{Parameter<T>{value}...};
+}
+
+/// Calls on_operand(access, data) and on_parameter(value) for every field, in the order of the list.
+template <class Op, class OnOperand, class OnParameter>
+void each_field(Op& op, OnOperand&& on_operand, OnParameter&& on_parameter) {
+  const auto visit = [&]<class Field>(const Field& field) {
+    if constexpr (requires { field.access; }) {
+      on_operand(field.access, field.data);
+    } else {
+      on_parameter(field.value);
+    }
+  };
+  std::apply([&](const auto&... field) { (visit(field), ...); }, Op::fields(op));
+}
+
+/// The same operation whose operands are of type To: place(operand) for each of them, parameters as they are.
+template <class To, template <class> class Op, class From, class Place>
+Op<To> rebind(const Op<From>& op, Place&& place) {
+  Op<To> bound;
+  const auto assign = [&](const auto& from, const auto& to) {
+    if constexpr (requires { from.access; }) {
+      to.data = place(from.data);
+    } else {
+      to.value = from.value;
+    }
+  };
+  const auto source = Op<From>::fields(op);
+  const auto target = Op<To>::fields(bound);
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (assign(std::get<i>(source), std::get<i>(target)), ...);
+  }
+  (std::make_index_sequence<std::tuple_size_v<decltype(source)>>{});
+  return bound;
+}
+
+}  // namespace harness

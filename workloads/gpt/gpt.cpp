@@ -1,0 +1,91 @@
+#include "workloads/gpt/gpt.h"
+
+#include "workloads/gpt/buckets.h"
+#include "workloads/gpt/schedule.h"
+#include "workloads/gpt/stage.h"
+
+namespace harness::gpt {
+namespace {
+
+/// The exchange with the neighbouring stages: a forward pass takes activations from the previous stage and gives them
+/// to the next, a backward pass hands gradients the other way. The ends of the pipeline have only one neighbour.
+class Neighbours {
+ public:
+  Neighbours(ProgramBuilder& builder, Stage& stage) : b_(builder), stage_(stage) {}
+
+  /// What the pass works on; absent where no stage sends it.
+  View receive(const Pass& pass, std::int32_t fused_group) {
+    const bool forward = pass.direction == Pass::Direction::forward;
+    const int from = forward ? -1 : +1;
+    if (!exists(from)) return {};
+    const View v = stage_.activation(forward ? "received" : "received_gradient");
+    b_.emit(pipeline_stream, Receive{{Axis::pipeline, from}, v}, label(pass), {}, fused_group);
+    return v;
+  }
+  void send(const Pass& pass, const View& v, std::int32_t fused_group) {
+    const int to = pass.direction == Pass::Direction::forward ? +1 : -1;
+    if (exists(to)) b_.emit(pipeline_stream, Send{{Axis::pipeline, to}, v}, label(pass), {}, fused_group);
+  }
+
+ private:
+  bool exists(int offset) const { return !(offset < 0 ? stage_.dims().first() : stage_.dims().last()); }
+  static Label label(const Pass& pass) {
+    if (pass.direction == Pass::Direction::forward) return {"activations", Phase::forward, pass.micro_batch};
+    return {"gradients", Phase::backward, pass.micro_batch};
+  }
+
+  ProgramBuilder& b_;
+  Stage& stage_;
+};
+
+// Emits the passes and what goes between the stages. Where a pass is followed by one in the other direction, what the
+// first sends and what the second receives is an exchange with one neighbour: both start together, as in Megatron-LM.
+void emit_passes(const std::vector<Pass>& passes, ProgramBuilder& builder, Stage& stage, Buckets& buckets) {
+  Neighbours neighbours(builder, stage);
+  const auto on_final = [&](const std::string& parameter) { buckets.complete(parameter); };
+  View in = neighbours.receive(passes.front(), -1);
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    const Pass& pass = passes[i];
+    const View out = pass.direction == Pass::Direction::forward ? stage.forward(pass.micro_batch, in)
+                                                                : stage.backward(pass.micro_batch, in, on_final);
+    if (i + 1 == passes.size()) {
+      neighbours.send(pass, out, -1);
+      break;
+    }
+    const Pass& next = passes[i + 1];
+    const std::int32_t exchange = next.direction != pass.direction ? builder.new_fused_group() : -1;
+    neighbours.send(pass, out, exchange);
+    in = neighbours.receive(next, exchange);
+  }
+}
+
+}  // namespace
+
+Program program(const Model& model, const Settings& settings, const Layout& layout, int pipeline_stage) {
+  ProgramBuilder builder = step_builder();
+  Stage stage(builder, model, settings, layout, pipeline_stage);
+  stage.emit_init();
+  stage.begin_step();
+  Buckets buckets(builder, stage, settings);
+  const Dimensions& d = stage.dims();
+  emit_passes(one_forward_one_backward(d.stage, d.stages, d.micro_batches), builder, stage, buckets);
+  buckets.finish();
+  stage.finish_step();
+  return builder.take();
+}
+
+ProgramSet programs(const Model& model, const Settings& settings, const Layout& layout) {
+  const int stages = layout[Axis::pipeline];
+  ProgramSet set;
+  set.layout = layout;
+  set.groups = {
+      {"tensor", AxisSet::of({Axis::tensor}), {}},
+      {"data", AxisSet::of({Axis::data}), {}},
+      {"embedding", AxisSet::of({Axis::pipeline}), stages > 1 ? std::vector<int>{0, stages - 1} : std::vector<int>{0}},
+      {"world", AxisSet::all(), {}}};
+  set.role_axes = AxisSet::of({Axis::pipeline});
+  for (int s = 0; s < stages; ++s) set.roles.push_back(program(model, settings, layout, s));
+  return set;
+}
+
+}  // namespace harness::gpt
