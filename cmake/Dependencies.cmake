@@ -114,7 +114,7 @@ if(HARNESS_TESTS)
     dependency_missing("GoogleTest (for the tests; -DHARNESS_TESTS=OFF does without)" "libgtest-dev" "a user prefix")
   endif()
   add_library(dep_gtest INTERFACE)
-  target_link_libraries(dep_gtest INTERFACE GTest::gtest GTest::gtest_main)
+  target_link_libraries(dep_gtest INTERFACE GTest::gmock GTest::gtest GTest::gtest_main)
   add_library(dep::gtest ALIAS dep_gtest)
 endif()
 
