@@ -3,7 +3,8 @@
 #include <map>
 #include <ostream>
 
-#include "analysis/analysis.h"
+#include "analysis/power.h"
+#include "analysis/summary.h"
 #include "backend/backend.h"
 #include "base/error.h"
 #include "base/units.h"

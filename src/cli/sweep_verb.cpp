@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <ostream>
 
-#include "analysis/analysis.h"
+#include "analysis/summary.h"
 #include "backend/backend.h"
 #include "base/error.h"
 #include "cli/verbs.h"
