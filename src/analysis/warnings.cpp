@@ -79,7 +79,7 @@ void training(const Result& result, const Summary& summary, Warnings& warnings) 
     warnings.push_back(fmt::format(
         "{} trains differently: its last loss is {:.6g}, the baseline's {:.6g} ({:.2g} % apart, {:.2g} % is allowed). "
         "Both should compute the same result, so one of them is wrong; do not trust its time. Compare both with "
-        "`harness check`, try another value of {}, and report it.",
+        "`harness selftest`, try another value of {}, and report it.",
         row.name, row.last_loss, baseline->last_loss, 100 * off, 100 * allowed,
         result_case.variable.empty() ? "the variable" : result_case.variable));
   }

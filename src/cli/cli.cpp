@@ -21,7 +21,7 @@ struct Arguments {
   CompareOptions compare;
   ExportOptions export_settings;
   TraceOptions trace;
-  CheckOptions check;
+  SelftestOptions selftest;
   std::string rounds, time_budget, seed, backend;  // sugar for --set
 
   std::vector<std::string> with_sugar(std::vector<std::string> overrides) const {
@@ -58,7 +58,7 @@ struct Parser {
       "Finds out why a GPU training cluster is slow: runs real GPT training steps, changes one thing at a time, "
       "and says what moved and how sure it is.",
       "harness"};
-  CLI::App *sweep, *plan, *show, *report, *check, *compare, *export_settings, *trace;
+  CLI::App *sweep, *plan, *show, *report, *selftest, *compare, *export_settings, *trace;
 
   explicit Parser(Arguments& a) {
     app.require_subcommand(1);
@@ -86,7 +86,7 @@ struct Parser {
     add_cost(*show, a.show.cost);
     add_report(a.report);
     add_readers(a);
-    add_check(a.check);
+    add_selftest(a.selftest);
   }
 
   // Verbs that read result files and nothing else.
@@ -121,27 +121,29 @@ struct Parser {
     add_cost(*report, o.cost);
   }
 
-  void add_check(CheckOptions& o) {
-    check = app.add_subcommand("check", "is this backend right on this machine, and how fast: `make gpu-check`");
-    check->add_option("suites", o.suites, "operations, reference, equality, performance or all (the default)")
+  void add_selftest(SelftestOptions& o) {
+    selftest = app.add_subcommand("selftest", "is this backend right on this machine, and how fast: `make gpu-check`");
+    selftest->add_option("suites", o.suites, "operations, reference, equality, performance or all (the default)")
         ->check(CLI::IsMember({"operations", "reference", "equality", "performance", "all"}));
-    check->add_option("--backend", o.backend, "what is checked: cuda or cpu");
-    check->add_option("--oracle", o.oracle, "what operations are compared with: cpu");
-    check->add_option("--only", o.only, "only operations whose case has this in its name: layer_norm, 'fused, 2 x 2'")
+    selftest->add_option("--backend", o.backend, "what is checked: cuda or cpu");
+    selftest->add_option("--oracle", o.oracle, "what operations are compared with: cpu");
+    selftest
+        ->add_option("--only", o.only, "only operations whose case has this in its name: layer_norm, 'fused, 2 x 2'")
         ->take_all();
-    check->add_flag("--fast", o.fast, "operations at small sizes only");
-    check->add_flag("--verbose", o.verbose, "name each operation's case before it runs");
-    check->add_option("--reference", o.reference, "the folder of the reference (tests/reference)");
-    check->add_option("--model", o.model, "performance: a preset such as gpt3-350m");
-    check->add_option("--micro-batch", o.micro_batch, "performance: sequences per step")->check(CLI::Range(1, 1 << 20));
-    check->add_option("--precision", o.precision, "performance: bf16, tf32 or fp32");
-    check->add_option("--peak-flops", o.peak_flops,
-                      "performance: the device's dense peak for MFU (default: its hardware file's)");
-    check->add_option("--warmup-steps", o.warmup_steps, "performance: untimed steps")->check(CLI::Range(0, 2000));
-    check->add_option("--steps", o.steps, "performance: timed steps")->check(CLI::Range(1, 2000));
-    check->add_option("--threads", o.threads, "of the cpu backend (default: all cores)")->check(CLI::Range(0, 4096));
-    check->add_option("--seed", o.seed, "of the operations' numbers (default: another every time)");
-    check->add_option("-o,--output", o.output, "write the table to this file too, and FILE.jsonl beside it");
+    selftest->add_flag("--fast", o.fast, "operations at small sizes only");
+    selftest->add_flag("--verbose", o.verbose, "name each operation's case before it runs");
+    selftest->add_option("--reference", o.reference, "the folder of the reference (tests/reference)");
+    selftest->add_option("--model", o.model, "performance: a preset such as gpt3-350m");
+    selftest->add_option("--micro-batch", o.micro_batch, "performance: sequences per step")
+        ->check(CLI::Range(1, 1 << 20));
+    selftest->add_option("--precision", o.precision, "performance: bf16, tf32 or fp32");
+    selftest->add_option("--peak-flops", o.peak_flops,
+                         "performance: the device's dense peak for MFU (default: its hardware file's)");
+    selftest->add_option("--warmup-steps", o.warmup_steps, "performance: untimed steps")->check(CLI::Range(0, 2000));
+    selftest->add_option("--steps", o.steps, "performance: timed steps")->check(CLI::Range(1, 2000));
+    selftest->add_option("--threads", o.threads, "of the cpu backend (default: all cores)")->check(CLI::Range(0, 4096));
+    selftest->add_option("--seed", o.seed, "of the operations' numbers (default: another every time)");
+    selftest->add_option("-o,--output", o.output, "write the table to this file too, and FILE.jsonl beside it");
   }
 };
 
@@ -163,7 +165,7 @@ int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std:
   int code = 0;
   if (!parse(parser, arguments, out, err, code)) return code;
   a.plan.overrides = a.with_sugar(a.plan.overrides);
-  if (parser.check->parsed()) return check(a.check, out, err);
+  if (parser.selftest->parsed()) return selftest(a.selftest, out, err);
   if (parser.report->parsed()) return report(a.report, out);
   if (parser.compare->parsed()) return compare(a.compare, out);
   if (parser.export_settings->parsed()) return export_settings(a.export_settings, out);

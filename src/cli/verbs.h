@@ -67,7 +67,7 @@ struct ReportOptions {
   bool force = false;
 };
 
-struct CheckOptions {
+struct SelftestOptions {
   std::vector<std::string> suites;  // operations, reference, equality, performance; none or "all": every one
   std::string backend = "cuda", oracle = "cpu";
   std::vector<std::string> only;  // operations whose name contains one of these
@@ -94,9 +94,9 @@ int compare(const CompareOptions& options, std::ostream& out);
 int export_settings(const ExportOptions& options, std::ostream& out);
 int trace(const TraceOptions& options, std::ostream& err);
 /// 0: everything that ran passed; 1: something failed; 3: nothing could be run, said in one line.
-int check(const CheckOptions& options, std::ostream& out, std::ostream& err);
+int selftest(const SelftestOptions& options, std::ostream& out, std::ostream& err);
 class Backend;
-int check(const CheckOptions& options, const Backend& subject, const Backend& oracle, std::ostream& out,
-          std::ostream& err);
+int selftest(const SelftestOptions& options, const Backend& subject, const Backend& oracle, std::ostream& out,
+             std::ostream& err);
 
 }  // namespace harness

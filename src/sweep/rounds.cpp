@@ -15,7 +15,7 @@ namespace {
 std::vector<std::size_t> blocks_to_run(const Result& result) {
   std::set<std::int32_t> open_rounds;
   for (const ResultBlock& block : result.blocks) {
-    const bool runs = result.cases[static_cast<std::size_t>(block.case_index)].status != CaseStatus::failed;
+    const bool runs = result.at(block).status != CaseStatus::failed;
     if (block.status == BlockStatus::pending && runs) open_rounds.insert(block.round);
   }
   std::vector<std::size_t> blocks;

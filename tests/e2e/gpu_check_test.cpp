@@ -140,9 +140,10 @@ INSTANTIATE_TEST_SUITE_P(
 #ifdef HARNESS_HAS_EMULATED_PROGRAM
 // The cuda backend itself over stand-ins for device and libraries (but cuDNN: no fused attention), shards included.
 TEST(GpuCheck, TheEmulatedCudaBackendPassesItsOperations) {
-  const auto o = run(paths::emulated_program() +
-                     " check operations --backend cuda --fast --only '37 x 257' --only 'unfused, 1 x 1' --only shard "
-                     "--only adamw --only record --only '17 x'");
+  const auto o =
+      run(paths::emulated_program() +
+          " selftest operations --backend cuda --fast --only '37 x 257' --only 'unfused, 1 x 1' --only shard "
+          "--only adamw --only record --only '17 x'");
   EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
   EXPECT_TRUE(contains(o.out, " 0 failed, 0 not run")) << o.out;
 }

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "check/reference.h"
 #include "local_job.h"
 #include "paths.h"
+#include "selftest/reference.h"
 
 namespace harness {
 namespace {

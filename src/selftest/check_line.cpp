@@ -1,4 +1,4 @@
-#include "check/check_line.h"
+#include "selftest/check_line.h"
 
 #include <fmt/format.h>
 

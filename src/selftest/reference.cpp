@@ -1,4 +1,4 @@
-#include "check/reference.h"
+#include "selftest/reference.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "check/one_rank.h"
+#include "selftest/one_rank.h"
 
 #include <algorithm>
 

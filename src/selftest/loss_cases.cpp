@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "check/case_builder.h"
+#include "selftest/case_builder.h"
 
 namespace harness {
 

@@ -1,4 +1,4 @@
-#include "check/performance.h"
+#include "selftest/performance.h"
 
 #include <gtest/gtest.h>
 

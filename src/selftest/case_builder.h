@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "check/operation_cases.h"
+#include "selftest/operation_cases.h"
 
 namespace harness {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "check/check_line.h"
-#include "check/operation_cases.h"
+#include "selftest/check_line.h"
+#include "selftest/operation_cases.h"
 
 namespace harness {
 

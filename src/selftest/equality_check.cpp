@@ -2,9 +2,9 @@
 #include <cmath>
 #include <limits>
 
-#include "check/one_rank.h"
-#include "check/step_checks.h"
 #include "config/registry.h"
+#include "selftest/one_rank.h"
+#include "selftest/step_checks.h"
 
 namespace harness {
 namespace {

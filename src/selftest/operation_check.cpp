@@ -1,4 +1,4 @@
-#include "check/operation_check.h"
+#include "selftest/operation_check.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,9 +1,9 @@
 #include <cmath>
 #include <limits>
 
-#include "check/one_rank.h"
-#include "check/reference.h"
-#include "check/step_checks.h"
+#include "selftest/one_rank.h"
+#include "selftest/reference.h"
+#include "selftest/step_checks.h"
 #include "workloads/gpt/gpt.h"
 
 namespace harness {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "check/check_line.h"
+#include "selftest/check_line.h"
 
 namespace harness {
 

@@ -1,11 +1,11 @@
-#include "check/performance.h"
+#include "selftest/performance.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "check/one_rank.h"
 #include "program/count.h"
+#include "selftest/one_rank.h"
 
 namespace harness {
 namespace {

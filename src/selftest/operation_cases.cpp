@@ -1,11 +1,11 @@
-#include "check/operation_cases.h"
+#include "selftest/operation_cases.h"
 
 #include <cstring>
 
 #include "base/bf16.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "check/case_builder.h"
+#include "selftest/case_builder.h"
 
 namespace harness {
 namespace {

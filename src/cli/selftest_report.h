@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "check/check_line.h"
-#include "check/performance.h"
+#include "selftest/check_line.h"
+#include "selftest/performance.h"
 
 namespace harness {
 
-/// The table of `harness check`, then every failure and note in a sentence each.
+/// The table of `harness selftest`, then every failure and note in a sentence each.
 std::string check_table(const std::vector<CheckLine>& lines);
 /// Times, MFU and the split of the step, for a person.
 std::string performance_text(const Performance& performance);

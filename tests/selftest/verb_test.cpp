@@ -22,8 +22,8 @@ struct Answer {
   std::string out, err;
 };
 
-CheckOptions options(std::vector<std::string> suites, std::vector<std::string> only = {}) {
-  CheckOptions o;
+SelftestOptions options(std::vector<std::string> suites, std::vector<std::string> only = {}) {
+  SelftestOptions o;
   o.suites = std::move(suites);
   o.only = std::move(only);
   o.fast = true;
@@ -32,9 +32,9 @@ CheckOptions options(std::vector<std::string> suites, std::vector<std::string> o
   return o;
 }
 
-Answer run(const CheckOptions& o, const Backend& subject) {
+Answer run(const SelftestOptions& o, const Backend& subject) {
   std::ostringstream out, err;
-  const int code = check(o, subject, backend(BackendKind::cpu), out, err);
+  const int code = selftest(o, subject, backend(BackendKind::cpu), out, err);
   return {code, out.str(), err.str()};
 }
 
@@ -60,7 +60,7 @@ class TemporaryFile {
 
 TEST(CheckVerb, PassesWithATableAndAFile) {
   const TemporaryFile file;
-  CheckOptions o = options({"operations"}, {"gelu: "});
+  SelftestOptions o = options({"operations"}, {"gelu: "});
   o.output = file.path();
   const Answer r = run(o, backend(BackendKind::cpu));
   EXPECT_EQ(r.code, 0) << r.out;
@@ -102,7 +102,7 @@ TEST(CheckVerb, NothingSelectedIsNothingRun) {
 }
 
 TEST(CheckVerb, ReferenceAndEqualityOnTheCpu) {
-  CheckOptions o = options({"reference", "equality"});
+  SelftestOptions o = options({"reference", "equality"});
   o.reference = paths::source_dir() + "/tests/reference";
   const Answer r = run(o, backend(BackendKind::cpu));
   EXPECT_EQ(r.code, 0) << r.out;
@@ -111,7 +111,7 @@ TEST(CheckVerb, ReferenceAndEqualityOnTheCpu) {
 }
 
 TEST(CheckVerb, ReferenceFindsAWrongStep) {
-  CheckOptions o = options({"reference"});
+  SelftestOptions o = options({"reference"});
   o.reference = paths::source_dir() + "/tests/reference";
   // The first written view of AdamW is the master; the losses of the steps after it tell.
   EXPECT_EQ(run(o, WrongBackend("adamw", Wrong::scaled)).code, 1);
@@ -120,11 +120,11 @@ TEST(CheckVerb, ReferenceFindsAWrongStep) {
 
 TEST(CheckVerb, TheCommandLineKnowsIt) {
   std::ostringstream out, err;
-  EXPECT_EQ(run_cli({"check", "--help"}, out, err), 0);
+  EXPECT_EQ(run_cli({"selftest", "--help"}, out, err), 0);
   EXPECT_TRUE(contains(out.str(), "--micro-batch")) << out.str();
-  EXPECT_EQ(run_cli({"check", "everything"}, out, err), 1);
+  EXPECT_EQ(run_cli({"selftest", "everything"}, out, err), 1);
   std::ostringstream table;
-  EXPECT_EQ(run_cli({"check", "operations", "--backend", "cpu", "--fast", "--only", "fill"}, table, err), 0)
+  EXPECT_EQ(run_cli({"selftest", "operations", "--backend", "cpu", "--fast", "--only", "fill"}, table, err), 0)
       << table.str() << err.str();
   EXPECT_TRUE(contains(table.str(), "operations: fill fp32")) << table.str();
 }

@@ -2,7 +2,7 @@
 
 #include <tuple>
 
-#include "check/case_builder.h"
+#include "selftest/case_builder.h"
 
 namespace harness {
 namespace {

@@ -8,14 +8,14 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "base/version.h"
-#include "check/operation_check.h"
-#include "check/performance.h"
-#include "check/reference.h"
-#include "check/step_checks.h"
-#include "cli/check_report.h"
+#include "cli/selftest_report.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "report/table.h"
+#include "selftest/operation_check.h"
+#include "selftest/performance.h"
+#include "selftest/reference.h"
+#include "selftest/step_checks.h"
 
 namespace harness {
 namespace {
@@ -35,7 +35,7 @@ std::string own_path() {
 
 class Check {
  public:
-  Check(const CheckOptions& options, const Backend& subject, const Backend& oracle, std::ostream& err)
+  Check(const SelftestOptions& options, const Backend& subject, const Backend& oracle, std::ostream& err)
       : options_(options), subject_(subject), oracle_(oracle), err_(err) {
     threads_ =
         options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -66,7 +66,7 @@ class Check {
 
   void add(const std::vector<CheckLine>& more, const char* suite) {
     lines.insert(lines.end(), more.begin(), more.end());
-    err_ << "check: " << suite << " done\n";
+    err_ << "selftest: " << suite << " done\n";
   }
   void not_run(const std::string& check, const std::string& why) {
     CheckLine line;
@@ -77,12 +77,12 @@ class Check {
   }
 
   void operations() {
-    OperationCheckOptions o;
+    OperationSelftestOptions o;
     o.only = options_.only;
     o.large = !options_.fast;
     o.seed = seed_;
     o.threads = threads_;
-    if (options_.verbose) o.progress = [&](const std::string& name) { err_ << "check: " << name << std::endl; };
+    if (options_.verbose) o.progress = [&](const std::string& name) { err_ << "selftest: " << name << std::endl; };
     auto found = check_operations(operation_cases(subject_.kind() == BackendKind::cuda), subject_, oracle_, o);
     if (found.empty())
       not_run("operations", fmt::format("no operation's case has {} in its name", fmt::join(options_.only, " or ")));
@@ -136,7 +136,7 @@ class Check {
     }
   }
 
-  const CheckOptions& options_;
+  const SelftestOptions& options_;
   const Backend& subject_;
   const Backend& oracle_;
   std::ostream& err_;
@@ -152,13 +152,13 @@ void write_file(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-int check(const CheckOptions& options, const Backend& subject, const Backend& oracle, std::ostream& out,
-          std::ostream& err) {
+int selftest(const SelftestOptions& options, const Backend& subject, const Backend& oracle, std::ostream& out,
+             std::ostream& err) {
   std::vector<std::pair<std::string, std::string>> identity;
   try {
     identity = subject.identity({});
   } catch (const Error& e) {
-    err << "check: nothing can be run: " << one_line(e.what()) << "\n";
+    err << "selftest: nothing can be run: " << one_line(e.what()) << "\n";
     return nothing_ran;
   }
   Check it(options, subject, oracle, err);
@@ -180,17 +180,17 @@ int check(const CheckOptions& options, const Backend& subject, const Backend& or
   return exit_code(it.lines);
 }
 
-int check(const CheckOptions& options, std::ostream& out, std::ostream& err) {
+int selftest(const SelftestOptions& options, std::ostream& out, std::ostream& err) {
   const Backend *subject = nullptr, *oracle = nullptr;
   const BackendKind subject_kind = parse_backend(options.backend), oracle_kind = parse_backend(options.oracle);
   try {
     subject = &backend(subject_kind);
     oracle = &backend(oracle_kind);
   } catch (const Error& e) {
-    err << "check: nothing can be run: " << one_line(e.what()) << "\n";
+    err << "selftest: nothing can be run: " << one_line(e.what()) << "\n";
     return nothing_ran;
   }
-  return check(options, *subject, *oracle, out, err);
+  return selftest(options, *subject, *oracle, out, err);
 }
 
 }  // namespace harness
