@@ -1,8 +1,8 @@
-# The few words a person types. The build itself is CMakeLists.txt; what happens behind a word is scripts/.
-#   make WERROR=1 …            warnings are errors
-#   make JOBS=8 …              compile so many files at once (default: by cores and free memory)
-#   make CMAKE_FLAGS=… …       anything for CMake, e.g. CMAKE_FLAGS=-DHARNESS_MARCH=x86-64-v3
-.PHONY: all setup build demo test soak bench bundle check asan gpu-check clean help
+# The commands people type. CMakeLists.txt is the real build; the work behind each command is in scripts/.
+#   make WERROR=1 ...        treat warnings as errors
+#   make JOBS=8 ...          compile this many files at once (default: limited by cores and free memory)
+#   make CMAKE_FLAGS=... ... pass flags to CMake, such as CMAKE_FLAGS=-DHARNESS_MARCH=x86-64-v3
+.PHONY: all setup build demo test soak bench bundle lint asan gpu-check clean help
 .NOTPARALLEL:
 
 export WERROR JOBS CMAKE_FLAGS
@@ -10,17 +10,17 @@ export WERROR JOBS CMAKE_FLAGS
 all: build
 
 help:
-	@echo "make         build the program (build/release/bin/harness; ./harness starts it)"
-	@echo "make setup   install what is missing (Debian/Ubuntu, as root); elsewhere say what is missing and what to do"
-	@echo "make demo    set-up, build, and a sweep of real training steps on 4 ranks of this machine"
-	@echo "make test    set-up, build, and all tests"
-	@echo "make check   clang-format and clang-tidy over the sources"
-	@echo "make asan    build with the address and undefined-behaviour sanitizers and run the tests"
-	@echo "make gpu-check   every check that one GPU allows, in under ten minutes (ROWS=\"layouts memcheck\": only these)"
-	@echo "make bench   the Google Benchmark programs (the comparison with PyTorch: bench/README.md)"
-	@echo "make soak    what takes longer than a test may: 200 killed jobs, 128 ranks"
-	@echo "make bundle  the program and the MPI launcher with all they need, as one file for nodes without packages"
-	@echo "make clean   remove build/"
+	@echo "make            build the binary (build/release/bin/harness; ./harness starts it)"
+	@echo "make setup      install missing packages (Debian or Ubuntu, as root); elsewhere, list what is missing"
+	@echo "make demo       set up, build, and sweep real training steps on 4 ranks of this machine"
+	@echo "make test       set up, build, and run all tests"
+	@echo "make asan       build with the address and undefined-behaviour sanitizers and run all tests"
+	@echo "make lint       run clang-format and clang-tidy over the sources"
+	@echo "make bench      run the Google Benchmark programs (for the comparison with PyTorch, see bench/README.md)"
+	@echo "make soak       run the tests that take too long for make test: 200 killed jobs, repeated sweeps, 128 ranks"
+	@echo "make gpu-check  run every check that one GPU allows, in under ten minutes (only some: ROWS=\"layouts memcheck\")"
+	@echo "make bundle     pack the binary, mpirun and their libraries into one archive for nodes without packages"
+	@echo "make clean      remove build/"
 
 setup:
 	@scripts/setup.sh
@@ -46,10 +46,10 @@ bench: setup build
 bundle: setup
 	@scripts/bundle.sh
 
-check:
+lint:
 	@scripts/setup.sh --dev
 	@scripts/build.sh release --configure-only
-	@scripts/check.sh
+	@scripts/lint.sh
 
 asan: setup
 	@scripts/build.sh asan

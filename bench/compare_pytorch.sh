@@ -1,6 +1,6 @@
 #!/bin/bash
-# The harness's step against the same step in PyTorch, side by side on this machine: alternately, ROUNDS times, one rank
-# and THREADS threads, fp32 and bf16. Prints the ratio of the medians. See bench/README.md.
+# Compares the step with the same step in PyTorch on this machine: alternately, ROUNDS times, on one rank with THREADS
+# threads, in fp32 and bf16. Prints the ratio of the medians. See bench/README.md.
 #   PYTHON=/path/to/python   one that has torch (default python3)
 #   ROUNDS=3 STEPS=5 THREADS=1
 #   MODEL="layers 6 hidden 512 heads 8 sequence 512 vocab 8192"   BATCH=4 (global = micro)
@@ -8,7 +8,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3} rounds=${ROUNDS:-3} steps=${STEPS:-5} threads=${THREADS:-1} batch=${BATCH:-4}
 model=${MODEL:-layers 6 hidden 512 heads 8 sequence 512 vocab 8192}
-"$python" -c 'import torch' 2> /dev/null || { echo "compare: $python has no torch: PYTHON=/path/to/python" >&2; exit 1; }
+if ! "$python" -c 'import torch' 2> /dev/null; then
+  echo "compare: $python has no torch; set PYTHON to one that has" >&2
+  exit 1
+fi
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -21,8 +24,8 @@ for ((i = 0; i < ${#words[@]}; i += 2)); do
   flags+=("--${words[i]}" "${words[i + 1]}")
 done
 
-# Which way of PyTorch is the fastest here is found once; the rounds then time the fastest stock way and, where it is
-# faster, the one that sends its products to oneDNN.
+# Find the fastest variant of PyTorch once. The rounds then time the fastest stock variant and, if it is faster, the one
+# that uses oneDNN for its products.
 torch() { "$python" bench/pytorch_step.py "${flags[@]}" "$@" 2>> "$folder/torch.log"; }
 declare -A chosen
 for precision in fp32 bf16; do
@@ -34,7 +37,7 @@ done
 
 for ((round = 1; round <= rounds; round++)); do
   echo "compare: round $round of $rounds" >&2
-  # Exit status 4 means that too few rounds prove nothing by the harness's own rules; the times are there.
+  # Exit status 4: too few rounds for a verdict. The times are there all the same.
   rc=0
   ./harness sweep bench/step.yaml "${sets[@]}" -o "$folder/harness-$round.h5" > "$folder/sweep.log" 2>&1 || rc=$?
   [ $rc = 0 ] || [ $rc = 4 ] || { cat "$folder/sweep.log" >&2; exit 1; }
@@ -61,10 +64,10 @@ for p in ours:
     stock[p] = statistics.median(x["stock_step_seconds"] for x in runs)
     names[p] = (runs[-1]["variant"], runs[-1]["stock_variant"])
     ours[p] = statistics.median(ours[p])
-print("precision  harness s/step  PyTorch s/step  harness / PyTorch   fastest way in PyTorch")
+print("precision  harness s/step  PyTorch s/step  harness / PyTorch   fastest variant of PyTorch")
 for p in ours:
     print(f"{p:9}  {ours[p]:14.4f}  {stock[p]:14.4f}  {ours[p] / stock[p]:17.3f}   {names[p][1]}")
     if names[p][0] != names[p][1]:
-        print(f"{'':9}  {'':14}  {theirs[p]:14.4f}  {ours[p] / theirs[p]:17.3f}   {names[p][0]} (not a setting: see README)")
+        print(f"{'':9}  {'':14}  {theirs[p]:14.4f}  {ours[p] / theirs[p]:17.3f}   {names[p][0]} (see bench/README.md)")
 print(f"harness: bf16 is {ours['fp32'] / ours['bf16']:.2f} x as fast as fp32")
 END

@@ -1,5 +1,5 @@
-"""What a result file says of the harness itself: how long a block takes from the start of its workers to the end of its
-first step, and how the measured memory of a worker compares with what was planned.
+"""Shows the overheads of harness itself in a result file: the time from the start of a block's workers to the end of
+its first step, and the measured memory of a worker against the planned memory.
 
 usage: overheads.py RESULT.h5        (needs h5py)
 """

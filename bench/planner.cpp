@@ -10,8 +10,8 @@ using namespace harness;
 
 const Model model_1b3{"gpt3-1.3b", 24, 2048, 16, 50304, 2048};
 
-Case job(int tp, int pp, int dp, std::int64_t micro_batches) {
-  Case c;
+PlannedCase job(int tp, int pp, int dp, std::int64_t micro_batches) {
+  PlannedCase c;
   c.name = "bench";
   c.settings.precision = Precision::bf16;
   c.settings.layout = {tp, pp};
@@ -22,8 +22,8 @@ Case job(int tp, int pp, int dp, std::int64_t micro_batches) {
 
 // Arguments: tensor, pipeline, data parallel, micro-batches.
 void survey_case(benchmark::State& state) {
-  const Case c = job(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)),
-                     static_cast<int>(state.range(2)), state.range(3));
+  const PlannedCase c = job(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)),
+                            static_cast<int>(state.range(2)), state.range(3));
   std::int64_t operations = 0;
   for (auto _ : state) {
     const Survey s = survey(model_1b3, c, all_fused);
@@ -43,14 +43,14 @@ BENCHMARK(survey_case)
 
 // Verification by role against verification of every rank.
 void verify_roles(benchmark::State& state) {
-  const Case c = job(4, 4, static_cast<int>(state.range(0)), 8);
+  const PlannedCase c = job(4, 4, static_cast<int>(state.range(0)), 8);
   const ProgramSet set = build_programs(model_1b3, c.settings, c.layout);
   for (auto _ : state) benchmark::DoNotOptimize(verify(set));
 }
 BENCHMARK(verify_roles)->Arg(1)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);
 
 void verify_ranks(benchmark::State& state) {
-  const Case c = job(4, 4, static_cast<int>(state.range(0)), 8);
+  const PlannedCase c = job(4, 4, static_cast<int>(state.range(0)), 8);
   const ProgramSet set = expand(build_programs(model_1b3, c.settings, c.layout));
   for (auto _ : state) benchmark::DoNotOptimize(verify(set));
 }

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""The harness's training step written as one would write it in PyTorch, timed on a CPU or a GPU: the yardstick.
+"""The training step of harness, written in idiomatic PyTorch and timed on a CPU or a GPU: the yardstick.
 
-Tries several ways to run the step (variants) and prints one JSON line per variant on stderr and the fastest on stdout.
-Same model, same precision rules, AdamW over everything, gradient accumulation when the micro-batch is smaller than the
-global batch. Times are medians over --steps after --warmup.
+Runs the step in several variants. Prints one JSON line per variant to stderr, and that of the fastest to stdout. Model
+and precision rules are the same as in harness; AdamW updates everything; gradients accumulate if the micro-batch is
+smaller than the global batch. Times are medians over --steps steps after --warmup steps.
 
     python bench/pytorch_step.py --threads 1 --precision fp32 [--variants sdpa,compile]
     python bench/pytorch_step.py --device cuda --model gpt3-1.3b --micro-batch 16 --global-batch 16 --precision bf16
 
 On a GPU: fused attention (scaled_dot_product_attention), the fused AdamW, torch.compile, TF32 products where they are
-allowed (--precision tf32). Not run on a GPU so far: docs/gpu-status.md.
+allowed (--precision tf32). It has not run on a GPU yet: docs/gpu-status.md.
 """
 import argparse
 import gc
@@ -19,8 +19,8 @@ import statistics
 import sys
 import time
 
-# onednn: the linear layers go to oneDNN instead of MKL, whose fp32 products are slow on CPUs other than Intel's. No
-# setting of PyTorch does that, so it is more than its best settings: the hardest yardstick that can be had.
+# onednn: the linear layers use oneDNN instead of MKL, whose fp32 products are slow on CPUs that are not Intel's. No
+# setting of PyTorch does that, so this variant is a harder yardstick than PyTorch's best settings.
 VARIANTS = ["eager", "sdpa", "compile", "compile-tuned", "onednn", "onednn-compile"]
 # As in src/config/model.cpp: layers, hidden, heads. Vocabulary 50304, sequences of 2048.
 MODELS = {"gpt3-125m": (12, 768, 12), "gpt3-350m": (24, 1024, 16), "gpt3-760m": (24, 1536, 16),
@@ -34,7 +34,7 @@ def arguments():
         parser.add_argument("--" + name.replace("_", "-"), type=int, default=value)
     parser.add_argument("--precision", choices=["fp32", "bf16", "tf32"], default="fp32", help="tf32: cuda only")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--model", choices=list(MODELS), help="instead of its five sizes")
+    parser.add_argument("--model", choices=list(MODELS), help="a preset instead of the five sizes")
     parser.add_argument("--variants", default="all", help="of " + ", ".join(VARIANTS) + " (bf16: each also as "
                         "NAME+autocast); all: every one")
     a = parser.parse_args()
@@ -50,8 +50,8 @@ def arguments():
 
 
 def tuned_environment(threads):
-    """What PyTorch's tuning guide asks for, set before the libraries load: fixed threads, and an allocator that keeps
-    freed activations instead of handing them back to the kernel, in large pages."""
+    """Sets what PyTorch's tuning guide recommends, before the libraries load: a fixed number of threads, and an
+    allocator that keeps freed activations, in large pages, instead of returning them to the kernel."""
     wanted = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "THP_MEM_ALLOC_ENABLE": "1",
               "MALLOC_MMAP_THRESHOLD_": str(1 << 34), "MALLOC_TRIM_THRESHOLD_": str(1 << 36),
               "MALLOC_TOP_PAD_": str(64 << 20), "CUDA_VISIBLE_DEVICES": ""}
@@ -76,7 +76,7 @@ def main():
     known = VARIANTS if a.device == "cpu" else [v for v in VARIANTS if not v.startswith("onednn")]
     wanted = known if a.variants == "all" else a.variants.split(",")
     if a.variants == "all" and a.precision == "bf16":
-        # its bf16 products are oneDNN's anyway
+        # PyTorch uses oneDNN for bf16 products anyway
         wanted = [v + extra for extra in ("", "+autocast") for v in known if not v.startswith("onednn")]
     results = []
     for variant in wanted:
@@ -86,7 +86,7 @@ def main():
             torch.cuda.empty_cache()
         try:
             result = measure(torch, a, variant)
-        except Exception as problem:  # a variant that this build or machine cannot run costs only itself
+        except Exception as problem:  # a variant that cannot run here must not stop the others
             print(json.dumps({"variant": variant, "failed": f"{type(problem).__name__}: {str(problem)[:300]}"}),
                   file=sys.stderr, flush=True)
             continue

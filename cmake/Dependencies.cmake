@@ -114,7 +114,7 @@ if(HARNESS_TESTS)
     dependency_missing("GoogleTest (for the tests; -DHARNESS_TESTS=OFF does without)" "libgtest-dev" "a user prefix")
   endif()
   add_library(dep_gtest INTERFACE)
-  target_link_libraries(dep_gtest INTERFACE GTest::gtest GTest::gtest_main)
+  target_link_libraries(dep_gtest INTERFACE GTest::gmock GTest::gtest GTest::gtest_main)
   add_library(dep::gtest ALIAS dep_gtest)
 endif()
 
@@ -127,6 +127,6 @@ if(benchmark_FOUND)
 endif()
 
 if(HARNESS_MISSING)
-  message(FATAL_ERROR "harness needs, and did not find:\n${HARNESS_MISSING}"
-    "\nDebian/Ubuntu, as root: make setup. In a prefix of yours: CMAKE_PREFIX_PATH=/path/to/prefix make\n")
+  message(FATAL_ERROR "harness needs these libraries, which were not found:\n${HARNESS_MISSING}"
+    "\nOn Debian or Ubuntu, run `make setup` as root. To use a prefix: CMAKE_PREFIX_PATH=/path/to/prefix make\n")
 endif()

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs every Google Benchmark program. usage: scripts/bench.sh [options for each, e.g. --benchmark_filter=...]
+# Runs every Google Benchmark program. usage: scripts/bench.sh [options for each, such as --benchmark_filter=...]
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_root.sh
@@ -10,5 +10,8 @@ for program in build/release/bench/bench_*; do
   "$program" "$@"
   ran=1
 done
-[ $ran = 1 ] || { echo "bench: nothing is built: is libbenchmark-dev installed? (\`make setup\`)" >&2; exit 1; }
-echo "The step against PyTorch, side by side: PYTHON=... bench/compare_pytorch.sh (bench/README.md)"
+if [ $ran = 0 ]; then
+  echo "bench: no benchmark is built; install libbenchmark-dev (\`make setup\` does) and run \`make\`" >&2
+  exit 1
+fi
+echo "To compare the step with PyTorch: PYTHON=... bench/compare_pytorch.sh (see bench/README.md)"

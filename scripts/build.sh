@@ -1,5 +1,5 @@
 #!/bin/sh
-# Configures (when it must) and builds one CMake preset.
+# Configures (if necessary) and builds one CMake preset.
 # usage: scripts/build.sh PRESET [--configure-only]      environment: WERROR=1, JOBS=N, CMAKE_FLAGS=...
 set -eu
 cd "$(dirname "$0")/.."
@@ -7,16 +7,19 @@ preset=$1
 folder=build/$preset
 
 say() { echo "harness: $*" >&2; }
-command -v cmake > /dev/null || { say "cmake (3.22 or newer) is missing: \`make setup\` as root, or \`module load cmake\`"; exit 1; }
+if ! command -v cmake > /dev/null; then
+  say "cmake (3.22 or newer) was not found; run \`make setup\` as root, or \`module load cmake\`"
+  exit 1
+fi
 if ! command -v "${CXX:-c++}" > /dev/null && ! command -v g++ > /dev/null; then
-  say "a C++20 compiler is missing (g++ 11 or newer): \`make setup\` as root, or \`module load gcc\`"
+  say "no C++20 compiler (g++ 11 or newer) was found; run \`make setup\` as root, or \`module load gcc\`"
   exit 1
 fi
 if ! command -v ninja > /dev/null && [ ! -e "$folder/build.ninja" ]; then
   set -- "$@" "-GUnix Makefiles"
 fi
 
-# Configure when it never succeeded or when the wishes changed; CMake itself notices changed build files.
+# Configure if this never succeeded or if the options changed. CMake itself notices changed build files.
 wishes="WERROR=${WERROR:-} CMAKE_FLAGS=${CMAKE_FLAGS:-} CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH:-} CXX=${CXX:-}"
 if [ "$(cat "$folder/.configured" 2> /dev/null)" != "$wishes" ]; then
   rm -f "$folder/.configured"
@@ -30,7 +33,7 @@ if [ "$(cat "$folder/.configured" 2> /dev/null)" != "$wishes" ]; then
 fi
 [ "${2:-}" = --configure-only ] && exit 0
 
-# One compiler per core, but no more than there are gigabytes of free memory.
+# One compiler per core, but at most one per gigabyte of free memory.
 jobs=${JOBS:-}
 if [ -z "$jobs" ]; then
   jobs=$(nproc 2> /dev/null || echo 2)

@@ -1,22 +1,22 @@
 #!/bin/bash
-# Makes build/harness-bundle.tar.gz: the program, the MPI launcher with its plug-ins and every library they need but
-# glibc's and NVIDIA's. Unpacked anywhere on a node with the same or a newer glibc it runs, on several ranks of that
-# node, with nothing installed but the NVIDIA driver, CUDA's libraries, cuDNN and NCCL (and without those: `cpu`).
-# Open MPI only: the plug-ins of another MPI lie elsewhere. usage: scripts/bundle.sh [folder to leave it in]
+# Creates build/harness-bundle.tar.gz: the binary, the MPI launcher with its plug-ins, and every library that they need,
+# except those of glibc and NVIDIA. The bundle runs on several ranks of one node, with the same or a newer glibc. On the
+# node, it needs only the NVIDIA driver, CUDA's libraries, cuDNN and NCCL; without them, the cpu backend still works. It
+# supports only Open MPI, because other MPIs keep their plug-ins elsewhere. usage: scripts/bundle.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 say() { echo "bundle: $*" >&2; }
-# For CPUs that need not be this one's.
+# The bundle must also run on other CPUs than this one.
 CMAKE_FLAGS="${CMAKE_FLAGS:-} -DHARNESS_MARCH=${BUNDLE_MARCH:-x86-64-v3}" scripts/build.sh bundle
 program=build/bundle/bin/harness
-mpirun=$(command -v mpirun) || { say "no mpirun in PATH"; exit 1; }
-info=$(command -v ompi_info) || { say "the launcher is not Open MPI's (no ompi_info): bundles are made of Open MPI"; exit 1; }
+mpirun=$(command -v mpirun) || { say "mpirun was not found in PATH"; exit 1; }
+info=$(command -v ompi_info) || { say "ompi_info was not found; a bundle needs Open MPI"; exit 1; }
 
 path_of() { "$info" --path "$1" --parsable | sed -n "s/^path:$1://p"; }
 plugins=$(path_of pkglibdir)
 texts=$(path_of pkgdatadir)
-[ -d "$plugins" ] || { say "Open MPI's plug-ins are not in $plugins"; exit 1; }
-[ -d "$plugins/openmpi3" ] && plugins=$plugins/openmpi3   # Debian's place for them
+[ -d "$plugins" ] || { say "the plug-ins of Open MPI were not found in $plugins"; exit 1; }
+[ -d "$plugins/openmpi3" ] && plugins=$plugins/openmpi3   # where Debian keeps them
 pmix=$(ls -d /usr/lib/*/pmix2/lib/pmix "$plugins/../pmix" 2> /dev/null | head -1 || true)
 
 name=harness-bundle
@@ -34,11 +34,12 @@ cp -r configs "$out/configs"
 cp -r tests/reference "$out/share/reference"
 mkdir "$out/bench"
 cp bench/pytorch_step.py bench/compare_pytorch.sh "$out/bench/"
-for file in gpu_check.sh mpi_root.sh; do if [ -e scripts/$file ]; then mkdir -p "$out/scripts"; cp scripts/$file "$out/scripts/"; fi; done
+mkdir "$out/scripts"
+cp scripts/gpu_check.sh scripts/mpi_root.sh "$out/scripts/"
 cp README.md "$out/README.md"
 git describe --always --dirty --abbrev=10 > "$out/COMMIT" 2> /dev/null || true
 
-# Libraries, again and again until nothing new is needed.
+# Libraries, and the libraries that they need in turn.
 nvidia='libcuda\.|libcudart|libcublas|libcudnn|libnccl|libnvrtc|libcupti|libnvidia'
 glibc='ld-linux|/libc\.so|/libm\.so|/libdl\.so|/librt\.so|/libpthread\.so|/libresolv\.so|/libutil\.so|/libnss_|linux-vdso'
 while :; do
@@ -54,7 +55,7 @@ while :; do
   [ $added = 0 ] && break
 done
 
-# The two words a person types. Everything is found from where the script lies.
+# The two commands that people type. They find everything relative to themselves.
 write_start() {
   cat > "$out/$1" << 'END'
 #!/bin/sh
@@ -79,4 +80,4 @@ write_start harness
 
 tar -C build -czf "build/$name.tar.gz" "$name"
 say "build/$name.tar.gz, $(du -m "build/$name.tar.gz" | cut -f1) MiB ($(du -sm "$out" | cut -f1) MiB unpacked)"
-say "there: tar xf $name.tar.gz; cd $name; ./mpirun -np 2 ./harness sweep configs/laptop.yaml"
+say "to use it: tar xf $name.tar.gz; cd $name; ./mpirun -np 2 ./harness sweep configs/laptop.yaml"

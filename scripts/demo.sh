@@ -1,5 +1,5 @@
 #!/bin/sh
-# A sweep of real training steps on this machine. usage: scripts/demo.sh CONFIG RANKS
+# Sweeps real training steps on this machine. usage: scripts/demo.sh CONFIG RANKS
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_root.sh

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Installs what building and testing needs and what is missing (Debian/Ubuntu, as root). Elsewhere: asks CMake, which
-# knows every library by its own search, and passes on what it misses. Nothing is done when nothing is missing.
-# usage: scripts/setup.sh [--dev]      --dev: also what `make check` and the continuous integration need
+# Installs missing packages for building and testing (Debian or Ubuntu, as root). Elsewhere, it runs CMake, which finds
+# libraries by its own search, and prints what CMake misses. Does nothing if nothing is missing.
+# usage: scripts/setup.sh [--dev]      --dev: also what `make lint` and continuous integration need
 set -eu
 cd "$(dirname "$0")/.."
 
-# One line per need: the package, then packages that serve as well, after "|".
+# The packages, each followed by alternatives that serve as well, separated by "|".
 required="g++|g++-11|g++-12|g++-13|g++-14 cmake
 libopenmpi-dev|libmpich-dev openmpi-bin|mpich libhdf5-dev|libhdf5-openmpi-dev|libhdf5-mpich-dev
 libyaml-cpp-dev libcli11-dev libfmt-dev nlohmann-json3-dev"
@@ -13,7 +13,7 @@ cpu_backend="libdnnl-dev libgloo-dev"
 tests="libgtest-dev"
 benchmarks="libbenchmark-dev"
 convenience="ninja-build ccache"
-# Chromium: the tests open reports in it; without it they say that they did not.
+# Chromium: tests open reports in it; without it, they are skipped.
 development="clang-format clang-tidy libomp-dev python3-h5py chromium"
 
 needs="$required $cpu_backend $tests $benchmarks $convenience"
@@ -32,7 +32,7 @@ for need in $needs; do
   for package in $(echo "$need" | tr '|' ' '); do
     case $installed in *" $package "*) found=yes ;; esac
   done
-  # An MPI of the site (a module, say) is better than one we would install.
+  # Prefer an MPI of the site, such as a module, to one from a package.
   case $need in *mpi*) command -v mpicc > /dev/null && command -v mpirun > /dev/null && found=yes ;; esac
   [ -n "$found" ] || missing="$missing ${need%%|*}"
 done
@@ -40,7 +40,7 @@ scripts/get_cudnn_frontend.sh
 [ -n "$missing" ] || exit 0
 
 if ! command -v apt-get > /dev/null || [ "$(id -u)" != 0 ]; then
-  # The libraries may be there by another way: modules, a user prefix in CMAKE_PREFIX_PATH.
+  # The libraries may come from elsewhere: modules, or a prefix in CMAKE_PREFIX_PATH.
   if [ "${1:-}" != --dev ] && scripts/build.sh release --configure-only > build-setup.tmp 2>&1; then
     grep 'left out' build-setup.tmp >&2 || true
     rm -f build-setup.tmp
@@ -49,13 +49,13 @@ if ! command -v apt-get > /dev/null || [ "$(id -u)" != 0 ]; then
   [ -f build-setup.tmp ] && sed -n '/^harness:/p; /needs/,$p' build-setup.tmp | grep -v -e '^Call Stack' -e '^-- Configuring' -e '^See also' -e '^$' -e '^ *\(CMakeLists\|cmake/\).*([a-z_]*)$' >&2
   rm -f build-setup.tmp
   if command -v apt-get > /dev/null; then
-    echo "setup: not root, and these packages are missing:$missing" >&2
-    echo "setup: run \`sudo make setup\`, or have them installed: apt-get install$missing" >&2
+    echo "setup: these packages are missing, and only root can install them:$missing" >&2
+    echo "setup: run \`sudo make setup\`, or ask an administrator to run: apt-get install$missing" >&2
   else
-    echo "setup: no apt-get here. What Debian calls$missing" >&2
-    echo "setup: is needed from modules (\`module avail\`), a package manager, Spack or a prefix of yours;" >&2
+    echo "setup: apt-get was not found. These packages (Debian's names) are missing:$missing" >&2
+    echo "setup: provide them with modules (\`module avail\`), a package manager, Spack or a prefix of your own" >&2
   fi
-  echo "setup: libraries in a prefix: CMAKE_PREFIX_PATH=/path/to/prefix make" >&2
+  echo "setup: to build with a prefix: CMAKE_PREFIX_PATH=/path/to/prefix make" >&2
   exit 1
 fi
 
@@ -63,7 +63,7 @@ echo "setup: installing$missing"
 export DEBIAN_FRONTEND=noninteractive
 apt="apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 -o Dpkg::Use-Pty=0"
 if ! $apt update < /dev/null; then
-  echo "setup: apt-get update failed; trying with the package lists that are here" >&2
+  echo "setup: apt-get update failed; continuing with the existing package lists" >&2
 fi
 
 available="" absent=""
@@ -73,15 +73,19 @@ for package in $missing; do
     continue
   fi
   absent="$absent $package"
-  case " $cpu_backend " in *" $package "*) echo "setup: no package $package here: the cpu backend is left out" >&2 ;; esac
-  case " $benchmarks $convenience " in *" $package "*) echo "setup: no package $package here: done without" >&2 ;; esac
+  case " $cpu_backend " in *" $package "*)
+    echo "setup: package $package is not available; the cpu backend is left out" >&2 ;;
+  esac
+  case " $benchmarks $convenience " in *" $package "*)
+    echo "setup: package $package is not available; continuing without it" >&2 ;;
+  esac
   case " $(echo "$required $tests" | tr '|\n' '  ') " in *" $package "*)
-    echo "setup: no package $package here (is the \`universe\` component on? is this older than Debian 12, Ubuntu 22.04?);" >&2
+    echo "setup: package $package is not available; enable \`universe\`, or use Debian 12, Ubuntu 22.04 or newer" >&2
     echo "setup: provide it in a prefix: CMAKE_PREFIX_PATH=/path/to/prefix make" >&2 ;;
   esac
 done
 
-# CMake looks again at what it missed.
+# Make CMake search again for what it missed.
 rm -f build/*/.configured
 if [ -n "$available" ]; then
   # shellcheck disable=SC2086
@@ -90,7 +94,7 @@ fi
 for package in $absent; do
   case " $(echo "$required $tests" | tr '|\n' '  ') " in *" $package "*) exit 1 ;; esac
   if [ "${1:-}" = --dev ]; then
-    case " $development " in *" $package "*) echo "setup: no package $package here" >&2; exit 1 ;; esac
+    case " $development " in *" $package "*) echo "setup: package $package is not available" >&2; exit 1 ;; esac
   fi
 done
 exit 0

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What takes longer than a test may: the tests that count their repetitions by HARNESS_SOAK (a job killed 200 times),
-# twenty sweeps in which nothing changes, one in which something does, and a 128-rank sweep on whatever cores there are.
+# Runs the tests that take too long for `make test`: tests that repeat more often with HARNESS_SOAK (a job killed 200
+# times), twenty sweeps in which nothing changes, one in which something does, and a sweep of 128 ranks.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_root.sh
@@ -12,7 +12,7 @@ for program in build/release/tests/test_launch build/release/tests/test_e2e; do
   "$program" --gtest_brief=1
   ran=1
 done
-[ $ran = 1 ] || { echo "soak: no tests are built (build/release/tests)" >&2; exit 1; }
+[ $ran = 1 ] || { echo "soak: no tests are built in build/release/tests; run \`make test\`" >&2; exit 1; }
 result=$(mktemp -d)
 trap 'rm -rf "$result"' EXIT
 scripts/soak_aa.sh

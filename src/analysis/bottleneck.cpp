@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 
@@ -15,8 +14,8 @@ namespace harness {
 namespace {
 
 using Kind = BottleneckKind;
-constexpr double least_lever = 0.002;  // of the step: less is not worth a try
-constexpr std::size_t most_levers = 10;
+constexpr double min_lever = 0.002;  // of the step: less is not worth trying
+constexpr std::size_t max_levers = 10;
 
 std::string percent(double share) {
   return fmt::format("{:.1f} %", 100 * share);
@@ -25,17 +24,14 @@ std::string percent(double share) {
 // The shares of the step that each part loses: all of it, or what it takes beyond its roof where that is known.
 std::map<Part, double> lost_shares(const Breakdown& mean, const Waterfall* waterfall) {
   std::map<Part, double> lost;
-  for (std::size_t i = 0; i < part_count; ++i) {
-    const Part part = part_at(i);
-    if (!mean.parts.seconds[i] || part == Part::matrix_products || part == Part::attention) continue;
-    lost[part] = mean.share(part);
+  const auto counts_beyond_roof = [](Part part) { return part == Part::matrix_products || part == Part::attention; };
+  for (const Part part : all_parts) {
+    if (mean[part] && !counts_beyond_roof(part)) lost[part] = mean.share(part);
   }
-  if (waterfall == nullptr) return lost;
+  if (waterfall == nullptr || !(waterfall->profiled_step_s > 0)) return lost;
   for (const WaterfallBar& bar : waterfall->bars) {
-    if (!bar.part || !(waterfall->profiled_step_s > 0)) continue;
-    if (*bar.part == Part::matrix_products || *bar.part == Part::attention) {
-      lost[*bar.part] = std::max(0.0, bar.seconds - bar.roof_s.value_or(0)) / waterfall->profiled_step_s;
-    }
+    if (!bar.part || !counts_beyond_roof(*bar.part)) continue;
+    lost[*bar.part] = std::max(0.0, bar.seconds - bar.roof_s.value_or(0)) / waterfall->profiled_step_s;
   }
   return lost;
 }
@@ -63,18 +59,21 @@ std::string parts_in_words(const CaseBreakdown& breakdown, Kind kind, const std:
   return join(words, ", ");
 }
 
-std::string largest(const NamedSeconds& names, double step_s) {
-  std::vector<std::string> words;
-  for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 3); ++i) {
-    words.push_back(fmt::format("{} {}", names[i].first, percent(names[i].second / step_s)));
-  }
-  return join(words, ", ");
+std::string words_for(const std::string& name) {
+  return name;
+}
+std::string words_for(const IdlePlace& place) {
+  return place.name();
 }
 
-std::string setting(const Result& result, int case_index, const std::string& variable) {
-  const auto at = static_cast<std::size_t>(std::ranges::find(result.variables, variable) - result.variables.begin());
-  const auto& settings = result.cases[static_cast<std::size_t>(case_index)].settings;
-  return at < settings.size() ? settings[at] : "";
+template <class Key>
+std::string largest(const std::vector<std::pair<Key, double>>& list, double step_s) {
+  std::vector<std::string> words;
+  for (const auto& [key, s] : list) {
+    if (words.size() == 3) break;
+    words.push_back(fmt::format("{} {}", words_for(key), percent(s / step_s)));
+  }
+  return join(words, ", ");
 }
 
 // " They would take … at memory bandwidth.", where that is known.
@@ -82,8 +81,9 @@ std::string memory_roof(const Waterfall* waterfall) {
   if (waterfall == nullptr) return "";
   for (const WaterfallBar& bar : waterfall->bars) {
     if (bar.part != Part::other_compute || !bar.roof_s) continue;
-    return fmt::format(" At memory bandwidth, every view read or written once, they would take {} instead of {}.",
-                       show_seconds(*bar.roof_s), show_seconds(bar.seconds));
+    return fmt::format(
+        " At memory bandwidth, with every operand read or written once, they would take {} instead of {}.",
+        show_seconds(*bar.roof_s), show_seconds(bar.seconds));
   }
   return "";
 }
@@ -97,7 +97,8 @@ std::string link_roof(const Waterfall* waterfall) {
     words.push_back(fmt::format("{} {}", name_of(*bar.part), show_seconds(*bar.roof_s)));
   }
   if (words.empty()) return "";
-  return fmt::format(" The stated links could carry all messages, hidden ones too, in: {}.", join(words, ", "));
+  return fmt::format(" At the bandwidth of the stated links, all messages, hidden ones included, would take: {}.",
+                     join(words, ", "));
 }
 
 std::string evidence_of(const CaseBreakdown& breakdown, const Bottleneck& found, const std::map<Part, double>& lost,
@@ -107,48 +108,80 @@ std::string evidence_of(const CaseBreakdown& breakdown, const Bottleneck& found,
   const std::string share = percent(found.share);
   switch (found.kind) {
     case Kind::loading:
-      return fmt::format("Filling the input buffers holds the step up for {} of it.", share);
+      return fmt::format("The step spends {} of its time waiting for its input buffers to be filled.", share);
     case Kind::communication:
-      return fmt::format(
-                 "Communication that no computation hides takes {} of the step: {}. Another {} runs behind "
-                 "computation.",
-                 share, parts, percent(mean.overlapped_s() / mean.step_s)) +
+      return fmt::format("Exposed communication takes {} of the step: {}. Another {} runs behind computation.", share,
+                         parts, percent(mean.overlapped_s() / mean.step_s)) +
              link_roof(waterfall);
     case Kind::compute:
-      return fmt::format("Computation beyond what it would take at peak FLOP/s is {} of the step: {}.", share, parts);
+      return fmt::format("Running below peak FLOP/s costs {} of the step: {}.", share, parts);
     case Kind::memory:
-      return fmt::format("Operations that move memory rather than multiply take {} of the step: {}.", share,
+      return fmt::format("Memory-bound operations take {} of the step: {}.", share,
                          largest(mean.other_compute, mean.step_s)) +
              memory_roof(waterfall);
     case Kind::host:
-      return fmt::format("For {} of the step nothing runs: {}.", share, largest(mean.idle, mean.step_s));
+      return fmt::format("Nothing runs on the device for {} of the step: {}.", share, largest(mean.idle, mean.step_s));
     case Kind::bubble:
-      return fmt::format("For {} of the step, mean over stages, a stage waits for another one.", share);
+      return fmt::format("A stage waits for another stage for {} of the step (mean over stages).", share);
     case Kind::stragglers:
       if (stragglers.found()) {
         const Straggler& s = stragglers.ranks.front();
         return fmt::format(
-            "Ranks wait for slower ones for {} of the step. Late is rank {} ({}): {} beyond the others, {} of it "
-            "computing and {} idle, in {} of {} profiled steps.",
+            "Ranks spend {} of the step waiting for slower ranks. Rank {} ({}) is late by {}, of which {} computing "
+            "and "
+            "{} idle, in {} of {} profiled steps.",
             share, s.rank, s.host, show_seconds(s.late_s), show_seconds(std::max(0.0, s.compute_s)),
             show_seconds(std::max(0.0, s.idle_s)), s.late_cases, stragglers.cases);
       }
-      return fmt::format(
-          "Ranks wait for slower ones for {} of the step, and not always for the same: no rank stands out over the "
-          "profiled steps.",
-          share);
+      return fmt::format("Ranks spend {} of the step waiting for slower ranks; no single rank is consistently late.",
+                         share);
     case Kind::none:
       break;
   }
   return "";
 }
 
+std::vector<Lever> levers_for(const Result& result, const Bottleneck& found, const std::map<Part, double>& lost) {
+  std::vector<Lever> levers;
+  for (const auto& [part, share] : lost) {
+    if (share < min_lever) continue;
+    for (const std::string& variable : variables_for(part, result.backend)) {
+      const std::string_view now = result.setting(result.at(found), variable);
+      if (now == "true" || now == "bf16") continue;  // as fast as this variable can make it
+      const auto known = std::ranges::find(levers, variable, &Lever::variable);
+      Lever& lever = known == levers.end() ? levers.emplace_back() : *known;
+      lever.variable = variable;
+      lever.gain_share += share;
+      lever.acts_on += (lever.acts_on.empty() ? "" : ", ") + std::string(name_of(part));
+    }
+  }
+  std::ranges::stable_sort(levers, std::ranges::greater(), &Lever::gain_share);
+  if (levers.size() > max_levers) levers.resize(max_levers);
+  return levers;
+}
+
 }  // namespace
 
 const char* name_of(BottleneckKind kind) {
-  static constexpr std::array names{"none",         "data loading", "communication",   "compute below its roof",
-                                    "memory-bound", "host-bound",   "pipeline bubble", "stragglers"};
-  return names[static_cast<std::size_t>(kind)];
+  switch (kind) {
+    case Kind::none:
+      return "none";
+    case Kind::loading:
+      return "data loading";
+    case Kind::communication:
+      return "communication";
+    case Kind::compute:
+      return "compute below its roof";
+    case Kind::memory:
+      return "memory-bound";
+    case Kind::host:
+      return "host-bound";
+    case Kind::bubble:
+      return "pipeline bubble";
+    case Kind::stragglers:
+      break;
+  }
+  return "stragglers";
 }
 
 Bottleneck find_bottleneck(const Result& result, const CaseBreakdown& breakdown, const Waterfall* waterfall,
@@ -164,20 +197,7 @@ Bottleneck find_bottleneck(const Result& result, const CaseBreakdown& breakdown,
   found.kind = found.losses.front().first;
   found.share = found.losses.front().second;
   found.evidence = evidence_of(breakdown, found, lost, stragglers, waterfall);
-  for (const auto& [part, share] : lost) {
-    if (share < least_lever) continue;
-    for (const std::string& variable : variables_for(part, result.backend)) {
-      const std::string now = setting(result, found.case_index, variable);
-      if (now == "true" || now == "bf16") continue;  // as quick as this variable can make it
-      const auto known = std::ranges::find(found.levers, variable, &Lever::variable);
-      Lever& lever = known == found.levers.end() ? found.levers.emplace_back() : *known;
-      lever.variable = variable;
-      lever.gain_share += share;
-      lever.acts_on += (lever.acts_on.empty() ? "" : ", ") + std::string(name_of(part));
-    }
-  }
-  std::ranges::stable_sort(found.levers, std::ranges::greater(), &Lever::gain_share);
-  if (found.levers.size() > most_levers) found.levers.resize(most_levers);
+  found.levers = levers_for(result, found, lost);
   return found;
 }
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "analysis/analysis.h"
 #include "analysis/breakdown.h"
 #include "analysis/stragglers.h"
+#include "analysis/summary.h"
 #include "analysis/waterfall.h"
 #include "store/result.h"
 
@@ -36,17 +36,11 @@ struct Bottleneck {
   std::int32_t case_index = 0;
   BottleneckKind kind = BottleneckKind::none;
   double share = 0;                                       // of the step that is lost to it
-  std::string evidence;                                   // words and numbers, whole sentences
+  std::string evidence;                                   // in whole sentences
   std::vector<Lever> levers;                              // largest first
   std::vector<std::pair<BottleneckKind, double>> losses;  // all of them as shares of the step, largest first
 };
 Bottleneck find_bottleneck(const Result& result, const CaseBreakdown& breakdown, const Waterfall* waterfall,
                            const Stragglers& stragglers);
-
-/// Rules of thumb that people use, as sentences with the numbers that made them fire: "communication takes 61 % of the
-/// step: more than half". About one case.
-std::vector<std::string> fired_rules(const Result& result, const Summary& summary, const CaseBreakdown& breakdown);
-/// The same about the sweep as a whole: efficiency beyond one node, tokens/s against the batch.
-std::vector<std::string> fired_rules(const Result& result, const Summary& summary);
 
 }  // namespace harness

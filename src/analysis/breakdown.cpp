@@ -7,20 +7,33 @@
 #include <tuple>
 
 #include "analysis/occupancy.h"
-#include "analysis/places.h"
+#include "analysis/parallel_layout.h"
 #include "analysis/role_mean.h"
 
 namespace harness {
 namespace {
 
 using Intervals = std::vector<const ResultInterval*>;
-using Names = std::map<std::string, double>;
 
-NamedSeconds largest_first(const Names& names) {
-  NamedSeconds sorted(names.begin(), names.end());
-  std::ranges::stable_sort(sorted, std::ranges::greater(), &std::pair<std::string, double>::second);
+template <class Key>
+std::vector<std::pair<Key, double>> largest_first(const std::map<Key, double>& seconds) {
+  std::vector<std::pair<Key, double>> sorted(seconds.begin(), seconds.end());
+  std::ranges::stable_sort(sorted, std::ranges::greater(), &std::pair<Key, double>::second);
   return sorted;
 }
+
+// What a Breakdown lists beside its parts, while it is summed up.
+struct Lists {
+  std::map<std::string, double> other_compute;
+  std::map<IdlePlace, double> idle;
+  std::map<Part, double> overlapped;
+
+  void write_to(Breakdown& breakdown) const {
+    breakdown.other_compute = largest_first(other_compute);
+    breakdown.idle = largest_first(idle);
+    breakdown.overlapped = largest_first(overlapped);
+  }
+};
 
 Part communication_part(std::string_view group) {
   for (const Part part : {Part::tensor, Part::pipeline, Part::data, Part::embedding, Part::world}) {
@@ -41,20 +54,20 @@ struct Piece {
   Part part;
 };
 
-std::string place_of(const Gap& gap, const std::vector<Piece>& pieces, const Intervals& intervals) {
-  if (!gap.before) return "before the first operation";
-  if (!gap.after) return "after the last operation";
+IdlePlace place_of(const Gap& gap, const std::vector<Piece>& pieces, const Intervals& intervals) {
+  using enum IdlePlace::Kind;
+  if (!gap.before) return {.kind = before_first};
+  if (!gap.after) return {.kind = after_last};
   const ResultInterval& before = *intervals[pieces[*gap.before].interval];
   const ResultInterval& after = *intervals[pieces[*gap.after].interval];
-  if (is_communication(before.kind) && is_communication(after.kind)) return "between collectives";
-  if (before.phase == after.phase) return "within " + before.phase;
-  return before.phase + " to " + after.phase;
+  if (is_communication(before.kind) && is_communication(after.kind)) return {.kind = between_collectives};
+  return {before.phase == after.phase ? within_phase : between_phases, before.phase, after.phase};
 }
 
 class CaseParts {
  public:
   CaseParts(const Result& result, int case_index, const Intervals& intervals)
-      : places_(result.cases[static_cast<std::size_t>(case_index)]), case_index_(case_index) {
+      : layout_(result.case_at(case_index)), case_index_(case_index) {
     for (const ResultOperations& row : result.operations) {
       if (row.case_index == case_index) groups_[{row.role, row.stream, row.kind, row.what}] = row.group;
     }
@@ -68,24 +81,27 @@ class CaseParts {
 
  private:
   Part part_of(const ResultInterval& x) const;
-  Breakdown one(int role, int rank, const Intervals& intervals) const;
-  Breakdown role_mean(const Breakdown& one, int ranks_of_role) const;
+  Breakdown of_rank(int role, int rank, const Intervals& intervals) const;
+  Breakdown role_mean(const Breakdown& of_rank, int ranks_of_role) const;
   void add_occupants(const ResultInterval& x, std::size_t index, std::vector<Piece>& pieces,
                      std::vector<Occupant>& occupants) const;
 
-  Places places_;
+  ParallelLayout layout_;
   int case_index_;
   std::map<std::tuple<int, std::string_view, std::string_view, std::string_view>, std::string_view> groups_;
   std::map<int, const ResultSplit*> splits_;
   std::map<std::pair<int, int>, Intervals> by_role_;
 };
 
-// By its group; in older files by its stream, which is named for it.
+// Files without /timeline_operations do not name the group of an operation. There its stream does, which is named for
+// it, and this label of the GPT step.
+constexpr std::string_view tied_embedding = "tied embedding";
+
 Part CaseParts::part_of(const ResultInterval& x) const {
   if (!is_communication(x.kind)) return computation_part(x);
   const auto found = groups_.find({x.role, x.stream, x.kind, x.what});
   if (found != groups_.end() && !found->second.empty()) return communication_part(found->second);
-  return x.what == "tied embedding" ? Part::embedding : communication_part(x.stream);
+  return x.what == tied_embedding ? Part::embedding : communication_part(x.stream);
 }
 
 // A communication waits for the latest of its partners first, and then goes on.
@@ -104,14 +120,14 @@ void CaseParts::add_occupants(const ResultInterval& x, std::size_t index, std::v
     const auto within = [&](double seconds) {
       return std::clamp(start_s + seconds, start_s, std::max(start_s, x.end_s));
     };
-    const bool others = is_collective(x.kind) && places_.stage_ranks() > 1;
+    const bool others = is_collective(x.kind) && layout_.stage_ranks() > 1;
     if (others && std::isfinite(x.waiting_s)) add(Part::waiting, within(x.waiting_s));
-    if (places_.pipeline > 1 && std::isfinite(x.bubble_s)) add(Part::bubble, within(x.bubble_s));
+    if (layout_.pipeline > 1 && std::isfinite(x.bubble_s)) add(Part::bubble, within(x.bubble_s));
   }
   add(part, x.end_s);
 }
 
-Breakdown CaseParts::one(int role, int rank, const Intervals& intervals) const {
+Breakdown CaseParts::of_rank(int role, int rank, const Intervals& intervals) const {
   Breakdown b;
   b.case_index = case_index_;
   b.role = role;
@@ -125,12 +141,12 @@ Breakdown CaseParts::one(int role, int rank, const Intervals& intervals) const {
   }
   if (split != splits_.end() && split->second->step_s > 0) b.step_s = split->second->step_s;
   const Occupancy time = occupy(occupants, b.step_s);
-  Names kinds, places, overlapped;
+  Lists lists;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const ResultInterval& x = *intervals[pieces[i].interval];
     b.parts.add(pieces[i].part, time.owned_s[i]);
-    if (pieces[i].part == Part::other_compute) kinds[x.kind] += time.owned_s[i];
-    if (is_communication(x.kind) && time.hidden_s[i] > 0) overlapped[key_of(part_of(x))] += time.hidden_s[i];
+    if (pieces[i].part == Part::other_compute) lists.other_compute[x.kind] += time.owned_s[i];
+    if (is_communication(x.kind) && time.hidden_s[i] > 0) lists.overlapped[part_of(x)] += time.hidden_s[i];
   }
   b.parts.add(Part::idle, 0);
   for (const Gap& gap : time.gaps) {
@@ -141,26 +157,24 @@ Breakdown CaseParts::one(int role, int rank, const Intervals& intervals) const {
       idle_s -= loading_s;
     }
     b.parts.add(Part::idle, idle_s);
-    if (idle_s > 0) places[place_of(gap, pieces, intervals)] += idle_s;
+    if (idle_s > 0) lists.idle[place_of(gap, pieces, intervals)] += idle_s;
   }
   if (split != splits_.end() && split->second->loading_s > b[Part::loading].value_or(0)) {
-    overlapped[key_of(Part::loading)] = split->second->loading_s - b[Part::loading].value_or(0);
+    lists.overlapped[Part::loading] = split->second->loading_s - b[Part::loading].value_or(0);
   }
-  b.other_compute = largest_first(kinds);
-  b.idle = largest_first(places);
-  b.overlapped = largest_first(overlapped);
+  lists.write_to(b);
   return b;
 }
 
 // Roles are cut along the slowest axis.
-Breakdown CaseParts::role_mean(const Breakdown& one, int ranks_of_role) const {
+Breakdown CaseParts::role_mean(const Breakdown& of_rank, int ranks_of_role) const {
   std::vector<const ResultSplit*> splits;
-  const int first = one.rank / ranks_of_role * ranks_of_role;
+  const int first = of_rank.rank / ranks_of_role * ranks_of_role;
   for (int rank = first; rank < first + ranks_of_role; ++rank) {
     const auto found = splits_.find(rank);
     splits.push_back(found == splits_.end() ? nullptr : found->second);
   }
-  return mean_of_role(one, splits);
+  return mean_of_role(of_rank, splits);
 }
 
 // Every role has as many ranks.
@@ -169,29 +183,27 @@ Breakdown mean_of(const std::vector<Breakdown>& ranks) {
   mean.case_index = ranks.front().case_index;
   mean.role = mean.rank = -1;
   const double weight = 1 / static_cast<double>(ranks.size());
-  Names kinds, places, overlapped;
+  Lists lists;
   for (const Breakdown& b : ranks) {
     mean.step_s += b.step_s * weight;
-    for (std::size_t i = 0; i < part_count; ++i) {
-      if (b.parts.seconds[i]) mean.parts.add(part_at(i), *b.parts.seconds[i] * weight);
+    for (const Part part : all_parts) {
+      if (b[part]) mean.parts.add(part, *b[part] * weight);
     }
-    for (const auto& [name, s] : b.other_compute) kinds[name] += s * weight;
-    for (const auto& [name, s] : b.idle) places[name] += s * weight;
-    for (const auto& [name, s] : b.overlapped) overlapped[name] += s * weight;
+    for (const auto& [kind, s] : b.other_compute) lists.other_compute[kind] += s * weight;
+    for (const auto& [place, s] : b.idle) lists.idle[place] += s * weight;
+    for (const auto& [part, s] : b.overlapped) lists.overlapped[part] += s * weight;
   }
-  mean.other_compute = largest_first(kinds);
-  mean.idle = largest_first(places);
-  mean.overlapped = largest_first(overlapped);
+  lists.write_to(mean);
   return mean;
 }
 
 CaseBreakdown CaseParts::all() const {
   CaseBreakdown whole;
   whole.case_index = case_index_;
-  for (const auto& [key, intervals] : by_role_) whole.ranks.push_back(one(key.first, key.second, intervals));
-  const int of_role = std::max(1, places_.ranks / static_cast<int>(whole.ranks.size()));
+  for (const auto& [key, intervals] : by_role_) whole.ranks.push_back(of_rank(key.first, key.second, intervals));
+  const int of_role = std::max(1, layout_.ranks / static_cast<int>(whole.ranks.size()));
   std::vector<Breakdown> roles;
-  for (const Breakdown& one : whole.ranks) roles.push_back(role_mean(one, of_role));
+  for (const Breakdown& rank : whole.ranks) roles.push_back(role_mean(rank, of_role));
   whole.mean = mean_of(roles);
   double longest = 0;
   for (const auto& [rank, split] : splits_) {
@@ -200,17 +212,32 @@ CaseBreakdown CaseParts::all() const {
     whole.critical_rank = rank;
   }
   if (whole.critical_rank < 0) {
-    const auto at = std::ranges::max_element(whole.ranks, {}, &Breakdown::step_s);
-    whole.critical = static_cast<std::size_t>(at - whole.ranks.begin());
-    whole.critical_rank = at->rank;
-    return whole;
+    const auto longest_rank = std::ranges::max_element(whole.ranks, {}, &Breakdown::step_s);
+    whole.critical = static_cast<std::size_t>(longest_rank - whole.ranks.begin());
+    whole.critical_rank = longest_rank->rank;
+  } else {
+    whole.critical = std::min(static_cast<std::size_t>(whole.critical_rank / of_role), whole.ranks.size() - 1);
   }
-  whole.critical =
-      std::min(static_cast<std::size_t>(std::max(whole.critical_rank, 0) / of_role), whole.ranks.size() - 1);
   return whole;
 }
 
 }  // namespace
+
+std::string IdlePlace::name() const {
+  switch (kind) {
+    case Kind::before_first:
+      return "before the first operation";
+    case Kind::after_last:
+      return "after the last operation";
+    case Kind::between_collectives:
+      return "between collectives";
+    case Kind::within_phase:
+      return "within " + before;
+    case Kind::between_phases:
+      break;
+  }
+  return before + " to " + after;
+}
 
 double Breakdown::share(Part part) const {
   return step_s > 0 ? parts[part].value_or(0) / step_s : 0;
@@ -218,7 +245,7 @@ double Breakdown::share(Part part) const {
 
 double Breakdown::overlapped_s() const {
   double sum = 0;
-  for (const auto& [name, s] : overlapped) sum += name == key_of(Part::loading) ? 0 : s;
+  for (const auto& [part, s] : overlapped) sum += part == Part::loading ? 0 : s;
   return sum;
 }
 

@@ -6,63 +6,63 @@
 #include <cmath>
 #include <map>
 
-#include "analysis/pairing.h"
-#include "analysis/two_samples.h"
+#include "analysis/blocks.h"
+#include "analysis/statistics.h"
 #include "base/error.h"
+#include "base/text.h"
 
 namespace harness {
 namespace {
 
 constexpr std::size_t runs_for_an_interval = 3;
-constexpr double confidence = 0.95;
 
-// The case of another file that is this one, by settings; -1 if there is none. Among several (the baseline and its
+bool same_settings(const Result& first, const ResultCase& first_case, const Result& second,
+                   const ResultCase& second_case) {
+  return std::ranges::all_of(first.variables, [&](const std::string& variable) {
+    if (std::ranges::find(second.variables, variable) == second.variables.end()) return true;
+    return first.setting(first_case, variable) == second.setting(second_case, variable);
+  });
+}
+
+// The case of another file that is this one, by settings; nullptr if there is none. Of several (the baseline and its
 // copy) the one with the same variable and value and then the same name is meant.
-int counterpart(const Result& from, const ResultCase& one, const Result& in) {
-  int best = -1, best_score = -1;
-  for (std::size_t i = 0; i < in.cases.size(); ++i) {
-    const ResultCase& other = in.cases[i];
-    if (!same_settings(from, one, in, other)) continue;
-    const bool copies_differ = (one.name == "baseline_again") != (other.name == "baseline_again");
-    if (copies_differ) continue;  // the control is compared with the control and with nothing else
-    const int score = 2 * (one.variable == other.variable && one.value == other.value) + (one.name == other.name);
+const ResultCase* counterpart(const Result& from, const ResultCase& wanted, const Result& in) {
+  const ResultCase* best = nullptr;
+  int best_score = -1;
+  for (const ResultCase& candidate : in.cases) {
+    if (!same_settings(from, wanted, in, candidate)) continue;
+    // The control is compared with the control and with nothing else.
+    if ((wanted.role() == CaseRole::control) != (candidate.role() == CaseRole::control)) continue;
+    const bool same_change = wanted.variable == candidate.variable && wanted.value == candidate.value;
+    const int score = (same_change ? 2 : 0) + (wanted.name == candidate.name ? 1 : 0);
     if (score <= best_score) continue;
-    best = static_cast<int>(i);
+    best = &candidate;
     best_score = score;
   }
   return best;
 }
 
-std::vector<double> finished_blocks(const Result& result, int case_index) {
-  std::vector<double> seconds;
-  for (std::size_t i = 0; i < result.blocks.size(); ++i) {
-    if (result.blocks[i].case_index != case_index) continue;
-    if (const auto block = block_median(result, i)) seconds.push_back(*block);
-  }
-  return seconds;
-}
+// A case in each run of a side; nullptr where a run does not have it.
+using CaseInRuns = std::vector<const ResultCase*>;
 
-double tokens_of(const Result& result, int case_index) {
-  return result.cases[static_cast<std::size_t>(case_index)].tokens_per_step;
-}
-
-// The medians over runs of what the runs say of one case. indices: of the case in each run, -1 where it is not.
-CaseSide side_of(std::span<const ComparedFile> runs, const std::vector<int>& indices, const PartsOf& parts_of) {
+// The medians over runs of what the runs say of one case.
+CaseSide side_of(std::span<const ComparedFile> runs, const CaseInRuns& in_runs, const PartsOf& parts_of) {
   CaseSide side;
   std::vector<double> tokens_per_second, mfu;
   std::vector<std::string> part_names;
   std::map<std::string, std::vector<double>> parts;
   for (std::size_t r = 0; r < runs.size(); ++r) {
-    if (indices[r] < 0) continue;
+    if (in_runs[r] == nullptr) continue;
     const Result& result = *runs[r].result;
-    const CaseSummary& summary = runs[r].summary->cases[static_cast<std::size_t>(indices[r])];
+    const std::int32_t index = result.index_of(*in_runs[r]);
+    const CaseSummary& summary = runs[r].summary->case_at(index);
     if (summary.blocks == 0) continue;
     side.run_seconds.push_back(summary.step_seconds);
-    for (const double block : finished_blocks(result, indices[r])) side.block_seconds.push_back(block);
+    for (const FinishedBlock& block : finished_blocks(result, index)) side.block_seconds.push_back(block.seconds);
     tokens_per_second.push_back(summary.tokens_per_second);
     if (summary.mfu) mfu.push_back(*summary.mfu);
     if (!parts_of) continue;
-    for (const StepPart& part : parts_of(result, indices[r])) {
+    for (const StepPart& part : parts_of(result, index)) {
       if (!parts.contains(part.name)) part_names.push_back(part.name);
       parts[part.name].push_back(part.seconds);
     }
@@ -91,77 +91,103 @@ void refuse_copies(std::span<const ComparedFile> side) {
   for (const ComparedFile& file : side) {
     const auto [at, fresh] = seen.emplace(file.result->run_uuid, file.label);
     if (fresh) continue;
-    fail("{} and {} hold the same run ({}): one run counts once on a side; leave one of them out", at->second,
-         file.label, file.result->run_uuid);
+    fail("{} and {} hold the same run ({}). A run counts once on a side: leave one of them out", at->second, file.label,
+         file.result->run_uuid);
   }
 }
 
 bool share_a_run(std::span<const ComparedFile> first, std::span<const ComparedFile> second) {
-  return std::any_of(first.begin(), first.end(), [&](const ComparedFile& a) {
-    return std::any_of(second.begin(), second.end(),
-                       [&](const ComparedFile& b) { return a.result->run_uuid == b.result->run_uuid; });
+  return std::ranges::any_of(first, [&](const ComparedFile& a) {
+    return std::ranges::any_of(second, [&](const ComparedFile& b) { return a.result->run_uuid == b.result->run_uuid; });
   });
 }
 
-// In which variables two cases differ that go by the same name.
-std::string unlike_settings(const Result& first, const ResultCase& one, const Result& second, const ResultCase& other) {
-  std::string text;
-  for (std::size_t v = 0; v < first.variables.size(); ++v) {
-    const auto at = std::find(second.variables.begin(), second.variables.end(), first.variables[v]);
-    if (at == second.variables.end()) continue;
-    const std::string& theirs = other.settings[static_cast<std::size_t>(at - second.variables.begin())];
-    if (one.settings[v] == theirs) continue;
-    text += fmt::format("{}{} is {} and {}", text.empty() ? "" : ", ", first.variables[v], one.settings[v], theirs);
+// A variable that both files know and set differently.
+struct SettingDifference {
+  std::string variable, first, second;
+};
+
+std::vector<SettingDifference> setting_differences(const Result& first, const ResultCase& first_case,
+                                                   const Result& second, const ResultCase& second_case) {
+  std::vector<SettingDifference> differences;
+  for (const std::string& variable : first.variables) {
+    if (std::ranges::find(second.variables, variable) == second.variables.end()) continue;
+    const std::string here(first.setting(first_case, variable)), there(second.setting(second_case, variable));
+    if (here != there) differences.push_back({variable, here, there});
   }
-  return text;
+  return differences;
 }
 
-void say_not_aligned(const ComparedFile& first, const ComparedFile& second, const std::vector<bool>& taken_first,
-                     const std::vector<bool>& taken_second, std::vector<std::string>& out) {
-  for (std::size_t i = 0; i < first.result->cases.size(); ++i) {
-    if (taken_first[i]) continue;
-    const ResultCase& one = first.result->cases[i];
-    const int namesake = find_case(*second.result, one.name);
-    if (namesake < 0) {
-      out.push_back(fmt::format("{} is only in {}", one.name, first.label));
-      continue;
-    }
-    const ResultCase& other = second.result->cases[static_cast<std::size_t>(namesake)];
-    const std::string unlike = unlike_settings(*first.result, one, *second.result, other);
-    out.push_back(fmt::format("{} is not the same case in both: {}", one.name,
-                              unlike.empty() ? "its counterpart goes with another" : unlike));
+// Why a case of the first side has no counterpart.
+std::string why_not_aligned(const ComparedFile& first, const ResultCase& left_over, const ComparedFile& second) {
+  const ResultCase* namesake = second.result->find_case(left_over.name);
+  if (namesake == nullptr) return fmt::format("{} is only in {}", left_over.name, first.label);
+  std::vector<std::string> words;
+  for (const auto& [variable, here, there] : setting_differences(*first.result, left_over, *second.result, *namesake)) {
+    words.push_back(fmt::format("{} is {} and {}", variable, here, there));
   }
-  for (std::size_t i = 0; i < second.result->cases.size(); ++i) {
-    const std::string& name = second.result->cases[i].name;
-    if (!taken_second[i] && find_case(*first.result, name) < 0) {
-      out.push_back(fmt::format("{} is only in {}", name, second.label));
-    }
+  if (words.empty()) return fmt::format("{} is in both, but its counterpart matches another case", left_over.name);
+  return fmt::format("{} is not the same case in both: {}", left_over.name, join(words, ", "));
+}
+
+// Cases of the two sides' first runs that are one case.
+struct AlignedPair {
+  const ResultCase* first = nullptr;
+  const ResultCase* second = nullptr;
+};
+
+std::vector<AlignedPair> align(const Result& first, const Result& second) {
+  std::vector<AlignedPair> pairs;
+  for (const ResultCase& candidate : first.cases) {
+    const ResultCase* match = counterpart(first, candidate, second);
+    if (match == nullptr || std::ranges::find(pairs, match, &AlignedPair::second) != pairs.end()) continue;
+    // The other side's case may be nearer to another case of this side: the one of its name.
+    if (counterpart(second, *match, first) == &candidate) pairs.push_back({&candidate, match});
   }
+  return pairs;
+}
+
+std::vector<std::string> not_aligned(const ComparedFile& first, const ComparedFile& second,
+                                     const std::vector<AlignedPair>& pairs) {
+  std::vector<std::string> sentences;
+  for (const ResultCase& left_over : first.result->cases) {
+    if (std::ranges::find(pairs, &left_over, &AlignedPair::first) != pairs.end()) continue;
+    sentences.push_back(why_not_aligned(first, left_over, second));
+  }
+  for (const ResultCase& left_over : second.result->cases) {
+    if (std::ranges::find(pairs, &left_over, &AlignedPair::second) != pairs.end()) continue;
+    if (first.result->find_case(left_over.name) != nullptr) continue;
+    sentences.push_back(fmt::format("{} is only in {}", left_over.name, second.label));
+  }
+  return sentences;
+}
+
+CaseInRuns find_in(std::span<const ComparedFile> side, const ResultCase* in_first_run, const Result& reference,
+                   const ResultCase& wanted) {
+  CaseInRuns in_runs{in_first_run};
+  for (const ComparedFile& run : side.subspan(1)) in_runs.push_back(counterpart(reference, wanted, *run.result));
+  return in_runs;
+}
+
+double tokens_ratio(const AlignedPair& pair) {
+  const double before = pair.first->tokens_per_step, after = pair.second->tokens_per_step;
+  return before > 0 && after > 0 ? after / before : 1;
 }
 
 void judge(CaseComparison& row, bool between_runs, double alpha, double smallest_effect, double tokens_ratio) {
   row.per_token = tokens_ratio != 1;
   const auto& first = between_runs ? row.first.run_seconds : row.first.block_seconds;
   const auto& second = between_runs ? row.second.run_seconds : row.second.block_seconds;
-  const TrimmedInterval interval = yuen_welch_interval(logs(first, 1), logs(second, tokens_ratio), alpha);
+  const ConfidenceInterval interval = yuen_welch_interval(logs(first, 1), logs(second, tokens_ratio), alpha);
   row.ratio = std::exp(interval.center);
   row.low = std::exp(interval.low);
   row.high = std::exp(interval.high);
-  row.verdict = verdict_of_interval(interval.low, interval.high, smallest_effect);
+  row.judgement = decide(interval, smallest_effect, {});
 }
 
 }  // namespace
 
-bool same_settings(const Result& first, const ResultCase& one, const Result& second, const ResultCase& other) {
-  for (std::size_t v = 0; v < first.variables.size(); ++v) {
-    const auto at = std::find(second.variables.begin(), second.variables.end(), first.variables[v]);
-    if (at == second.variables.end()) continue;
-    if (one.settings[v] != other.settings[static_cast<std::size_t>(at - second.variables.begin())]) return false;
-  }
-  return true;
-}
-
-std::vector<StepPart> parts_of_splits(const Result& result, int case_index) {
+std::vector<StepPart> parts_of_splits(const Result& result, std::int32_t case_index) {
   double compute = 0, exposed = 0, idle = 0;
   int ranks = 0;
   for (const ResultSplit& split : result.splits) {
@@ -177,8 +203,8 @@ std::vector<StepPart> parts_of_splits(const Result& result, int case_index) {
 
 std::vector<StepPart> parts_of_breakdown(const CaseBreakdown& breakdown) {
   std::vector<StepPart> parts;
-  for (std::size_t i = 0; i < part_count; ++i) {
-    if (const auto seconds = breakdown.mean.parts.seconds[i]) parts.push_back({name_of(part_at(i)), *seconds});
+  for (const Part part : all_parts) {
+    if (const auto seconds = breakdown.mean[part]) parts.push_back({name_of(part), *seconds});
   }
   return parts;
 }
@@ -188,52 +214,33 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
   if (first.empty() || second.empty()) fail("a comparison needs a result file on each side");
   refuse_copies(first);
   refuse_copies(second);
+  const Result& reference = *first[0].result;
+  const std::vector<AlignedPair> pairs = align(reference, *second[0].result);
   Comparison out;
   out.first = labels(first);
   out.second = labels(second);
   out.same_run = share_a_run(first, second);
-  out.smallest_effect = first[0].result->smallest_effect;
-  const Result& reference = *first[0].result;
-  const Result& other = *second[0].result;
-  std::vector<bool> taken_first(reference.cases.size()), taken_second(other.cases.size());
-  std::vector<double> tokens_ratios;
-  bool all_between = first.size() >= runs_for_an_interval && second.size() >= runs_for_an_interval;
-  for (std::size_t i = 0; i < reference.cases.size(); ++i) {
-    const ResultCase& one = reference.cases[i];
-    const int match = counterpart(reference, one, other);
-    if (match < 0 || taken_second[static_cast<std::size_t>(match)]) continue;
-    // A case of the other side may have a nearer relative than this one: its own of the same name.
-    const ResultCase& theirs = other.cases[static_cast<std::size_t>(match)];
-    if (counterpart(other, theirs, reference) != static_cast<int>(i)) continue;
-    taken_first[i] = taken_second[static_cast<std::size_t>(match)] = true;
-    const auto find_in = [&](std::span<const ComparedFile> side, int at_first) {
-      std::vector<int> indices{at_first};
-      for (const ComparedFile& run : side.subspan(1)) indices.push_back(counterpart(reference, one, *run.result));
-      return indices;
-    };
-    CaseComparison row;
-    row.name = one.name == theirs.name ? one.name : one.name + " = " + theirs.name;
-    row.first = side_of(first, find_in(first, static_cast<int>(i)), options.parts_of);
-    row.second = side_of(second, find_in(second, match), options.parts_of);
-    const double before = tokens_of(reference, static_cast<int>(i)), after = tokens_of(other, match);
-    tokens_ratios.push_back(before > 0 && after > 0 ? after / before : 1);
-    if (row.first.run_seconds.empty() || row.second.run_seconds.empty()) {
-      out.cases.push_back(std::move(row));
-      continue;
-    }
+  out.smallest_effect = reference.smallest_effect;
+  out.not_aligned = not_aligned(first[0], second[0], pairs);
+  bool enough_runs = first.size() >= runs_for_an_interval && second.size() >= runs_for_an_interval;
+  for (const AlignedPair& pair : pairs) {
+    CaseComparison& row = out.cases.emplace_back();
+    row.name = pair.first->name;
+    if (pair.second->name != row.name) row.name += " = " + pair.second->name;
+    row.role = pair.first->role();
+    row.first = side_of(first, find_in(first, pair.first, reference, *pair.first), options.parts_of);
+    row.second = side_of(second, find_in(second, pair.second, reference, *pair.first), options.parts_of);
+    if (!row.measured_on_both()) continue;
     ++out.comparisons;
-    all_between &=
-        row.first.run_seconds.size() >= runs_for_an_interval && row.second.run_seconds.size() >= runs_for_an_interval;
-    out.cases.push_back(std::move(row));
+    enough_runs = enough_runs && row.first.run_seconds.size() >= runs_for_an_interval &&
+                  row.second.run_seconds.size() >= runs_for_an_interval;
   }
-  out.between_runs = all_between && out.comparisons > 0;
-  const double alpha = (1 - confidence) / std::max(out.comparisons, 1);
-  for (std::size_t i = 0; i < out.cases.size(); ++i) {
+  out.between_runs = enough_runs && out.comparisons > 0;
+  const double alpha = family_alpha(out.comparisons);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
     CaseComparison& row = out.cases[i];
-    if (row.first.run_seconds.empty() || row.second.run_seconds.empty()) continue;
-    judge(row, out.between_runs, alpha, out.smallest_effect, tokens_ratios[i]);
+    if (row.measured_on_both()) judge(row, out.between_runs, alpha, out.smallest_effect, tokens_ratio(pairs[i]));
   }
-  say_not_aligned(first[0], second[0], taken_first, taken_second, out.not_aligned);
   return out;
 }
 
@@ -242,20 +249,19 @@ std::vector<std::string> why_unreliable(std::span<const ComparedFile> files) {
   for (const ComparedFile& file : files) {
     if (file.summary->unreliable) {
       reasons.push_back(
-          fmt::format("{} is unreliable: its control, baseline_again, came out {} than the baseline that "
-                      "it repeats; measure again when the machine is quiet",
+          fmt::format("{} is unreliable: its control, baseline_again, is {} than the baseline that it repeats. Measure "
+                      "again when the machine is quiet.",
                       file.label, name_of(file.summary->control->verdict)));
     }
     if (file.summary->partial) {
-      reasons.push_back(fmt::format("{} is partial: blocks are missing; `sweep --resume` goes on with it", file.label));
+      reasons.push_back(fmt::format("{} is partial: blocks are missing. `sweep --resume` completes it.", file.label));
     }
   }
   return reasons;
 }
 
 bool any_slower(const Comparison& comparison, double share) {
-  return std::any_of(comparison.cases.begin(), comparison.cases.end(),
-                     [&](const CaseComparison& row) { return row.low > 1 + share; });
+  return std::ranges::any_of(comparison.cases, [&](const CaseComparison& row) { return row.low > 1 + share; });
 }
 
 }  // namespace harness

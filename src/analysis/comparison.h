@@ -9,7 +9,7 @@
 
 #include "analysis/breakdown.h"
 #include "analysis/differences.h"
-#include "analysis/statistics.h"
+#include "analysis/verdict.h"
 
 namespace harness {
 
@@ -20,7 +20,7 @@ struct StepPart {
 };
 /// What a case's step is made of; empty if the file does not say.
 using PartsOf = std::function<std::vector<StepPart>(const Result& result, int case_index)>;
-/// By the split that the profiled step left for every rank: computation, exposed communication, idle; means over ranks.
+/// By the split that the profiled step left for every rank: computation, exposed communication, idle. Means over ranks.
 std::vector<StepPart> parts_of_splits(const Result& result, int case_index);
 /// The parts that are there, mean over ranks, by their names for people.
 std::vector<StepPart> parts_of_breakdown(const CaseBreakdown& breakdown);
@@ -41,20 +41,23 @@ struct CaseSide {
 
 struct CaseComparison {
   std::string name;  // of the first side; "A = B" where the two sides name equal settings differently
+  CaseRole role = CaseRole::change;
   CaseSide first, second;
   /// Of the second side's time to the first's (per token, if the steps hold different numbers of tokens). The interval
   /// is between runs or, where `between_runs` of the comparison is false, from the scatter within runs.
-  Verdict verdict = Verdict::none;
+  Judgement judgement;
   double ratio = std::numeric_limits<double>::quiet_NaN();
   double low = std::numeric_limits<double>::quiet_NaN(), high = std::numeric_limits<double>::quiet_NaN();
   bool per_token = false;
+
+  bool measured_on_both() const { return !first.run_seconds.empty() && !second.run_seconds.empty(); }
 };
 
 /// Two sides of one or more runs each, case by case.
 struct Comparison {
   std::vector<std::string> first, second;  // the files' labels
   bool between_runs = false;               // three runs or more on both sides: the interval is that of the runs
-  bool same_run = false;                   // a run stands on both sides
+  bool same_run = false;                   // a run is on both sides
   int comparisons = 0;                     // the family that the intervals hold for together
   double smallest_effect = 0.01;           // the first file's
   std::vector<CaseComparison> cases;
@@ -63,12 +66,9 @@ struct Comparison {
 
 /// Cases are aligned by their settings: of one side's cases and the other's, those with equal values in all variables
 /// that both files know, first among those with the same variable and value. Within a side the first run decides which
-/// cases there are. Throws Error when a run stands twice on one side: it would count as two.
+/// cases there are. Throws Error if a run is on one side twice: it would count as two.
 Comparison compare_sides(std::span<const ComparedFile> first, std::span<const ComparedFile> second,
                          const ComparisonOptions& options = {});
-
-/// Whether two cases of two files have the same settings, as far as both files know the variables.
-bool same_settings(const Result& first, const ResultCase& one, const Result& second, const ResultCase& other);
 
 /// What makes the verdicts about these files worth nothing, a sentence each: a control that moved, a partial file.
 std::vector<std::string> why_unreliable(std::span<const ComparedFile> files);

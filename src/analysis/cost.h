@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/analysis.h"
+#include "analysis/summary.h"
 #include "config/cost.h"
 
 namespace harness {
@@ -36,8 +36,8 @@ struct CostEstimate {
   std::vector<CaseSaving> after;  // cheapest token first; none: nothing is proven faster
 };
 
-/// Nothing where the baseline was not measured or its tokens are unknown. An unreliable sweep proves nothing, and so
-/// `after` is empty. A rank counts as a GPU.
+/// Nothing where the baseline was not measured or its tokens are unknown. `after` is empty for an unreliable sweep,
+/// which proves nothing. A rank counts as a GPU.
 std::optional<CostEstimate> estimate_cost(const Result& result, const Summary& summary, const Cost& cost);
 
 }  // namespace harness

@@ -14,7 +14,7 @@
 namespace harness {
 namespace {
 
-using Pairs = std::vector<std::pair<std::string, std::string>>;
+using NameValues = std::vector<std::pair<std::string, std::string>>;
 
 class Collector {
  public:
@@ -34,7 +34,7 @@ class Collector {
     std::set<std::string> seen;
     std::vector<std::map<std::string, std::string>> tables;
     for (const ComparedFile& file : files_) {
-      const Pairs& pairs = get(*file.result);
+      const NameValues& pairs = get(*file.result);
       for (const auto& [name, value] : pairs) {
         if (seen.insert(name).second) names.push_back(name);
       }
@@ -75,7 +75,7 @@ std::string devices_of(const Result& r) {
   return parts.empty() ? "unknown" : join(parts, ", ");
 }
 
-// Some by name: 2,000 hosts fill a screen and tell nobody anything.
+// Only the first few by name: 2,000 hosts would fill a screen.
 std::string hosts_of(const Result& r) {
   constexpr std::size_t named = 6;
   std::set<std::string> hosts;
@@ -120,8 +120,8 @@ std::string throttling_of(const Result& r) {
 
 std::string peaks_of(const Result& r) {
   std::set<double> peaks;
-  for (const ResultCase& one : r.cases) {
-    if (one.peak_flops_per_rank > 0) peaks.insert(one.peak_flops_per_rank);
+  for (const ResultCase& result_case : r.cases) {
+    if (result_case.peak_flops_per_rank > 0) peaks.insert(result_case.peak_flops_per_rank);
   }
   std::vector<std::string> parts;
   for (const double peak : peaks) parts.push_back(fmt::format("{:.4g} TFLOP/s", peak / 1e12));
@@ -146,7 +146,7 @@ std::string own_lines(const std::string& text, const std::set<std::string>& comm
   for (const std::string& line : lines_of(text)) {
     if (!common.contains(line)) own.push_back(line);
   }
-  if (own.empty()) return "nothing of its own";
+  if (own.empty()) return "no line of its own";
   const std::size_t more = own.size() > shown ? own.size() - shown : 0;
   own.resize(std::min(own.size(), shown));
   return join(own, " | ") + (more > 0 ? fmt::format(" | and {} more lines", more) : "");
@@ -175,7 +175,7 @@ void add_variables(std::span<const ComparedFile> files, Collector& out) {
   for (const std::string& name : all) {
     out.add("variable", name, [&](const Result& r) {
       const auto& have = r.variables;
-      return std::find(have.begin(), have.end(), name) == have.end() ? "not known to it" : "known to it";
+      return std::find(have.begin(), have.end(), name) == have.end() ? "unknown" : "known";
     });
   }
 }
@@ -193,17 +193,17 @@ std::vector<Difference> find_differences(std::span<const ComparedFile> files) {
   out.add("run", "ranks", [](const Result& r) { return number(r.ranks); });
   out.add("run", "nodes", [](const Result& r) { return number(r.nodes); });
   out.add("program", "version", [](const Result& r) { return r.tool_version; });
-  out.add_pairs("identity", [](const Result& r) -> const Pairs& { return r.identity; });
+  out.add_pairs("identity", [](const Result& r) -> const NameValues& { return r.identity; });
   out.add("machine", "devices", devices_of);
   out.add("machine", "hosts", hosts_of);
   out.add("machine", "threads per rank", threads_of);
   out.add("machine", "SM clock", [](const Result& r) { return clock_of(r, &ResultGpu::sm_clock_hz); });
   out.add("machine", "SM clock possible", [](const Result& r) { return clock_of(r, &ResultGpu::max_sm_clock_hz); });
   out.add("machine", "throttling", throttling_of);
-  out.add_pairs("environment", [](const Result& r) -> const Pairs& { return r.environment; });
+  out.add_pairs("environment", [](const Result& r) -> const NameValues& { return r.environment; });
   add_configuration(files, out);
   add_variables(files, out);
-  out.add_pairs("tuning", [](const Result& r) -> const Pairs& { return r.tuning; });
+  out.add_pairs("tuning", [](const Result& r) -> const NameValues& { return r.tuning; });
   out.add("measure", "seed", [](const Result& r) { return std::to_string(r.seed); });
   out.add("measure", "rounds", [](const Result& r) { return number(r.rounds); });
   out.add("measure", "warm-up steps", [](const Result& r) { return number(r.warmup_steps); });
@@ -216,18 +216,18 @@ std::vector<Difference> find_differences(std::span<const ComparedFile> files) {
   return out.take();
 }
 
-std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, const Incomparable& what) {
+std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, const MustMatch& what) {
   std::vector<std::string> reasons;
-  const auto unlike = [&](const char* noun, auto value) {
+  const auto must_match = [&](const char* noun, auto value) {
     for (const ComparedFile& file : files.subspan(1)) {
       const std::string here = value(*files[0].result), there = value(*file.result);
       if (here == there) continue;
-      reasons.push_back(fmt::format("unlike {}: {} in {}, {} in {}", noun, here, files[0].label, there, file.label));
+      reasons.push_back(fmt::format("{} differ: {} in {}, {} in {}", noun, here, files[0].label, there, file.label));
     }
   };
-  unlike("backends", [](const Result& r) { return r.backend; });
-  unlike("models", model_of);
-  if (what.rank_counts) unlike("numbers of ranks", [](const Result& r) { return number(r.ranks); });
+  must_match("Backends", [](const Result& r) { return r.backend; });
+  must_match("Models", model_of);
+  if (what.rank_counts) must_match("Numbers of ranks", [](const Result& r) { return number(r.ranks); });
   return reasons;
 }
 

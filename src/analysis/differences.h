@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/analysis.h"
+#include "analysis/summary.h"
 #include "store/result.h"
 
 namespace harness {
@@ -16,7 +16,7 @@ struct ComparedFile {
   const Summary* summary = nullptr;
 };
 
-/// Something in which result files differ and that a reader of their times has to know.
+/// Something that differs between result files and that explains, or forbids, a comparison of their times.
 struct Difference {
   std::string group;                // "program", "library", "machine", "environment", "configuration", …
   std::string name;                 // "onednn"
@@ -27,11 +27,11 @@ struct Difference {
 /// clocks, peak, seeds, how much was measured.
 std::vector<Difference> find_differences(std::span<const ComparedFile> files);
 
-/// Why the times of these files cannot be compared at all, a sentence each: unlike backends, models or numbers of
-/// ranks. Empty: they can.
-struct Incomparable {
+/// What files must have in common, besides backend and model.
+struct MustMatch {
   bool rank_counts = true;  // false where only effects are compared
 };
-std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, const Incomparable& what = {});
+/// Why the times of these files cannot be compared at all, a sentence each. Empty: they can.
+std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, const MustMatch& what = {});
 
 }  // namespace harness

@@ -9,16 +9,16 @@
 namespace harness {
 namespace {
 
-struct Acts {
+struct LeverRow {
   std::string_view variable;
   std::vector<Part> on;
 };
 
 // What each variable can do something about; of two that could gain as much the first is named first. Those that only
 // say how much is computed (ranks, repeat_batch) are none.
-const std::vector<Acts>& table() {
+const std::vector<LeverRow>& table() {
   using enum Part;
-  static const std::vector<Acts> rows{
+  static const std::vector<LeverRow> rows{
       {"precision", {matrix_products, attention, other_compute, tensor, pipeline}},
       {"overlap_grad_reduce", {data}},
       {"bucket_size", {data}},
@@ -48,7 +48,7 @@ const std::vector<Acts>& table() {
 
 std::vector<std::string> variables_for(Part part, const std::string& backend) {
   std::vector<std::string> names;
-  for (const Acts& row : table()) {
+  for (const LeverRow& row : table()) {
     if (std::ranges::find(row.on, part) == row.on.end()) continue;
     const Variable* variable = find_variable(row.variable);
     const bool honoured = variable != nullptr && std::ranges::any_of(variable->backends, [&](BackendKind kind) {

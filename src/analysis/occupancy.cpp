@@ -57,7 +57,11 @@ Occupancy occupy(std::span<const Occupant> occupants, double step_s) {
     advance(event.at_s);
     if (ends_gap) result.gaps.back().after = event.who;
     const std::pair key(occupants[event.who].priority, event.who);
-    event.begins ? static_cast<void>(running.insert(key)) : static_cast<void>(running.erase(key));
+    if (event.begins) {
+      running.insert(key);
+    } else {
+      running.erase(key);
+    }
   }
   advance(step_s);
   return result;

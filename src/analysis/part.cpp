@@ -1,5 +1,7 @@
 #include "analysis/part.h"
 
+#include <algorithm>
+
 namespace harness {
 namespace {
 
@@ -25,10 +27,10 @@ constexpr std::array<Words, part_count> words{{{"matrix_products", "matrix produ
 }  // namespace
 
 const char* name_of(Part part) {
-  return words[static_cast<std::size_t>(part)].name;
+  return words[index_of(part)].name;
 }
 const char* key_of(Part part) {
-  return words[static_cast<std::size_t>(part)].key;
+  return words[index_of(part)].key;
 }
 bool is_computation(Part part) {
   return part <= Part::recomputation;
@@ -37,20 +39,29 @@ bool is_exposed_communication(Part part) {
   return part >= Part::tensor && part <= Part::communication;
 }
 
+bool is_collective(std::string_view kind) {
+  constexpr std::array<std::string_view, 5> kinds{"all_reduce", "all_gather", "reduce_scatter", "broadcast",
+                                                  "all_to_all"};
+  return std::ranges::find(kinds, kind) != kinds.end();
+}
+
+bool is_communication(std::string_view kind) {
+  return is_collective(kind) || kind == "send" || kind == "receive";
+}
+
 double Parts::sum() const {
-  double total = 0;
-  for (const auto& s : seconds) total += s.value_or(0);
-  return total;
+  return sum([](Part) { return true; });
 }
 double Parts::computation() const {
-  double total = 0;
-  for (std::size_t i = 0; i < part_count; ++i) total += is_computation(part_at(i)) ? seconds[i].value_or(0) : 0;
-  return total;
+  return sum(is_computation);
 }
 double Parts::exposed() const {
+  return sum(is_exposed_communication);
+}
+double Parts::sum(bool (*wanted)(Part)) const {
   double total = 0;
-  for (std::size_t i = 0; i < part_count; ++i) {
-    total += is_exposed_communication(part_at(i)) ? seconds[i].value_or(0) : 0;
+  for (const Part part : all_parts) {
+    if (wanted(part)) total += (*this)[part].value_or(0);
   }
   return total;
 }

@@ -1,25 +1,16 @@
-#include <algorithm>
+#include "analysis/power.h"
+
 #include <cmath>
 #include <limits>
-#include <numbers>
 
-#include "analysis/statistics.h"
+#include "analysis/distributions.h"
 
 namespace harness {
 namespace {
 
-double normal_density(double z) {
-  return std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
-}
-
-// z with P(Z > z) = tail, by bisection.
-double normal_upper_quantile(double tail) {
-  double low = 0, high = 40;
-  for (int i = 0; i < 100; ++i) {
-    const double middle = (low + high) / 2;
-    (std::erfc(middle / std::numbers::sqrt2) / 2 > tail ? low : high) = middle;
-  }
-  return low;
+int kept_of(int rounds) {
+  const auto n = static_cast<unsigned>(rounds);
+  return static_cast<int>(n - 2 * trimmed_count(n));
 }
 
 // Variance of a standard normal value winsorised at its share `tail` on both sides (Wilcox, "Introduction to Robust
@@ -32,16 +23,30 @@ double winsorised_variance(double tail) {
 
 }  // namespace
 
-double resolvable_effect(int rounds, int comparisons, double deviation, double smallest_effect, double confidence) {
-  const int trimmed = static_cast<int>(std::floor(0.2 * rounds + 1e-9));
-  const int kept = rounds - 2 * trimmed;
+double resolvable_effect(int rounds, int comparisons, double deviation, double smallest_effect) {
+  const int kept = rounds > 0 ? kept_of(rounds) : 0;
   if (kept < 2) return std::numeric_limits<double>::infinity();
-  const double tail = static_cast<double>(trimmed) / rounds;
+  const double tail = static_cast<double>((rounds - kept) / 2) / rounds;
   const double standard_error =
       deviation * std::sqrt(winsorised_variance(tail)) / ((1 - 2 * tail) * std::sqrt(static_cast<double>(rounds)));
-  const double alpha = (1 - confidence) / std::max(comparisons, 1);
+  const double alpha = family_alpha(comparisons);
   const double quantiles = student_t_quantile(1 - alpha / 2, kept - 1) + student_t_quantile(0.8, kept - 1);
   return std::expm1(std::log1p(smallest_effect) + quantiles * standard_error);
+}
+
+// Yuen's standard error falls with the root of the h values that trimming leaves.
+int rounds_to_reach(double distance, const ConfidenceInterval& now, double alpha) {
+  const double scatter = now.standard_error * std::sqrt(kept_of(now.n));
+  const auto half_width = [&](int rounds) {
+    const int kept = kept_of(rounds);
+    return student_t_quantile(1 - alpha / 2, kept - 1) * scatter / std::sqrt(kept);
+  };
+  int low = now.n, high = max_rounds;  // low does not reach it; high does, or is the answer anyway
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (half_width(middle) < distance ? high : low) = middle;
+  }
+  return high;
 }
 
 }  // namespace harness

@@ -4,58 +4,62 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <set>
 
-#include "analysis/two_samples.h"
+#include "analysis/statistics.h"
 #include "base/error.h"
 
 namespace harness {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double confidence = 0.95;
-
-bool is_change(const CaseSummary& one) {
-  return one.name != "baseline" && one.name != "baseline_again";
-}
-
+// In one file: the case that makes a change, by its variable and value.
 const CaseSummary* find_change(const ComparedFile& file, const ResultCase& change) {
-  for (const CaseSummary& one : file.summary->cases) {
-    const ResultCase& row = file.result->cases[static_cast<std::size_t>(one.case_index)];
-    if (is_change(one) && row.variable == change.variable && row.value == change.value) return &one;
-  }
-  return nullptr;
+  const auto found = std::ranges::find_if(file.summary->cases, [&](const CaseSummary& row) {
+    const ResultCase& candidate = file.result->at(row);
+    return row.role == CaseRole::change && candidate.variable == change.variable && candidate.value == change.value;
+  });
+  return found == file.summary->cases.end() ? nullptr : &*found;
 }
 
-// Of one run: what its own analysis says. Of several: the runs are the sample.
-std::optional<SideEffect> effect_of(std::span<const ComparedFile> side, const ResultCase& change, int comparisons) {
+// Of one run: what its own analysis says.
+SideChange change_of_run(const CaseSummary& row) {
+  if (!row.effect) return {};
+  return {row.effect->verdict, row.effect->ratio, row.effect->low, row.effect->high, row.effect->rounds};
+}
+
+// Of several: the runs are the sample.
+SideChange change_over_runs(const std::vector<const CaseSummary*>& rows, int comparisons, double smallest_effect) {
+  constexpr std::size_t runs_for_an_interval = 3;
   std::vector<double> log_ratios;
-  bool there = false;
-  for (const ComparedFile& file : side) {
-    const CaseSummary* one = find_change(file, change);
-    if (one == nullptr) continue;
-    there = true;
-    if (!one->effect) continue;
-    const Effect& e = *one->effect;
-    if (side.size() == 1) return SideEffect{e.verdict, e.ratio, e.low, e.high, e.rounds};
-    if (std::isfinite(e.ratio) && e.verdict != Verdict::not_honoured) log_ratios.push_back(std::log(e.ratio));
+  for (const CaseSummary* row : rows) {
+    if (!row->effect || row->effect->verdict == Verdict::not_honoured) continue;
+    if (std::isfinite(row->effect->ratio)) log_ratios.push_back(std::log(row->effect->ratio));
   }
-  if (!there) return {};
-  const double alpha = (1 - confidence) / std::max(comparisons, 1);
-  const TrimmedInterval interval = yuen_interval(log_ratios, alpha);
-  SideEffect effect{Verdict::none, nan, nan, nan, static_cast<int>(log_ratios.size())};
-  if (log_ratios.size() < 3) return effect;
-  effect.ratio = std::exp(interval.center);
-  effect.low = std::exp(interval.low);
-  effect.high = std::exp(interval.high);
-  effect.verdict = verdict_of_interval(interval.low, interval.high, side[0].result->smallest_effect);
-  return effect;
+  SideChange change;
+  change.n = static_cast<int>(log_ratios.size());
+  if (log_ratios.size() < runs_for_an_interval) return change;
+  const ConfidenceInterval interval = yuen_interval(log_ratios, family_alpha(comparisons));
+  change.ratio = std::exp(interval.center);
+  change.low = std::exp(interval.low);
+  change.high = std::exp(interval.high);
+  change.verdict = decide(interval, smallest_effect, {}).verdict;
+  return change;
 }
 
-Reproduced judge(Verdict first, Verdict second) {
-  const auto decided = [](Verdict v) { return v == Verdict::faster || v == Verdict::slower || v == Verdict::same; };
+// What a change did on a side; nothing if no file of it tried the change.
+std::optional<SideChange> change_on(std::span<const ComparedFile> side, const ResultCase& change, int comparisons) {
+  std::vector<const CaseSummary*> rows;
+  for (const ComparedFile& file : side) {
+    if (const CaseSummary* row = find_change(file, change)) rows.push_back(row);
+  }
+  if (rows.empty()) return {};
+  if (side.size() == 1) return change_of_run(*rows[0]);
+  return change_over_runs(rows, comparisons, side[0].result->smallest_effect);
+}
+
+Reproduced outcome_of(Verdict first, Verdict second) {
+  const auto decided = [](Verdict verdict) { return moved(verdict) || verdict == Verdict::same; };
   if (!decided(first) || !decided(second)) return Reproduced::undecided;
   if (first == second) return Reproduced::yes;
   return first == Verdict::same || second == Verdict::same ? Reproduced::no : Reproduced::opposite;
@@ -64,13 +68,13 @@ Reproduced judge(Verdict first, Verdict second) {
 void check_side(std::span<const ComparedFile> side) {
   if (side.empty()) fail("--reproduce needs a result file on each side");
   if (side.size() == 2) {
-    fail("{} and {} are two runs of one side: give one, or three and more so that their spread can be told",
+    fail("{} and {} are two runs of one side: give one run, or at least three so that their spread can be estimated",
          side[0].label, side[1].label);
   }
   std::set<std::string> runs;
   for (const ComparedFile& file : side) {
     if (!runs.insert(file.result->run_uuid).second) {
-      fail("{} holds a run that stands on its side already: one run counts once", file.label);
+      fail("{} holds a run that is on its side already: a run counts once", file.label);
     }
   }
 }
@@ -99,27 +103,26 @@ Reproduction reproduce(std::span<const ComparedFile> first, std::span<const Comp
   for (const ComparedFile& file : second) out.second.push_back(file.label);
   out.first_by_runs = first.size() > 1;
   out.second_by_runs = second.size() > 1;
-  int comparisons = 0;
-  for (const CaseSummary& one : first[0].summary->cases) comparisons += is_change(one);
-  for (const CaseSummary& one : first[0].summary->cases) {
-    if (!is_change(one)) continue;
-    const ResultCase& change = first[0].result->cases[static_cast<std::size_t>(one.case_index)];
-    const auto here = effect_of(first, change, comparisons);
-    const auto there = effect_of(second, change, comparisons);
+  const auto changes_of = [](const ComparedFile& file) {
+    std::vector<const ResultCase*> changes;
+    for (const ResultCase& result_case : file.result->cases) {
+      if (result_case.role() == CaseRole::change) changes.push_back(&result_case);
+    }
+    return changes;
+  };
+  const std::vector<const ResultCase*> changes = changes_of(first[0]);
+  for (const ResultCase* change : changes) {
+    const auto comparisons = static_cast<int>(changes.size());
+    const auto here = change_on(first, *change, comparisons), there = change_on(second, *change, comparisons);
     if (!there) {
-      out.only_in_one.push_back(fmt::format("{} was not tried in {}", one.name, second[0].label));
+      out.only_in_one.push_back(fmt::format("{} was not tried in {}", change->name, second[0].label));
       continue;
     }
-    const SideEffect nothing{Verdict::none, nan, nan, nan, 0};
-    ChangeReproduction row{one.name, here.value_or(nothing), *there, Reproduced::undecided};
-    row.reproduced = judge(row.first.verdict, row.second.verdict);
-    out.changes.push_back(std::move(row));
+    out.changes.push_back({change->name, *here, *there, outcome_of(here->verdict, there->verdict)});
   }
-  for (const CaseSummary& one : second[0].summary->cases) {
-    const ResultCase& change = second[0].result->cases[static_cast<std::size_t>(one.case_index)];
-    if (is_change(one) && find_change(first[0], change) == nullptr) {
-      out.only_in_one.push_back(fmt::format("{} was not tried in {}", one.name, first[0].label));
-    }
+  for (const ResultCase* change : changes_of(second[0])) {
+    if (find_change(first[0], *change) != nullptr) continue;
+    out.only_in_one.push_back(fmt::format("{} was not tried in {}", change->name, first[0].label));
   }
   return out;
 }

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "analysis/differences.h"
-#include "analysis/statistics.h"
+#include "analysis/verdict.h"
 
 namespace harness {
 
@@ -14,20 +15,21 @@ enum class Reproduced {
   yes,        // faster on both, slower on both, or the same on both
   no,         // moved on one, proven not to move on the other
   opposite,   // faster on one, slower on the other
-  undecided,  // one side cannot tell
+  undecided,  // no verdict on one side
 };
 const char* name_of(Reproduced reproduced);
 
 /// A change's step time over its own baseline's, on one side.
-struct SideEffect {
+struct SideChange {
   Verdict verdict = Verdict::none;
-  double ratio = 0, low = 0, high = 0;  // NaN where unknown
-  int n = 0;                            // rounds of one run, or runs
+  double ratio = std::numeric_limits<double>::quiet_NaN();
+  double low = std::numeric_limits<double>::quiet_NaN(), high = std::numeric_limits<double>::quiet_NaN();
+  int n = 0;  // rounds of one run, or runs
 };
 
 struct ChangeReproduction {
   std::string name;  // variable=value
-  SideEffect first, second;
+  SideChange first, second;
   Reproduced reproduced = Reproduced::undecided;
 };
 
@@ -40,7 +42,7 @@ struct Reproduction {
 
 /// Changes that both sides made, by variable and value; the baselines need not be alike, since each effect is against
 /// its own. A side of one run has that run's interval; one of three or more has the t interval of its runs' log ratios,
-/// over all changes together (Bonferroni). Throws Error for a side of two, and for a run that stands twice on a side.
+/// over all changes together (Bonferroni). Throws Error for a side of two, and if a run is on one side twice.
 Reproduction reproduce(std::span<const ComparedFile> first, std::span<const ComparedFile> second);
 
 }  // namespace harness

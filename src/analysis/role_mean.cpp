@@ -14,7 +14,7 @@ struct Means {
 };
 
 bool adds_up(const ResultSplit& s) {
-  return s.step_s > 0 && std::abs(s.compute_s + s.exposed_s + s.idle_s - s.step_s) < most_unexplained * s.step_s;
+  return s.step_s > 0 && std::abs(s.compute_s + s.exposed_s + s.idle_s - s.step_s) < max_unexplained * s.step_s;
 }
 
 Means mean_of(std::span<const ResultSplit* const> splits) {
@@ -35,70 +35,67 @@ Means mean_of(std::span<const ResultSplit* const> splits) {
 bool is_idle(Part part) {
   return part == Part::loading || part == Part::idle;
 }
-bool is_communication(Part part) {
+bool is_communication_or_waiting(Part part) {
   return !is_computation(part) && !is_idle(part);
 }
 
-double sum_of(const Parts& parts, bool (*of)(Part)) {
-  double sum = 0;
-  for (std::size_t i = 0; i < part_count; ++i) {
-    if (of(part_at(i))) sum += parts.seconds[i].value_or(0);
-  }
-  return sum;
-}
-
-void scale(Parts& parts, bool (*of)(Part), double factor) {
-  for (std::size_t i = 0; i < part_count; ++i) {
-    if (of(part_at(i)) && parts.seconds[i]) *parts.seconds[i] *= factor;
+void scale(Parts& parts, bool (*wanted)(Part), double factor) {
+  for (const Part part : all_parts) {
+    if (wanted(part) && parts[part]) *parts[part] *= factor;
   }
 }
 
-void scale(NamedSeconds& names, double factor) {
-  for (auto& [name, s] : names) s *= factor;
+template <class Key>
+void scale(std::vector<std::pair<Key, double>>& list, double factor) {
+  for (auto& [key, s] : list) s *= factor;
 }
 
-// How much of what was waited shows, by the rank that tells: the rest is hidden behind computation.
-double shown(double waited_s, double shown_of_one_s, double waited_of_one_s, const Means& mean) {
-  if (waited_of_one_s > 0) return waited_s * std::min(1.0, shown_of_one_s / waited_of_one_s);
+// Exposed share of the waiting time, scaled from the rank that has a timeline; the rest is hidden behind computation.
+double exposed_waiting(double waited_s, double exposed_of_rank_s, double waited_of_rank_s, const Means& mean) {
+  if (waited_of_rank_s > 0) return waited_s * std::min(1.0, exposed_of_rank_s / waited_of_rank_s);
   return mean.communication_s > 0 ? waited_s * mean.exposed_s / mean.communication_s : 0;
 }
 
-// Divides what is exposed into waiting, bubble and communication. False if `one` cannot tell.
-bool divide(Parts& parts, const ResultSplit& split_of_one, const Means& mean) {
+// Divides what is exposed into waiting, bubble and communication. False if the rank with a timeline has no
+// communication to divide it by.
+bool divide(Parts& parts, const ResultSplit& split_of_rank, const Means& mean) {
   const double communication = parts.exposed();
-  const auto waiting = parts[Part::waiting], bubble = parts[Part::bubble];
   double left = mean.exposed_s;
-  const auto take = [&](Part part, const std::optional<double>& of_one, double waited_of_one_s, double waited_s) {
-    if (!of_one) return;
-    auto& seconds = parts.seconds[static_cast<std::size_t>(part)];
-    seconds = std::min(left, shown(waited_s, *of_one, waited_of_one_s, mean));
-    left -= *seconds;
+  const auto take = [&](Part part, double waited_of_rank_s, double waited_s) {
+    if (!parts[part]) return;
+    parts[part] = std::min(left, exposed_waiting(waited_s, *parts[part], waited_of_rank_s, mean));
+    left -= *parts[part];
   };
-  take(Part::waiting, waiting, split_of_one.waiting_s, mean.waiting_s);
-  take(Part::bubble, bubble, split_of_one.bubble_s, mean.bubble_s);
+  take(Part::waiting, split_of_rank.waiting_s, mean.waiting_s);
+  take(Part::bubble, split_of_rank.bubble_s, mean.bubble_s);
   if (!(communication > 0)) return left < 1e-9 * mean.step_s();
   scale(parts, is_exposed_communication, left / communication);
   return true;
 }
 
+// The split of the rank itself; nullptr where a split is missing or does not add up.
+const ResultSplit* split_of(const Breakdown& of_rank, std::span<const ResultSplit* const> splits) {
+  const ResultSplit* own = nullptr;
+  for (const ResultSplit* split : splits) {
+    if (split == nullptr || !adds_up(*split)) return nullptr;
+    if (split->rank == of_rank.rank) own = split;
+  }
+  return own;
+}
+
 }  // namespace
 
-Breakdown mean_of_role(const Breakdown& one, std::span<const ResultSplit* const> splits) {
-  if (splits.empty()) return one;
-  const ResultSplit* own = nullptr;
-  for (const ResultSplit* s : splits) {
-    if (s == nullptr || !adds_up(*s)) return one;
-    if (s->rank == one.rank) own = s;
-  }
-  if (own == nullptr) return one;
+Breakdown mean_of_role(const Breakdown& of_rank, std::span<const ResultSplit* const> splits) {
+  const ResultSplit* own = split_of(of_rank, splits);
+  if (own == nullptr) return of_rank;
   const Means mean = mean_of(splits);
-  const double compute = sum_of(one.parts, is_computation), idle = sum_of(one.parts, is_idle),
-               exposed = sum_of(one.parts, is_communication);
-  const auto cannot_tell = [](double of_one, double of_all) { return !(of_one > 0) && of_all > 0; };
-  if (cannot_tell(compute, mean.compute_s) || cannot_tell(idle, mean.idle_s) || cannot_tell(exposed, mean.exposed_s)) {
-    return one;
+  const double compute = of_rank.parts.sum(is_computation), idle = of_rank.parts.sum(is_idle),
+               exposed = of_rank.parts.sum(is_communication_or_waiting);
+  const auto missing = [](double of_rank_s, double of_all_s) { return !(of_rank_s > 0) && of_all_s > 0; };
+  if (missing(compute, mean.compute_s) || missing(idle, mean.idle_s) || missing(exposed, mean.exposed_s)) {
+    return of_rank;
   }
-  Breakdown role = one;
+  Breakdown role = of_rank;
   role.step_s = mean.step_s();
   const double compute_factor = compute > 0 ? mean.compute_s / compute : 0;
   const double idle_factor = idle > 0 ? mean.idle_s / idle : 0;
@@ -109,9 +106,9 @@ Breakdown mean_of_role(const Breakdown& one, std::span<const ResultSplit* const>
   if (own->overlapped_s > 0) scale(role.overlapped, mean.overlapped_s / own->overlapped_s);
   const bool known = std::isfinite(mean.waiting_s) && std::isfinite(mean.bubble_s);
   if (!known) {
-    scale(role.parts, is_communication, exposed > 0 ? mean.exposed_s / exposed : 0);
+    scale(role.parts, is_communication_or_waiting, exposed > 0 ? mean.exposed_s / exposed : 0);
   } else if (!divide(role.parts, *own, mean)) {
-    return one;
+    return of_rank;
   }
   return role;
 }

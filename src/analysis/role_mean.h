@@ -7,9 +7,9 @@
 
 namespace harness {
 
-/// The ranks of a role on average. Their splits say how long they computed, communicated unhidden, idled and waited;
-/// `one`, the breakdown of the rank that has a timeline, says how that divides. Where a split is missing or does not
-/// add up, or `one` has nothing of what the others have, it stands for all: `one` is returned.
-Breakdown mean_of_role(const Breakdown& one, std::span<const ResultSplit* const> splits);
+/// The mean over the ranks of a role. Their splits tell how long each computed, communicated unhidden, idled and
+/// waited; `of_rank`, the breakdown of the rank that has a timeline, tells how that divides. Where a split is missing
+/// or does not add up, or `of_rank` lacks a part that the others have, its own breakdown is returned.
+Breakdown mean_of_role(const Breakdown& of_rank, std::span<const ResultSplit* const> splits);
 
 }  // namespace harness

@@ -1,102 +1,104 @@
+#include "analysis/rules.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
+#include <span>
 
-#include "analysis/bottleneck.h"
-#include "analysis/pairing.h"
+#include "analysis/blocks.h"
 #include "analysis/statistics.h"
 
 namespace harness {
 namespace {
 
-// The numbers that people go by. None of them proves anything; each says where to look.
-constexpr double most_communication = 0.5;    // of the step
-constexpr double most_per_computation = 0.3;  // communication over computation
-constexpr double most_step_spread = 0.10;     // tenth to ninetieth of a hundred timed steps, of the median
-constexpr double most_block_spread = 0.10;    // between blocks, which are runs of their own
+// The usual thresholds.
+constexpr double max_communication = 0.5;    // of the step
+constexpr double max_per_computation = 0.3;  // communication over computation
+constexpr double max_step_spread = 0.10;     // tenth to ninetieth of a hundred timed steps, of the median
+constexpr double max_block_spread = 0.10;    // between blocks, which are runs of their own
 constexpr double high_utilisation = 0.90, low_mfu = 0.30;
-constexpr double most_idle = 0.02;          // of the step, in one place
-constexpr double least_beyond_node = 0.90;  // efficiency per rank, of that on one node
-constexpr double least_of_batch = 1.05;     // tokens/s for at least twice the batch
+constexpr double max_idle = 0.02;         // of the step, in one place
+constexpr double min_beyond_node = 0.90;  // efficiency per rank, of that on one node
+constexpr double min_of_batch = 1.05;     // tokens/s for at least twice the batch
 
 std::string percent(double share) {
   return fmt::format("{:.1f} %", 100 * share);
 }
 
-double quantile(std::vector<double>& sorted, double at) {
-  return sorted[static_cast<std::size_t>(std::lround(at * static_cast<double>(sorted.size() - 1)))];
+// By the nearest rank.
+double quantile(const std::vector<double>& sorted, double share) {
+  const double place = share * static_cast<double>(sorted.size() - 1);
+  return *(sorted.begin() + std::lround(place));
 }
 
 void communication(const Breakdown& mean, std::vector<std::string>& fired) {
   const double hidden = mean.overlapped_s();
   const double all = mean.parts.exposed() + mean[Part::waiting].value_or(0) + hidden;
-  if (all > most_communication * mean.step_s) {
-    fired.push_back(fmt::format(
-        "Communication runs for {} of the step, waiting in it included: more than half. Fewer or larger messages, or "
-        "another layout, before anything about computation.",
-        percent(all / mean.step_s)));
+  if (all > max_communication * mean.step_s) {
+    fired.push_back(
+        fmt::format("Communication takes {} of the step, waiting included: more than half. Try fewer or larger "
+                    "messages, or another layout, before you work on computation.",
+                    percent(all / mean.step_s)));
   }
   const double computation = mean.parts.computation();
-  if (computation > 0 && all > most_per_computation * computation) {
+  if (computation > 0 && all > max_per_computation * computation) {
     fired.push_back(
-        fmt::format("Communication takes {:.2f} of the time of computation: above 0.3 it becomes hard to hide; {} of "
-                    "the step is not "
-                    "hidden.",
+        fmt::format("Communication takes {:.2f} times as long as computation. Above 0.3 it becomes hard to hide; {} of "
+                    "the step is not hidden.",
                     all / computation, percent((all - hidden) / mean.step_s)));
   }
 }
 
+// "" where an idle moment there is nothing to remark upon.
+std::string where_idle(const IdlePlace& place) {
+  if (place.kind == IdlePlace::Kind::between_collectives) return place.name();
+  const bool turns = (place.before == "forward" && place.after == "backward") ||
+                     (place.before == "backward" && place.after == "forward");
+  if (place.kind != IdlePlace::Kind::between_phases || !turns) return "";
+  return fmt::format("between {} and {}", place.before, place.after);
+}
+
 void idle(const Breakdown& mean, std::vector<std::string>& fired) {
   for (const auto& [place, s] : mean.idle) {
-    const bool counts =
-        place == "between collectives" || place == "forward to backward" || place == "backward to forward";
-    if (!counts || s <= most_idle * mean.step_s) continue;
-    std::string where = place;
-    if (const auto to = where.find(" to "); to != std::string::npos) {
-      where = "between " + where.replace(to, 4, " and ");
-    }
+    const std::string where = where_idle(place);
+    if (where.empty() || s <= max_idle * mean.step_s) continue;
     fired.push_back(
         fmt::format("Nothing runs for {} of the step {}: the host does not keep up, or something synchronises there.",
                     percent(s / mean.step_s), where));
   }
 }
 
-void spreads(const Result& result, int case_index, std::vector<std::string>& fired) {
-  std::vector<double> steps, blocks;
-  for (std::size_t b = 0; b < result.blocks.size(); ++b) {
-    if (result.blocks[b].case_index != case_index) continue;
-    const auto middle = block_median(result, b);
-    if (!middle) continue;
-    blocks.push_back(*middle);
-    // Within blocks: against the own block's median, so that a slow block is not counted twice.
-    for (auto i = static_cast<std::size_t>(result.warmup_steps); i < result.step_seconds[b].size(); ++i) {
-      if (result.step_seconds[b][i] > 0) steps.push_back(result.step_seconds[b][i] / *middle);
+void step_spread(const Result& result, std::span<const FinishedBlock> blocks, std::vector<std::string>& fired) {
+  std::vector<double> steps;
+  for (const FinishedBlock& block : blocks) {
+    // Against the block's own median, so that a slow block is not counted twice.
+    for (const float seconds : result.timed_seconds(block.index)) {
+      if (seconds > 0) steps.push_back(seconds / block.seconds);
     }
   }
-  if (steps.size() >= 10) {
-    std::sort(steps.begin(), steps.end());
-    const double spread = quantile(steps, 0.9) - quantile(steps, 0.1);
-    if (spread > most_step_spread) {
-      fired.push_back(fmt::format(
-          "Steps of one block spread by {} (from the tenth to the ninetieth of a hundred): more than 10 %. Something "
-          "interferes from step to step: other jobs, the network, too few cores.",
-          percent(spread)));
-    }
-  }
-  if (blocks.size() >= 2) {
-    const auto [low, high] = std::ranges::minmax(blocks);
-    const double spread = (high - low) / median(blocks);
-    if (spread > most_block_spread) {
-      fired.push_back(
-          fmt::format("Blocks of this same case, each a fresh run, differ by {} (slowest against quickest): more than "
-                      "10 %. One run "
-                      "of it would say little.",
-                      percent(spread)));
-    }
-  }
+  if (steps.size() < 10) return;
+  std::ranges::sort(steps);
+  const double spread = quantile(steps, 0.9) - quantile(steps, 0.1);
+  if (spread <= max_step_spread) return;
+  fired.push_back(
+      fmt::format("Step times within a block spread by {} (10th to 90th percentile): more than 10 %. Something "
+                  "interferes from step to step: other jobs, the network, or too few cores.",
+                  percent(spread)));
+}
+
+void block_spread(std::span<const FinishedBlock> blocks, std::vector<std::string>& fired) {
+  std::vector<double> seconds;
+  for (const FinishedBlock& block : blocks) seconds.push_back(block.seconds);
+  if (seconds.size() < 2) return;
+  const auto [low, high] = std::ranges::minmax(seconds);
+  const double spread = (high - low) / median(seconds);
+  if (spread <= max_block_spread) return;
+  fired.push_back(fmt::format(
+      "Blocks of this case, each a fresh run of the same step, differ by {} (slowest against fastest): more "
+      "than 10 %. A single run would tell little.",
+      percent(spread)));
 }
 
 int nodes_of(const Result& result, int ranks) {
@@ -109,44 +111,37 @@ int nodes_of(const Result& result, int ranks) {
 
 void beyond_a_node(const Result& result, const Summary& summary, std::vector<std::string>& fired) {
   const CaseSummary *one_node = nullptr, *worst = nullptr;
-  const auto per_rank = [&](const CaseSummary& c) {
-    return c.tokens_per_second / result.cases[static_cast<std::size_t>(c.case_index)].ranks;
-  };
+  const auto per_rank = [&](const CaseSummary& row) { return row.tokens_per_second / result.at(row).ranks; };
   bool swept = false;
-  for (const CaseSummary& c : summary.cases) {
-    const ResultCase& row = result.cases[static_cast<std::size_t>(c.case_index)];
-    if (c.blocks == 0 || (c.name != "baseline" && row.variable != "ranks")) continue;
-    swept = swept || row.variable == "ranks";
-    const bool within = nodes_of(result, row.ranks) == 1;
-    if (within && (one_node == nullptr || per_rank(c) > per_rank(*one_node))) one_node = &c;
-    if (!within && (worst == nullptr || per_rank(c) < per_rank(*worst))) worst = &c;
+  for (const CaseSummary& row : summary.cases) {
+    const ResultCase& result_case = result.at(row);
+    if (row.blocks == 0 || (row.role != CaseRole::baseline && result_case.variable != "ranks")) continue;
+    swept = swept || result_case.variable == "ranks";
+    const bool within = nodes_of(result, result_case.ranks) == 1;
+    if (within && (one_node == nullptr || per_rank(row) > per_rank(*one_node))) one_node = &row;
+    if (!within && (worst == nullptr || per_rank(row) < per_rank(*worst))) worst = &row;
   }
   if (!swept || one_node == nullptr || worst == nullptr) return;
   const double efficiency = per_rank(*worst) / per_rank(*one_node);
-  if (efficiency >= least_beyond_node) return;
-  fired.push_back(fmt::format(
-      "A rank does {} of the tokens in {} ({} nodes) that it does in {} (one node): efficiency falls beyond one node. "
-      "Look at the network between nodes first.",
-      percent(efficiency), worst->name,
-      nodes_of(result, result.cases[static_cast<std::size_t>(worst->case_index)].ranks), one_node->name));
+  if (efficiency >= min_beyond_node) return;
+  fired.push_back(
+      fmt::format("In {} ({} nodes) a rank processes {} of the tokens that it processes in {} (one node): efficiency "
+                  "falls beyond one node. Look at the network between nodes first.",
+                  worst->name, nodes_of(result, result.at(*worst).ranks), percent(efficiency), one_node->name));
 }
 
 void batch(const Result& result, const Summary& summary, std::vector<std::string>& fired) {
-  const int baseline = find_case(result, "baseline");
-  if (baseline < 0) return;
-  const CaseSummary& before = summary.cases[static_cast<std::size_t>(baseline)];
-  for (const CaseSummary& c : summary.cases) {
-    const ResultCase& row = result.cases[static_cast<std::size_t>(c.case_index)];
-    const ResultCase& first = result.cases[static_cast<std::size_t>(baseline)];
-    if (c.blocks == 0 || before.blocks == 0 || row.variable != "global_batch_size") continue;
-    const double larger = row.tokens_per_step / first.tokens_per_step;
-    const double more = c.tokens_per_second / before.tokens_per_second;
-    if (!(larger >= 2) || more >= least_of_batch) continue;
+  const CaseSummary* baseline = summary.baseline();
+  if (baseline == nullptr || baseline->blocks == 0) return;
+  for (const CaseSummary& row : summary.cases) {
+    if (row.blocks == 0 || result.at(row).variable != "global_batch_size") continue;
+    const double larger = result.at(row).tokens_per_step / result.at(*baseline).tokens_per_step;
+    const double more = row.tokens_per_second / baseline->tokens_per_second;
+    if (!(larger >= 2) || more >= min_of_batch) continue;
     fired.push_back(
-        fmt::format("{}: {:.3g} times the batch gives {:.2f} times the tokens/s. What a step costs once (gradient "
-                    "reduction, bubble, "
-                    "launching) is not what holds it up, or a larger batch costs something else.",
-                    c.name, larger, more));
+        fmt::format("{}: {:.3g} times the batch gives {:.2f} times the tokens/s. The costs that a step pays once "
+                    "(gradient reduction, bubble, launches) do not limit it, or the larger batch adds other costs.",
+                    row.name, larger, more));
   }
 }
 
@@ -158,13 +153,15 @@ std::vector<std::string> fired_rules(const Result& result, const Summary& summar
   if (!(mean.step_s > 0)) return fired;
   communication(mean, fired);
   idle(mean, fired);
-  spreads(result, breakdown.case_index, fired);
-  const CaseSummary& c = summary.cases[static_cast<std::size_t>(breakdown.case_index)];
-  if (c.gpu_utilisation > high_utilisation && c.mfu && *c.mfu < low_mfu) {
+  const std::vector<FinishedBlock> blocks = finished_blocks(result, breakdown.case_index);
+  step_spread(result, blocks, fired);
+  block_spread(blocks, fired);
+  const CaseSummary& row = summary.at(breakdown);
+  if (row.gpu_utilisation > high_utilisation && row.mfu && *row.mfu < low_mfu) {
     fired.push_back(fmt::format(
-        "The GPUs are {} utilised, as NVML counts, and MFU is {}: utilisation says that some kernel ran, not that it "
-        "used the GPU.",
-        percent(c.gpu_utilisation), percent(*c.mfu)));
+        "NVML reports GPU utilisation of {}, but MFU is {}: utilisation counts the time in which any kernel "
+        "runs, not how much of the GPU it uses.",
+        percent(row.gpu_utilisation), percent(*row.mfu)));
   }
   return fired;
 }

@@ -1,55 +1,50 @@
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <span>
-#include <string>
-#include <vector>
 
 namespace harness {
 
-// Pure arithmetic on spans; no I/O. References in docs/method.md.
+// Location, scatter and intervals of samples: pure arithmetic, no I/O. docs/method.md has the references.
+
+/// The confidence of every interval in the program; Bonferroni's correction divides what it leaves over.
+inline constexpr double confidence = 0.95;
+/// The share that a trimmed mean leaves out at either end.
+inline constexpr double trim = 0.2;
+
+/// 1 - confidence, shared out over the comparisons that are made together (Bonferroni).
+double family_alpha(int comparisons);
 
 double median(std::span<const double> values);  // NaN when empty
 
-/// Quantiles of Student's t, any real degrees of freedom > 0.
-double student_t_quantile(double probability, double degrees);
+/// The standard deviation, with n - 1; NaN with fewer than two values.
+double standard_deviation(std::span<const double> values);
 
-struct TrimmedInterval {
-  double center = 0, low = 0, high = 0;  // trimmed mean and its interval; NaN when n is too small
-  int n = 0;
-  double standard_error = 0;
+/// How many of `n` values trimming leaves out at either end.
+std::size_t trimmed_count(std::size_t n, double share = trim);
+
+/// An interval of a location, two-sided at confidence 1 - alpha. NaN where the sample is too small.
+struct ConfidenceInterval {
+  double center = std::numeric_limits<double>::quiet_NaN();
+  double low = std::numeric_limits<double>::quiet_NaN(), high = std::numeric_limits<double>::quiet_NaN();
+  int n = 0;  // values that it rests on
+  double standard_error = std::numeric_limits<double>::quiet_NaN();
 };
-/// Yuen's interval of the trimmed mean of paired differences: `trim` from each end (0.2), winsorised variance,
-/// t with h - 1 degrees of freedom, two-sided at confidence 1 - alpha.
-TrimmedInterval yuen_interval(std::span<const double> differences, double alpha, double trim = 0.2);
 
-/// The exact interval of the median, from the signs of differences: an order statistic from each end, such that the
+/// Yuen's interval of the trimmed mean of one sample, such as paired differences: winsorised variance, Student's t with
+/// h - 1 degrees of freedom for the h values that trimming leaves. All NaN with h < 2.
+ConfidenceInterval yuen_interval(std::span<const double> values, double alpha, double share = trim);
+
+/// The exact interval of the median, from the signs of the values: an order statistic from each end, such that the
 /// median lies outside with probability alpha at most, whatever the distribution. The centre is the median. Infinite on
-/// both sides where n is too small for alpha: it takes 1 + log2(1 / alpha) values.
-TrimmedInterval sign_interval(std::span<const double> differences, double alpha);
+/// both sides where n is too small for alpha: it needs 1 + log2(1 / alpha) values.
+ConfidenceInterval sign_interval(std::span<const double> values, double alpha);
 
-/// What verdicts rest on.
-enum class IntervalKind { yuen, sign };
-
-/// not_honoured: what the case asked for did not happen, so its times say nothing about it.
-enum class Verdict { faster, slower, same, unresolved, not_honoured, none };
-const char* name_of(Verdict verdict);
-
-struct Effect {
-  Verdict verdict = Verdict::none;
-  double ratio = 0, low = 0, high = 0;  // step time of the case over the baseline's; the interval is family-wise
-  int rounds = 0;                       // pairs used
-  int rounds_needed = 0;                // unresolved: an estimate of the rounds that would settle it; else 0
-};
-/// Compares paired block medians (same rounds, same order). comparisons: how many the family declares (Bonferroni).
-/// smallest_effect: share; a ratio beyond 1 / (1 + e) .. 1 + e matters. The interval of the log ratio decides: wholly
-/// outside → faster/slower, wholly inside → same, else unresolved.
-Effect compare_paired(std::span<const double> baseline, std::span<const double> changed, int comparisons,
-                      double smallest_effect, double confidence = 0.95, IntervalKind kind = IntervalKind::yuen);
-
-/// The smallest effect that `rounds` rounds resolve with 80 % probability when block log ratios scatter with standard
-/// deviation `deviation` and `comparisons` are made, as a share of the step time: a verdict must clear smallest_effect,
-/// so it is more than that. Infinite for fewer than two rounds.
-double resolvable_effect(int rounds, int comparisons, double deviation, double smallest_effect,
-                         double confidence = 0.95);
+/// The interval of (trimmed mean of `second`) - (trimmed mean of `first`) for two independent samples: Yuen's test for
+/// unequal variances (Biometrika 61, 1974). Where trimming leaves out nothing on either side it is Welch's t interval.
+/// n counts both samples. NaN but for the centre when a side has fewer than two values, all NaN when a side has none.
+ConfidenceInterval yuen_welch_interval(std::span<const double> first, std::span<const double> second, double alpha,
+                                       double share = trim);
 
 }  // namespace harness

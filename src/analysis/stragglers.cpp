@@ -3,77 +3,287 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
 #include <tuple>
 
-#include "analysis/profiled_ranks.h"
+#include "analysis/distributions.h"
+#include "analysis/parallel_layout.h"
 #include "analysis/statistics.h"
-#include "analysis/timed_steps.h"
 
 namespace harness {
 namespace {
 
-std::string evidence_of(const Stragglers& s) {
-  const auto timed = [&] {
-    return s.steps > 0 ? fmt::format("{} timed steps (who was last)", s.steps) : std::string("no timed steps");
-  };
-  if (s.cases == 0) {
+constexpr double min_late_share = 0.02;  // of the step: less is nobody's fault
+constexpr double late_often = 2.0 / 3;   // of the steps looked at
+constexpr double beyond_scatter = 3;     // times the others' median deviation
+constexpr double chance = 0.05;          // that any rank is the latest so often where lateness falls on ranks at random
+// One step is enough if the others agree as closely as this and the late one is as far off.
+constexpr double flagrant_share = 0.1, flagrant_scatter = 10;
+
+// ---- Timed steps: who was last in each.
+
+// Whenever a rank was last: by how much it then exceeded the median rank.
+struct TimesLast {
+  std::vector<double> excess_s, excess_share;
+};
+
+// By Result::rank_seconds of all finished blocks. Refers to the result.
+class TimedSteps {
+ public:
+  explicit TimedSteps(const Result& result) : result_(result), last_(result.rank_count()) {
+    for (std::size_t block = 0; block < result.rank_seconds.size() && block < result.blocks.size(); ++block) {
+      if (result.blocks[block].status == BlockStatus::ok) look_at(block);
+    }
+  }
+  HeatMap heat(std::size_t rows) const;
+
+  std::int64_t steps = 0;
+  std::optional<std::size_t> worst_block;
+  const TimesLast& times_last(std::size_t rank) const { return last_[rank]; }
+
+ private:
+  std::span<const float> step_of(std::size_t block, std::size_t step) const {
+    return std::span(result_.rank_seconds[block]).subspan(step * result_.rank_count(), result_.rank_count());
+  }
+  std::size_t steps_in(std::size_t block) const { return result_.rank_seconds[block].size() / result_.rank_count(); }
+  float median_of(std::span<const float> seconds) const;
+  void look_at(std::size_t block);
+
+  const Result& result_;
+  std::vector<TimesLast> last_;
+  mutable std::vector<float> scratch_;
+  double worst_share_ = 0;
+};
+
+// Of those that are numbers; NaN with fewer than two. The lower of two middle ones: with two ranks the excess is over
+// the other.
+float TimedSteps::median_of(std::span<const float> seconds) const {
+  scratch_.clear();
+  for (const float s : seconds) {
+    if (std::isfinite(s)) scratch_.push_back(s);
+  }
+  if (scratch_.size() < 2) return std::numeric_limits<float>::quiet_NaN();
+  const auto middle = scratch_.begin() + static_cast<std::ptrdiff_t>((scratch_.size() - 1) / 2);
+  std::nth_element(scratch_.begin(), middle, scratch_.end());
+  return *middle;
+}
+
+void TimedSteps::look_at(std::size_t block) {
+  for (std::size_t step = result_.first_timed_step(); step < steps_in(block); ++step) {
+    const std::span<const float> seconds = step_of(block, step);
+    const float median_s = median_of(seconds);
+    if (!(median_s > 0)) continue;
+    std::size_t last = 0;
+    for (std::size_t rank = 1; rank < seconds.size(); ++rank) {
+      if (!std::isfinite(seconds[last]) || seconds[rank] > seconds[last]) last = rank;
+    }
+    const float excess_s = seconds[last] - median_s, share = excess_s / median_s;
+    ++steps;
+    last_[last].excess_s.push_back(excess_s);
+    last_[last].excess_share.push_back(share);
+    if (worst_block && share <= worst_share_) continue;
+    worst_share_ = share;
+    worst_block = block;
+  }
+}
+
+HeatMap TimedSteps::heat(std::size_t rows) const {
+  HeatMap map;
+  const std::size_t block = *worst_block, ranks = result_.rank_count(), max_rows = std::max<std::size_t>(rows, 1);
+  const std::size_t per_row = (ranks + max_rows - 1) / max_rows;
+  map.block = static_cast<std::int32_t>(block);
+  map.case_index = result_.blocks[block].case_index;
+  map.ranks_per_row = static_cast<std::int32_t>(per_row);
+  for (std::size_t first = 0; first < ranks; first += per_row) {
+    map.first_rank.push_back(static_cast<std::int32_t>(first));
+    auto& row = map.seconds.emplace_back();
+    for (std::size_t step = result_.first_timed_step(); step < steps_in(block); ++step) {
+      float slowest = std::numeric_limits<float>::quiet_NaN();
+      for (const float s : step_of(block, step).subspan(first, std::min(per_row, ranks - first))) {
+        if (!(s <= slowest) && std::isfinite(s)) slowest = s;
+      }
+      row.push_back(slowest);
+    }
+  }
+  for (std::size_t step = result_.first_timed_step(); step < steps_in(block); ++step) {
+    map.median.push_back(median_of(step_of(block, step)));
+  }
+  return map;
+}
+
+// ---- Profiled steps: who was busy or idle the longest.
+
+// How late a rank was in the profiled steps: its own time (computing and idle) beyond the median of those that do the
+// same.
+struct Lateness {
+  std::int32_t cases = 0, late_cases = 0;
+  std::int32_t among_several = 0, flagrant_cases = 0;  // of cases with others to agree with each other
+  double expected = 0;  // sum over cases of the chance to be the latest of those that do the same
+  double late_s = 0, share = 0, compute_s = 0, idle_s = 0;  // sums over cases
+};
+
+struct OwnTime {
+  double total = 0, compute_s = 0, idle_s = 0;
+};
+
+template <class Field>
+double median_without(const std::vector<OwnTime>& all, std::size_t left_out, Field field) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i != left_out) values.push_back(field(all[i]));
+  }
+  return median(values);
+}
+
+// One stage of one case: ranks that do the same.
+void compare_stage(const std::vector<OwnTime>& all, std::size_t first_rank, double step_s,
+                   std::vector<Lateness>& late) {
+  // The median of the others is that of all but for the middle ones: one pass for many ranks.
+  const auto total = [](const OwnTime& o) { return o.total; };
+  const OwnTime& latest = *std::ranges::max_element(all, {}, &OwnTime::total);
+  std::vector<double> totals, computes, idles;
+  for (const OwnTime& o : all) {
+    totals.push_back(o.total);
+    computes.push_back(o.compute_s);
+    idles.push_back(o.idle_s);
+  }
+  const double middle = median(totals), middle_compute = median(computes), middle_idle = median(idles);
+  std::vector<double> deviations;
+  for (const OwnTime& own : all) {
+    if (&own != &latest) deviations.push_back(std::abs(own.total - middle));
+  }
+  const double scatter = all.size() > 2 ? median(deviations) : 0;
+  constexpr std::size_t few = 64;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Lateness& l = late[first_rank + i];
+    const bool exact = &all[i] == &latest || all.size() <= few;
+    const double late_s = all[i].total - (exact ? median_without(all, i, total) : middle);
+    ++l.cases;
+    l.expected += 1 / static_cast<double>(all.size());
+    if (all.size() > 2) ++l.among_several;
+    l.late_s += late_s;
+    l.share += late_s / step_s;
+    l.compute_s += all[i].compute_s -
+                   (exact ? median_without(all, i, [](const OwnTime& o) { return o.compute_s; }) : middle_compute);
+    l.idle_s +=
+        all[i].idle_s - (exact ? median_without(all, i, [](const OwnTime& o) { return o.idle_s; }) : middle_idle);
+    if (&all[i] != &latest || late_s <= min_late_share * step_s || late_s <= beyond_scatter * scatter) continue;
+    ++l.late_cases;
+    if (all.size() > 2 && late_s > flagrant_share * step_s && late_s > flagrant_scatter * scatter) ++l.flagrant_cases;
+  }
+}
+
+// By rank; `cases` is how many profiled steps could tell.
+std::vector<Lateness> lateness_in_profiled_steps(const Result& result, std::int32_t& cases) {
+  std::vector<Lateness> late(result.rank_count());
+  std::map<std::int32_t, std::vector<const ResultSplit*>> by_case;
+  for (const ResultSplit& split : result.splits) by_case[split.case_index].push_back(&split);
+  for (const auto& [case_index, splits] : by_case) {
+    const ParallelLayout layout(result.case_at(case_index));
+    std::map<std::int32_t, const ResultSplit*> by_rank;
+    double step_s = 0;
+    for (const ResultSplit* split : splits) {
+      if (split->rank < 0 || split->rank >= layout.ranks || split->rank >= result.ranks) continue;
+      by_rank[split->rank] = split;
+      step_s = std::max(step_s, split->step_s);
+    }
+    if (layout.stage_ranks() < 2 || !(step_s > 0) || layout.ranks > result.ranks) continue;
+    if (std::ssize(by_rank) < layout.ranks) continue;
+    ++cases;
+    std::vector<OwnTime> stage;
+    std::size_t rank = 0;
+    for (const auto& [number, split] : by_rank) {
+      stage.push_back({split->compute_s + split->idle_s, split->compute_s, split->idle_s});
+      ++rank;
+      if (std::ssize(stage) < layout.stage_ranks()) continue;
+      compare_stage(stage, rank - stage.size(), step_s, late);
+      stage.clear();
+    }
+  }
+  return late;
+}
+
+// Late often enough, and not by chance or not by a little; of so many ranks.
+bool is_straggler(const Lateness& late, std::int32_t ranks) {
+  if (late.late_cases < late_often * late.cases || late.share <= min_late_share * late.cases) return false;
+  if (late.flagrant_cases > 0 && late.flagrant_cases >= late_often * late.among_several) return true;
+  const double by_chance = binomial_upper_tail(late.cases, late.late_cases, late.expected / late.cases);
+  return ranks * by_chance < chance;
+}
+
+// ---- Both together.
+
+std::string evidence_of(const Stragglers& found) {
+  const std::string timed =
+      found.steps > 0 ? fmt::format("{} timed steps", found.steps) : std::string("no timed steps");
+  if (found.cases == 0) {
     return fmt::format(
-        "From {} alone: no profiled step of several ranks that do the same is in the file. Ranks of a synchronous step "
-        "wait for each other, so step times rarely tell who was late.",
-        timed());
+        "Evidence: {} (which rank was last), but no profiled step in which several ranks do the same work. Ranks of a "
+        "synchronous step wait for each other, so step times rarely show who was late.",
+        timed);
   }
   return fmt::format(
-      "From the profiled steps of {} {}: how long each rank was busy or idle on its own, beyond the median of the "
-      "other "
-      "ranks that do the same; those that are early wait in communication for those that are late. And from {}.",
-      s.cases, s.cases == 1 ? "case" : "cases", timed());
+      "Evidence: the profiled steps of {} {}, and {}. In a profiled step, a rank's own time (computing or idle) is "
+      "compared with the median of the ranks that do the same work; early ranks wait in communication for late ones. "
+      "In "
+      "timed steps, the last rank is counted.",
+      found.cases, found.cases == 1 ? "case" : "cases", timed);
+}
+
+Straggler straggler_of(std::int32_t rank, const TimesLast& last, const Lateness& late, std::int64_t steps,
+                       std::int32_t ranks) {
+  Straggler straggler;
+  straggler.rank = rank;
+  straggler.last_steps = std::ssize(last.excess_s);
+  if (straggler.last_steps > 0) {
+    straggler.last_excess_s = median(last.excess_s);
+    straggler.last_excess_share = median(last.excess_share);
+  }
+  if (late.cases > 0) {
+    const double n = late.cases;
+    straggler.late_cases = late.late_cases;
+    straggler.late_s = late.late_s / n;
+    straggler.late_share = late.share / n;
+    straggler.compute_s = late.compute_s / n;
+    straggler.idle_s = late.idle_s / n;
+    straggler.named = is_straggler(late, ranks);
+  }
+  // Where ranks do not wait for each other, step times do show it.
+  const bool mostly_last = static_cast<double>(straggler.last_steps) > late_often * static_cast<double>(steps);
+  straggler.named = straggler.named || (mostly_last && straggler.last_excess_share > min_late_share);
+  return straggler;
 }
 
 }  // namespace
 
-Stragglers find_stragglers(const Result& result, std::size_t most, std::size_t heat_rows) {
+Stragglers find_stragglers(const Result& result, std::size_t max_ranks, std::size_t heat_rows) {
   Stragglers found;
   if (result.ranks < 2) {
-    found.evidence = "One rank has nobody to wait for.";
+    found.evidence = "A single rank waits for no other.";
     return found;
   }
   const TimedSteps timed(result);
   found.steps = timed.steps;
-  const std::vector<Late> late = late_in_profiled_steps(result, found.cases);
-  for (std::size_t r = 0; r < late.size(); ++r) {
-    Straggler s;
-    s.rank = static_cast<std::int32_t>(r);
-    const Lasts& lasts = timed.lasts()[r];
-    s.last_steps = static_cast<std::int64_t>(lasts.excess_s.size());
-    if (s.last_steps > 0) {
-      s.last_excess_s = median(std::vector<double>(lasts.excess_s.begin(), lasts.excess_s.end()));
-      s.last_excess_share = median(std::vector<double>(lasts.excess_share.begin(), lasts.excess_share.end()));
-    }
-    if (late[r].cases > 0) {
-      const double n = late[r].cases;
-      s.late_cases = late[r].late_cases;
-      s.late_s = late[r].late_s / n;
-      s.late_share = late[r].share / n;
-      s.compute_s = late[r].compute_s / n;
-      s.idle_s = late[r].idle_s / n;
-      s.named = is_straggler(late[r], result.ranks);
-    }
-    // Where ranks do not wait for each other, step times do tell.
-    s.named = s.named || (static_cast<double>(s.last_steps) > late_often * static_cast<double>(timed.steps) &&
-                          s.last_excess_share > least_late_share);
-    if (s.last_steps > 0 || late[r].cases > 0) found.ranks.push_back(s);
+  const std::vector<Lateness> late = lateness_in_profiled_steps(result, found.cases);
+  for (std::size_t rank = 0; rank < late.size(); ++rank) {
+    const TimesLast& last = timed.times_last(rank);
+    if (last.excess_s.empty() && late[rank].cases == 0) continue;
+    found.ranks.push_back(straggler_of(static_cast<std::int32_t>(rank), last, late[rank], timed.steps, result.ranks));
   }
   const auto worse = [](const Straggler& a, const Straggler& b) {
     return std::tuple(a.named, a.late_s, a.last_steps) > std::tuple(b.named, b.late_s, b.last_steps);
   };
-  const auto kept = std::min(most, found.ranks.size());
+  const auto kept = std::min(max_ranks, found.ranks.size());
   std::partial_sort(found.ranks.begin(), found.ranks.begin() + static_cast<std::ptrdiff_t>(kept), found.ranks.end(),
                     worse);
   found.ranks.resize(kept);
-  for (Straggler& s : found.ranks) {
-    for (const ResultRank& row : result.rank_table) {
-      if (row.rank == s.rank) s.host = row.host, s.device = row.device;
-    }
+  for (Straggler& straggler : found.ranks) {
+    const auto row = std::ranges::find(result.rank_table, straggler.rank, &ResultRank::rank);
+    if (row == result.rank_table.end()) continue;
+    straggler.host = row->host;
+    straggler.device = row->device;
   }
   found.evidence = evidence_of(found);
   if (timed.worst_block) found.heat = timed.heat(heat_rows);

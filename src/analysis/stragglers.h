@@ -9,9 +9,9 @@
 
 namespace harness {
 
-// Who was late. Ranks of a synchronous step all take equally long: those that are early wait in a collective for those
-// that are late. So the profiled steps' splits tell (who communicates, and that is waits, least), and the step times of
-// ranks only where a step does not end with all of them.
+// Who was late. Ranks of a synchronous step all take equally long: early ranks wait in a collective for late ones. So
+// the splits of the profiled steps show it (the late rank communicates, that is waits, least); step times of ranks show
+// it only where a step does not end with all of them.
 
 struct Straggler {
   std::int32_t rank = 0;
@@ -38,8 +38,8 @@ struct HeatMap {
 };
 
 struct Stragglers {
-  std::vector<Straggler> ranks;  // worst first, at most `most`; never empty where anything was measured with 2 ranks
-  std::string evidence;          // what it rests on, in a sentence
+  std::vector<Straggler> ranks;  // worst first, at most max_ranks; never empty where anything was measured with 2 ranks
+  std::string evidence;          // what it rests on, in whole sentences
   std::int64_t steps = 0;        // timed steps looked at
   std::int32_t cases = 0;        // profiled steps looked at
   std::optional<HeatMap> heat;   // of the block with the largest excess
@@ -48,6 +48,6 @@ struct Stragglers {
 
 /// Time is linear in what is in rank_seconds, memory a few numbers per rank beyond it. Uses whatever of rank_seconds
 /// and splits the result holds.
-Stragglers find_stragglers(const Result& result, std::size_t most = 16, std::size_t heat_rows = 64);
+Stragglers find_stragglers(const Result& result, std::size_t max_ranks = 16, std::size_t heat_rows = 64);
 
 }  // namespace harness

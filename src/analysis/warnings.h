@@ -3,11 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "analysis/analysis.h"
+#include "analysis/summary.h"
 
 namespace harness {
 
-/// What a reader should know before believing a result, each with a remedy. `summary` without its warnings.
+/// What a reader should know before believing a result, each with a remedy. The warnings of `summary` itself are not
+/// read.
 std::vector<std::string> find_warnings(const Result& result, const Summary& summary);
 
 }  // namespace harness

@@ -67,58 +67,71 @@ const char* bar_name(Part part) {
   }
 }
 
+// What the model needs of a rank at the peak, in seconds. Attention is counted at half its square, the causal half, and
+// all else alike in both conventions, so what the two counts differ by is attention's share.
+struct IdealSeconds {
+  double products = 0, attention = 0, recomputation = 0;
+
+  explicit IdealSeconds(const ResultCase& row) {
+    const double rank_flops = row.ranks * row.peak_flops_per_rank;
+    attention = (row.noncausal_flop_per_step - row.model_flop_per_step) / rank_flops;
+    products = row.model_flop_per_step / rank_flops - attention;
+    recomputation = (row.hardware_flop_per_step - row.model_flop_per_step) / rank_flops;
+  }
+  double of(Part part) const {
+    if (part == Part::matrix_products) return products;
+    return part == Part::attention ? attention : 0;
+  }
+};
+
+void set_roof(const Result& result, const CaseBreakdown& breakdown, const IdealSeconds& ideal, Part part,
+              WaterfallBar& bar) {
+  const std::size_t roles = breakdown.ranks.size();
+  if (part == Part::matrix_products || part == Part::attention || part == Part::recomputation) {
+    bar.roof_s = part == Part::recomputation ? ideal.recomputation : ideal.of(part);
+    bar.roof = "peak FLOP/s";
+  } else if (part == Part::other_compute) {
+    const std::optional<double> bytes = other_bytes(result, breakdown.case_index, roles);
+    if (!bytes || !(result.memory_bytes_per_s > 0)) return;
+    bar.roof_s = *bytes / result.memory_bytes_per_s;
+    bar.roof = "memory bandwidth";
+  } else if (is_exposed_communication(part)) {
+    bar.roof_s = least_communication_s(result, breakdown.case_index, part, roles);
+    if (bar.roof_s) bar.roof = "stated links, hidden or not";
+  } else {
+    bar.roof_s = 0;
+    bar.roof = "none needed";
+  }
+}
+
 }  // namespace
 
 std::optional<Waterfall> waterfall(const Result& result, const CaseSummary& summary, const CaseBreakdown& breakdown) {
-  const ResultCase& one = result.cases[static_cast<std::size_t>(breakdown.case_index)];
+  const ResultCase& row = result.at(breakdown);
   const Breakdown& mean = breakdown.mean;
   if (!summary.mfu || !(summary.step_seconds > 0) || !(mean.step_s > 0)) return {};
-  const double peak = one.peak_flops_per_rank;
   Waterfall w;
   w.case_index = breakdown.case_index;
   w.step_s = summary.step_seconds;
   w.profiled_step_s = mean.step_s;
-  w.ideal_s = one.model_flop_per_step / one.ranks / peak;
+  w.ideal_s = row.model_flop_per_step / row.ranks / row.peak_flops_per_rank;
   w.mfu = *summary.mfu;
   if (std::isfinite(summary.gpu_utilisation)) w.gpu_utilisation = summary.gpu_utilisation;
-  // Attention is counted at half its square, the causal half, and all else alike in both conventions: what the two
-  // counts differ by is attention's share.
-  const double attention_flop = (one.noncausal_flop_per_step - one.model_flop_per_step) / one.ranks;
-  const double product_flop = one.model_flop_per_step / one.ranks - attention_flop;
-  const double recomputed_flop = (one.hardware_flop_per_step - one.model_flop_per_step) / one.ranks;
-  const std::optional<double> bytes = other_bytes(result, breakdown.case_index, breakdown.ranks.size());
-  for (std::size_t i = 0; i < part_count; ++i) {
-    const Part part = part_at(i);
-    double ideal_s = 0;
-    if (part == Part::matrix_products) ideal_s = product_flop / peak;
-    if (part == Part::attention) ideal_s = attention_flop / peak;
-    if (!mean.parts.seconds[i] && ideal_s == 0) continue;
-    WaterfallBar bar;
+  const IdealSeconds ideal(row);
+  for (const Part part : all_parts) {
+    if (!mean[part] && ideal.of(part) == 0) continue;
+    WaterfallBar& bar = w.bars.emplace_back();
     bar.name = bar_name(part);
     bar.part = part;
-    bar.seconds = mean.parts.seconds[i].value_or(0);
-    bar.points = (bar.seconds - ideal_s) / mean.step_s;
-    if (part == Part::matrix_products || part == Part::attention || part == Part::recomputation) {
-      bar.roof_s = part == Part::recomputation ? recomputed_flop / peak : ideal_s;
-      bar.roof = "peak FLOP/s";
-    } else if (part == Part::other_compute && bytes && result.memory_bytes_per_s > 0) {
-      bar.roof_s = *bytes / result.memory_bytes_per_s;
-      bar.roof = "memory bandwidth";
-    } else if (is_exposed_communication(part)) {
-      bar.roof_s = least_communication_s(result, breakdown.case_index, part, breakdown.ranks.size());
-      if (bar.roof_s) bar.roof = "stated links, hidden or not";
-    } else if (part == Part::waiting || part == Part::bubble || part == Part::loading || part == Part::idle) {
-      bar.roof_s = 0;
-      bar.roof = "none needed";
-    }
-    w.bars.push_back(std::move(bar));
+    bar.seconds = mean[part].value_or(0);
+    bar.points = (bar.seconds - ideal.of(part)) / mean.step_s;
+    set_roof(result, breakdown, ideal, part, bar);
   }
   // The profiler costs time, and one step is not the median of many.
-  WaterfallBar difference;
+  WaterfallBar& difference = w.bars.emplace_back();
   difference.name = "profiled step differs from the timed ones";
   difference.seconds = w.step_s - w.profiled_step_s;
   difference.points = w.ideal_s / w.profiled_step_s - w.mfu;
-  w.bars.push_back(std::move(difference));
   return w;
 }
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/analysis.h"
 #include "analysis/breakdown.h"
+#include "analysis/summary.h"
 #include "store/result.h"
 
 namespace harness {
@@ -27,8 +27,8 @@ struct Waterfall {
   double step_s = 0;                      // timed: what the MFU is of
   double profiled_step_s = 0;             // what the bars are of
   double ideal_s = 0;                     // the model's FLOP at peak
-  std::optional<double> gpu_utilisation;  // as NVML reports it, to stand beside MFU
-  std::vector<WaterfallBar> bars;         // in this order from the top; parts that are not there have none
+  std::optional<double> gpu_utilisation;  // as NVML reports it, to show beside MFU
+  std::vector<WaterfallBar> bars;         // in this order from the top; absent parts have none
 };
 
 /// Nothing without a peak, a timeline or a finished block.

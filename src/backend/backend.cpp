@@ -33,8 +33,6 @@ const Backend& backend(BackendKind kind) {
       fail("the cuda backend is not in this build, which missed {}; install it and build again, or use `backend: cpu`",
            HARNESS_CUDA_MISSING);
 #endif
-    case BackendKind::sim:
-      fail("the sim backend is not part of this build yet; use `backend: cpu`");
   }
   fail("unknown backend number {}", static_cast<int>(kind));
 }

@@ -17,6 +17,13 @@ std::string did_you_mean(std::string_view candidate);
 /// 'text' for a message: control characters as \xNN and no more than 60 bytes, so that no input can garble a terminal.
 std::string quote(std::string_view text);
 
+/// Without the blanks at both ends.
+std::string_view trim(std::string_view text);
+/// ASCII letters in lower case.
+std::string lower(std::string_view text);
+/// Equal but for the case of ASCII letters.
+bool same_word(std::string_view a, std::string_view b);
+
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
 /// FNV-1a, 64 bit: names equal things equally on every machine. Not for secrets.

@@ -45,13 +45,6 @@ constexpr std::array<Unit, 12> flop_units{{{"FLOP/s", 1},
                                            {"PFLOPS", 1e15},
                                            {"EFLOPS", 1e18}}};
 
-std::string_view trim(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 std::optional<double> real_of(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -129,11 +122,11 @@ double parse_real(std::string_view text) {
 }
 
 bool parse_bool(std::string_view text) {
-  const std::string_view whole = trim(text);
-  if (whole == "true" || whole == "True" || whole == "TRUE") return true;
-  if (whole == "false" || whole == "False" || whole == "FALSE") return false;
+  const std::string word = lower(trim(text));
+  if (word == "true" || word == "on" || word == "yes") return true;
+  if (word == "false" || word == "off" || word == "no") return false;
   const std::vector<std::string> words{"true", "false"};
-  fail("found {}; allowed: true, false{}", quote(whole), did_you_mean(nearest(whole, words)));
+  fail("found {}; allowed: true, false (or on, off, yes, no){}", quote(trim(text)), did_you_mean(nearest(word, words)));
 }
 
 std::int64_t parse_bytes(std::string_view text) {

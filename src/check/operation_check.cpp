@@ -94,7 +94,7 @@ class BufferComparison {
                    const std::vector<std::byte>& oracle)
       : b_(buffer), view_(view), writable_(writable), before_(before), subject_(subject), oracle_(oracle) {}
 
-  Comparison run() {
+  ResultError run() {
     for (std::size_t i = 0; i < writable_.size() && failure_.empty(); ++i) element(i);
     if (!failure_.empty()) return {0, failure_};
     if (written_ > 0 && untouched_by_oracle_ == written_) return {0, "the oracle wrote nothing to " + b_.name};
@@ -161,8 +161,8 @@ bool selected(const std::string& name, const std::vector<std::string>& only) {
          std::ranges::any_of(only, [&](const std::string& part) { return name.find(part) != std::string::npos; });
 }
 
-Comparison check_case(const OperationCase& one, const Backend& subject, const Backend& oracle,
-                      const OperationCheckOptions& options, std::set<std::string>& warnings) {
+ResultError check_case(const OperationCase& one, const Backend& subject, const Backend& oracle,
+                       const OperationCheckOptions& options, std::set<std::string>& warnings) {
   CaseBytes before;
   for (std::size_t b = 0; b < one.program.buffers.size(); ++b) before.push_back(initial_bytes(one, b, options.seed));
   if (!one.prepare.empty()) run(oracle, one, one.prepare, options.threads, before, nullptr);
@@ -174,12 +174,12 @@ Comparison check_case(const OperationCase& one, const Backend& subject, const Ba
 
 }  // namespace
 
-Comparison compare(const OperationCase& one, const CaseBytes& before, const CaseBytes& subject,
-                   const CaseBytes& oracle) {
+ResultError compare(const OperationCase& one, const CaseBytes& before, const CaseBytes& subject,
+                    const CaseBytes& oracle) {
   const auto marks = writable(one);
-  Comparison worst;
+  ResultError worst;
   for (std::size_t b = 0; b < marks.size(); ++b) {
-    Comparison c =
+    ResultError c =
         BufferComparison(one.program.buffers[b], one.buffers[b].view, marks[b], before[b], subject[b], oracle[b]).run();
     if (!c.failure.empty()) return c;
     worst.error = std::max(worst.error, c.error);
@@ -203,7 +203,7 @@ std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases,
     std::set<std::string> warnings;
     std::string failure;
     try {
-      const Comparison c = check_case(one, subject, oracle, options, warnings);
+      const ResultError c = check_case(one, subject, oracle, options, warnings);
       failure = c.failure;
       if (failure.empty()) judge(line, name, c.error);
     } catch (const std::exception& e) {

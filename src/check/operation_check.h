@@ -14,14 +14,14 @@ namespace harness {
 using CaseBytes = std::vector<std::vector<std::byte>>;
 
 /// What is wrong with a result, and how far it is off where nothing else is wrong.
-struct Comparison {
+struct ResultError {
   double error = 0;     // the larger of the two: largest difference / largest value, norm of difference / norm
   std::string failure;  // "" if only the error is to be judged: "buffer out is not written: …"
 };
 /// What the subject made of `before` against what the oracle made of it. Nothing but the operation's written views may
 /// have changed; in those nothing may be poison still, or not finite, that is not so in the oracle's result.
-Comparison compare(const OperationCase& one, const CaseBytes& before, const CaseBytes& subject,
-                   const CaseBytes& oracle);
+ResultError compare(const OperationCase& one, const CaseBytes& before, const CaseBytes& subject,
+                    const CaseBytes& oracle);
 
 struct OperationCheckOptions {
   std::vector<std::string> only;  // cases whose "operation: name" contains one of these; none: all

@@ -7,13 +7,13 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "base/version.h"
 #include "check/operation_check.h"
 #include "check/performance.h"
 #include "check/reference.h"
 #include "check/step_checks.h"
 #include "cli/check_report.h"
 #include "cli/verbs.h"
-#include "cli/version.h"
 #include "config/experiment.h"
 #include "report/table.h"
 

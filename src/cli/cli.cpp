@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "cli/verbs.h"
-#include "cli/version.h"
 #include "launch/job.h"
 
 namespace harness {
@@ -39,7 +39,7 @@ struct Arguments {
 void add_common(CLI::App& verb, std::string& config, std::vector<std::string>& overrides,
                 std::vector<std::string>& only, Arguments& a) {
   verb.add_option("config", config, "the configuration, such as configs/laptop.yaml")->required();
-  verb.add_option("--set", overrides, "override a key: measure.rounds=4, micro_batch_size=2, backend=sim")->take_all();
+  verb.add_option("--set", overrides, "override a key: measure.rounds=4, micro_batch_size=2, backend=cpu")->take_all();
   verb.add_option("--only", only, "measure only these cases or variables (and the baseline)")->take_all();
   verb.add_option("--backend", a.backend, "cpu, cuda or sim");
   verb.add_option("--rounds", a.rounds, "number of rounds");

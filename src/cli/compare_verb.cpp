@@ -5,9 +5,9 @@
 #include <ostream>
 #include <set>
 
-#include "analysis/analysis.h"
 #include "analysis/comparison.h"
 #include "analysis/reproduction.h"
+#include "analysis/summary.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"

@@ -2,7 +2,7 @@
 #include <map>
 #include <ostream>
 
-#include "analysis/analysis.h"
+#include "analysis/summary.h"
 #include "cli/verbs.h"
 #include "report/export.h"
 #include "store/result_file.h"

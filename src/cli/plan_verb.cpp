@@ -3,11 +3,13 @@
 #include <map>
 #include <ostream>
 
-#include "analysis/analysis.h"
+#include "analysis/power.h"
+#include "analysis/summary.h"
+#include "backend/backend.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "cli/prepare.h"
 #include "cli/verbs.h"
+#include "plan/prepare.h"
 #include "store/result_file.h"
 
 namespace harness {
@@ -17,26 +19,25 @@ std::string layout_text(const Layout& l) {
   return fmt::format("TP{} PP{} DP{}", l[Axis::tensor], l[Axis::pipeline], l[Axis::data]);
 }
 
-void print_head(const Prepared& p, std::ostream& out) {
-  const Experiment& e = p.plan.experiment;
-  const Survey& s = p.surveys[0];
+void print_head(const Plan& p, std::ostream& out) {
+  const Experiment& e = p.experiment;
+  const Survey& s = p.baseline().survey;
   if (const Rate& rate = s.rate; rate.repetitions > 0) {
     out << fmt::format("{}: backend {}, {} ranks, workload {}\none step: {} times {} of {}{}\n", e.name,
-                       name_of(e.backend), p.plan.ranks, e.baseline.workload, rate.repetitions, rate.operation,
+                       name_of(e.backend), p.ranks, e.baseline.workload, rate.repetitions, rate.operation,
                        show_bytes(rate.bytes),
                        s.flop.model > 0 ? fmt::format(", {:.4g} TFLOP", s.flop.model / 1e12) : "");
     return;
   }
   out << fmt::format("{}: backend {}, {} ranks, {}: {} layers, hidden {}, {} heads, vocabulary {}, sequence {}\n",
-                     e.name, name_of(e.backend), p.plan.ranks, e.model.name, e.model.layers, e.model.hidden,
-                     e.model.heads, e.model.vocab, e.model.sequence);
+                     e.name, name_of(e.backend), p.ranks, e.model.name, e.model.layers, e.model.hidden, e.model.heads,
+                     e.model.vocab, e.model.sequence);
   out << fmt::format("one step: {} tokens, {:.3f} GFLOP per token ({:.3f} non-causal), {:.4g} PFLOP\n",
                      static_cast<std::int64_t>(s.tokens_per_step), s.flop.model / s.tokens_per_step / 1e9,
                      s.flop.noncausal / s.tokens_per_step / 1e9, s.flop.model / 1e15);
-  std::string source;
-  const double peak = configured_peak_flops(e, e.baseline.precision, source);
-  if (peak > 0) {
-    out << fmt::format("peak: {} per rank ({})\n", show_flops(peak), source);
+  const Peak peak = configured_peak(e, e.baseline.precision);
+  if (peak.flops > 0) {
+    out << fmt::format("peak: {} per rank ({})\n", show_flops(peak.flops), peak.source);
   } else if (e.without_hardware || e.hardware) {
     out << (e.hardware ? fmt::format("peak: not in the hardware file {} for precision {}; there will be no MFU\n",
                                      e.hardware->name, find_variable("precision")->print(e.baseline))
@@ -50,16 +51,15 @@ void print_head(const Prepared& p, std::ostream& out) {
   if (memory > 0) out << fmt::format("memory: {} per rank ({})\n", show_bytes(memory), e.hardware->name);
 }
 
-void print_cases(const Prepared& p, std::ostream& out) {
-  const double memory = p.plan.experiment.hardware ? p.plan.experiment.hardware->memory_bytes : 0;
+void print_cases(const Plan& p, std::ostream& out) {
+  const double memory = p.experiment.hardware ? p.experiment.hardware->memory_bytes : 0;
   std::size_t width = 4;
-  for (const Case& c : p.plan.cases) width = std::max(width, c.name.size());
+  for (const PlannedCase& c : p.cases) width = std::max(width, c.name.size());
   out << fmt::format("\n{:{}}  {:14} {:>13} {:>11} {:>11} {:>13}\n", "case", width, "layout", "micro-batches",
                      "memory/rank", "messages", "sent/rank");
   std::vector<std::string> notes;
-  for (std::size_t i = 0; i < p.plan.cases.size(); ++i) {
-    const Case& c = p.plan.cases[i];
-    const Survey& s = p.surveys[i];
+  for (const PlannedCase& c : p.cases) {
+    const Survey& s = c.survey;
     std::string mark;
     const auto note = [&](const std::string& text) {
       notes.push_back(text);
@@ -76,7 +76,7 @@ void print_cases(const Prepared& p, std::ostream& out) {
       all.messages += t.messages;
       all.bytes += t.bytes;
     }
-    const double need = planned_memory_bytes(p, i);
+    const double need = planned_memory_bytes(c);
     if (memory > 0 && need > memory)
       note(fmt::format("needs {} of {}: will not fit", show_bytes(need), show_bytes(memory)));
     for (const std::string& text : c.notes) note(text);
@@ -88,9 +88,9 @@ void print_cases(const Prepared& p, std::ostream& out) {
          "sizes.\n";
 }
 
-void print_schedule(const Prepared& p, std::ostream& out) {
-  const Experiment& e = p.plan.experiment;
-  const auto& schedule = p.plan.schedule;
+void print_schedule(const Plan& p, std::ostream& out) {
+  const Experiment& e = p.experiment;
+  const auto& schedule = p.schedule;
   out << fmt::format(
       "\n{} blocks in {} rounds, each {} warm-up and {} timed steps in fresh processes; order by seed {}:\n",
       schedule.size(), e.measure.rounds, e.measure.warmup_steps, e.measure.steps, e.measure.seed);
@@ -98,7 +98,7 @@ void print_schedule(const Prepared& p, std::ostream& out) {
   for (int round = 0; round < std::min(e.measure.rounds, shown); ++round) {
     std::string line = fmt::format("  round {}:", round + 1);
     for (const Slot& slot : schedule) {
-      if (slot.round == round) line += " " + p.plan.cases[static_cast<std::size_t>(slot.case_index)].name + ";";
+      if (slot.round == round) line += " " + p.cases[slot.case_index].name + ";";
     }
     line.pop_back();
     out << line << "\n";
@@ -106,10 +106,10 @@ void print_schedule(const Prepared& p, std::ostream& out) {
   if (e.measure.rounds > shown) out << fmt::format("  … and so on, balanced over {} rounds\n", e.measure.rounds);
 }
 
-void print_power(const Prepared& p, std::ostream& out) {
-  const Measure& m = p.plan.experiment.measure;
+void print_power(const Plan& p, std::ostream& out) {
+  const Measure& m = p.experiment.measure;
   const auto comparisons = static_cast<int>(
-      std::count_if(p.plan.cases.begin() + 2, p.plan.cases.end(), [](const Case& c) { return c.impossible.empty(); }));
+      std::ranges::count_if(p.cases, [](const PlannedCase& c) { return c.is_change() && c.is_possible(); }));
   if (comparisons == 0) return;
   out << fmt::format(
       "\nWith {} comparisons over {} rounds, a change is found 4 times in 5 (beyond the {:.3g} % that you care "
@@ -122,7 +122,7 @@ void print_power(const Prepared& p, std::ostream& out) {
   }
 }
 
-void print_time(const Prepared& p, const std::string& like, std::ostream& out) {
+void print_time(const Plan& p, const std::string& like, std::ostream& out) {
   if (like.empty()) {
     out << "\ntime: not known before it has been measured once; --like RESULT.h5 takes it from an earlier result\n";
     return;
@@ -137,14 +137,18 @@ void print_time(const Prepared& p, const std::string& like, std::ostream& out) {
       setup += b.setup_s;
       ++n;
     }
-    const Measure& m = p.plan.experiment.measure;
+    const Measure& m = p.experiment.measure;
     if (n > 0) block_seconds[c.name] = setup / n + c.step_seconds * (m.warmup_steps + m.steps);
   }
   double total = 0;
   int unknown = 0;
-  for (const Slot& slot : p.plan.schedule) {
-    const auto it = block_seconds.find(p.plan.cases[static_cast<std::size_t>(slot.case_index)].name);
-    it == block_seconds.end() ? static_cast<void>(++unknown) : static_cast<void>(total += it->second);
+  for (const Slot& slot : p.schedule) {
+    const auto it = block_seconds.find(p.cases[slot.case_index].name);
+    if (it == block_seconds.end()) {
+      ++unknown;
+    } else {
+      total += it->second;
+    }
   }
   out << fmt::format("\ntime: {} by {}{}\n", show_seconds(total), like,
                      unknown > 0 ? fmt::format(", without {} blocks of cases that it does not hold", unknown) : "");
@@ -154,7 +158,7 @@ void print_time(const Prepared& p, const std::string& like, std::ostream& out) {
 
 int plan(const PlanOptions& options, std::ostream& out) {
   const Experiment experiment = load_experiment(options.config, options.overrides);
-  const Prepared p = prepare(experiment, options.ranks, options.only);
+  const Plan p = prepare(experiment, declared_fused(experiment.backend), options.ranks, options.only);
   print_head(p, out);
   print_cases(p, out);
   print_schedule(p, out);

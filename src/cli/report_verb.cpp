@@ -40,8 +40,7 @@ int report(const ReportOptions& options, std::ostream& out) {
   }
   if (path != "-") NewFile(path, options.force);  // taken names show before the work, not after it
   const Result result = read_result(options.file);
-  html::Findings findings;
-  html::find(result, findings);
+  Findings findings = find_all(result);
   findings.cost = cost_estimate(options.cost, result, findings.summary);
   const html::Document document = html::make_report(result, findings);
   const std::string text = options.format == "md" ? html::markdown(document) : html::page(document);

@@ -1,7 +1,7 @@
 #include <map>
 #include <ostream>
 
-#include "analysis/analysis.h"
+#include "analysis/summary.h"
 #include "base/error.h"
 #include "cli/cost_options.h"
 #include "cli/verbs.h"
@@ -19,11 +19,12 @@ int show(const ShowOptions& options, std::ostream& out) {
          options.format);
   }
   const Result result = read_result(options.file, {.rank_seconds = options.breakdown, .timeline = options.breakdown});
-  const IntervalKind interval = options.interval == "sign" ? IntervalKind::sign : IntervalKind::yuen;
-  const Summary summary = summarise(result, {.interval = interval});
+  const SummaryOptions how{.estimator = estimator_named(options.interval)};
+  const Summary summary = summarise(result, how);
   out << show(result, summary, format, cost_estimate(options.cost, result, summary));
   if (options.breakdown) {
-    out << (format == Format::md ? breakdown_markdown(result, summary) : breakdown_text(result, summary));
+    out << (format == Format::md ? breakdown_markdown(result, find_all(result, how))
+                                 : breakdown_text(result, find_all(result, how)));
   }
   return exit_code(summary);
 }

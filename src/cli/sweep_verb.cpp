@@ -4,13 +4,15 @@
 #include <filesystem>
 #include <ostream>
 
-#include "analysis/analysis.h"
+#include "analysis/summary.h"
 #include "backend/backend.h"
 #include "base/error.h"
-#include "cli/sweep_run.h"
 #include "cli/verbs.h"
 #include "launch/gpu_check.h"
+#include "plan/prepare.h"
 #include "report/show.h"
+#include "store/result_file.h"
+#include "sweep/sweep.h"
 
 namespace harness {
 namespace {
@@ -49,28 +51,16 @@ int sweep(Job& job, const SweepOptions& options, std::ostream& out, std::ostream
     const std::string trouble = check_gpus(job.places(), experiment.measure.share_gpus, options.config);
     if (!trouble.empty()) throw Error(trouble);
   }
-  Prepared prepared = prepare(experiment, job.size(), options.only);
+  Plan plan = prepare(experiment, declared_fused(experiment.backend), job.size(), options.only);
   const std::string path = output_path(experiment, options.output);
   check_output(path, options);
 
   ProgressLine progress(err, isatty(STDERR_FILENO) != 0);
   progress.say(fmt::format("{}: {} ranks on {} node(s), backend {}, {} cases, {} rounds → {}", experiment.name,
-                           job.size(), job.places().back().node + 1, name_of(experiment.backend),
-                           prepared.plan.cases.size(), experiment.measure.rounds, path));
-  SweepRun run(job, std::move(prepared), progress);
-  run.wrap_timed_workers(options.wrap);
-  run.probe();
-  if (options.resume) {
-    run.resume_file(path);
-  } else {
-    run.tune();
-    run.observe();
-    run.record_timelines();
-    run.decide_rounds();
-    run.create_file(path, options.command, options.force);
-  }
-  run.run_rounds();
-  const RunState state = run.finish();
+                           job.size(), job.places().back().node + 1, name_of(experiment.backend), plan.cases.size(),
+                           experiment.measure.rounds, path));
+  const SweepRequest request{path, options.command, options.wrap, options.force, options.resume};
+  const RunState state = run_sweep(job, std::move(plan), request, progress);
 
   const Result result = read_result(path, {.rank_seconds = false, .timeline = false});
   const Summary summary = summarise(result);

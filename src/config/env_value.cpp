@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/nccl_names.h"
-#include "config/nccl_scalar.h"
 #include "config/registry_rows.h"
+#include "nccl/names.h"
+#include "nccl/values.h"
 
 namespace harness {
 namespace {
@@ -123,9 +123,9 @@ void check_name(std::string_view name) {
   if (belongs_to_launcher(name)) {
     fail("{} cannot be in env: it belongs to the launcher, and workers never get it", name);
   }
-  if (name.starts_with("NCCL_") && !nccl_knows(name)) {
+  if (name.starts_with("NCCL_") && !nccl::knows(name)) {
     fail("no NCCL from 2.18 to 2.30 knows {}; it would be ignored without a word{}", name,
-         did_you_mean(nearest_nccl_name(name)));
+         did_you_mean(nccl::nearest_name(name)));
   }
 }
 
@@ -149,7 +149,8 @@ void check_env_entry(std::string_view name, std::string_view value) {
   if (std::ranges::any_of(value, [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; })) {
     fail("found {}; a value has no control characters", quote(value));
   }
-  if (nccl_reads_integer(name) && !nccl_integer(value)) fail("found {}; {}", quote(value), misread_as(value));
+  if (nccl::reads_integer(name) && !nccl::parse_integer(value))
+    fail("found {}; {}", quote(value), nccl::misread_as(value));
   if (name.starts_with("NCCL_") && value.empty()) {
     fail("found ''; NCCL would take its default; leave it out instead");
   }

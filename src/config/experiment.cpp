@@ -88,7 +88,7 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
   const YamlNode *baseline = nullptr, *sweep = nullptr;
   bool backend_known = true;
   const auto backend = [&](const YamlNode& node, const std::string& key) {
-    const auto text = scalar_of(problems, node, key, "cpu, cuda, sim");
+    const auto text = scalar_of(problems, node, key, "cpu, cuda");
     const auto parse = [&](std::string_view word) { e.backend = parse_backend(word); };
     backend_known = text && parse_or_report(problems, node.place, key, *text, parse);
   };

@@ -12,12 +12,6 @@
 namespace harness {
 namespace {
 
-std::string trim(std::string_view text) {
-  const auto from = text.find_first_not_of(" \t\n");
-  if (from == std::string_view::npos) return "";
-  return std::string(text.substr(from, text.find_last_not_of(" \t\n") - from + 1));
-}
-
 std::vector<std::string> split(const std::string& path) {
   std::vector<std::string> parts;
   for (std::size_t at = 0; at != std::string::npos;) {
@@ -64,7 +58,7 @@ void apply(YamlNode& root, const std::string& text, Problems& problems) {
   const int source = problems.add_override(text);
   const Place place{source, 1, 1};
   const std::size_t equals = text.find('=');
-  const std::string key = trim(text.substr(0, equals));
+  const std::string key(trim(text.substr(0, equals)));
   if (equals == std::string::npos || key.empty()) {
     problems.add(place, "", "expected key=value, such as measure.rounds=4");
     return;
@@ -74,7 +68,7 @@ void apply(YamlNode& root, const std::string& text, Problems& problems) {
   const Variable* variable = find_variable(parts.front());
   if (variable != nullptr && !variable->fixed) parts.insert(parts.begin(), "baseline");
   const std::string path = join(parts, ".");
-  auto value = value_of(path, trim(text.substr(equals + 1)), source, problems);
+  auto value = value_of(path, std::string(trim(text.substr(equals + 1))), source, problems);
   if (!value) return;
 
   YamlNode* at = &root;

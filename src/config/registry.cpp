@@ -11,16 +11,12 @@
 namespace harness {
 namespace {
 
-constexpr std::array<Choice<BackendKind>, 3> backend_choices{
-    {{"cpu", BackendKind::cpu}, {"cuda", BackendKind::cuda}, {"sim", BackendKind::sim}}};
+constexpr std::array<Choice<BackendKind>, 2> backend_choices{{{"cpu", BackendKind::cpu}, {"cuda", BackendKind::cuda}}};
 
 std::vector<Variable> make_registry() {
   std::vector<Variable> rows = training_variables();
   for (const Variable& row : execution_variables()) rows.push_back(row);
-  for (Variable& row : nccl_variables()) {
-    row.workloads = communicating;
-    rows.push_back(std::move(row));
-  }
+  for (Variable& row : nccl_variables()) rows.push_back(std::move(row));
   rows.push_back(env_variable());
   for (Variable& row : workload_variables()) rows.push_back(std::move(row));
   return rows;
@@ -35,32 +31,12 @@ int within_or_word(std::string_view text, std::string_view word, int high) {
   return static_cast<int>(parse_within(text, 1, high));
 }
 
-bool parse_flag(std::string_view text) {
-  for (const auto& [word, value] : {Choice<bool>{"on", true},
-                                    {"off", false},
-                                    {"true", true},
-                                    {"false", false},
-                                    {"True", true},
-                                    {"False", false},
-                                    {"TRUE", true},
-                                    {"FALSE", false}}) {
-    if (text == word) return value;
-  }
-  const std::vector<std::string> words{"true", "false"};
-  fail("found {}; allowed: true, false (or on, off){}", quote(text), did_you_mean(nearest(text, words)));
-}
-
 std::string without_communication(const Settings& s) {
   return s.ranks == 1 ? "there is one rank, nothing is communicated" : "";
 }
 
 void each_part(std::string_view text, std::string_view example,
                const std::function<void(std::string_view key, std::string_view value)>& take) {
-  const auto trim = [](std::string_view s) {
-    while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
-    while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
-    return s;
-  };
   const std::string_view whole = trim(text);
   if (whole.size() < 2 || whole.front() != '{' || whole.back() != '}') {
     fail("found {}; expected a map such as {}", quote(whole), example);

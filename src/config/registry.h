@@ -10,7 +10,7 @@
 
 namespace harness {
 
-enum class BackendKind : std::uint8_t { cpu, cuda, sim };
+enum class BackendKind : std::uint8_t { cpu, cuda };
 const char* name_of(BackendKind kind);
 /// Throws Error naming what is allowed.
 BackendKind parse_backend(std::string_view text);

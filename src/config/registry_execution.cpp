@@ -85,7 +85,7 @@ std::vector<Variable> execution_variables() {
                   .help = "capture a step once and launch it as one CUDA graph, or launch every kernel from the host",
                   .backends = only_cuda,
                   .parts = {},
-                  .parse = [](Settings& s, auto text) { s.cuda_graph = parse_flag(text); },
+                  .parse = [](Settings& s, auto text) { s.cuda_graph = parse_bool(text); },
                   .print = [](const Settings& s) { return s.cuda_graph ? "true" : "false"; },
                   .environment_name = ""});
   return rows;

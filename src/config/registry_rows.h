@@ -14,10 +14,9 @@ std::vector<Variable> execution_variables();  // how a backend runs it: threads,
 std::vector<Variable> nccl_variables();       // what NCCL reads from the environment
 Variable env_variable();                      // the rest of the environment
 
-inline const std::vector<BackendKind> everywhere{BackendKind::cpu, BackendKind::cuda, BackendKind::sim};
+inline const std::vector<BackendKind> everywhere{BackendKind::cpu, BackendKind::cuda};
 inline const std::vector<BackendKind> only_cpu{BackendKind::cpu};
 inline const std::vector<BackendKind> only_cuda{BackendKind::cuda};
-inline const std::vector<BackendKind> where_nccl{BackendKind::cuda, BackendKind::sim};
 
 std::vector<Variable> workload_variables();  // which workload, and the operation of those that are one
 
@@ -30,9 +29,6 @@ void each_part(std::string_view text, std::string_view example,
 
 /// A whole number from 1, or a word that stands for 0 ("all", "auto").
 int within_or_word(std::string_view text, std::string_view word, int high);
-
-/// "true" or "false", or "on" and "off".
-bool parse_flag(std::string_view text);
 
 /// For without_effect.
 std::string without_communication(const Settings& settings);

@@ -57,7 +57,7 @@ struct LayoutSetting {
 };
 
 /// One value for every variable of the registry: all that can differ between two cases. A new variable is a field here
-/// and a row in registry.cpp, nothing else.
+/// and a row in the registry file of its family, nothing else.
 struct Settings {
   Precision precision = Precision::fp32;
   std::int64_t global_batch_size = 16;  // sequences per step, over all ranks
@@ -68,11 +68,11 @@ struct Settings {
   std::int64_t bucket_size_bytes = 25 << 20;  // of fp32 gradients
   AllReduceAlgorithm allreduce_algorithm = AllReduceAlgorithm::ring;
   AttentionKind attention = AttentionKind::fused;
-  int attention_engine = -1;                       // of the fused kernels the library offers; -1: its own choice
-  bool cuda_graph = true;                          // the step is captured once and launched as one
-  int threads = 0;                                 // 0: cores / ranks on the node
-  bool repeat_batch = false;                       // every step trains on the batch of step 0
-  std::map<std::string, std::string> environment;  // by variable name (nccl_algo), for the worker's environment
+  int attention_engine = -1;                // of the fused kernels the library offers; -1: its own choice
+  bool cuda_graph = true;                   // the step is captured once and launched as one
+  int threads = 0;                          // 0: cores / ranks on the node
+  bool repeat_batch = false;                // every step trains on the batch of step 0
+  std::map<std::string, std::string> nccl;  // by variable name (nccl_algo); absent: left to NCCL
   std::map<std::string, std::string> env;   // the variable `env`: any other environment variable, by its own name
   std::string workload{training_workload};  // of the whole experiment, never swept
   CollectiveKind collective = CollectiveKind::all_reduce;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "config/case_environment.h"
 #include "launch/environment.h"
 #include "launch/waiter.h"
 #include "launch/wire.h"
@@ -92,7 +93,7 @@ void BlockRun::start_worker() {
 void BlockRun::rendezvous() {
   std::map<int, std::vector<RendezvousMessage>> by_peer;
   if (worker_ && await(FrameType::published, request_.deadlines.start_s)) {
-    Published published = decode_published(arrived_[FrameType::published]);
+    Published published = decode<Published>(arrived_[FrameType::published]);
     program_hash_ = published.program_hash;
     for (RendezvousMessage& message : published.messages) {
       if (message.peer < 0 || message.peer >= request_.layout.ranks()) continue;
@@ -104,7 +105,7 @@ void BlockRun::rendezvous() {
   for (const auto& [peer, messages] : by_peer) outgoing.emplace_back(peer, encode(messages));
   std::vector<RendezvousMessage> received;
   for (const auto& [from, bytes] : ranks_.exchange(outgoing, idle_)) {
-    for (RendezvousMessage& message : decode_rendezvous(bytes)) {
+    for (RendezvousMessage& message : decode<std::vector<RendezvousMessage>>(bytes)) {
       message.peer = from;
       received.push_back(std::move(message));
     }
@@ -183,24 +184,23 @@ void BlockRun::end_worker(bool success) {
 BlockOutcome BlockRun::collect(bool success) {
   if (success) {
     for (const std::string& bytes : ranks_.gather(worker_ ? arrived_[FrameType::samples] : "", idle_)) {
-      if (!bytes.empty()) outcome_.samples.push_back(decode_samples(bytes));
+      if (!bytes.empty()) outcome_.samples.push_back(decode<BlockSamples>(bytes));
     }
     outcome_.ok = true;
     return outcome_;
   }
   if (worker_) set_text(report_.last_words, worker_->last_words(), true);
-  WireWriter out;
-  if (takes_part_) out.put(report_);
+  const std::string own_report = takes_part_ ? encode_fields(report_) : std::string();
   std::vector<RankReport> reports;
-  for (const std::string& bytes : ranks_.gather(out.take(), idle_)) {
-    if (!bytes.empty()) WireReader(bytes).get(reports.emplace_back());
+  for (const std::string& bytes : ranks_.gather(own_report, idle_)) {
+    if (!bytes.empty()) reports.push_back(decode_fields<RankReport>(bytes));
   }
   if (ranks_.rank() != 0) return outcome_;
-  Verdict verdict = judge(reports);
+  Blame blame = find_culprit(reports);
   outcome_.stopped = alarms_.stop_level() >= 2;
-  outcome_.culprit_rank = outcome_.stopped ? -1 : verdict.culprit_rank;
-  outcome_.reason = outcome_.stopped ? "stopped by a signal" : std::move(verdict.reason);
-  outcome_.signature = outcome_.stopped ? "stopped" : std::move(verdict.signature);
+  outcome_.culprit_rank = outcome_.stopped ? -1 : blame.culprit_rank;
+  outcome_.reason = outcome_.stopped ? "stopped by a signal" : std::move(blame.reason);
+  outcome_.signature = outcome_.stopped ? "stopped" : std::move(blame.signature);
   return outcome_;
 }
 

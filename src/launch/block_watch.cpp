@@ -53,7 +53,7 @@ void BlockRun::read_frames() {
       ++progress_answers_;
       had_last_words_ = had_last_words_ || frame->type == FrameType::last_words;
     } else if (frame->type == FrameType::failure) {
-      const WorkerFailure failure = decode_failure(frame->payload);
+      const WorkerFailure failure = decode<WorkerFailure>(frame->payload);
       learn(failure.progress);
       const bool lost = failure.kind == WorkerFailureKind::peer_lost;
       blame(lost                                               ? FaultKind::peer_lost

@@ -8,6 +8,8 @@
 #include <optional>
 #include <set>
 
+#include "base/error.h"
+#include "config/case_environment.h"
 #include "config/env_value.h"
 #include "config/registry.h"
 
@@ -38,11 +40,6 @@ bool is_tuning(std::string_view name) {
 bool is_recorded(std::string_view name) {
   if (is_tuning(name) || name == own_devices || name == "SLURM_JOB_ID" || name == "SLURM_JOB_NODELIST") return true;
   return name.starts_with("OMPI_MCA_") && !starts_with_any(name, launcher_internals);
-}
-
-// What the library reads where people write `printed`.
-std::string text_for_library(const Variable& variable, const std::string& printed) {
-  return variable.environment_text ? variable.environment_text(printed) : printed;
 }
 
 const std::string* find(const NameValues& environment, const std::string& name) {
@@ -107,18 +104,6 @@ NameValues worker_environment(const NameValues& own, const NameValues& rank0_rec
   return {result.begin(), result.end()};
 }
 
-NameValues environment_of(const Settings& settings) {
-  NameValues result;
-  for (const auto& [variable_name, value] : settings.environment) {
-    const Variable* variable = find_variable(variable_name);
-    if (variable != nullptr && !variable->environment_name.empty()) {
-      result.emplace_back(variable->environment_name, text_for_library(*variable, value));
-    }
-  }
-  result.insert(result.end(), settings.env.begin(), settings.env.end());
-  return result;
-}
-
 std::vector<std::string> contradictions(const NameValues& environment, const Experiment& experiment) {
   std::set<std::string> swept, swept_names;
   for (const Change& change : experiment.changes) {
@@ -130,9 +115,9 @@ std::vector<std::string> contradictions(const NameValues& environment, const Exp
   const Settings& baseline = experiment.baseline;
   for (const Variable& variable : registry()) {
     if (variable.environment_name.empty()) continue;
-    const auto at = baseline.environment.find(variable.name);
+    const auto at = baseline.nccl.find(variable.name);
     std::optional<Given> given;
-    if (at != baseline.environment.end()) given = {at->second, text_for_library(variable, at->second)};
+    if (at != baseline.nccl.end()) given = {at->second, environment_text(variable, at->second)};
     compare(environment, variable.environment_name, variable.name, given, swept.contains(variable.name), lines);
   }
   for (const auto& [name, value] : baseline.env) swept_names.insert(name);

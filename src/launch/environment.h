@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/name_values.h"
 #include "config/experiment.h"
-#include "launch/messages.h"
 
 namespace harness {
 
@@ -26,8 +26,5 @@ NameValues worker_environment(const NameValues& own, const NameValues& rank0_rec
 /// Environment variables that fight with the configuration: a line for each that is set and that a variable of the
 /// experiment, swept or given in the baseline, would set to something else.
 std::vector<std::string> contradictions(const NameValues& environment, const Experiment& experiment);
-
-/// The environment that a case's settings stand for (nccl_algo → NCCL_ALGO).
-NameValues environment_of(const Settings& settings);
 
 }  // namespace harness

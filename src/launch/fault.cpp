@@ -117,25 +117,25 @@ std::string describe_signal(int number) {
   return fmt::format("signal {} ({})", number, name);
 }
 
-Verdict judge(const std::vector<RankReport>& reports) {
+Blame find_culprit(const std::vector<RankReport>& reports) {
   const auto culprit = std::ranges::min_element(reports, guiltier);
   if (culprit == reports.end() || culprit->kind == FaultKind::none) return {-1, "the block was stopped", "stopped"};
-  Verdict verdict;
-  verdict.culprit_rank = culprit->rank;
-  verdict.reason = fmt::format("rank {} on {}: {}", culprit->rank, text_of(culprit->host), what(*culprit));
+  Blame blame;
+  blame.culprit_rank = culprit->rank;
+  blame.reason = fmt::format("rank {} on {}: {}", culprit->rank, text_of(culprit->host), what(*culprit));
   std::string words(text_of(culprit->last_words));
   std::replace_if(
       words.begin(), words.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
   words.erase(0, std::min(words.find_first_not_of(' '), words.size()));
   words.erase(words.find_last_not_of(' ') + 1);
-  if (!words.empty()) verdict.reason += fmt::format("; its last words: {}", words);
+  if (!words.empty()) blame.reason += fmt::format("; its last words: {}", words);
   // Who notices first that memory has run out, and when, is chance: worker or supervisor.
   const bool memory = culprit->kind == FaultKind::out_of_memory;
-  verdict.signature =
+  blame.signature =
       fmt::format("rank {} fault {} code {} phase {} {:016x}", culprit->rank, static_cast<int>(culprit->kind),
                   memory ? 0 : culprit->code, memory ? 0 : static_cast<int>(culprit->progress.phase),
                   culprit->kind == FaultKind::error ? fnv1a(without_numbers(text_of(culprit->text))) : 0);
-  return verdict;
+  return blame;
 }
 
 }  // namespace harness

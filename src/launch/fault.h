@@ -44,13 +44,13 @@ std::string_view text_of(const std::array<char, N>& from) {
 }
 std::string_view cut_text(std::string_view text, std::size_t room, bool keep_end);
 
-struct Verdict {
+struct Blame {
   int culprit_rank = -1;
   std::string reason;     // one sentence or two, for a person
   std::string signature;  // equal for equal faults at the same rank
 };
 /// Who is to blame. Reports with kind `none` count as innocent; -1 and a plain word if all are.
-Verdict judge(const std::vector<RankReport>& reports);
+Blame find_culprit(const std::vector<RankReport>& reports);
 
 /// "signal 11 (segmentation fault)".
 std::string describe_signal(int number);

@@ -10,15 +10,13 @@
 #include "launch/block_run.h"
 #include "launch/environment.h"
 #include "launch/launcher.h"
+#include "launch/messages.h"
 #include "launch/ranks.h"
 #include "launch/site.h"
 #include "launch/stop_signals.h"
-#include "launch/wire.h"
 
 namespace harness {
 namespace {
-
-enum class Command : std::int32_t { run, finish };
 
 class MpiJob final : public Job {
  public:
@@ -27,7 +25,8 @@ class MpiJob final : public Job {
     try {
       check_launch(claim, ranks_->size(), ranks_->library());
     } catch (const Error& e) {
-      // A launcher ends all when the first ends: the one that has something to say must not be the last to say it.
+      // mpirun kills the job when the first process exits, so processes without a message wait a second for the one
+      // that has it.
       if (*e.what() == '\0') std::this_thread::sleep_for(std::chrono::seconds(1));
       throw;
     }
@@ -45,12 +44,8 @@ class MpiJob final : public Job {
     if (request.layout.ranks() > size()) {
       fail("case {} needs {} ranks, this job has {}", request.case_name, request.layout.ranks(), size());
     }
-    WireWriter out;
-    out.put(Command::run);
-    out.put(++block_);
-    out.put(environment_);
-    out.put(encode(request));
-    std::string message = out.take();
+    ++block_;
+    std::string message = encode(JobOrder{JobOrder::Kind::run, 0, block_, environment_, request});
     ranks_->broadcast(message, idle_);
     return run_here(request, environment_);
   }
@@ -59,24 +54,15 @@ class MpiJob final : public Job {
     for (;;) {
       std::string message;
       ranks_->broadcast(message, idle_);
-      WireReader in(message);
-      Command command{};
-      in.get(command);
-      in.get(block_);
-      if (command == Command::finish) return static_cast<int>(block_);
-      NameValues environment;
-      std::string request;
-      in.get(environment);
-      in.get(request);
-      run_here(decode_request(request), environment);
+      const auto order = decode<JobOrder>(message);
+      if (order.kind == JobOrder::Kind::finish) return order.exit_code;
+      block_ = order.block;
+      run_here(order.request, order.environment);
     }
   }
 
   void finish(int exit_code) override {
-    WireWriter out;
-    out.put(Command::finish);
-    out.put(static_cast<std::int64_t>(exit_code));
-    std::string message = out.take();
+    std::string message = encode(JobOrder{JobOrder::Kind::finish, exit_code, 0, {}, {}});
     ranks_->broadcast(message, idle_);
   }
 

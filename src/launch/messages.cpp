@@ -1,132 +1,121 @@
 #include "launch/messages.h"
 
 #include "base/error.h"
+#include "config/registry.h"
 #include "launch/wire.h"
 
 namespace harness {
 namespace {
 
-void put(WireWriter& out, const std::vector<RendezvousMessage>& messages) {
-  out.put(static_cast<std::uint64_t>(messages.size()));
-  for (const RendezvousMessage& message : messages) {
-    out.put(message.peer);
-    out.put(message.key);
-    out.put(message.bytes);
-  }
+NameValues texts_of(const Settings& settings) {
+  NameValues texts;
+  for (const Variable& variable : registry()) texts.emplace_back(variable.name, variable.print(settings));
+  return texts;
 }
 
-std::vector<RendezvousMessage> get_rendezvous(WireReader& in) {
-  std::uint64_t count = 0;
-  in.get(count);
-  std::vector<RendezvousMessage> messages;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    RendezvousMessage& message = messages.emplace_back();
-    in.get(message.peer);
-    in.get(message.key);
-    in.get(message.bytes);
+Settings settings_of(const NameValues& texts) {
+  Settings settings;
+  for (const auto& [name, text] : texts) {
+    const Variable* variable = find_variable(name);
+    if (variable == nullptr) fail("a block's settings name '{}', which is no variable of this program", name);
+    variable->parse(settings, text);
   }
-  return messages;
+  return settings;
 }
 
-// All fields of the samples, once for both directions.
-template <class Samples, class Each>
-void each_plain_field(Samples& s, Each&& each) {
-  each(s.step_seconds);
-  each(s.losses);
-  each(s.timed_total_seconds);
-  each(s.build_seconds);
-  each(s.connect_seconds);
-  each(s.initialize_seconds);
-  each(s.first_step_seconds);
-  each(s.peak_memory_bytes);
-  each(s.timeline);
-  each(s.profiled_step_seconds);
-  each(s.loading_s);
-  each(s.peak_flops_fp32);
-  each(s.peak_flops_bf16);
-  each(s.communication_s);
-  each(s.split);
-  each(s.device);
-  each(s.tuning);
-  each(s.nccl_log);
-  each(s.gpu);
-  each(s.identity);
-  each(s.warnings);
+// A field that no variable prints would silently have its default in the workers.
+void each_setting(const Settings& settings, WireWriter& out) {
+  const NameValues texts = texts_of(settings);
+  if (settings_of(texts) != settings) {
+    fail(
+        "a case's settings cannot be sent to the workers: a variable of the registry does not print what it parses, or "
+        "a setting has no variable (a bug, please report it)");
+  }
+  out.put(texts);
+}
+
+void each_setting(Settings& settings, WireReader& in) {
+  NameValues texts;
+  in.get(texts);
+  settings = settings_of(texts);
 }
 
 }  // namespace
 
-std::string encode(const Published& published) {
-  WireWriter out;
-  out.put(published.program_hash);
-  put(out, published.messages);
-  return out.take();
+template <MessageOf<Model> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.name, m.layers, m.hidden, m.heads, m.vocab, m.sequence);
 }
 
-Published decode_published(std::string_view bytes) {
-  WireReader in(bytes);
-  Published published;
-  in.get(published.program_hash);
-  published.messages = get_rendezvous(in);
-  return published;
+template <MessageOf<BlockRequest> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.case_name, m.backend, m.model);
+  each_setting(m.settings, each);
+  each(m.layout, m.mode, m.warmup_steps, m.steps, m.seed, m.deadlines, m.memory_limit_bytes, m.tuning, m.wrap,
+       m.share_gpus, m.environment);
 }
 
-std::string encode(const std::vector<RendezvousMessage>& messages) {
-  WireWriter out;
-  put(out, messages);
-  return out.take();
+template <MessageOf<WorkerOrder> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.request, m.rank, m.threads, m.memory_limit_bytes, m.local_rank, m.local_ranks);
 }
 
-std::vector<RendezvousMessage> decode_rendezvous(std::string_view bytes) {
-  WireReader in(bytes);
-  return get_rendezvous(in);
+template <MessageOf<JobOrder> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.kind, m.exit_code, m.block);
+  if (m.kind == JobOrder::Kind::run) each(m.environment, m.request);
 }
 
-std::string encode(const BlockSamples& samples) {
-  WireWriter out;
-  each_plain_field(samples, [&](const auto& field) { out.put(field); });
-  out.put(static_cast<std::uint64_t>(samples.totals.size()));
-  for (const KindTotal& total : samples.totals) {
-    out.put(total.kind);
-    out.put(total.stream);
-    out.put(total.seconds);
-    out.put(total.operations);
-  }
-  return out.take();
+template <MessageOf<RendezvousMessage> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.peer, m.key, m.bytes);
 }
 
-BlockSamples decode_samples(std::string_view bytes) {
-  WireReader in(bytes);
-  BlockSamples samples;
-  each_plain_field(samples, [&](auto& field) { in.get(field); });
-  std::uint64_t count = 0;
-  in.get(count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    KindTotal& total = samples.totals.emplace_back();
-    in.get(total.kind);
-    in.get(total.stream);
-    in.get(total.seconds);
-    in.get(total.operations);
-  }
-  return samples;
+template <MessageOf<Published> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.program_hash, m.messages);
 }
 
-std::string encode(const WorkerFailure& failure) {
-  WireWriter out;
-  out.put(failure.kind);
-  out.put(failure.progress);
-  out.put(failure.text);
-  return out.take();
+template <MessageOf<KindTotal> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.kind, m.stream, m.seconds, m.operations);
 }
 
-WorkerFailure decode_failure(std::string_view bytes) {
-  WireReader in(bytes);
-  WorkerFailure failure;
-  in.get(failure.kind);
-  in.get(failure.progress);
-  in.get(failure.text);
-  return failure;
+template <MessageOf<BlockSamples> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.step_seconds, m.losses, m.timed_total_seconds, m.build_seconds, m.connect_seconds, m.initialize_seconds,
+       m.first_step_seconds, m.peak_memory_bytes, m.timeline, m.profiled_step_seconds, m.loading_s, m.totals,
+       m.communication_s, m.split, m.peak_flops_fp32, m.peak_flops_bf16, m.device, m.tuning, m.nccl_log, m.gpu,
+       m.identity, m.warnings);
 }
+
+template <MessageOf<WorkerFailure> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.kind, m.progress, m.text);
+}
+
+template <class Message>
+std::string encode(const Message& message) {
+  return encode_fields(message);
+}
+
+template <class Message>
+Message decode(std::string_view bytes) {
+  return decode_fields<Message>(bytes);
+}
+
+template std::string encode(const WorkerOrder&);
+template std::string encode(const JobOrder&);
+template std::string encode(const Published&);
+template std::string encode(const std::vector<RendezvousMessage>&);
+template std::string encode(const BlockSamples&);
+template std::string encode(const WorkerFailure&);
+template WorkerOrder decode(std::string_view);
+template JobOrder decode(std::string_view);
+template Published decode(std::string_view);
+template std::vector<RendezvousMessage> decode(std::string_view);
+template BlockSamples decode(std::string_view);
+template WorkerFailure decode(std::string_view);
 
 const char* describe(WorkerPhase phase) {
   switch (phase) {

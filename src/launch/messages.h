@@ -7,11 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/name_values.h"
 #include "launch/job.h"
 
 namespace harness {
-
-using NameValues = std::vector<std::pair<std::string, std::string>>;
 
 /// What one worker is told.
 struct WorkerOrder {
@@ -22,24 +21,21 @@ struct WorkerOrder {
   int local_rank = 0, local_ranks = 1;  // among the block's ranks on this node
 };
 
-/// Text that any worker or supervisor of this program reads back as the same request. Throws Error for a request that
-/// would not come back the same.
-std::string encode(const BlockRequest& request);
-BlockRequest decode_request(std::string_view text);
-std::string encode(const WorkerOrder& order);
-WorkerOrder decode_order(std::string_view text);
+/// What rank 0 tells the other supervisors: to run a block, or to finish.
+struct JobOrder {
+  enum class Kind : std::int32_t { run, finish };
+  Kind kind = Kind::run;
+  std::int32_t exit_code = 0;  // to finish with
+  std::int64_t block = 0;      // to run, counted from 1
+  NameValues environment;      // rank 0's, as far as it is recorded
+  BlockRequest request;
+};
 
-/// What a worker says once its Program is built.
+/// What a worker sends once its Program is built.
 struct Published {
   std::uint64_t program_hash = 0;
   std::vector<RendezvousMessage> messages;
 };
-std::string encode(const Published& published);
-Published decode_published(std::string_view bytes);
-std::string encode(const std::vector<RendezvousMessage>& messages);
-std::vector<RendezvousMessage> decode_rendezvous(std::string_view bytes);
-std::string encode(const BlockSamples& samples);
-BlockSamples decode_samples(std::string_view bytes);
 
 /// What a worker is doing.
 enum class WorkerPhase : std::int32_t {
@@ -72,7 +68,14 @@ struct WorkerFailure {
   WorkerProgress progress;
   std::string text;
 };
-std::string encode(const WorkerFailure& failure);
-WorkerFailure decode_failure(std::string_view bytes);
+
+/// Bytes that any worker or supervisor of this program reads back as the same message. Settings travel as the text of
+/// their registry variables; encode() throws Error for settings that would not come back the same. decode() throws
+/// Error for damaged bytes. Message: WorkerOrder, JobOrder, Published, std::vector<RendezvousMessage>, BlockSamples,
+/// WorkerFailure.
+template <class Message>
+std::string encode(const Message& message);
+template <class Message>
+Message decode(std::string_view bytes);
 
 }  // namespace harness

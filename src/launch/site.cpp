@@ -52,41 +52,40 @@ Site find_site(Ranks& ranks) {
   return site;
 }
 
+// What a rank says of its place; rank and node follow from the order of the reports.
+struct PlaceReport {
+  RankPlace place;
+  std::int32_t leader = 0;  // the lowest rank of its node
+};
+
+template <MessageOf<PlaceReport> M, class Each>
+void each_field(M& m, Each& each) {
+  auto& p = m.place;
+  each(p.local_rank, p.local_ranks, p.host, p.device, p.cores, p.memory_bytes, p.one_core_bound, p.gpus.on_node,
+       p.gpus.count, p.gpus.names, m.leader);
+}
+
 std::vector<RankPlace> gather_places(Ranks& ranks, const Site& site) {
-  WireWriter out;
+  PlaceReport own;
   const auto local = std::ranges::find(site.node_ranks, site.rank) - site.node_ranks.begin();
-  out.put(static_cast<std::int32_t>(local));
-  out.put(static_cast<std::int32_t>(site.node_ranks.size()));
-  out.put(static_cast<std::int32_t>(site.node_ranks.front()));
-  out.put(site.host);
-  out.put(site.device);
-  out.put(static_cast<std::int32_t>(site.usable_cores));
-  out.put(site.memory_bytes);
-  out.put(site.one_core_bound);
-  out.put(site.gpus.on_node);
-  out.put(site.gpus.count);
-  out.put(site.gpus.names);
+  own.place.local_rank = static_cast<int>(local);
+  own.place.local_ranks = static_cast<int>(site.node_ranks.size());
+  own.place.host = site.host;
+  own.place.device = site.device;
+  own.place.cores = site.usable_cores;
+  own.place.memory_bytes = site.memory_bytes;
+  own.place.one_core_bound = site.one_core_bound;
+  own.place.gpus = site.gpus;
+  own.leader = site.node_ranks.front();
   std::vector<RankPlace> places;
   std::vector<std::int32_t> leaders;  // by node: its lowest rank
-  for (const std::string& bytes : ranks.gather(out.take(), {})) {
-    WireReader in(bytes);
-    RankPlace& place = places.emplace_back();
-    std::int32_t leader = 0;
-    place.rank = static_cast<int>(places.size()) - 1;
-    in.get(place.local_rank);
-    in.get(place.local_ranks);
-    in.get(leader);
-    in.get(place.host);
-    in.get(place.device);
-    in.get(place.cores);
-    in.get(place.memory_bytes);
-    in.get(place.one_core_bound);
-    in.get(place.gpus.on_node);
-    in.get(place.gpus.count);
-    in.get(place.gpus.names);
+  for (const std::string& bytes : ranks.gather(encode_fields(own), {})) {
+    auto [place, leader] = decode_fields<PlaceReport>(bytes);
+    place.rank = static_cast<int>(places.size());
     // A node's lowest rank comes before its others, so leaders are met in ascending order.
     if (leader == place.rank) leaders.push_back(leader);
     place.node = static_cast<int>(std::ranges::lower_bound(leaders, leader) - leaders.begin());
+    places.push_back(std::move(place));
   }
   return places;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,17 +16,33 @@
 namespace harness {
 
 // Bytes between processes of one program on machines of one kind: plain values in host order, lengths as 64 bits.
+//
+// A message names its fields once, for both directions:
+//   template <MessageOf<Published> M, class Each>
+//   void each_field(M& m, Each& each) { each(m.program_hash, m.messages); }
+
+template <class M, class Message>
+concept MessageOf = std::same_as<std::remove_const_t<M>, Message>;
+
+struct NoFields {
+  template <class... Fields>
+  void operator()(Fields&&...) const {}
+};
+template <class M>
+concept HasFields = requires(M& m, NoFields& each) {
+  each_field(m, each);
+};
 
 class WireWriter {
  public:
-  template <class T>
-  requires std::is_trivially_copyable_v<T>
-  void put(const T& value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
-  void put(std::string_view text) {
+  template <class... Fields>
+  void operator()(const Fields&... fields) {
+    (put(fields), ...);
+  }
+  void put(const std::string& text) {
     put(static_cast<std::uint64_t>(text.size()));
     bytes_.append(text);
   }
-  void put(const std::string& text) { put(std::string_view(text)); }
   template <class A, class B>
   void put(const std::pair<A, B>& both) {
     put(both.first);
@@ -34,6 +52,15 @@ class WireWriter {
   void put(const std::vector<T>& values) {
     put(static_cast<std::uint64_t>(values.size()));
     for (const T& value : values) put(value);
+  }
+  template <class T>
+  void put(const T& value) {
+    if constexpr (HasFields<const T>) {
+      each_field(value, *this);
+    } else {
+      static_assert(std::is_trivially_copyable_v<T>, "this type needs an each_field()");
+      bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    }
   }
   std::string take() { return std::move(bytes_); }
 
@@ -45,11 +72,9 @@ class WireWriter {
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
-  template <class T>
-  requires std::is_trivially_copyable_v<T>
-  void get(T& value) {
-    const std::string_view raw = cut(sizeof value);
-    std::memcpy(&value, raw.data(), sizeof value);
+  template <class... Fields>
+  void operator()(Fields&... fields) {
+    (get(fields), ...);
   }
   void get(std::string& text) {
     std::uint64_t size = 0;
@@ -70,7 +95,19 @@ class WireReader {
     values.resize(size);
     for (T& value : values) get(value);
   }
-  bool at_end() const { return rest_.empty(); }
+  template <class T>
+  void get(T& value) {
+    if constexpr (HasFields<T>) {
+      each_field(value, *this);
+    } else {
+      static_assert(std::is_trivially_copyable_v<T>, "this type needs an each_field()");
+      std::memcpy(&value, cut(sizeof value).data(), sizeof value);
+    }
+  }
+  /// Throws Error if bytes are left over.
+  void finish() const {
+    if (!rest_.empty()) fail("a message between processes is damaged: {} bytes are left over", rest_.size());
+  }
 
  private:
   std::string_view cut(std::uint64_t size) {
@@ -81,5 +118,22 @@ class WireReader {
   }
   std::string_view rest_;
 };
+
+/// The whole of `bytes` as one message. Throws Error.
+template <class Message>
+Message decode_fields(std::string_view bytes) {
+  WireReader in(bytes);
+  Message message;
+  in.get(message);
+  in.finish();
+  return message;
+}
+
+template <class Message>
+std::string encode_fields(const Message& message) {
+  WireWriter out;
+  out.put(message);
+  return out.take();
+}
 
 }  // namespace harness

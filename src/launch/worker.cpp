@@ -66,7 +66,7 @@ std::int64_t peak_resident_bytes() {
 
 void live(WorkerChannel& channel, const WorkFactory& make, WorkerOrder& order) {
   const auto born = Clock::now();
-  order = decode_order(channel.receive(FrameType::order));
+  order = decode<WorkerOrder>(channel.receive(FrameType::order));
   // A driver maps far more than it uses; what fits on a device is not the host's limit.
   if (order.request.backend == BackendKind::cpu) limit_memory(order.memory_limit_bytes, order.threads);
   const TestFault fault = TestFault::from_environment(order.rank, order.request.case_name);
@@ -86,7 +86,7 @@ void live(WorkerChannel& channel, const WorkFactory& make, WorkerOrder& order) {
   samples.build_seconds = seconds_since(mark);
   set_worker_phase(WorkerPhase::exchanging);
   channel.send(FrameType::published, encode(published));
-  const auto peers = decode_rendezvous(channel.receive(FrameType::peers));
+  const auto peers = decode<std::vector<RendezvousMessage>>(channel.receive(FrameType::peers));
 
   // The supervisors' deadlines come first and know more; these only make sure that nothing waits for ever.
   mark = Clock::now();

@@ -3,7 +3,7 @@
 #include "launch/environment.h"
 #include "launch/test_fault.h"
 #include "launch/worker.h"
-#include "measure/nccl_log_file.h"
+#include "nccl/log_file.h"
 #include "workloads/workload.h"
 
 namespace harness {
@@ -79,7 +79,7 @@ Work make_work(const WorkerOrder& order) {
   work.check = workload.output_check(request.settings, request.layout, at, *work.program);
   work.speaks_for_role = set.first_rank(role) == order.rank;
   if (request.mode == BlockMode::observe) {
-    const auto log = std::make_shared<NcclLogFile>();
+    const auto log = std::make_shared<nccl::LogFile>();
     work.conclude = [log, rank = order.rank](BlockSamples& samples) {
       if (rank < logging_ranks) samples.nccl_log = log->text(log_bytes);
     };

@@ -9,8 +9,8 @@ namespace harness {
 namespace {
 
 std::string value_of(const Settings& s, const std::string& variable) {
-  const auto it = s.environment.find(variable);
-  return it == s.environment.end() ? "" : it->second;
+  const auto it = s.nccl.find(variable);
+  return it == s.nccl.end() ? "" : it->second;
 }
 
 constexpr int hopper = 90, ampere = 80;

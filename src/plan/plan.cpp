@@ -12,8 +12,8 @@
 namespace harness {
 namespace {
 
-Case make_case(const Experiment& experiment, int ranks, std::string name, const Change* change) {
-  Case c;
+PlannedCase make_case(const Experiment& experiment, int ranks, std::string name, const Change* change) {
+  PlannedCase c;
   c.name = std::move(name);
   c.settings = change != nullptr ? change->settings : experiment.baseline;
   if (change != nullptr) {
@@ -62,8 +62,10 @@ Plan make_plan(const Experiment& experiment, int ranks, const std::vector<std::s
   Plan plan;
   plan.experiment = experiment;
   plan.ranks = ranks;
+  plan.only = only;
   for (const char* name : {"baseline", "baseline_again"}) {
     plan.cases.push_back(make_case(experiment, ranks, name, nullptr));
+    plan.cases.back().is_control = plan.cases.size() > 1;
     if (const std::string& why = plan.cases.back().impossible; !why.empty()) {
       fail("{}: the baseline cannot run on {} ranks: {}",
            experiment.baseline_place.empty() ? experiment.path : experiment.baseline_place, ranks, why);
@@ -75,9 +77,9 @@ Plan make_plan(const Experiment& experiment, int ranks, const std::vector<std::s
     if (!only.empty() && !selection.contains(name) && !selection.contains(change.variable)) continue;
     plan.cases.push_back(make_case(experiment, ranks, name, &change));
   }
-  std::vector<int> possible;
+  std::vector<std::size_t> possible;
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
-    if (plan.cases[i].impossible.empty()) possible.push_back(static_cast<int>(i));
+    if (plan.cases[i].is_possible()) possible.push_back(i);
   }
   plan.schedule = make_schedule(possible, experiment.measure.rounds, experiment.measure.seed);
   return plan;

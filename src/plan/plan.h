@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "config/experiment.h"
+#include "plan/survey.h"
 #include "program/layout.h"
 
 namespace harness {
 
 /// One thing to measure: the baseline with at most one variable changed.
-struct Case {
+struct PlannedCase {
   std::string name;      // "baseline", "baseline_again", "micro_batch_size=2"
   std::string variable;  // "" for the baselines
   std::string value;
@@ -19,20 +20,28 @@ struct Case {
   std::string impossible;          // why it cannot run on these ranks, "" if it can
   std::vector<std::string> notes;  // "bucket_size has no effect: data_parallel is 1, …"
   std::int64_t micro_batches = 0;  // per data-parallel replica and step (gradient accumulation)
+  bool is_control = false;         // baseline_again: what is found out about the baseline holds for it
+  Survey survey;                   // filled by prepare()
+
+  bool is_possible() const { return impossible.empty(); }
+  bool is_change() const { return !variable.empty(); }
 };
 
 /// One block to run.
 struct Slot {
-  int round = 0;     // from 0
-  int position = 0;  // within the round
-  int case_index = 0;
+  int round = 0;               // from 0
+  int position = 0;            // within the round
+  std::size_t case_index = 0;  // in Plan::cases
 };
 
 struct Plan {
   Experiment experiment;
   int ranks = 0;
-  std::vector<Case> cases;  // [0] is the baseline, [1] baseline_again; impossible ones keep their place
+  std::vector<std::string> only;   // the selection it was made with
+  std::vector<PlannedCase> cases;  // the baseline, baseline_again, then the changes; impossible ones keep their place
   std::vector<Slot> schedule;
+
+  const PlannedCase& baseline() const { return cases.front(); }
 };
 
 /// The cases of an experiment on `ranks` ranks and the order of their blocks: a pure function, the same on every rank.

@@ -16,8 +16,8 @@ class Shuffler {
   explicit Shuffler(std::uint64_t seed) : seed_(seed) {}
 
   /// 0 … n-1 in random order (Fisher and Yates).
-  std::vector<int> permutation(std::size_t n) {
-    std::vector<int> p(n);
+  std::vector<std::size_t> permutation(std::size_t n) {
+    std::vector<std::size_t> p(n);
     std::iota(p.begin(), p.end(), 0);
     for (std::size_t i = n; i > 1; --i) std::swap(p[i - 1], p[below(i)]);
     return p;
@@ -42,28 +42,28 @@ class Shuffler {
 // 0, 1, n-1, 2, n-2, …: the differences of neighbours are all different modulo n when n is even, which balances who
 // follows whom over the n rotations (E. J. Williams, "Experimental designs balanced for the estimation of residual
 // effects of treatments", Australian Journal of Scientific Research A 2, 1949).
-int zigzag(int position, int n) {
+std::size_t zigzag(std::size_t position, std::size_t n) {
   if (position == 0) return 0;
   return position % 2 == 1 ? (position + 1) / 2 : n - position / 2;
 }
 
 }  // namespace
 
-std::vector<Slot> make_schedule(std::span<const int> cases, int rounds, std::uint64_t seed) {
-  const auto n = static_cast<int>(cases.size());
+std::vector<Slot> make_schedule(std::span<const std::size_t> cases, int rounds, std::uint64_t seed) {
+  const std::size_t n = cases.size();
   std::vector<Slot> schedule;
-  schedule.reserve(cases.size() * static_cast<std::size_t>(rounds));
   Shuffler shuffler(seed);
-  std::vector<int> names, rotations;
-  for (int round = 0; round < rounds; ++round) {
-    if (round % n == 0) {
-      names = shuffler.permutation(cases.size());      // which case plays which part of the square
-      rotations = shuffler.permutation(cases.size());  // in which order its rows are run
+  std::vector<std::size_t> names, rotations;
+  std::size_t row = n;  // of the square; n: a new square begins
+  for (int round = 0; round < rounds; ++round, ++row) {
+    if (row == n) {
+      names = shuffler.permutation(n);      // which case plays which part of the square
+      rotations = shuffler.permutation(n);  // in which order its rows are run
+      row = 0;
     }
-    const int rotation = rotations[static_cast<std::size_t>(round % n)];
-    for (int position = 0; position < n; ++position) {
-      const auto part = static_cast<std::size_t>((zigzag(position, n) + rotation) % n);
-      schedule.push_back({round, position, cases[static_cast<std::size_t>(names[part])]});
+    int position = 0;
+    for (std::size_t column = 0; column < n; ++column, ++position) {
+      schedule.push_back({round, position, cases[names[(zigzag(column, n) + rotations[row]) % n]]});
     }
   }
   return schedule;

@@ -12,6 +12,6 @@ namespace harness {
 /// of cases rounds every case stands once at every position, so that drift within a round cannot favour one. When n is
 /// even every case also follows every other exactly once in them, so that what a case leaves behind (heat, caches of
 /// the file system) falls on all alike. Depends on the arguments alone, on every machine.
-std::vector<Slot> make_schedule(std::span<const int> cases, int rounds, std::uint64_t seed);
+std::vector<Slot> make_schedule(std::span<const std::size_t> cases, int rounds, std::uint64_t seed);
 
 }  // namespace harness

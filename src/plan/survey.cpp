@@ -1,11 +1,12 @@
 #include "plan/survey.h"
 
 #include "base/error.h"
+#include "plan/plan.h"
 #include "program/verify.h"
 
 namespace harness {
 
-Survey survey(const Model& model, const Case& the_case, FusedSet declared) {
+Survey survey(const Model& model, const PlannedCase& the_case, FusedSet declared) {
   const ProgramSet set = lower(build_programs(model, the_case.settings, the_case.layout), declared);
   if (const auto problems = verify(set, 5); !problems.empty()) {
     std::string text =

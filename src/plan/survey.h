@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "plan/plan.h"
 #include "program/arena.h"
 #include "program/count.h"
 #include "program/lower.h"
@@ -11,7 +10,10 @@
 
 namespace harness {
 
-/// What is known of a case before it runs. FLOPs are sums over all ranks for one step.
+struct PlannedCase;
+
+/// What is known of a case before it runs. FLOPs are sums over all ranks for one step. roles is 0 where nothing is
+/// known: the case is impossible, or was not surveyed.
 struct Survey {
   std::uint64_t program_hash = 0;
   std::int64_t roles = 0;
@@ -24,6 +26,6 @@ struct Survey {
   int peak_role = 0;
 };
 /// Builds, verifies, counts and plans memory. Throws Error naming rank and operation if verification fails.
-Survey survey(const Model& model, const Case& the_case, FusedSet declared);
+Survey survey(const Model& model, const PlannedCase& the_case, FusedSet declared);
 
 }  // namespace harness

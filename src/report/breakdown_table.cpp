@@ -15,19 +15,18 @@ namespace {
 
 constexpr std::size_t most_roles = 8;  // columns
 
-Scale scale_of(const StepAnalysis::One& one) {
-  const std::array<double, 1> step{one.breakdown.mean.step_s};
-  return scale_of_seconds(step);
+Scale scale_of(const StepFindings& step) {
+  return scale_of_seconds(std::array{step.breakdown.mean.step_s});
 }
 
 std::string cell(const std::optional<double>& value, const Scale& scale) {
   return value ? fmt::format("{:.2f}", *value / scale.factor + 0.0) : "";
 }
 
-const WaterfallBar* bar_of(const StepAnalysis::One& one, std::optional<Part> part) {
-  if (!one.fall) return nullptr;
-  const auto found = std::ranges::find(one.fall->bars, part, &WaterfallBar::part);
-  return found == one.fall->bars.end() ? nullptr : &*found;
+const WaterfallBar* bar_of(const StepFindings& step, std::optional<Part> part) {
+  if (!step.waterfall) return nullptr;
+  const auto found = std::ranges::find(step.waterfall->bars, part, &WaterfallBar::part);
+  return found == step.waterfall->bars.end() ? nullptr : &*found;
 }
 
 // "+1.2", and "0.0" for what rounds to it from either side.
@@ -47,26 +46,10 @@ std::string difference(const std::optional<double>& now, const std::optional<dou
 
 }  // namespace
 
-StepAnalysis analyse_steps(const Result& result, const Summary& summary) {
-  StepAnalysis all;
-  all.stragglers = find_stragglers(result);
-  all.rules = fired_rules(result, summary);
-  for (CaseBreakdown& breakdown : break_down(result)) {
-    StepAnalysis::One one;
-    const CaseSummary& of = summary.cases[static_cast<std::size_t>(breakdown.case_index)];
-    one.fall = waterfall(result, of, breakdown);
-    one.bottleneck = find_bottleneck(result, breakdown, one.fall ? &*one.fall : nullptr, all.stragglers);
-    one.rules = fired_rules(result, summary, breakdown);
-    one.breakdown = std::move(breakdown);
-    all.cases.push_back(std::move(one));
-  }
-  return all;
-}
-
-Table breakdown_table(const StepAnalysis::One& one, const StepAnalysis::One* baseline) {
-  const Scale scale = scale_of(one);
-  const Breakdown& mean = one.breakdown.mean;
-  const bool roles = one.breakdown.ranks.size() > 1 && one.breakdown.ranks.size() <= most_roles;
+Table breakdown_table(const StepFindings& step, const StepFindings* baseline) {
+  const Scale scale = scale_of(step);
+  const Breakdown& mean = step.breakdown.mean;
+  const bool roles = step.breakdown.ranks.size() > 1 && step.breakdown.ranks.size() <= most_roles;
   Table table;
   const auto heading = [&](const std::string& text) { table.columns.push_back({text, false}); };
   table.columns.push_back({"part of the profiled step", true});
@@ -74,8 +57,8 @@ Table breakdown_table(const StepAnalysis::One& one, const StepAnalysis::One* bas
   heading(scale.unit);
   if (baseline != nullptr) heading("change");
   heading("share");
-  if (one.fall) heading("MFU"), heading("roof " + scale.unit);
-  for (const Breakdown& b : one.breakdown.ranks) {
+  if (step.waterfall) heading("MFU"), heading("roof " + scale.unit);
+  for (const Breakdown& b : step.breakdown.ranks) {
     if (roles) heading(fmt::format("rank {}", b.rank));
   }
   const auto row = [&](const std::string& name, auto&& seconds, const std::string& share, const std::string& lost,
@@ -87,36 +70,35 @@ Table breakdown_table(const StepAnalysis::One& one, const StepAnalysis::One* bas
     cells.push_back(cell(now, scale));
     if (baseline != nullptr) cells.push_back(difference(now, seconds(baseline->breakdown.mean), scale));
     cells.push_back(share);
-    if (one.fall) cells.push_back(lost), cells.push_back(roof);
-    for (const Breakdown& b : one.breakdown.ranks) {
+    if (step.waterfall) cells.push_back(lost), cells.push_back(roof);
+    for (const Breakdown& b : step.breakdown.ranks) {
       if (roles) cells.push_back(cell(seconds(b), scale));
     }
   };
-  if (one.fall)
+  if (step.waterfall)
     row(
         "(peak)", [](const Breakdown&) { return std::optional<double>(); }, "", "100.0 %", "");
-  for (std::size_t i = 0; i < part_count; ++i) {
-    const bool before = baseline != nullptr && baseline->breakdown.mean.parts.seconds[i];
-    if (!mean.parts.seconds[i] && !before) continue;
-    const WaterfallBar* bar = bar_of(one, part_at(i));
+  for (const Part part : all_parts) {
+    const bool before = baseline != nullptr && baseline->breakdown.mean[part];
+    if (!mean[part] && !before) continue;
+    const WaterfallBar* bar = bar_of(step, part);
     row(
-        name_of(part_at(i)), [i](const Breakdown& b) { return b.parts.seconds[i]; },
-        mean.parts.seconds[i] ? percent(mean.share(part_at(i))) : "", bar != nullptr ? points(bar->points) : "",
-        bar != nullptr && bar->roof_s ? cell(bar->roof_s, scale) : "");
+        name_of(part), [part](const Breakdown& b) { return b[part]; }, mean[part] ? percent(mean.share(part)) : "",
+        bar != nullptr ? points(bar->points) : "", bar != nullptr && bar->roof_s ? cell(bar->roof_s, scale) : "");
   }
-  const WaterfallBar* rest = bar_of(one, std::nullopt);
+  const WaterfallBar* rest = bar_of(step, std::nullopt);
   row(
       "step, profiled", [](const Breakdown& b) { return std::optional<double>(b.step_s); }, "100.0 %",
       rest != nullptr ? points(rest->points) : "", "");
-  if (one.fall) {
+  if (step.waterfall) {
     row(
         "step, timed",
         [&](const Breakdown& b) {
-          const StepAnalysis::One* of = &b == &mean ? &one : nullptr;
+          const StepFindings* of = &b == &mean ? &step : nullptr;
           if (baseline != nullptr && &b == &baseline->breakdown.mean) of = baseline;
-          return of != nullptr && of->fall ? std::optional<double>(of->fall->step_s) : std::nullopt;
+          return of != nullptr && of->waterfall ? std::optional<double>(of->waterfall->step_s) : std::nullopt;
         },
-        "", percent(one.fall->mfu), cell(one.fall->ideal_s, scale));
+        "", percent(step.waterfall->mfu), cell(step.waterfall->ideal_s, scale));
   }
   return table;
 }

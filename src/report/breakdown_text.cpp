@@ -16,24 +16,34 @@ constexpr std::size_t shown_ranks = 4;
 
 std::string absent_parts(const Breakdown& mean) {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < part_count; ++i) {
-    const Part part = part_at(i);
-    if (!mean.parts.seconds[i] && part != Part::communication) names.emplace_back(name_of(part));
+  for (const Part part : all_parts) {
+    if (!mean[part] && part != Part::communication) names.emplace_back(name_of(part));
   }
   return names.empty() ? "" : "Not present: " + join(names, ", ") + ".";
 }
 
-std::string named(const NamedSeconds& names, std::size_t most) {
+std::string words_for(const std::string& name) {
+  return name;
+}
+std::string words_for(const IdlePlace& place) {
+  return place.name();
+}
+std::string words_for(Part part) {
+  return name_of(part);
+}
+
+template <class Key>
+std::string named(const std::vector<std::pair<Key, double>>& list, std::size_t max_listed) {
   std::vector<std::string> words;
-  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) {
-    words.push_back(fmt::format("{} {}", names[i].first, show_seconds(names[i].second)));
+  for (const auto& [key, s] : list) {
+    if (words.size() < max_listed) words.push_back(fmt::format("{} {}", words_for(key), show_seconds(s)));
   }
-  if (names.size() > most) words.push_back(fmt::format("{} more", names.size() - most));
+  if (list.size() > max_listed) words.push_back(fmt::format("{} more", list.size() - max_listed));
   return join(words, ", ");
 }
 
-std::string introduction(const StepAnalysis& all) {
-  if (all.cases.empty()) {
+std::string introduction(const Findings& all) {
+  if (all.steps.empty()) {
     return "There is no breakdown: the file holds no profiled step (an older file, or the sweep was stopped before "
            "it).";
   }
@@ -45,13 +55,12 @@ std::string introduction(const StepAnalysis& all) {
          "nothing needs it; none where the limit is unknown.";
 }
 
-std::string title(const Result& result, const StepAnalysis::One& one) {
-  const auto index = static_cast<std::size_t>(one.breakdown.case_index);
-  return one_line(result.cases[index].name);
+std::string title(const Result& result, const StepFindings& step) {
+  return one_line(result.at(step.breakdown).name);
 }
 
 template <class Paragraph>
-void straggler_words(const StepAnalysis& all, Paragraph paragraph) {
+void straggler_words(const Findings& all, Paragraph paragraph) {
   if (all.stragglers.found()) {
     const Straggler& s = all.stragglers.ranks.front();
     paragraph(fmt::format("Rank {} on {} ({}) is late: the others wait for it.", s.rank, one_line(s.host),
@@ -64,13 +73,13 @@ void straggler_words(const StepAnalysis& all, Paragraph paragraph) {
 
 }  // namespace
 
-std::vector<std::string> breakdown_words(const Result& result, const StepAnalysis::One& one) {
-  const Breakdown& mean = one.breakdown.mean;
+std::vector<std::string> breakdown_words(const Result& result, const StepFindings& step) {
+  const Breakdown& mean = step.breakdown.mean;
   std::vector<std::string> words;
-  if (one.bottleneck.kind != BottleneckKind::none) {
-    std::string text = fmt::format("Bottleneck: {}. {}", name_of(one.bottleneck.kind), one.bottleneck.evidence);
+  if (step.bottleneck.kind != BottleneckKind::none) {
+    std::string text = fmt::format("Bottleneck: {}. {}", name_of(step.bottleneck.kind), step.bottleneck.evidence);
     std::vector<std::string> levers;
-    for (const Lever& lever : one.bottleneck.levers) {
+    for (const Lever& lever : step.bottleneck.levers) {
       levers.push_back(fmt::format("{} ({}: {})", lever.variable, percent(lever.gain_share), lever.acts_on));
     }
     if (!levers.empty()) {
@@ -79,9 +88,9 @@ std::vector<std::string> breakdown_words(const Result& result, const StepAnalysi
     }
     words.push_back(std::move(text));
   }
-  for (const std::string& rule : one.rules) words.push_back("Rule: " + rule);
-  if (one.fall) {
-    const auto& bars = one.fall->bars;
+  for (const std::string& rule : step.rules) words.push_back("Rule: " + rule);
+  if (step.waterfall) {
+    const auto& bars = step.waterfall->bars;
     const auto above = [](const WaterfallBar& bar) { return bar.part && bar.points < 0; };
     if (std::any_of(bars.begin(), bars.end(), above)) {
       words.emplace_back(
@@ -95,41 +104,40 @@ std::vector<std::string> breakdown_words(const Result& result, const StepAnalysi
   if (!mean.overlapped.empty()) {
     words.push_back("Behind computation, beside the parts and not free: " + named(mean.overlapped, 6) + ".");
   }
-  const Breakdown& critical = one.breakdown.ranks[one.breakdown.critical];
-  if (one.breakdown.ranks.size() > 1 || critical.rank != one.breakdown.critical_rank) {
-    words.push_back(fmt::format("The longest step was rank {}'s{}.", one.breakdown.critical_rank,
-                                critical.rank == one.breakdown.critical_rank
+  const Breakdown& critical = step.breakdown.ranks[step.breakdown.critical];
+  if (step.breakdown.ranks.size() > 1 || critical.rank != step.breakdown.critical_rank) {
+    words.push_back(fmt::format("The longest step was rank {}'s{}.", step.breakdown.critical_rank,
+                                critical.rank == step.breakdown.critical_rank
                                     ? std::string()
                                     : fmt::format(", which does what rank {} does", critical.rank)));
   }
-  if (one.fall && one.fall->gpu_utilisation) {
+  if (step.waterfall && step.waterfall->gpu_utilisation) {
     words.push_back(fmt::format("GPU utilisation as NVML reports it is {}, MFU {}.",
-                                percent(*one.fall->gpu_utilisation), percent(one.fall->mfu)));
+                                percent(*step.waterfall->gpu_utilisation), percent(step.waterfall->mfu)));
   }
-  if (!one.fall) {
-    const ResultCase& row = result.cases[static_cast<std::size_t>(one.breakdown.case_index)];
+  if (!step.waterfall) {
+    const ResultCase& row = result.at(step.breakdown);
     words.push_back(row.peak_flops_per_rank > 0 ? "No MFU: the case has no finished block."
                                                 : "No MFU: the peak is unknown.");
   }
   const std::string absent = absent_parts(mean);
   if (!absent.empty()) words.push_back(absent);
   double worst = 0;
-  for (const Breakdown& b : one.breakdown.ranks) worst = std::max(worst, unexplained(b));
-  if (worst > most_unexplained) {
+  for (const Breakdown& b : step.breakdown.ranks) worst = std::max(worst, unexplained(b));
+  if (worst > max_unexplained) {
     words.push_back(
         fmt::format("The parts leave {} of the step unexplained: a fault worth reporting.", percent(worst)));
   }
   return words;
 }
 
-std::string breakdown_text(const Result& result, const Summary& summary) {
-  const StepAnalysis all = analyse_steps(result, summary);
+std::string breakdown_text(const Result& result, const Findings& all) {
   std::string out = "\n" + wrapped(introduction(all), width, 2);
-  const StepAnalysis::One* baseline = nullptr;
-  for (const StepAnalysis::One& one : all.cases) {
-    out += fmt::format("\n{}\n", title(result, one)) + breakdown_table(one, baseline).text();
-    for (const std::string& paragraph : breakdown_words(result, one)) out += wrapped("- " + paragraph, width, 2);
-    if (baseline == nullptr && title(result, one) == "baseline") baseline = &one;
+  const StepFindings* baseline = nullptr;
+  for (const StepFindings& step : all.steps) {
+    out += fmt::format("\n{}\n", title(result, step)) + breakdown_table(step, baseline).text();
+    for (const std::string& paragraph : breakdown_words(result, step)) out += wrapped("- " + paragraph, width, 2);
+    if (baseline == nullptr && result.at(step.breakdown).role() == CaseRole::baseline) baseline = &step;
   }
   out += "\nstragglers\n";
   if (!all.stragglers.ranks.empty()) out += straggler_table(all.stragglers, shown_ranks).text();
@@ -138,14 +146,13 @@ std::string breakdown_text(const Result& result, const Summary& summary) {
   return out;
 }
 
-std::string breakdown_markdown(const Result& result, const Summary& summary) {
-  const StepAnalysis all = analyse_steps(result, summary);
+std::string breakdown_markdown(const Result& result, const Findings& all) {
   std::string out = "\n## Where the step goes\n\n" + introduction(all) + "\n";
-  const StepAnalysis::One* baseline = nullptr;
-  for (const StepAnalysis::One& one : all.cases) {
-    out += fmt::format("\n### {}\n\n", title(result, one)) + breakdown_table(one, baseline).markdown() + "\n";
-    for (const std::string& paragraph : breakdown_words(result, one)) out += "- " + one_line(paragraph) + "\n";
-    if (baseline == nullptr && title(result, one) == "baseline") baseline = &one;
+  const StepFindings* baseline = nullptr;
+  for (const StepFindings& step : all.steps) {
+    out += fmt::format("\n### {}\n\n", title(result, step)) + breakdown_table(step, baseline).markdown() + "\n";
+    for (const std::string& paragraph : breakdown_words(result, step)) out += "- " + one_line(paragraph) + "\n";
+    if (baseline == nullptr && result.at(step.breakdown).role() == CaseRole::baseline) baseline = &step;
   }
   out += "\n## Stragglers\n\n";
   if (!all.stragglers.ranks.empty()) out += straggler_table(all.stragglers, shown_ranks).markdown() + "\n";

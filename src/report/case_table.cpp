@@ -11,15 +11,6 @@
 namespace harness {
 namespace {
 
-std::string verdict_of(const CaseSummary& one) {
-  if (one.rates && one.rates->impossible) return "beyond the limit";
-  if (one.status == CaseStatus::failed || one.status == CaseStatus::impossible) return name_of(one.status);
-  if (one.blocks == 0) return "not measured";
-  if (one.name == "baseline") return "(baseline)";
-  if (!one.effect || one.effect->verdict == Verdict::none) return "too few rounds";
-  return name_of(one.effect->verdict);
-}
-
 // Two or three rounds give intervals that say nothing; their digits should not pretend otherwise.
 std::string bound(double share) {
   constexpr double most = 10, least = -0.9;
@@ -74,7 +65,7 @@ CaseTable case_table(const Result& result, const Summary& summary) {
       scale_of_seconds(values_of(summary, [](const auto& c) { return c.rates ? c.rates->operation_seconds : 0; }));
   const bool collective = std::any_of(result.points.begin(), result.points.end(),
                                       [](const ResultPoint& point) { return point.bus_factor > 0; });
-  const auto row_of = [&](const CaseSummary& one) { return result.cases[static_cast<std::size_t>(one.case_index)]; };
+  const auto row_of = [&](const CaseSummary& one) -> const ResultCase& { return result.at(one); };
   const bool ranks_differ = std::any_of(result.cases.begin(), result.cases.end(), [&](const ResultCase& one) {
     return one.status != CaseStatus::impossible && one.ranks != result.cases[0].ranks;
   });
@@ -123,7 +114,7 @@ CaseTable case_table(const Result& result, const Summary& summary) {
   });
   build.add_number("95 % interval", interval_of);
   build.add("verdict", true, [&](const CaseSummary& one) {
-    std::string verdict = verdict_of(one);
+    std::string verdict = name_of(one.judgement);
     if (one.effect && one.effect->rounds < result.rounds) {
       verdict += fmt::format(" ({}/{})", one.effect->rounds, result.rounds);
     }

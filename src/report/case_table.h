@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/analysis.h"
+#include "analysis/summary.h"
 #include "report/table.h"
 #include "store/result.h"
 

@@ -41,12 +41,12 @@ Json comparison_of(const Comparison& one) {
                             {"ratio", number(row.ratio)},
                             {"low", number(row.low)},
                             {"high", number(row.high)},
-                            {"verdict", name_of(row.verdict)}});
+                            {"verdict", name_of(row.judgement.verdict)}});
   }
   return out;
 }
 
-Json effect_json(const SideEffect& side) {
+Json effect_json(const SideChange& side) {
   return {{"verdict", name_of(side.verdict)},
           {"ratio", number(side.ratio)},
           {"low", number(side.low)},

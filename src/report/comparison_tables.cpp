@@ -23,10 +23,6 @@ std::string interval(double low, double high) {
   return std::isfinite(low) && std::isfinite(high) ? fmt::format("[{}, {}]", bound(low), bound(high)) : "";
 }
 
-bool moved(Verdict verdict) {
-  return verdict == Verdict::faster || verdict == Verdict::slower;
-}
-
 // The relative scatter of what one side's value rests on.
 std::string scatter(const std::vector<double>& values) {
   if (values.size() < 2) return "";
@@ -51,7 +47,7 @@ std::string verdict_of(const CaseComparison& row) {
   if (!both(row))
     return row.first.run_seconds.empty() ? (row.second.run_seconds.empty() ? "not measured" : "not measured in A")
                                          : "not measured in B";
-  return row.verdict == Verdict::none ? "too few rounds" : name_of(row.verdict);
+  return name_of(row.judgement);
 }
 
 struct PartOfBoth {
@@ -108,7 +104,7 @@ Table comparison_table(const Comparison& comparison) {
       return scale.print(side.step_seconds) + scatter(comparison.between_runs ? side.run_seconds : side.block_seconds);
     };
     std::vector<std::string> cells{row.name, step(row.first), step(row.second)};
-    cells.push_back(!both(row) ? "" : moved(row.verdict) ? signed_percent(row.ratio - 1) : "~");
+    cells.push_back(!both(row) ? "" : moved(row.judgement.verdict) ? signed_percent(row.ratio - 1) : "~");
     cells.push_back(interval(row.low, row.high));
     cells.push_back(both(row) ? count_of(comparison, row) : "");
     for (const CaseSide* side : {&row.first, &row.second}) cells.push_back(Scale{}.print(side->tokens_per_second));
@@ -123,7 +119,9 @@ Table comparison_table(const Comparison& comparison) {
 
 Table parts_table(const Comparison& comparison) {
   // Of a long sweep the cases that did not move would bury those that did; JSON has them all.
-  const auto shown = [](const CaseComparison& row) { return row.name == "baseline" || moved(row.verdict); };
+  const auto shown = [](const CaseComparison& row) {
+    return row.role == CaseRole::baseline || moved(row.judgement.verdict);
+  };
   std::vector<double> seconds;
   for (const CaseComparison& row : comparison.cases) {
     if (!shown(row)) continue;
@@ -177,11 +175,11 @@ std::vector<std::string> comparison_notes(const Comparison& comparison) {
 std::string comparison_headline(const Comparison& comparison) {
   int faster = 0, slower = 0, same = 0, open = 0, missing = 0;
   for (const CaseComparison& row : comparison.cases) {
-    faster += row.verdict == Verdict::faster;
-    slower += row.verdict == Verdict::slower;
-    same += row.verdict == Verdict::same;
+    faster += row.judgement.verdict == Verdict::faster;
+    slower += row.judgement.verdict == Verdict::slower;
+    same += row.judgement.verdict == Verdict::same;
     missing += !both(row);
-    open += both(row) && (row.verdict == Verdict::unresolved || row.verdict == Verdict::none);
+    open += both(row) && (row.judgement.verdict == Verdict::unresolved || row.judgement.verdict == Verdict::none);
   }
   if (comparison.cases.empty()) return "No case of one side is a case of the other: nothing to compare.";
   std::vector<std::string> parts;
@@ -203,12 +201,12 @@ Table reproduction_table(const Reproduction& reproduction) {
                    {"B 95 % interval"}, {"B n"}, {"A", true},         {"B", true}, {"verdict", true}};
   for (const ChangeReproduction& row : reproduction.changes) {
     std::vector<std::string> cells{row.name};
-    for (const SideEffect* side : {&row.first, &row.second}) {
+    for (const SideChange* side : {&row.first, &row.second}) {
       cells.push_back(std::isfinite(side->ratio) ? signed_percent(side->ratio - 1) : "");
       cells.push_back(interval(side->low, side->high));
       cells.push_back(side->n > 0 ? std::to_string(side->n) : "");
     }
-    for (const SideEffect* side : {&row.first, &row.second}) {
+    for (const SideChange* side : {&row.first, &row.second}) {
       cells.push_back(side->verdict == Verdict::none ? "not told" : name_of(side->verdict));
     }
     cells.push_back(name_of(row.reproduced));

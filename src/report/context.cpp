@@ -14,7 +14,6 @@ std::string backend_line(const std::string& backend) {
   if (backend == "cpu") {
     return "Backend cpu: real arithmetic and real collectives on CPU cores. These numbers say nothing about a GPU.";
   }
-  if (backend == "sim") return "Backend sim: predicted in virtual time, not measured.";
   return "Backend " + backend + ".";
 }
 
@@ -101,7 +100,7 @@ bool works_differ(const Result& result) {
   return std::any_of(result.points.begin(), result.points.end(), [&](const ResultPoint& point) {
     const ResultPoint& first = result.points.front();
     const auto flop = [&](const ResultPoint& p) {
-      const ResultCase& one = result.cases[static_cast<std::size_t>(p.case_index)];
+      const ResultCase& one = result.at(p);
       return one.model_flop_per_step / one.ranks;
     };
     return point.bytes * point.bus_factor != first.bytes * first.bus_factor || flop(point) != flop(first) ||
@@ -113,7 +112,7 @@ std::string change_line(const Result& result, const Summary& summary) {
   int comparisons = 0;
   bool per_token = false;
   for (const auto& one : result.cases) {
-    comparisons += one.name != "baseline" && one.name != "baseline_again" && one.status != CaseStatus::impossible;
+    comparisons += one.role() == CaseRole::change && one.status != CaseStatus::impossible;
     per_token |= one.tokens_per_step != result.cases[0].tokens_per_step && one.tokens_per_step > 0;
   }
   const char* what = per_token ? "time per token (batches differ)" : "step time";
@@ -142,9 +141,8 @@ std::string loss_line(const Result& result, const Summary& summary) {
 }  // namespace
 
 std::string workload_of(const Result& result) {
-  const auto at = static_cast<std::size_t>(std::ranges::find(result.variables, "workload") - result.variables.begin());
-  if (at >= result.variables.size() || result.cases.empty()) return "gpt";
-  return result.cases[0].settings[at];
+  const std::string_view workload = result.cases.empty() ? "" : result.setting(result.cases[0], "workload");
+  return workload.empty() ? "gpt" : std::string(workload);
 }
 
 std::vector<std::string> context(const Result& result, const Summary& summary) {

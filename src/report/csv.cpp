@@ -90,7 +90,7 @@ std::string show_csv(const Result& result, const Summary& summary) {
   head.text("reason");
   std::string out = head.take();
   for (const auto& one : summary.cases) {
-    const ResultCase& row = result.cases[static_cast<std::size_t>(one.case_index)];
+    const ResultCase& row = result.at(one);
     const bool measured = one.blocks > 0;
     const auto measured_number = [&](double value) { return measured ? value : NAN; };
     const Effect effect = one.effect.value_or(Effect{Verdict::none, NAN, NAN, NAN, 0, 0});

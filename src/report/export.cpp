@@ -27,7 +27,6 @@ Remarks remarks_of(const Result& result, const Proven& proven, const std::string
       one_line(fmt::format("What {} proves faster than its baseline ({}, {}, {} ranks, {} layers, hidden {}).", file,
                            result.name, result.created, result.ranks, result.layers, result.hidden)));
   if (result.backend == "cpu") out.head.emplace_back("Measured on backend cpu: it says nothing about a GPU.");
-  if (result.backend == "sim") out.head.emplace_back("Backend sim: predicted, not measured.");
   if (proven.settings.empty()) out.head.emplace_back("Nothing is proven faster: there is nothing to set.");
   if (proven.settings.size() > 1) {
     out.head.emplace_back(

@@ -9,10 +9,6 @@
 namespace harness {
 namespace {
 
-bool is_change(const CaseSummary& one) {
-  return one.name != "baseline" && one.name != "baseline_again";
-}
-
 // "12.3 % faster [10.1 %, 14.4 %]"
 std::string with_interval(const Effect& effect) {
   const bool faster = effect.ratio < 1;
@@ -30,7 +26,7 @@ struct Outcome {
 Outcome sort_out(const Summary& summary) {
   Outcome outcome;
   for (const auto& one : summary.cases) {
-    if (!is_change(one)) continue;
+    if (one.role != CaseRole::change) continue;
     ++outcome.changes;
     outcome.measured += one.blocks > 0;
     if (!one.effect) continue;

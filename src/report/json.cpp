@@ -38,7 +38,7 @@ Json rates_json(const std::optional<Rates>& rates) {
 }
 
 Json case_json(const Result& result, const CaseSummary& one) {
-  const ResultCase& row = result.cases[static_cast<std::size_t>(one.case_index)];
+  const ResultCase& row = result.at(one);
   const bool measured = one.blocks > 0;
   const auto if_measured = [&](double value) { return measured ? number(value) : Json(nullptr); };
   Json settings = Json::object();

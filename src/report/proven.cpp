@@ -36,13 +36,9 @@ std::string why_not(const CaseSummary& one) {
   return fmt::format("{}, {} in {} rounds", name_of(one.effect->verdict), change_of(*one.effect), one.effect->rounds);
 }
 
-bool is_baseline(const CaseSummary& one) {
-  return one.name == "baseline" || one.name == "baseline_again";
-}
-
 // Reads the value as a configuration would, so that nothing goes out that harness would not take in.
 ProvenSetting read_back(const Result& result, const CaseSummary& one, const std::string& file) {
-  const ResultCase& row = result.cases[static_cast<std::size_t>(one.case_index)];
+  const ResultCase& row = result.at(one);
   const Variable* variable = find_variable(row.variable);
   if (variable == nullptr) fail("this version of harness knows no variable {}", quote(row.variable));
   ProvenSetting proven;
@@ -89,7 +85,8 @@ Proven find_proven(const Result& result, const Summary& summary, const std::stri
   }
   if (!case_name.empty()) {
     const CaseSummary& one = find_summary(summary, case_name);
-    if (is_baseline(one)) fail("{} is the baseline: it changes nothing that could be exported", quote(case_name));
+    if (one.role != CaseRole::change)
+      fail("{} is the baseline: it changes nothing that could be exported", quote(case_name));
     if (!one.effect || one.effect->verdict != Verdict::faster) {
       fail("{} is not proven faster ({}): only what is proven is exported", quote(case_name), why_not(one));
     }
@@ -97,7 +94,7 @@ Proven find_proven(const Result& result, const Summary& summary, const std::stri
   std::vector<const CaseSummary*> faster;
   Proven out;
   for (const CaseSummary& one : summary.cases) {
-    if (is_baseline(one) || (!case_name.empty() && one.name != case_name)) continue;
+    if (one.role != CaseRole::change || (!case_name.empty() && one.name != case_name)) continue;
     if (one.effect && one.effect->verdict == Verdict::faster) {
       faster.push_back(&one);
     } else {

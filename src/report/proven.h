@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/analysis.h"
+#include "analysis/summary.h"
 #include "config/settings.h"
 #include "store/result.h"
 

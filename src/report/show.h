@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "analysis/analysis.h"
 #include "analysis/cost.h"
+#include "analysis/summary.h"
 #include "store/result.h"
 
 namespace harness {

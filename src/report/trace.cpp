@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "analysis/pairing.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -61,7 +60,7 @@ std::string cases_with_timelines(const Result& result) {
   std::vector<std::string> names;
   for (const int index : indices) {
     if (index < static_cast<int>(result.cases.size())) {
-      names.push_back(quote(result.cases[static_cast<std::size_t>(index)].name));
+      names.push_back(quote(result.case_at(index).name));
     }
   }
   return names.empty() ? "no case has a timeline in this file" : "there is one of " + join(names, ", ");
@@ -70,20 +69,21 @@ std::string cases_with_timelines(const Result& result) {
 }  // namespace
 
 std::string trace_json(const Result& result, const std::string& case_name) {
-  const int index = find_case(result, case_name);
-  if (index < 0) {
+  const ResultCase* chosen = result.find_case(case_name);
+  if (chosen == nullptr) {
     std::vector<std::string> names;
     for (const ResultCase& one : result.cases) names.push_back(one.name);
     fail("there is no case {}; {}{}", quote(case_name), cases_with_timelines(result),
          did_you_mean(nearest(case_name, names)));
   }
+  const std::int32_t index = result.index_of(*chosen);
   std::vector<const ResultInterval*> rows;
   for (const ResultInterval& row : result.timeline) {
     const bool sound = std::isfinite(row.start_s) && std::isfinite(row.end_s) && row.end_s >= row.start_s;
     if (row.case_index == index && sound) rows.push_back(&row);
   }
   if (rows.empty()) {
-    const char* why = case_name == "baseline_again" ? " (it is the baseline)" : "";
+    const char* why = chosen->role() == CaseRole::control ? " (it is the baseline)" : "";
     fail("case {} has no timeline{}; {}", quote(case_name), why, cases_with_timelines(result));
   }
   std::stable_sort(rows.begin(), rows.end(), [](const ResultInterval* a, const ResultInterval* b) {

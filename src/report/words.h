@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/analysis.h"
+#include "analysis/summary.h"
 #include "store/result.h"
 
 namespace harness {

@@ -1,6 +1,6 @@
 #include "store/result.h"
 
-#include "store/row_visitors.h"
+#include <algorithm>
 
 namespace harness {
 
@@ -42,12 +42,32 @@ const char* name_of(BlockStatus status) {
   return "failed";
 }
 
-std::string hdf5::shortened(std::string_view text, std::size_t bytes) {
-  if (text.size() <= bytes) return std::string(text);
-  static constexpr std::string_view mark = "…";
-  std::size_t kept = bytes < mark.size() ? bytes : bytes - mark.size();
-  while (kept > 0 && (static_cast<unsigned char>(text[kept]) & 0xC0) == 0x80) --kept;  // not inside a character
-  return std::string(text.substr(0, kept)).append(bytes < mark.size() ? "" : mark);
+CaseRole role_of(std::string_view case_name) {
+  if (case_name == baseline_name) return CaseRole::baseline;
+  return case_name == control_name ? CaseRole::control : CaseRole::change;
+}
+
+const ResultCase* Result::find_case(std::string_view case_name) const {
+  const auto found = std::ranges::find(cases, case_name, &ResultCase::name);
+  return found == cases.end() ? nullptr : &*found;
+}
+
+std::string_view Result::setting(const ResultCase& result_case, std::string_view variable) const {
+  const auto found = std::ranges::find(variables, variable);
+  if (found == variables.end()) return "";
+  const auto place = static_cast<std::size_t>(found - variables.begin());
+  return place < result_case.settings.size() ? std::string_view(result_case.settings[place]) : "";
+}
+
+const ResultPoint* Result::find_point(std::int32_t case_index) const {
+  const auto found = std::ranges::find(points, case_index, &ResultPoint::case_index);
+  return found == points.end() ? nullptr : &*found;
+}
+
+std::span<const float> Result::timed_seconds(std::size_t block) const {
+  if (block >= step_seconds.size()) return {};
+  const std::span<const float> all(step_seconds[block]);
+  return all.subspan(std::min(first_timed_step(), all.size()));
 }
 
 }  // namespace harness

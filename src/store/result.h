@@ -1,16 +1,19 @@
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <map>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace harness {
 
-// Everything a result file says, as plain values. docs/file-format.md describes the same in HDF5 terms. Analysis and
-// report know results through this header alone.
+// Everything that a result file holds, as plain values. docs/file-format.md describes the same in terms of HDF5.
+// Analysis and report know results through this header alone.
 
 enum class RunState : std::uint8_t { running = 0, complete = 1, partial = 2 };
 enum class CaseStatus : std::uint8_t { pending = 0, ok = 1, failed = 2, impossible = 3 };
@@ -18,6 +21,15 @@ enum class BlockStatus : std::uint8_t { pending = 0, ok = 1, failed = 2 };
 const char* name_of(RunState state);
 const char* name_of(CaseStatus status);
 const char* name_of(BlockStatus status);
+
+/// What a case is for. The file does not store it: the case's name tells.
+enum class CaseRole : std::uint8_t {
+  baseline,  // what every other case is compared with
+  control,   // the baseline once more: what separates the two is noise
+  change,    // the baseline with one variable changed
+};
+inline constexpr std::string_view baseline_name = "baseline", control_name = "baseline_again";
+CaseRole role_of(std::string_view case_name);
 
 struct ResultCase {
   std::string name, variable, value;
@@ -31,6 +43,14 @@ struct ResultCase {
   double peak_flops_per_rank = 0;   // 0: unknown, then there is no MFU
   double planned_memory_bytes = 0;  // of the largest rank
   std::string program_hash;         // hexadecimal
+
+  CaseRole role() const { return role_of(name); }
+};
+
+/// A row of any table that is about one case.
+template <class Row>
+concept AboutACase = requires(const Row& row) {
+  { row.case_index } -> std::convertible_to<std::int32_t>;
 };
 
 /// One scheduled block. seconds, losses and rank_seconds live in the matrices below at row `block`.
@@ -157,6 +177,29 @@ struct Result {
   std::vector<std::pair<std::string, std::string>> tuning;  // what was chosen by timing, as the backend wrote it
   std::vector<ResultPoint> points;                          // per possible case; none for gpt
   std::vector<ResultGpu> gpu;                               // per block
+
+  /// The case that a row of another table is about.
+  const ResultCase& at(const AboutACase auto& row) const { return case_at(row.case_index); }
+  const ResultCase& case_at(std::int32_t case_index) const { return cases[static_cast<std::size_t>(case_index)]; }
+  bool has_case(std::int32_t case_index) const { return case_index >= 0 && case_index < case_count(); }
+  std::int32_t case_count() const { return static_cast<std::int32_t>(cases.size()); }
+  /// By exact name; nullptr if there is no such case.
+  const ResultCase* find_case(std::string_view case_name) const;
+  /// nullptr in a file without cases.
+  const ResultCase* baseline() const { return find_case(baseline_name); }
+  /// The place of one of `cases`, as rows of other tables refer to it.
+  std::int32_t index_of(const ResultCase& result_case) const {
+    return static_cast<std::int32_t>(&result_case - cases.data());
+  }
+  /// What a case sets a variable to, as printed; "" if the file does not know the variable.
+  std::string_view setting(const ResultCase& result_case, std::string_view variable) const;
+  /// What the case's step repeats; nullptr where it is no single operation.
+  const ResultPoint* find_point(std::int32_t case_index) const;
+  /// Step times of a block without its warm-up: empty if the file has none.
+  std::span<const float> timed_seconds(std::size_t block) const;
+  /// Where the timed steps begin in step_seconds, losses and rank_seconds.
+  std::size_t first_timed_step() const { return static_cast<std::size_t>(warmup_steps); }
+  std::size_t rank_count() const { return static_cast<std::size_t>(ranks); }
 };
 
 }  // namespace harness

@@ -14,6 +14,14 @@ std::vector<char> padded(const std::string& text, std::size_t bytes) {
 
 }  // namespace
 
+std::string shortened(std::string_view text, std::size_t bytes) {
+  if (text.size() <= bytes) return std::string(text);
+  static constexpr std::string_view mark = "…";
+  std::size_t kept = bytes < mark.size() ? bytes : bytes - mark.size();
+  while (kept > 0 && (static_cast<unsigned char>(text[kept]) & 0xC0) == 0x80) --kept;  // not inside a character
+  return std::string(text.substr(0, kept)).append(bytes < mark.size() ? "" : mark);
+}
+
 Dataset create_texts(File& file, const std::string& path, const std::vector<std::string>& texts) {
   std::size_t longest = 0;
   for (const auto& text : texts) longest = std::max(longest, text.size());

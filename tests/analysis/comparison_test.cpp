@@ -74,7 +74,7 @@ TEST(Comparison, AFileAgainstItselfMovesNothing) {
     for (const auto& row : c.cases) {
       if (row.first.run_seconds.empty()) continue;
       EXPECT_EQ(row.ratio, 1) << row.name;
-      EXPECT_TRUE(row.verdict == Verdict::same || row.verdict == Verdict::unresolved) << row.name;
+      EXPECT_TRUE(row.judgement.verdict == Verdict::same || row.judgement.verdict == Verdict::unresolved) << row.name;
       EXPECT_LE(row.low, 1);
       EXPECT_GE(row.high, 1);
     }
@@ -92,7 +92,7 @@ TEST(Comparison, OneRunASideComparesBlocksAndDoesNotEstimateRuns) {
   EXPECT_EQ(c.comparisons, 4);
   for (const auto& row : c.cases) {
     EXPECT_NEAR(row.ratio, 1.2, 1e-6) << row.name;
-    EXPECT_EQ(row.verdict, Verdict::slower);
+    EXPECT_EQ(row.judgement.verdict, Verdict::slower);
     EXPECT_EQ(row.first.block_seconds.size(), 12u);
     EXPECT_EQ(row.first.run_seconds.size(), 1u);
   }
@@ -112,7 +112,7 @@ TEST(Comparison, ThreeRunsASideUseTheSpreadOfRuns) {
   const auto& row = find(c, "baseline");
   EXPECT_NEAR(row.ratio, 1.03, 0.001);
   // 3 % apart, 2 % spread from run to run: three runs cannot tell, however many blocks each has.
-  EXPECT_EQ(row.verdict, Verdict::unresolved);
+  EXPECT_EQ(row.judgement.verdict, Verdict::unresolved);
   EXPECT_LT(row.low, 1);
   EXPECT_EQ(row.first.run_seconds.size(), 3u);
   // The same files as one run each say "slower": the scatter within runs is not that between them.
@@ -288,7 +288,7 @@ TEST(Reproduction, RunsOfASideAreItsSample) {
   EXPECT_EQ(r.changes[0].first.verdict, Verdict::unresolved);  // each run is sure of itself, and they disagree
   EXPECT_EQ(r.changes[0].reproduced, Reproduced::undecided);
   ASSERT_EQ(r.only_in_one.size(), 1u);
-  EXPECT_NE(complaint([&] { reproduce(std::span(old_runs).first(2), std::span(&new_run, 1)); }).find("three and more"),
+  EXPECT_NE(complaint([&] { reproduce(std::span(old_runs).first(2), std::span(&new_run, 1)); }).find("at least three"),
             std::string::npos);
 }
 

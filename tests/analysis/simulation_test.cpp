@@ -6,12 +6,14 @@
 #include <cstdio>
 #include <random>
 
-#include "analysis/statistics.h"
+#include "analysis/power.h"
+#include "paired_effect.h"
 #include "simulated_sweep.h"
 
 namespace harness {
 namespace {
 
+using test::compare_paired;
 constexpr int cases = 11, rounds = 12;
 
 struct Count {

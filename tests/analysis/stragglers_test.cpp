@@ -1,4 +1,5 @@
 #include "analysis/stragglers.h"
+#include "analysis/rules.h"
 
 #include <gtest/gtest.h>
 
@@ -179,8 +180,8 @@ TEST(Bottleneck, NamesWhatCostsMostAndWhatActsOnIt) {
 
 TEST(Bottleneck, LeversAreVariablesThatTheBackendHonours) {
   for (const char* backend : {"cpu", "cuda"}) {
-    for (std::size_t i = 0; i < part_count; ++i) {
-      for (const std::string& name : variables_for(part_at(i), backend)) {
+    for (const Part part : all_parts) {
+      for (const std::string& name : variables_for(part, backend)) {
         const Variable* v = find_variable(name);
         ASSERT_NE(v, nullptr) << name;
         bool honoured = false;
@@ -208,12 +209,14 @@ TEST(Rules, FireWithTheirNumbers) {
   EXPECT_EQ(fired(made_of({{Part::matrix_products, 0.9}, {Part::data, 0.1}})), "");
   EXPECT_NE(fired(made_of({{Part::matrix_products, 0.4}, {Part::data, 0.6}})).find("60.0 % of the step"),
             std::string::npos);
-  EXPECT_NE(fired(made_of({{Part::matrix_products, 0.75}, {Part::data, 0.25}})).find("0.33 of the time"),
-            std::string::npos);
+  EXPECT_NE(
+      fired(made_of({{Part::matrix_products, 0.75}, {Part::data, 0.25}})).find("0.33 times as long as computation"),
+      std::string::npos);
   CaseBreakdown idle = made_of({{Part::matrix_products, 0.9}, {Part::idle, 0.1}});
-  idle.mean.idle = {{"forward to backward", 0.07}, {"within forward", 0.03}};
+  idle.mean.idle = {{{IdlePlace::Kind::between_phases, "forward", "backward"}, 0.07},
+                    {{IdlePlace::Kind::within_phase, "forward", "forward"}, 0.03}};
   EXPECT_NE(fired(idle).find("7.0 % of the step between forward and backward"), std::string::npos) << fired(idle);
-  EXPECT_NE(fired(made_of({{Part::matrix_products, 1}}), 0.99).find("99.0 % utilised"), std::string::npos);
+  EXPECT_NE(fired(made_of({{Part::matrix_products, 1}}), 0.99).find("GPU utilisation of 99.0 %"), std::string::npos);
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST_F(Readers, CompareRefusesWhatIsUnlikeAndDoubtsWhatIsUnreliable) {
   const auto part = write("part.h5", samples::partial());
   const Said refused = say({"compare", a, ranks});
   EXPECT_EQ(refused.code, 3);
-  EXPECT_TRUE(contains(refused.out, "unlike numbers of ranks")) << refused.out;
+  EXPECT_TRUE(contains(refused.out, "Numbers of ranks differ")) << refused.out;
   EXPECT_FALSE(contains(refused.out, "tokens/s"));
   const Said anyway = say({"compare", a, ranks, "--anyway"});
   EXPECT_EQ(anyway.code, 0);

@@ -9,7 +9,7 @@ namespace harness {
 namespace {
 
 struct Block {
-  std::string info;  // what stands after the fence: "cpp src/config/registry.cpp"
+  std::string info;  // the text behind the opening fence: "cpp src/config/registry.cpp"
   std::string text;
 };
 
@@ -20,9 +20,15 @@ std::string content_of(const std::filesystem::path& path) {
   return text.str();
 }
 
+// A path within the repository.
+std::filesystem::path in_repository(const std::string& path) {
+  return std::filesystem::path(paths::source_dir()) / path;
+}
+
+// The fenced blocks of a Markdown page.
 std::vector<Block> blocks_of(const std::string& page) {
   std::vector<Block> blocks;
-  std::istringstream in(content_of(std::filesystem::path(paths::source_dir()) / "docs" / page));
+  std::istringstream in(content_of(in_repository(page)));
   bool inside = false;
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with("```")) {
@@ -35,23 +41,35 @@ std::vector<Block> blocks_of(const std::string& page) {
   return blocks;
 }
 
-// Code that docs/adding.md shows is in the file it names, letter by letter.
-TEST(Docs, CodeInAddingIsTheCode) {
+// Compares each block "LANGUAGE FILE" of the page with the file that it names. Returns the number of such blocks.
+int expect_verbatim(const std::string& page, const std::string& language) {
   int checked = 0;
-  for (const Block& block : blocks_of("adding.md")) {
-    if (!block.info.starts_with("cpp ")) continue;
-    const std::string file = block.info.substr(4);
-    const std::string code = content_of(std::filesystem::path(paths::source_dir()) / file);
-    EXPECT_NE(code.find(block.text), std::string::npos) << file << " no longer has\n" << block.text;
+  for (const Block& block : blocks_of(page)) {
+    if (!block.info.starts_with(language + " ")) continue;
+    const std::string file = block.info.substr(language.size() + 1);
+    EXPECT_NE(content_of(in_repository(file)).find(block.text), std::string::npos)
+        << file << " no longer contains this block of " << page << ":\n"
+        << block.text;
     ++checked;
   }
-  EXPECT_GE(checked, 2);
+  return checked;
+}
+
+TEST(Docs, CodeInAddingIsTheCode) {
+  EXPECT_GE(expect_verbatim("docs/adding.md", "cpp"), 2);
+}
+
+TEST(Docs, ConfigurationsInTheReadmeAreFilesOfTheRepository) {
+  EXPECT_EQ(expect_verbatim("README.md", "yaml"), 2);
+  for (const Block& block : blocks_of("README.md")) {
+    EXPECT_NE(block.info, "yaml") << "a sample configuration that names no file:\n" << block.text;
+  }
 }
 
 TEST(Docs, ConfigurationsInAddingLoad) {
   const test::Folder folder;
   int checked = 0;
-  for (const Block& block : blocks_of("adding.md")) {
+  for (const Block& block : blocks_of("docs/adding.md")) {
     if (block.info != "yaml") continue;
     EXPECT_EQ(test::complaint(folder.write("example.yaml", block.text)), "");
     ++checked;

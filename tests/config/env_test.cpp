@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "config/env_value.h"
-#include "config/nccl_names.h"
+#include "nccl/names.h"
 #include "tests/config/config_files.h"
 
 namespace harness {
@@ -84,14 +84,14 @@ TEST(Env, IntegersOfNcclAreIntegers) {
 TEST(Env, KnownNamesAreFound) {
   for (const char* name : {"NCCL_AGG_CHANNEL_SIZE", "NCCL_WORK_FIFO_DEPTH", "NCCL_P2P_DISABLE", "NCCL_LL128_BUFFSIZE",
                            "NCCL_IB_SPLIT_DATA_ON_QPS"}) {
-    EXPECT_TRUE(nccl_reads_integer(name)) << name;
+    EXPECT_TRUE(nccl::reads_integer(name)) << name;
   }
   for (const char* name : {"NCCL_ALGO", "NCCL_TUNER_PLUGIN", "NCCL_CHECKS_DISABLE", "NCCL_TREE_THRESHOLD"}) {
-    EXPECT_TRUE(nccl_knows(name)) << name;
-    EXPECT_FALSE(nccl_reads_integer(name)) << name;
+    EXPECT_TRUE(nccl::knows(name)) << name;
+    EXPECT_FALSE(nccl::reads_integer(name)) << name;
   }
-  EXPECT_FALSE(nccl_knows("NCCL_NONSENSE"));
-  EXPECT_FALSE(nccl_knows("UCX_TLS"));
+  EXPECT_FALSE(nccl::knows("NCCL_NONSENSE"));
+  EXPECT_FALSE(nccl::knows("UCX_TLS"));
 }
 
 TEST(Env, TextComesBackAsItWas) {

@@ -65,7 +65,7 @@ TEST(Experiment, ByteOrderMarkWindowsLineEndsAndCommentsAreFine) {
 
 TEST(Experiment, NamelessTakesTheFilesName) {
   const Folder folder;
-  const std::string text = "backend: sim\nmodel: gpt3-125m\nbaseline: {}\n";
+  const std::string text = "backend: cuda\nmodel: gpt3-125m\nbaseline: {}\n";
   const Experiment e = load_experiment(folder.write("monday.yaml", text));
   EXPECT_EQ(e.name, "monday");
   EXPECT_TRUE(e.changes.empty());
@@ -88,7 +88,7 @@ TEST(Experiment, PresetsHaveTheParametersTheirNamesSay) {
 
 TEST(Experiment, AModelMayBeAPresetWithAChange) {
   const Folder folder;
-  const std::string rest = "\nbackend: sim\nbaseline: {}\n";
+  const std::string rest = "\nbackend: cuda\nbaseline: {}\n";
   EXPECT_EQ(load_experiment(folder.write("a.yaml", "model: gpt3-1.3b" + rest)).model.name, "gpt3-1.3b");
   const auto longer = load_experiment(folder.write("b.yaml", "model: {preset: gpt3-1.3b, sequence: 1024}" + rest));
   EXPECT_EQ(longer.model, (Model{"custom", 24, 2048, 16, 50304, 1024}));
@@ -136,20 +136,20 @@ TEST(Overrides, SetAnyKey) {
 
 TEST(Overrides, ASweepIsReplacedAndAPresetChanged) {
   const Folder folder;
-  const std::string text = "model: gpt3-125m\nbackend: sim\nbaseline: {}\nsweep: {micro_batch_size: [2]}\n";
+  const std::string text = "model: gpt3-125m\nbackend: cuda\nbaseline: {}\nsweep: {micro_batch_size: [2]}\n";
   const std::string path = folder.write("a.yaml", text);
   const Experiment e = load_experiment(path, {"sweep={ranks: [1, 2]}", "model.layers=3", "nccl_algo=allreduce:ring"});
   ASSERT_EQ(e.changes.size(), 2u);
   EXPECT_EQ(e.changes[0].variable, "ranks");
   EXPECT_EQ(e.model.layers, 3);
   EXPECT_EQ(e.model.hidden, 768);
-  EXPECT_EQ(e.baseline.environment.at("nccl_algo"), "AllReduce:Ring");
+  EXPECT_EQ(e.baseline.nccl.at("nccl_algo"), "AllReduce:Ring");
   EXPECT_EQ(load_experiment(path, {"model=gpt3-350m"}).model.name, "gpt3-350m");
 }
 
 TEST(Overrides, MendABrokenFile) {
   const Folder folder;
-  const std::string path = folder.write("a.yaml", "model: gpt3-12m\nbackend: sim\nbaseline: {}\n");
+  const std::string path = folder.write("a.yaml", "model: gpt3-12m\nbackend: cuda\nbaseline: {}\n");
   EXPECT_NE(complaint(path), "");
   EXPECT_EQ(complaint(path, {"model=gpt3-125m"}), "");
 }
@@ -177,14 +177,14 @@ TEST(Overrides, ProblemsNameTheOverride) {
   says("sweep.micro_batch_size=[&a 2, *a]", "anchor");
   says("layout={tensor_paralel: 2}", "did you mean tensor_parallel?");
   says("model.layers.deep=2", "which has no keys");
-  says("backend=gpu", "backend: found 'gpu'; allowed: cpu, cuda, sim");
+  says("backend=gpu", "backend: found 'gpu'; allowed: cpu, cuda");
 }
 
 TEST(Hardware, IsReadFromBesideTheConfiguration) {
   const Folder folder;
   folder.write("hardware/fast.yaml",
                "name: Fast\nsource: its datasheet\npeak_flops: {bf16: 1 PFLOP/s}\nmemory: 80 GB\n");
-  const std::string rest = "\nmodel: gpt3-125m\nbackend: sim\nbaseline: {}\n";
+  const std::string rest = "\nmodel: gpt3-125m\nbackend: cuda\nbaseline: {}\n";
   const auto e = load_experiment(folder.write("a.yaml", "hardware: fast" + rest));
   ASSERT_TRUE(e.hardware);
   EXPECT_EQ(e.hardware->name, "Fast");

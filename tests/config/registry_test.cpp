@@ -177,7 +177,6 @@ TEST(Registry, OnlyOneOfItsWordsIsRefusedByABackend) {
   s.precision = Precision::tf32;
   EXPECT_NE(precision.refused_by(s, BackendKind::cpu).find("on cpu: fp32, bf16"), std::string::npos);
   EXPECT_EQ(precision.refused_by(s, BackendKind::cuda), "");
-  EXPECT_EQ(precision.refused_by(s, BackendKind::sim), "");
   s.precision = Precision::bf16;
   EXPECT_EQ(precision.refused_by(s, BackendKind::cpu), "");
 }
@@ -197,7 +196,7 @@ TEST(Registry, WhatRunsAStepOnAGpuIsForGpus) {
 }
 
 TEST(Registry, Backends) {
-  for (const BackendKind kind : {BackendKind::cpu, BackendKind::cuda, BackendKind::sim}) {
+  for (const BackendKind kind : {BackendKind::cpu, BackendKind::cuda}) {
     EXPECT_EQ(parse_backend(name_of(kind)), kind);
   }
   EXPECT_THROW(parse_backend("gpu"), Error);

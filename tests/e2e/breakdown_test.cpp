@@ -3,11 +3,11 @@
 
 #include <cmath>
 
-#include "analysis/analysis.h"
+#include "analysis/blocks.h"
 #include "analysis/bottleneck.h"
 #include "analysis/breakdown.h"
-#include "analysis/pairing.h"
 #include "analysis/stragglers.h"
+#include "analysis/summary.h"
 #include "command.h"
 #include "paths.h"
 #include "store/result_file.h"
@@ -39,7 +39,7 @@ TEST(Breakdown, PartsAreTheStepInARealSweep) {
   const auto all = break_down(r);
   ASSERT_EQ(all.size(), 3u);
   for (const CaseBreakdown& c : all) {
-    for (const Breakdown& b : c.ranks) EXPECT_LT(unexplained(b), most_unexplained);
+    for (const Breakdown& b : c.ranks) EXPECT_LT(unexplained(b), max_unexplained);
     const ResultCase& row = r.cases[static_cast<std::size_t>(c.case_index)];
     EXPECT_EQ(c.ranks.size(), static_cast<std::size_t>(row.pipeline_parallel));
     EXPECT_EQ(c.mean[Part::tensor].has_value(), row.tensor_parallel > 1);
@@ -94,9 +94,9 @@ TEST(Breakdown, ASlowLinkShowsInItsOwnPart) {
   }
   ASSERT_GT(messages, 10);
   EXPECT_GT(*b[Part::tensor], 0.5 * messages * 0.005);  // the rest is hidden or counted as waiting
-  for (std::size_t i = 0; i < part_count; ++i) {
-    if (part_at(i) != Part::tensor) {
-      EXPECT_LT(b.parts.seconds[i].value_or(0), *b[Part::tensor]) << key_of(part_at(i));
+  for (const Part part : all_parts) {
+    if (part != Part::tensor) {
+      EXPECT_LT(b[part].value_or(0), *b[Part::tensor]) << key_of(part);
     }
   }
   EXPECT_EQ(find_bottleneck(r, all[1], nullptr, find_stragglers(r)).kind, BottleneckKind::communication);

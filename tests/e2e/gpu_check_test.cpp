@@ -59,7 +59,7 @@ TEST(GpuCheck, GoesOnAfterAFailureAndSaysWhichRowFailed) {
       "env BACKEND=cpu HARNESS=" + program + " " +
       script("-o " + folder / "table.txt" + " --status " + folder / "status.md" + " reference operations memcheck"));
   EXPECT_EQ(o.exit_code, 1) << o.out << o.err;
-  EXPECT_TRUE(contains(o.out, "operations against the cpu's         passed")) << o.out;
+  EXPECT_TRUE(contains(o.out, "operations against the cpu backend   passed")) << o.out;
   EXPECT_TRUE(contains(o.out, "reference and equalities             FAILED")) << o.out;
   EXPECT_TRUE(contains(o.out, "exit status 1; 3 checks passed, 1 failed")) << o.out;
   EXPECT_TRUE(contains(o.out, "compute-sanitizer memcheck           not run")) << o.out;
@@ -74,8 +74,8 @@ TEST(GpuCheck, EndsWhatHangs) {
                          script("-o " + folder / "table.txt" + " operations reference"),
                      60);
   EXPECT_EQ(o.exit_code, 1) << o.out << o.err;
-  EXPECT_TRUE(contains(o.out, "not done within")) << o.out;
-  EXPECT_TRUE(contains(o.out, "the 6 seconds are over")) << o.out;
+  EXPECT_TRUE(contains(o.out, "not finished within")) << o.out;
+  EXPECT_TRUE(contains(o.out, "the limit of 6 seconds was reached")) << o.out;
 }
 
 // The rows that sweep, on the cpu backend: layouts train alike, and a case that loses a worker fails alone.
@@ -133,8 +133,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Seen{"layouts", "ok", "ok", "not honoured: nccl_algo", "", 0, "not honoured"},
                       Seen{"killed", "failed", "ok", "rank 1 on a: killed", "", 4, ""},
                       Seen{"killed", "ok", "ok", "", "", 0, "expected 4"},
-                      Seen{"killed", "failed", "ok", "rank 2 on a: killed", "", 4, "not failed for rank 1"},
-                      Seen{"absent", "failed", "failed", "rank 1 is not ready", "", 4, "1 other cases are not ok"}));
+                      Seen{"killed", "failed", "ok", "rank 2 on a: killed", "", 4, "did not fail because of rank 1"},
+                      Seen{"absent", "failed", "failed", "rank 1 is not ready", "", 4,
+                           "other cases that are not ok: 1"}));
 
 #ifdef HARNESS_HAS_EMULATED_PROGRAM
 // The cuda backend itself over stand-ins for device and libraries (but cuDNN: no fused attention), shards included.

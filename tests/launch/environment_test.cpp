@@ -1,4 +1,5 @@
 #include "launch/environment.h"
+#include "config/case_environment.h"
 
 #include <gtest/gtest.h>
 
@@ -63,24 +64,24 @@ TEST(Environment, ContradictionsWithTheConfigurationAreFound) {
   const NameValues environment = {{v->environment_name, "Ring"}};
   Experiment experiment;
   EXPECT_TRUE(contradictions(environment, experiment).empty());
-  experiment.baseline.environment[v->name] = "Ring";
+  experiment.baseline.nccl[v->name] = "Ring";
   EXPECT_TRUE(contradictions(environment, experiment).empty());
-  experiment.baseline.environment[v->name] = "Tree";
+  experiment.baseline.nccl[v->name] = "Tree";
   ASSERT_EQ(contradictions(environment, experiment).size(), 1u);
   EXPECT_NE(contradictions(environment, experiment)[0].find(v->environment_name + "=Ring"), std::string::npos);
   EXPECT_TRUE(contradictions({}, experiment).empty());
-  experiment.baseline.environment.clear();
+  experiment.baseline.nccl.clear();
   experiment.changes.push_back({v->name, "Tree", {}});
   EXPECT_EQ(contradictions(environment, experiment).size(), 1u);
   EXPECT_EQ(environment_of(Settings{}), NameValues{});
   Settings settings;
-  settings.environment[v->name] = "Tree";
+  settings.nccl[v->name] = "Tree";
   EXPECT_EQ(environment_of(settings), (NameValues{{v->environment_name, "Tree"}}));
 }
 
 TEST(Environment, TheFreeMapIsGivenAndCompared) {
   Settings settings;
-  settings.environment["nccl_algo"] = "Ring";
+  settings.nccl["nccl_algo"] = "Ring";
   settings.env = {{"NCCL_IB_TIMEOUT", "22"}, {"ZED", ""}};
   EXPECT_EQ(environment_of(settings), (NameValues{{"NCCL_ALGO", "Ring"}, {"NCCL_IB_TIMEOUT", "22"}, {"ZED", ""}}));
 
@@ -103,7 +104,7 @@ TEST(Environment, TheFreeMapIsGivenAndCompared) {
 
 TEST(Environment, ContradictionsCompareWhatTheLibraryReads) {
   Experiment experiment;
-  experiment.baseline.environment = {{"nccl_buffsize", "4 MiB"}, {"nccl_pxn", "false"}};
+  experiment.baseline.nccl = {{"nccl_buffsize", "4 MiB"}, {"nccl_pxn", "false"}};
   EXPECT_TRUE(contradictions({{"NCCL_BUFFSIZE", "4194304"}, {"NCCL_PXN_DISABLE", "1"}}, experiment).empty());
   const auto lines = contradictions({{"NCCL_PXN_DISABLE", "0"}}, experiment);
   ASSERT_EQ(lines.size(), 1u);

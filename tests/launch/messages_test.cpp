@@ -32,7 +32,7 @@ BlockRequest some_request() {
   r.share_gpus = true;
   r.tuning = {{"matmul 1x2x3", "fused 0a 1"}};
   r.wrap = "nsys profile -o 'a b'";
-  r.settings.environment = {{"nccl_buffsize", "4 MiB"}, {"nccl_pxn", "false"}};
+  r.settings.nccl = {{"nccl_buffsize", "4 MiB"}, {"nccl_pxn", "false"}};
   r.settings.env = {{"NCCL_IB_TIMEOUT", "22"}, {"ODD", "a, {b}: \"c\" \\"}};
   r.environment = {{"NCCL_ALGO", "Ring"}, {"ODD", "a=b \"c\" \n ü"}};
   return r;
@@ -40,7 +40,7 @@ BlockRequest some_request() {
 
 TEST(Messages, ARequestComesBackAsItWas) {
   const BlockRequest r = some_request();
-  const BlockRequest back = decode_request(encode(r));
+  const BlockRequest back = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::run, 0, 3, {}, r})).request;
   EXPECT_EQ(back.case_name, r.case_name);
   EXPECT_EQ(back.model, r.model);
   EXPECT_EQ(back.settings, r.settings);
@@ -59,7 +59,7 @@ TEST(Messages, ARequestComesBackAsItWas) {
 }
 
 TEST(Messages, AnOrderComesBackAsItWas) {
-  const WorkerOrder back = decode_order(encode(WorkerOrder{some_request(), 5, 6, 7e9, 2, 4}));
+  const WorkerOrder back = decode<WorkerOrder>(encode(WorkerOrder{some_request(), 5, 6, 7e9, 2, 4}));
   EXPECT_EQ(back.rank, 5);
   EXPECT_EQ(back.threads, 6);
   EXPECT_EQ(back.memory_limit_bytes, 7e9);
@@ -68,9 +68,17 @@ TEST(Messages, AnOrderComesBackAsItWas) {
   EXPECT_EQ(back.request.settings, some_request().settings);
 }
 
-TEST(Messages, DamagedRequestsAreErrors) {
-  EXPECT_THROW(decode_request("{"), Error);
-  EXPECT_THROW(decode_request("{}"), Error);
+TEST(Messages, TheEndOfAJobCarriesItsExitCode) {
+  const JobOrder back = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::finish, 4, 0, {}, {}}));
+  EXPECT_EQ(back.kind, JobOrder::Kind::finish);
+  EXPECT_EQ(back.exit_code, 4);
+}
+
+TEST(Messages, DamagedOrdersAreErrors) {
+  const std::string bytes = encode(WorkerOrder{some_request(), 5, 6, 7e9, 2, 4});
+  EXPECT_THROW(decode<WorkerOrder>(""), Error);
+  EXPECT_THROW(decode<WorkerOrder>(bytes.substr(0, bytes.size() - 1)), Error);
+  EXPECT_THROW(decode<WorkerOrder>(bytes + "x"), Error);
 }
 
 TEST(Messages, SamplesComeBackAsTheyWere) {
@@ -90,7 +98,7 @@ TEST(Messages, SamplesComeBackAsTheyWere) {
   s.nccl_log = std::string("a\nb\0c", 5);
   s.gpu.samples = 7;
   s.gpu.energy_j = 1234.5;
-  const BlockSamples back = decode_samples(encode(s));
+  const BlockSamples back = decode<BlockSamples>(encode(s));
   EXPECT_EQ(back.step_seconds, s.step_seconds);
   EXPECT_EQ(back.losses, s.losses);
   EXPECT_EQ(back.timed_total_seconds, s.timed_total_seconds);
@@ -112,12 +120,12 @@ TEST(Messages, SamplesComeBackAsTheyWere) {
   EXPECT_EQ(back.gpu.samples, 7);
   EXPECT_EQ(back.gpu.energy_j, 1234.5);
   EXPECT_TRUE(std::isnan(back.gpu.mean_power_w));
-  EXPECT_THROW(decode_samples(encode(s).substr(0, 40)), Error);
+  EXPECT_THROW(decode<BlockSamples>(encode(s).substr(0, 40)), Error);
 }
 
 TEST(Messages, RendezvousComesBackAsItWas) {
   const Published published{77, {{3, "key", std::string("a\0b", 3)}}};
-  const Published back = decode_published(encode(published));
+  const Published back = decode<Published>(encode(published));
   EXPECT_EQ(back.program_hash, 77u);
   ASSERT_EQ(back.messages.size(), 1u);
   EXPECT_EQ(back.messages[0].peer, 3);

@@ -50,8 +50,7 @@ class NoInputs final : public InputSource {
 Program small_program() {
   Program program;
   program.streams = {"compute", "data"};
-  program.buffers = {{"x", DType::f32, 4, BufferKind::persistent},
-                     {losses_buffer, DType::f32, 16, BufferKind::output}};
+  program.buffers = {{"x", DType::f32, 4, BufferKind::persistent}, {losses_buffer, DType::f32, 16, BufferKind::output}};
   program.step = {{Matmul{}, 0, {}, -1, {}}, {Matmul{}, 0, {}, -1, {}}, {AllReduce{}, 1, {}, -1, {}}};
   return program;
 }

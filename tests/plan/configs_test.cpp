@@ -30,7 +30,7 @@ TEST(Configs, EachLoadsAndEveryCaseIsPossible) {
     found.insert(name);
     ASSERT_TRUE(ranks_of.contains(name)) << name << " is not in this test";
     const Plan plan = plan_of(name);
-    for (const Case& c : plan.cases) {
+    for (const PlannedCase& c : plan.cases) {
       EXPECT_EQ(c.impossible, "") << name << " " << c.name;
       EXPECT_TRUE(c.notes.empty()) << name << " " << c.name << ": " << c.notes.front();
     }
@@ -46,7 +46,7 @@ TEST(Configs, SixteenNodesSweepWhatOneWould) {
   EXPECT_DOUBLE_EQ(plan.experiment.hardware->peak_bf16_flops, 989.4e12);
   std::set<std::string> variables;
   bool inside = false, across = false;
-  for (const Case& c : plan.cases) {
+  for (const PlannedCase& c : plan.cases) {
     variables.insert(c.variable);
     if (c.variable == "layout") (c.layout[Axis::tensor] > 8 ? across : inside) = true;
   }
@@ -54,7 +54,6 @@ TEST(Configs, SixteenNodesSweepWhatOneWould) {
     EXPECT_TRUE(variables.contains(v)) << v;
   }
   EXPECT_TRUE(inside && across);
-  EXPECT_TRUE(plan_of("16node.yaml", {"backend=sim"}).cases.size() == plan.cases.size());
 }
 
 TEST(Configs, Tiny128IsAtMostEightBlocks) {
@@ -129,7 +128,7 @@ TEST(Configs, AHopperIsToldFromItsSiblings) {
 TEST(Configs, WhatTheHardwareCannotDoIsImpossible) {
   const auto impossible = [](const std::string& hardware) {
     std::string cases;
-    for (const Case& c : plan_of("16node.yaml", {"hardware=" + hardware}).cases) {
+    for (const PlannedCase& c : plan_of("16node.yaml", {"hardware=" + hardware}).cases) {
       if (!c.impossible.empty()) cases += c.name + ": " + c.impossible + "\n";
     }
     return cases;

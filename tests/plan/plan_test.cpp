@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "paths.h"
@@ -120,8 +121,7 @@ TEST(Plan, ImpossibleCasesKeepTheirPlaceAndAreNotRun) {
   EXPECT_EQ(plan.cases[4].impossible, "");
   EXPECT_EQ(plan.cases[4].layout.ranks(), 2);
   EXPECT_EQ(plan.schedule.size(), 12u);
-  for (const Slot& slot : plan.schedule)
-    EXPECT_EQ(plan.cases[static_cast<std::size_t>(slot.case_index)].impossible, "");
+  for (const Slot& slot : plan.schedule) EXPECT_EQ(plan.cases[slot.case_index].impossible, "");
 }
 
 TEST(Plan, AnImpossibleBaselineIsAnError) {
@@ -168,7 +168,7 @@ TEST(Plan, OnlySomeCases) {
   add_change(e, "overlap_grad_reduce", "false");
   const auto names = [&](const std::vector<std::string>& only) {
     std::vector<std::string> out;
-    for (const Case& c : make_plan(e, 4, only).cases) out.push_back(c.name);
+    for (const PlannedCase& c : make_plan(e, 4, only).cases) out.push_back(c.name);
     return out;
   };
   using Names = std::vector<std::string>;
@@ -198,14 +198,14 @@ TEST(Schedule, EveryRoundHasEveryCaseOnce) {
       EXPECT_EQ(plan.schedule[i].round, static_cast<int>(i) / n);
       EXPECT_EQ(plan.schedule[i].position, static_cast<int>(i) % n);
     }
-    std::set<std::pair<int, int>> seen;
+    std::set<std::pair<int, std::size_t>> seen;
     for (const Slot& s : plan.schedule) EXPECT_TRUE(seen.insert({s.round, s.case_index}).second);
   }
 }
 
 TEST(Schedule, OverAsManyRoundsAsCasesEveryCaseStandsOnceAtEveryPosition) {
   for (const int n : {2, 3, 7, 12}) {
-    std::set<std::array<int, 3>> seen;
+    std::set<std::tuple<int, std::size_t, int>> seen;
     for (const Slot& s : plan_of(n, 3 * n, 9).schedule) {
       EXPECT_TRUE(seen.insert({s.round / n, s.case_index, s.position}).second) << n;
     }
@@ -215,7 +215,7 @@ TEST(Schedule, OverAsManyRoundsAsCasesEveryCaseStandsOnceAtEveryPosition) {
 TEST(Schedule, AnEvenNumberOfCasesFollowEachOtherOnceEach) {
   for (const int n : {2, 4, 12}) {
     const auto schedule = plan_of(n, n, 3).schedule;
-    std::set<std::pair<int, int>> seen;
+    std::set<std::pair<std::size_t, std::size_t>> seen;
     for (std::size_t i = 1; i < schedule.size(); ++i) {
       if (schedule[i].position == 0) continue;
       EXPECT_TRUE(seen.insert({schedule[i - 1].case_index, schedule[i].case_index}).second) << n;
@@ -224,8 +224,8 @@ TEST(Schedule, AnEvenNumberOfCasesFollowEachOtherOnceEach) {
   }
 }
 
-std::vector<int> order_of(const Plan& plan) {
-  std::vector<int> order;
+std::vector<std::size_t> order_of(const Plan& plan) {
+  std::vector<std::size_t> order;
   for (const Slot& s : plan.schedule) order.push_back(s.case_index);
   return order;
 }

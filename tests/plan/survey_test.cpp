@@ -8,7 +8,7 @@ namespace {
 const Model model_1b3{"gpt3-1.3b", 24, 2048, 16, 50304, 2048};
 
 TEST(Survey, CountsAndPlansARealJob) {
-  Case c;
+  PlannedCase c;
   c.settings.global_batch_size = 512;
   c.settings.layout = {8, 2};
   c.layout.size = {8, 1, 8, 2};

@@ -200,8 +200,7 @@ TEST(HeatMap, ColoursByTheShareBehindTheMedian) {
 
 TEST(Cost, StandsBesideTheOtherMetricsAndHasASection) {
   const Result result = samples::full();
-  Findings findings;
-  find(result, findings);
+  Findings findings = find_all(result);
   EXPECT_EQ(page(make_report(result, findings)).find("id=\"cost\""), std::string::npos);
   findings.cost = estimate_cost(result, findings.summary, {2.5, "USD", 300e9});
   ASSERT_TRUE(findings.cost);
@@ -251,8 +250,7 @@ TEST(Axis, TicksAreRound) {
 // HARNESS_UPDATE_GOLDEN=1 writes it anew.
 TEST(Markdown, Golden) {
   const Result result = samples::full();
-  Findings findings;
-  find(result, findings);
+  Findings findings = find_all(result);
   findings.cost = estimate_cost(result, findings.summary, {2.5, "USD", 300e9});
   const std::string text = std::regex_replace(markdown(make_report(result, findings)), std::regex("[0-9]+"), "#");
   samples::expect_golden("report.md", text);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/kernels.h"
 #include "base/error.h"
 
 // cuBLASLt multiplies column-major matrices, and a row-major matrix is a column-major one transposed. So out = op(a)

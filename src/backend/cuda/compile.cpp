@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/kernels.h"
 #include "base/error.h"
 
 namespace harness::cuda {

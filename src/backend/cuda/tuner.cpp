@@ -5,7 +5,7 @@
 #include <set>
 
 #include "backend/cuda/blas.h"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/kernels.h"
 #include "base/error.h"
 
 namespace harness::cuda {

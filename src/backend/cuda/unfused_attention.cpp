@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "backend/cuda/attention.h"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/kernels.h"
 
 namespace harness::cuda {
 namespace {

@@ -79,12 +79,12 @@ void add_cost(Comparison& rows, const Findings& findings) {
 
 Section before_after_section(const Result& result, const Findings& findings) {
   Section section{"before-after", "Before and after", {}};
-  if (findings.baseline == nullptr) {
+  if (findings.baseline() == nullptr) {
     section.pieces.push_back(Paragraph{"Nothing of the baseline was measured, so there is no before."});
     return section;
   }
-  const CaseSummary& before = *findings.baseline;
-  const CaseSummary* after = findings.best;
+  const CaseSummary& before = *findings.baseline();
+  const CaseSummary* after = findings.best();
   Comparison rows(before, after);
   rows.table.columns = {{"", true}, {"before"}};
   std::string effect;
@@ -93,8 +93,7 @@ Section before_after_section(const Result& result, const Findings& findings) {
     rows.table.columns.push_back({"after"});
     rows.table.columns.push_back({"change"});
     effect = change_of(*after) + " " + interval_of(*after);
-    batches_differ = result.cases[static_cast<std::size_t>(before.case_index)].tokens_per_step !=
-                     result.cases[static_cast<std::size_t>(after->case_index)].tokens_per_step;
+    batches_differ = result.at(before).tokens_per_step != result.at(*after).tokens_per_step;
   }
   const std::vector<double> seconds{before.step_seconds, after != nullptr ? after->step_seconds : NAN};
   const Scale time = scale_of_seconds(seconds);

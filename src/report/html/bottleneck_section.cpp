@@ -14,26 +14,27 @@ Table parts_table(const Findings& findings) {
   Table table;
   std::vector<const Breakdown*> of;
   std::vector<double> lengths;
-  for (const CaseSummary* one : {findings.baseline, findings.best}) {
-    const CaseBreakdown* found = one == nullptr ? nullptr : find_breakdown(findings.breakdowns, one->case_index);
-    if (found == nullptr) continue;
-    of.push_back(&found->mean);
-    lengths.push_back(found->mean.step_s);
+  for (const CaseSummary* row : findings.before_and_after()) {
+    const StepFindings* step = findings.step_of(*row);
+    if (step == nullptr) continue;
+    of.push_back(&step->breakdown.mean);
+    lengths.push_back(step->breakdown.mean.step_s);
   }
   if (of.empty()) return table;
   const Scale scale = scale_of_seconds(lengths);
   table.columns = {{"part of the step", true}, {"baseline " + scale.unit}, {"share"}};
   if (of.size() > 1) {
-    table.columns.push_back({findings.best->name + " " + scale.unit});
+    table.columns.push_back({findings.best()->name + " " + scale.unit});
     table.columns.push_back({"share"});
   }
-  for (std::size_t p = 0; p < part_count; ++p) {
-    if (std::none_of(of.begin(), of.end(), [&](const Breakdown* one) { return one->parts[part_at(p)].has_value(); }))
-      continue;
-    std::vector<std::string> row{name_of(part_at(p))};
-    for (const Breakdown* one : of) {
-      row.push_back(one->parts[part_at(p)] ? scale.print(*one->parts[part_at(p)]) : "");
-      row.push_back(one->parts[part_at(p)] ? percent(*one->parts[part_at(p)] / one->step_s) : "");
+  for (const Part part : all_parts) {
+    const auto has_part = [&](const Breakdown* breakdown) { return (*breakdown)[part].has_value(); };
+    if (std::ranges::none_of(of, has_part)) continue;
+    std::vector<std::string> row{name_of(part)};
+    for (const Breakdown* breakdown : of) {
+      const std::optional<double> seconds = (*breakdown)[part];
+      row.push_back(seconds ? scale.print(*seconds) : "");
+      row.push_back(seconds ? percent(*seconds / breakdown->step_s) : "");
     }
     table.rows.push_back(std::move(row));
   }
@@ -68,23 +69,26 @@ void bottleneck_pieces(const Bottleneck& found, const std::string& name, Section
 
 Section bottleneck_section(const Result& result, const Findings& findings) {
   Section section{"losses", "Where the time goes", {}};
-  for (const CaseSummary* one : {findings.baseline, findings.best}) {
-    if (one == nullptr) continue;
-    const auto found = findings.bottlenecks.find(one->case_index);
-    if (found != findings.bottlenecks.end()) bottleneck_pieces(found->second, one->name, section);
+  std::vector<std::string> rules = findings.rules;
+  for (const CaseSummary* row : findings.before_and_after()) {
+    const StepFindings* step = findings.step_of(*row);
+    if (step == nullptr) continue;
+    bottleneck_pieces(step->bottleneck, row->name, section);
+    if (row->role == CaseRole::baseline) rules.insert(rules.end(), step->rules.begin(), step->rules.end());
   }
-  if (!findings.rules.empty()) {
+  if (!rules.empty()) {
     section.pieces.push_back(Paragraph{"Rules that people use in practice, and that fire here:"});
-    section.pieces.push_back(Bullets{findings.rules});
+    section.pieces.push_back(Bullets{rules});
   }
-  for (const CaseSummary* one : {findings.baseline, findings.best}) {
-    if (one == nullptr) continue;
-    const auto bars = findings.waterfalls.find(one->case_index);
-    if (bars == findings.waterfalls.end()) continue;
-    const char* id = one == findings.baseline ? "waterfall-baseline" : "waterfall-best";
-    section.pieces.push_back(waterfall_chart(bars->second, id, one->name));
+  bool any = false;
+  for (const CaseSummary* row : findings.before_and_after()) {
+    const StepFindings* step = findings.step_of(*row);
+    if (step == nullptr || !step->waterfall) continue;
+    const char* id = row->role == CaseRole::baseline ? "waterfall-baseline" : "waterfall-best";
+    section.pieces.push_back(waterfall_chart(*step->waterfall, id, row->name));
+    any = true;
   }
-  if (findings.waterfalls.empty()) {
+  if (!any) {
     const bool no_peak = std::all_of(result.cases.begin(), result.cases.end(),
                                      [](const ResultCase& one) { return !(one.peak_flops_per_rank > 0); });
     section.pieces.push_back(

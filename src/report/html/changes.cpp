@@ -18,7 +18,7 @@ namespace {
 Bullets not_compared(const Summary& summary) {
   Bullets list;
   for (const CaseSummary& one : summary.cases) {
-    if (is_baseline(one)) continue;
+    if (one.role != CaseRole::change) continue;
     const bool ignored = one.effect && one.effect->verdict == Verdict::not_honoured;
     const bool has_bar = one.effect && std::isfinite(one.effect->ratio) && !ignored;
     if (has_bar && one.status != CaseStatus::failed) continue;
@@ -65,7 +65,7 @@ Section steps_section(const Result& result, const Findings& findings) {
 
 Section scaling_section(const Result& result, const Findings& findings) {
   Section section{"scaling-section", "Scaling", {}};
-  if (auto found = scaling(result, findings.summary, findings.breakdowns)) {
+  if (auto found = scaling(result, findings)) {
     section.pieces.push_back(std::move(found->curve));
     if (found->what_grew) section.pieces.push_back(std::move(*found->what_grew));
   }
@@ -75,15 +75,15 @@ Section scaling_section(const Result& result, const Findings& findings) {
 Section timeline_section(const Result& result, const Findings& findings) {
   Section section{"timeline", "One step", {}};
   double length = 0;
-  for (const CaseSummary* one : {findings.baseline, findings.best}) {
+  for (const CaseSummary* one : {findings.baseline(), findings.best()}) {
     if (one != nullptr) length = std::max(length, timeline_length(result, one->case_index));
   }
   const auto add = [&](const CaseSummary* one, const char* id) {
     if (one == nullptr || length <= 0) return;
     if (auto figure = timeline_chart(result, one->case_index, id, length)) section.pieces.push_back(std::move(*figure));
   };
-  add(findings.baseline, "timeline-baseline");
-  add(findings.best, "timeline-best");
+  add(findings.baseline(), "timeline-baseline");
+  add(findings.best(), "timeline-best");
   if (section.pieces.empty()) {
     section.pieces.push_back(Paragraph{"The file has no profiled step of the baseline."});
   }

@@ -29,15 +29,11 @@ std::string interval_of(const CaseSummary& one) {
 }
 
 std::string verdict_of(const CaseSummary& one) {
-  if (one.status == CaseStatus::failed || one.status == CaseStatus::impossible) return name_of(one.status);
-  if (one.blocks == 0) return "not measured";
-  if (one.name == "baseline") return "baseline";
-  if (!one.effect || one.effect->verdict == Verdict::none) return "too few rounds";
-  return name_of(one.effect->verdict);
+  return name_of(one.judgement);
 }
 
 std::string kind_of(const CaseSummary& one) {
-  if (one.name == "baseline") return "v-baseline";
+  if (one.role == CaseRole::baseline) return "v-baseline";
   if (!one.effect || one.blocks == 0) return "v-none";
   switch (one.effect->verdict) {
     case Verdict::faster:
@@ -53,20 +49,6 @@ std::string kind_of(const CaseSummary& one) {
       break;
   }
   return "v-none";
-}
-
-bool is_baseline(const CaseSummary& one) {
-  return one.name == "baseline" || one.name == "baseline_again";
-}
-
-const CaseSummary* best_proven(const Summary& summary) {
-  const CaseSummary* best = nullptr;
-  if (summary.unreliable) return best;
-  for (const CaseSummary& one : summary.cases) {
-    if (is_baseline(one) || !one.effect || one.effect->verdict != Verdict::faster) continue;
-    if (best == nullptr || one.effect->ratio < best->effect->ratio) best = &one;
-  }
-  return best;
 }
 
 }  // namespace harness::html

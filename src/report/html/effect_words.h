@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "analysis/analysis.h"
+#include "analysis/summary.h"
 
 namespace harness::html {
 
@@ -14,9 +14,5 @@ std::string interval_of(const CaseSummary& one);
 std::string verdict_of(const CaseSummary& one);
 /// A class for the verdict's colour.
 std::string kind_of(const CaseSummary& one);
-
-bool is_baseline(const CaseSummary& one);  // or its control
-/// The largest proven improvement; nullptr if there is none, or if the control failed: then no verdict counts.
-const CaseSummary* best_proven(const Summary& summary);
 
 }  // namespace harness::html

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/pairing.h"
+#include "analysis/blocks.h"
 #include "report/html/effect_words.h"
 #include "report/html/row_chart.h"
 #include "report/words.h"
@@ -96,7 +96,7 @@ std::optional<Figure> ladder(const Result& result, const Summary& summary) {
                             {"slowest block " + scale.unit},
                             {"blocks"}};
   for (const Rung& rung : rungs) {
-    if (rung.of->name == "baseline") {
+    if (rung.of->role == CaseRole::baseline) {
       const double at = chart.axis.at(rung.of->step_seconds);
       chart.behind.line("reference", at, -1000, at, 1000);
     }

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "analysis/analysis.h"
+#include "analysis/summary.h"
 #include "report/html/document.h"
 #include "store/result.h"
 

@@ -30,8 +30,8 @@ Table calls_table(const Result& result, bool of_baseline) {
                    {"protocol", true}, {"channels"},         {"calls"}};
   if (of_baseline) table.columns.erase(table.columns.begin());
   for (const ResultNcclCall& call : result.nccl_calls) {
-    const std::string& name = result.cases[static_cast<std::size_t>(call.case_index)].name;
-    if ((name == "baseline") != of_baseline) continue;
+    const std::string& name = result.at(call).name;
+    if ((result.at(call).role() == CaseRole::baseline) != of_baseline) continue;
     std::vector<std::string> row{name,
                                  call.function.empty() ? "not logged" : call.function,
                                  bytes_of(call.bytes),
@@ -49,15 +49,15 @@ Table calls_table(const Result& result, bool of_baseline) {
 Table facts_table(const Result& result, bool of_baseline) {
   std::map<std::string, std::string> baseline;
   for (const ResultNcclFact& fact : result.nccl_facts) {
-    if (result.cases[static_cast<std::size_t>(fact.case_index)].name == "baseline") baseline[fact.name] = fact.value;
+    if (result.at(fact).role() == CaseRole::baseline) baseline[fact.name] = fact.value;
   }
   Table table;
   table.columns = {{"case", true}, {"what", true}, {"value", true}};
   if (of_baseline) table.columns.erase(table.columns.begin());
   for (const ResultNcclFact& fact : result.nccl_facts) {
     if (fact.name == not_honoured || fact.name == not_confirmed) continue;
-    const std::string& name = result.cases[static_cast<std::size_t>(fact.case_index)].name;
-    if ((name == "baseline") != of_baseline) continue;
+    const std::string& name = result.at(fact).name;
+    if ((result.at(fact).role() == CaseRole::baseline) != of_baseline) continue;
     if (!of_baseline) {
       const auto same = baseline.find(fact.name);
       if (same != baseline.end() && same->second == fact.value) continue;
@@ -73,7 +73,7 @@ void requests(const Result& result, const char* outcome, const char* words, Sect
   Bullets list;
   for (const ResultNcclFact& fact : result.nccl_facts) {
     if (fact.name != outcome) continue;
-    list.items.push_back(result.cases[static_cast<std::size_t>(fact.case_index)].name + ": " + fact.value);
+    list.items.push_back(result.at(fact).name + ": " + fact.value);
   }
   if (list.items.empty()) return;
   section.pieces.push_back(Paragraph{words, true});

@@ -39,9 +39,7 @@ Document make_report(const Result& result, const Findings& findings) {
 }
 
 Document make_report(const Result& result) {
-  Findings findings;
-  find(result, findings);
-  return make_report(result, findings);
+  return make_report(result, find_all(result));
 }
 
 }  // namespace harness::html

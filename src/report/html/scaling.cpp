@@ -20,9 +20,9 @@ struct Point {
 std::vector<Point> points_of(const Result& result, const Summary& summary) {
   std::vector<Point> points;
   for (const CaseSummary& one : summary.cases) {
-    const ResultCase& row = result.cases[static_cast<std::size_t>(one.case_index)];
+    const ResultCase& row = result.at(one);
     if (one.blocks == 0 || !(one.tokens_per_second > 0) || row.ranks <= 0) continue;
-    if (one.name == "baseline" || row.variable == "ranks") {
+    if (one.role == CaseRole::baseline || row.variable == "ranks") {
       points.push_back({&one, static_cast<double>(row.ranks), one.tokens_per_second, 0});
     }
   }
@@ -91,14 +91,14 @@ Svg curves(const std::vector<Point>& points, const Axis& x) {
   return svg;
 }
 
-std::optional<Numbers> grown(const std::vector<Point>& points, const std::vector<CaseBreakdown>& breakdowns) {
+std::optional<Numbers> grown(const std::vector<Point>& points, const Findings& findings) {
   std::vector<const Breakdown*> of;
   Table table;
   table.columns = {{"part of the step, ms", true}};
   for (const Point& point : points) {
-    const CaseBreakdown* found = find_breakdown(breakdowns, point.of->case_index);
+    const StepFindings* found = findings.step_of(*point.of);
     if (found == nullptr) continue;
-    of.push_back(&found->mean);
+    of.push_back(&found->breakdown.mean);
     table.columns.push_back({fmt::format("{:.0f} rank{}", point.ranks, point.ranks == 1 ? "" : "s")});
   }
   if (of.size() < 2) return std::nullopt;
@@ -108,13 +108,13 @@ std::optional<Numbers> grown(const std::vector<Point>& points, const std::vector
     std::vector<std::string> cells;
   };
   std::vector<Row> rows;
-  for (std::size_t p = 0; p < part_count; ++p) {
-    Row row{(of.back()->parts[part_at(p)].value_or(0) - of.front()->parts[part_at(p)].value_or(0)),
-            {name_of(part_at(p))}};
+  for (const Part part : all_parts) {
+    Row row{(*of.back())[part].value_or(0) - (*of.front())[part].value_or(0), {name_of(part)}};
     bool any = false;
-    for (const Breakdown* one : of) {
-      any |= one->parts[part_at(p)].has_value();
-      row.cells.push_back(one->parts[part_at(p)] ? fmt::format("{:.2f}", 1e3 * *one->parts[part_at(p)]) : "");
+    for (const Breakdown* breakdown : of) {
+      const std::optional<double> seconds = (*breakdown)[part];
+      any = any || seconds.has_value();
+      row.cells.push_back(seconds ? fmt::format("{:.2f}", 1e3 * *seconds) : "");
     }
     if (!any) continue;
     row.cells.push_back(fmt::format("{:+.2f}", 1e3 * row.growth));
@@ -130,9 +130,8 @@ std::optional<Numbers> grown(const std::vector<Point>& points, const std::vector
 
 }  // namespace
 
-std::optional<Scaling> scaling(const Result& result, const Summary& summary,
-                               const std::vector<CaseBreakdown>& breakdowns) {
-  const std::vector<Point> points = points_of(result, summary);
+std::optional<Scaling> scaling(const Result& result, const Findings& findings) {
+  const std::vector<Point> points = points_of(result, findings.summary);
   if (points.size() < 2) return std::nullopt;
   std::vector<double> sizes;
   for (const Point& point : points) sizes.push_back(point.ranks);
@@ -159,7 +158,7 @@ std::optional<Scaling> scaling(const Result& result, const Summary& summary,
                                       Scale{}.print(point.rate / point.ranks), percent(point.efficiency),
                                       point.of->mfu ? percent(*point.of->mfu) : ""});
   }
-  out.what_grew = grown(points, breakdowns);
+  out.what_grew = grown(points, findings);
   return out;
 }
 

@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/analysis.h"
 #include "analysis/breakdown.h"
+#include "analysis/findings.h"
 #include "report/html/document.h"
 #include "store/result.h"
 
@@ -16,7 +16,6 @@ struct Scaling {
   Figure curve;
   std::optional<Numbers> what_grew;
 };
-std::optional<Scaling> scaling(const Result& result, const Summary& summary,
-                               const std::vector<CaseBreakdown>& breakdowns);
+std::optional<Scaling> scaling(const Result& result, const Findings& findings);
 
 }  // namespace harness::html

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "analysis/findings.h"
 #include "report/html/document.h"
-#include "report/html/findings.h"
 #include "store/result.h"
 
 namespace harness::html {

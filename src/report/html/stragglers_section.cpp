@@ -46,7 +46,7 @@ Section stragglers_section(const Result& result, const Findings& findings) {
     const HeatMap& heat = *found.heat;
     std::string where = "Timed steps of the block with the largest excess";
     if (heat.case_index >= 0 && heat.case_index < static_cast<int>(result.cases.size())) {
-      where += ", of " + result.cases[static_cast<std::size_t>(heat.case_index)].name;
+      where += ", of " + result.at(heat).name;
     }
     section.pieces.push_back(heat_map(heat, where + "."));
   }

@@ -148,7 +148,7 @@ double timeline_length(const Result& result, int case_index) {
 std::optional<Figure> timeline_chart(const Result& result, int case_index, const std::string& id, double length_s) {
   const Collected found = collect(result, case_index, length_s);
   if (found.lanes.empty()) return std::nullopt;
-  const std::string& name = result.cases[static_cast<std::size_t>(case_index)].name;
+  const std::string& name = result.case_at(case_index).name;
   const std::vector<double> length{length_s};
   const Scale scale = scale_of_seconds(length);
   RowChart chart;

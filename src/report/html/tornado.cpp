@@ -13,7 +13,7 @@ namespace harness::html {
 namespace {
 
 bool drawn(const CaseSummary& one) {
-  return one.name != "baseline" && one.effect && std::isfinite(one.effect->ratio) &&
+  return one.role != CaseRole::baseline && one.effect && std::isfinite(one.effect->ratio) &&
          one.effect->verdict != Verdict::not_honoured;
 }
 
@@ -23,7 +23,7 @@ Axis axis_for(const std::vector<const CaseSummary*>& cases, double smallest_effe
   double least = -1.5 * smallest_effect, most = 1.5 * smallest_effect;
   for (const CaseSummary* one : cases) {
     const Effect& effect = *one->effect;
-    const bool decided = effect.verdict == Verdict::faster || effect.verdict == Verdict::slower;
+    const bool decided = moved(effect.verdict);
     least = std::min(least, effect.ratio - 1);
     most = std::max(most, effect.ratio - 1);
     if (!std::isfinite(effect.low)) continue;
@@ -104,7 +104,7 @@ std::optional<Figure> tornado(const Result& result, const Summary& summary) {
       "shaded "
       "band is ±{:.3g} %: an effect within it does not matter, and a verdict must clear it.{}{}",
       100 * result.smallest_effect,
-      std::any_of(cases.begin(), cases.end(), [](const auto* one) { return one->name == "baseline_again"; })
+      std::any_of(cases.begin(), cases.end(), [](const auto* one) { return one->role == CaseRole::control; })
           ? " baseline_again is the baseline itself, as a control."
           : "",
       cut ? " An arrow: it goes on beyond the drawing." : "");

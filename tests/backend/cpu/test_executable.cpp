@@ -201,7 +201,6 @@ TEST(CpuBackend, SaysWhatItIs) {
   EXPECT_EQ(cpu.declared(), declared_fused(BackendKind::cpu));
   for (const auto& [name, value] : cpu.identity({})) EXPECT_FALSE(value.empty()) << name;
   EXPECT_THROW(backend(BackendKind::cuda), Error);
-  EXPECT_THROW(backend(BackendKind::sim), Error);
   ExecutableRequest where;
   EXPECT_GT(cpu.measure_matmul_flops(Precision::fp32, where, 0.02), 1e8);
   where.threads = 2;

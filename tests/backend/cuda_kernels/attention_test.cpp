@@ -1,7 +1,7 @@
 #include <vector>
 
 #include "backend/cpu/kernels.h"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/kernels.h"
 #include "buffers.h"
 
 namespace harness::test {

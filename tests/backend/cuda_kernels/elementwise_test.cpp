@@ -1,5 +1,5 @@
 #include "backend/cpu/kernels.h"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/kernels.h"
 #include "buffers.h"
 
 namespace harness::test {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/kernels.h"
 
 namespace harness::cuda {
 

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "store/result.h"
+
+namespace harness {
+
+/// A finished block as evidence: when it ran, and the median of its timed steps.
+struct FinishedBlock {
+  std::size_t index = 0;  // of Result::blocks
+  std::int32_t case_index = 0, round = 0, session = 0;
+  double start_unix_s = 0;
+  double seconds = 0;
+};
+/// In the order of the file. Blocks without a usable sample are left out.
+std::vector<FinishedBlock> finished_blocks(const Result& result);
+/// Those of one case.
+std::vector<FinishedBlock> finished_blocks(const Result& result, std::int32_t case_index);
+
+/// The median timed step of a finished block; nothing if the block did not finish or has no usable sample.
+std::optional<double> block_median(const Result& result, std::size_t block);
+
+/// Rounds in which some block ran on throttled devices: by the reasons that NVML gave, or because its mean clock was
+/// more than 5 % below the median block's. Ascending.
+std::vector<std::int32_t> throttled_rounds(const Result& result);
+
+}  // namespace harness

@@ -1,0 +1,35 @@
+#include "analysis/estimator.h"
+
+#include <algorithm>
+#include <array>
+
+#include "analysis/paired_estimator.h"
+#include "base/error.h"
+
+namespace harness {
+namespace {
+
+struct Row {
+  std::string_view name;
+  EstimatorKind kind;
+  Estimator estimator;
+};
+
+constexpr std::array rows{
+    Row{"yuen", EstimatorKind::yuen, estimate_trimmed_pairs},
+    Row{"sign", EstimatorKind::sign, estimate_median_pairs},
+};
+
+}  // namespace
+
+Estimator estimator_of(EstimatorKind kind) {
+  return std::ranges::find(rows, kind, &Row::kind)->estimator;
+}
+
+EstimatorKind estimator_named(std::string_view name) {
+  const auto* found = std::ranges::find(rows, name, &Row::name);
+  if (found == rows.end()) fail("there is no interval \"{}\"", name);
+  return found->kind;
+}
+
+}  // namespace harness

@@ -1,0 +1,52 @@
+#include "analysis/findings.h"
+
+#include <algorithm>
+
+#include "analysis/rules.h"
+
+namespace harness {
+
+Findings find_all(const Result& result, const SummaryOptions& options) {
+  Findings findings;
+  findings.summary = summarise(result, options);
+  findings.stragglers = find_stragglers(result);
+  findings.rules = fired_rules(result, findings.summary);
+  for (CaseBreakdown& breakdown : break_down(result)) {
+    StepFindings& step = findings.steps.emplace_back();
+    step.case_index = breakdown.case_index;
+    step.waterfall = waterfall(result, findings.summary.at(breakdown), breakdown);
+    step.bottleneck =
+        find_bottleneck(result, breakdown, step.waterfall ? &*step.waterfall : nullptr, findings.stragglers);
+    step.rules = fired_rules(result, findings.summary, breakdown);
+    step.breakdown = std::move(breakdown);
+  }
+  return findings;
+}
+
+const CaseSummary* Findings::baseline() const {
+  const CaseSummary* baseline = summary.baseline();
+  return baseline != nullptr && baseline->blocks > 0 ? baseline : nullptr;
+}
+
+const CaseSummary* Findings::best() const {
+  const CaseSummary* best = nullptr;
+  if (summary.unreliable) return best;
+  for (const CaseSummary& row : summary.cases) {
+    if (row.role != CaseRole::change || !row.effect || row.effect->verdict != Verdict::faster) continue;
+    if (best == nullptr || row.effect->ratio < best->effect->ratio) best = &row;
+  }
+  return best;
+}
+
+std::vector<const CaseSummary*> Findings::before_and_after() const {
+  std::vector<const CaseSummary*> both{baseline(), best()};
+  std::erase(both, nullptr);
+  return both;
+}
+
+const StepFindings* Findings::step_of_case(std::int32_t case_index) const {
+  const auto found = std::ranges::find(steps, case_index, &StepFindings::case_index);
+  return found == steps.end() ? nullptr : &*found;
+}
+
+}  // namespace harness

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/bottleneck.h"
+#include "analysis/breakdown.h"
+#include "analysis/cost.h"
+#include "analysis/stragglers.h"
+#include "analysis/summary.h"
+#include "analysis/waterfall.h"
+#include "store/result.h"
+
+namespace harness {
+
+/// What one profiled step says of its case.
+struct StepFindings {
+  CaseBreakdown breakdown;
+  std::optional<Waterfall> waterfall;
+  Bottleneck bottleneck;
+  std::vector<std::string> rules;  // of thumb that applied
+  std::int32_t case_index = 0;
+};
+
+/// All that the analysis says about a result, found once: what every report, page and table is made from.
+struct Findings {
+  Summary summary;
+  std::vector<StepFindings> steps;  // of the cases that have a timeline, in order of cases
+  Stragglers stragglers;
+  std::vector<std::string> rules;    // about the sweep as a whole
+  std::optional<CostEstimate> cost;  // where there is a price; filled by the caller
+
+  /// The baseline, if it was measured; else nullptr.
+  const CaseSummary* baseline() const;
+  /// The largest proven improvement; nullptr if there is none, or if the control moved: then no verdict counts.
+  const CaseSummary* best() const;
+  /// The baseline and the best: those of the two that are there.
+  std::vector<const CaseSummary*> before_and_after() const;
+  /// nullptr if the case has no timeline.
+  const StepFindings* step_of(const AboutACase auto& row) const { return step_of_case(row.case_index); }
+  const StepFindings* step_of_case(std::int32_t case_index) const;
+};
+
+/// Uses whatever of the timeline and rank_seconds the result holds.
+Findings find_all(const Result& result, const SummaryOptions& options = {});
+
+}  // namespace harness

@@ -1,0 +1,238 @@
+#include "analysis/summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "analysis/warnings.h"
+
+namespace harness {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+// Number of comparisons for the Bonferroni correction: every change that was planned, whether or not it finished.
+int declared_comparisons(const Result& result) {
+  return static_cast<int>(std::ranges::count_if(result.cases, [](const ResultCase& planned) {
+    return planned.role() == CaseRole::change && planned.status != CaseStatus::impossible;
+  }));
+}
+
+// What a case's step gets done, in the unit that cases are compared by: tokens; bytes on the bus of a collective; FLOP
+// of a rank. 0: not known.
+double work_of(const Result& result, std::int32_t case_index) {
+  const ResultCase& result_case = result.case_at(case_index);
+  if (result_case.tokens_per_step > 0) return result_case.tokens_per_step;
+  const ResultPoint* point = result.find_point(case_index);
+  if (point == nullptr) return 0;
+  const auto times = static_cast<double>(point->repetitions);
+  if (point->bus_factor > 0) return times * point->bytes * point->bus_factor;
+  return result_case.model_flop_per_step / result_case.ranks;
+}
+
+// A larger batch or message is not slower for taking longer: times are per unit of work, in terms of the baseline's
+// step, where both amounts are known.
+SweepBlocks comparable_blocks(const Result& result, std::int32_t baseline) {
+  SweepBlocks sweep{finished_blocks(result), baseline};
+  const double before = work_of(result, baseline);
+  for (FinishedBlock& block : sweep.blocks) {
+    const double after = work_of(result, block.case_index);
+    if (before > 0 && after > 0) block.seconds *= before / after;
+  }
+  return sweep;
+}
+
+void measure_losses(const Result& result, std::span<const FinishedBlock> blocks, CaseSummary& row) {
+  row.first_loss = row.last_loss = nan;
+  std::vector<double> last_losses;
+  for (const FinishedBlock& block : blocks) {
+    if (block.index >= result.losses.size() || result.losses[block.index].empty()) continue;
+    const std::vector<float>& losses = result.losses[block.index];
+    if (last_losses.empty()) row.first_loss = losses.front();
+    last_losses.push_back(losses.back());
+  }
+  if (last_losses.empty()) return;
+  row.last_loss =
+      std::accumulate(last_losses.begin(), last_losses.end(), 0.0) / static_cast<double>(last_losses.size());
+}
+
+void measure_case(const Result& result, CaseSummary& row) {
+  const ResultCase& result_case = result.at(row);
+  const std::vector<FinishedBlock> blocks = finished_blocks(result, row.case_index);
+  std::vector<double> medians;
+  for (const FinishedBlock& block : blocks) {
+    medians.push_back(block.seconds);
+    row.peak_memory_bytes = std::max(row.peak_memory_bytes, result.blocks[block.index].peak_memory_bytes);
+  }
+  row.blocks = static_cast<int>(medians.size());
+  row.step_seconds = median(medians);
+  measure_losses(result, blocks, row);
+  if (medians.empty()) return;
+  row.tokens_per_second = result_case.tokens_per_step / row.step_seconds;
+  const double rank_seconds = row.step_seconds * result_case.ranks;
+  if (!(rank_seconds > 0)) return;
+  row.flops_per_rank = result_case.model_flop_per_step / rank_seconds;
+  if (!(result_case.peak_flops_per_rank > 0)) return;  // an unknown peak makes MFU absent, never wrong
+  const double possible = rank_seconds * result_case.peak_flops_per_rank;
+  row.mfu = result_case.model_flop_per_step / possible;
+  row.mfu_noncausal = result_case.noncausal_flop_per_step / possible;
+  row.hfu = result_case.hardware_flop_per_step / possible;
+}
+
+// A clock or a peak may be a little off; a link that carried a twentieth more than it can did not.
+constexpr double beyond_doubt = 1.05;
+
+void measure_rates(const Result& result, CaseSummary& row) {
+  const ResultPoint* point = result.find_point(row.case_index);
+  if (point == nullptr || row.blocks == 0 || point->repetitions < 1) return;
+  Rates rates;
+  rates.operation = point->operation;
+  rates.bytes = point->bytes;
+  rates.operation_seconds = row.step_seconds / static_cast<double>(point->repetitions);
+  rates.algorithm_bytes_per_s = point->bytes / rates.operation_seconds;
+  if (point->bus_factor > 0) rates.bus_bytes_per_s = rates.algorithm_bytes_per_s * point->bus_factor;
+  if (point->limit_bytes_per_s > 0) rates.limit_bytes_per_s = point->limit_bytes_per_s;
+  // A measured peak is what this machine did a while ago; only one that is stated is a limit.
+  const bool peak_stated = !result.peak_source.starts_with("measured");
+  const bool on_links = rates.bus_bytes_per_s && rates.limit_bytes_per_s;
+  rates.impossible = (on_links && *rates.bus_bytes_per_s > beyond_doubt * *rates.limit_bytes_per_s) ||
+                     (peak_stated && row.mfu && *row.mfu > beyond_doubt);
+  row.rates = rates;
+}
+
+void measure_gpu(const Result& result, CaseSummary& row) {
+  std::vector<double> utilisation, clock, power, tokens_per_joule;
+  const double tokens = result.at(row).tokens_per_step * result.steps;
+  const auto keep = [](std::vector<double>& values, double value) {
+    if (std::isfinite(value)) values.push_back(value);
+  };
+  for (std::size_t i = 0; i < std::min(result.blocks.size(), result.gpu.size()); ++i) {
+    if (result.blocks[i].case_index != row.case_index || result.blocks[i].status != BlockStatus::ok) continue;
+    const ResultGpu& gpu = result.gpu[i];
+    keep(utilisation, gpu.utilisation);
+    keep(clock, gpu.sm_clock_hz);
+    keep(power, gpu.power_w);
+    if (gpu.energy_j > 0) keep(tokens_per_joule, tokens / gpu.energy_j);
+  }
+  row.gpu_utilisation = median(utilisation);
+  row.sm_clock_hz = median(clock);
+  row.power_w = median(power);
+  row.tokens_per_joule = median(tokens_per_joule);
+}
+
+// What a case asked of NCCL and did not get; "" if nothing.
+std::string not_honoured(const Result& result, std::int32_t case_index) {
+  std::string all;
+  for (const ResultNcclFact& fact : result.nccl_facts) {
+    if (fact.case_index != case_index || fact.name != "not honoured") continue;
+    all += (all.empty() ? "" : "; ") + fact.value;
+  }
+  return all;
+}
+
+CaseSummary measured(const Result& result, std::int32_t case_index) {
+  const ResultCase& result_case = result.case_at(case_index);
+  CaseSummary row;
+  row.case_index = case_index;
+  row.role = result_case.role();
+  row.name = result_case.name;
+  row.status = result_case.status;
+  row.reason = result_case.reason;
+  measure_case(result, row);
+  measure_rates(result, row);
+  measure_gpu(result, row);
+  const std::string ignored = not_honoured(result, case_index);
+  row.honoured = ignored.empty();
+  if (!row.honoured) row.reason += (row.reason.empty() ? "" : "; ") + ("not honoured: " + ignored);
+  return row;
+}
+
+Evidence evidence_of(const CaseSummary& row) {
+  return {.role = row.role,
+          .status = row.status,
+          .measured = row.blocks > 0,
+          .honoured = row.honoured,
+          .within_limit = !(row.rates && row.rates->impossible)};
+}
+
+}  // namespace
+
+std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect, const Evidence& evidence) {
+  if (estimate.pairs == 0) return {};
+  Effect effect;
+  effect.verdict = decide(estimate.log_ratio, smallest_effect, evidence).verdict;
+  effect.ratio = std::exp(estimate.log_ratio.center);
+  effect.low = std::exp(estimate.log_ratio.low);
+  effect.high = std::exp(estimate.log_ratio.high);
+  effect.rounds = estimate.pairs;
+  if (verdict_of(estimate.log_ratio, smallest_effect) == Verdict::unresolved) {
+    effect.rounds_needed = estimate.rounds_needed;
+  }
+  return effect;
+}
+
+namespace {
+
+// Effects and verdicts of all cases: once with every round, once without the throttled ones.
+void compare_with_baseline(const Result& result, Estimator estimator, Summary& summary) {
+  const ResultCase* baseline = result.baseline();
+  SweepBlocks sweep;
+  if (baseline != nullptr) sweep = comparable_blocks(result, result.index_of(*baseline));
+  const double family = family_alpha(declared_comparisons(result));
+  std::vector<Question> questions;
+  for (const CaseSummary& row : summary.cases) {
+    const double alpha = row.role == CaseRole::control ? family_alpha(1) : family;
+    questions.push_back({row.case_index, alpha, result.smallest_effect});
+  }
+  const std::vector<Estimate> all = estimator(sweep, questions);
+  std::erase_if(sweep.blocks, [&](const FinishedBlock& block) {
+    return std::ranges::binary_search(summary.throttled_rounds, block.round);
+  });
+  const std::vector<Estimate> cool = estimator(sweep, questions);
+  for (std::size_t i = 0; i < summary.cases.size(); ++i) {
+    CaseSummary& row = summary.cases[i];
+    const Evidence evidence = evidence_of(row);
+    row.judgement = decide(all[i].log_ratio, result.smallest_effect, evidence);
+    if (row.role == CaseRole::baseline) continue;
+    row.effect = effect_of(all[i], result.smallest_effect, evidence);
+    if (!summary.throttled_rounds.empty()) row.unthrottled = effect_of(cool[i], result.smallest_effect, evidence);
+    if (row.role != CaseRole::control) continue;
+    summary.control = row.effect;
+    summary.noise = all[i].deviation;
+  }
+}
+
+// A case that failed or cannot run leaves blocks undone without making the sweep partial; it is reported as such.
+bool blocks_missing(const Result& result) {
+  return std::ranges::any_of(result.blocks, [&](const ResultBlock& block) {
+    const CaseStatus status = result.at(block).status;
+    return block.status == BlockStatus::pending && status != CaseStatus::failed && status != CaseStatus::impossible;
+  });
+}
+
+}  // namespace
+
+Summary summarise(const Result& result, const SummaryOptions& options) {
+  Summary summary;
+  summary.throttled_rounds = throttled_rounds(result);
+  for (std::int32_t i = 0; i < result.case_count(); ++i) summary.cases.push_back(measured(result, i));
+  compare_with_baseline(result, estimator_of(options.estimator), summary);
+  summary.failed_cases = static_cast<int>(std::ranges::count(summary.cases, CaseStatus::failed, &CaseSummary::status));
+  summary.partial = result.state == RunState::partial || blocks_missing(result);
+  summary.unreliable = summary.control && moved(summary.control->verdict);
+  summary.warnings = result.warnings;
+  for (std::string& warning : find_warnings(result, summary)) summary.warnings.push_back(std::move(warning));
+  return summary;
+}
+
+const CaseSummary* Summary::baseline() const {
+  const auto found = std::ranges::find(cases, CaseRole::baseline, &CaseSummary::role);
+  return found == cases.end() ? nullptr : &*found;
+}
+
+int exit_code(const Summary& summary) {
+  return summary.failed_cases > 0 || summary.unreliable ? 4 : 0;
+}
+
+}  // namespace harness

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/estimator.h"
+#include "analysis/verdict.h"
+#include "store/result.h"
+
+namespace harness {
+
+/// How fast one operation was, in the terms of nccl-tests.
+struct Rates {
+  std::string operation;
+  double operation_seconds = 0;           // the step's time / repetitions
+  double bytes = 0;                       // of one operation
+  double algorithm_bytes_per_s = 0;       // bytes / time
+  std::optional<double> bus_bytes_per_s;  // of a collective
+  std::optional<double> limit_bytes_per_s;
+  /// Faster than the links can carry it or the peak can compute it, so something else was measured.
+  bool impossible = false;
+};
+
+/// What is concluded about one case.
+struct CaseSummary {
+  std::int32_t case_index = 0;
+  CaseRole role = CaseRole::change;
+  std::string name;
+  CaseStatus status = CaseStatus::pending;
+  bool honoured = true;     // NCCL did what the case asked for, as far as it says
+  int blocks = 0;           // finished ones
+  double step_seconds = 0;  // median over blocks of the block median; NaN if none
+  double tokens_per_second = 0, flops_per_rank = 0;
+  std::optional<double> mfu, mfu_noncausal, hfu;
+  double peak_memory_bytes = 0;
+  /// Against the baseline; absent for the baseline itself and without pairs. Of the time per unit of work (token, byte
+  /// on the bus, FLOP), which is the step time's effect where all steps hold the same work.
+  std::optional<Effect> effect;
+  std::optional<Effect> unthrottled;  // the same without the throttled rounds, where there are some and pairs remain
+  Judgement judgement;                // the effect's verdict, or why there is none
+  double first_loss = 0;              // of the first step, warm-up or not, of the first block
+  double last_loss = 0;               // of the last timed step: mean over the finished blocks
+  // Of NVML's samples during the timed steps, means over blocks; NaN where there are none.
+  double gpu_utilisation = 0, sm_clock_hz = 0, power_w = 0, tokens_per_joule = 0;
+  std::optional<Rates> rates;  // of the operation that the step repeats, where it is one
+  std::string reason;
+};
+
+struct Summary {
+  std::vector<CaseSummary> cases;                           // in file order
+  bool partial = false;                                     // not every planned block is there
+  bool unreliable = false;                                  // the control moved: its verdict is faster or slower
+  std::optional<Effect> control;                            // its effect
+  double noise = std::numeric_limits<double>::quiet_NaN();  // standard deviation of the control's log ratios; NaN with
+                                                            // fewer than two
+  int failed_cases = 0;
+  std::vector<std::int32_t> throttled_rounds;  // flagged, not left out: see CaseSummary::unthrottled
+  std::vector<std::string> warnings;           // each with a remedy
+
+  /// What is concluded about the case that a row of any table is about.
+  const CaseSummary& at(const AboutACase auto& row) const { return case_at(row.case_index); }
+  const CaseSummary& case_at(std::int32_t case_index) const { return cases[static_cast<std::size_t>(case_index)]; }
+  /// nullptr if there is none.
+  const CaseSummary* baseline() const;
+};
+
+/// An estimate and what decide() makes of it; nothing without a pair.
+std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect, const Evidence& evidence);
+
+struct SummaryOptions {
+  EstimatorKind estimator = EstimatorKind::yuen;
+};
+Summary summarise(const Result& result, const SummaryOptions& options = {});
+
+/// 0: fine; 4: a case failed, or the control moved.
+int exit_code(const Summary& summary);
+
+}  // namespace harness

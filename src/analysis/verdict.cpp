@@ -1,0 +1,77 @@
+#include "analysis/verdict.h"
+
+#include <cmath>
+
+namespace harness {
+
+const char* name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::faster:
+      return "faster";
+    case Verdict::slower:
+      return "slower";
+    case Verdict::same:
+      return "same";
+    case Verdict::unresolved:
+      return "unresolved";
+    case Verdict::not_honoured:
+      return "not honoured";
+    case Verdict::none:
+      break;
+  }
+  return "none";
+}
+
+Verdict verdict_of(const ConfidenceInterval& log_ratio, double smallest_effect) {
+  if (std::isnan(log_ratio.low) || std::isnan(log_ratio.high)) return Verdict::none;
+  const double threshold = std::log1p(smallest_effect);
+  if (log_ratio.low > threshold) return Verdict::slower;
+  if (log_ratio.high < -threshold) return Verdict::faster;
+  const bool inside = log_ratio.low > -threshold && log_ratio.high < threshold;
+  return inside ? Verdict::same : Verdict::unresolved;
+}
+
+namespace {
+
+Reason reason_for(Verdict verdict, const Evidence& evidence) {
+  if (!evidence.within_limit) return Reason::beyond_limit;
+  if (evidence.status == CaseStatus::failed) return Reason::failed;
+  if (evidence.status == CaseStatus::impossible) return Reason::impossible;
+  if (!evidence.measured) return Reason::not_measured;
+  if (evidence.role == CaseRole::baseline) return Reason::baseline;
+  if (verdict == Verdict::not_honoured) return Reason::not_honoured;
+  return verdict == Verdict::none ? Reason::too_few_rounds : Reason::interval;
+}
+
+}  // namespace
+
+Judgement decide(const ConfidenceInterval& log_ratio, double smallest_effect, const Evidence& evidence) {
+  Verdict verdict = Verdict::none;
+  if (evidence.role != CaseRole::baseline) verdict = verdict_of(log_ratio, smallest_effect);
+  if (evidence.role == CaseRole::change && !evidence.honoured) verdict = Verdict::not_honoured;
+  if (evidence.role == CaseRole::change && !evidence.within_limit) verdict = Verdict::none;
+  return {verdict, reason_for(verdict, evidence)};
+}
+
+const char* name_of(const Judgement& judgement) {
+  switch (judgement.reason) {
+    case Reason::interval:
+    case Reason::not_honoured:
+      return name_of(judgement.verdict);
+    case Reason::baseline:
+      return "(baseline)";
+    case Reason::beyond_limit:
+      return "beyond the limit";
+    case Reason::failed:
+      return "failed";
+    case Reason::impossible:
+      return "impossible";
+    case Reason::not_measured:
+      return "not measured";
+    case Reason::too_few_rounds:
+      break;
+  }
+  return "too few rounds";
+}
+
+}  // namespace harness

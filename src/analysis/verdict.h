@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+
+#include "analysis/statistics.h"
+#include "store/result.h"
+
+namespace harness {
+
+// What may be said of a case, and why. Every verdict of the program is made here: decide() is called for the cases of a
+// sweep (summarise), for two sets of files (compare_sides) and for a change on two clusters (reproduce).
+
+enum class Verdict : std::uint8_t {
+  faster,        // than what it is compared with, by more than the smallest effect
+  slower,        // the same way round
+  same,          // the difference, if any, is smaller than the smallest effect
+  unresolved,    // the interval reaches across a threshold
+  not_honoured,  // what the case asked for did not happen, so its times say nothing about it
+  none,          // there is no evidence, or none that can be believed
+};
+const char* name_of(Verdict verdict);
+inline bool moved(Verdict verdict) {
+  return verdict == Verdict::faster || verdict == Verdict::slower;
+}
+
+/// The one rule. `log_ratio` is the interval of the logarithm of a ratio of times; a ratio beyond 1 / (1 + e) .. 1 + e
+/// matters, e being smallest_effect. Wholly outside → faster or slower, wholly inside → same, else unresolved; none
+/// where an end is NaN.
+Verdict verdict_of(const ConfidenceInterval& log_ratio, double smallest_effect);
+
+/// Why a case has the verdict that it has, or none.
+enum class Reason : std::uint8_t {
+  interval,        // the interval decided
+  baseline,        // it is what the others are compared with
+  beyond_limit,    // faster than the hardware can be: something else was measured
+  failed,          // the case failed; the verdict rests on the rounds before that
+  impossible,      // it cannot run here
+  not_measured,    // it has no finished block
+  not_honoured,    // what it asked for did not happen
+  too_few_rounds,  // fewer than two pairs of blocks
+};
+
+/// What is known besides the interval. The defaults are those of a change that was measured without any trouble.
+struct Evidence {
+  CaseRole role = CaseRole::change;
+  CaseStatus status = CaseStatus::ok;
+  bool measured = true;      // it has a finished block
+  bool honoured = true;      // what it asked for happened
+  bool within_limit = true;  // no stated limit of the hardware is exceeded
+};
+
+struct Judgement {
+  Verdict verdict = Verdict::none;
+  Reason reason = Reason::not_measured;
+};
+/// A control asks for nothing, so its verdict is that of its interval whatever NCCL or a limit says. Throttled rounds
+/// overrule nothing: summarise() decides once with them and once without, and warns where the two differ.
+Judgement decide(const ConfidenceInterval& log_ratio, double smallest_effect, const Evidence& evidence);
+
+/// In tables: "faster", "unresolved", "beyond the limit", "too few rounds", "(baseline)", …
+const char* name_of(const Judgement& judgement);
+
+/// How the step time of a case compares with another's.
+struct Effect {
+  Verdict verdict = Verdict::none;
+  double ratio = 0, low = 0, high = 0;  // step time of the case over the other's; NaN where not known
+  int rounds = 0;                       // pairs used
+  int rounds_needed = 0;                // unresolved: an estimate of the rounds that would settle it; else 0
+};
+
+}  // namespace harness

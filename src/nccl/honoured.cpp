@@ -1,0 +1,373 @@
+#include "nccl/honoured.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "nccl/choices.h"
+#include "nccl/device_list.h"
+#include "nccl/words.h"
+
+namespace harness::nccl {
+namespace {
+
+// "4194304", "4 MiB", "true" as a number.
+std::optional<std::int64_t> number(std::string_view text) {
+  std::int64_t value = 0;
+  TextCursor cursor{text};
+  if (cursor.integer(value) && cursor.rest.empty()) return value;
+  if (text == "true" || text == "on") return 1;
+  if (text == "false" || text == "off") return 0;
+  try {
+    return parse_bytes(text);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// Path types as NCCL echoes them; it still takes the numbers of its early versions (levelsOldToNew, graph/paths.cc).
+std::string path_level(const std::string& text) {
+  static const std::vector<std::string> old_numbers = {"LOC", "PIX", "PXB", "PHB", "SYS", "SYS"};
+  const auto level = number(text);
+  if (level && *level >= 0) return old_numbers[std::min<std::size_t>(static_cast<std::size_t>(*level), 5)];
+  return text;
+}
+
+class Judge {
+ public:
+  explicit Judge(const Observed& seen) : seen_(seen) {}
+  void judge(const Request& request);
+  Compliance compliance;
+
+  using Rule = void (Judge::*)();
+  /// By environment variable.
+  static const std::map<std::string, Rule>& rules();
+
+ private:
+  void algorithm() { choices(algo_choices(value_), "algorithm", true); }
+  void protocol() { choices(proto_choices(value_), "protocol", false); }
+  void choices(const Choices& allowed, std::string_view what, bool algorithm);
+  void max_ctas();
+  void min_ctas();
+  void echo();
+  void nvls();
+  void collnet();
+  void p2p_level();
+  void gdr_level();
+  void ib_disable();
+  void ib_number();
+  void ib_hca();
+  void socket_ifname();
+  void socket_number();
+  void pxn();
+
+  void bad(std::string why) { compliance.not_honoured.push_back(fmt::format("{}={}: {}", name_, value_, why)); }
+  void open(std::string why) { compliance.not_confirmed.push_back(fmt::format("{}={}: {}", name_, value_, why)); }
+  std::vector<std::string> values(std::string_view fact) const { return split_text(seen_.fact(fact), fact_separator); }
+  bool has_transport(std::string_view part) const {
+    return std::ranges::any_of(seen_.facts, [&](const auto& f) {
+      return f.first.starts_with("transport ") && f.first.find(part) != std::string::npos;
+    });
+  }
+  std::string used_algorithm(std::string_view prefix) const {
+    for (const Call& call : seen_.calls) {
+      if (call.algorithm.starts_with(prefix)) return call.function + " with " + call.algorithm;
+    }
+    return "";
+  }
+  bool echoed(const std::string& wanted);
+  bool on_network(std::string_view prefix);
+  void devices(std::string_view network_prefix);
+
+  const Observed& seen_;
+  std::string name_, value_, environment_name_;
+};
+
+const std::map<std::string, Judge::Rule>& Judge::rules() {
+  static const std::map<std::string, Rule> all = {{"NCCL_ALGO", &Judge::algorithm},
+                                                  {"NCCL_PROTO", &Judge::protocol},
+                                                  {"NCCL_MIN_CTAS", &Judge::min_ctas},
+                                                  {"NCCL_MAX_CTAS", &Judge::max_ctas},
+                                                  {"NCCL_BUFFSIZE", &Judge::echo},
+                                                  {"NCCL_NTHREADS", &Judge::echo},
+                                                  {"NCCL_NVLS_ENABLE", &Judge::nvls},
+                                                  {"NCCL_COLLNET_ENABLE", &Judge::collnet},
+                                                  {"NCCL_P2P_LEVEL", &Judge::p2p_level},
+                                                  {"NCCL_NET_GDR_LEVEL", &Judge::gdr_level},
+                                                  {"NCCL_IB_DISABLE", &Judge::ib_disable},
+                                                  {"NCCL_IB_HCA", &Judge::ib_hca},
+                                                  {"NCCL_IB_GID_INDEX", &Judge::ib_number},
+                                                  {"NCCL_IB_QPS_PER_CONNECTION", &Judge::ib_number},
+                                                  {"NCCL_SOCKET_IFNAME", &Judge::socket_ifname},
+                                                  {"NCCL_SOCKET_NTHREADS", &Judge::socket_number},
+                                                  {"NCCL_NSOCKS_PERTHREAD", &Judge::socket_number},
+                                                  {"NCCL_CROSS_NIC", &Judge::echo},
+                                                  {"NCCL_PXN_DISABLE", &Judge::pxn}};
+  return all;
+}
+
+void Judge::judge(const Request& request) {
+  name_ = request.name;
+  value_ = request.value;
+  environment_name_ = request.environment_name;
+  const auto rule = rules().find(environment_name_);
+  try {
+    (this->*(rule == rules().end() ? &Judge::echo : rule->second))();
+  } catch (const Error& error) {  // a value that nobody checked, given by its environment name
+    open(error.what());
+  }
+}
+
+// ---- what was called ------------------------------------------------------------------------------------------------
+
+void Judge::choices(const Choices& allowed, std::string_view what, bool algorithm) {
+  const std::size_t all = (algorithm ? algo_choices("default") : proto_choices("default")).at("AllReduce").size();
+  struct Wrong {
+    std::int64_t calls = 0, least = 0, most = 0;
+  };
+  std::map<std::string, Wrong> wrong;
+  std::int64_t judged = 0;
+  for (const Call& call : seen_.calls) {
+    // A call whose function the log does not name may have been any.
+    const auto may = [&](const std::vector<std::string>& list) {
+      return std::ranges::find(list, algorithm ? call.algorithm : call.protocol) != list.end();
+    };
+    const auto choice = allowed.find(call.function);
+    if (!call.function.empty() && (choice == allowed.end() || choice->second.size() == all)) continue;
+    const bool followed = call.function.empty()
+                              ? std::ranges::any_of(allowed, [&](const auto& entry) { return may(entry.second); })
+                              : may(choice->second);
+    judged += call.calls;
+    if (followed) continue;
+    const bool other_kind = call.algorithm == "Symmetric" || call.algorithm == "CopyEngine";
+    const std::string did = algorithm || other_kind ? call.algorithm : call.protocol;
+    Wrong& entry = wrong[fmt::format("{} with {}", call.function.empty() ? "a collective" : call.function, did)];
+    entry.least = entry.calls == 0 ? call.bytes : std::min(entry.least, call.bytes);
+    entry.most = std::max(entry.most, call.bytes);
+    entry.calls += call.calls;
+  }
+  for (const auto& [did, entry] : wrong) {
+    bad(fmt::format("NCCL ran {} ({} call{} of {} to {})", did, entry.calls, entry.calls == 1 ? "" : "s",
+                    print_bytes_exact(entry.least), print_bytes_exact(entry.most)));
+  }
+  if (judged == 0) open(fmt::format("NCCL's log shows no call whose {} it decides", what));
+}
+
+void Judge::max_ctas() {
+  const auto limit = number(value_);
+  if (!limit) return echo();
+  if (const std::string refused = seen_.fact("refused " + environment_name_); !refused.empty()) return bad(refused);
+  bool known = false;
+  for (const Call& call : seen_.calls) {
+    if (call.first_channel < 0 || call.last_channel < call.first_channel) continue;
+    known = true;
+    const int used = call.last_channel - call.first_channel + 1;
+    if (used > *limit) {
+      return bad(fmt::format("NCCL ran {} of {} on {} channels", call.function, print_bytes_exact(call.bytes), used));
+    }
+  }
+  for (const std::string& channels : values("channels")) {
+    std::int64_t count = 0;
+    if (TextCursor cursor{channels}; !cursor.integer(count)) continue;
+    known = true;
+    if (count > *limit) return bad(fmt::format("a communicator has {} channels for collectives", count));
+  }
+  if (!known) echo();
+}
+
+// NCCL duplicates channels until there are that many, but uses fewer for small messages: only the first can be judged.
+void Judge::min_ctas() {
+  const auto least = number(value_);
+  if (!least) return echo();
+  if (const std::string refused = seen_.fact("refused " + environment_name_); !refused.empty()) return bad(refused);
+  bool known = false;
+  for (const std::string& channels : values("channels")) {
+    std::int64_t count = 0;
+    if (TextCursor cursor{channels}; !cursor.integer(count)) continue;
+    known = true;
+    if (count < *least) return bad(fmt::format("a communicator has {} channels for collectives", count));
+  }
+  if (!known) open("NCCL's log does not say how many channels its communicators have");
+}
+
+// ---- what NCCL says it was told -------------------------------------------------------------------------------------
+
+// Whether the environment variable arrived as `wanted`; says so if not.
+bool Judge::echoed(const std::string& wanted) {
+  if (const std::string refused = seen_.fact("refused " + environment_name_); !refused.empty()) {
+    bad(refused);
+    return false;
+  }
+  const auto echoes = values(environment_name_);
+  for (const std::string& value : echoes) {
+    const auto asked = number(wanted), got = number(value);
+    if (asked && got ? *asked == *got : wanted == value) continue;
+    bad(fmt::format("NCCL says {} is {}", environment_name_, value));
+    return false;
+  }
+  if (echoes.empty()) open(fmt::format("NCCL's log does not mention {}", environment_name_));
+  return !echoes.empty();
+}
+
+void Judge::echo() {
+  echoed(value_);
+}
+
+// 0: off, 1: on or fail, 2: where the hardware can.
+void Judge::nvls() {
+  const auto wanted = number(value_);
+  const std::string used = used_algorithm("NVLS"), support = seen_.fact("nvls");
+  if (wanted == 0 && !used.empty()) return bad(fmt::format("NCCL ran {}", used));
+  if (wanted == 0 && !support.empty() && support != "not available") return bad("NCCL set NVLS up");
+  if (wanted == 1 && support.find("not available") != std::string::npos) return bad("NCCL found NVLS not available");
+  if (wanted == 1 && support == "available") return;
+  echo();
+}
+
+void Judge::collnet() {
+  const auto wanted = number(value_);
+  const std::string used = used_algorithm("CollNet");
+  const bool connected = has_transport("COLLNET/");
+  if (wanted == 0 && !used.empty()) return bad(fmt::format("NCCL ran {}", used));
+  if (wanted == 0 && connected) return bad("NCCL connected CollNet");
+  if (wanted == 1 && (!used.empty() || connected)) return;
+  if (!echoed(value_) || wanted != 1) return;
+  // NCCL drops it silently without a network plug-in that offers collectives, and on fewer than two nodes.
+  open("NCCL took the setting, but connected no CollNet: it needs a network plug-in for it and two nodes");
+}
+
+void Judge::p2p_level() {
+  const std::string level = path_level(value_);
+  if (level == "LOC" && has_transport(" P2P/")) return bad("NCCL connected GPUs by P2P");
+  if (!seen_.fact("NCCL_P2P_DISABLE").empty()) return bad("NCCL_P2P_DISABLE is set, NCCL does not read the level then");
+  echoed(level);
+}
+
+void Judge::gdr_level() {
+  const std::string level = path_level(value_);
+  const std::string direct = seen_.fact("gpu_direct");
+  if (level == "LOC" && has_transport("/GDRDMA")) return bad("NCCL uses GPUDirect RDMA");
+  if (level == "LOC" && has_transport(" NET/")) return;
+  if (seen_.fact("network") == "Socket") return bad("NCCL's network is Socket, which knows no GPUDirect RDMA");
+  if (level == "SYS" && direct == "disabled") {
+    return bad("NCCL uses no GPUDirect RDMA, though this allows it at any distance: is nvidia-peermem loaded?");
+  }
+  echoed(level);
+}
+
+// ---- networks -------------------------------------------------------------------------------------------------------
+
+// Whether the network's name begins with `prefix`; says so if it does not or is not known.
+bool Judge::on_network(std::string_view prefix) {
+  const auto networks = values("network");
+  if (networks.empty()) {
+    open("NCCL's log does not say which network it uses");
+    return false;
+  }
+  for (const std::string& network : networks) {
+    if (network.starts_with(prefix)) continue;
+    bad(fmt::format("NCCL's network is {}, not {}", network, prefix));
+    return false;
+  }
+  return true;
+}
+
+void Judge::ib_disable() {
+  const auto wanted = number(value_);
+  if (wanted == 0) {
+    on_network("IB");
+    return;
+  }
+  const auto networks = values("network");
+  if (networks.empty()) return open("NCCL's log does not say which network it uses");
+  for (const std::string& network : networks) {
+    if (network.starts_with("IB")) return bad(fmt::format("NCCL's network is {}", network));
+  }
+}
+
+void Judge::ib_number() {
+  if (on_network("IB")) echo();
+}
+
+// Every device that NCCL names must be one of those asked for, and every one asked for must be among them.
+void Judge::devices(std::string_view network_prefix) {
+  const DeviceList asked(value_);
+  const auto found = values("network_devices");
+  if (found.empty()) return open("NCCL's log names no network device");
+  for (const std::string& one_process : found) {
+    const auto names = split_text(one_process, " ");
+    if (one_process == "none (IB)") {
+      if (network_prefix == "IB") return bad("NCCL found no such InfiniBand device");
+      continue;
+    }
+    for (const std::string& device : names) {
+      if (!asked.allows(device)) return bad(fmt::format("NCCL uses {}", device));
+    }
+    for (const std::string& name : asked.names) {
+      if (asked.all_but) break;
+      if (std::ranges::none_of(names, [&](const std::string& device) { return asked.matches(name, device); })) {
+        return bad(fmt::format("NCCL found no {}; it uses {}", name, one_process));
+      }
+    }
+  }
+}
+
+void Judge::ib_hca() {
+  if (on_network("IB")) devices("IB");
+}
+
+// It binds the bootstrap whatever the network, and the data where that is Socket.
+void Judge::socket_ifname() {
+  const DeviceList asked(value_);
+  const auto bootstrap = values("bootstrap_interface");
+  for (const std::string& interface : bootstrap) {
+    if (!asked.allows(interface)) return bad(fmt::format("NCCL's bootstrap uses {}", interface));
+  }
+  if (seen_.fact("network") == "Socket") return devices("Socket");
+  if (bootstrap.empty()) echo();
+}
+
+void Judge::socket_number() {
+  if (!on_network("Socket")) return;
+  const auto wanted = number(value_);
+  for (const std::string& used : values("socket_threads")) {  // "4 threads x 2 sockets"
+    std::int64_t threads = 0, sockets = 0;
+    TextCursor cursor{used};
+    if (!cursor.integer(threads) || !cursor.literal(" threads x ") || !cursor.integer(sockets)) continue;
+    const std::int64_t got = environment_name_ == "NCCL_SOCKET_NTHREADS" ? threads : sockets;
+    if (wanted && got != *wanted) return bad(fmt::format("NCCL uses {}", used));
+  }
+  if (seen_.fact("socket_threads").empty()) echo();
+}
+
+// "true" and "false" speak of PXN, numbers are what NCCL_PXN_DISABLE got.
+void Judge::pxn() {
+  const auto value = number(value_);
+  const bool is_word = value_ == "true" || value_ == "false" || value_ == "on" || value_ == "off";
+  const std::string disable = value && is_word ? std::to_string(1 - *value) : value_;
+  if (disable == "1" && !seen_.fact("pxn").empty()) {
+    return bad(fmt::format("NCCL made {} connections through another GPU's network device", seen_.fact("pxn")));
+  }
+  if (disable == "0" && !seen_.fact("pxn").empty()) return;
+  echoed(disable);
+}
+
+}  // namespace
+
+Compliance check_compliance(std::span<const Request> requests, const Observed& observed) {
+  Judge judge(observed);
+  for (const Request& request : requests) judge.judge(request);
+  return std::move(judge.compliance);
+}
+
+std::vector<std::string> names_with_rules() {
+  std::vector<std::string> names;
+  for (const auto& [name, rule] : Judge::rules()) names.push_back(name);
+  return names;
+}
+
+}  // namespace harness::nccl

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nccl/log.h"
+
+namespace harness::nccl {
+
+/// What a case asks of NCCL: a variable of the registry in canonical form ("nccl_buffsize", "4 MiB",
+/// "NCCL_BUFFSIZE"), or an environment variable by its own name.
+struct Request {
+  std::string name, value, environment_name;
+};
+
+/// What became of the requests. Each line reads "nccl_algo=AllReduce:Tree: NCCL ran AllReduce with …".
+struct Compliance {
+  std::vector<std::string> not_honoured;   // NCCL did otherwise, or the request cannot have had an effect
+  std::vector<std::string> not_confirmed;  // the log shows neither
+};
+
+/// `observed` should come from the logs of all ranks: calls are logged by one rank of a communicator, network devices
+/// by every process.
+Compliance check_compliance(std::span<const Request> requests, const Observed& observed);
+
+/// The environment variables that have a rule of their own; NCCL's echo of its value decides over any other.
+std::vector<std::string> names_with_rules();
+
+}  // namespace harness::nccl

@@ -1,0 +1,346 @@
+#include "nccl/log.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/error.h"
+#include "nccl/words.h"
+
+// Formats: printf strings of NCCL 2.18 to 2.30 (src/enqueue.cc, src/init.cc, src/transport/*.cc, src/misc/param.cc,
+// src/graph/paths.cc, src/debug.cc). What changed in between is noted where it is read.
+
+namespace harness::nccl {
+namespace {
+
+constexpr std::size_t max_warnings = 20, max_value_length = 1024;  // NCCL cuts lines there too
+
+using Text = std::string_view;
+using Cursor = TextCursor;
+
+bool digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// What goes into results is plain text, whatever bytes stood in the log.
+std::string plain(Text text) {
+  std::string out(text.substr(0, max_value_length));
+  std::ranges::replace_if(
+      out, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return out;
+}
+
+class Reader {
+ public:
+  void line(Text text);
+  Observed finish();
+
+ private:
+  void info(Text message);
+  bool call(Text message);
+  bool environment(Text message);
+  bool refused(Text message);
+  bool connection(Text message);
+  bool network(Text message);
+  bool communicator(Text message);
+  bool gpu_direct(Text message);
+  void warning(Text message);
+  void fact(const std::string& name, Text value);
+  void set(const std::string& name, std::string value);
+
+  using Key = std::tuple<std::string, std::int64_t, std::string, std::string, int, int>;
+  std::map<Key, std::int64_t> calls_;
+  std::vector<std::pair<std::string, std::vector<std::string>>> facts_;
+  std::map<std::string, std::int64_t> transports_;
+  std::int64_t through_peers_ = 0, net_ = 0, net_direct_ = 0;
+  std::set<bool> direct_decisions_;
+  std::vector<std::string> warnings_;
+};
+
+// A value that is not there yet joins the others.
+void Reader::fact(const std::string& name, Text value) {
+  auto row = std::ranges::find(facts_, name, &decltype(facts_)::value_type::first);
+  if (row == facts_.end()) row = facts_.insert(facts_.end(), {name, {}});
+  std::string text = plain(value);
+  if (std::ranges::find(row->second, text) == row->second.end()) row->second.push_back(std::move(text));
+}
+
+void Reader::set(const std::string& name, std::string value) {
+  facts_.push_back({name, {std::move(value)}});
+}
+
+// "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..7}" since 2.24; before "AllReduce: 1048576
+// Bytes -> Algo 1 proto 2 time 12.3" (2.23) and the same without its function (2.20 to 2.22; commented out earlier).
+// "AllReduce [Symmetric]: 1048576 Bytes -> Kernel AllReduce_AGxLL_R nchannels 8 nthreads 512 nWorks 1" since 2.27;
+// "AllGather [Copy Engine]: 1048576 Bytes -> cudaMemcpy…" after 2.28.
+bool Reader::call(Text message) {
+  const auto arrow = message.find(" Bytes -> ");
+  if (arrow == Text::npos) return false;
+  Text before = message.substr(0, arrow);
+  const auto blank = before.rfind(' ');
+  std::int64_t bytes = 0;
+  Cursor number{blank == Text::npos ? before : before.substr(blank + 1)};
+  if (!number.integer(bytes) || !number.rest.empty() || bytes < 0) return true;
+  before = blank == Text::npos ? Text() : before.substr(0, blank);
+  if (before.ends_with(':')) before.remove_suffix(1);
+  const Text function = before.substr(0, before.find(' '));
+  if (!function.empty() && !is_name(function)) return true;
+
+  Cursor cursor{message.substr(arrow + Text(" Bytes -> ").size())};
+  Key key{function, bytes, "", "", -1, -1};
+  auto& [f, b, algorithm, protocol, first, last] = key;
+  if (before.ends_with("[Symmetric]") && cursor.literal("Kernel ")) {
+    algorithm = "Symmetric";
+    protocol = cursor.word();
+    if (!is_name(protocol)) return true;
+    int channels = 0;
+    if (!cursor.literal(" nchannels ") || !cursor.integer(channels) || channels < 1) return true;
+    first = 0;
+    last = channels - 1;
+  } else if (before.ends_with("[Copy Engine]") || before.ends_with("[Hierarchical CE]")) {
+    algorithm = "CopyEngine";
+  } else {
+    if (!cursor.literal("Algo ")) return true;
+    algorithm = algorithm_name(cursor.word());
+    if (!cursor.literal(" proto ")) return true;
+    protocol = protocol_name(cursor.word());
+    if (!is_name(algorithm) || !is_name(protocol)) return true;
+    if (cursor.literal(" channel{Lo..Hi}={")) {
+      if (!cursor.integer(first) || !cursor.literal("..") || !cursor.integer(last) || !cursor.literal("}")) return true;
+    } else if (!cursor.literal(" time ")) {
+      return true;  // cut off: its channels are not known
+    }
+  }
+  ++calls_[key];
+  return true;
+}
+
+// "NCCL_BUFFSIZE set by environment to 4194304." (integers end in a dot), "NCCL_SOCKET_IFNAME set by environment to
+// eth0", "NCCL_IB_HCA set to mlx5_0".
+bool Reader::environment(Text message) {
+  Cursor cursor{message};
+  const std::string name(cursor.word());
+  if (!name.starts_with("NCCL_") || !is_name(name)) return false;
+  if (!cursor.literal(" set by environment to ") && !cursor.literal(" set to ")) return false;
+  Text value = cursor.rest;
+  std::int64_t number = 0;
+  if (Cursor integer{value}; integer.integer(number) && integer.rest == ".") value.remove_suffix(1);
+  fact(name, value);
+  return true;
+}
+
+// "Invalid value 99999999999999999999 for NCCL_BUFFSIZE, using default 4194304.", "Invalid NCCL_NTHREADS 100 (must be
+// a multiple of 32)", "NCCL_MAX_CTAS 0 is too low, leaving it set at -2147483648".
+bool Reader::refused(Text message) {
+  Cursor cursor{message};
+  if (cursor.literal("Invalid value ") && cursor.after(" for ")) {
+    const std::string name(cursor.rest.substr(0, cursor.rest.find(',')));
+    if (name.starts_with("NCCL_") && is_name(name)) fact("refused " + name, message);
+    return true;
+  }
+  cursor.rest = message;
+  const bool invalid = cursor.literal("Invalid ");
+  const std::string name(cursor.word());
+  const bool too = cursor.rest.find(" is too low") != Text::npos || cursor.rest.find(" is too big") != Text::npos ||
+                   cursor.rest.find(" is not valid") != Text::npos;
+  if ((!too && !invalid) || !name.starts_with("NCCL_") || !is_name(name)) return false;
+  fact("refused " + name, message);
+  return true;
+}
+
+// "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM", "… [send] via NET/IB/0(2)/GDRDMA/Shared", "… via SHM/direct/direct",
+// "CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA". Senders are counted, as each connection has one.
+bool Reader::connection(Text message) {
+  if (!message.starts_with("Channel ") && !message.starts_with("CollNet ")) return false;
+  Cursor cursor{message};
+  if (!cursor.after(" via ")) return false;
+  if (message.find(" [receive] via ") != Text::npos) return true;
+  Text path = cursor.rest;
+  std::string kind;
+  if (path.starts_with("P2P/indirect/")) {
+    kind = "P2P/indirect";
+  } else if (path.starts_with("NET/") || path.starts_with("COLLNET/")) {
+    bool through_peer = false;
+    for (std::size_t i = 0; i < path.size(); ++i) {
+      // "(2)" after the device: the rank whose device it is. "(PCI)" after GDRDMA stays.
+      if (path[i] == '(' && i + 1 < path.size() && digit(path[i + 1])) {
+        const auto close = path.find(')', i);
+        if (close == Text::npos) break;
+        through_peer = true;
+        i = close;
+      } else {
+        kind += path[i];
+      }
+    }
+    if (path.starts_with("NET/")) {
+      ++net_;
+      if (path.find("/GDRDMA") != Text::npos) ++net_direct_;
+      if (through_peer) ++through_peers_;
+    }
+  } else if (path.starts_with("P2P/") || path.starts_with("SHM/")) {
+    kind = path;
+  } else {
+    return true;
+  }
+  ++transports_[plain(kind)];
+  return true;
+}
+
+bool Reader::network(Text message) {
+  Cursor cursor{message};
+  if (cursor.literal("Using network ")) {
+    fact("network", cursor.rest);
+  } else if (cursor.literal("Assigned NET plugin ")) {
+    fact("net_plugin", cursor.word());
+  } else if (cursor.literal("Bootstrap : Using ") || cursor.literal("Bootstrap: Using ")) {  // the blank went in 2.24
+    Text interface = cursor.rest;
+    if (interface.starts_with('[')) interface = interface.substr(std::min(interface.find(']') + 1, interface.size()));
+    fact("bootstrap_interface", interface.substr(0, interface.find(':')));
+  } else if (cursor.literal("NET/IB : No device found")) {
+    fact("network_devices", "none (IB)");
+  } else if (cursor.literal("NET/Socket: Using ")) {
+    int threads = 0, sockets = 0;
+    if (cursor.integer(threads) && cursor.literal(" threads and ") && cursor.integer(sockets)) {
+      fact("socket_threads", fmt::format("{} threads x {} sockets", threads, sockets));
+    }
+  } else if (const bool ib = cursor.literal("NET/IB : Using "); ib || cursor.literal("NET/Socket : Using ")) {
+    // " [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ib0:10.0.0.1<0>"; sockets: " [0]eth0:10.0.0.1<0>"
+    std::string devices;
+    Text rest = cursor.rest.substr(0, cursor.rest.find(';'));
+    while (!rest.empty()) {
+      const Text word = rest.substr(0, rest.find(' '));
+      rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+      const auto close = word.find(']');
+      if (!word.starts_with('[') || close == Text::npos || word.size() < 2 || !digit(word[1])) continue;
+      Text device = word.substr(close + 1);
+      if (!ib) device = device.substr(0, device.find(':'));  // an address says nothing that the name does not
+      if (!devices.empty()) devices += ' ';
+      devices += device;
+    }
+    if (!devices.empty()) fact("network_devices", devices);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool Reader::communicator(Text message) {
+  Cursor cursor{message};
+  if (cursor.literal("NCCL version ")) {
+    fact("version", cursor.word());
+  } else if (cursor.literal("NVLS multicast support is ")) {
+    fact("nvls", cursor.literal("not available") ? "not available" : "available");
+  } else if (message.find(" nRanks ") != Text::npos && message.starts_with("comm ")) {
+    int ranks = 0, nodes = 0;
+    if (cursor.after(" nRanks ") && cursor.integer(ranks) && cursor.literal(" nNodes ") && cursor.integer(nodes)) {
+      fact("communicator", fmt::format("{} ranks on {} node{}", ranks, nodes, nodes == 1 ? "" : "s"));
+    }
+  } else if (message.ends_with(" p2p channels per peer")) {
+    // "… coll channels, [… collnet channels, ]… nvls channels, … p2p channels, … p2p channels per peer": the second
+    // since 2.20.
+    std::string value(message);
+    for (auto at = value.find(" channels"); at != std::string::npos; at = value.find(" channels", at))
+      value.erase(at, 9);
+    if (digit(value.front())) fact("channels", value);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// "GPU Direct RDMA Enabled for GPU 0 / HCA 1 (distance 4 <= 5), read 1", "NET/IB : GPU Direct RDMA Disabled for HCA 0
+// 'mlx5_0'".
+bool Reader::gpu_direct(Text message) {
+  Cursor cursor{message};
+  if (!cursor.after("GPU Direct RDMA ")) return false;
+  if (cursor.literal("Enabled")) direct_decisions_.insert(true);
+  if (cursor.literal("Disabled")) direct_decisions_.insert(false);
+  return true;
+}
+
+void Reader::info(Text message) {
+  // A message may have passed through several prefixes; each reader takes its own.
+  call(message) || environment(message) || refused(message) || connection(message) || network(message) ||
+      communicator(message) || gpu_direct(message);
+}
+
+void Reader::warning(Text message) {
+  if (warnings_.size() >= max_warnings || message.empty()) return;
+  std::string text = plain(message);
+  if (std::ranges::find(warnings_, text) == warnings_.end()) warnings_.push_back(std::move(text));
+}
+
+// One line, or several that ranks wrote into each other's: cut at every marker.
+void Reader::line(Text text) {
+  static constexpr std::array<Text, 4> markers = {"NCCL INFO ", "NCCL WARN ", "NCCL TRACE ", "NCCL CALL "};
+  struct Found {
+    std::size_t at, marker;
+  };
+  std::vector<Found> found;
+  for (std::size_t m = 0; m < markers.size(); ++m) {
+    for (auto at = text.find(markers[m]); at != Text::npos; at = text.find(markers[m], at + 1))
+      found.push_back({at, m});
+  }
+  std::ranges::sort(found, {}, &Found::at);
+  if (found.empty() && text.starts_with("NCCL version ")) communicator(text);  // printed without a prefix
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::size_t begin = found[i].at + markers[found[i].marker].size();
+    Text message = text.substr(begin, i + 1 < found.size() ? found[i + 1].at - begin : Text::npos);
+    if (i + 1 < found.size()) {
+      // The next one's "host:pid:tid [0] " sticks to the end; its host cannot be told from what it sticks to.
+      message = message.substr(0, message.rfind(" ["));
+      const auto colon = message.rfind(':');
+      const auto host = colon == Text::npos || colon == 0 ? Text::npos : message.rfind(':', colon - 1);
+      if (host != Text::npos) message = message.substr(0, host);
+    }
+    while (!message.empty() && (message.back() == ' ' || message.back() == '\r')) message.remove_suffix(1);
+    if (found[i].marker == 0) info(message);
+    if (found[i].marker == 1) warning(message);
+  }
+}
+
+Observed Reader::finish() {
+  if (net_ > 0) {
+    fact("gpu_direct", net_direct_ == 0 ? "disabled" : net_direct_ == net_ ? "enabled" : "on some connections");
+  } else if (!direct_decisions_.empty()) {
+    fact("gpu_direct", direct_decisions_.size() == 2      ? "on some connections"
+                       : direct_decisions_.contains(true) ? "enabled"
+                                                          : "disabled");
+  }
+  for (const auto& [kind, count] : transports_) set("transport " + kind, std::to_string(count));
+  if (through_peers_ > 0) set("pxn", std::to_string(through_peers_));
+
+  Observed observed;
+  for (auto& [key, count] : calls_) {
+    const auto& [function, bytes, algorithm, protocol, first, last] = key;
+    observed.calls.push_back({function, bytes, algorithm, protocol, first, last, count});
+  }
+  for (auto& [name, values] : facts_) {
+    std::string joined;
+    for (const std::string& value : values) joined += (joined.empty() ? "" : std::string(fact_separator)) + value;
+    observed.facts.emplace_back(std::move(name), std::move(joined));
+  }
+  observed.warnings = std::move(warnings_);
+  return observed;
+}
+
+}  // namespace
+
+std::string Observed::fact(std::string_view name) const {
+  const auto row = std::ranges::find(facts, name, &std::pair<std::string, std::string>::first);
+  return row == facts.end() ? std::string() : row->second;
+}
+
+Observed parse_log(std::string_view text) {
+  Reader reader;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    reader.line(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return reader.finish();
+}
+
+}  // namespace harness::nccl

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace harness::nccl {
+
+/// How NCCL ran a collective, and how often it ran it so.
+struct Call {
+  std::string function;    // "AllReduce"; "" where the log does not say (NCCL 2.20 to 2.22)
+  std::int64_t bytes = 0;  // as NCCL counts: what one rank sends to an AllGather, receives from a ReduceScatter
+  std::string algorithm;   // Ring, Tree, NVLS, NVLSTree, PAT, CollNetDirect, CollNetChain; Symmetric, CopyEngine
+  std::string protocol;    // Simple, LL, LL128; of a symmetric call the kernel's name; "" for copy engines
+  int first_channel = -1, last_channel = -1;  // -1: not logged
+  std::int64_t calls = 0;
+};
+
+/// What NCCL said about itself.
+struct Observed {
+  std::vector<Call> calls;  // equal ones merged; by function, bytes, algorithm, protocol, channels
+  /// Each name once, in the order in which it was first seen; several values are joined by fact_separator:
+  ///   version                "2.28.9+cuda13.0"
+  ///   network                "IB", "Socket" or a plug-in's name; net_plugin: the plug-in
+  ///   network_devices        "mlx5_0:1/IB mlx5_1:1/RoCE", "eth0 eth1", or "none (IB)"
+  ///   bootstrap_interface    "eth0"
+  ///   socket_threads         "4 threads x 2 sockets"
+  ///   communicator           "16 ranks on 2 nodes"
+  ///   channels               "8 coll, 0 collnet, 16 nvls, 8 p2p, 2 p2p per peer"
+  ///   gpu_direct             "enabled", "disabled", or "on some connections"
+  ///   nvls                   "available", "not available"
+  ///   transport KIND         number of sending connections: "transport P2P/CUMEM", "transport NET/IB/0/GDRDMA"
+  ///   pxn                    number of sending connections through another GPU's network device
+  ///   NCCL_X                 what NCCL says its environment variable X is: "4194304"
+  ///   refused NCCL_X         what NCCL said when it did not take the value
+  std::vector<std::pair<std::string, std::string>> facts;
+  std::vector<std::string> warnings;  // WARN lines without their prefix, each once, the first 20
+
+  /// The value of a fact, "" if there is none.
+  std::string fact(std::string_view name) const;
+};
+
+inline constexpr std::string_view fact_separator = " | ";
+
+/// Reads the log that NCCL writes with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,TUNING. The text may
+/// hold several ranks and communicators, in any order. Never throws on content: what is not understood is passed over.
+/// Calls are logged by rank 0 of each communicator, from NCCL 2.20 on, when they are enqueued (a CUDA graph's once, at
+/// capture).
+Observed parse_log(std::string_view text);
+
+}  // namespace harness::nccl

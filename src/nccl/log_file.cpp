@@ -1,0 +1,36 @@
+#include "nccl/log_file.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+
+namespace harness::nccl {
+
+LogFile::LogFile() {
+  std::error_code ignored;
+  std::filesystem::path folder = std::filesystem::temp_directory_path(ignored);
+  if (folder.empty()) folder = "/tmp";
+  path_ = (folder / fmt::format("harness-nccl-{}.log", ::getpid())).string();
+  ::setenv("NCCL_DEBUG", "INFO", 1);
+  ::setenv("NCCL_DEBUG_SUBSYS", "INIT,ENV,NET,GRAPH,TUNING", 1);
+  ::setenv("NCCL_DEBUG_FILE", path_.c_str(), 1);
+}
+
+LogFile::~LogFile() {
+  std::error_code ignored;
+  std::filesystem::remove(path_, ignored);
+}
+
+std::string LogFile::text(std::size_t at_most_bytes) const {
+  std::ifstream file(path_, std::ios::binary);
+  std::string text(at_most_bytes, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  return text;
+}
+
+}  // namespace harness::nccl

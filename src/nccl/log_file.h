@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace harness::nccl {
+
+/// NCCL's own log of this process. NCCL decides at its first line what it logs and where, so this comes before its
+/// first call and holds for the life of the process: it sets NCCL_DEBUG, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE.
+class LogFile {
+ public:
+  LogFile();
+  ~LogFile();  // removes the file
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+
+  /// What has been written so far, from its beginning.
+  std::string text(std::size_t at_most_bytes) const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace harness::nccl

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/name_values.h"
+#include "launch/job.h"
+#include "plan/plan.h"
+#include "store/result.h"
+
+namespace harness {
+
+/// What the first worker of every rank found out about the machine.
+struct Machine {
+  std::string device;                          // the GPU that all ranks have; "" on cpu
+  NameValues identity;                         // library versions, CPU or GPU model: equal on all ranks
+  NameValues environment;                      // rank 0's, as far as it may be published
+  std::vector<RankPlace> places;               // by rank
+  std::vector<ResultRank> ranks;               // the same as rows of the result
+  std::vector<double> fp32_flops, bf16_flops;  // by rank: matrix products on all ranks at once; 0: not measured
+  std::vector<std::string> warnings;
+
+  int nodes() const;
+  /// Node of each rank.
+  std::vector<int> node_of_ranks() const;
+  /// How many of the first `first_ranks` ranks are on `node`.
+  int local_ranks(int node, int first_ranks) const;
+};
+
+/// Starts one worker on every rank: have all ranks the same program, libraries and devices, and how fast are matrix
+/// products there? Throws Error naming whoever differs, two ranks on one GPU, or an environment that contradicts the
+/// configuration.
+Machine probe(Job& job, const Plan& plan);
+
+}  // namespace harness

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <iosfwd>
+#include <string>
+
+namespace harness {
+
+/// Tells a person how far a sweep is: one line that renews itself on a terminal, single lines elsewhere. A sweep has
+/// phases; the time that remains is estimated from the present one alone.
+class ProgressLine {
+ public:
+  ProgressLine(std::ostream& err, bool terminal) : err_(err), terminal_(terminal) {}
+
+  /// A line that stays.
+  void say(const std::string& text);
+  /// A phase of `total` pieces begins, of which `done` were done in an earlier session.
+  void start_phase(std::size_t total, std::size_t done = 0);
+  /// The next piece begins: what it is.
+  void begin(const std::string& what);
+  /// It ended: what came out. What follows without a begin() is another try at the same piece.
+  void end(const std::string& outcome);
+  /// There was nothing to do for it.
+  void skip();
+
+ private:
+  std::string clock() const;
+
+  std::ostream& err_;
+  bool terminal_;
+  std::string title_;  // of the present piece
+  bool running_ = false;
+  std::size_t begun_ = 0, total_ = 0;
+  std::size_t measured_ = 0;  // pieces of this phase that took time
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), phase_start_ = start_;
+};
+
+}  // namespace harness

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/job.h"
+#include "store/result_file.h"
+
+namespace harness {
+
+/// How a case fares while a sweep runs.
+struct CaseState {
+  double block_seconds = 0;  // of its last block, whole: a guess for the next
+  std::string last_failure;  // signature
+  bool dropped = false;      // failed twice alike: it is not run again
+};
+
+/// A sweep's result as it grows, and its file once there is one. Rank 0 only.
+class Recorder {
+ public:
+  explicit Recorder(Result planned) : result_(std::move(planned)), states_(result_.cases.size()) {}
+
+  const Result& result() const { return result_; }
+  /// To fill in what is found out before the file exists.
+  Result& draft() { return result_; }
+  CaseState& state(std::size_t case_index) { return states_[case_index]; }
+  const CaseState& state(std::size_t case_index) const { return states_[case_index]; }
+
+  void warn(const std::string& text);
+  void warn(const std::vector<std::string>& texts);
+
+  /// Throws Error as ResultFile::create().
+  void create_file(const std::string& path, const std::string& command, bool overwrite);
+  /// Goes on with a file that create_file() made in an earlier session. Throws Error if it is complete, or not of this
+  /// configuration, these ranks or these programs. Peaks and measured facts stay those of the file's beginning.
+  /// Returns whether libraries or machine have changed since.
+  bool resume_file(const std::string& path);
+
+  /// A block failed: its case is dropped if it failed the same way before.
+  void note_failure(std::size_t case_index, const BlockOutcome& outcome);
+  /// Writes a timed block, whether it succeeded or not. Returns the median of its timed steps, NaN if it failed.
+  double write_block(std::size_t block_index, const BlockOutcome& outcome);
+  /// Writes the state and closes the file. `interrupted`: not all blocks were tried.
+  RunState finish(bool interrupted);
+
+ private:
+  void write_case(std::size_t case_index);
+
+  Result result_;
+  std::vector<CaseState> states_;
+  std::unique_ptr<ResultFile> file_;
+  int session_ = 0;
+};
+
+}  // namespace harness

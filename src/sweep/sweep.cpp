@@ -1,0 +1,79 @@
+#include "sweep/sweep.h"
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "plan/prepare.h"
+#include "sweep/limits_of_machine.h"
+#include "sweep/observe.h"
+#include "sweep/planned_result.h"
+#include "sweep/probe.h"
+#include "sweep/rounds.h"
+#include "sweep/timelines.h"
+#include "sweep/tune.h"
+
+namespace harness {
+namespace {
+
+Result result_on(const Machine& machine, const Plan& plan) {
+  Result result = planned_result(plan);
+  result.identity = machine.identity;
+  result.environment = machine.environment;
+  result.rank_table = machine.ranks;
+  result.nodes = machine.nodes();
+  fill_peaks(result, plan, machine);
+  fill_link_limits(result, plan, machine);
+  return result;
+}
+
+// Everything that is not timed, once. Returns whether it was interrupted.
+bool prepare_blocks(Job& job, const Plan& plan, const Machine& machine, Recorder& recorder, BlockDefaults& defaults,
+                    ProgressLine& progress) {
+  TuningOutcome tuned = tune(job, plan, machine, progress);
+  recorder.warn(tuned.warnings);
+  recorder.draft().tuning = tuned.tuning;
+  defaults.tuning = std::move(tuned.tuning);
+  if (tuned.interrupted) return true;
+  NcclObservation observed = observe(job, plan, defaults, progress);
+  recorder.draft().nccl_calls = std::move(observed.calls);
+  recorder.draft().nccl_facts = std::move(observed.facts);
+  if (observed.interrupted) return true;
+  return record_timelines(job, plan, defaults, machine, recorder, progress);
+}
+
+}  // namespace
+
+RunState run_sweep(Job& job, Plan plan, const SweepRequest& request, ProgressLine& progress) {
+  const BackendKind backend = plan.experiment.backend;
+  progress.say(backend == BackendKind::cpu ? "checking that all ranks agree, measuring the peak of matrix products"
+                                           : "checking that all ranks agree and that each has a GPU of its own");
+  const Machine machine = probe(job, plan);
+  if (!machine.device.empty()) plan = plan_for_device(std::move(plan), declared_fused(backend), machine.device);
+  Recorder recorder(result_on(machine, plan));
+  recorder.warn(machine.warnings);
+
+  BlockDefaults defaults;
+  defaults.wrap = request.wrap;
+  bool interrupted = false;
+  if (request.resume) {
+    if (recorder.resume_file(request.path)) {
+      progress.say(
+          "warning: library versions or machine differ from those the file began with; rounds are only compared "
+          "within one session");
+    }
+    defaults.tuning = recorder.result().tuning;
+  } else {
+    interrupted = prepare_blocks(job, plan, machine, recorder, defaults, progress);
+    decide_rounds(recorder, plan.experiment.measure);
+    if (!request.wrap.empty()) {
+      recorder.warn(
+          fmt::format("the workers ran under `{}`: their times are not to be compared with others; measure without "
+                      "--wrap",
+                      request.wrap));
+    }
+    recorder.create_file(request.path, request.command, request.overwrite);
+  }
+  if (!interrupted) interrupted = run_rounds(job, plan, defaults, recorder, progress);
+  return recorder.finish(interrupted);
+}
+
+}  // namespace harness

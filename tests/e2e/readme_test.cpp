@@ -1,0 +1,86 @@
+// The outputs that README.md shows are what the binary prints. HARNESS_UPDATE_GOLDEN=1 writes them into README.md.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "paths.h"
+
+namespace harness {
+namespace {
+
+const std::string readme = paths::source_dir() + "/README.md";
+const std::string marker = "<!-- output of:";
+
+std::string read_readme() {
+  std::ifstream in(readme);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// A fenced block behind a comment "<!-- output of: COMMAND -->". Its first lines may be commands ("$ ..."); the output
+// follows. The positions are offsets into the page.
+struct Sample {
+  std::string command;
+  std::size_t output_begin = 0, output_end = 0;
+};
+
+std::vector<Sample> samples_of(const std::string& page) {
+  std::vector<Sample> samples;
+  for (std::size_t at = page.find(marker); at != std::string::npos; at = page.find(marker, at + 1)) {
+    const std::size_t command_begin = at + marker.size();
+    const std::size_t command_end = page.find("-->", command_begin);
+    Sample sample;
+    sample.command = page.substr(command_begin, command_end - command_begin);
+    std::replace(sample.command.begin(), sample.command.end(), '\n', ' ');
+    sample.output_begin = page.find('\n', page.find("```", command_end)) + 1;
+    while (page.compare(sample.output_begin, 2, "$ ") == 0) {
+      sample.output_begin = page.find('\n', sample.output_begin) + 1;
+    }
+    sample.output_end = page.find("```", sample.output_begin);
+    samples.push_back(sample);
+  }
+  return samples;
+}
+
+std::string output_of(const std::string& command) {
+  const testing::Outcome outcome = testing::run("HARNESS_BINARY='" + paths::program() + "' " + command);
+  EXPECT_EQ(outcome.exit_code, 0) << command << outcome.err;
+  return outcome.out;
+}
+
+TEST(Readme, ShowsWhatTheBinaryPrints) {
+  std::string page = read_readme();
+  std::vector<Sample> samples = samples_of(page);
+  ASSERT_EQ(samples.size(), 2u);
+  const bool update = std::getenv("HARNESS_UPDATE_GOLDEN") != nullptr;
+  std::reverse(samples.begin(), samples.end());  // replacing a later sample moves no earlier one
+  for (const Sample& sample : samples) {
+    const std::string output = output_of(sample.command);
+    const std::size_t size = sample.output_end - sample.output_begin;
+    if (update) {
+      page.replace(sample.output_begin, size, output);
+    } else {
+      EXPECT_EQ(page.substr(sample.output_begin, size), output) << sample.command;
+    }
+  }
+  if (update) std::ofstream(readme) << page;
+}
+
+// Code blocks scroll and tables wrap on a narrow screen.
+TEST(Readme, FitsTheScreen) {
+  std::istringstream lines(read_readme());
+  for (std::string line; std::getline(lines, line);) {
+    const auto columns = std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; });
+    EXPECT_LE(columns, line.starts_with("|") ? 100 : 120) << line;
+  }
+}
+
+}  // namespace
+}  // namespace harness

@@ -1,0 +1,219 @@
+#include "nccl/honoured.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "config/case_environment.h"
+#include "log_files.h"
+#include "nccl/choices.h"
+#include "nccl/variables.h"
+
+namespace harness {
+namespace {
+
+// "+" honoured, "-" not, "?" not confirmed, followed by the reason.
+std::string verdict(const std::string& name, const std::string& value, const nccl::Observed& seen) {
+  Settings settings;
+  (name.starts_with("NCCL_") ? settings.env : settings.nccl)[name] = value;
+  const nccl::Compliance verdict = nccl::check_compliance(nccl_requests(settings), seen);
+  EXPECT_TRUE(verdict.not_honoured.empty() || verdict.not_confirmed.empty()) << name;
+  std::string out = verdict.not_honoured.empty() && verdict.not_confirmed.empty() ? "+" : "";
+  for (const auto& [mark, lines] : {std::pair{"- ", verdict.not_honoured}, {"? ", verdict.not_confirmed}}) {
+    for (const std::string& line : lines) {
+      const std::string head = name + "=" + value + ": ";
+      EXPECT_TRUE(line.starts_with(head)) << line;
+      out += (out.empty() ? "" : "; ") + std::string(mark) + line.substr(std::min(head.size(), line.size()));
+    }
+  }
+  return out;
+}
+
+struct NcclHonoured : testing::Test {
+  nccl::Observed ib = nccl::parse_log(nccl_log("v2.28_two_nodes_ib"));
+  nccl::Observed loopback = nccl::parse_log(nccl_log("v2.28_loopback"));
+  nccl::Observed newer = nccl::parse_log(nccl_log("v2.29_symmetric"));
+  nccl::Observed v2_20 = nccl::parse_log(nccl_log("v2.20"));
+  nccl::Observed nothing;
+};
+
+TEST_F(NcclHonoured, EveryVariableHasARuleAndEveryRuleAVariable) {
+  std::vector<std::string> variables;
+  for (const nccl::VariableRow& row : nccl::variables()) variables.push_back(row.environment_name);
+  EXPECT_THAT(nccl::names_with_rules(), testing::UnorderedElementsAreArray(variables));
+}
+
+TEST_F(NcclHonoured, NothingAskedNothingJudged) {
+  EXPECT_TRUE(nccl::check_compliance({}, ib).not_honoured.empty());
+  EXPECT_TRUE(nccl::check_compliance({}, nothing).not_confirmed.empty());
+}
+
+TEST_F(NcclHonoured, Algorithm) {
+  EXPECT_EQ(verdict("nccl_algo", "AllReduce:Tree,Ring", ib), "+");
+  EXPECT_EQ(verdict("nccl_algo", "AllReduce:Ring", ib), "- NCCL ran AllReduce with Tree (1 call of 8 KiB to 8 KiB)");
+  EXPECT_EQ(verdict("nccl_algo", "AllReduce:Tree", ib), "- NCCL ran AllReduce with Ring (2 calls of 25 MiB to 25 MiB)");
+  EXPECT_EQ(verdict("nccl_algo", "^NVLS", ib), "- NCCL ran AllGather with NVLS (1 call of 1 MiB to 1 MiB)");
+  EXPECT_EQ(verdict("nccl_algo", "^NVLS;AllGather:NVLS", ib), "+");
+  EXPECT_EQ(verdict("nccl_algo", "^PAT", ib), "+");
+  EXPECT_EQ(verdict("nccl_algo", "Broadcast:Ring", ib), "? NCCL's log shows no call whose algorithm it decides");
+  EXPECT_EQ(verdict("nccl_algo", "Ring", nothing), "? NCCL's log shows no call whose algorithm it decides");
+  EXPECT_EQ(verdict("nccl_algo", "AllGather:Ring", newer),
+            "- NCCL ran AllGather with CopyEngine (1 call of 32 MiB to 32 MiB)");
+  // Without functions in the log a call may have been any: only what none of them may do is wrong.
+  EXPECT_EQ(verdict("nccl_algo", "AllReduce:Ring", v2_20), "+");
+  EXPECT_EQ(verdict("nccl_algo", "Ring", v2_20), "- NCCL ran a collective with Tree (1 call of 512 B to 512 B)");
+}
+
+TEST_F(NcclHonoured, Protocol) {
+  EXPECT_EQ(verdict("nccl_proto", "Simple", ib), "+");
+  EXPECT_EQ(verdict("nccl_proto", "Simple", loopback), "- NCCL ran AllReduce with LL (1 call of 4 KiB to 4 KiB)");
+  EXPECT_EQ(verdict("nccl_proto", "^LL,LL128", loopback), "- NCCL ran AllReduce with LL (1 call of 4 KiB to 4 KiB)");
+  EXPECT_EQ(verdict("nccl_proto", "LL;ReduceScatter:Simple", loopback), "+");
+  EXPECT_EQ(verdict("nccl_proto", "AllReduce:Simple", newer),
+            "- NCCL ran AllReduce with Symmetric (1 call of 1 MiB to 1 MiB)");
+}
+
+TEST_F(NcclHonoured, Channels) {
+  EXPECT_EQ(verdict("nccl_max_ctas", "8", ib), "+");
+  EXPECT_EQ(verdict("nccl_max_ctas", "4", ib), "- NCCL ran AllGather of 1 MiB on 8 channels");
+  nccl::Observed only_channels = ib;
+  only_channels.calls.clear();
+  EXPECT_EQ(verdict("nccl_max_ctas", "4", only_channels), "- a communicator has 8 channels for collectives");
+  EXPECT_EQ(verdict("nccl_max_ctas", "0", loopback), "- NCCL_MAX_CTAS 0 is too low, leaving it set at -2147483648");
+  EXPECT_EQ(verdict("nccl_max_ctas", "4", nothing), "? NCCL's log does not mention NCCL_MAX_CTAS");
+  EXPECT_EQ(verdict("nccl_min_ctas", "8", ib), "+");
+  EXPECT_EQ(verdict("nccl_min_ctas", "16", ib), "- a communicator has 8 channels for collectives");
+  EXPECT_EQ(verdict("nccl_min_ctas", "16", nothing),
+            "? NCCL's log does not say how many channels its communicators have");
+}
+
+TEST_F(NcclHonoured, NumbersByTheirEcho) {
+  EXPECT_EQ(verdict("nccl_buffsize", "4194304", ib), "+");
+  EXPECT_EQ(verdict("nccl_buffsize", "4 MiB", ib), "+");
+  EXPECT_EQ(verdict("nccl_buffsize", "8 MiB", ib), "- NCCL says NCCL_BUFFSIZE is 4194304");
+  EXPECT_EQ(verdict("nccl_buffsize", "8 MiB", loopback), "? NCCL's log does not mention NCCL_BUFFSIZE");
+  EXPECT_EQ(verdict("nccl_nthreads", "100", loopback), "- Invalid NCCL_NTHREADS 100 (must be a multiple of 32)");
+  EXPECT_EQ(verdict("nccl_nthreads", "256", ib), "? NCCL's log does not mention NCCL_NTHREADS");
+  EXPECT_EQ(verdict("nccl_cross_nic", "1", loopback), "+");
+  EXPECT_EQ(verdict("nccl_cross_nic", "0", loopback), "- NCCL says NCCL_CROSS_NIC is 1");
+  // One rank that differs is enough.
+  const nccl::Observed differing = nccl::parse_log(
+      "a:1:1 [0] NCCL INFO NCCL_BUFFSIZE set by environment to 4.\nb:1:1 [0] NCCL INFO NCCL_BUFFSIZE set by "
+      "environment to 8.\n");
+  EXPECT_EQ(verdict("nccl_buffsize", "4", differing), "- NCCL says NCCL_BUFFSIZE is 8");
+}
+
+TEST_F(NcclHonoured, NvlsAndCollNet) {
+  EXPECT_EQ(verdict("nccl_nvls", "1", ib), "+");
+  EXPECT_EQ(verdict("nccl_nvls", "0", ib), "- NCCL ran AllGather with NVLS");
+  EXPECT_EQ(verdict("nccl_nvls", "1", loopback), "- NCCL found NVLS not available");
+  nccl::Observed no_calls = ib;
+  no_calls.calls.clear();
+  EXPECT_EQ(verdict("nccl_nvls", "0", no_calls), "- NCCL set NVLS up");
+  EXPECT_EQ(verdict("nccl_nvls", "0", nothing), "? NCCL's log does not mention NCCL_NVLS_ENABLE");
+  EXPECT_EQ(verdict("nccl_collnet", "1", newer), "+");
+  EXPECT_EQ(verdict("nccl_collnet", "0", newer), "- NCCL ran AllReduce with CollNetDirect");
+  EXPECT_EQ(verdict("nccl_collnet", "1", loopback).substr(0, 54),
+            "? NCCL took the setting, but connected no CollNet: it ");
+  EXPECT_EQ(verdict("nccl_collnet", "0", loopback), "- NCCL says NCCL_COLLNET_ENABLE is 1");
+}
+
+TEST_F(NcclHonoured, Levels) {
+  EXPECT_EQ(verdict("nccl_p2p_level", "NVL", ib), "+");
+  EXPECT_EQ(verdict("nccl_p2p_level", "SYS", ib), "- NCCL says NCCL_P2P_LEVEL is NVL");
+  EXPECT_EQ(verdict("nccl_p2p_level", "LOC", ib), "- NCCL connected GPUs by P2P");
+  EXPECT_EQ(verdict("nccl_p2p_level", "NVL", loopback), "? NCCL's log does not mention NCCL_P2P_LEVEL");
+  const nccl::Observed disabled = nccl::parse_log("a:1:1 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1\n");
+  EXPECT_EQ(verdict("nccl_p2p_level", "NVL", disabled), "- NCCL_P2P_DISABLE is set, NCCL does not read the level then");
+  EXPECT_EQ(verdict("nccl_net_gdr_level", "SYS", ib), "+");
+  EXPECT_EQ(verdict("nccl_net_gdr_level", "5", ib), "+");  // the old number of SYS
+  EXPECT_EQ(verdict("nccl_net_gdr_level", "PIX", ib), "- NCCL says NCCL_NET_GDR_LEVEL is SYS");
+  EXPECT_EQ(verdict("nccl_net_gdr_level", "LOC", ib), "- NCCL uses GPUDirect RDMA");
+  EXPECT_EQ(verdict("nccl_net_gdr_level", "LOC", loopback), "+");
+  EXPECT_EQ(verdict("nccl_net_gdr_level", "SYS", loopback),
+            "- NCCL's network is Socket, which knows no GPUDirect RDMA");
+  const nccl::Observed no_module = nccl::parse_log(
+      "a:1:1 [0] NCCL INFO Using network IB\na:1:1 [0] NCCL INFO NCCL_NET_GDR_LEVEL set by environment to SYS\n"
+      "a:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n");
+  EXPECT_EQ(verdict("nccl_net_gdr_level", "SYS", no_module).substr(0, 33), "- NCCL uses no GPUDirect RDMA, th");
+}
+
+TEST_F(NcclHonoured, Networks) {
+  EXPECT_EQ(verdict("nccl_ib_disable", "1", loopback), "+");
+  EXPECT_EQ(verdict("nccl_ib_disable", "true", ib), "- NCCL's network is IB");
+  EXPECT_EQ(verdict("nccl_ib_disable", "0", ib), "+");
+  EXPECT_EQ(verdict("nccl_ib_disable", "0", loopback), "- NCCL's network is Socket, not IB");
+  EXPECT_EQ(verdict("nccl_ib_disable", "1", nothing), "? NCCL's log does not say which network it uses");
+  EXPECT_EQ(verdict("nccl_ib_qps", "4", ib), "? NCCL's log does not mention NCCL_IB_QPS_PER_CONNECTION");
+  EXPECT_EQ(verdict("nccl_ib_qps", "4", loopback), "- NCCL's network is Socket, not IB");
+  const nccl::Observed qps = nccl::parse_log(
+      "a:1:1 [0] NCCL INFO Using network IB\na:1:1 [0] NCCL INFO NCCL_IB_QPS_PER_CONNECTION set by environment to 4.\n"
+      "a:1:1 [0] NCCL INFO NCCL_IB_GID_INDEX set by environment to 3.\n");
+  EXPECT_EQ(verdict("nccl_ib_qps", "4", qps), "+");
+  EXPECT_EQ(verdict("nccl_ib_gid_index", "3", qps), "+");
+  EXPECT_EQ(verdict("nccl_ib_gid_index", "1", qps), "- NCCL says NCCL_IB_GID_INDEX is 3");
+  EXPECT_EQ(verdict("nccl_socket_nthreads", "4", loopback), "+");
+  EXPECT_EQ(verdict("nccl_socket_nthreads", "8", loopback), "- NCCL uses 4 threads x 2 sockets");
+  EXPECT_EQ(verdict("nccl_nsocks_perthread", "2", loopback), "+");
+  EXPECT_EQ(verdict("nccl_nsocks_perthread", "4", loopback), "- NCCL uses 4 threads x 2 sockets");
+  EXPECT_EQ(verdict("nccl_nsocks_perthread", "4", ib), "- NCCL's network is IB, not Socket");
+}
+
+TEST_F(NcclHonoured, Devices) {
+  EXPECT_EQ(verdict("nccl_ib_hca", "mlx5_0,mlx5_1", ib), "+");
+  EXPECT_EQ(verdict("nccl_ib_hca", "mlx5", ib), "+");  // a prefix
+  EXPECT_EQ(verdict("nccl_ib_hca", "mlx5_0:1,mlx5_1:1", ib), "+");
+  EXPECT_EQ(verdict("nccl_ib_hca", "mlx5_0:2,mlx5_1", ib), "- NCCL uses mlx5_0:1/IB");
+  EXPECT_EQ(verdict("nccl_ib_hca", "mlx5_0", ib), "- NCCL uses mlx5_1:1/IB");
+  EXPECT_EQ(verdict("nccl_ib_hca", "=mlx5", ib), "- NCCL uses mlx5_0:1/IB");
+  EXPECT_EQ(verdict("nccl_ib_hca", "^mlx5_1", ib), "- NCCL uses mlx5_1:1/IB");
+  EXPECT_EQ(verdict("nccl_ib_hca", "^mlx5_2", ib), "+");
+  EXPECT_EQ(verdict("nccl_ib_hca", "mlx5,mlx4", ib), "- NCCL found no mlx4; it uses mlx5_0:1/IB mlx5_1:1/IB");
+  EXPECT_EQ(verdict("nccl_ib_hca", "mlx5_0", loopback), "- NCCL's network is Socket, not IB");
+  EXPECT_EQ(verdict("nccl_socket_ifname", "ib", ib), "+");
+  EXPECT_EQ(verdict("nccl_socket_ifname", "eth", ib), "- NCCL's bootstrap uses ib0");
+  EXPECT_EQ(verdict("nccl_socket_ifname", "lo", loopback), "+");
+  EXPECT_EQ(verdict("nccl_socket_ifname", "^lo", loopback), "- NCCL's bootstrap uses lo");
+  EXPECT_EQ(verdict("nccl_socket_ifname", "=eth0", nccl::parse_log(nccl_log("v2.18"))), "- NCCL uses eth1");
+  EXPECT_EQ(verdict("nccl_socket_ifname", "eth0", nothing), "? NCCL's log does not mention NCCL_SOCKET_IFNAME");
+}
+
+TEST_F(NcclHonoured, Pxn) {
+  EXPECT_EQ(verdict("nccl_pxn", "true", ib), "+");
+  EXPECT_EQ(verdict("nccl_pxn", "false", ib), "- NCCL made 1 connections through another GPU's network device");
+  EXPECT_EQ(verdict("nccl_pxn", "false", loopback), "+");
+  EXPECT_EQ(verdict("nccl_pxn", "true", loopback), "- NCCL says NCCL_PXN_DISABLE is 1");
+  EXPECT_EQ(verdict("nccl_pxn", "true", nothing), "? NCCL's log does not mention NCCL_PXN_DISABLE");
+}
+
+TEST_F(NcclHonoured, NamesOfTheVariableEnv) {
+  EXPECT_EQ(verdict("NCCL_BUFFSIZE", "4194304", ib), "+");
+  EXPECT_EQ(verdict("NCCL_BUFFSIZE", "1048576", ib), "- NCCL says NCCL_BUFFSIZE is 4194304");
+  EXPECT_EQ(verdict("NCCL_NET_GDR_LEVEL", "5", ib), "+");  // the old number of SYS
+  EXPECT_EQ(verdict("NCCL_PXN_DISABLE", "1", loopback), "+");
+  EXPECT_EQ(verdict("NCCL_PXN_DISABLE", "1", ib).substr(0, 13), "- NCCL made 1");
+  EXPECT_EQ(verdict("NCCL_ALGO", "allreduce:ring", ib).substr(0, 33), "- NCCL ran AllReduce with Tree (1");
+  EXPECT_EQ(verdict("NCCL_ALGO", "Rong", ib).substr(0, 14), "? found 'Rong'");
+  EXPECT_EQ(verdict("NCCL_HOSTID", "x", ib), "? NCCL's log does not mention NCCL_HOSTID");
+  Settings settings;
+  settings.env = {{"NCCL_DEBUG", "INFO"}, {"UCX_TLS", "rc"}};  // not what NCCL echoes
+  EXPECT_TRUE(nccl::check_compliance(nccl_requests(settings), ib).not_confirmed.empty());
+}
+
+TEST(NcclChoices, WhatAValueLeavesToEachFunction) {
+  using Words = std::vector<std::string>;
+  const nccl::Choices all = nccl::algo_choices("default");
+  ASSERT_EQ(all.size(), 5u);
+  EXPECT_EQ(all.at("Reduce").size(), 7u);
+  const nccl::Choices bare = nccl::algo_choices("ring");
+  for (const auto& [function, allowed] : bare) EXPECT_EQ(allowed, Words{"Ring"}) << function;
+  const nccl::Choices mixed = nccl::proto_choices("^LL;AllReduce:LL,LL128;Broadcast:^Simple");
+  EXPECT_EQ(mixed.at("AllGather"), (Words{"LL128", "Simple"}));
+  EXPECT_EQ(mixed.at("AllReduce"), (Words{"LL", "LL128"}));
+  EXPECT_EQ(mixed.at("Broadcast"), (Words{"LL", "LL128"}));
+  EXPECT_EQ(nccl::proto_choices("AllReduce:Simple").at("Reduce").size(), 3u);
+  EXPECT_THROW(nccl::algo_choices("Rong"), Error);
+}
+
+}  // namespace
+}  // namespace harness
