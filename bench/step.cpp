@@ -22,7 +22,7 @@ struct Rank {
     settings.precision = precision;
     settings.global_batch_size = settings.micro_batch_size = 4;
     const Backend& cpu = backend(BackendKind::cpu);
-    program = lower(build_role(model, settings, {}, 0), cpu.declared());
+    program = lower(build_programs(model, settings, {}).roles.front(), cpu.declared());
     inputs = make_inputs(model, settings, {}, {}, 1);
     ExecutableRequest request;
     request.program = &program;

@@ -1,4 +1,11 @@
-#include "workloads/check_point.h"
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "config/registry.h"
 #include "workloads/operations.h"
 #include "workloads/step.h"
 
@@ -32,88 +39,221 @@ bool has_own_part(const Settings& s) {
   return s.in_place && (s.collective == CollectiveKind::all_gather || s.collective == CollectiveKind::reduce_scatter);
 }
 
-// One rank's Program. `member`: its number in the group.
-Program program_of(const Settings& s, const Layout& layout, int member, GroupId group, GroupId world) {
-  ProgramBuilder b = step_builder();
-  StepFrame frame(b, world, "share");
-  const DType type = s.precision == Precision::bf16 ? DType::bf16 : DType::f32;
-  const std::int64_t count = s.message_bytes / size_of(type), part = count / members_of(s.collective_over, layout);
-  std::vector<View> buffers;
-  const auto buffer = [&](const char* name, std::int64_t elements) {
-    buffers.push_back(b.buffer(name, type, elements, BufferKind::persistent));
-    return buffers.back();
-  };
+// The buffers of one rank. In place, `in` or `out` is a part of the other.
+struct Buffers {
+  std::vector<View> whole;
   View in, out;
+};
+
+// `member`: this rank's number in the group.
+Buffers buffers_of(ProgramBuilder& b, const Settings& s, int members, int member) {
+  const DType type = element_type(s);
+  const std::int64_t count = s.message_bytes / size_of(type), part = count / members;
+  Buffers made;
+  const auto buffer = [&](const char* name, std::int64_t elements) {
+    return made.whole.emplace_back(b.buffer(name, type, elements, BufferKind::persistent));
+  };
   switch (s.collective) {
     case CollectiveKind::all_reduce:
-      out = buffer("out", count);
-      in = s.in_place ? out : buffer("in", count);
+      made.out = buffer("out", count);
+      made.in = s.in_place ? made.out : buffer("in", count);
       break;
     case CollectiveKind::reduce_scatter:
-      in = buffer("in", count);
-      out = s.in_place ? in.part(member * part, part) : buffer("out", part);
+      made.in = buffer("in", count);
+      made.out = s.in_place ? made.in.part(member * part, part) : buffer("out", part);
       break;
     case CollectiveKind::all_gather:
-      out = buffer("out", count);
-      in = s.in_place ? out.part(member * part, part) : buffer("in", part);
+      made.out = buffer("out", count);
+      made.in = s.in_place ? made.out.part(member * part, part) : buffer("in", part);
       break;
     case CollectiveKind::all_to_all:
     case CollectiveKind::send_recv:
-      in = buffer("in", count);
-      out = buffer("out", count);
+      made.in = buffer("in", count);
+      made.out = buffer("out", count);
       break;
   }
   // A sum in place starts from what the last left: from zero it stays finite however often it is repeated.
   const bool grows = s.collective == CollectiveKind::all_reduce && s.in_place;
-  for (const View& v : buffers) {
-    b.emit(compute_stream, Fill{v, grows ? 0.0 : 1.0}, {"message", Phase::setup});
-  }
-  frame.begin_step(1.0 / layout.ranks());
+  for (const View& v : made.whole) b.emit(compute_stream, Fill{v, grows ? 0.0 : 1.0}, {"message", Phase::setup});
+  return made;
+}
+
+// The collective's group is the first.
+void emit_collective(ProgramBuilder& b, const Settings& s, Axis axis, const Buffers& at, const Label& label) {
   const StreamId stream = stream_of(s.collective_over);
-  const Axis axis = axis_of(s.collective_over, layout);
-  for (int i = 0; i < s.repetitions; ++i) {
-    const Label label{"message", Phase::forward, -1, i};
-    switch (s.collective) {
-      case CollectiveKind::all_reduce:
-        b.emit(stream, AllReduce{group, out, Reduction::sum, s.in_place ? View{} : in}, label);
-        break;
-      case CollectiveKind::reduce_scatter:
-        b.emit(stream, ReduceScatter{group, in, out}, label);
-        break;
-      case CollectiveKind::all_gather:
-        b.emit(stream, AllGather{group, in, out}, label);
-        break;
-      case CollectiveKind::all_to_all:
-        b.emit(stream, AllToAll{group, in, out}, label);
-        break;
-      case CollectiveKind::send_recv: {
-        const auto together = b.new_fused_group();
-        b.emit(stream, Send{{axis, +1}, in}, label, {}, together);
-        b.emit(stream, Receive{{axis, -1}, out}, label, {}, together);
-        break;
-      }
+  constexpr GroupId group = 0;
+  switch (s.collective) {
+    case CollectiveKind::all_reduce:
+      b.emit(stream, AllReduce{group, at.out, Reduction::sum, s.in_place ? View{} : at.in}, label);
+      break;
+    case CollectiveKind::reduce_scatter:
+      b.emit(stream, ReduceScatter{group, at.in, at.out}, label);
+      break;
+    case CollectiveKind::all_gather:
+      b.emit(stream, AllGather{group, at.in, at.out}, label);
+      break;
+    case CollectiveKind::all_to_all:
+      b.emit(stream, AllToAll{group, at.in, at.out}, label);
+      break;
+    case CollectiveKind::send_recv: {
+      const std::int32_t together = b.new_fused_group();
+      b.emit(stream, Send{{axis, +1}, at.in}, label, {}, together);
+      b.emit(stream, Receive{{axis, -1}, at.out}, label, {}, together);
+      break;
     }
   }
+}
+
+Program program_of(const Settings& s, const Layout& layout, int members, int member, GroupId world) {
+  ProgramBuilder b = step_builder();
+  StepFrame frame(b, world, "share");
+  const Buffers buffers = buffers_of(b, s, members, member);
+  frame.begin_step(1.0 / layout.ranks());
+  const Axis axis = axis_of(s.collective_over, layout);
+  for (int i = 0; i < s.repetitions; ++i) emit_collective(b, s, axis, buffers, {"message", Phase::forward, -1, i});
   frame.end_step();
   return b.take();
 }
 
+int members_of(const Settings& s, const Layout& layout) {
+  return Group{"", axes_of(s.collective_over), {}}.size(layout);
+}
+
+std::string check_size(const Settings& s, int members) {
+  const bool whole = s.collective == CollectiveKind::all_reduce || s.collective == CollectiveKind::send_recv;
+  const std::int64_t element = size_of(element_type(s)), unit = element * (whole ? 1 : members);
+  if (s.message_bytes % unit == 0) return "";
+  const std::int64_t below = s.message_bytes / unit * unit;
+  std::string nearest = print_bytes_exact(below + unit);
+  if (below > 0) nearest = fmt::format("{} or {}", print_bytes_exact(below), nearest);
+  const std::string parts = whole ? "a number of elements" : fmt::format("{} equal parts of elements", members);
+  return fmt::format("message_size {} is not {} of {} B each; nearest that is: {}", print_bytes_exact(s.message_bytes),
+                     parts, element, nearest);
+}
+
+// A sum that takes the place of what was summed grows by the number of ranks each time; beyond the exponents of f32 and
+// bf16 there would be nothing left to check.
+std::string check_growth(const Settings& s, int members) {
+  constexpr double max_doublings = 240;
+  const double doublings = std::log2(members);
+  const bool grows = s.collective == CollectiveKind::all_reduce && s.in_place;
+  if (!grows || doublings * s.repetitions <= max_doublings) return "";
+  return fmt::format(
+      "{} sums in place over {} ranks exceed what a float holds; at most {} repetitions, or in_place: false",
+      s.repetitions, members, static_cast<int>(max_doublings / doublings));
+}
+
+struct Sent {
+  std::string over, operation;
+  std::int64_t bytes = 0;
+  auto operator<=>(const Sent&) const = default;
+};
+
+// Every message of the step that crosses between ranks; the embedding's group is part of the pipeline's axis.
+std::set<Sent> messages(const ProgramSet& set) {
+  std::set<Sent> all;
+  for (const Program& program : set.roles) {
+    const auto bytes = [&](const View& v) { return v.count * size_of(program.buffer_of(v).type); };
+    for (const Operation& op : program.step) {
+      if (const auto* send = std::get_if<Send>(&op.action)) {
+        all.insert({name_of(send->peer.axis), "send_recv", bytes(send->data)});
+      } else if (const auto* reduce = std::get_if<AllReduce>(&op.action)) {
+        const Group& group = set.group(reduce->group);
+        if (group.size(set.layout) < 2) continue;
+        const std::string over = group.name == "embedding" ? "pipeline" : group.name;
+        all.insert({over, "all_reduce", bytes(reduce->data)});
+      }
+    }
+  }
+  return all;
+}
+
+// nccl-tests' doc/PERFORMANCE.md: what a link carries for each byte of the size, if the algorithm wastes nothing.
+double bus_factor(CollectiveKind kind, double members) {
+  if (kind == CollectiveKind::all_reduce) return 2 * (members - 1) / members;
+  return kind == CollectiveKind::send_recv ? 1 : (members - 1) / members;
+}
+
+class CollectiveWorkload : public Workload {
+ public:
+  std::string_view name() const override { return "collective"; }
+
+  std::string why_impossible(const Model&, const Settings& s, const Layout& layout) const override {
+    const int members = members_of(s, layout);
+    const bool world = s.collective_over == CollectiveOver::world;
+    if (members < 2) {
+      return fmt::format("a collective over {} of one rank sends nothing; give {}",
+                         find_variable("collective_over")->print(s),
+                         world ? "the job 2 ranks or more" : "another layout");
+    }
+    if (s.collective == CollectiveKind::send_recv && world) {
+      const auto axes = std::ranges::count_if(layout.size, [](int size) { return size > 1; });
+      if (axes > 1) return "send_recv goes along one axis of the layout; collective_over: tensor, data or pipeline";
+    }
+    const std::string why = check_size(s, members);
+    return why.empty() ? check_growth(s, members) : why;
+  }
+
+  ProgramSet programs(const Model&, const Settings& s, const Layout& layout) const override {
+    ProgramSet set;
+    set.layout = layout;
+    const AxisSet axes = axes_of(s.collective_over);
+    if (s.collective_over != CollectiveOver::world) set.groups.push_back({"collective", axes, {}});
+    set.groups.push_back({"world", AxisSet::all(), {}});
+    const auto world = static_cast<GroupId>(set.groups.size() - 1);
+    const int members = members_of(s, layout);
+    if (has_own_part(s)) set.role_axes = axes;
+    const int roles = has_own_part(s) ? members : 1;
+    for (int member = 0; member < roles; ++member) set.roles.push_back(program_of(s, layout, members, member, world));
+    return set;
+  }
+
+  std::unique_ptr<OutputCheck> output_check(const Settings& s, const Layout& layout, const Coordinates& at,
+                                            const Program& program) const override {
+    return collective_check(s, layout, at, program);
+  }
+
+  Rate rate(const Settings& s, const Layout& layout) const override {
+    return {find_variable("collective")->print(s), s.repetitions, static_cast<double>(s.message_bytes),
+            bus_factor(s.collective, members_of(s, layout))};
+  }
+
+  std::vector<std::string> values_from_model(const ProgramSet& set, const Settings& s) const override {
+    const std::string over = find_variable("collective_over")->print(s), wanted = find_variable("collective")->print(s);
+    std::vector<std::string> sizes, others;
+    const std::set<Sent> all = messages(set);
+    for (const Sent& sent : all) {
+      if (sent.over == over && sent.operation == wanted) sizes.push_back(print_bytes_exact(sent.bytes));
+      const std::string other = fmt::format("{} over {}", sent.operation, sent.over);
+      if (std::ranges::find(others, other) == others.end()) others.push_back(other);
+    }
+    if (sizes.empty()) {
+      fail("the model's step on this layout has no {} over {}; it has {}", wanted, over,
+           others.empty() ? "no communication" : join(others, ", "));
+    }
+    return sizes;
+  }
+};
+
 }  // namespace
 
-ProgramSet collective_programs(const Settings& s, const Layout& layout) {
-  ProgramSet set;
-  set.layout = layout;
-  const bool everybody = s.collective_over == CollectiveOver::world;
-  const AxisSet axes = axes_of(s.collective_over);
-  if (!everybody) set.groups.push_back({"collective", axes, {}});
-  set.groups.push_back({"world", AxisSet::all(), {}});
-  const auto world = static_cast<GroupId>(set.groups.size() - 1);
-  const int members = members_of(s.collective_over, layout);
-  if (has_own_part(s)) set.role_axes = axes;
-  for (int member = 0; member < (has_own_part(s) ? members : 1); ++member) {
-    set.roles.push_back(program_of(s, layout, member, 0, world));
+AxisSet axes_of(CollectiveOver over) {
+  switch (over) {
+    case CollectiveOver::tensor:
+      return AxisSet::of({Axis::tensor});
+    case CollectiveOver::data:
+      return AxisSet::of({Axis::data});
+    case CollectiveOver::pipeline:
+      return AxisSet::of({Axis::pipeline});
+    case CollectiveOver::world:
+      break;
   }
-  return set;
+  return AxisSet::all();
+}
+
+const Workload& collective_workload() {
+  static const CollectiveWorkload workload;
+  return workload;
 }
 
 }  // namespace harness

@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "workloads/check_point.h"
 #include "workloads/elements.h"
+#include "workloads/operations.h"
 
 namespace harness {
 namespace {
@@ -22,7 +22,7 @@ class CollectiveCheck : public OutputCheck {
     in_ = find_buffer(program, "in");
     out_ = find_buffer(program, "out");
     const View& any = in_.present() ? in_ : out_;
-    type_ = program.buffers[static_cast<std::size_t>(any.buffer)].type;
+    type_ = program.buffer_of(any).type;
     count_ = s.message_bytes / size_of(type_);
     part_ = count_ / members_;
     if (s.collective == CollectiveKind::all_reduce && s.in_place) {
@@ -115,9 +115,9 @@ class CollectiveCheck : public OutputCheck {
 
   [[noreturn]] void wrong(std::int64_t element, double found, double due) const {
     fail(
-        "{} gives a wrong result: element {} of {} on member {} of {} is {:g}, it must be {:g}; its time means "
-        "nothing. "
-        "Look at what the case changed, and report it to the library's authors",
+        "{} gives a wrong result: element {} of {} on member {} of {} is {:g} and should be {:g}. Do not trust its "
+        "time. "
+        "Look at what the case changed and report it to the library's authors",
         find_variable("collective")->print(s_), element, out_.count, me_, members_, found, due);
   }
 
@@ -129,7 +129,6 @@ class CollectiveCheck : public OutputCheck {
   double scale_ = 1;
   double sums_[period] = {};
 };
-
 }  // namespace
 
 std::unique_ptr<OutputCheck> collective_check(const Settings& settings, const Layout& layout, const Coordinates& at,

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "base/bf16.h"
-#include "workloads/operations.h"
+#include "program/memory.h"
+#include "program/program.h"
 
 namespace harness {
 

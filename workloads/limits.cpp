@@ -6,7 +6,6 @@
 #include <variant>
 
 #include "program/count.h"
-#include "workloads/check_point.h"
 #include "workloads/operations.h"
 
 namespace harness {
@@ -116,10 +115,11 @@ double least_seconds_per_byte(CollectiveKind kind, const Group& group, const Lay
 
 double highest_bus_bandwidth(const Settings& s, const Layout& layout, std::span<const int> node_of,
                              const Links& links) {
-  if (s.workload != WorkloadKind::collective) return 0;
+  const double bus_factor = workload_of(s).rate(s, layout).bus_factor;
+  if (bus_factor == 0) return 0;
   const Group group{"", axes_of(s.collective_over), {}};
   const double seconds = least_seconds_per_byte(s.collective, group, layout, node_of, links);
-  return seconds > 0 ? point_of(s, layout).bus_factor / seconds : 0;
+  return seconds > 0 ? bus_factor / seconds : 0;
 }
 
 double LeastTimes::seconds(int role, const Operation& operation) {

@@ -2,27 +2,79 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "config/settings.h"
 #include "program/memory.h"
 #include "program/program.h"
-#include "workloads/operations.h"
 
 namespace harness {
 
-/// The Programs of every role of the workload that the settings name: a GPT training step (workloads/gpt.h), which
-/// alone looks at the model, or one operation (workloads/operations.h). Pure.
-ProgramSet build_programs(const Model& model, const Settings& settings, const Layout& layout);
-/// The Program of one role alone: what a worker builds.
-Program build_role(const Model& model, const Settings& settings, const Layout& layout, int role);
+/// Whether one rank's step computed what it must. prepare() puts known numbers into the buffers, then a step must run
+/// on all ranks, then check() throws an Error that names operation, element, what it is and what it should be.
+class OutputCheck {
+ public:
+  virtual ~OutputCheck() = default;
+  virtual void prepare(BufferAccess& memory) const = 0;
+  virtual void check(BufferAccess& memory) const = 0;
+};
 
-/// What fills the inputs of a step.
+/// What a step that repeats one operation does, for its rate.
+struct Rate {
+  std::string operation;         // "all_reduce", "gemm", …
+  std::int64_t repetitions = 0;  // in a step; 0: a step is not one operation again and again
+  double bytes = 0;       // of one: a collective's size as nccl-tests counts it; else what is read and written once
+  double bus_factor = 0;  // bus bandwidth / algorithm bandwidth (nccl-tests); 0: no collective
+};
+
+/// What a step is: a training step (gpt), or one operation again and again on the stream that a training step has it
+/// on. Either way a StepFrame (workloads/step.h) begins and ends it. Stateless; all functions are pure. A model, where
+/// the workload has no use for one, may be empty. To add a workload: docs/adding.md.
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  /// As in `workload: NAME`.
+  virtual std::string_view name() const = 0;
+
+  /// Why the settings cannot be had whatever the number of ranks, for a person; "" if they can.
+  virtual std::string why_impossible(const Model& model, const Settings& settings) const;
+  /// The same on this layout, once the former is "".
+  virtual std::string why_impossible(const Model& model, const Settings& settings, const Layout& layout) const;
+
+  /// The Programs of every role. The settings must be possible on the layout.
+  virtual ProgramSet programs(const Model& model, const Settings& settings, const Layout& layout) const = 0;
+  /// Fills the Program's inputs on the rank at these coordinates.
+  virtual std::unique_ptr<InputSource> inputs(const Model& model, const Settings& settings, const Layout& layout,
+                                              const Coordinates& at, std::uint64_t seed) const;
+  /// nullptr where a step has nothing that could be checked alone. `program` is this rank's and must outlive it.
+  virtual std::unique_ptr<OutputCheck> output_check(const Settings& settings, const Layout& layout,
+                                                    const Coordinates& at, const Program& program) const;
+
+  /// What one step does, in the units of its rate. Of a training step: tokens.
+  virtual Rate rate(const Settings& settings, const Layout& layout) const;
+  virtual std::int64_t tokens_per_step(const Model& model, const Settings& settings) const;
+  /// Per data-parallel replica and step; 0 where there are none.
+  virtual std::int64_t micro_batches(const Settings& settings, const Layout& layout) const;
+  /// How a step's FLOPs are counted, for a person.
+  virtual std::string flop_formula() const;
+
+  /// The values that `from_model` stands for in a sweep of this workload's size: those that a training step has, as
+  /// text. Throws Error, which says what the step has instead, if there are none.
+  virtual std::vector<std::string> values_from_model(const ProgramSet& training_step, const Settings& settings) const;
+};
+
+/// All workloads, in the order of workload_names (config/settings.h).
+std::span<const Workload* const> workloads();
+const Workload& workload_of(const Settings& settings);
+/// The training step.
+const Workload& gpt_workload();
+
+/// Of the workload that the settings name.
+ProgramSet build_programs(const Model& model, const Settings& settings, const Layout& layout);
 std::unique_ptr<InputSource> make_inputs(const Model& model, const Settings& settings, const Layout& layout,
                                          const Coordinates& at, std::uint64_t seed);
-
-/// nullptr where a step has nothing that could be checked alone (gpt: its loss is).
-std::unique_ptr<OutputCheck> make_output_check(const Settings& settings, const Layout& layout, const Coordinates& at,
-                                               const Program& program);
 
 }  // namespace harness

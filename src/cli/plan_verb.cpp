@@ -22,11 +22,10 @@ std::string layout_text(const Layout& l) {
 void print_head(const Plan& p, std::ostream& out) {
   const Experiment& e = p.experiment;
   const Survey& s = p.baseline().survey;
-  if (e.baseline.workload != WorkloadKind::gpt) {
-    const Point& point = s.point;
+  if (const Rate& rate = s.rate; rate.repetitions > 0) {
     out << fmt::format("{}: backend {}, {} ranks, workload {}\none step: {} times {} of {}{}\n", e.name,
-                       name_of(e.backend), p.ranks, name_of(e.baseline.workload), point.repetitions, point.operation,
-                       show_bytes(point.bytes),
+                       name_of(e.backend), p.ranks, e.baseline.workload, rate.repetitions, rate.operation,
+                       show_bytes(rate.bytes),
                        s.flop.model > 0 ? fmt::format(", {:.4g} TFLOP", s.flop.model / 1e12) : "");
     return;
   }

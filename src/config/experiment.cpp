@@ -115,7 +115,7 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
        {.key = "model",
         .parse = {},
         .read = [&](const auto& node, const auto& key) { e.model = read_model(node, key, problems); },
-        .required = workload_known && e.baseline.workload == WorkloadKind::gpt},
+        .required = workload_known && e.baseline.workload == training_workload},
        {.key = "hardware", .parse = {}, .read = hardware},
        {.key = "baseline",
         .parse = {},

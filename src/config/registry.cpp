@@ -52,7 +52,7 @@ void each_part(std::string_view text, std::string_view example,
   }
 }
 
-bool Variable::honoured_by(WorkloadKind workload) const {
+bool Variable::honoured_by(std::string_view workload) const {
   return workloads.empty() || std::find(workloads.begin(), workloads.end(), workload) != workloads.end();
 }
 

@@ -42,13 +42,13 @@ struct Variable {
   /// A compound value whose keys are the user's own (`env`): a map of names and values, `parts` is empty.
   bool free_parts = false;
   /// The workloads that it changes anything in; empty: all.
-  std::vector<WorkloadKind> workloads = {};
+  std::vector<std::string> workloads = {};
   /// Its values can be those that the configured model's training step has: `sweep: {message_size: from_model}`.
   bool from_model = false;
 
   /// The same for all cases and said at the top of a configuration, beside `backend`.
   bool fixed = false;
-  bool honoured_by(WorkloadKind workload) const;
+  bool honoured_by(std::string_view workload) const;
 };
 
 /// All variables, in the order in which tables show them.

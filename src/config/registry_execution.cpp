@@ -62,7 +62,7 @@ std::vector<Variable> execution_variables() {
                   .parse = [](Settings& s, auto text) { s.attention = parse_choice(text, attention_choices); },
                   .print = [](const Settings& s) { return print_choice(s.attention, attention_choices); },
                   .environment_name = "",
-                  .workloads = {WorkloadKind::gpt, WorkloadKind::attention}});
+                  .workloads = {"gpt", "attention"}});
   rows.push_back(
       {.name = "attention_engine",
        .unit = "",
@@ -78,7 +78,7 @@ std::vector<Variable> execution_variables() {
              return s.attention == AttentionKind::unfused ? "attention is unfused, which has no engine" : "";
            },
        .environment_name = "",
-       .workloads = {WorkloadKind::gpt, WorkloadKind::attention}});
+       .workloads = {"gpt", "attention"}});
   rows.push_back({.name = "cuda_graph",
                   .unit = "",
                   .allowed = "true, false",

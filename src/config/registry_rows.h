@@ -20,8 +20,8 @@ inline const std::vector<BackendKind> only_cuda{BackendKind::cuda};
 
 std::vector<Variable> workload_variables();  // which workload, and the operation of those that are one
 
-inline const std::vector<WorkloadKind> only_gpt{WorkloadKind::gpt};
-inline const std::vector<WorkloadKind> communicating{WorkloadKind::gpt, WorkloadKind::collective};
+inline const std::vector<std::string> only_gpt{"gpt"};
+inline const std::vector<std::string> communicating{"gpt", "collective"};
 
 /// Calls take(key, value) for each part of "{key: value, …}". Throws Error, with `example`, if it is no such map.
 void each_part(std::string_view text, std::string_view example,

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -10,10 +11,6 @@
 namespace harness {
 namespace {
 
-constexpr std::array<Choice<WorkloadKind>, 4> workload_choices{{{"gpt", WorkloadKind::gpt},
-                                                                {"collective", WorkloadKind::collective},
-                                                                {"gemm", WorkloadKind::gemm},
-                                                                {"attention", WorkloadKind::attention}}};
 constexpr std::array<Choice<CollectiveKind>, 5> collective_choices{{{"all_reduce", CollectiveKind::all_reduce},
                                                                     {"reduce_scatter", CollectiveKind::reduce_scatter},
                                                                     {"all_gather", CollectiveKind::all_gather},
@@ -27,9 +24,9 @@ constexpr std::array<Choice<CollectiveOver>, 4> over_choices{{{"world", Collecti
 constexpr std::array<Choice<int>, 4> transpose_choices{{{"none", 0}, {"a", 1}, {"b", 2}, {"both", 3}}};
 constexpr std::array<Choice<bool>, 2> pass_choices{{{"forward", false}, {"backward", true}}};
 
-const std::vector<WorkloadKind> only_collective{WorkloadKind::collective}, only_gemm{WorkloadKind::gemm},
-    only_attention{WorkloadKind::attention},
-    single_operations{WorkloadKind::collective, WorkloadKind::gemm, WorkloadKind::attention};
+const std::vector<std::string> all_workloads(workload_names.begin(), workload_names.end());
+const std::vector<std::string> only_collective{"collective"}, only_gemm{"gemm"}, only_attention{"attention"},
+    single_operations{"collective", "gemm", "attention"};
 
 constexpr std::int64_t most_elements = std::int64_t{1} << 24;  // along one side
 constexpr int most_repetitions = 1000;
@@ -90,7 +87,7 @@ std::string without_place(const Settings& s) {
 
 Variable row(std::string name, std::string unit, std::string allowed, std::string help,
              std::function<void(Settings&, std::string_view)> parse, std::function<std::string(const Settings&)> print,
-             const std::vector<WorkloadKind>& workloads) {
+             const std::vector<std::string>& workloads) {
   Variable v{.name = std::move(name),
              .unit = std::move(unit),
              .allowed = std::move(allowed),
@@ -104,19 +101,19 @@ Variable row(std::string name, std::string unit, std::string allowed, std::strin
   return v;
 }
 
-}  // namespace
-
-const char* name_of(WorkloadKind kind) {
-  return workload_choices.at(static_cast<std::size_t>(kind)).first;
+std::string parse_workload(std::string_view text) {
+  if (std::ranges::find(all_workloads, text) != all_workloads.end()) return std::string(text);
+  fail("found {}; allowed: {}{}", quote(text), join(all_workloads, ", "), did_you_mean(nearest(text, all_workloads)));
 }
+
+}  // namespace
 
 std::vector<Variable> workload_variables() {
   std::vector<Variable> rows;
   rows.push_back(row(
-      "workload", "", "gpt, collective, gemm, attention",
-      "what a step is: a training step, or one operation again and again",
-      [](Settings& s, auto text) { s.workload = parse_choice(text, workload_choices); },
-      [](const Settings& s) { return std::string(name_of(s.workload)); }, {}));
+      "workload", "", join(all_workloads, ", "), "what a step is: a training step, or one operation again and again",
+      [](Settings& s, auto text) { s.workload = parse_workload(text); }, [](const Settings& s) { return s.workload; },
+      {}));
   rows.back().fixed = true;
   rows.push_back(row(
       "collective", "", "all_reduce, reduce_scatter, all_gather, all_to_all, send_recv",

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace harness {
 
@@ -26,9 +28,10 @@ enum class AttentionKind : std::uint8_t {
 };
 enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling, bcube };
 
-/// What a step is. `gpt` is a training step; the others are one operation, again and again.
-enum class WorkloadKind : std::uint8_t { gpt, collective, gemm, attention };
-const char* name_of(WorkloadKind kind);
+/// What a step can be, by the names that a configuration gives: a training step, or one operation again and again.
+/// workloads/ has one file or folder for each.
+inline constexpr std::array<std::string_view, 4> workload_names{"gpt", "collective", "gemm", "attention"};
+inline constexpr std::string_view training_workload = "gpt";
 
 enum class CollectiveKind : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, send_recv };
 enum class CollectiveOver : std::uint8_t { world, tensor, data, pipeline };
@@ -65,13 +68,13 @@ struct Settings {
   std::int64_t bucket_size_bytes = 25 << 20;  // of fp32 gradients
   AllReduceAlgorithm allreduce_algorithm = AllReduceAlgorithm::ring;
   AttentionKind attention = AttentionKind::fused;
-  int attention_engine = -1;                  // of the fused kernels the library offers; -1: its own choice
-  bool cuda_graph = true;                     // the step is captured once and launched as one
-  int threads = 0;                            // 0: cores / ranks on the node
-  bool repeat_batch = false;                  // every step trains on the batch of step 0
-  std::map<std::string, std::string> nccl;    // by variable name (nccl_algo); absent: left to NCCL
-  std::map<std::string, std::string> env;     // the variable `env`: any other environment variable, by its own name
-  WorkloadKind workload = WorkloadKind::gpt;  // of the whole experiment, never swept
+  int attention_engine = -1;                // of the fused kernels the library offers; -1: its own choice
+  bool cuda_graph = true;                   // the step is captured once and launched as one
+  int threads = 0;                          // 0: cores / ranks on the node
+  bool repeat_batch = false;                // every step trains on the batch of step 0
+  std::map<std::string, std::string> nccl;  // by variable name (nccl_algo); absent: left to NCCL
+  std::map<std::string, std::string> env;   // the variable `env`: any other environment variable, by its own name
+  std::string workload{training_workload};  // of the whole experiment, never swept
   CollectiveKind collective = CollectiveKind::all_reduce;
   CollectiveOver collective_over = CollectiveOver::world;
   std::int64_t message_bytes = 25 << 20;  // nccl-tests' size: the whole buffer, of all parts where it has parts

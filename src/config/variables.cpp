@@ -62,10 +62,9 @@ bool read_value(const Variable& variable, const YamlNode& node, const std::strin
 }
 
 // The workloads that do something with a variable, and what to do about one that does not.
-std::string unhonoured_text(const Variable& variable, WorkloadKind workload, bool needs_model) {
-  std::vector<std::string> names;
-  for (const WorkloadKind kind : variable.workloads) names.emplace_back(name_of(kind));
-  return fmt::format("workload {} does not honour it; workloads that do: {}{}", name_of(workload), join(names, ", "),
+std::string unhonoured_text(const Variable& variable, const std::string& workload, bool needs_model) {
+  return fmt::format("workload {} does not honour it; workloads that do: {}{}", workload,
+                     join(variable.workloads, ", "),
                      needs_model ? "; with a `model` it may say here what that model's step is" : "");
 }
 
@@ -74,8 +73,8 @@ std::string unhonoured_text(const Variable& variable, WorkloadKind workload, boo
 bool honoured(const Variable& variable, const YamlNode& node, const std::string& key, const Experiment& experiment,
               bool swept, Problems& problems) {
   const BackendKind backend = experiment.backend;
-  const WorkloadKind workload = experiment.baseline.workload;
-  const bool of_training = variable.honoured_by(WorkloadKind::gpt);
+  const std::string& workload = experiment.baseline.workload;
+  const bool of_training = variable.honoured_by(training_workload);
   const bool describes_model = !swept && of_training && experiment.model.layers > 0;
   if (!variable.honoured_by(workload) && !describes_model) {
     problems.add(node.key_place, key, unhonoured_text(variable, workload, !swept && of_training));

@@ -43,7 +43,8 @@ Work make_work(const WorkerOrder& order) {
   const BlockRequest& request = order.request;
   const Backend& with = backend(request.backend);
   const Coordinates at = request.layout.coordinates(order.rank);
-  const ProgramSet set = build_programs(request.model, request.settings, request.layout);
+  const Workload& workload = workload_of(request.settings);
+  const ProgramSet set = workload.programs(request.model, request.settings, request.layout);
   const int role = set.role_of(at);
 
   Work work;
@@ -74,8 +75,8 @@ Work make_work(const WorkerOrder& order) {
     };
     return work;
   }
-  work.inputs = make_inputs(request.model, request.settings, request.layout, at, request.seed);
-  work.check = make_output_check(request.settings, request.layout, at, *work.program);
+  work.inputs = workload.inputs(request.model, request.settings, request.layout, at, request.seed);
+  work.check = workload.output_check(request.settings, request.layout, at, *work.program);
   work.speaks_for_role = set.first_rank(role) == order.rank;
   if (request.mode == BlockMode::observe) {
     const auto log = std::make_shared<nccl::LogFile>();

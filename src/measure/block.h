@@ -6,7 +6,7 @@
 
 #include "backend/backend.h"
 #include "measure/overlap.h"
-#include "workloads/operations.h"
+#include "workloads/workload.h"
 
 namespace harness {
 

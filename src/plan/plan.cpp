@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "plan/check_settings.h"
 #include "plan/schedule.h"
+#include "workloads/workload.h"
 
 namespace harness {
 namespace {
@@ -22,8 +23,7 @@ PlannedCase make_case(const Experiment& experiment, int ranks, std::string name,
   c.impossible = check_layout(experiment.model, c.settings, ranks, c.layout);
   if (c.impossible.empty()) c.impossible = check_settings(c.settings, experiment.hardware);
   if (!c.impossible.empty()) return c;
-  if (c.settings.workload == WorkloadKind::gpt)
-    c.micro_batches = c.settings.global_batch_size / c.layout[Axis::data] / c.settings.micro_batch_size;
+  c.micro_batches = workload_of(c.settings).micro_batches(c.settings, c.layout);
   if (change == nullptr) return c;
 
   Settings known = c.settings;  // with the number of ranks that it stands for

@@ -17,10 +17,9 @@ Survey survey(const Model& model, const PlannedCase& the_case, FusedSet declared
   Survey s;
   s.program_hash = hash(set);
   s.roles = static_cast<std::int64_t>(set.roles.size());
-  if (the_case.settings.workload == WorkloadKind::gpt) {
-    s.tokens_per_step = static_cast<double>(the_case.settings.global_batch_size * model.sequence);
-  }
-  s.point = point_of(the_case.settings, the_case.layout);
+  const Workload& workload = workload_of(the_case.settings);
+  s.tokens_per_step = static_cast<double>(workload.tokens_per_step(model, the_case.settings));
+  s.rate = workload.rate(the_case.settings, the_case.layout);
   s.flop = total_flop(set);
   s.hardware_flop = s.flop.model + total_recomputed_flop(set);
   for (int role = 0; role < s.roles; ++role) {

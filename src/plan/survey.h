@@ -17,8 +17,8 @@ struct PlannedCase;
 struct Survey {
   std::uint64_t program_hash = 0;
   std::int64_t roles = 0;
-  double tokens_per_step = 0;  // gpt
-  Point point;                 // the others
+  double tokens_per_step = 0;  // of a training step
+  Rate rate;                   // of one operation again and again
   Flop flop;
   double hardware_flop = 0;     // with recomputation, attention causal
   std::vector<Count> counts;    // per role, of one step of one rank

@@ -47,6 +47,7 @@ struct ProgramSet {
   AxisSet role_axes;
   std::vector<Program> roles;
 
+  const Group& group(GroupId id) const { return groups.at(static_cast<std::size_t>(id)); }
   int role_of(const Coordinates& at) const;
   /// The lowest rank of a role: its representative.
   int first_rank(int role) const;

@@ -35,9 +35,7 @@ std::string run_line(const Result& result) {
 }
 
 bool honours(const Variable& variable, const std::string& backend, const std::string& workload) {
-  const auto does = [&](WorkloadKind kind) { return workload == name_of(kind); };
-  const auto& workloads = variable.workloads;
-  if (!workloads.empty() && std::none_of(workloads.begin(), workloads.end(), does)) return false;
+  if (!variable.honoured_by(workload)) return false;
   if (variable.fixed) return false;  // said elsewhere
   return std::any_of(variable.backends.begin(), variable.backends.end(),
                      [&](BackendKind kind) { return backend == name_of(kind); });

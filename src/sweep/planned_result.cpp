@@ -57,17 +57,15 @@ Result planned_result(const Plan& plan) {
   r.heads = e.model.heads;
   r.vocab = e.model.vocab;
   r.sequence = e.model.sequence;
-  r.flop_formula = e.baseline.workload == WorkloadKind::gpt
-                       ? "causal model FLOPs: 72 B s L h^2 (1 + s/12h + V/12Lh), 2 per multiply-add"
-                       : "2 per multiply-add of the matrix products; causal attention at half";
+  r.flop_formula = workload_of(e.baseline).flop_formula();
   r.variables = variable_names();
   r.warnings = e.warnings;
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     r.cases.push_back(case_row(plan.cases[i]));
-    const Point& point = plan.cases[i].survey.point;
-    if (point.repetitions == 0) continue;
+    const Rate& rate = plan.cases[i].survey.rate;
+    if (rate.repetitions == 0) continue;
     r.points.push_back(
-        {static_cast<std::int32_t>(i), point.operation, point.repetitions, point.bytes, point.bus_factor, 0, ""});
+        {static_cast<std::int32_t>(i), rate.operation, rate.repetitions, rate.bytes, rate.bus_factor, 0, ""});
   }
   for (const Slot& slot : plan.schedule) {
     ResultBlock block;

@@ -249,7 +249,7 @@ TEST(Schedule, EveryOrderOfTheFirstRoundIsAsLikely) {
 
 TEST(CheckLayout, WhatACollectiveNeeds) {
   Settings s;
-  s.workload = WorkloadKind::collective;
+  s.workload = "collective";
   Layout layout;
   const auto why = [&](int ranks) { return check_layout({}, s, ranks, layout); };
   EXPECT_EQ(why(4), "");

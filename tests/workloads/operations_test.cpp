@@ -16,13 +16,17 @@
 namespace harness {
 namespace {
 
+Rate rate_of(const Settings& settings, const Layout& layout) {
+  return workload_of(settings).rate(settings, layout);
+}
+
 constexpr CollectiveKind every_collective[] = {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
                                                CollectiveKind::all_gather, CollectiveKind::all_to_all,
                                                CollectiveKind::send_recv};
 
 Settings collective(CollectiveKind kind, CollectiveOver over = CollectiveOver::world, bool in_place = true) {
   Settings s;
-  s.workload = WorkloadKind::collective;
+  s.workload = "collective";
   s.collective = kind;
   s.collective_over = over;
   s.in_place = in_place;
@@ -41,6 +45,11 @@ std::string problems_of(const ProgramSet& set) {
   std::string all;
   for (const auto& p : verify(set)) all += p.text + "\n";
   return all;
+}
+
+TEST(Workloads, AreThoseThatAConfigurationCanName) {
+  ASSERT_EQ(workloads().size(), workload_names.size());
+  for (std::size_t i = 0; i < workload_names.size(); ++i) EXPECT_EQ(workloads()[i]->name(), workload_names[i]);
 }
 
 TEST(Operations, EveryCollectiveVerifiesOverEveryGroup) {
@@ -75,7 +84,7 @@ TEST(Operations, AStepIsItsRepetitionsAndTheClosingAllReduce) {
 
 TEST(Operations, ProductsVerifyAndCount) {
   Settings s;
-  s.workload = WorkloadKind::gemm;
+  s.workload = "gemm";
   s.gemm = {64, 32, 48, true, false};
   s.repetitions = 5;
   for (const Precision p : {Precision::fp32, Precision::bf16}) {
@@ -83,9 +92,10 @@ TEST(Operations, ProductsVerifyAndCount) {
     const ProgramSet set = build_programs({}, s, layout_of(1, 2, 1));
     EXPECT_EQ(problems_of(set), "");
     EXPECT_DOUBLE_EQ(total_flop(set).model, 2.0 * 5 * 2 * 64 * 32 * 48);
-    EXPECT_DOUBLE_EQ(point_of(s, set.layout).bytes, (64 * 48 + 48 * 32 + 64 * 32) * (p == Precision::bf16 ? 2.0 : 4.0));
+    EXPECT_DOUBLE_EQ(workload_of(s).rate(s, set.layout).bytes,
+                     (64 * 48 + 48 * 32 + 64 * 32) * (p == Precision::bf16 ? 2.0 : 4.0));
   }
-  s.workload = WorkloadKind::attention;
+  s.workload = "attention";
   s.attention_shape = {2, 3, 8, 16};
   for (const bool backward : {false, true}) {
     s.attention_backward = backward;
@@ -99,13 +109,13 @@ TEST(Operations, ProductsVerifyAndCount) {
 
 TEST(Operations, BusFactorsAreThoseOfNcclTests) {
   const Layout eight = layout_of(1, 8, 1);
-  const auto factor = [&](CollectiveKind kind) { return point_of(collective(kind), eight).bus_factor; };
+  const auto factor = [&](CollectiveKind kind) { return rate_of(collective(kind), eight).bus_factor; };
   EXPECT_DOUBLE_EQ(factor(CollectiveKind::all_reduce), 14.0 / 8);
   EXPECT_DOUBLE_EQ(factor(CollectiveKind::reduce_scatter), 7.0 / 8);
   EXPECT_DOUBLE_EQ(factor(CollectiveKind::all_gather), 7.0 / 8);
   EXPECT_DOUBLE_EQ(factor(CollectiveKind::all_to_all), 7.0 / 8);
   EXPECT_DOUBLE_EQ(factor(CollectiveKind::send_recv), 1);
-  EXPECT_EQ(point_of(Settings(), eight).repetitions, 0);
+  EXPECT_EQ(rate_of(Settings(), eight).repetitions, 0);
 }
 
 TEST(Operations, LimitsFollowFromWhatMustLeaveRankAndNode) {
@@ -207,7 +217,7 @@ struct Job {
   Job(const Settings& s, int ranks) : settings(s), layout(layout_of(1, ranks, 1)), set(build_programs({}, s, layout)) {
     for (int r = 0; r < ranks; ++r) {
       memory.emplace_back(program(r));
-      checks.push_back(make_output_check(s, layout, layout.coordinates(r), program(r)));
+      checks.push_back(workload_of(s).output_check(s, layout, layout.coordinates(r), program(r)));
       checks.back()->prepare(memory.back());
     }
   }

@@ -88,7 +88,8 @@ TEST(Product, AStepNeedsFewDistinctOnes) {
   settings.precision = Precision::bf16;
   settings.global_batch_size = 4;
   settings.micro_batch_size = 2;
-  const Program program = lower(build_role(model, settings, Layout{}, 0), declared_fused(BackendKind::cuda));
+  const Program program =
+      lower(build_programs(model, settings, Layout{}).roles.front(), declared_fused(BackendKind::cuda));
   const auto needed = needed_products(program, false);
   std::set<std::string> keys;
   for (const NeededProduct& n : needed) keys.insert(key_of(n.product));
@@ -102,7 +103,8 @@ TEST(Product, AStepNeedsFewDistinctOnes) {
 
 TEST(Product, TheTunedTimeOfAStepIsTheSumOfItsProducts) {
   const Model model{"test", 2, 64, 4, 128, 32};
-  const Program program = lower(build_role(model, Settings{}, Layout{}, 0), declared_fused(BackendKind::cuda));
+  const Program program =
+      lower(build_programs(model, Settings{}, Layout{}).roles.front(), declared_fused(BackendKind::cuda));
   double products = 0;
   for (const Operation& op : program.step) products += std::holds_alternative<Matmul>(op.action) ? 1 : 0;
   Tuning tuning;

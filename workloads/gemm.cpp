@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "workloads/product.h"
+#include "workloads/step.h"
+
+namespace harness {
+namespace {
+
+class GemmCheck : public ProductCheck {
+ public:
+  GemmCheck(const Settings& s, const Program& program) : ProductCheck(s, program, "gemm") {}
+
+  void check(BufferAccess& memory) const override {
+    const GemmShape& g = s_.gemm;
+    const View a = buffer("a"), b = buffer("b"), out = buffer("out");
+    const auto rows = samples(g.m), columns = samples(g.n);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::int64_t r = rows[i], c = columns[columns.size() - 1 - i];
+      const auto row = g.transpose_a ? line(memory, a, r, g.m, g.k) : line(memory, a, r * g.k, 1, g.k);
+      const auto column = g.transpose_b ? line(memory, b, c * g.k, 1, g.k) : line(memory, b, c, g.n, g.k);
+      compare(fmt::format("element [{}, {}]", r, c), line(memory, out, r * g.n + c, 1, 1).front(), dot(row, column),
+              std::sqrt(static_cast<double>(g.k)));
+    }
+  }
+};
+
+class GemmWorkload : public Workload {
+ public:
+  std::string_view name() const override { return "gemm"; }
+
+  ProgramSet programs(const Model&, const Settings& s, const Layout& layout) const override {
+    ProgramBuilder builder = step_builder();
+    StepFrame frame(builder, 0, "share");
+    Operands operands(builder, s);
+    const GemmShape& g = s.gemm;
+    const View a = operands.random("a", g.m * g.k);
+    const View b = operands.random("b", g.k * g.n);
+    const Matmul product{.a = a,
+                         .b = b,
+                         .out = operands.empty("out", g.m * g.n),
+                         .m = g.m,
+                         .n = g.n,
+                         .k = g.k,
+                         .transpose_a = g.transpose_a,
+                         .transpose_b = g.transpose_b};
+    frame.begin_step(1.0 / layout.ranks());
+    for (int i = 0; i < s.repetitions; ++i) builder.emit(compute_stream, product, {"product", Phase::forward, -1, i});
+    frame.end_step();
+    return same_on_all_ranks(layout, builder.take());
+  }
+
+  std::unique_ptr<OutputCheck> output_check(const Settings& s, const Layout&, const Coordinates&,
+                                            const Program& program) const override {
+    return std::make_unique<GemmCheck>(s, program);
+  }
+
+  Rate rate(const Settings& s, const Layout&) const override {
+    const GemmShape& g = s.gemm;
+    const std::int64_t elements = g.m * g.k + g.k * g.n + g.m * g.n;
+    return {"gemm", s.repetitions, static_cast<double>(elements * size_of(element_type(s)))};
+  }
+
+  std::vector<std::string> values_from_model(const ProgramSet& training_step, const Settings&) const override {
+    std::vector<std::string> shapes;
+    for (const Program& program : training_step.roles) {
+      for (const Operation& op : program.step) {
+        const auto* m = std::get_if<Matmul>(&op.action);
+        if (m == nullptr) continue;
+        Settings s;
+        s.gemm = {m->m, m->n, m->k, m->transpose_a, m->transpose_b};
+        const std::string text = find_variable("gemm")->print(s);
+        if (std::ranges::find(shapes, text) == shapes.end()) shapes.push_back(text);
+      }
+    }
+    return shapes;
+  }
+};
+
+}  // namespace
+
+const Workload& gemm_workload() {
+  static const GemmWorkload workload;
+  return workload;
+}
+
+}  // namespace harness

@@ -1,0 +1,121 @@
+#include "workloads/workload.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "config/fields.h"
+#include "workloads/gpt/gpt.h"
+
+namespace harness {
+namespace {
+
+// Random tokens. Sample number g of the run, position t: the same on every rank and in every layout.
+class TokenSource : public InputSource {
+ public:
+  TokenSource(const Model& model, const Settings& settings, const Layout& layout, const Coordinates& at,
+              std::uint64_t seed)
+      : model_(model),
+        batch_(settings.global_batch_size),
+        local_(batch_ / layout[Axis::data]),
+        first_(local_ * at[Axis::data]),
+        repeat_(settings.repeat_batch),
+        seed_(seed) {}
+
+  void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const override {
+    if (buffer == gpt::learning_rate_buffer) {
+      *reinterpret_cast<float*>(to.data()) = learning_rate;
+      return;
+    }
+    const std::int64_t shift = buffer == gpt::labels_buffer ? 1 : 0;
+    auto* out = reinterpret_cast<std::int32_t*>(to.data());
+    if (repeat_) step = 0;
+    for (std::int64_t sample = 0; sample < local_; ++sample) {
+      const std::int64_t number = (step * batch_ + first_ + sample) * (model_.sequence + 1);
+      for (std::int64_t t = 0; t < model_.sequence; ++t) {
+        const std::uint64_t bits = philox(seed_, static_cast<std::uint64_t>(number + t + shift), token_stream)[0];
+        *out++ = static_cast<std::int32_t>(bits * static_cast<std::uint64_t>(model_.vocab) >> 32);
+      }
+    }
+  }
+
+ private:
+  static constexpr float learning_rate = 1e-3F;
+  static constexpr std::uint64_t token_stream = 1;  // stream 0 numbers the parameters
+  Model model_;
+  std::int64_t batch_, local_, first_;
+  bool repeat_;
+  std::uint64_t seed_;
+};
+
+// The multiples of `step` next to `wrong`: what a batch size could be instead.
+std::string nearest_multiples(std::int64_t step, std::int64_t wrong) {
+  const std::int64_t below = wrong / step * step;
+  return below == 0 ? fmt::format("{}", step) : fmt::format("{} or {}", below, below + step);
+}
+
+class GptWorkload : public Workload {
+ public:
+  std::string_view name() const override { return "gpt"; }
+
+  std::string why_impossible(const Model& model, const Settings& s) const override {
+    const int tensor = s.layout.tensor_parallel, pipeline = s.layout.pipeline_parallel;
+    // hidden is a multiple of heads and the MLP one of hidden: what divides the heads divides both.
+    if (model.heads % tensor != 0) {
+      return fmt::format("tensor_parallel {} does not divide heads {}; nearest that does: {}", tensor, model.heads,
+                         nearest_divisors(model.heads, tensor));
+    }
+    if (model.vocab % tensor != 0) {
+      return fmt::format("tensor_parallel {} does not divide vocab {}; pad the vocabulary to {}", tensor, model.vocab,
+                         (model.vocab / tensor + 1) * tensor);
+    }
+    if (model.layers % pipeline != 0) {
+      return fmt::format("pipeline_parallel {} does not divide layers {}; nearest that does: {}", pipeline,
+                         model.layers, nearest_divisors(model.layers, pipeline));
+    }
+    return "";
+  }
+
+  std::string why_impossible(const Model&, const Settings& s, const Layout& layout) const override {
+    const int data = layout[Axis::data];
+    if (s.global_batch_size % data != 0) {
+      return fmt::format("data_parallel {} ({} ranks / {}) does not divide global_batch_size {}; nearest batches: {}",
+                         data, layout.ranks(), layout.ranks() / data, s.global_batch_size,
+                         nearest_multiples(data, s.global_batch_size));
+    }
+    const std::int64_t share = s.global_batch_size / data;
+    if (share % s.micro_batch_size != 0) {
+      return fmt::format(
+          "micro_batch_size {} does not divide the {} sequences of a replica (global_batch_size {} / data_parallel "
+          "{}); "
+          "nearest that does: {}",
+          s.micro_batch_size, share, s.global_batch_size, data, nearest_divisors(share, s.micro_batch_size));
+    }
+    return "";
+  }
+
+  ProgramSet programs(const Model& model, const Settings& settings, const Layout& layout) const override {
+    return gpt::programs(model, settings, layout);
+  }
+
+  std::unique_ptr<InputSource> inputs(const Model& model, const Settings& settings, const Layout& layout,
+                                      const Coordinates& at, std::uint64_t seed) const override {
+    return std::make_unique<TokenSource>(model, settings, layout, at, seed);
+  }
+
+  std::int64_t tokens_per_step(const Model& model, const Settings& settings) const override {
+    return settings.global_batch_size * model.sequence;
+  }
+  std::int64_t micro_batches(const Settings& settings, const Layout& layout) const override {
+    return settings.global_batch_size / layout[Axis::data] / settings.micro_batch_size;
+  }
+  std::string flop_formula() const override {
+    return "causal model FLOPs: 72 B s L h^2 (1 + s/12h + V/12Lh), 2 per multiply-add";
+  }
+};
+
+}  // namespace
+
+const Workload& gpt_workload() {
+  static const GptWorkload workload;
+  return workload;
+}
+
+}  // namespace harness

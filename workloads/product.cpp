@@ -1,0 +1,77 @@
+#include "workloads/product.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "workloads/elements.h"
+#include "workloads/step.h"
+
+namespace harness {
+namespace {
+
+// What may be off by rounding: products of tf32 have 10 bits of mantissa, of bf16 7 and so has what is written.
+double rounding_of(Precision precision) {
+  switch (precision) {
+    case Precision::bf16:
+      return 2e-2;
+    case Precision::tf32:
+      return 5e-3;
+    case Precision::fp32:
+      break;
+  }
+  return 1e-4;
+}
+
+}  // namespace
+
+View Operands::random(const char* name, std::int64_t count) {
+  const View v = empty(name, count);
+  const View drawn = type_ == DType::f32 ? v : b_.buffer("drawn", DType::f32, count);
+  b_.emit(compute_stream, Initialize{drawn, next_, Axis::tensor, 1, count, count, 1, 0, 1}, {"operand", Phase::setup});
+  if (type_ != DType::f32) b_.emit(compute_stream, Convert{drawn, v}, {"operand", Phase::setup});
+  next_ += count;
+  return v;
+}
+
+ProgramSet same_on_all_ranks(const Layout& layout, Program program) {
+  ProgramSet set;
+  set.layout = layout;
+  set.groups = {{"world", AxisSet::all(), {}}};
+  set.roles.push_back(std::move(program));
+  return set;
+}
+
+View ProductCheck::buffer(const char* name) const {
+  return find_buffer(program_, name);
+}
+
+std::vector<double> ProductCheck::line(BufferAccess& memory, const View& in, std::int64_t first, std::int64_t stride,
+                                       std::int64_t count) const {
+  if (stride == 1) return read_elements(memory, type_, in.part(first, count));
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < count; ++i) {
+    values.push_back(read_elements(memory, type_, in.part(first + i * stride, 1)).front());
+  }
+  return values;
+}
+
+void ProductCheck::compare(const std::string& where, double found, double due, double size) const {
+  if (std::abs(found - due) <= rounding_of(s_.precision) * (size + std::abs(due))) return;
+  fail(
+      "{} gives a wrong result: {} is {:g} and should be {:g}. Do not trust its time. Look at what the case changed "
+      "and "
+      "report it to the library's authors",
+      name_, where, found, due);
+}
+
+double dot(std::span<const double> a, std::span<const double> b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+std::array<std::int64_t, 4> samples(std::int64_t count) {
+  return {0, count - 1, count / 2, count * 5 / 7};
+}
+
+}  // namespace harness
