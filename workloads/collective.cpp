@@ -178,7 +178,7 @@ class CollectiveWorkload : public Workload {
  public:
   std::string_view name() const override { return "collective"; }
 
-  std::string why_impossible(const Model&, const Settings& s, const Layout& layout) const override {
+  std::string why_impossible_on(const Model&, const Settings& s, const Layout& layout) const override {
     const int members = members_of(s, layout);
     const bool world = s.collective_over == CollectiveOver::world;
     if (members < 2) {

@@ -43,7 +43,7 @@ class NoInputs : public InputSource {
 std::string Workload::why_impossible(const Model&, const Settings&) const {
   return "";
 }
-std::string Workload::why_impossible(const Model&, const Settings&, const Layout&) const {
+std::string Workload::why_impossible_on(const Model&, const Settings&, const Layout&) const {
   return "";
 }
 std::unique_ptr<InputSource> Workload::inputs(const Model&, const Settings&, const Layout&, const Coordinates&,

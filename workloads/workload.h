@@ -41,8 +41,8 @@ class Workload {
 
   /// Why the settings cannot be had whatever the number of ranks, for a person; "" if they can.
   virtual std::string why_impossible(const Model& model, const Settings& settings) const;
-  /// The same on this layout, once the former is "".
-  virtual std::string why_impossible(const Model& model, const Settings& settings, const Layout& layout) const;
+  /// The same on this layout; asked once the former is "".
+  virtual std::string why_impossible_on(const Model& model, const Settings& settings, const Layout& layout) const;
 
   /// The Programs of every role. The settings must be possible on the layout.
   virtual ProgramSet programs(const Model& model, const Settings& settings, const Layout& layout) const = 0;

@@ -30,7 +30,7 @@ std::string check_layout(const Model& model, const Settings& s, int available, L
   if (std::string why = workload.why_impossible(model, s); !why.empty()) return why;
   Layout cut;
   if (std::string why = cut_ranks(s, available, cut); !why.empty()) return why;
-  if (std::string why = workload.why_impossible(model, s, cut); !why.empty()) return why;
+  if (std::string why = workload.why_impossible_on(model, s, cut); !why.empty()) return why;
   layout = cut;
   return "";
 }

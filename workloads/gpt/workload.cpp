@@ -73,7 +73,7 @@ class GptWorkload : public Workload {
     return "";
   }
 
-  std::string why_impossible(const Model&, const Settings& s, const Layout& layout) const override {
+  std::string why_impossible_on(const Model&, const Settings& s, const Layout& layout) const override {
     const int data = layout[Axis::data];
     if (s.global_batch_size % data != 0) {
       return fmt::format("data_parallel {} ({} ranks / {}) does not divide global_batch_size {}; nearest batches: {}",
