@@ -11,7 +11,7 @@ namespace harness {
 /// The confidence of every interval in the program; Bonferroni's correction divides what it leaves over.
 inline constexpr double confidence = 0.95;
 /// The share that a trimmed mean leaves out at either end.
-inline constexpr double trim = 0.2;
+inline constexpr double trim_share = 0.2;
 
 /// 1 - confidence, shared out over the comparisons that are made together (Bonferroni).
 double family_alpha(int comparisons);
@@ -22,7 +22,7 @@ double median(std::span<const double> values);  // NaN when empty
 double standard_deviation(std::span<const double> values);
 
 /// How many of `n` values trimming leaves out at either end.
-std::size_t trimmed_count(std::size_t n, double share = trim);
+std::size_t trimmed_count(std::size_t n, double share = trim_share);
 
 /// An interval of a location, two-sided at confidence 1 - alpha. NaN where the sample is too small.
 struct ConfidenceInterval {
@@ -34,7 +34,7 @@ struct ConfidenceInterval {
 
 /// Yuen's interval of the trimmed mean of one sample, such as paired differences: winsorised variance, Student's t with
 /// h - 1 degrees of freedom for the h values that trimming leaves. All NaN with h < 2.
-ConfidenceInterval yuen_interval(std::span<const double> values, double alpha, double share = trim);
+ConfidenceInterval yuen_interval(std::span<const double> values, double alpha, double share = trim_share);
 
 /// The exact interval of the median, from the signs of the values: an order statistic from each end, such that the
 /// median lies outside with probability alpha at most, whatever the distribution. The centre is the median. Infinite on
@@ -45,6 +45,6 @@ ConfidenceInterval sign_interval(std::span<const double> values, double alpha);
 /// unequal variances (Biometrika 61, 1974). Where trimming leaves out nothing on either side it is Welch's t interval.
 /// n counts both samples. NaN but for the centre when a side has fewer than two values, all NaN when a side has none.
 ConfidenceInterval yuen_welch_interval(std::span<const double> first, std::span<const double> second, double alpha,
-                                       double share = trim);
+                                       double share = trim_share);
 
 }  // namespace harness

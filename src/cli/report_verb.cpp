@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "cli/cost_options.h"
 #include "cli/verbs.h"
-#include "report/html/page.h"
-#include "report/html/report.h"
-#include "store/new_file.h"
+#include "report/page/page.h"
+#include "report/page/report.h"
+#include "store/atomic_file.h"
 #include "store/result_file.h"
 
 namespace harness {
@@ -21,7 +21,7 @@ std::string default_output(const ReportOptions& options) {
 }
 
 void write(const std::string& path, const std::string& text, bool overwrite) {
-  NewFile file(path, overwrite);
+  AtomicFile file(path, overwrite);
   {
     std::ofstream out(file.temporary_path(), std::ios::binary);
     out << text << std::flush;
@@ -38,12 +38,12 @@ int report(const ReportOptions& options, std::ostream& out) {
   if (std::filesystem::equivalent(path, options.file, ignored)) {
     fail("the report would replace the result file {} it is made from: give another name with -o", options.file);
   }
-  if (path != "-") NewFile(path, options.force);  // taken names show before the work, not after it
+  if (path != "-") AtomicFile(path, options.force);  // a name that is taken shows before the work, not after it
   const Result result = read_result(options.file);
   Findings findings = find_all(result);
   findings.cost = cost_estimate(options.cost, result, findings.summary);
-  const html::Document document = html::make_report(result, findings);
-  const std::string text = options.format == "md" ? html::markdown(document) : html::page(document);
+  const Document document = html::make_report(result, findings);
+  const std::string text = options.format == "md" ? write_markdown(document) : html::page(document);
   if (path == "-") {
     out << text;
     return 0;

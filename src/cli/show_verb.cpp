@@ -1,15 +1,15 @@
 #include <map>
 #include <ostream>
 
-#include "analysis/summary.h"
+#include "analysis/findings.h"
 #include "base/error.h"
 #include "cli/cost_options.h"
 #include "cli/verbs.h"
-#include "report/breakdown_table.h"
 #include "report/show.h"
 #include "store/result_file.h"
 
 namespace harness {
+
 int show(const ShowOptions& options, std::ostream& out) {
   static const std::map<std::string, Format> formats{
       {"text", Format::text}, {"md", Format::md}, {"csv", Format::csv}, {"json", Format::json}};
@@ -18,15 +18,17 @@ int show(const ShowOptions& options, std::ostream& out) {
     fail("--breakdown prints text or md, not {}; the file itself holds the numbers (docs/file-format.md)",
          options.format);
   }
-  const Result result = read_result(options.file, {.rank_seconds = options.breakdown, .timeline = options.breakdown});
   const SummaryOptions how{.estimator = estimator_named(options.interval)};
-  const Summary summary = summarise(result, how);
-  out << show(result, summary, format, cost_estimate(options.cost, result, summary));
-  if (options.breakdown) {
-    out << (format == Format::md ? breakdown_markdown(result, find_all(result, how))
-                                 : breakdown_text(result, find_all(result, how)));
+  const Result result = read_result(options.file, {.rank_seconds = options.breakdown, .timeline = options.breakdown});
+  if (!options.breakdown) {
+    const Summary summary = summarise(result, how);
+    out << show(result, summary, format, cost_estimate(options.cost, result, summary));
+    return exit_code(summary);
   }
-  return exit_code(summary);
+  Findings findings = find_all(result, how);
+  findings.cost = cost_estimate(options.cost, result, findings.summary);
+  out << show_breakdown(result, findings, format);
+  return exit_code(findings.summary);
 }
 
 }  // namespace harness

@@ -24,16 +24,16 @@ Json side_json(const CaseSide& side) {
           {"part_seconds", std::move(parts)}};
 }
 
-Json comparison_of(const Comparison& one) {
-  Json out = {{"a", one.first},
-              {"b", one.second},
-              {"between_runs", one.between_runs},
-              {"same_run_on_both_sides", one.same_run},
-              {"comparisons", one.comparisons},
-              {"smallest_effect", one.smallest_effect},
+Json comparison_of(const Comparison& comparison) {
+  Json out = {{"a", comparison.first},
+              {"b", comparison.second},
+              {"between_runs", comparison.between_runs},
+              {"same_run_on_both_sides", comparison.same_run},
+              {"comparisons", comparison.comparisons},
+              {"smallest_effect", comparison.smallest_effect},
               {"cases", Json::array()},
-              {"not_aligned", one.not_aligned}};
-  for (const CaseComparison& row : one.cases) {
+              {"not_aligned", comparison.not_aligned}};
+  for (const CaseComparison& row : comparison.cases) {
     out["cases"].push_back({{"name", row.name},
                             {"a", side_json(row.first)},
                             {"b", side_json(row.second)},
@@ -54,14 +54,14 @@ Json effect_json(const SideChange& side) {
           {"n", side.n}};
 }
 
-Json reproduction_of(const Reproduction& one) {
-  Json out = {{"a", one.first},
-              {"b", one.second},
-              {"a_by_runs", one.first_by_runs},
-              {"b_by_runs", one.second_by_runs},
+Json reproduction_of(const Reproduction& reproduction) {
+  Json out = {{"a", reproduction.first},
+              {"b", reproduction.second},
+              {"a_by_runs", reproduction.first_by_runs},
+              {"b_by_runs", reproduction.second_by_runs},
               {"changes", Json::array()},
-              {"only_in_one", one.only_in_one}};
-  for (const ChangeReproduction& row : one.changes) {
+              {"only_in_one", reproduction.only_in_one}};
+  for (const ChangeReproduction& row : reproduction.changes) {
     out["changes"].push_back({{"name", row.name},
                               {"a", effect_json(row.first)},
                               {"b", effect_json(row.second)},
@@ -85,12 +85,15 @@ std::string comparison_json(const ComparisonReport& report) {
     out["files"].push_back(
         {{"label", file.label}, {"run_uuid", file.result->run_uuid}, {"created", file.result->created}});
   }
-  for (const Difference& one : report.differences) {
-    out["differences"].push_back({{"group", one.group}, {"name", one.name}, {"values", one.values}});
+  for (const Difference& difference : report.differences) {
+    out["differences"].push_back(
+        {{"group", difference.group}, {"name", difference.name}, {"values", difference.values}});
   }
-  for (const Comparison& one : report.comparisons) out["comparisons"].push_back(comparison_of(one));
-  for (const Reproduction& one : report.reproductions) out["reproductions"].push_back(reproduction_of(one));
-  // ASCII alone: JSON on a terminal must not command it either.
+  for (const Comparison& comparison : report.comparisons) out["comparisons"].push_back(comparison_of(comparison));
+  for (const Reproduction& reproduction : report.reproductions) {
+    out["reproductions"].push_back(reproduction_of(reproduction));
+  }
+  // ASCII alone, so that the JSON of a hostile file cannot control a terminal either.
   return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 

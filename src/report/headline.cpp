@@ -1,10 +1,12 @@
+#include "report/headline.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
-#include "report/words.h"
+#include "report/scale.h"
 
 namespace harness {
 namespace {
@@ -25,23 +27,23 @@ struct Outcome {
 
 Outcome sort_out(const Summary& summary) {
   Outcome outcome;
-  for (const auto& one : summary.cases) {
-    if (one.role != CaseRole::change) continue;
+  for (const CaseSummary& row : summary.cases) {
+    if (row.role != CaseRole::change) continue;
     ++outcome.changes;
-    outcome.measured += one.blocks > 0;
-    if (!one.effect) continue;
-    switch (one.effect->verdict) {
+    if (row.blocks > 0) ++outcome.measured;
+    if (!row.effect) continue;
+    switch (row.effect->verdict) {
       case Verdict::faster:
-        outcome.faster.push_back(&one);
+        outcome.faster.push_back(&row);
         break;
       case Verdict::slower:
-        outcome.slower.push_back(&one);
+        outcome.slower.push_back(&row);
         break;
       case Verdict::same:
-        outcome.same.push_back(&one);
+        outcome.same.push_back(&row);
         break;
       case Verdict::unresolved:
-        outcome.unresolved.push_back(&one);
+        outcome.unresolved.push_back(&row);
         break;
       case Verdict::not_honoured:
       case Verdict::none:

@@ -10,8 +10,9 @@
 #include "base/text.h"
 #include "config/env_value.h"
 #include "config/registry.h"
-#include "report/table.h"
-#include "report/words.h"
+#include "report/clean_text.h"
+#include "report/effect_words.h"
+#include "report/scale.h"
 
 namespace harness {
 namespace {

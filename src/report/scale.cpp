@@ -1,9 +1,9 @@
+#include "report/scale.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-
-#include "report/words.h"
 
 namespace harness {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "analysis/comparison.h"
 #include "analysis/reproduction.h"
+#include "report/document.h"
 #include "report/show.h"
 
 namespace harness {
@@ -15,7 +16,7 @@ namespace harness {
 struct ComparisonReport {
   std::vector<ComparedFile> files;  // all, in the order of the differences' values
   std::vector<Difference> differences;
-  std::vector<std::string> incomparable;  // why not; with `anyway` the numbers stand below it all the same
+  std::vector<std::string> incomparable;  // why not; with `anyway` the numbers follow nevertheless
   bool anyway = false;
   std::vector<std::string> unreliable;
   std::vector<Comparison> comparisons;
@@ -24,8 +25,11 @@ struct ComparisonReport {
 
 /// What differs between the files comes first, before any number; then a table per pair of sides, in the manner of
 /// benchstat: a row per case with both sides, the change ("~": none that this could prove), its interval and n.
-/// Format csv is refused: throws Error.
-std::string show(const ComparisonReport& report, Format format);
+Document comparison_document(const ComparisonReport& report);
+Table comparison_table(const Comparison& comparison);
 std::string comparison_json(const ComparisonReport& report);
+
+/// In a format. Throws Error for csv.
+std::string show(const ComparisonReport& report, Format format);
 
 }  // namespace harness

@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "base/error.h"
+#include "store/atomic_file.h"
 #include "store/columns.h"
 #include "store/create.h"
-#include "store/new_file.h"
 #include "store/open_result.h"
 #include "store/table.h"
 
@@ -173,7 +173,7 @@ class Hdf5ResultFile final : public ResultFile {
 
 std::unique_ptr<ResultFile> ResultFile::create(const std::string& path, const Result& plan,
                                                const ResultCapacity& capacity, bool overwrite) {
-  NewFile place(path, overwrite);
+  AtomicFile place(path, overwrite);
   {
     hdf5::File file = hdf5::File::create(place.temporary_path());
     create_objects(file, plan, capacity);

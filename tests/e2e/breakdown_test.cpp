@@ -58,7 +58,7 @@ TEST(Breakdown, PartsAreTheStepInARealSweep) {
   }
   const std::string text = shown(folder);
   for (const char* part :
-       {"matrix products", "pipeline bubble", "tensor communication", "Bottleneck: ", "stragglers"}) {
+       {"matrix products", "pipeline bubble", "tensor communication", "Bottleneck: ", "Stragglers"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << text;
   }
 }
@@ -77,7 +77,7 @@ TEST(Breakdown, ADelayInOneRankNamesTheStraggler) {
   EXPECT_GT(all[0].mean[Part::waiting].value_or(0), 0.7 * delay_s);  // rank 0, which waits for it
   const Bottleneck b = find_bottleneck(r, all[0], nullptr, s);
   EXPECT_EQ(b.kind, BottleneckKind::stragglers) << b.evidence;
-  EXPECT_NE(b.evidence.find("rank 2"), std::string::npos) << b.evidence;
+  EXPECT_NE(b.evidence.find("Rank 2 ("), std::string::npos) << b.evidence;
   EXPECT_NE(shown(folder).find("Rank 2 on "), std::string::npos);
 }
 

@@ -8,7 +8,8 @@
 
 #include "base/error.h"
 #include "golden.h"
-#include "report/cost_lines.h"
+#include "report/money.h"
+#include "report/sections.h"
 #include "report/show.h"
 #include "sample_results.h"
 
@@ -162,12 +163,15 @@ TEST(ShowCost, Golden) {
   const Summary summary = summarise(result);
   const auto estimate = estimate_cost(result, summary, {2.5, "USD", 300e9});
   ASSERT_TRUE(estimate);
-  expect_golden("cost.txt", cost_text(*estimate));
-  expect_golden("cost.md", cost_markdown(*estimate));
+  Document document;
+  document.sections.push_back(cost_section(*estimate));
+  expect_golden("cost.txt", write_text(document));
+  expect_golden("cost.md", write_markdown(document));
   const auto json = nlohmann::json::parse(show(result, summary, Format::json, estimate));
   EXPECT_EQ(json["cost"]["after"].size(), 2u);
   EXPECT_EQ(json["cost"]["after"][0]["name"], "precision=bf16");
-  EXPECT_EQ(show(result, summary, Format::text, estimate), show(result, summary, Format::text) + cost_text(*estimate));
+  EXPECT_EQ(show(result, summary, Format::text, estimate),
+            show(result, summary, Format::text) + "\n" + write_text(document));
 }
 
 }  // namespace

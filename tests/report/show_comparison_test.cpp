@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "golden.h"
-#include "report/comparison_tables.h"
 #include "sample_timeline.h"
 
 namespace harness {

@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "golden.h"
-#include "report/breakdown_table.h"
-#include "report/words.h"
+#include "report/headline.h"
+#include "report/scale.h"
 #include "sample_results.h"
 
 namespace harness {
@@ -40,12 +40,12 @@ TEST(Show, Json) {
 TEST(ShowBreakdown, TextAndMarkdown) {
   Result result = samples::everything();
   samples::add_profiled_steps(result);
-  expect_golden("breakdown.txt", breakdown_text(result, find_all(result)));
-  expect_golden("breakdown.md", breakdown_markdown(result, find_all(result)));
+  expect_golden("breakdown.txt", show_breakdown(result, find_all(result), Format::text));
+  expect_golden("breakdown.md", show_breakdown(result, find_all(result), Format::md));
   result.timeline.clear();
-  expect_golden("no_breakdown.txt", breakdown_text(result, find_all(result)));
+  expect_golden("no_breakdown.txt", show_breakdown(result, find_all(result), Format::text));
   for (const std::string& text :
-       {breakdown_text(result, find_all(result)), breakdown_markdown(result, find_all(result))}) {
+       {show_breakdown(result, find_all(result), Format::text), show_breakdown(result, find_all(result), Format::md)}) {
     for (const char c : text) EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << text;
   }
 }

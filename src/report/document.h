@@ -1,0 +1,80 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "report/table.h"
+
+namespace harness {
+
+// A report before it is text for a terminal, Markdown or a page: sections of pieces. The texts in it are raw, as they
+// come from a result file; each writer escapes them for its format.
+
+/// Heads what follows, within a section.
+struct Subheading {
+  std::string text;
+};
+
+struct Paragraph {
+  std::string text;
+  bool strong = false;  // to be seen first
+};
+
+struct List {
+  enum class Mark {
+    bullet,
+    none,     // lines of their own
+    number,   // [1], [2] …: notes that a table points to
+    warning,  // to be read before anything is believed
+  };
+  std::vector<std::string> items;
+  Mark mark = Mark::bullet;
+};
+
+/// A table. folded: on a page, behind a line that opens it.
+struct Numbers {
+  std::string caption;
+  Table table;
+  bool folded = false;
+};
+
+/// A drawing on a page; in text and Markdown its numbers.
+struct Figure {
+  std::string id, title, caption;
+  std::string drawing;                                      // HTML, escaped by what made it
+  std::vector<std::pair<std::string, std::string>> legend;  // class of the swatch, text
+  Table numbers;                                            // what is drawn
+};
+
+/// Verbatim text.
+struct Listing {
+  std::string caption, text;
+  bool folded = true;
+};
+
+using Piece = std::variant<Subheading, Paragraph, List, Numbers, Figure, Listing>;
+
+struct Section {
+  std::string id, title;  // without a title: it goes on where the one before it ended
+  std::vector<Piece> pieces;
+};
+
+struct Document {
+  std::string title, subtitle, headline;
+  struct Notice {
+    std::string text;
+    std::string section = {};  // where there is more about it
+  };
+  std::vector<Notice> notices;  // what must not be missed: directly below the headline
+  std::vector<Section> sections;
+  std::string footer;
+};
+
+/// Plain text for a terminal of 120 columns.
+std::string write_text(const Document& document);
+/// GitHub's Markdown.
+std::string write_markdown(const Document& document);
+
+}  // namespace harness

@@ -1,0 +1,44 @@
+#include "report/effect_words.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "analysis/statistics.h"
+#include "report/scale.h"
+
+namespace harness {
+namespace {
+
+std::string bound(double ratio) {
+  constexpr double max_share = 10, min_share = -0.9;
+  const double share = ratio - 1;
+  if (share > max_share) return "over " + signed_percent(max_share, 0);
+  if (share < min_share) return "under " + signed_percent(min_share, 0);
+  return signed_percent(share);
+}
+
+}  // namespace
+
+std::string change_words(double ratio) {
+  return std::isfinite(ratio) ? signed_percent(ratio - 1) : "";
+}
+
+std::string interval_words(double low, double high) {
+  if (std::isnan(low) || std::isnan(high)) return "";
+  return fmt::format("[{}, {}]", bound(low), bound(high));
+}
+
+std::string change_of(const CaseSummary& row) {
+  return row.effect ? change_words(row.effect->ratio) : "";
+}
+
+std::string interval_of(const CaseSummary& row) {
+  return row.effect ? interval_words(row.effect->low, row.effect->high) : "";
+}
+
+std::string interval_heading() {
+  return fmt::format("{:.3g} % interval", 100 * confidence);
+}
+
+}  // namespace harness

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "analysis/summary.h"
+
+namespace harness {
+
+/// "-12.0 %", the change that a ratio of times stands for; "" for NaN.
+std::string change_words(double ratio);
+/// "[-12.9 %, -11.1 %]", the ends of an interval of a ratio; "" for NaN. Two or three rounds give ends that say
+/// nothing: those beyond +1000 % and -90 % are cut.
+std::string interval_words(double low, double high);
+/// The same of a case's effect; "" where there is none.
+std::string change_of(const CaseSummary& row);
+std::string interval_of(const CaseSummary& row);
+
+/// The heading of a column of intervals: "95 % interval".
+std::string interval_heading();
+
+}  // namespace harness

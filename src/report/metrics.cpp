@@ -1,0 +1,288 @@
+#include "report/metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace harness {
+namespace {
+
+using Value = std::optional<double>;
+using enum Unit;
+using enum Measured;
+
+Value finite(double value) {
+  return std::isfinite(value) ? Value(value) : std::nullopt;
+}
+Value positive(double value) {
+  return value > 0 ? finite(value) : std::nullopt;
+}
+// What a case without a finished block has no value of.
+Value if_measured(const CaseSummary& row, double value) {
+  return row.blocks > 0 ? finite(value) : std::nullopt;
+}
+Value of_effect(const CaseSummary& row, double Effect::*member) {
+  return row.effect ? finite((*row.effect).*member) : std::nullopt;
+}
+Value of_effect(const CaseSummary& row, int Effect::*member) {
+  return row.effect ? Value((*row.effect).*member) : std::nullopt;
+}
+
+// Short names for the parameters of the functions below.
+using R = Result;
+using C = CaseSummary;
+
+const std::vector<Metric>& table() {
+  static const std::vector<Metric> metrics{
+      {.key = "blocks",
+       .unit = count,
+       .value = [](const R&, const C& c) -> Value { return c.blocks; },
+       .help = "finished blocks"},
+      {.key = "step_seconds",
+       .heading = "step {}",
+       .name = "step time",
+       .unit = seconds,
+       .value = [](const R&, const C& c) { return finite(c.step_seconds); },
+       .help = "the median over blocks of a block's median step time, s"},
+      {.key = "rates.seconds",
+       .heading = "time {}",
+       .unit = seconds,
+       .value = [](const R&, const C& c) { return c.rates ? finite(c.rates->operation_seconds) : std::nullopt; },
+       .help = "one operation: step_seconds / repetitions, s"},
+      {.key = "rates.bytes",
+       .unit = bytes,
+       .value = [](const R&, const C& c) { return c.rates ? finite(c.rates->bytes) : std::nullopt; },
+       .help = "size of one operation: a collective's as nccl-tests counts it, else operands and result"},
+      {.key = "rates.algorithm_bytes_per_s",
+       .heading = "algbw GB/s",
+       .heading_of_operations = "GB/s",
+       .unit = gigabytes_s,
+       .value = [](const R&, const C& c) { return c.rates ? finite(c.rates->algorithm_bytes_per_s) : std::nullopt; },
+       .help = "rates.bytes / rates.seconds; the algbw of nccl-tests"},
+      {.key = "rates.bus_bytes_per_s",
+       .heading = "busbw GB/s",
+       .unit = gigabytes_s,
+       .value = [](const R&, const C& c) { return c.rates ? c.rates->bus_bytes_per_s : std::nullopt; },
+       .help = "what a link carries; the busbw of nccl-tests"},
+      {.key = "rates.limit_bytes_per_s",
+       .heading = "limit GB/s",
+       .unit = gigabytes_s,
+       .value = [](const R&, const C& c) { return c.rates ? c.rates->limit_bytes_per_s : std::nullopt; },
+       .help = "the most that the stated links allow of it"},
+      {.key = "rates.share_of_limit",
+       .heading = "of limit",
+       .unit = share,
+       .value = [](const R&, const C& c) -> Value {
+         if (!c.rates || !c.rates->bus_bytes_per_s || !c.rates->limit_bytes_per_s) return std::nullopt;
+         return *c.rates->bus_bytes_per_s / *c.rates->limit_bytes_per_s;
+       },
+       .help = "rates.bus_bytes_per_s / rates.limit_bytes_per_s"},
+      {.key = "tokens_per_second",
+       .heading = "tokens/s",
+       .name = "tokens per second",
+       .unit = number,
+       .shown_for = {training},
+       .value = [](const R&, const C& c) { return if_measured(c, c.tokens_per_second); },
+       .help = "tokens_per_step / step_seconds"},
+      {.key = "flops_per_rank",
+       .heading = "{}/rank",
+       .unit = flops,
+       .shown_for = {training, operation},
+       .value = [](const R&, const C& c) { return if_measured(c, c.flops_per_rank); },
+       .help = "model FLOP/s of a rank"},
+      {.key = "mfu",
+       .heading = "MFU",
+       .heading_of_operations = "of peak",
+       .name = "MFU",
+       .unit = share,
+       .shown_for = {training, operation},
+       .value = [](const R&, const C& c) { return c.mfu; },
+       .help = "model FLOP / (step time x ranks x peak), by flop_formula"},
+      {.key = "mfu_noncausal",
+       .unit = share,
+       .value = [](const R&, const C& c) { return c.mfu_noncausal; },
+       .help = "the same with attention counted whole, as older tables do"},
+      {.key = "hfu",
+       .unit = share,
+       .value = [](const R&, const C& c) { return c.hfu; },
+       .help = "the same with recomputation counted"},
+      {.key = "gpu_utilisation",
+       .heading = "GPU busy",
+       .name = "GPU utilisation (NVML)",
+       .unit = share,
+       .value = [](const R&, const C& c) { return finite(c.gpu_utilisation); },
+       .help = "as NVML reports it, median over blocks of the mean over ranks"},
+      {.key = "sm_clock_hz",
+       .heading = "SM MHz",
+       .name = "SM clock",
+       .unit = hertz,
+       .value = [](const R&, const C& c) { return finite(c.sm_clock_hz); },
+       .help = "mean SM clock, Hz"},
+      {.key = "power_w",
+       .name = "power per GPU",
+       .unit = watts,
+       .value = [](const R&, const C& c) { return finite(c.power_w); },
+       .help = "mean power of a GPU, W"},
+      {.key = "tokens_per_joule",
+       .heading = "tokens/J",
+       .name = "tokens per joule",
+       .unit = number,
+       .shown_for = {training},
+       .value = [](const R&, const C& c) { return finite(c.tokens_per_joule); },
+       .help = "tokens of the timed steps / energy of all GPUs"},
+      {.key = "peak_memory_bytes",
+       .heading = "memory {}",
+       .name = "memory of the fullest rank",
+       .unit = bytes,
+       .value = [](const R&, const C& c) { return if_measured(c, c.peak_memory_bytes); },
+       .help = "the largest of any rank in any block"},
+      {.key = "planned_memory_bytes",
+       .unit = bytes,
+       .value = [](const R& r, const C& c) { return finite(r.at(c).planned_memory_bytes); },
+       .help = "what the plan needs on the largest rank"},
+      {.key = "effect.ratio",
+       .unit = number,
+       .value = [](const R&, const C& c) { return of_effect(c, &Effect::ratio); },
+       .help = "time of the case over the baseline's: per token, byte on the bus or FLOP where the amounts differ"},
+      {.key = "effect.low",
+       .unit = number,
+       .value = [](const R&, const C& c) { return of_effect(c, &Effect::low); },
+       .help = "lower end of its interval"},
+      {.key = "effect.high",
+       .unit = number,
+       .value = [](const R&, const C& c) { return of_effect(c, &Effect::high); },
+       .help = "upper end of its interval"},
+      {.key = "effect.rounds",
+       .unit = count,
+       .value = [](const R&, const C& c) { return of_effect(c, &Effect::rounds); },
+       .help = "pairs of blocks that it rests on"},
+      {.key = "effect.rounds_needed",
+       .unit = count,
+       .value = [](const R&, const C& c) { return of_effect(c, &Effect::rounds_needed); },
+       .help = "for an unresolved case, about how many rounds would settle it (1000: not with this noise); else 0"},
+      {.key = "first_loss",
+       .unit = number,
+       .value = [](const R&, const C& c) { return finite(c.first_loss); },
+       .help = "loss of the first step of the first block"},
+      {.key = "last_loss",
+       .unit = number,
+       .value = [](const R&, const C& c) { return finite(c.last_loss); },
+       .help = "loss of the last timed step, mean over blocks"},
+      {.key = "ranks_used",
+       .unit = count,
+       .value = [](const R& r, const C& c) -> Value { return r.at(c).ranks; },
+       .help = "ranks of the case"},
+      {.key = "tensor_parallel",
+       .unit = count,
+       .value = [](const R& r, const C& c) -> Value { return r.at(c).tensor_parallel; },
+       .help = "size of a tensor-parallel group"},
+      {.key = "pipeline_parallel",
+       .unit = count,
+       .value = [](const R& r, const C& c) -> Value { return r.at(c).pipeline_parallel; },
+       .help = "number of pipeline stages"},
+      {.key = "data_parallel",
+       .unit = count,
+       .value = [](const R& r, const C& c) -> Value { return r.at(c).data_parallel; },
+       .help = "number of data-parallel replicas"},
+      {.key = "micro_batches",
+       .unit = count,
+       .value = [](const R& r, const C& c) -> Value { return static_cast<double>(r.at(c).micro_batches); },
+       .help = "micro-batches of a step"},
+      {.key = "tokens_per_step",
+       .unit = number,
+       .value = [](const R& r, const C& c) { return finite(r.at(c).tokens_per_step); },
+       .help = "tokens of a step, all ranks"},
+      {.key = "model_flop_per_step",
+       .unit = number,
+       .value = [](const R& r, const C& c) { return finite(r.at(c).model_flop_per_step); },
+       .help = "FLOP of a step, all ranks, by flop_formula"},
+      {.key = "noncausal_flop_per_step",
+       .unit = number,
+       .value = [](const R& r, const C& c) { return finite(r.at(c).noncausal_flop_per_step); },
+       .help = "the same with attention counted whole"},
+      {.key = "hardware_flop_per_step",
+       .unit = number,
+       .value = [](const R& r, const C& c) { return finite(r.at(c).hardware_flop_per_step); },
+       .help = "the same with recomputation counted"},
+      {.key = "peak_flops_per_rank",
+       .unit = flops,
+       .value = [](const R& r, const C& c) { return positive(r.at(c).peak_flops_per_rank); },
+       .help = "peak FLOP/s of a rank, dense; null where it is unknown"},
+  };
+  return metrics;
+}
+
+Scale scale_for(Unit unit, std::span<const double> values) {
+  switch (unit) {
+    case seconds:
+      return scale_of_seconds(values);
+    case flops:
+      return scale_of_flops(values);
+    case bytes:
+      return scale_of_bytes(values);
+    case gigabytes_s:
+      return {"GB/s", 1e9};
+    case hertz:
+      return {"MHz", 1e6};
+    case watts:
+      return {"W", 1};
+    case share:
+    case number:
+    case count:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+Measured measured_by(const Result& result) {
+  if (result.points.empty()) return training;
+  const bool on_bus = std::ranges::any_of(result.points, [](const ResultPoint& p) { return p.bus_factor > 0; });
+  return on_bus ? collective : operation;
+}
+
+std::span<const Metric> case_metrics() {
+  return table();
+}
+
+std::optional<double> table_value(const Metric& metric, const Result& result, const CaseSummary& row) {
+  if (row.blocks == 0) return std::nullopt;
+  if (!metric.shown_for.empty() && std::ranges::find(metric.shown_for, measured_by(result)) == metric.shown_for.end()) {
+    return std::nullopt;
+  }
+  const std::optional<double> value = metric.value(result, row);
+  // A share may well be 0; nothing else is, so 0 stands for "not known".
+  const bool unknown = value && *value == 0 && metric.unit != share;
+  return unknown ? std::nullopt : value;
+}
+
+MetricPrinter::MetricPrinter(const Metric& metric, std::span<const double> values)
+    : metric_(metric), scale_(scale_for(metric.unit, values)) {}
+
+std::string MetricPrinter::heading(Measured measured) const {
+  const bool other = measured == operation && !metric_.heading_of_operations.empty();
+  return fmt::format(fmt::runtime(other ? metric_.heading_of_operations : metric_.heading), scale_.unit);
+}
+
+std::string MetricPrinter::number(double value) const {
+  switch (metric_.unit) {
+    case Unit::share:
+      return percent(value);
+    case Unit::gigabytes_s:
+      return fmt::format("{:.4g}", value / scale_.factor);
+    case Unit::hertz:
+    case Unit::watts:
+    case Unit::count:
+      return fmt::format("{:.0f}", value / scale_.factor);
+    default:
+      return scale_.print(value);
+  }
+}
+
+std::string MetricPrinter::number_with_unit(double value) const {
+  return number(value) + (scale_.unit.empty() ? "" : " " + scale_.unit);
+}
+
+}  // namespace harness

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/summary.h"
+#include "report/scale.h"
+#include "store/result.h"
+
+namespace harness {
+
+// What there is to know of a case in numbers, each metric once. CSV and JSON have all of them; the table of cases and
+// the table before/after take their columns and lines from here, in this order. docs/json.md describes every key.
+
+enum class Unit : std::uint8_t {
+  seconds,
+  flops,        // FLOP/s
+  bytes,        // of memory: MiB, GiB
+  gigabytes_s,  // of bandwidth: GB/s, as nccl-tests prints it whatever the size
+  share,        // 0.543 is "54.3 %"
+  hertz,
+  watts,
+  number,
+  count,  // an integer
+};
+
+/// What a result's cases measure: not all metrics make sense for all.
+enum class Measured : std::uint8_t { training, operation, collective };
+Measured measured_by(const Result& result);
+
+struct Metric {
+  std::string_view key = {};      // in JSON, a dot for a nested object: "effect.ratio"; in CSV with '_' for the dot
+  std::string_view heading = {};  // of the column in the table of cases, "{}" for the unit; "" in no such table
+  std::string_view heading_of_operations = {};  // the same where the cases are single operations other than collectives
+  std::string_view name = {};                   // of the line in before/after; "" in no such table
+  Unit unit = Unit::number;
+  std::vector<Measured> shown_for = {};  // in tables; empty: whatever is measured
+  std::optional<double> (*value)(const Result& result, const CaseSummary& row) = nullptr;  // in SI units
+  std::string_view help = {};
+};
+std::span<const Metric> case_metrics();
+
+/// What a table shows: nothing where nothing was measured, or where the metric makes no sense for what was.
+std::optional<double> table_value(const Metric& metric, const Result& result, const CaseSummary& row);
+
+/// A metric's values in one table: one unit for all of them.
+class MetricPrinter {
+ public:
+  MetricPrinter(const Metric& metric, std::span<const double> values);
+  std::string heading(Measured measured) const;      // with the unit
+  std::string number(double value) const;            // "128.7"; shares with their sign: "54.0 %"
+  std::string number_with_unit(double value) const;  // "128.7 ms"
+
+ private:
+  const Metric& metric_;
+  Scale scale_;
+};
+
+}  // namespace harness

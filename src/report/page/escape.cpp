@@ -1,0 +1,33 @@
+#include "report/page/escape.h"
+
+#include "report/clean_text.h"
+
+namespace harness::html {
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : cleaned(text)) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace harness::html

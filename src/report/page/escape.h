@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace harness::html {
+
+/// cleaned() text for a page, between tags or within a quoted attribute, with everything escaped that would be markup.
+std::string escaped(std::string_view text);
+
+}  // namespace harness::html

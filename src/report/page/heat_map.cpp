@@ -1,0 +1,111 @@
+#include "report/page/heat_map.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "analysis/statistics.h"
+#include "report/page/svg.h"
+#include "report/scale.h"
+
+namespace harness::html {
+namespace {
+
+// Bounds of the colours, as shares of the step beyond the median rank's.
+constexpr std::array<double, 6> bounds{0.01, 0.02, 0.05, 0.1, 0.2, 0.5};
+constexpr std::array<const char*, 7> names{"below 1 %",  "1 to 2 %",   "2 to 5 %", "5 to 10 %",
+                                           "10 to 20 %", "20 to 50 %", "over 50 %"};
+constexpr double left = 0.09;  // for the ranks' numbers
+
+int colour_of(float seconds, float median) {
+  if (!std::isfinite(seconds) || !(median > 0)) return -1;
+  const double excess = seconds / median - 1;
+  return static_cast<int>(std::upper_bound(bounds.begin(), bounds.end(), excess) - bounds.begin());
+}
+
+std::string cells_of(const HeatMap& heat) {
+  std::array<std::string, names.size()> paths;
+  for (std::size_t row = 0; row < heat.seconds.size(); ++row) {
+    const auto& line = heat.seconds[row];
+    const auto colour = [&](std::size_t step) { return colour_of(line[step], heat.median[step]); };
+    for (std::size_t step = 0; step < line.size();) {
+      const int kind = colour(step);
+      std::size_t end = step + 1;
+      while (end < line.size() && colour(end) == kind) ++end;
+      if (kind >= 0) {
+        paths[static_cast<std::size_t>(kind)] += fmt::format("M{} {}h{}v1h-{}z", step, row, end - step, end - step);
+      }
+      step = end;
+    }
+  }
+  std::string all;
+  for (std::size_t k = 0; k < paths.size(); ++k) {
+    if (!paths[k].empty()) all += fmt::format(R"(<path class="h{}" d="{}"/>)", k, paths[k]);
+  }
+  return all;
+}
+
+std::string ranks_of(const HeatMap& heat, std::size_t row) {
+  const std::int32_t first = heat.first_rank[row];
+  return heat.ranks_per_row == 1 ? std::to_string(first) : fmt::format("{}–{}", first, first + heat.ranks_per_row - 1);
+}
+
+Table worst_rows(const HeatMap& heat) {
+  constexpr std::size_t most = 64;
+  Table table;
+  table.columns = {{heat.ranks_per_row == 1 ? "rank" : "ranks", true}, {"median behind"}, {"most behind"}, {"in step"}};
+  for (std::size_t row = 0; row < std::min(most, heat.seconds.size()); ++row) {
+    std::vector<double> excess;
+    std::size_t worst = 0;
+    for (std::size_t step = 0; step < heat.seconds[row].size(); ++step) {
+      const double share = heat.seconds[row][step] / heat.median[step] - 1;
+      if (!std::isfinite(share)) continue;
+      if (excess.empty() || share > *std::max_element(excess.begin(), excess.end())) worst = step;
+      excess.push_back(share);
+    }
+    if (excess.empty()) continue;
+    table.rows.push_back({ranks_of(heat, row), signed_percent(median(excess), 2),
+                          signed_percent(*std::max_element(excess.begin(), excess.end()), 2),
+                          std::to_string(worst + 1)});
+  }
+  return table;
+}
+
+}  // namespace
+
+Figure heat_map(const HeatMap& heat, const std::string& where) {
+  const std::size_t rows = heat.seconds.size(), steps = heat.median.size();
+  const double cell = std::clamp(360.0 / static_cast<double>(std::max<std::size_t>(rows, 1)), 4.0, 22.0);
+  const double height = cell * static_cast<double>(rows);
+  Svg svg;
+  svg.rectangle("empty", left, 1, 0, height);
+  svg.stretched(left, 1, 0, height, static_cast<double>(steps), static_cast<double>(rows), cells_of(heat));
+  const auto every = static_cast<std::size_t>(std::ceil(14 / cell));
+  for (std::size_t row = 0; row < rows; row += every) {
+    svg.text("tick", left - 0.01, (static_cast<double>(row) + 0.5) * cell + 4, Svg::Anchor::end,
+             std::to_string(heat.first_rank[row]));
+  }
+  for (std::size_t step = 0; step < steps; step += std::max<std::size_t>(1, (steps + 9) / 10)) {
+    const double x = left + (1 - left) * (static_cast<double>(step) + 0.5) / static_cast<double>(steps);
+    svg.text("tick", x, height + 16, Svg::Anchor::middle, std::to_string(step + 1));
+  }
+  svg.text("axis", left + (1 - left) / 2, height + 34, Svg::Anchor::middle, "timed step");
+  svg.text("axis", 0, height + 16, Svg::Anchor::start, "rank");
+
+  Figure figure;
+  figure.id = "heat-map";
+  figure.title = "How far each rank was behind the median rank, step by step.";
+  figure.caption = fmt::format(
+      "{}{}", where,
+      heat.ranks_per_row > 1 ? fmt::format(" A row is the slowest of {} neighbouring ranks.", heat.ranks_per_row) : "");
+  for (std::size_t k = 0; k < names.size(); ++k) figure.legend.emplace_back(fmt::format("h{}", k), names[k]);
+  figure.drawing = svg.figure(
+      "heat-map-drawing", height + 40, figure.title,
+      fmt::format("{} rows of ranks by {} steps; medians and extremes are in the table below.", rows, steps));
+  figure.numbers = worst_rows(heat);
+  return figure;
+}
+
+}  // namespace harness::html

@@ -1,0 +1,39 @@
+#include "report/page/row_chart.h"
+
+#include <fmt/format.h>
+
+#include "report/page/escape.h"
+
+namespace harness::html {
+
+std::string RowChart::drawn(const std::string& id, const std::string& title, const std::string& description) const {
+  constexpr double tall = 1000;  // more than any row; the drawing is cut off at its row
+  Svg grid;
+  for (const double tick : axis.ticks) grid.line("grid", axis.at(tick), -tall, axis.at(tick), tall);
+  grid.append(behind);
+  std::string out = fmt::format(R"(<div class="rows{}{}">)", kind.empty() ? "" : " ", kind);
+  for (const Row& row : rows) {
+    Svg all;
+    all.append(grid);
+    all.append(row.drawing);
+    Svg centred;
+    centred.append_centred(all);
+    out += fmt::format(
+        R"(<div class="row{}{}"><div class="label">{}</div><div class="plot"><svg aria-hidden="true">{}</svg></div>)"
+        R"(<div class="value">{}{}</div></div>)",
+        row.kind.empty() ? "" : " ", row.kind, escaped(row.label), centred.body(), escaped(row.value),
+        row.note.empty() ? "" : " <small>" + escaped(row.note) + "</small>");
+    out += "\n";
+  }
+  Svg ends;
+  for (const double tick : axis.ticks) {
+    ends.line("grid", axis.at(tick), 0, axis.at(tick), 5);
+    if (axis.label) ends.text_within("tick", axis.at(tick), 18, axis.label(tick));
+  }
+  if (!axis_title.empty()) ends.text("axis", 0.5, 36, Svg::Anchor::middle, axis_title);
+  out += fmt::format(R"(<div class="row ends"><div class="label"></div>{}<div class="value"></div></div></div>)",
+                     ends.figure(id, axis_title.empty() ? 24 : 42, title, description));
+  return out;
+}
+
+}  // namespace harness::html

@@ -1,0 +1,193 @@
+#include "report/page/timeline_chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "report/page/row_chart.h"
+#include "report/scale.h"
+
+namespace harness::html {
+namespace {
+
+constexpr std::size_t most_roles = 8;
+constexpr int cells = 2000;
+
+struct Kind {
+  const char* swatch;
+  const char* name;
+};
+constexpr std::array<Kind, 9> kinds{{{"k-matmul", "matrix products"},
+                                     {"k-attention", "attention"},
+                                     {"k-compute", "other computation"},
+                                     {"k-optimizer", "optimizer"},
+                                     {"k-tensor", "tensor-parallel communication"},
+                                     {"k-data", "data-parallel communication"},
+                                     {"k-pipeline", "pipeline communication"},
+                                     {"k-world", "loss over all ranks"},
+                                     {"k-waiting", "waiting for other ranks"}}};
+constexpr std::size_t waiting_kind = 8;
+
+std::size_t kind_of(const ResultInterval& row) {
+  if (row.stream == "tensor") return 4;
+  if (row.stream == "data") return 5;
+  if (row.stream == "pipeline") return 6;
+  if (row.stream != "compute") return 7;
+  if (row.kind == "matmul") return 0;
+  if (row.kind.starts_with("attention")) return 1;
+  return row.kind == "adamw" ? 3 : 2;
+}
+
+struct Lane {
+  std::string label;
+  double busy_s = 0;
+  std::vector<std::array<float, kinds.size()>> covered = std::vector<std::array<float, kinds.size()>>(cells);
+
+  void add(std::size_t kind, double from, double to) {  // in cells
+    from = std::clamp(from, 0.0, static_cast<double>(cells));
+    to = std::clamp(to, from, static_cast<double>(cells));
+    for (int cell = static_cast<int>(from); cell < cells && cell < to; ++cell) {
+      const double part = std::min<double>(to, cell + 1) - std::max<double>(from, cell);
+      covered[static_cast<std::size_t>(cell)][kind] += static_cast<float>(part);
+    }
+  }
+  // The kind that took most of a cell; -1 where less than half of it was used.
+  int shown(std::size_t cell) const {
+    const auto& of = covered[cell];
+    float sum = 0;
+    for (const float part : of) sum += part;
+    if (sum < 0.5F) return -1;
+    return static_cast<int>(std::max_element(of.begin(), of.end()) - of.begin());
+  }
+  Svg drawing() const {
+    std::array<std::string, kinds.size()> paths;
+    for (std::size_t cell = 0; cell < cells;) {
+      const int kind = shown(cell);
+      std::size_t end = cell + 1;
+      while (end < cells && shown(end) == kind) ++end;
+      if (kind >= 0)
+        paths[static_cast<std::size_t>(kind)] += fmt::format("M{} 0h{}v1h-{}z", cell, end - cell, end - cell);
+      cell = end;
+    }
+    std::string all;
+    for (std::size_t k = 0; k < kinds.size(); ++k) {
+      if (!paths[k].empty()) all += fmt::format(R"(<path class="{}" d="{}"/>)", kinds[k].swatch, paths[k]);
+    }
+    Svg svg;
+    svg.stretched(0, 1, -8, 16, cells, 1, all);
+    return svg;
+  }
+};
+
+struct Collected {
+  double step_s = 0;
+  std::size_t roles = 0;  // all of them
+  std::vector<std::int32_t> shown;
+  std::map<std::pair<std::int32_t, std::string>, Lane> lanes;                      // by role and stream, compute first
+  std::map<std::pair<std::int32_t, std::size_t>, std::pair<double, int>> by_kind;  // by role and kind
+  std::map<std::int32_t, std::int32_t> rank_of;
+};
+
+// Roles from first to last, evenly, if there are more than fit.
+std::vector<std::int32_t> chosen(const std::set<std::int32_t>& roles) {
+  std::vector<std::int32_t> all(roles.begin(), roles.end());
+  if (all.size() <= most_roles) return all;
+  std::vector<std::int32_t> some;
+  for (std::size_t i = 0; i < most_roles; ++i) some.push_back(all[i * (all.size() - 1) / (most_roles - 1)]);
+  return some;
+}
+
+Collected collect(const Result& result, int case_index, double length_s) {
+  Collected out;
+  std::set<std::int32_t> roles;
+  for (const ResultInterval& row : result.timeline) {
+    if (row.case_index != case_index || !std::isfinite(row.end_s) || !std::isfinite(row.start_s)) continue;
+    roles.insert(row.role);
+    out.step_s = std::max(out.step_s, row.end_s);
+  }
+  if (!(out.step_s > 0)) return out;
+  out.roles = roles.size();
+  out.shown = chosen(roles);
+  for (const ResultInterval& row : result.timeline) {
+    if (row.case_index != case_index || !std::isfinite(row.end_s) || !std::isfinite(row.start_s)) continue;
+    if (std::find(out.shown.begin(), out.shown.end(), row.role) == out.shown.end()) continue;
+    const std::string order = row.stream == "compute" ? "" : row.stream;
+    Lane& lane = out.lanes[{row.role, order}];
+    if (lane.label.empty()) lane.label = fmt::format("rank {} {}", row.rank, row.stream);
+    const auto add = [&](std::size_t kind, double start_s, double end_s) {
+      lane.busy_s += end_s - start_s;
+      lane.add(kind, start_s / length_s * cells, end_s / length_s * cells);
+      auto& [total, operations] = out.by_kind[{row.role, kind}];
+      total += end_s - start_s;
+      ++operations;
+    };
+    const double end_s = std::max(row.start_s, row.end_s);
+    const double waited_s = row.waiting_s + row.bubble_s;  // NaN: not known
+    const double goes_on_s = waited_s > 0 ? std::min(row.start_s + waited_s, end_s) : row.start_s;
+    if (goes_on_s > row.start_s) add(waiting_kind, row.start_s, goes_on_s);
+    add(kind_of(row), goes_on_s, end_s);
+    out.rank_of[row.role] = row.rank;
+  }
+  return out;
+}
+
+}  // namespace
+
+double timeline_length(const Result& result, int case_index) {
+  double length = 0;
+  for (const ResultInterval& row : result.timeline) {
+    if (row.case_index == case_index && std::isfinite(row.end_s)) length = std::max(length, row.end_s);
+  }
+  return length;
+}
+
+std::optional<Figure> timeline_chart(const Result& result, int case_index, const std::string& id, double length_s) {
+  const Collected found = collect(result, case_index, length_s);
+  if (found.lanes.empty()) return std::nullopt;
+  const std::string& name = result.case_at(case_index).name;
+  const std::vector<double> length{length_s};
+  const Scale scale = scale_of_seconds(length);
+  RowChart chart;
+  chart.kind = "thin";
+  chart.axis = linear_axis(0, length_s / scale.factor, 6, {});
+  const int decimals = tick_decimals(tick_distance(length_s / scale.factor, 6));
+  chart.axis.margin = 0;
+  chart.axis.label = [decimals](double value) { return fmt::format("{:.{}f}", value, decimals); };
+  chart.axis_title = "time since the step began, " + scale.unit;
+  std::int32_t before = -1;
+  for (const auto& [key, lane] : found.lanes) {
+    const bool first = before >= 0 && key.first != before;
+    chart.rows.push_back({lane.label, percent(lane.busy_s / found.step_s, 0), lane.drawing(), first ? "gap" : ""});
+    before = key.first;
+  }
+
+  Figure figure;
+  figure.id = id;
+  figure.numbers.columns = {{"rank"}, {"kind", true}, {"time " + scale.unit}, {"share of the step"}, {"operations"}};
+  std::set<std::size_t> present;
+  for (const auto& [key, value] : found.by_kind) {
+    present.insert(key.second);
+    figure.numbers.rows.push_back({std::to_string(found.rank_of.at(key.first)), kinds[key.second].name,
+                                   scale.print(value.first), percent(value.first / found.step_s),
+                                   std::to_string(value.second)});
+  }
+  for (const std::size_t kind : present) figure.legend.emplace_back(kinds[kind].swatch, kinds[kind].name);
+  figure.title = fmt::format("One profiled step of {}.", name);
+  figure.caption = fmt::format(
+      "A lane is a stream of one rank{}; on the right, how much of the step it was busy{}. Each lane is drawn in {} "
+      "cells, in the colour of what took most of each.",
+      found.roles <= found.shown.size()
+          ? (found.roles > 1 ? ", for one rank of each role (ranks of a role run the same operations)" : "")
+          : fmt::format(", for {} of {} roles from the first to the last", found.shown.size(), found.roles),
+      present.contains(waiting_kind) ? ", waiting included" : "", cells);
+  figure.drawing = chart.drawn(id + "-drawing", figure.title,
+                               fmt::format("{} lanes over {} {}; the time by kind is in the table below.",
+                                           found.lanes.size(), scale.print(found.step_s), scale.unit));
+  return figure;
+}
+
+}  // namespace harness::html

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <optional>
+
+#include "analysis/summary.h"
+#include "report/document.h"
+#include "store/result.h"
+
+namespace harness::html {
+
+/// Every change that was compared, the fastest first: its effect on the step time with its interval, over the band of
+/// effects too small to matter. Nothing if none was compared.
+std::optional<Figure> tornado(const Result& result, const Summary& summary);
+
+}  // namespace harness::html

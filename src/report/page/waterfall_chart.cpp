@@ -1,0 +1,99 @@
+#include "report/page/waterfall_chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "report/page/row_chart.h"
+#include "report/scale.h"
+
+namespace harness::html {
+namespace {
+
+std::string kind_of(const WaterfallBar& bar) {
+  if (!bar.part) return "w-other";
+  switch (*bar.part) {
+    case Part::matrix_products:
+      return "k-matmul";
+    case Part::attention:
+      return "k-attention";
+    case Part::other_compute:
+    case Part::recomputation:
+      return "k-compute";
+    case Part::tensor:
+      return "k-tensor";
+    case Part::pipeline:
+    case Part::bubble:
+      return "k-pipeline";
+    case Part::data:
+    case Part::embedding:
+      return "k-data";
+    case Part::world:
+    case Part::communication:
+      return "k-world";
+    default:
+      return "w-other";
+  }
+}
+
+std::string in_points(double share) {
+  return fmt::format("{} {:.1f} points", share >= 0 ? "−" : "+", 100 * std::abs(share));
+}
+
+}  // namespace
+
+Figure waterfall_chart(const Waterfall& waterfall, const std::string& id, const std::string& case_name) {
+  double high = 1, low = 0, level = 1;
+  const std::vector<double> seconds{waterfall.step_s};
+  for (const WaterfallBar& bar : waterfall.bars) {
+    level -= bar.points;
+    high = std::max(high, level);
+    low = std::min(low, level);
+  }
+  const Scale scale = scale_of_seconds(seconds);
+
+  RowChart chart;
+  chart.axis = round_axis(low, high, 5, [](double share) { return percent(share, 0); });
+  chart.axis_title = "share of the peak FLOP/s";
+  chart.kind = "compact";
+  const Axis& axis = chart.axis;
+  Figure figure;
+  figure.id = id;
+  figure.numbers.columns = {
+      {"part", true}, {"points of MFU"}, {"time " + scale.unit}, {"at its limit " + scale.unit}, {"limit", true}};
+  Svg whole;
+  whole.rectangle("bar", axis.at(0), axis.at(1), -7, 7);
+  chart.rows.push_back({"peak", "100 %", whole, "w-total"});
+  level = 1;
+  for (const WaterfallBar& bar : waterfall.bars) {
+    const double next = level - bar.points;
+    Svg svg;
+    svg.line("link", axis.at(level), -14, axis.at(level), 7);
+    svg.rectangle("bar", axis.at(std::min(level, next)), axis.at(std::max(level, next)), -7, 7);
+    const std::string limit = bar.roof_s && *bar.roof_s > 0 ? fmt::format(", limit {}", scale.print(*bar.roof_s)) : "";
+    chart.rows.push_back({bar.name, in_points(bar.points), svg, kind_of(bar),
+                          bar.part ? scale.print(bar.seconds) + " " + scale.unit + limit : ""});
+    figure.numbers.rows.push_back({bar.name, fmt::format("{:.2f}", -100 * bar.points), scale.print(bar.seconds),
+                                   bar.roof_s ? scale.print(*bar.roof_s) : "", bar.roof});
+    level = next;
+  }
+  Svg rest;
+  rest.line("link", axis.at(level), -14, axis.at(level), 7);
+  rest.rectangle("bar", axis.at(0), axis.at(waterfall.mfu), -7, 7);
+  chart.rows.push_back({"MFU", percent(waterfall.mfu), rest, "w-total"});
+  figure.title = fmt::format("Where the MFU of {} goes.", case_name);
+  figure.caption = fmt::format(
+      "From the peak of the hardware to the measured MFU; the bars add up exactly. The parts are those of one profiled "
+      "step, means over ranks. Beside each: its time, and what it would take at the limit of the machine (the table "
+      "says which), where that is known.{}",
+      waterfall.gpu_utilisation ? fmt::format(" The driver reported its GPUs as {} busy meanwhile: busy is not useful.",
+                                              percent(*waterfall.gpu_utilisation, 0))
+                                : "");
+  figure.drawing = chart.drawn(id + "-drawing", figure.title,
+                               fmt::format("{} parts between 100 % and {}; all numbers are in the table below.",
+                                           waterfall.bars.size(), percent(waterfall.mfu)));
+  return figure;
+}
+
+}  // namespace harness::html

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace harness {
+
+/// A unit that suits these values, and how to print one in it with four digits.
+struct Scale {
+  std::string unit = {};
+  double factor = 1;                      // of the SI unit
+  std::string print(double value) const;  // "" for NaN
+};
+Scale scale_of_seconds(std::span<const double> values);
+Scale scale_of_flops(std::span<const double> values);
+Scale scale_of_bytes(std::span<const double> values);
+
+std::string percent(double share, int decimals = 1);         // "12.3 %"
+std::string signed_percent(double share, int decimals = 1);  // "+12.3 %"
+
+}  // namespace harness

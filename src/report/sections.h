@@ -1,0 +1,38 @@
+#pragma once
+
+#include "analysis/findings.h"
+#include "report/document.h"
+#include "store/result.h"
+
+namespace harness {
+
+// The sections that text, Markdown and the page share. One without data says so in a line, or has no pieces and is left
+// out. report/page/sections.h has those that draw.
+
+/// What `show` prints: the context, a row per case, the notes on it, the warnings.
+Section overview_section(const Result& result, const Summary& summary);
+/// The best proven change beside the baseline, a line per metric.
+Section before_after_section(const Result& result, const Findings& findings);
+/// What a training run takes and costs, before and after each proven change.
+Section cost_section(const CostEstimate& estimate);
+/// Where one profiled step of each case went.
+Section breakdown_section(const Result& result, const Findings& findings);
+Section stragglers_section(const Result& result, const Findings& findings);
+Section nccl_section(const Result& result);  // no pieces where NCCL had no part
+Section environment_section(const Result& result, const Findings& findings);
+Section warnings_section(const Findings& findings);
+Section configuration_section(const Result& result);
+Section reproduce_section(const Result& result);
+
+/// The rows of all cases, and the notes that their verdict column points to as [1], [2] ….
+struct CaseTable {
+  Table table;
+  std::vector<std::string> notes;
+};
+CaseTable case_table(const Result& result, const Summary& summary);
+
+/// What one profiled step says: table, bottleneck, what is worth trying, remarks. baseline: to compare with, or
+/// nullptr.
+void add_step(const Result& result, const StepFindings& step, const StepFindings* baseline, Section& section);
+
+}  // namespace harness

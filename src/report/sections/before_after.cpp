@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "report/effect_words.h"
+#include "report/metrics.h"
+#include "report/money.h"
+#include "report/sections.h"
+
+namespace harness {
+namespace {
+
+// One line per metric; those that neither case has are left out.
+class BeforeAfter {
+ public:
+  BeforeAfter(const Result& result, const CaseSummary& before, const CaseSummary* after)
+      : result_(result), before_(before), after_(after) {
+    table_.columns = {{"", true}, {"before"}};
+    if (after != nullptr) table_.columns.insert(table_.columns.end(), {{"after"}, {"change"}});
+  }
+
+  // change: what to say in place of the quotient of the two.
+  void add(const Metric& metric, const std::string& change = "") {
+    const double before = table_value(metric, result_, before_).value_or(NAN);
+    const double after = after_ == nullptr ? NAN : table_value(metric, result_, *after_).value_or(NAN);
+    const MetricPrinter printer(metric, std::array{before, after});
+    const auto print = [&](double value) { return printer.number_with_unit(value); };
+    const double points = 100 * (after - before);
+    const bool by_points = metric.unit == Unit::share && change.empty() && std::isfinite(points);
+    add(std::string(metric.name), before, after, print, by_points ? fmt::format("{:+.1f} points", points) : change);
+  }
+
+  // NaN: not known.
+  template <class Print>
+  void add(const std::string& name, double before, double after, Print print, const std::string& change = "") {
+    const auto shown = [&](double value) { return std::isfinite(value) ? print(value) : ""; };
+    if (!std::isfinite(before) && !std::isfinite(after)) return;
+    std::vector<std::string> cells{name, shown(before)};
+    if (after_ != nullptr) {
+      cells.push_back(shown(after));
+      cells.push_back(change.empty() && before != 0 ? change_words(after / before) : change);
+    }
+    table_.rows.push_back(std::move(cells));
+  }
+  Table take() { return std::move(table_); }
+
+ private:
+  const Result& result_;
+  const CaseSummary& before_;
+  const CaseSummary* after_;
+  Table table_;
+};
+
+// What the planned training run takes; by the same numbers as the section about cost.
+void add_cost(const CostEstimate& estimate, const CaseSummary* after, BeforeAfter& lines) {
+  const CaseCost* cost_after = nullptr;
+  for (const CaseSaving& saving : estimate.after) {
+    if (after != nullptr && saving.after.name == after->name) cost_after = &saving.after;
+  }
+  const auto add = [&](const std::string& name, double CaseCost::*member, auto print) {
+    lines.add(name, estimate.before.*member, cost_after != nullptr ? cost_after->*member : NAN, print);
+  };
+  const std::string run = "a run of " + show_tokens(estimate.cost.run_tokens);
+  add(run + ", duration", &CaseCost::duration_s, show_duration);
+  add(run + ", price", &CaseCost::price, [&](double amount) { return show_money(amount, estimate.cost.currency); });
+}
+
+}  // namespace
+
+Section before_after_section(const Result& result, const Findings& findings) {
+  Section section{"before-after", "Before and after", {}};
+  const CaseSummary *before = findings.baseline(), *after = findings.best();
+  if (before == nullptr) {
+    section.pieces.push_back(Paragraph{"Nothing of the baseline was measured, so there is no before."});
+    return section;
+  }
+  const bool batches_differ =
+      after != nullptr && result.at(*before).tokens_per_step != result.at(*after).tokens_per_step;
+  const std::string effect = after == nullptr ? "" : change_of(*after) + " " + interval_of(*after);
+  BeforeAfter lines(result, *before, after);
+  for (const Metric& metric : case_metrics()) {
+    if (metric.name.empty()) continue;
+    const bool is_time = metric.key == "step_seconds";
+    lines.add(metric, is_time && !batches_differ ? effect : "");
+    if (is_time && batches_differ) {
+      lines.add(
+          "time per token", 1 / before->tokens_per_second, 1 / after->tokens_per_second,
+          [](double seconds) { return fmt::format("{:.4g} us", 1e6 * seconds); }, effect);
+    }
+  }
+  if (findings.cost) add_cost(*findings.cost, after, lines);
+  const std::string names =
+      after == nullptr ? "Before: the baseline." : fmt::format("Before: the baseline. After: {}.", after->name);
+  section.pieces.push_back(Numbers{names, lines.take()});
+  if (after != nullptr) {
+    section.pieces.push_back(Paragraph{fmt::format(
+        "After is the single change with the largest proven effect; its interval is that of the {}, paired within {} "
+        "rounds. The other lines are medians over all blocks of a case. Several changes together were not measured "
+        "unless a case says so, and their effects need not add up.",
+        batches_differ ? "time per token" : "step time", after->effect->rounds)});
+  } else if (findings.summary.unreliable) {
+    section.pieces.push_back(Paragraph{"There is no after: the control moved, so no verdict counts."});
+  } else {
+    section.pieces.push_back(Paragraph{"There is no after: no change is proven faster."});
+  }
+  return section;
+}
+
+}  // namespace harness

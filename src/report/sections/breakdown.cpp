@@ -1,0 +1,308 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "report/scale.h"
+#include "report/sections.h"
+
+namespace harness {
+namespace {
+
+constexpr std::size_t max_roles = 8;  // columns
+
+std::string cell(const std::optional<double>& seconds, const Scale& scale) {
+  return seconds ? fmt::format("{:.2f}", *seconds / scale.factor + 0.0) : "";
+}
+
+// "+1.2", and "0.0" for what rounds to it from either side.
+std::string signed_number(double value, int decimals) {
+  const std::string text = fmt::format("{:+.{}f}", value, decimals);
+  return text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
+}
+
+std::string difference(const std::optional<double>& now, const std::optional<double>& before, const Scale& scale) {
+  if (!now && !before) return "";
+  return signed_number((now.value_or(0) - before.value_or(0)) / scale.factor, 2);
+}
+
+// A line of the table: a name, how long it took in a breakdown, and what the waterfall says of it.
+struct Line {
+  std::string name;
+  std::optional<double> now, before;  // seconds, means over ranks
+  std::vector<std::optional<double>> of_ranks = {};
+  std::string share = {}, points = {};
+  std::optional<double> roof = {};
+};
+
+class StepTable {
+ public:
+  StepTable(const StepFindings& step, const StepFindings* baseline)
+      : step_(step), baseline_(baseline), scale_(scale_of_seconds(std::array{step.breakdown.mean.step_s})) {
+    const std::size_t roles = step.breakdown.ranks.size();
+    shows_roles_ = roles > 1 && roles <= max_roles;
+    add_columns();
+    if (step.waterfall) add({.name = "(peak)", .now = {}, .before = {}, .points = percent(1)});
+    for (const Part part : all_parts) add(part);
+    add_step_lines();
+  }
+  Table take() { return std::move(table_); }
+
+ private:
+  void add_columns() {
+    const auto heading = [&](const std::string& text, bool wanted = true) {
+      if (wanted) table_.columns.push_back({text, false});
+    };
+    table_.columns.push_back({"part of the profiled step", true});
+    heading("baseline " + scale_.unit, baseline_ != nullptr);
+    heading(scale_.unit);
+    heading("change", baseline_ != nullptr);
+    heading("share");
+    heading("MFU", step_.waterfall.has_value());
+    heading("roof " + scale_.unit, step_.waterfall.has_value());
+    for (const Breakdown& rank : step_.breakdown.ranks) heading(fmt::format("rank {}", rank.rank), shows_roles_);
+  }
+
+  void add(const Line& line) {
+    std::vector<std::string>& cells = table_.rows.emplace_back();
+    const auto put = [&](std::string text, bool wanted = true) {
+      if (wanted) cells.push_back(std::move(text));
+    };
+    put(line.name);
+    put(cell(line.before, scale_), baseline_ != nullptr);
+    put(cell(line.now, scale_));
+    put(difference(line.now, line.before, scale_), baseline_ != nullptr);
+    put(line.share);
+    put(line.points, step_.waterfall.has_value());
+    put(cell(line.roof, scale_), step_.waterfall.has_value());
+    for (std::size_t i = 0; i < step_.breakdown.ranks.size(); ++i) {
+      put(i < line.of_ranks.size() ? cell(line.of_ranks[i], scale_) : "", shows_roles_);
+    }
+  }
+
+  void add(Part part) {
+    const Breakdown& mean = step_.breakdown.mean;
+    Line line{.name = name_of(part), .now = mean[part], .before = before(part)};
+    if (!line.now && !line.before) return;
+    for (const Breakdown& rank : step_.breakdown.ranks) line.of_ranks.push_back(rank[part]);
+    if (line.now) line.share = percent(mean.share(part));
+    if (const WaterfallBar* bar = bar_of(part)) {
+      line.points = points(*bar);
+      line.roof = bar->roof_s;
+    }
+    add(line);
+  }
+
+  void add_step_lines() {
+    Line profiled{.name = "step, profiled", .now = step_.breakdown.mean.step_s, .before = {}, .share = percent(1)};
+    if (baseline_ != nullptr) profiled.before = baseline_->breakdown.mean.step_s;
+    for (const Breakdown& rank : step_.breakdown.ranks) profiled.of_ranks.emplace_back(rank.step_s);
+    if (const WaterfallBar* rest = bar_of(std::nullopt)) profiled.points = points(*rest);
+    add(profiled);
+    if (!step_.waterfall) return;
+    Line timed{.name = "step, timed", .now = step_.waterfall->step_s, .before = {}};
+    if (baseline_ != nullptr && baseline_->waterfall) timed.before = baseline_->waterfall->step_s;
+    timed.points = percent(step_.waterfall->mfu);
+    timed.roof = step_.waterfall->ideal_s;
+    add(timed);
+  }
+
+  std::optional<double> before(Part part) const {
+    return baseline_ == nullptr ? std::nullopt : baseline_->breakdown.mean[part];
+  }
+  const WaterfallBar* bar_of(std::optional<Part> part) const {
+    if (!step_.waterfall) return nullptr;
+    const auto found = std::ranges::find(step_.waterfall->bars, part, &WaterfallBar::part);
+    return found == step_.waterfall->bars.end() ? nullptr : &*found;
+  }
+  static std::string points(const WaterfallBar& bar) { return signed_number(-100 * bar.points, 1); }
+
+  const StepFindings& step_;
+  const StepFindings* baseline_;
+  Scale scale_;
+  bool shows_roles_ = false;
+  Table table_;
+};
+
+std::string words_for(const std::string& name) {
+  return name;
+}
+std::string words_for(const IdlePlace& place) {
+  return place.name();
+}
+std::string words_for(Part part) {
+  return name_of(part);
+}
+
+template <class Key>
+std::string listed(const std::vector<std::pair<Key, double>>& list, std::size_t max_listed) {
+  std::vector<std::string> words;
+  for (const auto& [key, s] : list) {
+    if (words.size() < max_listed) words.push_back(fmt::format("{} {}", words_for(key), show_seconds(s)));
+  }
+  if (list.size() > max_listed) words.push_back(fmt::format("{} more", list.size() - max_listed));
+  return join(words, ", ");
+}
+
+std::string absent_parts(const Breakdown& mean) {
+  std::vector<std::string> names;
+  for (const Part part : all_parts) {
+    if (!mean[part] && part != Part::communication) names.emplace_back(name_of(part));
+  }
+  return join(names, ", ");
+}
+
+void add_bottleneck(const Bottleneck& found, Section& section) {
+  if (found.kind == BottleneckKind::none) return;
+  section.pieces.push_back(
+      Paragraph{fmt::format("Bottleneck: {}, {} of the step.", name_of(found.kind), percent(found.share)), true});
+  if (!found.evidence.empty()) section.pieces.push_back(Paragraph{found.evidence});
+  Table levers;
+  levers.columns = {{"variable", true}, {"of the step"}, {"acts on", true}};
+  for (const Lever& lever : found.levers) {
+    levers.rows.push_back({lever.variable, percent(lever.gain_share), lever.acts_on});
+  }
+  section.pieces.push_back(Numbers{"Worth trying (upper bound of the gain):", std::move(levers)});
+}
+
+// Which rank took longest, unless there is only one.
+std::string longest_step(const CaseBreakdown& breakdown) {
+  const std::int32_t same_role = breakdown.ranks[breakdown.critical].rank;
+  if (same_role != breakdown.critical_rank) {
+    return fmt::format("Rank {} had the longest step; rank {} runs the same operations.", breakdown.critical_rank,
+                       same_role);
+  }
+  if (breakdown.ranks.size() < 2) return "";
+  return fmt::format("Rank {} had the longest step.", breakdown.critical_rank);
+}
+
+std::vector<std::string> remarks_on_mfu(const Result& result, const StepFindings& step) {
+  if (!step.waterfall) {
+    const bool peak_known = result.at(step).peak_flops_per_rank > 0;
+    return {peak_known ? "There is no MFU: the case has no finished block." : "There is no MFU: the peak is unknown."};
+  }
+  std::vector<std::string> remarks;
+  const auto above = [](const WaterfallBar& bar) { return bar.part && bar.points < 0; };
+  if (std::ranges::any_of(step.waterfall->bars, above)) {
+    remarks.emplace_back(
+        "Some operations ran above the peak, so their points are gains: either the peak was measured while all ranks "
+        "shared the machine, or the configured peak is too low.");
+  }
+  if (step.waterfall->gpu_utilisation) {
+    remarks.push_back(fmt::format("NVML reports GPU utilisation of {}; MFU is {}.",
+                                  percent(*step.waterfall->gpu_utilisation), percent(step.waterfall->mfu)));
+  }
+  return remarks;
+}
+
+std::vector<std::string> remarks_on(const Result& result, const StepFindings& step) {
+  const Breakdown& mean = step.breakdown.mean;
+  std::vector<std::string> remarks;
+  for (const std::string& rule : step.rules) remarks.push_back("Rule of thumb: " + rule);
+  for (std::string& remark : remarks_on_mfu(result, step)) remarks.push_back(std::move(remark));
+  if (!mean.other_compute.empty()) {
+    remarks.push_back(fmt::format("Other computation: {}.", listed(mean.other_compute, 5)));
+  }
+  if (mean[Part::idle].value_or(0) > 0) remarks.push_back(fmt::format("Idle: {}.", listed(mean.idle, 5)));
+  if (!mean.overlapped.empty()) {
+    remarks.push_back(
+        fmt::format("Hidden behind computation (not part of the sum, and not free): {}.", listed(mean.overlapped, 6)));
+  }
+  if (std::string longest = longest_step(step.breakdown); !longest.empty()) remarks.push_back(std::move(longest));
+  if (const std::string absent = absent_parts(mean); !absent.empty()) {
+    remarks.push_back(fmt::format("Not present: {}.", absent));
+  }
+  double worst = 0;
+  for (const Breakdown& rank : step.breakdown.ranks) worst = std::max(worst, unexplained(rank));
+  if (worst > max_unexplained) {
+    remarks.push_back(fmt::format("The parts leave {} of the step unexplained: please report it.", percent(worst)));
+  }
+  return remarks;
+}
+
+Table straggler_table(const Stragglers& stragglers, std::size_t max_rows) {
+  Table table;
+  table.columns = {{"rank", true},         {"host", true},          {"device", true},   {"late ms", false},
+                   {"of the step", false}, {"computing ms", false}, {"idle ms", false}, {"late in", true},
+                   {"last in", true},      {"then by ms", false}};
+  const auto ms = [](double s) { return fmt::format("{:+.2f}", 1e3 * s); };
+  for (const Straggler& straggler : stragglers.ranks) {
+    if (table.rows.size() == max_rows) break;
+    std::vector<std::string> cells{std::to_string(straggler.rank) + (straggler.named ? " *" : ""), straggler.host,
+                                   straggler.device};
+    if (stragglers.cases > 0) {
+      cells.insert(cells.end(),
+                   {ms(straggler.late_s), percent(straggler.late_share), ms(straggler.compute_s), ms(straggler.idle_s),
+                    fmt::format("{} of {} profiled steps", straggler.late_cases, stragglers.cases)});
+    } else {
+      cells.resize(cells.size() + 5);
+    }
+    cells.push_back(stragglers.steps > 0 ? fmt::format("{} of {} timed steps", straggler.last_steps, stragglers.steps)
+                                         : "");
+    cells.push_back(straggler.last_steps > 0 ? ms(straggler.last_excess_s) : "");
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+}  // namespace
+
+void add_step(const Result& result, const StepFindings& step, const StepFindings* baseline, Section& section) {
+  section.pieces.push_back(Subheading{result.at(step).name});
+  section.pieces.push_back(Numbers{"", StepTable(step, baseline).take()});
+  add_bottleneck(step.bottleneck, section);
+  section.pieces.push_back(List{remarks_on(result, step)});
+}
+
+Section breakdown_section(const Result& result, const Findings& findings) {
+  Section section{"breakdown", "Where the step goes", {}};
+  if (findings.steps.empty()) {
+    section.pieces.push_back(Paragraph{
+        "There is no breakdown: the file holds no profiled step. It is an older file, or the sweep was stopped "
+        "before it profiled one."});
+    return section;
+  }
+  section.pieces.push_back(Paragraph{
+      "One profiled step of each case, outside the timed blocks; means over ranks, divided as on one rank per "
+      "role. Each moment belongs to one part: computation where any runs, else communication, else idle. MFU: "
+      "points of the peak that a part costs. Roof: what it would take at the limit of the hardware (peak "
+      "FLOP/s, memory bandwidth or stated links; 0 for what needs no time); empty where the limit is not "
+      "known."});
+  const StepFindings* baseline = nullptr;
+  for (const StepFindings& step : findings.steps) {
+    add_step(result, step, baseline, section);
+    if (result.at(step).role() == CaseRole::baseline) baseline = &step;
+  }
+  if (!findings.rules.empty()) {
+    section.pieces.push_back(Subheading{"The sweep as a whole"});
+    section.pieces.push_back(List{findings.rules});
+  }
+  return section;
+}
+
+Section stragglers_section(const Result& result, const Findings& findings) {
+  constexpr std::size_t max_shown = 4;
+  Section section{"stragglers", "Stragglers", {}};
+  const Stragglers& found = findings.stragglers;
+  if (found.ranks.empty()) {
+    section.pieces.push_back(Paragraph{result.ranks < 2 ? "A single rank waits for no other."
+                                                        : "The file does not show which ranks were late."});
+    return section;
+  }
+  if (found.found()) {
+    const Straggler& worst = found.ranks.front();
+    section.pieces.push_back(Paragraph{
+        fmt::format("Rank {} on {} ({}) is late: the others wait for it.", worst.rank, worst.host, worst.device),
+        true});
+  } else {
+    section.pieces.push_back(Paragraph{"No rank is consistently late.", true});
+  }
+  section.pieces.push_back(Paragraph{found.evidence});
+  section.pieces.push_back(Numbers{"", straggler_table(found, max_shown)});
+  return section;
+}
+
+}  // namespace harness

@@ -1,0 +1,323 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "analysis/statistics.h"
+#include "base/text.h"
+#include "report/effect_words.h"
+#include "report/scale.h"
+#include "report/show_comparison.h"
+
+namespace harness {
+namespace {
+
+// The relative scatter of what one side's value rests on.
+std::string scatter(const std::vector<double>& values) {
+  if (values.size() < 2) return "";
+  std::vector<double> logs;
+  for (const double value : values) logs.push_back(std::log(value));
+  return fmt::format(" ± {:.1f} %", 100 * standard_deviation(logs));
+}
+
+// What a side's value and its interval rest on: runs, or blocks of one run.
+const std::vector<double>& sample_of(const Comparison& comparison, const CaseSide& side) {
+  return comparison.between_runs ? side.run_seconds : side.block_seconds;
+}
+
+std::string verdict_of(const CaseComparison& row) {
+  if (row.measured_on_both()) return name_of(row.judgement);
+  if (!row.first.run_seconds.empty()) return "not measured in B";
+  return row.second.run_seconds.empty() ? "not measured" : "not measured in A";
+}
+
+std::string change_of(const CaseComparison& row) {
+  if (!row.measured_on_both()) return "";
+  return moved(row.judgement.verdict) ? change_words(row.ratio) : "~";
+}
+
+struct PartOfBoth {
+  std::string name;
+  double first, second;  // NaN where that side has no such part
+};
+
+// In the first side's order, what only the second has last; nothing where the file of a side does not tell its parts.
+std::vector<PartOfBoth> parts_side_by_side(const CaseComparison& row) {
+  if (row.first.parts.empty() || row.second.parts.empty()) return {};
+  std::vector<PartOfBoth> both;
+  for (const StepPart& part : row.first.parts) both.push_back({part.name, part.seconds, NAN});
+  for (const StepPart& part : row.second.parts) {
+    const auto at = std::ranges::find(both, part.name, &PartOfBoth::name);
+    if (at == both.end()) {
+      both.push_back({part.name, NAN, part.seconds});
+    } else {
+      at->second = part.seconds;
+    }
+  }
+  return both;
+}
+
+// With its sign, but for what prints as zero.
+std::string difference(double seconds, const Scale& scale) {
+  if (!std::isfinite(seconds)) return "";
+  const std::string digits = scale.print(std::abs(seconds));
+  const bool zero = digits.find_first_of("123456789") == std::string::npos;
+  if (zero) return digits;
+  return (seconds < 0 ? "-" : "+") + digits;
+}
+
+Scale scale_of_steps(const Comparison& comparison) {
+  std::vector<double> seconds;
+  for (const CaseComparison& row : comparison.cases) {
+    for (const CaseSide* side : {&row.first, &row.second}) {
+      if (std::isfinite(side->step_seconds)) seconds.push_back(side->step_seconds);
+    }
+  }
+  return scale_of_seconds(seconds);
+}
+
+Table parts_table(const Comparison& comparison) {
+  // In a long sweep the cases that did not move would bury those that did; JSON has them all.
+  std::vector<const CaseComparison*> shown;
+  double longest = 0;
+  for (const CaseComparison& row : comparison.cases) {
+    if (row.role != CaseRole::baseline && !moved(row.judgement.verdict)) continue;
+    shown.push_back(&row);
+    for (const auto& [name, before, after] : parts_side_by_side(row)) {
+      longest = std::max({longest, std::isfinite(before) ? before : 0, std::isfinite(after) ? after : 0});
+    }
+  }
+  const Scale scale = scale_of_seconds(std::vector<double>{longest});
+  Table table;
+  table.columns = {{"case", true}, {"part of a step", true}, {"A " + scale.unit}, {"B " + scale.unit}, {"B - A"}};
+  for (const CaseComparison* row : shown) {
+    for (const auto& [name, before, after] : parts_side_by_side(*row)) {
+      table.rows.push_back(
+          {row->name, name, scale.print(before), scale.print(after), difference(after - before, scale)});
+    }
+  }
+  return table;
+}
+
+std::string what_change_means(const Comparison& comparison) {
+  const bool per_token = std::ranges::any_of(comparison.cases, &CaseComparison::per_token);
+  std::string text =
+      fmt::format("Change: {} of B against A; ~ where no change is proven. A verdict must clear {:.3g} %.",
+                  per_token ? "time per token (batches differ)" : "step time", 100 * comparison.smallest_effect);
+  if (comparison.comparisons > 1) {
+    text += fmt::format(" The intervals hold for all {} comparisons together.", comparison.comparisons);
+  }
+  return text;
+}
+
+std::vector<std::string> notes_on(const Comparison& comparison) {
+  std::vector<std::string> notes{what_change_means(comparison)};
+  if (comparison.between_runs) {
+    notes.emplace_back(
+        "n counts runs. The interval is between runs: Welch's t (trimmed, after Yuen, from five runs a side) on the "
+        "logarithms of the runs' median step times.");
+  } else {
+    notes.emplace_back(
+        "Variation between runs is not estimated: that needs at least three runs on each side. n counts blocks, and "
+        "the "
+        "interval comes from the scatter of blocks within runs. It is a lower bound of the uncertainty: another "
+        "allocation of the same machine may differ by more than these verdicts allow for.");
+  }
+  if (comparison.same_run) {
+    notes.emplace_back("The same run is on both sides: agreement there is no evidence.");
+  }
+  for (const std::string& line : comparison.not_aligned) notes.push_back(fmt::format("Not compared: {}.", line));
+  return notes;
+}
+
+// "2 slower, 1 faster"; what does not occur is left out.
+std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts) {
+  std::vector<std::string> parts;
+  for (const auto& [n, what] : counts) {
+    if (n > 0) parts.push_back(fmt::format("{} {}", n, what));
+  }
+  return join(parts, ", ");
+}
+
+std::string headline_of(const Comparison& comparison) {
+  if (comparison.cases.empty()) return "No case of one side is a case of the other: there is nothing to compare.";
+  std::size_t faster = 0, slower = 0, same = 0, open = 0, missing = 0;
+  for (const CaseComparison& row : comparison.cases) {
+    const Verdict verdict = row.judgement.verdict;
+    if (!row.measured_on_both()) {
+      ++missing;
+    } else if (verdict == Verdict::faster) {
+      ++faster;
+    } else if (verdict == Verdict::slower) {
+      ++slower;
+    } else if (verdict == Verdict::same) {
+      ++same;
+    } else {
+      ++open;
+    }
+  }
+  return fmt::format("Of {} {} in both, B is: {}.", comparison.cases.size(),
+                     comparison.cases.size() == 1 ? "case" : "cases",
+                     counted({{slower, "slower"},
+                              {faster, "faster"},
+                              {same, "the same"},
+                              {open, "unresolved"},
+                              {missing, "not measured on a side"}}));
+}
+
+Table table_of(const Reproduction& reproduction) {
+  Table table;
+  table.columns = {{"change", true}};
+  for (const std::string side : {"A", "B"}) {
+    table.columns.insert(table.columns.end(), {{side}, {side + " " + interval_heading()}, {side + " n"}});
+  }
+  table.columns.insert(table.columns.end(), {{"A", true}, {"B", true}, {"verdict", true}});
+  for (const ChangeReproduction& row : reproduction.changes) {
+    std::vector<std::string> cells{row.name};
+    for (const SideChange* side : {&row.first, &row.second}) {
+      cells.push_back(change_words(side->ratio));
+      cells.push_back(interval_words(side->low, side->high));
+      cells.push_back(side->n > 0 ? std::to_string(side->n) : "");
+    }
+    for (const SideChange* side : {&row.first, &row.second}) {
+      cells.emplace_back(side->verdict == Verdict::none ? "no verdict" : name_of(side->verdict));
+    }
+    cells.emplace_back(name_of(row.reproduced));
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+std::string what_n_counts(bool by_runs, const char* side) {
+  if (by_runs) return fmt::format("{}: n counts runs, and the interval is between runs.", side);
+  return fmt::format("{}: one run. n counts its rounds; how much another run would differ is not estimated.", side);
+}
+
+std::vector<std::string> notes_on(const Reproduction& reproduction) {
+  std::vector<std::string> notes{
+      "Each change is its case's step time against the baseline of its own side, so machines can be compared whose "
+      "times "
+      "cannot. Reproduced: proven faster on both, slower on both or the same on both. Not reproduced: it moved on one "
+      "and is proven the same on the other. Undecided: there is no verdict on one side.",
+      what_n_counts(reproduction.first_by_runs, "A"), what_n_counts(reproduction.second_by_runs, "B")};
+  for (const std::string& line : reproduction.only_in_one) notes.push_back(fmt::format("Not compared: {}.", line));
+  return notes;
+}
+
+std::string headline_of(const Reproduction& reproduction) {
+  if (reproduction.changes.empty()) return "No change was tried on both sides: there is nothing to reproduce.";
+  std::vector<std::pair<std::size_t, const char*>> counts;
+  for (const Reproduced what : {Reproduced::yes, Reproduced::no, Reproduced::opposite, Reproduced::undecided}) {
+    const auto n = std::ranges::count(reproduction.changes, what, &ChangeReproduction::reproduced);
+    counts.emplace_back(n, name_of(what));
+  }
+  return fmt::format("Of {} {} tried on both sides: {}.", reproduction.changes.size(),
+                     reproduction.changes.size() == 1 ? "change" : "changes", counted(counts));
+}
+
+// "onednn: 2.6.3 (monday.h5, tuesday.h5); 3.1 (friday.h5)": files with the same value together, in order.
+std::string difference_line(const ComparisonReport& report, const Difference& difference) {
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<std::string>> by_value;
+  for (std::size_t i = 0; i < difference.values.size(); ++i) {
+    auto& labels = by_value[difference.values[i]];
+    if (labels.empty()) order.push_back(difference.values[i]);
+    labels.push_back(report.files[i].label);
+  }
+  std::vector<std::string> parts;
+  for (const std::string& value : order) {
+    parts.push_back(fmt::format("{} ({})", value.empty() ? "\"\"" : value, join(by_value[value], ", ")));
+  }
+  return fmt::format("{}, {}: {}", difference.group, difference.name, join(parts, "; "));
+}
+
+Section differences_section(const ComparisonReport& report) {
+  Section section{"differences", "", {}};
+  if (report.differences.empty()) {
+    section.pieces.push_back(
+        Paragraph{"No hidden differences between these files: same program, machine, settings and environment."});
+  } else {
+    section.pieces.push_back(Paragraph{"What differs besides the times:"});
+    List lines;
+    for (const Difference& difference : report.differences) lines.items.push_back(difference_line(report, difference));
+    section.pieces.push_back(std::move(lines));
+  }
+  return section;
+}
+
+Section reservations_section(const ComparisonReport& report) {
+  Section section{"reservations", "", {}};
+  if (!report.incomparable.empty()) {
+    section.pieces.push_back(Paragraph{report.anyway
+                                           ? "These files cannot be compared; --anyway asked for what follows:"
+                                           : "These files cannot be compared (--anyway compares them nevertheless):",
+                                       true});
+    section.pieces.push_back(List{report.incomparable, List::Mark::warning});
+  }
+  if (!report.unreliable.empty()) section.pieces.push_back(List{report.unreliable, List::Mark::warning});
+  return section;
+}
+
+template <class Sides>
+Section section_of(const Sides& sides, Table table, Table parts) {
+  Section section{"comparison", "", {}};
+  section.pieces.push_back(Paragraph{fmt::format("A: {}. B: {}.", join(sides.first, ", "), join(sides.second, ", "))});
+  section.pieces.push_back(Paragraph{headline_of(sides), true});
+  section.pieces.push_back(Numbers{"", std::move(table)});
+  section.pieces.push_back(
+      Numbers{"One profiled step, means over ranks, of the baseline and of cases that moved:", std::move(parts)});
+  section.pieces.push_back(List{notes_on(sides), List::Mark::none});
+  return section;
+}
+
+}  // namespace
+
+Table comparison_table(const Comparison& comparison) {
+  const Scale scale = scale_of_steps(comparison);
+  const bool any_mfu =
+      std::ranges::any_of(comparison.cases, [](const CaseComparison& row) { return row.first.mfu || row.second.mfu; });
+  Table table;
+  table.columns = {{"case", true},           {"A step " + scale.unit},
+                   {"B step " + scale.unit}, {"change"},
+                   {interval_heading()},     {"n"},
+                   {"A tokens/s"},           {"B tokens/s"}};
+  if (any_mfu) table.columns.insert(table.columns.end(), {{"A MFU"}, {"B MFU"}});
+  table.columns.push_back({"verdict", true});
+  for (const CaseComparison& row : comparison.cases) {
+    const std::array<const CaseSide*, 2> sides{&row.first, &row.second};
+    std::vector<std::string> cells{row.name};
+    for (const CaseSide* side : sides) {
+      const bool measured = std::isfinite(side->step_seconds);
+      cells.push_back(measured ? scale.print(side->step_seconds) + scatter(sample_of(comparison, *side)) : "");
+    }
+    cells.push_back(change_of(row));
+    cells.push_back(interval_words(row.low, row.high));
+    cells.push_back(row.measured_on_both() ? fmt::format("{}+{}", sample_of(comparison, row.first).size(),
+                                                         sample_of(comparison, row.second).size())
+                                           : "");
+    for (const CaseSide* side : sides) cells.push_back(Scale{}.print(side->tokens_per_second));
+    for (const CaseSide* side : sides) {
+      if (any_mfu) cells.push_back(side->mfu ? percent(*side->mfu) : "");
+    }
+    cells.push_back(verdict_of(row));
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+Document comparison_document(const ComparisonReport& report) {
+  Document document;
+  document.sections.push_back(differences_section(report));
+  document.sections.push_back(reservations_section(report));
+  for (const Comparison& comparison : report.comparisons) {
+    document.sections.push_back(section_of(comparison, comparison_table(comparison), parts_table(comparison)));
+  }
+  for (const Reproduction& reproduction : report.reproductions) {
+    document.sections.push_back(section_of(reproduction, table_of(reproduction), {}));
+  }
+  return document;
+}
+
+}  // namespace harness

@@ -1,0 +1,71 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "report/money.h"
+#include "report/scale.h"
+#include "report/sections.h"
+
+namespace harness {
+namespace {
+
+std::string range(double low, double high) {
+  return std::isfinite(low) && std::isfinite(high) ? fmt::format(" [{:.1f}, {:.1f}]", low, high) : "";
+}
+
+std::vector<std::string> cells_of(const CaseCost& cost, const std::string& currency) {
+  return {cost.name, std::to_string(cost.ranks), Scale{}.print(cost.tokens_per_second), show_duration(cost.duration_s),
+          show_money(cost.price, currency)};
+}
+
+Table table_of(const CostEstimate& estimate) {
+  const std::string& currency = estimate.cost.currency;
+  Table table;
+  table.columns = {{"case", true}, {"GPUs"}, {"tokens/s"}, {"duration"}, {"price of the run"}};
+  if (!estimate.after.empty()) {
+    table.columns.insert(table.columns.end(), {{"saved"}, {"GPUs recovered"}, {"saved in a year"}});
+  }
+  std::vector<std::string> before = cells_of(estimate.before, currency);
+  before.resize(table.columns.size());
+  table.rows.push_back(std::move(before));
+  for (const CaseSaving& saving : estimate.after) {
+    std::vector<std::string> cells = cells_of(saving.after, currency);
+    cells.push_back(fmt::format("{:.1f} %{}", 100 * saving.saved_share,
+                                range(100 * saving.saved_share_low, 100 * saving.saved_share_high)));
+    cells.push_back(fmt::format("{:.1f}{}", saving.gpus_recovered, range(saving.gpus_low, saving.gpus_high)));
+    cells.push_back(show_money(saving.saved_yearly, currency));
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+}  // namespace
+
+Section cost_section(const CostEstimate& estimate) {
+  Section section{"cost", "What it is worth", {}};
+  section.pieces.push_back(
+      Numbers{fmt::format("A training run of {} at {:.2f} {} per GPU and hour:", show_tokens(estimate.cost.run_tokens),
+                          estimate.cost.per_gpu_hour, estimate.cost.currency),
+              table_of(estimate)});
+  List notes;
+  notes.items.push_back(fmt::format(
+      "Based on the measured tokens/s of {} steps of the baseline and on the effects of the proven changes, with their "
+      "{:.3g} % intervals. Convergence, restarts, checkpoints and the loading of real data are not included.",
+      estimate.steps, 100 * confidence));
+  if (estimate.after.empty()) {
+    notes.items.emplace_back("No change is proven faster, so there is nothing to save yet.");
+  } else {
+    notes.items.emplace_back(
+        "GPUs recovered: how many more the baseline would need for the same rate. Saved in a year: the same work on "
+        "the "
+        "baseline's GPUs, in use all year. Each change was measured alone; together they were not measured.");
+  }
+  if (!estimate.backend_has_gpus) {
+    notes.items.emplace_back(
+        "Measured on CPU cores, with each rank counted as a GPU: this shows the form of an answer, not an answer.");
+  }
+  section.pieces.push_back(std::move(notes));
+  return section;
+}
+
+}  // namespace harness

@@ -1,0 +1,107 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "report/scale.h"
+#include "report/sections.h"
+
+namespace harness {
+namespace {
+
+constexpr const char* not_honoured = "not honoured";
+constexpr const char* not_confirmed = "not confirmed";
+
+std::string bytes_of(std::int64_t bytes) {
+  const std::vector<double> values{static_cast<double>(bytes)};
+  const Scale scale = scale_of_bytes(values);
+  return bytes < 1024 ? fmt::format("{} B", bytes) : scale.print(values[0]) + " " + scale.unit;
+}
+
+std::string channels_of(const ResultNcclCall& call) {
+  if (call.first_channel < 0) return "";
+  return call.first_channel == call.last_channel ? std::to_string(call.first_channel)
+                                                 : fmt::format("{}–{}", call.first_channel, call.last_channel);
+}
+
+Table calls_table(const Result& result, bool of_baseline) {
+  Table table;
+  table.columns = {{"case", true},     {"collective", true}, {"size"}, {"algorithm", true},
+                   {"protocol", true}, {"channels"},         {"calls"}};
+  if (of_baseline) table.columns.erase(table.columns.begin());
+  for (const ResultNcclCall& call : result.nccl_calls) {
+    const std::string& name = result.at(call).name;
+    if ((result.at(call).role() == CaseRole::baseline) != of_baseline) continue;
+    std::vector<std::string> row{name,
+                                 call.function.empty() ? "not logged" : call.function,
+                                 bytes_of(call.bytes),
+                                 call.algorithm,
+                                 call.protocol,
+                                 channels_of(call),
+                                 std::to_string(call.calls)};
+    if (of_baseline) row.erase(row.begin());
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+// Of the baseline all, of the others what differs from it.
+Table facts_table(const Result& result, bool of_baseline) {
+  std::map<std::string, std::string> baseline;
+  for (const ResultNcclFact& fact : result.nccl_facts) {
+    if (result.at(fact).role() == CaseRole::baseline) baseline[fact.name] = fact.value;
+  }
+  Table table;
+  table.columns = {{"case", true}, {"what", true}, {"value", true}};
+  if (of_baseline) table.columns.erase(table.columns.begin());
+  for (const ResultNcclFact& fact : result.nccl_facts) {
+    if (fact.name == not_honoured || fact.name == not_confirmed) continue;
+    const std::string& name = result.at(fact).name;
+    if ((result.at(fact).role() == CaseRole::baseline) != of_baseline) continue;
+    if (!of_baseline) {
+      const auto same = baseline.find(fact.name);
+      if (same != baseline.end() && same->second == fact.value) continue;
+    }
+    std::vector<std::string> row{name, fact.name, fact.value};
+    if (of_baseline) row.erase(row.begin());
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+void requests(const Result& result, const char* outcome, const char* words, Section& section) {
+  List list;
+  for (const ResultNcclFact& fact : result.nccl_facts) {
+    if (fact.name != outcome) continue;
+    list.items.push_back(result.at(fact).name + ": " + fact.value);
+  }
+  if (list.items.empty()) return;
+  section.pieces.push_back(Paragraph{words, true});
+  section.pieces.push_back(std::move(list));
+}
+
+}  // namespace
+
+Section nccl_section(const Result& result) {
+  Section section{"nccl", "What NCCL did", {}};
+  if (result.nccl_calls.empty() && result.nccl_facts.empty()) {
+    if (result.backend == "cuda") {
+      section.pieces.push_back(Paragraph{
+          "The file does not show it: on one rank NCCL has nothing to do, and files of earlier versions have no "
+          "such table."});
+    }
+    return section;
+  }
+  requests(result, not_honoured, "Requested but not done, so these cases have no verdict:", section);
+  requests(result, not_confirmed, "Requested, but NCCL's log does not show whether it was done:", section);
+  const auto add = [&](Table table, const char* caption, bool folded) {
+    if (!table.rows.empty()) section.pieces.push_back(Numbers{caption, std::move(table), folded});
+  };
+  add(calls_table(result, true), "Collectives of one step of the baseline, by NCCL's own log", false);
+  add(calls_table(result, false), "Collectives of the other cases", true);
+  add(facts_table(result, true), "What NCCL reported in the baseline", true);
+  add(facts_table(result, false), "What it reported differently in other cases", true);
+  return section;
+}
+
+}  // namespace harness

@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+
+#include "report/clean_text.h"
+#include "report/document.h"
+
+namespace harness {
+namespace {
+
+constexpr std::size_t width = 120;
+
+// Paragraphs and lists follow one another without a gap; tables, listings and headings have a line free around them.
+class TextWriter {
+ public:
+  std::string out;
+
+  void operator()(const Subheading& piece) {
+    gap();
+    out += one_line(piece.text) + "\n";
+    gap_is_there_ = true;  // a heading and what it heads belong together
+  }
+  void operator()(const Paragraph& piece) { paragraph(piece.text, 2); }
+  void operator()(const List& piece) {
+    for (std::size_t i = 0; i < piece.items.size(); ++i) {
+      switch (piece.mark) {
+        case List::Mark::bullet:
+          paragraph("- " + piece.items[i], 2);
+          break;
+        case List::Mark::none:
+          paragraph(piece.items[i], 2);
+          break;
+        case List::Mark::number:
+          paragraph(fmt::format("[{}] {}", i + 1, piece.items[i]), 4);
+          break;
+        case List::Mark::warning:
+          paragraph("! " + piece.items[i], 2);
+          break;
+      }
+    }
+  }
+  void operator()(const Numbers& piece) { table(piece.caption, piece.table); }
+  void operator()(const Figure& piece) { table(piece.title + " " + piece.caption, piece.numbers); }
+  void operator()(const Listing& piece) {
+    gap();
+    if (!piece.caption.empty()) out += wrapped(piece.caption, width, 2);
+    std::size_t begin = 0;
+    while (begin < piece.text.size()) {
+      const std::size_t end = std::min(piece.text.find('\n', begin), piece.text.size());
+      out += "  " + one_line(piece.text.substr(begin, end - begin)) + "\n";
+      begin = end + 1;
+    }
+    end_block();
+  }
+
+  void heading(const std::string& title) {
+    gap();
+    out += one_line(title) + "\n";
+    end_block();
+  }
+  void paragraph(const std::string& text, std::size_t indent) {
+    if (wants_gap_) gap();
+    out += wrapped(text, width, indent);
+    gap_is_there_ = false;
+  }
+  // After it, whatever comes.
+  void end_block() {
+    wants_gap_ = true;
+    gap_is_there_ = false;
+  }
+
+ private:
+  void table(const std::string& caption, const Table& table) {
+    if (table.rows.empty()) return;
+    gap();
+    if (!caption.empty()) out += wrapped(caption, width, 2);
+    out += table.text();
+    end_block();
+  }
+  void gap() {
+    if (!gap_is_there_ && !out.empty()) out += "\n";
+    gap_is_there_ = true;
+    wants_gap_ = false;
+  }
+
+  bool wants_gap_ = false;     // before the next paragraph too
+  bool gap_is_there_ = false;  // an empty line, or a heading, is the last thing written
+};
+
+}  // namespace
+
+std::string write_text(const Document& document) {
+  TextWriter writer;
+  if (!document.title.empty()) writer.heading(document.title);
+  if (!document.subtitle.empty()) writer.paragraph(document.subtitle, 0);
+  if (!document.headline.empty()) {
+    writer.paragraph(document.headline, 0);
+    writer.end_block();
+  }
+  for (const Document::Notice& notice : document.notices) writer.paragraph("! " + notice.text, 2);
+  for (const Section& section : document.sections) {
+    if (section.pieces.empty()) continue;
+    if (!section.title.empty()) writer.heading(section.title);
+    for (const Piece& piece : section.pieces) std::visit(writer, piece);
+    writer.end_block();
+  }
+  if (!document.footer.empty()) writer.paragraph(document.footer, 0);
+  return std::move(writer.out);
+}
+
+}  // namespace harness

@@ -1,0 +1,78 @@
+#include "store/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace harness {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path directory_of(const std::string& path) {
+  const fs::path parent = fs::path(path).parent_path();
+  return parent.empty() ? fs::path(".") : parent;
+}
+
+[[noreturn]] void taken(const std::string& path) {
+  fail("{} exists already and is not overwritten: give another name with -o, or --force to replace it", path);
+}
+
+void sync(const std::string& path, bool required) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool synced = descriptor >= 0 && fsync(descriptor) == 0;
+  const int error = errno;
+  if (descriptor >= 0) close(descriptor);
+  if (!synced && required) fail("cannot write {} to disk: {}", path, std::strerror(error));
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const std::string& path, bool overwrite) : path_(path), overwrite_(overwrite) {
+  const fs::path name = fs::path(path).filename();
+  if (name.empty() || name == "." || name == "..") fail("'{}' cannot be a result file: it names a directory", path);
+  std::error_code error;
+  const fs::file_status there = fs::status(path, error);
+  if (fs::is_directory(there)) fail("{} cannot be written: it is a directory", path);
+  if (fs::exists(there) && !fs::is_regular_file(there)) fail("{} cannot be written: it is not a plain file", path);
+  if (fs::exists(there) && !overwrite) taken(path);
+  const fs::path directory = directory_of(path);
+  fs::create_directories(directory, error);
+  if (error) fail("cannot make the directory {} for the result file: {}", directory.string(), error.message());
+  if (faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    fail("cannot write in the directory {}: {}", directory.string(), std::strerror(errno));
+  }
+  temporary_ = (directory / fmt::format(".{}.{}.tmp", name.string(), getpid())).string();
+  fs::remove(temporary_, error);
+}
+
+AtomicFile::~AtomicFile() {
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void AtomicFile::put_in_place() {
+  sync(temporary_, true);
+  // A hard link, unlike rename, fails if someone else has taken the name meanwhile. Not every file system has them.
+  if (!overwrite_) {
+    if (link(temporary_.c_str(), path_.c_str()) == 0) {
+      unlink(temporary_.c_str());
+      temporary_.clear();
+      sync(directory_of(path_).string(), false);
+      return;
+    }
+    if (errno == EEXIST || access(path_.c_str(), F_OK) == 0) taken(path_);
+  }
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    fail("cannot rename {} to {}: {}", temporary_, path_, std::strerror(errno));
+  }
+  temporary_.clear();
+  sync(directory_of(path_).string(), false);
+}
+
+}  // namespace harness

@@ -1,0 +1,109 @@
+// The three writers over one document: what they share, and that no text of a file becomes markup or moves a cursor.
+#include "report/document.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/page/page.h"
+
+namespace harness {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Document with(std::vector<Piece> pieces) {
+  Document document;
+  document.headline = "What moved.";
+  document.sections.push_back({"s", "A section", std::move(pieces)});
+  return document;
+}
+
+Table two_by_two() {
+  Table table;
+  table.columns = {{"case", true}, {"ms"}};
+  table.rows = {{"baseline", "1.5"}, {"a=1", "10.25"}};
+  return table;
+}
+
+TEST(WriteText, SetsTablesApartAndKeepsParagraphsTogether) {
+  EXPECT_EQ(write_text(with({Paragraph{"First."}, List{{"a", "b"}}, Numbers{"Times:", two_by_two()},
+                             List{{"note"}, List::Mark::number}, List{{"careful"}, List::Mark::warning}})),
+            "What moved.\n"
+            "\n"
+            "A section\n"
+            "\n"
+            "First.\n"
+            "- a\n"
+            "- b\n"
+            "\n"
+            "Times:\n"
+            "case         ms\n"
+            "baseline    1.5\n"
+            "a=1       10.25\n"
+            "\n"
+            "[1] note\n"
+            "! careful\n");
+}
+
+TEST(WriteText, AHeadingStandsDirectlyAboveItsTable) {
+  EXPECT_THAT(write_text(with({Paragraph{"x"}, Subheading{"baseline"}, Numbers{"", two_by_two()}})),
+              HasSubstr("x\n\nbaseline\ncase "));
+}
+
+TEST(WriteMarkdown, HasTheSamePieces) {
+  EXPECT_EQ(write_markdown(with(
+                {Paragraph{"First.", true}, Numbers{"Times:", two_by_two()}, List{{"careful"}, List::Mark::warning}})),
+            "**What moved.**\n"
+            "\n"
+            "## A section\n"
+            "\n"
+            "**First.**\n"
+            "\n"
+            "Times:\n"
+            "\n"
+            "| case | ms |\n"
+            "|:---|---:|\n"
+            "| baseline | 1.5 |\n"
+            "| a=1 | 10.25 |\n"
+            "\n"
+            "- **Warning:** careful\n");
+}
+
+TEST(Writers, EveryPieceIsInEveryFormat) {
+  Figure figure;
+  figure.id = "f";
+  figure.title = "A drawing.";
+  figure.numbers = two_by_two();
+  const Document document = with({Subheading{"below"}, Paragraph{"a paragraph"}, List{{"an item"}},
+                                  Numbers{"a caption", two_by_two()}, figure, Listing{"a listing", "key: value\n"}});
+  for (const std::string& text : {write_text(document), write_markdown(document), html::page(document)}) {
+    EXPECT_THAT(text,
+                AllOf(HasSubstr("What moved."), HasSubstr("A section"), HasSubstr("below"), HasSubstr("a paragraph"),
+                      HasSubstr("an item"), HasSubstr("a caption"), HasSubstr("A drawing."), HasSubstr("key: value")));
+  }
+}
+
+TEST(Writers, AnEmptySectionLeavesNoTrace) {
+  const Document document = with({});
+  EXPECT_EQ(write_text(document), "What moved.\n");
+  EXPECT_EQ(write_markdown(document), "**What moved.**\n");
+}
+
+TEST(Writers, NoTextOfAFileBecomesMarkupOrMovesTheCursor) {
+  const std::string bad = "<script>\x1b[2J\xff | [x](y) `c`";
+  Table table;
+  table.columns = {{"case", true}};
+  table.rows = {{bad}};
+  const Document document =
+      with({Subheading{bad}, Paragraph{bad}, List{{bad}}, Numbers{bad, table}, Listing{bad, bad}});
+  EXPECT_THAT(write_text(document), AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\xff"))));
+  EXPECT_THAT(html::page(document), AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("<script"))));
+  const std::string markdown = write_markdown(document);
+  EXPECT_THAT(markdown.substr(0, markdown.find("```")),
+              AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("<script")), Not(HasSubstr("[x](y)"))));
+}
+
+}  // namespace
+}  // namespace harness

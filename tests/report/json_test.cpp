@@ -1,0 +1,125 @@
+// docs/json.md is true: every key that the program prints is described there, and every metric in the words of its
+// help.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "full_result.h"
+#include "paths.h"
+#include "report/metrics.h"
+#include "report/show.h"
+#include "report/show_comparison.h"
+
+namespace harness {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+std::string page() {
+  std::ifstream in(paths::source_dir() + "/docs/json.md");
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// Keys of all objects, but for those that the user names: settings and parts.
+void collect_keys(const Json& json, std::set<std::string>& keys) {
+  if (json.is_array()) {
+    for (const Json& element : json) collect_keys(element, keys);
+  }
+  if (!json.is_object()) return;
+  for (const auto& [key, value] : json.items()) {
+    keys.insert(key);
+    if (key != "settings" && key != "part_seconds") collect_keys(value, keys);
+  }
+}
+
+std::set<std::string> keys_of(const std::string& text) {
+  std::set<std::string> keys;
+  collect_keys(Json::parse(text), keys);
+  return keys;
+}
+
+void expect_described(const std::set<std::string>& keys) {
+  const std::string text = page();
+  for (const std::string& key : keys) {
+    const bool described =
+        text.find("`" + key + "`") != std::string::npos || text.find("." + key + "`") != std::string::npos;
+    EXPECT_TRUE(described) << key << " is not in docs/json.md";
+  }
+}
+
+Result collectives() {
+  Result result = samples::sweep({"message_size=2 kB"}, {1, 1, 1.5});
+  for (int c = 0; c < 3; ++c) result.points.push_back({c, "all_reduce", 10, 1000, 1.5, 16e3, "the data sheet"});
+  return result;
+}
+
+TEST(JsonPage, DescribesEveryKeyOfShow) {
+  const Result result = samples::full();
+  const Summary summary = summarise(result);
+  const auto cost = estimate_cost(result, summary, {2.5, "USD", 300e9});
+  ASSERT_TRUE(cost && !cost->after.empty());
+  const std::set<std::string> keys = keys_of(show(result, summary, Format::json, cost));
+  EXPECT_GT(keys.size(), 70u);
+  expect_described(keys);
+  const Result other = collectives();
+  expect_described(keys_of(show(other, summarise(other), Format::json)));
+}
+
+TEST(JsonPage, DescribesEveryKeyOfCompare) {
+  const Result first = samples::full(), second = samples::everything();
+  const Summary first_summary = summarise(first), second_summary = summarise(second);
+  ComparisonReport report;
+  report.files = {{"a", &first, &first_summary}, {"b", &second, &second_summary}};
+  const std::span<const ComparedFile> all(report.files);
+  report.differences = find_differences(all);
+  report.comparisons.push_back(compare_sides(all.first(1), all.subspan(1)));
+  report.reproductions.push_back(reproduce(all.first(1), all.subspan(1)));
+  ASSERT_FALSE(report.differences.empty());
+  ASSERT_FALSE(report.comparisons[0].cases.empty());
+  ASSERT_FALSE(report.reproductions[0].changes.empty());
+  expect_described(keys_of(show(report, Format::json)));
+}
+
+TEST(JsonPage, DescribesEveryMetricInTheWordsOfItsHelp) {
+  const std::string text = page();
+  for (const Metric& metric : case_metrics()) {
+    EXPECT_FALSE(metric.help.empty()) << metric.key;
+    EXPECT_THAT(text, HasSubstr("| `" + std::string(metric.key) + "` | " + std::string(metric.help) + " |"));
+  }
+}
+
+TEST(JsonPage, SchemaAndVersionComeFirst) {
+  const Result result = samples::full();
+  const std::string text = show(result, summarise(result), Format::json);
+  EXPECT_EQ(text.find("\"schema\": \"harness-show\""), text.find('"'));
+  EXPECT_EQ(Json::parse(text)["schema_version"], 1);
+}
+
+TEST(Metrics, HaveKeysOfTheirOwn) {
+  std::set<std::string_view> keys;
+  for (const Metric& metric : case_metrics()) EXPECT_TRUE(keys.insert(metric.key).second) << metric.key;
+}
+
+TEST(Metrics, AreInCsvAndJsonAlike) {
+  const Result result = collectives();
+  const Summary summary = summarise(result);
+  const std::string csv = show(result, summary, Format::csv);
+  const Json row = Json::parse(show(result, summary, Format::json))["cases"][2];
+  for (const Metric& metric : case_metrics()) {
+    std::string column(metric.key), pointer = "/" + column;
+    for (char& c : column) c = c == '.' ? '_' : c;
+    for (char& c : pointer) c = c == '.' ? '/' : c;
+    EXPECT_THAT(csv.substr(0, csv.find('\n')), HasSubstr(column));
+    EXPECT_TRUE(row.contains(Json::json_pointer(pointer))) << pointer;
+  }
+}
+
+}  // namespace
+}  // namespace harness

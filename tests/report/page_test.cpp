@@ -1,0 +1,275 @@
+// The page: that it is whole, needs nothing else, and that no text of a result file can become markup in it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "full_result.h"
+#include "golden.h"
+#include "report/clean_text.h"
+#include "report/money.h"
+#include "report/page/axis.h"
+#include "report/page/escape.h"
+#include "report/page/heat_map.h"
+#include "report/page/page.h"
+#include "report/page/report.h"
+#include "report/page/timeline_chart.h"
+#include "report/page/tornado.h"
+#include "report/page/waterfall_chart.h"
+
+namespace harness::html {
+namespace {
+
+std::string page_of(const Result& result) {
+  return page(make_report(result));
+}
+
+// What is wrong with a page as XML, "" if nothing: tags that do not match, attributes without quotes or given twice,
+// stray markup, control characters. Enough for pages that are made here; not a parser for others.
+std::string fault_of(const std::string& text) {
+  std::vector<std::string> open;
+  std::set<std::string> ids;
+  const std::regex tag(R"(<(/?)([A-Za-z][A-Za-z0-9]*)((?:\s+[A-Za-z][A-Za-z0-9:-]*="[^"<]*")*)\s*(/?)>)");
+  const std::regex attribute(R"(([A-Za-z][A-Za-z0-9:-]*)="([^"<]*)\")");
+  std::size_t at = text.find('\n') + 1;
+  if (text.substr(0, at) != "<!DOCTYPE html>\n") return "no doctype";
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') return "a control character";
+  }
+  while (true) {
+    const std::size_t next = text.find('<', at);
+    const std::string between = text.substr(at, next == std::string::npos ? next : next - at);
+    const bool in_style = !open.empty() && open.back() == "style";
+    if (!in_style && std::regex_search(between, std::regex("&(?!(amp|lt|gt|quot|#39);)")))
+      return "a bare &: " + between;
+    if (next == std::string::npos) break;
+    const std::string head = text.substr(next, std::min<std::size_t>(text.find('>', next) + 1 - next, 100000));
+    std::smatch found;
+    if (!std::regex_match(head, found, tag)) return "not a tag: " + head.substr(0, 200);
+    const std::string attributes = found[3];
+    std::set<std::string> names;
+    for (std::sregex_iterator it(attributes.begin(), attributes.end(), attribute), end; it != end; ++it) {
+      if (!names.insert((*it)[1]).second) return "an attribute twice: " + head;
+      if ((*it)[1] == "id" && !ids.insert((*it)[2]).second) return "an id twice: " + head;
+    }
+    if (found[1] == "/") {
+      if (open.empty() || open.back() != found[2]) return "closes what is not open: " + head;
+      open.pop_back();
+    } else if (found[4] != "/") {
+      open.push_back(found[2]);
+    }
+    at = next + head.size();
+  }
+  return open.empty() ? "" : "not closed: " + open.back();
+}
+
+TEST(Page, TheCheckOfPagesSeesFaults) {
+  const std::string head = "<!DOCTYPE html>\n";
+  EXPECT_EQ(fault_of(head + "<p a=\"b\">x &amp; y<br/></p>"), "");
+  for (const char* bad : {"<p>", "</p>", "<p><b></p></b>", "<p a=b></p>", "<p a=\"1\" a=\"2\"></p>", "<p>&nbsp;</p>",
+                          "<p>a < b</p>", "<p>\x1b</p>", "<p id=\"a\"/><p id=\"a\"/>"}) {
+    EXPECT_NE(fault_of(head + bad), "") << bad;
+  }
+}
+
+TEST(Page, IsWellFormedWhateverTheResult) {
+  for (const Result& result : {Result{}, samples::full(), samples::everything(), samples::nothing_moved(),
+                               samples::unreliable(), samples::partial(), samples::full(samples::hostile)}) {
+    EXPECT_EQ(fault_of(page_of(result)), "");
+  }
+}
+
+TEST(Page, HasEverySectionAndChart) {
+  const std::string text = page_of(samples::full());
+  for (const char* id : {"before-after", "changes", "steps", "scaling-section", "losses", "timeline", "stragglers",
+                         "nccl", "environment", "warnings", "configuration", "reproduce"}) {
+    EXPECT_NE(text.find("<h2 id=\"" + std::string(id) + "\">"), std::string::npos) << id;
+    EXPECT_NE(text.find("<a href=\"#" + std::string(id) + "\">"), std::string::npos) << id;
+  }
+  for (const char* id : {"tornado", "ladder", "scaling", "timeline-baseline", "timeline-best", "heat-map"}) {
+    const auto figure = text.find("<figure id=\"" + std::string(id) + "\">");
+    ASSERT_NE(figure, std::string::npos) << id;
+    const std::string whole = text.substr(figure, text.find("</figure>", figure) - figure);
+    for (const char* part : {"<figcaption>", "<svg", "role=\"img\"", "<title", "<desc", "<details>", "<table"}) {
+      EXPECT_NE(whole.find(part), std::string::npos) << id << " " << part;
+    }
+  }
+}
+
+TEST(Page, NeedsNothingFromElsewhere) {
+  const std::string text = page_of(samples::full());
+  for (const char* bad : {"http:", "https:", "src=", "url(", "@import", "<script", "<link", "<iframe", "<img",
+                          "<object", "style=\"", "javascript:", "\"data:", "image/"}) {
+    EXPECT_EQ(text.find(bad), std::string::npos) << bad;
+  }
+  EXPECT_NE(text.find("Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline';"),
+            std::string::npos);
+  for (std::size_t at = 0; (at = text.find("href=\"", at)) != std::string::npos; ++at) EXPECT_EQ(text[at + 6], '#');
+}
+
+TEST(Page, HostileTextsStayTexts) {
+  const std::string text = page_of(samples::full(samples::hostile));
+  EXPECT_EQ(text.find("<script"), std::string::npos);
+  EXPECT_EQ(text.find("<img"), std::string::npos);
+  EXPECT_EQ(text.find("onerror=alert(1)>"), std::string::npos);  // the bracket is escaped
+  EXPECT_NE(text.find("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&gt;"), std::string::npos);
+  // As many tags as with a harmless name, but for places where a line may break.
+  const auto tags = [](const std::string& page) {
+    const std::string rest = std::regex_replace(page, std::regex("<wbr/>"), "");
+    return std::count(rest.begin(), rest.end(), '<');
+  };
+  EXPECT_EQ(tags(text), tags(page_of(samples::full("node7"))));
+}
+
+TEST(Page, AbsentIsNotZero) {
+  const std::string text = page_of(samples::partial());  // no peak, one round, no tables of later versions
+  EXPECT_EQ(text.find("MFU</th>"), std::string::npos);
+  EXPECT_EQ(text.find("GPU busy"), std::string::npos);
+  EXPECT_EQ(text.find("id=\"nccl\""), std::string::npos);
+  EXPECT_NE(text.find("The file has no profiled step"), std::string::npos);
+  EXPECT_NE(text.find("the peak of the hardware is unknown"), std::string::npos);
+  EXPECT_NE(page_of(Result{}).find("there is no before"), std::string::npos);
+}
+
+TEST(Page, WithoutAControlThereIsNoAfter) {
+  const std::string text = page_of(samples::unreliable());
+  EXPECT_NE(text.find("the control moved, so no verdict counts"), std::string::npos);
+  EXPECT_EQ(text.find("After: micro_batch_size=2"), std::string::npos);
+  EXPECT_NE(page_of(samples::everything()).find("After: micro_batch_size=4"), std::string::npos);
+}
+
+TEST(Tornado, FromFastestToSlowestWithoutWhatWasNotHonoured) {
+  const Result result = samples::full();
+  const auto figure = tornado(result, summarise(result));
+  ASSERT_TRUE(figure);
+  std::vector<std::string> names;
+  for (const auto& row : figure->numbers.rows) names.push_back(row[0]);
+  // Case 3 was not honoured, 6 failed, 7 is impossible.
+  EXPECT_TRUE(std::find(names.begin(), names.end(), result.cases[3].name) == names.end());
+  EXPECT_TRUE(std::find(names.begin(), names.end(), result.cases[7].name) == names.end());
+  EXPECT_EQ(names.front(), result.cases[4].name);
+  EXPECT_EQ(names.back(), "ranks=2");
+  const std::string text = page_of(result);
+  EXPECT_NE(text.find("not honoured: nccl_algo: node7"), std::string::npos);
+  EXPECT_NE(text.find("impossible: pipeline_parallel 8 needs 8 ranks"), std::string::npos);
+}
+
+TEST(Timeline, ManyOperationsStaySmallAndKeepTheirPlace) {
+  Result result = samples::full();
+  result.timeline.clear();
+  for (int i = 0; i < 200000; ++i) {
+    const char* kind = i % 2 == 0 ? "matmul" : "attention";
+    result.timeline.push_back(samples::interval(0, 0, i, kind, 1e-6 * i, 1e-6 * (i + 1)));
+  }
+  const auto figure = timeline_chart(result, 0, "t", timeline_length(result, 0));
+  ASSERT_TRUE(figure);
+  EXPECT_LT(figure->drawing.size(), 100000u);
+  // The first half of a lane one kind, the second another: two runs of a thousand cells.
+  result.timeline = {samples::interval(0, 0, 0, "matmul", 0, 0.5), samples::interval(0, 0, 1, "adamw", 0.5, 1)};
+  const auto halves = timeline_chart(result, 0, "t", 1);
+  EXPECT_NE(halves->drawing.find(R"(<path class="k-matmul" d="M0 0h1000v1h-1000z"/>)"), std::string::npos);
+  EXPECT_NE(halves->drawing.find(R"(<path class="k-optimizer" d="M1000 0h1000v1h-1000z"/>)"), std::string::npos);
+}
+
+TEST(Timeline, WaitingHasAColourOfItsOwn) {
+  Result result = samples::full();
+  ResultInterval row = samples::interval(0, 0, 0, "all_reduce", 0, 1);
+  row.stream = "data";
+  row.waiting_s = 0.25;
+  row.bubble_s = 0.25;
+  result.timeline = {row};
+  const auto figure = timeline_chart(result, 0, "t", 1);
+  ASSERT_TRUE(figure);
+  EXPECT_NE(figure->drawing.find(R"(<path class="k-waiting" d="M0 0h1000v1h-1000z"/>)"), std::string::npos);
+  EXPECT_NE(figure->drawing.find(R"(<path class="k-data" d="M1000 0h1000v1h-1000z"/>)"), std::string::npos);
+  EXPECT_NE(figure->caption.find("waiting included"), std::string::npos);
+}
+
+TEST(HeatMap, ColoursByTheShareBehindTheMedian) {
+  HeatMap heat;
+  heat.first_rank = {0, 1};
+  heat.median = {1, 1, 1};
+  heat.seconds = {{1, 1, 1}, {1, 1.07F, NAN}};
+  const Figure figure = heat_map(heat, "Here.");
+  EXPECT_NE(figure.drawing.find(R"(<path class="h0" d="M0 0h3v1h-3zM0 1h1v1h-1z"/>)"), std::string::npos);
+  EXPECT_NE(figure.drawing.find(R"(<path class="h3" d="M1 1h1v1h-1z"/>)"), std::string::npos);
+}
+
+TEST(Cost, StandsBesideTheOtherMetricsAndHasASection) {
+  const Result result = samples::full();
+  Findings findings = find_all(result);
+  EXPECT_EQ(page(make_report(result, findings)).find("id=\"cost\""), std::string::npos);
+  findings.cost = estimate_cost(result, findings.summary, {2.5, "USD", 300e9});
+  ASSERT_TRUE(findings.cost);
+  ASSERT_FALSE(findings.cost->after.empty());
+  const std::string text = page(make_report(result, findings));
+  EXPECT_NE(text.find("<h2 id=\"cost\">"), std::string::npos);
+  const auto row = text.find("a run of 300 billion tokens, price");
+  ASSERT_NE(row, std::string::npos) << text.substr(text.find("before-after"), 3000);
+  const std::string cells = text.substr(row, text.find("</tr>", row) - row);
+  EXPECT_NE(cells.find(show_money(findings.cost->before.price, "USD")), std::string::npos) << cells;
+  EXPECT_NE(cells.find(show_money(findings.cost->after[0].after.price, "USD")), std::string::npos) << cells;
+}
+
+TEST(WaterfallChart, HasABarForEveryPartAndItsNumbers) {
+  Waterfall bars;
+  bars.mfu = 0.4, bars.step_s = 0.1, bars.gpu_utilisation = 0.99;
+  bars.bars = {{"matrix products below peak", Part::matrix_products, 0.35, 0.05, 0.02, "peak FLOP/s"},
+               {"exposed data communication", Part::data, 0.25, 0.025, std::nullopt, ""}};
+  const Figure figure = waterfall_chart(bars, "w", "baseline");
+  ASSERT_EQ(figure.numbers.rows.size(), 2u);
+  EXPECT_EQ(figure.numbers.rows[0],
+            (std::vector<std::string>{"matrix products below peak", "-35.00", "50.00", "20.00", "peak FLOP/s"}));
+  EXPECT_EQ(figure.numbers.rows[1][3], "");  // no limit is known: empty, not 0
+  EXPECT_NE(figure.caption.find("99 % busy"), std::string::npos);
+  EXPECT_NE(figure.drawing.find("40.0 %"), std::string::npos);
+}
+
+TEST(Escape, CleansAndEscapes) {
+  EXPECT_EQ(escaped("a<b>&\"'"), "a&lt;b&gt;&amp;&quot;&#39;");
+  EXPECT_EQ(escaped("x\x1b[31m\x07\x7f y\n\tz"), "x[31m y\n\tz");
+  EXPECT_EQ(escaped("\xff\xc0\xaf\xed\xa0\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(escaped("a\u202Eb\u200Bc\u2066d\u0085e\uFEFF"), "abcde");
+  EXPECT_EQ(escaped("müß 漢 😀"), "müß 漢 😀");
+  EXPECT_EQ(inline_markdown("a|b `c` [d](e) <f> & *g*\n"), "a\\|b \\`c\\` \\[d\\](e) &lt;f> &amp; \\*g\\* ");
+}
+
+TEST(Axis, TicksAreRound) {
+  const Axis axis = round_axis(-0.213, 0.37, 6, {});
+  EXPECT_NEAR(axis.low, -0.3, 1e-12);
+  EXPECT_NEAR(axis.high, 0.4, 1e-12);
+  EXPECT_EQ(axis.ticks.size(), 8u);
+  EXPECT_NEAR(axis.at(axis.low), axis.margin, 1e-12);
+  EXPECT_NEAR(axis.at(5), 1 - axis.margin, 1e-12);  // beyond: at the edge
+  for (const double range : {0.0, std::nan(""), HUGE_VAL}) EXPECT_LE(linear_axis(0, range, 5, {}).ticks.size(), 20u);
+}
+
+// HARNESS_UPDATE_GOLDEN=1 writes it anew.
+TEST(Markdown, Golden) {
+  const Result result = samples::full();
+  Findings findings = find_all(result);
+  findings.cost = estimate_cost(result, findings.summary, {2.5, "USD", 300e9});
+  const std::string text = std::regex_replace(write_markdown(make_report(result, findings)), std::regex("[0-9]+"), "#");
+  samples::expect_golden("report.md", text);
+}
+
+TEST(Markdown, HostileTextsStayTexts) {
+  const std::string text = write_markdown(make_report(samples::full(samples::hostile)));
+  std::istringstream lines(text);
+  bool fenced = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("```")) fenced = !fenced;
+    if (fenced) continue;
+    EXPECT_EQ(line.find('<'), std::string::npos) << line;
+    EXPECT_EQ(line.find("[x]("), std::string::npos) << line;
+    EXPECT_EQ(line.find('\x1b'), std::string::npos) << line;
+  }
+  EXPECT_FALSE(fenced);
+}
+
+}  // namespace
+}  // namespace harness::html
