@@ -1,6 +1,7 @@
 // What planning costs: building, verifying, counting and laying out the Programs of a case.
 #include <benchmark/benchmark.h>
 
+#include "plan/plan.h"
 #include "plan/survey.h"
 #include "program/verify.h"
 

@@ -77,7 +77,7 @@ class Check {
   }
 
   void operations() {
-    OperationSelftestOptions o;
+    OperationCheckOptions o;
     o.only = options_.only;
     o.large = !options_.fast;
     o.seed = seed_;

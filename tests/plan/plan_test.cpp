@@ -234,13 +234,13 @@ TEST(Schedule, DependsOnTheSeedAlone) {
   EXPECT_EQ(order_of(plan_of(6, 12, 1)), order_of(plan_of(6, 12, 1)));
   EXPECT_NE(order_of(plan_of(6, 12, 1)), order_of(plan_of(6, 12, 2)));
   const auto order = order_of(plan_of(6, 12, 1));
-  EXPECT_NE(std::vector<int>(order.begin(), order.begin() + 36), std::vector<int>(order.begin() + 36, order.end()));
+  EXPECT_NE(std::vector(order.begin(), order.begin() + 36), std::vector(order.begin() + 36, order.end()));
   // The same on every machine and with every standard library: a result that is resumed elsewhere keeps its order.
-  EXPECT_EQ(order_of(plan_of(4, 2, 1)), (std::vector<int>{0, 3, 2, 1, 1, 2, 3, 0}));
+  EXPECT_EQ(order_of(plan_of(4, 2, 1)), (std::vector<std::size_t>{0, 3, 2, 1, 1, 2, 3, 0}));
 }
 
 TEST(Schedule, EveryOrderOfTheFirstRoundIsAsLikely) {
-  std::map<std::vector<int>, int> times;
+  std::map<std::vector<std::size_t>, int> times;
   for (std::uint64_t seed = 0; seed < 6000; ++seed) ++times[order_of(plan_of(3, 1, seed))];
   ASSERT_EQ(times.size(), 6u);
   // Binomial(6000, 1/6): mean 1000, standard deviation 28.9; the seeds are fixed, so this cannot flicker.

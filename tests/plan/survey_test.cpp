@@ -1,5 +1,7 @@
 #include "plan/survey.h"
 
+#include "plan/plan.h"
+
 #include <gtest/gtest.h>
 
 namespace harness {
