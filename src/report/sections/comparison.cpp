@@ -62,10 +62,10 @@ std::vector<PartOfBoth> parts_side_by_side(const CaseComparison& row) {
 // With its sign, but for what prints as zero.
 std::string difference(double seconds, const Scale& scale) {
   if (!std::isfinite(seconds)) return "";
-  const std::string digits = scale.print(std::abs(seconds));
+  std::string digits = scale.print(std::abs(seconds));
   const bool zero = digits.find_first_of("123456789") == std::string::npos;
-  if (zero) return digits;
-  return (seconds < 0 ? "-" : "+") + digits;
+  if (!zero) digits.insert(digits.begin(), seconds < 0 ? '-' : '+');
+  return digits;
 }
 
 Scale scale_of_steps(const Comparison& comparison) {
