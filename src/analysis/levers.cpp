@@ -1,6 +1,7 @@
 #include "analysis/levers.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <string_view>
 
@@ -44,7 +45,41 @@ const std::vector<LeverRow>& table() {
   return rows;
 }
 
+// Listed, so that a new variable is not forgotten: what says how much is computed, what a site has (adapters,
+// interfaces), and what only single operations know.
+constexpr std::array<std::string_view, 21> none{"ranks",
+                                                "repeat_batch",
+                                                "nccl_nthreads",
+                                                "nccl_collnet",
+                                                "nccl_p2p_level",
+                                                "nccl_ib_disable",
+                                                "nccl_ib_hca",
+                                                "nccl_ib_gid_index",
+                                                "nccl_socket_ifname",
+                                                "nccl_socket_nthreads",
+                                                "nccl_nsocks_perthread",
+                                                "env",
+                                                "workload",
+                                                "collective",
+                                                "collective_over",
+                                                "message_size",
+                                                "in_place",
+                                                "gemm",
+                                                "attention_shape",
+                                                "attention_pass",
+                                                "repetitions"};
+
 }  // namespace
+
+std::vector<std::string> levers() {
+  std::vector<std::string> names;
+  for (const LeverRow& row : table()) names.emplace_back(row.variable);
+  return names;
+}
+
+std::vector<std::string> variables_without_lever() {
+  return {none.begin(), none.end()};
+}
 
 std::vector<std::string> variables_for(Part part, const std::string& backend) {
   std::vector<std::string> names;
