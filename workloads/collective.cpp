@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -146,7 +147,9 @@ std::string check_growth(const Settings& s, int members) {
 struct Sent {
   std::string over, operation;
   std::int64_t bytes = 0;
-  auto operator<=>(const Sent&) const = default;
+  bool operator<(const Sent& other) const {
+    return std::tie(over, operation, bytes) < std::tie(other.over, other.operation, other.bytes);
+  }
 };
 
 // Every message of the step that crosses between ranks; the embedding's group is part of the pipeline's axis.

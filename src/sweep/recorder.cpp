@@ -170,8 +170,8 @@ void Recorder::note_failure(std::size_t case_index, const BlockOutcome& outcome)
 double Recorder::write_block(std::size_t block_index, const BlockOutcome& outcome) {
   ResultBlock& block = result_.blocks[block_index];
   const auto case_index = static_cast<std::size_t>(block.case_index);
-  const auto steps = static_cast<std::size_t>(result_.warmup_steps + result_.steps);
-  const BlockRows rows = fill_block(block, outcome, steps, static_cast<std::size_t>(result_.ranks));
+  const auto steps = result_.first_timed_step() + static_cast<std::size_t>(result_.steps);
+  const BlockRows rows = fill_block(block, outcome, steps, result_.rank_count());
   block.session = session_;
   for (const BlockSamples& s : outcome.samples) warn(s.warnings);
   const int index = static_cast<int>(block_index);
