@@ -21,8 +21,8 @@ struct IdlePlace {
   Kind kind = Kind::within_phase;
   std::string before = {}, after = {};  // phases of the neighbouring operations, of the last two kinds
 
-  std::string name() const;  // "between collectives", "forward to backward"
-  auto operator<=>(const IdlePlace&) const = default;
+  std::string name() const;                            // "between collectives", "forward to backward"
+  auto operator<=>(const IdlePlace&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };
 
 struct Breakdown {

@@ -228,7 +228,7 @@ struct AttentionShape {
   std::int64_t batch = 0, heads = 0, head_dim = 0;
   std::int64_t query_length = 0, key_length = 0, query_stride = 0, key_stride = 0;
   bool causal = true;
-  auto operator<=>(const AttentionShape&) const = default;
+  auto operator<=>(const AttentionShape&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };
 
 /// out = softmax(q k^T / sqrt(head_dim)) v, out [batch * query_length, heads * head_dim] dense; stats [batch, heads,
