@@ -74,7 +74,7 @@ std::vector<Estimate> estimate_median_pairs(const SweepBlocks& sweep, std::span<
     // Fewer cannot settle anything, whatever they show.
     const int least = static_cast<int>(std::ceil(1 - std::log2(question.alpha)));
     estimate.rounds_needed = std::max(estimate.rounds_needed, least);
-    estimates.push_back(std::move(estimate));
+    estimates.push_back(estimate);
   }
   return estimates;
 }

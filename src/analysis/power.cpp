@@ -26,7 +26,8 @@ double winsorised_variance(double tail) {
 double resolvable_effect(int rounds, int comparisons, double deviation, double smallest_effect) {
   const int kept = rounds > 0 ? kept_of(rounds) : 0;
   if (kept < 2) return std::numeric_limits<double>::infinity();
-  const double tail = static_cast<double>((rounds - kept) / 2) / rounds;
+  const int trimmed_from_each_end = (rounds - kept) / 2;
+  const double tail = static_cast<double>(trimmed_from_each_end) / rounds;
   const double standard_error =
       deviation * std::sqrt(winsorised_variance(tail)) / ((1 - 2 * tail) * std::sqrt(static_cast<double>(rounds)));
   const double alpha = family_alpha(comparisons);

@@ -24,8 +24,9 @@ List not_compared(const Summary& summary) {
     const bool honoured = row.judgement.reason != Reason::not_honoured;
     const bool has_bar = row.effect && std::isfinite(row.effect->ratio) && honoured;
     if (has_bar && row.status != CaseStatus::failed) continue;
-    std::string why = row.reason;  // tells itself that a request was not honoured
-    if (honoured) why = name_of(row.judgement) + (why.empty() ? "" : ": " + why);
+    std::string why = row.reason;  // shows by itself that a request was not honoured
+    if (honoured && !why.empty()) why.insert(0, ": ");
+    if (honoured) why.insert(0, name_of(row.judgement));
     list.items.push_back(fmt::format("{}: {}", row.name, why));
   }
   return list;
