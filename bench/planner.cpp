@@ -9,12 +9,12 @@ namespace {
 
 using namespace harness;
 
-const Model model_1b3{"gpt3-1.3b", 24, 2048, 16, 50304, 2048};
+const config::Model model_1b3{"gpt3-1.3b", 24, 2048, 16, 50304, 2048};
 
-PlannedCase job(int tp, int pp, int dp, std::int64_t micro_batches) {
-  PlannedCase c;
+plan::PlannedCase job(int tp, int pp, int dp, std::int64_t micro_batches) {
+  plan::PlannedCase c;
   c.name = "bench";
-  c.settings.precision = Precision::bf16;
+  c.settings.precision = config::Precision::bf16;
   c.settings.layout = {tp, pp};
   c.settings.global_batch_size = dp * micro_batches;
   c.layout.size = {tp, 1, dp, pp};
@@ -23,13 +23,13 @@ PlannedCase job(int tp, int pp, int dp, std::int64_t micro_batches) {
 
 // Arguments: tensor, pipeline, data parallel, micro-batches.
 void survey_case(benchmark::State& state) {
-  const PlannedCase c = job(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)),
-                            static_cast<int>(state.range(2)), state.range(3));
+  const plan::PlannedCase c = job(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)),
+                                  static_cast<int>(state.range(2)), state.range(3));
   std::int64_t operations = 0;
   for (auto _ : state) {
-    const Survey s = survey(model_1b3, c, all_fused);
+    const plan::Survey s = plan::survey(model_1b3, c, program::all_fused);
     operations = 0;
-    for (const Count& count : s.counts) operations += count.operations;
+    for (const program::Count& count : s.counts) operations += count.operations;
     benchmark::DoNotOptimize(operations);
   }
   state.counters["operations"] = static_cast<double>(operations);
@@ -44,16 +44,16 @@ BENCHMARK(survey_case)
 
 // Verification by role against verification of every rank.
 void verify_roles(benchmark::State& state) {
-  const PlannedCase c = job(4, 4, static_cast<int>(state.range(0)), 8);
-  const ProgramSet set = build_programs(model_1b3, c.settings, c.layout);
-  for (auto _ : state) benchmark::DoNotOptimize(verify(set));
+  const plan::PlannedCase c = job(4, 4, static_cast<int>(state.range(0)), 8);
+  const program::ProgramSet set = workloads::build_programs(model_1b3, c.settings, c.layout);
+  for (auto _ : state) benchmark::DoNotOptimize(program::verify(set));
 }
 BENCHMARK(verify_roles)->Arg(1)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);
 
 void verify_ranks(benchmark::State& state) {
-  const PlannedCase c = job(4, 4, static_cast<int>(state.range(0)), 8);
-  const ProgramSet set = expand(build_programs(model_1b3, c.settings, c.layout));
-  for (auto _ : state) benchmark::DoNotOptimize(verify(set));
+  const plan::PlannedCase c = job(4, 4, static_cast<int>(state.range(0)), 8);
+  const program::ProgramSet set = program::expand(workloads::build_programs(model_1b3, c.settings, c.layout));
+  for (auto _ : state) benchmark::DoNotOptimize(program::verify(set));
 }
 BENCHMARK(verify_ranks)->Arg(1)->Arg(8)->Unit(benchmark::kMillisecond);
 

@@ -21,10 +21,23 @@ using namespace harness;
 
 constexpr int ranks = 16384, cases = 12, rounds = 12, warmup_steps = 5, steps = 25;
 constexpr int roles = 16, operations = 3000, kinds = 20;  // of the profiled step of a case
-constexpr double most_seconds = 10, most_bytes = 2147483648.0;
+constexpr double max_seconds = 10, max_bytes = 2147483648.0;
 
-Result plan() {
-  Result r;
+std::string name_of_case(int c) {
+  if (c == 0) return "baseline";
+  if (c == 1) return "baseline_again";
+  return "micro_batch_size=" + std::to_string(c);
+}
+bool is_collective(int operation) {
+  return operation % 5 == 4;
+}
+std::string kind_of_operation(int operation) {
+  if (is_collective(operation)) return "all_reduce";
+  return operation % 2 == 0 ? "matmul" : "layer_norm_backward";
+}
+
+store::Result plan() {
+  store::Result r;
   r.tool_version = "bench";
   r.created = "2026-01-02T03:04:05Z";
   r.name = "large";
@@ -36,37 +49,47 @@ Result plan() {
   r.steps = steps;
   r.variables = {"precision", "micro_batch_size"};
   for (int rank = 0; rank < ranks; ++rank) {
-    ResultRank row;
-    row.rank = rank, row.local_rank = rank % 8, row.node = rank / 8;
-    row.host = "node" + std::to_string(rank / 8), row.device = "NVIDIA H200";
-    row.cores = 64, row.threads = 8, row.memory_bytes = 1e12;
+    store::ResultRank row;
+    row.rank = rank;
+    row.local_rank = rank % 8;
+    row.node = rank / 8;
+    row.host = "node" + std::to_string(rank / 8);
+    row.device = "NVIDIA H200";
+    row.cores = 64;
+    row.threads = 8;
+    row.memory_bytes = 1e12;
     r.rank_table.push_back(row);
   }
   for (int c = 0; c < cases; ++c) {
-    ResultCase one;
-    one.name = c == 0 ? "baseline" : c == 1 ? "baseline_again" : "micro_batch_size=" + std::to_string(c);
-    one.variable = c < 2 ? "" : "micro_batch_size";
-    one.value = c < 2 ? "" : std::to_string(c);
-    one.settings = {"bf16", std::to_string(c < 2 ? 1 : c)};
-    one.status = CaseStatus::ok;
-    one.ranks = ranks;
-    one.pipeline_parallel = roles;
-    one.data_parallel = ranks / roles;
-    one.tokens_per_step = 1e8;
-    one.model_flop_per_step = 5e18;
-    one.peak_flops_per_rank = 989e12;
-    r.cases.push_back(one);
+    store::ResultCase row;
+    row.name = name_of_case(c);
+    row.variable = c < 2 ? "" : "micro_batch_size";
+    row.value = c < 2 ? "" : std::to_string(c);
+    row.settings = {"bf16", std::to_string(c < 2 ? 1 : c)};
+    row.status = store::CaseStatus::ok;
+    row.ranks = ranks;
+    row.pipeline_parallel = roles;
+    row.data_parallel = ranks / roles;
+    row.tokens_per_step = 1e8;
+    row.model_flop_per_step = 5e18;
+    row.peak_flops_per_rank = 989e12;
+    r.cases.push_back(row);
     for (int rank = 0; rank < ranks; ++rank) {
-      ResultSplit split;
-      split.case_index = c, split.rank = rank;
-      split.step_s = 1, split.compute_s = 0.8, split.exposed_s = 0.1, split.overlapped_s = 0.2, split.idle_s = 0.1;
+      store::ResultSplit split;
+      split.case_index = c;
+      split.rank = rank;
+      split.step_s = 1;
+      split.compute_s = 0.8;
+      split.exposed_s = 0.1;
+      split.overlapped_s = 0.2;
+      split.idle_s = 0.1;
       split.communication_s = 0.3;
       r.splits.push_back(split);
     }
   }
   for (int round = 0; round < rounds; ++round) {
     for (int c = 0; c < cases; ++c) {
-      ResultBlock block;
+      store::ResultBlock block;
       block.round = round;
       block.position = block.case_index = c;
       r.blocks.push_back(block);
@@ -75,25 +98,31 @@ Result plan() {
   return r;
 }
 
-void write_timelines(ResultFile& file) {
+void write_timelines(store::ResultFile& file) {
   for (int c = 0; c < cases; ++c) {
     if (c == 1) continue;
-    std::vector<ResultInterval> intervals;
+    std::vector<store::ResultInterval> intervals;
     for (int role = 0; role < roles; ++role) {
       for (int i = 0; i < operations; ++i) {
-        ResultInterval row;
-        row.case_index = c, row.role = role, row.rank = role * (ranks / roles), row.operation = i;
-        row.kind = i % 5 == 4 ? "all_reduce" : i % 2 == 0 ? "matmul" : "layer_norm_backward";
-        row.stream = i % 5 == 4 ? "tensor" : "compute";
+        store::ResultInterval row;
+        row.case_index = c;
+        row.role = role;
+        row.rank = role * (ranks / roles);
+        row.operation = i;
+        row.kind = kind_of_operation(i);
+        row.stream = is_collective(i) ? "tensor" : "compute";
         row.phase = "forward";
-        if (i % 5 == 4) row.waiting_s = 0.1 / operations, row.bubble_s = 0;
+        if (is_collective(i)) {
+          row.waiting_s = 0.1 / operations;
+          row.bubble_s = 0;
+        }
         row.start_s = static_cast<double>(i) / operations;
         row.end_s = (i + 0.95) / operations;
         intervals.push_back(row);
       }
     }
     file.add_timeline(intervals);
-    std::vector<ResultTotal> totals;
+    std::vector<store::ResultTotal> totals;
     for (int rank = 0; rank < ranks; ++rank) {
       for (int k = 0; k < kinds; ++k) totals.push_back({c, rank, "kind" + std::to_string(k), "compute", 0.04, 100});
     }
@@ -102,15 +131,15 @@ void write_timelines(ResultFile& file) {
 }
 
 void write_file(const std::string& path) {
-  const Result r = plan();
+  const store::Result r = plan();
   const auto file =
-      ResultFile::create(path, r, {(cases - 1) * roles * operations, (cases - 1) * kinds * ranks, 64}, true);
+      store::ResultFile::create(path, r, {(cases - 1) * roles * operations, (cases - 1) * kinds * ranks, 64}, true);
   write_timelines(*file);
   constexpr std::size_t all_steps = warmup_steps + steps;
   std::vector<float> seconds(all_steps), losses(all_steps, 7.0f), of_ranks(all_steps * ranks);
   for (std::size_t b = 0; b < r.blocks.size(); ++b) {
-    ResultBlock block = r.blocks[b];
-    block.status = BlockStatus::ok;
+    store::ResultBlock block = r.blocks[b];
+    block.status = store::BlockStatus::ok;
     block.session = 0;
     for (std::size_t s = 0; s < all_steps; ++s) {
       const double factor = block.case_index < 2 ? 1 : 1 - 0.005 * block.case_index;
@@ -122,7 +151,7 @@ void write_file(const std::string& path) {
     }
     file->write_block(static_cast<int>(b), block, seconds, losses, of_ranks);
   }
-  file->finish(RunState::complete);
+  file->finish(store::RunState::complete);
 }
 
 // Made once, for all.
@@ -167,32 +196,32 @@ void measure(benchmark::State& state, const std::function<void(const std::string
                       static_cast<double>(state.iterations());
   state.counters["file_GB"] = static_cast<double>(std::filesystem::file_size(file.path())) / 1e9;
   state.counters["peak_MiB"] = peak_bytes() / 1048576;
-  if (each > most_seconds) state.SkipWithError("took more than 10 s");
-  if (peak_bytes() > most_bytes) state.SkipWithError("took more than 2 GiB");
+  if (each > max_seconds) state.SkipWithError("took more than 10 s");
+  if (peak_bytes() > max_bytes) state.SkipWithError("took more than 2 GiB");
 }
 
 void report_file(benchmark::State& state) {
   measure(state, [](const std::string& path, std::ostream& out) {
-    ReportOptions options;
+    cli::ReportOptions options;
     options.file = path;
     options.output = path + ".html";
     options.force = true;
-    report(options, out);
+    cli::report(options, out);
   });
 }
 void compare_files(benchmark::State& state) {
   measure(state, [](const std::string& path, std::ostream& out) {
-    CompareOptions options;
+    cli::CompareOptions options;
     options.files = {path, path};
-    compare(options, out);
+    cli::compare(options, out);
   });
 }
 void show_breakdown(benchmark::State& state) {
   measure(state, [](const std::string& path, std::ostream& out) {
-    ShowOptions options;
+    cli::ShowOptions options;
     options.file = path;
     options.breakdown = true;
-    show(options, out);
+    cli::show(options, out);
   });
 }
 BENCHMARK(report_file)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(1);

@@ -12,21 +12,21 @@ namespace {
 using namespace harness;
 
 struct Rank {
-  Model model{"bench", 6, 512, 8, 8192, 512};
-  Settings settings;
-  Program program;
-  std::unique_ptr<InputSource> inputs;
-  std::unique_ptr<Executable> executable;
+  config::Model model{"bench", 6, 512, 8, 8192, 512};
+  config::Settings settings;
+  program::Program program;
+  std::unique_ptr<program::InputSource> inputs;
+  std::unique_ptr<backend::Executable> executable;
 
-  explicit Rank(Precision precision) {
+  explicit Rank(config::Precision precision) {
     settings.precision = precision;
     settings.global_batch_size = settings.micro_batch_size = 4;
-    const Backend& cpu = backend(BackendKind::cpu);
-    program = lower(build_programs(model, settings, {}).roles.front(), cpu.declared());
-    inputs = make_inputs(model, settings, {}, {}, 1);
-    ExecutableRequest request;
+    const backend::Backend& cpu = backend::backend(config::BackendKind::cpu);
+    program = program::lower(workloads::build_programs(model, settings, {}).roles.front(), cpu.declared());
+    inputs = workloads::make_inputs(model, settings, {}, {}, 1);
+    backend::ExecutableRequest request;
     request.program = &program;
-    request.groups = build_programs(model, settings, {}).groups;
+    request.groups = workloads::build_programs(model, settings, {}).groups;
     request.settings = settings;
     executable = cpu.create(request);
     static_cast<void>(executable->publish());
@@ -36,7 +36,7 @@ struct Rank {
   }
 };
 
-void step(benchmark::State& state, Precision precision, bool profiled) {
+void step(benchmark::State& state, config::Precision precision, bool profiled) {
   Rank rank(precision);
   std::int64_t number = 2;
   for (auto _ : state) {
@@ -48,9 +48,9 @@ void step(benchmark::State& state, Precision precision, bool profiled) {
   }
   state.counters["operations"] = static_cast<double>(rank.program.step.size());
 }
-BENCHMARK_CAPTURE(step, fp32_timed, Precision::fp32, false)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(step, fp32_recorded, Precision::fp32, true)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(step, bf16_timed, Precision::bf16, false)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(step, bf16_recorded, Precision::bf16, true)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(step, fp32_timed, config::Precision::fp32, false)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(step, fp32_recorded, config::Precision::fp32, true)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(step, bf16_timed, config::Precision::bf16, false)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(step, bf16_recorded, config::Precision::bf16, true)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace {
 using namespace harness;
 
 // 13 cases in `rounds` rounds, 2 + 6 steps a block.
-Result plan_for(int ranks, int rounds) {
-  Result plan;
+store::Result plan_for(int ranks, int rounds) {
+  store::Result plan;
   plan.ranks = ranks;
   plan.rounds = rounds;
   plan.warmup_steps = 2;
@@ -24,14 +24,14 @@ Result plan_for(int ranks, int rounds) {
     plan.rank_table.push_back({rank, rank % 8, rank / 8, "node" + std::to_string(rank / 8), "device", 64, 8, 1e12});
   }
   for (int c = 0; c < 13; ++c) {
-    ResultCase one;
+    store::ResultCase one;
     one.name = "case" + std::to_string(c);
     one.settings = {"bf16", "1"};
     plan.cases.push_back(one);
   }
   for (int round = 0; round < rounds; ++round) {
     for (int c = 0; c < 13; ++c) {
-      ResultBlock block;
+      store::ResultBlock block;
       block.round = round;
       block.position = block.case_index = c;
       plan.blocks.push_back(block);
@@ -42,31 +42,31 @@ Result plan_for(int ranks, int rounds) {
 
 class File {
  public:
-  explicit File(const Result& plan)
+  explicit File(const store::Result& plan)
       : path_(
             (std::filesystem::temp_directory_path() / ("harness-bench-" + std::to_string(getpid()) + ".h5")).string()),
-        file_(ResultFile::create(path_, plan, {}, true)) {}
+        file_(store::ResultFile::create(path_, plan, {}, true)) {}
   ~File() {
     file_.reset();
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);
   }
   const std::string& path() const { return path_; }
-  void write(const Result& plan, int block) {
+  void write(const store::Result& plan, int block) {
     const auto steps = static_cast<std::size_t>(plan.warmup_steps + plan.steps);
-    ResultBlock row = plan.blocks[static_cast<std::size_t>(block)];
-    row.status = BlockStatus::ok;
+    store::ResultBlock row = plan.blocks[static_cast<std::size_t>(block)];
+    row.status = store::BlockStatus::ok;
     const std::vector<float> values(steps, 1.5f), of_ranks(steps * static_cast<std::size_t>(plan.ranks), 1.5f);
     file_->write_block(block, row, values, values, of_ranks);
   }
 
  private:
   std::string path_;
-  std::unique_ptr<ResultFile> file_;
+  std::unique_ptr<store::ResultFile> file_;
 };
 
 void write_block(benchmark::State& state) {
-  const Result plan = plan_for(static_cast<int>(state.range(0)), 12);
+  const store::Result plan = plan_for(static_cast<int>(state.range(0)), 12);
   File file(plan);
   int block = 0;
   for (auto _ : state) {
@@ -77,17 +77,17 @@ void write_block(benchmark::State& state) {
 BENCHMARK(write_block)->Arg(128)->Arg(16384)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 void create_file(benchmark::State& state) {
-  const Result plan = plan_for(static_cast<int>(state.range(0)), 12);
+  const store::Result plan = plan_for(static_cast<int>(state.range(0)), 12);
   for (auto _ : state) File file(plan);
 }
 BENCHMARK(create_file)->Arg(128)->Arg(16384)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 void read_file(benchmark::State& state) {
-  const Result plan = plan_for(static_cast<int>(state.range(0)), 12);
+  const store::Result plan = plan_for(static_cast<int>(state.range(0)), 12);
   File file(plan);
   for (int block = 0; block < static_cast<int>(plan.blocks.size()); ++block) file.write(plan, block);
-  const ReadOptions options{.rank_seconds = state.range(1) != 0, .timeline = true};
-  for (auto _ : state) benchmark::DoNotOptimize(read_result(file.path(), options));
+  const store::ReadOptions options{.rank_seconds = state.range(1) != 0, .timeline = true};
+  for (auto _ : state) benchmark::DoNotOptimize(store::read_result(file.path(), options));
 }
 BENCHMARK(read_file)
     ->ArgNames({"ranks", "rank_seconds"})

@@ -2,7 +2,8 @@
 """Holds the sources against the rooms of CMakeLists.txt.
 
 1. A file includes headers of its own room and of the rooms that its room(...) line names, directly or through them.
-2. No name is defined twice in one namespace of one program: two classes of one name with external linkage are undefined
+2. A file of a room opens the room's namespace, harness::ROOM (base: harness), or one within it.
+3. No name is defined twice in one namespace of one program: two classes of one name with external linkage are undefined
    behaviour that neither compiler nor linker reports.
 
 Prints a line for each breach and exits with 1 if there is one. usage: scripts/check_rooms.py
@@ -24,6 +25,11 @@ CLOSE = re.compile(r'^\}.*// namespace')
 
 # The one place that knows which backends there are.
 EXCEPTIONS = {('src/backend/backend.cpp', 'cpu')}
+
+
+# A folder of a room that has a namespace of its own.
+NAMESPACES = {'workloads/gpt': ('harness::gpt', 'harness::workloads'), 'src/backend/cuda/kernels': ('harness::cuda',)}
+OPENED = re.compile(r'^namespace (harness(?:::\w+)*) \{', re.M)
 
 
 def rooms():
@@ -69,6 +75,20 @@ def check_includes(directory, needs):
     return edges, breaches
 
 
+def check_namespaces(directory):
+    breaches = []
+    for path in sources('src', 'workloads'):
+        room = room_of(path, directory)
+        if room is None:
+            continue
+        own = ('harness',) if room == 'base' else NAMESPACES.get(str(pathlib.Path(path).parent), (f'harness::{room}',))
+        for name in OPENED.findall((TOP / path).read_text()):
+            within = room != 'base' and any(name.startswith(space + '::') for space in own)
+            if name not in own and not within:
+                breaches.append(f'{path}: opens the namespace {name}; expected {" or ".join(own)}')
+    return breaches
+
+
 def definitions(path):
     """Names of types with external linkage, with their namespace."""
     spaces = []
@@ -103,7 +123,7 @@ def check_names():
 def main():
     directory, needs = rooms()
     edges, breaches = check_includes(directory, needs)
-    breaches += check_names()
+    breaches += check_namespaces(directory) + check_names()
     for breach in breaches:
         print('rooms:', breach, file=sys.stderr)
     print(f'rooms: {len(directory)} rooms, {edges} includes between them, {len(breaches)} breaches')

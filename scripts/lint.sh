@@ -1,7 +1,7 @@
 #!/bin/bash
-# Runs clang-format, check_rooms.py and clang-tidy over every tracked source: `make lint`.
+# Runs clang-format, check_rooms.py, check_statements.py and clang-tidy over every tracked source: `make lint`.
 # usage: scripts/lint.sh [--format] [FILE...]
-#   --format   clang-format and check_rooms.py only
+#   --format   all but clang-tidy
 #   FILE...    only these files
 # clang-tidy takes about ten seconds a source. Without FILEs it therefore skips tests/ and bench/; LINT_ALL=1 includes
 # them. It also skips a file whose preprocessed text was clean before (LINT_CACHE, default ~/.cache/harness-lint).
@@ -20,9 +20,12 @@ else
   echo "lint: not formatted; run \`clang-format -i ${wrong[*]}\`" >&2
 fi
 
-rooms_rc=0
-[ $# -gt 0 ] || python3 scripts/check_rooms.py || rooms_rc=1
-if [ -n "$only_format" ]; then [ ${#wrong[@]} = 0 ] && [ $rooms_rc = 0 ]; exit; fi
+checks_rc=0
+if [ $# = 0 ]; then
+  python3 scripts/check_rooms.py || checks_rc=1
+  python3 scripts/check_statements.py || checks_rc=1
+fi
+if [ -n "$only_format" ]; then [ ${#wrong[@]} = 0 ] && [ $checks_rc = 0 ]; exit; fi
 
 database=build/release/compile_commands.json
 [ -e $database ] || { echo "lint: $database is missing; run scripts/build.sh release --configure-only" >&2; exit 1; }
@@ -68,4 +71,4 @@ if ! ls -S "${sources[@]}" | xargs -P "${JOBS:-$(nproc)}" -I{} bash -c 'tidy {}'
 fi
 find "$cache" -type f -mtime +30 -delete
 echo "lint: ${#sources[@]} sources pass clang-tidy"
-[ ${#wrong[@]} = 0 ] && [ $rooms_rc = 0 ]
+[ ${#wrong[@]} = 0 ] && [ $checks_rc = 0 ]

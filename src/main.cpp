@@ -3,5 +3,5 @@
 #include "cli/cli.h"
 
 int main(int argc, char** argv) {
-  return harness::run_cli({argv + 1, argv + argc}, std::cout, std::cerr);
+  return harness::cli::run_cli({argv + 1, argv + argc}, std::cout, std::cerr);
 }

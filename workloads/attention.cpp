@@ -7,27 +7,27 @@
 #include "workloads/product.h"
 #include "workloads/step.h"
 
-namespace harness {
+namespace harness::workloads {
 namespace {
 
 // A row of the output, or of the queries' gradient, against its definition.
 class AttentionCheck : public ProductCheck {
  public:
-  AttentionCheck(const Settings& s, const Program& program)
+  AttentionCheck(const config::Settings& s, const program::Program& program)
       : ProductCheck(s, program, s.attention_backward ? "attention_backward" : "attention") {}
 
-  void check(BufferAccess& memory) const override {
-    const AttentionProblem& a = s_.attention_shape;
+  void check(program::BufferAccess& memory) const override {
+    const config::AttentionProblem& a = s_.attention_shape;
     const auto queries = samples(a.sequence), batches = samples(a.batch), heads = samples(a.heads);
     for (std::size_t i = 0; i < queries.size(); ++i) check_row(memory, batches[i], heads[i], queries[i]);
   }
 
  private:
-  void check_row(BufferAccess& memory, std::int64_t batch, std::int64_t head, std::int64_t query) const {
-    const AttentionProblem& a = s_.attention_shape;
+  void check_row(program::BufferAccess& memory, std::int64_t batch, std::int64_t head, std::int64_t query) const {
+    const config::AttentionProblem& a = s_.attention_shape;
     const std::int64_t width = a.heads * a.head_dim, stride = 3 * width, at = head * a.head_dim;
-    const View qkv = buffer("qkv");
-    const auto vector = [&](const View& v, std::int64_t token, std::int64_t row, std::int64_t column) {
+    const program::View qkv = buffer("qkv");
+    const auto vector = [&](const program::View& v, std::int64_t token, std::int64_t row, std::int64_t column) {
       return line(memory, v, (batch * a.sequence + token) * row + column + at, 1, a.head_dim);
     };
     const auto q = vector(qkv, query, stride, 0);
@@ -75,67 +75,74 @@ class AttentionWorkload : public Workload {
  public:
   std::string_view name() const override { return "attention"; }
 
-  ProgramSet programs(const Model&, const Settings& s, const Layout& layout) const override {
-    ProgramBuilder b = step_builder();
+  program::ProgramSet programs(const config::Model&, const config::Settings& s,
+                               const program::Layout& layout) const override {
+    program::ProgramBuilder b = step_builder();
     StepFrame frame(b, 0, "share");
     Operands operands(b, s);
-    const AttentionProblem& a = s.attention_shape;
+    const config::AttentionProblem& a = s.attention_shape;
     const std::int64_t rows = a.batch * a.sequence, width = a.heads * a.head_dim, stride = 3 * width;
     // One product makes queries, keys and values side by side, as in a training step.
-    const View qkv = operands.random("qkv", rows * stride);
-    const auto third = [&](const View& v, int which) { return v.part(which * width, (rows - 1) * stride + width); };
-    const Attention forward{.q = third(qkv, 0),
-                            .k = third(qkv, 1),
-                            .v = third(qkv, 2),
-                            .out = operands.empty("out", rows * width),
-                            .stats = b.buffer("stats", DType::f32, rows * a.heads, BufferKind::persistent),
-                            .shape = {a.batch, a.heads, a.head_dim, a.sequence, a.sequence, stride, stride, true}};
-    Action repeated = forward;
+    const program::View qkv = operands.random("qkv", rows * stride);
+    const auto third = [&](const program::View& v, int which) {
+      return v.part(which * width, (rows - 1) * stride + width);
+    };
+    const program::Attention forward{
+        .q = third(qkv, 0),
+        .k = third(qkv, 1),
+        .v = third(qkv, 2),
+        .out = operands.empty("out", rows * width),
+        .stats = b.buffer("stats", program::DType::f32, rows * a.heads, program::BufferKind::persistent),
+        .shape = {a.batch, a.heads, a.head_dim, a.sequence, a.sequence, stride, stride, true}};
+    program::Action repeated = forward;
     if (s.attention_backward) {
-      b.emit(compute_stream, forward, {"attention", Phase::setup});
-      const View dqkv = operands.empty("dqkv", rows * stride);
-      repeated = AttentionBackward{.q = forward.q,
-                                   .k = forward.k,
-                                   .v = forward.v,
-                                   .out = forward.out,
-                                   .stats = forward.stats,
-                                   .dout = operands.random("dout", rows * width),
-                                   .dq = third(dqkv, 0),
-                                   .dk = third(dqkv, 1),
-                                   .dv = third(dqkv, 2),
-                                   .shape = forward.shape};
+      b.emit(compute_stream, forward, {"attention", program::Phase::setup});
+      const program::View dqkv = operands.empty("dqkv", rows * stride);
+      repeated = program::AttentionBackward{.q = forward.q,
+                                            .k = forward.k,
+                                            .v = forward.v,
+                                            .out = forward.out,
+                                            .stats = forward.stats,
+                                            .dout = operands.random("dout", rows * width),
+                                            .dq = third(dqkv, 0),
+                                            .dk = third(dqkv, 1),
+                                            .dv = third(dqkv, 2),
+                                            .shape = forward.shape};
     }
     frame.begin_step(1.0 / layout.ranks());
-    const Phase phase = s.attention_backward ? Phase::backward : Phase::forward;
+    const program::Phase phase = s.attention_backward ? program::Phase::backward : program::Phase::forward;
     for (int i = 0; i < s.repetitions; ++i) b.emit(compute_stream, repeated, {"attention", phase, -1, i});
     frame.end_step();
     return same_on_all_ranks(layout, b.take());
   }
 
-  std::unique_ptr<OutputCheck> output_check(const Settings& s, const Layout&, const Coordinates&,
-                                            const Program& program) const override {
+  std::unique_ptr<OutputCheck> output_check(const config::Settings& s, const program::Layout&,
+                                            const program::Coordinates&,
+                                            const program::Program& program) const override {
     return std::make_unique<AttentionCheck>(s, program);
   }
 
   // Forward: queries, keys, values and the output; backward: these, the output's gradient and three gradients. The
   // statistics of the softmax are one f32 per row and head.
-  Rate rate(const Settings& s, const Layout&) const override {
-    const AttentionProblem& a = s.attention_shape;
+  Rate rate(const config::Settings& s, const program::Layout&) const override {
+    const config::AttentionProblem& a = s.attention_shape;
     const std::int64_t rows = a.batch * a.sequence, tensors = s.attention_backward ? 8 : 4;
     const std::int64_t elements = tensors * rows * a.heads * a.head_dim;
-    const std::int64_t bytes = elements * size_of(element_type(s)) + rows * a.heads * size_of(DType::f32);
+    const std::int64_t bytes =
+        elements * program::size_of(element_type(s)) + rows * a.heads * program::size_of(program::DType::f32);
     return {s.attention_backward ? "attention_backward" : "attention", s.repetitions, static_cast<double>(bytes)};
   }
 
-  std::vector<std::string> values_from_model(const ProgramSet& training_step, const Settings&) const override {
+  std::vector<std::string> values_from_model(const program::ProgramSet& training_step,
+                                             const config::Settings&) const override {
     std::set<std::string> shapes;
-    for (const Program& program : training_step.roles) {
-      for (const Operation& op : program.step) {
-        const auto* a = std::get_if<Attention>(&op.action);
+    for (const program::Program& program : training_step.roles) {
+      for (const program::Operation& op : program.step) {
+        const auto* a = std::get_if<program::Attention>(&op.action);
         if (a == nullptr) continue;
-        Settings s;
+        config::Settings s;
         s.attention_shape = {a->shape.batch, a->shape.heads, a->shape.head_dim, a->shape.query_length};
-        shapes.insert(find_variable("attention_shape")->print(s));
+        shapes.insert(config::find_variable("attention_shape")->print(s));
       }
     }
     return {shapes.begin(), shapes.end()};
@@ -149,4 +156,4 @@ const Workload& attention_workload() {
   return workload;
 }
 
-}  // namespace harness
+}  // namespace harness::workloads

@@ -10,119 +10,126 @@
 #include "workloads/operations.h"
 #include "workloads/step.h"
 
-namespace harness {
+namespace harness::workloads {
 namespace {
 
-StreamId stream_of(CollectiveOver over) {
+program::StreamId stream_of(config::CollectiveOver over) {
   switch (over) {
-    case CollectiveOver::tensor:
+    case config::CollectiveOver::tensor:
       return tensor_stream;
-    case CollectiveOver::data:
+    case config::CollectiveOver::data:
       return data_stream;
-    case CollectiveOver::pipeline:
+    case config::CollectiveOver::pipeline:
       return pipeline_stream;
-    case CollectiveOver::world:
+    case config::CollectiveOver::world:
       break;
   }
   return world_stream;
 }
 
 // The axis of a ring: over the world, the only one that has more than one rank.
-Axis axis_of(CollectiveOver over, const Layout& layout) {
-  for (const Axis axis : {Axis::tensor, Axis::data, Axis::pipeline}) {
+program::Axis axis_of(config::CollectiveOver over, const program::Layout& layout) {
+  for (const program::Axis axis : {program::Axis::tensor, program::Axis::data, program::Axis::pipeline}) {
     if (axes_of(over).has(axis) && layout[axis] > 1) return axis;
   }
-  return Axis::data;
+  return program::Axis::data;
 }
 
 // In place, a rank's part of the whole is where its number in the group says, so ranks differ.
-bool has_own_part(const Settings& s) {
-  return s.in_place && (s.collective == CollectiveKind::all_gather || s.collective == CollectiveKind::reduce_scatter);
+bool has_own_part(const config::Settings& s) {
+  return s.in_place &&
+         (s.collective == config::CollectiveKind::all_gather || s.collective == config::CollectiveKind::reduce_scatter);
 }
 
 // The buffers of one rank. In place, `in` or `out` is a part of the other.
 struct Buffers {
-  std::vector<View> whole;
-  View in, out;
+  std::vector<program::View> whole;
+  program::View in, out;
 };
 
 // `member`: this rank's number in the group.
-Buffers buffers_of(ProgramBuilder& b, const Settings& s, int members, int member) {
-  const DType type = element_type(s);
-  const std::int64_t count = s.message_bytes / size_of(type), part = count / members;
+Buffers buffers_of(program::ProgramBuilder& b, const config::Settings& s, int members, int member) {
+  const program::DType type = element_type(s);
+  const std::int64_t count = s.message_bytes / program::size_of(type), part = count / members;
   Buffers made;
   const auto buffer = [&](const char* name, std::int64_t elements) {
-    return made.whole.emplace_back(b.buffer(name, type, elements, BufferKind::persistent));
+    return made.whole.emplace_back(b.buffer(name, type, elements, program::BufferKind::persistent));
   };
   switch (s.collective) {
-    case CollectiveKind::all_reduce:
+    case config::CollectiveKind::all_reduce:
       made.out = buffer("out", count);
       made.in = s.in_place ? made.out : buffer("in", count);
       break;
-    case CollectiveKind::reduce_scatter:
+    case config::CollectiveKind::reduce_scatter:
       made.in = buffer("in", count);
       made.out = s.in_place ? made.in.part(member * part, part) : buffer("out", part);
       break;
-    case CollectiveKind::all_gather:
+    case config::CollectiveKind::all_gather:
       made.out = buffer("out", count);
       made.in = s.in_place ? made.out.part(member * part, part) : buffer("in", part);
       break;
-    case CollectiveKind::all_to_all:
-    case CollectiveKind::send_recv:
+    case config::CollectiveKind::all_to_all:
+    case config::CollectiveKind::send_recv:
       made.in = buffer("in", count);
       made.out = buffer("out", count);
       break;
   }
   // A sum in place starts from what the last left: from zero it stays finite however often it is repeated.
-  const bool grows = s.collective == CollectiveKind::all_reduce && s.in_place;
-  for (const View& v : made.whole) b.emit(compute_stream, Fill{v, grows ? 0.0 : 1.0}, {"message", Phase::setup});
+  const bool grows = s.collective == config::CollectiveKind::all_reduce && s.in_place;
+  for (const program::View& v : made.whole)
+    b.emit(compute_stream, program::Fill{v, grows ? 0.0 : 1.0}, {"message", program::Phase::setup});
   return made;
 }
 
 // The collective's group is the first.
-void emit_collective(ProgramBuilder& b, const Settings& s, Axis axis, const Buffers& at, const Label& label) {
-  const StreamId stream = stream_of(s.collective_over);
-  constexpr GroupId group = 0;
+void emit_collective(program::ProgramBuilder& b, const config::Settings& s, program::Axis axis, const Buffers& at,
+                     const program::Label& label) {
+  const program::StreamId stream = stream_of(s.collective_over);
+  constexpr program::GroupId group = 0;
   switch (s.collective) {
-    case CollectiveKind::all_reduce:
-      b.emit(stream, AllReduce{group, at.out, Reduction::sum, s.in_place ? View{} : at.in}, label);
+    case config::CollectiveKind::all_reduce:
+      b.emit(stream, program::AllReduce{group, at.out, program::Reduction::sum, s.in_place ? program::View{} : at.in},
+             label);
       break;
-    case CollectiveKind::reduce_scatter:
-      b.emit(stream, ReduceScatter{group, at.in, at.out}, label);
+    case config::CollectiveKind::reduce_scatter:
+      b.emit(stream, program::ReduceScatter{group, at.in, at.out}, label);
       break;
-    case CollectiveKind::all_gather:
-      b.emit(stream, AllGather{group, at.in, at.out}, label);
+    case config::CollectiveKind::all_gather:
+      b.emit(stream, program::AllGather{group, at.in, at.out}, label);
       break;
-    case CollectiveKind::all_to_all:
-      b.emit(stream, AllToAll{group, at.in, at.out}, label);
+    case config::CollectiveKind::all_to_all:
+      b.emit(stream, program::AllToAll{group, at.in, at.out}, label);
       break;
-    case CollectiveKind::send_recv: {
+    case config::CollectiveKind::send_recv: {
       const std::int32_t together = b.new_fused_group();
-      b.emit(stream, Send{{axis, +1}, at.in}, label, {}, together);
-      b.emit(stream, Receive{{axis, -1}, at.out}, label, {}, together);
+      b.emit(stream, program::Send{{axis, +1}, at.in}, label, {}, together);
+      b.emit(stream, program::Receive{{axis, -1}, at.out}, label, {}, together);
       break;
     }
   }
 }
 
-Program program_of(const Settings& s, const Layout& layout, int members, int member, GroupId world) {
-  ProgramBuilder b = step_builder();
+program::Program program_of(const config::Settings& s, const program::Layout& layout, int members, int member,
+                            program::GroupId world) {
+  program::ProgramBuilder b = step_builder();
   StepFrame frame(b, world, "share");
   const Buffers buffers = buffers_of(b, s, members, member);
   frame.begin_step(1.0 / layout.ranks());
-  const Axis axis = axis_of(s.collective_over, layout);
-  for (int i = 0; i < s.repetitions; ++i) emit_collective(b, s, axis, buffers, {"message", Phase::forward, -1, i});
+  const program::Axis axis = axis_of(s.collective_over, layout);
+  for (int i = 0; i < s.repetitions; ++i)
+    emit_collective(b, s, axis, buffers, {"message", program::Phase::forward, -1, i});
   frame.end_step();
   return b.take();
 }
 
-int members_of(const Settings& s, const Layout& layout) {
-  return Group{"", axes_of(s.collective_over), {}}.size(layout);
+int members_of(const config::Settings& s, const program::Layout& layout) {
+  return program::Group{"", axes_of(s.collective_over), {}}.size(layout);
 }
 
-std::string check_size(const Settings& s, int members) {
-  const bool whole = s.collective == CollectiveKind::all_reduce || s.collective == CollectiveKind::send_recv;
-  const std::int64_t element = size_of(element_type(s)), unit = element * (whole ? 1 : members);
+std::string check_size(const config::Settings& s, int members) {
+  const bool whole =
+      s.collective == config::CollectiveKind::all_reduce || s.collective == config::CollectiveKind::send_recv;
+  const std::int64_t element = program::size_of(element_type(s)), unit = element * (whole ? 1 : members);
   if (s.message_bytes % unit == 0) return "";
   const std::int64_t below = s.message_bytes / unit * unit;
   std::string nearest = print_bytes_exact(below + unit);
@@ -134,10 +141,10 @@ std::string check_size(const Settings& s, int members) {
 
 // A sum that takes the place of what was summed grows by the number of ranks each time; beyond the exponents of f32 and
 // bf16 there would be nothing left to check.
-std::string check_growth(const Settings& s, int members) {
+std::string check_growth(const config::Settings& s, int members) {
   constexpr double max_doublings = 240;
   const double doublings = std::log2(members);
-  const bool grows = s.collective == CollectiveKind::all_reduce && s.in_place;
+  const bool grows = s.collective == config::CollectiveKind::all_reduce && s.in_place;
   if (!grows || doublings * s.repetitions <= max_doublings) return "";
   return fmt::format(
       "{} sums in place over {} ranks exceed what a float holds; at most {} repetitions, or in_place: false",
@@ -153,15 +160,15 @@ struct Sent {
 };
 
 // Every message of the step that crosses between ranks; the embedding's group is part of the pipeline's axis.
-std::set<Sent> messages(const ProgramSet& set) {
+std::set<Sent> messages(const program::ProgramSet& set) {
   std::set<Sent> all;
-  for (const Program& program : set.roles) {
-    const auto bytes = [&](const View& v) { return v.count * size_of(program.buffer_of(v).type); };
-    for (const Operation& op : program.step) {
-      if (const auto* send = std::get_if<Send>(&op.action)) {
-        all.insert({name_of(send->peer.axis), "send_recv", bytes(send->data)});
-      } else if (const auto* reduce = std::get_if<AllReduce>(&op.action)) {
-        const Group& group = set.group(reduce->group);
+  for (const program::Program& program : set.roles) {
+    const auto bytes = [&](const program::View& v) { return v.count * program::size_of(program.buffer_of(v).type); };
+    for (const program::Operation& op : program.step) {
+      if (const auto* send = std::get_if<program::Send>(&op.action)) {
+        all.insert({program::name_of(send->peer.axis), "send_recv", bytes(send->data)});
+      } else if (const auto* reduce = std::get_if<program::AllReduce>(&op.action)) {
+        const program::Group& group = set.group(reduce->group);
         if (group.size(set.layout) < 2) continue;
         const std::string over = group.name == "embedding" ? "pipeline" : group.name;
         all.insert({over, "all_reduce", bytes(reduce->data)});
@@ -172,24 +179,25 @@ std::set<Sent> messages(const ProgramSet& set) {
 }
 
 // nccl-tests' doc/PERFORMANCE.md: what a link carries for each byte of the size, if the algorithm wastes nothing.
-double bus_factor(CollectiveKind kind, double members) {
-  if (kind == CollectiveKind::all_reduce) return 2 * (members - 1) / members;
-  return kind == CollectiveKind::send_recv ? 1 : (members - 1) / members;
+double bus_factor(config::CollectiveKind kind, double members) {
+  if (kind == config::CollectiveKind::all_reduce) return 2 * (members - 1) / members;
+  return kind == config::CollectiveKind::send_recv ? 1 : (members - 1) / members;
 }
 
 class CollectiveWorkload : public Workload {
  public:
   std::string_view name() const override { return "collective"; }
 
-  std::string why_impossible_on(const Model&, const Settings& s, const Layout& layout) const override {
+  std::string why_impossible_on(const config::Model&, const config::Settings& s,
+                                const program::Layout& layout) const override {
     const int members = members_of(s, layout);
-    const bool world = s.collective_over == CollectiveOver::world;
+    const bool world = s.collective_over == config::CollectiveOver::world;
     if (members < 2) {
       return fmt::format("a collective over {} of one rank sends nothing; give {}",
-                         find_variable("collective_over")->print(s),
+                         config::find_variable("collective_over")->print(s),
                          world ? "the job 2 ranks or more" : "another layout");
     }
-    if (s.collective == CollectiveKind::send_recv && world) {
+    if (s.collective == config::CollectiveKind::send_recv && world) {
       const auto axes = std::ranges::count_if(layout.size, [](int size) { return size > 1; });
       if (axes > 1) return "send_recv goes along one axis of the layout; collective_over: tensor, data or pipeline";
     }
@@ -197,13 +205,14 @@ class CollectiveWorkload : public Workload {
     return why.empty() ? check_growth(s, members) : why;
   }
 
-  ProgramSet programs(const Model&, const Settings& s, const Layout& layout) const override {
-    ProgramSet set;
+  program::ProgramSet programs(const config::Model&, const config::Settings& s,
+                               const program::Layout& layout) const override {
+    program::ProgramSet set;
     set.layout = layout;
-    const AxisSet axes = axes_of(s.collective_over);
-    if (s.collective_over != CollectiveOver::world) set.groups.push_back({"collective", axes, {}});
-    set.groups.push_back({"world", AxisSet::all(), {}});
-    const auto world = static_cast<GroupId>(set.groups.size() - 1);
+    const program::AxisSet axes = axes_of(s.collective_over);
+    if (s.collective_over != config::CollectiveOver::world) set.groups.push_back({"collective", axes, {}});
+    set.groups.push_back({"world", program::AxisSet::all(), {}});
+    const auto world = static_cast<program::GroupId>(set.groups.size() - 1);
     const int members = members_of(s, layout);
     if (has_own_part(s)) set.role_axes = axes;
     const int roles = has_own_part(s) ? members : 1;
@@ -211,18 +220,20 @@ class CollectiveWorkload : public Workload {
     return set;
   }
 
-  std::unique_ptr<OutputCheck> output_check(const Settings& s, const Layout& layout, const Coordinates& at,
-                                            const Program& program) const override {
+  std::unique_ptr<OutputCheck> output_check(const config::Settings& s, const program::Layout& layout,
+                                            const program::Coordinates& at,
+                                            const program::Program& program) const override {
     return collective_check(s, layout, at, program);
   }
 
-  Rate rate(const Settings& s, const Layout& layout) const override {
-    return {find_variable("collective")->print(s), s.repetitions, static_cast<double>(s.message_bytes),
+  Rate rate(const config::Settings& s, const program::Layout& layout) const override {
+    return {config::find_variable("collective")->print(s), s.repetitions, static_cast<double>(s.message_bytes),
             bus_factor(s.collective, members_of(s, layout))};
   }
 
-  std::vector<std::string> values_from_model(const ProgramSet& set, const Settings& s) const override {
-    const std::string over = find_variable("collective_over")->print(s), wanted = find_variable("collective")->print(s);
+  std::vector<std::string> values_from_model(const program::ProgramSet& set, const config::Settings& s) const override {
+    const std::string over = config::find_variable("collective_over")->print(s),
+                      wanted = config::find_variable("collective")->print(s);
     std::vector<std::string> sizes, others;
     const std::set<Sent> all = messages(set);
     for (const Sent& sent : all) {
@@ -240,18 +251,18 @@ class CollectiveWorkload : public Workload {
 
 }  // namespace
 
-AxisSet axes_of(CollectiveOver over) {
+program::AxisSet axes_of(config::CollectiveOver over) {
   switch (over) {
-    case CollectiveOver::tensor:
-      return AxisSet::of({Axis::tensor});
-    case CollectiveOver::data:
-      return AxisSet::of({Axis::data});
-    case CollectiveOver::pipeline:
-      return AxisSet::of({Axis::pipeline});
-    case CollectiveOver::world:
+    case config::CollectiveOver::tensor:
+      return program::AxisSet::of({program::Axis::tensor});
+    case config::CollectiveOver::data:
+      return program::AxisSet::of({program::Axis::data});
+    case config::CollectiveOver::pipeline:
+      return program::AxisSet::of({program::Axis::pipeline});
+    case config::CollectiveOver::world:
       break;
   }
-  return AxisSet::all();
+  return program::AxisSet::all();
 }
 
 const Workload& collective_workload() {
@@ -259,4 +270,4 @@ const Workload& collective_workload() {
   return workload;
 }
 
-}  // namespace harness
+}  // namespace harness::workloads

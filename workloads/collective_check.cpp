@@ -6,7 +6,7 @@
 #include "workloads/elements.h"
 #include "workloads/operations.h"
 
-namespace harness {
+namespace harness::workloads {
 namespace {
 
 constexpr std::int64_t chunk = std::int64_t{1} << 20;  // elements that travel between device and host at once
@@ -15,33 +15,35 @@ constexpr std::int64_t chunk = std::int64_t{1} << 20;  // elements that travel b
 // or to the wrong place shows.
 class CollectiveCheck : public OutputCheck {
  public:
-  CollectiveCheck(const Settings& s, const Layout& layout, const Coordinates& at, const Program& program) : s_(s) {
-    const std::vector<int> members = Group{"", axes_of(s.collective_over), {}}.members(layout, at);
+  CollectiveCheck(const config::Settings& s, const program::Layout& layout, const program::Coordinates& at,
+                  const program::Program& program)
+      : s_(s) {
+    const std::vector<int> members = program::Group{"", axes_of(s.collective_over), {}}.members(layout, at);
     members_ = static_cast<int>(members.size());
     me_ = static_cast<int>(std::ranges::find(members, layout.rank(at)) - members.begin());
     in_ = find_buffer(program, "in");
     out_ = find_buffer(program, "out");
-    const View& any = in_.present() ? in_ : out_;
+    const program::View& any = in_.present() ? in_ : out_;
     type_ = program.buffer_of(any).type;
-    count_ = s.message_bytes / size_of(type_);
+    count_ = s.message_bytes / program::size_of(type_);
     part_ = count_ / members_;
-    if (s.collective == CollectiveKind::all_reduce && s.in_place) {
+    if (s.collective == config::CollectiveKind::all_reduce && s.in_place) {
       in_ = out_;
       scale_ = std::exp2(-std::min(120.0, std::ceil(std::log2(members_) * s.repetitions)));
     }
-    if (s.collective == CollectiveKind::all_gather && s.in_place) in_ = out_.part(me_ * part_, part_);
-    if (s.collective == CollectiveKind::reduce_scatter && s.in_place) out_ = in_.part(me_ * part_, part_);
+    if (s.collective == config::CollectiveKind::all_gather && s.in_place) in_ = out_.part(me_ * part_, part_);
+    if (s.collective == config::CollectiveKind::reduce_scatter && s.in_place) out_ = in_.part(me_ * part_, part_);
     for (int e = 0; e < period; ++e) {
       for (int m = 0; m < members_; ++m) sums_[e] += addend(m, e);
     }
   }
 
-  void prepare(BufferAccess& memory) const override {
+  void prepare(program::BufferAccess& memory) const override {
     std::vector<float> values;
     std::vector<std::byte> bytes;
-    const auto fill = [&](const View& view, auto&& value) {
+    const auto fill = [&](const program::View& view, auto&& value) {
       for (std::int64_t at = 0; at < view.count; at += chunk) {
-        values.resize(static_cast<std::size_t>(std::min(chunk, view.count - at)));
+        values.resize(std::min(chunk, view.count - at));
         for (std::size_t i = 0; i < values.size(); ++i) values[i] = value(at + static_cast<std::int64_t>(i));
         encode_elements(type_, values, bytes);
         memory.write(view.part(at, static_cast<std::int64_t>(values.size())), bytes);
@@ -50,19 +52,19 @@ class CollectiveCheck : public OutputCheck {
     // Where nothing must be left from before, there is nothing: a result that is not written is no result.
     const bool own_part = in_.buffer == out_.buffer;
     if (!own_part) fill(out_, [](std::int64_t) { return -1.0F; });
-    if (own_part && s_.collective == CollectiveKind::all_gather) fill(out_, [](std::int64_t) { return -1.0F; });
+    if (own_part && s_.collective == config::CollectiveKind::all_gather) fill(out_, [](std::int64_t) { return -1.0F; });
     fill(in_, [&](std::int64_t e) { return sent(me_, e); });
   }
 
-  void check(BufferAccess& memory) const override {
+  void check(program::BufferAccess& memory) const override {
     std::vector<std::byte> bytes;
-    const auto width = static_cast<std::size_t>(size_of(type_));
+    const std::size_t width = program::size_of(type_);
     for (std::int64_t at = 0; at < out_.count; at += chunk) {
       const std::int64_t n = std::min(chunk, out_.count - at);
-      bytes.resize(static_cast<std::size_t>(n) * width);
+      bytes.resize(n * width);
       memory.read(out_.part(at, n), bytes);
       for (std::int64_t i = 0; i < n; ++i) {
-        const double found = decode_element(type_, bytes.data(), static_cast<std::size_t>(i));
+        const double found = decode_element(type_, bytes.data(), i);
         const double due = expected(at + i);
         if (!(std::abs(found - due) <= tolerance() * std::abs(due))) wrong(at + i, found, due);
       }
@@ -73,7 +75,8 @@ class CollectiveCheck : public OutputCheck {
   static constexpr int period = 61;  // a prime
 
   bool sums() const {
-    return s_.collective == CollectiveKind::all_reduce || s_.collective == CollectiveKind::reduce_scatter;
+    return s_.collective == config::CollectiveKind::all_reduce ||
+           s_.collective == config::CollectiveKind::reduce_scatter;
   }
   static int addend(int member, std::int64_t element) {
     return 1 + static_cast<int>((element + 17 * std::int64_t{member}) % period) % 4;
@@ -87,20 +90,20 @@ class CollectiveCheck : public OutputCheck {
 
   double expected(std::int64_t e) const {
     switch (s_.collective) {
-      case CollectiveKind::all_reduce:
+      case config::CollectiveKind::all_reduce:
         return sum(e) * scale_ * (s_.in_place ? std::pow(members_, s_.repetitions - 1) : 1);
-      case CollectiveKind::reduce_scatter: {
+      case config::CollectiveKind::reduce_scatter: {
         const std::int64_t global = me_ * part_ + e;
         if (!s_.in_place) return sum(global);
         // Each repetition adds what the others still send to what the last one left here.
         const double others = sum(global) - addend(me_, global);
         return addend(me_, global) + s_.repetitions * others;
       }
-      case CollectiveKind::all_gather:
+      case config::CollectiveKind::all_gather:
         return sent(static_cast<int>(e / part_), e % part_);
-      case CollectiveKind::all_to_all:
+      case config::CollectiveKind::all_to_all:
         return sent(static_cast<int>(e / part_), me_ * part_ + e % part_);
-      case CollectiveKind::send_recv:
+      case config::CollectiveKind::send_recv:
         return sent((me_ + members_ - 1) % members_, e);
     }
     return 0;
@@ -109,7 +112,7 @@ class CollectiveCheck : public OutputCheck {
   // What is only moved arrives as it was. A sum of n numbers rounds n - 1 times, in an order that is the library's.
   double tolerance() const {
     if (!sums()) return 0;
-    const double rounding = type_ == DType::bf16 ? 0x1p-8 : 0x1p-23;
+    const double rounding = type_ == program::DType::bf16 ? 0x1p-8 : 0x1p-23;
     return std::min(0.25, rounding * members_ * (s_.in_place ? s_.repetitions : 1));
   }
 
@@ -118,12 +121,12 @@ class CollectiveCheck : public OutputCheck {
         "{} gives a wrong result: element {} of {} on member {} of {} is {:g} and should be {:g}. Do not trust its "
         "time. "
         "Look at what the case changed and report it to the library's authors",
-        find_variable("collective")->print(s_), element, out_.count, me_, members_, found, due);
+        config::find_variable("collective")->print(s_), element, out_.count, me_, members_, found, due);
   }
 
-  Settings s_;
-  View in_, out_;
-  DType type_ = DType::f32;
+  config::Settings s_;
+  program::View in_, out_;
+  program::DType type_ = program::DType::f32;
   int members_ = 1, me_ = 0;
   std::int64_t count_ = 0, part_ = 0;
   double scale_ = 1;
@@ -131,9 +134,9 @@ class CollectiveCheck : public OutputCheck {
 };
 }  // namespace
 
-std::unique_ptr<OutputCheck> collective_check(const Settings& settings, const Layout& layout, const Coordinates& at,
-                                              const Program& program) {
+std::unique_ptr<OutputCheck> collective_check(const config::Settings& settings, const program::Layout& layout,
+                                              const program::Coordinates& at, const program::Program& program) {
   return std::make_unique<CollectiveCheck>(settings, layout, at, program);
 }
 
-}  // namespace harness
+}  // namespace harness::workloads

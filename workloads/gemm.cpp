@@ -6,16 +6,16 @@
 #include "workloads/product.h"
 #include "workloads/step.h"
 
-namespace harness {
+namespace harness::workloads {
 namespace {
 
 class GemmCheck : public ProductCheck {
  public:
-  GemmCheck(const Settings& s, const Program& program) : ProductCheck(s, program, "gemm") {}
+  GemmCheck(const config::Settings& s, const program::Program& program) : ProductCheck(s, program, "gemm") {}
 
-  void check(BufferAccess& memory) const override {
-    const GemmShape& g = s_.gemm;
-    const View a = buffer("a"), b = buffer("b"), out = buffer("out");
+  void check(program::BufferAccess& memory) const override {
+    const config::GemmShape& g = s_.gemm;
+    const program::View a = buffer("a"), b = buffer("b"), out = buffer("out");
     const auto rows = samples(g.m), columns = samples(g.n);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const std::int64_t r = rows[i], c = columns[columns.size() - 1 - i];
@@ -31,47 +31,51 @@ class GemmWorkload : public Workload {
  public:
   std::string_view name() const override { return "gemm"; }
 
-  ProgramSet programs(const Model&, const Settings& s, const Layout& layout) const override {
-    ProgramBuilder builder = step_builder();
+  program::ProgramSet programs(const config::Model&, const config::Settings& s,
+                               const program::Layout& layout) const override {
+    program::ProgramBuilder builder = step_builder();
     StepFrame frame(builder, 0, "share");
     Operands operands(builder, s);
-    const GemmShape& g = s.gemm;
-    const View a = operands.random("a", g.m * g.k);
-    const View b = operands.random("b", g.k * g.n);
-    const Matmul product{.a = a,
-                         .b = b,
-                         .out = operands.empty("out", g.m * g.n),
-                         .m = g.m,
-                         .n = g.n,
-                         .k = g.k,
-                         .transpose_a = g.transpose_a,
-                         .transpose_b = g.transpose_b};
+    const config::GemmShape& g = s.gemm;
+    const program::View a = operands.random("a", g.m * g.k);
+    const program::View b = operands.random("b", g.k * g.n);
+    const program::Matmul product{.a = a,
+                                  .b = b,
+                                  .out = operands.empty("out", g.m * g.n),
+                                  .m = g.m,
+                                  .n = g.n,
+                                  .k = g.k,
+                                  .transpose_a = g.transpose_a,
+                                  .transpose_b = g.transpose_b};
     frame.begin_step(1.0 / layout.ranks());
-    for (int i = 0; i < s.repetitions; ++i) builder.emit(compute_stream, product, {"product", Phase::forward, -1, i});
+    for (int i = 0; i < s.repetitions; ++i)
+      builder.emit(compute_stream, product, {"product", program::Phase::forward, -1, i});
     frame.end_step();
     return same_on_all_ranks(layout, builder.take());
   }
 
-  std::unique_ptr<OutputCheck> output_check(const Settings& s, const Layout&, const Coordinates&,
-                                            const Program& program) const override {
+  std::unique_ptr<OutputCheck> output_check(const config::Settings& s, const program::Layout&,
+                                            const program::Coordinates&,
+                                            const program::Program& program) const override {
     return std::make_unique<GemmCheck>(s, program);
   }
 
-  Rate rate(const Settings& s, const Layout&) const override {
-    const GemmShape& g = s.gemm;
+  Rate rate(const config::Settings& s, const program::Layout&) const override {
+    const config::GemmShape& g = s.gemm;
     const std::int64_t elements = g.m * g.k + g.k * g.n + g.m * g.n;
-    return {"gemm", s.repetitions, static_cast<double>(elements * size_of(element_type(s)))};
+    return {"gemm", s.repetitions, static_cast<double>(elements * program::size_of(element_type(s)))};
   }
 
-  std::vector<std::string> values_from_model(const ProgramSet& training_step, const Settings&) const override {
+  std::vector<std::string> values_from_model(const program::ProgramSet& training_step,
+                                             const config::Settings&) const override {
     std::vector<std::string> shapes;
-    for (const Program& program : training_step.roles) {
-      for (const Operation& op : program.step) {
-        const auto* m = std::get_if<Matmul>(&op.action);
+    for (const program::Program& program : training_step.roles) {
+      for (const program::Operation& op : program.step) {
+        const auto* m = std::get_if<program::Matmul>(&op.action);
         if (m == nullptr) continue;
-        Settings s;
+        config::Settings s;
         s.gemm = {m->m, m->n, m->k, m->transpose_a, m->transpose_b};
-        const std::string text = find_variable("gemm")->print(s);
+        const std::string text = config::find_variable("gemm")->print(s);
         if (std::ranges::find(shapes, text) == shapes.end()) shapes.push_back(text);
       }
     }
@@ -86,4 +90,4 @@ const Workload& gemm_workload() {
   return workload;
 }
 
-}  // namespace harness
+}  // namespace harness::workloads

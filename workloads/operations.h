@@ -2,7 +2,7 @@
 
 #include "workloads/workload.h"
 
-namespace harness {
+namespace harness::workloads {
 
 // The workloads that repeat one operation: a step is `repetitions` of it in a row.
 
@@ -10,15 +10,15 @@ const Workload& collective_workload();
 const Workload& gemm_workload();
 const Workload& attention_workload();
 
-std::unique_ptr<OutputCheck> collective_check(const Settings& settings, const Layout& layout, const Coordinates& at,
-                                              const Program& program);
+std::unique_ptr<OutputCheck> collective_check(const config::Settings& settings, const program::Layout& layout,
+                                              const program::Coordinates& at, const program::Program& program);
 
 /// The axes along which the members of a collective differ.
-AxisSet axes_of(CollectiveOver over);
+program::AxisSet axes_of(config::CollectiveOver over);
 
 /// The element type of the buffers of an operation.
-inline DType element_type(const Settings& settings) {
-  return settings.precision == Precision::bf16 ? DType::bf16 : DType::f32;
+inline program::DType element_type(const config::Settings& settings) {
+  return settings.precision == config::Precision::bf16 ? program::DType::bf16 : program::DType::f32;
 }
 
-}  // namespace harness
+}  // namespace harness::workloads

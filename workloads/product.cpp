@@ -6,17 +6,17 @@
 #include "workloads/elements.h"
 #include "workloads/step.h"
 
-namespace harness {
+namespace harness::workloads {
 namespace {
 
 // What may be off by rounding: products of tf32 have 10 bits of mantissa, of bf16 7 and so has what is written.
-double rounding_of(Precision precision) {
+double rounding_of(config::Precision precision) {
   switch (precision) {
-    case Precision::bf16:
+    case config::Precision::bf16:
       return 2e-2;
-    case Precision::tf32:
+    case config::Precision::tf32:
       return 5e-3;
-    case Precision::fp32:
+    case config::Precision::fp32:
       break;
   }
   return 1e-4;
@@ -24,29 +24,31 @@ double rounding_of(Precision precision) {
 
 }  // namespace
 
-View Operands::random(const char* name, std::int64_t count) {
-  const View v = empty(name, count);
-  const View drawn = type_ == DType::f32 ? v : b_.buffer("drawn", DType::f32, count);
-  b_.emit(compute_stream, Initialize{drawn, next_, Axis::tensor, 1, count, count, 1, 0, 1}, {"operand", Phase::setup});
-  if (type_ != DType::f32) b_.emit(compute_stream, Convert{drawn, v}, {"operand", Phase::setup});
+program::View Operands::random(const char* name, std::int64_t count) {
+  const program::View v = empty(name, count);
+  const program::View drawn = type_ == program::DType::f32 ? v : b_.buffer("drawn", program::DType::f32, count);
+  b_.emit(compute_stream, program::Initialize{drawn, next_, program::Axis::tensor, 1, count, count, 1, 0, 1},
+          {"operand", program::Phase::setup});
+  if (type_ != program::DType::f32)
+    b_.emit(compute_stream, program::Convert{drawn, v}, {"operand", program::Phase::setup});
   next_ += count;
   return v;
 }
 
-ProgramSet same_on_all_ranks(const Layout& layout, Program program) {
-  ProgramSet set;
+program::ProgramSet same_on_all_ranks(const program::Layout& layout, program::Program program) {
+  program::ProgramSet set;
   set.layout = layout;
-  set.groups = {{"world", AxisSet::all(), {}}};
+  set.groups = {{"world", program::AxisSet::all(), {}}};
   set.roles.push_back(std::move(program));
   return set;
 }
 
-View ProductCheck::buffer(const char* name) const {
+program::View ProductCheck::buffer(const char* name) const {
   return find_buffer(program_, name);
 }
 
-std::vector<double> ProductCheck::line(BufferAccess& memory, const View& in, std::int64_t first, std::int64_t stride,
-                                       std::int64_t count) const {
+std::vector<double> ProductCheck::line(program::BufferAccess& memory, const program::View& in, std::int64_t first,
+                                       std::int64_t stride, std::int64_t count) const {
   if (stride == 1) return read_elements(memory, type_, in.part(first, count));
   std::vector<double> values;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -74,4 +76,4 @@ std::array<std::int64_t, 4> samples(std::int64_t count) {
   return {0, count - 1, count / 2, count * 5 / 7};
 }
 
-}  // namespace harness
+}  // namespace harness::workloads

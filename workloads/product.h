@@ -7,44 +7,47 @@
 #include "program/builder.h"
 #include "workloads/operations.h"
 
-namespace harness {
+namespace harness::workloads {
 
 // What the workloads that compute one operation, gemm and attention, have in common.
 
 /// Makes the buffers of an operation. Random numbers: matrix units draw less power on zeros and run faster.
 class Operands {
  public:
-  Operands(ProgramBuilder& builder, const Settings& settings) : b_(builder), type_(element_type(settings)) {}
-  View random(const char* name, std::int64_t count);
-  View empty(const char* name, std::int64_t count) { return b_.buffer(name, type_, count, BufferKind::persistent); }
+  Operands(program::ProgramBuilder& builder, const config::Settings& settings)
+      : b_(builder), type_(element_type(settings)) {}
+  program::View random(const char* name, std::int64_t count);
+  program::View empty(const char* name, std::int64_t count) {
+    return b_.buffer(name, type_, count, program::BufferKind::persistent);
+  }
 
  private:
-  ProgramBuilder& b_;
-  DType type_;
+  program::ProgramBuilder& b_;
+  program::DType type_;
   std::int64_t next_ = 0;  // index of the next number that is drawn
 };
 
 /// A job whose ranks all run the same Program and meet in one group, `world`.
-ProgramSet same_on_all_ranks(const Layout& layout, Program program);
+program::ProgramSet same_on_all_ranks(const program::Layout& layout, program::Program program);
 
 /// Compares some elements of the result with their definition. The operands are random since init.
 class ProductCheck : public OutputCheck {
  public:
-  ProductCheck(const Settings& settings, const Program& program, const char* name)
+  ProductCheck(const config::Settings& settings, const program::Program& program, const char* name)
       : s_(settings), program_(program), type_(element_type(settings)), name_(name) {}
-  void prepare(BufferAccess& /*memory*/) const override {}
+  void prepare(program::BufferAccess& /*memory*/) const override {}
 
  protected:
-  View buffer(const char* name) const;
+  program::View buffer(const char* name) const;
   /// `count` elements, `stride` apart.
-  std::vector<double> line(BufferAccess& memory, const View& in, std::int64_t first, std::int64_t stride,
-                           std::int64_t count) const;
+  std::vector<double> line(program::BufferAccess& memory, const program::View& in, std::int64_t first,
+                           std::int64_t stride, std::int64_t count) const;
   /// Throws Error if they differ by more than rounding. `size`: how large such a number typically is.
   void compare(const std::string& where, double found, double due, double size) const;
 
-  Settings s_;
-  const Program& program_;
-  DType type_;
+  config::Settings s_;
+  const program::Program& program_;
+  program::DType type_;
 
  private:
   const char* name_;
@@ -54,4 +57,4 @@ double dot(std::span<const double> a, std::span<const double> b);
 /// The indices to look at: first, last and some in between.
 std::array<std::int64_t, 4> samples(std::int64_t count);
 
-}  // namespace harness
+}  // namespace harness::workloads

@@ -4,14 +4,14 @@
 
 #include "program/builder.h"
 
-namespace harness {
+namespace harness::workloads {
 
 // What the steps of all workloads have in common.
 
 /// The streams of a step, in order. Every communicator is used on one of them only; operations run on the one that they
 /// have in a training step.
-enum : StreamId { compute_stream, tensor_stream, data_stream, pipeline_stream, world_stream };
-ProgramBuilder step_builder();
+enum : program::StreamId { compute_stream, tensor_stream, data_stream, pipeline_stream, world_stream };
+program::ProgramBuilder step_builder();
 
 /// The ring in which a Program keeps one number per step, [loss_ring] f32: the mean loss of gpt, 1 of the workloads
 /// that train nothing. Whoever runs a block reads it after the steps.
@@ -23,19 +23,19 @@ inline constexpr std::int64_t loss_ring = 4096;
 class StepFrame {
  public:
   /// Emits init operations. `what` names the number: "loss".
-  StepFrame(ProgramBuilder& builder, GroupId world, const char* what);
+  StepFrame(program::ProgramBuilder& builder, program::GroupId world, const char* what);
   /// Begins the step with the number of this rank set to `share`; the step may add to it.
   void begin_step(double share);
   void end_step();
 
-  View value() const { return value_; }      // [1] f32, in the step
-  View counter() const { return counter_; }  // [1] i32: finished steps
+  program::View value() const { return value_; }      // [1] f32, in the step
+  program::View counter() const { return counter_; }  // [1] i32: finished steps
 
  private:
-  ProgramBuilder& b_;
-  GroupId world_;
+  program::ProgramBuilder& b_;
+  program::GroupId world_;
   const char* what_;
-  View counter_, ring_, value_;
+  program::View counter_, ring_, value_;
 };
 
-}  // namespace harness
+}  // namespace harness::workloads

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "workloads/operations.h"
 
-namespace harness {
+namespace harness::workloads {
 
 std::span<const Workload* const> workloads() {
   static const std::array<const Workload*, 4> all{&gpt_workload(), &collective_workload(), &gemm_workload(),
@@ -14,24 +14,26 @@ std::span<const Workload* const> workloads() {
   return all;
 }
 
-const Workload& workload_of(const Settings& settings) {
+const Workload& workload_of(const config::Settings& settings) {
   const auto found = std::ranges::find(workloads(), settings.workload, &Workload::name);
   if (found == workloads().end()) fail("there is no workload {}", settings.workload);
   return **found;
 }
 
-ProgramSet build_programs(const Model& model, const Settings& settings, const Layout& layout) {
+program::ProgramSet build_programs(const config::Model& model, const config::Settings& settings,
+                                   const program::Layout& layout) {
   return workload_of(settings).programs(model, settings, layout);
 }
 
-std::unique_ptr<InputSource> make_inputs(const Model& model, const Settings& settings, const Layout& layout,
-                                         const Coordinates& at, std::uint64_t seed) {
+std::unique_ptr<program::InputSource> make_inputs(const config::Model& model, const config::Settings& settings,
+                                                  const program::Layout& layout, const program::Coordinates& at,
+                                                  std::uint64_t seed) {
   return workload_of(settings).inputs(model, settings, layout, at, seed);
 }
 
 namespace {
 
-class NoInputs : public InputSource {
+class NoInputs : public program::InputSource {
  public:
   void fill(const std::string& buffer, std::int64_t /*step*/, std::span<std::byte> /*to*/) const override {
     fail("input buffer {} has no source", buffer);
@@ -40,34 +42,35 @@ class NoInputs : public InputSource {
 
 }  // namespace
 
-std::string Workload::why_impossible(const Model&, const Settings&) const {
+std::string Workload::why_impossible(const config::Model&, const config::Settings&) const {
   return "";
 }
-std::string Workload::why_impossible_on(const Model&, const Settings&, const Layout&) const {
+std::string Workload::why_impossible_on(const config::Model&, const config::Settings&, const program::Layout&) const {
   return "";
 }
-std::unique_ptr<InputSource> Workload::inputs(const Model&, const Settings&, const Layout&, const Coordinates&,
-                                              std::uint64_t) const {
+std::unique_ptr<program::InputSource> Workload::inputs(const config::Model&, const config::Settings&,
+                                                       const program::Layout&, const program::Coordinates&,
+                                                       std::uint64_t) const {
   return std::make_unique<NoInputs>();
 }
-std::unique_ptr<OutputCheck> Workload::output_check(const Settings&, const Layout&, const Coordinates&,
-                                                    const Program&) const {
+std::unique_ptr<OutputCheck> Workload::output_check(const config::Settings&, const program::Layout&,
+                                                    const program::Coordinates&, const program::Program&) const {
   return nullptr;
 }
-Rate Workload::rate(const Settings&, const Layout&) const {
+Rate Workload::rate(const config::Settings&, const program::Layout&) const {
   return {};
 }
-std::int64_t Workload::tokens_per_step(const Model&, const Settings&) const {
+std::int64_t Workload::tokens_per_step(const config::Model&, const config::Settings&) const {
   return 0;
 }
-std::int64_t Workload::micro_batches(const Settings&, const Layout&) const {
+std::int64_t Workload::micro_batches(const config::Settings&, const program::Layout&) const {
   return 0;
 }
 std::string Workload::flop_formula() const {
   return "2 per multiply-add of the matrix products; causal attention at half";
 }
-std::vector<std::string> Workload::values_from_model(const ProgramSet&, const Settings&) const {
+std::vector<std::string> Workload::values_from_model(const program::ProgramSet&, const config::Settings&) const {
   fail("workload {} takes no values from a model", name());
 }
 
-}  // namespace harness
+}  // namespace harness::workloads

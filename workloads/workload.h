@@ -11,15 +11,15 @@
 #include "program/memory.h"
 #include "program/program.h"
 
-namespace harness {
+namespace harness::workloads {
 
 /// Whether one rank's step computed what it must. prepare() puts known numbers into the buffers, then a step must run
 /// on all ranks, then check() throws an Error that names operation, element, what it is and what it should be.
 class OutputCheck {
  public:
   virtual ~OutputCheck() = default;
-  virtual void prepare(BufferAccess& memory) const = 0;
-  virtual void check(BufferAccess& memory) const = 0;
+  virtual void prepare(program::BufferAccess& memory) const = 0;
+  virtual void check(program::BufferAccess& memory) const = 0;
 };
 
 /// What a step that repeats one operation does, for its rate.
@@ -39,42 +39,49 @@ class Workload {
   /// As in `workload: NAME`.
   virtual std::string_view name() const = 0;
 
-  /// Why the settings cannot be had whatever the number of ranks, for a person; "" if they can.
-  virtual std::string why_impossible(const Model& model, const Settings& settings) const;
+  /// Why the settings are impossible on any number of ranks, for a person; "" if they are possible.
+  virtual std::string why_impossible(const config::Model& model, const config::Settings& settings) const;
   /// The same on this layout; asked once the former is "".
-  virtual std::string why_impossible_on(const Model& model, const Settings& settings, const Layout& layout) const;
+  virtual std::string why_impossible_on(const config::Model& model, const config::Settings& settings,
+                                        const program::Layout& layout) const;
 
   /// The Programs of every role. The settings must be possible on the layout.
-  virtual ProgramSet programs(const Model& model, const Settings& settings, const Layout& layout) const = 0;
+  virtual program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
+                                       const program::Layout& layout) const = 0;
   /// Fills the Program's inputs on the rank at these coordinates.
-  virtual std::unique_ptr<InputSource> inputs(const Model& model, const Settings& settings, const Layout& layout,
-                                              const Coordinates& at, std::uint64_t seed) const;
+  virtual std::unique_ptr<program::InputSource> inputs(const config::Model& model, const config::Settings& settings,
+                                                       const program::Layout& layout, const program::Coordinates& at,
+                                                       std::uint64_t seed) const;
   /// nullptr where a step has nothing that could be checked alone. `program` is this rank's and must outlive it.
-  virtual std::unique_ptr<OutputCheck> output_check(const Settings& settings, const Layout& layout,
-                                                    const Coordinates& at, const Program& program) const;
+  virtual std::unique_ptr<OutputCheck> output_check(const config::Settings& settings, const program::Layout& layout,
+                                                    const program::Coordinates& at,
+                                                    const program::Program& program) const;
 
   /// What one step does, in the units of its rate. Of a training step: tokens.
-  virtual Rate rate(const Settings& settings, const Layout& layout) const;
-  virtual std::int64_t tokens_per_step(const Model& model, const Settings& settings) const;
+  virtual Rate rate(const config::Settings& settings, const program::Layout& layout) const;
+  virtual std::int64_t tokens_per_step(const config::Model& model, const config::Settings& settings) const;
   /// Per data-parallel replica and step; 0 where there are none.
-  virtual std::int64_t micro_batches(const Settings& settings, const Layout& layout) const;
+  virtual std::int64_t micro_batches(const config::Settings& settings, const program::Layout& layout) const;
   /// How a step's FLOPs are counted, for a person.
   virtual std::string flop_formula() const;
 
   /// The values that `from_model` stands for in a sweep of this workload's size: those that a training step has, as
   /// text. Throws Error, which says what the step has instead, if there are none.
-  virtual std::vector<std::string> values_from_model(const ProgramSet& training_step, const Settings& settings) const;
+  virtual std::vector<std::string> values_from_model(const program::ProgramSet& training_step,
+                                                     const config::Settings& settings) const;
 };
 
 /// All workloads, in the order of workload_names (config/settings.h).
 std::span<const Workload* const> workloads();
-const Workload& workload_of(const Settings& settings);
+const Workload& workload_of(const config::Settings& settings);
 /// The training step.
 const Workload& gpt_workload();
 
 /// Of the workload that the settings name.
-ProgramSet build_programs(const Model& model, const Settings& settings, const Layout& layout);
-std::unique_ptr<InputSource> make_inputs(const Model& model, const Settings& settings, const Layout& layout,
-                                         const Coordinates& at, std::uint64_t seed);
+program::ProgramSet build_programs(const config::Model& model, const config::Settings& settings,
+                                   const program::Layout& layout);
+std::unique_ptr<program::InputSource> make_inputs(const config::Model& model, const config::Settings& settings,
+                                                  const program::Layout& layout, const program::Coordinates& at,
+                                                  std::uint64_t seed);
 
-}  // namespace harness
+}  // namespace harness::workloads

@@ -6,15 +6,15 @@
 
 #include "analysis/statistics.h"
 
-namespace harness {
+namespace harness::analysis {
 
 namespace {
 
 template <class Wanted>
-std::vector<FinishedBlock> collect(const Result& result, Wanted wanted) {
+std::vector<FinishedBlock> collect(const store::Result& result, Wanted wanted) {
   std::vector<FinishedBlock> finished;
   for (std::size_t i = 0; i < result.blocks.size(); ++i) {
-    const ResultBlock& block = result.blocks[i];
+    const store::ResultBlock& block = result.blocks[i];
     if (!wanted(block)) continue;
     if (const auto seconds = block_median(result, i)) {
       finished.push_back({i, block.case_index, block.round, block.session, block.start_unix_s, *seconds});
@@ -25,16 +25,16 @@ std::vector<FinishedBlock> collect(const Result& result, Wanted wanted) {
 
 }  // namespace
 
-std::vector<FinishedBlock> finished_blocks(const Result& result) {
-  return collect(result, [](const ResultBlock&) { return true; });
+std::vector<FinishedBlock> finished_blocks(const store::Result& result) {
+  return collect(result, [](const store::ResultBlock&) { return true; });
 }
 
-std::vector<FinishedBlock> finished_blocks(const Result& result, std::int32_t case_index) {
-  return collect(result, [&](const ResultBlock& block) { return block.case_index == case_index; });
+std::vector<FinishedBlock> finished_blocks(const store::Result& result, std::int32_t case_index) {
+  return collect(result, [&](const store::ResultBlock& block) { return block.case_index == case_index; });
 }
 
-std::optional<double> block_median(const Result& result, std::size_t block) {
-  if (result.blocks[block].status != BlockStatus::ok) return {};
+std::optional<double> block_median(const store::Result& result, std::size_t block) {
+  if (result.blocks[block].status != store::BlockStatus::ok) return {};
   std::vector<double> timed;
   for (const float seconds : result.timed_seconds(block)) {
     if (std::isfinite(seconds) && seconds > 0) timed.push_back(seconds);
@@ -43,22 +43,22 @@ std::optional<double> block_median(const Result& result, std::size_t block) {
   return median(timed);
 }
 
-std::vector<std::int32_t> throttled_rounds(const Result& result) {
+std::vector<std::int32_t> throttled_rounds(const store::Result& result) {
   constexpr double usual_clocks = 0.95;
   const std::size_t n = std::min(result.blocks.size(), result.gpu.size());
   std::vector<double> clocks;
   for (std::size_t i = 0; i < n; ++i) {
     const double clock = result.gpu[i].sm_clock_hz;
-    if (result.blocks[i].status == BlockStatus::ok && std::isfinite(clock)) clocks.push_back(clock);
+    if (result.blocks[i].status == store::BlockStatus::ok && std::isfinite(clock)) clocks.push_back(clock);
   }
   const double usual = median(clocks);
   std::set<std::int32_t> rounds;
   for (std::size_t i = 0; i < n; ++i) {
-    if (result.blocks[i].status != BlockStatus::ok) continue;
-    const ResultGpu& gpu = result.gpu[i];
+    if (result.blocks[i].status != store::BlockStatus::ok) continue;
+    const store::ResultGpu& gpu = result.gpu[i];
     if (!gpu.throttling.empty() || gpu.sm_clock_hz < usual_clocks * usual) rounds.insert(result.blocks[i].round);
   }
   return {rounds.begin(), rounds.end()};
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -7,7 +7,7 @@
 
 #include "store/result.h"
 
-namespace harness {
+namespace harness::analysis {
 
 /// A finished block as evidence: when it ran, and the median of its timed steps.
 struct FinishedBlock {
@@ -17,15 +17,15 @@ struct FinishedBlock {
   double seconds = 0;
 };
 /// In the order of the file. Blocks without a usable sample are left out.
-std::vector<FinishedBlock> finished_blocks(const Result& result);
+std::vector<FinishedBlock> finished_blocks(const store::Result& result);
 /// Those of one case.
-std::vector<FinishedBlock> finished_blocks(const Result& result, std::int32_t case_index);
+std::vector<FinishedBlock> finished_blocks(const store::Result& result, std::int32_t case_index);
 
 /// The median timed step of a finished block; nothing if the block did not finish or has no usable sample.
-std::optional<double> block_median(const Result& result, std::size_t block);
+std::optional<double> block_median(const store::Result& result, std::size_t block);
 
 /// Rounds in which some block ran on throttled devices: by the reasons that NVML gave, or because its mean clock was
 /// more than 5 % below the median block's. Ascending.
-std::vector<std::int32_t> throttled_rounds(const Result& result);
+std::vector<std::int32_t> throttled_rounds(const store::Result& result);
 
-}  // namespace harness
+}  // namespace harness::analysis

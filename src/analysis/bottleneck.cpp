@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/units.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 using Kind = BottleneckKind;
@@ -141,7 +141,8 @@ std::string evidence_of(const CaseBreakdown& breakdown, const Bottleneck& found,
   return "";
 }
 
-std::vector<Lever> levers_for(const Result& result, const Bottleneck& found, const std::map<Part, double>& lost) {
+std::vector<Lever> levers_for(const store::Result& result, const Bottleneck& found,
+                              const std::map<Part, double>& lost) {
   std::vector<Lever> levers;
   for (const auto& [part, share] : lost) {
     if (share < min_lever) continue;
@@ -184,7 +185,7 @@ const char* name_of(BottleneckKind kind) {
   return "stragglers";
 }
 
-Bottleneck find_bottleneck(const Result& result, const CaseBreakdown& breakdown, const Waterfall* waterfall,
+Bottleneck find_bottleneck(const store::Result& result, const CaseBreakdown& breakdown, const Waterfall* waterfall,
                            const Stragglers& stragglers) {
   Bottleneck found;
   found.case_index = breakdown.case_index;
@@ -201,4 +202,4 @@ Bottleneck find_bottleneck(const Result& result, const CaseBreakdown& breakdown,
   return found;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

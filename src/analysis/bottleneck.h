@@ -11,7 +11,7 @@
 #include "analysis/waterfall.h"
 #include "store/result.h"
 
-namespace harness {
+namespace harness::analysis {
 
 enum class BottleneckKind : std::uint8_t {
   none,  // nothing known
@@ -40,7 +40,7 @@ struct Bottleneck {
   std::vector<Lever> levers;                              // largest first
   std::vector<std::pair<BottleneckKind, double>> losses;  // all of them as shares of the step, largest first
 };
-Bottleneck find_bottleneck(const Result& result, const CaseBreakdown& breakdown, const Waterfall* waterfall,
+Bottleneck find_bottleneck(const store::Result& result, const CaseBreakdown& breakdown, const Waterfall* waterfall,
                            const Stragglers& stragglers);
 
-}  // namespace harness
+}  // namespace harness::analysis

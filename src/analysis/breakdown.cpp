@@ -10,10 +10,10 @@
 #include "analysis/parallel_layout.h"
 #include "analysis/role_mean.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
-using Intervals = std::vector<const ResultInterval*>;
+using Intervals = std::vector<const store::ResultInterval*>;
 
 template <class Key>
 std::vector<std::pair<Key, double>> largest_first(const std::map<Key, double>& seconds) {
@@ -42,7 +42,7 @@ Part communication_part(std::string_view group) {
   return Part::communication;
 }
 
-Part computation_part(const ResultInterval& x) {
+Part computation_part(const store::ResultInterval& x) {
   if (x.recomputed != 0) return Part::recomputation;
   if (x.kind == "matmul") return Part::matrix_products;
   return x.kind.starts_with("attention") ? Part::attention : Part::other_compute;
@@ -58,38 +58,38 @@ IdlePlace place_of(const Gap& gap, const std::vector<Piece>& pieces, const Inter
   using enum IdlePlace::Kind;
   if (!gap.before) return {.kind = before_first};
   if (!gap.after) return {.kind = after_last};
-  const ResultInterval& before = *intervals[pieces[*gap.before].interval];
-  const ResultInterval& after = *intervals[pieces[*gap.after].interval];
+  const store::ResultInterval& before = *intervals[pieces[*gap.before].interval];
+  const store::ResultInterval& after = *intervals[pieces[*gap.after].interval];
   if (is_communication(before.kind) && is_communication(after.kind)) return {.kind = between_collectives};
   return {before.phase == after.phase ? within_phase : between_phases, before.phase, after.phase};
 }
 
 class CaseParts {
  public:
-  CaseParts(const Result& result, int case_index, const Intervals& intervals)
+  CaseParts(const store::Result& result, int case_index, const Intervals& intervals)
       : layout_(result.case_at(case_index)), case_index_(case_index) {
-    for (const ResultOperations& row : result.operations) {
+    for (const store::ResultOperations& row : result.operations) {
       if (row.case_index == case_index) groups_[{row.role, row.stream, row.kind, row.what}] = row.group;
     }
-    for (const ResultSplit& split : result.splits) {
+    for (const store::ResultSplit& split : result.splits) {
       if (split.case_index == case_index) splits_[split.rank] = &split;
     }
-    for (const ResultInterval* x : intervals) by_role_[{x->role, x->rank}].push_back(x);
+    for (const store::ResultInterval* x : intervals) by_role_[{x->role, x->rank}].push_back(x);
   }
 
   CaseBreakdown all() const;
 
  private:
-  Part part_of(const ResultInterval& x) const;
+  Part part_of(const store::ResultInterval& x) const;
   Breakdown of_rank(int role, int rank, const Intervals& intervals) const;
   Breakdown role_mean(const Breakdown& of_rank, int ranks_of_role) const;
-  void add_occupants(const ResultInterval& x, std::size_t index, std::vector<Piece>& pieces,
+  void add_occupants(const store::ResultInterval& x, std::size_t index, std::vector<Piece>& pieces,
                      std::vector<Occupant>& occupants) const;
 
   ParallelLayout layout_;
   int case_index_;
   std::map<std::tuple<int, std::string_view, std::string_view, std::string_view>, std::string_view> groups_;
-  std::map<int, const ResultSplit*> splits_;
+  std::map<int, const store::ResultSplit*> splits_;
   std::map<std::pair<int, int>, Intervals> by_role_;
 };
 
@@ -97,7 +97,7 @@ class CaseParts {
 // it, and this label of the GPT step.
 constexpr std::string_view tied_embedding = "tied embedding";
 
-Part CaseParts::part_of(const ResultInterval& x) const {
+Part CaseParts::part_of(const store::ResultInterval& x) const {
   if (!is_communication(x.kind)) return computation_part(x);
   const auto found = groups_.find({x.role, x.stream, x.kind, x.what});
   if (found != groups_.end() && !found->second.empty()) return communication_part(found->second);
@@ -105,7 +105,7 @@ Part CaseParts::part_of(const ResultInterval& x) const {
 }
 
 // A communication waits for the latest of its partners first, and then goes on.
-void CaseParts::add_occupants(const ResultInterval& x, std::size_t index, std::vector<Piece>& pieces,
+void CaseParts::add_occupants(const store::ResultInterval& x, std::size_t index, std::vector<Piece>& pieces,
                               std::vector<Occupant>& occupants) const {
   const Part part = part_of(x);
   // What computation waits for first has the moment: a layer's own communication before that of gradients.
@@ -143,7 +143,7 @@ Breakdown CaseParts::of_rank(int role, int rank, const Intervals& intervals) con
   const Occupancy time = occupy(occupants, b.step_s);
   Lists lists;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const ResultInterval& x = *intervals[pieces[i].interval];
+    const store::ResultInterval& x = *intervals[pieces[i].interval];
     b.parts.add(pieces[i].part, time.owned_s[i]);
     if (pieces[i].part == Part::other_compute) lists.other_compute[x.kind] += time.owned_s[i];
     if (is_communication(x.kind) && time.hidden_s[i] > 0) lists.overlapped[part_of(x)] += time.hidden_s[i];
@@ -168,7 +168,7 @@ Breakdown CaseParts::of_rank(int role, int rank, const Intervals& intervals) con
 
 // Roles are cut along the slowest axis.
 Breakdown CaseParts::role_mean(const Breakdown& of_rank, int ranks_of_role) const {
-  std::vector<const ResultSplit*> splits;
+  std::vector<const store::ResultSplit*> splits;
   const int first = of_rank.rank / ranks_of_role * ranks_of_role;
   for (int rank = first; rank < first + ranks_of_role; ++rank) {
     const auto found = splits_.find(rank);
@@ -212,9 +212,10 @@ CaseBreakdown CaseParts::all() const {
     whole.critical_rank = rank;
   }
   if (whole.critical_rank < 0) {
-    const auto longest_rank = std::ranges::max_element(whole.ranks, {}, &Breakdown::step_s);
-    whole.critical = static_cast<std::size_t>(longest_rank - whole.ranks.begin());
-    whole.critical_rank = longest_rank->rank;
+    for (std::size_t i = 1; i < whole.ranks.size(); ++i) {
+      if (whole.ranks[i].step_s > whole.ranks[whole.critical].step_s) whole.critical = i;
+    }
+    whole.critical_rank = whole.ranks[whole.critical].rank;
   } else {
     whole.critical = std::min(static_cast<std::size_t>(whole.critical_rank / of_role), whole.ranks.size() - 1);
   }
@@ -253,9 +254,9 @@ double unexplained(const Breakdown& breakdown) {
   return breakdown.step_s > 0 ? std::abs(breakdown.step_s - breakdown.parts.sum()) / breakdown.step_s : 0;
 }
 
-std::vector<CaseBreakdown> break_down(const Result& result) {
+std::vector<CaseBreakdown> break_down(const store::Result& result) {
   std::map<int, Intervals> by_case;
-  for (const ResultInterval& x : result.timeline) by_case[x.case_index].push_back(&x);
+  for (const store::ResultInterval& x : result.timeline) by_case[x.case_index].push_back(&x);
   std::vector<CaseBreakdown> all;
   for (const auto& [case_index, intervals] : by_case) all.push_back(CaseParts(result, case_index, intervals).all());
   return all;
@@ -266,4 +267,4 @@ const CaseBreakdown* find_breakdown(const std::vector<CaseBreakdown>& all, int c
   return found == all.end() ? nullptr : &*found;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -9,7 +9,7 @@
 #include "analysis/part.h"
 #include "store/result.h"
 
-namespace harness {
+namespace harness::analysis {
 
 // Where the time of a profiled step went. Definitions and approximations: docs/method.md, "Breakdown".
 
@@ -53,8 +53,8 @@ struct CaseBreakdown {
 
 /// Of every case whose timeline is in the result (read_result with the timeline), in order of cases. The control has no
 /// timeline of its own: it runs what the baseline runs.
-std::vector<CaseBreakdown> break_down(const Result& result);
+std::vector<CaseBreakdown> break_down(const store::Result& result);
 /// nullptr if there is none.
 const CaseBreakdown* find_breakdown(const std::vector<CaseBreakdown>& all, int case_index);
 
-}  // namespace harness
+}  // namespace harness::analysis

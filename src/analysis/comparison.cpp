@@ -11,13 +11,13 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 constexpr std::size_t runs_for_an_interval = 3;
 
-bool same_settings(const Result& first, const ResultCase& first_case, const Result& second,
-                   const ResultCase& second_case) {
+bool same_settings(const store::Result& first, const store::ResultCase& first_case, const store::Result& second,
+                   const store::ResultCase& second_case) {
   return std::ranges::all_of(first.variables, [&](const std::string& variable) {
     if (std::ranges::find(second.variables, variable) == second.variables.end()) return true;
     return first.setting(first_case, variable) == second.setting(second_case, variable);
@@ -26,13 +26,14 @@ bool same_settings(const Result& first, const ResultCase& first_case, const Resu
 
 // The case of another file that is this one, by settings; nullptr if there is none. Of several (the baseline and its
 // copy) the one with the same variable and value and then the same name is meant.
-const ResultCase* counterpart(const Result& from, const ResultCase& wanted, const Result& in) {
-  const ResultCase* best = nullptr;
+const store::ResultCase* counterpart(const store::Result& from, const store::ResultCase& wanted,
+                                     const store::Result& in) {
+  const store::ResultCase* best = nullptr;
   int best_score = -1;
-  for (const ResultCase& candidate : in.cases) {
+  for (const store::ResultCase& candidate : in.cases) {
     if (!same_settings(from, wanted, in, candidate)) continue;
     // The control is compared with the control and with nothing else.
-    if ((wanted.role() == CaseRole::control) != (candidate.role() == CaseRole::control)) continue;
+    if ((wanted.role() == store::CaseRole::control) != (candidate.role() == store::CaseRole::control)) continue;
     const bool same_change = wanted.variable == candidate.variable && wanted.value == candidate.value;
     const int score = (same_change ? 2 : 0) + (wanted.name == candidate.name ? 1 : 0);
     if (score <= best_score) continue;
@@ -43,7 +44,7 @@ const ResultCase* counterpart(const Result& from, const ResultCase& wanted, cons
 }
 
 // A case in each run of a side; nullptr where a run does not have it.
-using CaseInRuns = std::vector<const ResultCase*>;
+using CaseInRuns = std::vector<const store::ResultCase*>;
 
 // The medians over runs of what the runs say of one case.
 CaseSide side_of(std::span<const ComparedFile> runs, const CaseInRuns& in_runs, const PartsOf& parts_of) {
@@ -53,7 +54,7 @@ CaseSide side_of(std::span<const ComparedFile> runs, const CaseInRuns& in_runs, 
   std::map<std::string, std::vector<double>> parts;
   for (std::size_t r = 0; r < runs.size(); ++r) {
     if (in_runs[r] == nullptr) continue;
-    const Result& result = *runs[r].result;
+    const store::Result& result = *runs[r].result;
     const std::int32_t index = result.index_of(*in_runs[r]);
     const CaseSummary& summary = runs[r].summary->case_at(index);
     if (summary.blocks == 0) continue;
@@ -107,8 +108,8 @@ struct SettingDifference {
   std::string variable, first, second;
 };
 
-std::vector<SettingDifference> setting_differences(const Result& first, const ResultCase& first_case,
-                                                   const Result& second, const ResultCase& second_case) {
+std::vector<SettingDifference> setting_differences(const store::Result& first, const store::ResultCase& first_case,
+                                                   const store::Result& second, const store::ResultCase& second_case) {
   std::vector<SettingDifference> differences;
   for (const std::string& variable : first.variables) {
     if (std::ranges::find(second.variables, variable) == second.variables.end()) continue;
@@ -119,8 +120,8 @@ std::vector<SettingDifference> setting_differences(const Result& first, const Re
 }
 
 // Why a case of the first side has no counterpart.
-std::string why_not_aligned(const ComparedFile& first, const ResultCase& left_over, const ComparedFile& second) {
-  const ResultCase* namesake = second.result->find_case(left_over.name);
+std::string why_not_aligned(const ComparedFile& first, const store::ResultCase& left_over, const ComparedFile& second) {
+  const store::ResultCase* namesake = second.result->find_case(left_over.name);
   if (namesake == nullptr) return fmt::format("{} is only in {}", left_over.name, first.label);
   std::vector<std::string> words;
   for (const auto& [variable, here, there] : setting_differences(*first.result, left_over, *second.result, *namesake)) {
@@ -132,14 +133,14 @@ std::string why_not_aligned(const ComparedFile& first, const ResultCase& left_ov
 
 // Cases of the two sides' first runs that are one case.
 struct AlignedPair {
-  const ResultCase* first = nullptr;
-  const ResultCase* second = nullptr;
+  const store::ResultCase* first = nullptr;
+  const store::ResultCase* second = nullptr;
 };
 
-std::vector<AlignedPair> align(const Result& first, const Result& second) {
+std::vector<AlignedPair> align(const store::Result& first, const store::Result& second) {
   std::vector<AlignedPair> pairs;
-  for (const ResultCase& candidate : first.cases) {
-    const ResultCase* match = counterpart(first, candidate, second);
+  for (const store::ResultCase& candidate : first.cases) {
+    const store::ResultCase* match = counterpart(first, candidate, second);
     if (match == nullptr || std::ranges::find(pairs, match, &AlignedPair::second) != pairs.end()) continue;
     // The other side's case may be nearer to another case of this side: the one of its name.
     if (counterpart(second, *match, first) == &candidate) pairs.push_back({&candidate, match});
@@ -150,11 +151,11 @@ std::vector<AlignedPair> align(const Result& first, const Result& second) {
 std::vector<std::string> not_aligned(const ComparedFile& first, const ComparedFile& second,
                                      const std::vector<AlignedPair>& pairs) {
   std::vector<std::string> sentences;
-  for (const ResultCase& left_over : first.result->cases) {
+  for (const store::ResultCase& left_over : first.result->cases) {
     if (std::ranges::find(pairs, &left_over, &AlignedPair::first) != pairs.end()) continue;
     sentences.push_back(why_not_aligned(first, left_over, second));
   }
-  for (const ResultCase& left_over : second.result->cases) {
+  for (const store::ResultCase& left_over : second.result->cases) {
     if (std::ranges::find(pairs, &left_over, &AlignedPair::second) != pairs.end()) continue;
     if (first.result->find_case(left_over.name) != nullptr) continue;
     sentences.push_back(fmt::format("{} is only in {}", left_over.name, second.label));
@@ -162,8 +163,8 @@ std::vector<std::string> not_aligned(const ComparedFile& first, const ComparedFi
   return sentences;
 }
 
-CaseInRuns find_in(std::span<const ComparedFile> side, const ResultCase* in_first_run, const Result& reference,
-                   const ResultCase& wanted) {
+CaseInRuns find_in(std::span<const ComparedFile> side, const store::ResultCase* in_first_run,
+                   const store::Result& reference, const store::ResultCase& wanted) {
   CaseInRuns in_runs{in_first_run};
   for (const ComparedFile& run : side.subspan(1)) in_runs.push_back(counterpart(reference, wanted, *run.result));
   return in_runs;
@@ -187,10 +188,10 @@ void judge(CaseComparison& row, bool between_runs, double alpha, double smallest
 
 }  // namespace
 
-std::vector<StepPart> parts_of_splits(const Result& result, std::int32_t case_index) {
+std::vector<StepPart> parts_of_splits(const store::Result& result, std::int32_t case_index) {
   double compute = 0, exposed = 0, idle = 0;
   int ranks = 0;
-  for (const ResultSplit& split : result.splits) {
+  for (const store::ResultSplit& split : result.splits) {
     if (split.case_index != case_index) continue;
     compute += split.compute_s;
     exposed += split.exposed_s;
@@ -214,7 +215,7 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
   if (first.empty() || second.empty()) fail("a comparison needs a result file on each side");
   refuse_copies(first);
   refuse_copies(second);
-  const Result& reference = *first[0].result;
+  const store::Result& reference = *first[0].result;
   const std::vector<AlignedPair> pairs = align(reference, *second[0].result);
   Comparison out;
   out.first = labels(first);
@@ -264,4 +265,4 @@ bool any_slower(const Comparison& comparison, double share) {
   return std::ranges::any_of(comparison.cases, [&](const CaseComparison& row) { return row.low > 1 + share; });
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -11,7 +11,7 @@
 #include "analysis/differences.h"
 #include "analysis/verdict.h"
 
-namespace harness {
+namespace harness::analysis {
 
 /// A part of a case's step by its name, in seconds.
 struct StepPart {
@@ -19,9 +19,9 @@ struct StepPart {
   double seconds = 0;
 };
 /// What a case's step is made of; empty if the file does not say.
-using PartsOf = std::function<std::vector<StepPart>(const Result& result, int case_index)>;
+using PartsOf = std::function<std::vector<StepPart>(const store::Result& result, int case_index)>;
 /// By the split that the profiled step left for every rank: computation, exposed communication, idle. Means over ranks.
-std::vector<StepPart> parts_of_splits(const Result& result, int case_index);
+std::vector<StepPart> parts_of_splits(const store::Result& result, int case_index);
 /// The parts that are there, mean over ranks, by their names for people.
 std::vector<StepPart> parts_of_breakdown(const CaseBreakdown& breakdown);
 
@@ -41,7 +41,7 @@ struct CaseSide {
 
 struct CaseComparison {
   std::string name;  // of the first side; "A = B" where the two sides name equal settings differently
-  CaseRole role = CaseRole::change;
+  store::CaseRole role = store::CaseRole::change;
   CaseSide first, second;
   /// Of the second side's time to the first's (per token, if the steps hold different numbers of tokens). The interval
   /// is between runs or, where `between_runs` of the comparison is false, from the scatter within runs.
@@ -76,4 +76,4 @@ std::vector<std::string> why_unreliable(std::span<const ComparedFile> files);
 /// Whether some case is slower than `share` beyond its interval.
 bool any_slower(const Comparison& comparison, double share);
 
-}  // namespace harness
+}  // namespace harness::analysis

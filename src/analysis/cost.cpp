@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 constexpr double seconds_per_hour = 3600;
 constexpr double hours_per_year = 365.25 * 24;
 
-CaseCost cost_of(const Cost& cost, const std::string& name, int ranks, double tokens_per_second) {
+CaseCost cost_of(const config::Cost& cost, const std::string& name, int ranks, double tokens_per_second) {
   CaseCost out{name, ranks, tokens_per_second, 0, 0};
   out.duration_s = cost.run_tokens / tokens_per_second;
   out.price = out.duration_s / seconds_per_hour * ranks * cost.per_gpu_hour;
@@ -35,7 +35,8 @@ CaseSaving saving_of(const CostEstimate& estimate, const CaseSummary& row, int r
 
 }  // namespace
 
-std::optional<CostEstimate> estimate_cost(const Result& result, const Summary& summary, const Cost& cost) {
+std::optional<CostEstimate> estimate_cost(const store::Result& result, const Summary& summary,
+                                          const config::Cost& cost) {
   const CaseSummary* baseline = summary.baseline();
   if (baseline == nullptr || baseline->blocks == 0 || !(baseline->tokens_per_second > 0)) return {};
   const int ranks = result.at(*baseline).ranks;
@@ -47,11 +48,11 @@ std::optional<CostEstimate> estimate_cost(const Result& result, const Summary& s
   out.before = cost_of(cost, baseline->name, ranks, baseline->tokens_per_second);
   if (summary.unreliable) return out;
   for (const CaseSummary& row : summary.cases) {
-    if (row.role != CaseRole::change || !row.effect || row.effect->verdict != Verdict::faster) continue;
+    if (row.role != store::CaseRole::change || !row.effect || row.effect->verdict != Verdict::faster) continue;
     if (result.at(row).ranks >= 1) out.after.push_back(saving_of(out, row, result.at(row).ranks));
   }
   std::ranges::stable_sort(out.after, std::ranges::greater(), &CaseSaving::saved_share);
   return out;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -7,7 +7,7 @@
 #include "analysis/summary.h"
 #include "config/cost.h"
 
-namespace harness {
+namespace harness::analysis {
 
 /// What a whole training run takes at the token rate of one case.
 struct CaseCost {
@@ -29,7 +29,7 @@ struct CaseSaving {
 };
 
 struct CostEstimate {
-  Cost cost;
+  config::Cost cost;
   int steps = 0;  // timed ones, of all finished blocks of the baseline
   bool backend_has_gpus = true;
   CaseCost before;                // the baseline
@@ -38,6 +38,7 @@ struct CostEstimate {
 
 /// Nothing where the baseline was not measured or its tokens are unknown. `after` is empty for an unreliable sweep,
 /// which proves nothing. A rank counts as a GPU.
-std::optional<CostEstimate> estimate_cost(const Result& result, const Summary& summary, const Cost& cost);
+std::optional<CostEstimate> estimate_cost(const store::Result& result, const Summary& summary,
+                                          const config::Cost& cost);
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -11,7 +11,7 @@
 #include "analysis/statistics.h"
 #include "base/text.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 using NameValues = std::vector<std::pair<std::string, std::string>>;
@@ -61,25 +61,25 @@ class Collector {
   std::vector<Difference> differences_;
 };
 
-std::string model_of(const Result& r) {
+std::string model_of(const store::Result& r) {
   return fmt::format("{} layers, hidden {}, {} heads, vocab {}, sequence {}", r.layers, r.hidden, r.heads, r.vocab,
                      r.sequence);
 }
 
 // "8 x NVIDIA H200", whatever the ranks' order.
-std::string devices_of(const Result& r) {
+std::string devices_of(const store::Result& r) {
   std::map<std::string, int> counts;
-  for (const ResultRank& rank : r.rank_table) ++counts[rank.device];
+  for (const store::ResultRank& rank : r.rank_table) ++counts[rank.device];
   std::vector<std::string> parts;
   for (const auto& [device, count] : counts) parts.push_back(fmt::format("{} x {}", count, device));
   return parts.empty() ? "unknown" : join(parts, ", ");
 }
 
 // Only the first few by name: 2,000 hosts would fill a screen.
-std::string hosts_of(const Result& r) {
+std::string hosts_of(const store::Result& r) {
   constexpr std::size_t named = 6;
   std::set<std::string> hosts;
-  for (const ResultRank& rank : r.rank_table) hosts.insert(rank.host);
+  for (const store::ResultRank& rank : r.rank_table) hosts.insert(rank.host);
   std::vector<std::string> first;
   for (const auto& host : hosts) {
     if (first.size() < named) first.push_back(host);
@@ -92,35 +92,35 @@ std::string hosts_of(const Result& r) {
                      fnv1a(all) & 0xffffffff);
 }
 
-std::string threads_of(const Result& r) {
+std::string threads_of(const store::Result& r) {
   std::set<std::int32_t> counts;
-  for (const ResultRank& rank : r.rank_table) counts.insert(rank.threads);
+  for (const store::ResultRank& rank : r.rank_table) counts.insert(rank.threads);
   std::vector<std::string> parts;
   for (const auto count : counts) parts.push_back(std::to_string(count));
   return parts.empty() ? "unknown" : join(parts, ", ");
 }
 
 // Clocks wander by some MHz from block to block; they are rounded so that only a real difference shows.
-std::string clock_of(const Result& r, double ResultGpu::*clock) {
+std::string clock_of(const store::Result& r, double store::ResultGpu::*clock) {
   std::vector<double> values;
-  for (const ResultGpu& row : r.gpu) {
+  for (const store::ResultGpu& row : r.gpu) {
     if (std::isfinite(row.*clock)) values.push_back(row.*clock);
   }
   constexpr double step_hz = 15e6;  // what the clocks of NVIDIA's GPUs are multiples of
   return values.empty() ? "unknown" : fmt::format("{:.0f} MHz", std::round(median(values) / step_hz) * step_hz / 1e6);
 }
 
-std::string throttling_of(const Result& r) {
+std::string throttling_of(const store::Result& r) {
   std::set<std::string> reasons;
-  for (const ResultGpu& row : r.gpu) {
+  for (const store::ResultGpu& row : r.gpu) {
     if (!row.throttling.empty()) reasons.insert(row.throttling);
   }
   return reasons.empty() ? "none seen" : join(std::vector<std::string>(reasons.begin(), reasons.end()), "; ");
 }
 
-std::string peaks_of(const Result& r) {
+std::string peaks_of(const store::Result& r) {
   std::set<double> peaks;
-  for (const ResultCase& result_case : r.cases) {
+  for (const store::ResultCase& result_case : r.cases) {
     if (result_case.peak_flops_per_rank > 0) peaks.insert(result_case.peak_flops_per_rank);
   }
   std::vector<std::string> parts;
@@ -163,9 +163,9 @@ void add_configuration(std::span<const ComparedFile> files, Collector& out) {
       std::erase_if(common, [&](const std::string& line) { return !here.contains(line); });
     }
   }
-  out.add("configuration", "text", [&](const Result& r) { return own_lines(r.config_text, common); });
+  out.add("configuration", "text", [&](const store::Result& r) { return own_lines(r.config_text, common); });
   out.add("configuration", "--set",
-          [](const Result& r) { return r.overrides.empty() ? std::string("none") : join(r.overrides, "  "); });
+          [](const store::Result& r) { return r.overrides.empty() ? std::string("none") : join(r.overrides, "  "); });
 }
 
 // Variables that one version of the program has and another has not.
@@ -173,7 +173,7 @@ void add_variables(std::span<const ComparedFile> files, Collector& out) {
   std::set<std::string> all, everywhere;
   for (const ComparedFile& file : files) all.insert(file.result->variables.begin(), file.result->variables.end());
   for (const std::string& name : all) {
-    out.add("variable", name, [&](const Result& r) {
+    out.add("variable", name, [&](const store::Result& r) {
       const auto& have = r.variables;
       return std::find(have.begin(), have.end(), name) == have.end() ? "unknown" : "known";
     });
@@ -188,31 +188,33 @@ std::string number(std::int64_t value) {
 
 std::vector<Difference> find_differences(std::span<const ComparedFile> files) {
   Collector out(files);
-  out.add("run", "backend", [](const Result& r) { return r.backend; });
+  out.add("run", "backend", [](const store::Result& r) { return r.backend; });
   out.add("run", "model", model_of);
-  out.add("run", "ranks", [](const Result& r) { return number(r.ranks); });
-  out.add("run", "nodes", [](const Result& r) { return number(r.nodes); });
-  out.add("program", "version", [](const Result& r) { return r.tool_version; });
-  out.add_pairs("identity", [](const Result& r) -> const NameValues& { return r.identity; });
+  out.add("run", "ranks", [](const store::Result& r) { return number(r.ranks); });
+  out.add("run", "nodes", [](const store::Result& r) { return number(r.nodes); });
+  out.add("program", "version", [](const store::Result& r) { return r.tool_version; });
+  out.add_pairs("identity", [](const store::Result& r) -> const NameValues& { return r.identity; });
   out.add("machine", "devices", devices_of);
   out.add("machine", "hosts", hosts_of);
   out.add("machine", "threads per rank", threads_of);
-  out.add("machine", "SM clock", [](const Result& r) { return clock_of(r, &ResultGpu::sm_clock_hz); });
-  out.add("machine", "SM clock possible", [](const Result& r) { return clock_of(r, &ResultGpu::max_sm_clock_hz); });
+  out.add("machine", "SM clock", [](const store::Result& r) { return clock_of(r, &store::ResultGpu::sm_clock_hz); });
+  out.add("machine", "SM clock possible",
+          [](const store::Result& r) { return clock_of(r, &store::ResultGpu::max_sm_clock_hz); });
   out.add("machine", "throttling", throttling_of);
-  out.add_pairs("environment", [](const Result& r) -> const NameValues& { return r.environment; });
+  out.add_pairs("environment", [](const store::Result& r) -> const NameValues& { return r.environment; });
   add_configuration(files, out);
   add_variables(files, out);
-  out.add_pairs("tuning", [](const Result& r) -> const NameValues& { return r.tuning; });
-  out.add("measure", "seed", [](const Result& r) { return std::to_string(r.seed); });
-  out.add("measure", "rounds", [](const Result& r) { return number(r.rounds); });
-  out.add("measure", "warm-up steps", [](const Result& r) { return number(r.warmup_steps); });
-  out.add("measure", "timed steps", [](const Result& r) { return number(r.steps); });
-  out.add("measure", "smallest effect", [](const Result& r) { return fmt::format("{:g} %", 100 * r.smallest_effect); });
-  out.add("measure", "state", [](const Result& r) { return std::string(name_of(r.state)); });
+  out.add_pairs("tuning", [](const store::Result& r) -> const NameValues& { return r.tuning; });
+  out.add("measure", "seed", [](const store::Result& r) { return std::to_string(r.seed); });
+  out.add("measure", "rounds", [](const store::Result& r) { return number(r.rounds); });
+  out.add("measure", "warm-up steps", [](const store::Result& r) { return number(r.warmup_steps); });
+  out.add("measure", "timed steps", [](const store::Result& r) { return number(r.steps); });
+  out.add("measure", "smallest effect",
+          [](const store::Result& r) { return fmt::format("{:g} %", 100 * r.smallest_effect); });
+  out.add("measure", "state", [](const store::Result& r) { return std::string(store::name_of(r.state)); });
   out.add("MFU", "peak", peaks_of);
-  out.add("MFU", "peak source", [](const Result& r) { return r.peak_source; });
-  out.add("MFU", "FLOP counted", [](const Result& r) { return r.flop_formula; });
+  out.add("MFU", "peak source", [](const store::Result& r) { return r.peak_source; });
+  out.add("MFU", "FLOP counted", [](const store::Result& r) { return r.flop_formula; });
   return out.take();
 }
 
@@ -225,10 +227,10 @@ std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, c
       reasons.push_back(fmt::format("{} differ: {} in {}, {} in {}", noun, here, files[0].label, there, file.label));
     }
   };
-  must_match("Backends", [](const Result& r) { return r.backend; });
+  must_match("Backends", [](const store::Result& r) { return r.backend; });
   must_match("Models", model_of);
-  if (what.rank_counts) must_match("Numbers of ranks", [](const Result& r) { return number(r.ranks); });
+  if (what.rank_counts) must_match("Numbers of ranks", [](const store::Result& r) { return number(r.ranks); });
   return reasons;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -7,12 +7,12 @@
 #include "analysis/summary.h"
 #include "store/result.h"
 
-namespace harness {
+namespace harness::analysis {
 
 /// A result file as it takes part in a comparison. Neither is owned.
 struct ComparedFile {
   std::string label;  // what tables call it
-  const Result* result = nullptr;
+  const store::Result* result = nullptr;
   const Summary* summary = nullptr;
 };
 
@@ -34,4 +34,4 @@ struct MustMatch {
 /// Why the times of these files cannot be compared at all, a sentence each. Empty: they can.
 std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, const MustMatch& what = {});
 
-}  // namespace harness
+}  // namespace harness::analysis

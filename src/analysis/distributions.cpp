@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 // Student's t through the regularised incomplete beta function (Abramowitz & Stegun 26.5.8, 26.7.1):
@@ -109,4 +109,4 @@ int fair_coin_lower_rank(int n, double tail) {
   return k;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

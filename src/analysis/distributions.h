@@ -1,6 +1,6 @@
 #pragma once
 
-namespace harness {
+namespace harness::analysis {
 
 // Quantiles and tails of the distributions that intervals and verdicts rest on.
 
@@ -20,4 +20,4 @@ double binomial_upper_tail(int n, int k, double p);
 /// The largest k with P(X < k) <= tail for X ~ Binomial(n, 1/2), at most n / 2.
 int fair_coin_lower_rank(int n, double tail);
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -6,7 +6,7 @@
 #include "analysis/paired_estimator.h"
 #include "base/error.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 struct Row {
@@ -32,4 +32,4 @@ EstimatorKind estimator_named(std::string_view name) {
   return found->kind;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -9,7 +9,7 @@
 #include "analysis/blocks.h"
 #include "analysis/statistics.h"
 
-namespace harness {
+namespace harness::analysis {
 
 // From the blocks of a sweep to the effect of each case. An estimator sees all of them, with case, round, session and
 // time, so that it may pair blocks, fit a model of drift, or both. Adding one: a source file with a function of type
@@ -48,4 +48,4 @@ Estimator estimator_of(EstimatorKind kind);
 /// By the name on the command line. Throws Error for an unknown one.
 EstimatorKind estimator_named(std::string_view name);
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -4,9 +4,9 @@
 
 #include "analysis/rules.h"
 
-namespace harness {
+namespace harness::analysis {
 
-Findings find_all(const Result& result, const SummaryOptions& options) {
+Findings find_all(const store::Result& result, const SummaryOptions& options) {
   Findings findings;
   findings.summary = summarise(result, options);
   findings.stragglers = find_stragglers(result);
@@ -32,7 +32,7 @@ const CaseSummary* Findings::best() const {
   const CaseSummary* best = nullptr;
   if (summary.unreliable) return best;
   for (const CaseSummary& row : summary.cases) {
-    if (row.role != CaseRole::change || !row.effect || row.effect->verdict != Verdict::faster) continue;
+    if (row.role != store::CaseRole::change || !row.effect || row.effect->verdict != Verdict::faster) continue;
     if (best == nullptr || row.effect->ratio < best->effect->ratio) best = &row;
   }
   return best;
@@ -49,4 +49,4 @@ const StepFindings* Findings::step_of_case(std::int32_t case_index) const {
   return found == steps.end() ? nullptr : &*found;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -12,7 +12,7 @@
 #include "analysis/waterfall.h"
 #include "store/result.h"
 
-namespace harness {
+namespace harness::analysis {
 
 /// What one profiled step says of its case.
 struct StepFindings {
@@ -38,11 +38,11 @@ struct Findings {
   /// The baseline and the best: those of the two that are there.
   std::vector<const CaseSummary*> before_and_after() const;
   /// nullptr if the case has no timeline.
-  const StepFindings* step_of(const AboutACase auto& row) const { return step_of_case(row.case_index); }
+  const StepFindings* step_of(const store::AboutACase auto& row) const { return step_of_case(row.case_index); }
   const StepFindings* step_of_case(std::int32_t case_index) const;
 };
 
 /// Uses whatever of the timeline and rank_seconds the result holds.
-Findings find_all(const Result& result, const SummaryOptions& options = {});
+Findings find_all(const store::Result& result, const SummaryOptions& options = {});
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -7,7 +7,7 @@
 
 #include "config/registry.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 struct LeverRow {
@@ -85,13 +85,13 @@ std::vector<std::string> variables_for(Part part, const std::string& backend) {
   std::vector<std::string> names;
   for (const LeverRow& row : table()) {
     if (std::ranges::find(row.on, part) == row.on.end()) continue;
-    const Variable* variable = find_variable(row.variable);
-    const bool honoured = variable != nullptr && std::ranges::any_of(variable->backends, [&](BackendKind kind) {
-                            return backend == name_of(kind);
+    const config::Variable* variable = config::find_variable(row.variable);
+    const bool honoured = variable != nullptr && std::ranges::any_of(variable->backends, [&](config::BackendKind kind) {
+                            return backend == config::name_of(kind);
                           });
     if (honoured) names.emplace_back(row.variable);
   }
   return names;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

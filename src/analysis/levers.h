@@ -5,7 +5,7 @@
 
 #include "analysis/part.h"
 
-namespace harness {
+namespace harness::analysis {
 
 /// The variables of the registry that act on a part of the step and that the backend honours.
 std::vector<std::string> variables_for(Part part, const std::string& backend);
@@ -14,4 +14,4 @@ std::vector<std::string> variables_for(Part part, const std::string& backend);
 std::vector<std::string> levers();
 std::vector<std::string> variables_without_lever();
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 struct Event {
@@ -67,4 +67,4 @@ Occupancy occupy(std::span<const Occupant> occupants, double step_s) {
   return result;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace harness {
+namespace harness::analysis {
 
 /// Something that ran, or seemed to run, for a while.
 struct Occupant {
@@ -30,4 +30,4 @@ struct Occupancy {
 /// What lies outside [0, step_s], or is not a number, counts for nothing.
 Occupancy occupy(std::span<const Occupant> occupants, double step_s);
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -6,7 +6,7 @@
 
 #include "analysis/power.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 // By round. A round holds each case once.
@@ -79,4 +79,4 @@ std::vector<Estimate> estimate_median_pairs(const SweepBlocks& sweep, std::span<
   return estimates;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

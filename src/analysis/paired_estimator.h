@@ -5,7 +5,7 @@
 
 #include "analysis/estimator.h"
 
-namespace harness {
+namespace harness::analysis {
 
 // Estimators that compare each case with the baseline of its round, so that whatever a round's blocks share (other
 // jobs, temperature, clocks) cancels.
@@ -23,4 +23,4 @@ std::vector<Estimate> estimate_trimmed_pairs(const SweepBlocks& sweep, std::span
 /// Median and sign interval of the pairs' log ratios.
 std::vector<Estimate> estimate_median_pairs(const SweepBlocks& sweep, std::span<const Question> questions);
 
-}  // namespace harness
+}  // namespace harness::analysis

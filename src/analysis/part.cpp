@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 struct Words {
@@ -66,4 +66,4 @@ double Parts::sum(bool (*wanted)(Part)) const {
   return total;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-namespace harness {
+namespace harness::analysis {
 
 /// The parts of a step. Each moment of a rank's step belongs to exactly one.
 enum class Part : std::uint8_t {
@@ -57,4 +57,4 @@ struct Parts {
   double exposed() const;  // without waiting and bubble
 };
 
-}  // namespace harness
+}  // namespace harness::analysis

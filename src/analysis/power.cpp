@@ -5,7 +5,7 @@
 
 #include "analysis/distributions.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 int kept_of(int rounds) {
@@ -50,4 +50,4 @@ int rounds_to_reach(double distance, const ConfidenceInterval& now, double alpha
   return high;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

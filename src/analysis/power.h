@@ -2,7 +2,7 @@
 
 #include "analysis/statistics.h"
 
-namespace harness {
+namespace harness::analysis {
 
 // How many rounds a sweep needs.
 
@@ -16,4 +16,4 @@ double resolvable_effect(int rounds, int comparisons, double deviation, double s
 int rounds_to_reach(double distance, const ConfidenceInterval& now, double alpha);
 inline constexpr int max_rounds = 1000;
 
-}  // namespace harness
+}  // namespace harness::analysis

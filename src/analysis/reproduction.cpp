@@ -10,14 +10,15 @@
 #include "analysis/statistics.h"
 #include "base/error.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 // In one file: the case that makes a change, by its variable and value.
-const CaseSummary* find_change(const ComparedFile& file, const ResultCase& change) {
+const CaseSummary* find_change(const ComparedFile& file, const store::ResultCase& change) {
   const auto found = std::ranges::find_if(file.summary->cases, [&](const CaseSummary& row) {
-    const ResultCase& candidate = file.result->at(row);
-    return row.role == CaseRole::change && candidate.variable == change.variable && candidate.value == change.value;
+    const store::ResultCase& candidate = file.result->at(row);
+    return row.role == store::CaseRole::change && candidate.variable == change.variable &&
+           candidate.value == change.value;
   });
   return found == file.summary->cases.end() ? nullptr : &*found;
 }
@@ -48,7 +49,8 @@ SideChange change_over_runs(const std::vector<const CaseSummary*>& rows, int com
 }
 
 // What a change did on a side; nothing if no file of it tried the change.
-std::optional<SideChange> change_on(std::span<const ComparedFile> side, const ResultCase& change, int comparisons) {
+std::optional<SideChange> change_on(std::span<const ComparedFile> side, const store::ResultCase& change,
+                                    int comparisons) {
   std::vector<const CaseSummary*> rows;
   for (const ComparedFile& file : side) {
     if (const CaseSummary* row = find_change(file, change)) rows.push_back(row);
@@ -104,14 +106,14 @@ Reproduction reproduce(std::span<const ComparedFile> first, std::span<const Comp
   out.first_by_runs = first.size() > 1;
   out.second_by_runs = second.size() > 1;
   const auto changes_of = [](const ComparedFile& file) {
-    std::vector<const ResultCase*> changes;
-    for (const ResultCase& result_case : file.result->cases) {
-      if (result_case.role() == CaseRole::change) changes.push_back(&result_case);
+    std::vector<const store::ResultCase*> changes;
+    for (const store::ResultCase& result_case : file.result->cases) {
+      if (result_case.role() == store::CaseRole::change) changes.push_back(&result_case);
     }
     return changes;
   };
-  const std::vector<const ResultCase*> changes = changes_of(first[0]);
-  for (const ResultCase* change : changes) {
+  const std::vector<const store::ResultCase*> changes = changes_of(first[0]);
+  for (const store::ResultCase* change : changes) {
     const auto comparisons = static_cast<int>(changes.size());
     const auto here = change_on(first, *change, comparisons), there = change_on(second, *change, comparisons);
     if (!there) {
@@ -120,11 +122,11 @@ Reproduction reproduce(std::span<const ComparedFile> first, std::span<const Comp
     }
     out.changes.push_back({change->name, *here, *there, outcome_of(here->verdict, there->verdict)});
   }
-  for (const ResultCase* change : changes_of(second[0])) {
+  for (const store::ResultCase* change : changes_of(second[0])) {
     if (find_change(first[0], *change) != nullptr) continue;
     out.only_in_one.push_back(fmt::format("{} was not tried in {}", change->name, first[0].label));
   }
   return out;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

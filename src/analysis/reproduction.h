@@ -8,7 +8,7 @@
 #include "analysis/differences.h"
 #include "analysis/verdict.h"
 
-namespace harness {
+namespace harness::analysis {
 
 /// Whether a change does on one cluster what it did on another.
 enum class Reproduced {
@@ -45,4 +45,4 @@ struct Reproduction {
 /// over all changes together (Bonferroni). Throws Error for a side of two, and if a run is on one side twice.
 Reproduction reproduce(std::span<const ComparedFile> first, std::span<const ComparedFile> second);
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 // Over ranks; as ResultSplit.
@@ -13,14 +13,14 @@ struct Means {
   double step_s() const { return compute_s + exposed_s + idle_s; }
 };
 
-bool adds_up(const ResultSplit& s) {
+bool adds_up(const store::ResultSplit& s) {
   return s.step_s > 0 && std::abs(s.compute_s + s.exposed_s + s.idle_s - s.step_s) < max_unexplained * s.step_s;
 }
 
-Means mean_of(std::span<const ResultSplit* const> splits) {
+Means mean_of(std::span<const store::ResultSplit* const> splits) {
   Means m;
   const double weight = 1 / static_cast<double>(splits.size());
-  for (const ResultSplit* s : splits) {
+  for (const store::ResultSplit* s : splits) {
     m.compute_s += s->compute_s * weight;
     m.communication_s += s->communication_s * weight;
     m.exposed_s += s->exposed_s * weight;
@@ -58,7 +58,7 @@ double exposed_waiting(double waited_s, double exposed_of_rank_s, double waited_
 
 // Divides what is exposed into waiting, bubble and communication. False if the rank with a timeline has no
 // communication to divide it by.
-bool divide(Parts& parts, const ResultSplit& split_of_rank, const Means& mean) {
+bool divide(Parts& parts, const store::ResultSplit& split_of_rank, const Means& mean) {
   const double communication = parts.exposed();
   double left = mean.exposed_s;
   const auto take = [&](Part part, double waited_of_rank_s, double waited_s) {
@@ -74,9 +74,9 @@ bool divide(Parts& parts, const ResultSplit& split_of_rank, const Means& mean) {
 }
 
 // The split of the rank itself; nullptr where a split is missing or does not add up.
-const ResultSplit* split_of(const Breakdown& of_rank, std::span<const ResultSplit* const> splits) {
-  const ResultSplit* own = nullptr;
-  for (const ResultSplit* split : splits) {
+const store::ResultSplit* split_of(const Breakdown& of_rank, std::span<const store::ResultSplit* const> splits) {
+  const store::ResultSplit* own = nullptr;
+  for (const store::ResultSplit* split : splits) {
     if (split == nullptr || !adds_up(*split)) return nullptr;
     if (split->rank == of_rank.rank) own = split;
   }
@@ -85,8 +85,8 @@ const ResultSplit* split_of(const Breakdown& of_rank, std::span<const ResultSpli
 
 }  // namespace
 
-Breakdown mean_of_role(const Breakdown& of_rank, std::span<const ResultSplit* const> splits) {
-  const ResultSplit* own = split_of(of_rank, splits);
+Breakdown mean_of_role(const Breakdown& of_rank, std::span<const store::ResultSplit* const> splits) {
+  const store::ResultSplit* own = split_of(of_rank, splits);
   if (own == nullptr) return of_rank;
   const Means mean = mean_of(splits);
   const double compute = of_rank.parts.sum(is_computation), idle = of_rank.parts.sum(is_idle),
@@ -113,4 +113,4 @@ Breakdown mean_of_role(const Breakdown& of_rank, std::span<const ResultSplit* co
   return role;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

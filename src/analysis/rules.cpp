@@ -10,7 +10,7 @@
 #include "analysis/blocks.h"
 #include "analysis/statistics.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 // The usual thresholds.
@@ -70,7 +70,7 @@ void idle(const Breakdown& mean, std::vector<std::string>& fired) {
   }
 }
 
-void step_spread(const Result& result, std::span<const FinishedBlock> blocks, std::vector<std::string>& fired) {
+void step_spread(const store::Result& result, std::span<const FinishedBlock> blocks, std::vector<std::string>& fired) {
   std::vector<double> steps;
   for (const FinishedBlock& block : blocks) {
     // Against the block's own median, so that a slow block is not counted twice.
@@ -101,21 +101,21 @@ void block_spread(std::span<const FinishedBlock> blocks, std::vector<std::string
       percent(spread)));
 }
 
-int nodes_of(const Result& result, int ranks) {
+int nodes_of(const store::Result& result, int ranks) {
   std::set<int> nodes;
-  for (const ResultRank& row : result.rank_table) {
+  for (const store::ResultRank& row : result.rank_table) {
     if (row.rank < ranks) nodes.insert(row.node);
   }
   return static_cast<int>(nodes.size());
 }
 
-void beyond_a_node(const Result& result, const Summary& summary, std::vector<std::string>& fired) {
+void beyond_a_node(const store::Result& result, const Summary& summary, std::vector<std::string>& fired) {
   const CaseSummary *one_node = nullptr, *worst = nullptr;
   const auto per_rank = [&](const CaseSummary& row) { return row.tokens_per_second / result.at(row).ranks; };
   bool swept = false;
   for (const CaseSummary& row : summary.cases) {
-    const ResultCase& result_case = result.at(row);
-    if (row.blocks == 0 || (row.role != CaseRole::baseline && result_case.variable != "ranks")) continue;
+    const store::ResultCase& result_case = result.at(row);
+    if (row.blocks == 0 || (row.role != store::CaseRole::baseline && result_case.variable != "ranks")) continue;
     swept = swept || result_case.variable == "ranks";
     const bool within = nodes_of(result, result_case.ranks) == 1;
     if (within && (one_node == nullptr || per_rank(row) > per_rank(*one_node))) one_node = &row;
@@ -130,7 +130,7 @@ void beyond_a_node(const Result& result, const Summary& summary, std::vector<std
                   worst->name, nodes_of(result, result.at(*worst).ranks), percent(efficiency), one_node->name));
 }
 
-void batch(const Result& result, const Summary& summary, std::vector<std::string>& fired) {
+void batch(const store::Result& result, const Summary& summary, std::vector<std::string>& fired) {
   const CaseSummary* baseline = summary.baseline();
   if (baseline == nullptr || baseline->blocks == 0) return;
   for (const CaseSummary& row : summary.cases) {
@@ -147,7 +147,8 @@ void batch(const Result& result, const Summary& summary, std::vector<std::string
 
 }  // namespace
 
-std::vector<std::string> fired_rules(const Result& result, const Summary& summary, const CaseBreakdown& breakdown) {
+std::vector<std::string> fired_rules(const store::Result& result, const Summary& summary,
+                                     const CaseBreakdown& breakdown) {
   std::vector<std::string> fired;
   const Breakdown& mean = breakdown.mean;
   if (!(mean.step_s > 0)) return fired;
@@ -166,11 +167,11 @@ std::vector<std::string> fired_rules(const Result& result, const Summary& summar
   return fired;
 }
 
-std::vector<std::string> fired_rules(const Result& result, const Summary& summary) {
+std::vector<std::string> fired_rules(const store::Result& result, const Summary& summary) {
   std::vector<std::string> fired;
   beyond_a_node(result, summary, fired);
   batch(result, summary, fired);
   return fired;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

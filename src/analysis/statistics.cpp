@@ -6,7 +6,7 @@
 
 #include "analysis/distributions.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -112,4 +112,4 @@ ConfidenceInterval yuen_welch_interval(std::span<const double> first, std::span<
   return around(center, student_t_quantile(1 - alpha / 2, degrees) * standard_error, n, standard_error);
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

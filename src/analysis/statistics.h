@@ -4,7 +4,7 @@
 #include <limits>
 #include <span>
 
-namespace harness {
+namespace harness::analysis {
 
 // Location, scatter and intervals of samples: pure arithmetic, no I/O. docs/method.md has the references.
 
@@ -47,4 +47,4 @@ ConfidenceInterval sign_interval(std::span<const double> values, double alpha);
 ConfidenceInterval yuen_welch_interval(std::span<const double> first, std::span<const double> second, double alpha,
                                        double share = trim_share);
 
-}  // namespace harness
+}  // namespace harness::analysis

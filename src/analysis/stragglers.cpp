@@ -12,7 +12,7 @@
 #include "analysis/parallel_layout.h"
 #include "analysis/statistics.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 constexpr double min_late_share = 0.02;  // of the step: less is nobody's fault
@@ -32,9 +32,9 @@ struct TimesLast {
 // By Result::rank_seconds of all finished blocks. Refers to the result.
 class TimedSteps {
  public:
-  explicit TimedSteps(const Result& result) : result_(result), last_(result.rank_count()) {
+  explicit TimedSteps(const store::Result& result) : result_(result), last_(result.rank_count()) {
     for (std::size_t block = 0; block < result.rank_seconds.size() && block < result.blocks.size(); ++block) {
-      if (result.blocks[block].status == BlockStatus::ok) look_at(block);
+      if (result.blocks[block].status == store::BlockStatus::ok) look_at(block);
     }
   }
   HeatMap heat(std::size_t rows) const;
@@ -51,7 +51,7 @@ class TimedSteps {
   float median_of(std::span<const float> seconds) const;
   void look_at(std::size_t block);
 
-  const Result& result_;
+  const store::Result& result_;
   std::vector<TimesLast> last_;
   mutable std::vector<float> scratch_;
   double worst_share_ = 0;
@@ -176,15 +176,15 @@ void compare_stage(const std::vector<OwnTime>& all, std::size_t first_rank, doub
 }
 
 // By rank; `cases` is how many profiled steps could tell.
-std::vector<Lateness> lateness_in_profiled_steps(const Result& result, std::int32_t& cases) {
+std::vector<Lateness> lateness_in_profiled_steps(const store::Result& result, std::int32_t& cases) {
   std::vector<Lateness> late(result.rank_count());
-  std::map<std::int32_t, std::vector<const ResultSplit*>> by_case;
-  for (const ResultSplit& split : result.splits) by_case[split.case_index].push_back(&split);
+  std::map<std::int32_t, std::vector<const store::ResultSplit*>> by_case;
+  for (const store::ResultSplit& split : result.splits) by_case[split.case_index].push_back(&split);
   for (const auto& [case_index, splits] : by_case) {
     const ParallelLayout layout(result.case_at(case_index));
-    std::map<std::int32_t, const ResultSplit*> by_rank;
+    std::map<std::int32_t, const store::ResultSplit*> by_rank;
     double step_s = 0;
-    for (const ResultSplit* split : splits) {
+    for (const store::ResultSplit* split : splits) {
       if (split->rank < 0 || split->rank >= layout.ranks || split->rank >= result.ranks) continue;
       by_rank[split->rank] = split;
       step_s = std::max(step_s, split->step_s);
@@ -258,7 +258,7 @@ Straggler straggler_of(std::int32_t rank, const TimesLast& last, const Lateness&
 
 }  // namespace
 
-Stragglers find_stragglers(const Result& result, std::size_t max_ranks, std::size_t heat_rows) {
+Stragglers find_stragglers(const store::Result& result, std::size_t max_ranks, std::size_t heat_rows) {
   Stragglers found;
   if (result.ranks < 2) {
     found.evidence = "A single rank waits for no other.";
@@ -280,7 +280,7 @@ Stragglers find_stragglers(const Result& result, std::size_t max_ranks, std::siz
                     worse);
   found.ranks.resize(kept);
   for (Straggler& straggler : found.ranks) {
-    const auto row = std::ranges::find(result.rank_table, straggler.rank, &ResultRank::rank);
+    const auto row = std::ranges::find(result.rank_table, straggler.rank, &store::ResultRank::rank);
     if (row == result.rank_table.end()) continue;
     straggler.host = row->host;
     straggler.device = row->device;
@@ -290,4 +290,4 @@ Stragglers find_stragglers(const Result& result, std::size_t max_ranks, std::siz
   return found;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

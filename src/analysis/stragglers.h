@@ -7,7 +7,7 @@
 
 #include "store/result.h"
 
-namespace harness {
+namespace harness::analysis {
 
 // Who was late. Ranks of a synchronous step all take equally long: early ranks wait in a collective for late ones. So
 // the splits of the profiled steps show it (the late rank communicates, that is waits, least); step times of ranks show
@@ -48,6 +48,6 @@ struct Stragglers {
 
 /// Time is linear in what is in rank_seconds, memory a few numbers per rank beyond it. Uses whatever of rank_seconds
 /// and splits the result holds.
-Stragglers find_stragglers(const Result& result, std::size_t max_ranks = 16, std::size_t heat_rows = 64);
+Stragglers find_stragglers(const store::Result& result, std::size_t max_ranks = 16, std::size_t heat_rows = 64);
 
-}  // namespace harness
+}  // namespace harness::analysis

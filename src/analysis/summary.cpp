@@ -7,24 +7,24 @@
 
 #include "analysis/warnings.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 // Number of comparisons for the Bonferroni correction: every change that was planned, whether or not it finished.
-int declared_comparisons(const Result& result) {
-  return static_cast<int>(std::ranges::count_if(result.cases, [](const ResultCase& planned) {
-    return planned.role() == CaseRole::change && planned.status != CaseStatus::impossible;
+int declared_comparisons(const store::Result& result) {
+  return static_cast<int>(std::ranges::count_if(result.cases, [](const store::ResultCase& planned) {
+    return planned.role() == store::CaseRole::change && planned.status != store::CaseStatus::impossible;
   }));
 }
 
 // What a case's step gets done, in the unit that cases are compared by: tokens; bytes on the bus of a collective; FLOP
 // of a rank. 0: not known.
-double work_of(const Result& result, std::int32_t case_index) {
-  const ResultCase& result_case = result.case_at(case_index);
+double work_of(const store::Result& result, std::int32_t case_index) {
+  const store::ResultCase& result_case = result.case_at(case_index);
   if (result_case.tokens_per_step > 0) return result_case.tokens_per_step;
-  const ResultPoint* point = result.find_point(case_index);
+  const store::ResultPoint* point = result.find_point(case_index);
   if (point == nullptr) return 0;
   const auto times = static_cast<double>(point->repetitions);
   if (point->bus_factor > 0) return times * point->bytes * point->bus_factor;
@@ -33,7 +33,7 @@ double work_of(const Result& result, std::int32_t case_index) {
 
 // A larger batch or message is not slower for taking longer: times are per unit of work, in terms of the baseline's
 // step, where both amounts are known.
-SweepBlocks comparable_blocks(const Result& result, std::int32_t baseline) {
+SweepBlocks comparable_blocks(const store::Result& result, std::int32_t baseline) {
   SweepBlocks sweep{finished_blocks(result), baseline};
   const double before = work_of(result, baseline);
   for (FinishedBlock& block : sweep.blocks) {
@@ -43,7 +43,7 @@ SweepBlocks comparable_blocks(const Result& result, std::int32_t baseline) {
   return sweep;
 }
 
-void measure_losses(const Result& result, std::span<const FinishedBlock> blocks, CaseSummary& row) {
+void measure_losses(const store::Result& result, std::span<const FinishedBlock> blocks, CaseSummary& row) {
   row.first_loss = row.last_loss = nan;
   std::vector<double> last_losses;
   for (const FinishedBlock& block : blocks) {
@@ -57,8 +57,8 @@ void measure_losses(const Result& result, std::span<const FinishedBlock> blocks,
       std::accumulate(last_losses.begin(), last_losses.end(), 0.0) / static_cast<double>(last_losses.size());
 }
 
-void measure_case(const Result& result, CaseSummary& row) {
-  const ResultCase& result_case = result.at(row);
+void measure_case(const store::Result& result, CaseSummary& row) {
+  const store::ResultCase& result_case = result.at(row);
   const std::vector<FinishedBlock> blocks = finished_blocks(result, row.case_index);
   std::vector<double> medians;
   for (const FinishedBlock& block : blocks) {
@@ -83,8 +83,8 @@ void measure_case(const Result& result, CaseSummary& row) {
 // A clock or a peak may be a little off; a link that carried a twentieth more than it can did not.
 constexpr double beyond_doubt = 1.05;
 
-void measure_rates(const Result& result, CaseSummary& row) {
-  const ResultPoint* point = result.find_point(row.case_index);
+void measure_rates(const store::Result& result, CaseSummary& row) {
+  const store::ResultPoint* point = result.find_point(row.case_index);
   if (point == nullptr || row.blocks == 0 || point->repetitions < 1) return;
   Rates rates;
   rates.operation = point->operation;
@@ -101,15 +101,15 @@ void measure_rates(const Result& result, CaseSummary& row) {
   row.rates = rates;
 }
 
-void measure_gpu(const Result& result, CaseSummary& row) {
+void measure_gpu(const store::Result& result, CaseSummary& row) {
   std::vector<double> utilisation, clock, power, tokens_per_joule;
   const double tokens = result.at(row).tokens_per_step * result.steps;
   const auto keep = [](std::vector<double>& values, double value) {
     if (std::isfinite(value)) values.push_back(value);
   };
   for (std::size_t i = 0; i < std::min(result.blocks.size(), result.gpu.size()); ++i) {
-    if (result.blocks[i].case_index != row.case_index || result.blocks[i].status != BlockStatus::ok) continue;
-    const ResultGpu& gpu = result.gpu[i];
+    if (result.blocks[i].case_index != row.case_index || result.blocks[i].status != store::BlockStatus::ok) continue;
+    const store::ResultGpu& gpu = result.gpu[i];
     keep(utilisation, gpu.utilisation);
     keep(clock, gpu.sm_clock_hz);
     keep(power, gpu.power_w);
@@ -122,17 +122,17 @@ void measure_gpu(const Result& result, CaseSummary& row) {
 }
 
 // What a case asked of NCCL and did not get; "" if nothing.
-std::string not_honoured(const Result& result, std::int32_t case_index) {
+std::string not_honoured(const store::Result& result, std::int32_t case_index) {
   std::string all;
-  for (const ResultNcclFact& fact : result.nccl_facts) {
+  for (const store::ResultNcclFact& fact : result.nccl_facts) {
     if (fact.case_index != case_index || fact.name != "not honoured") continue;
     all += (all.empty() ? "" : "; ") + fact.value;
   }
   return all;
 }
 
-CaseSummary measured(const Result& result, std::int32_t case_index) {
-  const ResultCase& result_case = result.case_at(case_index);
+CaseSummary measured(const store::Result& result, std::int32_t case_index) {
+  const store::ResultCase& result_case = result.case_at(case_index);
   CaseSummary row;
   row.case_index = case_index;
   row.role = result_case.role();
@@ -175,14 +175,14 @@ std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect
 namespace {
 
 // Effects and verdicts of all cases: once with every round, once without the throttled ones.
-void compare_with_baseline(const Result& result, Estimator estimator, Summary& summary) {
-  const ResultCase* baseline = result.baseline();
+void compare_with_baseline(const store::Result& result, Estimator estimator, Summary& summary) {
+  const store::ResultCase* baseline = result.baseline();
   SweepBlocks sweep;
   if (baseline != nullptr) sweep = comparable_blocks(result, result.index_of(*baseline));
   const double family = family_alpha(declared_comparisons(result));
   std::vector<Question> questions;
   for (const CaseSummary& row : summary.cases) {
-    const double alpha = row.role == CaseRole::control ? family_alpha(1) : family;
+    const double alpha = row.role == store::CaseRole::control ? family_alpha(1) : family;
     questions.push_back({row.case_index, alpha, result.smallest_effect});
   }
   const std::vector<Estimate> all = estimator(sweep, questions);
@@ -194,32 +194,34 @@ void compare_with_baseline(const Result& result, Estimator estimator, Summary& s
     CaseSummary& row = summary.cases[i];
     const Evidence evidence = evidence_of(row);
     row.judgement = decide(all[i].log_ratio, result.smallest_effect, evidence);
-    if (row.role == CaseRole::baseline) continue;
+    if (row.role == store::CaseRole::baseline) continue;
     row.effect = effect_of(all[i], result.smallest_effect, evidence);
     if (!summary.throttled_rounds.empty()) row.unthrottled = effect_of(cool[i], result.smallest_effect, evidence);
-    if (row.role != CaseRole::control) continue;
+    if (row.role != store::CaseRole::control) continue;
     summary.control = row.effect;
     summary.noise = all[i].deviation;
   }
 }
 
 // A case that failed or cannot run leaves blocks undone without making the sweep partial; it is reported as such.
-bool blocks_missing(const Result& result) {
-  return std::ranges::any_of(result.blocks, [&](const ResultBlock& block) {
-    const CaseStatus status = result.at(block).status;
-    return block.status == BlockStatus::pending && status != CaseStatus::failed && status != CaseStatus::impossible;
+bool blocks_missing(const store::Result& result) {
+  return std::ranges::any_of(result.blocks, [&](const store::ResultBlock& block) {
+    const store::CaseStatus status = result.at(block).status;
+    return block.status == store::BlockStatus::pending && status != store::CaseStatus::failed &&
+           status != store::CaseStatus::impossible;
   });
 }
 
 }  // namespace
 
-Summary summarise(const Result& result, const SummaryOptions& options) {
+Summary summarise(const store::Result& result, const SummaryOptions& options) {
   Summary summary;
   summary.throttled_rounds = throttled_rounds(result);
   for (std::int32_t i = 0; i < result.case_count(); ++i) summary.cases.push_back(measured(result, i));
   compare_with_baseline(result, estimator_of(options.estimator), summary);
-  summary.failed_cases = static_cast<int>(std::ranges::count(summary.cases, CaseStatus::failed, &CaseSummary::status));
-  summary.partial = result.state == RunState::partial || blocks_missing(result);
+  summary.failed_cases =
+      static_cast<int>(std::ranges::count(summary.cases, store::CaseStatus::failed, &CaseSummary::status));
+  summary.partial = result.state == store::RunState::partial || blocks_missing(result);
   summary.unreliable = summary.control && moved(summary.control->verdict);
   summary.warnings = result.warnings;
   for (std::string& warning : find_warnings(result, summary)) summary.warnings.push_back(std::move(warning));
@@ -227,7 +229,7 @@ Summary summarise(const Result& result, const SummaryOptions& options) {
 }
 
 const CaseSummary* Summary::baseline() const {
-  const auto found = std::ranges::find(cases, CaseRole::baseline, &CaseSummary::role);
+  const auto found = std::ranges::find(cases, store::CaseRole::baseline, &CaseSummary::role);
   return found == cases.end() ? nullptr : &*found;
 }
 
@@ -235,4 +237,4 @@ int exit_code(const Summary& summary) {
   return summary.failed_cases > 0 || summary.unreliable ? 4 : 0;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

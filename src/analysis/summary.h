@@ -10,7 +10,7 @@
 #include "analysis/verdict.h"
 #include "store/result.h"
 
-namespace harness {
+namespace harness::analysis {
 
 /// How fast one operation was, in the terms of nccl-tests.
 struct Rates {
@@ -27,9 +27,9 @@ struct Rates {
 /// What is concluded about one case.
 struct CaseSummary {
   std::int32_t case_index = 0;
-  CaseRole role = CaseRole::change;
+  store::CaseRole role = store::CaseRole::change;
   std::string name;
-  CaseStatus status = CaseStatus::pending;
+  store::CaseStatus status = store::CaseStatus::pending;
   bool honoured = true;     // NCCL did what the case asked for, as far as it says
   int blocks = 0;           // finished ones
   double step_seconds = 0;  // median over blocks of the block median; NaN if none
@@ -61,7 +61,7 @@ struct Summary {
   std::vector<std::string> warnings;           // each with a remedy
 
   /// What is concluded about the case that a row of any table is about.
-  const CaseSummary& at(const AboutACase auto& row) const { return case_at(row.case_index); }
+  const CaseSummary& at(const store::AboutACase auto& row) const { return case_at(row.case_index); }
   const CaseSummary& case_at(std::int32_t case_index) const { return cases[static_cast<std::size_t>(case_index)]; }
   /// nullptr if there is none.
   const CaseSummary* baseline() const;
@@ -73,9 +73,9 @@ std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect
 struct SummaryOptions {
   EstimatorKind estimator = EstimatorKind::yuen;
 };
-Summary summarise(const Result& result, const SummaryOptions& options = {});
+Summary summarise(const store::Result& result, const SummaryOptions& options = {});
 
 /// 0: fine; 4: a case failed, or the control moved.
 int exit_code(const Summary& summary);
 
-}  // namespace harness
+}  // namespace harness::analysis

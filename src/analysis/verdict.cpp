@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace harness {
+namespace harness::analysis {
 
 const char* name_of(Verdict verdict) {
   switch (verdict) {
@@ -35,10 +35,10 @@ namespace {
 
 Reason reason_for(Verdict verdict, const Evidence& evidence) {
   if (!evidence.within_limit) return Reason::beyond_limit;
-  if (evidence.status == CaseStatus::failed) return Reason::failed;
-  if (evidence.status == CaseStatus::impossible) return Reason::impossible;
+  if (evidence.status == store::CaseStatus::failed) return Reason::failed;
+  if (evidence.status == store::CaseStatus::impossible) return Reason::impossible;
   if (!evidence.measured) return Reason::not_measured;
-  if (evidence.role == CaseRole::baseline) return Reason::baseline;
+  if (evidence.role == store::CaseRole::baseline) return Reason::baseline;
   if (verdict == Verdict::not_honoured) return Reason::not_honoured;
   return verdict == Verdict::none ? Reason::too_few_rounds : Reason::interval;
 }
@@ -47,9 +47,9 @@ Reason reason_for(Verdict verdict, const Evidence& evidence) {
 
 Judgement decide(const ConfidenceInterval& log_ratio, double smallest_effect, const Evidence& evidence) {
   Verdict verdict = Verdict::none;
-  if (evidence.role != CaseRole::baseline) verdict = verdict_of(log_ratio, smallest_effect);
-  if (evidence.role == CaseRole::change && !evidence.honoured) verdict = Verdict::not_honoured;
-  if (evidence.role == CaseRole::change && !evidence.within_limit) verdict = Verdict::none;
+  if (evidence.role != store::CaseRole::baseline) verdict = verdict_of(log_ratio, smallest_effect);
+  if (evidence.role == store::CaseRole::change && !evidence.honoured) verdict = Verdict::not_honoured;
+  if (evidence.role == store::CaseRole::change && !evidence.within_limit) verdict = Verdict::none;
   return {verdict, reason_for(verdict, evidence)};
 }
 
@@ -74,4 +74,4 @@ const char* name_of(const Judgement& judgement) {
   return "too few rounds";
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

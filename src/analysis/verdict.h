@@ -5,7 +5,7 @@
 #include "analysis/statistics.h"
 #include "store/result.h"
 
-namespace harness {
+namespace harness::analysis {
 
 // What may be said of a case, and why. Every verdict of the program is made here: decide() is called for the cases of a
 // sweep (summarise), for two sets of files (compare_sides) and for a change on two clusters (reproduce).
@@ -42,8 +42,8 @@ enum class Reason : std::uint8_t {
 
 /// What is known besides the interval. The defaults are those of a change that was measured without any trouble.
 struct Evidence {
-  CaseRole role = CaseRole::change;
-  CaseStatus status = CaseStatus::ok;
+  store::CaseRole role = store::CaseRole::change;
+  store::CaseStatus status = store::CaseStatus::ok;
   bool measured = true;      // it has a finished block
   bool honoured = true;      // what it asked for happened
   bool within_limit = true;  // no stated limit of the hardware is exceeded
@@ -68,4 +68,4 @@ struct Effect {
   int rounds_needed = 0;                // unresolved: an estimate of the rounds that would settle it; else 0
 };
 
-}  // namespace harness
+}  // namespace harness::analysis

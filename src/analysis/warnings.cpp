@@ -12,7 +12,7 @@
 #include "analysis/power.h"
 #include "base/text.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 using Warnings = std::vector<std::string>;
@@ -27,12 +27,12 @@ void control(const Summary& summary, Warnings& warnings) {
       100 * (summary.control->high - 1)));
 }
 
-void losses(const Result& result, Warnings& warnings) {
+void losses(const store::Result& result, Warnings& warnings) {
   std::map<std::int32_t, int> not_finite, not_falling;  // case -> blocks
   for (std::size_t i = 0; i < result.blocks.size() && i < result.losses.size(); ++i) {
-    const ResultBlock& block = result.blocks[i];
+    const store::ResultBlock& block = result.blocks[i];
     const std::vector<float>& values = result.losses[i];
-    if (block.status != BlockStatus::ok || values.empty()) continue;
+    if (block.status != store::BlockStatus::ok || values.empty()) continue;
     if (!std::ranges::all_of(values, [](float loss) { return std::isfinite(loss); })) {
       ++not_finite[block.case_index];
       continue;
@@ -63,14 +63,14 @@ double loss_tolerance(std::string_view precision) {
 // A case that differs from the baseline in one of these may train differently; all others compute the same.
 constexpr std::array<std::string_view, 3> training_variables = {"precision", "global_batch_size", "repeat_batch"};
 
-void training(const Result& result, const Summary& summary, Warnings& warnings) {
+void training(const store::Result& result, const Summary& summary, Warnings& warnings) {
   const CaseSummary* baseline = summary.baseline();
   if (baseline == nullptr || !std::isfinite(baseline->last_loss) || baseline->last_loss == 0) return;
-  const ResultCase& reference = result.at(*baseline);
+  const store::ResultCase& reference = result.at(*baseline);
   const double allowed = loss_tolerance(result.setting(reference, "precision"));
   for (const CaseSummary& row : summary.cases) {
-    if (row.role == CaseRole::baseline || !std::isfinite(row.last_loss)) continue;
-    const ResultCase& result_case = result.at(row);
+    if (row.role == store::CaseRole::baseline || !std::isfinite(row.last_loss)) continue;
+    const store::ResultCase& result_case = result.at(row);
     const bool alike = std::ranges::all_of(training_variables, [&](std::string_view variable) {
       return result.setting(result_case, variable) == result.setting(reference, variable);
     });
@@ -86,12 +86,12 @@ void training(const Result& result, const Summary& summary, Warnings& warnings) 
 }
 
 // Beyond a bandwidth of the links or the peak of the device.
-std::string excess_of(const Result& result, const CaseSummary& row) {
+std::string excess_of(const store::Result& result, const CaseSummary& row) {
   const Rates& rates = *row.rates;
   if (!rates.bus_bytes_per_s || !rates.limit_bytes_per_s) {
     return fmt::format("{:.1f} % of the peak ({})", 100 * row.mfu.value_or(0), result.peak_source);
   }
-  const ResultPoint& point = *result.find_point(row.case_index);
+  const store::ResultPoint& point = *result.find_point(row.case_index);
   return fmt::format(
       "{:.4g} GB/s on the bus, but the links carry at most {:.4g} GB/s ({}). {} of {:.0f} bytes takes at least {:.4g} "
       "s; "
@@ -100,7 +100,7 @@ std::string excess_of(const Result& result, const CaseSummary& row) {
       point.bytes * point.bus_factor / *rates.limit_bytes_per_s, rates.operation_seconds);
 }
 
-void limits(const Result& result, const Summary& summary, Warnings& warnings) {
+void limits(const store::Result& result, const Summary& summary, Warnings& warnings) {
   for (const CaseSummary& row : summary.cases) {
     if (!row.rates || !row.rates->impossible) continue;
     warnings.push_back(
@@ -113,7 +113,7 @@ void limits(const Result& result, const Summary& summary, Warnings& warnings) {
 
 // A step's time is the slowest rank's. Where ranks take turns at being slow, the steps add up to more than any rank's
 // total, and only a large difference is news; less than the total they cannot be unless time was lost between them.
-void totals(const Result& result, Warnings& warnings) {
+void totals(const store::Result& result, Warnings& warnings) {
   constexpr double lost = -0.02, turns = 0.1;
   int short_of = 0, beyond = 0;
   double max_lost = 0, max_beyond = 0;
@@ -143,11 +143,12 @@ void totals(const Result& result, Warnings& warnings) {
   }
 }
 
-void rounds(const Result& result, const Summary& summary, Warnings& warnings) {
+void rounds(const store::Result& result, const Summary& summary, Warnings& warnings) {
   std::vector<std::string> unresolved, unpaired;
   int needed = 0;
   for (const CaseSummary& row : summary.cases) {
-    if (row.blocks == 0 || row.role == CaseRole::baseline || row.judgement.reason == Reason::beyond_limit) continue;
+    if (row.blocks == 0 || row.role == store::CaseRole::baseline || row.judgement.reason == Reason::beyond_limit)
+      continue;
     if (row.judgement.verdict == Verdict::none) unpaired.push_back(row.name);
     if (row.judgement.verdict != Verdict::unresolved) continue;
     unresolved.push_back(row.name);
@@ -175,7 +176,7 @@ void rounds(const Result& result, const Summary& summary, Warnings& warnings) {
   }
 }
 
-void oversubscription(const Result& result, Warnings& warnings) {
+void oversubscription(const store::Result& result, Warnings& warnings) {
   struct Node {
     std::string host;
     std::int64_t threads = 0, cores = 0;
@@ -202,7 +203,7 @@ void oversubscription(const Result& result, Warnings& warnings) {
 }
 
 // Which verdicts the throttled rounds decide.
-std::string without_throttled_rounds(const Result& result, const Summary& summary) {
+std::string without_throttled_rounds(const store::Result& result, const Summary& summary) {
   if (std::ssize(summary.throttled_rounds) == result.rounds) return "No round is free of it";
   std::vector<std::string> changed;
   for (const CaseSummary& row : summary.cases) {
@@ -214,7 +215,7 @@ std::string without_throttled_rounds(const Result& result, const Summary& summar
   return changed.empty() ? "Without them the verdicts are the same" : join(changed, "; ");
 }
 
-void throttling(const Result& result, const Summary& summary, Warnings& warnings) {
+void throttling(const store::Result& result, const Summary& summary, Warnings& warnings) {
   if (summary.throttled_rounds.empty()) return;
   constexpr std::size_t max_listed = 20;
   std::vector<std::string> rounds;
@@ -230,7 +231,7 @@ void throttling(const Result& result, const Summary& summary, Warnings& warnings
 
 }  // namespace
 
-std::vector<std::string> find_warnings(const Result& result, const Summary& summary) {
+std::vector<std::string> find_warnings(const store::Result& result, const Summary& summary) {
   Warnings warnings;
   control(summary, warnings);
   losses(result, warnings);
@@ -243,4 +244,4 @@ std::vector<std::string> find_warnings(const Result& result, const Summary& summ
   return warnings;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -5,10 +5,10 @@
 
 #include "analysis/summary.h"
 
-namespace harness {
+namespace harness::analysis {
 
 /// What a reader should know before believing a result, each with a remedy. The warnings of `summary` itself are not
 /// read.
-std::vector<std::string> find_warnings(const Result& result, const Summary& summary);
+std::vector<std::string> find_warnings(const store::Result& result, const Summary& summary);
 
-}  // namespace harness
+}  // namespace harness::analysis

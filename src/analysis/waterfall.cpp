@@ -5,14 +5,14 @@
 #include <limits>
 #include <map>
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 // Bytes that the operations that are neither products nor attention read and write, on a rank, mean over roles. Older
 // files do not say.
-std::optional<double> other_bytes(const Result& result, int case_index, std::size_t roles) {
+std::optional<double> other_bytes(const store::Result& result, int case_index, std::size_t roles) {
   std::optional<double> bytes;
-  for (const ResultOperations& row : result.operations) {
+  for (const store::ResultOperations& row : result.operations) {
     if (row.case_index != case_index || row.recomputed != 0 || !row.group.empty()) continue;
     if (row.kind == "matmul" || row.kind.starts_with("attention")) continue;
     bytes = bytes.value_or(0) + row.bytes / static_cast<double>(roles);
@@ -22,11 +22,11 @@ std::optional<double> other_bytes(const Result& result, int case_index, std::siz
 
 // The least that a rank's messages of this part can take over the stated links, hidden or not, mean over roles: what it
 // sends and what it receives go at once, collectives one after the other. Nothing if the limit of any is not known.
-std::optional<double> least_communication_s(const Result& result, int case_index, Part part, std::size_t roles) {
+std::optional<double> least_communication_s(const store::Result& result, int case_index, Part part, std::size_t roles) {
   double collectives_s = 0;
   std::map<std::int32_t, double> sent_s, received_s;  // by role
   bool any = false;
-  for (const ResultOperations& row : result.operations) {
+  for (const store::ResultOperations& row : result.operations) {
     if (row.case_index != case_index || row.group != key_of(part) || row.operations == 0) continue;
     if (!(row.limit_s > 0)) return std::nullopt;
     any = true;
@@ -72,7 +72,7 @@ const char* bar_name(Part part) {
 struct IdealSeconds {
   double products = 0, attention = 0, recomputation = 0;
 
-  explicit IdealSeconds(const ResultCase& row) {
+  explicit IdealSeconds(const store::ResultCase& row) {
     const double rank_flops = row.ranks * row.peak_flops_per_rank;
     attention = (row.noncausal_flop_per_step - row.model_flop_per_step) / rank_flops;
     products = row.model_flop_per_step / rank_flops - attention;
@@ -84,7 +84,7 @@ struct IdealSeconds {
   }
 };
 
-void set_roof(const Result& result, const CaseBreakdown& breakdown, const IdealSeconds& ideal, Part part,
+void set_roof(const store::Result& result, const CaseBreakdown& breakdown, const IdealSeconds& ideal, Part part,
               WaterfallBar& bar) {
   const std::size_t roles = breakdown.ranks.size();
   if (part == Part::matrix_products || part == Part::attention || part == Part::recomputation) {
@@ -106,8 +106,9 @@ void set_roof(const Result& result, const CaseBreakdown& breakdown, const IdealS
 
 }  // namespace
 
-std::optional<Waterfall> waterfall(const Result& result, const CaseSummary& summary, const CaseBreakdown& breakdown) {
-  const ResultCase& row = result.at(breakdown);
+std::optional<Waterfall> waterfall(const store::Result& result, const CaseSummary& summary,
+                                   const CaseBreakdown& breakdown) {
+  const store::ResultCase& row = result.at(breakdown);
   const Breakdown& mean = breakdown.mean;
   if (!summary.mfu || !(summary.step_seconds > 0) || !(mean.step_s > 0)) return {};
   Waterfall w;
@@ -135,4 +136,4 @@ std::optional<Waterfall> waterfall(const Result& result, const CaseSummary& summ
   return w;
 }
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -8,7 +8,7 @@
 #include "analysis/summary.h"
 #include "store/result.h"
 
-namespace harness {
+namespace harness::analysis {
 
 /// One step down from the peak (points > 0 are lost) or, rarely, up.
 struct WaterfallBar {
@@ -32,6 +32,7 @@ struct Waterfall {
 };
 
 /// Nothing without a peak, a timeline or a finished block.
-std::optional<Waterfall> waterfall(const Result& result, const CaseSummary& summary, const CaseBreakdown& breakdown);
+std::optional<Waterfall> waterfall(const store::Result& result, const CaseSummary& summary,
+                                   const CaseBreakdown& breakdown);
 
-}  // namespace harness
+}  // namespace harness::analysis

@@ -7,23 +7,23 @@
 #include "backend/load.h"
 #endif
 
-namespace harness {
+namespace harness::backend {
 
 Tuning Backend::tune(const ExecutableRequest& /*request*/) const {
   return {};
 }
 
-const Backend& backend(BackendKind kind) {
+const Backend& backend(config::BackendKind kind) {
   switch (kind) {
-    case BackendKind::cpu:
+    case config::BackendKind::cpu:
 #ifdef HARNESS_HAS_CPU_BACKEND
-      return cpu_backend();
+      return cpu::cpu_backend();
 #else
       fail(
           "the cpu backend is not in this build: it needs oneDNN, Gloo and OpenMP (Debian/Ubuntu: apt-get install "
           "libdnnl-dev libgloo-dev); install them and build again");
 #endif
-    case BackendKind::cuda:
+    case config::BackendKind::cuda:
 #ifdef HARNESS_HAS_CUDA_BACKEND
       return load_backend(
           "cuda",
@@ -37,11 +37,11 @@ const Backend& backend(BackendKind kind) {
   fail("unknown backend number {}", static_cast<int>(kind));
 }
 
-FusedSet declared_fused(BackendKind kind) {
+program::FusedSet declared_fused(config::BackendKind kind) {
   // The cpu backend computes these forms in one kernel. GELU next to a product does not pay there: oneDNN writes either
   // gelu(x) or x, and the backward pass needs both; nor does a bias gradient, which no oneDNN product yields.
-  if (kind == BackendKind::cpu) return Fused::matmul_bias | Fused::cross_entropy;
-  return all_fused;
+  if (kind == config::BackendKind::cpu) return program::Fused::matmul_bias | program::Fused::cross_entropy;
+  return program::all_fused;
 }
 
-}  // namespace harness
+}  // namespace harness::backend

@@ -18,7 +18,7 @@
 #include "program/memory.h"
 #include "program/program.h"
 
-namespace harness {
+namespace harness::backend {
 
 /// Bytes one worker wants another to have before communicators can connect: addresses, unique ids.
 struct RendezvousMessage {
@@ -29,15 +29,15 @@ struct RendezvousMessage {
 
 /// Where a rank's step has got to, for finding out who hangs. Safe to read from another thread at any time.
 struct Progress {
-  std::int64_t step = -1;         // executions begun, from 0; -1: none yet
-  OperationId operation = -1;     // the compute stream's current operation; -1: none (finished or not begun)
-  bool in_communication = false;  // every stream that has work is in a communication or waiting for one
+  std::int64_t step = -1;               // executions begun, from 0; -1: none yet
+  program::OperationId operation = -1;  // the compute stream's current operation; -1: none (finished or not begun)
+  bool in_communication = false;        // every stream that has work is in a communication or waiting for one
 };
 
 /// One executed operation. Times in seconds since the step began on this rank.
 struct Interval {
-  OperationId operation = 0;  // in the lowered step list
-  StreamId stream = 0;
+  program::OperationId operation = 0;  // in the lowered step list
+  program::StreamId stream = 0;
   double start_s = 0, end_s = 0;  // for a communication: from when its inputs were ready and its stream free
 };
 
@@ -63,14 +63,14 @@ class Executable {
   /// Runs `steps` steps, numbered from first_step for the inputs, and returns their completion times on a monotonic
   /// clock of this host, steps + 1 values: [0] is when the first began, [i] when the closing all-reduce of step i did.
   /// Steps follow each other as fast as the backend can. Collective.
-  virtual std::vector<double> run(std::int64_t first_step, int steps, const InputSource& inputs) = 0;
+  virtual std::vector<double> run(std::int64_t first_step, int steps, const program::InputSource& inputs) = 0;
 
   /// Runs one step and returns what every operation did. Slower than run(). Collective.
-  virtual std::vector<Interval> run_profiled(std::int64_t step, const InputSource& inputs) = 0;
+  virtual std::vector<Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) = 0;
 
   /// Copies elements of a persistent or output buffer out or in. Local; between runs only.
-  virtual void read(const View& view, std::span<std::byte> to) = 0;
-  virtual void write(const View& view, std::span<const std::byte> from) = 0;
+  virtual void read(const program::View& view, std::span<std::byte> to) = 0;
+  virtual void write(const program::View& view, std::span<const std::byte> from) = 0;
 
   virtual Progress progress() const = 0;
   /// What should travel with the results, each with a remedy ("bf16 is emulated on this CPU: …").
@@ -88,11 +88,11 @@ class Executable {
 using Tuning = std::map<std::string, std::string>;
 
 struct ExecutableRequest {
-  const Program* program = nullptr;  // lowered for this backend; must outlive the Executable
-  std::vector<Group> groups;
-  Layout layout;
+  const program::Program* program = nullptr;  // lowered for this backend; must outlive the Executable
+  std::vector<program::Group> groups;
+  program::Layout layout;
   int rank = 0;  // within the layout
-  Settings settings;
+  config::Settings settings;
   std::uint64_t seed = 1;
   int threads = 1;
   double timeout_s = 30;                   // for one communication
@@ -107,8 +107,8 @@ struct ExecutableRequest {
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual BackendKind kind() const = 0;
-  virtual FusedSet declared() const = 0;
+  virtual config::BackendKind kind() const = 0;
+  virtual program::FusedSet declared() const = 0;
   // Where a request is asked for and no Program is made, it says where to run: threads, local_rank, share_devices.
 
   /// Name → value of what ranks must agree on: library versions, CPU or GPU model.
@@ -120,7 +120,8 @@ class Backend {
   virtual Tuning tune(const ExecutableRequest& request) const;
   /// Sustained FLOP/s of this rank's share of the machine on large matrix products of random numbers, for about
   /// `seconds`. For a peak, all ranks call it at once.
-  virtual double measure_matmul_flops(Precision precision, const ExecutableRequest& where, double seconds) const = 0;
+  virtual double measure_matmul_flops(config::Precision precision, const ExecutableRequest& where,
+                                      double seconds) const = 0;
   /// Bytes per second, read plus written, of copying memory that no cache holds, for about `seconds`; 0: unknown.
   virtual double measure_copy_bandwidth(const ExecutableRequest& /*where*/, double /*seconds*/) const { return 0; }
   /// Seconds that the matrix products of request.program's step take alone, one after the other, as request.tuning
@@ -129,8 +130,8 @@ class Backend {
 };
 
 /// The backend, or an Error that says what is missing and how to get it.
-const Backend& backend(BackendKind kind);
+const Backend& backend(config::BackendKind kind);
 /// The fused forms the backend declares, known even where it cannot be built: for planning.
-FusedSet declared_fused(BackendKind kind);
+program::FusedSet declared_fused(config::BackendKind kind);
 
-}  // namespace harness
+}  // namespace harness::backend

@@ -3,14 +3,14 @@
 #include "backend/tensor.h"
 #include "program/operation.h"
 
-namespace harness {
+namespace harness::backend {
 
 // Operations whose views have become addresses: what kernels take. Bound<LayerNorm> is LayerNormOf<Tensor>.
 
 template <class Op>
 struct BoundType;
 template <template <class> class Op>
-struct BoundType<Op<View>> {
+struct BoundType<Op<program::View>> {
   using type = Op<Tensor>;
 };
 template <class Op>
@@ -18,13 +18,13 @@ using Bound = typename BoundType<Op>::type;
 
 /// What a kernel needs to know besides its operation.
 struct KernelContext {
-  Coordinates at = {};       // of this rank, for operations on a shard
-  std::uint64_t seed = 1;    // of the run
-  float* scratch = nullptr;  // as many floats as scratch_floats() of the operation says; free again when it is done
+  program::Coordinates at = {};  // of this rank, for operations on a shard
+  std::uint64_t seed = 1;        // of the run
+  float* scratch = nullptr;      // as many floats as scratch_floats() of the operation says; free again when it is done
 };
 
 /// The number of the first row that this rank holds of a table shared out along an axis.
-inline std::int64_t first_row(const Shard& shard, const Coordinates& at) {
+inline std::int64_t first_row(const program::Shard& shard, const program::Coordinates& at) {
   return at[shard.axis] * shard.rows;
 }
 
@@ -48,9 +48,9 @@ void require_one_type(const Op& bound) {
 template <class Op, class TensorOf>
 Bound<Op> bind(const Op& op, TensorOf&& tensor) {
   const Bound<Op> bound =
-      rebind<Tensor>(op, [&](const View& view) { return view.present() ? tensor(view) : Tensor{}; });
+      program::rebind<Tensor>(op, [&](const program::View& view) { return view.present() ? tensor(view) : Tensor{}; });
   require_one_type(bound);
   return bound;
 }
 
-}  // namespace harness
+}  // namespace harness::backend

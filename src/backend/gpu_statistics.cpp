@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace harness {
+namespace harness::backend {
 namespace {
 
 struct Series {
@@ -87,4 +87,4 @@ std::string harmful_throttling(std::uint64_t bits) {
   return join(words, ", ");
 }
 
-}  // namespace harness
+}  // namespace harness::backend

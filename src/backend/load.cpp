@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <mutex>
 
-namespace harness {
+namespace harness::backend {
 
 const Backend& load_backend(const std::string& name, const std::string& advice) {
   static std::mutex mutex;
@@ -26,4 +26,4 @@ const Backend& load_backend(const std::string& name, const std::string& advice) 
   return *backend;
 }
 
-}  // namespace harness
+}  // namespace harness::backend

@@ -4,17 +4,17 @@
 #include "base/error.h"
 #include "program/view.h"
 
-namespace harness {
+namespace harness::backend {
 
 /// Where a view lies: an address in the backend's memory. Absent views have no data.
 struct Tensor {
   void* data = nullptr;
-  DType type = DType::f32;
+  program::DType type = program::DType::f32;
   std::int64_t count = 0;
 
   bool present() const { return data != nullptr; }
   explicit operator bool() const { return present(); }
-  std::int64_t bytes() const { return count * size_of(type); }
+  std::int64_t bytes() const { return count * program::size_of(type); }
   template <class T>
   T* as() const {
     return static_cast<T*>(data);
@@ -25,16 +25,16 @@ struct Tensor {
 
 /// Calls f with a float or bf16 (by value, as a tag) according to the type.
 template <class F>
-void with_type(DType type, F&& f) {
+void with_type(program::DType type, F&& f) {
   switch (type) {
-    case DType::f32:
+    case program::DType::f32:
       return f(float{});
-    case DType::bf16:
+    case program::DType::bf16:
       return f(bf16{});
-    case DType::i32:
+    case program::DType::i32:
       break;
   }
   throw Error("there is no arithmetic on i32 buffers");
 }
 
-}  // namespace harness
+}  // namespace harness::backend

@@ -65,7 +65,7 @@ Quantity parse_quantity(std::string_view text, std::span<const Unit> units, doub
   double value = 0;
   const auto [end, error] = std::from_chars(whole.data(), whole.data() + whole.size(), value);
   if (error != std::errc() || !std::isfinite(value)) fail("found {}; {}", quote(whole), what);
-  const auto digits = static_cast<std::size_t>(end - whole.data());
+  const std::size_t digits = end - whole.data();
   const std::string_view unit = trim(whole.substr(digits));
   if (unit.empty()) return {whole.substr(0, digits), value, bare};
   for (const Unit& u : units) {

@@ -10,7 +10,7 @@
 #include "cli/verbs.h"
 #include "launch/job.h"
 
-namespace harness {
+namespace harness::cli {
 namespace {
 
 struct Arguments {
@@ -40,23 +40,24 @@ void add_common(CLI::App& verb, std::string& config, std::vector<std::string>& o
                 std::vector<std::string>& only, Arguments& a) {
   verb.add_option("config", config, "the configuration, such as configs/laptop.yaml")->required();
   verb.add_option("--set", overrides, "override a key: measure.rounds=4, micro_batch_size=2, backend=cpu")->take_all();
-  verb.add_option("--only", only, "measure only these cases or variables (and the baseline)")->take_all();
+  verb.add_option("--only", only, "measure only these cases or variables, and the baseline")->take_all();
   verb.add_option("--backend", a.backend, "cpu, cuda or sim");
   verb.add_option("--rounds", a.rounds, "number of rounds");
   verb.add_option("--time-budget", a.time_budget, "fit the rounds into this time: 10 min");
-  verb.add_option("--seed", a.seed, "of the weights, the tokens and the order of blocks");
+  verb.add_option("--seed", a.seed, "seed of the weights, the tokens and the order of blocks");
 }
 
 void add_cost(CLI::App& verb, CostOptions& cost) {
-  verb.add_option("--cost", cost.per_gpu_hour, "price of a GPU for an hour: 2.50; says what a training run costs");
+  verb.add_option("--cost", cost.per_gpu_hour,
+                  "price of a GPU for an hour: 2.50; estimates the cost of a training run");
   verb.add_option("--run-tokens", cost.run_tokens, "tokens of that training run: 300e9");
-  verb.add_option("--currency", cost.currency, "of the price (default USD)");
+  verb.add_option("--currency", cost.currency, "currency of the price (default USD)");
 }
 
 struct Parser {
   CLI::App app{
-      "Finds out why a GPU training cluster is slow: runs real GPT training steps, changes one thing at a time, "
-      "and says what moved and how sure it is.",
+      "Finds out why a GPU training cluster is slow: runs real GPT training steps, changes one setting at a time, "
+      "and reports the effect of each with its confidence interval.",
       "harness"};
   CLI::App *sweep, *plan, *show, *report, *selftest, *compare, *export_settings, *trace;
 
@@ -65,23 +66,24 @@ struct Parser {
     app.set_version_flag("--version", tool_version());
     sweep = app.add_subcommand("sweep", "measure: mpirun -np 4 ./harness sweep configs/laptop.yaml");
     add_common(*sweep, a.sweep.config, a.sweep.overrides, a.sweep.only, a);
-    sweep->add_option("-o,--output", a.sweep.output, "the result file (default: as the configuration says)");
+    sweep->add_option("-o,--output", a.sweep.output, "the result file (default: `output` in the configuration)");
     sweep->add_option("--wrap", a.sweep.wrap,
                       "start the timed workers under this command: 'nsys profile -o rank%q{HARNESS_RANK}'");
     sweep->add_flag("--force", a.sweep.force, "overwrite the result file if it exists");
-    sweep->add_flag("--resume", a.sweep.resume, "go on with an interrupted result file");
-    plan = app.add_subcommand("plan", "what would run, will it fit, what can it resolve; needs no MPI");
+    sweep->add_flag("--resume", a.sweep.resume, "continue an interrupted result file");
+    plan = app.add_subcommand("plan",
+                              "show what would run, whether it fits, and which effects it can resolve; needs no MPI");
     add_common(*plan, a.plan.config, a.plan.overrides, a.plan.only, a);
     plan->add_option("--ranks", a.plan.ranks, "number of ranks to plan for")->check(CLI::Range(1, 1 << 20));
-    plan->add_option("--like", a.plan.like, "a result file of this configuration to take times from");
-    show = app.add_subcommand("show", "the table of a result file");
+    plan->add_option("--like", a.plan.like, "a result file of this configuration, to estimate the time from");
+    show = app.add_subcommand("show", "print the table of a result file");
     show->add_option("file", a.show.file, "a result file")->required();
     show->add_option("--format", a.show.format, "text, md, csv or json")
         ->check(CLI::IsMember({"text", "md", "csv", "json"}));
     show->add_flag("--breakdown", a.show.breakdown,
-                   "where a step of each case went, its bottleneck and who was late (text and md)");
+                   "where the time of each case's step went, its bottleneck and the late ranks (text and md)");
     show->add_option("--interval", a.show.interval,
-                     "what verdicts rest on: yuen (trimmed means) or sign (exact, and takes more rounds)")
+                     "interval behind the verdicts: yuen (trimmed means) or sign (exact; needs more rounds)")
         ->check(CLI::IsMember({"yuen", "sign"}));
     add_cost(*show, a.show.cost);
     add_report(a.report);
@@ -91,29 +93,29 @@ struct Parser {
 
   // Verbs that read result files and nothing else.
   void add_readers(Arguments& a) {
-    compare = app.add_subcommand("compare", "do result files differ: compare monday.h5 friday.h5");
+    compare = app.add_subcommand("compare", "compare result files: compare monday.h5 friday.h5");
     compare->add_option("files", a.compare.files, "result files; the others are compared with the first")->required();
     compare->add_option("--with", a.compare.with, "runs of the other side: compare a1.h5 a2.h5 a3.h5 --with b1.h5 …");
     compare->add_flag("--reproduce", a.compare.reproduce,
-                      "compare what each change did to its own baseline, not times: for unlike clusters");
+                      "compare each change's effect on its own baseline, not times: for different clusters");
     compare->add_option("--fail-on", a.compare.fail_on,
                         "slower[:PERCENT]: exit code 2 if a case is slower by more (default: the smallest effect)");
-    compare->add_flag("--anyway", a.compare.anyway, "compare unlike models or numbers of ranks all the same");
+    compare->add_flag("--anyway", a.compare.anyway, "compare even if the models or the numbers of ranks differ");
     compare->add_option("--format", a.compare.format, "text, md or json")->check(CLI::IsMember({"text", "md", "json"}));
-    export_settings = app.add_subcommand("export", "the settings that a result proves, for another framework");
+    export_settings = app.add_subcommand("export", "write the settings that a result proves, for another framework");
     export_settings->add_option("file", a.export_settings.file, "a result file")->required();
-    export_settings->add_option("--case", a.export_settings.case_name, "this case alone");
+    export_settings->add_option("--case", a.export_settings.case_name, "only this case");
     export_settings->add_option("--format", a.export_settings.format, "env, megatron, deepspeed or pytorch")
         ->required()
         ->check(CLI::IsMember({"env", "megatron", "deepspeed", "pytorch"}));
-    trace = app.add_subcommand("trace", "one profiled step, for chrome://tracing and ui.perfetto.dev");
+    trace = app.add_subcommand("trace", "write one profiled step, for chrome://tracing and ui.perfetto.dev");
     trace->add_option("file", a.trace.file, "a result file")->required();
     trace->add_option("--case", a.trace.case_name, "whose step (default: baseline)");
     trace->add_option("-o,--output", a.trace.output, "the trace to write: trace.json")->required();
   }
 
   void add_report(ReportOptions& o) {
-    report = app.add_subcommand("report", "a page about a result file, for a browser or for paper");
+    report = app.add_subcommand("report", "write a report on a result file, for a browser or for print");
     report->add_option("file", o.file, "a result file")->required();
     report->add_option("-o,--output", o.output, "the page (default: beside the result file; - for the terminal)");
     report->add_option("--format", o.format, "html or md")->check(CLI::IsMember({"html", "md"}));
@@ -122,11 +124,12 @@ struct Parser {
   }
 
   void add_selftest(SelftestOptions& o) {
-    selftest = app.add_subcommand("selftest", "is this backend right on this machine, and how fast: `make gpu-check`");
+    selftest =
+        app.add_subcommand("selftest", "check a backend on this machine for correctness and speed: `make gpu-check`");
     selftest->add_option("suites", o.suites, "operations, reference, equality, performance or all (the default)")
         ->check(CLI::IsMember({"operations", "reference", "equality", "performance", "all"}));
-    selftest->add_option("--backend", o.backend, "what is checked: cuda or cpu");
-    selftest->add_option("--oracle", o.oracle, "what operations are compared with: cpu");
+    selftest->add_option("--backend", o.backend, "the backend to check: cuda or cpu");
+    selftest->add_option("--oracle", o.oracle, "the backend to compare operations with: cpu");
     selftest
         ->add_option("--only", o.only, "only operations whose case has this in its name: layer_norm, 'fused, 2 x 2'")
         ->take_all();
@@ -138,11 +141,12 @@ struct Parser {
         ->check(CLI::Range(1, 1 << 20));
     selftest->add_option("--precision", o.precision, "performance: bf16, tf32 or fp32");
     selftest->add_option("--peak-flops", o.peak_flops,
-                         "performance: the device's dense peak for MFU (default: its hardware file's)");
+                         "performance: the device's dense peak, for MFU (default: from its hardware file)");
     selftest->add_option("--warmup-steps", o.warmup_steps, "performance: untimed steps")->check(CLI::Range(0, 2000));
     selftest->add_option("--steps", o.steps, "performance: timed steps")->check(CLI::Range(1, 2000));
-    selftest->add_option("--threads", o.threads, "of the cpu backend (default: all cores)")->check(CLI::Range(0, 4096));
-    selftest->add_option("--seed", o.seed, "of the operations' numbers (default: another every time)");
+    selftest->add_option("--threads", o.threads, "threads of the cpu backend (default: all cores)")
+        ->check(CLI::Range(0, 4096));
+    selftest->add_option("--seed", o.seed, "seed of the operations' numbers (default: a new one each time)");
     selftest->add_option("-o,--output", o.output, "write the table to this file too, and FILE.jsonl beside it");
   }
 };
@@ -176,7 +180,7 @@ int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std:
 // Every rank comes here; only rank 0 reads the arguments, speaks and decides, so that a mistake costs one message and
 // not one per rank.
 int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
-  const auto job = Job::join();
+  const auto job = launch::Job::join();
   int code = 1;
   if (job->rank() != 0) {
     code = job->follow();
@@ -208,7 +212,7 @@ int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::o
 
 int run_cli(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   try {
-    if (!arguments.empty() && arguments[0] == "worker") return worker_main();
+    if (!arguments.empty() && arguments[0] == "worker") return launch::worker_main();
     const bool help =
         std::any_of(arguments.begin(), arguments.end(), [](const auto& x) { return x == "-h" || x == "--help"; });
     if (!arguments.empty() && arguments[0] == "sweep" && !help) return run_job(arguments, out, err);
@@ -222,4 +226,4 @@ int run_cli(const std::vector<std::string>& arguments, std::ostream& out, std::o
   }
 }
 
-}  // namespace harness
+}  // namespace harness::cli

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-namespace harness {
+namespace harness::cli {
 
 /// The whole program: `arguments` without the program's name. Data goes to `out`, progress and messages to `err`.
-/// Exit codes: 0 fine, 1 usage, configuration or I/O error, 2 slower than asked for (compare --fail-on), 3 nothing that
-/// can be compared, 4 some cases failed, the A/A control failed, or a file is partial.
+/// Exit codes: 0 success, 1 usage, configuration or I/O error, 2 slower than allowed (compare --fail-on), 3 nothing can
+/// be compared, 4 some cases failed, the A/A control failed, or a file is partial.
 int run_cli(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err);
 
-}  // namespace harness
+}  // namespace harness::cli

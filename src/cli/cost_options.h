@@ -5,10 +5,11 @@
 #include "analysis/cost.h"
 #include "cli/verbs.h"
 
-namespace harness {
+namespace harness::cli {
 
-/// What a training run costs by this result; nothing if neither the command line nor the file's configuration gives a
-/// price and a number of tokens. Throws Error for one without the other.
-std::optional<CostEstimate> cost_estimate(const CostOptions& options, const Result& result, const Summary& summary);
+/// The cost of a training run according to this result; nothing if neither the command line nor the file's
+/// configuration gives a price and a number of tokens. Throws Error for one without the other.
+std::optional<analysis::CostEstimate> cost_estimate(const CostOptions& options, const store::Result& result,
+                                                    const analysis::Summary& summary);
 
-}  // namespace harness
+}  // namespace harness::cli

@@ -12,37 +12,37 @@
 #include "plan/prepare.h"
 #include "store/result_file.h"
 
-namespace harness {
+namespace harness::cli {
 namespace {
 
-std::string layout_text(const Layout& l) {
-  return fmt::format("TP{} PP{} DP{}", l[Axis::tensor], l[Axis::pipeline], l[Axis::data]);
+std::string layout_text(const program::Layout& l) {
+  return fmt::format("TP{} PP{} DP{}", l[program::Axis::tensor], l[program::Axis::pipeline], l[program::Axis::data]);
 }
 
-void print_head(const Plan& p, std::ostream& out) {
-  const Experiment& e = p.experiment;
-  const Survey& s = p.baseline().survey;
-  if (const Rate& rate = s.rate; rate.repetitions > 0) {
+void print_head(const plan::Plan& p, std::ostream& out) {
+  const config::Experiment& e = p.experiment;
+  const plan::Survey& s = p.baseline().survey;
+  if (const workloads::Rate& rate = s.rate; rate.repetitions > 0) {
     out << fmt::format("{}: backend {}, {} ranks, workload {}\none step: {} times {} of {}{}\n", e.name,
-                       name_of(e.backend), p.ranks, e.baseline.workload, rate.repetitions, rate.operation,
+                       config::name_of(e.backend), p.ranks, e.baseline.workload, rate.repetitions, rate.operation,
                        show_bytes(rate.bytes),
                        s.flop.model > 0 ? fmt::format(", {:.4g} TFLOP", s.flop.model / 1e12) : "");
     return;
   }
   out << fmt::format("{}: backend {}, {} ranks, {}: {} layers, hidden {}, {} heads, vocabulary {}, sequence {}\n",
-                     e.name, name_of(e.backend), p.ranks, e.model.name, e.model.layers, e.model.hidden, e.model.heads,
-                     e.model.vocab, e.model.sequence);
+                     e.name, config::name_of(e.backend), p.ranks, e.model.name, e.model.layers, e.model.hidden,
+                     e.model.heads, e.model.vocab, e.model.sequence);
   out << fmt::format("one step: {} tokens, {:.3f} GFLOP per token ({:.3f} non-causal), {:.4g} PFLOP\n",
                      static_cast<std::int64_t>(s.tokens_per_step), s.flop.model / s.tokens_per_step / 1e9,
                      s.flop.noncausal / s.tokens_per_step / 1e9, s.flop.model / 1e15);
-  const Peak peak = configured_peak(e, e.baseline.precision);
+  const plan::Peak peak = plan::configured_peak(e, e.baseline.precision);
   if (peak.flops > 0) {
     out << fmt::format("peak: {} per rank ({})\n", show_flops(peak.flops), peak.source);
   } else if (e.without_hardware || e.hardware) {
     out << (e.hardware ? fmt::format("peak: not in the hardware file {} for precision {}; there will be no MFU\n",
-                                     e.hardware->name, find_variable("precision")->print(e.baseline))
+                                     e.hardware->name, config::find_variable("precision")->print(e.baseline))
                        : std::string("peak: none (hardware: none); there will be no MFU\n"));
-  } else if (e.backend == BackendKind::cuda) {
+  } else if (e.backend == config::BackendKind::cuda) {
     out << "peak: from the hardware file of the GPU that the sweep finds\n";
   } else {
     out << "peak: measured before the first block (a matrix product on all ranks at once)\n";
@@ -51,15 +51,15 @@ void print_head(const Plan& p, std::ostream& out) {
   if (memory > 0) out << fmt::format("memory: {} per rank ({})\n", show_bytes(memory), e.hardware->name);
 }
 
-void print_cases(const Plan& p, std::ostream& out) {
+void print_cases(const plan::Plan& p, std::ostream& out) {
   const double memory = p.experiment.hardware ? p.experiment.hardware->memory_bytes : 0;
   std::size_t width = 4;
-  for (const PlannedCase& c : p.cases) width = std::max(width, c.name.size());
+  for (const plan::PlannedCase& c : p.cases) width = std::max(width, c.name.size());
   out << fmt::format("\n{:{}}  {:14} {:>13} {:>11} {:>11} {:>13}\n", "case", width, "layout", "micro-batches",
                      "memory/rank", "messages", "sent/rank");
   std::vector<std::string> notes;
-  for (const PlannedCase& c : p.cases) {
-    const Survey& s = c.survey;
+  for (const plan::PlannedCase& c : p.cases) {
+    const plan::Survey& s = c.survey;
     std::string mark;
     const auto note = [&](const std::string& text) {
       notes.push_back(text);
@@ -70,13 +70,13 @@ void print_cases(const Plan& p, std::ostream& out) {
       out << fmt::format("{:{}}  {}{}\n", c.name, width, "skipped", mark);
       continue;
     }
-    Traffic all;
-    for (const auto& [key, t] : s.counts[static_cast<std::size_t>(s.peak_role)].traffic) {
+    program::Traffic all;
+    for (const auto& [key, t] : s.counts[s.peak_role].traffic) {
       if (key.second == "receive") continue;
       all.messages += t.messages;
       all.bytes += t.bytes;
     }
-    const double need = planned_memory_bytes(c);
+    const double need = plan::planned_memory_bytes(c);
     if (memory > 0 && need > memory)
       note(fmt::format("needs {} of {}: will not fit", show_bytes(need), show_bytes(memory)));
     for (const std::string& text : c.notes) note(text);
@@ -88,61 +88,61 @@ void print_cases(const Plan& p, std::ostream& out) {
          "sizes.\n";
 }
 
-void print_schedule(const Plan& p, std::ostream& out) {
-  const Experiment& e = p.experiment;
+void print_schedule(const plan::Plan& p, std::ostream& out) {
+  const config::Experiment& e = p.experiment;
   const auto& schedule = p.schedule;
   out << fmt::format(
       "\n{} blocks in {} rounds, each {} warm-up and {} timed steps in fresh processes; order by seed {}:\n",
       schedule.size(), e.measure.rounds, e.measure.warmup_steps, e.measure.steps, e.measure.seed);
-  constexpr int shown = 3;
-  for (int round = 0; round < std::min(e.measure.rounds, shown); ++round) {
+  constexpr int max_shown = 3;
+  for (int round = 0; round < std::min(e.measure.rounds, max_shown); ++round) {
     std::string line = fmt::format("  round {}:", round + 1);
-    for (const Slot& slot : schedule) {
+    for (const plan::Slot& slot : schedule) {
       if (slot.round == round) line += " " + p.cases[slot.case_index].name + ";";
     }
     line.pop_back();
     out << line << "\n";
   }
-  if (e.measure.rounds > shown) out << fmt::format("  … and so on, balanced over {} rounds\n", e.measure.rounds);
+  if (e.measure.rounds > max_shown) out << fmt::format("  … and so on, balanced over {} rounds\n", e.measure.rounds);
 }
 
-void print_power(const Plan& p, std::ostream& out) {
-  const Measure& m = p.experiment.measure;
+void print_power(const plan::Plan& p, std::ostream& out) {
+  const config::Measure& m = p.experiment.measure;
   const auto comparisons = static_cast<int>(
-      std::ranges::count_if(p.cases, [](const PlannedCase& c) { return c.is_change() && c.is_possible(); }));
+      std::ranges::count_if(p.cases, [](const plan::PlannedCase& c) { return c.is_change() && c.is_possible(); }));
   if (comparisons == 0) return;
   out << fmt::format(
-      "\nWith {} comparisons over {} rounds, a change is found 4 times in 5 (beyond the {:.3g} % that you care "
-      "about) if it is at least\n",
+      "\nWith {} comparisons over {} rounds, a change is detected 4 times in 5 (beyond the smallest effect of "
+      "{:.3g} %) if it is at least\n",
       comparisons, m.rounds, m.smallest_effect * 100);
   for (const double noise : {0.002, 0.005, 0.01, 0.02}) {
-    const double effect = resolvable_effect(m.rounds, comparisons, noise, m.smallest_effect);
+    const double effect = analysis::resolvable_effect(m.rounds, comparisons, noise, m.smallest_effect);
     out << (std::isfinite(effect) ? fmt::format("  {:5.2f} %", effect * 100) : std::string("  (more rounds needed)"))
         << fmt::format(" when blocks of one round scatter by {:.1f} %\n", noise * 100);
   }
 }
 
-void print_time(const Plan& p, const std::string& like, std::ostream& out) {
+void print_time(const plan::Plan& p, const std::string& like, std::ostream& out) {
   if (like.empty()) {
-    out << "\ntime: not known before it has been measured once; --like RESULT.h5 takes it from an earlier result\n";
+    out << "\ntime: unknown before the first sweep; --like RESULT.h5 estimates it from an earlier result\n";
     return;
   }
-  const Result earlier = read_result(like, {.rank_seconds = false, .timeline = false});
+  const store::Result earlier = store::read_result(like, {.rank_seconds = false, .timeline = false});
   std::map<std::string, double> block_seconds;
-  for (const CaseSummary& c : summarise(earlier).cases) {
+  for (const analysis::CaseSummary& c : analysis::summarise(earlier).cases) {
     double setup = 0;
     int n = 0;
-    for (const ResultBlock& b : earlier.blocks) {
-      if (b.case_index != c.case_index || b.status != BlockStatus::ok) continue;
+    for (const store::ResultBlock& b : earlier.blocks) {
+      if (b.case_index != c.case_index || b.status != store::BlockStatus::ok) continue;
       setup += b.setup_s;
       ++n;
     }
-    const Measure& m = p.experiment.measure;
+    const config::Measure& m = p.experiment.measure;
     if (n > 0) block_seconds[c.name] = setup / n + c.step_seconds * (m.warmup_steps + m.steps);
   }
   double total = 0;
   int unknown = 0;
-  for (const Slot& slot : p.schedule) {
+  for (const plan::Slot& slot : p.schedule) {
     const auto it = block_seconds.find(p.cases[slot.case_index].name);
     if (it == block_seconds.end()) {
       ++unknown;
@@ -150,15 +150,16 @@ void print_time(const Plan& p, const std::string& like, std::ostream& out) {
       total += it->second;
     }
   }
-  out << fmt::format("\ntime: {} by {}{}\n", show_seconds(total), like,
-                     unknown > 0 ? fmt::format(", without {} blocks of cases that it does not hold", unknown) : "");
+  out << fmt::format("\ntime: {}, estimated from {}{}\n", show_seconds(total), like,
+                     unknown > 0 ? fmt::format(", without {} blocks of cases that it does not contain", unknown) : "");
 }
 
 }  // namespace
 
 int plan(const PlanOptions& options, std::ostream& out) {
-  const Experiment experiment = load_experiment(options.config, options.overrides);
-  const Plan p = prepare(experiment, declared_fused(experiment.backend), options.ranks, options.only);
+  const config::Experiment experiment = config::load_experiment(options.config, options.overrides);
+  const plan::Plan p =
+      plan::prepare(experiment, backend::declared_fused(experiment.backend), options.ranks, options.only);
   print_head(p, out);
   print_cases(p, out);
   print_schedule(p, out);
@@ -168,4 +169,4 @@ int plan(const PlanOptions& options, std::ostream& out) {
   return 0;
 }
 
-}  // namespace harness
+}  // namespace harness::cli

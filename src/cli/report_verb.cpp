@@ -10,7 +10,7 @@
 #include "store/atomic_file.h"
 #include "store/result_file.h"
 
-namespace harness {
+namespace harness::cli {
 namespace {
 
 // Beside the result: results/x.h5 becomes results/x.html.
@@ -21,11 +21,11 @@ std::string default_output(const ReportOptions& options) {
 }
 
 void write(const std::string& path, const std::string& text, bool overwrite) {
-  AtomicFile file(path, overwrite);
+  store::AtomicFile file(path, overwrite);
   {
     std::ofstream out(file.temporary_path(), std::ios::binary);
     out << text << std::flush;
-    if (!out) fail("cannot write {}: is the disk full?", path);
+    if (!out) fail("cannot write {}: check that the disk has space", path);
   }
   file.put_in_place();
 }
@@ -36,14 +36,14 @@ int report(const ReportOptions& options, std::ostream& out) {
   const std::string path = options.output.empty() ? default_output(options) : options.output;
   std::error_code ignored;
   if (std::filesystem::equivalent(path, options.file, ignored)) {
-    fail("the report would replace the result file {} it is made from: give another name with -o", options.file);
+    fail("the report would overwrite the result file {} itself: name another file with -o", options.file);
   }
-  if (path != "-") AtomicFile(path, options.force);  // a name that is taken shows before the work, not after it
-  const Result result = read_result(options.file);
-  Findings findings = find_all(result);
+  if (path != "-") store::AtomicFile(path, options.force);  // a name that is taken shows before the work, not after it
+  const store::Result result = store::read_result(options.file);
+  analysis::Findings findings = analysis::find_all(result);
   findings.cost = cost_estimate(options.cost, result, findings.summary);
-  const Document document = html::make_report(result, findings);
-  const std::string text = options.format == "md" ? write_markdown(document) : html::page(document);
+  const report::Document document = page::make_report(result, findings);
+  const std::string text = options.format == "md" ? report::write_markdown(document) : page::page(document);
   if (path == "-") {
     out << text;
     return 0;
@@ -53,4 +53,4 @@ int report(const ReportOptions& options, std::ostream& out) {
   return 0;
 }
 
-}  // namespace harness
+}  // namespace harness::cli

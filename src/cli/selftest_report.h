@@ -6,13 +6,14 @@
 #include "selftest/check_line.h"
 #include "selftest/performance.h"
 
-namespace harness {
+namespace harness::cli {
 
-/// The table of `harness selftest`, then every failure and note in a sentence each.
-std::string check_table(const std::vector<CheckLine>& lines);
-/// Times, MFU and the split of the step, for a person.
-std::string performance_text(const Performance& performance);
-/// One JSON object a line, for other programs.
-std::string check_json_lines(const std::vector<CheckLine>& lines, const std::vector<Performance>& performances);
+/// The table of `harness selftest`, then one sentence for each failure and note.
+std::string check_table(const std::vector<selftest::CheckLine>& lines);
+/// Times, MFU and the split of the step, as text.
+std::string performance_text(const selftest::Performance& performance);
+/// One JSON object per line, for other programs.
+std::string check_json_lines(const std::vector<selftest::CheckLine>& lines,
+                             const std::vector<selftest::Performance>& performances);
 
-}  // namespace harness
+}  // namespace harness::cli

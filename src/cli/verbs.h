@@ -4,7 +4,10 @@
 #include <string>
 #include <vector>
 
-namespace harness {
+#include "backend/backend.h"
+#include "launch/job.h"
+
+namespace harness::cli {
 
 struct SweepOptions {
   std::string config;
@@ -25,7 +28,7 @@ struct PlanOptions {
   std::string like;  // a result file to take times from
 };
 
-/// As typed, over what the result's configuration says in its section `cost`.
+/// As typed; overrides the section `cost` of the result's configuration.
 struct CostOptions {
   std::string per_gpu_hour, run_tokens, currency;
 };
@@ -39,12 +42,12 @@ struct ShowOptions {
 };
 
 struct CompareOptions {
-  std::vector<std::string> files;  // the first is the reference; each other one is a side of its own
+  std::vector<std::string> files;  // the first is the reference; each of the others is a side
   std::vector<std::string> with;   // then `files` are the runs of one side and these of the other
   std::string format = "text";
   std::string fail_on;     // slower, slower:5 or slower:5%
   bool reproduce = false;  // compare what changes did, not times
-  bool anyway = false;     // also what cannot be compared
+  bool anyway = false;     // also files that cannot be compared
 };
 
 struct ExportOptions {
@@ -82,21 +85,20 @@ struct SelftestOptions {
   std::string output;      // -o: the text once more, and JSON lines beside it
 };
 
-// One verb each; returns the exit code. Throw Error.
+// One verb each. They return the exit code and throw Error.
 class Job;
-int sweep(Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
+int sweep(launch::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 int plan(const PlanOptions& options, std::ostream& out);
 int show(const ShowOptions& options, std::ostream& out);
-/// 0: the report was written, whatever it says of the sweep.
+/// 0: the report was written, whatever its findings.
 int report(const ReportOptions& options, std::ostream& out);
 /// 0; 2: a case is slower (fail_on); 3: the files cannot be compared; 4: a control moved or a file is partial.
 int compare(const CompareOptions& options, std::ostream& out);
 int export_settings(const ExportOptions& options, std::ostream& out);
 int trace(const TraceOptions& options, std::ostream& err);
-/// 0: everything that ran passed; 1: something failed; 3: nothing could be run, said in one line.
+/// 0: everything that ran passed; 1: something failed; 3: nothing could be run, with a message in one line.
 int selftest(const SelftestOptions& options, std::ostream& out, std::ostream& err);
-class Backend;
-int selftest(const SelftestOptions& options, const Backend& subject, const Backend& oracle, std::ostream& out,
-             std::ostream& err);
+int selftest(const SelftestOptions& options, const backend::Backend& subject, const backend::Backend& oracle,
+             std::ostream& out, std::ostream& err);
 
-}  // namespace harness
+}  // namespace harness::cli

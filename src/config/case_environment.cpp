@@ -1,6 +1,6 @@
 #include "config/case_environment.h"
 
-namespace harness {
+namespace harness::config {
 
 std::string environment_text(const Variable& variable, const std::string& printed) {
   return variable.environment_text ? variable.environment_text(printed) : printed;
@@ -31,4 +31,4 @@ std::vector<nccl::Request> nccl_requests(const Settings& settings) {
   return requests;
 }
 
-}  // namespace harness
+}  // namespace harness::config

@@ -7,7 +7,7 @@
 #include "config/registry.h"
 #include "nccl/honoured.h"
 
-namespace harness {
+namespace harness::config {
 
 /// The environment variables that a case's settings stand for: those of the variables that a library reads from its
 /// environment (nccl_algo becomes NCCL_ALGO), then `env` as it is. The only place that knows.
@@ -19,4 +19,4 @@ std::string environment_text(const Variable& variable, const std::string& printe
 /// What these settings ask of NCCL, to be held against its log.
 std::vector<nccl::Request> nccl_requests(const Settings& settings);
 
-}  // namespace harness
+}  // namespace harness::config

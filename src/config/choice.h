@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace harness {
+namespace harness::config {
 
 /// One element of a choice: the word a person writes and the value it stands for.
 template <class T>
@@ -33,11 +33,16 @@ T parse_choice(std::string_view text, const std::array<Choice<T>, n>& choices) {
 }
 
 template <class T, std::size_t n>
-std::string print_choice(T value, const std::array<Choice<T>, n>& choices) {
+const char* word_of(T value, const std::array<Choice<T>, n>& choices) {
   for (const auto& choice : choices) {
     if (value == choice.second) return choice.first;
   }
-  fail("a value of {} is not one of {}", static_cast<int>(value), join(words_of(choices), ", "));
+  fail("value {} has no word among {}", static_cast<int>(value), join(words_of(choices), ", "));
 }
 
-}  // namespace harness
+template <class T, std::size_t n>
+std::string print_choice(T value, const std::array<Choice<T>, n>& choices) {
+  return word_of(value, choices);
+}
+
+}  // namespace harness::config

@@ -11,7 +11,7 @@
 #include "config/sections.h"
 #include "config/text_file.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 double above_zero(std::string_view text, const char* what) {
@@ -70,4 +70,4 @@ std::optional<Cost> cost_of_text(const std::string& text, std::span<const std::s
   }
 }
 
-}  // namespace harness
+}  // namespace harness::config

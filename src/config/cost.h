@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace harness {
+namespace harness::config {
 
 /// The section `cost` of a configuration: what a GPU costs, and the training run that is planned. It changes nothing
 /// that is measured; `show` and `report` turn measured token rates into durations and prices with it.
@@ -23,4 +23,4 @@ double parse_tokens(std::string_view text);
 /// cannot be read. Never throws.
 std::optional<Cost> cost_of_text(const std::string& text, std::span<const std::string> overrides);
 
-}  // namespace harness
+}  // namespace harness::config

@@ -11,7 +11,7 @@
 #include "nccl/names.h"
 #include "nccl/values.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 constexpr std::string_view example = "expected a map such as {NCCL_IB_TIMEOUT: 22}";
@@ -21,17 +21,17 @@ constexpr std::array<std::string_view, 13> launcher_prefixes = {
 
 // Names that would break a worker, or measure something else than it seems, and why.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9> refused{
-    {{"CUDA_VISIBLE_DEVICES", "which GPU is a rank's own is its launcher's business, and env is the same on all ranks"},
-     {"NVIDIA_VISIBLE_DEVICES", "which GPU is a rank's own is its launcher's business"},
+    {{"CUDA_VISIBLE_DEVICES", "the launcher decides which GPU a rank uses, and env is the same on all ranks"},
+     {"NVIDIA_VISIBLE_DEVICES", "the launcher decides which GPU a rank uses"},
      {"NCCL_HOSTID", "it names one host, and env is the same on all ranks"},
-     {"NCCL_COMM_ID", "harness tells its workers itself where to meet"},
+     {"NCCL_COMM_ID", "harness itself tells its workers where to connect"},
      {"NCCL_DEBUG", "harness sets it: timed steps log warnings only, an untimed worker records what NCCL did"},
      {"NCCL_DEBUG_FILE", "harness sets it, for the untimed worker that records what NCCL did"},
      {"NCCL_DEBUG_SUBSYS", "harness sets it, for the untimed worker that records what NCCL did"},
      {"NCCL_SHARP_ENABLE",
       "NCCL has no such variable. SHARP in the network is nccl_collnet: true with a CollNet plug-in "
       "(nccl-rdma-sharp-plugins, HPC-X); in the NVLink switches it is nccl_nvls"},
-     {"OMP_NUM_THREADS", "harness sets it; the variable is threads"}}};
+     {"OMP_NUM_THREADS", "harness sets it; use the variable threads instead"}}};
 
 bool plain_letter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
@@ -110,21 +110,26 @@ class Reader {
 void check_name(std::string_view name) {
   const auto fine = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
   if (name.empty() || !std::ranges::all_of(name, fine) || std::isdigit(static_cast<unsigned char>(name.front())) != 0) {
-    fail("found {}; the name of an environment variable has letters, digits and '_' only", quote(name));
+    fail(
+        "found {}; the name of an environment variable consists of letters, digits and '_' and does not begin with a "
+        "digit",
+        quote(name));
   }
-  if (find_variable(name) != nullptr) fail("{} is a variable of its own; write it beside env, not in it", name);
+  if (find_variable(name) != nullptr) fail("{} is a variable of harness; write it next to env, not inside it", name);
   for (const Variable& v : registry()) {
-    if (v.environment_name == name) fail("{} is the variable {}; write that, beside env", name, v.name);
+    if (v.environment_name == name) fail("{} is set by the variable {}; write that next to env instead", name, v.name);
   }
   for (const auto& [refused_name, why] : refused) {
     if (name == refused_name) fail("{} cannot be in env: {}", name, why);
   }
-  if (name.starts_with("HARNESS_")) fail("{} cannot be in env: what begins with HARNESS_ is harness's own", name);
+  if (name.starts_with("HARNESS_")) {
+    fail("{} cannot be in env: names that begin with HARNESS_ are reserved for harness", name);
+  }
   if (belongs_to_launcher(name)) {
-    fail("{} cannot be in env: it belongs to the launcher, and workers never get it", name);
+    fail("{} cannot be in env: it belongs to the launcher and is not passed on to workers", name);
   }
   if (name.starts_with("NCCL_") && !nccl::knows(name)) {
-    fail("no NCCL from 2.18 to 2.30 knows {}; it would be ignored without a word{}", name,
+    fail("NCCL 2.18 to 2.30 does not know {} and would silently ignore it{}", name,
          did_you_mean(nccl::nearest_name(name)));
   }
 }
@@ -149,10 +154,11 @@ void check_env_entry(std::string_view name, std::string_view value) {
   if (std::ranges::any_of(value, [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; })) {
     fail("found {}; a value has no control characters", quote(value));
   }
-  if (nccl::reads_integer(name) && !nccl::parse_integer(value))
+  if (nccl::reads_integer(name) && !nccl::parse_integer(value)) {
     fail("found {}; {}", quote(value), nccl::misread_as(value));
+  }
   if (name.starts_with("NCCL_") && value.empty()) {
-    fail("found ''; NCCL would take its default; leave it out instead");
+    fail("found ''; NCCL would use its default; leave the variable out instead");
   }
 }
 
@@ -163,7 +169,7 @@ bool belongs_to_launcher(std::string_view name) {
 Variable env_variable() {
   Variable v;
   v.name = "env";
-  v.allowed = "{NAME: value, …}, any environment variables that have no row of their own";
+  v.allowed = "{NAME: value, …}, any environment variables that are not variables of harness";
   v.help = "environment variables of the workers; a change adds or replaces those that it names";
   v.backends = everywhere;
   v.free_parts = true;
@@ -174,4 +180,4 @@ Variable env_variable() {
   return v;
 }
 
-}  // namespace harness
+}  // namespace harness::config

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace harness {
+namespace harness::config {
 
 // The value of the variable `env`: a map of names and values for the worker's environment, as text {NAME: value, …}.
 // A value that is more than letters, digits and the like is quoted, with \" and \\ inside.
@@ -22,4 +22,4 @@ void check_env_entry(std::string_view name, std::string_view value);
 /// What a launcher sets for its processes ("OMPI_…", "SLURM_…").
 bool belongs_to_launcher(std::string_view name);
 
-}  // namespace harness
+}  // namespace harness::config

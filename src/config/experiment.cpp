@@ -11,7 +11,7 @@
 #include "config/sections.h"
 #include "config/text_file.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 // Where an unknown key at the top may belong: "rounds" is nearest to "measure.rounds".
@@ -57,7 +57,7 @@ std::string parse_output(std::string_view text) {
   for (std::size_t at = 0; (at = text.find_first_of("{}", at)) != std::string_view::npos;) {
     const std::size_t end = text.find_first_of("{}", at + 1);
     if (text[at] == '}' || end == std::string_view::npos || text[end] == '{') {
-      fail("found {}, in which a brace has no partner; expected a file's path, {}", quote(text), example);
+      fail("found {}, which has an unmatched brace; expected a file's path, {}", quote(text), example);
     }
     const std::string_view inside = text.substr(at + 1, end - at - 1);
     if (inside != "name" && inside != "date") {
@@ -149,7 +149,7 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
   if (backend_known && workload_known) read_variables(baseline, sweep, e, problems);
 }
 
-constexpr int fewest_rounds_for_verdicts = 6;
+constexpr int min_rounds_for_verdicts = 6;
 
 }  // namespace
 
@@ -168,16 +168,16 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
     read_experiment(*root, e, problems);
   }
   problems.throw_if_any();
-  if (e.measure.rounds < fewest_rounds_for_verdicts) {
+  if (e.measure.rounds < min_rounds_for_verdicts) {
     e.warnings.push_back(fmt::format("measure.rounds is {}: below {} rounds most effects stay unresolved; use 12",
-                                     e.measure.rounds, fewest_rounds_for_verdicts));
+                                     e.measure.rounds, min_rounds_for_verdicts));
   }
   if (e.measure.share_gpus && e.backend == BackendKind::cuda) {
     e.warnings.emplace_back(
-        "measure.share_gpus is true: several ranks may have run on one GPU, so these times show that things work and "
-        "nothing of how fast they are");
+        "measure.share_gpus is true: several ranks may have run on one GPU, so these times show that the run works, "
+        "but not how fast it is");
   }
   return e;
 }
 
-}  // namespace harness
+}  // namespace harness::config

@@ -9,7 +9,7 @@
 #include "config/registry.h"
 #include "config/settings.h"
 
-namespace harness {
+namespace harness::config {
 
 /// One kind of accelerator, from configs/hardware/NAME.yaml. A number that is 0 is unknown.
 struct Hardware {
@@ -100,4 +100,4 @@ std::string unknown_device_message(std::string_view device, const std::string& c
 std::optional<Model> model_preset(std::string_view name);
 std::vector<std::string> model_preset_names();
 
-}  // namespace harness
+}  // namespace harness::config

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "base/units.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 void report_unknown(Problems& problems, const YamlNode& child, const std::string& prefix,
@@ -23,7 +23,7 @@ void report_unknown(Problems& problems, const YamlNode& child, const std::string
     for (const std::string& path : known_elsewhere) tails.push_back(path.substr(path.rfind('.') + 1));
     const std::string tail = nearest(child.key, tails);
     const auto it = std::find(tails.begin(), tails.end(), tail);
-    if (it != tails.end()) near = known_elsewhere[static_cast<std::size_t>(it - tails.begin())];
+    if (it != tails.end()) near = known_elsewhere[it - tails.begin()];
   }
   problems.add(child.key_place, dotted(prefix, shown),
                fmt::format("unknown key; allowed: {}{}", join(allowed, ", "), did_you_mean(near)));
@@ -111,4 +111,4 @@ std::string nearest_divisors(std::int64_t number, std::int64_t wrong) {
   return fmt::format("{} or {}", below, above);
 }
 
-}  // namespace harness
+}  // namespace harness::config

@@ -10,7 +10,7 @@
 #include "config/problems.h"
 #include "config/yaml_tree.h"
 
-namespace harness {
+namespace harness::config {
 
 /// One key that a map may have and what to do with its value. Either `parse`, for a scalar: reads its text and throws
 /// Error saying what was found and what is allowed; or `read`, for anything else: reports its own problems.
@@ -47,4 +47,4 @@ double parse_bandwidth(std::string_view text);
 /// The divisors of `number` next to `wrong`, for a message: "4", or "2 or 4" when it lies between them.
 std::string nearest_divisors(std::int64_t number, std::int64_t wrong);
 
-}  // namespace harness
+}  // namespace harness::config

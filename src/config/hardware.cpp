@@ -10,7 +10,7 @@
 #include "config/sections.h"
 #include "config/text_file.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 namespace fs = std::filesystem;
@@ -166,7 +166,7 @@ std::optional<Hardware> find_hardware_for_device(std::string_view device, const 
     problems.throw_if_any();
     if (!hardware.is(device)) continue;
     if (found) {
-      fail("{}: {} and {} both name the device {}; leave it in one of them, or choose with `hardware: {}`",
+      fail("{}: {} and {} both list the device {}; keep it in only one of them, or choose one with `hardware: {}`",
            directory.string(), found_in, name, device, found_in);
     }
     found = std::move(hardware);
@@ -179,16 +179,16 @@ std::string unknown_device_message(std::string_view device, const std::string& c
   const fs::path directory = hardware_beside(config_path);
   const auto names = names_in(directory);
   const std::string files = names.empty() ? fmt::format("{} has no hardware file", directory.string())
-                                          : fmt::format("no file in {} names it among its devices", directory.string());
+                                          : fmt::format("no file in {} lists it under devices", directory.string());
   return fmt::format(
       "the GPU is a {} and {}, so its peak is unknown and MFU would be a guess. Any of these helps:\n"
-      "  - copy a file such as configs/hardware/h100-sxm.yaml to {}/NAME.yaml and write into it, from the maker's data "
+      "  - copy a file such as configs/hardware/h100-sxm.yaml to {}/NAME.yaml and fill in, from the vendor's data "
       "sheet: name, source, devices: [{}], peak_flops (fp32, tf32, bf16; dense, not \"with sparsity\"), memory, "
       "memory_bandwidth\n"
-      "  - `hardware: FILE` if one of the files is of this GPU under another name{}\n"
-      "  - `peak_flops: 989 TFLOP/s` in the configuration, for the precision that is measured\n"
-      "  - `hardware: none`: measure without MFU",
+      "  - set `hardware: FILE` if one of the files describes this GPU under another name{}\n"
+      "  - set `peak_flops: 989 TFLOP/s` in the configuration, for the precision that is measured\n"
+      "  - set `hardware: none` to measure without MFU",
       device, files, directory.string(), device, names.empty() ? "" : fmt::format(" ({})", join(names, ", ")));
 }
 
-}  // namespace harness
+}  // namespace harness::config

@@ -7,11 +7,11 @@
 #include "config/fields.h"
 #include "config/sections.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
-constexpr int most_rounds = 10000;
-constexpr int most_steps = 4096;  // of a block, with its warm-up: as many losses as a worker keeps
+constexpr int max_rounds = 10000;
+constexpr int max_steps = 4096;  // of a block, with its warm-up: as many losses as a worker keeps
 
 std::function<void(std::string_view)> positive_seconds(double& into) {
   return [&into](std::string_view text) {
@@ -50,22 +50,23 @@ Measure read_measure(const YamlNode& node, const std::string& key, Problems& pro
                                        {.key = "step", .parse = positive_seconds(m.deadlines.step_s)}}};
     read_map(problems, value, path, fields);
   };
-  const std::array<Field, 9> fields{{{.key = "rounds", .parse = whole(m.rounds, 1, most_rounds)},
-                                     {.key = "warmup_steps", .parse = whole(m.warmup_steps, 0, most_steps - 1)},
-                                     {.key = "steps", .parse = whole(m.steps, 1, most_steps)},
+  const std::array<Field, 9> fields{{{.key = "rounds", .parse = whole(m.rounds, 1, max_rounds)},
+                                     {.key = "warmup_steps", .parse = whole(m.warmup_steps, 0, max_steps - 1)},
+                                     {.key = "steps", .parse = whole(m.steps, 1, max_steps)},
                                      {.key = "seed", .parse = seed},
                                      {.key = "smallest_effect", .parse = effect},
                                      {.key = "deadlines", .parse = {}, .read = deadlines},
                                      {.key = "time_budget", .parse = positive_seconds(m.time_budget_s)},
                                      {.key = "memory_limit", .parse = memory},
                                      {.key = "share_gpus", .parse = share_gpus}}};
-  if (read_map(problems, node, key, fields) && m.warmup_steps + m.steps > most_steps) {
+  if (read_map(problems, node, key, fields) && m.warmup_steps + m.steps > max_steps) {
     const YamlNode* at = node.find("steps") != nullptr ? node.find("steps") : node.find("warmup_steps");
-    problems.add(at->place, dotted(key, at->key),
-                 fmt::format("{} warm-up steps and {} steps are more than the {} of a block; use more rounds instead",
-                             m.warmup_steps, m.steps, most_steps));
+    problems.add(
+        at->place, dotted(key, at->key),
+        fmt::format("{} warm-up steps and {} steps exceed the maximum of {} per block; use more rounds instead",
+                    m.warmup_steps, m.steps, max_steps));
   }
   return m;
 }
 
-}  // namespace harness
+}  // namespace harness::config

@@ -6,7 +6,7 @@
 #include "config/fields.h"
 #include "config/sections.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 struct Preset {
@@ -25,7 +25,7 @@ constexpr std::array<Preset, 8> presets{{{"gpt3-125m", 12, 768, 12},
                                          {"gpt3-13b", 40, 5120, 40},
                                          {"gpt3-175b", 96, 12288, 96}}};
 constexpr std::int64_t preset_vocab = 50304, preset_sequence = 2048;
-constexpr std::int64_t most = 100'000'000;  // of anything: products of a few stay within 64 bits
+constexpr std::int64_t max_number = 100'000'000;  // of anything: products of a few stay within 64 bits
 
 Model parse_preset(std::string_view text) {
   if (auto model = model_preset(text)) return *model;
@@ -59,7 +59,7 @@ Model read_model(const YamlNode& node, const std::string& key, Problems& problem
   }
   const bool complete = node.kind != YamlNode::Kind::map || node.find("preset") == nullptr;
   const auto number = [](std::int64_t& into) {
-    return [&into](std::string_view text) { into = parse_within(text, 1, most); };
+    return [&into](std::string_view text) { into = parse_within(text, 1, max_number); };
   };
   const std::array<Field, 6> fields{{{.key = "preset", .parse = preset},
                                      {.key = "layers", .parse = number(model.layers), .required = complete},
@@ -79,4 +79,4 @@ Model read_model(const YamlNode& node, const std::string& key, Problems& problem
   return model;
 }
 
-}  // namespace harness
+}  // namespace harness::config

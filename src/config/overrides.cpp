@@ -9,7 +9,7 @@
 #include "config/registry.h"
 #include "config/text_file.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 std::vector<std::string> split(const std::string& path) {
@@ -105,4 +105,4 @@ void apply_overrides(YamlNode& root, std::span<const std::string> overrides, Pro
   for (const std::string& text : overrides) apply(root, text, problems);
 }
 
-}  // namespace harness
+}  // namespace harness::config

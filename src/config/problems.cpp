@@ -6,11 +6,11 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace harness {
+namespace harness::config {
 
 namespace {
 // A file of nothing but mistakes is told so without flooding the terminal.
-constexpr std::size_t most_lines = 50;
+constexpr std::size_t max_lines = 50;
 }  // namespace
 
 int Problems::add_file(const std::string& path) {
@@ -25,7 +25,7 @@ int Problems::add_override(const std::string& text) {
 }
 
 std::string Problems::where(const Place& place) const {
-  const Source& source = sources_.at(static_cast<std::size_t>(place.source));
+  const Source& source = sources_.at(place.source);
   return source.has_lines ? fmt::format("{}:{}:{}", source.label, place.line, place.column) : source.label;
 }
 
@@ -45,8 +45,8 @@ void Problems::throw_if_any() const {
   });
   std::vector<std::string> texts;
   for (const Line& line : sorted) {
-    if (texts.size() == most_lines) {
-      texts.push_back(fmt::format("… and {} more", sorted.size() - most_lines));
+    if (texts.size() == max_lines) {
+      texts.push_back(fmt::format("… and {} more", sorted.size() - max_lines));
       break;
     }
     texts.push_back(line.text);
@@ -54,4 +54,4 @@ void Problems::throw_if_any() const {
   throw Error(join(texts, "\n"));
 }
 
-}  // namespace harness
+}  // namespace harness::config

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace harness {
+namespace harness::config {
 
 /// Where something stands. `source` is a number that Problems gave out: a file or one --set. Lines and columns are
 /// from 1.
@@ -43,4 +43,4 @@ class Problems {
   std::vector<Line> lines_;
 };
 
-}  // namespace harness
+}  // namespace harness::config

@@ -8,7 +8,7 @@
 #include "config/fields.h"
 #include "config/registry_rows.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 constexpr std::array<Choice<BackendKind>, 2> backend_choices{{{"cpu", BackendKind::cpu}, {"cuda", BackendKind::cuda}}};
@@ -32,7 +32,7 @@ int within_or_word(std::string_view text, std::string_view word, int high) {
 }
 
 std::string without_communication(const Settings& s) {
-  return s.ranks == 1 ? "there is one rank, nothing is communicated" : "";
+  return s.ranks == 1 ? "there is only one rank, so nothing is communicated" : "";
 }
 
 void each_part(std::string_view text, std::string_view example,
@@ -42,7 +42,7 @@ void each_part(std::string_view text, std::string_view example,
     fail("found {}; expected a map such as {}", quote(whole), example);
   }
   std::string_view rest = trim(whole.substr(1, whole.size() - 2));
-  if (rest.empty()) fail("found {}, which names nothing; expected a map such as {}", quote(whole), example);
+  if (rest.empty()) fail("found {}, which is empty; expected a map such as {}", quote(whole), example);
   while (!rest.empty()) {
     const std::string_view part = rest.substr(0, rest.find(','));
     rest = part.size() < rest.size() ? rest.substr(part.size() + 1) : std::string_view();
@@ -57,7 +57,7 @@ bool Variable::honoured_by(std::string_view workload) const {
 }
 
 const char* name_of(BackendKind kind) {
-  return backend_choices.at(static_cast<std::size_t>(kind)).first;
+  return word_of(kind, backend_choices);
 }
 
 BackendKind parse_backend(std::string_view text) {
@@ -83,4 +83,4 @@ std::vector<std::string> variable_names() {
   return names;
 }
 
-}  // namespace harness
+}  // namespace harness::config

@@ -8,7 +8,7 @@
 
 #include "config/settings.h"
 
-namespace harness {
+namespace harness::config {
 
 enum class BackendKind : std::uint8_t { cpu, cuda };
 const char* name_of(BackendKind kind);
@@ -57,4 +57,4 @@ std::span<const Variable> registry();
 const Variable* find_variable(std::string_view name);
 std::vector<std::string> variable_names();
 
-}  // namespace harness
+}  // namespace harness::config

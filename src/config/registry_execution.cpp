@@ -6,7 +6,7 @@
 #include "config/fields.h"
 #include "config/registry_rows.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 constexpr std::array<Choice<AllReduceAlgorithm>, 3> allreduce_choices{
@@ -91,4 +91,4 @@ std::vector<Variable> execution_variables() {
   return rows;
 }
 
-}  // namespace harness
+}  // namespace harness::config

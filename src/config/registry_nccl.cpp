@@ -2,7 +2,7 @@
 #include "config/registry_rows.h"
 #include "nccl/variables.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 // Settings keep the canonical value, and none where NCCL is to choose.
@@ -45,4 +45,4 @@ std::vector<Variable> nccl_variables() {
   return rows;
 }
 
-}  // namespace harness
+}  // namespace harness::config

@@ -4,7 +4,7 @@
 
 #include "config/registry.h"
 
-namespace harness {
+namespace harness::config {
 
 // The rows of the registry by family, a source file each; registry.cpp puts them together in this order. Within a
 // family they stand in the order in which tables show them.
@@ -33,4 +33,4 @@ int within_or_word(std::string_view text, std::string_view word, int high);
 /// For without_effect.
 std::string without_communication(const Settings& settings);
 
-}  // namespace harness
+}  // namespace harness::config

@@ -7,7 +7,7 @@
 #include "config/fields.h"
 #include "config/registry_rows.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 constexpr std::array<Choice<Precision>, 3> precision_choices{
@@ -38,12 +38,12 @@ std::string print_layout(const Settings& s) {
 
 std::string without_data_parallel(const Settings& s) {
   const bool alone = s.ranks != 0 && s.ranks == s.layout.tensor_parallel * s.layout.pipeline_parallel;
-  return alone ? "data_parallel is 1, there are no gradients to reduce" : "";
+  return alone ? "data_parallel is 1, so there are no gradients to reduce" : "";
 }
 
 std::string needs_tensor_cores(const Settings& s, BackendKind backend) {
   if (s.precision != Precision::tf32 || backend != BackendKind::cpu) return "";
-  return "backend cpu has no tf32, which is fp32 on the tensor cores of a GPU; on cpu: fp32, bf16";
+  return "backend cpu has no tf32, which needs the tensor cores of a GPU; allowed on cpu: fp32, bf16";
 }
 
 constexpr std::int64_t max_batch = std::int64_t{1} << 31;
@@ -79,7 +79,7 @@ std::vector<Variable> training_variables() {
   rows.push_back({.name = "micro_batch_size",
                   .unit = "sequences",
                   .allowed = "a whole number",
-                  .help = "sequences per forward pass of one rank; the global batch stays, gradients accumulate",
+                  .help = "sequences per forward pass of one rank; the global batch is unchanged, gradients accumulate",
                   .backends = everywhere,
                   .parts = {},
                   .parse = [](Settings& s, auto text) { s.micro_batch_size = parse_within(text, 1, max_batch); },
@@ -99,7 +99,7 @@ std::vector<Variable> training_variables() {
   rows.push_back({.name = "ranks",
                   .unit = "ranks",
                   .allowed = "all, or a whole number",
-                  .help = "use the first N ranks, the others idle: a scaling curve from one allocation",
+                  .help = "use the first N ranks and leave the others idle: a scaling curve from one allocation",
                   .backends = everywhere,
                   .parts = {},
                   .parse = [](Settings& s, auto text) { s.ranks = within_or_word(text, "all", max_ranks); },
@@ -145,4 +145,4 @@ std::vector<Variable> training_variables() {
   return rows;
 }
 
-}  // namespace harness
+}  // namespace harness::config

@@ -8,7 +8,7 @@
 #include "config/fields.h"
 #include "config/registry_rows.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 constexpr std::array<Choice<CollectiveKind>, 5> collective_choices{{{"all_reduce", CollectiveKind::all_reduce},
@@ -28,14 +28,26 @@ const std::vector<std::string> all_workloads(workload_names.begin(), workload_na
 const std::vector<std::string> only_collective{"collective"}, only_gemm{"gemm"}, only_attention{"attention"},
     single_operations{"collective", "gemm", "attention"};
 
-constexpr std::int64_t most_elements = std::int64_t{1} << 24;  // along one side
-constexpr int most_repetitions = 1000;
+constexpr std::int64_t max_elements = std::int64_t{1} << 24;  // along one side
+constexpr int max_repetitions = 1000;
 
 const std::vector<std::string> gemm_parts{"m", "n", "k", "transpose"};
 const std::vector<std::string> attention_parts{"batch", "heads", "head_dim", "sequence"};
 
 [[noreturn]] void unknown_part(std::string_view key, const std::vector<std::string>& parts) {
   fail("found {}; allowed: {}{}", quote(key), join(parts, ", "), did_you_mean(nearest(key, parts)));
+}
+
+// Reads `value` into the side named `key`; `parts` are all keys of the map, for the message.
+template <std::size_t n>
+void parse_side(std::string_view key, std::string_view value, const std::array<Choice<std::int64_t*>, n>& sides,
+                const std::vector<std::string>& parts) {
+  for (const auto& [name, side] : sides) {
+    if (key != name) continue;
+    *side = parse_within(value, 1, max_elements);
+    return;
+  }
+  unknown_part(key, parts);
 }
 
 void parse_gemm(Settings& settings, std::string_view text) {
@@ -47,9 +59,8 @@ void parse_gemm(Settings& settings, std::string_view text) {
       shape.transpose_b = (which & 2) != 0;
       return;
     }
-    std::int64_t* into = key == "m" ? &shape.m : key == "n" ? &shape.n : key == "k" ? &shape.k : nullptr;
-    if (into == nullptr) unknown_part(key, gemm_parts);
-    *into = parse_within(value, 1, most_elements);
+    const std::array<Choice<std::int64_t*>, 3> sides{{{"m", &shape.m}, {"n", &shape.n}, {"k", &shape.k}}};
+    parse_side(key, value, sides, gemm_parts);
   });
   settings.gemm = shape;
 }
@@ -64,13 +75,11 @@ void parse_attention_shape(Settings& settings, std::string_view text) {
   AttentionProblem shape = settings.attention_shape;
   constexpr std::string_view example = "{batch: 1, heads: 16, head_dim: 128, sequence: 2048}";
   each_part(text, example, [&](std::string_view key, std::string_view value) {
-    std::int64_t* into = key == "batch"      ? &shape.batch
-                         : key == "heads"    ? &shape.heads
-                         : key == "head_dim" ? &shape.head_dim
-                         : key == "sequence" ? &shape.sequence
-                                             : nullptr;
-    if (into == nullptr) unknown_part(key, attention_parts);
-    *into = parse_within(value, 1, most_elements);
+    const std::array<Choice<std::int64_t*>, 4> sides{{{"batch", &shape.batch},
+                                                      {"heads", &shape.heads},
+                                                      {"head_dim", &shape.head_dim},
+                                                      {"sequence", &shape.sequence}}};
+    parse_side(key, value, sides, attention_parts);
   });
   settings.attention_shape = shape;
 }
@@ -111,22 +120,23 @@ std::string parse_workload(std::string_view text) {
 std::vector<Variable> workload_variables() {
   std::vector<Variable> rows;
   rows.push_back(row(
-      "workload", "", join(all_workloads, ", "), "what a step is: a training step, or one operation again and again",
+      "workload", "", join(all_workloads, ", "), "what a step does: a training step, or one operation repeated",
       [](Settings& s, auto text) { s.workload = parse_workload(text); }, [](const Settings& s) { return s.workload; },
       {}));
   rows.back().fixed = true;
   rows.push_back(row(
       "collective", "", "all_reduce, reduce_scatter, all_gather, all_to_all, send_recv",
-      "which one; send_recv sends to the next rank along an axis and receives from the one before",
+      "the collective operation; send_recv sends to the next rank along an axis and receives from the previous one",
       [](Settings& s, auto text) { s.collective = parse_choice(text, collective_choices); },
       [](const Settings& s) { return print_choice(s.collective, collective_choices); }, only_collective));
   rows.push_back(row(
       "collective_over", "", "world, tensor, data, pipeline",
-      "who takes part: all ranks, or those along one axis of the layout, all such groups at once",
+      "which ranks take part: all of them, or the groups along one axis of the layout, all groups at once",
       [](Settings& s, auto text) { s.collective_over = parse_choice(text, over_choices); },
       [](const Settings& s) { return print_choice(s.collective_over, over_choices); }, only_collective));
   rows.push_back(row(
-      "message_size", "B", "a size such as 25 MiB", "of the whole buffer, all parts together, as nccl-tests counts it",
+      "message_size", "B", "a size such as 25 MiB",
+      "size of the whole buffer, all parts together, as nccl-tests counts it",
       [](Settings& s, auto text) {
         const std::int64_t bytes = parse_bytes(text);
         if (bytes < 1) fail("found {}; allowed: a size above 0, such as 25 MiB", quote(text));
@@ -135,7 +145,7 @@ std::vector<Variable> workload_variables() {
       [](const Settings& s) { return print_bytes_exact(s.message_bytes); }, only_collective));
   rows.back().from_model = true;
   rows.push_back(row(
-      "in_place", "", "true, false", "the result takes the place of what was sent, or has a buffer of its own",
+      "in_place", "", "true, false", "the result overwrites the input, or has a buffer of its own",
       [](Settings& s, auto text) { s.in_place = parse_bool(text); },
       [](const Settings& s) { return s.in_place ? "true" : "false"; }, only_collective));
   rows.back().without_effect = without_place;
@@ -149,14 +159,15 @@ std::vector<Variable> workload_variables() {
   rows.back().parts = attention_parts;
   rows.back().from_model = true;
   rows.push_back(row(
-      "attention_pass", "", "forward, backward", "which half of attention",
+      "attention_pass", "", "forward, backward", "which pass of attention to run",
       [](Settings& s, auto text) { s.attention_backward = parse_choice(text, pass_choices); },
       [](const Settings& s) { return print_choice(s.attention_backward, pass_choices); }, only_attention));
   rows.push_back(row(
-      "repetitions", "", fmt::format("1 to {}", most_repetitions), "of the operation in one step, one after the other",
-      [](Settings& s, auto text) { s.repetitions = static_cast<int>(parse_within(text, 1, most_repetitions)); },
+      "repetitions", "", fmt::format("1 to {}", max_repetitions),
+      "how often one step runs the operation, one after the other",
+      [](Settings& s, auto text) { s.repetitions = static_cast<int>(parse_within(text, 1, max_repetitions)); },
       [](const Settings& s) { return fmt::format("{}", s.repetitions); }, single_operations));
   return rows;
 }
 
-}  // namespace harness
+}  // namespace harness::config

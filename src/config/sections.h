@@ -8,7 +8,7 @@
 #include "config/problems.h"
 #include "config/yaml_tree.h"
 
-namespace harness {
+namespace harness::config {
 
 // The parts of a configuration, a source file each. All add to `problems` what is wrong and go on.
 
@@ -28,4 +28,4 @@ std::optional<Hardware> read_hardware(const std::string& text, const Place& plac
 /// `baseline` and `sweep` (each may be absent): the settings of the baseline and one Change per value.
 void read_variables(const YamlNode* baseline, const YamlNode* sweep, Experiment& experiment, Problems& problems);
 
-}  // namespace harness
+}  // namespace harness::config

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace harness {
+namespace harness::config {
 
 /// GPT-2/GPT-3 style decoder. hidden is a multiple of heads; the MLP is 4 * hidden wide; embeddings are tied.
 struct Model {
@@ -86,4 +86,4 @@ struct Settings {
   bool operator==(const Settings&) const = default;
 };
 
-}  // namespace harness
+}  // namespace harness::config

@@ -13,10 +13,10 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
-constexpr std::size_t most_bytes = 1 << 20;
+constexpr std::size_t max_bytes = 1 << 20;
 
 class File {
  public:
@@ -93,7 +93,7 @@ bool check_text(const std::string& text, int source, Problems& problems) {
     if (indentation && byte == '\t' && !tab) tab = place;
     if (byte != ' ' && byte != '\t') {
       if (indentation && tab && !line_end && byte != '#') {
-        problems.add(*tab, "", "found a tab in the indentation; YAML wants spaces");
+        problems.add(*tab, "", "found a tab in the indentation; YAML requires spaces");
         return false;
       }
       indentation = false;
@@ -128,16 +128,16 @@ std::optional<std::string> read_text_file(const std::string& path, int source, P
 
   std::string text;
   std::array<char, 65536> buffer{};
-  while (text.size() <= most_bytes) {
+  while (text.size() <= max_bytes) {
     const ssize_t n = ::read(file.fd(), buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return unreadable(fmt::format("cannot be read: {}", what_is(errno)));
     if (n == 0) break;
-    text.append(buffer.data(), static_cast<std::size_t>(n));
+    text.append(buffer.data(), n);
   }
-  if (text.size() > most_bytes) return unreadable("found more than 1 MiB; a configuration is a page or two");
+  if (text.size() > max_bytes) return unreadable("found more than 1 MiB; a configuration is a page or two");
   if (!check_text(text, source, problems)) return std::nullopt;
   return text;
 }
 
-}  // namespace harness
+}  // namespace harness::config

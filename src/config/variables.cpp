@@ -7,7 +7,7 @@
 #include "config/fields.h"
 #include "config/sections.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 // A compound value is read part by part, so that a problem has the place of its part.
@@ -65,7 +65,7 @@ bool read_value(const Variable& variable, const YamlNode& node, const std::strin
 std::string unhonoured_text(const Variable& variable, const std::string& workload, bool needs_model) {
   return fmt::format("workload {} does not honour it; workloads that do: {}{}", workload,
                      join(variable.workloads, ", "),
-                     needs_model ? "; with a `model` it may say here what that model's step is" : "");
+                     needs_model ? "; with a `model`, it may be set here to describe that model's step" : "");
 }
 
 // False, and a problem, if the workload or the backend of the experiment does nothing with this variable. In a baseline
@@ -94,7 +94,7 @@ void read_changes(const Variable& variable, const YamlNode& node, const std::str
                   Experiment& experiment, Problems& problems) {
   if (variable.from_model && node.kind == YamlNode::Kind::scalar && node.scalar == "from_model") {
     if (experiment.model.layers == 0) {
-      problems.add(node.place, key, "from_model asks for the sizes of a model's training step; give a `model`");
+      problems.add(node.place, key, "from_model takes its values from a model's training step; add a `model`");
       return;
     }
     experiment.changes.push_back({variable.name, "from_model", experiment.baseline, problems.where(node.place)});
@@ -136,12 +136,12 @@ void read_variables(const YamlNode* baseline, const YamlNode* sweep, Experiment&
   std::vector<Field> fields;
   for (const Variable& variable : registry()) {
     if (variable.fixed) continue;
-    const auto read_one = [&](const YamlNode& value, const std::string& key) {
+    const auto read_baseline = [&](const YamlNode& value, const std::string& key) {
       const bool good = honoured(variable, value, key, experiment, false, problems) &&
                         read_value(variable, value, key, experiment.backend, experiment.baseline, problems);
       if (!good) unknown.insert(variable.name);
     };
-    fields.push_back({.key = variable.name, .parse = {}, .read = read_one});
+    fields.push_back({.key = variable.name, .parse = {}, .read = read_baseline});
   }
   if (baseline != nullptr) read_map(problems, *baseline, "baseline", fields);
 
@@ -153,11 +153,11 @@ void read_variables(const YamlNode* baseline, const YamlNode* sweep, Experiment&
   fields.clear();
   for (const Variable& variable : registry()) {
     if (variable.fixed) continue;
-    const auto read_one = [&](const YamlNode& value, const std::string& key) {
+    const auto read_sweep = [&](const YamlNode& value, const std::string& key) {
       if (!honoured(variable, value, key, experiment, true, problems)) return;
       read_changes(variable, value, key, !unknown.contains(variable.name), experiment, problems);
     };
-    fields.push_back({.key = variable.name, .parse = {}, .read = read_one});
+    fields.push_back({.key = variable.name, .parse = {}, .read = read_sweep});
   }
   read_map(problems, *sweep, "sweep", fields);
   // Cases stand in the order of the file, not of the registry.
@@ -167,4 +167,4 @@ void read_variables(const YamlNode* baseline, const YamlNode* sweep, Experiment&
                    [&](const Change& a, const Change& b) { return position(a) < position(b); });
 }
 
-}  // namespace harness
+}  // namespace harness::config

@@ -5,16 +5,17 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <iterator>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/text.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
-constexpr std::size_t deepest = 16;
-constexpr std::size_t most_nodes = 5000;
+constexpr std::size_t max_depth = 16;
+constexpr std::size_t max_nodes = 5000;
 
 // Ends the parsing once a problem has been reported that makes the rest meaningless.
 struct Stop {};
@@ -31,20 +32,24 @@ class Lines {
   }
 
   std::string_view from(const YAML::Mark& mark) const {
-    const auto line = static_cast<std::size_t>(mark.line), column = static_cast<std::size_t>(mark.column);
-    return line < lines_.size() && column <= lines_[line].size() ? lines_[line].substr(column) : std::string_view();
+    const std::string_view line = line_of(mark);
+    return mark.column >= 0 && mark.column <= std::ssize(line) ? line.substr(mark.column) : std::string_view();
   }
 
   // yaml-cpp counts bytes from 0, people and their editors characters from 1.
   Place place(const YAML::Mark& mark) const {
     if (mark.is_null()) return {source_, 1, 1};
-    const auto line = static_cast<std::size_t>(mark.line);
-    const auto before = line < lines_.size() ? lines_[line].substr(0, static_cast<std::size_t>(mark.column)) : "";
+    const std::string_view before = line_of(mark).substr(0, mark.column);
     const auto continuation = std::count_if(before.begin(), before.end(), [](char c) { return (c & 0xc0) == 0x80; });
     return {source_, mark.line + 1, mark.column + 1 - static_cast<int>(continuation)};
   }
 
  private:
+  // Empty where yaml-cpp names no line of the text.
+  std::string_view line_of(const YAML::Mark& mark) const {
+    return mark.line >= 0 && mark.line < std::ssize(lines_) ? lines_[mark.line] : std::string_view();
+  }
+
   int source_;
   std::vector<std::string_view> lines_;
 };
@@ -84,7 +89,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     begin(mark, YamlNode::Kind::scalar, tag, anchor);
-    if (!closes_in_its_line(lines_.from(mark))) stop(place_of(mark), "found a quote that is not closed in its line");
+    if (!closes_in_its_line(lines_.from(mark))) stop(place_of(mark), "found a quote that is not closed on its line");
     open_.back().scalar = value;
     end();
   }
@@ -116,9 +121,11 @@ class TreeBuilder : public YAML::EventHandler {
     const Place place = place_of(mark);
     if (anchor != 0) stop(place, "found an anchor (&name); anchors are not supported: write the value out");
     // "?" is yaml-cpp's tag of a plain scalar, "!" that of a quoted one.
-    if (!tag.empty() && tag != "?" && tag != "!") stop(place, fmt::format("found the tag {}; write none", quote(tag)));
-    if (open_.size() >= deepest) stop(place, fmt::format("found nesting deeper than {} levels", deepest));
-    if (++nodes_ > most_nodes) stop(place, fmt::format("found more than {} values", most_nodes));
+    if (!tag.empty() && tag != "?" && tag != "!") {
+      stop(place, fmt::format("found the tag {}; tags are not supported: remove it", quote(tag)));
+    }
+    if (open_.size() >= max_depth) stop(place, fmt::format("found nesting deeper than {} levels", max_depth));
+    if (++nodes_ > max_nodes) stop(place, fmt::format("found more than {} values", max_nodes));
     Open node;
     node.kind = kind;
     node.place = place;
@@ -151,7 +158,7 @@ class TreeBuilder : public YAML::EventHandler {
     parent.next_key.reset();
     if (const YamlNode* first = parent.find(node.key)) {
       problems_.add(node.key_place, path_of(node.key),
-                    fmt::format("given twice, first in line {}; keep one", first->key_place.line));
+                    fmt::format("given twice, first on line {}; keep one", first->key_place.line));
       return;
     }
     parent.children.push_back(std::move(node));
@@ -223,4 +230,4 @@ std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems
   return std::move(builder.root);
 }
 
-}  // namespace harness
+}  // namespace harness::config

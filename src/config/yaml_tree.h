@@ -7,7 +7,7 @@
 
 #include "config/problems.h"
 
-namespace harness {
+namespace harness::config {
 
 /// A YAML document as plain values, each with its place. Scalars stay text: what they mean is decided where they are
 /// read. In a map every key stands once.
@@ -32,4 +32,4 @@ std::string describe(const YamlNode& node);
 /// cannot be read is one problem and nullopt; keys given twice are problems and the first one stays.
 std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems& problems);
 
-}  // namespace harness
+}  // namespace harness::config

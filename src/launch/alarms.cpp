@@ -4,7 +4,7 @@
 
 #include "launch/stop_signals.h"
 
-namespace harness {
+namespace harness::launch {
 
 void Alarms::begin_block(std::int64_t block) {
   block_ = block;
@@ -75,4 +75,4 @@ void Alarms::close() {
   ranks_.maximum({}, drain);
 }
 
-}  // namespace harness
+}  // namespace harness::launch

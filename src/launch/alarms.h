@@ -4,37 +4,37 @@
 
 #include "launch/ranks.h"
 
-namespace harness {
+namespace harness::launch {
 
 /// How a block is to end early. Higher is more urgent.
 enum class Alarm : std::int32_t {
   none,
-  peer_lost,  // a worker lost another: whose fault it was will be known in a moment
+  peer_lost,  // a worker lost a peer: the cause is not yet known
   time_out,   // find out where every worker is, then stop
-  stop,       // the cause is known, or somebody wants to go home
+  stop,       // the cause is known, or a user asked to stop
 };
 
-/// Bad news among supervisors, outside of any collective: to rank 0 directly, from there to all along a binary tree.
-/// Nothing waits; everything moves when look() is called, which every wait does.
+/// Spreads alarms among supervisors, outside of any collective: to rank 0 directly, from there to all ranks along a
+/// binary tree. No call waits for another rank; messages move when look() is called, which every wait does.
 class Alarms {
  public:
-  /// `seconds_until_sigkill`: what a launcher's SIGTERM leaves us, 0 for as much as we want.
+  /// `seconds_until_sigkill`: time between the launcher's SIGTERM and its SIGKILL; 0: unlimited.
   Alarms(Ranks& ranks, double seconds_until_sigkill) : ranks_(ranks), seconds_until_sigkill_(seconds_until_sigkill) {}
 
   void begin_block(std::int64_t block);
   void end_block();
-  /// This rank has bad news.
+  /// Raises an alarm of this rank.
   void raise(Alarm alarm);
-  /// Takes what has arrived, passes it on, notices signals.
+  /// Receives and passes on what has arrived, and checks for signals.
   void look();
 
-  /// Of the current block, as far as known here.
+  /// The alarm of the current block, as far as known here.
   Alarm current() const { return current_; }
-  /// 0 none, 1 finish the block, 2 stop now: highest of all ranks, as far as known here.
+  /// 0 none, 1 finish the block, 2 stop now: maximum over all ranks, as far as known here.
   int stop_level() const { return stop_level_; }
   void learn_stop_level(int level) { stop_level_ = std::max(stop_level_, level); }
 
-  /// Collective: after it no note is under way any more, and none is sent.
+  /// Collective. Afterwards no note is in flight, and none is sent.
   void close();
 
  private:
@@ -54,4 +54,4 @@ class Alarms {
   int stop_level_ = 0, told_stop_level_ = 0;
 };
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -14,7 +14,7 @@
 #include "launch/waiter.h"
 #include "launch/wire.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 double seconds_since(std::chrono::steady_clock::time_point then) {
@@ -38,10 +38,10 @@ BlockRun::BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const BlockRe
       takes_part_(site.rank < request.layout.ranks()) {
   if (takes_part_) {
     share_ = share_of(site, request.layout.ranks(), request.settings.threads, request.memory_limit_bytes);
-    if (request.backend == BackendKind::cuda) {
+    if (request.backend == config::BackendKind::cuda) {
       // Any core of the node: the worker stays near its GPU, which only it knows.
       for (const std::vector<int>& core : site.cores) {
-        for (const int cpu : core) share_.cpus.set(static_cast<std::size_t>(cpu));
+        for (const int cpu : core) share_.cpus.set(cpu);
       }
     }
   }
@@ -72,7 +72,7 @@ void BlockRun::start_worker() {
       // What a wrapping command starts has that command for its parent.
       {"HARNESS_SUPERVISOR", request_.wrap.empty() ? std::to_string(::getpid()) : ""},
   };
-  NameValues wanted = environment_of(request_.settings);
+  NameValues wanted = config::environment_of(request_.settings);
   wanted.insert(wanted.end(), request_.environment.begin(), request_.environment.end());
   const CpuSet mine = bound_cpus();
   try {
@@ -91,11 +91,11 @@ void BlockRun::start_worker() {
 
 // What each worker wants others to know goes to those others alone.
 void BlockRun::rendezvous() {
-  std::map<int, std::vector<RendezvousMessage>> by_peer;
+  std::map<int, std::vector<backend::RendezvousMessage>> by_peer;
   if (worker_ && await(FrameType::published, request_.deadlines.start_s)) {
     Published published = decode<Published>(arrived_[FrameType::published]);
     program_hash_ = published.program_hash;
-    for (RendezvousMessage& message : published.messages) {
+    for (backend::RendezvousMessage& message : published.messages) {
       if (message.peer < 0 || message.peer >= request_.layout.ranks()) continue;
       by_peer[message.peer].push_back(std::move(message));
     }
@@ -103,9 +103,9 @@ void BlockRun::rendezvous() {
   std::vector<std::pair<int, std::string>> outgoing;
   outgoing.reserve(by_peer.size());
   for (const auto& [peer, messages] : by_peer) outgoing.emplace_back(peer, encode(messages));
-  std::vector<RendezvousMessage> received;
+  std::vector<backend::RendezvousMessage> received;
   for (const auto& [from, bytes] : ranks_.exchange(outgoing, idle_)) {
-    for (RendezvousMessage& message : decode<std::vector<RendezvousMessage>>(bytes)) {
+    for (backend::RendezvousMessage& message : decode<std::vector<backend::RendezvousMessage>>(bytes)) {
       message.peer = from;
       received.push_back(std::move(message));
     }
@@ -129,8 +129,8 @@ bool BlockRun::agree_to_go() {
   if (all[0] != 0) return false;
   if (all[2] != ~all[3] && takes_part_) {
     blame(FaultKind::error,
-          fmt::format("the ranks built different Programs from the same request (here {:016x}): do all nodes run the "
-                      "same harness?",
+          fmt::format("the ranks built different Programs from the same request ({:016x} on this rank): check that all "
+                      "nodes run the same build of harness",
                       program_hash_),
           0, Alarm::stop);
   }
@@ -184,7 +184,7 @@ void BlockRun::end_worker(bool success) {
 BlockOutcome BlockRun::collect(bool success) {
   if (success) {
     for (const std::string& bytes : ranks_.gather(worker_ ? arrived_[FrameType::samples] : "", idle_)) {
-      if (!bytes.empty()) outcome_.samples.push_back(decode<BlockSamples>(bytes));
+      if (!bytes.empty()) outcome_.samples.push_back(decode<measure::BlockSamples>(bytes));
     }
     outcome_.ok = true;
     return outcome_;
@@ -204,4 +204,4 @@ BlockOutcome BlockRun::collect(bool success) {
   return outcome_;
 }
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -13,24 +13,24 @@
 #include "launch/site.h"
 #include "launch/worker_process.h"
 
-namespace harness {
+namespace harness::launch {
 
-/// One block as one supervisor sees it: its worker from birth to death. Every rank of the job calls run(), whether it
-/// takes part or not, and all go through the same collectives whatever happens to their workers; a fault anywhere
-/// only makes the waits between them end early.
+/// One block as one supervisor sees it: its worker from start to end. Every rank of the job calls run(), whether it
+/// takes part or not, and all make the same collective calls whatever happens to their workers. A fault on any rank
+/// only ends the waits between these calls early.
 class BlockRun {
  public:
   BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const BlockRequest& request,
            const NameValues& rank0_environment);
-  /// Collective. What it returns means something at rank 0 only. Afterwards no worker is left.
+  /// Collective. The returned value is valid on rank 0 only. Afterwards no worker is left.
   BlockOutcome run();
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// A worker's own messages wake its supervisor at once; this is how soon it sees news from other ranks. Each look
-  /// takes about 40 us of a core that a timed step may want.
+  /// A worker's own messages wake its supervisor at once; messages from other ranks are polled at this interval. Each
+  /// poll takes about 40 us of a core that a timed step may need.
   static constexpr double watching_interval_s = 0.05;
-  /// The same for a rank that sits the block out, which other ranks' collectives may need to get on.
+  /// The same for a rank that sits the block out: the collectives of the other ranks may wait for it.
   static constexpr double idle_interval_s = 0.01;
 
   void start_worker();
@@ -41,9 +41,9 @@ class BlockRun {
   void end_worker(bool success);
   BlockOutcome collect(bool success);
 
-  /// Waits until the worker has sent this, something went wrong anywhere, or `idle` says that it takes too long.
+  /// Waits until the worker has sent `wanted`, a fault occurred on any rank, or `limit_s` has passed.
   bool await(FrameType wanted, double limit_s);
-  void look(double longest_s);
+  void look(double max_wait_s);
   void read_frames();
   void notice_end();
   void check_memory();
@@ -72,4 +72,4 @@ class BlockRun {
   BlockOutcome outcome_;
 };
 
-}  // namespace harness
+}  // namespace harness::launch

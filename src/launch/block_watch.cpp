@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "launch/block_run.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 constexpr double memory_check_interval_s = 0.2;
@@ -15,6 +15,24 @@ constexpr double cause_patience_s = 0.5;   // for the death behind a lost connec
 
 double seconds_since(std::chrono::steady_clock::time_point then) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
+}
+
+FaultKind fault_of(WorkerFailureKind kind) {
+  switch (kind) {
+    case WorkerFailureKind::peer_lost:
+      return FaultKind::peer_lost;
+    case WorkerFailureKind::out_of_memory:
+      return FaultKind::out_of_memory;
+    case WorkerFailureKind::error:
+      break;
+  }
+  return FaultKind::error;
+}
+
+// Why a worker took too long; `answered`: it still says where it is.
+FaultKind fault_of_time_out(bool answered, const WorkerProgress& progress) {
+  if (!answered) return FaultKind::silent;
+  return progress.in_communication != 0 ? FaultKind::waiting : FaultKind::hung;
 }
 
 }  // namespace
@@ -27,9 +45,9 @@ bool BlockRun::await(FrameType wanted, double limit_s) {
   return !over();
 }
 
-void BlockRun::look(double longest_s) {
+void BlockRun::look(double max_wait_s) {
   if (worker_) {
-    worker_->pump(longest_s);
+    worker_->pump(max_wait_s);
     read_frames();
     if (watching_) {
       notice_end();
@@ -56,10 +74,7 @@ void BlockRun::read_frames() {
       const WorkerFailure failure = decode<WorkerFailure>(frame->payload);
       learn(failure.progress);
       const bool lost = failure.kind == WorkerFailureKind::peer_lost;
-      blame(lost                                               ? FaultKind::peer_lost
-            : failure.kind == WorkerFailureKind::out_of_memory ? FaultKind::out_of_memory
-                                                               : FaultKind::error,
-            failure.text, 0, lost ? Alarm::peer_lost : Alarm::stop);
+      blame(fault_of(failure.kind), failure.text, 0, lost ? Alarm::peer_lost : Alarm::stop);
     } else {
       if (frame->type == FrameType::published) reached(WorkerPhase::exchanging);
       if (frame->type == FrameType::ready) reached(WorkerPhase::ready);
@@ -144,10 +159,7 @@ void BlockRun::examine() {
       stepping ? fmt::format("no step finished within {} (deadlines: step)", show_seconds(request_.deadlines.step_s))
                : fmt::format("not ready to run within {} (deadlines: start)", show_seconds(request_.deadlines.start_s));
   const bool answered = progress_answers_ != answers;
-  blame(!answered                         ? FaultKind::silent
-        : progress_.in_communication != 0 ? FaultKind::waiting
-                                          : FaultKind::hung,
-        text, 0, Alarm::time_out);
+  blame(fault_of_time_out(answered, progress_), text, 0, Alarm::time_out);
 }
 
-}  // namespace harness
+}  // namespace harness::launch

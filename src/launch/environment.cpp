@@ -13,7 +13,7 @@
 #include "config/env_value.h"
 #include "config/registry.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 bool starts_with_any(std::string_view name, std::span<const std::string_view> prefixes) {
@@ -94,7 +94,7 @@ NameValues worker_environment(const NameValues& own, const NameValues& rank0_rec
                               const NameValues& request) {
   std::map<std::string, std::string> result;
   for (const auto& [name, value] : own) {
-    if (!belongs_to_launcher(name) && !is_tuning(name)) result[name] = value;
+    if (!config::belongs_to_launcher(name) && !is_tuning(name)) result[name] = value;
   }
   for (const auto& [name, value] : rank0_recorded) {
     if (is_tuning(name)) result[name] = value;
@@ -104,20 +104,20 @@ NameValues worker_environment(const NameValues& own, const NameValues& rank0_rec
   return {result.begin(), result.end()};
 }
 
-std::vector<std::string> contradictions(const NameValues& environment, const Experiment& experiment) {
+std::vector<std::string> contradictions(const NameValues& environment, const config::Experiment& experiment) {
   std::set<std::string> swept, swept_names;
-  for (const Change& change : experiment.changes) {
+  for (const config::Change& change : experiment.changes) {
     swept.insert(change.variable);
     if (change.variable != "env") continue;
     for (const auto& [name, value] : change.settings.env) swept_names.insert(name);
   }
   std::vector<std::string> lines;
-  const Settings& baseline = experiment.baseline;
-  for (const Variable& variable : registry()) {
+  const config::Settings& baseline = experiment.baseline;
+  for (const config::Variable& variable : config::registry()) {
     if (variable.environment_name.empty()) continue;
     const auto at = baseline.nccl.find(variable.name);
     std::optional<Given> given;
-    if (at != baseline.nccl.end()) given = {at->second, environment_text(variable, at->second)};
+    if (at != baseline.nccl.end()) given = {at->second, config::environment_text(variable, at->second)};
     compare(environment, variable.environment_name, variable.name, given, swept.contains(variable.name), lines);
   }
   for (const auto& [name, value] : baseline.env) swept_names.insert(name);
@@ -130,4 +130,4 @@ std::vector<std::string> contradictions(const NameValues& environment, const Exp
   return lines;
 }
 
-}  // namespace harness
+}  // namespace harness::launch

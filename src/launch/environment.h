@@ -8,7 +8,7 @@
 #include "base/name_values.h"
 #include "config/experiment.h"
 
-namespace harness {
+namespace harness::launch {
 
 /// The environment of this process.
 NameValues own_environment();
@@ -19,12 +19,12 @@ NameValues recorded_environment(const NameValues& environment);
 
 /// A worker's environment: the supervisor's own, without what launchers set for their processes and without any tuning
 /// variable; then rank 0's tuning variables, so that all ranks have the same; then `forced`; then `request`. Later ones
-/// win. What names one rank's devices (CUDA_VISIBLE_DEVICES) stays its own.
+/// win. The variable that selects a rank's devices (CUDA_VISIBLE_DEVICES) is not replaced.
 NameValues worker_environment(const NameValues& own, const NameValues& rank0_recorded, const NameValues& forced,
                               const NameValues& request);
 
-/// Environment variables that fight with the configuration: a line for each that is set and that a variable of the
-/// experiment, swept or given in the baseline, would set to something else.
-std::vector<std::string> contradictions(const NameValues& environment, const Experiment& experiment);
+/// Environment variables that contradict the configuration: a line for each that is set and that a variable of the
+/// experiment, swept or given in the baseline, would set to another value.
+std::vector<std::string> contradictions(const NameValues& environment, const config::Experiment& experiment);
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 bool continues_character(char c) {
@@ -30,11 +30,11 @@ std::string what(const RankReport& r) {
   switch (r.kind) {
     case FaultKind::signal:
       return fmt::format("worker killed by {} {}{}", describe_signal(r.code), where(r.progress),
-                         r.code == SIGKILL ? "; not by harness: perhaps the kernel, short of memory" : "");
+                         r.code == SIGKILL ? "; not by harness: the kernel may have run out of memory" : "");
     case FaultKind::out_of_memory:
       return fmt::format("{} {}", text_of(r.text), where(r.progress));
     case FaultKind::error:
-      return fmt::format("{}", text_of(r.text));
+      return std::string(text_of(r.text));
     case FaultKind::early_exit:
       return fmt::format("worker exited with code {} {}, before its samples were complete", r.code, where(r.progress));
     case FaultKind::silent:
@@ -138,4 +138,4 @@ Blame find_culprit(const std::vector<RankReport>& reports) {
   return blame;
 }
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -8,15 +8,15 @@
 
 #include "launch/messages.h"
 
-namespace harness {
+namespace harness::launch {
 
 /// What ended one rank's part of a block, ordered from the surest sign of a cause to the surest sign of a victim.
 enum class FaultKind : std::int32_t {
-  signal,         // the worker died of a signal that we did not send
+  signal,         // the worker was killed by a signal that harness did not send
   out_of_memory,  // it ran into its memory limit
-  error,          // it gave up with a message of its own
+  error,          // it ended with an error message
   early_exit,     // it exited before its samples were complete
-  silent,         // time-out: it does not even say where it is
+  silent,         // time-out: it does not answer
   hung,           // time-out: it is stuck on its own
   waiting,        // time-out: it waits for another rank
   peer_lost,      // another rank went away
@@ -34,7 +34,7 @@ struct RankReport {
   std::array<char, 640> last_words{};  // the end of the worker's stderr
 };
 
-/// Copies as much as fits, never through the middle of a UTF-8 character; the end of `text` when `keep_end`.
+/// Copies as much as fits without cutting a UTF-8 character; keeps the end of `text` when `keep_end` is set.
 template <std::size_t N>
 void set_text(std::array<char, N>& to, std::string_view text, bool keep_end = false);
 std::string_view text_of(const char* data, std::size_t capacity);
@@ -49,7 +49,8 @@ struct Blame {
   std::string reason;     // one sentence or two, for a person
   std::string signature;  // equal for equal faults at the same rank
 };
-/// Who is to blame. Reports with kind `none` count as innocent; -1 and a plain word if all are.
+/// The rank that most likely caused the failure. Reports with kind `none` are ignored; if no other report exists, the
+/// rank is -1.
 Blame find_culprit(const std::vector<RankReport>& reports);
 
 /// "signal 11 (segmentation fault)".
@@ -62,4 +63,4 @@ void set_text(std::array<char, N>& to, std::string_view text, bool keep_end) {
   kept.copy(to.data(), kept.size());
 }
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -2,10 +2,10 @@
 
 #include <cstring>
 
-namespace harness {
+namespace harness::launch {
 namespace {
 constexpr std::size_t header_bytes = sizeof(std::uint32_t) + sizeof(std::uint64_t);
-constexpr std::uint64_t largest_payload = std::uint64_t{1} << 32;
+constexpr std::uint64_t max_payload_bytes = std::uint64_t{1} << 32;
 }  // namespace
 
 std::string frame_bytes(FrameType type, std::string_view payload) {
@@ -25,7 +25,7 @@ std::optional<Frame> FrameReader::next() {
   std::memcpy(&code, buffer_.data(), sizeof code);
   std::memcpy(&length, buffer_.data() + sizeof code, sizeof length);
   if (code < static_cast<std::uint32_t>(FrameType::order) || code > static_cast<std::uint32_t>(FrameType::bye) ||
-      length > largest_payload) {
+      length > max_payload_bytes) {
     damaged_ = true;
     return std::nullopt;
   }
@@ -35,4 +35,4 @@ std::optional<Frame> FrameReader::next() {
   return frame;
 }
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace harness {
+namespace harness::launch {
 
 /// What a frame between a supervisor and its worker says. Down: order, peers, go, ask, bye. Up: the others.
 enum class FrameType : std::uint32_t {
@@ -30,13 +30,13 @@ struct Frame {
 /// A frame as bytes: type (32 bits), length (64 bits), payload.
 std::string frame_bytes(FrameType type, std::string_view payload);
 
-/// Puts a byte stream together to frames again.
+/// Reassembles frames from a byte stream.
 class FrameReader {
  public:
   void append(std::string_view bytes) { buffer_.append(bytes); }
-  /// The next whole frame, if there is one.
+  /// The next complete frame, if there is one.
   std::optional<Frame> next();
-  /// Bytes came that cannot be a frame: no frame comes any more.
+  /// The stream held bytes that are not a frame: next() returns nothing any more.
   bool damaged() const { return damaged_; }
 
  private:
@@ -44,4 +44,4 @@ class FrameReader {
   bool damaged_ = false;
 };
 
-}  // namespace harness
+}  // namespace harness::launch

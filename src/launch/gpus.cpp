@@ -6,7 +6,7 @@
 
 #include "launch/launcher.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -93,4 +93,4 @@ GpuView find_gpus(const GpuEnvironment& environment, const fs::path& root) {
   return view;
 }
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -6,19 +6,19 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
-constexpr std::size_t ranks_named = 8;
+constexpr std::size_t max_named_ranks = 8;
 
 std::string name_ranks(const std::vector<std::size_t>& ranks, const std::vector<RankPlace>& places) {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(ranks.size(), ranks_named); ++i) {
+  for (std::size_t i = 0; i < std::min(ranks.size(), max_named_ranks); ++i) {
     const std::string host = ranks[i] < places.size() ? places[ranks[i]].host : "?";
     names.push_back(fmt::format("rank {} ({})", ranks[i], host));
   }
   std::string text = join(names, ", ");
-  if (ranks.size() > ranks_named) text += fmt::format(" and {} more", ranks.size() - ranks_named);
+  if (ranks.size() > max_named_ranks) text += fmt::format(" and {} more", ranks.size() - max_named_ranks);
   return text;
 }
 
@@ -56,4 +56,4 @@ std::vector<std::string> compare_identities(const std::vector<NameValues>& by_ra
   return lines;
 }
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -5,11 +5,12 @@
 
 #include "launch/messages.h"
 
-namespace harness {
+namespace harness::launch {
 
-/// Who differs: a line for every name whose value is not the same on all ranks ("oneDNN: 3.1 everywhere but 2.6.3 on
-/// rank 3 (node7)"). The majority is taken to be right; what a rank does not have counts as "absent". `places` by rank.
+/// A line for every name whose value is not the same on all ranks: "oneDNN: 3.1 on 7 ranks, but 2.6.3 on rank 3
+/// (node7)". The most frequent value is taken to be right. A name that a rank does not have counts as "absent".
+/// `places` by rank.
 std::vector<std::string> compare_identities(const std::vector<NameValues>& by_rank,
                                             const std::vector<RankPlace>& places);
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -15,7 +15,7 @@
 #include "launch/site.h"
 #include "launch/stop_signals.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 class MpiJob final : public Job {
@@ -42,7 +42,7 @@ class MpiJob final : public Job {
 
   BlockOutcome run(const BlockRequest& request) override {
     if (request.layout.ranks() > size()) {
-      fail("case {} needs {} ranks, this job has {}", request.case_name, request.layout.ranks(), size());
+      fail("case {} needs {} ranks, but this job has {}", request.case_name, request.layout.ranks(), size());
     }
     ++block_;
     std::string message = encode(JobOrder{JobOrder::Kind::run, 0, block_, environment_, request});
@@ -77,7 +77,7 @@ class MpiJob final : public Job {
   }
 
   double allocation_end_unix_s() const override {
-    const auto text = harness::own_environment("SLURM_JOB_END_TIME");
+    const auto text = harness::launch::own_environment("SLURM_JOB_END_TIME");
     std::int64_t seconds = 0;
     if (text) std::from_chars(text->data(), text->data() + text->size(), seconds);
     return static_cast<double>(seconds);
@@ -104,9 +104,9 @@ class MpiJob final : public Job {
 
 std::unique_ptr<Job> Job::join() {
   // Asked before MPI starts: some libraries set such variables themselves.
-  const Lookup lookup = [](const char* name) { return harness::own_environment(name); };
+  const Lookup lookup = [](const char* name) { return harness::launch::own_environment(name); };
   const auto claim = launcher_claim(lookup);
   return std::make_unique<MpiJob>(seconds_until_sigkill(lookup), claim);
 }
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -8,20 +8,20 @@
 #include "launch/gpus.h"
 #include "measure/block.h"
 
-namespace harness {
+namespace harness::launch {
 
 /// Everything a worker needs to run one block, and what its supervisor needs to judge it. Serialised as JSON on the way
 /// down; settings travel as registry text.
 struct BlockRequest {
   std::string case_name;
-  BackendKind backend = BackendKind::cpu;
-  Model model;
-  Settings settings;
-  Layout layout;  // layout.ranks() supervisors start a worker, the others sit the block out
-  BlockMode mode = BlockMode::timed;
+  config::BackendKind backend = config::BackendKind::cpu;
+  config::Model model;
+  config::Settings settings;
+  program::Layout layout;  // layout.ranks() supervisors start a worker, the others sit the block out
+  measure::BlockMode mode = measure::BlockMode::timed;
   int warmup_steps = 2, steps = 6;
   std::uint64_t seed = 1;
-  Deadlines deadlines;
+  config::Deadlines deadlines;
   double memory_limit_bytes = 0;
   std::vector<std::pair<std::string, std::string>> tuning;  // what tuning workers found, for every block alike
   std::string wrap;         // a command that the workers are started under ("nsys profile …"), "": none
@@ -29,7 +29,7 @@ struct BlockRequest {
   std::vector<std::pair<std::string, std::string>> environment;  // for the worker, over its supervisor's own
 };
 
-/// One rank's home: where it runs. Gathered once.
+/// Where a rank runs. Gathered once.
 struct RankPlace {
   int rank = 0, local_rank = 0, local_ranks = 1, node = 0;
   std::string host, device;
@@ -47,17 +47,17 @@ struct BlockOutcome {
   std::string reason;  // "rank 2 on node7: worker killed by signal 11 (segmentation fault) in step 3, matmul …"
   std::string
       signature;  // equal for faults of the same kind at the same rank: a case that fails twice alike is dropped
-  double start_unix_s = 0;            // of the block
-  double setup_s = 0;                 // spawn to go, slowest rank
-  std::vector<BlockSamples> samples;  // per rank of the layout, when ok
+  double start_unix_s = 0;                     // of the block
+  double setup_s = 0;                          // spawn to go, slowest rank
+  std::vector<measure::BlockSamples> samples;  // per rank of the layout, when ok
 };
 
-/// The supervisors of a job. Rank 0 leads, the others follow; all calls on rank 0 that say so are carried out by
-/// every rank. A supervisor never blocks inside MPI while workers run: it polls and sleeps. Touches no GPU.
+/// The supervisors of a job. Rank 0 leads, the others follow: calls on rank 0 that say so are carried out by every
+/// rank. A supervisor never blocks inside MPI while workers run: it polls and sleeps. Touches no GPU.
 class Job {
  public:
-  /// MPI_Init. Throws Error with a word of help for the usual launch mistakes (many processes that each believe to be
-  /// rank 0 of 1); in all of these but one the message is empty: there is nothing more to say.
+  /// MPI_Init. Throws Error with advice for the usual launch mistake: many processes that each take themselves for
+  /// rank 0 of 1. The message is empty in all of these processes but the first, so that it is printed once.
   static std::unique_ptr<Job> join();
   virtual ~Job() = default;  // does not block and calls no MPI
 
@@ -68,20 +68,21 @@ class Job {
 
   /// Rank 0: runs one block on all ranks of its layout and returns when every worker is gone.
   virtual BlockOutcome run(const BlockRequest& request) = 0;
-  /// Other ranks: does what rank 0 asks until it says finish. Returns the exit code rank 0 gave.
+  /// Other ranks: carries out the calls of rank 0 until finish(). Returns the exit code that rank 0 gave.
   virtual int follow() = 0;
   /// Rank 0: ends follow() everywhere.
   virtual void finish(int exit_code) = 0;
-  /// All ranks, last: MPI_Finalize.
+  /// All ranks, as the last call: MPI_Finalize.
   virtual void leave() = 0;
 
-  /// SIGINT/SIGTERM so far: 0 none, 1 finish the block, 2 stop now. On any rank, known at rank 0 soon after.
+  /// Stop requests so far (SIGINT, SIGTERM) on any rank: 0 none, 1 finish the block, 2 stop now. Rank 0 learns of them
+  /// with a short delay.
   virtual int stop_requests() const = 0;
-  /// Unix time at which the allocation ends (Slurm says), 0 when unknown.
+  /// Unix time at which the allocation ends, as Slurm reports it; 0 if unknown.
   virtual double allocation_end_unix_s() const = 0;
 };
 
-/// The hidden verb `worker`: runs one block as told on stdin, answers on stdout. Returns its exit code.
+/// The hidden verb `worker`: reads its order from stdin, runs one block and answers on stdout. Returns its exit code.
 int worker_main();
 
-}  // namespace harness
+}  // namespace harness::launch

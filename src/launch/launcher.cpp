@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 std::optional<int> integer(const std::optional<std::string>& text) {
@@ -49,11 +49,11 @@ void check_launch(const std::optional<LauncherClaim>& claim, int mpi_size, const
   if (!claim || claim->size <= 1 || mpi_size != 1) return;
   if (claim->rank != 0) throw Error("");
   fail(
-      "the launcher started {} processes ({}), but MPI says that each of them is alone: the launcher and the MPI "
-      "library of this program do not belong together.\n"
-      "  the library: {}\n"
-      "  use the mpirun that comes with it (which -a mpirun shows all there are); under Slurm, srun --mpi=list shows "
-      "what srun can start: try --mpi=pmix or --mpi=pmi2",
+      "the launcher started {} processes ({}), but MPI reports that each is the only one: the launcher does not match "
+      "the MPI library of this program.\n"
+      "  MPI library: {}\n"
+      "  Use the mpirun that belongs to this library (`which -a mpirun` lists all that are installed). Under Slurm, "
+      "`srun --mpi=list` lists what srun supports: try --mpi=pmix or --mpi=pmi2",
       claim->size, claim->variable, mpi_library);
 }
 
@@ -66,4 +66,4 @@ double seconds_until_sigkill(const Lookup& lookup) {
   return 1;
 }
 
-}  // namespace harness
+}  // namespace harness::launch

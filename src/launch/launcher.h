@@ -5,27 +5,27 @@
 #include <string>
 #include <string_view>
 
-namespace harness {
+namespace harness::launch {
 
-/// Looks a name up in the environment; nothing when it is unset.
+/// Looks up a name in the environment; nothing if it is unset.
 using Lookup = std::function<std::optional<std::string>(const char* name)>;
 /// In this process's own environment.
 std::optional<std::string> own_environment(const char* name);
 
-/// What the launcher says about this process, by the environment it gave it before MPI starts.
+/// What the launcher states about this process, in the environment that it gave it before MPI starts.
 struct LauncherClaim {
-  std::string variable;  // the one that says so
+  std::string variable;  // the variable that states the size
   int size = 1, rank = 0;
 };
-/// Nothing when no launcher is at work.
+/// Nothing if no launcher started this process.
 std::optional<LauncherClaim> launcher_claim(const Lookup& lookup);
 
-/// Throws Error when the launcher started many processes but MPI says that this is the only one: launcher and MPI
-/// library do not belong together, and each process would believe to be rank 0 of 1. The message is empty in all
-/// processes but the first, so that it is said once.
+/// Throws Error if the launcher started many processes but MPI reports that this is the only one: then the launcher
+/// does not match the MPI library, and each process would take itself for rank 0 of 1. The message is empty in all
+/// processes but the first, so that it is printed once.
 void check_launch(const std::optional<LauncherClaim>& claim, int mpi_size, const std::string& mpi_library);
 
-/// Seconds between a launcher's SIGTERM and its SIGKILL; 0 when it leaves us the time we need.
+/// Seconds between a launcher's SIGTERM and its SIGKILL; 0 if it sends no SIGKILL.
 double seconds_until_sigkill(const Lookup& lookup);
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -10,7 +10,7 @@
 #include <map>
 #include <sstream>
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 // cpu_set_t with room for large machines: the static type ends at 1024 CPUs.
@@ -176,4 +176,4 @@ double smallest_cpu_quota(const std::string& cgroup_text, const std::filesystem:
   return smallest;
 }
 
-}  // namespace harness
+}  // namespace harness::launch

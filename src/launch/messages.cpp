@@ -4,27 +4,33 @@
 #include "config/registry.h"
 #include "launch/wire.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
-NameValues texts_of(const Settings& settings) {
+NameValues texts_of(const config::Settings& settings) {
   NameValues texts;
-  for (const Variable& variable : registry()) texts.emplace_back(variable.name, variable.print(settings));
+  for (const config::Variable& variable : config::registry())
+    texts.emplace_back(variable.name, variable.print(settings));
   return texts;
 }
 
-Settings settings_of(const NameValues& texts) {
-  Settings settings;
+config::Settings settings_of(const NameValues& texts) {
+  config::Settings settings;
   for (const auto& [name, text] : texts) {
-    const Variable* variable = find_variable(name);
-    if (variable == nullptr) fail("a block's settings name '{}', which is no variable of this program", name);
+    const config::Variable* variable = config::find_variable(name);
+    if (variable == nullptr) {
+      fail(
+          "a block's settings name '{}', which is not a variable of this program: check that all nodes run the same "
+          "build of harness",
+          name);
+    }
     variable->parse(settings, text);
   }
   return settings;
 }
 
 // A field that no variable prints would silently have its default in the workers.
-void each_setting(const Settings& settings, WireWriter& out) {
+void each_setting(const config::Settings& settings, WireWriter& out) {
   const NameValues texts = texts_of(settings);
   if (settings_of(texts) != settings) {
     fail(
@@ -34,7 +40,7 @@ void each_setting(const Settings& settings, WireWriter& out) {
   out.put(texts);
 }
 
-void each_setting(Settings& settings, WireReader& in) {
+void each_setting(config::Settings& settings, WireReader& in) {
   NameValues texts;
   in.get(texts);
   settings = settings_of(texts);
@@ -42,7 +48,7 @@ void each_setting(Settings& settings, WireReader& in) {
 
 }  // namespace
 
-template <MessageOf<Model> M, class Each>
+template <MessageOf<config::Model> M, class Each>
 void each_field(M& m, Each& each) {
   each(m.name, m.layers, m.hidden, m.heads, m.vocab, m.sequence);
 }
@@ -66,7 +72,7 @@ void each_field(M& m, Each& each) {
   if (m.kind == JobOrder::Kind::run) each(m.environment, m.request);
 }
 
-template <MessageOf<RendezvousMessage> M, class Each>
+template <MessageOf<backend::RendezvousMessage> M, class Each>
 void each_field(M& m, Each& each) {
   each(m.peer, m.key, m.bytes);
 }
@@ -76,12 +82,12 @@ void each_field(M& m, Each& each) {
   each(m.program_hash, m.messages);
 }
 
-template <MessageOf<KindTotal> M, class Each>
+template <MessageOf<measure::KindTotal> M, class Each>
 void each_field(M& m, Each& each) {
   each(m.kind, m.stream, m.seconds, m.operations);
 }
 
-template <MessageOf<BlockSamples> M, class Each>
+template <MessageOf<measure::BlockSamples> M, class Each>
 void each_field(M& m, Each& each) {
   each(m.step_seconds, m.losses, m.timed_total_seconds, m.build_seconds, m.connect_seconds, m.initialize_seconds,
        m.first_step_seconds, m.peak_memory_bytes, m.timeline, m.profiled_step_seconds, m.loading_s, m.totals,
@@ -107,14 +113,14 @@ Message decode(std::string_view bytes) {
 template std::string encode(const WorkerOrder&);
 template std::string encode(const JobOrder&);
 template std::string encode(const Published&);
-template std::string encode(const std::vector<RendezvousMessage>&);
-template std::string encode(const BlockSamples&);
+template std::string encode(const std::vector<backend::RendezvousMessage>&);
+template std::string encode(const measure::BlockSamples&);
 template std::string encode(const WorkerFailure&);
 template WorkerOrder decode(std::string_view);
 template JobOrder decode(std::string_view);
 template Published decode(std::string_view);
-template std::vector<RendezvousMessage> decode(std::string_view);
-template BlockSamples decode(std::string_view);
+template std::vector<backend::RendezvousMessage> decode(std::string_view);
+template measure::BlockSamples decode(std::string_view);
 template WorkerFailure decode(std::string_view);
 
 const char* describe(WorkerPhase phase) {
@@ -139,4 +145,4 @@ const char* describe(WorkerPhase phase) {
   return "";
 }
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -10,7 +10,7 @@
 #include "base/name_values.h"
 #include "launch/job.h"
 
-namespace harness {
+namespace harness::launch {
 
 /// What one worker is told.
 struct WorkerOrder {
@@ -34,7 +34,7 @@ struct JobOrder {
 /// What a worker sends once its Program is built.
 struct Published {
   std::uint64_t program_hash = 0;
-  std::vector<RendezvousMessage> messages;
+  std::vector<backend::RendezvousMessage> messages;
 };
 
 /// What a worker is doing.
@@ -51,7 +51,7 @@ enum class WorkerPhase : std::int32_t {
 /// "while it connected to its peers"; for people.
 const char* describe(WorkerPhase phase);
 
-/// Where a worker has got to. Plain bytes: written by a crashing worker, gathered over MPI.
+/// How far a worker has come. Plain bytes: written by a crashing worker, gathered over MPI.
 struct WorkerProgress {
   static constexpr std::int64_t no_step = -1, unknown_step = -2;
   WorkerPhase phase = WorkerPhase::starting;
@@ -69,13 +69,12 @@ struct WorkerFailure {
   std::string text;
 };
 
-/// Bytes that any worker or supervisor of this program reads back as the same message. Settings travel as the text of
-/// their registry variables; encode() throws Error for settings that would not come back the same. decode() throws
-/// Error for damaged bytes. Message: WorkerOrder, JobOrder, Published, std::vector<RendezvousMessage>, BlockSamples,
-/// WorkerFailure.
+/// The message as bytes for any worker or supervisor of this program. Settings travel as the text of their registry
+/// variables; encode() throws Error for settings that decode() would not restore. decode() throws Error for damaged
+/// bytes. Message: WorkerOrder, JobOrder, Published, std::vector<RendezvousMessage>, BlockSamples, WorkerFailure.
 template <class Message>
 std::string encode(const Message& message);
 template <class Message>
 Message decode(std::string_view bytes);
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "launch/waiter.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 enum Tag : int { note_tag = 1, exchange_tag = 2 };
@@ -20,7 +20,7 @@ void check(int code, const char* call) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(code, text, &length);
-  fail("{} failed: {}", call, std::string_view(text, static_cast<std::size_t>(length)));
+  fail("{} failed: {}", call, std::string_view(text, length));
 }
 #define HARNESS_MPI(call, ...) check(call(__VA_ARGS__), #call)
 
@@ -42,7 +42,7 @@ class MpiRanks final : public Ranks {
     HARNESS_MPI(MPI_Comm_set_errhandler, node_, MPI_ERRORS_RETURN);
     int local = 0;
     HARNESS_MPI(MPI_Comm_size, node_, &local);
-    node_ranks_.resize(static_cast<std::size_t>(local));
+    node_ranks_.resize(local);
     MPI_Request request = MPI_REQUEST_NULL;
     HARNESS_MPI(MPI_Iallgather, &rank_, 1, MPI_INT, node_ranks_.data(), 1, MPI_INT, node_, &request);
     wait(request, {});
@@ -50,13 +50,13 @@ class MpiRanks final : public Ranks {
     std::int64_t fullest_node = local;
     maximum({&fullest_node, 1}, {});
     // Up to 16 ranks on a node a look every millisecond costs next to nothing; at 128 it would cost a core.
-    longest_sleep_s_ = fullest_node <= 16 ? 1e-3 : 10e-3;
+    max_sleep_s_ = fullest_node <= 16 ? 1e-3 : 10e-3;
   }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   const std::vector<int>& node_ranks() const override { return node_ranks_; }
-  double longest_sleep_s() const override { return longest_sleep_s_; }
+  double max_sleep_s() const override { return max_sleep_s_; }
 
   std::string library() const override {
     std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
@@ -91,9 +91,8 @@ class MpiRanks final : public Ranks {
   }
 
   std::vector<std::string> gather(const std::string& bytes, const Idle& idle) override {
-    const auto ranks = static_cast<std::size_t>(size_);
     const int mine = count_of(bytes.size());
-    std::vector<int> counts(rank_ == 0 ? ranks : 0);
+    std::vector<int> counts(rank_ == 0 ? size_ : 0);
     std::vector<int> starts(counts.size());
     MPI_Request request = MPI_REQUEST_NULL;
     HARNESS_MPI(MPI_Igather, &mine, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, world_, &request);
@@ -103,13 +102,13 @@ class MpiRanks final : public Ranks {
       starts[i] = count_of(total);
       total += static_cast<std::uint64_t>(counts[i]);
     }
-    std::string all(static_cast<std::size_t>(count_of(total)), '\0');
+    std::string all(count_of(total), '\0');
     HARNESS_MPI(MPI_Igatherv, bytes.data(), mine, MPI_BYTE, all.data(), counts.data(), starts.data(), MPI_BYTE, 0,
                 world_, &request);
     wait(request, idle);
     std::vector<std::string> parts(counts.size());
     for (std::size_t i = 0; i < counts.size(); ++i) {
-      parts[i] = all.substr(static_cast<std::size_t>(starts[i]), static_cast<std::size_t>(counts[i]));
+      parts[i] = all.substr(starts[i], counts[i]);
     }
     return parts;
   }
@@ -127,9 +126,9 @@ class MpiRanks final : public Ranks {
     std::vector<std::pair<int, std::string>> received;
     MPI_Request barrier = MPI_REQUEST_NULL;
     bool in_barrier = false;
-    Waiter waiter(longest_sleep_s_);
+    Waiter waiter(max_sleep_s_);
     for (;;) {
-      bool news = receive_one(received);
+      bool news = receive_next(received);
       int done = 0;
       if (in_barrier) {
         HARNESS_MPI(MPI_Test, &barrier, &done, MPI_STATUS_IGNORE);
@@ -142,7 +141,11 @@ class MpiRanks final : public Ranks {
         }
       }
       if (idle) idle();
-      news ? waiter.reset() : waiter.sleep();
+      if (news) {
+        waiter.reset();
+      } else {
+        waiter.sleep();
+      }
     }
   }
 
@@ -196,25 +199,26 @@ class MpiRanks final : public Ranks {
 
   static int count_of(std::uint64_t n) {
     if (n > static_cast<std::uint64_t>(std::numeric_limits<int>::max())) {
-      fail("{} bytes are more than one MPI message between supervisors can carry", n);
+      fail("a message between supervisors has {} bytes, but MPI carries at most {}", n,
+           std::numeric_limits<int>::max());
     }
     return static_cast<int>(n);
   }
 
-  bool receive_one(std::vector<std::pair<int, std::string>>& received) {
+  bool receive_next(std::vector<std::pair<int, std::string>>& received) {
     int there = 0;
     MPI_Status status;
     HARNESS_MPI(MPI_Iprobe, MPI_ANY_SOURCE, exchange_tag, world_, &there, &status);
     if (there == 0) return false;
     int length = 0;
     HARNESS_MPI(MPI_Get_count, &status, MPI_BYTE, &length);
-    auto& [from, bytes] = received.emplace_back(status.MPI_SOURCE, std::string(static_cast<std::size_t>(length), '\0'));
+    auto& [from, bytes] = received.emplace_back(status.MPI_SOURCE, std::string(length, '\0'));
     HARNESS_MPI(MPI_Recv, bytes.data(), length, MPI_BYTE, from, exchange_tag, world_, MPI_STATUS_IGNORE);
     return true;
   }
 
   void wait(MPI_Request& request, const Idle& idle) const {
-    Waiter waiter(longest_sleep_s_);
+    Waiter waiter(max_sleep_s_);
     for (;;) {
       int done = 0;
       HARNESS_MPI(MPI_Test, &request, &done, MPI_STATUS_IGNORE);
@@ -226,7 +230,7 @@ class MpiRanks final : public Ranks {
 
   MPI_Comm world_ = MPI_COMM_NULL, node_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
-  double longest_sleep_s_ = 1e-3;
+  double max_sleep_s_ = 1e-3;
   std::vector<int> node_ranks_;
   std::list<Outgoing> notes_;
 };
@@ -238,4 +242,4 @@ std::unique_ptr<Ranks> Ranks::start() {
   return std::make_unique<MpiRanks>();
 }
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-namespace harness {
+namespace harness::launch {
 
-/// Short words between supervisors outside of any collective.
+/// A short message between supervisors, outside of any collective.
 struct Note {
   std::int64_t block = 0;
   std::int64_t severity = 0;
@@ -19,7 +19,7 @@ struct Note {
 };
 
 /// The MPI ranks of a job; the only class that knows MPI. "Collective" calls must be made by all ranks in the same
-/// order. They wait by testing and sleeping, never inside MPI, and call `idle` at every look, so that a waiting rank
+/// order. They wait by testing and sleeping, never inside MPI, and call `idle` at every poll, so that a waiting rank
 /// costs next to nothing and can watch its worker and its signals. A failing MPI call throws Error.
 class Ranks {
  public:
@@ -33,10 +33,10 @@ class Ranks {
   virtual int size() const = 0;
   /// The ranks that share this one's memory, ascending.
   virtual const std::vector<int>& node_ranks() const = 0;
-  /// What the MPI library says about itself.
+  /// Name and version of the MPI library, as it reports them.
   virtual std::string library() const = 0;
-  /// How long to sleep between two looks while nothing happens.
-  virtual double longest_sleep_s() const = 0;
+  /// The longest sleep between two polls while nothing happens.
+  virtual double max_sleep_s() const = 0;
 
   /// Collective: `bytes` of rank 0 to all.
   virtual void broadcast(std::string& bytes, const Idle& idle) = 0;
@@ -62,4 +62,4 @@ class Ranks {
   virtual void finish() = 0;
 };
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -6,7 +6,7 @@
 
 #include "launch/wire.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 // One bit per CPU for MPI's bitwise or, and a last word of flags.
@@ -112,9 +112,9 @@ Share share_of(const Site& site, int block_ranks, int threads, double memory_lim
     last = first + each;
   }
   for (std::int64_t core = first; core < last; ++core) {
-    for (const int cpu : site.cores[static_cast<std::size_t>(core)]) share.cpus.set(static_cast<std::size_t>(cpu));
+    for (const int cpu : site.cores[core]) share.cpus.set(cpu);
   }
   return share;
 }
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -8,12 +8,12 @@
 #include "launch/machine.h"
 #include "launch/ranks.h"
 
-namespace harness {
+namespace harness::launch {
 
-/// Where this rank runs, and what of it a worker may have.
+/// Where this rank runs, and the resources there that its worker may use.
 struct Site {
   int rank = 0;
-  std::vector<int> node_ranks;          // ascending, this one among them
+  std::vector<int> node_ranks;          // ascending; includes this rank
   std::vector<std::vector<int>> cores;  // of the node that this job may use, each as its logical CPUs
   int usable_cores = 1;                 // of these, by a container's quota
   double memory_bytes = 0;
@@ -34,8 +34,8 @@ struct Share {
   double memory_limit_bytes = 0;
 };
 /// For a rank that takes part. `threads` 0: the node's cores over its ranks; `memory_limit_bytes` 0: 90 % of the node's
-/// memory over its ranks. Ranks get neighbouring cores of their own when there are enough for their threads, else they
-/// share all.
+/// memory over its ranks. Ranks get neighbouring cores of their own if there are enough for their threads; otherwise
+/// they share all.
 Share share_of(const Site& site, int block_ranks, int threads, double memory_limit_bytes);
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <time.h>
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 volatile sig_atomic_t count = 0;
@@ -55,4 +55,4 @@ double seconds_since_sigterm() {
   return seconds_between(first_sigterm, now);
 }
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -1,12 +1,12 @@
 #pragma once
 
-namespace harness {
+namespace harness::launch {
 
-/// Counts SIGINT and SIGTERM from now on instead of dying of them; SIGPIPE is ignored.
+/// From now on SIGINT and SIGTERM are counted and do not end the process; SIGPIPE is ignored.
 void count_stop_signals();
-/// How many came so far.
+/// The number received so far.
 int stop_signals();
 /// Seconds since the first SIGTERM; negative if there was none.
 double seconds_since_sigterm();
 
-}  // namespace harness
+}  // namespace harness::launch

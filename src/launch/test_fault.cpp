@@ -14,11 +14,11 @@
 #include "base/error.h"
 #include "base/units.h"
 
-namespace harness {
+namespace harness::launch {
 
-class FaultyInputs final : public InputSource {
+class FaultyInputs final : public program::InputSource {
  public:
-  FaultyInputs(std::unique_ptr<InputSource> inner, TestFault fault)
+  FaultyInputs(std::unique_ptr<program::InputSource> inner, TestFault fault)
       : inner_(std::move(inner)), fault_(std::move(fault)) {}
   void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const override {
     const bool due = fault_.every_step_ ? step != last_step_ : step == fault_.step_;
@@ -28,7 +28,7 @@ class FaultyInputs final : public InputSource {
   }
 
  private:
-  std::unique_ptr<InputSource> inner_;
+  std::unique_ptr<program::InputSource> inner_;
   TestFault fault_;
   mutable std::int64_t last_step_ = -1;  // one thread fills
 };
@@ -36,7 +36,7 @@ class FaultyInputs final : public InputSource {
 namespace {
 
 constexpr std::size_t chunk_bytes = 32u << 20;
-constexpr std::size_t one_allocation = 1u << 30;
+constexpr std::size_t allocation_bytes = 1u << 30;
 
 void eat_memory(bool shared) {
   for (;;) {
@@ -63,7 +63,7 @@ TestFault TestFault::parse(const std::string& text, int rank, const std::string&
     const std::string_view item = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(rest.size(), item.size() + 1));
     const std::size_t equals = item.find('=');
-    if (equals == std::string_view::npos) fail("HARNESS_TEST_FAULT: '{}' is not name=value", item);
+    if (equals == std::string_view::npos) fail("HARNESS_TEST_FAULT: expected name=value, found '{}'", item);
     const std::string_view name = item.substr(0, equals);
     const std::string_view value = item.substr(equals + 1);
     if (name == "rank") {
@@ -81,10 +81,11 @@ TestFault TestFault::parse(const std::string& text, int rank, const std::string&
     } else if (name == "kind") {
       fault.kind_ = value;
     } else {
-      fail("HARNESS_TEST_FAULT: unknown '{}'", name);
+      fail("HARNESS_TEST_FAULT: unknown name '{}'", name);
     }
   }
-  if (!fault.stream_.empty() && fault.kind_ != "delay") fail("HARNESS_TEST_FAULT: a stream is for kind=delay");
+  if (!fault.stream_.empty() && fault.kind_ != "delay")
+    fail("HARNESS_TEST_FAULT: stream= is valid with kind=delay only");
   return here ? fault : TestFault();
 }
 
@@ -92,7 +93,7 @@ void TestFault::act_before_steps() const {
   if (step_ < 0 && !kind_.empty() && stream_.empty()) act();
 }
 
-std::unique_ptr<InputSource> TestFault::around(std::unique_ptr<InputSource> inputs) const {
+std::unique_ptr<program::InputSource> TestFault::around(std::unique_ptr<program::InputSource> inputs) const {
   if (kind_.empty() || step_ < 0 || !stream_.empty()) return inputs;
   return std::make_unique<FaultyInputs>(std::move(inputs), *this);
 }
@@ -110,10 +111,11 @@ void TestFault::act() const {
   if (kind_ == "kill") ::kill(::getpid(), SIGKILL);
   if (kind_ == "stop") ::kill(::getpid(), SIGSTOP);
   if (kind_ == "memory") eat_memory(false);
-  if (kind_ == "allocation") fail("one allocation got {} bytes", std::vector<char>(one_allocation).capacity());
+  if (kind_ == "allocation")
+    fail("a single allocation of {} bytes succeeded", std::vector<char>(allocation_bytes).capacity());
   if (kind_ == "shared_memory") eat_memory(true);
   while (kind_ == "hang") std::this_thread::sleep_for(std::chrono::hours(1));
   fail("HARNESS_TEST_FAULT: unknown kind '{}'", kind_);
 }
 
-}  // namespace harness
+}  // namespace harness::launch

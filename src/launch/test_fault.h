@@ -5,24 +5,24 @@
 
 #include "program/memory.h"
 
-namespace harness {
+namespace harness::launch {
 
-/// Something to go wrong on purpose, for tests of what happens then: HARNESS_TEST_FAULT="rank=1,step=3,kind=segfault"
+/// A deliberate fault, for tests of the fault handling: HARNESS_TEST_FAULT="rank=1,step=3,kind=segfault"
 /// with optional "case=NAME" and "seconds=0.2". Kinds: segfault, abort, exit, throw, kill, hang, stop (the process is
-/// suspended and cannot even answer), memory, shared_memory, allocation (1 GiB at
-/// once), delay. Step -1 is before the Program is built; "step=every" makes every step late by its delay.
-/// "kind=delay,stream=data" instead lengthens each communication on that stream (cpu backend).
+/// suspended and cannot answer), memory, shared_memory, allocation (1 GiB at once), delay. Step -1 is before the
+/// Program is built; "step=every" delays every step. "kind=delay,stream=data" instead lengthens each communication on
+/// that stream (cpu backend).
 class TestFault {
  public:
-  /// None unless the environment names this rank and case. Throws Error for text it does not understand.
+  /// No fault unless the environment names this rank and case. Throws Error for invalid text.
   static TestFault from_environment(int rank, const std::string& case_name);
   static TestFault parse(const std::string& text, int rank, const std::string& case_name);
 
   void act_before_steps() const;
-  /// Inputs during whose filling the fault happens, at its step.
-  std::unique_ptr<InputSource> around(std::unique_ptr<InputSource> inputs) const;
+  /// Wraps `inputs`: the fault occurs while they are filled, at its step.
+  std::unique_ptr<program::InputSource> around(std::unique_ptr<program::InputSource> inputs) const;
   const std::string& kind() const { return kind_; }
-  /// "" unless communication is to be slow.
+  /// The stream whose communication is delayed; "" if none.
   const std::string& delayed_stream() const { return stream_; }
   double seconds() const { return seconds_; }
 
@@ -37,4 +37,4 @@ class TestFault {
   double seconds_ = 0.2;
 };
 
-}  // namespace harness
+}  // namespace harness::launch

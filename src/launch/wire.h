@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 
-namespace harness {
+namespace harness::launch {
 
 // Bytes between processes of one program on machines of one kind: plain values in host order, lengths as 64 bits.
 //
@@ -91,7 +91,7 @@ class WireReader {
     std::uint64_t size = 0;
     get(size);
     if (size > rest_.size())
-      fail("a message between processes is damaged: {} elements in {} bytes", size, rest_.size());
+      fail("a message between processes is damaged: {} elements cannot fit in {} bytes", size, rest_.size());
     values.resize(size);
     for (T& value : values) get(value);
   }
@@ -111,7 +111,8 @@ class WireReader {
 
  private:
   std::string_view cut(std::uint64_t size) {
-    if (size > rest_.size()) fail("a message between processes is damaged: {} bytes of {}", rest_.size(), size);
+    if (size > rest_.size())
+      fail("a message between processes is damaged: {} bytes are left where {} are expected", rest_.size(), size);
     const std::string_view head = rest_.substr(0, size);
     rest_.remove_prefix(size);
     return head;
@@ -136,4 +137,4 @@ std::string encode_fields(const Message& message) {
   return out.take();
 }
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -17,12 +17,12 @@
 #include "launch/worker_state.h"
 #include "measure/block.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int failed_exit = 1;
-constexpr std::size_t most_communication_durations = 1 << 26;  // of all ranks; 256 MiB
+constexpr std::size_t max_communication_durations = 1 << 26;  // of all ranks; 256 MiB
 
 double seconds_since(Clock::time_point then) {
   return std::chrono::duration<double>(Clock::now() - then).count();
@@ -68,10 +68,10 @@ void live(WorkerChannel& channel, const WorkFactory& make, WorkerOrder& order) {
   const auto born = Clock::now();
   order = decode<WorkerOrder>(channel.receive(FrameType::order));
   // A driver maps far more than it uses; what fits on a device is not the host's limit.
-  if (order.request.backend == BackendKind::cpu) limit_memory(order.memory_limit_bytes, order.threads);
+  if (order.request.backend == config::BackendKind::cpu) limit_memory(order.memory_limit_bytes, order.threads);
   const TestFault fault = TestFault::from_environment(order.rank, order.request.case_name);
 
-  BlockSamples samples;
+  measure::BlockSamples samples;
   set_worker_phase(WorkerPhase::building);
   auto mark = Clock::now();
   fault.act_before_steps();
@@ -86,7 +86,7 @@ void live(WorkerChannel& channel, const WorkFactory& make, WorkerOrder& order) {
   samples.build_seconds = seconds_since(mark);
   set_worker_phase(WorkerPhase::exchanging);
   channel.send(FrameType::published, encode(published));
-  const auto peers = decode<std::vector<RendezvousMessage>>(channel.receive(FrameType::peers));
+  const auto peers = decode<std::vector<backend::RendezvousMessage>>(channel.receive(FrameType::peers));
 
   // The supervisors' deadlines come first and know more; these only make sure that nothing waits for ever.
   mark = Clock::now();
@@ -105,18 +105,18 @@ void live(WorkerChannel& channel, const WorkFactory& make, WorkerOrder& order) {
   const BlockRequest& request = order.request;
   samples.first_step_seconds = seconds_since(born);
   if (work.executable) {
-    run_block(*work.executable, *work.program, *work.inputs, request.mode, request.warmup_steps, request.steps,
-              samples);
+    measure::run_block(*work.executable, *work.program, *work.inputs, request.mode, request.warmup_steps, request.steps,
+                       samples);
     samples.warnings = work.executable->warnings();
     if (!work.speaks_for_role) samples.timeline.clear();
     // Rank 0 holds those of all ranks at once.
-    const auto durations = samples.communication_s.size() * static_cast<std::size_t>(request.layout.ranks());
-    if (durations > most_communication_durations) samples.communication_s.clear();
+    const auto durations = samples.communication_s.size() * request.layout.ranks();
+    if (durations > max_communication_durations) samples.communication_s.clear();
     if (work.conclude) work.conclude(samples);
     if (work.check) {
-      const bool profiled = request.mode == BlockMode::timeline;
+      const bool profiled = request.mode == measure::BlockMode::timeline;
       const auto done = static_cast<std::int64_t>(samples.step_seconds.size()) + (profiled ? 1 : 0);
-      check_outputs(*work.executable, *work.inputs, *work.check, done);
+      measure::check_outputs(*work.executable, *work.inputs, *work.check, done);
     }
   } else {
     work.probe(samples);
@@ -145,7 +145,7 @@ int run_worker(const WorkFactory& make) {
   WorkerOrder order;
   try {
     live(channel, make, order);
-  } catch (const PeerLost& e) {
+  } catch (const backend::PeerLost& e) {
     give_up(channel, WorkerFailureKind::peer_lost, e.what());
   } catch (const std::bad_alloc&) {
     const double limit = order.memory_limit_bytes;
@@ -158,4 +158,4 @@ int run_worker(const WorkFactory& make) {
   std::_Exit(0);
 }
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -6,11 +6,12 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/error.h"
 #include "launch/worker_state.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 constexpr int supervisor_gone_exit = 3;
@@ -22,7 +23,8 @@ WorkerChannel::WorkerChannel() {
   input_ = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, first_own_fd);
   output_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, first_own_fd);
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (input_ < 0 || output_ < 0 || nothing < 0) fail("a worker could not take over its pipes");
+  if (input_ < 0 || output_ < 0 || nothing < 0)
+    fail("the worker cannot take over stdin and stdout, the pipes to its supervisor: {}", std::strerror(errno));
   ::dup2(nothing, STDIN_FILENO);
   ::dup2(STDERR_FILENO, STDOUT_FILENO);
   ::close(nothing);
@@ -41,7 +43,7 @@ void WorkerChannel::send(FrameType type, std::string_view payload) {
   while (done < bytes.size()) {
     const ssize_t n = ::write(output_, bytes.data() + done, bytes.size() - done);
     if (n > 0) {
-      done += static_cast<std::size_t>(n);
+      done += n;
     } else if (errno != EINTR) {
       std::_Exit(supervisor_gone_exit);
     }
@@ -54,7 +56,8 @@ std::string WorkerChannel::receive(FrameType wanted) {
   Frame frame = std::move(queue_.front());
   queue_.pop_front();
   if (frame.type != wanted) {
-    fail("the supervisor said {} where the worker expected {}", static_cast<int>(frame.type), static_cast<int>(wanted));
+    fail("the supervisor sent a frame of type {}, but the worker expected type {}", static_cast<int>(frame.type),
+         static_cast<int>(wanted));
   }
   return std::move(frame.payload);
 }
@@ -66,7 +69,7 @@ void WorkerChannel::listen() {
     const ssize_t n = ::read(input_, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) std::_Exit(supervisor_gone_exit);
-    reader.append({buffer.data(), static_cast<std::size_t>(n)});
+    reader.append(std::string_view(buffer.data(), n));
     while (auto frame = reader.next()) {
       if (frame->type == FrameType::ask) {
         const WorkerProgress progress = worker_progress();
@@ -84,4 +87,4 @@ void WorkerChannel::listen() {
   }
 }
 
-}  // namespace harness
+}  // namespace harness::launch

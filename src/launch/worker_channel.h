@@ -8,13 +8,13 @@
 
 #include "launch/frame.h"
 
-namespace harness {
+namespace harness::launch {
 
-/// A worker's end of the line to its supervisor. A thread of its own listens: it answers `ask` at any time and ends the
+/// A worker's end of the pipes to its supervisor. A separate thread listens: it answers `ask` at any time and ends the
 /// process when the supervisor is gone.
 class WorkerChannel {
  public:
-  /// Takes stdin and stdout for itself; from then on stdout is stderr, and stdin empty.
+  /// Takes over stdin and stdout: from then on stdout refers to stderr, and stdin is empty.
   WorkerChannel();
   ~WorkerChannel();
   WorkerChannel(const WorkerChannel&) = delete;
@@ -35,4 +35,4 @@ class WorkerChannel {
   std::thread listener_;
 };
 
-}  // namespace harness
+}  // namespace harness::launch

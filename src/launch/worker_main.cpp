@@ -6,29 +6,30 @@
 #include "nccl/log_file.h"
 #include "workloads/workload.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 constexpr double probe_seconds = 0.3;  // per precision
 // Whose logs are kept: enough to hold a first rank of every kind of communicator, and little enough for rank 0.
 constexpr int logging_ranks = 64;
-constexpr std::size_t log_bytes = std::size_t{1} << 20;
+constexpr std::size_t max_log_bytes = std::size_t{1} << 20;
 
 // What runs instead of steps in the modes that measure none.
-std::function<void(BlockSamples&)> probing(const Backend& with, const ExecutableRequest& where) {
-  return [&with, where](BlockSamples& samples) {
+std::function<void(measure::BlockSamples&)> probing(const backend::Backend& with,
+                                                    const backend::ExecutableRequest& where) {
+  return [&with, where](measure::BlockSamples& samples) {
     samples.device = with.device(where);
-    if (with.kind() != BackendKind::cpu) return;  // a GPU's peak is its hardware file's
-    samples.peak_flops_fp32 = with.measure_matmul_flops(Precision::fp32, where, probe_seconds);
-    samples.peak_flops_bf16 = with.measure_matmul_flops(Precision::bf16, where, probe_seconds);
+    if (with.kind() != config::BackendKind::cpu) return;  // a GPU's peak is its hardware file's
+    samples.peak_flops_fp32 = with.measure_matmul_flops(config::Precision::fp32, where, probe_seconds);
+    samples.peak_flops_bf16 = with.measure_matmul_flops(config::Precision::bf16, where, probe_seconds);
   };
 }
 
-NameValues identity_of(const Work& work, const BlockRequest& request, const Backend& with,
-                       const ExecutableRequest& where) {
+NameValues identity_of(const Work& work, const BlockRequest& request, const backend::Backend& with,
+                       const backend::ExecutableRequest& where) {
   NameValues identity = with.identity(where);
   identity.emplace_back("program", fmt::format("{:016x}", work.program_hash));
-  for (const Variable& variable : registry()) {
+  for (const config::Variable& variable : config::registry()) {
     identity.emplace_back("setting " + variable.name, variable.print(request.settings));
   }
   for (const auto& [name, value] : recorded_environment(own_environment())) {
@@ -41,15 +42,15 @@ NameValues identity_of(const Work& work, const BlockRequest& request, const Back
 
 Work make_work(const WorkerOrder& order) {
   const BlockRequest& request = order.request;
-  const Backend& with = backend(request.backend);
-  const Coordinates at = request.layout.coordinates(order.rank);
-  const Workload& workload = workload_of(request.settings);
-  const ProgramSet set = workload.programs(request.model, request.settings, request.layout);
+  const backend::Backend& with = backend::backend(request.backend);
+  const program::Coordinates at = request.layout.coordinates(order.rank);
+  const workloads::Workload& workload = workloads::workload_of(request.settings);
+  const program::ProgramSet set = workload.programs(request.model, request.settings, request.layout);
   const int role = set.role_of(at);
 
   Work work;
-  work.program_hash = hash(set);
-  ExecutableRequest wanted;
+  work.program_hash = program::hash(set);
+  backend::ExecutableRequest wanted;
   wanted.groups = set.groups;
   wanted.layout = request.layout;
   wanted.rank = order.rank;
@@ -60,17 +61,17 @@ Work make_work(const WorkerOrder& order) {
   wanted.local_rank = order.local_rank;
   wanted.local_ranks = order.local_ranks;
   wanted.share_devices = request.share_gpus;
-  wanted.tuning = std::make_shared<const Tuning>(request.tuning.begin(), request.tuning.end());
-  if (request.mode == BlockMode::probe) {
+  wanted.tuning = std::make_shared<const backend::Tuning>(request.tuning.begin(), request.tuning.end());
+  if (request.mode == measure::BlockMode::probe) {
     work.identity = identity_of(work, request, with, wanted);
     work.probe = probing(with, wanted);
     return work;
   }
-  work.program = std::make_unique<Program>(lower(set.roles[static_cast<std::size_t>(role)], with.declared()));
+  work.program = std::make_unique<program::Program>(program::lower(set.roles[role], with.declared()));
   wanted.program = work.program.get();
-  if (request.mode == BlockMode::tuning) {
-    work.probe = [&with, wanted](BlockSamples& samples) {
-      const Tuning found = with.tune(wanted);
+  if (request.mode == measure::BlockMode::tuning) {
+    work.probe = [&with, wanted](measure::BlockSamples& samples) {
+      const backend::Tuning found = with.tune(wanted);
       samples.tuning.assign(found.begin(), found.end());
     };
     return work;
@@ -78,10 +79,10 @@ Work make_work(const WorkerOrder& order) {
   work.inputs = workload.inputs(request.model, request.settings, request.layout, at, request.seed);
   work.check = workload.output_check(request.settings, request.layout, at, *work.program);
   work.speaks_for_role = set.first_rank(role) == order.rank;
-  if (request.mode == BlockMode::observe) {
+  if (request.mode == measure::BlockMode::observe) {
     const auto log = std::make_shared<nccl::LogFile>();
-    work.conclude = [log, rank = order.rank](BlockSamples& samples) {
-      if (rank < logging_ranks) samples.nccl_log = log->text(log_bytes);
+    work.conclude = [log, rank = order.rank](measure::BlockSamples& samples) {
+      if (rank < logging_ranks) samples.nccl_log = log->text(max_log_bytes);
     };
   }
   const TestFault fault = TestFault::from_environment(order.rank, request.case_name);
@@ -95,4 +96,4 @@ int worker_main() {
   return run_worker(make_work);
 }
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -16,16 +16,16 @@
 
 #include "base/error.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
-constexpr std::size_t kept_last_words = 4096;
+constexpr std::size_t max_last_words_bytes = 4096;
 
 struct Pipe {
   int read_end = -1, write_end = -1;
   Pipe() {
     std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail("no pipe for a worker: {}", std::strerror(errno));
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail("cannot create a pipe for a worker: {}", std::strerror(errno));
     read_end = ends[0];
     write_end = ends[1];
   }
@@ -108,7 +108,7 @@ WorkerProcess::WorkerProcess(const NameValues& environment, const std::string& w
       ::posix_spawn(&pid_, path.c_str(), &plan.files, &plan.attributes, arguments.data(), pointers.data());
   if (error != 0) {
     pid_ = -1;
-    fail("a worker could not be started: {}", std::strerror(error));
+    fail("cannot start a worker: {}", std::strerror(error));
   }
   command_ = Pipe::release(down.write_end);
   protocol_ = Pipe::release(up.read_end);
@@ -130,7 +130,7 @@ void WorkerProcess::write_pending() {
   while (!pending_.empty() && command_ >= 0) {
     const ssize_t n = ::write(command_, pending_.data(), pending_.size());
     if (n > 0) {
-      pending_.erase(0, static_cast<std::size_t>(n));
+      pending_.erase(0, n);
     } else if (errno == EAGAIN) {
       return;
     } else if (errno != EINTR) {
@@ -145,12 +145,12 @@ bool WorkerProcess::read_some(int& fd, bool protocol) {
   for (;;) {
     const ssize_t n = ::read(fd, buffer.data(), buffer.size());
     if (n > 0) {
-      const std::string_view bytes(buffer.data(), static_cast<std::size_t>(n));
+      const std::string_view bytes(buffer.data(), n);
       if (protocol) {
         reader_.append(bytes);
       } else {
         last_words_.append(bytes);
-        if (last_words_.size() > kept_last_words) last_words_.erase(0, last_words_.size() - kept_last_words);
+        if (last_words_.size() > max_last_words_bytes) last_words_.erase(0, last_words_.size() - max_last_words_bytes);
       }
       continue;
     }
@@ -161,14 +161,14 @@ bool WorkerProcess::read_some(int& fd, bool protocol) {
   }
 }
 
-void WorkerProcess::pump(double longest_s) {
+void WorkerProcess::pump(double max_wait_s) {
   write_pending();
   std::array<pollfd, 3> fds = {
       {{protocol_, POLLIN, 0}, {errors_, POLLIN, 0}, {pending_.empty() ? -1 : command_, POLLOUT, 0}}};
   // A worker that has closed its pipes is ending: look again soon.
-  if (protocol_ < 0) longest_s = std::min(longest_s, 1e-3);
-  const timespec wait{static_cast<time_t>(longest_s),
-                      static_cast<long>((longest_s - static_cast<double>(static_cast<time_t>(longest_s))) * 1e9)};
+  if (protocol_ < 0) max_wait_s = std::min(max_wait_s, 1e-3);
+  const timespec wait{static_cast<time_t>(max_wait_s),
+                      static_cast<long>((max_wait_s - static_cast<double>(static_cast<time_t>(max_wait_s))) * 1e9)};
   if (frames_.empty() && !end_) ::ppoll(fds.data(), fds.size(), &wait, nullptr);
   look_for_end();  // before the last read: what it wrote before its end is then complete
   if (protocol_ >= 0) read_some(protocol_, true);
@@ -206,8 +206,8 @@ void WorkerProcess::kill() {
   if (pid_ > 0 && !reaped_) ::kill(-pid_, SIGKILL);
 }
 
-bool WorkerProcess::reap(double longest_s) {
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::duration<double>(longest_s);
+bool WorkerProcess::reap(double max_wait_s) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::duration<double>(max_wait_s);
   while (!reaped_) {
     pump(2e-3);
     if (end_) {
@@ -221,4 +221,4 @@ bool WorkerProcess::reap(double longest_s) {
   return true;
 }
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -10,7 +10,7 @@
 #include "launch/frame.h"
 #include "launch/messages.h"
 
-namespace harness {
+namespace harness::launch {
 
 /// How a process ended.
 struct ProcessEnd {
@@ -18,12 +18,12 @@ struct ProcessEnd {
   int exit_code = 0;
 };
 
-/// A worker as its supervisor sees it: a process group of its own and three pipes. Nothing here waits for the worker
-/// unless told how long.
+/// A worker as its supervisor sees it: a process group of its own and three pipes. No call waits for the worker
+/// longer than its time limit.
 class WorkerProcess {
  public:
-  /// Starts this same program anew with the argument `worker`; under the command `wrap` (words for a shell: "nsys
-  /// profile -o out") unless that is empty. Throws Error if the system refuses.
+  /// Starts this program again with the argument `worker`, under the shell command `wrap` ("nsys profile -o out")
+  /// unless that is empty. Throws Error if the system refuses.
   explicit WorkerProcess(const NameValues& environment, const std::string& wrap = "");
   /// Kills what is left, without waiting.
   ~WorkerProcess();
@@ -32,22 +32,22 @@ class WorkerProcess {
 
   /// Queued, and written as the worker reads.
   void send(FrameType type, std::string_view payload);
-  /// Moves bytes both ways and waits at most this long for something to happen; 0 only looks.
-  void pump(double longest_s);
+  /// Reads and writes the pipes; waits at most this long for an event, 0: does not wait.
+  void pump(double max_wait_s);
   std::optional<Frame> next_frame();
   bool damaged() const { return reader_.damaged(); }
 
-  /// How it ended, once it has and everything it wrote has been read. Its process id stays taken until reap().
+  /// How the worker ended, once it has and all its output has been read. Its process id stays reserved until reap().
   std::optional<ProcessEnd> ended() const { return end_; }
-  /// Memory it has resident, 0 if that cannot be read.
+  /// Its resident memory; 0 if that cannot be read.
   double resident_bytes() const;
   /// The last few KiB of its stderr.
   const std::string& last_words() const { return last_words_; }
 
-  /// SIGKILL to its whole process group: stragglers too. Harmless when all are gone.
+  /// Sends SIGKILL to its whole process group. Has no effect when all processes have ended.
   void kill();
-  /// Waits at most this long for it to be gone. To be called after kill() or when it ended by itself.
-  bool reap(double longest_s);
+  /// Waits at most this long for the worker to end. Call it after kill(), or when the worker has ended by itself.
+  bool reap(double max_wait_s);
 
  private:
   void write_pending();
@@ -64,4 +64,4 @@ class WorkerProcess {
   bool reaped_ = false;
 };
 
-}  // namespace harness
+}  // namespace harness::launch

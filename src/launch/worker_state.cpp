@@ -10,17 +10,17 @@
 
 #include "launch/frame.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 std::atomic<WorkerPhase> phase{WorkerPhase::starting};
-std::atomic<const Executable*> executable{nullptr};
-std::atomic<const Program*> program{nullptr};
+std::atomic<const backend::Executable*> executable{nullptr};
+std::atomic<const program::Program*> program{nullptr};
 std::atomic<int> last_words_fd{-1};
 
 // title() of program.h without its allocations.
-void write_title(std::array<char, 120>& to, const Operation& operation) {
-  const std::string_view name = name_of(operation.action);
+void write_title(std::array<char, 120>& to, const program::Operation& operation) {
+  const std::string_view name = program::name_of(operation.action);
   auto out = fmt::format_to_n(to.data(), to.size() - 1, "{} {}", name, operation.label.what);
   const auto more = [&](const char* what, int value) {
     if (value < 0 || out.size >= to.size() - 1) return;
@@ -58,7 +58,7 @@ void set_worker_phase(WorkerPhase now) {
   phase = now;
 }
 
-void set_worker_executable(const Executable* e, const Program* p) {
+void set_worker_executable(const backend::Executable* e, const program::Program* p) {
   program = p;
   executable = e;
 }
@@ -68,14 +68,14 @@ WorkerProgress worker_progress() {
   result.phase = phase;
   result.in_communication = result.phase == WorkerPhase::exchanging || result.phase == WorkerPhase::connecting ||
                             result.phase == WorkerPhase::ready || result.phase == WorkerPhase::done;
-  const Executable* e = executable;
+  const backend::Executable* e = executable;
   if (e == nullptr || result.phase != WorkerPhase::stepping) return result;
-  const Progress progress = e->progress();
+  const backend::Progress progress = e->progress();
   result.step = progress.step;
   result.in_communication = progress.in_communication ? 1 : 0;
-  const std::vector<Operation>& step = program.load()->step;
-  if (progress.operation >= 0 && static_cast<std::size_t>(progress.operation) < step.size()) {
-    write_title(result.operation, step[static_cast<std::size_t>(progress.operation)]);
+  const std::vector<program::Operation>& step = program.load()->step;
+  if (progress.operation >= 0 && progress.operation < std::ssize(step)) {
+    write_title(result.operation, step[progress.operation]);
   }
   return result;
 }
@@ -97,4 +97,4 @@ void speak_last_words(int fd) {
   for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::sigaction(number, &action, nullptr);
 }
 
-}  // namespace harness
+}  // namespace harness::launch

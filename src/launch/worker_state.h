@@ -2,14 +2,14 @@
 
 #include "launch/messages.h"
 
-namespace harness {
+namespace harness::launch {
 
-// Where this worker is, for whoever asks: the control thread at any time, a signal handler while everything falls
-// apart. One worker per process, so this is process-wide.
+// What this worker is doing, for the control thread at any time and for the handler of a fatal signal. Process-wide:
+// there is one worker per process.
 
 void set_worker_phase(WorkerPhase phase);
 /// Both must stay valid until the process ends.
-void set_worker_executable(const Executable* executable, const Program* program);
+void set_worker_executable(const backend::Executable* executable, const program::Program* program);
 
 /// Takes no locks and allocates nothing.
 WorkerProgress worker_progress();
@@ -18,4 +18,4 @@ WorkerProgress worker_progress();
 /// last_words frame to `fd` first.
 void speak_last_words(int fd);
 
-}  // namespace harness
+}  // namespace harness::launch

@@ -2,22 +2,25 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <map>
 
 #include "base/error.h"
 #include "measure/waiting.h"
 #include "workloads/step.h"
 
-namespace harness {
+namespace harness::measure {
 namespace {
 
 // The whole ring of losses of the steps [0, steps), read once after them.
-std::vector<float> read_losses(Executable& executable, const Program& program, int steps) {
-  const auto ring = std::ranges::find(program.buffers, losses_buffer, &Buffer::name);
-  if (ring == program.buffers.end()) fail("the Program has no buffer '{}' to read losses from", losses_buffer);
-  if (steps > ring->count) fail("a block of {} steps is longer than the {} losses that are kept", steps, ring->count);
-  std::vector<float> losses(static_cast<std::size_t>(steps));
-  const View view{static_cast<BufferId>(ring - program.buffers.begin()), 0, steps};
+std::vector<float> read_losses(backend::Executable& executable, const program::Program& program, int steps) {
+  const auto ring = std::ranges::find(program.buffers, workloads::losses_buffer, &program::Buffer::name);
+  if (ring == program.buffers.end()) {
+    fail("the Program has no buffer '{}', so there are no losses to read", workloads::losses_buffer);
+  }
+  if (steps > ring->count) fail("a block of {} steps does not fit in the buffer of {} losses", steps, ring->count);
+  std::vector<float> losses(steps);
+  const program::View view{static_cast<program::BufferId>(ring - program.buffers.begin()), 0, steps};
   executable.read(view, std::as_writable_bytes(std::span(losses)));
   return losses;
 }
@@ -26,25 +29,26 @@ void append_durations(const std::vector<double>& completions, std::vector<double
   for (std::size_t i = 1; i < completions.size(); ++i) durations.push_back(completions[i] - completions[i - 1]);
 }
 
-void add_totals(const Program& program, const std::vector<Interval>& intervals, std::vector<KindTotal>& totals) {
-  std::map<std::pair<std::string_view, StreamId>, KindTotal> by_kind;
-  for (const Interval& interval : intervals) {
-    const Operation& operation = program.step.at(static_cast<std::size_t>(interval.operation));
-    KindTotal& total = by_kind[{name_of(operation.action), interval.stream}];
+void add_totals(const program::Program& program, const std::vector<backend::Interval>& intervals,
+                std::vector<KindTotal>& totals) {
+  std::map<std::pair<std::string_view, program::StreamId>, KindTotal> by_kind;
+  for (const backend::Interval& interval : intervals) {
+    const program::Operation& operation = program.step.at(interval.operation);
+    KindTotal& total = by_kind[{program::name_of(operation.action), interval.stream}];
     total.seconds += interval.end_s - interval.start_s;
     ++total.operations;
   }
   for (auto& [key, total] : by_kind) {
     total.kind = key.first;
-    total.stream = program.streams.at(static_cast<std::size_t>(key.second));
+    total.stream = program.streams.at(key.second);
     totals.push_back(std::move(total));
   }
 }
 
 // What filling the inputs takes the host.
-class TimedInputs final : public InputSource {
+class TimedInputs final : public program::InputSource {
  public:
-  explicit TimedInputs(const InputSource& inner) : inner_(inner) {}
+  explicit TimedInputs(const program::InputSource& inner) : inner_(inner) {}
   void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const override {
     const auto began = std::chrono::steady_clock::now();
     inner_.fill(buffer, step, to);
@@ -53,23 +57,24 @@ class TimedInputs final : public InputSource {
   double seconds() const { return seconds_; }
 
  private:
-  const InputSource& inner_;
+  const program::InputSource& inner_;
   mutable double seconds_ = 0;  // one thread fills
 };
 
-class ExecutableMemory : public BufferAccess {
+class ExecutableMemory : public program::BufferAccess {
  public:
-  explicit ExecutableMemory(Executable& executable) : executable_(executable) {}
-  void read(const View& view, std::span<std::byte> to) override { executable_.read(view, to); }
-  void write(const View& view, std::span<const std::byte> from) override { executable_.write(view, from); }
+  explicit ExecutableMemory(backend::Executable& executable) : executable_(executable) {}
+  void read(const program::View& view, std::span<std::byte> to) override { executable_.read(view, to); }
+  void write(const program::View& view, std::span<const std::byte> from) override { executable_.write(view, from); }
 
  private:
-  Executable& executable_;
+  backend::Executable& executable_;
 };
 
 }  // namespace
 
-void check_outputs(Executable& executable, const InputSource& inputs, const OutputCheck& check, std::int64_t step) {
+void check_outputs(backend::Executable& executable, const program::InputSource& inputs,
+                   const workloads::OutputCheck& check, std::int64_t step) {
   ExecutableMemory memory(executable);
   check.prepare(memory);
   executable.run(step, 1, inputs);
@@ -92,8 +97,8 @@ const char* name_of(BlockMode mode) {
   return "?";
 }
 
-void run_block(Executable& executable, const Program& program, const InputSource& inputs, BlockMode mode,
-               int warmup_steps, int steps, BlockSamples& samples) {
+void run_block(backend::Executable& executable, const program::Program& program, const program::InputSource& inputs,
+               BlockMode mode, int warmup_steps, int steps, BlockSamples& samples) {
   using Clock = std::chrono::steady_clock;
   const int timed_steps = mode == BlockMode::timed ? steps : 0;
   // Warm-up and timed steps in two calls: the clock around the second checks the sum of its steps.
@@ -101,8 +106,8 @@ void run_block(Executable& executable, const Program& program, const InputSource
   const auto run = [&](int count) {
     if (count <= 0) return;
     const std::vector<double> completions = executable.run(done, count, inputs);
-    if (completions.size() != static_cast<std::size_t>(count) + 1) {
-      fail("the backend timed {} of {} steps", completions.size() - 1, count);
+    if (std::ssize(completions) != count + 1) {
+      fail("the backend timed {} of {} steps", std::ssize(completions) - 1, count);
     }
     append_durations(completions, samples.step_seconds);
     done += count;
@@ -120,13 +125,13 @@ void run_block(Executable& executable, const Program& program, const InputSource
     samples.timeline = executable.run_profiled(done, timed);
     samples.loading_s = timed.seconds();
     ++done;
-    for (const Interval& interval : samples.timeline) {
+    for (const backend::Interval& interval : samples.timeline) {
       samples.profiled_step_seconds = std::max(samples.profiled_step_seconds, interval.end_s);
     }
     add_totals(program, samples.timeline, samples.totals);
     samples.communication_s = communication_durations(program, samples.timeline);
-    const auto communicates = [&](OperationId id) {
-      return is_communication(program.step.at(static_cast<std::size_t>(id)).action);
+    const auto communicates = [&](program::OperationId id) {
+      return program::is_communication(program.step.at(id).action);
     };
     samples.split = split_step(samples.timeline, communicates, samples.profiled_step_seconds);
   }
@@ -135,4 +140,4 @@ void run_block(Executable& executable, const Program& program, const InputSource
   }
 }
 
-}  // namespace harness
+}  // namespace harness::measure

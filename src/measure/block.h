@@ -8,7 +8,7 @@
 #include "measure/overlap.h"
 #include "workloads/workload.h"
 
-namespace harness {
+namespace harness::measure {
 
 enum class BlockMode : std::uint8_t {
   probe,     // no step: identity, peak of matrix products
@@ -33,9 +33,9 @@ struct BlockSamples {
   std::vector<float> losses;         // of the same steps
   double timed_total_seconds = 0;    // around all timed steps; must agree with their sum
   double build_seconds = 0, connect_seconds = 0, initialize_seconds = 0;
-  double first_step_seconds = 0;       // from the worker's start to the end of its first step
-  std::int64_t peak_memory_bytes = 0;  // resident, high-water mark
-  std::vector<Interval> timeline;      // BlockMode::timeline
+  double first_step_seconds = 0;            // from the worker's start to the end of its first step
+  std::int64_t peak_memory_bytes = 0;       // resident, high-water mark
+  std::vector<backend::Interval> timeline;  // BlockMode::timeline
   double profiled_step_seconds = 0;
   double loading_s = 0;  // of it, or beside it: filling the inputs of the profiled step
   std::vector<KindTotal> totals;
@@ -45,17 +45,18 @@ struct BlockSamples {
   std::string device;                                       // BlockMode::probe: as Backend::device()
   std::vector<std::pair<std::string, std::string>> tuning;  // BlockMode::tuning: what was found, by key
   std::string nccl_log;                                     // BlockMode::observe: as much of it as is kept
-  GpuStatistics gpu;                                        // BlockMode::timed: of this rank's device
+  backend::GpuStatistics gpu;                               // BlockMode::timed: of this rank's device
   std::vector<std::pair<std::string, std::string>> identity;
   std::vector<std::string> warnings;
 };
 
 /// Runs the steps of one block on an initialised Executable. samples.first_step_seconds must hold the time since the
 /// worker's start; the first step's is added. Collective.
-void run_block(Executable& executable, const Program& program, const InputSource& inputs, BlockMode mode,
-               int warmup_steps, int steps, BlockSamples& samples);
+void run_block(backend::Executable& executable, const program::Program& program, const program::InputSource& inputs,
+               BlockMode mode, int warmup_steps, int steps, BlockSamples& samples);
 
 /// Runs one more step, the `step`-th, on numbers whose result is known. Throws Error if it is another. Collective.
-void check_outputs(Executable& executable, const InputSource& inputs, const OutputCheck& check, std::int64_t step);
+void check_outputs(backend::Executable& executable, const program::InputSource& inputs,
+                   const workloads::OutputCheck& check, std::int64_t step);
 
-}  // namespace harness
+}  // namespace harness::measure

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace harness {
+namespace harness::measure {
 
 Stretches united(std::vector<Stretch> stretches) {
   std::erase_if(stretches, [](const Stretch& s) { return !(s.start_s < s.end_s); });
@@ -39,10 +39,10 @@ double length(const Stretches& stretches) {
   return sum;
 }
 
-StepSplit split_step(std::span<const Interval> intervals, const std::function<bool(OperationId)>& is_communication,
-                     double step_s) {
+StepSplit split_step(std::span<const backend::Interval> intervals,
+                     const std::function<bool(program::OperationId)>& is_communication, double step_s) {
   std::vector<Stretch> parts[2];
-  for (const Interval& interval : intervals) {
+  for (const backend::Interval& interval : intervals) {
     parts[is_communication(interval.operation) ? 1 : 0].push_back(
         {std::max(interval.start_s, 0.0), std::min(interval.end_s, step_s)});
   }
@@ -58,4 +58,4 @@ StepSplit split_step(std::span<const Interval> intervals, const std::function<bo
   return split;
 }
 
-}  // namespace harness
+}  // namespace harness::measure

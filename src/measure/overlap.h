@@ -6,7 +6,7 @@
 
 #include "backend/backend.h"
 
-namespace harness {
+namespace harness::measure {
 
 /// From start_s up to, not including, end_s.
 struct Stretch {
@@ -33,7 +33,7 @@ struct StepSplit {
 };
 
 /// `intervals` as Executable::run_profiled returns them; what lies outside [0, step_s] is cut off.
-StepSplit split_step(std::span<const Interval> intervals, const std::function<bool(OperationId)>& is_communication,
-                     double step_s);
+StepSplit split_step(std::span<const backend::Interval> intervals,
+                     const std::function<bool(program::OperationId)>& is_communication, double step_s);
 
-}  // namespace harness
+}  // namespace harness::measure

@@ -6,7 +6,7 @@
 #include "backend/backend.h"
 #include "program/program.h"
 
-namespace harness {
+namespace harness::measure {
 
 /// How much of one communication a rank spent waiting for partners that came later. Who comes last waits for nobody, so
 /// what a member's communication takes beyond the quickest member's is waiting: durations alone tell, and the ranks'
@@ -18,10 +18,12 @@ struct Waiting {
 
 /// What each communication of a Program's step took by this timeline, in the order of the list; NaN where the timeline
 /// lacks it.
-std::vector<float> communication_durations(const Program& program, std::span<const Interval> timeline);
+std::vector<float> communication_durations(const program::Program& program,
+                                           std::span<const backend::Interval> timeline);
 
 /// By rank, then by communication as communication_durations() gives them. durations[rank] may be empty: not measured.
 /// The set must be sound (verify()): the n-th communication of a rank in a group meets the others' n-th.
-std::vector<std::vector<Waiting>> find_waiting(const ProgramSet& set, std::span<const std::vector<float>> durations);
+std::vector<std::vector<Waiting>> find_waiting(const program::ProgramSet& set,
+                                               std::span<const std::vector<float>> durations);
 
-}  // namespace harness
+}  // namespace harness::measure

@@ -40,7 +40,7 @@ std::size_t index_of(std::string_view word, const Words& words, std::string_view
 std::string canonical(std::string_view text, const Words& elements, std::string_view kind, std::string_view example) {
   const std::string_view whole = trim(text);
   if (same_word(whole, "default")) return "default";
-  if (whole.empty()) fail("found ''; write default to leave the choice to NCCL, or one such as {}", example);
+  if (whole.empty()) fail("found ''; write default to leave the choice to NCCL, or a value such as {}", example);
   std::string out;
   std::set<std::size_t> seen_functions;
   bool first = true;
@@ -55,7 +55,7 @@ std::string canonical(std::string_view text, const Words& elements, std::string_
       out += functions[f] + ":";
       entry = trim(entry.substr(colon + 1));
     } else if (!first) {
-      fail("found {} without a function in {}; only the first entry may lack one; expected a value such as {}",
+      fail("found {} without a function in {}; only the first entry may omit it; expected a value such as {}",
            quote(entry), quote(whole), example);
     }
     first = false;

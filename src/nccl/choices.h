@@ -9,8 +9,8 @@ namespace harness::nccl {
 
 // The values of NCCL_ALGO and NCCL_PROTO, in the grammar of NCCL 2.24 and later (parseList in its src/graph/tuning.cc):
 //   value := entry (';' entry)*    entry := [function ':'] ['^'] element (',' element)*
-// Only the first entry may lack a function and then means all five; '^' means all but these. What NCCL would take
-// without a word and read otherwise than written (a second entry for the same function wins over the first, an element
+// Only the first entry may lack a function and then means all five; '^' means all but these. What NCCL would silently
+// read differently from what is written (a second entry for the same function wins over the first, an element
 // named twice, an empty value) is refused here.
 
 /// Canonical spelling: NCCL's capitals, elements in NCCL's order, no blanks. "default" (leave the choice to NCCL, the

@@ -33,7 +33,7 @@ std::optional<std::int64_t> number(std::string_view text) {
 std::string path_level(const std::string& text) {
   static const std::vector<std::string> old_numbers = {"LOC", "PIX", "PXB", "PHB", "SYS", "SYS"};
   const auto level = number(text);
-  if (level && *level >= 0) return old_numbers[std::min<std::size_t>(static_cast<std::size_t>(*level), 5)];
+  if (level && *level >= 0) return old_numbers[std::min<std::int64_t>(*level, 5)];
   return text;
 }
 
@@ -127,7 +127,7 @@ void Judge::judge(const Request& request) {
 void Judge::choices(const Choices& allowed, std::string_view what, bool algorithm) {
   const std::size_t all = (algorithm ? algo_choices("default") : proto_choices("default")).at("AllReduce").size();
   struct Wrong {
-    std::int64_t calls = 0, least = 0, most = 0;
+    std::int64_t calls = 0, min_bytes = 0, max_bytes = 0;
   };
   std::map<std::string, Wrong> wrong;
   std::int64_t judged = 0;
@@ -146,27 +146,27 @@ void Judge::choices(const Choices& allowed, std::string_view what, bool algorith
     const bool other_kind = call.algorithm == "Symmetric" || call.algorithm == "CopyEngine";
     const std::string did = algorithm || other_kind ? call.algorithm : call.protocol;
     Wrong& entry = wrong[fmt::format("{} with {}", call.function.empty() ? "a collective" : call.function, did)];
-    entry.least = entry.calls == 0 ? call.bytes : std::min(entry.least, call.bytes);
-    entry.most = std::max(entry.most, call.bytes);
+    entry.min_bytes = entry.calls == 0 ? call.bytes : std::min(entry.min_bytes, call.bytes);
+    entry.max_bytes = std::max(entry.max_bytes, call.bytes);
     entry.calls += call.calls;
   }
   for (const auto& [did, entry] : wrong) {
     bad(fmt::format("NCCL ran {} ({} call{} of {} to {})", did, entry.calls, entry.calls == 1 ? "" : "s",
-                    print_bytes_exact(entry.least), print_bytes_exact(entry.most)));
+                    print_bytes_exact(entry.min_bytes), print_bytes_exact(entry.max_bytes)));
   }
-  if (judged == 0) open(fmt::format("NCCL's log shows no call whose {} it decides", what));
+  if (judged == 0) open(fmt::format("NCCL's log shows no call whose {} this variable decides", what));
 }
 
 void Judge::max_ctas() {
-  const auto limit = number(value_);
-  if (!limit) return echo();
+  const auto max_channels = number(value_);
+  if (!max_channels) return echo();
   if (const std::string refused = seen_.fact("refused " + environment_name_); !refused.empty()) return bad(refused);
   bool known = false;
   for (const Call& call : seen_.calls) {
     if (call.first_channel < 0 || call.last_channel < call.first_channel) continue;
     known = true;
     const int used = call.last_channel - call.first_channel + 1;
-    if (used > *limit) {
+    if (used > *max_channels) {
       return bad(fmt::format("NCCL ran {} of {} on {} channels", call.function, print_bytes_exact(call.bytes), used));
     }
   }
@@ -174,22 +174,22 @@ void Judge::max_ctas() {
     std::int64_t count = 0;
     if (TextCursor cursor{channels}; !cursor.integer(count)) continue;
     known = true;
-    if (count > *limit) return bad(fmt::format("a communicator has {} channels for collectives", count));
+    if (count > *max_channels) return bad(fmt::format("a communicator has {} channels for collectives", count));
   }
   if (!known) echo();
 }
 
-// NCCL duplicates channels until there are that many, but uses fewer for small messages: only the first can be judged.
+// NCCL duplicates channels to reach the minimum, but uses fewer for small messages: only the first can be judged.
 void Judge::min_ctas() {
-  const auto least = number(value_);
-  if (!least) return echo();
+  const auto min_channels = number(value_);
+  if (!min_channels) return echo();
   if (const std::string refused = seen_.fact("refused " + environment_name_); !refused.empty()) return bad(refused);
   bool known = false;
   for (const std::string& channels : values("channels")) {
     std::int64_t count = 0;
     if (TextCursor cursor{channels}; !cursor.integer(count)) continue;
     known = true;
-    if (count < *least) return bad(fmt::format("a communicator has {} channels for collectives", count));
+    if (count < *min_channels) return bad(fmt::format("a communicator has {} channels for collectives", count));
   }
   if (!known) open("NCCL's log does not say how many channels its communicators have");
 }
@@ -222,8 +222,10 @@ void Judge::nvls() {
   const auto wanted = number(value_);
   const std::string used = used_algorithm("NVLS"), support = seen_.fact("nvls");
   if (wanted == 0 && !used.empty()) return bad(fmt::format("NCCL ran {}", used));
-  if (wanted == 0 && !support.empty() && support != "not available") return bad("NCCL set NVLS up");
-  if (wanted == 1 && support.find("not available") != std::string::npos) return bad("NCCL found NVLS not available");
+  if (wanted == 0 && !support.empty() && support != "not available") return bad("NCCL set up NVLS");
+  if (wanted == 1 && support.find("not available") != std::string::npos) {
+    return bad("NCCL reports that NVLS is not available");
+  }
   if (wanted == 1 && support == "available") return;
   echo();
 }
@@ -237,13 +239,13 @@ void Judge::collnet() {
   if (wanted == 1 && (!used.empty() || connected)) return;
   if (!echoed(value_) || wanted != 1) return;
   // NCCL drops it silently without a network plug-in that offers collectives, and on fewer than two nodes.
-  open("NCCL took the setting, but connected no CollNet: it needs a network plug-in for it and two nodes");
+  open("NCCL accepted the setting but did not connect CollNet, which needs a network plug-in and at least two nodes");
 }
 
 void Judge::p2p_level() {
   const std::string level = path_level(value_);
   if (level == "LOC" && has_transport(" P2P/")) return bad("NCCL connected GPUs by P2P");
-  if (!seen_.fact("NCCL_P2P_DISABLE").empty()) return bad("NCCL_P2P_DISABLE is set, NCCL does not read the level then");
+  if (!seen_.fact("NCCL_P2P_DISABLE").empty()) return bad("NCCL_P2P_DISABLE is set, so NCCL does not read the level");
   echoed(level);
 }
 
@@ -252,9 +254,11 @@ void Judge::gdr_level() {
   const std::string direct = seen_.fact("gpu_direct");
   if (level == "LOC" && has_transport("/GDRDMA")) return bad("NCCL uses GPUDirect RDMA");
   if (level == "LOC" && has_transport(" NET/")) return;
-  if (seen_.fact("network") == "Socket") return bad("NCCL's network is Socket, which knows no GPUDirect RDMA");
+  if (seen_.fact("network") == "Socket") return bad("NCCL's network is Socket, which has no GPUDirect RDMA");
   if (level == "SYS" && direct == "disabled") {
-    return bad("NCCL uses no GPUDirect RDMA, though this allows it at any distance: is nvidia-peermem loaded?");
+    return bad(
+        "NCCL does not use GPUDirect RDMA, although SYS allows it at any distance; check that nvidia-peermem is "
+        "loaded");
   }
   echoed(level);
 }
@@ -298,10 +302,10 @@ void Judge::devices(std::string_view network_prefix) {
   const DeviceList asked(value_);
   const auto found = values("network_devices");
   if (found.empty()) return open("NCCL's log names no network device");
-  for (const std::string& one_process : found) {
-    const auto names = split_text(one_process, " ");
-    if (one_process == "none (IB)") {
-      if (network_prefix == "IB") return bad("NCCL found no such InfiniBand device");
+  for (const std::string& of_process : found) {
+    const auto names = split_text(of_process, " ");
+    if (of_process == "none (IB)") {
+      if (network_prefix == "IB") return bad("NCCL found no matching InfiniBand device");
       continue;
     }
     for (const std::string& device : names) {
@@ -310,7 +314,7 @@ void Judge::devices(std::string_view network_prefix) {
     for (const std::string& name : asked.names) {
       if (asked.all_but) break;
       if (std::ranges::none_of(names, [&](const std::string& device) { return asked.matches(name, device); })) {
-        return bad(fmt::format("NCCL found no {}; it uses {}", name, one_process));
+        return bad(fmt::format("NCCL found no {}; it uses {}", name, of_process));
       }
     }
   }

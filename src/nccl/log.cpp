@@ -32,6 +32,12 @@ std::string plain(Text text) {
   return out;
 }
 
+// What the log says of GPUDirect RDMA, once it says anything.
+Text direct_text(bool enabled, bool disabled) {
+  if (enabled && disabled) return "on some connections";
+  return enabled ? "enabled" : "disabled";
+}
+
 class Reader {
  public:
   void line(Text text);
@@ -303,11 +309,9 @@ void Reader::line(Text text) {
 
 Observed Reader::finish() {
   if (net_ > 0) {
-    fact("gpu_direct", net_direct_ == 0 ? "disabled" : net_direct_ == net_ ? "enabled" : "on some connections");
+    fact("gpu_direct", direct_text(net_direct_ > 0, net_direct_ < net_));
   } else if (!direct_decisions_.empty()) {
-    fact("gpu_direct", direct_decisions_.size() == 2      ? "on some connections"
-                       : direct_decisions_.contains(true) ? "enabled"
-                                                          : "disabled");
+    fact("gpu_direct", direct_text(direct_decisions_.contains(true), direct_decisions_.contains(false)));
   }
   for (const auto& [kind, count] : transports_) set("transport " + kind, std::to_string(count));
   if (through_peers_ > 0) set("pxn", std::to_string(through_peers_));

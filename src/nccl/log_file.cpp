@@ -25,11 +25,11 @@ LogFile::~LogFile() {
   std::filesystem::remove(path_, ignored);
 }
 
-std::string LogFile::text(std::size_t at_most_bytes) const {
+std::string LogFile::text(std::size_t max_bytes) const {
   std::ifstream file(path_, std::ios::binary);
-  std::string text(at_most_bytes, '\0');
+  std::string text(max_bytes, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  text.resize(std::max<std::streamsize>(file.gcount(), 0));
   return text;
 }
 

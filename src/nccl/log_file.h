@@ -14,8 +14,8 @@ class LogFile {
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
-  /// What has been written so far, from its beginning.
-  std::string text(std::size_t at_most_bytes) const;
+  /// What has been written so far: its first `max_bytes` bytes.
+  std::string text(std::size_t max_bytes) const;
 
  private:
   std::string path_;

@@ -36,12 +36,12 @@ std::int64_t checked_bytes(std::string_view text) {
   }
 }
 
-// parseStringList (src/misc/utils.cc) copies a name into 64 bytes and does not look how long it is.
-constexpr std::size_t longest_name = 63;
+// parseStringList (src/misc/utils.cc) copies a name into 64 bytes and does not check its length.
+constexpr std::size_t max_name_length = 63;
 
 // The names of "[^][=]name,…", each given to `check`.
 template <class Check>
-std::string canonical_list(std::string_view text, std::size_t most, std::string_view example, Check&& check) {
+std::string canonical_list(std::string_view text, std::size_t max_names, std::string_view example, Check&& check) {
   const std::string_view whole = trim(text);
   if (is_default(whole)) return "default";
   if (whole.empty()) fail("found ''; write default to leave the choice to NCCL, or a list such as {}", example);
@@ -60,8 +60,10 @@ std::string canonical_list(std::string_view text, std::size_t most, std::string_
     rest = more ? rest.substr(comma + 1) : std::string_view();
     if (name.empty()) fail("found an empty name in {}; expected a list such as {}", quote(whole), example);
     if (name.find_first_of("^=") != std::string_view::npos) {
-      fail("found {} in {}; '^' (all but these) and '=' (the whole name) stand once, before the list, in this order",
-           quote(name), quote(whole));
+      fail(
+          "found {} in {}; '^' (all but these) and '=' (exact names) may each appear once, in this order, before the "
+          "list",
+          quote(name), quote(whole));
     }
     for (const char c : name) {
       if (std::isgraph(static_cast<unsigned char>(c)) == 0) {
@@ -72,13 +74,17 @@ std::string canonical_list(std::string_view text, std::size_t most, std::string_
       fail("found {} in {}; a name begins with a letter or a digit; expected a list such as {}", quote(name),
            quote(whole), example);
     }
-    if (name.size() > longest_name) fail("found {}; a name of more than {} letters overruns NCCL's", quote(name), 63);
+    if (name.size() > max_name_length) {
+      fail("found {}; a name of more than {} letters overflows NCCL's buffer", quote(name), max_name_length);
+    }
     check(name, whole);
     if (!seen.insert(name).second) fail("found {} twice in {}; write it once", quote(name), quote(whole));
     if (seen.size() > 1) out += ',';
     out += name;
   }
-  if (seen.size() > most) fail("found {} names; NCCL reads the first {} and drops the others", seen.size(), most);
+  if (seen.size() > max_names) {
+    fail("found {} names; NCCL reads the first {} and drops the others", seen.size(), max_names);
+  }
   return out;
 }
 
@@ -99,11 +105,11 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
 }
 
 std::string misread_as(std::string_view text) {
-  if (text.empty()) return "NCCL would take its default";
+  if (text.empty()) return "NCCL would use its default";
   errno = 0;
   const std::int64_t value = std::strtoll(std::string(text).c_str(), nullptr, 0);
-  if (errno != 0) return "that is beyond 64 bits, NCCL would take its default";
-  return fmt::format("NCCL wants a plain whole number and would read this as {}, without a word", value);
+  if (errno != 0) return "this does not fit in 64 bits, so NCCL would use its default";
+  return fmt::format("NCCL expects a plain whole number and would silently read this as {}", value);
 }
 
 std::string canonical_integer(std::string_view text, std::int64_t low, std::int64_t high) {
@@ -145,8 +151,8 @@ std::string canonical_bytes(std::string_view text, std::int64_t low, std::int64_
   if (!std::has_single_bit(static_cast<std::uint64_t>(bytes))) {
     const auto below = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes)));
     fail(
-        "found {}, which is {} bytes and no power of two: NCCL does not check and its results can be wrong (NCCL issue "
-        "698). Allowed: {}, such as {} or {}",
+        "found {}, which is {} bytes and not a power of two: NCCL does not check this, and its results can be wrong "
+        "(NCCL issue 698). Allowed: {}, such as {} or {}",
         quote(whole), bytes, allowed, print_bytes_exact(below), print_bytes_exact(std::min(high, 2 * below)));
   }
   return print_bytes_exact(bytes);
@@ -161,22 +167,23 @@ std::string canonical_level(std::string_view text) {
     if (lower(level) == lower(whole)) return level;
   }
   if (parse_integer(whole)) {
-    fail("found {}; NCCL's numbers for levels are of an older scale (5 is SYS, not PXB). Allowed: default, {}",
+    fail("found {}; NCCL's numbers for levels follow an older scale (5 is SYS, not PXB). Allowed: default, {}",
          quote(whole), join(levels, ", "));
   }
   std::string upper(whole);
   std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  fail("found {}, which NCCL would ignore without a word; allowed: default, {}{}", quote(whole), join(levels, ", "),
+  fail("found {}, which NCCL would silently ignore; allowed: default, {}{}", quote(whole), join(levels, ", "),
        did_you_mean(nearest(upper, levels)));
 }
 
 std::string canonical_hca(std::string_view text) {
-  constexpr std::size_t most = 32;  // MAX_IB_DEVS
+  constexpr std::size_t max_names = 32;  // MAX_IB_DEVS
   constexpr std::string_view example = "mlx5_0,mlx5_1 or ^=mlx5_4:1";
-  return canonical_list(text, most, example, [&](std::string_view name, std::string_view whole) {
+  return canonical_list(text, max_names, example, [&](std::string_view name, std::string_view whole) {
     const std::size_t colon = name.find(':');
-    if (colon == 0)
+    if (colon == 0) {
       fail("found {} without a device in {}; expected a list such as {}", quote(name), quote(whole), example);
+    }
     if (colon == std::string_view::npos) return;
     const auto port = parse_integer(name.substr(colon + 1));
     if (!port || *port < 1 || *port > 255) {
@@ -186,15 +193,15 @@ std::string canonical_hca(std::string_view text) {
 }
 
 std::string canonical_interfaces(std::string_view text) {
-  constexpr std::size_t most = 16;  // MAX_IFS
+  constexpr std::size_t max_names = 16;  // MAX_IFS
   constexpr std::string_view example = "eth0,ib or ^docker,lo";
-  return canonical_list(text, most, example, [&](std::string_view name, std::string_view whole) {
+  return canonical_list(text, max_names, example, [&](std::string_view name, std::string_view whole) {
     if (name.size() < 2) {
-      fail("found {} in {}; NCCL ignores a single letter without a word; expected a list such as {}", quote(name),
+      fail("found {} in {}; NCCL silently ignores a name of one letter; expected a list such as {}", quote(name),
            quote(whole), example);
     }
     if (name.find_first_of(":/") != std::string_view::npos) {
-      fail("found {} in {}; an interface's name has no ':' or '/' (NCCL would cut it there)", quote(name),
+      fail("found {} in {}; the name of an interface has no ':' or '/' (NCCL would cut it off there)", quote(name),
            quote(whole));
     }
   });

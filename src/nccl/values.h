@@ -8,14 +8,14 @@
 
 namespace harness::nccl {
 
-// Values of NCCL's environment variables other than NCCL_ALGO and NCCL_PROTO (nccl_value.h), in canonical spelling.
-// NCCL reads an integer with strtoll(text, NULL, 0) and looks at no more than errno (src/misc/param.cc): "4M" becomes 4
-// and "on" 0, without a word. Words it does not know it ignores. All of that is refused here, with what NCCL would have
-// made of it. "default" (not set) stays "default". All throw Error.
+// Values of NCCL's environment variables other than NCCL_ALGO and NCCL_PROTO (nccl/choices.h), in canonical spelling.
+// NCCL reads an integer with strtoll(text, NULL, 0) and looks at no more than errno (src/misc/param.cc): "4M" silently
+// becomes 4 and "on" becomes 0. It ignores words it does not know. All of that is refused here, with what NCCL would
+// have made of it. "default" (not set) stays "default". All throw Error.
 
 /// The number that a person and NCCL both read in `text`: plain decimal or hexadecimal; nullopt for anything else.
 std::optional<std::int64_t> parse_integer(std::string_view text);
-/// What NCCL would make of a text that is no integer: "NCCL would read it as 4, without a word".
+/// What NCCL would make of a text that is no integer: "NCCL … would silently read this as 4".
 std::string misread_as(std::string_view text);
 
 std::string canonical_integer(std::string_view text, std::int64_t low, std::int64_t high);

@@ -65,20 +65,19 @@ std::string without_block_threads(const Environment& environment) {
 }
 
 std::vector<VariableRow> choice_rows() {
-  return {
-      {.name = "nccl_algo",
-       .environment_name = "NCCL_ALGO",
-       .allowed = "default, Ring, Tree, CollNetDirect, CollNetChain, NVLS, NVLSTree, PAT, or by function: "
-                  "AllReduce:Tree,Ring",
-       .help = "NCCL's algorithm. A bare one binds all functions and, since NCCL 2.24, a function that lacks it fails: "
-               "write AllReduce:Tree, not Tree",
-       .canonical = canonical_algo},
-      {.name = "nccl_proto",
-       .environment_name = "NCCL_PROTO",
-       .allowed = "default, LL, LL128, Simple, or by function: AllReduce:LL128",
-       .help = "NCCL's protocol. NVLS, CollNet and PAT know Simple only; forcing LL128 on hardware that "
-               "NCCL does not choose it for can corrupt data",
-       .canonical = canonical_proto}};
+  return {{.name = "nccl_algo",
+           .environment_name = "NCCL_ALGO",
+           .allowed = "default, Ring, Tree, CollNetDirect, CollNetChain, NVLS, NVLSTree, PAT, or by function: "
+                      "AllReduce:Tree,Ring",
+           .help = "NCCL's algorithm. A bare name applies to all functions; since NCCL 2.24 those without it fail: "
+                   "write AllReduce:Tree, not Tree",
+           .canonical = canonical_algo},
+          {.name = "nccl_proto",
+           .environment_name = "NCCL_PROTO",
+           .allowed = "default, LL, LL128, Simple, or by function: AllReduce:LL128",
+           .help = "NCCL's protocol. NVLS, CollNet and PAT support only Simple; forcing LL128 on hardware that "
+                   "NCCL does not choose it for can corrupt data",
+           .canonical = canonical_proto}};
 }
 
 constexpr std::array<std::int64_t, 4> thread_counts{64, 128, 256, 512};
@@ -89,13 +88,13 @@ std::vector<VariableRow> resource_rows() {
   return {{.name = "nccl_min_ctas",
            .environment_name = "NCCL_MIN_CTAS",
            .allowed = "default, 1 to 64",
-           .help = "fewest thread blocks (and with them channels) of a collective; above nccl_max_ctas both are that",
+           .help = "minimum number of thread blocks (and so channels) of a collective; at most nccl_max_ctas",
            .canonical = integer(1, max_ctas),
            .unit = "blocks"},
           {.name = "nccl_max_ctas",
            .environment_name = "NCCL_MAX_CTAS",
            .allowed = "default, 1 to 64",
-           .help = "most thread blocks of a collective: what communication may take of the GPU's SMs",
+           .help = "maximum number of thread blocks of a collective: how many of the GPU's SMs it may occupy",
            .canonical = integer(1, max_ctas),
            .unit = "blocks"},
           {.name = "nccl_buffsize",
@@ -118,7 +117,7 @@ std::vector<VariableRow> path_rows() {
   return {{.name = "nccl_nvls",
            .environment_name = "NCCL_NVLS_ENABLE",
            .allowed = "default, 0, 1, 2",
-           .help = "reduction in the NVLink switches (Hopper and later): 0 off, 1 on or fail, 2 on if it can be had",
+           .help = "reduction in the NVLink switches (Hopper and later): 0 off, 1 on or fail, 2 on where supported",
            .canonical = integer(0, 2)},
           {.name = "nccl_collnet",
            .environment_name = "NCCL_COLLNET_ENABLE",
@@ -141,12 +140,12 @@ std::vector<VariableRow> path_rows() {
           {.name = "nccl_cross_nic",
            .environment_name = "NCCL_CROSS_NIC",
            .allowed = "default, 0, 1, 2",
-           .help = "may a ring leave a node by another network card than it came in: 0 never, 1 always, 2 as it fits",
+           .help = "may a ring enter and leave a node by different network cards: 0 never, 1 always, 2 as it fits",
            .canonical = integer(0, 2)},
           {.name = "nccl_pxn",
            .environment_name = "NCCL_PXN_DISABLE",
            .allowed = "default, true, false",
-           .help = "may a GPU reach a far network card over NVLink and another GPU (false sets NCCL_PXN_DISABLE)",
+           .help = "may a GPU reach a far network card through another GPU over NVLink (false sets NCCL_PXN_DISABLE)",
            .canonical = flag(false),
            .environment_text = one_if_false}};
 }
@@ -155,19 +154,19 @@ std::vector<VariableRow> network_rows() {
   return {{.name = "nccl_ib_disable",
            .environment_name = "NCCL_IB_DISABLE",
            .allowed = "default, true, false",
-           .help = "use no InfiniBand or RoCE: what RDMA is worth on this fabric",
+           .help = "do not use InfiniBand or RoCE: shows what RDMA gains on this fabric",
            .canonical = flag(true),
            .environment_text = one_if_true},
           {.name = "nccl_ib_hca",
            .environment_name = "NCCL_IB_HCA",
            .allowed = "default, a list such as mlx5_0,mlx5_1:1; ^ before it: all but these; =: whole names",
-           .help = "which InfiniBand or RoCE devices; if none matches, NCCL falls back to sockets without a word",
+           .help = "InfiniBand or RoCE devices to use; if none matches, NCCL silently falls back to sockets",
            .canonical = canonical_hca,
            .without_effect = without_infiniband},
           {.name = "nccl_ib_gid_index",
            .environment_name = "NCCL_IB_GID_INDEX",
            .allowed = "default, -1 to 255",
-           .help = "RoCE's address index; -1, NCCL's own since 2.21, finds it; a wrong one cannot connect",
+           .help = "RoCE address index; -1, the default since NCCL 2.21, finds it; a wrong one cannot connect",
            .canonical = integer(-1, 255),
            .without_effect = without_infiniband},
           {.name = "nccl_ib_qps",
@@ -180,7 +179,7 @@ std::vector<VariableRow> network_rows() {
           {.name = "nccl_socket_ifname",
            .environment_name = "NCCL_SOCKET_IFNAME",
            .allowed = "default, a list such as eth0,ib; ^ before it: all but these; =: whole names",
-           .help = "which network interfaces, for sockets and for finding each other",
+           .help = "network interfaces for sockets and for the bootstrap",
            .canonical = canonical_interfaces},
           {.name = "nccl_socket_nthreads",
            .environment_name = "NCCL_SOCKET_NTHREADS",
@@ -192,7 +191,7 @@ std::vector<VariableRow> network_rows() {
           {.name = "nccl_nsocks_perthread",
            .environment_name = "NCCL_NSOCKS_PERTHREAD",
            .allowed = "default, 1 to 64",
-           .help = "sockets of each of these threads; times nccl_socket_nthreads at most 64",
+           .help = "sockets of each of these threads; multiplied by nccl_socket_nthreads, at most 64",
            .canonical = integer(1, 64),
            .unit = "sockets",
            .without_effect = without_sockets}};

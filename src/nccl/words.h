@@ -28,7 +28,7 @@ struct TextCursor {
   bool integer(Integer& value) {
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
     if (error != std::errc()) return false;
-    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+    rest.remove_prefix(end - rest.data());
     return true;
   }
   /// Up to the next blank.

@@ -1,38 +1,39 @@
 #include "plan/from_model.h"
 
 #include "base/error.h"
-#include "plan/plan.h"
+#include "plan/why_impossible.h"
 #include "workloads/workload.h"
 
-namespace harness {
+namespace harness::plan {
 namespace {
 
 // The values of the size of e's workload that the model's training step has.
-std::vector<std::string> values_of(const Experiment& e, int ranks) {
-  Settings training = e.baseline;
-  training.workload = training_workload;
-  Layout layout;
-  if (const std::string why = check_layout(e.model, training, ranks, layout); !why.empty()) {
-    fail("the model's step cannot be had on {} ranks: {}", ranks, why);
+std::vector<std::string> values_of(const config::Experiment& e, int ranks) {
+  config::Settings training = e.baseline;
+  training.workload = config::training_workload;
+  const Division division = divide_ranks(e.model, training, ranks);
+  if (!division.why_impossible.empty()) {
+    fail("the model's training step cannot run on {} ranks: {}", ranks, division.why_impossible);
   }
-  return workload_of(e.baseline).values_from_model(build_programs(e.model, training, layout), e.baseline);
+  return workloads::workload_of(e.baseline)
+      .values_from_model(workloads::build_programs(e.model, training, division.layout), e.baseline);
 }
 
 }  // namespace
 
-Experiment with_model_values(const Experiment& experiment, int ranks) {
-  Experiment e = experiment;
+config::Experiment with_model_values(const config::Experiment& experiment, int ranks) {
+  config::Experiment e = experiment;
   e.changes.clear();
-  for (const Change& change : experiment.changes) {
+  for (const config::Change& change : experiment.changes) {
     if (change.from_model.empty()) {
       e.changes.push_back(change);
       continue;
     }
-    const Variable& variable = *find_variable(change.variable);
+    const config::Variable& variable = *config::find_variable(change.variable);
     try {
       for (const std::string& value : values_of(experiment, ranks)) {
         if (value == variable.print(experiment.baseline)) continue;
-        Settings settings = experiment.baseline;
+        config::Settings settings = experiment.baseline;
         variable.parse(settings, value);
         e.changes.push_back({variable.name, value, std::move(settings), ""});
       }
@@ -43,4 +44,4 @@ Experiment with_model_values(const Experiment& experiment, int ranks) {
   return e;
 }
 
-}  // namespace harness
+}  // namespace harness::plan

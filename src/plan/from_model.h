@@ -2,12 +2,12 @@
 
 #include "config/experiment.h"
 
-namespace harness {
+namespace harness::plan {
 
 /// The experiment with every `from_model` replaced by the values that the configured model's training step has, from
 /// its Program for the baseline's settings on `ranks` ranks: message sizes of the baseline's collective over its group,
 /// shapes of matrix products, the shape of attention. The baseline's own value is left out. Throws Error with the
 /// place where `from_model` stands if the step has none of them.
-Experiment with_model_values(const Experiment& experiment, int ranks);
+config::Experiment with_model_values(const config::Experiment& experiment, int ranks);
 
-}  // namespace harness
+}  // namespace harness::plan

@@ -2,17 +2,18 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "plan/check_settings.h"
 #include "plan/schedule.h"
+#include "plan/why_impossible.h"
 #include "workloads/workload.h"
 
-namespace harness {
+namespace harness::plan {
 namespace {
 
-PlannedCase make_case(const Experiment& experiment, int ranks, std::string name, const Change* change) {
+PlannedCase make_case(const config::Experiment& experiment, int ranks, std::string name, const config::Change* change) {
   PlannedCase c;
   c.name = std::move(name);
   c.settings = change != nullptr ? change->settings : experiment.baseline;
@@ -20,27 +21,29 @@ PlannedCase make_case(const Experiment& experiment, int ranks, std::string name,
     c.variable = change->variable;
     c.value = change->value;
   }
-  c.impossible = check_layout(experiment.model, c.settings, ranks, c.layout);
-  if (c.impossible.empty()) c.impossible = check_settings(c.settings, experiment.hardware);
+  Division division = divide_ranks(experiment.model, c.settings, ranks);
+  c.layout = division.layout;
+  c.impossible = std::move(division.why_impossible);
+  if (c.impossible.empty()) c.impossible = why_impossible(c.settings, experiment.hardware);
   if (!c.impossible.empty()) return c;
-  c.micro_batches = workload_of(c.settings).micro_batches(c.settings, c.layout);
+  c.micro_batches = workloads::workload_of(c.settings).micro_batches(c.settings, c.layout);
   if (change == nullptr) return c;
 
-  Settings known = c.settings;  // with the number of ranks that it stands for
+  config::Settings known = c.settings;  // with the number of ranks that it stands for
   known.ranks = c.layout.ranks();
-  const Variable* variable = find_variable(c.variable);
+  const config::Variable* variable = config::find_variable(c.variable);
   const std::string why = variable != nullptr ? variable->without_effect(known) : "";
   if (!why.empty()) c.notes.push_back(fmt::format("{} has no effect: {}", c.variable, why));
-  Settings baseline = experiment.baseline;
+  config::Settings baseline = experiment.baseline;
   if (baseline.ranks == 0) baseline.ranks = ranks;
   if (known == baseline) c.notes.push_back(fmt::format("the same as the baseline on {} ranks", ranks));
   return c;
 }
 
 // Throws if a word of `only` names nothing.
-std::set<std::string> checked_selection(const Experiment& experiment, const std::vector<std::string>& only) {
+std::set<std::string> checked_selection(const config::Experiment& experiment, const std::vector<std::string>& only) {
   std::vector<std::string> known;
-  for (const Change& change : experiment.changes) {
+  for (const config::Change& change : experiment.changes) {
     if (!change.from_model.empty()) continue;
     known.push_back(fmt::format("{}={}", change.variable, change.value));
     if (std::find(known.begin(), known.end(), change.variable) == known.end()) known.push_back(change.variable);
@@ -48,7 +51,8 @@ std::set<std::string> checked_selection(const Experiment& experiment, const std:
   for (const char* baseline : {"baseline", "baseline_again"}) known.emplace_back(baseline);
   for (const std::string& word : only) {
     if (std::find(known.begin(), known.end(), word) == known.end()) {
-      fail("--only {}: no case of this name; cases: {}{}", word, join(known, ", "), did_you_mean(nearest(word, known)));
+      fail("--only {}: there is no case of this name; cases: {}{}", word, join(known, ", "),
+           did_you_mean(nearest(word, known)));
     }
   }
   return {only.begin(), only.end()};
@@ -56,8 +60,8 @@ std::set<std::string> checked_selection(const Experiment& experiment, const std:
 
 }  // namespace
 
-Plan make_plan(const Experiment& experiment, int ranks, const std::vector<std::string>& only) {
-  if (ranks < 1) fail("a job of {} ranks cannot be planned for; give 1 or more", ranks);
+Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only) {
+  if (ranks < 1) fail("cannot plan for {} ranks; use 1 rank or more", ranks);
   const std::set<std::string> selection = checked_selection(experiment, only);
   Plan plan;
   plan.experiment = experiment;
@@ -71,7 +75,7 @@ Plan make_plan(const Experiment& experiment, int ranks, const std::vector<std::s
            experiment.baseline_place.empty() ? experiment.path : experiment.baseline_place, ranks, why);
     }
   }
-  for (const Change& change : experiment.changes) {
+  for (const config::Change& change : experiment.changes) {
     if (!change.from_model.empty()) continue;
     const std::string name = fmt::format("{}={}", change.variable, change.value);
     if (!only.empty() && !selection.contains(name) && !selection.contains(change.variable)) continue;
@@ -85,4 +89,4 @@ Plan make_plan(const Experiment& experiment, int ranks, const std::vector<std::s
   return plan;
 }
 
-}  // namespace harness
+}  // namespace harness::plan

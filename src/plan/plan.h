@@ -8,15 +8,15 @@
 #include "plan/survey.h"
 #include "program/layout.h"
 
-namespace harness {
+namespace harness::plan {
 
 /// One thing to measure: the baseline with at most one variable changed.
 struct PlannedCase {
   std::string name;      // "baseline", "baseline_again", "micro_batch_size=2"
   std::string variable;  // "" for the baselines
   std::string value;
-  Settings settings;
-  Layout layout;                   // of the ranks it uses; meaningless when impossible
+  config::Settings settings;
+  program::Layout layout;          // of the ranks it uses; meaningless when impossible
   std::string impossible;          // why it cannot run on these ranks, "" if it can
   std::vector<std::string> notes;  // "bucket_size has no effect: data_parallel is 1, …"
   std::int64_t micro_batches = 0;  // per data-parallel replica and step (gradient accumulation)
@@ -35,7 +35,7 @@ struct Slot {
 };
 
 struct Plan {
-  Experiment experiment;
+  config::Experiment experiment;
   int ranks = 0;
   std::vector<std::string> only;   // the selection it was made with
   std::vector<PlannedCase> cases;  // the baseline, baseline_again, then the changes; impossible ones keep their place
@@ -49,9 +49,6 @@ struct Plan {
 /// the rounds (each block of rounds is a cyclic Latin square, shuffled anew). Throws Error if the baseline itself is
 /// impossible. A change that still stands for values of the model is left out. `only`: keep these cases (and the
 /// baselines); names matched exactly or by variable.
-Plan make_plan(const Experiment& experiment, int ranks, const std::vector<std::string>& only = {});
+Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only = {});
 
-/// The layout of a case on `ranks` ranks, or the reason why there is none.
-std::string check_layout(const Model& model, const Settings& settings, int ranks, Layout& layout);
-
-}  // namespace harness
+}  // namespace harness::plan

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "plan/check_settings.h"
 #include "plan/from_model.h"
+#include "plan/why_impossible.h"
 
-namespace harness {
+namespace harness::plan {
 namespace {
 
 // A worker without a model: the program, its libraries and their thread stacks. Measured on the cpu backend
@@ -15,7 +15,8 @@ constexpr double worker_base_bytes = 30 << 20;
 
 }  // namespace
 
-Plan prepare(const Experiment& experiment, FusedSet declared, int ranks, const std::vector<std::string>& only) {
+Plan prepare(const config::Experiment& experiment, program::FusedSet declared, int ranks,
+             const std::vector<std::string>& only) {
   Plan plan = make_plan(with_model_values(experiment, ranks), ranks, only);
   for (PlannedCase& planned : plan.cases) {
     if (!planned.is_possible()) continue;
@@ -29,39 +30,39 @@ double planned_memory_bytes(const PlannedCase& planned) {
   return static_cast<double>(planned.survey.peak_bytes) + worker_base_bytes;
 }
 
-Peak configured_peak(const Experiment& experiment, Precision precision) {
+Peak configured_peak(const config::Experiment& experiment, config::Precision precision) {
   if (experiment.peak_flops > 0) return {experiment.peak_flops, "given in the configuration (peak_flops)"};
   if (!experiment.hardware) return {};
-  const Hardware& h = *experiment.hardware;
+  const config::Hardware& h = *experiment.hardware;
   const double flops = h.peak_flops(precision);
   if (flops == 0) return {};
   return {flops, fmt::format("hardware file {}: {}", h.name, h.source)};
 }
 
-std::optional<Hardware> hardware_for(const Experiment& experiment, const std::string& device) {
+std::optional<config::Hardware> hardware_for(const config::Experiment& experiment, const std::string& device) {
   if (experiment.hardware) {
-    const Hardware& h = *experiment.hardware;
+    const config::Hardware& h = *experiment.hardware;
     if (h.devices.empty() || h.is(device)) return std::nullopt;
     fail(
-        "the configuration counts with the peak of {} (devices: {}), but the ranks' GPU is a {}: MFU would be wrong. "
-        "Leave `hardware` out to have its file found, or name the right one; if it is this GPU under another name, add "
-        "that to `devices` in the file",
+        "the configuration uses the peak of {} (devices: {}), but the ranks run on {}, so MFU would be wrong. "
+        "Remove `hardware` (the file is then found by the device's name) or name the right file. If this file does "
+        "describe the GPU, add the device's name to its `devices`",
         h.name, fmt::join(h.devices, ", "), device);
   }
   if (experiment.without_hardware || experiment.peak_flops > 0) return std::nullopt;
-  auto found = find_hardware_for_device(device, experiment.path);
-  if (!found) throw Error(unknown_device_message(device, experiment.path));
+  auto found = config::find_hardware_for_device(device, experiment.path);
+  if (!found) throw Error(config::unknown_device_message(device, experiment.path));
   return found;
 }
 
-Plan plan_for_device(Plan plan, FusedSet declared, const std::string& device) {
+Plan plan_for_device(Plan plan, program::FusedSet declared, const std::string& device) {
   const auto matching = hardware_for(plan.experiment, device);
   if (!matching) return plan;
   plan.experiment.hardware = *matching;
   const bool as_planned = std::ranges::all_of(plan.cases, [&](const PlannedCase& planned) {
-    return !planned.is_possible() || check_settings(planned.settings, plan.experiment.hardware).empty();
+    return !planned.is_possible() || why_impossible(planned.settings, plan.experiment.hardware).empty();
   });
   return as_planned ? plan : prepare(plan.experiment, declared, plan.ranks, plan.only);
 }
 
-}  // namespace harness
+}  // namespace harness::plan

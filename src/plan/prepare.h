@@ -6,12 +6,13 @@
 
 #include "plan/plan.h"
 
-namespace harness {
+namespace harness::plan {
 
 /// The plan of an experiment with the survey of every possible case, and the values of the model filled in. Pure but
 /// for reading files that `experiment` names. `declared`: the fused forms of the backend that will run it. Throws
 /// Error.
-Plan prepare(const Experiment& experiment, FusedSet declared, int ranks, const std::vector<std::string>& only);
+Plan prepare(const config::Experiment& experiment, program::FusedSet declared, int ranks,
+             const std::vector<std::string>& only);
 
 /// What the largest worker of a case will need at its peak: the Program's arena and what a worker costs besides
 /// (libraries, communicators; docs/method.md). 0 for an impossible case.
@@ -23,15 +24,15 @@ struct Peak {
   std::string source;
 };
 /// The peak of one rank under a case's precision as far as the configuration says.
-Peak configured_peak(const Experiment& experiment, Precision precision);
+Peak configured_peak(const config::Experiment& experiment, config::Precision precision);
 
 /// The hardware file that a sweep on GPUs named `device` has to use beyond what the configuration says: found by the
 /// name if the configuration gives no peak of its own. Throws Error if the configured file is of another GPU, or if
 /// none is of this one.
-std::optional<Hardware> hardware_for(const Experiment& experiment, const std::string& device);
+std::optional<config::Hardware> hardware_for(const config::Experiment& experiment, const std::string& device);
 
 /// The plan for ranks whose GPU is `device`: with its hardware file, and planned anew where that file says that a case
 /// cannot run there. Throws Error as hardware_for().
-Plan plan_for_device(Plan plan, FusedSet declared, const std::string& device);
+Plan plan_for_device(Plan plan, program::FusedSet declared, const std::string& device);
 
-}  // namespace harness
+}  // namespace harness::plan

@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "base/text.h"
 
-namespace harness {
+namespace harness::plan {
 namespace {
 
 // std::shuffle and std::uniform_int_distribution give different orders with different standard libraries; this does
@@ -69,4 +69,4 @@ std::vector<Slot> make_schedule(std::span<const std::size_t> cases, int rounds, 
   return schedule;
 }
 
-}  // namespace harness
+}  // namespace harness::plan

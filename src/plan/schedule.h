@@ -6,7 +6,7 @@
 
 #include "plan/plan.h"
 
-namespace harness {
+namespace harness::plan {
 
 /// The order of blocks: `rounds` rounds in each of which every one of `cases` stands once. Over each run of n = number
 /// of cases rounds every case stands once at every position, so that drift within a round cannot favour one. When n is
@@ -14,4 +14,4 @@ namespace harness {
 /// the file system) falls on all alike. Depends on the arguments alone, on every machine.
 std::vector<Slot> make_schedule(std::span<const std::size_t> cases, int rounds, std::uint64_t seed);
 
-}  // namespace harness
+}  // namespace harness::plan

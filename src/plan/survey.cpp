@@ -4,28 +4,29 @@
 #include "plan/plan.h"
 #include "program/verify.h"
 
-namespace harness {
+namespace harness::plan {
 
-Survey survey(const Model& model, const PlannedCase& the_case, FusedSet declared) {
-  const ProgramSet set = lower(build_programs(model, the_case.settings, the_case.layout), declared);
-  if (const auto problems = verify(set, 5); !problems.empty()) {
-    std::string text =
-        fmt::format("case {}: its program is wrong (a bug in the workload, please report it):", the_case.name);
+Survey survey(const config::Model& model, const PlannedCase& the_case, program::FusedSet declared) {
+  const program::ProgramSet set =
+      program::lower(workloads::build_programs(model, the_case.settings, the_case.layout), declared);
+  if (const auto problems = program::verify(set, 5); !problems.empty()) {
+    std::string text = fmt::format("case {}: its program is invalid, which is a bug in the workload; please report it:",
+                                   the_case.name);
     for (const auto& p : problems) text += "\n  " + p.text;
     throw Error(text);
   }
   Survey s;
-  s.program_hash = hash(set);
+  s.program_hash = program::hash(set);
   s.roles = static_cast<std::int64_t>(set.roles.size());
-  const Workload& workload = workload_of(the_case.settings);
+  const workloads::Workload& workload = workloads::workload_of(the_case.settings);
   s.tokens_per_step = static_cast<double>(workload.tokens_per_step(model, the_case.settings));
   s.rate = workload.rate(the_case.settings, the_case.layout);
-  s.flop = total_flop(set);
-  s.hardware_flop = s.flop.model + total_recomputed_flop(set);
+  s.flop = program::total_flop(set);
+  s.hardware_flop = s.flop.model + program::total_recomputed_flop(set);
   for (int role = 0; role < s.roles; ++role) {
-    const Program& program = set.roles[static_cast<std::size_t>(role)];
-    s.counts.push_back(count(set, program, program.step));
-    if (const Arena arena = plan_arena(program); arena.bytes > s.peak_bytes) {
+    const program::Program& program = set.roles[role];
+    s.counts.push_back(program::count(set, program, program.step));
+    if (const program::Arena arena = program::plan_arena(program); arena.bytes > s.peak_bytes) {
       s.peak_bytes = arena.bytes;
       s.peak_role = role;
     }
@@ -33,4 +34,4 @@ Survey survey(const Model& model, const PlannedCase& the_case, FusedSet declared
   return s;
 }
 
-}  // namespace harness
+}  // namespace harness::plan

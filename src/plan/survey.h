@@ -8,7 +8,7 @@
 #include "program/lower.h"
 #include "workloads/workload.h"
 
-namespace harness {
+namespace harness::plan {
 
 struct PlannedCase;
 
@@ -18,14 +18,14 @@ struct Survey {
   std::uint64_t program_hash = 0;
   std::int64_t roles = 0;
   double tokens_per_step = 0;  // of a training step
-  Rate rate;                   // of one operation again and again
-  Flop flop;
-  double hardware_flop = 0;     // with recomputation, attention causal
-  std::vector<Count> counts;    // per role, of one step of one rank
-  std::int64_t peak_bytes = 0;  // of the largest role
+  workloads::Rate rate;        // of one operation again and again
+  program::Flop flop;
+  double hardware_flop = 0;            // with recomputation, attention causal
+  std::vector<program::Count> counts;  // per role, of one step of one rank
+  std::int64_t peak_bytes = 0;         // of the largest role
   int peak_role = 0;
 };
 /// Builds, verifies, counts and plans memory. Throws Error naming rank and operation if verification fails.
-Survey survey(const Model& model, const PlannedCase& the_case, FusedSet declared);
+Survey survey(const config::Model& model, const PlannedCase& the_case, program::FusedSet declared);
 
-}  // namespace harness
+}  // namespace harness::plan

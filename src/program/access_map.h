@@ -7,7 +7,7 @@
 
 #include "program/operation.h"
 
-namespace harness {
+namespace harness::program {
 
 /// Remembers, for every element of every buffer, who wrote it last and who has read it since. Kept as intervals, so
 /// the cost follows the number of distinct views and not the number of elements.
@@ -81,10 +81,10 @@ class AccessMap {
     map.emplace(at, std::move(right));
   }
   void note_reader(Segment& s, OperationId op, StreamId stream) {
-    stream_of_.resize(std::max<std::size_t>(stream_of_.size(), static_cast<std::size_t>(op) + 1), -1);
-    stream_of_[static_cast<std::size_t>(op)] = stream;
+    stream_of_.resize(std::max<std::size_t>(stream_of_.size(), op + 1), -1);
+    stream_of_[op] = stream;
     for (OperationId& r : s.readers) {
-      if (stream_of_[static_cast<std::size_t>(r)] == stream) {
+      if (stream_of_[r] == stream) {
         r = op;
         return;
       }
@@ -96,4 +96,4 @@ class AccessMap {
   std::vector<StreamId> stream_of_;
 };
 
-}  // namespace harness
+}  // namespace harness::program

@@ -6,7 +6,7 @@
 
 #include "program/happens_before.h"
 
-namespace harness {
+namespace harness::program {
 namespace {
 
 std::int64_t aligned(std::int64_t bytes) {
@@ -104,12 +104,12 @@ struct Toucher {
   std::vector<Lifetime>& lives;
   std::size_t streams;
   void touch(const View& v) {
-    Lifetime& life = lives[static_cast<std::size_t>(v.buffer)];
+    Lifetime& life = lives[v.buffer];
     if (life.first.empty()) {
       life.first.assign(streams, -1);
       life.last.assign(streams, -1);
     }
-    const auto s = static_cast<std::size_t>(stream);
+    const std::size_t s = stream;
     if (life.first[s] < 0) life.first[s] = op;
     life.last[s] = op;
   }
@@ -132,17 +132,17 @@ std::int64_t place_transient(const Program& program, const std::vector<Operation
       if (lives[b].first[s] >= 0) first = std::min(first, lives[b].first[s]);
       last = std::max(last, lives[b].last[s]);
     }
-    begins[static_cast<std::size_t>(first)].push_back(static_cast<BufferId>(b));
-    ends[static_cast<std::size_t>(last)].push_back(static_cast<BufferId>(b));
+    begins[first].push_back(static_cast<BufferId>(b));
+    ends[last].push_back(static_cast<BufferId>(b));
   }
   Places places(list, streams);
   for (std::size_t i = 0; i < list.size(); ++i) {
     for (const BufferId b : begins[i]) {
-      const auto id = static_cast<std::size_t>(b);
+      const std::size_t id = b;
       arena.offset_bytes[id] = base + places.take(aligned(program.buffers[id].bytes()), lives[id]);
     }
     for (const BufferId b : ends[i]) {
-      const auto id = static_cast<std::size_t>(b);
+      const std::size_t id = b;
       places.give(arena.offset_bytes[id] - base, aligned(program.buffers[id].bytes()), lives[id]);
     }
   }
@@ -169,4 +169,4 @@ Arena plan_arena(const Program& program) {
   return arena;
 }
 
-}  // namespace harness
+}  // namespace harness::program

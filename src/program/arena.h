@@ -5,7 +5,7 @@
 
 #include "program/program.h"
 
-namespace harness {
+namespace harness::program {
 
 /// Where each buffer of a Program lies in one allocation. Transient buffers share memory when every access of one
 /// comes before every access of the other, by stream order and waits.
@@ -18,4 +18,4 @@ struct Arena {
 };
 Arena plan_arena(const Program& program);
 
-}  // namespace harness
+}  // namespace harness::program

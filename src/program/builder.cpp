@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace harness {
+namespace harness::program {
 
 View ProgramBuilder::buffer(std::string name, DType type, std::int64_t count, BufferKind kind) {
   program_.buffers.push_back({std::move(name), type, count, kind});
@@ -30,23 +30,23 @@ OperationId ProgramBuilder::emit(StreamId stream, const Action& action, const La
   // What is complete once the previous operation of this stream is, then add waits, latest first, until all is covered.
   const auto streams = program_.streams.size();
   std::vector<OperationId> known(streams, -1);
-  if (const OperationId previous = last(stream); previous >= 0) known = known_[static_cast<std::size_t>(previous)];
+  if (const OperationId previous = last(stream); previous >= 0) known = known_[previous];
   std::sort(needed.begin(), needed.end(), std::greater<>());
   needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
   std::vector<OperationId> waits;
   for (const OperationId n : needed) {
     if (n < 0 || n == id) continue;
-    const StreamId on = list()[static_cast<std::size_t>(n)].stream;
-    if (on == stream || known[static_cast<std::size_t>(on)] >= n) continue;
+    const StreamId on = list()[n].stream;
+    if (on == stream || known[on] >= n) continue;
     waits.push_back(n);
-    for (std::size_t s = 0; s < streams; ++s) known[s] = std::max(known[s], known_[static_cast<std::size_t>(n)][s]);
+    for (std::size_t s = 0; s < streams; ++s) known[s] = std::max(known[s], known_[n][s]);
   }
   std::sort(waits.begin(), waits.end());
-  known[static_cast<std::size_t>(stream)] = id;
+  known[stream] = id;
   known_.push_back(std::move(known));
-  last_[static_cast<std::size_t>(stream)] = id;
+  last_[stream] = id;
   list().push_back({action, stream, std::move(waits), fused_group, label});
   return id;
 }
 
-}  // namespace harness
+}  // namespace harness::program

@@ -7,7 +7,7 @@
 #include "program/access_map.h"
 #include "program/program.h"
 
-namespace harness {
+namespace harness::program {
 
 /// Writes a Program operation by operation and derives the waits from the memory each operation touches: an operation
 /// waits for every earlier conflicting one on another stream (read after write, write after read, write after write),
@@ -26,7 +26,7 @@ class ProgramBuilder {
   void begin_step();
 
   /// The last operation emitted on a stream, -1 if none in this list.
-  OperationId last(StreamId stream) const { return last_[static_cast<std::size_t>(stream)]; }
+  OperationId last(StreamId stream) const { return last_[stream]; }
   std::int32_t new_fused_group() { return fused_groups_++; }
   Program take() { return std::move(program_); }
 
@@ -41,4 +41,4 @@ class ProgramBuilder {
   AccessMap accesses_;
 };
 
-}  // namespace harness
+}  // namespace harness::program

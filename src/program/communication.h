@@ -5,7 +5,7 @@
 #include "program/field.h"
 #include "program/view.h"
 
-namespace harness {
+namespace harness::program {
 
 // The communicating half of the operation list; its conventions stand in program/operation.h. A collective needs every
 // member of its group to call it; verify() sees to that.
@@ -95,4 +95,4 @@ struct ReceiveOf {
 };
 using Receive = ReceiveOf<View>;
 
-}  // namespace harness
+}  // namespace harness::program

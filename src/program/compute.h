@@ -6,7 +6,7 @@
 #include "program/field.h"
 #include "program/view.h"
 
-namespace harness {
+namespace harness::program {
 
 // The computing half of the operation list; its conventions stand in program/operation.h.
 
@@ -350,4 +350,4 @@ struct AdamWOf {
 };
 using AdamW = AdamWOf<View>;
 
-}  // namespace harness
+}  // namespace harness::program

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace harness {
+namespace harness::program {
 namespace {
 
 // Multiply-adds of a causal attention product over the whole square are `full`; the mathematics needs the half below
@@ -41,7 +41,7 @@ std::string destination(const ProgramSet& set, const Action& action) {
   std::visit(
       [&](const auto& a) {
         if constexpr (requires { a.peer; }) where = fmt::format("{}{:+d}", name_of(a.peer.axis), a.peer.offset);
-        if constexpr (requires { a.group; }) where = set.groups.at(static_cast<std::size_t>(a.group)).name;
+        if constexpr (requires { a.group; }) where = set.groups.at(a.group).name;
       },
       action);
   return where;
@@ -49,7 +49,7 @@ std::string destination(const ProgramSet& set, const Action& action) {
 
 double message_bytes(const Program& program, const Action& action) {
   const auto bytes = [&](const View& v) {
-    return static_cast<double>(v.count * size_of(program.buffers[static_cast<std::size_t>(v.buffer)].type));
+    return static_cast<double>(v.count * size_of(program.buffers[v.buffer].type));
   };
   return std::visit(
       [&](const auto& a) -> double {
@@ -116,4 +116,4 @@ double total_recomputed_flop(const ProgramSet& set) {
   return total;
 }
 
-}  // namespace harness
+}  // namespace harness::program

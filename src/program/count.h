@@ -7,7 +7,7 @@
 
 #include "program/program.h"
 
-namespace harness {
+namespace harness::program {
 
 /// Floating-point operations of one matrix-like action: 2 per multiply-add. Elementwise work is not counted, as is the
 /// custom of every MFU formula (docs/method.md).
@@ -46,4 +46,4 @@ Count count(const ProgramSet& set, const Program& program, const std::vector<Ope
 Flop total_flop(const ProgramSet& set);
 double total_recomputed_flop(const ProgramSet& set);
 
-}  // namespace harness
+}  // namespace harness::program

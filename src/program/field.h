@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace harness {
+namespace harness::program {
 
 // The field list of an operation: fields(op) names every member once, as an operand that is read, written or updated or
 // as a parameter. What an operation touches, what its line in a listing says and what a backend's kernel gets all
@@ -87,4 +87,4 @@ Op<To> rebind(const Op<From>& op, Place&& place) {
   return bound;
 }
 
-}  // namespace harness
+}  // namespace harness::program

@@ -1,11 +1,12 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "program/program.h"
 
-namespace harness {
+namespace harness::program {
 
 /// Which operations of a list are complete when another begins, following stream order and waits alone.
 class HappensBefore {
@@ -17,15 +18,15 @@ class HappensBefore {
     for (std::size_t i = 0; i < list.size(); ++i) {
       OperationId* mine = &known_[i * streams];
       const auto take = [&](OperationId earlier) {
-        const OperationId* theirs = &known_[static_cast<std::size_t>(earlier) * streams];
+        const OperationId* theirs = &known_[earlier * streams];
         for (std::size_t s = 0; s < streams; ++s) mine[s] = std::max(mine[s], theirs[s]);
-        const auto on = static_cast<std::size_t>(list[static_cast<std::size_t>(earlier)].stream);
+        const std::size_t on = list[earlier].stream;
         mine[on] = std::max(mine[on], earlier);
       };
-      const auto stream = static_cast<std::size_t>(list[i].stream);
+      const std::size_t stream = list[i].stream;
       if (last[stream] >= 0) take(last[stream]);
       for (const OperationId w : list[i].waits) {
-        if (w >= 0 && static_cast<std::size_t>(w) < i) take(w);
+        if (w >= 0 && std::cmp_less(w, i)) take(w);
       }
       last[stream] = static_cast<OperationId>(i);
     }
@@ -33,7 +34,7 @@ class HappensBefore {
 
   /// True if `earlier`, which runs on `earlier_stream`, is complete before `later` begins.
   bool ordered(OperationId earlier, StreamId earlier_stream, OperationId later) const {
-    return known_[static_cast<std::size_t>(later) * streams_ + static_cast<std::size_t>(earlier_stream)] >= earlier;
+    return known_[later * streams_ + earlier_stream] >= earlier;
   }
 
  private:
@@ -41,4 +42,4 @@ class HappensBefore {
   std::vector<OperationId> known_;  // [operation][stream]: the latest operation there that is complete before it
 };
 
-}  // namespace harness
+}  // namespace harness::program

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace harness {
+namespace harness::program {
 
 const char* name_of(Axis axis) {
   static constexpr std::array names{"tensor", "context", "data", "pipeline"};
@@ -21,7 +21,7 @@ Coordinates Layout::coordinates(int rank) const {
 int Layout::rank(const Coordinates& at) const {
   int rank = 0;
   for (int a = axis_count - 1; a >= 0; --a) {
-    rank = rank * size[static_cast<std::size_t>(a)] + at.at[static_cast<std::size_t>(a)];
+    rank = rank * size[a] + at.at[a];
   }
   return rank;
 }
@@ -64,9 +64,9 @@ int Group::size(const Layout& layout) const {
   for (int a = 0; a < axis_count; ++a) {
     if (!axes.has(static_cast<Axis>(a))) continue;
     const bool narrowed = static_cast<Axis>(a) == Axis::pipeline && !pipeline_stages.empty();
-    n *= narrowed ? static_cast<int>(pipeline_stages.size()) : layout.size[static_cast<std::size_t>(a)];
+    n *= narrowed ? static_cast<int>(pipeline_stages.size()) : layout.size[a];
   }
   return n;
 }
 
-}  // namespace harness
+}  // namespace harness::program

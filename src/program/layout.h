@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace harness {
+namespace harness::program {
 
 /// The axes along which a job is divided, fastest-varying first: ranks that share a node share the tensor axis first,
 /// as in Megatron-LM's default order tp-cp-dp-pp.
@@ -60,4 +60,4 @@ struct Group {
   int size(const Layout& layout) const;
 };
 
-}  // namespace harness
+}  // namespace harness::program

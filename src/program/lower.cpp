@@ -1,6 +1,6 @@
 #include "program/lower.h"
 
-namespace harness {
+namespace harness::program {
 namespace {
 
 // Lowers one operation list. Operations of the old list map to the last operation of what replaces them, which is what
@@ -25,7 +25,7 @@ class Lowering {
   void emit(const Action& action) {
     Operation op{action, original_->stream, {}, original_->fused_group, original_->label};
     if (first_part_) {
-      for (const OperationId w : original_->waits) op.waits.push_back(last_of_[static_cast<std::size_t>(w)]);
+      for (const OperationId w : original_->waits) op.waits.push_back(last_of_[w]);
       first_part_ = false;
     }
     out_.push_back(std::move(op));
@@ -104,4 +104,4 @@ ProgramSet lower(const ProgramSet& set, FusedSet declared) {
   return out;
 }
 
-}  // namespace harness
+}  // namespace harness::program

@@ -4,7 +4,7 @@
 
 #include "program/program.h"
 
-namespace harness {
+namespace harness::program {
 
 /// Fused forms a backend may run as they stand; what is not declared is replaced by finer operations.
 enum class Fused : std::uint32_t {
@@ -31,4 +31,4 @@ inline constexpr FusedSet all_fused = 31;
 Program lower(const Program& program, FusedSet declared);
 ProgramSet lower(const ProgramSet& set, FusedSet declared);
 
-}  // namespace harness
+}  // namespace harness::program

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace harness {
+namespace harness::program {
 namespace {
 
 // A communication as its partners must agree on it.
@@ -40,9 +40,9 @@ class Matcher {
 
   void run() {
     const int roles = static_cast<int>(set_.roles.size());
-    states_.resize(static_cast<std::size_t>(roles));
+    states_.resize(roles);
     for (int r = 0; r < roles; ++r) {
-      const auto& ops = set_.roles[static_cast<std::size_t>(r)].*list_;
+      const auto& ops = set_.roles[r].*list_;
       for (std::size_t i = 0; i < ops.size(); ++i) {
         if (is_communication(ops[i].action)) state(r).order.push_back(static_cast<OperationId>(i));
       }
@@ -60,11 +60,9 @@ class Matcher {
   }
 
  private:
-  RoleState& state(int role) { return states_[static_cast<std::size_t>(role)]; }
-  const std::vector<Operation>& ops(int role) const { return set_.roles[static_cast<std::size_t>(role)].*list_; }
-  const Operation& pending(int role, std::size_t slot) {
-    return ops(role)[static_cast<std::size_t>(state(role).order[slot])];
-  }
+  RoleState& state(int role) { return states_[role]; }
+  const std::vector<Operation>& ops(int role) const { return set_.roles[role].*list_; }
+  const Operation& pending(int role, std::size_t slot) { return ops(role)[state(role).order[slot]]; }
 
   void begin_next(int role) {
     RoleState& s = state(role);
@@ -81,11 +79,11 @@ class Matcher {
   }
 
   Signature signature(int role, const Action& action) const {
-    const Program& program = set_.roles[static_cast<std::size_t>(role)];
+    const Program& program = set_.roles[role];
     Signature s{name_of(action)};
     const auto take = [&](const View& v) {
       s.count = v.count;
-      s.type = program.buffers[static_cast<std::size_t>(v.buffer)].type;
+      s.type = program.buffers[v.buffer].type;
     };
     std::visit(
         [&](const auto& a) {
@@ -111,7 +109,7 @@ class Matcher {
       const Coordinates at = set_.layout.coordinates(set_.first_rank(role));
       std::set<int> roles;
       // Only the role axes tell roles apart; walking those alone keeps this independent of the number of ranks.
-      Group narrowed = set_.groups[static_cast<std::size_t>(group)];
+      Group narrowed = set_.groups[group];
       narrowed.axes.bits &= set_.role_axes.bits;
       for (const int rank : narrowed.members(set_.layout, at))
         roles.insert(set_.role_of(set_.layout.coordinates(rank)));
@@ -165,8 +163,7 @@ class Matcher {
       const Signature theirs = signature(member, pending(member, at).action);
       if (theirs == mine) continue;
       mismatch(member, at, role, slot,
-               fmt::format("in group {}: {} meets {}", set_.groups[static_cast<std::size_t>(group)].name, show(theirs),
-                           show(mine)));
+               fmt::format("in group {}: {} meets {}", set_.groups[group].name, show(theirs), show(mine)));
       return false;
     }
     for (const auto& [member, at] : slots) complete(member, at, work, role);
@@ -246,7 +243,7 @@ class Matcher {
           whom = standing(member);
           break;
         }
-        whom = fmt::format("group {}, {}", set_.groups[static_cast<std::size_t>(group)].name, whom);
+        whom = fmt::format("group {}, {}", set_.groups[group].name, whom);
       } else {
         const auto* send = std::get_if<Send>(&action);
         const Peer peer = send != nullptr ? send->peer : std::get<Receive>(action).peer;
@@ -282,4 +279,4 @@ void match_communication(const ProgramSet& set, std::vector<Operation> Program::
   Matcher(set, list, which, problems, limit).run();
 }
 
-}  // namespace harness
+}  // namespace harness::program

@@ -4,7 +4,7 @@
 
 #include "program/verify.h"
 
-namespace harness {
+namespace harness::program {
 
 /// Runs the communications of one list (init or step) of every role against each other, each role's in list order,
 /// each waiting for all its partners, and reports what does not match or never ends.
@@ -15,4 +15,4 @@ namespace harness {
 void match_communication(const ProgramSet& set, std::vector<Operation> Program::*list, const char* which,
                          std::vector<Problem>& problems, std::size_t limit);
 
-}  // namespace harness
+}  // namespace harness::program

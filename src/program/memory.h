@@ -7,7 +7,7 @@
 
 #include "program/view.h"
 
-namespace harness {
+namespace harness::program {
 
 // How the host reaches the buffers of a Program that a backend runs.
 
@@ -28,4 +28,4 @@ class BufferAccess {
   virtual void write(const View& view, std::span<const std::byte> from) = 0;
 };
 
-}  // namespace harness
+}  // namespace harness::program

@@ -3,7 +3,7 @@
 #include <array>
 #include <type_traits>
 
-namespace harness {
+namespace harness::program {
 
 const char* name_of(Phase phase) {
   static constexpr std::array names{"setup", "forward", "backward", "gradient_sync", "optimizer", "finish"};
@@ -31,4 +31,4 @@ bool is_communication(const Action& action) {
   return group_of(action) >= 0 || is_point_to_point(action);
 }
 
-}  // namespace harness
+}  // namespace harness::program

@@ -10,7 +10,7 @@
 #include "program/layout.h"
 #include "program/view.h"
 
-namespace harness {
+namespace harness::program {
 
 // The operation list. An operation is as coarse as the best fused kernel; `lower()` (program/lower.h) replaces what a
 // backend does not declare by finer ones. All matrices are row-major and dense; "rows" are tokens, row = sequence index
@@ -69,4 +69,4 @@ void visit_accesses(const Action& action, OnAccess&& on_access) {
   std::visit([&](const auto& op) { each_field(op, present, [](const auto& /*parameter*/) {}); }, action);
 }
 
-}  // namespace harness
+}  // namespace harness::program

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace harness {
+namespace harness::program {
 
 const char* name_of(BufferKind kind) {
   static constexpr std::array names{"persistent", "transient", "input", "output"};
@@ -35,7 +35,7 @@ int ProgramSet::first_rank(int role) const {
 ProgramSet expand(const ProgramSet& set) {
   ProgramSet out{set.layout, set.groups, AxisSet::all(), {}};
   for (int rank = 0; rank < set.layout.ranks(); ++rank) {
-    out.roles.push_back(set.roles.at(static_cast<std::size_t>(set.role_of(set.layout.coordinates(rank)))));
+    out.roles.push_back(set.roles.at(set.role_of(set.layout.coordinates(rank))));
   }
   return out;
 }
@@ -85,10 +85,9 @@ std::string describe(const Program& program, const Operation& op) {
   };
   std::visit([&](const auto& a) { each_field(a, add_view, [&](const auto& value) { parameters.add(value); }); },
              op.action);
-  std::string text =
-      fmt::format("[{}] {} {} layer {} mb {} {}{}{}", program.streams.at(static_cast<std::size_t>(op.stream)),
-                  name_of(op.action), op.label.what, op.label.layer, op.label.micro_batch, name_of(op.label.phase),
-                  op.label.recomputed ? " recomputed" : "", parameters.text);
+  std::string text = fmt::format("[{}] {} {} layer {} mb {} {}{}{}", program.streams.at(op.stream), name_of(op.action),
+                                 op.label.what, op.label.layer, op.label.micro_batch, name_of(op.label.phase),
+                                 op.label.recomputed ? " recomputed" : "", parameters.text);
   text += views;
   if (op.fused_group >= 0) text += fmt::format(" fused {}", op.fused_group);
   for (const OperationId w : op.waits) text += fmt::format(" after {}", w);
@@ -116,4 +115,4 @@ std::uint64_t hash(const ProgramSet& set) {
   return h;
 }
 
-}  // namespace harness
+}  // namespace harness::program

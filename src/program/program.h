@@ -7,7 +7,7 @@
 #include "program/layout.h"
 #include "program/operation.h"
 
-namespace harness {
+namespace harness::program {
 
 enum class BufferKind : std::uint8_t {
   persistent,  // lives as long as the worker: weights, moments, counters
@@ -35,8 +35,8 @@ struct Program {
   std::vector<Operation> init;
   std::vector<Operation> step;
 
-  const Buffer& buffer_of(const View& view) const { return buffers.at(static_cast<std::size_t>(view.buffer)); }
-  const std::string& stream_name(StreamId stream) const { return streams.at(static_cast<std::size_t>(stream)); }
+  const Buffer& buffer_of(const View& view) const { return buffers.at(view.buffer); }
+  const std::string& stream_name(StreamId stream) const { return streams.at(stream); }
 };
 
 /// The Programs of a job. All ranks that agree on `role_axes` run the same Program: roles are numbered by mixed radix
@@ -47,7 +47,7 @@ struct ProgramSet {
   AxisSet role_axes;
   std::vector<Program> roles;
 
-  const Group& group(GroupId id) const { return groups.at(static_cast<std::size_t>(id)); }
+  const Group& group(GroupId id) const { return groups.at(id); }
   int role_of(const Coordinates& at) const;
   /// The lowest rank of a role: its representative.
   int first_rank(int role) const;
@@ -65,4 +65,4 @@ std::string title(const Operation& operation);
 /// Equal for equal Programs, on every machine.
 std::uint64_t hash(const ProgramSet& set);
 
-}  // namespace harness
+}  // namespace harness::program

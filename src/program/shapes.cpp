@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace harness {
+namespace harness::program {
 namespace {
 
 class Shapes {
@@ -134,7 +134,7 @@ class Shapes {
   void note(const std::string& text) {
     if (wrong.empty()) wrong = text;
   }
-  const Buffer& buffer(const View& v) const { return program_.buffers[static_cast<std::size_t>(v.buffer)]; }
+  const Buffer& buffer(const View& v) const { return program_.buffers[v.buffer]; }
   void size(const View& v, std::int64_t expected, const char* what) {
     if (v.present() && v.count != expected) {
       note(fmt::format("{}: {} has {} elements, expected {}", what, buffer(v).name, v.count, expected));
@@ -147,7 +147,7 @@ class Shapes {
     }
     note(fmt::format("{}: {} has the wrong element type", what, buffer(v).name));
   }
-  std::int64_t members(GroupId g) const { return set_.groups[static_cast<std::size_t>(g)].size(set_.layout); }
+  std::int64_t members(GroupId g) const { return set_.groups[g].size(set_.layout); }
   void peer(const Peer& p) {
     const int n = set_.layout[p.axis];
     if (((p.offset % n) + n) % n == 0)
@@ -192,4 +192,4 @@ std::string check_shapes(const ProgramSet& set, const Program& program, int rank
   return shapes.wrong;
 }
 
-}  // namespace harness
+}  // namespace harness::program

@@ -1,22 +1,20 @@
 #include "program/verify.h"
 
+#include <utility>
+
 #include "base/error.h"
 #include "program/access_map.h"
 #include "program/happens_before.h"
 #include "program/match.h"
 #include "program/shapes.h"
 
-namespace harness {
+namespace harness::program {
 namespace {
 
 class RoleChecker {
  public:
   RoleChecker(const ProgramSet& set, int role, std::vector<Problem>& problems, std::size_t limit)
-      : set_(set),
-        program_(set.roles[static_cast<std::size_t>(role)]),
-        rank_(set.first_rank(role)),
-        problems_(problems),
-        limit_(limit) {}
+      : set_(set), program_(set.roles[role]), rank_(set.first_rank(role)), problems_(problems), limit_(limit) {}
 
   void check() {
     written_.clear();
@@ -47,8 +45,7 @@ class RoleChecker {
   }
 
   std::string show(const View& v) const {
-    return fmt::format("{}[{}..{})", program_.buffers[static_cast<std::size_t>(v.buffer)].name, v.offset,
-                       v.offset + v.count);
+    return fmt::format("{}[{}..{})", program_.buffers[v.buffer].name, v.offset, v.offset + v.count);
   }
 
   // Views, streams, waits, element types and shapes: what later checks rely on.
@@ -56,7 +53,7 @@ class RoleChecker {
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Operation& op = ops[i];
       const auto id = static_cast<OperationId>(i);
-      if (op.stream < 0 || static_cast<std::size_t>(op.stream) >= program_.streams.size()) {
+      if (op.stream < 0 || std::cmp_greater_equal(op.stream, program_.streams.size())) {
         sound_ = false;
         say(id, op, which, fmt::format("stream {} does not exist", op.stream));
       }
@@ -78,13 +75,12 @@ class RoleChecker {
         }
       });
       if (const GroupId g = group_of(op.action); g >= 0) {
-        if (static_cast<std::size_t>(g) >= set_.groups.size()) {
+        if (std::cmp_greater_equal(g, set_.groups.size())) {
           sound_ = false;
           say(id, op, which, fmt::format("group {} does not exist", g));
-        } else if (!set_.groups[static_cast<std::size_t>(g)].contains(set_.layout.coordinates(rank_))) {
+        } else if (!set_.groups[g].contains(set_.layout.coordinates(rank_))) {
           sound_ = false;
-          say(id, op, which,
-              fmt::format("rank {} is not in group {}", rank_, set_.groups[static_cast<std::size_t>(g)].name));
+          say(id, op, which, fmt::format("rank {} is not in group {}", rank_, set_.groups[g].name));
         }
       }
       if (!sound_) continue;
@@ -94,7 +90,7 @@ class RoleChecker {
   }
 
   bool within_buffer(const View& view) const {
-    const auto buffer = static_cast<std::size_t>(view.buffer);
+    const std::size_t buffer = view.buffer;
     if (buffer >= program_.buffers.size() || view.offset < 0 || view.count <= 0) return false;
     return view.offset + view.count <= program_.buffers[buffer].count;
   }
@@ -110,7 +106,7 @@ class RoleChecker {
       visit_accesses(op.action, [&](Access access, const View& view) {
         bool reported = false;
         const auto conflict = [&](OperationId other) {
-          const Operation& earlier = ops[static_cast<std::size_t>(other)];
+          const Operation& earlier = ops[other];
           if (other == id || earlier.stream == op.stream || before.ordered(other, earlier.stream, id)) return;
           say(id, op, which,
               fmt::format("touches {} in no defined order with operation {} ({}) on stream {}; a wait is missing",
@@ -138,7 +134,7 @@ class RoleChecker {
       if (!fresh && it->second != ops[i].stream) {
         say(static_cast<OperationId>(i), ops[i], which,
             fmt::format("its communicator is also used on stream {}; use one stream only",
-                        program_.streams[static_cast<std::size_t>(it->second)]));
+                        program_.streams[it->second]));
         return;
       }
     }
@@ -177,4 +173,4 @@ std::vector<Problem> verify(const ProgramSet& set, std::size_t limit) {
   return problems;
 }
 
-}  // namespace harness
+}  // namespace harness::program

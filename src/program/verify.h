@@ -5,7 +5,7 @@
 
 #include "program/program.h"
 
-namespace harness {
+namespace harness::program {
 
 /// One thing wrong with a job's Programs. `rank` is the lowest rank concerned, `operation` an index into its step (or
 /// init) list, -1 when no single operation is to blame.
@@ -25,4 +25,4 @@ struct Problem {
 /// Works on roles: a role's Program is checked once, whatever the number of ranks. At most `limit` problems.
 std::vector<Problem> verify(const ProgramSet& set, std::size_t limit = 20);
 
-}  // namespace harness
+}  // namespace harness::program

@@ -4,7 +4,7 @@
 
 #include "program/layout.h"
 
-namespace harness {
+namespace harness::program {
 
 enum class DType : std::uint8_t { f32, bf16, i32 };
 inline constexpr std::int64_t size_of(DType type) {
@@ -30,4 +30,4 @@ struct Shard {
   std::int64_t rows = 0;
 };
 
-}  // namespace harness
+}  // namespace harness::program

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <sstream>
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 struct Character {
@@ -110,4 +110,4 @@ std::string wrapped(std::string_view paragraph, std::size_t width, std::size_t i
   return out + line + '\n';
 }
 
-}  // namespace harness
+}  // namespace harness::report

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace harness {
+namespace harness::report {
 
 // Texts of a result file may come from anywhere (host names, standard error of workers). On a terminal they must not
 // move the cursor, in Markdown or on a page they must not become markup.
@@ -24,4 +24,4 @@ std::string wrapped(std::string_view paragraph, std::size_t width, std::size_t i
 /// Width on a terminal: UTF-8 characters, taken to be one column each.
 std::size_t columns_of(std::string_view text);
 
-}  // namespace harness
+}  // namespace harness::report

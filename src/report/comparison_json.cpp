@@ -3,7 +3,7 @@
 
 #include "report/show_comparison.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -12,9 +12,9 @@ Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 
-Json side_json(const CaseSide& side) {
+Json side_json(const analysis::CaseSide& side) {
   Json parts = Json::object();
-  for (const StepPart& part : side.parts) parts[part.name] = number(part.seconds);
+  for (const analysis::StepPart& part : side.parts) parts[part.name] = number(part.seconds);
   return {{"runs", side.run_seconds.size()},
           {"blocks", side.block_seconds.size()},
           {"run_seconds", side.run_seconds},
@@ -24,7 +24,7 @@ Json side_json(const CaseSide& side) {
           {"part_seconds", std::move(parts)}};
 }
 
-Json comparison_of(const Comparison& comparison) {
+Json comparison_of(const analysis::Comparison& comparison) {
   Json out = {{"a", comparison.first},
               {"b", comparison.second},
               {"between_runs", comparison.between_runs},
@@ -33,7 +33,7 @@ Json comparison_of(const Comparison& comparison) {
               {"smallest_effect", comparison.smallest_effect},
               {"cases", Json::array()},
               {"not_aligned", comparison.not_aligned}};
-  for (const CaseComparison& row : comparison.cases) {
+  for (const analysis::CaseComparison& row : comparison.cases) {
     out["cases"].push_back({{"name", row.name},
                             {"a", side_json(row.first)},
                             {"b", side_json(row.second)},
@@ -41,31 +41,31 @@ Json comparison_of(const Comparison& comparison) {
                             {"ratio", number(row.ratio)},
                             {"low", number(row.low)},
                             {"high", number(row.high)},
-                            {"verdict", name_of(row.judgement.verdict)}});
+                            {"verdict", analysis::name_of(row.judgement.verdict)}});
   }
   return out;
 }
 
-Json effect_json(const SideChange& side) {
-  return {{"verdict", name_of(side.verdict)},
+Json effect_json(const analysis::SideChange& side) {
+  return {{"verdict", analysis::name_of(side.verdict)},
           {"ratio", number(side.ratio)},
           {"low", number(side.low)},
           {"high", number(side.high)},
           {"n", side.n}};
 }
 
-Json reproduction_of(const Reproduction& reproduction) {
+Json reproduction_of(const analysis::Reproduction& reproduction) {
   Json out = {{"a", reproduction.first},
               {"b", reproduction.second},
               {"a_by_runs", reproduction.first_by_runs},
               {"b_by_runs", reproduction.second_by_runs},
               {"changes", Json::array()},
               {"only_in_one", reproduction.only_in_one}};
-  for (const ChangeReproduction& row : reproduction.changes) {
+  for (const analysis::ChangeReproduction& row : reproduction.changes) {
     out["changes"].push_back({{"name", row.name},
                               {"a", effect_json(row.first)},
                               {"b", effect_json(row.second)},
-                              {"verdict", name_of(row.reproduced)}});
+                              {"verdict", analysis::name_of(row.reproduced)}});
   }
   return out;
 }
@@ -81,20 +81,21 @@ std::string comparison_json(const ComparisonReport& report) {
               {"unreliable", report.unreliable},
               {"comparisons", Json::array()},
               {"reproductions", Json::array()}};
-  for (const ComparedFile& file : report.files) {
+  for (const analysis::ComparedFile& file : report.files) {
     out["files"].push_back(
         {{"label", file.label}, {"run_uuid", file.result->run_uuid}, {"created", file.result->created}});
   }
-  for (const Difference& difference : report.differences) {
+  for (const analysis::Difference& difference : report.differences) {
     out["differences"].push_back(
         {{"group", difference.group}, {"name", difference.name}, {"values", difference.values}});
   }
-  for (const Comparison& comparison : report.comparisons) out["comparisons"].push_back(comparison_of(comparison));
-  for (const Reproduction& reproduction : report.reproductions) {
+  for (const analysis::Comparison& comparison : report.comparisons)
+    out["comparisons"].push_back(comparison_of(comparison));
+  for (const analysis::Reproduction& reproduction : report.reproductions) {
     out["reproductions"].push_back(reproduction_of(reproduction));
   }
   // ASCII alone, so that the JSON of a hostile file cannot control a terminal either.
   return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace harness
+}  // namespace harness::report

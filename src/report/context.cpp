@@ -11,7 +11,7 @@
 #include "report/effect_words.h"
 #include "report/metrics.h"
 
-namespace harness {
+namespace harness::report {
 
 std::string backend_line(const std::string& backend) {
   if (backend == "cpu") {
@@ -23,12 +23,12 @@ std::string backend_line(const std::string& backend) {
 namespace {
 
 // The workload of the baseline: files of earlier versions knew gpt alone.
-std::string workload_of(const Result& result) {
+std::string workload_of(const store::Result& result) {
   const std::string_view workload = result.cases.empty() ? "" : result.setting(result.cases[0], "workload");
   return workload.empty() ? "gpt" : std::string(workload);
 }
 
-std::string run_line(const Result& result) {
+std::string run_line(const store::Result& result) {
   const auto counted = [](std::int64_t n, const char* noun) {
     return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
   };
@@ -45,22 +45,22 @@ std::string run_line(const Result& result) {
                      blocks);
 }
 
-bool honours(const Variable& variable, const std::string& backend, const std::string& workload) {
+bool honours(const config::Variable& variable, const std::string& backend, const std::string& workload) {
   if (!variable.honoured_by(workload)) return false;
   if (variable.fixed) return false;  // shown elsewhere
   return std::any_of(variable.backends.begin(), variable.backends.end(),
-                     [&](BackendKind kind) { return backend == name_of(kind); });
+                     [&](config::BackendKind kind) { return backend == config::name_of(kind); });
 }
 
 // What every case shares, and the baseline's value of what differs.
-void settings_lines(const Result& result, std::vector<std::string>& lines) {
+void settings_lines(const store::Result& result, std::vector<std::string>& lines) {
   std::vector<std::string> common, swept;
   for (std::size_t v = 0; v < result.variables.size() && !result.cases.empty(); ++v) {
     const std::string& first = result.cases[0].settings[v];
     const bool differs = std::any_of(result.cases.begin(), result.cases.end(),
-                                     [&](const ResultCase& other) { return other.settings[v] != first; });
+                                     [&](const store::ResultCase& other) { return other.settings[v] != first; });
     // What the backend ignores, and what was left to a library, would only add noise.
-    const Variable* variable = find_variable(result.variables[v]);
+    const config::Variable* variable = config::find_variable(result.variables[v]);
     const bool honoured = variable == nullptr || honours(*variable, result.backend, workload_of(result));
     if (!differs && (!honoured || first == "default" || first == "{}")) continue;
     (differs ? swept : common).push_back(result.variables[v] + "=" + first);
@@ -70,14 +70,14 @@ void settings_lines(const Result& result, std::vector<std::string>& lines) {
 }
 
 // What the columns of single operations mean, and where the limit comes from.
-std::string rates_line(const Result& result) {
-  const ResultPoint& first = result.points.front();
+std::string rates_line(const store::Result& result) {
+  const store::ResultPoint& first = result.points.front();
   if (first.bus_factor == 0) {
     return fmt::format("time = step time / {} repetitions; GB/s = (operands + result, each moved once) / time.",
                        first.repetitions);
   }
   const auto limited =
-      std::ranges::find_if(result.points, [](const ResultPoint& p) { return p.limit_bytes_per_s > 0; });
+      std::ranges::find_if(result.points, [](const store::ResultPoint& p) { return p.limit_bytes_per_s > 0; });
   const std::string limit =
       limited == result.points.end()
           ? "No limit of the links is known: state it as `fabric` in the configuration."
@@ -88,16 +88,16 @@ std::string rates_line(const Result& result) {
       first.repetitions, limit);
 }
 
-std::string mfu_line(const Result& result, const Summary& summary) {
+std::string mfu_line(const store::Result& result, const analysis::Summary& summary) {
   std::vector<double> peaks;
-  for (const ResultCase& result_case : result.cases) {
+  for (const store::ResultCase& result_case : result.cases) {
     if (result_case.peak_flops_per_rank > 0) peaks.push_back(result_case.peak_flops_per_rank);
   }
   if (peaks.empty()) {
     return "MFU is absent: the peak rate of a rank is unknown. State it with a hardware file or peak_flops in the "
            "configuration.";
   }
-  if (std::ranges::none_of(summary.cases, [](const CaseSummary& row) { return row.mfu.has_value(); })) {
+  if (std::ranges::none_of(summary.cases, [](const analysis::CaseSummary& row) { return row.mfu.has_value(); })) {
     return "MFU is absent: nothing was measured.";
   }
   const auto [low, high] = std::ranges::minmax(peaks);
@@ -108,32 +108,34 @@ std::string mfu_line(const Result& result, const Summary& summary) {
                      scale.unit, result.peak_source);
 }
 
-bool works_differ(const Result& result) {
-  return std::ranges::any_of(result.points, [&](const ResultPoint& point) {
-    const ResultPoint& first = result.points.front();
-    const auto flop = [&](const ResultPoint& p) { return result.at(p).model_flop_per_step / result.at(p).ranks; };
+bool works_differ(const store::Result& result) {
+  return std::ranges::any_of(result.points, [&](const store::ResultPoint& point) {
+    const store::ResultPoint& first = result.points.front();
+    const auto flop = [&](const store::ResultPoint& p) {
+      return result.at(p).model_flop_per_step / result.at(p).ranks;
+    };
     return point.bytes * point.bus_factor != first.bytes * first.bus_factor || flop(point) != flop(first) ||
            point.repetitions != first.repetitions;
   });
 }
 
-const char* what_changes(const Result& result) {
+const char* what_changes(const store::Result& result) {
   if (works_differ(result)) {
     return measured_by(result) == Measured::collective ? "time per byte on the bus (the inverse of busbw)"
                                                        : "time per FLOP";
   }
-  const bool batches_differ = std::ranges::any_of(result.cases, [&](const ResultCase& result_case) {
+  const bool batches_differ = std::ranges::any_of(result.cases, [&](const store::ResultCase& result_case) {
     return result_case.tokens_per_step > 0 && result_case.tokens_per_step != result.cases[0].tokens_per_step;
   });
   return batches_differ ? "time per token (batches differ)" : "step time";
 }
 
-std::string change_line(const Result& result, const Summary& summary) {
-  const auto comparisons = std::ranges::count_if(result.cases, [](const ResultCase& result_case) {
-    return result_case.role() == CaseRole::change && result_case.status != CaseStatus::impossible;
+std::string change_line(const store::Result& result, const analysis::Summary& summary) {
+  const auto comparisons = std::ranges::count_if(result.cases, [](const store::ResultCase& result_case) {
+    return result_case.role() == store::CaseRole::change && result_case.status != store::CaseStatus::impossible;
   });
   std::string line = fmt::format("Change: {} against the baseline, paired within rounds; {:.3g} % intervals",
-                                 what_changes(result), 100 * confidence);
+                                 what_changes(result), 100 * analysis::confidence);
   if (comparisons > 1) line += fmt::format(", which hold for all {} comparisons together", comparisons);
   line += fmt::format("; a verdict must clear {:.3g} %.", 100 * result.smallest_effect);
   if (std::isfinite(summary.noise)) {
@@ -143,9 +145,9 @@ std::string change_line(const Result& result, const Summary& summary) {
   return line;
 }
 
-std::string loss_line(const Result& result, const Summary& summary) {
+std::string loss_line(const store::Result& result, const analysis::Summary& summary) {
   if (!result.points.empty()) return "";  // nothing is trained
-  for (const CaseSummary& row : summary.cases) {
+  for (const analysis::CaseSummary& row : summary.cases) {
     if (row.blocks == 0 || !std::isfinite(row.first_loss)) continue;
     return fmt::format("Loss of {}: {:.4f} at its first step, {:.4f} after {}.", row.name, row.first_loss,
                        row.last_loss, result.warmup_steps + result.steps);
@@ -155,7 +157,7 @@ std::string loss_line(const Result& result, const Summary& summary) {
 
 }  // namespace
 
-std::vector<std::string> context(const Result& result, const Summary& summary) {
+std::vector<std::string> context(const store::Result& result, const analysis::Summary& summary) {
   std::vector<std::string> lines{backend_line(result.backend), run_line(result)};
   settings_lines(result, lines);
   if (!result.points.empty()) lines.push_back(rates_line(result));
@@ -165,4 +167,4 @@ std::vector<std::string> context(const Result& result, const Summary& summary) {
   return lines;
 }
 
-}  // namespace harness
+}  // namespace harness::report

@@ -6,7 +6,7 @@
 #include "report/metrics.h"
 #include "report/show.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 class Line {
@@ -33,7 +33,7 @@ class Line {
   bool started_ = false;
 };
 
-bool belongs(const Metric& metric, const Result& result) {
+bool belongs(const Metric& metric, const store::Result& result) {
   return !result.points.empty() || !metric.key.starts_with("rates.");
 }
 
@@ -45,7 +45,7 @@ std::string column_of(const Metric& metric) {
 
 }  // namespace
 
-std::string show_csv(const Result& result, const Summary& summary) {
+std::string show_csv(const store::Result& result, const analysis::Summary& summary) {
   Line head;
   for (const char* name : {"case", "variable", "value", "status", "verdict"}) head.text(name);
   for (const Metric& metric : case_metrics()) {
@@ -55,12 +55,12 @@ std::string show_csv(const Result& result, const Summary& summary) {
   for (const std::string& variable : result.variables) head.text(variable);
   head.text("reason");
   std::string out = head.take();
-  for (const CaseSummary& row : summary.cases) {
-    const ResultCase& result_case = result.at(row);
+  for (const analysis::CaseSummary& row : summary.cases) {
+    const store::ResultCase& result_case = result.at(row);
     Line line;
     for (const std::string* value : {&row.name, &result_case.variable, &result_case.value}) line.text(*value);
-    line.text(name_of(row.status));
-    line.text(name_of(row.judgement.verdict));
+    line.text(store::name_of(row.status));
+    line.text(analysis::name_of(row.judgement.verdict));
     for (const Metric& metric : case_metrics()) {
       if (belongs(metric, result)) line.number(metric.value(result, row));
     }
@@ -72,4 +72,4 @@ std::string show_csv(const Result& result, const Summary& summary) {
   return out;
 }
 
-}  // namespace harness
+}  // namespace harness::report

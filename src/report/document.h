@@ -7,7 +7,7 @@
 
 #include "report/table.h"
 
-namespace harness {
+namespace harness::report {
 
 // A report before it is text for a terminal, Markdown or a page: sections of pieces. The texts in it are raw, as they
 // come from a result file; each writer escapes them for its format.
@@ -77,4 +77,4 @@ std::string write_text(const Document& document);
 /// GitHub's Markdown.
 std::string write_markdown(const Document& document);
 
-}  // namespace harness
+}  // namespace harness::report

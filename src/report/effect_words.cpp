@@ -7,7 +7,7 @@
 #include "analysis/statistics.h"
 #include "report/scale.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 std::string bound(double ratio) {
@@ -29,16 +29,16 @@ std::string interval_words(double low, double high) {
   return fmt::format("[{}, {}]", bound(low), bound(high));
 }
 
-std::string change_of(const CaseSummary& row) {
+std::string change_of(const analysis::CaseSummary& row) {
   return row.effect ? change_words(row.effect->ratio) : "";
 }
 
-std::string interval_of(const CaseSummary& row) {
+std::string interval_of(const analysis::CaseSummary& row) {
   return row.effect ? interval_words(row.effect->low, row.effect->high) : "";
 }
 
 std::string interval_heading() {
-  return fmt::format("{:.3g} % interval", 100 * confidence);
+  return fmt::format("{:.3g} % interval", 100 * analysis::confidence);
 }
 
-}  // namespace harness
+}  // namespace harness::report

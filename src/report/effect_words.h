@@ -4,7 +4,7 @@
 
 #include "analysis/summary.h"
 
-namespace harness {
+namespace harness::report {
 
 /// "-12.0 %", the change that a ratio of times stands for; "" for NaN.
 std::string change_words(double ratio);
@@ -12,10 +12,10 @@ std::string change_words(double ratio);
 /// nothing: those beyond +1000 % and -90 % are cut.
 std::string interval_words(double low, double high);
 /// The same of a case's effect; "" where there is none.
-std::string change_of(const CaseSummary& row);
-std::string interval_of(const CaseSummary& row);
+std::string change_of(const analysis::CaseSummary& row);
+std::string interval_of(const analysis::CaseSummary& row);
 
 /// The heading of a column of intervals: "95 % interval".
 std::string interval_heading();
 
-}  // namespace harness
+}  // namespace harness::report

@@ -11,26 +11,27 @@
 #include "report/frameworks.h"
 #include "report/table.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Everything that is neither a flag nor a value: a line each, without line breaks.
+// Everything that is neither a flag nor a value, a line each.
 struct Remarks {
   std::vector<std::string> head, no_word, left_out;
 };
 
-Remarks remarks_of(const Result& result, const Proven& proven, const std::string& file) {
+Remarks remarks_of(const store::Result& result, const Proven& proven, const std::string& file) {
   Remarks out;
   out.head.push_back(
       one_line(fmt::format("What {} proves faster than its baseline ({}, {}, {} ranks, {} layers, hidden {}).", file,
                            result.name, result.created, result.ranks, result.layers, result.hidden)));
-  if (result.backend == "cpu") out.head.emplace_back("Measured on backend cpu: it says nothing about a GPU.");
+  if (result.backend == "cpu") out.head.emplace_back("Measured on backend cpu: this says nothing about a GPU.");
   if (proven.settings.empty()) out.head.emplace_back("Nothing is proven faster: there is nothing to set.");
   if (proven.settings.size() > 1) {
     out.head.emplace_back(
-        "Each was proven alone against the baseline. Together they are not proven: sweep with them as the baseline.");
+        "Each was proven alone against the baseline. Together they are not proven: run a sweep with all of them as the "
+        "baseline.");
   }
   out.left_out = proven.left_out;
   return out;
@@ -41,7 +42,7 @@ void comment(std::string& out, const std::string& line) {
 }
 
 void comments_below(std::string& out, const Remarks& remarks) {
-  if (!remarks.no_word.empty()) out += "\n# Proven, and there is no word for it here:\n";
+  if (!remarks.no_word.empty()) out += "\n# Proven faster, but this framework has no equivalent setting:\n";
   for (const auto& line : remarks.no_word) comment(out, "  " + line);
   if (!remarks.left_out.empty()) out += "\n# Left out:\n";
   for (const auto& line : remarks.left_out) comment(out, "  " + line);
@@ -91,7 +92,7 @@ std::string megatron_text(const Proven& proven, Remarks remarks) {
   }
   std::string out;
   for (const auto& line : remarks.head) comment(out, line);
-  comment(out, "For bash: source this file, then give pretrain_gpt.py \"${MEGATRON_ARGS[@]}\".");
+  comment(out, "For bash: source this file, then pass \"${MEGATRON_ARGS[@]}\" to pretrain_gpt.py.");
   out += environment + "\nMEGATRON_ARGS=(\n" + flags + ")\n";
   comments_below(out, remarks);
   return out;
@@ -190,7 +191,7 @@ std::string shell_word(std::string_view text) {
   };
   for (const char c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      fail("{} has a control character and cannot stand in a shell's file", quote(text));
+      fail("{} has a control character and cannot be written into a shell script", quote(text));
     }
   }
   if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return std::string(text);
@@ -205,7 +206,8 @@ std::string shell_word(std::string_view text) {
   return out + "'";
 }
 
-std::string export_text(const Result& result, const Proven& proven, const std::string& file, ExportFormat format) {
+std::string export_text(const store::Result& result, const Proven& proven, const std::string& file,
+                        ExportFormat format) {
   Remarks remarks = remarks_of(result, proven, file);
   switch (format) {
     case ExportFormat::megatron:
@@ -220,4 +222,4 @@ std::string export_text(const Result& result, const Proven& proven, const std::s
   return env_text(proven, std::move(remarks));
 }
 
-}  // namespace harness
+}  // namespace harness::report

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 constexpr std::int64_t gradient_bytes = 4;  // fp32: what bucket_size counts in
@@ -19,10 +19,10 @@ std::string text(std::int64_t number) {
 
 // Flags: megatron/training/arguments.py, and those made from the fields of TransformerConfig and ModelParallelConfig.
 FrameworkWords megatron_words(const ProvenSetting& p) {
-  const Settings& s = p.settings;
+  const config::Settings& s = p.settings;
   if (p.variable == "precision") {
-    if (s.precision == Precision::bf16) return {{{"--bf16", ""}}, "", true};
-    if (s.precision == Precision::fp32) return no_word("fp32 is what it does without --bf16 and --fp16");
+    if (s.precision == config::Precision::bf16) return {{{"--bf16", ""}}, "", true};
+    if (s.precision == config::Precision::fp32) return no_word("fp32 is the default, without --bf16 and --fp16");
     return no_word("no flag: torch.set_float32_matmul_precision(\"high\") in the training script, without --bf16");
   }
   if (p.variable == "global_batch_size") return {{{"--global-batch-size", text(s.global_batch_size)}}, "", true};
@@ -30,26 +30,26 @@ FrameworkWords megatron_words(const ProvenSetting& p) {
   if (p.variable == "layout") {
     return {{{"--tensor-model-parallel-size", text(s.layout.tensor_parallel)},
              {"--pipeline-model-parallel-size", text(s.layout.pipeline_parallel)}},
-            "data parallelism is what remains of the ranks",
+            "the remaining ranks are data-parallel",
             true};
   }
   if (p.variable == "overlap_grad_reduce") {
     if (s.overlap_grad_reduce) return {{{"--overlap-grad-reduce", ""}}, "", true};
-    return no_word("leave --overlap-grad-reduce out: without it gradients are reduced after the backward pass");
+    return no_word("omit --overlap-grad-reduce: gradients are then reduced after the backward pass");
   }
   if (p.variable == "bucket_size") {
     return {{{"--ddp-bucket-size", text(s.bucket_size_bytes / gradient_bytes)}},
-            fmt::format("in parameters: {} of fp32 gradients; counts only with --overlap-grad-reduce", p.value),
+            fmt::format("in parameters: {} of fp32 gradients; has an effect only with --overlap-grad-reduce", p.value),
             true};
   }
   if (p.variable == "attention") {
-    return {{{"--attention-backend", s.attention == AttentionKind::fused ? "fused" : "unfused"}},
+    return {{{"--attention-backend", s.attention == config::AttentionKind::fused ? "fused" : "unfused"}},
             "of Transformer Engine; fused is cuDNN's kernel, as it was measured",
             true};
   }
   if (p.variable == "cuda_graph") {
     return {{{"--cuda-graph-impl", s.cuda_graph ? "full_iteration" : "none"}},
-            s.cuda_graph ? "measured with the whole step in one graph; Megatron's leaves the optimizer out" : "",
+            s.cuda_graph ? "measured with the whole step in one graph; Megatron's graph excludes the optimizer" : "",
             true};
   }
   if (p.variable == "ranks") return no_word("start it on " + p.value + " ranks (torchrun --nnodes, --nproc-per-node)");
@@ -58,12 +58,12 @@ FrameworkWords megatron_words(const ProvenSetting& p) {
 
 // Keys: docs/_pages/config-json.md of DeepSpeed.
 FrameworkWords deepspeed_words(const ProvenSetting& p) {
-  const Settings& s = p.settings;
+  const config::Settings& s = p.settings;
   if (p.variable == "precision") {
-    if (s.precision == Precision::tf32) {
+    if (s.precision == config::Precision::tf32) {
       return no_word("no key: torch.set_float32_matmul_precision(\"high\") in the training script");
     }
-    return {{{"bf16.enabled", s.precision == Precision::bf16 ? "true" : "false"}}, "", true};
+    return {{{"bf16.enabled", s.precision == config::Precision::bf16 ? "true" : "false"}}, "", true};
   }
   if (p.variable == "global_batch_size") return {{{"train_batch_size", text(s.global_batch_size)}}, "", true};
   if (p.variable == "micro_batch_size") {
@@ -79,14 +79,15 @@ FrameworkWords deepspeed_words(const ProvenSetting& p) {
   }
   if (p.variable == "overlap_grad_reduce") {
     return {{{"zero_optimization.overlap_comm", s.overlap_grad_reduce ? "true" : "false"}},
-            "counts only with a ZeRO stage from 1; measured without ZeRO",
+            "has an effect only with ZeRO stage 1 or higher; measured without ZeRO",
             true};
   }
   if (p.variable == "bucket_size") {
     return {
         {{"zero_optimization.reduce_bucket_size", text(s.bucket_size_bytes / gradient_bytes)}},
-        fmt::format("in elements: {} of fp32 gradients; counts only with a ZeRO stage from 1; measured without ZeRO",
-                    p.value),
+        fmt::format(
+            "in elements: {} of fp32 gradients; has an effect only with ZeRO stage 1 or higher; measured without ZeRO",
+            p.value),
         true};
   }
   if (p.variable == "ranks") return no_word("start it on " + p.value + " ranks (deepspeed --num_nodes, --num_gpus)");
@@ -95,20 +96,20 @@ FrameworkWords deepspeed_words(const ProvenSetting& p) {
 
 // torch.nn.parallel.DistributedDataParallel, torch.utils.data.DataLoader and torchrun.
 FrameworkWords pytorch_words(const ProvenSetting& p) {
-  const Settings& s = p.settings;
+  const config::Settings& s = p.settings;
   if (p.variable == "precision") {
-    if (s.precision == Precision::bf16) {
+    if (s.precision == config::Precision::bf16) {
       return {{{"autocast.device_type", "\"cuda\""}, {"autocast.dtype", "torch.bfloat16"}},
               "bf16 was measured with fp32 master weights, as torch.autocast keeps them",
               true};
     }
-    return {{{"matmul.precision", s.precision == Precision::tf32 ? "\"high\"" : "\"highest\""}},
+    return {{{"matmul.precision", s.precision == config::Precision::tf32 ? "\"high\"" : "\"highest\""}},
             "torch.set_float32_matmul_precision(**matmul_options), without autocast",
             true};
   }
   if (p.variable == "micro_batch_size") {
     return {{{"loader.batch_size", text(s.micro_batch_size)}},
-            "the global batch stayed as it was: accumulate gradients under no_sync() to the same",
+            "the global batch was unchanged: accumulate gradients under no_sync() up to it",
             true};
   }
   if (p.variable == "global_batch_size") {
@@ -117,13 +118,13 @@ FrameworkWords pytorch_words(const ProvenSetting& p) {
   }
   if (p.variable == "layout") {
     return no_word(
-        fmt::format("no argument: init_device_mesh with tensor {} and pipeline {}, and the plan that cuts "
+        fmt::format("no argument: init_device_mesh with tensor {} and pipeline {}, and a plan that splits "
                     "the model (torch.distributed.tensor.parallel, torch.distributed.pipelining)",
                     s.layout.tensor_parallel, s.layout.pipeline_parallel));
   }
   if (p.variable == "overlap_grad_reduce") {
     return no_word(s.overlap_grad_reduce ? "DistributedDataParallel always overlaps"
-                                         : "DistributedDataParallel always overlaps and cannot be told not to");
+                                         : "DistributedDataParallel always overlaps; this cannot be turned off");
   }
   if (p.variable == "bucket_size") {
     // It is multiplied by 1024 * 1024 and cut to whole bytes, so a fraction is fine.
@@ -132,22 +133,23 @@ FrameworkWords pytorch_words(const ProvenSetting& p) {
             true};
   }
   if (p.variable == "attention") {
-    return {{{"sdpa.backends", s.attention == AttentionKind::fused ? "[torch.nn.attention.SDPBackend.CUDNN_ATTENTION]"
-                                                                   : "[torch.nn.attention.SDPBackend.MATH]"}},
+    return {{{"sdpa.backends", s.attention == config::AttentionKind::fused
+                                   ? "[torch.nn.attention.SDPBackend.CUDNN_ATTENTION]"
+                                   : "[torch.nn.attention.SDPBackend.MATH]"}},
             "with torch.nn.attention.sdpa_kernel(**sdpa_options):",
             true};
   }
   if (p.variable == "cuda_graph") {
     return no_word(s.cuda_graph
                        ? "no argument: torch.compile(mode=\"reduce-overhead\") or torch.cuda.make_graphed_callables"
-                       : "leave CUDA graphs out");
+                       : "do not use CUDA graphs");
   }
   if (p.variable == "threads") {
-    return no_word(s.threads == 0 ? "OMP_NUM_THREADS left to torchrun"
+    return no_word(s.threads == 0 ? "leave OMP_NUM_THREADS to torchrun"
                                   : "OMP_NUM_THREADS=" + text(s.threads) + " in the environment of torchrun");
   }
   if (p.variable == "ranks") return no_word("start it on " + p.value + " ranks (torchrun --nnodes, --nproc-per-node)");
   return no_word("");
 }
 
-}  // namespace harness
+}  // namespace harness::report

@@ -6,14 +6,14 @@
 
 #include "report/proven.h"
 
-namespace harness {
+namespace harness::report {
 
-/// A setting in a framework's words. Names and values are made here from typed settings: nothing of a file's text is in
-/// them.
+/// A setting as a framework spells it. Names and values are made here from typed settings: nothing of a file's text is
+/// in them.
 struct FrameworkWords {
   std::vector<std::pair<std::string, std::string>> flags;  // name and value; a value may be empty (a switch)
-  std::string note;                                        // what else one has to know or do; "" nothing
-  bool known = true;                                       // false: it has no word for this; the note says what is near
+  std::string note;                                        // what else to know or do; "": nothing
+  bool known = true;                                       // false: there is no equivalent; the note names what is near
 };
 
 /// Megatron-LM's command line (its main branch of August 2026): "--micro-batch-size", "4".
@@ -23,4 +23,4 @@ FrameworkWords deepspeed_words(const ProvenSetting& setting);
 /// PyTorch: an argument of "ddp", "loader" or "torchrun" and a Python value: "ddp.bucket_cap_mb", "25".
 FrameworkWords pytorch_words(const ProvenSetting& setting);
 
-}  // namespace harness
+}  // namespace harness::report

@@ -8,11 +8,11 @@
 #include "base/text.h"
 #include "report/scale.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 // "12.3 % faster [10.1 %, 14.4 %]"
-std::string with_interval(const Effect& effect) {
+std::string with_interval(const analysis::Effect& effect) {
   const bool faster = effect.ratio < 1;
   const double low = faster ? 1 - effect.high : effect.low - 1;
   const double high = faster ? 1 - effect.low : effect.high - 1;
@@ -21,36 +21,38 @@ std::string with_interval(const Effect& effect) {
 }
 
 struct Outcome {
-  std::vector<const CaseSummary*> faster, slower, same, unresolved;
+  std::vector<const analysis::CaseSummary*> faster, slower, same, unresolved;
   int changes = 0, measured = 0;
 };
 
-Outcome sort_out(const Summary& summary) {
+Outcome sort_out(const analysis::Summary& summary) {
   Outcome outcome;
-  for (const CaseSummary& row : summary.cases) {
-    if (row.role != CaseRole::change) continue;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (row.role != store::CaseRole::change) continue;
     ++outcome.changes;
     if (row.blocks > 0) ++outcome.measured;
     if (!row.effect) continue;
     switch (row.effect->verdict) {
-      case Verdict::faster:
+      case analysis::Verdict::faster:
         outcome.faster.push_back(&row);
         break;
-      case Verdict::slower:
+      case analysis::Verdict::slower:
         outcome.slower.push_back(&row);
         break;
-      case Verdict::same:
+      case analysis::Verdict::same:
         outcome.same.push_back(&row);
         break;
-      case Verdict::unresolved:
+      case analysis::Verdict::unresolved:
         outcome.unresolved.push_back(&row);
         break;
-      case Verdict::not_honoured:
-      case Verdict::none:
+      case analysis::Verdict::not_honoured:
+      case analysis::Verdict::none:
         break;
     }
   }
-  const auto by_ratio = [](const CaseSummary* a, const CaseSummary* b) { return a->effect->ratio < b->effect->ratio; };
+  const auto by_ratio = [](const analysis::CaseSummary* a, const analysis::CaseSummary* b) {
+    return a->effect->ratio < b->effect->ratio;
+  };
   std::stable_sort(outcome.faster.begin(), outcome.faster.end(), by_ratio);
   std::stable_sort(outcome.slower.begin(), outcome.slower.end(), by_ratio);
   return outcome;
@@ -69,7 +71,7 @@ std::string the_rest(std::size_t faster, std::size_t slower, std::size_t same, s
   return parts.empty() ? "" : "; " + join(parts, ", ");
 }
 
-std::string what_moved(const Result& result, const Summary& summary) {
+std::string what_moved(const store::Result& result, const analysis::Summary& summary) {
   const Outcome found = sort_out(summary);
   const std::string threshold = fmt::format("{:.3g} %", 100 * result.smallest_effect);
   const std::size_t same = found.same.size(), unresolved = found.unresolved.size(), slower = found.slower.size();
@@ -99,13 +101,14 @@ std::string what_moved(const Result& result, const Summary& summary) {
 
 }  // namespace
 
-std::string headline(const Result& result, const Summary& summary) {
+std::string headline(const store::Result& result, const analysis::Summary& summary) {
   std::string text;
   if (summary.partial) {
-    const auto done = std::count_if(result.blocks.begin(), result.blocks.end(),
-                                    [](const ResultBlock& block) { return block.status != BlockStatus::pending; });
+    const auto done = std::count_if(result.blocks.begin(), result.blocks.end(), [](const store::ResultBlock& block) {
+      return block.status != store::BlockStatus::pending;
+    });
     text = fmt::format("Partial ({} of {} blocks{}). ", done, result.blocks.size(),
-                       result.state == RunState::running ? ", still running or killed" : "");
+                       result.state == store::RunState::running ? ", still running or killed" : "");
   }
   if (!summary.unreliable) return text + what_moved(result, summary);
   return text + fmt::format(
@@ -114,4 +117,4 @@ std::string headline(const Result& result, const Summary& summary) {
                     with_interval(*summary.control));
 }
 
-}  // namespace harness
+}  // namespace harness::report

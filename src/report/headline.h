@@ -5,9 +5,9 @@
 #include "analysis/summary.h"
 #include "store/result.h"
 
-namespace harness {
+namespace harness::report {
 
 /// What moved and how sure that is, in one sentence.
-std::string headline(const Result& result, const Summary& summary);
+std::string headline(const store::Result& result, const analysis::Summary& summary);
 
-}  // namespace harness
+}  // namespace harness::report

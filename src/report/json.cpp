@@ -5,7 +5,7 @@
 #include "report/metrics.h"
 #include "report/show.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -13,9 +13,9 @@ using Json = nlohmann::ordered_json;
 Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
-Json effect_json(const std::optional<Effect>& effect) {
+Json effect_json(const std::optional<analysis::Effect>& effect) {
   if (!effect) return nullptr;
-  return {{"verdict", name_of(effect->verdict)},
+  return {{"verdict", analysis::name_of(effect->verdict)},
           {"ratio", number(effect->ratio)},
           {"low", number(effect->low)},
           {"high", number(effect->high)},
@@ -29,7 +29,7 @@ Json number(const Metric& metric, double value) {
 }
 
 // "effect.ratio" becomes the key "ratio" of the object "effect".
-void add(const Metric& metric, const Result& result, const CaseSummary& row, Json& out) {
+void add(const Metric& metric, const store::Result& result, const analysis::CaseSummary& row, Json& out) {
   const std::string key(metric.key);
   const std::optional<double> value = metric.value(result, row);
   const Json json = value ? number(metric, *value) : Json(nullptr);
@@ -41,16 +41,16 @@ void add(const Metric& metric, const Result& result, const CaseSummary& row, Jso
   }
 }
 
-Json case_json(const Result& result, const CaseSummary& row) {
-  const ResultCase& result_case = result.at(row);
+Json case_json(const store::Result& result, const analysis::CaseSummary& row) {
+  const store::ResultCase& result_case = result.at(row);
   Json out = {{"name", row.name},
               {"variable", result_case.variable},
               {"value", result_case.value},
-              {"status", name_of(row.status)},
-              {"judgement", name_of(row.judgement)},
+              {"status", store::name_of(row.status)},
+              {"judgement", analysis::name_of(row.judgement)},
               {"reason", row.reason},
               {"effect", nullptr}};
-  if (row.effect) out["effect"] = {{"verdict", name_of(row.effect->verdict)}};
+  if (row.effect) out["effect"] = {{"verdict", analysis::name_of(row.effect->verdict)}};
   if (!result.points.empty()) out["rates"] = nullptr;
   if (row.rates) out["rates"] = {{"operation", row.rates->operation}, {"beyond_limit", row.rates->impossible}};
   for (const Metric& metric : case_metrics()) {
@@ -62,7 +62,7 @@ Json case_json(const Result& result, const CaseSummary& row) {
   return out;
 }
 
-Json cost_of_case(const CaseCost& cost) {
+Json cost_of_case(const analysis::CaseCost& cost) {
   return {{"name", cost.name},
           {"ranks", cost.ranks},
           {"tokens_per_second", number(cost.tokens_per_second)},
@@ -70,7 +70,7 @@ Json cost_of_case(const CaseCost& cost) {
           {"price", number(cost.price)}};
 }
 
-Json cost_json(const CostEstimate& e) {
+Json cost_json(const analysis::CostEstimate& e) {
   Json out = {{"per_gpu_hour", e.cost.per_gpu_hour},
               {"currency", e.cost.currency},
               {"run_tokens", e.cost.run_tokens},
@@ -78,7 +78,7 @@ Json cost_json(const CostEstimate& e) {
               {"rests_on", "measured tokens/s; says nothing about convergence"},
               {"before", cost_of_case(e.before)},
               {"after", Json::array()}};
-  for (const CaseSaving& saving : e.after) {
+  for (const analysis::CaseSaving& saving : e.after) {
     Json row = cost_of_case(saving.after);
     row["gpus_recovered"] = {number(saving.gpus_low), number(saving.gpus_recovered), number(saving.gpus_high)};
     row["saved_share"] = {number(saving.saved_share_low), number(saving.saved_share), number(saving.saved_share_high)};
@@ -91,7 +91,8 @@ Json cost_json(const CostEstimate& e) {
 
 }  // namespace
 
-std::string show_json(const Result& result, const Summary& summary, const std::optional<CostEstimate>& cost) {
+std::string show_json(const store::Result& result, const analysis::Summary& summary,
+                      const std::optional<analysis::CostEstimate>& cost) {
   Json out = {{"schema", "harness-show"},
               {"schema_version", 1},
               {"headline", headline(result, summary)},
@@ -100,7 +101,7 @@ std::string show_json(const Result& result, const Summary& summary, const std::o
               {"created", result.created},
               {"run_uuid", result.run_uuid},
               {"tool_version", result.tool_version},
-              {"state", name_of(result.state)},
+              {"state", store::name_of(result.state)},
               {"partial", summary.partial},
               {"unreliable", summary.unreliable},
               {"failed_cases", summary.failed_cases},
@@ -125,10 +126,10 @@ std::string show_json(const Result& result, const Summary& summary, const std::o
               {"noise", number(summary.noise)},
               {"cases", Json::array()},
               {"warnings", summary.warnings}};
-  for (const CaseSummary& row : summary.cases) out["cases"].push_back(case_json(result, row));
+  for (const analysis::CaseSummary& row : summary.cases) out["cases"].push_back(case_json(result, row));
   if (cost) out["cost"] = cost_json(*cost);
   // Texts come from the outside (host names, stderr of workers): what is not UTF-8 in them must not lose the rest.
   return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace harness
+}  // namespace harness::report

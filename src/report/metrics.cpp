@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 using Value = std::optional<double>;
@@ -19,19 +19,19 @@ Value positive(double value) {
   return value > 0 ? finite(value) : std::nullopt;
 }
 // What a case without a finished block has no value of.
-Value if_measured(const CaseSummary& row, double value) {
+Value if_measured(const analysis::CaseSummary& row, double value) {
   return row.blocks > 0 ? finite(value) : std::nullopt;
 }
-Value of_effect(const CaseSummary& row, double Effect::*member) {
+Value of_effect(const analysis::CaseSummary& row, double analysis::Effect::*member) {
   return row.effect ? finite((*row.effect).*member) : std::nullopt;
 }
-Value of_effect(const CaseSummary& row, int Effect::*member) {
+Value of_effect(const analysis::CaseSummary& row, int analysis::Effect::*member) {
   return row.effect ? Value((*row.effect).*member) : std::nullopt;
 }
 
 // Short names for the parameters of the functions below.
-using R = Result;
-using C = CaseSummary;
+using R = store::Result;
+using C = analysis::CaseSummary;
 
 const std::vector<Metric>& table() {
   static const std::vector<Metric> metrics{
@@ -143,23 +143,23 @@ const std::vector<Metric>& table() {
        .help = "what the plan needs on the largest rank"},
       {.key = "effect.ratio",
        .unit = number,
-       .value = [](const R&, const C& c) { return of_effect(c, &Effect::ratio); },
+       .value = [](const R&, const C& c) { return of_effect(c, &analysis::Effect::ratio); },
        .help = "time of the case over the baseline's: per token, byte on the bus or FLOP where the amounts differ"},
       {.key = "effect.low",
        .unit = number,
-       .value = [](const R&, const C& c) { return of_effect(c, &Effect::low); },
+       .value = [](const R&, const C& c) { return of_effect(c, &analysis::Effect::low); },
        .help = "lower end of its interval"},
       {.key = "effect.high",
        .unit = number,
-       .value = [](const R&, const C& c) { return of_effect(c, &Effect::high); },
+       .value = [](const R&, const C& c) { return of_effect(c, &analysis::Effect::high); },
        .help = "upper end of its interval"},
       {.key = "effect.rounds",
        .unit = count,
-       .value = [](const R&, const C& c) { return of_effect(c, &Effect::rounds); },
+       .value = [](const R&, const C& c) { return of_effect(c, &analysis::Effect::rounds); },
        .help = "pairs of blocks that it rests on"},
       {.key = "effect.rounds_needed",
        .unit = count,
-       .value = [](const R&, const C& c) { return of_effect(c, &Effect::rounds_needed); },
+       .value = [](const R&, const C& c) { return of_effect(c, &analysis::Effect::rounds_needed); },
        .help = "for an unresolved case, about how many rounds would settle it (1000: not with this noise); else 0"},
       {.key = "first_loss",
        .unit = number,
@@ -237,9 +237,9 @@ Scale scale_for(Unit unit, std::span<const double> values) {
 
 }  // namespace
 
-Measured measured_by(const Result& result) {
+Measured measured_by(const store::Result& result) {
   if (result.points.empty()) return training;
-  const bool on_bus = std::ranges::any_of(result.points, [](const ResultPoint& p) { return p.bus_factor > 0; });
+  const bool on_bus = std::ranges::any_of(result.points, [](const store::ResultPoint& p) { return p.bus_factor > 0; });
   return on_bus ? collective : operation;
 }
 
@@ -247,7 +247,7 @@ std::span<const Metric> case_metrics() {
   return table();
 }
 
-std::optional<double> table_value(const Metric& metric, const Result& result, const CaseSummary& row) {
+std::optional<double> table_value(const Metric& metric, const store::Result& result, const analysis::CaseSummary& row) {
   if (row.blocks == 0) return std::nullopt;
   if (!metric.shown_for.empty() && std::ranges::find(metric.shown_for, measured_by(result)) == metric.shown_for.end()) {
     return std::nullopt;
@@ -285,4 +285,4 @@ std::string MetricPrinter::number_with_unit(double value) const {
   return number(value) + (scale_.unit.empty() ? "" : " " + scale_.unit);
 }
 
-}  // namespace harness
+}  // namespace harness::report

@@ -11,7 +11,7 @@
 #include "report/scale.h"
 #include "store/result.h"
 
-namespace harness {
+namespace harness::report {
 
 // What there is to know of a case in numbers, each metric once. CSV and JSON have all of them; the table of cases and
 // the table before/after take their columns and lines from here, in this order. docs/json.md describes every key.
@@ -30,7 +30,7 @@ enum class Unit : std::uint8_t {
 
 /// What a result's cases measure: not all metrics make sense for all.
 enum class Measured : std::uint8_t { training, operation, collective };
-Measured measured_by(const Result& result);
+Measured measured_by(const store::Result& result);
 
 struct Metric {
   std::string_view key = {};      // in JSON, a dot for a nested object: "effect.ratio"; in CSV with '_' for the dot
@@ -39,13 +39,14 @@ struct Metric {
   std::string_view name = {};                   // of the line in before/after; "" in no such table
   Unit unit = Unit::number;
   std::vector<Measured> shown_for = {};  // in tables; empty: whatever is measured
-  std::optional<double> (*value)(const Result& result, const CaseSummary& row) = nullptr;  // in SI units
+  std::optional<double> (*value)(const store::Result& result,
+                                 const analysis::CaseSummary& row) = nullptr;  // in SI units
   std::string_view help = {};
 };
 std::span<const Metric> case_metrics();
 
 /// What a table shows: nothing where nothing was measured, or where the metric makes no sense for what was.
-std::optional<double> table_value(const Metric& metric, const Result& result, const CaseSummary& row);
+std::optional<double> table_value(const Metric& metric, const store::Result& result, const analysis::CaseSummary& row);
 
 /// A metric's values in one table: one unit for all of them.
 class MetricPrinter {
@@ -60,4 +61,4 @@ class MetricPrinter {
   Scale scale_;
 };
 
-}  // namespace harness
+}  // namespace harness::report

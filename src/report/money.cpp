@@ -7,7 +7,7 @@
 
 #include "base/units.h"
 
-namespace harness {
+namespace harness::report {
 
 std::string show_money(double amount, const std::string& currency) {
   const std::string digits = fmt::format("{:.{}f}", std::abs(amount), std::abs(amount) < 100 ? 2 : 0);
@@ -33,4 +33,4 @@ std::string show_duration(double seconds) {
   return seconds >= 2 * day ? fmt::format("{:.1f} days", seconds / day) : show_seconds(seconds);
 }
 
-}  // namespace harness
+}  // namespace harness::report

@@ -14,36 +14,38 @@
 #include "report/effect_words.h"
 #include "report/scale.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
-std::string commit_of(const Result& result) {
+std::string commit_of(const store::Result& result) {
   for (const auto& [name, value] : result.identity) {
     if (name == "harness") return value;
   }
   return result.tool_version;
 }
 
-std::string change_of(const Effect& effect) {
+std::string change_of(const analysis::Effect& effect) {
   if (!std::isfinite(effect.ratio)) return "no ratio";
   std::string text = "time " + signed_percent(effect.ratio - 1);
   if (!std::isfinite(effect.low)) return text;
   return text + fmt::format(" [{}, {}]", signed_percent(effect.low - 1), signed_percent(effect.high - 1));
 }
 
-std::string why_not(const CaseSummary& one) {
-  if (one.status == CaseStatus::failed || one.status == CaseStatus::impossible) return name_of(one.status);
-  if (!one.effect || one.effect->verdict == Verdict::none) return "not measured in enough rounds";
-  return fmt::format("{}, {} in {} rounds", name_of(one.effect->verdict), change_of(*one.effect), one.effect->rounds);
+std::string why_not(const analysis::CaseSummary& row) {
+  if (row.status == store::CaseStatus::failed || row.status == store::CaseStatus::impossible)
+    return store::name_of(row.status);
+  if (!row.effect || row.effect->verdict == analysis::Verdict::none) return analysis::name_of(row.judgement);
+  return fmt::format("{}, {} in {} rounds", analysis::name_of(row.effect->verdict), change_of(*row.effect),
+                     row.effect->rounds);
 }
 
 // Reads the value as a configuration would, so that nothing goes out that harness would not take in.
-ProvenSetting read_back(const Result& result, const CaseSummary& one, const std::string& file) {
-  const ResultCase& row = result.at(one);
-  const Variable* variable = find_variable(row.variable);
-  if (variable == nullptr) fail("this version of harness knows no variable {}", quote(row.variable));
+ProvenSetting read_back(const store::Result& result, const analysis::CaseSummary& row, const std::string& file) {
+  const store::ResultCase& result_case = result.at(row);
+  const config::Variable* variable = config::find_variable(result_case.variable);
+  if (variable == nullptr) fail("this version of harness knows no variable {}", quote(result_case.variable));
   ProvenSetting proven;
-  variable->parse(proven.settings, row.value);
+  variable->parse(proven.settings, result_case.value);
   proven.name = fmt::format("{}={}", variable->name, variable->print(proven.settings));
   proven.variable = variable->name;
   proven.value = variable->print(proven.settings);
@@ -52,65 +54,65 @@ ProvenSetting read_back(const Result& result, const CaseSummary& one, const std:
     proven.environment.emplace_back(variable->environment_name, text ? text(proven.value) : proven.value);
   }
   for (const auto& [name, value] : proven.settings.env) {
-    check_env_entry(name, value);
+    config::check_env_entry(name, value);
     proven.environment.emplace_back(name, value);
   }
-  proven.evidence = one_line(fmt::format("{}: {}, {} rounds; {}, harness {}", proven.name, change_of(*one.effect),
-                                         one.effect->rounds, file, commit_of(result)));
+  proven.evidence = one_line(fmt::format("{}: {}, {} rounds; {}, harness {}", proven.name, change_of(*row.effect),
+                                         row.effect->rounds, file, commit_of(result)));
   return proven;
 }
 
-const CaseSummary& find_summary(const Summary& summary, const std::string& name) {
+const analysis::CaseSummary& find_summary(const analysis::Summary& summary, const std::string& name) {
   std::vector<std::string> names;
-  for (const CaseSummary& one : summary.cases) {
-    if (one.name == name) return one;
-    names.push_back(one.name);
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (row.name == name) return row;
+    names.push_back(row.name);
   }
   fail("there is no case {}{}", quote(name), did_you_mean(nearest(name, names)));
 }
 
-std::size_t place_in_registry(const std::string& name) {
-  const auto names = variable_names();
-  return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+auto place_in_registry(const std::string& name) {
+  const auto names = config::variable_names();
+  return std::ranges::find(names, name) - names.begin();
 }
 
 }  // namespace
 
-Proven find_proven(const Result& result, const Summary& summary, const std::string& case_name,
+Proven find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
                    const std::string& file) {
   if (summary.unreliable) {
-    throw Error(fmt::format("{} proves nothing: its control, baseline_again, came out {} than the baseline that it "
-                            "repeats; measure again when the machine is quiet",
-                            quote(file), name_of(summary.control->verdict)),
+    throw Error(fmt::format("{} proves nothing: its control, baseline_again, is {} than the baseline that it "
+                            "repeats. Measure again when the machine is quiet.",
+                            quote(file), analysis::name_of(summary.control->verdict)),
                 4);
   }
   if (!case_name.empty()) {
-    const CaseSummary& one = find_summary(summary, case_name);
-    if (one.role != CaseRole::change)
+    const analysis::CaseSummary& row = find_summary(summary, case_name);
+    if (row.role != store::CaseRole::change)
       fail("{} is the baseline: it changes nothing that could be exported", quote(case_name));
-    if (!one.effect || one.effect->verdict != Verdict::faster) {
-      fail("{} is not proven faster ({}): only what is proven is exported", quote(case_name), why_not(one));
+    if (!row.effect || row.effect->verdict != analysis::Verdict::faster) {
+      fail("{} is not proven faster ({}): only what is proven is exported", quote(case_name), why_not(row));
     }
   }
-  std::vector<const CaseSummary*> faster;
+  std::vector<const analysis::CaseSummary*> faster;
   Proven out;
-  for (const CaseSummary& one : summary.cases) {
-    if (one.role != CaseRole::change || (!case_name.empty() && one.name != case_name)) continue;
-    if (one.effect && one.effect->verdict == Verdict::faster) {
-      faster.push_back(&one);
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (row.role != store::CaseRole::change || (!case_name.empty() && row.name != case_name)) continue;
+    if (row.effect && row.effect->verdict == analysis::Verdict::faster) {
+      faster.push_back(&row);
     } else {
-      out.left_out.push_back(one_line(fmt::format("{}: {}", one.name, why_not(one))));
+      out.left_out.push_back(one_line(fmt::format("{}: {}", row.name, why_not(row))));
     }
   }
   std::stable_sort(faster.begin(), faster.end(),
                    [](const auto* a, const auto* b) { return a->effect->ratio < b->effect->ratio; });
-  for (const CaseSummary* one : faster) {
+  for (const analysis::CaseSummary* row : faster) {
     std::optional<ProvenSetting> setting;
     try {
-      setting = read_back(result, *one, file);
+      setting = read_back(result, *row, file);
     } catch (const Error& error) {
       out.left_out.push_back(
-          one_line(fmt::format("{}: proven, but cannot be read: {}", quote(one->name), error.what())));
+          one_line(fmt::format("{}: proven, but its value cannot be read: {}", quote(row->name), error.what())));
       continue;
     }
     const auto taken = std::find_if(out.settings.begin(), out.settings.end(),
@@ -119,7 +121,7 @@ Proven find_proven(const Result& result, const Summary& summary, const std::stri
       out.settings.push_back(std::move(*setting));
     } else {
       out.left_out.push_back(one_line(
-          fmt::format("{}: proven too ({}), but {} is faster", setting->name, change_of(*one->effect), taken->name)));
+          fmt::format("{}: proven too ({}), but {} is faster", setting->name, change_of(*row->effect), taken->name)));
     }
   }
   std::stable_sort(out.settings.begin(), out.settings.end(), [](const auto& a, const auto& b) {
@@ -128,4 +130,4 @@ Proven find_proven(const Result& result, const Summary& summary, const std::stri
   return out;
 }
 
-}  // namespace harness
+}  // namespace harness::report

@@ -8,13 +8,13 @@
 #include "config/settings.h"
 #include "store/result.h"
 
-namespace harness {
+namespace harness::report {
 
 /// A setting that a sweep proved faster than its baseline, read back from the file and checked like a configuration's.
 struct ProvenSetting {
   std::string name;                                              // of the case: variable=value
   std::string variable, value;                                   // the value in canonical form
-  Settings settings;                                             // with this one value, everything else at its default
+  config::Settings settings;                                     // with this one value, everything else at its default
   std::vector<std::pair<std::string, std::string>> environment;  // what it becomes in a process's environment
   std::string evidence;                                          // change, interval, rounds, file, commit; one line
 };
@@ -26,6 +26,7 @@ struct Proven {
 
 /// case_name: this case alone ("" all). Throws Error when it is not there or not proven, and (exit code 4) when the
 /// sweep is unreliable and proves nothing. A value that the registry does not know as it stands is left out.
-Proven find_proven(const Result& result, const Summary& summary, const std::string& case_name, const std::string& file);
+Proven find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
+                   const std::string& file);
 
-}  // namespace harness
+}  // namespace harness::report

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 // The largest unit in which the smallest value is at least 1.
@@ -51,4 +51,4 @@ std::string signed_percent(double share, int decimals) {
   return text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
 }
 
-}  // namespace harness
+}  // namespace harness::report

@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-namespace harness {
+namespace harness::report {
 
 /// A unit that suits these values, and how to print one in it with four digits.
 struct Scale {
@@ -18,4 +18,4 @@ Scale scale_of_bytes(std::span<const double> values);
 std::string percent(double share, int decimals = 1);         // "12.3 %"
 std::string signed_percent(double share, int decimals = 1);  // "+12.3 %"
 
-}  // namespace harness
+}  // namespace harness::report

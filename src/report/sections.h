@@ -4,35 +4,36 @@
 #include "report/document.h"
 #include "store/result.h"
 
-namespace harness {
+namespace harness::report {
 
 // The sections that text, Markdown and the page share. One without data says so in a line, or has no pieces and is left
 // out. report/page/sections.h has those that draw.
 
 /// What `show` prints: the context, a row per case, the notes on it, the warnings.
-Section overview_section(const Result& result, const Summary& summary);
+Section overview_section(const store::Result& result, const analysis::Summary& summary);
 /// The best proven change beside the baseline, a line per metric.
-Section before_after_section(const Result& result, const Findings& findings);
+Section before_after_section(const store::Result& result, const analysis::Findings& findings);
 /// What a training run takes and costs, before and after each proven change.
-Section cost_section(const CostEstimate& estimate);
+Section cost_section(const analysis::CostEstimate& estimate);
 /// Where one profiled step of each case went.
-Section breakdown_section(const Result& result, const Findings& findings);
-Section stragglers_section(const Result& result, const Findings& findings);
-Section nccl_section(const Result& result);  // no pieces where NCCL had no part
-Section environment_section(const Result& result, const Findings& findings);
-Section warnings_section(const Findings& findings);
-Section configuration_section(const Result& result);
-Section reproduce_section(const Result& result);
+Section breakdown_section(const store::Result& result, const analysis::Findings& findings);
+Section stragglers_section(const store::Result& result, const analysis::Findings& findings);
+Section nccl_section(const store::Result& result);  // no pieces where NCCL had no part
+Section environment_section(const store::Result& result, const analysis::Findings& findings);
+Section warnings_section(const analysis::Findings& findings);
+Section configuration_section(const store::Result& result);
+Section reproduce_section(const store::Result& result);
 
 /// The rows of all cases, and the notes that their verdict column points to as [1], [2] ….
 struct CaseTable {
   Table table;
   std::vector<std::string> notes;
 };
-CaseTable case_table(const Result& result, const Summary& summary);
+CaseTable case_table(const store::Result& result, const analysis::Summary& summary);
 
 /// What one profiled step says: table, bottleneck, what is worth trying, remarks. baseline: to compare with, or
 /// nullptr.
-void add_step(const Result& result, const StepFindings& step, const StepFindings* baseline, Section& section);
+void add_step(const store::Result& result, const analysis::StepFindings& step, const analysis::StepFindings* baseline,
+              Section& section);
 
-}  // namespace harness
+}  // namespace harness::report

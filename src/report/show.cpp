@@ -4,7 +4,7 @@
 #include "report/headline.h"
 #include "report/sections.h"
 
-namespace harness {
+namespace harness::report {
 
 std::string write(const Document& document, Format format) {
   switch (format) {
@@ -19,7 +19,8 @@ std::string write(const Document& document, Format format) {
   fail("allowed formats: text, md");
 }
 
-Document show_document(const Result& result, const Summary& summary, const std::optional<CostEstimate>& cost) {
+Document show_document(const store::Result& result, const analysis::Summary& summary,
+                       const std::optional<analysis::CostEstimate>& cost) {
   Document document;
   document.headline = headline(result, summary);
   document.sections.push_back(overview_section(result, summary));
@@ -27,17 +28,18 @@ Document show_document(const Result& result, const Summary& summary, const std::
   return document;
 }
 
-std::string show(const Result& result, const Summary& summary, Format format, const std::optional<CostEstimate>& cost) {
+std::string show(const store::Result& result, const analysis::Summary& summary, Format format,
+                 const std::optional<analysis::CostEstimate>& cost) {
   if (format == Format::csv) return show_csv(result, summary);
   if (format == Format::json) return show_json(result, summary, cost);
   return write(show_document(result, summary, cost), format);
 }
 
-std::string show_breakdown(const Result& result, const Findings& findings, Format format) {
+std::string show_breakdown(const store::Result& result, const analysis::Findings& findings, Format format) {
   Document document = show_document(result, findings.summary, findings.cost);
   document.sections.push_back(breakdown_section(result, findings));
   document.sections.push_back(stragglers_section(result, findings));
   return write(document, format);
 }
 
-}  // namespace harness
+}  // namespace harness::report

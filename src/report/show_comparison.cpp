@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace harness {
+namespace harness::report {
 
 std::string show(const ComparisonReport& report, Format format) {
   if (format == Format::json) return comparison_json(report);
@@ -10,4 +10,4 @@ std::string show(const ComparisonReport& report, Format format) {
   return write(comparison_document(report), format);
 }
 
-}  // namespace harness
+}  // namespace harness::report

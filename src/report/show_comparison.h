@@ -9,27 +9,27 @@
 #include "report/document.h"
 #include "report/show.h"
 
-namespace harness {
+namespace harness::report {
 
 /// All that `compare` says. Either comparisons (the first side against each other one) or a reproduction is filled;
 /// neither where the files cannot be compared.
 struct ComparisonReport {
-  std::vector<ComparedFile> files;  // all, in the order of the differences' values
-  std::vector<Difference> differences;
+  std::vector<analysis::ComparedFile> files;  // all, in the order of the differences' values
+  std::vector<analysis::Difference> differences;
   std::vector<std::string> incomparable;  // why not; with `anyway` the numbers follow nevertheless
   bool anyway = false;
   std::vector<std::string> unreliable;
-  std::vector<Comparison> comparisons;
-  std::vector<Reproduction> reproductions;
+  std::vector<analysis::Comparison> comparisons;
+  std::vector<analysis::Reproduction> reproductions;
 };
 
 /// What differs between the files comes first, before any number; then a table per pair of sides, in the manner of
 /// benchstat: a row per case with both sides, the change ("~": none that this could prove), its interval and n.
 Document comparison_document(const ComparisonReport& report);
-Table comparison_table(const Comparison& comparison);
+Table comparison_table(const analysis::Comparison& comparison);
 std::string comparison_json(const ComparisonReport& report);
 
 /// In a format. Throws Error for csv.
 std::string show(const ComparisonReport& report, Format format);
 
-}  // namespace harness
+}  // namespace harness::report

@@ -4,7 +4,7 @@
 
 #include "report/clean_text.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 std::string padded(const std::string& text, std::size_t width, bool left) {
@@ -42,4 +42,4 @@ std::string Table::text() const {
   return out;
 }
 
-}  // namespace harness
+}  // namespace harness::report

@@ -5,7 +5,7 @@
 
 #include "report/clean_text.h"
 
-namespace harness {
+namespace harness::report {
 
 /// Cells with headings. Columns of words are left-aligned, columns of numbers right-aligned.
 struct Table {
@@ -20,4 +20,4 @@ struct Table {
   std::string text() const;
 };
 
-}  // namespace harness
+}  // namespace harness::report

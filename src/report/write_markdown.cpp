@@ -5,7 +5,7 @@
 #include "report/clean_text.h"
 #include "report/document.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 class MarkdownWriter {
@@ -78,4 +78,4 @@ std::string write_markdown(const Document& document) {
   return std::move(writer.out);
 }
 
-}  // namespace harness
+}  // namespace harness::report

@@ -3,7 +3,7 @@
 #include "report/clean_text.h"
 #include "report/document.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 constexpr std::size_t width = 120;
@@ -106,4 +106,4 @@ std::string write_text(const Document& document) {
   return std::move(writer.out);
 }
 
-}  // namespace harness
+}  // namespace harness::report

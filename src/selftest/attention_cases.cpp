@@ -2,7 +2,7 @@
 
 #include "selftest/case_builder.h"
 
-namespace harness {
+namespace harness::selftest {
 namespace {
 
 struct Size {
@@ -16,13 +16,13 @@ constexpr Size sizes[] = {
     {1, 2, 128, 160, 160, true, true}, {2, 2, 64, 64, 64, false, false}, {1, 2, 64, 48, 80, false, false},
     {1, 1, 80, 64, 64, true, true},    {2, 2, 32, 96, 96, false, true},  {1, 16, 128, 2048, 2048, true, true, true}};
 
-AttentionShape shape_of(const Size& s) {
+program::AttentionShape shape_of(const Size& s) {
   const std::int64_t width = s.heads * s.head_dim, stride = s.packed ? 3 * width : width;
   return {s.batch, s.heads, s.head_dim, s.queries, s.keys, stride, stride, s.causal};
 }
 
 struct Three {
-  View q, k, v;
+  program::View q, k, v;
 };
 
 // Deviation below 1: scores then differ between keys without one of them winning all.
@@ -34,7 +34,7 @@ Three three(CaseBuilder& b, const Size& s, const char* prefix, bool written, boo
   };
   if (s.packed) {
     const std::int64_t rows = s.batch * s.queries, span = (rows - 1) * 3 * width + width;
-    const View qkv = make(std::string(prefix) + "qkv", rows * 3 * width);
+    const program::View qkv = make(std::string(prefix) + "qkv", rows * 3 * width);
     return {qkv.part(0, span), qkv.part(width, span), qkv.part(2 * width, span)};
   }
   return {make(std::string(prefix) + "q", s.batch * s.queries * width),
@@ -42,51 +42,54 @@ Three three(CaseBuilder& b, const Size& s, const char* prefix, bool written, boo
           make(std::string(prefix) + "v", s.batch * s.keys * width)};
 }
 
-std::string name_for(const Size& s, AttentionKind kind) {
-  return fmt::format("{}, {} x {} heads of {}, {} x {}{}{}", kind == AttentionKind::fused ? "fused" : "unfused",
+std::string name_for(const Size& s, config::AttentionKind kind) {
+  return fmt::format("{}, {} x {} heads of {}, {} x {}{}{}", kind == config::AttentionKind::fused ? "fused" : "unfused",
                      s.batch, s.heads, s.head_dim, s.queries, s.keys, s.packed ? ", packed" : "",
                      s.causal ? ", causal" : "");
 }
 
 }  // namespace
 
-void add_attention_cases(Cases& cases, DType type, bool tf32) {
+void add_attention_cases(Cases& cases, program::DType type, bool tf32) {
   for (const Size& s : sizes) {
     const std::int64_t rows = s.batch * s.queries, width = s.heads * s.head_dim;
-    const auto builder = [&](AttentionKind kind) {
+    const auto builder = [&](config::AttentionKind kind) {
       CaseBuilder b(type, tf32);
       b.attention(kind);
       if (s.large) b.large();
       return b;
     };
-    for (const AttentionKind kind : {AttentionKind::fused, AttentionKind::unfused}) {
+    for (const config::AttentionKind kind : {config::AttentionKind::fused, config::AttentionKind::unfused}) {
       CaseBuilder b = builder(kind);
       const Three in = three(b, s, "", false, false);
-      const Attention forward{
-          in.q, in.k, in.v, b.output("out", rows * width), b.output("stats", DType::f32, rows * s.heads), shape_of(s)};
+      const program::Attention forward{
+          in.q,       in.k, in.v, b.output("out", rows * width), b.output("stats", program::DType::f32, rows * s.heads),
+          shape_of(s)};
       cases.push_back(b.take(forward, name_for(s, kind)));
       for (const bool accumulate : {false, true}) {
         // No fused kernel adds to gradients, and the GPT step has no need of it.
-        if (accumulate && (kind == AttentionKind::fused || s.large)) continue;
+        if (accumulate && (kind == config::AttentionKind::fused || s.large)) continue;
         CaseBuilder back = builder(kind);
         const Three of = three(back, s, "", false, false);
-        const View out = back.output("out", rows * width), stats = back.output("stats", DType::f32, rows * s.heads);
-        back.prepare(Attention{of.q, of.k, of.v, out, stats, shape_of(s)});
-        const View dout = back.normal("dout", rows * width);
+        const program::View out = back.output("out", rows * width),
+                            stats = back.output("stats", program::DType::f32, rows * s.heads);
+        back.prepare(program::Attention{of.q, of.k, of.v, out, stats, shape_of(s)});
+        const program::View dout = back.normal("dout", rows * width);
         const Three d = three(back, s, "d", true, accumulate);
-        cases.push_back(
-            back.take(AttentionBackward{of.q, of.k, of.v, out, stats, dout, d.q, d.k, d.v, shape_of(s), accumulate},
-                      name_for(s, kind) + (accumulate ? ", added" : "")));
+        cases.push_back(back.take(
+            program::AttentionBackward{of.q, of.k, of.v, out, stats, dout, d.q, d.k, d.v, shape_of(s), accumulate},
+            name_for(s, kind) + (accumulate ? ", added" : "")));
       }
     }
     if (tf32 || s.large) continue;  // no products in it
     CaseBuilder b(type);
-    const View part = b.normal("part_out", rows * width),
-               part_stats = b.normal("part_stats", DType::f32, rows * s.heads);
-    const View out = b.normal("out", rows * width), stats = b.normal("stats", DType::f32, rows * s.heads);
-    cases.push_back(b.take(AttentionMerge{part, part_stats, out, stats, shape_of(s)},
+    const program::View part = b.normal("part_out", rows * width),
+                        part_stats = b.normal("part_stats", program::DType::f32, rows * s.heads);
+    const program::View out = b.normal("out", rows * width),
+                        stats = b.normal("stats", program::DType::f32, rows * s.heads);
+    cases.push_back(b.take(program::AttentionMerge{part, part_stats, out, stats, shape_of(s)},
                            fmt::format("{} x {} heads of {}, {}", s.batch, s.heads, s.head_dim, s.queries)));
   }
 }
 
-}  // namespace harness
+}  // namespace harness::selftest

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace harness {
+namespace harness::selftest {
 
 const char* name_of(Outcome outcome) {
   switch (outcome) {
@@ -31,4 +31,4 @@ int exit_code(const std::vector<CheckLine>& lines) {
   return count(Outcome::passed) > 0 ? 0 : 3;
 }
 
-}  // namespace harness
+}  // namespace harness::selftest

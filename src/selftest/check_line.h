@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace harness {
+namespace harness::selftest {
 
 enum class Outcome : std::uint8_t { passed, failed, not_run };
 const char* name_of(Outcome outcome);
@@ -25,4 +25,4 @@ void judge(CheckLine& line, const std::string& what, double error);
 /// 0: all passed; 1: something failed; 3: nothing ran at all.
 int exit_code(const std::vector<CheckLine>& lines);
 
-}  // namespace harness
+}  // namespace harness::selftest

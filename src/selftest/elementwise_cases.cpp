@@ -4,7 +4,7 @@
 
 #include "selftest/case_builder.h"
 
-namespace harness {
+namespace harness::selftest {
 namespace {
 
 std::string shape(std::int64_t rows, std::int64_t width) {
@@ -18,7 +18,7 @@ struct Size {
 // Odd widths meet the ends of vectors, wide rows several passes of a block, few rows an almost empty device.
 constexpr Size sizes[] = {{1, 8}, {5, 33}, {64, 96}, {37, 257}, {130, 2048}, {8192, 2048, true}};
 
-CaseBuilder builder(DType type, const Size& s) {
+CaseBuilder builder(program::DType type, const Size& s) {
   CaseBuilder b(type);
   if (s.large) b.large();
   return b;
@@ -26,97 +26,121 @@ CaseBuilder builder(DType type, const Size& s) {
 
 }  // namespace
 
-void add_elementwise_cases(Cases& cases, DType type) {
+void add_elementwise_cases(Cases& cases, program::DType type) {
   for (const std::int64_t n : {1, 4099}) {
     CaseBuilder b(type);
-    cases.push_back(b.take(Fill{b.output("out", n), 1.5}, fmt::format("{} numbers", n)));
-    if (type == DType::f32) {
+    cases.push_back(b.take(program::Fill{b.output("out", n), 1.5}, fmt::format("{} numbers", n)));
+    if (type == program::DType::f32) {
       CaseBuilder whole(type);
-      cases.push_back(whole.take(Fill{whole.output("out", DType::i32, n), 7}, fmt::format("{} whole numbers", n)));
+      cases.push_back(whole.take(program::Fill{whole.output("out", program::DType::i32, n), 7},
+                                 fmt::format("{} whole numbers", n)));
     }
     CaseBuilder from(type);
-    const View in = from.normal("in", DType::f32, n);
-    cases.push_back(from.take(Convert{in, from.output("out", n)}, fmt::format("{} from f32", n)));
+    const program::View in = from.normal("in", program::DType::f32, n);
+    cases.push_back(from.take(program::Convert{in, from.output("out", n)}, fmt::format("{} from f32", n)));
     CaseBuilder to(type);
-    const View source = to.normal("in", n);
-    cases.push_back(to.take(Convert{source, to.output("out", DType::f32, n)}, fmt::format("{} to f32", n)));
+    const program::View source = to.normal("in", n);
+    cases.push_back(
+        to.take(program::Convert{source, to.output("out", program::DType::f32, n)}, fmt::format("{} to f32", n)));
   }
-  if (type == DType::f32) {
+  if (type == program::DType::f32) {
     for (const int parts : {1, 2}) {
       CaseBuilder b(type);
       if (parts == 2) b.at({{2, 1, 1, 1}}, 1);
-      const Initialize op{
-          b.output("out", std::int64_t{3} * 5 * 7), 1000003, Axis::tensor, 3, std::int64_t{5} * parts, 5, 7, 0.5, 0.02};
+      const program::Initialize op{b.output("out", std::int64_t{3} * 5 * 7),
+                                   1000003,
+                                   program::Axis::tensor,
+                                   3,
+                                   std::int64_t{5} * parts,
+                                   5,
+                                   7,
+                                   0.5,
+                                   0.02};
       cases.push_back(b.take(op, parts == 1 ? "whole tensor" : "second of two parts"));
     }
     CaseBuilder b(type);
-    const View value = b.normal("value", 1), ring = b.normal("ring", 5), counter = b.constant("counter", DType::i32, 8);
-    cases.push_back(b.take(Record{value, ring, counter}, "step 8 in a ring of 5"));
+    const program::View value = b.normal("value", 1), ring = b.normal("ring", 5),
+                        counter = b.constant("counter", program::DType::i32, 8);
+    cases.push_back(b.take(program::Record{value, ring, counter}, "step 8 in a ring of 5"));
   }
   for (const Size& s : sizes) {
     const std::int64_t n = s.rows * s.width;
     const std::string name = shape(s.rows, s.width);
     CaseBuilder g = builder(type, s);
-    const View in = g.normal("in", n, 2);
-    cases.push_back(g.take(Gelu{in, g.output("out", n)}, name));
+    const program::View in = g.normal("in", n, 2);
+    cases.push_back(g.take(program::Gelu{in, g.output("out", n)}, name));
     CaseBuilder gb = builder(type, s);
-    const View x = gb.normal("in", n, 2);
-    cases.push_back(gb.take(GeluBackward{x, gb.normal("data", n)}, name));
+    const program::View x = gb.normal("in", n, 2);
+    cases.push_back(gb.take(program::GeluBackward{x, gb.normal("data", n)}, name));
     CaseBuilder ba = builder(type, s);
-    const View bias = ba.normal("bias", s.width);
-    cases.push_back(ba.take(BiasAdd{bias, ba.normal("data", n), s.rows, s.width}, name));
+    const program::View bias = ba.normal("bias", s.width);
+    cases.push_back(ba.take(program::BiasAdd{bias, ba.normal("data", n), s.rows, s.width}, name));
     for (const bool accumulate : {false, true}) {
       CaseBuilder cs = builder(type, s);
-      const View from = cs.normal("in", n);
-      const View out = cs.result("out", DType::f32, s.width, accumulate);
-      cases.push_back(cs.take(ColumnSum{from, out, s.rows, s.width, accumulate}, name + (accumulate ? ", added" : "")));
+      const program::View from = cs.normal("in", n);
+      const program::View out = cs.result("out", program::DType::f32, s.width, accumulate);
+      cases.push_back(
+          cs.take(program::ColumnSum{from, out, s.rows, s.width, accumulate}, name + (accumulate ? ", added" : "")));
     }
     CaseBuilder r = builder(type, s);
-    const View rin = r.normal("in", n), rbias = r.normal("bias", s.width), residual = r.normal("residual", n);
-    cases.push_back(r.take(ResidualAdd{rin, rbias, residual, r.output("out", n), s.rows, s.width}, name));
+    const program::View rin = r.normal("in", n), rbias = r.normal("bias", s.width), residual = r.normal("residual", n);
+    cases.push_back(r.take(program::ResidualAdd{rin, rbias, residual, r.output("out", n), s.rows, s.width}, name));
   }
 }
 
-void add_norm_cases(Cases& cases, DType type) {
+void add_norm_cases(Cases& cases, program::DType type) {
   for (const Size& s : sizes) {
     const std::int64_t n = s.rows * s.width;
     for (const auto& [bias, residual] : {std::pair{false, false}, {true, true}, {true, false}, {false, true}}) {
       CaseBuilder b = builder(type, s);
-      LayerNorm op;
-      op.rows = s.rows, op.width = s.width;
+      program::LayerNorm op;
+      op.rows = s.rows;
+      op.width = s.width;
       op.in = b.normal("in", n, 1, 0.5);
       if (bias) op.bias = b.normal("bias", s.width);
       if (residual) op.residual = b.normal("residual", n);
-      op.gamma = b.normal("gamma", s.width, 0.2, 1), op.beta = b.normal("beta", s.width, 0.2);
+      op.gamma = b.normal("gamma", s.width, 0.2, 1);
+      op.beta = b.normal("beta", s.width, 0.2);
       if (bias || residual) op.sum = b.output("sum", n);
       op.out = b.output("out", n);
-      op.mean = b.output("mean", DType::f32, s.rows), op.rstd = b.output("rstd", DType::f32, s.rows);
+      op.mean = b.output("mean", program::DType::f32, s.rows);
+      op.rstd = b.output("rstd", program::DType::f32, s.rows);
       cases.push_back(b.take(op, shape(s.rows, s.width) + (bias ? ", bias" : "") + (residual ? ", residual" : "")));
     }
     for (const auto& [dresidual, dbias, accumulate] :
          {std::tuple{false, false, false}, {true, true, true}, {true, false, false}, {false, true, true}}) {
       CaseBuilder b = builder(type, s);
-      LayerNormBackward op;
-      op.rows = s.rows, op.width = s.width, op.accumulate = accumulate;
-      op.dout = b.normal("dout", n), op.sum = b.normal("sum", n, 1, 0.5), op.gamma = b.normal("gamma", s.width, 0.2, 1);
-      op.mean = b.output("mean", DType::f32, s.rows), op.rstd = b.output("rstd", DType::f32, s.rows);
-      LayerNorm forward;
-      forward.in = op.sum, forward.gamma = op.gamma, forward.beta = b.normal("beta", s.width);
-      forward.out = b.output("normalised", n), forward.mean = op.mean, forward.rstd = op.rstd;
-      forward.rows = s.rows, forward.width = s.width;
+      program::LayerNormBackward op;
+      op.rows = s.rows;
+      op.width = s.width;
+      op.accumulate = accumulate;
+      op.dout = b.normal("dout", n);
+      op.sum = b.normal("sum", n, 1, 0.5);
+      op.gamma = b.normal("gamma", s.width, 0.2, 1);
+      op.mean = b.output("mean", program::DType::f32, s.rows);
+      op.rstd = b.output("rstd", program::DType::f32, s.rows);
+      program::LayerNorm forward;
+      forward.in = op.sum;
+      forward.gamma = op.gamma;
+      forward.beta = b.normal("beta", s.width);
+      forward.out = b.output("normalised", n);
+      forward.mean = op.mean;
+      forward.rstd = op.rstd;
+      forward.rows = s.rows;
+      forward.width = s.width;
       b.prepare(forward);
       if (dresidual) op.dresidual = b.normal("dresidual", n);
       op.din = b.output("din", n);
-      op.dgamma = b.result("dgamma", DType::f32, s.width, accumulate);
-      op.dbeta = b.result("dbeta", DType::f32, s.width, accumulate);
-      if (dbias) op.dbias = b.result("dbias", DType::f32, s.width, accumulate);
+      op.dgamma = b.result("dgamma", program::DType::f32, s.width, accumulate);
+      op.dbeta = b.result("dbeta", program::DType::f32, s.width, accumulate);
+      if (dbias) op.dbias = b.result("dbias", program::DType::f32, s.width, accumulate);
       cases.push_back(b.take(op, shape(s.rows, s.width) + (dresidual ? ", dresidual" : "") + (dbias ? ", dbias" : "") +
                                      (accumulate ? ", added" : "")));
     }
   }
 }
 
-void add_embedding_cases(Cases& cases, DType type) {
+void add_embedding_cases(Cases& cases, program::DType type) {
   struct Table {
     std::int64_t rows, width, sequence, vocab;
     int shards, rank;
@@ -124,39 +148,39 @@ void add_embedding_cases(Cases& cases, DType type) {
   };
   for (const Table& t : {Table{12, 33, 6, 20, 1, 0}, Table{64, 64, 16, 50, 1, 0}, Table{64, 64, 16, 50, 2, 0},
                          Table{64, 96, 16, 50, 2, 1}, Table{8192, 2048, 2048, 50304, 1, 0, true}}) {
-    const Layout layout{{t.shards, 1, 1, 1}};
-    const Shard shard{Axis::tensor, t.vocab / t.shards};
+    const program::Layout layout{{t.shards, 1, 1, 1}};
+    const program::Shard shard{program::Axis::tensor, t.vocab / t.shards};
     const std::string name = fmt::format("{} tokens of {} x {}{}", t.rows, t.vocab, t.width,
                                          t.shards == 1 ? "" : fmt::format(", shard {} of {}", t.rank, t.shards));
     CaseBuilder b(type);
     if (t.large) b.large();
-    Embedding op{b.whole_numbers("tokens", t.rows, t.vocab),
-                 b.normal("words", shard.rows * t.width),
-                 b.normal("positions", t.sequence * t.width),
-                 b.output("out", t.rows * t.width),
-                 t.rows,
-                 t.width,
-                 t.sequence,
-                 shard};
+    program::Embedding op{b.whole_numbers("tokens", t.rows, t.vocab),
+                          b.normal("words", shard.rows * t.width),
+                          b.normal("positions", t.sequence * t.width),
+                          b.output("out", t.rows * t.width),
+                          t.rows,
+                          t.width,
+                          t.sequence,
+                          shard};
     cases.push_back(b.at(layout, t.rank).take(op, name));
     for (const bool accumulate : {false, true}) {
       CaseBuilder back(type);
       if (t.large) back.large();
-      EmbeddingBackward of{back.whole_numbers("tokens", t.rows, t.vocab),
-                           back.normal("dout", t.rows * t.width),
-                           back.normal("dwords", DType::f32, shard.rows * t.width),
-                           back.result("dpositions", DType::f32, t.sequence * t.width, accumulate),
-                           t.rows,
-                           t.width,
-                           t.sequence,
-                           shard,
-                           accumulate};
+      program::EmbeddingBackward of{back.whole_numbers("tokens", t.rows, t.vocab),
+                                    back.normal("dout", t.rows * t.width),
+                                    back.normal("dwords", program::DType::f32, shard.rows * t.width),
+                                    back.result("dpositions", program::DType::f32, t.sequence * t.width, accumulate),
+                                    t.rows,
+                                    t.width,
+                                    t.sequence,
+                                    shard,
+                                    accumulate};
       cases.push_back(back.at(layout, t.rank).take(of, name + (accumulate ? ", positions added" : "")));
     }
   }
 }
 
-void add_optimizer_cases(Cases& cases, DType weights) {
+void add_optimizer_cases(Cases& cases, program::DType weights) {
   struct Count {
     std::int64_t n;
     double step;
@@ -164,20 +188,22 @@ void add_optimizer_cases(Cases& cases, DType weights) {
   };
   for (const Count& c : {Count{3, 0}, Count{4099, 0}, Count{4099, 41}, Count{20'000'000, 3, true}}) {
     for (const bool separate : {true, false}) {
-      if (!separate && weights == DType::bf16) continue;
+      if (!separate && weights == program::DType::bf16) continue;
       CaseBuilder b(weights);
       if (c.large) b.large();
-      AdamW op;
-      op.master = b.normal("master", DType::f32, c.n), op.moment1 = b.normal("moment1", DType::f32, c.n);
-      op.moment2 = b.normal("moment2", DType::f32, c.n, 0.1, 1);  // of squares: positive
-      op.gradient = b.normal("gradient", DType::f32, c.n);
+      program::AdamW op;
+      op.master = b.normal("master", program::DType::f32, c.n);
+      op.moment1 = b.normal("moment1", program::DType::f32, c.n);
+      op.moment2 = b.normal("moment2", program::DType::f32, c.n, 0.1, 1);  // of squares: positive
+      op.gradient = b.normal("gradient", program::DType::f32, c.n);
       if (separate) op.weights = b.output("weights", c.n);
-      op.counter = b.constant("counter", DType::i32, c.step);
-      op.learning_rate = b.constant("learning_rate", DType::f32, 0.1);  // large: the change is what is looked at
+      op.counter = b.constant("counter", program::DType::i32, c.step);
+      op.learning_rate =
+          b.constant("learning_rate", program::DType::f32, 0.1);  // large: the change is what is looked at
       cases.push_back(b.take(
           op, fmt::format("{} parameters, step {}{}", c.n, c.step + 1, separate ? ", weights of their own" : "")));
     }
   }
 }
 
-}  // namespace harness
+}  // namespace harness::selftest

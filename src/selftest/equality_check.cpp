@@ -6,13 +6,21 @@
 #include "selftest/one_rank.h"
 #include "selftest/step_checks.h"
 
-namespace harness {
+namespace harness::selftest {
 namespace {
 
-const Model small{"small", 2, 128, 2, 256, 64};
+const config::Model small{"small", 2, 128, 2, 256, 64};
 
-const char* name_of(Precision precision) {
-  return precision == Precision::bf16 ? "bf16" : precision == Precision::tf32 ? "tf32" : "fp32";
+const char* name_of(config::Precision precision) {
+  switch (precision) {
+    case config::Precision::bf16:
+      return "bf16";
+    case config::Precision::tf32:
+      return "tf32";
+    case config::Precision::fp32:
+      break;
+  }
+  return "fp32";
 }
 
 struct Trained {
@@ -22,35 +30,37 @@ struct Trained {
 
 class Equality {
  public:
-  Equality(const Backend& subject, const StepCheckOptions& options) : subject_(subject), options_(options) {}
+  Equality(const backend::Backend& subject, const StepCheckOptions& options) : subject_(subject), options_(options) {}
 
   std::vector<CheckLine> run() {
-    for (const Precision p : {Precision::fp32, Precision::bf16}) {
-      Settings s = base(p), other = s;
+    for (const config::Precision p : {config::Precision::fp32, config::Precision::bf16}) {
+      config::Settings s = base(p), other = s;
       other.cuda_graph = false;
       // The step is the same list of kernels; embedding gradients add in any order.
-      two_ways("cuda_graph on and off", p, s, other, "cuda_graph", p == Precision::fp32 ? 1e-6 : 1e-4, 5);
+      two_ways("cuda_graph on and off", p, s, other, "cuda_graph", p == config::Precision::fp32 ? 1e-6 : 1e-4, 5);
     }
-    Settings unfused = base(Precision::bf16);  // nobody fuses in fp32
-    unfused.attention = AttentionKind::unfused;
-    two_ways("attention fused and unfused", Precision::bf16, base(Precision::bf16), unfused, "attention", 1e-2, 3);
-    two_ways("precision bf16 and fp32", Precision::bf16, base(Precision::bf16), base(Precision::fp32), "precision",
-             2e-2, 3);
-    two_ways("precision tf32 and fp32", Precision::tf32, base(Precision::tf32), base(Precision::fp32), "tf32", 1e-2, 3);
-    for (const Precision p : {Precision::fp32, Precision::bf16}) loss_falls(p);
+    config::Settings unfused = base(config::Precision::bf16);  // nobody fuses in fp32
+    unfused.attention = config::AttentionKind::unfused;
+    two_ways("attention fused and unfused", config::Precision::bf16, base(config::Precision::bf16), unfused,
+             "attention", 1e-2, 3);
+    two_ways("precision bf16 and fp32", config::Precision::bf16, base(config::Precision::bf16),
+             base(config::Precision::fp32), "precision", 2e-2, 3);
+    two_ways("precision tf32 and fp32", config::Precision::tf32, base(config::Precision::tf32),
+             base(config::Precision::fp32), "tf32", 1e-2, 3);
+    for (const config::Precision p : {config::Precision::fp32, config::Precision::bf16}) loss_falls(p);
     return std::move(lines_);
   }
 
  private:
-  static Settings base(Precision precision) {
-    Settings s;
+  static config::Settings base(config::Precision precision) {
+    config::Settings s;
     s.precision = precision;
     s.global_batch_size = 4;
     s.micro_batch_size = 2;
     return s;
   }
 
-  CheckLine& line(const std::string& what, Precision precision, double tolerance) {
+  CheckLine& line(const std::string& what, config::Precision precision, double tolerance) {
     lines_.emplace_back();
     lines_.back().check = fmt::format("equality: {}, {}", what, name_of(precision));
     lines_.back().tolerance = tolerance;
@@ -59,13 +69,13 @@ class Equality {
 
   // Rows of the registry say which backends honour a variable; tf32 is a value that only GPUs have.
   bool honours(const std::string& name) const {
-    const BackendKind kind = subject_.kind();
-    const Variable* v = find_variable(name);
-    if (name == "tf32" || v == nullptr) return kind == BackendKind::cuda;
+    const config::BackendKind kind = subject_.kind();
+    const config::Variable* v = config::find_variable(name);
+    if (name == "tf32" || v == nullptr) return kind == config::BackendKind::cuda;
     return std::ranges::find(v->backends, kind) != v->backends.end();
   }
 
-  Trained train(const Settings& settings, int steps) const {
+  Trained train(const config::Settings& settings, int steps) const {
     OneRank job(subject_, small, settings, {options_.seed, options_.threads});
     Trained t;
     static_cast<void>(job.run(1));
@@ -76,16 +86,17 @@ class Equality {
     return t;
   }
 
-  void two_ways(const std::string& what, Precision precision, const Settings& one, const Settings& other,
-                const std::string& variable, double tolerance, int steps) {
+  void two_ways(const std::string& what, config::Precision precision, const config::Settings& way,
+                const config::Settings& other, const std::string& variable, double tolerance, int steps) {
     CheckLine& l = line(what, precision, tolerance);
     if (!honours(variable)) {
       l.outcome = Outcome::not_run;
-      l.notes.push_back(fmt::format("the {} backend knows no such difference", harness::name_of(subject_.kind())));
+      l.notes.push_back(
+          fmt::format("the {} backend knows no such difference", harness::config::name_of(subject_.kind())));
       return;
     }
     try {
-      const Trained a = train(one, steps), b = train(other, steps);
+      const Trained a = train(way, steps), b = train(other, steps);
       for (std::size_t i = 0; i < b.losses.size(); ++i) {
         ++l.cases;
         judge(l, fmt::format("loss of step {}", i),
@@ -93,7 +104,7 @@ class Equality {
       }
       ++l.cases;
       // A gradient differs by as much as its least exact part: more than a loss, which averages.
-      const double allowed = std::max(tolerance, precision == Precision::fp32 ? 1e-4 : 2e-2);
+      const double allowed = std::max(tolerance, precision == config::Precision::fp32 ? 1e-4 : 2e-2);
       const double off = relative_distance(a.gradient, b.gradient);
       l.notes.push_back(fmt::format("all gradients together differ by {:.2g} (allowed {:.2g})", off, allowed));
       if (!(off <= allowed)) {
@@ -107,10 +118,10 @@ class Equality {
     }
   }
 
-  void loss_falls(Precision precision) {
+  void loss_falls(config::Precision precision) {
     CheckLine& l = line("the loss falls on a repeated batch", precision, 0);
     ++l.cases;
-    Settings s = base(precision);
+    config::Settings s = base(precision);
     s.repeat_batch = true;
     try {
       const Trained t = train(s, 40);
@@ -129,15 +140,15 @@ class Equality {
     if (!l.failures.empty()) l.outcome = Outcome::failed;
   }
 
-  const Backend& subject_;
+  const backend::Backend& subject_;
   StepCheckOptions options_;
   std::vector<CheckLine> lines_;
 };
 
 }  // namespace
 
-std::vector<CheckLine> check_equality(const Backend& subject, const StepCheckOptions& options) {
+std::vector<CheckLine> check_equality(const backend::Backend& subject, const StepCheckOptions& options) {
   return Equality(subject, options).run();
 }
 
-}  // namespace harness
+}  // namespace harness::selftest

@@ -2,9 +2,9 @@
 
 #include "selftest/case_builder.h"
 
-namespace harness {
+namespace harness::selftest {
 
-void add_loss_cases(Cases& cases, DType type) {
+void add_loss_cases(Cases& cases, program::DType type) {
   struct Size {
     std::int64_t rows, vocab;  // of the whole table
     int shards, rank;
@@ -13,8 +13,8 @@ void add_loss_cases(Cases& cases, DType type) {
   for (const Size& s : {Size{1, 8, 1, 0}, Size{7, 33, 1, 0}, Size{64, 1000, 1, 0}, Size{4, 50304, 1, 0},
                         Size{24, 1024, 2, 0}, Size{24, 1024, 2, 1}, Size{2048, 50304, 1, 0, true}}) {
     const std::int64_t vocab = s.vocab / s.shards, n = s.rows * vocab;
-    const Layout layout{{s.shards, 1, 1, 1}};
-    const Shard shard{Axis::tensor, vocab};
+    const program::Layout layout{{s.shards, 1, 1, 1}};
+    const program::Shard shard{program::Axis::tensor, vocab};
     const std::string name =
         fmt::format("{} x {}{}", s.rows, vocab, s.shards == 1 ? "" : fmt::format(", shard {} of {}", s.rank, s.shards));
     const auto builder = [&] {
@@ -27,36 +27,46 @@ void add_loss_cases(Cases& cases, DType type) {
     const double mean = 1 / static_cast<double>(s.rows);
     if (s.shards == 1) {
       CaseBuilder b = builder();
-      const View logits = b.normal("logits", n, 2), of = labels(b), loss = b.normal("loss", DType::f32, 1);
-      cases.push_back(b.take(CrossEntropy{logits, of, loss, s.rows, vocab, mean, 0.5}, name));
+      const program::View logits = b.normal("logits", n, 2), of = labels(b),
+                          loss = b.normal("loss", program::DType::f32, 1);
+      cases.push_back(b.take(program::CrossEntropy{logits, of, loss, s.rows, vocab, mean, 0.5}, name));
     }
     CaseBuilder m = builder();
-    const View in = m.normal("logits", n, 2);
-    const CrossEntropyMaximum maximum{in, m.output("maximum", DType::f32, s.rows), s.rows, vocab};
+    const program::View in = m.normal("logits", n, 2);
+    const program::CrossEntropyMaximum maximum{in, m.output("maximum", program::DType::f32, s.rows), s.rows, vocab};
     cases.push_back(m.take(maximum, name));
 
     CaseBuilder t = builder();
-    CrossEntropySums sums;
-    sums.logits = t.normal("logits", n, 2), sums.labels = labels(t);
-    sums.maximum = t.output("maximum", DType::f32, s.rows);
-    sums.target = t.output("target", DType::f32, s.rows), sums.sum = t.output("sum", DType::f32, s.rows);
-    sums.rows = s.rows, sums.vocab = vocab, sums.shard = shard;
-    t.prepare(CrossEntropyMaximum{sums.logits, sums.maximum, s.rows, vocab});
+    program::CrossEntropySums sums;
+    sums.logits = t.normal("logits", n, 2);
+    sums.labels = labels(t);
+    sums.maximum = t.output("maximum", program::DType::f32, s.rows);
+    sums.target = t.output("target", program::DType::f32, s.rows);
+    sums.sum = t.output("sum", program::DType::f32, s.rows);
+    sums.rows = s.rows;
+    sums.vocab = vocab;
+    sums.shard = shard;
+    t.prepare(program::CrossEntropyMaximum{sums.logits, sums.maximum, s.rows, vocab});
     cases.push_back(t.take(sums, name));
 
     CaseBuilder g = builder();
-    CrossEntropyGradient gradient;
-    gradient.logits = g.normal("logits", n, 2), gradient.labels = labels(g);
-    gradient.maximum = g.output("maximum", DType::f32, s.rows);
-    gradient.target = g.output("target", DType::f32, s.rows), gradient.sum = g.output("sum", DType::f32, s.rows);
-    gradient.loss = g.normal("loss", DType::f32, 1);
-    gradient.rows = s.rows, gradient.vocab = vocab, gradient.shard = shard;
-    gradient.loss_scale = mean, gradient.gradient_scale = 0.5;
-    g.prepare(CrossEntropyMaximum{gradient.logits, gradient.maximum, s.rows, vocab});
-    g.prepare(CrossEntropySums{gradient.logits, gradient.labels, gradient.maximum, gradient.target, gradient.sum,
-                               s.rows, vocab, shard});
+    program::CrossEntropyGradient gradient;
+    gradient.logits = g.normal("logits", n, 2);
+    gradient.labels = labels(g);
+    gradient.maximum = g.output("maximum", program::DType::f32, s.rows);
+    gradient.target = g.output("target", program::DType::f32, s.rows);
+    gradient.sum = g.output("sum", program::DType::f32, s.rows);
+    gradient.loss = g.normal("loss", program::DType::f32, 1);
+    gradient.rows = s.rows;
+    gradient.vocab = vocab;
+    gradient.shard = shard;
+    gradient.loss_scale = mean;
+    gradient.gradient_scale = 0.5;
+    g.prepare(program::CrossEntropyMaximum{gradient.logits, gradient.maximum, s.rows, vocab});
+    g.prepare(program::CrossEntropySums{gradient.logits, gradient.labels, gradient.maximum, gradient.target,
+                                        gradient.sum, s.rows, vocab, shard});
     cases.push_back(g.take(gradient, name));
   }
 }
 
-}  // namespace harness
+}  // namespace harness::selftest

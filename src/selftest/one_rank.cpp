@@ -5,21 +5,22 @@
 #include "workloads/gpt/gpt.h"
 #include "workloads/workload.h"
 
-namespace harness {
+namespace harness::selftest {
 
-OneRank::OneRank(const Backend& backend, const Model& model, const Settings& settings, const Options& options)
-    : set_(lower(build_programs(model, settings, {}), backend.declared())) {
+OneRank::OneRank(const backend::Backend& backend, const config::Model& model, const config::Settings& settings,
+                 const Options& options)
+    : set_(program::lower(workloads::build_programs(model, settings, {}), backend.declared())) {
   request_.program = &set_.roles.front();
   request_.groups = set_.groups;
   request_.settings = settings;
   request_.seed = options.seed;
   request_.threads = options.threads;
   request_.timeout_s = options.timeout_s;
-  if (options.tuned) request_.tuning = std::make_shared<const Tuning>(backend.tune(request_));
-  inputs_ = make_inputs(model, settings, {}, {}, options.seed);
+  if (options.tuned) request_.tuning = std::make_shared<const backend::Tuning>(backend.tune(request_));
+  inputs_ = workloads::make_inputs(model, settings, {}, {}, options.seed);
   executable_ = backend.create(request_);
-  std::vector<RendezvousMessage> to_itself;
-  for (const RendezvousMessage& m : executable_->publish()) to_itself.push_back({0, m.key, m.bytes});
+  std::vector<backend::RendezvousMessage> to_itself;
+  for (const backend::RendezvousMessage& m : executable_->publish()) to_itself.push_back({0, m.key, m.bytes});
   executable_->connect(to_itself, options.timeout_s);
   executable_->initialize();
 }
@@ -32,28 +33,28 @@ std::vector<double> OneRank::run(int steps) {
   return seconds;
 }
 
-std::vector<Interval> OneRank::run_profiled() {
+std::vector<backend::Interval> OneRank::run_profiled() {
   return executable_->run_profiled(done_++, *inputs_);
 }
 
 std::vector<float> OneRank::losses() {
-  return read(losses_buffer, 0, done_);
+  return read(workloads::losses_buffer, 0, done_);
 }
 
-BufferId OneRank::find(const std::string& buffer) const {
-  const auto it = std::ranges::find(program().buffers, buffer, &Buffer::name);
+program::BufferId OneRank::find(const std::string& buffer) const {
+  const auto it = std::ranges::find(program().buffers, buffer, &program::Buffer::name);
   if (it == program().buffers.end()) fail("the step has no buffer '{}'", buffer);
-  return static_cast<BufferId>(it - program().buffers.begin());
+  return static_cast<program::BufferId>(it - program().buffers.begin());
 }
 
 std::vector<float> OneRank::read(const std::string& buffer, std::int64_t offset, std::int64_t count) {
-  std::vector<float> values(static_cast<std::size_t>(count));
+  std::vector<float> values(count);
   executable_->read({find(buffer), offset, count}, std::as_writable_bytes(std::span(values)));
   return values;
 }
 
 std::vector<float> OneRank::read(const std::string& buffer) {
-  return read(buffer, 0, program().buffers[static_cast<std::size_t>(find(buffer))].count);
+  return read(buffer, 0, program().buffers[find(buffer)].count);
 }
 
-}  // namespace harness
+}  // namespace harness::selftest

@@ -6,7 +6,7 @@
 
 #include "backend/backend.h"
 
-namespace harness {
+namespace harness::selftest {
 
 /// A training job of one rank, made ready to step: what whole-step checks run.
 class OneRank {
@@ -18,28 +18,29 @@ class OneRank {
     bool tuned = false;      // times the backend's choices first: slow, and only for what is timed
   };
   /// Throws Error.
-  OneRank(const Backend& backend, const Model& model, const Settings& settings, const Options& options);
+  OneRank(const backend::Backend& backend, const config::Model& model, const config::Settings& settings,
+          const Options& options);
 
   /// Seconds of each step.
   std::vector<double> run(int steps);
-  std::vector<Interval> run_profiled();
+  std::vector<backend::Interval> run_profiled();
   /// Mean losses of all steps so far.
   std::vector<float> losses();
   std::vector<float> read(const std::string& buffer, std::int64_t offset, std::int64_t count);
   std::vector<float> read(const std::string& buffer);  // whole
   std::vector<std::string> warnings() const { return executable_->warnings(); }
-  const Program& program() const { return set_.roles.front(); }
-  const ProgramSet& programs() const { return set_; }
-  const ExecutableRequest& request() const { return request_; }
+  const program::Program& program() const { return set_.roles.front(); }
+  const program::ProgramSet& programs() const { return set_; }
+  const backend::ExecutableRequest& request() const { return request_; }
 
  private:
-  BufferId find(const std::string& buffer) const;
+  program::BufferId find(const std::string& buffer) const;
 
-  ProgramSet set_;
-  ExecutableRequest request_;
-  std::unique_ptr<InputSource> inputs_;
-  std::unique_ptr<Executable> executable_;
+  program::ProgramSet set_;
+  backend::ExecutableRequest request_;
+  std::unique_ptr<program::InputSource> inputs_;
+  std::unique_ptr<backend::Executable> executable_;
   int done_ = 0;
 };
 
-}  // namespace harness
+}  // namespace harness::selftest

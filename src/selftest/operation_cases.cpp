@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "selftest/case_builder.h"
 
-namespace harness {
+namespace harness::selftest {
 namespace {
 
 // Poison before and after a view. A multiple of every alignment that a kernel may count on.
@@ -18,13 +18,13 @@ void store(std::vector<std::byte>& bytes, std::int64_t index, T value) {
   std::memcpy(bytes.data() + index * static_cast<std::int64_t>(sizeof value), &value, sizeof value);
 }
 
-void store_number(std::vector<std::byte>& bytes, DType type, std::int64_t index, double value) {
+void store_number(std::vector<std::byte>& bytes, program::DType type, std::int64_t index, double value) {
   switch (type) {
-    case DType::f32:
+    case program::DType::f32:
       return store(bytes, index, static_cast<float>(value));
-    case DType::bf16:
+    case program::DType::bf16:
       return store(bytes, index, to_bf16(static_cast<float>(value)));
-    case DType::i32:
+    case program::DType::i32:
       return store(bytes, index, static_cast<std::int32_t>(value));
   }
 }
@@ -32,16 +32,16 @@ void store_number(std::vector<std::byte>& bytes, DType type, std::int64_t index,
 }  // namespace
 
 std::string OperationCase::precision() const {
-  if (settings.precision == Precision::tf32) return "tf32";
-  return settings.precision == Precision::bf16 ? "bf16" : "fp32";
+  if (settings.precision == config::Precision::tf32) return "tf32";
+  return settings.precision == config::Precision::bf16 ? "bf16" : "fp32";
 }
 
-std::vector<std::byte> initial_bytes(const OperationCase& one, std::size_t buffer, std::uint64_t seed) {
-  const Buffer& b = one.program.buffers.at(buffer);
-  const CaseBuffer& use = one.buffers.at(buffer);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(b.bytes()));
+std::vector<std::byte> initial_bytes(const OperationCase& test_case, std::size_t buffer, std::uint64_t seed) {
+  const program::Buffer& b = test_case.program.buffers.at(buffer);
+  const CaseBuffer& use = test_case.buffers.at(buffer);
+  std::vector<std::byte> bytes(b.bytes());
   for (std::int64_t i = 0; i < b.count; ++i) {
-    b.type == DType::bf16 ? store(bytes, i, poison_bf16) : store(bytes, i, poison_f32);
+    b.type == program::DType::bf16 ? store(bytes, i, poison_bf16) : store(bytes, i, poison_f32);
   }
   const Filling& f = use.filling;
   if (f.kind == Filling::Kind::poison) return bytes;
@@ -59,44 +59,47 @@ std::vector<std::byte> initial_bytes(const OperationCase& one, std::size_t buffe
   return bytes;
 }
 
-CaseBuilder::CaseBuilder(DType type, bool tf32) : type_(type) {
+CaseBuilder::CaseBuilder(program::DType type, bool tf32) : type_(type) {
   case_.program.streams = {"compute"};
-  case_.settings.precision = type == DType::bf16 ? Precision::bf16 : tf32 ? Precision::tf32 : Precision::fp32;
+  if (tf32) case_.settings.precision = config::Precision::tf32;
+  if (type == program::DType::bf16) case_.settings.precision = config::Precision::bf16;
   // 8 and 11 bits of mantissa; f32 leaves room for sums in another order.
-  case_.tolerance = type == DType::bf16 || tf32 ? 1e-2 : 1e-4;
+  case_.tolerance = type == program::DType::bf16 || tf32 ? 1e-2 : 1e-4;
 }
 
-View CaseBuilder::add(const std::string& name, DType type, std::int64_t count, const Filling& filling) {
-  const std::int64_t guard = guard_bytes / size_of(type);
-  const View view{static_cast<BufferId>(case_.program.buffers.size()), guard, count};
-  case_.program.buffers.push_back({name, type, count + 2 * guard, BufferKind::persistent});
+program::View CaseBuilder::add(const std::string& name, program::DType type, std::int64_t count,
+                               const Filling& filling) {
+  const std::int64_t guard = guard_bytes / program::size_of(type);
+  const program::View view{static_cast<program::BufferId>(case_.program.buffers.size()), guard, count};
+  case_.program.buffers.push_back({name, type, count + 2 * guard, program::BufferKind::persistent});
   case_.buffers.push_back({view, filling});
   return view;
 }
 
-View CaseBuilder::normal(const std::string& name, DType type, std::int64_t count, double deviation, double mean) {
+program::View CaseBuilder::normal(const std::string& name, program::DType type, std::int64_t count, double deviation,
+                                  double mean) {
   return add(name, type, count, {Filling::Kind::normal, mean, deviation, 0});
 }
-View CaseBuilder::whole_numbers(const std::string& name, std::int64_t count, std::int64_t limit) {
-  return add(name, DType::i32, count, {Filling::Kind::uniform, 0, 0, limit});
+program::View CaseBuilder::whole_numbers(const std::string& name, std::int64_t count, std::int64_t limit) {
+  return add(name, program::DType::i32, count, {Filling::Kind::uniform, 0, 0, limit});
 }
-View CaseBuilder::constant(const std::string& name, DType type, double value) {
+program::View CaseBuilder::constant(const std::string& name, program::DType type, double value) {
   return add(name, type, 1, {Filling::Kind::normal, value, 0, 0});
 }
-View CaseBuilder::output(const std::string& name, DType type, std::int64_t count) {
+program::View CaseBuilder::output(const std::string& name, program::DType type, std::int64_t count) {
   return add(name, type, count, {});
 }
 
-CaseBuilder& CaseBuilder::prepare(const Action& action) {
+CaseBuilder& CaseBuilder::prepare(const program::Action& action) {
   case_.prepare.push_back({action, 0, {}, -1, {}});
   return *this;
 }
-CaseBuilder& CaseBuilder::at(const Layout& layout, int rank) {
+CaseBuilder& CaseBuilder::at(const program::Layout& layout, int rank) {
   case_.layout = layout;
   case_.rank = rank;
   return *this;
 }
-CaseBuilder& CaseBuilder::attention(AttentionKind kind) {
+CaseBuilder& CaseBuilder::attention(config::AttentionKind kind) {
   case_.settings.attention = kind;
   return *this;
 }
@@ -105,8 +108,8 @@ CaseBuilder& CaseBuilder::large() {
   return *this;
 }
 
-OperationCase CaseBuilder::take(const Action& action, const std::string& name) {
-  case_.operation = name_of(action);
+OperationCase CaseBuilder::take(const program::Action& action, const std::string& name) {
+  case_.operation = program::name_of(action);
   case_.program.step.push_back({action, 0, {}, -1, {}});
   case_.name = name + ", " + case_.precision();
   return std::move(case_);
@@ -114,7 +117,7 @@ OperationCase CaseBuilder::take(const Action& action, const std::string& name) {
 
 std::vector<OperationCase> operation_cases(bool tf32) {
   Cases cases;
-  for (const DType type : {DType::f32, DType::bf16}) {
+  for (const program::DType type : {program::DType::f32, program::DType::bf16}) {
     add_elementwise_cases(cases, type);
     add_embedding_cases(cases, type);
     add_norm_cases(cases, type);
@@ -124,10 +127,10 @@ std::vector<OperationCase> operation_cases(bool tf32) {
     add_optimizer_cases(cases, type);
   }
   if (tf32) {
-    add_product_cases(cases, DType::f32, true);
-    add_attention_cases(cases, DType::f32, true);
+    add_product_cases(cases, program::DType::f32, true);
+    add_attention_cases(cases, program::DType::f32, true);
   }
   return cases;
 }
 
-}  // namespace harness
+}  // namespace harness::selftest

@@ -6,7 +6,7 @@
 #include "config/settings.h"
 #include "program/program.h"
 
-namespace harness {
+namespace harness::selftest {
 
 /// How a buffer is filled before the operation runs.
 struct Filling {
@@ -22,20 +22,21 @@ struct Filling {
 
 /// One buffer of a case: `view` is what operations may use of it. Around it lies poison that must stay.
 struct CaseBuffer {
-  View view;
+  program::View view;
   Filling filling;
 };
 
 /// One operation on buffers of its own, to be run on two backends.
 struct OperationCase {
-  std::string operation;           // name_of(action)
-  std::string name;                // what is special: "17 x 33, bf16, bias"
-  Program program;                 // no init; the step is the operation; not lowered
-  std::vector<Operation> prepare;  // run before by the oracle alone: inputs that must fit others, such as a row's mean
+  std::string operation;     // name_of(action)
+  std::string name;          // what is special: "17 x 33, bf16, bias"
+  program::Program program;  // no init; the step is the operation; not lowered
+  std::vector<program::Operation>
+      prepare;  // run before by the oracle alone: inputs that must fit others, such as a row's mean
   std::vector<CaseBuffer> buffers;
-  Layout layout;  // of which `rank` runs it; the operation itself never communicates
+  program::Layout layout;  // of which `rank` runs it; the operation itself never communicates
   int rank = 0;
-  Settings settings;
+  config::Settings settings;
   double tolerance = 0;  // relative, of the largest difference and of the norm
   bool large = false;    // real sizes: seconds on a CPU
 
@@ -49,9 +50,9 @@ std::vector<OperationCase> operation_cases(bool tf32);
 
 /// The numbers a buffer of a case holds before the operation, guards included. They depend on the seed and the buffer's
 /// name alone.
-std::vector<std::byte> initial_bytes(const OperationCase& one, std::size_t buffer, std::uint64_t seed);
+std::vector<std::byte> initial_bytes(const OperationCase& test_case, std::size_t buffer, std::uint64_t seed);
 /// The bits of poison: a NaN that no arithmetic makes.
 inline constexpr std::uint16_t poison_bf16 = 0x7fd5;
 inline constexpr std::uint32_t poison_f32 = 0x7fd5a5c3;  // of i32 buffers too
 
-}  // namespace harness
+}  // namespace harness::selftest

@@ -8,31 +8,31 @@
 
 #include "base/bf16.h"
 
-namespace harness {
+namespace harness::selftest {
 namespace {
 
 constexpr double connect_timeout_s = 60;
 
-class NoInputs : public InputSource {
+class NoInputs : public program::InputSource {
  public:
   void fill(const std::string&, std::int64_t, std::span<std::byte>) const override {}
 };
 
-View whole(const Program& program, std::size_t buffer) {
-  return {static_cast<BufferId>(buffer), 0, program.buffers[buffer].count};
+program::View whole(const program::Program& program, std::size_t buffer) {
+  return {static_cast<program::BufferId>(buffer), 0, program.buffers[buffer].count};
 }
 
 // Buffers are written after initialize(), which a backend may use to rehearse the step on cleared memory.
-void run(const Backend& on, const OperationCase& one, const std::vector<Operation>& list, int threads, CaseBytes& bytes,
-         std::set<std::string>* warnings) {
-  Program program = one.program;
+void run(const backend::Backend& on, const OperationCase& test_case, const std::vector<program::Operation>& list,
+         int threads, CaseBytes& bytes, std::set<std::string>* warnings) {
+  program::Program program = test_case.program;
   program.step = list;
-  program = lower(program, on.declared());
-  ExecutableRequest request;
+  program = program::lower(program, on.declared());
+  backend::ExecutableRequest request;
   request.program = &program;
-  request.layout = one.layout;
-  request.rank = one.rank;
-  request.settings = one.settings;
+  request.layout = test_case.layout;
+  request.rank = test_case.rank;
+  request.settings = test_case.settings;
   request.threads = threads;
   const auto executable = on.create(request);
   static_cast<void>(executable->publish());
@@ -47,13 +47,13 @@ void run(const Backend& on, const OperationCase& one, const std::vector<Operatio
 }
 
 // Which elements of each buffer the operation may write.
-std::vector<std::vector<char>> writable(const OperationCase& one) {
+std::vector<std::vector<char>> writable(const OperationCase& test_case) {
   std::vector<std::vector<char>> marks;
-  for (const Buffer& b : one.program.buffers) marks.emplace_back(static_cast<std::size_t>(b.count), char{0});
-  for (const Operation& op : one.program.step) {
-    visit_accesses(op.action, [&](Access access, const View& view) {
-      if (access == Access::read) return;
-      std::fill_n(marks[static_cast<std::size_t>(view.buffer)].begin() + view.offset, view.count, char{1});
+  for (const program::Buffer& b : test_case.program.buffers) marks.emplace_back(b.count, char{0});
+  for (const program::Operation& op : test_case.program.step) {
+    program::visit_accesses(op.action, [&](program::Access access, const program::View& view) {
+      if (access == program::Access::read) return;
+      std::fill_n(marks[view.buffer].begin() + view.offset, view.count, char{1});
     });
   }
   return marks;
@@ -66,15 +66,15 @@ T load(const std::vector<std::byte>& bytes, std::size_t i) {
   return value;
 }
 
-double number(DType type, const std::vector<std::byte>& bytes, std::size_t i) {
-  if (type == DType::f32) return static_cast<double>(load<float>(bytes, i));
-  if (type == DType::bf16) return static_cast<double>(to_float(load<bf16>(bytes, i)));
+double number(program::DType type, const std::vector<std::byte>& bytes, std::size_t i) {
+  if (type == program::DType::f32) return static_cast<double>(load<float>(bytes, i));
+  if (type == program::DType::bf16) return static_cast<double>(to_float(load<bf16>(bytes, i)));
   return load<std::int32_t>(bytes, i);
 }
 
-bool is_poison(DType type, const std::vector<std::byte>& bytes, std::size_t i) {
-  return type == DType::bf16 ? load<std::uint16_t>(bytes, i) == poison_bf16
-                             : load<std::uint32_t>(bytes, i) == poison_f32;
+bool is_poison(program::DType type, const std::vector<std::byte>& bytes, std::size_t i) {
+  return type == program::DType::bf16 ? load<std::uint16_t>(bytes, i) == poison_bf16
+                                      : load<std::uint32_t>(bytes, i) == poison_f32;
 }
 
 // Largest value and sum of squares.
@@ -89,7 +89,7 @@ struct Size {
 // One buffer of a case.
 class BufferComparison {
  public:
-  BufferComparison(const Buffer& buffer, const View& view, const std::vector<char>& writable,
+  BufferComparison(const program::Buffer& buffer, const program::View& view, const std::vector<char>& writable,
                    const std::vector<std::byte>& before, const std::vector<std::byte>& subject,
                    const std::vector<std::byte>& oracle)
       : b_(buffer), view_(view), writable_(writable), before_(before), subject_(subject), oracle_(oracle) {}
@@ -100,8 +100,8 @@ class BufferComparison {
     if (written_ > 0 && untouched_by_oracle_ == written_) return {0, "the oracle wrote nothing to " + b_.name};
     if (difference_.squares == 0) return {0, ""};
     // Where a value is replaced by a sum with it, what was added counts: half a learning rate is not "0.1 % off".
-    const double most = b_.type == DType::f32 ? std::min(value_.most, change_.most) : value_.most;
-    const double squares = b_.type == DType::f32 ? std::min(value_.squares, change_.squares) : value_.squares;
+    const double most = b_.type == program::DType::f32 ? std::min(value_.most, change_.most) : value_.most;
+    const double squares = b_.type == program::DType::f32 ? std::min(value_.squares, change_.squares) : value_.squares;
     return {
         std::max(difference_.most / std::max(most, 1e-30), std::sqrt(difference_.squares / std::max(squares, 1e-60))),
         ""};
@@ -109,7 +109,7 @@ class BufferComparison {
 
  private:
   bool same_bytes(std::size_t i) const {
-    const auto size = static_cast<std::size_t>(size_of(b_.type));
+    const std::size_t size = program::size_of(b_.type);
     return std::memcmp(before_.data() + i * size, subject_.data() + i * size, size) == 0;
   }
 
@@ -137,7 +137,7 @@ class BufferComparison {
       failure_ = fmt::format("the oracle's element {} of {} is {}", at, b_.name, theirs);
     } else if (!std::isfinite(ours)) {
       failure_ = fmt::format("element {} of {} is {} and should be {:.6g}", at, b_.name, ours, theirs);
-    } else if (b_.type == DType::i32 && ours != theirs) {
+    } else if (b_.type == program::DType::i32 && ours != theirs) {
       failure_ = fmt::format("element {} of {} is {} and should be {}", at, b_.name, ours, theirs);
     } else {
       value_.add(theirs);
@@ -147,8 +147,8 @@ class BufferComparison {
     }
   }
 
-  const Buffer& b_;
-  const View& view_;
+  const program::Buffer& b_;
+  const program::View& view_;
   const std::vector<char>& writable_;
   const std::vector<std::byte>&before_, &subject_, &oracle_;
   std::string failure_;
@@ -161,49 +161,51 @@ bool selected(const std::string& name, const std::vector<std::string>& only) {
          std::ranges::any_of(only, [&](const std::string& part) { return name.find(part) != std::string::npos; });
 }
 
-ResultError check_case(const OperationCase& one, const Backend& subject, const Backend& oracle,
+ResultError check_case(const OperationCase& test_case, const backend::Backend& subject, const backend::Backend& oracle,
                        const OperationCheckOptions& options, std::set<std::string>& warnings) {
   CaseBytes before;
-  for (std::size_t b = 0; b < one.program.buffers.size(); ++b) before.push_back(initial_bytes(one, b, options.seed));
-  if (!one.prepare.empty()) run(oracle, one, one.prepare, options.threads, before, nullptr);
+  for (std::size_t b = 0; b < test_case.program.buffers.size(); ++b)
+    before.push_back(initial_bytes(test_case, b, options.seed));
+  if (!test_case.prepare.empty()) run(oracle, test_case, test_case.prepare, options.threads, before, nullptr);
   CaseBytes theirs = before, ours = before;
-  run(oracle, one, one.program.step, options.threads, theirs, nullptr);
-  run(subject, one, one.program.step, options.threads, ours, &warnings);
-  return compare(one, before, ours, theirs);
+  run(oracle, test_case, test_case.program.step, options.threads, theirs, nullptr);
+  run(subject, test_case, test_case.program.step, options.threads, ours, &warnings);
+  return compare(test_case, before, ours, theirs);
 }
 
 }  // namespace
 
-ResultError compare(const OperationCase& one, const CaseBytes& before, const CaseBytes& subject,
+ResultError compare(const OperationCase& test_case, const CaseBytes& before, const CaseBytes& subject,
                     const CaseBytes& oracle) {
-  const auto marks = writable(one);
+  const auto marks = writable(test_case);
   ResultError worst;
   for (std::size_t b = 0; b < marks.size(); ++b) {
-    ResultError c =
-        BufferComparison(one.program.buffers[b], one.buffers[b].view, marks[b], before[b], subject[b], oracle[b]).run();
+    ResultError c = BufferComparison(test_case.program.buffers[b], test_case.buffers[b].view, marks[b], before[b],
+                                     subject[b], oracle[b])
+                        .run();
     if (!c.failure.empty()) return c;
     worst.error = std::max(worst.error, c.error);
   }
   return worst;
 }
 
-std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases, const Backend& subject,
-                                        const Backend& oracle, const OperationCheckOptions& options) {
+std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases, const backend::Backend& subject,
+                                        const backend::Backend& oracle, const OperationCheckOptions& options) {
   std::vector<CheckLine> lines;
   std::map<std::string, std::size_t> place;
-  for (const OperationCase& one : cases) {
-    const std::string name = one.operation + ": " + one.name;
-    if (!selected(name, options.only) || (one.large && !options.large)) continue;
-    const std::string check = fmt::format("operations: {} {}", one.operation, one.precision());
+  for (const OperationCase& test_case : cases) {
+    const std::string name = test_case.operation + ": " + test_case.name;
+    if (!selected(name, options.only) || (test_case.large && !options.large)) continue;
+    const std::string check = fmt::format("operations: {} {}", test_case.operation, test_case.precision());
     const auto [it, fresh] = place.emplace(check, lines.size());
-    if (fresh) lines.push_back({.check = check, .tolerance = one.tolerance, .failures = {}, .notes = {}});
+    if (fresh) lines.push_back({.check = check, .tolerance = test_case.tolerance, .failures = {}, .notes = {}});
     CheckLine& line = lines[it->second];
     ++line.cases;
     options.progress(name);
     std::set<std::string> warnings;
     std::string failure;
     try {
-      const ResultError c = check_case(one, subject, oracle, options, warnings);
+      const ResultError c = check_case(test_case, subject, oracle, options, warnings);
       failure = c.failure;
       if (failure.empty()) judge(line, name, c.error);
     } catch (const std::exception& e) {
@@ -220,4 +222,4 @@ std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases,
   return lines;
 }
 
-}  // namespace harness
+}  // namespace harness::selftest

@@ -8,7 +8,7 @@
 #include "selftest/check_line.h"
 #include "selftest/operation_cases.h"
 
-namespace harness {
+namespace harness::selftest {
 
 /// The buffers of a case after its operation, whole, guards included.
 using CaseBytes = std::vector<std::vector<std::byte>>;
@@ -19,8 +19,8 @@ struct ResultError {
   std::string failure;  // "" if only the error is to be judged: "buffer out is not written: …"
 };
 /// What the subject made of `before` against what the oracle made of it. Nothing but the operation's written views may
-/// have changed; in those nothing may be poison still, or not finite, that is not so in the oracle's result.
-ResultError compare(const OperationCase& one, const CaseBytes& before, const CaseBytes& subject,
+/// have changed. Written views must contain no poison or non-finite value unless the oracle's do.
+ResultError compare(const OperationCase& test_case, const CaseBytes& before, const CaseBytes& subject,
                     const CaseBytes& oracle);
 
 struct OperationCheckOptions {
@@ -31,7 +31,7 @@ struct OperationCheckOptions {
   std::function<void(const std::string& line)> progress = [](const std::string&) {};
 };
 /// Runs every case on both backends, a fresh Executable each: one line per operation and precision.
-std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases, const Backend& subject,
-                                        const Backend& oracle, const OperationCheckOptions& options);
+std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases, const backend::Backend& subject,
+                                        const backend::Backend& oracle, const OperationCheckOptions& options);
 
-}  // namespace harness
+}  // namespace harness::selftest

@@ -7,7 +7,7 @@
 #include "program/count.h"
 #include "selftest/one_rank.h"
 
-namespace harness {
+namespace harness::selftest {
 namespace {
 
 double median_of(std::vector<double> values) {
@@ -17,10 +17,10 @@ double median_of(std::vector<double> values) {
 }
 
 // Length of the union of intervals.
-double covered_seconds(std::vector<Interval> intervals) {
-  std::ranges::sort(intervals, {}, &Interval::start_s);
+double covered_seconds(std::vector<backend::Interval> intervals) {
+  std::ranges::sort(intervals, {}, &backend::Interval::start_s);
   double covered = 0, until = 0;
-  for (const Interval& i : intervals) {
+  for (const backend::Interval& i : intervals) {
     const double from = std::max(i.start_s, until);
     covered += std::max(0.0, i.end_s - from);
     until = std::max(until, i.end_s);
@@ -29,18 +29,19 @@ double covered_seconds(std::vector<Interval> intervals) {
 }
 
 // As bytes_touched, but of tables only what a step looks up.
-double needed_bytes(const Program& program, const Action& action) {
-  const auto bytes = [&](const View& v) {
-    return static_cast<double>(v.count * size_of(program.buffers[static_cast<std::size_t>(v.buffer)].type));
+double needed_bytes(const program::Program& program, const program::Action& action) {
+  const auto bytes = [&](const program::View& v) {
+    return static_cast<double>(v.count * program::size_of(program.buffers[v.buffer].type));
   };
-  if (const auto* e = std::get_if<Embedding>(&action))
+  if (const auto* e = std::get_if<program::Embedding>(&action))
     return bytes(e->tokens) + bytes(e->positions) + 2 * bytes(e->out);
-  if (const auto* e = std::get_if<EmbeddingBackward>(&action)) {
-    const double rows = static_cast<double>(e->rows * e->width * size_of(DType::f32));  // of dwords: read and written
+  if (const auto* e = std::get_if<program::EmbeddingBackward>(&action)) {
+    const double rows =
+        static_cast<double>(e->rows * e->width * program::size_of(program::DType::f32));  // of dwords: read and written
     return bytes(e->tokens) + bytes(e->dout) + bytes(e->dpositions) + 2 * rows;
   }
-  if (const auto* r = std::get_if<Record>(&action)) return 2 * bytes(r->value) + 2 * bytes(r->counter);
-  return bytes_touched(program, action);
+  if (const auto* r = std::get_if<program::Record>(&action)) return 2 * bytes(r->value) + 2 * bytes(r->counter);
+  return program::bytes_touched(program, action);
 }
 
 void compare_with_roof(KindShare& k, const Roofs& roofs) {
@@ -49,21 +50,22 @@ void compare_with_roof(KindShare& k, const Roofs& roofs) {
   if (!(k.seconds > 0)) return;
   k.rate = work / k.seconds;
   k.roof = k.by_flop ? roofs.matmul_flops : roofs.copy_bytes_per_s;
-  if (k.kind == Matmul::name && roofs.product_seconds > 0) k.roof = work / roofs.product_seconds;
+  if (k.kind == program::Matmul::name && roofs.product_seconds > 0) k.roof = work / roofs.product_seconds;
   if (k.roof > 0) k.ratio = k.rate / k.roof;
 }
 
 }  // namespace
 
-Split split_by_kind(const Program& program, const std::vector<Interval>& intervals, const Roofs& roofs) {
+Split split_by_kind(const program::Program& program, const std::vector<backend::Interval>& intervals,
+                    const Roofs& roofs) {
   Split split;
   std::map<std::string, KindShare> kinds;
-  for (const Interval& i : intervals) {
-    const Action& action = program.step.at(static_cast<std::size_t>(i.operation)).action;
-    KindShare& k = kinds[std::string(name_of(action))];
+  for (const backend::Interval& i : intervals) {
+    const program::Action& action = program.step.at(i.operation).action;
+    KindShare& k = kinds[std::string(program::name_of(action))];
     ++k.operations;
     k.seconds += i.end_s - i.start_s;
-    k.flop += flop_of(action).model;
+    k.flop += program::flop_of(action).model;
     k.bytes += needed_bytes(program, action);
     split.step_seconds = std::max(split.step_seconds, i.end_s);
   }
@@ -79,10 +81,10 @@ Split split_by_kind(const Program& program, const std::vector<Interval>& interva
   return split;
 }
 
-Performance measure_performance(const Backend& subject, const PerformanceOptions& options) {
+Performance measure_performance(const backend::Backend& subject, const PerformanceOptions& options) {
   Performance p;
   p.options = options;
-  Settings settings;
+  config::Settings settings;
   settings.precision = options.precision;
   settings.global_batch_size = settings.micro_batch_size = options.micro_batch;
   OneRank job(subject, options.model, settings,
@@ -94,15 +96,17 @@ Performance measure_performance(const Backend& subject, const PerformanceOptions
   p.fastest_s = *std::ranges::min_element(p.seconds);
   p.slowest_s = *std::ranges::max_element(p.seconds);
   p.tokens_per_s = static_cast<double>(options.micro_batch * options.model.sequence) / p.median_s;
-  const Flop flop = total_flop(job.programs());
-  p.model_flop = flop.model, p.noncausal_flop = flop.noncausal;
+  const program::Flop flop = program::total_flop(job.programs());
+  p.model_flop = flop.model;
+  p.noncausal_flop = flop.noncausal;
   if (options.peak_flops > 0) {
     p.mfu = flop.model / p.median_s / options.peak_flops;
     p.mfu_noncausal = flop.noncausal / p.median_s / options.peak_flops;
   }
   const std::vector<float> losses = job.losses();
-  p.first_loss = losses.front(), p.last_loss = losses.back();
-  const std::vector<Interval> intervals = job.run_profiled();
+  p.first_loss = losses.front();
+  p.last_loss = losses.back();
+  const std::vector<backend::Interval> intervals = job.run_profiled();
   // After the step, as warm as it left the device.
   p.roofs.product_seconds = subject.product_seconds(job.request());
   p.roofs.matmul_flops = subject.measure_matmul_flops(options.precision, job.request(), options.roof_seconds);
@@ -128,4 +132,4 @@ CheckLine judge_performance(const Performance& p) {
   return line;
 }
 
-}  // namespace harness
+}  // namespace harness::selftest

@@ -6,11 +6,11 @@
 #include "backend/backend.h"
 #include "selftest/check_line.h"
 
-namespace harness {
+namespace harness::selftest {
 
 struct PerformanceOptions {
-  Model model;
-  Precision precision = Precision::bf16;
+  config::Model model;
+  config::Precision precision = config::Precision::bf16;
   std::int64_t micro_batch = 1;  // the global batch too: one forward and backward pass a step
   int warmup_steps = 20, steps = 30;
   double peak_flops = 0;  // dense, of the device; 0: unknown, then there is no MFU
@@ -43,7 +43,8 @@ struct Split {
   std::vector<KindShare> kinds;               // longest first
 };
 /// Takes a profiled step apart. Pure.
-Split split_by_kind(const Program& program, const std::vector<Interval>& intervals, const Roofs& roofs);
+Split split_by_kind(const program::Program& program, const std::vector<backend::Interval>& intervals,
+                    const Roofs& roofs);
 
 struct Performance {
   PerformanceOptions options;
@@ -58,9 +59,9 @@ struct Performance {
 };
 
 /// Times the training step of one rank and takes it apart. Throws Error.
-Performance measure_performance(const Backend& subject, const PerformanceOptions& options);
+Performance measure_performance(const backend::Backend& subject, const PerformanceOptions& options);
 
 /// What must hold whatever the speed: finite losses, and parts that add up to the step.
 CheckLine judge_performance(const Performance& performance);
 
-}  // namespace harness
+}  // namespace harness::selftest

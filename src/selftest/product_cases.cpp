@@ -4,7 +4,7 @@
 
 #include "selftest/case_builder.h"
 
-namespace harness {
+namespace harness::selftest {
 namespace {
 
 struct Size {
@@ -12,9 +12,11 @@ struct Size {
   bool large = false;
 };
 
-Matmul dimensions(std::int64_t m, std::int64_t n, std::int64_t k) {
-  Matmul op;
-  op.m = m, op.n = n, op.k = k;
+program::Matmul dimensions(std::int64_t m, std::int64_t n, std::int64_t k) {
+  program::Matmul op;
+  op.m = m;
+  op.n = n;
+  op.k = k;
   return op;
 }
 
@@ -22,48 +24,54 @@ Matmul dimensions(std::int64_t m, std::int64_t n, std::int64_t k) {
 // the operation allows besides.
 class LinearLayer {
  public:
-  LinearLayer(Cases& cases, DType type, bool tf32, const Size& size)
+  LinearLayer(Cases& cases, program::DType type, bool tf32, const Size& size)
       : cases_(cases), type_(type), tf32_(tf32), s_(size) {}
 
   // y = x w^T + bias, with gelu between.
-  void forward(bool bias, Epilogue epilogue) {
+  void forward(bool bias, program::Epilogue epilogue) {
     CaseBuilder b = builder();
-    Matmul op = dimensions(s_.rows, s_.out, s_.in);
-    op.transpose_b = true, op.epilogue = epilogue;
-    op.a = b.normal("x", s_.rows * s_.in), op.b = b.normal("w", s_.out * s_.in, scale(s_.in));
+    program::Matmul op = dimensions(s_.rows, s_.out, s_.in);
+    op.transpose_b = true;
+    op.epilogue = epilogue;
+    op.a = b.normal("x", s_.rows * s_.in);
+    op.b = b.normal("w", s_.out * s_.in, scale(s_.in));
     if (bias) op.bias = b.normal("bias", s_.out);
-    if (epilogue == Epilogue::gelu) op.aux = b.output("aux", s_.rows * s_.out);
+    if (epilogue == program::Epilogue::gelu) op.aux = b.output("aux", s_.rows * s_.out);
     op.out = b.output("y", s_.rows * s_.out);
-    add(b, op, std::string("forward") + (bias ? ", bias" : "") + (epilogue == Epilogue::gelu ? ", gelu" : ""));
+    add(b, op, std::string("forward") + (bias ? ", bias" : "") + (epilogue == program::Epilogue::gelu ? ", gelu" : ""));
   }
 
   // dx = dy w, times gelu'(aux).
-  void input_gradient(Epilogue epilogue) {
+  void input_gradient(program::Epilogue epilogue) {
     CaseBuilder b = builder();
-    Matmul op = dimensions(s_.rows, s_.in, s_.out);
+    program::Matmul op = dimensions(s_.rows, s_.in, s_.out);
     op.epilogue = epilogue;
-    op.a = b.normal("dy", s_.rows * s_.out), op.b = b.normal("w", s_.out * s_.in, scale(s_.out));
-    if (epilogue == Epilogue::gelu_backward) op.aux = b.normal("aux", s_.rows * s_.in, 2);
+    op.a = b.normal("dy", s_.rows * s_.out);
+    op.b = b.normal("w", s_.out * s_.in, scale(s_.out));
+    if (epilogue == program::Epilogue::gelu_backward) op.aux = b.normal("aux", s_.rows * s_.in, 2);
     op.out = b.output("dx", s_.rows * s_.in);
-    add(b, op, std::string("input gradient") + (epilogue == Epilogue::none ? "" : ", gelu backward"));
+    add(b, op, std::string("input gradient") + (epilogue == program::Epilogue::none ? "" : ", gelu backward"));
   }
 
   // dw (+)= dy^T x in f32, and the column sums of dy.
   void weight_gradient(bool bias, bool accumulate) {
     CaseBuilder b = builder();
-    Matmul op = dimensions(s_.out, s_.in, s_.rows);
-    op.transpose_a = true, op.accumulate = accumulate;
-    op.a = b.normal("dy", s_.rows * s_.out), op.b = b.normal("x", s_.rows * s_.in, scale(s_.rows));
-    op.out = b.result("dw", DType::f32, s_.out * s_.in, accumulate);
-    if (bias) op.bias_gradient = b.result("dbias", DType::f32, s_.out, accumulate);
+    program::Matmul op = dimensions(s_.out, s_.in, s_.rows);
+    op.transpose_a = true;
+    op.accumulate = accumulate;
+    op.a = b.normal("dy", s_.rows * s_.out);
+    op.b = b.normal("x", s_.rows * s_.in, scale(s_.rows));
+    op.out = b.result("dw", program::DType::f32, s_.out * s_.in, accumulate);
+    if (bias) op.bias_gradient = b.result("dbias", program::DType::f32, s_.out, accumulate);
     add(b, op, std::string("weight gradient") + (bias ? ", bias gradient" : "") + (accumulate ? ", added" : ""));
   }
 
   void both_transposed() {
     CaseBuilder b = builder();
-    Matmul op = dimensions(s_.rows, s_.out, s_.in);
+    program::Matmul op = dimensions(s_.rows, s_.out, s_.in);
     op.transpose_a = op.transpose_b = true;
-    op.a = b.normal("a", s_.rows * s_.in), op.b = b.normal("b", s_.out * s_.in, scale(s_.in));
+    op.a = b.normal("a", s_.rows * s_.in);
+    op.b = b.normal("b", s_.out * s_.in, scale(s_.in));
     op.out = b.output("out", s_.rows * s_.out);
     add(b, op, "both transposed");
   }
@@ -76,35 +84,35 @@ class LinearLayer {
     if (s_.large) b.large();
     return b;
   }
-  void add(CaseBuilder& b, const Matmul& op, const std::string& name) {
+  void add(CaseBuilder& b, const program::Matmul& op, const std::string& name) {
     cases_.push_back(b.take(op, fmt::format("{}, {} x {} x {}", name, op.m, op.n, op.k)));
   }
 
   Cases& cases_;
-  DType type_;
+  program::DType type_;
   bool tf32_;
   Size s_;
 };
 
 }  // namespace
 
-void add_product_cases(Cases& cases, DType type, bool tf32) {
+void add_product_cases(Cases& cases, program::DType type, bool tf32) {
   for (const Size& size : {Size{17, 19, 33}, Size{64, 96, 128}, Size{48, 64, 1000}, Size{256, 192, 320},
                            Size{2048, 2048, 8192, true}, Size{2048, 8192, 2048, true}}) {
     LinearLayer layer(cases, type, tf32, size);
-    layer.forward(false, Epilogue::none);
-    layer.forward(true, Epilogue::none);
-    layer.forward(true, Epilogue::gelu);
-    layer.input_gradient(Epilogue::none);
-    layer.input_gradient(Epilogue::gelu_backward);
+    layer.forward(false, program::Epilogue::none);
+    layer.forward(true, program::Epilogue::none);
+    layer.forward(true, program::Epilogue::gelu);
+    layer.input_gradient(program::Epilogue::none);
+    layer.input_gradient(program::Epilogue::gelu_backward);
     for (const bool bias : {false, true}) {
       for (const bool accumulate : {false, true}) layer.weight_gradient(bias, accumulate);
     }
     if (!size.large) {
-      layer.forward(false, Epilogue::gelu);
+      layer.forward(false, program::Epilogue::gelu);
       layer.both_transposed();
     }
   }
 }
 
-}  // namespace harness
+}  // namespace harness::selftest

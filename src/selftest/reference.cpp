@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace harness {
+namespace harness::selftest {
 namespace {
 
 namespace fs = std::filesystem;
@@ -20,8 +20,8 @@ std::span<const float> Reference::tensor(const std::string& name) const {
   return std::span(gradients).subspan(it->second.offset, it->second.count);
 }
 
-Reference load_reference(const std::string& directory, Precision precision) {
-  const std::string name = precision == Precision::bf16 ? "bf16" : "fp32";
+Reference load_reference(const std::string& directory, config::Precision precision) {
+  const std::string name = precision == config::Precision::bf16 ? "bf16" : "fp32";
   const fs::path index_path = fs::path(directory) / index_name;
   Reference r;
   try {
@@ -33,15 +33,15 @@ Reference load_reference(const std::string& directory, Precision precision) {
     r.settings.precision = precision;
     r.settings.global_batch_size = index.at("global_batch_size");
     r.seed = index.at("seed").get<std::uint64_t>();
-    const auto& one = index.at("cases").at(name);
-    r.losses = one.at("losses").get<std::vector<double>>();
+    const auto& entry = index.at("cases").at(name);
+    r.losses = entry.at("losses").get<std::vector<double>>();
     r.gradients.resize(index.at("parameters").get<std::size_t>());
     for (const auto& t : index.at("tensors")) {
       const Reference::Place place{t.at("offset").get<std::size_t>(), t.at("count").get<std::size_t>()};
       if (place.offset + place.count > r.gradients.size()) fail("{}: a tensor reaches too far", index_path.string());
       r.places.emplace(t.at("name").get<std::string>(), place);
     }
-    const fs::path data = fs::path(directory) / one.at("gradients").get<std::string>();
+    const fs::path data = fs::path(directory) / entry.at("gradients").get<std::string>();
     std::ifstream values(data, std::ios::binary);
     values.read(reinterpret_cast<char*>(r.gradients.data()),
                 static_cast<std::streamsize>(r.gradients.size() * sizeof(float)));
@@ -69,4 +69,4 @@ std::string find_reference(const std::string& program_path) {
   return index.empty() ? "" : fs::path(index).parent_path().string();
 }
 
-}  // namespace harness
+}  // namespace harness::selftest

@@ -8,13 +8,13 @@
 
 #include "config/settings.h"
 
-namespace harness {
+namespace harness::selftest {
 
 /// What the step of a small model must compute, from an independent implementation: tests/reference (its README says
 /// how it was made). Losses of steps 0, 1, …, and every gradient of step 0.
 struct Reference {
-  Model model;
-  Settings settings;  // its precision and global batch
+  config::Model model;
+  config::Settings settings;  // its precision and global batch
   std::uint64_t seed = 1;
   std::vector<double> losses;
   std::vector<float> gradients;
@@ -29,7 +29,7 @@ struct Reference {
 };
 
 /// `precision`: fp32 or bf16. Throws Error naming the file that is missing or wrong.
-Reference load_reference(const std::string& directory, Precision precision);
+Reference load_reference(const std::string& directory, config::Precision precision);
 
 /// The first of `places` ("tests/reference/gpt_tiny.json") that exists in the folder of the program or one above it: a
 /// program finds what came with it in its source tree's build folder and in an unpacked bundle. "" if none does.
@@ -37,4 +37,4 @@ std::string find_beside(const std::string& program_path, std::initializer_list<c
 /// The folder of the reference that came with a program: share/reference or tests/reference.
 std::string find_reference(const std::string& program_path);
 
-}  // namespace harness
+}  // namespace harness::selftest

@@ -6,7 +6,7 @@
 #include "selftest/step_checks.h"
 #include "workloads/gpt/gpt.h"
 
-namespace harness {
+namespace harness::selftest {
 namespace {
 
 struct Allowed {
@@ -14,8 +14,8 @@ struct Allowed {
 };
 
 // tests/reference says how far PyTorch's own float32 and bf16 are off: 2e-7 and 4e-7; 4e-3 and 1.5e-2.
-Allowed allowed(Precision precision) {
-  if (precision == Precision::fp32) return {1e-5, 1e-4};
+Allowed allowed(config::Precision precision) {
+  if (precision == config::Precision::fp32) return {1e-5, 1e-4};
   return {2e-2, 2e-2};
 }
 
@@ -39,22 +39,22 @@ double relative_distance(const std::vector<float>& a, std::span<const float> b) 
   return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, 1e-300));
 }
 
-std::vector<CheckLine> check_reference(const Backend& subject, const std::string& directory,
+std::vector<CheckLine> check_reference(const backend::Backend& subject, const std::string& directory,
                                        const StepCheckOptions& options) {
   std::vector<CheckLine> lines;
-  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+  for (const config::Precision precision : {config::Precision::fp32, config::Precision::bf16}) {
     const Reference reference = load_reference(directory, precision);
-    const char* name = precision == Precision::bf16 ? "bf16" : "fp32";
+    const char* name = precision == config::Precision::bf16 ? "bf16" : "fp32";
     CheckLine losses = line_for("losses", name, allowed(precision).loss);
     CheckLine gradients = line_for("gradients", name, allowed(precision).gradient);
-    for (const AttentionKind attention : {AttentionKind::fused, AttentionKind::unfused}) {
+    for (const config::AttentionKind attention : {config::AttentionKind::fused, config::AttentionKind::unfused}) {
       for (const std::int64_t micro_batch : {reference.settings.global_batch_size, std::int64_t{1}}) {
-        Settings settings = reference.settings;
+        config::Settings settings = reference.settings;
         settings.micro_batch_size = micro_batch;
         settings.attention = attention;
-        const std::string how =
-            fmt::format("{} attention, {} micro-batches", attention == AttentionKind::fused ? "fused" : "unfused",
-                        settings.global_batch_size / micro_batch);
+        const std::string how = fmt::format("{} attention, {} micro-batches",
+                                            attention == config::AttentionKind::fused ? "fused" : "unfused",
+                                            settings.global_batch_size / micro_batch);
         try {
           OneRank job(subject, reference.model, settings, {reference.seed, options.threads});
           static_cast<void>(job.run(1));
@@ -83,4 +83,4 @@ std::vector<CheckLine> check_reference(const Backend& subject, const std::string
   return lines;
 }
 
-}  // namespace harness
+}  // namespace harness::selftest

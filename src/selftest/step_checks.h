@@ -7,7 +7,7 @@
 #include "backend/backend.h"
 #include "selftest/check_line.h"
 
-namespace harness {
+namespace harness::selftest {
 
 struct StepCheckOptions {
   int threads = 1;
@@ -15,14 +15,14 @@ struct StepCheckOptions {
 };
 
 /// Loss and gradients of the small model in `directory` (check/reference.h), in one micro-batch and in several.
-std::vector<CheckLine> check_reference(const Backend& subject, const std::string& directory,
+std::vector<CheckLine> check_reference(const backend::Backend& subject, const std::string& directory,
                                        const StepCheckOptions& options);
 
 /// The same training in another way: as a CUDA graph or not, attention fused or not, and bf16 beside fp32; and that the
 /// loss falls on a repeated batch. What the backend does not know is not run.
-std::vector<CheckLine> check_equality(const Backend& subject, const StepCheckOptions& options);
+std::vector<CheckLine> check_equality(const backend::Backend& subject, const StepCheckOptions& options);
 
 /// |a - b| / |b|, of the norms; infinite where something is not finite. Throws Error for different lengths.
 double relative_distance(const std::vector<float>& a, std::span<const float> b);
 
-}  // namespace harness
+}  // namespace harness::selftest

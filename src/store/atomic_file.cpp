@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace harness {
+namespace harness::store {
 namespace {
 
 namespace fs = std::filesystem;
@@ -21,7 +21,7 @@ fs::path directory_of(const std::string& path) {
 }
 
 [[noreturn]] void taken(const std::string& path) {
-  fail("{} exists already and is not overwritten: give another name with -o, or --force to replace it", path);
+  fail("{} already exists: choose another name with -o, or give --force to replace it", path);
 }
 
 void sync(const std::string& path, bool required) {
@@ -40,13 +40,13 @@ AtomicFile::AtomicFile(const std::string& path, bool overwrite) : path_(path), o
   std::error_code error;
   const fs::file_status there = fs::status(path, error);
   if (fs::is_directory(there)) fail("{} cannot be written: it is a directory", path);
-  if (fs::exists(there) && !fs::is_regular_file(there)) fail("{} cannot be written: it is not a plain file", path);
+  if (fs::exists(there) && !fs::is_regular_file(there)) fail("{} cannot be written: it is not a regular file", path);
   if (fs::exists(there) && !overwrite) taken(path);
   const fs::path directory = directory_of(path);
   fs::create_directories(directory, error);
-  if (error) fail("cannot make the directory {} for the result file: {}", directory.string(), error.message());
+  if (error) fail("cannot create the directory {} for the result file: {}", directory.string(), error.message());
   if (faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
-    fail("cannot write in the directory {}: {}", directory.string(), std::strerror(errno));
+    fail("cannot write to the directory {}: {}", directory.string(), std::strerror(errno));
   }
   temporary_ = (directory / fmt::format(".{}.{}.tmp", name.string(), getpid())).string();
   fs::remove(temporary_, error);
@@ -75,4 +75,4 @@ void AtomicFile::put_in_place() {
   sync(directory_of(path_).string(), false);
 }
 
-}  // namespace harness
+}  // namespace harness::store

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace harness {
+namespace harness::store {
 
 /// A file that appears under its name only when it is whole: written beside it, then renamed.
 class AtomicFile {
@@ -22,4 +22,4 @@ class AtomicFile {
   bool overwrite_;
 };
 
-}  // namespace harness
+}  // namespace harness::store

@@ -10,7 +10,7 @@
 // Every column of every table and every attribute of /run, once. docs/file-format.md says what they mean; a test
 // compares the two. Tables that are written while blocks run have rows of a power of two bytes (row_visitors.h,
 // TextSize).
-namespace harness {
+namespace harness::store {
 
 inline constexpr hdf5::TextSize reason_size{512, true};
 inline constexpr hdf5::TextSize throttling_size{96, true};
@@ -210,4 +210,4 @@ void run_attributes(const Visitor& visit, R& result) {
   visit("link_source", result.link_source);
 }
 
-}  // namespace harness
+}  // namespace harness::store

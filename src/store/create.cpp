@@ -10,7 +10,7 @@
 #include "store/schema.h"
 #include "store/table.h"
 
-namespace harness {
+namespace harness::store {
 namespace {
 
 using hdf5::Dataset;
@@ -51,15 +51,15 @@ struct WriteAttribute {
 };
 
 void check_plan(const Result& plan) {
-  for (const auto& one : plan.cases) {
-    if (one.settings.size() != plan.variables.size()) {
-      fail("result file: case {} has {} settings for {} variables", one.name, one.settings.size(),
+  for (const ResultCase& planned : plan.cases) {
+    if (planned.settings.size() != plan.variables.size()) {
+      fail("result file: case {} has {} settings for {} variables", planned.name, planned.settings.size(),
            plan.variables.size());
     }
   }
   for (const auto& block : plan.blocks) {
     if (block.case_index < 0 || block.case_index >= static_cast<int>(plan.cases.size())) {
-      fail("result file: a block is of case {}, of {} cases", block.case_index, plan.cases.size());
+      fail("result file: a block refers to case {}, but there are {} cases", block.case_index, plan.cases.size());
     }
   }
 }
@@ -127,4 +127,4 @@ void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& 
                 [](auto& visit, auto& row) { total_columns(visit, row); });
 }
 
-}  // namespace harness
+}  // namespace harness::store

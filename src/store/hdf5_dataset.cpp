@@ -3,12 +3,12 @@
 #include "base/error.h"
 #include "store/hdf5_types.h"
 
-namespace harness::hdf5 {
+namespace harness::store::hdf5 {
 
 std::vector<std::uint64_t> Dataset::sizes() const {
   const Handle space(H5Dget_space(handle_.id()), "reading the size of " + path_);
   const auto dimensions = check(H5Sget_simple_extent_ndims(space.id()), "reading the size of " + path_);
-  std::vector<hsize_t> sizes(static_cast<std::size_t>(dimensions));
+  std::vector<hsize_t> sizes(dimensions);
   check(H5Sget_simple_extent_dims(space.id(), sizes.data(), nullptr), "reading the size of " + path_);
   return {sizes.begin(), sizes.end()};
 }
@@ -33,7 +33,8 @@ void Dataset::transfer(bool write, const Element& element, std::uint64_t first, 
   const std::string doing = (write ? "writing " : "reading ") + path_;
   const auto all = sizes();
   if (first + count > (all.empty() ? 1 : all[0])) {
-    fail("{} failed: rows {} to {} of {}", doing, first, first + count - 1, all.empty() ? 1 : all[0]);
+    fail("{} failed: rows {} to {} do not exist; it has {} rows", doing, first, first + count - 1,
+         all.empty() ? 1 : all[0]);
   }
   const Handle type = type_of(element, Place::memory);
   const Handle file_space(H5Dget_space(handle_.id()), doing);
@@ -75,4 +76,4 @@ void Dataset::set_labels(std::span<const std::string> names) {
   check(H5Awrite(attribute.id(), type.id(), texts.data()), doing);
 }
 
-}  // namespace harness::hdf5
+}  // namespace harness::store::hdf5

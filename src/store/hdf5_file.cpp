@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "store/hdf5_types.h"
 
-namespace harness::hdf5 {
+namespace harness::store::hdf5 {
 namespace {
 
 Handle access_properties() {
@@ -119,7 +119,9 @@ void File::read_attribute(const std::string& object, const std::string& name, co
   const std::string doing = "reading attribute " + name + " of " + object;
   const Handle attribute(H5Aopen_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), doing);
   const Handle space(H5Aget_space(attribute.id()), doing);
-  if (check(H5Sget_simple_extent_npoints(space.id()), doing) != 1) fail("{} failed: it is not one value", doing);
+  if (check(H5Sget_simple_extent_npoints(space.id()), doing) != 1) {
+    fail("{} failed: it does not hold a single value", doing);
+  }
   const Handle memory_type = type_of(element, Place::memory);
   check(H5Aread(attribute.id(), memory_type.id(), value), doing);
 }
@@ -129,7 +131,7 @@ std::string File::text_attribute(const std::string& object, const std::string& n
   const Handle attribute(H5Aopen_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), doing);
   const Handle type(H5Aget_type(attribute.id()), doing);
   const Element element = element_of(type.id(), "attribute " + name);
-  if (element.table || element.fields[0].kind != Kind::text) fail("{} failed: it is not a text", doing);
+  if (element.table || element.fields[0].kind != Kind::text) fail("{} failed: it does not hold text", doing);
   std::string text(element.bytes, '\0');
   read_attribute(object, name, element, text.data());
   text.resize(std::strlen(text.c_str()));
@@ -166,4 +168,4 @@ void File::close() {
   handle_.close("closing " + path_);
 }
 
-}  // namespace harness::hdf5
+}  // namespace harness::store::hdf5

@@ -8,7 +8,7 @@
 
 #include "store/hdf5_handle.h"
 
-namespace harness::hdf5 {
+namespace harness::store::hdf5 {
 
 enum class Kind : std::uint8_t { int32, int64, uint64, float32, float64, text };
 
@@ -89,4 +89,4 @@ class File {
   std::string path_;
 };
 
-}  // namespace harness::hdf5
+}  // namespace harness::store::hdf5

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace harness::hdf5 {
+namespace harness::store::hdf5 {
 namespace {
 
 herr_t collect(unsigned depth, const H5E_error2_t* error, void* collected) {
@@ -55,4 +55,4 @@ void Handle::close(std::string_view doing) {
   if (id >= 0) check(H5Idec_ref(id), doing);
 }
 
-}  // namespace harness::hdf5
+}  // namespace harness::store::hdf5

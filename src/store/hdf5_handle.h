@@ -5,13 +5,13 @@
 #include <string_view>
 #include <utility>
 
-namespace harness::hdf5 {
+namespace harness::store::hdf5 {
 
 /// An HDF5 identifier of any kind, closed when it goes. hdf5.h itself stays in the hdf5_*.cpp files.
 class Handle {
  public:
   Handle() = default;
-  /// Takes over an identifier as the library returned it; throws Error, naming `doing`, if it is none.
+  /// Takes over an identifier as the library returned it; throws Error, naming `doing`, if it is not valid.
   Handle(std::int64_t id, std::string_view doing);
   Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)) {}
   Handle& operator=(Handle&& other) noexcept {
@@ -22,7 +22,7 @@ class Handle {
 
   std::int64_t id() const { return id_; }
   explicit operator bool() const { return id_ >= 0; }
-  /// Closes now and tells of it if that fails: the last chance for buffered writes to fail.
+  /// Closes now and throws Error if that fails: the last chance for buffered writes to fail.
   void close(std::string_view doing);
 
  private:
@@ -35,4 +35,4 @@ std::int64_t check(std::int64_t result, std::string_view doing);
 /// Starts the library and keeps it from printing its error stack. Cheap; called before the first use.
 void initialise();
 
-}  // namespace harness::hdf5
+}  // namespace harness::store::hdf5

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace harness::hdf5 {
+namespace harness::store::hdf5 {
 namespace {
 
 hid_t scalar_type(Kind kind, Place place) {
@@ -60,7 +60,7 @@ Kind kind_of(hid_t type, const std::string& path) {
     default:
       break;
   }
-  fail("{} has a type that no harness result has", path);
+  fail("{} has a type that harness results do not use", path);
 }
 
 }  // namespace
@@ -115,4 +115,4 @@ Element element_of(hid_t type, const std::string& path) {
   return element;
 }
 
-}  // namespace harness::hdf5
+}  // namespace harness::store::hdf5

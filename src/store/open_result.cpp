@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "store/schema.h"
 
-namespace harness {
+namespace harness::store {
 
 hdf5::File open_result(const std::string& path, bool writable) {
   std::error_code error;
@@ -21,24 +21,24 @@ hdf5::File open_result(const std::string& path, bool writable) {
   if (faccessat(AT_FDCWD, path.c_str(), writable ? R_OK | W_OK : R_OK, AT_EACCESS) != 0) {
     fail("{} cannot be opened for {}: {}", path, writable ? "writing" : "reading", std::strerror(errno));
   }
-  if (!hdf5::File::is_hdf5(path)) fail("{} is not an HDF5 file, and so no harness result", path);
+  if (!hdf5::File::is_hdf5(path)) fail("{} is not an HDF5 file, so it is not a harness result", path);
   try {
     hdf5::File file = hdf5::File::open(path, writable);
     if (!file.has_attribute("/", "schema") || file.text_attribute("/", "schema") != schema_name) {
-      fail("{} is an HDF5 file but no harness result: it has no root attribute schema = \"{}\"", path, schema_name);
+      fail("{} is an HDF5 file but not a harness result: it has no root attribute schema = \"{}\"", path, schema_name);
     }
     const auto version = file.integer_attribute("/", "schema_version");
     if (version < 1 || version > schema_version) {
-      fail("{} was written by {} with file schema {}; this program reads up to {}: use the newer program", path,
+      fail("{} was written by {} with file schema {}; this program reads schemas up to {}: use a newer harness", path,
            file.has_attribute("/", "tool_version") ? file.text_attribute("/", "tool_version") : "a newer harness",
            version, schema_version);
     }
     return file;
   } catch (const Error& failure) {
     if (std::string(failure.what()).find("truncated file") == std::string::npos) throw;
-    fail("{} is cut short ({} bytes are there): copy it again; a result file has its full size from the start", path,
+    fail("{} is truncated to {} bytes: copy it again; a result file has its full size from the start", path,
          std::filesystem::file_size(path, error));
   }
 }
 
-}  // namespace harness
+}  // namespace harness::store

@@ -7,7 +7,7 @@
 #include "store/result_file.h"
 #include "store/table.h"
 
-namespace harness {
+namespace harness::store {
 namespace {
 
 using hdf5::Element;
@@ -34,7 +34,7 @@ struct ReadAttribute {
 std::vector<std::vector<float>> read_matrix(const hdf5::File& file, const std::string& path,
                                             const std::vector<std::uint64_t>& sizes) {
   const hdf5::Dataset dataset = file.dataset(path);
-  if (dataset.sizes() != sizes) fail("{} has other sizes than the run's blocks, steps and ranks", path);
+  if (dataset.sizes() != sizes) fail("the dimensions of {} do not match the run's blocks, steps and ranks", path);
   std::size_t row = 1;
   for (std::size_t i = 1; i < sizes.size(); ++i) row *= sizes[i];
   std::vector<std::vector<float>> values(sizes[0], std::vector<float>(row));
@@ -79,7 +79,7 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
       hdf5::read_rows<ResultBlock>(file.dataset("/blocks"), [](auto& visit, auto& row) { block_columns(visit, row); });
   for (const auto& block : result.blocks) {
     if (block.case_index < 0 || block.case_index >= static_cast<int>(result.cases.size())) {
-      fail("/blocks names case {}, of {} cases", block.case_index, result.cases.size());
+      fail("/blocks refers to case {}, but there are {} cases", block.case_index, result.cases.size());
     }
   }
   // Tables that files of earlier versions do not have.
@@ -97,7 +97,7 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
   optional(result.gpu, "/gpu", [](auto& visit, auto& row) { gpu_columns(visit, row); });
   const auto check_case = [&](std::int32_t index, const char* table) {
     if (index < 0 || index >= static_cast<std::int32_t>(result.cases.size())) {
-      fail("{} names case {}, of {} cases", table, index, result.cases.size());
+      fail("{} refers to case {}, but there are {} cases", table, index, result.cases.size());
     }
   };
   for (const ResultNcclFact& fact : result.nccl_facts) check_case(fact.case_index, "/nccl_facts");
@@ -131,7 +131,9 @@ Result read_open(const hdf5::File& file, const ReadOptions& options) {
   std::erase(result.warnings, "");
   read_tables(file, options, result);
   const std::uint64_t blocks = result.blocks.size();
-  if (result.warmup_steps < 0 || result.steps < 0 || result.ranks < 0) fail("/run counts steps or ranks below zero");
+  if (result.warmup_steps < 0 || result.steps < 0 || result.ranks < 0) {
+    fail("/run has a negative number of steps or ranks");
+  }
   const auto steps = static_cast<std::uint64_t>(result.warmup_steps) + static_cast<std::uint64_t>(result.steps);
   result.step_seconds = read_matrix(file, "/step_seconds", {blocks, steps});
   result.losses = read_matrix(file, "/losses", {blocks, steps});
@@ -154,4 +156,4 @@ Result read_result(const std::string& path, const ReadOptions& options) {
   }
 }
 
-}  // namespace harness
+}  // namespace harness::store

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace harness {
+namespace harness::store {
 
 const char* name_of(RunState state) {
   switch (state) {
@@ -55,7 +55,7 @@ const ResultCase* Result::find_case(std::string_view case_name) const {
 std::string_view Result::setting(const ResultCase& result_case, std::string_view variable) const {
   const auto found = std::ranges::find(variables, variable);
   if (found == variables.end()) return "";
-  const auto place = static_cast<std::size_t>(found - variables.begin());
+  const std::size_t place = found - variables.begin();
   return place < result_case.settings.size() ? std::string_view(result_case.settings[place]) : "";
 }
 
@@ -70,4 +70,4 @@ std::span<const float> Result::timed_seconds(std::size_t block) const {
   return all.subspan(std::min(first_timed_step(), all.size()));
 }
 
-}  // namespace harness
+}  // namespace harness::store

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace harness {
+namespace harness::store {
 
 // Everything that a result file holds, as plain values. docs/file-format.md describes the same in terms of HDF5.
 // Analysis and report know results through this header alone.
@@ -180,7 +180,7 @@ struct Result {
 
   /// The case that a row of another table is about.
   const ResultCase& at(const AboutACase auto& row) const { return case_at(row.case_index); }
-  const ResultCase& case_at(std::int32_t case_index) const { return cases[static_cast<std::size_t>(case_index)]; }
+  const ResultCase& case_at(std::int32_t case_index) const { return cases[case_index]; }
   bool has_case(std::int32_t case_index) const { return case_index >= 0 && case_index < case_count(); }
   std::int32_t case_count() const { return static_cast<std::int32_t>(cases.size()); }
   /// By exact name; nullptr if there is no such case.
@@ -198,8 +198,8 @@ struct Result {
   /// Step times of a block without its warm-up: empty if the file has none.
   std::span<const float> timed_seconds(std::size_t block) const;
   /// Where the timed steps begin in step_seconds, losses and rank_seconds.
-  std::size_t first_timed_step() const { return static_cast<std::size_t>(warmup_steps); }
-  std::size_t rank_count() const { return static_cast<std::size_t>(ranks); }
+  std::size_t first_timed_step() const { return warmup_steps; }
+  std::size_t rank_count() const { return ranks; }
 };
 
-}  // namespace harness
+}  // namespace harness::store

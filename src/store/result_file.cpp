@@ -10,7 +10,7 @@
 #include "store/open_result.h"
 #include "store/table.h"
 
-namespace harness {
+namespace harness::store {
 namespace {
 
 using hdf5::Dataset;
@@ -36,13 +36,13 @@ struct AppendTable {
     cases.add("case", Kind::int32);
     std::vector<std::int32_t> of_case(dataset.rows());
     dataset.read(cases, 0, of_case.size(), of_case.data());
-    for (const std::int32_t one : of_case) used += one >= 0;
+    used += std::ranges::count_if(of_case, [](std::int32_t case_index) { return case_index >= 0; });
   }
   template <class Columns>
   void append(const std::vector<Row>& rows, Columns columns) {
     if (used + rows.size() > dataset.rows()) {
-      fail("{}: {} rows do not fit behind {} of {}: the file was made for fewer", dataset.path(), rows.size(), used,
-           dataset.rows());
+      fail("{}: {} rows do not fit after the first {} of {}: the file was created for fewer", dataset.path(),
+           rows.size(), used, dataset.rows());
     }
     hdf5::write_rows(dataset, element, rows.data(), rows.size(), used, columns);
     used += rows.size();
@@ -118,7 +118,7 @@ class Hdf5ResultFile final : public ResultFile {
     const bool last = warnings_used_ + 1 == capacity;
     hdf5::write_text(
         warnings_, warnings_used_++,
-        last ? "There were more warnings than this file has room for; the standard error stream had all." : text);
+        last ? "There were more warnings than this file has room for; standard error showed all of them." : text);
     file_.flush(true);
   }
 
@@ -137,7 +137,7 @@ class Hdf5ResultFile final : public ResultFile {
  private:
   static std::uint64_t index(int row, const Dataset& dataset) {
     if (row < 0 || static_cast<std::uint64_t>(row) >= dataset.rows()) {
-      fail("result file: there is no row {} in {}, which has {}", row, dataset.path(), dataset.rows());
+      fail("result file: there is no row {} in {}, which has {} rows", row, dataset.path(), dataset.rows());
     }
     return static_cast<std::uint64_t>(row);
   }
@@ -147,7 +147,7 @@ class Hdf5ResultFile final : public ResultFile {
     std::size_t wanted = 1;
     for (std::size_t i = 1; i < sizes.size(); ++i) wanted *= sizes[i];
     if (!values.empty() && values.size() != wanted) {
-      fail("result file: {} takes {} values per block, got {}", dataset.path(), wanted, values.size());
+      fail("result file: {} expects {} values per block, but got {}", dataset.path(), wanted, values.size());
     }
     if (!values.empty()) {
       dataset.write(Element::of(Kind::float32), row, 1, values.data());
@@ -188,4 +188,4 @@ std::unique_ptr<ResultFile> ResultFile::reopen(const std::string& path) {
   return std::make_unique<Hdf5ResultFile>(path);
 }
 
-}  // namespace harness
+}  // namespace harness::store

@@ -5,7 +5,7 @@
 
 #include "store/result.h"
 
-namespace harness {
+namespace harness::store {
 
 /// How many rows the timeline tables need; known from the Programs before anything runs.
 struct ResultCapacity {
@@ -47,4 +47,4 @@ struct ReadOptions {
 /// Throws Error: no such file, not HDF5, not a harness result, a newer schema.
 Result read_result(const std::string& path, const ReadOptions& options = {});
 
-}  // namespace harness
+}  // namespace harness::store

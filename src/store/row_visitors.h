@@ -14,7 +14,7 @@
 
 // How a plain struct becomes a row of a table and back. columns.h names every column once, in a function template over
 // a visitor; the three visitors here ask what the columns are, write a row and read one.
-namespace harness::hdf5 {
+namespace harness::store::hdf5 {
 
 /// How long a text column is.
 struct TextSize {
@@ -91,7 +91,7 @@ class WriteRow {
   void text(std::string_view name, const std::string& value, TextSize size = {}) {
     const Field& field = take();
     if (value.size() > field.bytes && size.bytes == 0) {
-      fail("column {} holds {} bytes and is to hold \"{}\"", name, field.bytes, value);
+      fail("column {} holds {} bytes, too few for \"{}\"", name, field.bytes, value);
     }
     const std::string kept = shortened(value, field.bytes);
     std::memset(row_ + field.offset, 0, field.bytes);
@@ -140,4 +140,4 @@ class ReadRow {
   std::size_t next_ = 0;
 };
 
-}  // namespace harness::hdf5
+}  // namespace harness::store::hdf5

@@ -1,8 +1,8 @@
 #pragma once
 
-namespace harness {
+namespace harness::store {
 
 inline constexpr const char* schema_name = "harness-result";
 inline constexpr int schema_version = 1;  // a reader refuses newer ones; new columns alone do not make a new version
 
-}  // namespace harness
+}  // namespace harness::store

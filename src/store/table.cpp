@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace harness::hdf5 {
+namespace harness::store::hdf5 {
 namespace {
 
 std::vector<char> padded(const std::string& text, std::size_t bytes) {
@@ -44,7 +44,7 @@ void write_text(Dataset& dataset, std::uint64_t row, const std::string& text) {
 std::vector<std::string> read_texts(const File& file, const std::string& path) {
   const Dataset dataset = file.dataset(path);
   const Element element = dataset.element();
-  if (element.table || element.fields[0].kind != Kind::text) fail("{} does not hold texts", path);
+  if (element.table || element.fields[0].kind != Kind::text) fail("{} does not hold text", path);
   std::vector<char> bytes(element.bytes * dataset.rows());
   dataset.read(element, 0, dataset.rows(), bytes.data());
   std::vector<std::string> texts;
@@ -56,8 +56,8 @@ std::vector<std::string> read_texts(const File& file, const std::string& path) {
 
 std::string read_text(const File& file, const std::string& path) {
   const auto texts = read_texts(file, path);
-  if (texts.size() != 1) fail("{} is not a single text", path);
+  if (texts.size() != 1) fail("{} does not hold a single text", path);
   return texts[0];
 }
 
-}  // namespace harness::hdf5
+}  // namespace harness::store::hdf5

@@ -6,7 +6,7 @@
 #include "store/row_visitors.h"
 
 // Tables of structs. `columns` is called with a visitor and a row, like the templates of columns.h.
-namespace harness::hdf5 {
+namespace harness::store::hdf5 {
 
 template <class Row, class Columns>
 Element declare(const std::vector<Row>& rows, Columns columns, const Row& example = {}) {
@@ -45,7 +45,7 @@ inline Element bind(const Element& wanted, const Dataset& dataset) {
     const Field* there = found.find(field.name);
     if (there == nullptr) fail("table {} has no column '{}'", dataset.path(), field.name);
     if ((there->kind == Kind::text) != (field.kind == Kind::text)) {
-      fail("column '{}' of table {} is of another kind than expected", field.name, dataset.path());
+      fail("column '{}' of table {} has an unexpected type", field.name, dataset.path());
     }
     bound.add(field.name, field.kind, there->bytes);
   }
@@ -73,4 +73,4 @@ std::vector<std::string> read_texts(const File& file, const std::string& path);
 std::string read_text(const File& file, const std::string& path);
 void write_text(Dataset& dataset, std::uint64_t row, const std::string& text);
 
-}  // namespace harness::hdf5
+}  // namespace harness::store::hdf5

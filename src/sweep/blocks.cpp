@@ -1,10 +1,10 @@
 #include "sweep/blocks.h"
 
-namespace harness {
+namespace harness::sweep {
 
-BlockRequest block_request(const Experiment& experiment, const PlannedCase& planned, BlockMode mode,
-                           const BlockDefaults& defaults) {
-  BlockRequest request;
+launch::BlockRequest block_request(const config::Experiment& experiment, const plan::PlannedCase& planned,
+                                   measure::BlockMode mode, const BlockDefaults& defaults) {
+  launch::BlockRequest request;
   request.case_name = planned.name;
   request.backend = experiment.backend;
   request.model = experiment.model;
@@ -17,15 +17,15 @@ BlockRequest block_request(const Experiment& experiment, const PlannedCase& plan
   request.deadlines = experiment.measure.deadlines;
   request.memory_limit_bytes = experiment.measure.memory_limit_bytes;
   request.share_gpus = experiment.measure.share_gpus;
-  if (mode == BlockMode::timed) request.wrap = defaults.wrap;
+  if (mode == measure::BlockMode::timed) request.wrap = defaults.wrap;
   request.tuning = defaults.tuning;
   // A log costs time; the observing worker turns it on for itself.
-  if (experiment.backend == BackendKind::cuda) request.environment.emplace_back("NCCL_DEBUG", "WARN");
+  if (experiment.backend == config::BackendKind::cuda) request.environment.emplace_back("NCCL_DEBUG", "WARN");
   return request;
 }
 
-bool stop_wanted(const Job& job, const BlockOutcome& outcome) {
+bool stop_wanted(const launch::Job& job, const launch::BlockOutcome& outcome) {
   return outcome.stopped || job.stop_requests() > 0;
 }
 
-}  // namespace harness
+}  // namespace harness::sweep

@@ -6,19 +6,19 @@
 #include "launch/job.h"
 #include "plan/plan.h"
 
-namespace harness {
+namespace harness::sweep {
 
-/// What all blocks of a sweep have in common, whichever phase asks for them.
+/// What all blocks of a sweep have in common, in every phase.
 struct BlockDefaults {
   NameValues tuning;  // what tuning workers found
   std::string wrap;   // the command that timed workers are started under
 };
 
 /// One block of a case, ready to run.
-BlockRequest block_request(const Experiment& experiment, const PlannedCase& planned, BlockMode mode,
-                           const BlockDefaults& defaults);
+launch::BlockRequest block_request(const config::Experiment& experiment, const plan::PlannedCase& planned,
+                                   measure::BlockMode mode, const BlockDefaults& defaults);
 
-/// A command that an operator gave while this block ran or before it: no further block should start.
-bool stop_wanted(const Job& job, const BlockOutcome& outcome);
+/// Whether a user asked to stop, during this block or before: no further block should start.
+bool stop_wanted(const launch::Job& job, const launch::BlockOutcome& outcome);
 
-}  // namespace harness
+}  // namespace harness::sweep

@@ -4,12 +4,12 @@
 
 #include "plan/prepare.h"
 
-namespace harness {
+namespace harness::sweep {
 namespace {
 
 // A rank's part of what its node reached, by the threads that the case uses there.
-double measured_share(const Machine& machine, const PlannedCase& planned, const RankPlace& place) {
-  const bool bf16 = planned.settings.precision == Precision::bf16;
+double measured_share(const Machine& machine, const plan::PlannedCase& planned, const launch::RankPlace& place) {
+  const bool bf16 = planned.settings.precision == config::Precision::bf16;
   const std::vector<double>& flops = bf16 ? machine.bf16_flops : machine.fp32_flops;
   double node_flops = 0;
   for (std::size_t rank = 0; rank < flops.size(); ++rank) {
@@ -20,10 +20,10 @@ double measured_share(const Machine& machine, const PlannedCase& planned, const 
   return node_flops * std::min(1.0, static_cast<double>(threads) * local / place.cores) / local;
 }
 
-double measured_peak(const Machine& machine, const PlannedCase& planned) {
+double measured_peak(const Machine& machine, const plan::PlannedCase& planned) {
   const int ranks = planned.layout.ranks();
   double total = 0;
-  for (const RankPlace& place : machine.places) {
+  for (const launch::RankPlace& place : machine.places) {
     if (place.rank < ranks) total += measured_share(machine, planned, place);
   }
   return total / ranks;
@@ -31,14 +31,14 @@ double measured_peak(const Machine& machine, const PlannedCase& planned) {
 
 }  // namespace
 
-void fill_peaks(Result& result, const Plan& plan, const Machine& machine) {
-  const Experiment& e = plan.experiment;
-  // Without a configured peak it stays unknown, and there is no MFU, where somebody said so or nothing measured it.
-  const bool measured = !e.hardware && !e.without_hardware && e.backend == BackendKind::cpu;
+void fill_peaks(store::Result& result, const plan::Plan& plan, const Machine& machine) {
+  const config::Experiment& e = plan.experiment;
+  // Without a configured peak and without a measurement, the peak is unknown and there is no MFU.
+  const bool measured = !e.hardware && !e.without_hardware && e.backend == config::BackendKind::cpu;
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
-    const PlannedCase& planned = plan.cases[i];
+    const plan::PlannedCase& planned = plan.cases[i];
     if (!planned.is_possible()) continue;
-    const Peak peak = configured_peak(e, planned.settings.precision);
+    const plan::Peak peak = plan::configured_peak(e, planned.settings.precision);
     result.cases[i].peak_flops_per_rank = peak.flops;
     if (peak.flops > 0) {
       result.peak_source = peak.source;
@@ -51,20 +51,21 @@ void fill_peaks(Result& result, const Plan& plan, const Machine& machine) {
   if (e.hardware) result.memory_bytes_per_s = e.hardware->memory_bytes_per_s;
 }
 
-Links links_of(const Experiment& experiment, const PlannedCase& planned) {
-  Links links{experiment.fabric.rank_bytes_per_s, experiment.fabric.node_bytes_per_s, false, false};
+workloads::Links links_of(const config::Experiment& experiment, const plan::PlannedCase& planned) {
+  workloads::Links links{experiment.fabric.rank_bytes_per_s, experiment.fabric.node_bytes_per_s, false, false};
   const auto& hardware = experiment.hardware;
   if (links.rank_bytes_per_s == 0 && hardware) links.rank_bytes_per_s = hardware->nvlink_bytes_per_s;
   constexpr int hopper = 90;  // the first whose NVLink switches add up
   const int capability = hardware ? hardware->compute_capability : 0;
-  links.switches_reduce_nodes = experiment.backend == BackendKind::cuda && (capability == 0 || capability >= hopper);
+  links.switches_reduce_nodes =
+      experiment.backend == config::BackendKind::cuda && (capability == 0 || capability >= hopper);
   const auto collnet = planned.settings.nccl.find("nccl_collnet");
   links.switches_reduce_network = collnet != planned.settings.nccl.end() && collnet->second == "true";
   return links;
 }
 
-void fill_link_limits(Result& result, const Plan& plan, const Machine& machine) {
-  const Experiment& e = plan.experiment;
+void fill_link_limits(store::Result& result, const plan::Plan& plan, const Machine& machine) {
+  const config::Experiment& e = plan.experiment;
   if (e.fabric.rank_bytes_per_s > 0 || e.fabric.node_bytes_per_s > 0) {
     result.link_source = "given in the configuration (fabric)";
   }
@@ -73,11 +74,12 @@ void fill_link_limits(Result& result, const Plan& plan, const Machine& machine) 
     result.link_source += "hardware file " + e.hardware->name + ": nvlink";
   }
   const std::vector<int> node_of = machine.node_of_ranks();
-  for (ResultPoint& point : result.points) {
-    const PlannedCase& planned = plan.cases[static_cast<std::size_t>(point.case_index)];
-    point.limit_bytes_per_s = highest_bus_bandwidth(planned.settings, planned.layout, node_of, links_of(e, planned));
+  for (store::ResultPoint& point : result.points) {
+    const plan::PlannedCase& planned = plan.cases[point.case_index];
+    point.limit_bytes_per_s =
+        workloads::highest_bus_bandwidth(planned.settings, planned.layout, node_of, links_of(e, planned));
     if (point.limit_bytes_per_s > 0) point.limit_source = result.link_source;
   }
 }
 
-}  // namespace harness
+}  // namespace harness::sweep

@@ -4,13 +4,13 @@
 #include "nccl/honoured.h"
 #include "nccl/log.h"
 
-namespace harness {
+namespace harness::sweep {
 namespace {
 
-void keep_log(NcclObservation& all, std::int32_t case_index, const PlannedCase& planned,
-              const std::vector<BlockSamples>& samples) {
+void keep_log(NcclObservation& all, std::int32_t case_index, const plan::PlannedCase& planned,
+              const std::vector<measure::BlockSamples>& samples) {
   std::string log;
-  for (const BlockSamples& s : samples) log += s.nccl_log + "\n";
+  for (const measure::BlockSamples& s : samples) log += s.nccl_log + "\n";
   const nccl::Observed observed = nccl::parse_log(log);
   for (const nccl::Call& call : observed.calls) {
     all.calls.push_back({case_index, call.function, call.algorithm, call.protocol, call.bytes, call.calls,
@@ -18,19 +18,20 @@ void keep_log(NcclObservation& all, std::int32_t case_index, const PlannedCase& 
   }
   for (const auto& [name, value] : observed.facts) all.facts.push_back({case_index, name, value});
   for (const std::string& text : observed.warnings) all.facts.push_back({case_index, "warning", text});
-  const nccl::Compliance compliance = nccl::check_compliance(nccl_requests(planned.settings), observed);
+  const nccl::Compliance compliance = nccl::check_compliance(config::nccl_requests(planned.settings), observed);
   for (const std::string& text : compliance.not_honoured) all.facts.push_back({case_index, "not honoured", text});
   for (const std::string& text : compliance.not_confirmed) all.facts.push_back({case_index, "not confirmed", text});
 }
 
 }  // namespace
 
-NcclObservation observe(Job& job, const Plan& plan, const BlockDefaults& defaults, ProgressLine& progress) {
+NcclObservation observe(launch::Job& job, const plan::Plan& plan, const BlockDefaults& defaults,
+                        ProgressLine& progress) {
   NcclObservation all;
-  if (plan.experiment.backend != BackendKind::cuda) return all;
+  if (plan.experiment.backend != config::BackendKind::cuda) return all;
   progress.start_phase(plan.cases.size());
   std::int32_t index = -1;
-  for (const PlannedCase& planned : plan.cases) {
+  for (const plan::PlannedCase& planned : plan.cases) {
     ++index;
     if (all.interrupted) break;
     progress.begin("what NCCL does in " + planned.name);
@@ -38,7 +39,8 @@ NcclObservation observe(Job& job, const Plan& plan, const BlockDefaults& default
       progress.skip();
       continue;
     }
-    const BlockOutcome outcome = job.run(block_request(plan.experiment, planned, BlockMode::observe, defaults));
+    const launch::BlockOutcome outcome =
+        job.run(block_request(plan.experiment, planned, measure::BlockMode::observe, defaults));
     all.interrupted = stop_wanted(job, outcome);
     progress.end(outcome.ok ? "" : "failed: " + outcome.reason);
     if (outcome.ok) keep_log(all, index, planned, outcome.samples);
@@ -46,4 +48,4 @@ NcclObservation observe(Job& job, const Plan& plan, const BlockDefaults& default
   return all;
 }
 
-}  // namespace harness
+}  // namespace harness::sweep

@@ -8,15 +8,16 @@
 #include "sweep/blocks.h"
 #include "sweep/progress.h"
 
-namespace harness {
+namespace harness::sweep {
 
-/// What NCCL really did in each case, by its own log, and which requests it did not follow.
+/// What NCCL did in each case, according to its log, and which requests it did not follow.
 struct NcclObservation {
-  std::vector<ResultNcclCall> calls;
-  std::vector<ResultNcclFact> facts;
+  std::vector<store::ResultNcclCall> calls;
+  std::vector<store::ResultNcclFact> facts;
   bool interrupted = false;
 };
 /// One untimed worker per case that communicates, with NCCL's log. Nothing on other backends.
-NcclObservation observe(Job& job, const Plan& plan, const BlockDefaults& defaults, ProgressLine& progress);
+NcclObservation observe(launch::Job& job, const plan::Plan& plan, const BlockDefaults& defaults,
+                        ProgressLine& progress);
 
-}  // namespace harness
+}  // namespace harness::sweep

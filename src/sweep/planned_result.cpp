@@ -4,44 +4,44 @@
 #include "base/version.h"
 #include "plan/prepare.h"
 
-namespace harness {
+namespace harness::sweep {
 namespace {
 
-ResultCase case_row(const PlannedCase& planned) {
-  const Survey& s = planned.survey;
-  ResultCase row;
+store::ResultCase case_row(const plan::PlannedCase& planned) {
+  const plan::Survey& s = planned.survey;
+  store::ResultCase row;
   row.name = planned.name;
   row.variable = planned.variable;
   row.value = planned.value;
-  for (const Variable& v : registry()) row.settings.push_back(v.print(planned.settings));
+  for (const config::Variable& v : config::registry()) row.settings.push_back(v.print(planned.settings));
   if (!planned.is_possible()) {
-    row.status = CaseStatus::impossible;
+    row.status = store::CaseStatus::impossible;
     row.reason = planned.impossible;
     return row;
   }
   row.reason = fmt::format("{}", fmt::join(planned.notes, "; "));
   row.ranks = planned.layout.ranks();
-  row.tensor_parallel = planned.layout[Axis::tensor];
-  row.pipeline_parallel = planned.layout[Axis::pipeline];
-  row.data_parallel = planned.layout[Axis::data];
+  row.tensor_parallel = planned.layout[program::Axis::tensor];
+  row.pipeline_parallel = planned.layout[program::Axis::pipeline];
+  row.data_parallel = planned.layout[program::Axis::data];
   row.micro_batches = planned.micro_batches;
   row.tokens_per_step = s.tokens_per_step;
   row.model_flop_per_step = s.flop.model;
   row.noncausal_flop_per_step = s.flop.noncausal;
   row.hardware_flop_per_step = s.hardware_flop;
-  row.planned_memory_bytes = planned_memory_bytes(planned);
+  row.planned_memory_bytes = plan::planned_memory_bytes(planned);
   row.program_hash = fmt::format("{:016x}", s.program_hash);
   return row;
 }
 
 }  // namespace
 
-Result planned_result(const Plan& plan) {
-  const Experiment& e = plan.experiment;
-  Result r;
+store::Result planned_result(const plan::Plan& plan) {
+  const config::Experiment& e = plan.experiment;
+  store::Result r;
   r.tool_version = tool_version();
   r.name = e.name;
-  r.backend = name_of(e.backend);
+  r.backend = config::name_of(e.backend);
   r.ranks = plan.ranks;
   r.rounds = e.measure.rounds;
   r.warmup_steps = e.measure.warmup_steps;
@@ -57,18 +57,18 @@ Result planned_result(const Plan& plan) {
   r.heads = e.model.heads;
   r.vocab = e.model.vocab;
   r.sequence = e.model.sequence;
-  r.flop_formula = workload_of(e.baseline).flop_formula();
-  r.variables = variable_names();
+  r.flop_formula = workloads::workload_of(e.baseline).flop_formula();
+  r.variables = config::variable_names();
   r.warnings = e.warnings;
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     r.cases.push_back(case_row(plan.cases[i]));
-    const Rate& rate = plan.cases[i].survey.rate;
+    const workloads::Rate& rate = plan.cases[i].survey.rate;
     if (rate.repetitions == 0) continue;
     r.points.push_back(
         {static_cast<std::int32_t>(i), rate.operation, rate.repetitions, rate.bytes, rate.bus_factor, 0, ""});
   }
-  for (const Slot& slot : plan.schedule) {
-    ResultBlock block;
+  for (const plan::Slot& slot : plan.schedule) {
+    store::ResultBlock block;
     block.round = slot.round;
     block.position = slot.position;
     block.case_index = static_cast<std::int32_t>(slot.case_index);
@@ -77,4 +77,4 @@ Result planned_result(const Plan& plan) {
   return r;
 }
 
-}  // namespace harness
+}  // namespace harness::sweep

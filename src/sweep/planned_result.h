@@ -3,9 +3,9 @@
 #include "plan/plan.h"
 #include "store/result.h"
 
-namespace harness {
+namespace harness::sweep {
 
-/// The Result as the plan knows it: cases, blocks in order, configuration; nothing measured yet.
-Result planned_result(const Plan& plan);
+/// The Result before any measurement: cases, blocks in order, configuration.
+store::Result planned_result(const plan::Plan& plan);
 
-}  // namespace harness
+}  // namespace harness::sweep

@@ -9,35 +9,37 @@
 #include "launch/identity.h"
 #include "sweep/blocks.h"
 
-namespace harness {
+namespace harness::sweep {
 namespace {
 
 // Two ranks that a launcher shows the same device would measure each other.
-void require_own_devices(const std::vector<RankPlace>& places, const std::vector<BlockSamples>& samples) {
+void require_own_devices(const std::vector<launch::RankPlace>& places,
+                         const std::vector<measure::BlockSamples>& samples) {
   std::map<std::pair<int, std::string>, std::size_t> taken;
   for (std::size_t rank = 0; rank < samples.size(); ++rank) {
     if (samples[rank].device.empty()) continue;
     const auto [it, fresh] = taken.emplace(std::pair(places[rank].node, samples[rank].device), rank);
     if (fresh) continue;
     throw Error(fmt::format(
-        "ranks {} and {} on {} have the same GPU ({}): let the launcher give each its own, or start as many "
-        "ranks per node as it has GPUs. `measure: {{share_gpus: true}}` allows it, for tests of function",
+        "ranks {} and {} on {} use the same GPU ({}): have the launcher give each rank its own, or start no more "
+        "ranks per node than it has GPUs. For functional tests only, `measure: {{share_gpus: true}}` allows sharing",
         it->second, rank, places[rank].host, samples[rank].device));
   }
 }
 
-void require_equal_identities(const std::vector<RankPlace>& places, const std::vector<BlockSamples>& samples) {
+void require_equal_identities(const std::vector<launch::RankPlace>& places,
+                              const std::vector<measure::BlockSamples>& samples) {
   std::vector<NameValues> identities;
-  for (const BlockSamples& s : samples) identities.push_back(s.identity);
-  const auto differences = compare_identities(identities, places);
+  for (const measure::BlockSamples& s : samples) identities.push_back(s.identity);
+  const auto differences = launch::compare_identities(identities, places);
   if (differences.empty()) return;
-  throw Error(
-      fmt::format("the ranks are not alike, so nothing they measure together would mean anything:\n  {}\n"
-                  "make them alike, or leave the odd ones out of the job",
-                  fmt::join(differences, "\n  ")));
+  throw Error(fmt::format(
+      "the ranks differ, so a measurement across them would be meaningless:\n  {}\n"
+      "Install the same software and set the same environment on all nodes, or exclude the nodes that differ",
+      fmt::join(differences, "\n  ")));
 }
 
-ResultRank rank_row(const Machine& machine, const RankPlace& place, int baseline_threads) {
+store::ResultRank rank_row(const Machine& machine, const launch::RankPlace& place, int baseline_threads) {
   const int local = machine.local_ranks(place.node, static_cast<int>(machine.places.size()));
   const int threads = baseline_threads > 0 ? baseline_threads : std::max(1, place.cores / std::max(1, local));
   const std::string& device = machine.device.empty() ? place.device : machine.device;
@@ -48,54 +50,54 @@ ResultRank rank_row(const Machine& machine, const RankPlace& place, int baseline
 
 int Machine::nodes() const {
   int nodes = 1;
-  for (const RankPlace& place : places) nodes = std::max(nodes, place.node + 1);
+  for (const launch::RankPlace& place : places) nodes = std::max(nodes, place.node + 1);
   return nodes;
 }
 
 std::vector<int> Machine::node_of_ranks() const {
   std::vector<int> nodes;
-  for (const RankPlace& place : places) nodes.push_back(place.node);
+  for (const launch::RankPlace& place : places) nodes.push_back(place.node);
   return nodes;
 }
 
 int Machine::local_ranks(int node, int first_ranks) const {
-  return static_cast<int>(
-      std::count_if(places.begin(), places.begin() + first_ranks, [&](const RankPlace& p) { return p.node == node; }));
+  return static_cast<int>(std::count_if(places.begin(), places.begin() + first_ranks,
+                                        [&](const launch::RankPlace& p) { return p.node == node; }));
 }
 
-Machine probe(Job& job, const Plan& plan) {
-  const Experiment& e = plan.experiment;
+Machine probe(launch::Job& job, const plan::Plan& plan) {
+  const config::Experiment& e = plan.experiment;
   Machine machine;
   machine.places = job.places();
-  machine.environment = recorded_environment(own_environment());
-  if (const auto conflicts = contradictions(machine.environment, e); !conflicts.empty())
+  machine.environment = launch::recorded_environment(launch::own_environment());
+  if (const auto conflicts = launch::contradictions(machine.environment, e); !conflicts.empty())
     throw Error(fmt::format("{}", fmt::join(conflicts, "\n")));
 
   // The peak is the whole node's, whatever share of it the baseline uses: each case gets its part of it.
-  BlockRequest whole_node = block_request(e, plan.baseline(), BlockMode::probe, {});
+  launch::BlockRequest whole_node = block_request(e, plan.baseline(), measure::BlockMode::probe, {});
   whole_node.settings.threads = 0;
-  const BlockOutcome outcome = job.run(whole_node);
-  if (!outcome.ok) throw Error("the first worker of the job failed, nothing was measured: " + outcome.reason);
+  const launch::BlockOutcome outcome = job.run(whole_node);
+  if (!outcome.ok) throw Error("the first worker of the job failed, so nothing was measured: " + outcome.reason);
   require_equal_identities(machine.places, outcome.samples);
   if (!e.measure.share_gpus) require_own_devices(machine.places, outcome.samples);
 
   const NameValues& identity = outcome.samples.front().identity;
-  if (e.backend == BackendKind::cuda) machine.device = value_of(identity, "device");
+  if (e.backend == config::BackendKind::cuda) machine.device = value_of(identity, "device");
   machine.identity = build_identity();
   machine.identity.insert(machine.identity.end(), identity.begin(), identity.end());
-  for (const BlockSamples& s : outcome.samples) {
+  for (const measure::BlockSamples& s : outcome.samples) {
     machine.fp32_flops.push_back(s.peak_flops_fp32);
     machine.bf16_flops.push_back(s.peak_flops_bf16);
     machine.warnings.insert(machine.warnings.end(), s.warnings.begin(), s.warnings.end());
   }
-  for (const RankPlace& place : machine.places) {
+  for (const launch::RankPlace& place : machine.places) {
     machine.ranks.push_back(rank_row(machine, place, e.baseline.threads));
     if (!place.one_core_bound) continue;
     machine.warnings.emplace_back(
-        "the launcher bound each rank to one core; workers were given their share of the node instead (mpirun's "
+        "the launcher bound each rank to one core; each worker got its share of the node's cores instead (mpirun "
         "--bind-to none avoids the binding)");
   }
   return machine;
 }
 
-}  // namespace harness
+}  // namespace harness::sweep

@@ -8,15 +8,15 @@
 #include "plan/plan.h"
 #include "store/result.h"
 
-namespace harness {
+namespace harness::sweep {
 
 /// What the first worker of every rank found out about the machine.
 struct Machine {
   std::string device;                          // the GPU that all ranks have; "" on cpu
   NameValues identity;                         // library versions, CPU or GPU model: equal on all ranks
   NameValues environment;                      // rank 0's, as far as it may be published
-  std::vector<RankPlace> places;               // by rank
-  std::vector<ResultRank> ranks;               // the same as rows of the result
+  std::vector<launch::RankPlace> places;       // by rank
+  std::vector<store::ResultRank> ranks;        // the same as rows of the result
   std::vector<double> fp32_flops, bf16_flops;  // by rank: matrix products on all ranks at once; 0: not measured
   std::vector<std::string> warnings;
 
@@ -27,9 +27,9 @@ struct Machine {
   int local_ranks(int node, int first_ranks) const;
 };
 
-/// Starts one worker on every rank: have all ranks the same program, libraries and devices, and how fast are matrix
-/// products there? Throws Error naming whoever differs, two ranks on one GPU, or an environment that contradicts the
-/// configuration.
-Machine probe(Job& job, const Plan& plan);
+/// Starts one worker on every rank, checks that all ranks have the same program, libraries and devices, and measures
+/// the rate of matrix products. Throws Error that names the ranks that differ, two ranks on one GPU, or an environment
+/// that contradicts the configuration.
+Machine probe(launch::Job& job, const plan::Plan& plan);
 
-}  // namespace harness
+}  // namespace harness::sweep

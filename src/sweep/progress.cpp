@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace harness {
+namespace harness::sweep {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -63,4 +63,4 @@ void ProgressLine::end(const std::string& outcome) {
   err_ << title_ << ": " << outcome << "  (" << clock() << ")\n" << std::flush;
 }
 
-}  // namespace harness
+}  // namespace harness::sweep

@@ -5,10 +5,10 @@
 #include <iosfwd>
 #include <string>
 
-namespace harness {
+namespace harness::sweep {
 
-/// Tells a person how far a sweep is: one line that renews itself on a terminal, single lines elsewhere. A sweep has
-/// phases; the time that remains is estimated from the present one alone.
+/// Shows the progress of a sweep: one line that is rewritten on a terminal, separate lines elsewhere. A sweep has
+/// phases; the remaining time is estimated from the current phase alone.
 class ProgressLine {
  public:
   ProgressLine(std::ostream& err, bool terminal) : err_(err), terminal_(terminal) {}
@@ -17,11 +17,11 @@ class ProgressLine {
   void say(const std::string& text);
   /// A phase of `total` pieces begins, of which `done` were done in an earlier session.
   void start_phase(std::size_t total, std::size_t done = 0);
-  /// The next piece begins: what it is.
+  /// The next piece begins; `what` describes it.
   void begin(const std::string& what);
-  /// It ended: what came out. What follows without a begin() is another try at the same piece.
+  /// The piece ended with `outcome`. An end() without a new begin() is another attempt at the same piece.
   void end(const std::string& outcome);
-  /// There was nothing to do for it.
+  /// The piece needed no work.
   void skip();
 
  private:
@@ -29,11 +29,11 @@ class ProgressLine {
 
   std::ostream& err_;
   bool terminal_;
-  std::string title_;  // of the present piece
+  std::string title_;  // of the current piece
   bool running_ = false;
   std::size_t begun_ = 0, total_ = 0;
   std::size_t measured_ = 0;  // pieces of this phase that took time
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), phase_start_ = start_;
 };
 
-}  // namespace harness
+}  // namespace harness::sweep

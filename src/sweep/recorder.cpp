@@ -9,7 +9,7 @@
 #include "analysis/statistics.h"
 #include "base/error.h"
 
-namespace harness {
+namespace harness::sweep {
 namespace {
 
 std::string now_utc() {
@@ -31,22 +31,22 @@ std::string new_uuid() {
 }
 
 // One row for a block: means and extremes over the ranks whose device could be watched.
-ResultGpu gpu_row(const std::vector<BlockSamples>& samples) {
-  ResultGpu row;
+store::ResultGpu gpu_row(const std::vector<measure::BlockSamples>& samples) {
+  store::ResultGpu row;
   std::uint64_t throttling = 0;
-  const auto mean = [&](double GpuStatistics::*field) {
+  const auto mean = [&](double backend::GpuStatistics::*field) {
     double sum = 0;
     int n = 0;
-    for (const BlockSamples& s : samples) {
+    for (const measure::BlockSamples& s : samples) {
       if (std::isnan(s.gpu.*field)) continue;
       sum += s.gpu.*field;
       ++n;
     }
-    return n > 0 ? sum / n : ResultGpu::nan;
+    return n > 0 ? sum / n : store::ResultGpu::nan;
   };
-  const auto extreme = [&](double GpuStatistics::*field, bool largest) {
-    double found = ResultGpu::nan;
-    for (const BlockSamples& s : samples) {
+  const auto extreme = [&](double backend::GpuStatistics::*field, bool largest) {
+    double found = store::ResultGpu::nan;
+    for (const measure::BlockSamples& s : samples) {
       const double value = s.gpu.*field;
       if (std::isnan(value)) continue;
       const double beyond = largest ? std::max(found, value) : std::min(found, value);
@@ -54,19 +54,19 @@ ResultGpu gpu_row(const std::vector<BlockSamples>& samples) {
     }
     return found;
   };
-  for (const BlockSamples& s : samples) {
+  for (const measure::BlockSamples& s : samples) {
     if (s.gpu.samples > 0) ++row.ranks;
     throttling |= s.gpu.throttle_reasons;
   }
-  row.utilisation = mean(&GpuStatistics::mean_utilisation);
-  row.sm_clock_hz = mean(&GpuStatistics::mean_sm_clock_hz);
-  row.min_sm_clock_hz = extreme(&GpuStatistics::min_sm_clock_hz, false);
-  row.max_sm_clock_hz = extreme(&GpuStatistics::max_possible_sm_clock_hz, true);
-  row.power_w = mean(&GpuStatistics::mean_power_w);
-  row.temperature_c = extreme(&GpuStatistics::max_temperature_c, true);
-  row.memory_used_bytes = extreme(&GpuStatistics::max_memory_used_bytes, true);
-  row.energy_j = row.ranks > 0 ? mean(&GpuStatistics::energy_j) * row.ranks : ResultGpu::nan;
-  row.throttling = harmful_throttling(throttling);
+  row.utilisation = mean(&backend::GpuStatistics::mean_utilisation);
+  row.sm_clock_hz = mean(&backend::GpuStatistics::mean_sm_clock_hz);
+  row.min_sm_clock_hz = extreme(&backend::GpuStatistics::min_sm_clock_hz, false);
+  row.max_sm_clock_hz = extreme(&backend::GpuStatistics::max_possible_sm_clock_hz, true);
+  row.power_w = mean(&backend::GpuStatistics::mean_power_w);
+  row.temperature_c = extreme(&backend::GpuStatistics::max_temperature_c, true);
+  row.memory_used_bytes = extreme(&backend::GpuStatistics::max_memory_used_bytes, true);
+  row.energy_j = row.ranks > 0 ? mean(&backend::GpuStatistics::energy_j) * row.ranks : store::ResultGpu::nan;
+  row.throttling = backend::harmful_throttling(throttling);
   return row;
 }
 
@@ -76,10 +76,11 @@ struct BlockRows {
 };
 
 // The slowest rank's time of each step is the step's.
-BlockRows fill_block(ResultBlock& block, const BlockOutcome& outcome, std::size_t steps, std::size_t ranks) {
+BlockRows fill_block(store::ResultBlock& block, const launch::BlockOutcome& outcome, std::size_t steps,
+                     std::size_t ranks) {
   const float nothing = std::numeric_limits<float>::quiet_NaN();
   BlockRows rows{std::vector(steps, nothing), std::vector(steps, nothing), std::vector(steps * ranks, nothing)};
-  block.status = outcome.ok ? BlockStatus::ok : BlockStatus::failed;
+  block.status = outcome.ok ? store::BlockStatus::ok : store::BlockStatus::failed;
   block.start_unix_s = outcome.start_unix_s;
   block.setup_s = outcome.setup_s;
   block.reason = outcome.reason;
@@ -88,7 +89,7 @@ BlockRows fill_block(ResultBlock& block, const BlockOutcome& outcome, std::size_
   block.peak_memory_bytes = 0;
   block.peak_memory_rank = -1;
   for (std::size_t rank = 0; outcome.ok && rank < outcome.samples.size(); ++rank) {
-    const BlockSamples& s = outcome.samples[rank];
+    const measure::BlockSamples& s = outcome.samples[rank];
     for (std::size_t i = 0; i < steps; ++i) {
       const auto seconds = static_cast<float>(s.step_seconds[i]);
       rows.rank_seconds[i * ranks + rank] = seconds;
@@ -121,35 +122,36 @@ void Recorder::create_file(const std::string& path, const std::string& command, 
   result_.argv = command;
   result_.created = now_utc();
   result_.run_uuid = new_uuid();
-  ResultCapacity capacity;
+  store::ResultCapacity capacity;
   capacity.intervals = static_cast<std::int64_t>(result_.timeline.size());
   capacity.totals = static_cast<std::int64_t>(result_.totals.size());
-  file_ = ResultFile::create(path, result_, capacity, overwrite);
+  file_ = store::ResultFile::create(path, result_, capacity, overwrite);
   file_->add_timeline(result_.timeline);
   file_->add_totals(result_.totals);
 }
 
 bool Recorder::resume_file(const std::string& path) {
-  Result earlier = read_result(path, {.rank_seconds = false, .timeline = false});
+  store::Result earlier = store::read_result(path, {.rank_seconds = false, .timeline = false});
   const auto refuse = [&](const std::string& what) {
-    fail("{} cannot be resumed: {}. Give the same configuration and launch as before, or another -o", path, what);
+    fail("{} cannot be resumed: {}. Use the same configuration and launch as before, or name another file with -o",
+         path, what);
   };
-  if (earlier.state == RunState::complete) refuse("it is complete");
+  if (earlier.state == store::RunState::complete) refuse("it is complete");
   if (earlier.config_text != result_.config_text) refuse("its configuration differs from " + result_.config_path);
   if (earlier.overrides != result_.overrides) refuse("it was made with other --set options");
   if (earlier.ranks != result_.ranks)
-    refuse(fmt::format("it was made on {} ranks, this job has {}", earlier.ranks, result_.ranks));
-  const bool same_programs =
-      std::ranges::equal(earlier.cases, result_.cases, {}, &ResultCase::program_hash, &ResultCase::program_hash);
-  if (!same_programs) refuse("its programs differ from those this build makes");
+    refuse(fmt::format("it was made on {} ranks, but this job has {}", earlier.ranks, result_.ranks));
+  const bool same_programs = std::ranges::equal(earlier.cases, result_.cases, {}, &store::ResultCase::program_hash,
+                                                &store::ResultCase::program_hash);
+  if (!same_programs) refuse("its programs differ from those of this build");
   const bool changed = earlier.identity != result_.identity;
   result_ = std::move(earlier);
   session_ = result_.sessions;
   result_.sessions = session_ + 1;
-  file_ = ResultFile::reopen(path);
+  file_ = store::ResultFile::reopen(path);
   file_->set_sessions(result_.sessions);
   for (std::size_t i = 0; i < result_.cases.size(); ++i)
-    states_[i].dropped = result_.cases[i].status == CaseStatus::failed;
+    states_[i].dropped = result_.cases[i].status == store::CaseStatus::failed;
   return changed;
 }
 
@@ -157,23 +159,23 @@ void Recorder::write_case(std::size_t case_index) {
   if (file_) file_->write_case(static_cast<int>(case_index), result_.cases[case_index]);
 }
 
-void Recorder::note_failure(std::size_t case_index, const BlockOutcome& outcome) {
+void Recorder::note_failure(std::size_t case_index, const launch::BlockOutcome& outcome) {
   CaseState& state = states_[case_index];
-  ResultCase& row = result_.cases[case_index];
+  store::ResultCase& row = result_.cases[case_index];
   state.dropped = state.last_failure == outcome.signature;
   state.last_failure = outcome.signature;
-  row.reason = state.dropped ? "failed twice alike and was dropped: " + outcome.reason : outcome.reason;
-  if (state.dropped) row.status = CaseStatus::failed;
+  row.reason = state.dropped ? "failed twice in the same way and was dropped: " + outcome.reason : outcome.reason;
+  if (state.dropped) row.status = store::CaseStatus::failed;
   write_case(case_index);
 }
 
-double Recorder::write_block(std::size_t block_index, const BlockOutcome& outcome) {
-  ResultBlock& block = result_.blocks[block_index];
-  const auto case_index = static_cast<std::size_t>(block.case_index);
-  const auto steps = result_.first_timed_step() + static_cast<std::size_t>(result_.steps);
+double Recorder::write_block(std::size_t block_index, const launch::BlockOutcome& outcome) {
+  store::ResultBlock& block = result_.blocks[block_index];
+  const std::size_t case_index = block.case_index;
+  const std::size_t steps = result_.first_timed_step() + result_.steps;
   const BlockRows rows = fill_block(block, outcome, steps, result_.rank_count());
   block.session = session_;
-  for (const BlockSamples& s : outcome.samples) warn(s.warnings);
+  for (const measure::BlockSamples& s : outcome.samples) warn(s.warnings);
   const int index = static_cast<int>(block_index);
   if (outcome.ok) file_->write_gpu(index, gpu_row(outcome.samples));
   file_->write_block(index, block, rows.step_seconds, rows.losses, rows.rank_seconds);
@@ -181,28 +183,28 @@ double Recorder::write_block(std::size_t block_index, const BlockOutcome& outcom
     note_failure(case_index, outcome);
     return std::numeric_limits<double>::quiet_NaN();
   }
-  if (result_.cases[case_index].status != CaseStatus::ok) {
-    result_.cases[case_index].status = CaseStatus::ok;
+  if (result_.cases[case_index].status != store::CaseStatus::ok) {
+    result_.cases[case_index].status = store::CaseStatus::ok;
     write_case(case_index);
   }
   const std::vector<double> timed(rows.step_seconds.begin() + result_.warmup_steps, rows.step_seconds.end());
-  return median(timed);
+  return analysis::median(timed);
 }
 
-RunState Recorder::finish(bool interrupted) {
-  const bool blocks_left = std::ranges::any_of(result_.blocks, [&](const ResultBlock& block) {
-    return block.status == BlockStatus::pending && !states_[static_cast<std::size_t>(block.case_index)].dropped;
+store::RunState Recorder::finish(bool interrupted) {
+  const bool blocks_left = std::ranges::any_of(result_.blocks, [&](const store::ResultBlock& block) {
+    return block.status == store::BlockStatus::pending && !states_[block.case_index].dropped;
   });
   // Failed in every block, though never twice alike: it has nothing to show either.
   for (std::size_t i = 0; i < result_.cases.size() && !interrupted; ++i) {
-    if (result_.cases[i].status != CaseStatus::pending) continue;
-    result_.cases[i].status = CaseStatus::failed;
+    if (result_.cases[i].status != store::CaseStatus::pending) continue;
+    result_.cases[i].status = store::CaseStatus::failed;
     write_case(i);
   }
-  const RunState state = interrupted || blocks_left ? RunState::partial : RunState::complete;
+  const store::RunState state = interrupted || blocks_left ? store::RunState::partial : store::RunState::complete;
   file_->finish(state);
   file_.reset();
   return state;
 }
 
-}  // namespace harness
+}  // namespace harness::sweep

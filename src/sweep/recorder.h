@@ -7,50 +7,50 @@
 #include "launch/job.h"
 #include "store/result_file.h"
 
-namespace harness {
+namespace harness::sweep {
 
 /// How a case fares while a sweep runs.
 struct CaseState {
   double block_seconds = 0;  // of its last block, whole: a guess for the next
   std::string last_failure;  // signature
-  bool dropped = false;      // failed twice alike: it is not run again
+  bool dropped = false;      // failed twice in the same way: it is not run again
 };
 
 /// A sweep's result as it grows, and its file once there is one. Rank 0 only.
 class Recorder {
  public:
-  explicit Recorder(Result planned) : result_(std::move(planned)), states_(result_.cases.size()) {}
+  explicit Recorder(store::Result planned) : result_(std::move(planned)), states_(result_.cases.size()) {}
 
-  const Result& result() const { return result_; }
-  /// To fill in what is found out before the file exists.
-  Result& draft() { return result_; }
+  const store::Result& result() const { return result_; }
+  /// For what is filled in before the file exists.
+  store::Result& draft() { return result_; }
   CaseState& state(std::size_t case_index) { return states_[case_index]; }
   const CaseState& state(std::size_t case_index) const { return states_[case_index]; }
 
   void warn(const std::string& text);
   void warn(const std::vector<std::string>& texts);
 
-  /// Throws Error as ResultFile::create().
+  /// Throws Error like ResultFile::create().
   void create_file(const std::string& path, const std::string& command, bool overwrite);
-  /// Goes on with a file that create_file() made in an earlier session. Throws Error if it is complete, or not of this
-  /// configuration, these ranks or these programs. Peaks and measured facts stay those of the file's beginning.
-  /// Returns whether libraries or machine have changed since.
+  /// Continues a file that create_file() made in an earlier session. Throws Error if it is complete, or if its
+  /// configuration, ranks or programs differ. Peaks and measured facts stay those of the first session. Returns whether
+  /// the libraries or the machine have changed since.
   bool resume_file(const std::string& path);
 
   /// A block failed: its case is dropped if it failed the same way before.
-  void note_failure(std::size_t case_index, const BlockOutcome& outcome);
+  void note_failure(std::size_t case_index, const launch::BlockOutcome& outcome);
   /// Writes a timed block, whether it succeeded or not. Returns the median of its timed steps, NaN if it failed.
-  double write_block(std::size_t block_index, const BlockOutcome& outcome);
+  double write_block(std::size_t block_index, const launch::BlockOutcome& outcome);
   /// Writes the state and closes the file. `interrupted`: not all blocks were tried.
-  RunState finish(bool interrupted);
+  store::RunState finish(bool interrupted);
 
  private:
   void write_case(std::size_t case_index);
 
-  Result result_;
+  store::Result result_;
   std::vector<CaseState> states_;
-  std::unique_ptr<ResultFile> file_;
+  std::unique_ptr<store::ResultFile> file_;
   int session_ = 0;
 };
 
-}  // namespace harness
+}  // namespace harness::sweep

@@ -7,13 +7,14 @@
 #include "sweep/progress.h"
 #include "sweep/recorder.h"
 
-namespace harness {
+namespace harness::sweep {
 
-/// Fits the rounds into the budget of time, before there is a result to be tempted by.
-void decide_rounds(Recorder& recorder, const Measure& measure);
+/// Reduces the rounds to the time budget. Called before the first block, so that no result can influence the decision.
+void decide_rounds(Recorder& recorder, const config::Measure& measure);
 
 /// Runs every block that is still to be measured, in order. Returns whether it was interrupted: by a signal, or because
 /// the allocation would end within the next block.
-bool run_rounds(Job& job, const Plan& plan, const BlockDefaults& defaults, Recorder& recorder, ProgressLine& progress);
+bool run_rounds(launch::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
+                ProgressLine& progress);
 
-}  // namespace harness
+}  // namespace harness::sweep

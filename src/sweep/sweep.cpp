@@ -11,11 +11,11 @@
 #include "sweep/timelines.h"
 #include "sweep/tune.h"
 
-namespace harness {
+namespace harness::sweep {
 namespace {
 
-Result result_on(const Machine& machine, const Plan& plan) {
-  Result result = planned_result(plan);
+store::Result result_on(const Machine& machine, const plan::Plan& plan) {
+  store::Result result = planned_result(plan);
   result.identity = machine.identity;
   result.environment = machine.environment;
   result.rank_table = machine.ranks;
@@ -26,8 +26,8 @@ Result result_on(const Machine& machine, const Plan& plan) {
 }
 
 // Everything that is not timed, once. Returns whether it was interrupted.
-bool prepare_blocks(Job& job, const Plan& plan, const Machine& machine, Recorder& recorder, BlockDefaults& defaults,
-                    ProgressLine& progress) {
+bool prepare_blocks(launch::Job& job, const plan::Plan& plan, const Machine& machine, Recorder& recorder,
+                    BlockDefaults& defaults, ProgressLine& progress) {
   TuningOutcome tuned = tune(job, plan, machine, progress);
   recorder.warn(tuned.warnings);
   recorder.draft().tuning = tuned.tuning;
@@ -42,12 +42,14 @@ bool prepare_blocks(Job& job, const Plan& plan, const Machine& machine, Recorder
 
 }  // namespace
 
-RunState run_sweep(Job& job, Plan plan, const SweepRequest& request, ProgressLine& progress) {
-  const BackendKind backend = plan.experiment.backend;
-  progress.say(backend == BackendKind::cpu ? "checking that all ranks agree, measuring the peak of matrix products"
-                                           : "checking that all ranks agree and that each has a GPU of its own");
+store::RunState run_sweep(launch::Job& job, plan::Plan plan, const SweepRequest& request, ProgressLine& progress) {
+  const config::BackendKind backend = plan.experiment.backend;
+  progress.say(backend == config::BackendKind::cpu
+                   ? "checking that all ranks agree, measuring the peak of matrix products"
+                   : "checking that all ranks agree and that each has a GPU of its own");
   const Machine machine = probe(job, plan);
-  if (!machine.device.empty()) plan = plan_for_device(std::move(plan), declared_fused(backend), machine.device);
+  if (!machine.device.empty())
+    plan = plan::plan_for_device(std::move(plan), backend::declared_fused(backend), machine.device);
   Recorder recorder(result_on(machine, plan));
   recorder.warn(machine.warnings);
 
@@ -57,18 +59,17 @@ RunState run_sweep(Job& job, Plan plan, const SweepRequest& request, ProgressLin
   if (request.resume) {
     if (recorder.resume_file(request.path)) {
       progress.say(
-          "warning: library versions or machine differ from those the file began with; rounds are only compared "
-          "within one session");
+          "warning: the library versions or the machine have changed since the file was created; rounds are compared "
+          "only within a session");
     }
     defaults.tuning = recorder.result().tuning;
   } else {
     interrupted = prepare_blocks(job, plan, machine, recorder, defaults, progress);
     decide_rounds(recorder, plan.experiment.measure);
     if (!request.wrap.empty()) {
-      recorder.warn(
-          fmt::format("the workers ran under `{}`: their times are not to be compared with others; measure without "
-                      "--wrap",
-                      request.wrap));
+      recorder.warn(fmt::format(
+          "the workers ran under `{}`, so their times cannot be compared with others; measure again without --wrap",
+          request.wrap));
     }
     recorder.create_file(request.path, request.command, request.overwrite);
   }
@@ -76,4 +77,4 @@ RunState run_sweep(Job& job, Plan plan, const SweepRequest& request, ProgressLin
   return recorder.finish(interrupted);
 }
 
-}  // namespace harness
+}  // namespace harness::sweep

@@ -8,32 +8,33 @@
 #include "measure/waiting.h"
 #include "program/count.h"
 
-namespace harness {
+namespace harness::sweep {
 namespace {
 
 // What a step's operations amount to, by the texts that tell their intervals apart in the file.
-std::vector<ResultOperations> sorts_of_operations(const ProgramSet& set, int role, LeastTimes& limits) {
-  const Program& program = set.roles[static_cast<std::size_t>(role)];
-  using Key = std::tuple<std::string_view, StreamId, Phase, std::string_view, bool, std::string>;
-  std::map<Key, ResultOperations> sorts;
-  for (const Operation& op : program.step) {
-    const bool communicates = is_communication(op.action);
-    std::string group = communicates ? destination(set, op.action) : "";
-    if (is_point_to_point(op.action)) group = group.substr(0, group.find_first_of("+-"));
-    ResultOperations& row =
-        sorts[{name_of(op.action), op.stream, op.label.phase, op.label.what, op.label.recomputed, group}];
+std::vector<store::ResultOperations> sorts_of_operations(const program::ProgramSet& set, int role,
+                                                         workloads::LeastTimes& limits) {
+  const program::Program& program = set.roles[role];
+  using Key = std::tuple<std::string_view, program::StreamId, program::Phase, std::string_view, bool, std::string>;
+  std::map<Key, store::ResultOperations> sorts;
+  for (const program::Operation& op : program.step) {
+    const bool communicates = program::is_communication(op.action);
+    std::string group = communicates ? program::destination(set, op.action) : "";
+    if (program::is_point_to_point(op.action)) group = group.substr(0, group.find_first_of("+-"));
+    store::ResultOperations& row =
+        sorts[{program::name_of(op.action), op.stream, op.label.phase, op.label.what, op.label.recomputed, group}];
     row.group = std::move(group);
     ++row.operations;
-    row.model_flop += flop_of(op.action).model;
+    row.model_flop += program::flop_of(op.action).model;
     row.limit_s += communicates ? limits.seconds(role, op) : 0;
-    row.bytes += communicates ? message_bytes(program, op.action) : bytes_touched(program, op.action);
+    row.bytes += communicates ? program::message_bytes(program, op.action) : program::bytes_touched(program, op.action);
   }
-  std::vector<ResultOperations> rows;
+  std::vector<store::ResultOperations> rows;
   for (auto& [key, row] : sorts) {
     const auto& [kind, stream, phase, what, recomputed, group] = key;
     row.kind = kind;
-    row.stream = program.streams[static_cast<std::size_t>(stream)];
-    row.phase = name_of(phase);
+    row.stream = program.streams[stream];
+    row.phase = program::name_of(phase);
     row.what = what;
     row.recomputed = recomputed ? 1 : 0;
     rows.push_back(std::move(row));
@@ -42,70 +43,72 @@ std::vector<ResultOperations> sorts_of_operations(const ProgramSet& set, int rol
 }
 
 // A rank's waiting by operation of its Program; NaN where it is not known.
-std::vector<Waiting> by_operation(const Program& program, const std::vector<Waiting>& of_communications) {
-  std::vector<Waiting> all(program.step.size(), {NAN, NAN});
+std::vector<measure::Waiting> by_operation(const program::Program& program,
+                                           const std::vector<measure::Waiting>& of_communications) {
+  std::vector<measure::Waiting> all(program.step.size(), {NAN, NAN});
   auto next = of_communications.begin();
   for (std::size_t i = 0; i < all.size() && next != of_communications.end(); ++i) {
-    if (is_communication(program.step[i].action)) all[i] = *next++;
+    if (program::is_communication(program.step[i].action)) all[i] = *next++;
   }
   return all;
 }
 
 // NaN if any of it is not known.
-double sum_of(const std::vector<Waiting>& waiting, float Waiting::*member) {
-  double sum = waiting.empty() ? NAN : 0;
-  for (const Waiting& one : waiting) sum += one.*member;
+double sum_of(const std::vector<measure::Waiting>& waits, float measure::Waiting::*member) {
+  double sum = waits.empty() ? NAN : 0;
+  for (const measure::Waiting& wait : waits) sum += wait.*member;
   return sum;
 }
 
 }  // namespace
 
-void add_timeline(Result& result, int case_index, const ProgramSet& set, const std::vector<BlockSamples>& samples,
-                  LeastTimes& limits) {
+void add_timeline(store::Result& result, int case_index, const program::ProgramSet& set,
+                  const std::vector<measure::BlockSamples>& samples, workloads::LeastTimes& limits) {
   std::vector<std::vector<float>> durations;
-  for (const BlockSamples& s : samples) durations.push_back(s.communication_s);
-  const auto waiting = find_waiting(set, durations);
+  for (const measure::BlockSamples& s : samples) durations.push_back(s.communication_s);
+  const auto waiting = measure::find_waiting(set, durations);
   for (int role = 0; role < static_cast<int>(set.roles.size()); ++role) {
     const int rank = set.first_rank(role);
-    const Program& program = set.roles[static_cast<std::size_t>(role)];
-    const auto waits = by_operation(program, waiting[static_cast<std::size_t>(rank)]);
-    for (const Interval& x : samples[static_cast<std::size_t>(rank)].timeline) {
-      const Operation& op = program.step[static_cast<std::size_t>(x.operation)];
-      ResultInterval row;
+    const program::Program& program = set.roles[role];
+    const auto waits = by_operation(program, waiting[rank]);
+    for (const backend::Interval& x : samples[rank].timeline) {
+      const program::Operation& op = program.step[x.operation];
+      store::ResultInterval row;
       row.case_index = case_index;
       row.role = role;
       row.rank = rank;
       row.operation = x.operation;
-      row.kind = name_of(op.action);
-      row.stream = program.streams[static_cast<std::size_t>(x.stream)];
-      row.phase = name_of(op.label.phase);
+      row.kind = program::name_of(op.action);
+      row.stream = program.streams[x.stream];
+      row.phase = program::name_of(op.label.phase);
       row.what = op.label.what;
       row.micro_batch = op.label.micro_batch;
       row.layer = op.label.layer;
       row.recomputed = op.label.recomputed ? 1 : 0;
       row.start_s = x.start_s;
       row.end_s = x.end_s;
-      if (is_communication(op.action)) {
-        row.waiting_s = waits[static_cast<std::size_t>(x.operation)].members_s;
-        row.bubble_s = waits[static_cast<std::size_t>(x.operation)].stages_s;
+      if (program::is_communication(op.action)) {
+        row.waiting_s = waits[x.operation].members_s;
+        row.bubble_s = waits[x.operation].stages_s;
       }
       result.timeline.push_back(std::move(row));
     }
-    for (ResultOperations& row : sorts_of_operations(set, role, limits)) {
+    for (store::ResultOperations& row : sorts_of_operations(set, role, limits)) {
       row.case_index = case_index;
       row.role = role;
       result.operations.push_back(std::move(row));
     }
   }
   for (std::size_t rank = 0; rank < samples.size(); ++rank) {
-    const StepSplit& s = samples[rank].split;
+    const measure::StepSplit& s = samples[rank].split;
     result.splits.push_back({case_index, static_cast<std::int32_t>(rank), s.step_s, s.compute_s, s.communication_s,
                              s.exposed_s, s.overlapped_s, s.idle_s, samples[rank].loading_s,
-                             sum_of(waiting[rank], &Waiting::members_s), sum_of(waiting[rank], &Waiting::stages_s)});
-    for (const KindTotal& t : samples[rank].totals) {
+                             sum_of(waiting[rank], &measure::Waiting::members_s),
+                             sum_of(waiting[rank], &measure::Waiting::stages_s)});
+    for (const measure::KindTotal& t : samples[rank].totals) {
       result.totals.push_back({case_index, static_cast<std::int32_t>(rank), t.kind, t.stream, t.seconds, t.operations});
     }
   }
 }
 
-}  // namespace harness
+}  // namespace harness::sweep

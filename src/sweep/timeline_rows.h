@@ -7,13 +7,12 @@
 #include "store/result.h"
 #include "workloads/limits.h"
 
-namespace harness {
+namespace harness::sweep {
 
-/// What the profiled steps of a case's ranks say, as rows of the result: the intervals of one rank per role, with how
-/// long each communication waited; what the operations amount to; the splits and totals of every rank. `set` as the
-/// workers ran it, lowered; samples[rank] from BlockMode::timeline.
-/// `limits`: of the same set.
-void add_timeline(Result& result, int case_index, const ProgramSet& set, const std::vector<BlockSamples>& samples,
-                  LeastTimes& limits);
+/// Adds the profiled steps of a case's ranks to the result: the intervals of one rank per role, with how long each
+/// communication waited; the sums of the operations; the splits and totals of every rank. `set` as the
+/// workers ran it, lowered; samples[rank] from BlockMode::timeline; `limits` of the same set.
+void add_timeline(store::Result& result, int case_index, const program::ProgramSet& set,
+                  const std::vector<measure::BlockSamples>& samples, workloads::LeastTimes& limits);
 
-}  // namespace harness
+}  // namespace harness::sweep

@@ -8,27 +8,28 @@
 #include "sweep/limits_of_machine.h"
 #include "sweep/timeline_rows.h"
 
-namespace harness {
+namespace harness::sweep {
 namespace {
 
-void keep_timeline(const Plan& plan, std::size_t case_index, const Machine& machine, const BlockOutcome& outcome,
-                   Recorder& recorder) {
-  const Experiment& e = plan.experiment;
-  const PlannedCase& planned = plan.cases[case_index];
-  const ProgramSet set = lower(build_programs(e.model, planned.settings, planned.layout), declared_fused(e.backend));
-  LeastTimes limits(set, machine.node_of_ranks(), links_of(e, planned));
+void keep_timeline(const plan::Plan& plan, std::size_t case_index, const Machine& machine,
+                   const launch::BlockOutcome& outcome, Recorder& recorder) {
+  const config::Experiment& e = plan.experiment;
+  const plan::PlannedCase& planned = plan.cases[case_index];
+  const program::ProgramSet set = program::lower(workloads::build_programs(e.model, planned.settings, planned.layout),
+                                                 backend::declared_fused(e.backend));
+  workloads::LeastTimes limits(set, machine.node_of_ranks(), links_of(e, planned));
   add_timeline(recorder.draft(), static_cast<int>(case_index), set, outcome.samples, limits);
-  for (const BlockSamples& s : outcome.samples) recorder.warn(s.warnings);
+  for (const measure::BlockSamples& s : outcome.samples) recorder.warn(s.warnings);
 }
 
 }  // namespace
 
-bool record_timelines(Job& job, const Plan& plan, const BlockDefaults& defaults, const Machine& machine,
+bool record_timelines(launch::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, const Machine& machine,
                       Recorder& recorder, ProgressLine& progress) {
   bool interrupted = false;
   progress.start_phase(plan.cases.size());
   for (std::size_t i = 0; i < plan.cases.size() && !interrupted; ++i) {
-    const PlannedCase& planned = plan.cases[i];
+    const plan::PlannedCase& planned = plan.cases[i];
     CaseState& state = recorder.state(i);
     progress.begin("timeline of " + planned.name);
     if (planned.is_control) state = recorder.state(0);  // it is the baseline
@@ -39,12 +40,13 @@ bool record_timelines(Job& job, const Plan& plan, const BlockDefaults& defaults,
     // A second try tells a passing fault from a lasting one; what fails in ever new ways is dropped as well.
     for (int attempt = 0; attempt < 3 && !state.dropped && !interrupted; ++attempt) {
       const auto start = std::chrono::steady_clock::now();
-      const BlockOutcome outcome = job.run(block_request(plan.experiment, planned, BlockMode::timeline, defaults));
+      const launch::BlockOutcome outcome =
+          job.run(block_request(plan.experiment, planned, measure::BlockMode::timeline, defaults));
       state.block_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       interrupted = stop_wanted(job, outcome);
       if (outcome.ok) {
         keep_timeline(plan, i, machine, outcome, recorder);
-        progress.end(fmt::format("{} a step", show_seconds(outcome.samples.front().profiled_step_seconds)));
+        progress.end(fmt::format("{} per step", show_seconds(outcome.samples.front().profiled_step_seconds)));
         break;
       }
       progress.end(outcome.stopped ? "stopped" : "failed: " + outcome.reason);
@@ -59,4 +61,4 @@ bool record_timelines(Job& job, const Plan& plan, const BlockDefaults& defaults,
   return interrupted;
 }
 
-}  // namespace harness
+}  // namespace harness::sweep

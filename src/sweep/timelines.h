@@ -7,11 +7,11 @@
 #include "sweep/progress.h"
 #include "sweep/recorder.h"
 
-namespace harness {
+namespace harness::sweep {
 
-/// One untimed worker per case: its timeline and, as the guess for timed blocks, how long it takes. A case that fails
-/// twice alike is dropped. Throws Error if that is the baseline. Returns whether it was interrupted.
-bool record_timelines(Job& job, const Plan& plan, const BlockDefaults& defaults, const Machine& machine,
+/// Runs one untimed worker per case, for its timeline and for an estimate of how long a timed block takes. A case that
+/// fails twice in the same way is dropped. Throws Error if that is the baseline. Returns whether it was interrupted.
+bool record_timelines(launch::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, const Machine& machine,
                       Recorder& recorder, ProgressLine& progress);
 
-}  // namespace harness
+}  // namespace harness::sweep

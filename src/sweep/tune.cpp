@@ -4,39 +4,40 @@
 
 #include "sweep/tuning_cache.h"
 
-namespace harness {
+namespace harness::sweep {
 namespace {
 
 constexpr double tuning_limit_s = 900;  // for one case's products
 
 // How many choices were new. The lowest rank's counts where several timed the same product: all ranks must do alike.
-std::size_t keep_new_choices(Tuning& known, const std::vector<BlockSamples>& samples) {
+std::size_t keep_new_choices(backend::Tuning& known, const std::vector<measure::BlockSamples>& samples) {
   const std::size_t before = known.size();
-  for (const BlockSamples& s : samples) known.insert(s.tuning.begin(), s.tuning.end());
+  for (const measure::BlockSamples& s : samples) known.insert(s.tuning.begin(), s.tuning.end());
   return known.size() - before;
 }
 
 }  // namespace
 
-TuningOutcome tune(Job& job, const Plan& plan, const Machine& machine, ProgressLine& progress) {
-  const Experiment& e = plan.experiment;
+TuningOutcome tune(launch::Job& job, const plan::Plan& plan, const Machine& machine, ProgressLine& progress) {
+  const config::Experiment& e = plan.experiment;
   // Several ranks on one device would time each other.
-  if (e.backend != BackendKind::cuda || e.measure.share_gpus) return {};
+  if (e.backend != config::BackendKind::cuda || e.measure.share_gpus) return {};
   const TuningCache cache(machine.device, value_of(machine.identity, "cublaslt"));
-  Tuning known = cache.read();
+  backend::Tuning known = cache.read();
   const std::size_t remembered = known.size();
   TuningOutcome result;
   progress.start_phase(plan.cases.size());
-  for (const PlannedCase& planned : plan.cases) {
+  for (const plan::PlannedCase& planned : plan.cases) {
     if (result.interrupted) break;
     progress.begin("tuning for " + planned.name);
     if (!planned.is_possible() || planned.is_control) {
       progress.skip();
       continue;
     }
-    BlockRequest request = block_request(e, planned, BlockMode::tuning, {{known.begin(), known.end()}, ""});
+    launch::BlockRequest request =
+        block_request(e, planned, measure::BlockMode::tuning, {{known.begin(), known.end()}, ""});
     request.deadlines.step_s = std::max(request.deadlines.step_s, tuning_limit_s);
-    const BlockOutcome outcome = job.run(request);
+    const launch::BlockOutcome outcome = job.run(request);
     result.interrupted = stop_wanted(job, outcome);
     const std::size_t found = keep_new_choices(known, outcome.samples);
     progress.end(outcome.ok ? std::to_string(found) + " products timed" : "failed: " + outcome.reason);
@@ -50,4 +51,4 @@ TuningOutcome tune(Job& job, const Plan& plan, const Machine& machine, ProgressL
   return result;
 }
 
-}  // namespace harness
+}  // namespace harness::sweep

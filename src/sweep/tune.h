@@ -10,15 +10,15 @@
 #include "sweep/probe.h"
 #include "sweep/progress.h"
 
-namespace harness {
+namespace harness::sweep {
 
-/// What untimed workers found by timing what the backend leaves open (GPUs: algorithms of matrix products), for all
-/// blocks alike.
+/// The choices that untimed workers made by timing the alternatives of the backend (on GPUs: algorithms of matrix
+/// products). All blocks use them.
 struct TuningOutcome {
   NameValues tuning;
   std::vector<std::string> warnings;
   bool interrupted = false;
 };
-TuningOutcome tune(Job& job, const Plan& plan, const Machine& machine, ProgressLine& progress);
+TuningOutcome tune(launch::Job& job, const plan::Plan& plan, const Machine& machine, ProgressLine& progress);
 
-}  // namespace harness
+}  // namespace harness::sweep

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace harness {
+namespace harness::sweep {
 namespace {
 
 namespace fs = std::filesystem;
@@ -38,8 +38,8 @@ TuningCache::TuningCache(const std::string& device, const std::string& library_v
   path_ = (in / fmt::format("{}-cublaslt-{}.txt", word_of(device), word_of(library_version))).string();
 }
 
-Tuning TuningCache::read() const {
-  Tuning tuning;
+backend::Tuning TuningCache::read() const {
+  backend::Tuning tuning;
   std::ifstream file(path_);
   std::string line;
   if (!std::getline(file, line) || line != heading) return {};
@@ -52,24 +52,24 @@ Tuning TuningCache::read() const {
   return tuning;
 }
 
-std::string TuningCache::write(const Tuning& tuning) const {
+std::string TuningCache::write(const backend::Tuning& tuning) const {
   if (path_.empty()) return "";
-  const auto sorry = [&](const std::string& why) {
-    return fmt::format("tuned choices could not be kept in {} ({}): the next sweep tunes again", path_, why);
+  const auto problem_text = [&](const std::string& why) {
+    return fmt::format("cannot save the tuned choices in {} ({}): the next sweep tunes again", path_, why);
   };
   std::error_code problem;
   fs::create_directories(fs::path(path_).parent_path(), problem);
-  if (problem) return sorry(problem.message());
+  if (problem) return problem_text(problem.message());
   const std::string part = fmt::format("{}.{}.part", path_, ::getpid());
   {
     std::ofstream file(part);
     file << heading << "\n";
     for (const auto& [key, value] : tuning) file << key << "\t" << value << "\n";
     file.flush();
-    if (!file) return sorry("writing failed");
+    if (!file) return problem_text("writing failed");
   }
   fs::rename(part, path_, problem);
-  return problem ? sorry(problem.message()) : "";
+  return problem ? problem_text(problem.message()) : "";
 }
 
-}  // namespace harness
+}  // namespace harness::sweep

@@ -4,22 +4,22 @@
 
 #include "backend/backend.h"
 
-namespace harness {
+namespace harness::sweep {
 
-/// Tuned choices kept between sweeps, in one text file per kind of GPU and version of the library that they are of:
-/// $XDG_CACHE_HOME/harness (else ~/.cache/harness). A line per choice, key and value separated by a tab. The cache is a
-/// convenience: what cannot be read is tuned again.
+/// Tuned choices kept between sweeps, in one text file per GPU model and library version, in $XDG_CACHE_HOME/harness
+/// (else ~/.cache/harness). A line per choice, key and value separated by a tab. The cache is a convenience: a file
+/// that cannot be read is ignored.
 class TuningCache {
  public:
   TuningCache(const std::string& device, const std::string& library_version);
   /// Empty if there is none, or none that can be read.
-  Tuning read() const;
+  backend::Tuning read() const;
   /// "" or why it could not be written. Replaces the file as a whole.
-  std::string write(const Tuning& tuning) const;
+  std::string write(const backend::Tuning& tuning) const;
   const std::string& path() const { return path_; }
 
  private:
   std::string path_;
 };
 
-}  // namespace harness
+}  // namespace harness::sweep

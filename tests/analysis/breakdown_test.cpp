@@ -7,17 +7,18 @@
 #include "analysis/waterfall.h"
 #include "random_timeline.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 template <class Key>
 double sum_of(const std::vector<std::pair<Key, double>>& names) {
-  return std::accumulate(names.begin(), names.end(), 0.0, [](double s, const auto& one) { return s + one.second; });
+  return std::accumulate(names.begin(), names.end(), 0.0, [](double s, const auto& part) { return s + part.second; });
 }
 
 TEST(Breakdown, PartsAreTheStepWhateverTheTimeline) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const Result r = samples::random_timeline(seed, 1 + static_cast<int>(seed % 4), 1 + static_cast<int>(seed / 4 % 4));
+    const store::Result r =
+        test::samples::random_timeline(seed, 1 + static_cast<int>(seed % 4), 1 + static_cast<int>(seed / 4 % 4));
     const auto all = break_down(r);
     ASSERT_EQ(all.size(), 1u);
     std::vector<Breakdown> each = all[0].ranks;
@@ -43,7 +44,7 @@ TEST(Breakdown, TheIdentityCanFail) {
 
 // The definition of overlap, point by point: what a sum over stretches could get wrong.
 TEST(Breakdown, AgreesWithCountingMoments) {
-  const Result r = samples::random_timeline(4, 1, 1);
+  const store::Result r = test::samples::random_timeline(4, 1, 1);
   const Breakdown b = break_down(r)[0].ranks[0];
   constexpr int moments = 200000;
   int computing = 0, exposed = 0, idle = 0;
@@ -53,7 +54,13 @@ TEST(Breakdown, AgreesWithCountingMoments) {
     for (const auto& x : r.timeline) {
       if (x.start_s <= t && t < x.end_s) (x.stream == "compute" ? computes : communicates) = true;
     }
-    ++(computes ? computing : communicates ? exposed : idle);
+    if (computes) {
+      ++computing;
+    } else if (communicates) {
+      ++exposed;
+    } else {
+      ++idle;
+    }
   }
   const double tick = b.step_s / moments;
   EXPECT_NEAR(b.parts.computation(), computing * tick, 50 * tick);
@@ -61,9 +68,9 @@ TEST(Breakdown, AgreesWithCountingMoments) {
   EXPECT_NEAR(b[Part::idle].value_or(0) + b[Part::loading].value_or(0), idle * tick, 50 * tick);
 }
 
-ResultInterval interval(int role, int rank, const char* kind, const char* stream, const char* phase, double from,
-                        double to, const char* what = "") {
-  ResultInterval x;
+store::ResultInterval interval(int role, int rank, const char* kind, const char* stream, const char* phase, double from,
+                               double to, const char* what = "") {
+  store::ResultInterval x;
   x.role = role;
   x.rank = rank;
   x.kind = kind;
@@ -75,19 +82,19 @@ ResultInterval interval(int role, int rank, const char* kind, const char* stream
   return x;
 }
 
-Result by_hand(int pipeline, int data) {
-  Result r;
+store::Result by_hand(int pipeline, int data) {
+  store::Result r;
   r.ranks = pipeline * data;
-  ResultCase one;
-  one.ranks = r.ranks;
-  one.pipeline_parallel = pipeline;
-  one.data_parallel = data;
-  r.cases.push_back(one);
+  store::ResultCase subject;
+  subject.ranks = r.ranks;
+  subject.pipeline_parallel = pipeline;
+  subject.data_parallel = data;
+  r.cases.push_back(subject);
   return r;
 }
 
 TEST(Breakdown, ByHand) {
-  Result r = by_hand(1, 2);
+  store::Result r = by_hand(1, 2);
   r.timeline = {interval(0, 0, "matmul", "compute", "forward", 1, 3),
                 interval(0, 0, "layer_norm", "compute", "forward", 3, 3.5),
                 interval(0, 0, "matmul", "compute", "backward", 4, 6),
@@ -119,14 +126,15 @@ TEST(Breakdown, ByHand) {
 
 // Rank 0, which has the timeline, is the one that is late: it idles where the others wait for it.
 TEST(Breakdown, TheMeanIsOfAllRanksAndNotOfTheOneWithATimeline) {
-  Result r = by_hand(1, 4);
+  store::Result r = by_hand(1, 4);
   r.timeline = {interval(0, 0, "matmul", "compute", "forward", 3, 8),
                 interval(0, 0, "all_reduce", "data", "gradient_sync", 8, 10)};
   r.timeline[1].waiting_s = 0;
   for (int rank = 0; rank < 4; ++rank) {
-    ResultSplit s;
+    store::ResultSplit s;
     s.rank = rank;
-    s.step_s = 10, s.compute_s = 5;
+    s.step_s = 10;
+    s.compute_s = 5;
     s.idle_s = rank == 0 ? 3 : 0;
     s.exposed_s = s.communication_s = rank == 0 ? 2 : 5;
     s.waiting_s = rank == 0 ? 0 : 3;
@@ -147,7 +155,7 @@ TEST(Breakdown, TheMeanIsOfAllRanksAndNotOfTheOneWithATimeline) {
 }
 
 TEST(Breakdown, AStageThatWaitsForAnotherIsABubble) {
-  Result r = by_hand(2, 1);
+  store::Result r = by_hand(2, 1);
   r.timeline = {interval(0, 0, "matmul", "compute", "forward", 0, 4),
                 interval(0, 0, "send", "pipeline", "forward", 4, 5, "activations"),
                 interval(1, 1, "receive", "pipeline", "forward", 0, 5, "activations"),
@@ -167,8 +175,8 @@ TEST(Breakdown, AStageThatWaitsForAnotherIsABubble) {
 }
 
 TEST(Breakdown, WhatIsNotMeasuredIsNotThere) {
-  EXPECT_TRUE(break_down(Result()).empty());
-  Result r = by_hand(1, 1);
+  EXPECT_TRUE(break_down(store::Result()).empty());
+  store::Result r = by_hand(1, 1);
   r.timeline = {interval(0, 0, "matmul", "compute", "forward", 0, 1)};
   const Breakdown b = break_down(r)[0].mean;
   EXPECT_EQ(b[Part::matrix_products], 1.0);
@@ -180,7 +188,8 @@ TEST(Breakdown, WhatIsNotMeasuredIsNotThere) {
 
 TEST(Waterfall, PointsAddUpFromThePeakToTheMfu) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const Result r = samples::random_timeline(seed, 1 + static_cast<int>(seed % 4), 1 + static_cast<int>(seed / 4 % 4));
+    const store::Result r =
+        test::samples::random_timeline(seed, 1 + static_cast<int>(seed % 4), 1 + static_cast<int>(seed / 4 % 4));
     const CaseBreakdown breakdown = break_down(r)[0];
     const auto fall = waterfall(r, summarise(r).cases[0], breakdown);
     ASSERT_TRUE(fall);
@@ -195,11 +204,15 @@ TEST(Waterfall, PointsAddUpFromThePeakToTheMfu) {
 }
 
 TEST(Waterfall, CommunicationIsHeldAgainstTheStatedLinks) {
-  Result r = samples::random_timeline(2, 2, 2);
+  store::Result r = test::samples::random_timeline(2, 2, 2);
   r.operations.clear();
   const auto add = [&](int role, const char* kind, const char* group, double limit_s) {
-    ResultOperations row;
-    row.role = role, row.kind = kind, row.group = group, row.operations = 3, row.limit_s = limit_s;
+    store::ResultOperations row;
+    row.role = role;
+    row.kind = kind;
+    row.group = group;
+    row.operations = 3;
+    row.limit_s = limit_s;
     r.operations.push_back(row);
   };
   add(0, "all_reduce", "tensor", 0.2);
@@ -225,13 +238,13 @@ TEST(Waterfall, CommunicationIsHeldAgainstTheStatedLinks) {
 }
 
 TEST(Waterfall, NoPeakOrNoBlockGivesNone) {
-  Result r = samples::random_timeline(1, 1, 2);
+  store::Result r = test::samples::random_timeline(1, 1, 2);
   r.cases[0].peak_flops_per_rank = 0;
   EXPECT_FALSE(waterfall(r, summarise(r).cases[0], break_down(r)[0]));
-  r = samples::random_timeline(1, 1, 2);
-  r.blocks[0].status = BlockStatus::failed;
+  r = test::samples::random_timeline(1, 1, 2);
+  r.blocks[0].status = store::BlockStatus::failed;
   EXPECT_FALSE(waterfall(r, summarise(r).cases[0], break_down(r)[0]));
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::analysis

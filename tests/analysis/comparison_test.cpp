@@ -1,5 +1,6 @@
 #include "analysis/comparison.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,15 +9,18 @@
 
 #include "analysis/reproduction.h"
 #include "base/error.h"
-#include "tests/report/sample_results.h"
+#include "support/errors.h"
+#include "support/sample_results.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
+
+using ::testing::HasSubstr;
 
 // Files of one test, kept where ComparedFile can point at them.
 class Files {
  public:
-  ComparedFile add(const std::string& label, Result result) {
+  ComparedFile add(const std::string& label, store::Result result) {
     if (result.run_uuid.starts_with("1111")) result.run_uuid = label;
     results_.push_back(std::move(result));
     summaries_.push_back(summarise(results_.back()));
@@ -24,36 +28,26 @@ class Files {
   }
 
  private:
-  std::deque<Result> results_;
+  std::deque<store::Result> results_;
   std::deque<Summary> summaries_;
 };
 
-Result scaled(Result result, double factor) {
+store::Result scaled(store::Result result, double factor) {
   for (auto& steps : result.step_seconds) {
     for (auto& step : steps) step = static_cast<float>(step * factor);
   }
   return result;
 }
 
-Result two_changes(double factor = 1) {
-  return scaled(samples::sweep({"micro_batch_size=2", "overlap_grad_reduce=false"}, {1, 1, 0.9, 1.1}), factor);
+store::Result two_changes(double factor = 1) {
+  return scaled(test::samples::sweep({"micro_batch_size=2", "overlap_grad_reduce=false"}, {1, 1, 0.9, 1.1}), factor);
 }
 
-void set(Result& result, const std::string& variable, const std::string& value, bool everywhere = true) {
+void set(store::Result& result, const std::string& variable, const std::string& value, bool everywhere = true) {
   const auto at = std::find(result.variables.begin(), result.variables.end(), variable) - result.variables.begin();
-  for (ResultCase& one : result.cases) {
-    if (everywhere || one.variable.empty()) one.settings[static_cast<std::size_t>(at)] = value;
+  for (store::ResultCase& row : result.cases) {
+    if (everywhere || row.variable.empty()) row.settings[static_cast<std::size_t>(at)] = value;
   }
-}
-
-template <class Action>
-std::string complaint(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 const CaseComparison& find(const Comparison& comparison, const std::string& name) {
@@ -65,7 +59,7 @@ const CaseComparison& find(const Comparison& comparison, const std::string& name
 
 TEST(Comparison, AFileAgainstItselfMovesNothing) {
   Files files;
-  for (const Result& result : {two_changes(), samples::everything(), samples::nothing_moved()}) {
+  for (const store::Result& result : {two_changes(), test::samples::everything(), test::samples::nothing_moved()}) {
     const ComparedFile a = files.add("a", result);
     const Comparison c = compare_sides(std::span(&a, 1), std::span(&a, 1));
     EXPECT_TRUE(c.same_run);
@@ -125,25 +119,25 @@ TEST(Comparison, ARunCountsOnceOnASide) {
   Files files;
   const ComparedFile a = files.add("a", two_changes());
   const std::vector<ComparedFile> twice{a, a, a};
-  const std::string said = complaint([&] { compare_sides(twice, std::span(&a, 1)); });
-  EXPECT_NE(said.find("the same run"), std::string::npos) << said;
+  const std::string said = test::error_of([&] { compare_sides(twice, std::span(&a, 1)); });
+  EXPECT_THAT(said, HasSubstr("the same run"));
 }
 
 TEST(Comparison, CasesAlignBySettingsAndNotByName) {
   Files files;
-  Result tuned = two_changes();
+  store::Result tuned = two_changes();
   set(tuned, "precision", "bf16");
   const ComparedFile a = files.add("a", two_changes()), b = files.add("b", tuned);
   const Comparison c = compare_sides(std::span(&a, 1), std::span(&b, 1));
   EXPECT_TRUE(c.cases.empty());  // every case has another precision
   ASSERT_FALSE(c.not_aligned.empty());
-  EXPECT_NE(c.not_aligned[0].find("precision is fp32 and bf16"), std::string::npos) << c.not_aligned[0];
+  EXPECT_THAT(c.not_aligned[0], HasSubstr("precision is fp32 and bf16"));
 }
 
 TEST(Comparison, AnAdoptedChangeMeetsTheNewBaseline) {
   // micro_batch_size 2 was proven in a; b has it in its baseline and sweeps 1.
   Files files;
-  Result adopted = samples::sweep({"micro_batch_size=1"}, {1, 1, 1.1});
+  store::Result adopted = test::samples::sweep({"micro_batch_size=1"}, {1, 1, 1.1});
   set(adopted, "micro_batch_size", "2", false);
   const ComparedFile a = files.add("a", two_changes()), b = files.add("b", adopted);
   const Comparison c = compare_sides(std::span(&a, 1), std::span(&b, 1));
@@ -154,9 +148,9 @@ TEST(Comparison, AnAdoptedChangeMeetsTheNewBaseline) {
 
 TEST(Comparison, AVariableThatOneFileDoesNotKnowDoesNotKeepCasesApart) {
   Files files;
-  Result newer = two_changes();
+  store::Result newer = two_changes();
   newer.variables.emplace_back("cuda_graph");
-  for (auto& one : newer.cases) one.settings.emplace_back("true");
+  for (auto& row : newer.cases) row.settings.emplace_back("true");
   const ComparedFile a = files.add("a", two_changes()), b = files.add("b", newer);
   EXPECT_EQ(compare_sides(std::span(&a, 1), std::span(&b, 1)).cases.size(), 4u);
   const auto differences = find_differences(std::vector{a, b});
@@ -166,8 +160,8 @@ TEST(Comparison, AVariableThatOneFileDoesNotKnowDoesNotKeepCasesApart) {
 
 TEST(Comparison, OtherBatchesAreComparedPerToken) {
   Files files;
-  Result larger = scaled(two_changes(), 2);
-  for (auto& one : larger.cases) one.tokens_per_step *= 2;
+  store::Result larger = scaled(two_changes(), 2);
+  for (auto& row : larger.cases) row.tokens_per_step *= 2;
   const ComparedFile a = files.add("a", two_changes()), b = files.add("b", larger);
   const auto c = compare_sides(std::span(&a, 1), std::span(&b, 1));
   EXPECT_TRUE(c.cases[0].per_token);
@@ -178,7 +172,7 @@ TEST(Comparison, PartsComeFromWhoeverIsAsked) {
   Files files;
   const ComparedFile a = files.add("a", two_changes()), b = files.add("b", two_changes(1.5));
   ComparisonOptions options;
-  options.parts_of = [&](const Result& result, int case_index) {
+  options.parts_of = [&](const store::Result& result, int case_index) {
     return std::vector<StepPart>{{"TP communication", (&result == a.result ? 1.0 : 2.0) + case_index}};
   };
   const auto c = compare_sides(std::span(&a, 1), std::span(&b, 1), options);
@@ -200,7 +194,7 @@ TEST(Comparison, PartsOfABreakdownAreThoseThatAreThere) {
 
 TEST(Differences, AreFoundWhereverTheyHide) {
   Files files;
-  Result other = two_changes();
+  store::Result other = two_changes();
   other.tool_version = "0.2.0";
   other.identity = {{"onednn", "3.1"}, {"nccl", "2.28"}};
   other.environment = {{"NCCL_DEBUG", "INFO"}};
@@ -209,14 +203,14 @@ TEST(Differences, AreFoundWhereverTheyHide) {
   other.rank_table = {{0, 0, 0, "node7", "NVIDIA H200", 8, 2, 1e9}};
   other.gpu = {{1, 0.9, 1.5e9, 1.4e9, 1.98e9, 600, 60, 1e9, 1e3, "power cap"}};
   other.config_text = "# a comment\nmeasure: {rounds: 12}\nseed: 2\n";
-  Result here = two_changes();
+  store::Result here = two_changes();
   here.identity = {{"onednn", "2.6"}};
   here.rank_table = {{0, 0, 0, "node1", "NVIDIA H100", 8, 2, 1e9}};
   here.config_text = "measure: {rounds: 12}\nseed: 1\n";
   const auto differences = find_differences(std::vector{files.add("a", here), files.add("b", other)});
   const auto values = [&](const std::string& name) {
-    for (const auto& one : differences) {
-      if (one.name == name) return one.values;
+    for (const auto& row : differences) {
+      if (row.name == name) return row.values;
     }
     return std::vector<std::string>{};
   };
@@ -237,7 +231,7 @@ TEST(Differences, AreFoundWhereverTheyHide) {
 
 TEST(Differences, UnlikeModelsBackendsAndRankCountsCannotBeCompared) {
   Files files;
-  Result other = two_changes();
+  store::Result other = two_changes();
   other.ranks = 8;
   const ComparedFile a = files.add("a", two_changes());
   EXPECT_EQ(why_incomparable(std::vector{a, files.add("b", other)}).size(), 1u);
@@ -251,8 +245,8 @@ TEST(Differences, UnlikeModelsBackendsAndRankCountsCannotBeCompared) {
 TEST(Differences, AMovedControlAndAPartialFileAreUnreliable) {
   Files files;
   const auto reasons =
-      why_unreliable(std::vector{files.add("good", two_changes()), files.add("moved", samples::unreliable()),
-                                 files.add("part", samples::partial())});
+      why_unreliable(std::vector{files.add("good", two_changes()), files.add("moved", test::samples::unreliable()),
+                                 files.add("part", test::samples::partial())});
   ASSERT_EQ(reasons.size(), 2u);
   EXPECT_EQ(reasons[0].substr(0, 5), "moved");
   EXPECT_EQ(reasons[1].substr(0, 4), "part");
@@ -262,9 +256,9 @@ TEST(Reproduction, ComparesWhatChangesDidAndNotTimes) {
   Files files;
   const std::vector<std::string> changes{"micro_batch_size=2", "overlap_grad_reduce=false", "precision=bf16",
                                          "ranks=2"};
-  const ComparedFile old_one = files.add("old", samples::sweep(changes, {1, 1, 0.9, 1.1, 0.8, 1.012}));
+  const ComparedFile old_one = files.add("old", test::samples::sweep(changes, {1, 1, 0.9, 1.1, 0.8, 1.012}));
   // A cluster three times as fast.
-  const ComparedFile new_one = files.add("new", scaled(samples::sweep(changes, {1, 1, 0.91, 0.9, 1, 1.5}), 0.33));
+  const ComparedFile new_one = files.add("new", scaled(test::samples::sweep(changes, {1, 1, 0.91, 0.9, 1, 1.5}), 0.33));
   const Reproduction r = reproduce(std::span(&old_one, 1), std::span(&new_one, 1));
   ASSERT_EQ(r.changes.size(), 4u);
   EXPECT_EQ(r.changes[0].reproduced, Reproduced::yes);
@@ -279,18 +273,18 @@ TEST(Reproduction, RunsOfASideAreItsSample) {
   Files files;
   std::vector<ComparedFile> old_runs;
   for (const double ratio : {0.8, 0.9, 1.0}) {
-    old_runs.push_back(files.add(fmt::format("old{}", ratio), samples::sweep({"precision=bf16"}, {1, 1, ratio})));
+    old_runs.push_back(files.add(fmt::format("old{}", ratio), test::samples::sweep({"precision=bf16"}, {1, 1, ratio})));
   }
-  const ComparedFile new_run = files.add("new", samples::sweep({"precision=bf16", "ranks=2"}, {1, 1, 0.9, 1}));
+  const ComparedFile new_run = files.add("new", test::samples::sweep({"precision=bf16", "ranks=2"}, {1, 1, 0.9, 1}));
   const Reproduction r = reproduce(old_runs, std::span(&new_run, 1));
   ASSERT_EQ(r.changes.size(), 1u);
   EXPECT_EQ(r.changes[0].first.n, 3);
   EXPECT_EQ(r.changes[0].first.verdict, Verdict::unresolved);  // each run is sure of itself, and they disagree
   EXPECT_EQ(r.changes[0].reproduced, Reproduced::undecided);
   ASSERT_EQ(r.only_in_one.size(), 1u);
-  EXPECT_NE(complaint([&] { reproduce(std::span(old_runs).first(2), std::span(&new_run, 1)); }).find("at least three"),
-            std::string::npos);
+  EXPECT_THAT(test::error_of([&] { reproduce(std::span(old_runs).first(2), std::span(&new_run, 1)); }),
+              HasSubstr("at least three"));
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::analysis

@@ -2,15 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/report/sample_results.h"
+#include "support/sample_results.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
-const Cost cost{2.5, "EUR", 1e9};
+const config::Cost cost{2.5, "EUR", 1e9};
 
 TEST(CostOfARun, FollowsFromTheMeasuredTokenRate) {
-  const Result result = samples::sweep({"micro_batch_size=2", "precision=bf16"}, {1, 1, 0.8, 1.1});
+  const store::Result result = test::samples::sweep({"micro_batch_size=2", "precision=bf16"}, {1, 1, 0.8, 1.1});
   const Summary summary = summarise(result);
   const auto e = estimate_cost(result, summary, cost);
   ASSERT_TRUE(e);
@@ -31,7 +31,7 @@ TEST(CostOfARun, FollowsFromTheMeasuredTokenRate) {
 }
 
 TEST(CostOfARun, FewerGpusAtTheSameRateAreASavingToo) {
-  Result result = samples::sweep({"ranks=2"}, {1, 1, 0.95});
+  store::Result result = test::samples::sweep({"ranks=2"}, {1, 1, 0.95});
   const auto e = estimate_cost(result, summarise(result), cost);
   ASSERT_TRUE(e);
   ASSERT_EQ(e->after.size(), 1u);
@@ -40,13 +40,13 @@ TEST(CostOfARun, FewerGpusAtTheSameRateAreASavingToo) {
 }
 
 TEST(CostOfARun, NothingIsSavedThatIsNotProven) {
-  const Result moved = samples::unreliable();
+  const store::Result moved = test::samples::unreliable();
   const auto unreliable = estimate_cost(moved, summarise(moved), cost);
   ASSERT_TRUE(unreliable);
   EXPECT_TRUE(unreliable->after.empty());
-  const Result empty;
+  const store::Result empty;
   EXPECT_FALSE(estimate_cost(empty, summarise(empty), cost));
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::analysis

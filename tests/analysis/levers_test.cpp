@@ -5,14 +5,14 @@
 
 #include "config/registry.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 TEST(Levers, EveryVariableIsOneOrListedAsNone) {
   std::vector<std::string> listed = levers();
   for (const std::string& name : variables_without_lever()) listed.push_back(name);
-  EXPECT_THAT(listed, testing::UnorderedElementsAreArray(variable_names()));
+  EXPECT_THAT(listed, testing::UnorderedElementsAreArray(config::variable_names()));
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::analysis

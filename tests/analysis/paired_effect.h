@@ -9,17 +9,18 @@ namespace harness::test {
 
 /// The effect of one case whose blocks are paired with the baseline's, round by round, in one session. comparisons: how
 /// many the family declares (Bonferroni).
-inline Effect compare_paired(std::span<const double> baseline, std::span<const double> changed, int comparisons,
-                             double smallest_effect, EstimatorKind kind = EstimatorKind::yuen) {
-  SweepBlocks sweep;
+inline analysis::Effect compare_paired(std::span<const double> baseline, std::span<const double> changed,
+                                       int comparisons, double smallest_effect,
+                                       analysis::EstimatorKind kind = analysis::EstimatorKind::yuen) {
+  analysis::SweepBlocks sweep;
   for (std::size_t i = 0; i < baseline.size(); ++i) {
     const auto round = static_cast<std::int32_t>(i);
     sweep.blocks.push_back({.case_index = 0, .round = round, .seconds = baseline[i]});
     sweep.blocks.push_back({.case_index = 1, .round = round, .seconds = changed[i]});
   }
-  const Question question{1, family_alpha(comparisons), smallest_effect};
-  const Estimate estimate = estimator_of(kind)(sweep, std::span(&question, 1))[0];
-  return effect_of(estimate, smallest_effect, {}).value_or(Effect{});
+  const analysis::Question question{1, analysis::family_alpha(comparisons), smallest_effect};
+  const analysis::Estimate estimate = analysis::estimator_of(kind)(sweep, std::span(&question, 1))[0];
+  return analysis::effect_of(estimate, smallest_effect, {}).value_or(analysis::Effect{});
 }
 
 }  // namespace harness::test

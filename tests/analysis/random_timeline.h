@@ -5,34 +5,34 @@
 
 #include "store/result.h"
 
-namespace harness::samples {
+namespace harness::test::samples {
 
 /// A case with a peak and one finished block, and a random timeline of its `stages` roles: any number of operations of
 /// any kind on any stream, overlapping as they like, with whatever the file says besides left out at random.
-inline Result random_timeline(std::uint64_t seed, int stages, int ranks_of_stage) {
+inline store::Result random_timeline(std::uint64_t seed, int stages, int ranks_of_stage) {
   std::mt19937_64 random(seed);
   const auto real = [&](double low, double high) { return std::uniform_real_distribution<>(low, high)(random); };
   const auto pick = [&](int n) { return static_cast<std::size_t>(std::uniform_int_distribution<>(0, n - 1)(random)); };
-  Result r;
+  store::Result r;
   r.ranks = stages * ranks_of_stage;
   r.steps = 1;
   r.backend = "cuda";
   r.memory_bytes_per_s = pick(2) == 0 ? 0 : 1e9;
-  ResultCase one;
-  one.name = "baseline";
-  one.status = CaseStatus::ok;
-  one.ranks = r.ranks;
-  one.pipeline_parallel = stages;
-  one.tensor_parallel = ranks_of_stage % 2 == 0 ? 2 : 1;
-  one.data_parallel = ranks_of_stage / one.tensor_parallel;
-  one.tokens_per_step = 100;
-  one.model_flop_per_step = real(1e8, 1e9);
-  one.noncausal_flop_per_step = one.model_flop_per_step * real(1, 1.4);
-  one.hardware_flop_per_step = one.model_flop_per_step * real(1, 1.3);
-  one.peak_flops_per_rank = real(1e8, 1e10);
-  r.cases.push_back(one);
-  ResultBlock block;
-  block.status = BlockStatus::ok;
+  store::ResultCase subject;
+  subject.name = "baseline";
+  subject.status = store::CaseStatus::ok;
+  subject.ranks = r.ranks;
+  subject.pipeline_parallel = stages;
+  subject.tensor_parallel = ranks_of_stage % 2 == 0 ? 2 : 1;
+  subject.data_parallel = ranks_of_stage / subject.tensor_parallel;
+  subject.tokens_per_step = 100;
+  subject.model_flop_per_step = real(1e8, 1e9);
+  subject.noncausal_flop_per_step = subject.model_flop_per_step * real(1, 1.4);
+  subject.hardware_flop_per_step = subject.model_flop_per_step * real(1, 1.3);
+  subject.peak_flops_per_rank = real(1e8, 1e10);
+  r.cases.push_back(subject);
+  store::ResultBlock block;
+  block.status = store::BlockStatus::ok;
   r.blocks.push_back(block);
   r.step_seconds.push_back({static_cast<float>(real(0.1, 2))});
   r.losses.push_back({1.0f});
@@ -41,15 +41,18 @@ inline Result random_timeline(std::uint64_t seed, int stages, int ranks_of_stage
   static const char* const phases[] = {"forward", "backward", "optimizer"};
   for (int stage = 0; stage < stages; ++stage) {
     for (const char* group : {"tensor", "pipeline", "data"}) {
-      ResultOperations row;
-      row.role = stage, row.group = group, row.kind = row.group == "pipeline" ? "receive" : "all_reduce";
-      row.operations = 1, row.limit_s = pick(2) == 0 ? 0 : real(0, 0.1);
+      store::ResultOperations row;
+      row.role = stage;
+      row.group = group;
+      row.kind = row.group == "pipeline" ? "receive" : "all_reduce";
+      row.operations = 1;
+      row.limit_s = pick(2) == 0 ? 0 : real(0, 0.1);
       r.operations.push_back(row);
     }
     const int first = stage * ranks_of_stage;
     double end = 0;
     for (int i = 0; i < 60; ++i) {
-      ResultInterval x;
+      store::ResultInterval x;
       x.role = stage;
       x.rank = first;
       x.operation = i;
@@ -72,7 +75,7 @@ inline Result random_timeline(std::uint64_t seed, int stages, int ranks_of_stage
     }
     for (int rank = first; rank < first + ranks_of_stage; ++rank) {
       if (seed % 3 != 0) {
-        ResultSplit split;
+        store::ResultSplit split;
         split.rank = rank;
         split.step_s = end + (pick(2) == 0 ? 0 : real(0, 0.1));
         if (pick(2) == 0) split.loading_s = real(0, 0.1);
@@ -93,4 +96,4 @@ inline Result random_timeline(std::uint64_t seed, int stages, int ranks_of_stage
   return r;
 }
 
-}  // namespace harness::samples
+}  // namespace harness::test::samples

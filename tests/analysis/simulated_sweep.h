@@ -7,7 +7,7 @@
 
 #include "analysis/statistics.h"
 
-namespace harness::simulated {
+namespace harness::test::simulated {
 
 /// How a cluster's speed wanders, in shares of the step time. Drift is an Ornstein-Uhlenbeck process.
 struct Noise {
@@ -48,7 +48,7 @@ class Sweep {
       step = ratio * std::exp(drift_ + set_up + noise_.step * normal_(random_));
       if (uniform_(random_) < noise_.spike_share) step -= noise_.spike * std::log1p(-uniform_(random_));
     }
-    return median(steps_);
+    return analysis::median(steps_);
   }
 
   Noise noise_;
@@ -59,4 +59,4 @@ class Sweep {
   std::vector<double> steps_ = std::vector<double>(60);
 };
 
-}  // namespace harness::simulated
+}  // namespace harness::test::simulated

@@ -10,7 +10,7 @@
 #include "paired_effect.h"
 #include "simulated_sweep.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 using test::compare_paired;
@@ -24,16 +24,16 @@ struct Count {
 };
 
 // Case 1 has step time `planted_ratio` (1: none planted); all others equal the baseline.
-Count simulate(const simulated::Noise& noise, int sweeps, double planted_ratio, double smallest_effect) {
+Count simulate(const test::simulated::Noise& noise, int sweeps, double planted_ratio, double smallest_effect) {
   Count count;
   count.sweeps = sweeps;
   for (int sweep = 0; sweep < sweeps; ++sweep) {
     std::vector<double> truth(cases + 1, 1.0);
     truth[1] = planted_ratio;
-    const auto medians = simulated::Sweep(noise, 1000 + static_cast<unsigned>(sweep)).run(cases, rounds, truth);
+    const auto medians = test::simulated::Sweep(noise, 1000 + static_cast<unsigned>(sweep)).run(cases, rounds, truth);
     bool false_verdict = false;
     for (std::size_t which = 1; which <= cases; ++which) {
-      const Verdict verdict = compare_paired(medians[0], medians[which], cases, smallest_effect).verdict;
+      const Verdict verdict = test::compare_paired(medians[0], medians[which], cases, smallest_effect).verdict;
       if (truth[which] != 1.0) {
         ++count.planted;
         count.found += verdict == (truth[which] < 1 ? Verdict::faster : Verdict::slower);
@@ -67,7 +67,7 @@ int binomial_bound_99(int n, double p) {
   return n;
 }
 
-const simulated::Noise harsh{.drift = 0.02, .drift_time_s = 120, .set_up = 0.004};
+const test::simulated::Noise harsh{.drift = 0.02, .drift_time_s = 120, .set_up = 0.004};
 
 TEST(Simulation, TheBoundIsTheBinomials) {
   EXPECT_EQ(binomial_bound_99(300, 0.05), 24);  // P(X >= 24) = 1.5 %, P(X >= 25) = 0.9 %
@@ -114,11 +114,11 @@ TEST(Simulation, ResolvableEffectIsFoundFourTimesInFive) {
   for (int trial = 0; trial < trials; ++trial) {
     std::vector<double> baseline(rounds, 1.0), changed;
     for (int i = 0; i < rounds; ++i) changed.push_back((1 + effect) * std::exp(normal(random)));
-    found += compare_paired(baseline, changed, cases, 0.01).verdict == Verdict::slower;
+    found += test::compare_paired(baseline, changed, cases, 0.01).verdict == Verdict::slower;
   }
   std::printf("resolvable effect %.2f %%: found in %.1f %%\n", 100 * effect, 100.0 * found / trials);
   EXPECT_NEAR(static_cast<double>(found) / trials, 0.8, 0.05);
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::analysis

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "paired_effect.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 using test::compare_paired;
@@ -89,7 +89,7 @@ class ComparePaired : public ::testing::Test {
       baseline_.push_back(drift);
       changed_.push_back(drift * ratio * (1 + scatter * (round % 2 == 0 ? 1 : -1) * (1 + round % 3)));
     }
-    return compare_paired(baseline_, changed_, 5, smallest);
+    return test::compare_paired(baseline_, changed_, 5, smallest);
   }
   std::vector<double> baseline_, changed_;
 };
@@ -125,19 +125,19 @@ TEST_F(ComparePaired, NoiseMakesItUnresolvedAndSaysHowManyRounds) {
 }
 
 TEST_F(ComparePaired, OnePairGivesANumberButNoVerdict) {
-  const Effect effect = compare_paired(std::vector<double>{2}, std::vector<double>{1}, 1, 0.01);
+  const Effect effect = test::compare_paired(std::vector<double>{2}, std::vector<double>{1}, 1, 0.01);
   EXPECT_EQ(effect.verdict, Verdict::none);
   EXPECT_DOUBLE_EQ(effect.ratio, 0.5);
   EXPECT_TRUE(std::isnan(effect.low));
-  EXPECT_EQ(compare_paired({}, {}, 1, 0.01).rounds, 0);
+  EXPECT_EQ(test::compare_paired({}, {}, 1, 0.01).rounds, 0);
 }
 
 TEST_F(ComparePaired, MoreComparisonsWidenTheInterval) {
   compare(1.03, 0.005);
-  const Effect one = compare_paired(baseline_, changed_, 1, 0.01);
-  const Effect many = compare_paired(baseline_, changed_, 11, 0.01);
-  EXPECT_LT(many.low, one.low);
-  EXPECT_GT(many.high, one.high);
+  const Effect few = test::compare_paired(baseline_, changed_, 1, 0.01);
+  const Effect many = test::compare_paired(baseline_, changed_, 11, 0.01);
+  EXPECT_LT(many.low, few.low);
+  EXPECT_GT(many.high, few.high);
 }
 
 TEST(ResolvableEffect, FallsWithRoundsAndIsNeverBelowTheThreshold) {
@@ -173,8 +173,8 @@ TEST(SignInterval, IsTheExactOrderStatistic) {
 TEST(SignInterval, DecidesWhereItHasTheRoundsAndOnlyThere) {
   const std::vector<double> before(12, 1.0), after(12, 0.9);
   const auto verdict = [&](std::size_t rounds, int comparisons) {
-    return compare_paired(std::span(before).first(rounds), std::span(after).first(rounds), comparisons, 0.01,
-                          EstimatorKind::sign);
+    return test::compare_paired(std::span(before).first(rounds), std::span(after).first(rounds), comparisons, 0.01,
+                                EstimatorKind::sign);
   };
   EXPECT_EQ(verdict(12, 11).verdict, Verdict::faster);
   EXPECT_EQ(verdict(6, 11).verdict, Verdict::unresolved);
@@ -183,4 +183,4 @@ TEST(SignInterval, DecidesWhereItHasTheRoundsAndOnlyThere) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::analysis

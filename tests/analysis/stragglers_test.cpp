@@ -1,6 +1,7 @@
 #include "analysis/stragglers.h"
 #include "analysis/rules.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,21 +14,23 @@
 #include "config/registry.h"
 #include "random_timeline.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
+using ::testing::HasSubstr;
+
 // Cases of one stage each whose profiled steps wait for `late` (none: -1); times scatter by 1 %.
-Result profiled(int ranks, int cases, int late, double by) {
+store::Result profiled(int ranks, int cases, int late, double by) {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<> scatter(-0.01, 0.01);
-  Result r;
+  store::Result r;
   r.ranks = ranks;
   for (int c = 0; c < cases; ++c) {
-    ResultCase one;
-    one.ranks = one.data_parallel = ranks;
-    r.cases.push_back(one);
+    store::ResultCase subject;
+    subject.ranks = subject.data_parallel = ranks;
+    r.cases.push_back(subject);
     for (int rank = 0; rank < ranks; ++rank) {
-      ResultSplit s;
+      store::ResultSplit s;
       s.case_index = c;
       s.rank = rank;
       s.step_s = 1;
@@ -59,7 +62,7 @@ TEST(Stragglers, NamesTheRankThatOthersWaitFor) {
 
 TEST(Stragglers, NamesNobodyForScatter) {
   for (const int ranks : {2, 4, 16, 300}) EXPECT_FALSE(find_stragglers(profiled(ranks, 5, -1, 0)).found()) << ranks;
-  EXPECT_FALSE(find_stragglers(Result()).found());
+  EXPECT_FALSE(find_stragglers(store::Result()).found());
 }
 
 TEST(Stragglers, NamesNobodyForLatenessThatFallsOnAnyRank) {
@@ -68,10 +71,10 @@ TEST(Stragglers, NamesNobodyForLatenessThatFallsOnAnyRank) {
   for (const int ranks : {2, 4, 16}) {
     for (const int cases : {1, 2, 3, 4, 8}) {
       for (int i = 0; i < 40; ++i) {
-        Result r = profiled(ranks, cases, -1, 0);
+        store::Result r = profiled(ranks, cases, -1, 0);
         for (int c = 0; c < cases; ++c) {
           const auto rank = std::uniform_int_distribution<>(0, ranks - 1)(random);
-          ResultSplit& s = r.splits[static_cast<std::size_t>(c * ranks + rank)];
+          store::ResultSplit& s = r.splits[static_cast<std::size_t>(c * ranks + rank)];
           s.idle_s += 0.08;
           s.exposed_s -= 0.08;
         }
@@ -90,16 +93,16 @@ TEST(Stragglers, OneCaseIsEnoughForALargeDelay) {
   EXPECT_FALSE(find_stragglers(profiled(8, 1, 3, 0.06)).found());
 }
 
-Result timed(std::int32_t ranks, int blocks, int steps) {
-  Result r;
+store::Result timed(std::int32_t ranks, int blocks, int steps) {
+  store::Result r;
   r.ranks = ranks;
   r.warmup_steps = 1;
   r.steps = steps;
   r.cases.resize(1);
   r.cases[0].ranks = r.cases[0].data_parallel = ranks;
   for (int b = 0; b < blocks; ++b) {
-    ResultBlock block;
-    block.status = BlockStatus::ok;
+    store::ResultBlock block;
+    block.status = store::BlockStatus::ok;
     r.blocks.push_back(block);
     r.rank_seconds.emplace_back(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(steps + 1), 1.0f);
   }
@@ -107,7 +110,7 @@ Result timed(std::int32_t ranks, int blocks, int steps) {
 }
 
 TEST(Stragglers, TimedStepsSayWhoWasLast) {
-  Result r = timed(5, 2, 4);
+  store::Result r = timed(5, 2, 4);
   for (auto& block : r.rank_seconds) {
     for (std::size_t step = 0; step < 5; ++step) {
       block[step * 5 + 3] = 1.5f;
@@ -129,7 +132,7 @@ TEST(Stragglers, TimedStepsSayWhoWasLast) {
 }
 
 TEST(Stragglers, ManyRanksTakeLinearTime) {
-  const Result r = timed(16384, 4, 10);
+  const store::Result r = timed(16384, 4, 10);
   const auto began = std::chrono::steady_clock::now();
   EXPECT_EQ(find_stragglers(r).steps, 40);
   // 110 times as much must take seconds; this bound only catches what is not linear.
@@ -147,7 +150,7 @@ CaseBreakdown made_of(std::initializer_list<std::pair<Part, double>> parts) {
 }
 
 TEST(Bottleneck, NamesWhatCostsMostAndWhatActsOnIt) {
-  Result r;
+  store::Result r;
   r.cases.resize(1);
   r.backend = "cuda";
   const auto kind_of = [&](std::initializer_list<std::pair<Part, double>> parts) {
@@ -174,18 +177,19 @@ TEST(Bottleneck, NamesWhatCostsMostAndWhatActsOnIt) {
   r.variables = {"overlap_grad_reduce"};
   r.cases[0].settings = {"true"};  // on already
   EXPECT_FALSE(has(find_bottleneck(r, made_of({{Part::data, 1}}), nullptr, {}), "overlap_grad_reduce"));
-  EXPECT_NE(b.evidence.find("30.0 %"), std::string::npos) << b.evidence;
-  EXPECT_NE(b.evidence.find("data communication 25.0 %"), std::string::npos) << b.evidence;
+  EXPECT_THAT(b.evidence, HasSubstr("30.0 %"));
+  EXPECT_THAT(b.evidence, HasSubstr("data communication 25.0 %"));
 }
 
 TEST(Bottleneck, LeversAreVariablesThatTheBackendHonours) {
   for (const char* backend : {"cpu", "cuda"}) {
     for (const Part part : all_parts) {
       for (const std::string& name : variables_for(part, backend)) {
-        const Variable* v = find_variable(name);
+        const config::Variable* v = config::find_variable(name);
         ASSERT_NE(v, nullptr) << name;
         bool honoured = false;
-        for (const BackendKind kind : v->backends) honoured = honoured || std::string(backend) == name_of(kind);
+        for (const config::BackendKind kind : v->backends)
+          honoured = honoured || std::string(backend) == config::name_of(kind);
         EXPECT_TRUE(honoured) << name << backend;
       }
     }
@@ -196,7 +200,7 @@ TEST(Bottleneck, LeversAreVariablesThatTheBackendHonours) {
 }
 
 TEST(Rules, FireWithTheirNumbers) {
-  Result r = samples::random_timeline(1, 1, 2);
+  store::Result r = test::samples::random_timeline(1, 1, 2);
   r.gpu.resize(1);
   const auto fired = [&](const CaseBreakdown& c, double utilisation = 0) {
     Summary s = summarise(r);
@@ -207,17 +211,15 @@ TEST(Rules, FireWithTheirNumbers) {
     return all;
   };
   EXPECT_EQ(fired(made_of({{Part::matrix_products, 0.9}, {Part::data, 0.1}})), "");
-  EXPECT_NE(fired(made_of({{Part::matrix_products, 0.4}, {Part::data, 0.6}})).find("60.0 % of the step"),
-            std::string::npos);
-  EXPECT_NE(
-      fired(made_of({{Part::matrix_products, 0.75}, {Part::data, 0.25}})).find("0.33 times as long as computation"),
-      std::string::npos);
+  EXPECT_THAT(fired(made_of({{Part::matrix_products, 0.4}, {Part::data, 0.6}})), HasSubstr("60.0 % of the step"));
+  EXPECT_THAT(fired(made_of({{Part::matrix_products, 0.75}, {Part::data, 0.25}})),
+              HasSubstr("0.33 times as long as computation"));
   CaseBreakdown idle = made_of({{Part::matrix_products, 0.9}, {Part::idle, 0.1}});
   idle.mean.idle = {{{IdlePlace::Kind::between_phases, "forward", "backward"}, 0.07},
                     {{IdlePlace::Kind::within_phase, "forward", "forward"}, 0.03}};
-  EXPECT_NE(fired(idle).find("7.0 % of the step between forward and backward"), std::string::npos) << fired(idle);
-  EXPECT_NE(fired(made_of({{Part::matrix_products, 1}}), 0.99).find("GPU utilisation of 99.0 %"), std::string::npos);
+  EXPECT_THAT(fired(idle), HasSubstr("7.0 % of the step between forward and backward"));
+  EXPECT_THAT(fired(made_of({{Part::matrix_products, 1}}), 0.99), HasSubstr("GPU utilisation of 99.0 %"));
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::analysis

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,17 +8,19 @@
 #include "analysis/summary.h"
 #include "paired_effect.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
+
+using ::testing::HasSubstr;
 
 // A finished sweep written down by hand: `cases` besides the two baselines, one block per case and round, whose timed
 // steps are `seconds(case, round)` after a slow warm-up step.
 class SummaryTest : public ::testing::Test {
  protected:
   template <class Seconds>
-  Result sweep(int rounds, const std::vector<std::string>& changes, Seconds seconds) {
-    Result result;
-    result.state = RunState::complete;
+  store::Result sweep(int rounds, const std::vector<std::string>& changes, Seconds seconds) {
+    store::Result result;
+    result.state = store::RunState::complete;
     result.ranks = 4;
     result.rounds = rounds;
     result.warmup_steps = 1;
@@ -26,25 +29,25 @@ class SummaryTest : public ::testing::Test {
     std::vector<std::string> names{"baseline", "baseline_again"};
     names.insert(names.end(), changes.begin(), changes.end());
     for (const auto& name : names) {
-      ResultCase one;
-      one.name = name;
-      one.status = CaseStatus::ok;
-      one.settings = {"1", "false"};
-      one.ranks = 4;
-      one.tokens_per_step = 1000;
-      one.model_flop_per_step = 8e9;
-      one.noncausal_flop_per_step = 9e9;
-      one.hardware_flop_per_step = 10e9;
-      one.peak_flops_per_rank = 4e9;
-      result.cases.push_back(one);
+      store::ResultCase row;
+      row.name = name;
+      row.status = store::CaseStatus::ok;
+      row.settings = {"1", "false"};
+      row.ranks = 4;
+      row.tokens_per_step = 1000;
+      row.model_flop_per_step = 8e9;
+      row.noncausal_flop_per_step = 9e9;
+      row.hardware_flop_per_step = 10e9;
+      row.peak_flops_per_rank = 4e9;
+      result.cases.push_back(row);
     }
     for (int round = 0; round < rounds; ++round) {
       for (std::size_t c = 0; c < names.size(); ++c) {
-        ResultBlock block;
+        store::ResultBlock block;
         block.round = round;
         block.position = static_cast<int>(c);
         block.case_index = static_cast<int>(c);
-        block.status = BlockStatus::ok;
+        block.status = store::BlockStatus::ok;
         block.session = 0;
         block.peak_memory_bytes = 1e6 * (round + 1);
         const auto s = static_cast<float>(seconds(static_cast<int>(c), round));
@@ -57,12 +60,12 @@ class SummaryTest : public ::testing::Test {
     return result;
   }
   // Case 2 takes 0.8 s, the others 1 s, with a drift all share and a scatter of 0.1 %.
-  Result ordinary(int rounds = 12) {
+  store::Result ordinary(int rounds = 12) {
     return sweep(rounds, {"micro_batch_size=2", "micro_batch_size=4"}, [](int c, int round) {
       return (c == 2 ? 0.8 : 1.0) * (1 + 0.1 * round) * (1 + 0.001 * ((7 * c + 3 * round) % 5 - 2));
     });
   }
-  static ResultBlock& block(Result& result, int round, int of) {
+  static store::ResultBlock& block(store::Result& result, int round, int of) {
     return result.blocks[static_cast<std::size_t>(round) * result.cases.size() + static_cast<std::size_t>(of)];
   }
   static bool warns(const Summary& summary, const std::string& part) {
@@ -74,7 +77,7 @@ class SummaryTest : public ::testing::Test {
 };
 
 TEST_F(SummaryTest, NumbersOfACase) {
-  Result result = ordinary(1);
+  store::Result result = ordinary(1);
   const Summary summary = summarise(result);
   ASSERT_EQ(summary.cases.size(), 4u);
   const CaseSummary& fast = summary.cases[2];
@@ -94,7 +97,7 @@ TEST_F(SummaryTest, NumbersOfACase) {
 }
 
 TEST_F(SummaryTest, RanksThatACaseDoesNotUseDoNotCountAgainstIt) {
-  Result result = ordinary(2);
+  store::Result result = ordinary(2);
   result.cases[3].ranks = 2;
   const Summary summary = summarise(result);
   EXPECT_NEAR(*summary.cases[3].mfu / *summary.cases[0].mfu, 2, 0.02);
@@ -121,15 +124,15 @@ TEST_F(SummaryTest, VerdictsAgainstTheBaselineInItsRounds) {
 }
 
 TEST_F(SummaryTest, AnUnknownPeakMakesMfuAbsent) {
-  Result result = ordinary();
-  for (auto& one : result.cases) one.peak_flops_per_rank = 0;
+  store::Result result = ordinary();
+  for (auto& row : result.cases) row.peak_flops_per_rank = 0;
   const Summary summary = summarise(result);
   EXPECT_FALSE(summary.cases[0].mfu || summary.cases[0].mfu_noncausal || summary.cases[0].hfu);
   EXPECT_GT(summary.cases[0].flops_per_rank, 0);
 }
 
 TEST_F(SummaryTest, ALargerBatchIsComparedPerToken) {
-  Result result = sweep(12, {"global_batch_size=32"}, [](int c, int round) {
+  store::Result result = sweep(12, {"global_batch_size=32"}, [](int c, int round) {
     return (c == 2 ? 1.8 : 1.0) * (1 + 0.001 * ((3 * c + 5 * round) % 7 - 3));
   });
   result.cases[2].tokens_per_step = 2000;
@@ -139,7 +142,7 @@ TEST_F(SummaryTest, ALargerBatchIsComparedPerToken) {
 }
 
 TEST_F(SummaryTest, BlocksOfDifferentSessionsAreNeverPaired) {
-  Result result = ordinary(6);
+  store::Result result = ordinary(6);
   // Rounds 0-2 were measured in session 0, 3-5 in session 1, and round 3 was cut in two.
   for (int round = 3; round < 6; ++round) {
     for (int c = 0; c < 4; ++c) block(result, round, c).session = 1;
@@ -150,9 +153,9 @@ TEST_F(SummaryTest, BlocksOfDifferentSessionsAreNeverPaired) {
 }
 
 TEST_F(SummaryTest, RoundsWithoutBothBlocksDoNotPair) {
-  Result result = ordinary(6);
-  block(result, 2, 2).status = BlockStatus::failed;
-  block(result, 4, 0).status = BlockStatus::pending;
+  store::Result result = ordinary(6);
+  block(result, 2, 2).status = store::BlockStatus::failed;
+  block(result, 4, 0).status = store::BlockStatus::pending;
   const Pairs pairs = pair_blocks({finished_blocks(result), 0}, 2);
   ASSERT_EQ(pairs.first.size(), 4u);
   for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(pairs.second[i] / pairs.first[i], 0.8, 0.005);
@@ -160,7 +163,7 @@ TEST_F(SummaryTest, RoundsWithoutBothBlocksDoNotPair) {
 }
 
 TEST_F(SummaryTest, StepsWithoutASampleDoNotCount) {
-  Result result = ordinary(2);
+  store::Result result = ordinary(2);
   const float nothing = std::numeric_limits<float>::quiet_NaN();
   result.step_seconds[0] = {1, 2, nothing, 4};
   result.step_seconds[1] = {1, nothing, nothing, nothing};
@@ -169,7 +172,7 @@ TEST_F(SummaryTest, StepsWithoutASampleDoNotCount) {
 }
 
 TEST_F(SummaryTest, AControlThatMovesMakesTheSweepUnreliable) {
-  const Result result = sweep(12, {"micro_batch_size=2"}, [](int c, int round) {
+  const store::Result result = sweep(12, {"micro_batch_size=2"}, [](int c, int round) {
     return (c == 1 ? 1.05 : 1.0) * (1 + 0.001 * ((3 * c + 5 * round) % 7 - 3));
   });
   const Summary summary = summarise(result);
@@ -182,12 +185,12 @@ TEST_F(SummaryTest, AControlThatMovesMakesTheSweepUnreliable) {
 // The control's own test is at 5 %; the cases share 5 %.
 TEST_F(SummaryTest, TheFamilyIsWhatWasDeclared) {
   const auto noisy = [](int c, int round) { return 1 + 0.01 * ((5 * c + 3 * round + c * round) % 7 - 3); };
-  Result result = sweep(12, {"a=1", "b=1", "c=1"}, noisy);
+  store::Result result = sweep(12, {"a=1", "b=1", "c=1"}, noisy);
   const auto width = [](const Summary& s, std::size_t c) { return s.cases[c].effect->high - s.cases[c].effect->low; };
   const double family_of_3 = width(summarise(result), 2);
-  result.cases[3].status = CaseStatus::failed;  // declared all the same
+  result.cases[3].status = store::CaseStatus::failed;  // declared all the same
   EXPECT_EQ(width(summarise(result), 2), family_of_3);
-  result.cases[3].status = CaseStatus::impossible;  // known before: never declared
+  result.cases[3].status = store::CaseStatus::impossible;  // known before: never declared
   EXPECT_LT(width(summarise(result), 2), family_of_3);
   const Pairs control = pair_blocks({finished_blocks(result), 0}, 1);
   const Effect alone = test::compare_paired(control.first, control.second, 1, result.smallest_effect);
@@ -195,20 +198,20 @@ TEST_F(SummaryTest, TheFamilyIsWhatWasDeclared) {
 }
 
 TEST_F(SummaryTest, FailedCasesAndMissingBlocks) {
-  Result result = ordinary();
-  result.cases[2].status = CaseStatus::failed;
+  store::Result result = ordinary();
+  result.cases[2].status = store::CaseStatus::failed;
   result.cases[2].reason = "rank 1 was killed";
-  block(result, 11, 2).status = BlockStatus::pending;
+  block(result, 11, 2).status = store::BlockStatus::pending;
   Summary summary = summarise(result);
   EXPECT_EQ(summary.failed_cases, 1);
   EXPECT_EQ(exit_code(summary), 4);
   EXPECT_FALSE(summary.partial);  // nothing more was to be measured
-  block(result, 11, 3).status = BlockStatus::pending;
+  block(result, 11, 3).status = store::BlockStatus::pending;
   EXPECT_TRUE(summarise(result).partial);
 }
 
 TEST_F(SummaryTest, WarningsOnLosses) {
-  Result result = ordinary();
+  store::Result result = ordinary();
   result.losses[2] = {5, std::numeric_limits<float>::infinity(), 3, 2};
   EXPECT_TRUE(warns(summarise(result), "micro_batch_size=2: the loss is not a finite number in 1 of its blocks"));
   result = ordinary();
@@ -219,13 +222,13 @@ TEST_F(SummaryTest, WarningsOnLosses) {
 }
 
 TEST_F(SummaryTest, WarningsOnTimesThatDoNotAddUp) {
-  Result result = ordinary();
+  store::Result result = ordinary();
   result.blocks[5].timed_total_s *= 1.1;
   EXPECT_TRUE(warns(summarise(result), "in 1 blocks the step times add up to less than the block took"));
 }
 
 TEST_F(SummaryTest, WarningsOnOversubscribedNodes) {
-  Result result = ordinary();
+  store::Result result = ordinary();
   for (int rank = 0; rank < 4; ++rank) {
     result.rank_table.push_back({rank, rank % 2, rank / 2, "host" + std::to_string(rank / 2), "", 4, 2, 0});
   }
@@ -235,7 +238,7 @@ TEST_F(SummaryTest, WarningsOnOversubscribedNodes) {
 }
 
 TEST_F(SummaryTest, UnresolvedCasesSayHowManyRounds) {
-  Result result = sweep(
+  store::Result result = sweep(
       4, {"a=1"}, [](int c, int round) { return (c == 2 ? 1.03 : 1.0) * (1 + 0.005 * ((3 * c + 5 * round) % 7 - 3)); });
   const Summary summary = summarise(result);
   ASSERT_EQ(summary.cases[2].effect->verdict, Verdict::unresolved);
@@ -244,7 +247,7 @@ TEST_F(SummaryTest, UnresolvedCasesSayHowManyRounds) {
 }
 
 TEST_F(SummaryTest, TheLastLossIsTheMeanOverBlocks) {
-  Result result = ordinary(2);
+  store::Result result = ordinary(2);
   result.losses[0].back() = 2.5f;
   result.losses[result.cases.size()].back() = 3.5f;
   EXPECT_DOUBLE_EQ(summarise(result).cases[0].last_loss, 3);
@@ -252,9 +255,9 @@ TEST_F(SummaryTest, TheLastLossIsTheMeanOverBlocks) {
 
 TEST_F(SummaryTest, ACaseThatTrainsDifferentlyIsReported) {
   const auto with = [&](const std::string& precision, float loss_of_case_2) {
-    Result result = ordinary();
+    store::Result result = ordinary();
     result.variables = {"precision", "repeat_batch"};
-    for (auto& one : result.cases) one.settings = {precision, "false"};
+    for (auto& row : result.cases) row.settings = {precision, "false"};
     for (std::size_t i = 0; i < result.blocks.size(); ++i) {
       if (result.blocks[i].case_index == 2) result.losses[i].back() = loss_of_case_2;
     }
@@ -269,7 +272,7 @@ TEST_F(SummaryTest, ACaseThatTrainsDifferentlyIsReported) {
   EXPECT_TRUE(warns(summarise(with("tf32", 2.05f)), warning));
   // Another precision or another batch is meant to train differently.
   for (const std::size_t variable : {std::size_t{0}, std::size_t{1}}) {
-    Result result = with("fp32", 2.5f);
+    store::Result result = with("fp32", 2.5f);
     result.cases[2].settings[variable] = variable == 0 ? "bf16" : "true";
     EXPECT_FALSE(warns(summarise(result), "trains differently"));
   }
@@ -278,21 +281,21 @@ TEST_F(SummaryTest, ACaseThatTrainsDifferentlyIsReported) {
 }
 
 TEST_F(SummaryTest, ARequestThatNcclDidNotFollowHasNoVerdict) {
-  Result result = ordinary();
+  store::Result result = ordinary();
   result.nccl_facts.push_back({2, "not honoured", "nccl_algo=AllReduce:Tree: NCCL ran AllReduce with Ring"});
   result.nccl_facts.push_back({3, "not confirmed", "nccl_cross_nic=2: nothing in the log says"});
   const Summary summary = summarise(result);
   EXPECT_EQ(summary.cases[2].effect->verdict, Verdict::not_honoured);
-  EXPECT_NE(summary.cases[2].reason.find("NCCL ran AllReduce with Ring"), std::string::npos);
+  EXPECT_THAT(summary.cases[2].reason, HasSubstr("NCCL ran AllReduce with Ring"));
   EXPECT_NE(summary.cases[3].effect->verdict, Verdict::not_honoured);
   EXPECT_TRUE(summary.cases[3].reason.empty());
 }
 
 TEST_F(SummaryTest, DeviceStatisticsAreMediansOverBlocksThatHaveThem) {
-  Result result = ordinary(3);
+  store::Result result = ordinary(3);
   result.gpu.resize(result.blocks.size());
   for (int round = 0; round < 2; ++round) {  // the third round's are missing
-    ResultGpu& gpu = result.gpu[static_cast<std::size_t>(round) * result.cases.size() + 2];
+    store::ResultGpu& gpu = result.gpu[static_cast<std::size_t>(round) * result.cases.size() + 2];
     gpu.utilisation = 0.9;
     gpu.sm_clock_hz = 1.5e9;
     gpu.energy_j = 600;
@@ -306,7 +309,7 @@ TEST_F(SummaryTest, DeviceStatisticsAreMediansOverBlocksThatHaveThem) {
 
 TEST_F(SummaryTest, ThrottledRoundsAreFlaggedAndVerdictsGivenWithoutThem) {
   // Case 2 looks 20 % slower in the four rounds that ran hot, and is 0.1 % off in the others.
-  Result result = sweep(12, {"micro_batch_size=2"}, [](int c, int round) {
+  store::Result result = sweep(12, {"micro_batch_size=2"}, [](int c, int round) {
     return (c == 2 && round < 4 ? 1.2 : 1.0) * (1 + 0.001 * ((7 * c + 3 * round) % 5 - 2));
   });
   EXPECT_TRUE(summarise(result).throttled_rounds.empty());
@@ -329,8 +332,9 @@ TEST_F(SummaryTest, ThrottledRoundsAreFlaggedAndVerdictsGivenWithoutThem) {
 
 // Steps of 10 all-reduces of 1000 bytes over 4 ranks: 1 s without drift, so 1.5 * 10 kB/s on the bus.
 TEST_F(SummaryTest, CollectivesHaveRatesAndALimit) {
-  Result result = sweep(12, {"message_size=2 kB", "nccl_algo=Tree"}, [](int c, int) { return c == 2 ? 1.5 : 1.0; });
-  for (ResultCase& one : result.cases) one.tokens_per_step = one.model_flop_per_step = 0;
+  store::Result result =
+      sweep(12, {"message_size=2 kB", "nccl_algo=Tree"}, [](int c, int) { return c == 2 ? 1.5 : 1.0; });
+  for (store::ResultCase& row : result.cases) row.tokens_per_step = row.model_flop_per_step = 0;
   for (int c = 0; c < 4; ++c) result.points.push_back({c, "all_reduce", 10, c == 2 ? 2000.0 : 1000.0, 1.5, 0, ""});
   const auto before = summarise(result);
   ASSERT_TRUE(before.cases[0].rates);
@@ -343,7 +347,7 @@ TEST_F(SummaryTest, CollectivesHaveRatesAndALimit) {
   EXPECT_NEAR(before.cases[2].effect->ratio, 0.75, 1e-6);
   EXPECT_EQ(before.cases[3].effect->verdict, Verdict::same);
 
-  for (ResultPoint& point : result.points) {
+  for (store::ResultPoint& point : result.points) {
     point.limit_bytes_per_s = 16e3;
     point.limit_source = "the data sheet";
   }
@@ -357,8 +361,8 @@ TEST_F(SummaryTest, CollectivesHaveRatesAndALimit) {
 }
 
 TEST_F(SummaryTest, OnlyAStatedPeakIsALimitOfProducts) {
-  Result result = sweep(6, {"gemm=small"}, [](int, int) { return 0.1; });  // 20e9 FLOP/s of 4e9
-  for (ResultCase& one : result.cases) one.tokens_per_step = 0;
+  store::Result result = sweep(6, {"gemm=small"}, [](int, int) { return 0.1; });  // 20e9 FLOP/s of 4e9
+  for (store::ResultCase& row : result.cases) row.tokens_per_step = 0;
   for (int c = 0; c < 3; ++c) result.points.push_back({c, "gemm", 10, 1000, 0, 0, ""});
   result.peak_source = "measured: once";
   EXPECT_FALSE(summarise(result).cases[2].rates->impossible);
@@ -367,15 +371,15 @@ TEST_F(SummaryTest, OnlyAStatedPeakIsALimitOfProducts) {
 }
 
 TEST_F(SummaryTest, AFileWithoutAnyBlockIsNotACrash) {
-  Result result = ordinary();
-  for (auto& one : result.blocks) one.status = BlockStatus::pending;
+  store::Result result = ordinary();
+  for (auto& row : result.blocks) row.status = store::BlockStatus::pending;
   const Summary summary = summarise(result);
   EXPECT_TRUE(summary.partial);
   EXPECT_TRUE(std::isnan(summary.cases[0].step_seconds));
   EXPECT_FALSE(summary.control.has_value());
   EXPECT_TRUE(std::isnan(summary.noise));
-  EXPECT_TRUE(summarise(Result{}).cases.empty());
+  EXPECT_TRUE(summarise(store::Result{}).cases.empty());
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::analysis

@@ -8,7 +8,7 @@
 #include "analysis/statistics.h"
 #include "base/random.h"
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 TEST(TwoSamples, WithoutTrimmingItIsWelchsInterval) {
@@ -70,4 +70,4 @@ TEST(TwoSamples, NineteenOfTwentyIntervalsHoldTheTruth) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::analysis

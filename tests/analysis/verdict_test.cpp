@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-namespace harness {
+namespace harness::analysis {
 namespace {
 
 using ::testing::FieldsAre;
@@ -34,9 +34,9 @@ TEST(Decide, NamesTheReason) {
   EXPECT_THAT(judged(ConfidenceInterval{}, {}), FieldsAre(Verdict::none, Reason::too_few_rounds));
   EXPECT_THAT(judged(faster, {.honoured = false}), FieldsAre(Verdict::not_honoured, Reason::not_honoured));
   EXPECT_THAT(judged(faster, {.within_limit = false}), FieldsAre(Verdict::none, Reason::beyond_limit));
-  EXPECT_THAT(judged(faster, {.role = CaseRole::baseline}), FieldsAre(Verdict::none, Reason::baseline));
+  EXPECT_THAT(judged(faster, {.role = store::CaseRole::baseline}), FieldsAre(Verdict::none, Reason::baseline));
   EXPECT_THAT(judged(ConfidenceInterval{}, {.measured = false}), FieldsAre(Verdict::none, Reason::not_measured));
-  EXPECT_THAT(judged(ConfidenceInterval{}, {.status = CaseStatus::impossible, .measured = false}),
+  EXPECT_THAT(judged(ConfidenceInterval{}, {.status = store::CaseStatus::impossible, .measured = false}),
               FieldsAre(Verdict::none, Reason::impossible));
 }
 
@@ -46,12 +46,12 @@ TEST(Decide, ALimitOutranksARequestThatWasNotHonoured) {
 }
 
 TEST(Decide, AControlKeepsTheVerdictOfItsInterval) {
-  const Evidence control{.role = CaseRole::control, .honoured = false, .within_limit = false};
+  const Evidence control{.role = store::CaseRole::control, .honoured = false, .within_limit = false};
   EXPECT_EQ(decide(between(0.2, 0.3), 0.01, control).verdict, Verdict::slower);
 }
 
 TEST(Decide, ACaseThatFailedLaterKeepsItsVerdictAndIsCalledFailed) {
-  const Judgement judgement = decide(between(-0.3, -0.2), 0.01, {.status = CaseStatus::failed});
+  const Judgement judgement = decide(between(-0.3, -0.2), 0.01, {.status = store::CaseStatus::failed});
   EXPECT_EQ(judgement.verdict, Verdict::faster);
   EXPECT_EQ(std::string(name_of(judgement)), "failed");
 }
@@ -64,4 +64,4 @@ TEST(Decide, NamesForTables) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::analysis

@@ -1,14 +1,17 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sstream>
 
 #include "cli/verbs.h"
-#include "paths.h"
+#include "support/paths.h"
 
-namespace harness {
+namespace harness::cli {
 namespace {
 
-const std::string config = paths::source_dir() + "/configs/16node.yaml";
+using ::testing::HasSubstr;
+
+const std::string config = test::source_dir() + "/configs/16node.yaml";
 
 TEST(Plan, SaysWhereThePeakComesFrom) {
   const auto head = [](const std::string& override_text) {
@@ -16,9 +19,9 @@ TEST(Plan, SaysWhereThePeakComesFrom) {
     plan({config, {override_text}, {"baseline"}, 128, ""}, out);
     return out.str();
   };
-  EXPECT_NE(head("hardware=h100-sxm").find("peak: 989 TFLOP/s per rank"), std::string::npos);
-  EXPECT_NE(head("hardware=none").find("peak: none (hardware: none)"), std::string::npos);
+  EXPECT_THAT(head("hardware=h100-sxm"), HasSubstr("peak: 989 TFLOP/s per rank"));
+  EXPECT_THAT(head("hardware=none"), HasSubstr("peak: none (hardware: none)"));
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::cli

@@ -1,5 +1,6 @@
 // compare, export, trace and the costs of show, in-process, on files written for the test.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -8,12 +9,16 @@
 #include <sstream>
 
 #include "cli/cli.h"
-#include "tests/report/sample_timeline.h"
-#include "tests/store/sample.h"
+#include "support/files.h"
+#include "support/sample_timeline.h"
+#include "support/temporary_folder.h"
 #include "written_result.h"
 
-namespace harness {
+namespace harness::cli {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Said {
   int code = -1;
@@ -22,12 +27,12 @@ struct Said {
 
 class Readers : public ::testing::Test {
  protected:
-  std::string write(const std::string& name, Result result, double factor = 1) {
+  std::string write(const std::string& name, store::Result result, double factor = 1) {
     result.run_uuid = name;
     for (auto& steps : result.step_seconds) {
       for (auto& step : steps) step = static_cast<float>(step * factor);
     }
-    samples::write_result(folder_ / name, result);
+    test::samples::write_result(folder_ / name, result);
     return folder_ / name;
   }
   static Said say(const std::vector<std::string>& arguments) {
@@ -35,17 +40,13 @@ class Readers : public ::testing::Test {
     const int code = run_cli(arguments, out, err);
     return {code, out.str(), err.str()};
   }
-  TemporaryDirectory folder_;
+  test::TemporaryFolder folder_;
 };
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST_F(Readers, CompareExitsWithWhatItFound) {
-  const auto a = write("a.h5", samples::nothing_moved());
-  const auto slower = write("slower.h5", samples::nothing_moved(), 1.1);
-  const auto faster = write("faster.h5", samples::nothing_moved(), 0.9);
+  const auto a = write("a.h5", test::samples::nothing_moved());
+  const auto slower = write("slower.h5", test::samples::nothing_moved(), 1.1);
+  const auto faster = write("faster.h5", test::samples::nothing_moved(), 0.9);
   EXPECT_EQ(say({"compare", a, a}).code, 0);
   EXPECT_EQ(say({"compare", a, slower}).code, 0);  // it was not asked to judge
   EXPECT_EQ(say({"compare", a, slower, "--fail-on", "slower"}).code, 2);
@@ -58,24 +59,24 @@ TEST_F(Readers, CompareExitsWithWhatItFound) {
 }
 
 TEST_F(Readers, CompareRefusesWhatIsUnlikeAndDoubtsWhatIsUnreliable) {
-  const auto a = write("a.h5", samples::nothing_moved());
-  Result other = samples::nothing_moved();
+  const auto a = write("a.h5", test::samples::nothing_moved());
+  store::Result other = test::samples::nothing_moved();
   other.ranks = 8;
   const auto ranks = write("ranks.h5", other);
-  const auto moved = write("moved.h5", samples::unreliable());
-  const auto part = write("part.h5", samples::partial());
+  const auto moved = write("moved.h5", test::samples::unreliable());
+  const auto part = write("part.h5", test::samples::partial());
   const Said refused = say({"compare", a, ranks});
   EXPECT_EQ(refused.code, 3);
-  EXPECT_TRUE(contains(refused.out, "Numbers of ranks differ")) << refused.out;
-  EXPECT_FALSE(contains(refused.out, "tokens/s"));
+  EXPECT_THAT(refused.out, HasSubstr("Numbers of ranks differ"));
+  EXPECT_THAT(refused.out, Not(HasSubstr("tokens/s")));
   const Said anyway = say({"compare", a, ranks, "--anyway"});
   EXPECT_EQ(anyway.code, 0);
-  EXPECT_TRUE(contains(anyway.out, "tokens/s"));
+  EXPECT_THAT(anyway.out, HasSubstr("tokens/s"));
   EXPECT_EQ(say({"compare", a, moved}).code, 4);
   EXPECT_EQ(say({"compare", a, part}).code, 4);
   // Nothing in common is nothing compared, not "no regression".
-  Result bf16 = samples::nothing_moved();
-  for (auto& one : bf16.cases) one.settings[0] = "bf16";
+  store::Result bf16 = test::samples::nothing_moved();
+  for (auto& row : bf16.cases) row.settings[0] = "bf16";
   EXPECT_EQ(say({"compare", a, write("bf16.h5", bf16), "--fail-on", "slower"}).code, 3);
   EXPECT_EQ(say({"compare", a, ranks, "--reproduce"}).code, 0);  // effects, not times
 }
@@ -83,13 +84,13 @@ TEST_F(Readers, CompareRefusesWhatIsUnlikeAndDoubtsWhatIsUnreliable) {
 TEST_F(Readers, CompareTakesRunsOfTwoSides) {
   std::vector<std::string> arguments{"compare"};
   for (const double factor : {1.0, 1.01, 0.99})
-    arguments.push_back(write(fmt::format("a{}.h5", factor), samples::nothing_moved(), factor));
+    arguments.push_back(write(fmt::format("a{}.h5", factor), test::samples::nothing_moved(), factor));
   arguments.emplace_back("--with");
   for (const double factor : {1.2, 1.21, 1.19})
-    arguments.push_back(write(fmt::format("b{}.h5", factor), samples::nothing_moved(), factor));
+    arguments.push_back(write(fmt::format("b{}.h5", factor), test::samples::nothing_moved(), factor));
   const Said text = say(arguments);
   EXPECT_EQ(text.code, 0);
-  EXPECT_TRUE(contains(text.out, "The interval is between runs")) << text.out;
+  EXPECT_THAT(text.out, HasSubstr("The interval is between runs"));
   for (const char* more : {"--format", "json", "--fail-on", "slower:10"}) arguments.emplace_back(more);
   const Said json = say(arguments);
   EXPECT_EQ(json.code, 2);
@@ -99,7 +100,7 @@ TEST_F(Readers, CompareTakesRunsOfTwoSides) {
 }
 
 TEST_F(Readers, SlipsInArgumentsAreUsageErrors) {
-  const auto a = write("a.h5", samples::nothing_moved());
+  const auto a = write("a.h5", test::samples::nothing_moved());
   EXPECT_EQ(say({"compare", a}).code, 1);
   EXPECT_EQ(say({"compare", a, a, "--fail-on", "faster"}).code, 1);
   EXPECT_EQ(say({"compare", a, a, "--fail-on", "slower:x"}).code, 1);
@@ -116,16 +117,16 @@ TEST_F(Readers, SlipsInArgumentsAreUsageErrors) {
 }
 
 TEST_F(Readers, ExportPrintsWhatIsProven) {
-  const auto a = write("a.h5", samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8}));
+  const auto a = write("a.h5", test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8}));
   const Said said = say({"export", a, "--format", "megatron"});
   EXPECT_EQ(said.code, 0) << said.err;
-  EXPECT_TRUE(contains(said.out, "  --micro-batch-size 2\n")) << said.out;
-  EXPECT_TRUE(contains(said.out, "12 rounds; a.h5")) << said.out;
-  EXPECT_EQ(say({"export", write("moved.h5", samples::unreliable()), "--format", "env"}).code, 4);
+  EXPECT_THAT(said.out, HasSubstr("  --micro-batch-size 2\n"));
+  EXPECT_THAT(said.out, HasSubstr("12 rounds; a.h5"));
+  EXPECT_EQ(say({"export", write("moved.h5", test::samples::unreliable()), "--format", "env"}).code, 4);
 }
 
 TEST_F(Readers, TraceWritesAFileThatParses) {
-  const auto a = write("a.h5", samples::with_timeline());
+  const auto a = write("a.h5", test::samples::with_timeline());
   const Said said = say({"trace", a, "--case", "micro_batch_size=2", "-o", folder_ / "trace.json"});
   EXPECT_EQ(said.code, 0) << said.err;
   std::ifstream in(folder_ / "trace.json");
@@ -134,31 +135,25 @@ TEST_F(Readers, TraceWritesAFileThatParses) {
 }
 
 TEST_F(Readers, ShowTellsCostsFromTheConfigurationOrTheCommandLine) {
-  Result result = samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8});
+  store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8});
   const auto without = write("a.h5", result);
-  EXPECT_FALSE(contains(say({"show", without}).out, "training run"));
-  EXPECT_TRUE(contains(say({"show", without, "--cost", "2.5", "--run-tokens", "300e9"}).out, "at 2.50 USD per GPU"));
+  EXPECT_THAT(say({"show", without}).out, Not(HasSubstr("training run")));
+  EXPECT_THAT(say({"show", without, "--cost", "2.5", "--run-tokens", "300e9"}).out, HasSubstr("at 2.50 USD per GPU"));
   result.config_text = "cost: {per_gpu_hour: 3, currency: EUR, run: {tokens: 1e9}}\n";
   const auto with = write("b.h5", result);
-  EXPECT_TRUE(contains(say({"show", with}).out, "at 3.00 EUR per GPU"));
-  EXPECT_TRUE(contains(say({"show", with, "--cost", "4"}).out, "at 4.00 EUR per GPU"));
+  EXPECT_THAT(say({"show", with}).out, HasSubstr("at 3.00 EUR per GPU"));
+  EXPECT_THAT(say({"show", with, "--cost", "4"}).out, HasSubstr("at 4.00 EUR per GPU"));
   EXPECT_EQ(nlohmann::json::parse(say({"show", with, "--format", "json"}).out)["cost"]["currency"], "EUR");
 }
 
 TEST_F(Readers, ADamagedOrForeignFileGetsOneError) {
-  const auto good = write("good.h5", samples::with_timeline());
-  std::ifstream in(good, std::ios::binary);
-  std::stringstream whole;
-  whole << in.rdbuf();
-  const auto broken = [&](const std::string& name, const std::string& bytes) {
-    std::ofstream(folder_ / name, std::ios::binary) << bytes;
-    return folder_ / name;
-  };
-  std::string scrambled = whole.str();
+  const auto good = write("good.h5", test::samples::with_timeline());
+  const std::string whole = test::text_of(good);
+  std::string scrambled = whole;
   for (std::size_t i = 2048; i < scrambled.size(); i += 97) scrambled[i] = '\x5a';
-  for (const std::string& bad :
-       {broken("cut.h5", whole.str().substr(0, whole.str().size() / 2)), broken("text.h5", "not HDF5 \x1b[2J at all\n"),
-        broken("empty.h5", ""), broken("scrambled.h5", scrambled), folder_ / "absent.h5", folder_ / ""}) {
+  for (const std::string& bad : {folder_.write("cut.h5", whole.substr(0, whole.size() / 2)),
+                                 folder_.write("text.h5", "not HDF5 \x1b[2J at all\n"), folder_.write("empty.h5", ""),
+                                 folder_.write("scrambled.h5", scrambled), folder_ / "absent.h5", folder_ / ""}) {
     for (const std::vector<std::string>& arguments : {std::vector<std::string>{"compare", good, bad},
                                                       {"compare", bad, good, "--reproduce"},
                                                       {"export", bad, "--format", "env"},
@@ -169,11 +164,11 @@ TEST_F(Readers, ADamagedOrForeignFileGetsOneError) {
       EXPECT_TRUE(said.out.empty()) << said.out;
       EXPECT_EQ(said.err.substr(0, 9), "harness: ");
       EXPECT_EQ(std::count(said.err.begin(), said.err.end(), '\n'), 1) << said.err;
-      EXPECT_FALSE(contains(said.err, "\x1b")) << said.err;
+      EXPECT_THAT(said.err, Not(HasSubstr("\x1b")));
     }
   }
   EXPECT_FALSE(std::filesystem::exists(folder_ / "t.json"));
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::cli

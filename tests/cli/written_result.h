@@ -5,24 +5,24 @@
 
 #include "store/result_file.h"
 
-namespace harness::samples {
+namespace harness::test::samples {
 
 /// Writes a Result as a sweep would have: file made from the plan, then block by block.
-inline void write_result(const std::string& path, const Result& result) {
-  Result plan = result;
-  plan.state = RunState::running;
+inline void write_result(const std::string& path, const store::Result& result) {
+  store::Result plan = result;
+  plan.state = store::RunState::running;
   plan.timeline.clear();
-  const ResultCapacity capacity{static_cast<std::int64_t>(result.timeline.size()),
-                                static_cast<std::int64_t>(result.totals.size()), 64};
-  for (auto& block : plan.blocks) block.status = BlockStatus::pending;
-  const auto file = ResultFile::create(path, plan, capacity, true);
+  const store::ResultCapacity capacity{static_cast<std::int64_t>(result.timeline.size()),
+                                       static_cast<std::int64_t>(result.totals.size()), 64};
+  for (auto& block : plan.blocks) block.status = store::BlockStatus::pending;
+  const auto file = store::ResultFile::create(path, plan, capacity, true);
   file->add_timeline(result.timeline);
   file->add_totals(result.totals);
   for (std::size_t i = 0; i < result.blocks.size(); ++i) {
-    if (result.blocks[i].status == BlockStatus::pending) continue;
+    if (result.blocks[i].status == store::BlockStatus::pending) continue;
     file->write_block(static_cast<int>(i), result.blocks[i], result.step_seconds[i], result.losses[i], {});
   }
   file->finish(result.state);
 }
 
-}  // namespace harness::samples
+}  // namespace harness::test::samples

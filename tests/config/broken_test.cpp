@@ -1,20 +1,24 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "config/experiment.h"
-#include "tests/config/config_files.h"
+#include "config_files.h"
+#include "support/temporary_folder.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 using test::complaint;
-using test::Folder;
 using test::issue_example;
+using test::TemporaryFolder;
+using ::testing::HasSubstr;
 
 // The example with one piece of text replaced, which must be there.
 std::string with(const std::string& from, const std::string& to) {
-  std::string text = issue_example();
+  std::string text = test::issue_example();
   const auto at = text.find(from);
   if (at == std::string::npos) throw std::logic_error("the example has no " + from);
   return text.replace(at, from.size(), to);
@@ -58,7 +62,7 @@ std::vector<Broken> broken_configs() {
        "workload: collective\nbackend: cpu\nbaseline: {}\nsweep: {message_size: from_model}\n",
        "4:23",
        "sweep.message_size",
-       {"give a `model`"}},
+       {"add a `model`"}},
       {"TheWorkloadIsNotSwept",
        "workload: gemm\nbackend: cpu\nbaseline: {}\nsweep: {workload: [collective]}\n",
        "4:9",
@@ -141,7 +145,7 @@ std::vector<Broken> broken_configs() {
        "measure.smallest_effect",
        {"which is 100 %"}},
       {"ZeroRounds", with("rounds: 12", "rounds: 0"), "17:19", "measure.rounds", {"found 0; allowed: 1 to"}},
-      {"TooManySteps", with("steps: 6", "steps: 4095"), "17:47", "measure.steps", {"more than the 4096 of a block"}},
+      {"TooManySteps", with("steps: 6", "steps: 4095"), "17:47", "measure.steps", {"maximum of 4096 per block"}},
       {"UnknownBackend", with("backend: cpu", "backend: cdua"), "2:10", "backend", {"did you mean cuda?"}},
       {"UnknownPreset",
        with("{layers: 4, hidden: 128, heads: 4, vocab: 2048, sequence: 128}", "gpt3-1.3B"),
@@ -164,7 +168,7 @@ std::vector<Broken> broken_configs() {
        with("  overlap_grad_reduce: true", "  micro_batch_size: 2\n  overlap_grad_reduce: true"),
        "9:3",
        "baseline.micro_batch_size",
-       {"given twice, first in line 7"}},
+       {"given twice, first on line 7"}},
       {"DuplicateValue", with("[2, 4]", "[2, 4, 2]"), "13:28", "sweep.micro_batch_size[2]", {"twice"}},
       {"DuplicateInAnotherSpelling",
        with("[false]", "[false]\n  bucket_size: [2 MiB, 2048 KiB]"),
@@ -179,7 +183,7 @@ std::vector<Broken> broken_configs() {
        {"the baseline's value"}},
       {"EmptyList", with("[2, 4]", "[]"), "13:21", "sweep.micro_batch_size", {"empty list"}},
       {"EmptySweep",
-       issue_example().substr(0, issue_example().find("sweep:")) + "sweep: {}\n",
+       test::issue_example().substr(0, test::issue_example().find("sweep:")) + "sweep: {}\n",
        "12:8",
        "sweep",
        {"empty map"}},
@@ -188,7 +192,7 @@ std::vector<Broken> broken_configs() {
        "19:9",
        "output",
        {"found {dat}; allowed: {name}, {date}; did you mean {date}?"}},
-      {"OpenPlaceholder", with("{date}.h5", "{date.h5"), "19:9", "output", {"brace has no partner"}},
+      {"OpenPlaceholder", with("{date}.h5", "{date.h5"), "19:9", "output", {"unmatched brace"}},
       {"NameWithASlash", with("name: laptop", "name: a/b"), "1:7", "name", {"letters, digits"}},
       {"UnknownHardware", with("baseline:", "hardware: h100\nbaseline:"), "4:11", "hardware", {"found 'h100'"}},
       {"NegativePeak", with("baseline:", "peak_flops: -1\nbaseline:"), "4:13", "peak_flops", {"above 0"}},
@@ -196,7 +200,7 @@ std::vector<Broken> broken_configs() {
       {"OnlyComments", "# nothing\n\n", "1:1", "", {"nothing but blanks"}},
       {"NotAMap", "- a\n- b\n", "1:1", "", {"found a list; expected a map with the keys name, workload, backend,"}},
       {"JustAWord", "laptop\n", "1:1", "", {"found 'laptop'; expected a map"}},
-      {"TwoDocuments", issue_example() + "---\nname: b\n", "20:1", "", {"second document"}},
+      {"TwoDocuments", test::issue_example() + "---\nname: b\n", "20:1", "", {"second document"}},
       {"NotClosed", with("time_budget: 10 min}", "time_budget: 10 min"), "", "", {"not YAML"}},
       {"QuoteNotClosed", with("name: laptop", "name: 'laptop"), "1:7", "", {"quote that is not closed"}},
       {"AfterOtherLetters",
@@ -254,9 +258,9 @@ class BrokenConfig : public testing::TestWithParam<Broken> {};
 
 TEST_P(BrokenConfig, GetsOneLineThatSaysWhere) {
   const Broken& b = GetParam();
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.write("broken.yaml", b.text);
-  const std::string message = complaint(path);
+  const std::string message = test::complaint(path);
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 0) << message;
   ASSERT_TRUE(message.starts_with(path + ":")) << message;
   const std::string rest = message.substr(path.size() + 1);
@@ -268,10 +272,9 @@ TEST_P(BrokenConfig, GetsOneLineThatSaysWhere) {
   EXPECT_GE(line, 1u);
   EXPECT_GE(column, 1u);
   if (!b.key.empty()) {
-    EXPECT_NE(rest.find(": " + b.key + ": "), std::string::npos) << message;
+    EXPECT_THAT(rest, HasSubstr(": " + b.key + ": ")) << message;
   }
-  for (const std::string& words : b.expected)
-    EXPECT_NE(rest.find(words), std::string::npos) << words << "\n" << message;
+  for (const std::string& words : b.expected) EXPECT_THAT(rest, HasSubstr(words)) << words << "\n" << message;
   for (const char c : message) EXPECT_GE(static_cast<unsigned char>(c), 0x20u) << message;
   if (testing::Test::HasFailure()) return;
   RecordProperty("message", message);
@@ -281,25 +284,25 @@ INSTANTIATE_TEST_SUITE_P(Kinds, BrokenConfig, testing::ValuesIn(broken_configs()
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST(BrokenFile, NotThere) {
-  const Folder folder;
-  folder.write("laptop.yaml", issue_example());
-  const std::string message = complaint(folder.path("latpop.yaml"));
-  EXPECT_EQ(message, folder.path("latpop.yaml") + ":1:1: cannot be read: No such file or directory; did you mean " +
-                         folder.path("laptop.yaml") + "?");
+  const TemporaryFolder folder;
+  folder.write("laptop.yaml", test::issue_example());
+  const std::string message = test::complaint(folder / "latpop.yaml");
+  EXPECT_EQ(message, folder / "latpop.yaml" + ":1:1: cannot be read: No such file or directory; did you mean " +
+                         folder / "laptop.yaml" + "?");
 }
 
 TEST(BrokenFile, ADirectory) {
-  const Folder folder;
-  EXPECT_EQ(complaint(folder.path(".")), folder.path(".") + ":1:1: found a directory; expected a YAML file");
+  const TemporaryFolder folder;
+  EXPECT_EQ(test::complaint(folder / "."), folder / "." + ":1:1: found a directory; expected a YAML file");
 }
 
 TEST(BrokenFile, ADeviceWithoutEnd) {
-  EXPECT_EQ(complaint("/dev/zero"), "/dev/zero:1:1: found a device or pipe; expected a YAML file");
+  EXPECT_EQ(test::complaint("/dev/zero"), "/dev/zero:1:1: found a device or pipe; expected a YAML file");
 }
 
 TEST(BrokenFile, NoPermission) {
-  const Folder folder;
-  const std::string path = folder.write("laptop.yaml", issue_example());
+  const TemporaryFolder folder;
+  const std::string path = folder.write("laptop.yaml", test::issue_example());
   namespace fs = std::filesystem;
   fs::permissions(path, fs::perms::none);
   fs::permissions(fs::path(path).parent_path(), fs::perms::all);
@@ -307,7 +310,7 @@ TEST(BrokenFile, NoPermission) {
   if (root) {
     ASSERT_EQ(seteuid(65534), 0);
   }
-  const std::string message = complaint(path);
+  const std::string message = test::complaint(path);
   if (root) {
     ASSERT_EQ(seteuid(0), 0);
   }
@@ -315,13 +318,13 @@ TEST(BrokenFile, NoPermission) {
 }
 
 TEST(BrokenFile, NotADirectoryOnTheWay) {
-  const Folder folder;
-  const std::string path = folder.write("laptop.yaml", issue_example()) + "/x.yaml";
-  EXPECT_EQ(complaint(path), path + ":1:1: cannot be read: Not a directory");
+  const TemporaryFolder folder;
+  const std::string path = folder.write("laptop.yaml", test::issue_example()) + "/x.yaml";
+  EXPECT_EQ(test::complaint(path), path + ":1:1: cannot be read: Not a directory");
 }
 
 TEST(BrokenConfigs, AllProblemsAtOnceInTheOrderOfTheFile) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.write("a.yaml", R"(name: a b
 backend: cpu
 modle: gpt3-125m
@@ -333,7 +336,7 @@ sweep:
   layout: [{tensor_parallel: two, pipeline_parallel: three}]
 measure: {rounds: -1, deadlines: {start: 0}}
 )");
-  const std::string message = complaint(path, {"measure.steps=none"});
+  const std::string message = test::complaint(path, {"measure.steps=none"});
   std::vector<std::string> starts;
   for (std::size_t at = 0; at < message.size();) {
     const std::size_t end = std::min(message.find('\n', at), message.size());
@@ -358,4 +361,4 @@ measure: {rounds: -1, deadlines: {start: 0}}
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::config

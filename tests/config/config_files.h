@@ -1,50 +1,16 @@
 #pragma once
 
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "config/experiment.h"
+#include "support/errors.h"
 
 namespace harness::test {
 
-/// A directory of its own for one test, removed afterwards.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "harness-config-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string path(const std::string& name) const { return (path_ / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((path_ / name).parent_path());
-    std::ofstream(path(name), std::ios::binary) << text;
-    return path(name);
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
 /// What load_experiment says about a file, "" if nothing.
 inline std::string complaint(const std::string& path, const std::vector<std::string>& overrides = {}) {
-  try {
-    load_experiment(path, overrides);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
+  return error_of([&] { config::load_experiment(path, overrides); });
 }
 
 inline std::string issue_example() {

@@ -1,26 +1,29 @@
 #include "config/cost.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/config/config_files.h"
+#include "config_files.h"
+#include "support/temporary_folder.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 using test::complaint;
-using test::Folder;
 using test::issue_example;
+using test::TemporaryFolder;
+using ::testing::HasSubstr;
 
 std::string said(const std::string& section) {
-  const Folder folder;
-  const std::string path = folder.write("c.yaml", issue_example() + section);
-  const std::string text = complaint(path);
+  const TemporaryFolder folder;
+  const std::string path = folder.write("c.yaml", test::issue_example() + section);
+  const std::string text = test::complaint(path);
   return text.starts_with(path) ? text.substr(path.size() + 1) : text;
 }
 
 TEST(CostSection, IsReadFromAConfigurationAndFromItsText) {
-  const Folder folder;
-  const std::string text = issue_example() + "cost: {per_gpu_hour: 2.50, currency: EUR, run: {tokens: 300e9}}\n";
+  const TemporaryFolder folder;
+  const std::string text = test::issue_example() + "cost: {per_gpu_hour: 2.50, currency: EUR, run: {tokens: 300e9}}\n";
   const Experiment e = load_experiment(folder.write("c.yaml", text));
   ASSERT_TRUE(e.cost);
   EXPECT_EQ(e.cost->per_gpu_hour, 2.5);
@@ -30,18 +33,17 @@ TEST(CostSection, IsReadFromAConfigurationAndFromItsText) {
   const auto of_text = cost_of_text(text, overrides);
   ASSERT_TRUE(of_text);
   EXPECT_EQ(of_text->per_gpu_hour, 4);
-  EXPECT_FALSE(load_experiment(folder.write("d.yaml", issue_example())).cost);
+  EXPECT_FALSE(load_experiment(folder.write("d.yaml", test::issue_example())).cost);
 }
 
 TEST(CostSection, MistakesAreNamedWithTheirPlace) {
-  EXPECT_NE(said("cost: {per_gpu_hour: 2.50}\n").find("cost.run: missing"), std::string::npos);
-  EXPECT_NE(said("cost: {per_gpu_hour: -1, run: {tokens: 1e9}}\n").find("cost.per_gpu_hour: found '-1'"),
-            std::string::npos);
-  EXPECT_NE(said("cost: {per_gpu_hour: 1, run: {token: 1e9}}\n").find("did you mean tokens?"), std::string::npos);
-  EXPECT_NE(said("cost: {per_gpu_hour: 1, currency: '$(x)', run: {tokens: 1e9}}\n").find("cost.currency: found"),
-            std::string::npos);
-  EXPECT_NE(said("cost: {per_gpu_hour: 1, run: {tokens: inf}}\n").find("cost.run.tokens: found"), std::string::npos);
-  EXPECT_NE(said("per_gpu_hour: 1\n").find("did you mean cost.per_gpu_hour?"), std::string::npos);
+  EXPECT_THAT(said("cost: {per_gpu_hour: 2.50}\n"), HasSubstr("cost.run: missing"));
+  EXPECT_THAT(said("cost: {per_gpu_hour: -1, run: {tokens: 1e9}}\n"), HasSubstr("cost.per_gpu_hour: found '-1'"));
+  EXPECT_THAT(said("cost: {per_gpu_hour: 1, run: {token: 1e9}}\n"), HasSubstr("did you mean tokens?"));
+  EXPECT_THAT(said("cost: {per_gpu_hour: 1, currency: '$(x)', run: {tokens: 1e9}}\n"),
+              HasSubstr("cost.currency: found"));
+  EXPECT_THAT(said("cost: {per_gpu_hour: 1, run: {tokens: inf}}\n"), HasSubstr("cost.run.tokens: found"));
+  EXPECT_THAT(said("per_gpu_hour: 1\n"), HasSubstr("did you mean cost.per_gpu_hour?"));
 }
 
 TEST(CostSection, TextThatIsNoConfigurationHasNone) {
@@ -51,4 +53,4 @@ TEST(CostSection, TextThatIsNoConfigurationHasNone) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::config

@@ -1,34 +1,33 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <sstream>
 
-#include "paths.h"
-#include "tests/config/config_files.h"
+#include "config_files.h"
+#include "support/files.h"
+#include "support/paths.h"
+#include "support/temporary_folder.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
+
+using ::testing::HasSubstr;
 
 struct Block {
   std::string info;  // the text behind the opening fence: "cpp src/config/registry.cpp"
   std::string text;
 };
 
-std::string content_of(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 // A path within the repository.
 std::filesystem::path in_repository(const std::string& path) {
-  return std::filesystem::path(paths::source_dir()) / path;
+  return std::filesystem::path(test::source_dir()) / path;
 }
 
 // The fenced blocks of a Markdown page.
 std::vector<Block> blocks_of(const std::string& page) {
   std::vector<Block> blocks;
-  std::istringstream in(content_of(in_repository(page)));
+  std::istringstream in(test::text_of(in_repository(page)));
   bool inside = false;
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with("```")) {
@@ -47,7 +46,7 @@ int expect_verbatim(const std::string& page, const std::string& language) {
   for (const Block& block : blocks_of(page)) {
     if (!block.info.starts_with(language + " ")) continue;
     const std::string file = block.info.substr(language.size() + 1);
-    EXPECT_NE(content_of(in_repository(file)).find(block.text), std::string::npos)
+    EXPECT_THAT(test::text_of(in_repository(file)), HasSubstr(block.text))
         << file << " no longer contains this block of " << page << ":\n"
         << block.text;
     ++checked;
@@ -67,7 +66,7 @@ TEST(Docs, ConfigurationsInTheReadmeAreFilesOfTheRepository) {
 }
 
 TEST(Docs, ConfigurationsInAddingLoad) {
-  const test::Folder folder;
+  const test::TemporaryFolder folder;
   int checked = 0;
   for (const Block& block : blocks_of("docs/adding.md")) {
     if (block.info != "yaml") continue;
@@ -78,4 +77,4 @@ TEST(Docs, ConfigurationsInAddingLoad) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::config

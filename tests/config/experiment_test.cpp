@@ -1,21 +1,25 @@
 #include "config/experiment.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "tests/config/config_files.h"
+#include "config_files.h"
+#include "support/temporary_folder.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 using test::complaint;
-using test::Folder;
 using test::issue_example;
+using test::TemporaryFolder;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Experiment, TheExampleLoads) {
-  const Folder folder;
-  const Experiment e = load_experiment(folder.write("laptop.yaml", issue_example()));
+  const TemporaryFolder folder;
+  const Experiment e = load_experiment(folder.write("laptop.yaml", test::issue_example()));
   EXPECT_EQ(e.name, "laptop");
   EXPECT_EQ(e.backend, BackendKind::cpu);
   EXPECT_EQ(e.model, (Model{"custom", 4, 128, 4, 2048, 128}));
@@ -39,13 +43,13 @@ TEST(Experiment, TheExampleLoads) {
   EXPECT_EQ(e.measure.deadlines.step_s, 30);
   EXPECT_EQ(e.measure.time_budget_s, 600);
   EXPECT_EQ(e.output, "results/{name}-{date}.h5");
-  EXPECT_EQ(e.text, issue_example());
+  EXPECT_EQ(e.text, test::issue_example());
   EXPECT_TRUE(e.warnings.empty());
 }
 
 TEST(Experiment, EachChangeDiffersFromTheBaselineInItsVariableAlone) {
-  const Folder folder;
-  const Experiment e = load_experiment(folder.write("laptop.yaml", issue_example()));
+  const TemporaryFolder folder;
+  const Experiment e = load_experiment(folder.write("laptop.yaml", test::issue_example()));
   for (const Change& change : e.changes) {
     for (const Variable& v : registry()) {
       const bool same = v.print(change.settings) == v.print(e.baseline);
@@ -55,16 +59,16 @@ TEST(Experiment, EachChangeDiffersFromTheBaselineInItsVariableAlone) {
 }
 
 TEST(Experiment, ByteOrderMarkWindowsLineEndsAndCommentsAreFine) {
-  const Folder folder;
+  const TemporaryFolder folder;
   std::string text = "\xef\xbb\xbf# a comment\n";
-  for (const char c : issue_example()) text += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  for (const char c : test::issue_example()) text += c == '\n' ? std::string("\r\n") : std::string(1, c);
   const Experiment e = load_experiment(folder.write("a.yaml", text));
   EXPECT_EQ(e.changes.size(), 6u);
   EXPECT_EQ(e.text, text);
 }
 
 TEST(Experiment, NamelessTakesTheFilesName) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string text = "backend: cuda\nmodel: gpt3-125m\nbaseline: {}\n";
   const Experiment e = load_experiment(folder.write("monday.yaml", text));
   EXPECT_EQ(e.name, "monday");
@@ -87,7 +91,7 @@ TEST(Experiment, PresetsHaveTheParametersTheirNamesSay) {
 }
 
 TEST(Experiment, AModelMayBeAPresetWithAChange) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string rest = "\nbackend: cuda\nbaseline: {}\n";
   EXPECT_EQ(load_experiment(folder.write("a.yaml", "model: gpt3-1.3b" + rest)).model.name, "gpt3-1.3b");
   const auto longer = load_experiment(folder.write("b.yaml", "model: {preset: gpt3-1.3b, sequence: 1024}" + rest));
@@ -96,15 +100,15 @@ TEST(Experiment, AModelMayBeAPresetWithAChange) {
 }
 
 TEST(Experiment, FewRoundsAreWarnedOf) {
-  const Folder folder;
-  const Experiment e = load_experiment(folder.write("a.yaml", issue_example()), {"measure.rounds=3"});
+  const TemporaryFolder folder;
+  const Experiment e = load_experiment(folder.write("a.yaml", test::issue_example()), {"measure.rounds=3"});
   ASSERT_EQ(e.warnings.size(), 1u);
-  EXPECT_NE(e.warnings[0].find("unresolved"), std::string::npos);
+  EXPECT_THAT(e.warnings[0], HasSubstr("unresolved"));
 }
 
 TEST(Overrides, SetAnyKey) {
-  const Folder folder;
-  const std::string path = folder.write("laptop.yaml", issue_example());
+  const TemporaryFolder folder;
+  const std::string path = folder.write("laptop.yaml", test::issue_example());
   const std::vector<std::string> overrides{"measure.rounds=4",
                                            "micro_batch_size=2",
                                            "baseline.bucket_size = 2 MiB",
@@ -131,11 +135,11 @@ TEST(Overrides, SetAnyKey) {
   EXPECT_EQ(e.changes[0].settings.micro_batch_size, 1);
   EXPECT_EQ(e.changes[2].settings.layout.tensor_parallel, 4);
   EXPECT_EQ(e.overrides, overrides);
-  EXPECT_EQ(e.text, issue_example());
+  EXPECT_EQ(e.text, test::issue_example());
 }
 
 TEST(Overrides, ASweepIsReplacedAndAPresetChanged) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string text = "model: gpt3-125m\nbackend: cuda\nbaseline: {}\nsweep: {micro_batch_size: [2]}\n";
   const std::string path = folder.write("a.yaml", text);
   const Experiment e = load_experiment(path, {"sweep={ranks: [1, 2]}", "model.layers=3", "nccl_algo=allreduce:ring"});
@@ -148,20 +152,20 @@ TEST(Overrides, ASweepIsReplacedAndAPresetChanged) {
 }
 
 TEST(Overrides, MendABrokenFile) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.write("a.yaml", "model: gpt3-12m\nbackend: cuda\nbaseline: {}\n");
-  EXPECT_NE(complaint(path), "");
-  EXPECT_EQ(complaint(path, {"model=gpt3-125m"}), "");
+  EXPECT_NE(test::complaint(path), "");
+  EXPECT_EQ(test::complaint(path, {"model=gpt3-125m"}), "");
 }
 
 TEST(Overrides, ProblemsNameTheOverride) {
-  const Folder folder;
-  const std::string path = folder.write("laptop.yaml", issue_example());
+  const TemporaryFolder folder;
+  const std::string path = folder.write("laptop.yaml", test::issue_example());
   const auto says = [&](const std::string& override_text, const std::string& expected) {
-    const std::string message = complaint(path, {override_text});
+    const std::string message = test::complaint(path, {override_text});
     EXPECT_TRUE(message.starts_with("--set " + override_text + ": ")) << message;
-    EXPECT_NE(message.find(expected), std::string::npos) << message;
-    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    EXPECT_THAT(message, HasSubstr(expected));
+    EXPECT_THAT(message, Not(HasSubstr("\n")));
   };
   says("measure.rounds=four", "measure.rounds: found 'four'; expected a whole number");
   says("mesure.rounds=4", "mesure: unknown key");
@@ -181,7 +185,7 @@ TEST(Overrides, ProblemsNameTheOverride) {
 }
 
 TEST(Hardware, IsReadFromBesideTheConfiguration) {
-  const Folder folder;
+  const TemporaryFolder folder;
   folder.write("hardware/fast.yaml",
                "name: Fast\nsource: its datasheet\npeak_flops: {bf16: 1 PFLOP/s}\nmemory: 80 GB\n");
   const std::string rest = "\nmodel: gpt3-125m\nbackend: cuda\nbaseline: {}\n";
@@ -193,15 +197,14 @@ TEST(Hardware, IsReadFromBesideTheConfiguration) {
   EXPECT_EQ(e.hardware->peak_fp32_flops, 0);
   EXPECT_EQ(e.hardware->memory_bytes, 80e9);
   EXPECT_TRUE(load_experiment(folder.write("b.yaml", "hardware: hardware/fast.yaml" + rest)).hardware);
-  EXPECT_NE(complaint(folder.write("c.yaml", "hardware: fats" + rest))
-                .find("c.yaml:1:11: hardware: found 'fats'; "
-                      "allowed: fast, or a path; did you mean fast?"),
-            std::string::npos);
+  EXPECT_THAT(test::complaint(folder.write("c.yaml", "hardware: fats" + rest)),
+              HasSubstr("c.yaml:1:11: hardware: found 'fats'; "
+                        "allowed: fast, or a path; did you mean fast?"));
   folder.write("hardware/bad.yaml", "name: Bad\nsource: x\npeak_flops: {bf61: 1 PFLOP/s}\n");
-  const std::string message = complaint(folder.write("d.yaml", "hardware: bad" + rest));
-  EXPECT_NE(message.find("hardware/bad.yaml:3:14: peak_flops.bf61: unknown key"), std::string::npos) << message;
-  EXPECT_NE(message.find("did you mean bf16?"), std::string::npos) << message;
+  const std::string message = test::complaint(folder.write("d.yaml", "hardware: bad" + rest));
+  EXPECT_THAT(message, HasSubstr("hardware/bad.yaml:3:14: peak_flops.bf61: unknown key"));
+  EXPECT_THAT(message, HasSubstr("did you mean bf16?"));
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::config

@@ -1,12 +1,16 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/config/config_files.h"
+#include "config_files.h"
+#include "support/errors.h"
+#include "support/temporary_folder.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 using test::complaint;
-using test::Folder;
+using test::TemporaryFolder;
+using ::testing::HasSubstr;
 
 const std::string rest = "\nmodel: gpt3-125m\nbackend: cuda\nbaseline: {}\n";
 const std::string whole =
@@ -15,7 +19,7 @@ const std::string whole =
     "compute_capability: 12.1\nsms: 132\nboost_clock: 1830 MHz\nnvlink: 450 GB/s\nl2: 50 MB\n";
 
 TEST(HardwareFile, EveryKeyIsRead) {
-  const Folder folder;
+  const TemporaryFolder folder;
   folder.write("hardware/fast.yaml", whole);
   const Hardware h = load_experiment(folder.write("a.yaml", "hardware: fast" + rest)).hardware.value();
   EXPECT_EQ(h.devices, (std::vector<std::string>{"NVIDIA FAST", "FAST-SXM"}));
@@ -34,7 +38,7 @@ TEST(HardwareFile, EveryKeyIsRead) {
 }
 
 TEST(HardwareFile, WrongValuesHaveTheirPlace) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string config = folder.write("a.yaml", "hardware: bad" + rest);
   const std::string start = "name: Bad\nsource: x\npeak_flops: {}\n";
   for (const auto& [line, expected] : std::vector<std::pair<std::string, std::string>>{
@@ -49,13 +53,13 @@ TEST(HardwareFile, WrongValuesHaveTheirPlace) {
            {"devices: [[a]]", "devices[0]: found a list"},
            {"bandwith: 1", "did you mean memory_bandwidth?"}}) {
     folder.write("hardware/bad.yaml", start + line + "\n");
-    const std::string message = complaint(config);
-    EXPECT_NE(message.find(line.starts_with("bandwith") ? "unknown key" : expected), std::string::npos) << message;
+    const std::string message = test::complaint(config);
+    EXPECT_THAT(message, HasSubstr(line.starts_with("bandwith") ? "unknown key" : expected));
   }
 }
 
 TEST(HardwareFile, IsFoundByTheNameOfTheDevice) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string config = folder.write("a.yaml", "name: a" + rest);
   EXPECT_FALSE(find_hardware_for_device("NVIDIA FAST", config));
   folder.write("hardware/fast.yaml", whole);
@@ -64,31 +68,26 @@ TEST(HardwareFile, IsFoundByTheNameOfTheDevice) {
   EXPECT_EQ(find_hardware_for_device("NVIDIA FAST", config)->name, "Fast");
   EXPECT_FALSE(find_hardware_for_device("NVIDIA FAS", config));
   folder.write("hardware/two.yaml", "name: Two\nsource: x\npeak_flops: {}\ndevices: [NVIDIA FAST]\n");
-  try {
-    find_hardware_for_device("NVIDIA FAST", config);
-    FAIL() << "two files of one device";
-  } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("fast and two both name the device"), std::string::npos) << e.what();
-  }
+  EXPECT_THAT(test::error_of([&] { find_hardware_for_device("NVIDIA FAST", config); }),
+              HasSubstr("fast and two both list the device"));
   folder.write("hardware/two.yaml", "name: Two\n");
   EXPECT_THROW(find_hardware_for_device("NVIDIA FAST", config), Error);
 }
 
 TEST(HardwareFile, AnUnknownGpuIsToldWhatToDo) {
-  const Folder folder;
+  const TemporaryFolder folder;
   folder.write("hardware/fast.yaml", whole);
-  const std::string message = unknown_device_message("NVIDIA NEW", folder.path("a.yaml"));
-  for (const std::string& part :
-       {std::string("NVIDIA NEW"), folder.path("hardware"), std::string("devices: [NVIDIA NEW]"),
-        std::string("peak_flops"), std::string("hardware: none"), std::string("(fast)")}) {
-    EXPECT_NE(message.find(part), std::string::npos) << part << "\n" << message;
+  const std::string message = unknown_device_message("NVIDIA NEW", folder / "a.yaml");
+  for (const std::string& part : {std::string("NVIDIA NEW"), folder / "hardware", std::string("devices: [NVIDIA NEW]"),
+                                  std::string("peak_flops"), std::string("hardware: none"), std::string("(fast)")}) {
+    EXPECT_THAT(message, HasSubstr(part)) << part;
   }
-  EXPECT_NE(unknown_device_message("NVIDIA NEW", "/nowhere/a.yaml").find("/nowhere/hardware has no hardware file"),
-            std::string::npos);
+  EXPECT_THAT(unknown_device_message("NVIDIA NEW", "/nowhere/a.yaml"),
+              HasSubstr("/nowhere/hardware has no hardware file"));
 }
 
 TEST(HardwareFile, NoneIsAChoice) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto none = load_experiment(folder.write("a.yaml", "hardware: none" + rest));
   EXPECT_TRUE(none.without_hardware);
   EXPECT_FALSE(none.hardware);
@@ -96,26 +95,27 @@ TEST(HardwareFile, NoneIsAChoice) {
 }
 
 TEST(ShareGpus, IsWarnedOf) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto shared = load_experiment(folder.write("a.yaml", "measure: {share_gpus: true}" + rest));
   EXPECT_TRUE(shared.measure.share_gpus);
   ASSERT_EQ(shared.warnings.size(), 1u);
-  EXPECT_NE(shared.warnings[0].find("share_gpus"), std::string::npos);
+  EXPECT_THAT(shared.warnings[0], HasSubstr("share_gpus"));
   const auto plain = load_experiment(folder.write("b.yaml", "name: b" + rest));
   EXPECT_FALSE(plain.measure.share_gpus);
   EXPECT_TRUE(plain.warnings.empty());
 }
 
 TEST(Tf32, IsForGpus) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string cpu = "model: gpt3-125m\nbackend: cpu\n";
-  const std::string baseline = complaint(folder.write("a.yaml", cpu + "baseline: {precision: tf32}\n"));
-  EXPECT_NE(baseline.find("a.yaml:3:23: baseline.precision: backend cpu has no tf32"), std::string::npos) << baseline;
-  const std::string sweep = complaint(folder.write("b.yaml", cpu + "baseline: {}\nsweep: {precision: [bf16, tf32]}\n"));
-  EXPECT_NE(sweep.find("sweep.precision[1]: backend cpu has no tf32"), std::string::npos) << sweep;
-  const auto cuda = load_experiment(folder.path("b.yaml"), {"backend=cuda"});
+  const std::string baseline = test::complaint(folder.write("a.yaml", cpu + "baseline: {precision: tf32}\n"));
+  EXPECT_THAT(baseline, HasSubstr("a.yaml:3:23: baseline.precision: backend cpu has no tf32"));
+  const std::string sweep =
+      test::complaint(folder.write("b.yaml", cpu + "baseline: {}\nsweep: {precision: [bf16, tf32]}\n"));
+  EXPECT_THAT(sweep, HasSubstr("sweep.precision[1]: backend cpu has no tf32"));
+  const auto cuda = load_experiment(folder / "b.yaml", {"backend=cuda"});
   EXPECT_EQ(cuda.changes[1].settings.precision, Precision::tf32);
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::config

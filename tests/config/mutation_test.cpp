@@ -4,9 +4,10 @@
 #include <sstream>
 
 #include "base/random.h"
-#include "tests/config/config_files.h"
+#include "config_files.h"
+#include "support/temporary_folder.h"
 
-namespace harness {
+namespace harness::config {
 namespace {
 
 // Files that nobody would think of: the example with a few pieces cut, doubled or replaced. Whatever comes of it, it is
@@ -16,8 +17,8 @@ TEST(Mutations, OfTheExampleAreReadOrRefusedWithAPlace) {
                                            "\n  ",     "- ",   "'",    "\"",      "#", "&a ",   "*a",
                                            "|",        ">\n",  "!!x ", "? key\n", "%", "---\n", "\t",
                                            "\xc3\xa4", "\xff", ",",    "\r",      "~", "<<: ",  "99999999999999999999"};
-  const test::Folder folder;
-  const std::string path = folder.path("m.yaml");
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "m.yaml";
   int refused = 0, read = 0;
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     std::string text = test::issue_example();
@@ -52,4 +53,4 @@ TEST(Mutations, OfTheExampleAreReadOrRefusedWithAPlace) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::config

@@ -1,4 +1,5 @@
 // Planted delays come out where they were planted, through the whole program.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,49 +10,50 @@
 #include "analysis/stragglers.h"
 #include "analysis/summary.h"
 #include "command.h"
-#include "paths.h"
 #include "store/result_file.h"
+#include "support/paths.h"
 
 namespace harness {
 namespace {
 
-using testing::harness_job;
-using testing::run;
-using testing::TemporaryFolder;
-using testing::write_small_config;
+using test::harness_job;
+using test::run;
+using test::TemporaryFolder;
+using test::write_small_config;
+using ::testing::HasSubstr;
 
-Result swept(const TemporaryFolder& folder, int ranks, const std::string& sweep, const std::string& fault) {
-  const auto config = write_small_config(folder, 1, sweep);
-  const auto o = run("HARNESS_TEST_FAULT='" + fault + "' " + harness_job(ranks, "sweep " + config));
+store::Result swept(const TemporaryFolder& folder, int ranks, const std::string& sweep, const std::string& fault) {
+  const auto config = test::write_small_config(folder, 1, sweep);
+  const auto o = test::run("HARNESS_TEST_FAULT='" + fault + "' " + test::harness_job(ranks, "sweep " + config));
   EXPECT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
-  return read_result(folder / "small.h5");
+  return store::read_result(folder / "small.h5");
 }
 
 std::string shown(const TemporaryFolder& folder) {
-  const auto o = run(paths::program() + " show --breakdown " + (folder / "small.h5"));
+  const auto o = test::run(test::program_path() + " show --breakdown " + (folder / "small.h5"));
   EXPECT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
   return o.out;
 }
 
 TEST(Breakdown, PartsAreTheStepInARealSweep) {
   const TemporaryFolder folder;
-  const Result r = swept(folder, 2, "  layout: [{pipeline_parallel: 2}, {tensor_parallel: 2}]\n", "");
-  const auto all = break_down(r);
+  const store::Result r = swept(folder, 2, "  layout: [{pipeline_parallel: 2}, {tensor_parallel: 2}]\n", "");
+  const auto all = analysis::break_down(r);
   ASSERT_EQ(all.size(), 3u);
-  for (const CaseBreakdown& c : all) {
-    for (const Breakdown& b : c.ranks) EXPECT_LT(unexplained(b), max_unexplained);
-    const ResultCase& row = r.cases[static_cast<std::size_t>(c.case_index)];
+  for (const analysis::CaseBreakdown& c : all) {
+    for (const analysis::Breakdown& b : c.ranks) EXPECT_LT(analysis::unexplained(b), analysis::max_unexplained);
+    const store::ResultCase& row = r.cases[static_cast<std::size_t>(c.case_index)];
     EXPECT_EQ(c.ranks.size(), static_cast<std::size_t>(row.pipeline_parallel));
-    EXPECT_EQ(c.mean[Part::tensor].has_value(), row.tensor_parallel > 1);
-    EXPECT_EQ(c.mean[Part::pipeline].has_value(), row.pipeline_parallel > 1);
-    EXPECT_EQ(c.mean[Part::bubble].has_value(), row.pipeline_parallel > 1);
-    EXPECT_EQ(c.mean[Part::embedding].has_value(), row.pipeline_parallel > 1);
-    EXPECT_EQ(c.mean[Part::data].has_value(), row.data_parallel > 1);
-    EXPECT_TRUE(c.mean[Part::loading]);
-    EXPECT_FALSE(c.mean[Part::recomputation]);
+    EXPECT_EQ(c.mean[analysis::Part::tensor].has_value(), row.tensor_parallel > 1);
+    EXPECT_EQ(c.mean[analysis::Part::pipeline].has_value(), row.pipeline_parallel > 1);
+    EXPECT_EQ(c.mean[analysis::Part::bubble].has_value(), row.pipeline_parallel > 1);
+    EXPECT_EQ(c.mean[analysis::Part::embedding].has_value(), row.pipeline_parallel > 1);
+    EXPECT_EQ(c.mean[analysis::Part::data].has_value(), row.data_parallel > 1);
+    EXPECT_TRUE(c.mean[analysis::Part::loading]);
+    EXPECT_FALSE(c.mean[analysis::Part::recomputation]);
     // What the step's operations are said to compute is what the case was counted to.
     double flop = 0;
-    for (const ResultOperations& o : r.operations) {
+    for (const store::ResultOperations& o : r.operations) {
       if (o.case_index == c.case_index) flop += o.model_flop * row.ranks / static_cast<double>(c.ranks.size());
     }
     EXPECT_NEAR(flop / row.model_flop_per_step, 1, 1e-9);
@@ -59,47 +61,49 @@ TEST(Breakdown, PartsAreTheStepInARealSweep) {
   const std::string text = shown(folder);
   for (const char* part :
        {"matrix products", "pipeline bubble", "tensor communication", "Bottleneck: ", "Stragglers"}) {
-    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+    EXPECT_THAT(text, HasSubstr(part)) << part;
   }
 }
 
 TEST(Breakdown, ADelayInOneRankNamesTheStraggler) {
   const TemporaryFolder folder;
   constexpr double delay_s = 0.15;  // above what two cores do to four ranks
-  const Result r = swept(folder, 4, "", "rank=2,kind=delay,step=every,seconds=0.15");
-  const Stragglers s = find_stragglers(r);
+  const store::Result r = swept(folder, 4, "", "rank=2,kind=delay,step=every,seconds=0.15");
+  const analysis::Stragglers s = analysis::find_stragglers(r);
   ASSERT_TRUE(s.found()) << shown(folder);
   EXPECT_EQ(s.ranks[0].rank, 2);
   EXPECT_GT(s.ranks[0].late_s, 0.7 * delay_s);
   EXPECT_GT(s.ranks[0].idle_s, 0.7 * delay_s);
-  const auto all = break_down(r);
+  const auto all = analysis::break_down(r);
   ASSERT_FALSE(all.empty());
-  EXPECT_GT(all[0].mean[Part::waiting].value_or(0), 0.7 * delay_s);  // rank 0, which waits for it
-  const Bottleneck b = find_bottleneck(r, all[0], nullptr, s);
-  EXPECT_EQ(b.kind, BottleneckKind::stragglers) << b.evidence;
-  EXPECT_NE(b.evidence.find("Rank 2 ("), std::string::npos) << b.evidence;
-  EXPECT_NE(shown(folder).find("Rank 2 on "), std::string::npos);
+  EXPECT_GT(all[0].mean[analysis::Part::waiting].value_or(0), 0.7 * delay_s);  // rank 0, which waits for it
+  const analysis::Bottleneck b = analysis::find_bottleneck(r, all[0], nullptr, s);
+  EXPECT_EQ(b.kind, analysis::BottleneckKind::stragglers) << b.evidence;
+  EXPECT_THAT(b.evidence, HasSubstr("Rank 2 ("));
+  EXPECT_THAT(shown(folder), HasSubstr("Rank 2 on "));
 }
 
 TEST(Breakdown, ASlowLinkShowsInItsOwnPart) {
   const TemporaryFolder folder;
-  const Result r = swept(folder, 2, "  layout: [{tensor_parallel: 2}]\n", "kind=delay,stream=tensor,seconds=0.005");
-  const auto all = break_down(r);
+  const store::Result r =
+      swept(folder, 2, "  layout: [{tensor_parallel: 2}]\n", "kind=delay,stream=tensor,seconds=0.005");
+  const auto all = analysis::break_down(r);
   ASSERT_EQ(all.size(), 2u);
-  EXPECT_FALSE(all[0].mean[Part::tensor]);  // the baseline has no such communication
-  const Breakdown& b = all[1].mean;
+  EXPECT_FALSE(all[0].mean[analysis::Part::tensor]);  // the baseline has no such communication
+  const analysis::Breakdown& b = all[1].mean;
   double messages = 0;
-  for (const ResultOperations& o : r.operations) {
+  for (const store::ResultOperations& o : r.operations) {
     if (o.case_index == all[1].case_index && o.stream == "tensor") messages += static_cast<double>(o.operations);
   }
   ASSERT_GT(messages, 10);
-  EXPECT_GT(*b[Part::tensor], 0.5 * messages * 0.005);  // the rest is hidden or counted as waiting
-  for (const Part part : all_parts) {
-    if (part != Part::tensor) {
-      EXPECT_LT(b[part].value_or(0), *b[Part::tensor]) << key_of(part);
+  EXPECT_GT(*b[analysis::Part::tensor], 0.5 * messages * 0.005);  // the rest is hidden or counted as waiting
+  for (const analysis::Part part : analysis::all_parts) {
+    if (part != analysis::Part::tensor) {
+      EXPECT_LT(b[part].value_or(0), *b[analysis::Part::tensor]) << analysis::key_of(part);
     }
   }
-  EXPECT_EQ(find_bottleneck(r, all[1], nullptr, find_stragglers(r)).kind, BottleneckKind::communication);
+  EXPECT_EQ(analysis::find_bottleneck(r, all[1], nullptr, analysis::find_stragglers(r)).kind,
+            analysis::BottleneckKind::communication);
 }
 
 }  // namespace

@@ -1,18 +1,21 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <sstream>
 
 #include "command.h"
-#include "paths.h"
 #include "store/result_file.h"
+#include "support/paths.h"
 
 namespace harness {
 namespace {
 
-using testing::harness_job;
-using testing::run;
-using testing::TemporaryFolder;
+using test::harness_job;
+using test::run;
+using test::TemporaryFolder;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string write(const TemporaryFolder& folder, const std::string& text) {
   const std::string path = folder / "point.yaml";
@@ -65,21 +68,21 @@ sweep:
   message_size: [10 KiB]
   ranks: [2, 1]
 )");
-  const auto o = run(harness_job(3, "sweep " + config));
+  const auto o = test::run(test::harness_job(3, "sweep " + config));
   ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
-  EXPECT_NE(o.out.find("busbw GB/s"), std::string::npos) << o.out;
-  EXPECT_EQ(o.out.find("MFU"), std::string::npos) << o.out;
-  EXPECT_EQ(o.out.find("  tokens/s"), std::string::npos) << o.out;
+  EXPECT_THAT(o.out, HasSubstr("busbw GB/s"));
+  EXPECT_THAT(o.out, Not(HasSubstr("MFU")));
+  EXPECT_THAT(o.out, Not(HasSubstr("  tokens/s")));
   // 1 B/s is less than any machine has: the answer is the limit.
-  EXPECT_NE(o.out.find("beyond the limit"), std::string::npos) << o.out;
-  EXPECT_NE(o.out.find("! impossible: "), std::string::npos) << o.out;
+  EXPECT_THAT(o.out, HasSubstr("beyond the limit"));
+  EXPECT_THAT(o.out, HasSubstr("! impossible: "));
 
-  const Result r = read_result(folder / "point.h5");
-  for (const ResultBlock& b : r.blocks) EXPECT_EQ(b.status, BlockStatus::ok) << b.reason;
+  const store::Result r = store::read_result(folder / "point.h5");
+  for (const store::ResultBlock& b : r.blocks) EXPECT_EQ(b.status, store::BlockStatus::ok) << b.reason;
   for (const auto& losses : r.losses) {
-    for (const float one : losses) EXPECT_NEAR(one, 1, 1e-6);
+    for (const float loss : losses) EXPECT_NEAR(loss, 1, 1e-6);
   }
-  const std::string csv = run(paths::program() + " show " + (folder / "point.h5") + " --format csv").out;
+  const std::string csv = test::run(test::program_path() + " show " + (folder / "point.h5") + " --format csv").out;
   const auto number = [&](const std::string& row, const std::string& name) {
     return std::stod(column(csv, row, name));
   };
@@ -98,8 +101,8 @@ sweep:
     EXPECT_GT(number(row, "rates_share_of_limit"), 1.05) << row;
   }
   EXPECT_EQ(column(csv, "ranks=1", "status"), "impossible");
-  const auto json = run(paths::program() + " show " + (folder / "point.h5") + " --format json").out;
-  EXPECT_NE(json.find("\"bus_bytes_per_s\""), std::string::npos);
+  const auto json = test::run(test::program_path() + " show " + (folder / "point.h5") + " --format json").out;
+  EXPECT_THAT(json, HasSubstr("\"bus_bytes_per_s\""));
 }
 
 TEST(Collective, ProductsAndAttentionOfAModel) {
@@ -111,12 +114,12 @@ TEST(Collective, ProductsAndAttentionOfAModel) {
         "workload: attention\n" + model +
             "baseline: {attention_shape: {batch: 2, heads: 2, head_dim: 8, sequence: 24}, repetitions: 3}\n"
             "sweep: {attention_shape: from_model, attention_pass: [backward], precision: [bf16]}\n"}) {
-    const auto o = run(harness_job(2, "sweep --force " + write(folder, text)));
+    const auto o = test::run(test::harness_job(2, "sweep --force " + write(folder, text)));
     ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
-    EXPECT_NE(o.out.find("of peak"), std::string::npos) << o.out;
-    const Result r = read_result(folder / "point.h5");
+    EXPECT_THAT(o.out, HasSubstr("of peak"));
+    const store::Result r = store::read_result(folder / "point.h5");
     EXPECT_GE(r.cases.size(), 5u);
-    for (const ResultBlock& b : r.blocks) EXPECT_EQ(b.status, BlockStatus::ok) << b.reason;
+    for (const store::ResultBlock& b : r.blocks) EXPECT_EQ(b.status, store::BlockStatus::ok) << b.reason;
   }
 }
 

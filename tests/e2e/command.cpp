@@ -1,5 +1,4 @@
 #include "command.h"
-#include "paths.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -11,21 +10,16 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <thread>
 
-namespace harness::testing {
+#include "support/files.h"
+#include "support/paths.h"
+
+namespace harness::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string slurp(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -39,10 +33,7 @@ void nap() {
 Command::Command(const std::string& shell) {
   static std::atomic<int> counter{0};
   tag_ = "t" + std::to_string(getpid()) + "_" + std::to_string(counter++);
-  const std::string base = (std::filesystem::temp_directory_path() / ("harness_e2e_" + tag_)).string();
-  out_file_ = base + ".out";
-  err_file_ = base + ".err";
-  const std::string line = "cd '" + paths::source_dir() + "' && exec env HARNESS_TEST_TAG=" + tag_ + " " + shell;
+  const std::string line = "cd '" + source_dir() + "' && exec env HARNESS_TEST_TAG=" + tag_ + " " + shell;
   pid_ = fork();
   if (pid_ == 0) {
     setpgid(0, 0);
@@ -57,8 +48,6 @@ Command::Command(const std::string& shell) {
 Command::~Command() {
   kill_all(SIGKILL);
   if (pid_ > 0) waitpid(pid_, nullptr, 0);
-  std::filesystem::remove(out_file_);
-  std::filesystem::remove(err_file_);
 }
 
 Outcome Command::wait(double timeout_s) {
@@ -71,16 +60,16 @@ Outcome Command::wait(double timeout_s) {
       ::kill(-pid_, SIGKILL);
       waitpid(pid_, nullptr, 0);
       pid_ = -1;
-      o.out = slurp(out_file_);
-      o.err = slurp(err_file_) + "\n(the test's time-out ended it)";
+      o.out = text_of(out_file_);
+      o.err = text_of(err_file_) + "\n(the test's time-out ended it)";
       return o;
     }
     nap();
   }
   pid_ = -1;
   o.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  o.out = slurp(out_file_);
-  o.err = slurp(err_file_);
+  o.out = text_of(out_file_);
+  o.err = text_of(err_file_);
   return o;
 }
 
@@ -89,18 +78,18 @@ std::vector<pid_t> Command::tagged(const std::string& argument) const {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (slurp(entry.path() / "environ").find("HARNESS_TEST_TAG=" + tag_ + '\0') == std::string::npos) continue;
-    const std::string line = slurp(entry.path() / "cmdline");
+    if (text_of(entry.path() / "environ").find("HARNESS_TEST_TAG=" + tag_ + '\0') == std::string::npos) continue;
+    const std::string line = text_of(entry.path() / "cmdline");
     const std::size_t first = line.find('\0');
     const bool is_it = first != std::string::npos && line.compare(first + 1, argument.size() + 1, argument + '\0') == 0;
     if (!argument.empty() && !is_it) continue;
-    if (slurp(entry.path() / "stat").find(") Z ") != std::string::npos) continue;
+    if (text_of(entry.path() / "stat").find(") Z ") != std::string::npos) continue;
     found.push_back(std::stoi(name));
   }
   // Between fork and exec a child still shows its parent's command line.
   const std::vector<pid_t> all = found;
   std::erase_if(found, [&](pid_t pid) {
-    const std::string stat = slurp("/proc/" + std::to_string(pid) + "/stat");
+    const std::string stat = text_of("/proc/" + std::to_string(pid) + "/stat");
     const std::size_t end = stat.rfind(')');
     if (argument.empty() || end == std::string::npos) return false;
     const pid_t parent = std::atoi(stat.c_str() + end + 4);
@@ -114,7 +103,7 @@ void Command::kill_all(int signal) const {
 }
 
 std::string Command::err_so_far() const {
-  return slurp(err_file_);
+  return text_of(err_file_);
 }
 
 bool Command::wait_for(const std::string& text, double timeout_s) const {
@@ -130,30 +119,21 @@ Outcome run(const std::string& shell, double timeout_s) {
 
 std::string harness_job(int ranks, const std::string& arguments) {
   return "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np " +
-         std::to_string(ranks) + " " + paths::program() + " " + arguments;
-}
-
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "harness_e2e_XXXXXX").string();
-  path_ = mkdtemp(name.data());
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::filesystem::remove_all(path_);
+         std::to_string(ranks) + " " + program_path() + " " + arguments;
 }
 
 std::string write_small_config(const TemporaryFolder& folder, int rounds, const std::string& sweep) {
-  const std::string path = folder / "small.yaml";
-  std::ofstream(path) << "name: small\n"
-                         "backend: cpu\n"
-                         "model: {layers: 2, hidden: 32, heads: 2, vocab: 64, sequence: 16}\n"
-                         "baseline: {global_batch_size: 8, micro_batch_size: 1, threads: 1}\n"
-                         "sweep:\n"
-                      << (sweep.empty() ? "  micro_batch_size: [2]\n  overlap_grad_reduce: [false]\n" : sweep)
-                      << "measure: {rounds: " << rounds
-                      << ", warmup_steps: 1, steps: 3, seed: 1, deadlines: {start: 30 s, step: 3 s}}\n"
-                      << "output: " << folder.path() << "/{name}.h5\n";
-  return path;
+  std::ostringstream text;
+  text << "name: small\n"
+          "backend: cpu\n"
+          "model: {layers: 2, hidden: 32, heads: 2, vocab: 64, sequence: 16}\n"
+          "baseline: {global_batch_size: 8, micro_batch_size: 1, threads: 1}\n"
+          "sweep:\n"
+       << (sweep.empty() ? "  micro_batch_size: [2]\n  overlap_grad_reduce: [false]\n" : sweep)
+       << "measure: {rounds: " << rounds
+       << ", warmup_steps: 1, steps: 3, seed: 1, deadlines: {start: 30 s, step: 3 s}}\n"
+       << "output: " << folder.path() << "/{name}.h5\n";
+  return folder.write("small.yaml", text.str());
 }
 
-}  // namespace harness::testing
+}  // namespace harness::test

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
-#include <sys/types.h>
+#include "support/temporary_folder.h"
 
-namespace harness::testing {
+namespace harness::test {
 
 struct Outcome {
   int exit_code = -1;  // 128 + signal when killed
@@ -32,26 +34,17 @@ class Command {
 
  private:
   pid_t pid_ = -1;
-  std::string tag_, out_file_, err_file_;
+  std::string tag_;
+  const TemporaryFolder outputs_;
+  const std::string out_file_ = outputs_ / "out", err_file_ = outputs_ / "err";
 };
 
 Outcome run(const std::string& shell, double timeout_s = 120);
 
 /// mpirun with `ranks` ranks of the built program, from the source directory.
 std::string harness_job(int ranks, const std::string& arguments);
-/// A folder that is there for this test and gone afterwards.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 /// A configuration that runs in seconds; extra lines go under `measure`.
 std::string write_small_config(const TemporaryFolder& folder, int rounds = 2, const std::string& sweep = "");
 
-}  // namespace harness::testing
+}  // namespace harness::test

@@ -1,5 +1,6 @@
 // `backend: cuda` end to end, on one rank over an emulated device (tests/CMakeLists.txt). Its times mean nothing; the
 // way from the configuration to the file is that of a real GPU.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #ifdef HARNESS_HAS_EMULATED_PROGRAM
@@ -9,22 +10,24 @@
 #include <fstream>
 
 #include "command.h"
-#include "paths.h"
 #include "store/result_file.h"
+#include "support/paths.h"
 
 namespace harness {
 namespace {
 
-using testing::run;
-using testing::TemporaryFolder;
+using test::run;
+using test::TemporaryFolder;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A node with one GPU, as its /proc shows it.
 std::string job(const TemporaryFolder& folder, const std::string& arguments) {
   std::filesystem::create_directories(folder / "root/proc/driver/nvidia/gpus/0000:1b:00.0");
   std::ofstream(folder / "root/proc/driver/nvidia/gpus/0000:1b:00.0/information") << "Model: NVIDIA Fake\n";
   return "HARNESS_TEST_GPU_ROOT=" + (folder / "root") + " XDG_CACHE_HOME=" + (folder / "cache") +
-         " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -np 1 " + paths::emulated_program() + " " +
-         arguments;
+         " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -np 1 " + test::emulated_program_path() +
+         " " + arguments;
 }
 
 std::string config(const TemporaryFolder& folder, const std::string& precision) {
@@ -45,22 +48,22 @@ std::string config(const TemporaryFolder& folder, const std::string& precision) 
 TEST(Cuda, ASweepRunsFromConfigurationToFile) {
   for (const std::string precision : {"fp32", "bf16"}) {
     const TemporaryFolder folder;
-    const auto o = run(job(folder, "sweep " + config(folder, precision)), 240);
+    const auto o = test::run(job(folder, "sweep " + config(folder, precision)), 240);
     ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.exit_code << o.out << o.err;
-    const Result r = read_result(folder / "cuda.h5");
-    EXPECT_EQ(r.state, RunState::complete);
+    const store::Result r = store::read_result(folder / "cuda.h5");
+    EXPECT_EQ(r.state, store::RunState::complete);
     ASSERT_EQ(r.cases.size(), 4u);
-    for (const ResultBlock& b : r.blocks) EXPECT_EQ(b.status, BlockStatus::ok) << b.reason;
+    for (const store::ResultBlock& b : r.blocks) EXPECT_EQ(b.status, store::BlockStatus::ok) << b.reason;
     for (std::size_t i = 0; i < r.blocks.size(); ++i) {
       for (std::size_t k = 0; k < 4; ++k)
         EXPECT_NEAR(r.losses[i][k] / r.losses[0][k], 1, precision == "bf16" ? 2e-2 : 1e-5);
     }
     EXPECT_FALSE(r.tuning.empty());
     // What the tuning worker called a product is what the timed workers look for.
-    for (const std::string& w : r.warnings) EXPECT_EQ(w.find("were not tuned"), std::string::npos) << w;
+    for (const std::string& w : r.warnings) EXPECT_THAT(w, Not(HasSubstr("were not tuned")));
     EXPECT_FALSE(r.timeline.empty());
     ASSERT_EQ(r.splits.size(), 3u);  // not of baseline_again
-    for (const ResultSplit& s : r.splits) {
+    for (const store::ResultSplit& s : r.splits) {
       EXPECT_NEAR(s.compute_s + s.exposed_s + s.idle_s, s.step_s, 1e-9);
       EXPECT_GT(s.compute_s, 0);
     }
@@ -73,21 +76,21 @@ TEST(Cuda, ASweepRunsFromConfigurationToFile) {
 
 TEST(Cuda, AnUnknownGpuIsAnErrorThatSaysHowToAddIt) {
   const TemporaryFolder folder;
-  const auto o = run(job(folder, "sweep " + config(folder, "fp32") + " --set hardware=h200-sxm"), 60);
+  const auto o = test::run(job(folder, "sweep " + config(folder, "fp32") + " --set hardware=h200-sxm"), 60);
   EXPECT_EQ(o.exit_code, 1);
-  EXPECT_NE(o.err.find("hardware"), std::string::npos) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("hardware"));
 }
 
 TEST(Cuda, ANodeWithoutGpusIsSaidOnceAndAtOnce) {
   const TemporaryFolder folder;
   const std::string path = config(folder, "fp32");
   std::filesystem::create_directories(folder / "root/proc/driver/nvidia/gpus");
-  const auto o = run("HARNESS_TEST_GPU_ROOT=" + (folder / "root") +
-                         " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -np 1 " +
-                         paths::emulated_program() + " sweep " + path,
-                     60);
+  const auto o = test::run("HARNESS_TEST_GPU_ROOT=" + (folder / "root") +
+                               " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -np 1 " +
+                               test::emulated_program_path() + " sweep " + path,
+                           60);
   EXPECT_EQ(o.exit_code, 1);
-  EXPECT_NE(o.err.find("GPU"), std::string::npos) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("GPU"));
   EXPECT_FALSE(std::filesystem::exists(folder / "cuda.h5"));
 }
 

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -12,19 +13,17 @@
 namespace harness {
 namespace {
 
-using testing::Command;
-using testing::harness_job;
-using testing::run;
-using testing::TemporaryFolder;
-using testing::write_small_config;
+using test::Command;
+using test::harness_job;
+using test::run;
+using test::TemporaryFolder;
+using test::write_small_config;
+using ::testing::HasSubstr;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-int finished_blocks(const Result& r) {
-  return static_cast<int>(std::count_if(r.blocks.begin(), r.blocks.end(),
-                                        [](const ResultBlock& b) { return b.status == BlockStatus::ok; }));
+int finished_blocks(const store::Result& r) {
+  return static_cast<int>(std::count_if(r.blocks.begin(), r.blocks.end(), [](const store::ResultBlock& b) {
+    return b.status == store::BlockStatus::ok;
+  }));
 }
 
 struct Fault {
@@ -36,22 +35,22 @@ class Faults : public ::testing::TestWithParam<Fault> {};
 
 TEST_P(Faults, EndTheirCaseAndNothingElse) {
   const TemporaryFolder folder;
-  const auto config = write_small_config(folder, 2);
+  const auto config = test::write_small_config(folder, 2);
   const std::string fault = std::string("rank=1,step=2,case=micro_batch_size=2,kind=") + GetParam().kind;
   Command command("HARNESS_TEST_FAULT='" + fault + "' " +
-                  harness_job(2, "sweep " + config + " --set measure.memory_limit='1 GiB'"));
+                  test::harness_job(2, "sweep " + config + " --set measure.memory_limit='1 GiB'"));
   const auto o = command.wait(100);
   EXPECT_EQ(o.exit_code, 4) << o.out << o.err;
   EXPECT_TRUE(command.tagged("").empty());
-  const Result r = read_result(folder / "small.h5");
-  for (const ResultCase& c : r.cases) {
+  const store::Result r = store::read_result(folder / "small.h5");
+  for (const store::ResultCase& c : r.cases) {
     if (c.name != "micro_batch_size=2") {
-      EXPECT_EQ(c.status, CaseStatus::ok) << c.name << ": " << c.reason;
+      EXPECT_EQ(c.status, store::CaseStatus::ok) << c.name << ": " << c.reason;
       continue;
     }
-    EXPECT_EQ(c.status, CaseStatus::failed);
-    EXPECT_TRUE(contains(c.reason, "rank 1")) << c.reason;
-    EXPECT_TRUE(contains(c.reason, GetParam().reason)) << c.reason;
+    EXPECT_EQ(c.status, store::CaseStatus::failed);
+    EXPECT_THAT(c.reason, HasSubstr("rank 1"));
+    EXPECT_THAT(c.reason, HasSubstr(GetParam().reason));
   }
   EXPECT_EQ(finished_blocks(r), 6);
 }
@@ -64,8 +63,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Faults,
 
 TEST(Supervisors, KilledLeaveNoWorkerBehind) {
   const TemporaryFolder folder;
-  const auto config = write_small_config(folder, 50);
-  Command command(harness_job(4, "sweep " + config));
+  const auto config = test::write_small_config(folder, 50);
+  Command command(test::harness_job(4, "sweep " + config));
   ASSERT_TRUE(command.wait_for("[3/200]")) << command.err_so_far();
   const auto supervisors = command.tagged("sweep");
   ASSERT_EQ(supervisors.size(), 4u);
@@ -77,21 +76,21 @@ TEST(Supervisors, KilledLeaveNoWorkerBehind) {
   for (int tries = 0; tries < 300 && !command.tagged("").empty(); ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_TRUE(command.tagged("").empty());
-  EXPECT_GE(finished_blocks(read_result(folder / "small.h5")), 2);
+  EXPECT_GE(finished_blocks(store::read_result(folder / "small.h5")), 2);
 }
 
 TEST(Signals, FirstFinishesTheBlockAndKeepsAPartialResult) {
   const TemporaryFolder folder;
-  const auto config = write_small_config(folder, 50);
-  Command command(harness_job(2, "sweep " + config));
+  const auto config = test::write_small_config(folder, 50);
+  Command command(test::harness_job(2, "sweep " + config));
   ASSERT_TRUE(command.wait_for("[3/200]")) << command.err_so_far();
   for (const pid_t pid : command.tagged("sweep")) ::kill(pid, SIGINT);
   const auto o = command.wait(30);
   EXPECT_TRUE(command.tagged("").empty());
-  const Result r = read_result(folder / "small.h5");
-  EXPECT_EQ(r.state, RunState::partial) << o.err;
+  const store::Result r = store::read_result(folder / "small.h5");
+  EXPECT_EQ(r.state, store::RunState::partial) << o.err;
   EXPECT_GE(finished_blocks(r), 3);
-  EXPECT_TRUE(contains(o.out, "Partial")) << o.out;
+  EXPECT_THAT(o.out, HasSubstr("Partial"));
 }
 
 // Kills the whole job at a random moment again and again; each time the file opens and holds every block whose end was
@@ -101,27 +100,27 @@ TEST(Kill, AtRandomMomentsLosesNoFinishedBlock) {
   std::mt19937 random(7);
   for (int i = 0; i < times; ++i) {
     const TemporaryFolder folder;
-    const auto config = write_small_config(folder, 3);
+    const auto config = test::write_small_config(folder, 3);
     int reported = 0;
     {
-      Command command(harness_job(2, "sweep " + config));
+      Command command(test::harness_job(2, "sweep " + config));
       ASSERT_TRUE(command.wait_for("[1/12] round 1")) << command.err_so_far();
       std::this_thread::sleep_for(std::chrono::milliseconds(std::uniform_int_distribution<>(0, 2500)(random)));
       const std::string err = command.err_so_far();
       command.kill_all(SIGKILL);
       static_cast<void>(command.wait(20));
-      for (std::size_t at = err.find(" a step  ("); at != std::string::npos; at = err.find(" a step  (", at + 1)) {
+      for (std::size_t at = err.find(" per step  ("); at != std::string::npos; at = err.find(" per step  (", at + 1)) {
         const std::size_t line = err.rfind('\n', at) + 1;
-        reported += contains(err.substr(line, at - line), "round") ? 1 : 0;
+        reported += err.substr(line, at - line).find("round") != std::string::npos ? 1 : 0;
       }
     }
-    const Result killed = read_result(folder / "small.h5");
+    const store::Result killed = store::read_result(folder / "small.h5");
     EXPECT_GE(finished_blocks(killed), reported);
-    if (i >= 3 || killed.state == RunState::complete) continue;
-    const auto o = run(harness_job(2, "sweep --resume -o " + (folder / "small.h5") + " " + config));
+    if (i >= 3 || killed.state == store::RunState::complete) continue;
+    const auto o = test::run(test::harness_job(2, "sweep --resume -o " + (folder / "small.h5") + " " + config));
     ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
-    const Result whole = read_result(folder / "small.h5");
-    EXPECT_EQ(whole.state, RunState::complete);
+    const store::Result whole = store::read_result(folder / "small.h5");
+    EXPECT_EQ(whole.state, store::RunState::complete);
     EXPECT_EQ(finished_blocks(whole), 12);
     for (const auto& b : whole.blocks) {
       for (const auto& other : whole.blocks) {

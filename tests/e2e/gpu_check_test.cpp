@@ -1,29 +1,21 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
 
 #include "command.h"
-#include "paths.h"
+#include "support/files.h"
+#include "support/paths.h"
 
 namespace harness {
 namespace {
 
-using testing::run;
-using testing::TemporaryFolder;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-std::string content_of(const std::string& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
+using test::run;
+using test::TemporaryFolder;
+using test::text_of;
+using ::testing::HasSubstr;
 
 std::string script(const std::string& arguments) {
   return "bash scripts/gpu_check.sh " + arguments;
@@ -39,13 +31,13 @@ std::string write_program(const TemporaryFolder& folder, const std::string& body
 
 TEST(GpuCheck, WithoutAGpuSaysSoInOneLine) {
   const TemporaryFolder folder;
-  const auto o =
-      run("env CUDA_VISIBLE_DEVICES= HARNESS=" + paths::program() + " " + script("-o " + folder / "gpu-check.txt"));
+  const auto o = test::run("env CUDA_VISIBLE_DEVICES= HARNESS=" + test::program_path() + " " +
+                           script("-o " + folder / "gpu-check.txt"));
   EXPECT_EQ(o.exit_code, 3) << o.out << o.err;
   const std::string all = o.out + o.err;
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1) << all;
-  EXPECT_TRUE(contains(all, "no GPU")) << all;
-  EXPECT_EQ(content_of(folder / "gpu-check.txt"), "");
+  EXPECT_THAT(all, HasSubstr("no GPU"));
+  EXPECT_EQ(test::text_of(folder / "gpu-check.txt"), "");
 }
 
 TEST(GpuCheck, GoesOnAfterAFailureAndSaysWhichRowFailed) {
@@ -55,38 +47,38 @@ TEST(GpuCheck, GoesOnAfterAFailureAndSaysWhichRowFailed) {
                     "echo 0.1.0\necho 'cpu: a machine'\n"
                     "case \"$*\" in *reference*) echo '3 checks passed, 1 failed, 0 not run'; exit 1;; "
                     "esac\necho '9 checks passed, 0 failed, 0 not run'");
-  const auto o = run(
+  const auto o = test::run(
       "env BACKEND=cpu HARNESS=" + program + " " +
       script("-o " + folder / "table.txt" + " --status " + folder / "status.md" + " reference operations memcheck"));
   EXPECT_EQ(o.exit_code, 1) << o.out << o.err;
-  EXPECT_TRUE(contains(o.out, "operations against the cpu backend   passed")) << o.out;
-  EXPECT_TRUE(contains(o.out, "reference and equalities             FAILED")) << o.out;
-  EXPECT_TRUE(contains(o.out, "exit status 1; 3 checks passed, 1 failed")) << o.out;
-  EXPECT_TRUE(contains(o.out, "compute-sanitizer memcheck           not run")) << o.out;
-  EXPECT_TRUE(contains(content_of(folder / "table.txt"), o.out));
-  EXPECT_TRUE(contains(content_of(folder / "status.md"), "| reference and equalities | FAILED |"));
+  EXPECT_THAT(o.out, HasSubstr("operations against the cpu backend   passed"));
+  EXPECT_THAT(o.out, HasSubstr("reference and equalities             FAILED"));
+  EXPECT_THAT(o.out, HasSubstr("exit status 1; 3 checks passed, 1 failed"));
+  EXPECT_THAT(o.out, HasSubstr("compute-sanitizer memcheck           not run"));
+  EXPECT_THAT(test::text_of(folder / "table.txt"), HasSubstr(o.out));
+  EXPECT_THAT(test::text_of(folder / "status.md"), HasSubstr("| reference and equalities | FAILED |"));
 }
 
 TEST(GpuCheck, EndsWhatHangs) {
   const TemporaryFolder folder;
   const auto program = write_program(folder, "case \"$*\" in *fill*) echo 0.1.0;; *) exec sleep 600;; esac");
-  const auto o = run("env BACKEND=cpu SECONDS_IN_ALL=6 HARNESS=" + program + " " +
-                         script("-o " + folder / "table.txt" + " operations reference"),
-                     60);
+  const auto o = test::run("env BACKEND=cpu SECONDS_IN_ALL=6 HARNESS=" + program + " " +
+                               script("-o " + folder / "table.txt" + " operations reference"),
+                           60);
   EXPECT_EQ(o.exit_code, 1) << o.out << o.err;
-  EXPECT_TRUE(contains(o.out, "not finished within")) << o.out;
-  EXPECT_TRUE(contains(o.out, "the limit of 6 seconds was reached")) << o.out;
+  EXPECT_THAT(o.out, HasSubstr("not finished within"));
+  EXPECT_THAT(o.out, HasSubstr("the limit of 6 seconds was reached"));
 }
 
 // The rows that sweep, on the cpu backend: layouts train alike, and a case that loses a worker fails alone.
 TEST(GpuCheck, LayoutsAndAKilledWorkerOnTheCpu) {
   const TemporaryFolder folder;
-  const auto o = run(
-      "env BACKEND=cpu HARNESS=" + paths::program() + " " + script("-o " + folder / "table.txt" + " layouts killed"),
-      200);
+  const auto o = test::run("env BACKEND=cpu HARNESS=" + test::program_path() + " " +
+                               script("-o " + folder / "table.txt" + " layouts killed"),
+                           200);
   EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
-  EXPECT_TRUE(contains(o.out, "9 cases train alike")) << o.out;
-  EXPECT_TRUE(contains(o.out, "the case failed, the others ran")) << o.out;
+  EXPECT_THAT(o.out, HasSubstr("9 cases train alike"));
+  EXPECT_THAT(o.out, HasSubstr("the case failed, the others ran"));
 }
 
 // The same rows on results that are not as they should be; the test above holds what the real ones look like.
@@ -117,11 +109,11 @@ TEST_P(GpuCheckSees, WhatIsNotAsItShouldBe) {
   const auto mpirun = folder / "mpirun";
   std::ofstream(mpirun) << "#!/bin/sh\nshift 2\nexec \"$@\"\n";
   ::chmod(mpirun.c_str(), 0755);
-  const auto o = run("env BACKEND=cpu HARNESS=" + program + " MPIRUN=" + mpirun + " " +
-                     script("-o " + folder / "table.txt" + " " + s.row));
+  const auto o = test::run("env BACKEND=cpu HARNESS=" + program + " MPIRUN=" + mpirun + " " +
+                           script("-o " + folder / "table.txt" + " " + s.row));
   const bool passes = *s.words == '\0';
   EXPECT_EQ(o.exit_code, passes ? 0 : 1) << o.out << o.err;
-  EXPECT_TRUE(contains(o.out, passes ? "passed" : s.words)) << o.out;
+  EXPECT_THAT(o.out, HasSubstr(passes ? "passed" : s.words));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -141,11 +133,11 @@ INSTANTIATE_TEST_SUITE_P(
 // The cuda backend itself over stand-ins for device and libraries (but cuDNN: no fused attention), shards included.
 TEST(GpuCheck, TheEmulatedCudaBackendPassesItsOperations) {
   const auto o =
-      run(paths::emulated_program() +
-          " selftest operations --backend cuda --fast --only '37 x 257' --only 'unfused, 1 x 1' --only shard "
-          "--only adamw --only record --only '17 x'");
+      test::run(test::emulated_program_path() +
+                " selftest operations --backend cuda --fast --only '37 x 257' --only 'unfused, 1 x 1' --only shard "
+                "--only adamw --only record --only '17 x'");
   EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
-  EXPECT_TRUE(contains(o.out, " 0 failed, 0 not run")) << o.out;
+  EXPECT_THAT(o.out, HasSubstr(" 0 failed, 0 not run"));
 }
 #endif
 

@@ -1,41 +1,41 @@
 // The verbs that read result files, as a user starts them, on the example that is in the repository.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "command.h"
-#include "paths.h"
+#include "support/paths.h"
 
 namespace harness {
 namespace {
 
-using testing::run;
-using testing::TemporaryFolder;
+using test::run;
+using test::TemporaryFolder;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-const std::string program = paths::program() + " ";
-const std::string example = paths::source_dir() + "/results/example.h5";
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+const std::string program = test::program_path() + " ";
+const std::string example = test::source_dir() + "/results/example.h5";
 
 TEST(ReadersAsAUser, TheExampleAgainstItselfIsTheSame) {
-  const auto o = run(program + "compare " + example + " " + example + " --fail-on slower");
+  const auto o = test::run(program + "compare " + example + " " + example + " --fail-on slower");
   EXPECT_EQ(o.exit_code, 0) << o.err;
-  EXPECT_TRUE(contains(o.out, "No hidden differences")) << o.out;
-  EXPECT_TRUE(contains(o.out, "Variation between runs is not estimated")) << o.out;
-  EXPECT_FALSE(contains(o.out, " 1 slower") || contains(o.out, "%  slower")) << o.out;
+  EXPECT_THAT(o.out, HasSubstr("No hidden differences"));
+  EXPECT_THAT(o.out, HasSubstr("Variation between runs is not estimated"));
+  EXPECT_THAT(o.out, Not(AnyOf(HasSubstr(" 1 slower"), HasSubstr("%  slower"))));
 }
 
 TEST(ReadersAsAUser, TheExampleIsExportedAndTraced) {
   const TemporaryFolder folder;
   for (const char* format : {"env", "megatron", "deepspeed", "pytorch"}) {
-    const auto o = run(program + "export " + example + " --format " + format);
+    const auto o = test::run(program + "export " + example + " --format " + format);
     EXPECT_EQ(o.exit_code, 0) << o.err;
-    EXPECT_TRUE(contains(o.out, "Measured on backend cpu")) << o.out;
+    EXPECT_THAT(o.out, HasSubstr("Measured on backend cpu"));
   }
-  const auto o = run(program + "trace " + example + " -o " + (folder / "trace.json"));
+  const auto o = test::run(program + "trace " + example + " -o " + (folder / "trace.json"));
   EXPECT_EQ(o.exit_code, 0) << o.err;
   EXPECT_GT(std::filesystem::file_size(folder / "trace.json"), 10000u);
 }
@@ -47,7 +47,7 @@ TEST(ReadersAsAUser, AFileCutShortIsOneErrorAndExitCodeOne) {
   std::filesystem::resize_file(cut, std::filesystem::file_size(cut) / 2);
   for (const std::string& arguments : {"compare " + example + " " + cut, "export " + cut + " --format env",
                                        "trace " + cut + " -o " + (folder / "t.json")}) {
-    const auto o = run(program + arguments);
+    const auto o = test::run(program + arguments);
     EXPECT_EQ(o.exit_code, 1) << arguments;
     EXPECT_TRUE(o.out.empty()) << o.out;
     EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;

@@ -9,20 +9,14 @@
 #include <vector>
 
 #include "command.h"
-#include "paths.h"
+#include "support/files.h"
+#include "support/paths.h"
 
 namespace harness {
 namespace {
 
-const std::string readme = paths::source_dir() + "/README.md";
+const std::string readme = test::source_dir() + "/README.md";
 const std::string marker = "<!-- output of:";
-
-std::string read_readme() {
-  std::ifstream in(readme);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 // A fenced block behind a comment "<!-- output of: COMMAND -->". Its first lines may be commands ("$ ..."); the output
 // follows. The positions are offsets into the page.
@@ -50,13 +44,13 @@ std::vector<Sample> samples_of(const std::string& page) {
 }
 
 std::string output_of(const std::string& command) {
-  const testing::Outcome outcome = testing::run("HARNESS_BINARY='" + paths::program() + "' " + command);
+  const test::Outcome outcome = test::run("HARNESS_BINARY='" + test::program_path() + "' " + command);
   EXPECT_EQ(outcome.exit_code, 0) << command << outcome.err;
   return outcome.out;
 }
 
 TEST(Readme, ShowsWhatTheBinaryPrints) {
-  std::string page = read_readme();
+  std::string page = test::text_of(readme);
   std::vector<Sample> samples = samples_of(page);
   ASSERT_EQ(samples.size(), 2u);
   const bool update = std::getenv("HARNESS_UPDATE_GOLDEN") != nullptr;
@@ -75,7 +69,7 @@ TEST(Readme, ShowsWhatTheBinaryPrints) {
 
 // Code blocks scroll and tables wrap on a narrow screen.
 TEST(Readme, FitsTheScreen) {
-  std::istringstream lines(read_readme());
+  std::istringstream lines(test::text_of(readme));
   for (std::string line; std::getline(lines, line);) {
     const auto columns = std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; });
     EXPECT_LE(columns, line.starts_with("|") ? 100 : 120) << line;

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -5,35 +6,36 @@
 #include <fstream>
 
 #include "command.h"
-#include "paths.h"
 #include "store/result_file.h"
+#include "support/paths.h"
 
 namespace harness {
 namespace {
 
-using testing::harness_job;
-using testing::run;
-using testing::TemporaryFolder;
-using testing::write_small_config;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using test::harness_job;
+using test::run;
+using test::TemporaryFolder;
+using test::write_small_config;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Sweep, MeasuresWritesAndShows) {
   const TemporaryFolder folder;
-  const auto config = write_small_config(folder);
-  const auto o = run(harness_job(2, "sweep " + config));
+  const auto config = test::write_small_config(folder);
+  const auto o = test::run(test::harness_job(2, "sweep " + config));
   // The A/A control may fail by chance; everything else must be right.
-  ASSERT_TRUE(o.exit_code == 0 || (o.exit_code == 4 && contains(o.out, "unreliable"))) << o.exit_code << o.out << o.err;
-  EXPECT_TRUE(contains(o.out, "micro_batch_size=2")) << o.out;
+  ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.exit_code << o.out << o.err;
+  if (o.exit_code == 4) {
+    ASSERT_THAT(o.out, HasSubstr("unreliable"));
+  }
+  EXPECT_THAT(o.out, HasSubstr("micro_batch_size=2"));
 
-  const Result r = read_result(folder / "small.h5");
-  EXPECT_EQ(r.state, RunState::complete);
+  const store::Result r = store::read_result(folder / "small.h5");
+  EXPECT_EQ(r.state, store::RunState::complete);
   ASSERT_EQ(r.cases.size(), 4u);
   ASSERT_EQ(r.blocks.size(), 8u);
   for (std::size_t i = 0; i < r.blocks.size(); ++i) {
-    EXPECT_EQ(r.blocks[i].status, BlockStatus::ok) << r.blocks[i].reason;
+    EXPECT_EQ(r.blocks[i].status, store::BlockStatus::ok) << r.blocks[i].reason;
     double sum = 0;
     for (std::size_t k = 0; k < 4; ++k) {
       EXPECT_GT(r.step_seconds[i][k], 0);
@@ -53,51 +55,51 @@ TEST(Sweep, MeasuresWritesAndShows) {
   EXPECT_EQ(r.timeline.back().kind, "record");
 
   for (const char* format : {"text", "md", "csv", "json"}) {
-    const auto shown = run(paths::program() + " show " + (folder / "small.h5") + " --format " + format);
+    const auto shown = test::run(test::program_path() + " show " + (folder / "small.h5") + " --format " + format);
     EXPECT_EQ(shown.exit_code, o.exit_code);
-    EXPECT_TRUE(contains(shown.out, "micro_batch_size")) << shown.out;
+    EXPECT_THAT(shown.out, HasSubstr("micro_batch_size"));
   }
 }
 
 TEST(Sweep, WrapStartsTheTimedWorkersUnderAnotherProgram) {
   const TemporaryFolder folder;
-  const auto config = write_small_config(folder);
+  const auto config = test::write_small_config(folder);
   const std::string script = folder / "wrap me";  // a name that a shell would take apart
   std::ofstream(script) << "#!/bin/sh\necho \"$HARNESS_RANK $1 $HARNESS_CASE\" >> '" << folder / "log"
                         << "'\nshift\nexec \"$@\"\n";
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
-  const auto o = run(
-      harness_job(2, "sweep " + config + " --rounds 1 --only micro_batch_size=2 --wrap \"'" + script + "' option\""));
+  const auto o = test::run(test::harness_job(
+      2, "sweep " + config + " --rounds 1 --only micro_batch_size=2 --wrap \"'" + script + "' option\""));
   ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
   std::ifstream log(folder / "log");
   int lines = 0;
-  for (std::string line; std::getline(log, line); ++lines) EXPECT_TRUE(contains(line, " option ")) << line;
+  for (std::string line; std::getline(log, line); ++lines) EXPECT_THAT(line, HasSubstr(" option "));
   EXPECT_EQ(lines, 3 * 2);  // three timed blocks on two ranks; nothing else
-  EXPECT_TRUE(contains(o.out, "not to be compared")) << o.out;
+  EXPECT_THAT(o.out, HasSubstr("times cannot be compared"));
 }
 
 TEST(Sweep, NeverOverwritesWithoutForce) {
   const TemporaryFolder folder;
-  const auto config = write_small_config(folder, 1);
+  const auto config = test::write_small_config(folder, 1);
   std::ofstream(folder / "small.h5") << "precious";
-  const auto o = run(harness_job(2, "sweep " + config));
+  const auto o = test::run(test::harness_job(2, "sweep " + config));
   EXPECT_EQ(o.exit_code, 1);
-  EXPECT_TRUE(contains(o.err, "--force")) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("--force"));
   std::string kept;
   std::ifstream(folder / "small.h5") >> kept;
   EXPECT_EQ(kept, "precious");
-  EXPECT_NE(run(harness_job(2, "sweep --force " + config)).exit_code, 1);
-  EXPECT_EQ(read_result(folder / "small.h5").state, RunState::complete);
+  EXPECT_NE(test::run(test::harness_job(2, "sweep --force " + config)).exit_code, 1);
+  EXPECT_EQ(store::read_result(folder / "small.h5").state, store::RunState::complete);
 }
 
 TEST(Sweep, BadInputCostsOneMessageAndWritesNothing) {
   const TemporaryFolder folder;
-  const auto config = write_small_config(folder);
+  const auto config = test::write_small_config(folder);
   for (const std::string& arguments :
        {std::string("sweep /nonexistent.yaml"), "sweep " + config + " --set microbatch=3",
         "sweep " + config + " --set micro_batch_size=3", "sweep " + config + " --bogus",
         "sweep " + config + " --set layout='{tensor_parallel: 3}'", std::string("sweep")}) {
-    const auto o = run(harness_job(3, arguments));
+    const auto o = test::run(test::harness_job(3, arguments));
     EXPECT_EQ(o.exit_code, 1) << arguments << o.err;
     EXPECT_TRUE(o.out.empty()) << o.out;
     // One message of ours; mpirun may add its own note about the exit code.
@@ -112,24 +114,25 @@ TEST(Sweep, BadInputCostsOneMessageAndWritesNothing) {
 // Whether the backend is in this build or not, and whatever this machine has: nothing is started, and it is said once.
 TEST(Sweep, WithoutGpusCostsOneMessage) {
   const TemporaryFolder folder;
-  const std::string config = paths::source_dir() + "/configs/16node.yaml";
-  const auto o = run("CUDA_VISIBLE_DEVICES= " + harness_job(16, "sweep " + config + " -o " + (folder / "out.h5")), 60);
+  const std::string config = test::source_dir() + "/configs/16node.yaml";
+  const auto o =
+      test::run("CUDA_VISIBLE_DEVICES= " + test::harness_job(16, "sweep " + config + " -o " + (folder / "out.h5")), 60);
   EXPECT_EQ(o.exit_code, 1) << o.err;
   const std::size_t first = o.err.find("harness: ");
   ASSERT_NE(first, std::string::npos) << o.err;
   EXPECT_EQ(o.err.find("harness: ", first + 1), std::string::npos) << o.err;
-  EXPECT_TRUE(contains(o.err, "cuda")) << o.err;
-  EXPECT_TRUE(contains(o.err, "`backend: cpu`")) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("cuda"));
+  EXPECT_THAT(o.err, HasSubstr("`backend: cpu`"));
   EXPECT_FALSE(std::filesystem::exists(folder / "out.h5"));
 }
 
 TEST(Sweep, RunsOnPartOfTheJob) {
   const TemporaryFolder folder;
-  const auto config = write_small_config(folder, 1, "  ranks: [1]\n  layout: [{pipeline_parallel: 2}]\n");
-  const auto o = run(harness_job(2, "sweep " + config));
+  const auto config = test::write_small_config(folder, 1, "  ranks: [1]\n  layout: [{pipeline_parallel: 2}]\n");
+  const auto o = test::run(test::harness_job(2, "sweep " + config));
   ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
-  const Result r = read_result(folder / "small.h5");
-  for (const auto& b : r.blocks) EXPECT_EQ(b.status, BlockStatus::ok) << b.reason;
+  const store::Result r = store::read_result(folder / "small.h5");
+  for (const auto& b : r.blocks) EXPECT_EQ(b.status, store::BlockStatus::ok) << b.reason;
   for (std::size_t i = 0; i < r.blocks.size(); ++i) {
     const auto& c = r.cases[static_cast<std::size_t>(r.blocks[i].case_index)];
     EXPECT_EQ(c.ranks, c.variable == "ranks" ? 1 : 2);
@@ -139,10 +142,10 @@ TEST(Sweep, RunsOnPartOfTheJob) {
 }
 
 TEST(Plan, NeedsNoMpi) {
-  const auto o = run(paths::program() + " plan configs/16node.yaml --ranks 128");
+  const auto o = test::run(test::program_path() + " plan configs/16node.yaml --ranks 128");
   EXPECT_EQ(o.exit_code, 0) << o.err;
-  EXPECT_TRUE(contains(o.out, "8.470 GFLOP per token")) << o.out;
-  EXPECT_FALSE(contains(o.out, "skipped")) << o.out;
+  EXPECT_THAT(o.out, HasSubstr("8.470 GFLOP per token"));
+  EXPECT_THAT(o.out, Not(HasSubstr("skipped")));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "launch/environment.h"
 #include "config/case_environment.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -8,10 +9,13 @@
 #include "config/registry.h"
 #include "launch/identity.h"
 #include "launch/launcher.h"
+#include "support/errors.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using Map = std::map<std::string, std::string>;
 
 Lookup lookup_in(Map map) {
@@ -51,77 +55,71 @@ TEST(Environment, AWorkerGetsRankZerosTuningAndNoLauncher) {
   EXPECT_EQ(Map(got.begin(), got.end()), expected);
 }
 
-const Variable* variable_with_environment() {
-  for (const Variable& v : registry()) {
+const config::Variable* variable_with_environment() {
+  for (const config::Variable& v : config::registry()) {
     if (!v.environment_name.empty()) return &v;
   }
   return nullptr;
 }
 
 TEST(Environment, ContradictionsWithTheConfigurationAreFound) {
-  const Variable* v = variable_with_environment();
+  const config::Variable* v = variable_with_environment();
   ASSERT_NE(v, nullptr);
   const NameValues environment = {{v->environment_name, "Ring"}};
-  Experiment experiment;
+  config::Experiment experiment;
   EXPECT_TRUE(contradictions(environment, experiment).empty());
   experiment.baseline.nccl[v->name] = "Ring";
   EXPECT_TRUE(contradictions(environment, experiment).empty());
   experiment.baseline.nccl[v->name] = "Tree";
   ASSERT_EQ(contradictions(environment, experiment).size(), 1u);
-  EXPECT_NE(contradictions(environment, experiment)[0].find(v->environment_name + "=Ring"), std::string::npos);
+  EXPECT_THAT(contradictions(environment, experiment)[0], HasSubstr(v->environment_name + "=Ring"));
   EXPECT_TRUE(contradictions({}, experiment).empty());
   experiment.baseline.nccl.clear();
   experiment.changes.push_back({v->name, "Tree", {}});
   EXPECT_EQ(contradictions(environment, experiment).size(), 1u);
-  EXPECT_EQ(environment_of(Settings{}), NameValues{});
-  Settings settings;
+  EXPECT_EQ(config::environment_of(config::Settings{}), NameValues{});
+  config::Settings settings;
   settings.nccl[v->name] = "Tree";
-  EXPECT_EQ(environment_of(settings), (NameValues{{v->environment_name, "Tree"}}));
+  EXPECT_EQ(config::environment_of(settings), (NameValues{{v->environment_name, "Tree"}}));
 }
 
 TEST(Environment, TheFreeMapIsGivenAndCompared) {
-  Settings settings;
+  config::Settings settings;
   settings.nccl["nccl_algo"] = "Ring";
   settings.env = {{"NCCL_IB_TIMEOUT", "22"}, {"ZED", ""}};
-  EXPECT_EQ(environment_of(settings), (NameValues{{"NCCL_ALGO", "Ring"}, {"NCCL_IB_TIMEOUT", "22"}, {"ZED", ""}}));
+  EXPECT_EQ(config::environment_of(settings),
+            (NameValues{{"NCCL_ALGO", "Ring"}, {"NCCL_IB_TIMEOUT", "22"}, {"ZED", ""}}));
 
-  Experiment experiment;
+  config::Experiment experiment;
   const NameValues environment = {{"NCCL_IB_TIMEOUT", "20"}};
   EXPECT_TRUE(contradictions(environment, experiment).empty());
   experiment.baseline.env = {{"NCCL_IB_TIMEOUT", "20"}};
   EXPECT_TRUE(contradictions(environment, experiment).empty());
   experiment.baseline.env = {{"NCCL_IB_TIMEOUT", "22"}};
   ASSERT_EQ(contradictions(environment, experiment).size(), 1u);
-  EXPECT_NE(contradictions(environment, experiment)[0].find("the baseline says env.NCCL_IB_TIMEOUT: 22"),
-            std::string::npos);
+  EXPECT_THAT(contradictions(environment, experiment)[0], HasSubstr("the baseline says env.NCCL_IB_TIMEOUT: 22"));
   experiment.baseline.env.clear();
-  Change change{"env", "{NCCL_IB_TIMEOUT: 22}", {}};
+  config::Change change{"env", "{NCCL_IB_TIMEOUT: 22}", {}};
   change.settings.env = {{"NCCL_IB_TIMEOUT", "22"}};
   experiment.changes.push_back(change);
   ASSERT_EQ(contradictions(environment, experiment).size(), 1u);
-  EXPECT_NE(contradictions(environment, experiment)[0].find("env.NCCL_IB_TIMEOUT is swept"), std::string::npos);
+  EXPECT_THAT(contradictions(environment, experiment)[0], HasSubstr("env.NCCL_IB_TIMEOUT is swept"));
 }
 
 TEST(Environment, ContradictionsCompareWhatTheLibraryReads) {
-  Experiment experiment;
+  config::Experiment experiment;
   experiment.baseline.nccl = {{"nccl_buffsize", "4 MiB"}, {"nccl_pxn", "false"}};
   EXPECT_TRUE(contradictions({{"NCCL_BUFFSIZE", "4194304"}, {"NCCL_PXN_DISABLE", "1"}}, experiment).empty());
   const auto lines = contradictions({{"NCCL_PXN_DISABLE", "0"}}, experiment);
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_NE(lines[0].find("nccl_pxn: false"), std::string::npos) << lines[0];
+  EXPECT_THAT(lines[0], HasSubstr("nccl_pxn: false"));
 }
 
 TEST(Launcher, ManyProcessesThatAreEachAloneAreAMistake) {
   const auto claim = launcher_claim(lookup_in({{"PMI_SIZE", "8"}, {"PMI_RANK", "0"}}));
   ASSERT_TRUE(claim);
-  try {
-    check_launch(claim, 1, "Some MPI 1.0");
-    FAIL() << "no error";
-  } catch (const Error& e) {
-    const std::string text = e.what();
-    EXPECT_NE(text.find("8 processes"), std::string::npos) << text;
-    EXPECT_NE(text.find("Some MPI 1.0"), std::string::npos) << text;
-  }
+  EXPECT_THAT(test::error_of([&] { check_launch(claim, 1, "Some MPI 1.0"); }),
+              AllOf(HasSubstr("8 processes"), HasSubstr("Some MPI 1.0")));
   EXPECT_NO_THROW(check_launch(claim, 8, ""));
   EXPECT_NO_THROW(check_launch(std::nullopt, 1, ""));
   EXPECT_NO_THROW(
@@ -171,9 +169,9 @@ TEST(Identity, RankZeroWinsATieAndLongListsAreCut) {
   for (std::size_t i = 25; i < 40; ++i) many[i][0].second = "2";
   const auto lines = compare_identities(many, std::vector<RankPlace>(40));
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_NE(lines[0].find("rank 32"), std::string::npos) << lines[0];
-  EXPECT_NE(lines[0].find("and 7 more"), std::string::npos) << lines[0];
+  EXPECT_THAT(lines[0], HasSubstr("rank 32"));
+  EXPECT_THAT(lines[0], HasSubstr("and 7 more"));
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::launch

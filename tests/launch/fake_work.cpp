@@ -12,9 +12,10 @@
 #include <thread>
 
 #include "base/error.h"
+#include "support/no_inputs.h"
 #include "workloads/gpt/gpt.h"
 
-namespace harness::testing {
+namespace harness::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -30,24 +31,24 @@ sockaddr_un address_of(const std::string& name) {  // abstract: leaves no file b
   return address;
 }
 
-class FakeExecutable final : public Executable {
+class FakeExecutable final : public backend::Executable {
  public:
-  explicit FakeExecutable(const WorkerOrder& order)
-      : rank_(order.rank), ranks_(order.request.layout.ranks()), losses_(loss_ring) {}
+  explicit FakeExecutable(const launch::WorkerOrder& order)
+      : rank_(order.rank), ranks_(order.request.layout.ranks()), losses_(workloads::loss_ring) {}
 
-  std::vector<RendezvousMessage> publish() override {
+  std::vector<backend::RendezvousMessage> publish() override {
     if (rank_ != 0 || ranks_ == 1) return {};
     const std::string name = "harness-fake-" + std::to_string(::getpid());
     listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const sockaddr_un address = address_of(name);
     if (::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) fail("bind");
     if (::listen(listener_, ranks_) != 0) fail("listen");
-    std::vector<RendezvousMessage> messages;
+    std::vector<backend::RendezvousMessage> messages;
     for (int peer = 1; peer < ranks_; ++peer) messages.push_back({peer, "address", name});
     return messages;
   }
 
-  void connect(const std::vector<RendezvousMessage>& received, double) override {
+  void connect(const std::vector<backend::RendezvousMessage>& received, double) override {
     if (ranks_ == 1) return;
     if (rank_ == 0) {
       if (!received.empty()) fail("rank 0 got {} messages", received.size());
@@ -62,7 +63,7 @@ class FakeExecutable final : public Executable {
 
   void initialize() override { barrier(); }
 
-  std::vector<double> run(std::int64_t first_step, int steps, const InputSource& inputs) override {
+  std::vector<double> run(std::int64_t first_step, int steps, const program::InputSource& inputs) override {
     std::vector<double> completions = {now_s()};
     for (std::int64_t step = first_step; step < first_step + steps; ++step) {
       operation_ = 0;
@@ -78,25 +79,25 @@ class FakeExecutable final : public Executable {
     return completions;
   }
 
-  std::vector<Interval> run_profiled(std::int64_t step, const InputSource& inputs) override {
+  std::vector<backend::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) override {
     run(step, 1, inputs);
     return {{0, 0, 0.0, 0.002}, {1, 0, 0.002, 0.003}};
   }
 
-  void read(const View& view, std::span<std::byte> to) override {
+  void read(const program::View& view, std::span<std::byte> to) override {
     std::memcpy(to.data(), losses_.data() + view.offset, to.size());
   }
-  void write(const View&, std::span<const std::byte>) override {}
-  Progress progress() const override { return {step_, operation_, waiting_}; }
+  void write(const program::View&, std::span<const std::byte>) override {}
+  backend::Progress progress() const override { return {step_, operation_, waiting_}; }
   std::vector<std::string> warnings() const override { return {"fake"}; }
 
  private:
   void take(int fd) {
     char byte = 0;
-    if (::read(fd, &byte, 1) != 1) throw PeerLost("connection closed by peer");
+    if (::read(fd, &byte, 1) != 1) throw backend::PeerLost("connection closed by peer");
   }
   void give(int fd) {
-    if (::send(fd, "x", 1, MSG_NOSIGNAL) != 1) throw PeerLost("cannot write to peer");
+    if (::send(fd, "x", 1, MSG_NOSIGNAL) != 1) throw backend::PeerLost("cannot write to peer");
   }
   void barrier() {
     waiting_ = true;
@@ -114,41 +115,38 @@ class FakeExecutable final : public Executable {
   std::vector<int> peers_;
   std::vector<float> losses_;
   std::atomic<std::int64_t> step_{-1};
-  std::atomic<OperationId> operation_{-1};
+  std::atomic<program::OperationId> operation_{-1};
   std::atomic<bool> waiting_{false};
-};
-
-class NoInputs final : public InputSource {
-  void fill(const std::string&, std::int64_t, std::span<std::byte>) const override {}
 };
 
 }  // namespace
 
-Work fake_work(const WorkerOrder& order) {
+launch::Work fake_work(const launch::WorkerOrder& order) {
   std::cout << "a library greets on stdout\n" << std::flush;  // must not disturb the protocol
-  Work work;
+  launch::Work work;
   work.program_hash = 42;
   if (const char* odd = std::getenv("FAKE_ODD_RANK"); odd != nullptr && std::to_string(order.rank) == odd) {
     work.program_hash = 43;
   }
-  if (order.request.mode == BlockMode::probe) {
+  if (order.request.mode == measure::BlockMode::probe) {
     for (const char* name : {"OMP_NUM_THREADS", "OMP_WAIT_POLICY", "NCCL_ALGO", "OMPI_COMM_WORLD_RANK", "HARNESS_RANK",
                              "PMIX_RANK", "SLURM_PROCID"}) {
       const char* value = std::getenv(name);
       work.identity.emplace_back(name, value == nullptr ? "unset" : value);
     }
-    work.probe = [](BlockSamples& samples) { samples.peak_flops_fp32 = 1e9; };
+    work.probe = [](measure::BlockSamples& samples) { samples.peak_flops_fp32 = 1e9; };
     return work;
   }
-  work.program = std::make_unique<Program>();
+  work.program = std::make_unique<program::Program>();
   work.program->streams = {"compute"};
-  work.program->buffers = {{losses_buffer, DType::f32, loss_ring, BufferKind::output}};
-  work.program->step = {{Matmul{}, 0, {}, -1, {"qkv", Phase::forward, 1, 7, false}},
-                        {AllReduce{}, 0, {}, -1, {"loss", Phase::finish, -1, -1, false}}};
+  work.program->buffers = {
+      {workloads::losses_buffer, program::DType::f32, workloads::loss_ring, program::BufferKind::output}};
+  work.program->step = {{program::Matmul{}, 0, {}, -1, {"qkv", program::Phase::forward, 1, 7, false}},
+                        {program::AllReduce{}, 0, {}, -1, {"loss", program::Phase::finish, -1, -1, false}}};
   work.inputs = std::make_unique<NoInputs>();
   work.executable = std::make_unique<FakeExecutable>(order);
   work.speaks_for_role = order.rank == 0;
   return work;
 }
 
-}  // namespace harness::testing
+}  // namespace harness::test

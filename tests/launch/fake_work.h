@@ -2,10 +2,10 @@
 
 #include "launch/worker.h"
 
-namespace harness::testing {
+namespace harness::test {
 
 /// Work that needs no backend: every step is a barrier over a socket per rank, with rank 0 in the middle, so that one
 /// rank's trouble becomes the others' as it would with real collectives.
-Work fake_work(const WorkerOrder& order);
+launch::Work fake_work(const launch::WorkerOrder& order);
 
-}  // namespace harness::testing
+}  // namespace harness::test

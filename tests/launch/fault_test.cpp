@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 RankReport report(int rank, FaultKind kind, int code = 0, std::int64_t step = 3) {
@@ -73,4 +73,4 @@ TEST(CutText, KeepsWholeCharactersFromEitherEnd) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::launch

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -6,14 +7,12 @@
 
 #include "launched.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
-using testing::Launched;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using test::Launched;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Fault {
   const char* name;
@@ -34,9 +33,9 @@ TEST_P(Faults, CostTheirBlockAndNothingElse) {
   ASSERT_TRUE(job.wait()) << job.output();
   const std::string out = job.output();
   EXPECT_EQ(job.exit_code(), 0) << out;
-  EXPECT_TRUE(has(out, "block 0 ok false stopped false culprit 1 samples 0 reason [rank 1 on ")) << out;
-  for (const std::string& part : f.reason) EXPECT_TRUE(has(out, part)) << "no '" << part << "' in\n" << out;
-  EXPECT_TRUE(has(out, "block 1 ok true")) << out;
+  EXPECT_THAT(out, HasSubstr("block 0 ok false stopped false culprit 1 samples 0 reason [rank 1 on "));
+  for (const std::string& part : f.reason) EXPECT_THAT(out, HasSubstr(part)) << "no '" << part << "' in\n";
+  EXPECT_THAT(out, HasSubstr("block 1 ok true"));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -95,9 +94,9 @@ TEST(Signals, TheFirstFinishesTheBlock) {
   for (const pid_t pid : job.supervisors()) ::kill(pid, SIGINT);
   ASSERT_TRUE(job.wait()) << job.output();
   EXPECT_EQ(job.exit_code(), 0);
-  EXPECT_TRUE(has(job.output(), "block 1 ok true")) << job.output();
-  EXPECT_TRUE(has(job.output(), "end stop 1")) << job.output();
-  EXPECT_FALSE(has(job.output(), "begin 3")) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 1 ok true"));
+  EXPECT_THAT(job.output(), HasSubstr("end stop 1"));
+  EXPECT_THAT(job.output(), Not(HasSubstr("begin 3")));
 }
 
 TEST(Signals, OneRankIsEnough) {
@@ -106,7 +105,7 @@ TEST(Signals, OneRankIsEnough) {
   ::kill(job.supervisors().back(), SIGINT);
   ASSERT_TRUE(job.wait()) << job.output();
   EXPECT_EQ(job.exit_code(), 0);
-  EXPECT_TRUE(has(job.output(), "end stop 1")) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("end stop 1"));
 }
 
 // Slurm can signal every process of a step.
@@ -121,7 +120,7 @@ TEST(Signals, WorkersTakeNoNotice) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_TRUE(has(job.output(), "block 0 ok true")) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
 }
 
 TEST(Signals, TheSecondStopsAtOnce) {
@@ -133,7 +132,7 @@ TEST(Signals, TheSecondStopsAtOnce) {
   }
   ASSERT_TRUE(job.wait(10)) << job.output();
   EXPECT_EQ(job.exit_code(), 0);
-  EXPECT_TRUE(has(job.output(), "ok false stopped true")) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("ok false stopped true"));
 }
 
 // mpirun makes SIGTERM of it and kills a second later: the block is given up in time to say so.
@@ -142,9 +141,9 @@ TEST(Signals, MpirunInterruptedLeavesTimeForAWord) {
   ASSERT_TRUE(job.says("begin 0")) << job.output();
   ::kill(job.mpirun(), SIGINT);
   ASSERT_TRUE(job.wait(20)) << job.output();
-  EXPECT_TRUE(has(job.output(), "ok false stopped true")) << job.output();
-  EXPECT_TRUE(has(job.output(), "end stop 2")) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("ok false stopped true"));
+  EXPECT_THAT(job.output(), HasSubstr("end stop 2"));
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::launch

@@ -1,34 +1,30 @@
 #include "launch/gpus.h"
+#include "launch/require_gpus.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include <filesystem>
 
-#include "launch/gpu_check.h"
+#include "support/errors.h"
+#include "support/temporary_folder.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
-namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Gpus : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "launch_gpus_XXXXXX").string();
-    root_ = ::mkdtemp(name.data());
-  }
-  void TearDown() override { fs::remove_all(root_); }
-  void folder(const std::string& path) const { fs::create_directories(root_ / path); }
-  void file(const std::string& path) const {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << "";
-  }
+  void folder(const std::string& path) const { std::filesystem::create_directories(root_ / path); }
+  void file(const std::string& path) const { root_.write(path, ""); }
   void driver_lists(int gpus) const {
     for (int i = 0; i < gpus; ++i) folder("proc/driver/nvidia/gpus/0000:" + std::to_string(10 + i) + ":00.0");
   }
-  GpuView seen(const GpuEnvironment& environment = {}) const { return find_gpus(environment, root_); }
+  GpuView seen(const GpuEnvironment& environment = {}) const { return find_gpus(environment, root_.path()); }
   int count_with(const std::string& visible) const { return seen({true, visible, ""}).count; }
-  fs::path root_;
+  const test::TemporaryFolder root_;
 };
 
 using Names = std::vector<std::string>;
@@ -90,51 +86,52 @@ std::vector<RankPlace> places(int nodes, int ranks, int on_node, const std::vect
   return all;
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+// The message of require_gpus(); "" where it throws none.
+std::string refusal(const std::vector<RankPlace>& all, bool share_gpus, const std::string& config) {
+  return test::error_of([&] { require_gpus(all, share_gpus, config); });
 }
 
-TEST(GpuCheck, NoGpusAreOneMessage) {
-  const std::string message = check_gpus(places(16, 8, 0, {{}}), false, "configs/16node.yaml");
-  EXPECT_TRUE(has(message, "16 of 16 nodes show none: node0, node1, ")) << message;
-  EXPECT_TRUE(has(message, "and 8 more")) << message;
-  EXPECT_TRUE(has(message, "`harness plan configs/16node.yaml --ranks 128`")) << message;
-  EXPECT_TRUE(has(message, "`backend: cpu`")) << message;
-  EXPECT_FALSE(has(message, "\n")) << message;
-  EXPECT_NE(check_gpus(places(1, 1, 0, {{}}), true, "a"), "") << "nothing to share";
-  EXPECT_TRUE(has(check_gpus(places(1, 1, 4, {{}}), false, "a"), "CUDA_VISIBLE_DEVICES hides"));
+TEST(RequireGpus, NoGpusAreOneMessage) {
+  const std::string message = refusal(places(16, 8, 0, {{}}), false, "configs/16node.yaml");
+  EXPECT_THAT(message, HasSubstr("16 of 16 nodes have none: node0, node1, "));
+  EXPECT_THAT(message, HasSubstr("and 8 more"));
+  EXPECT_THAT(message, HasSubstr("`harness plan configs/16node.yaml --ranks 128`"));
+  EXPECT_THAT(message, HasSubstr("`backend: cpu`"));
+  EXPECT_THAT(message, Not(HasSubstr("\n")));
+  EXPECT_NE(refusal(places(1, 1, 0, {{}}), true, "a"), "") << "nothing to share";
+  EXPECT_THAT(refusal(places(1, 1, 4, {{}}), false, "a"), HasSubstr("CUDA_VISIBLE_DEVICES hides"));
 }
 
-TEST(GpuCheck, OneNodeWithoutIsNamed) {
+TEST(RequireGpus, OneNodeWithoutIsNamed) {
   auto all = places(3, 2, 2, {{"0", "1"}});
   for (RankPlace& p : all) {
     if (p.node == 1) p.gpus = {0, 0, {}};
   }
-  const std::string message = check_gpus(all, false, "a.yaml");
-  EXPECT_TRUE(has(message, "1 of 3 nodes show none: node1.")) << message;
+  const std::string message = refusal(all, false, "a.yaml");
+  EXPECT_THAT(message, HasSubstr("1 of 3 nodes have none: node1."));
 }
 
-TEST(GpuCheck, EveryRankHasAGpuOfItsOwn) {
-  EXPECT_EQ(check_gpus(places(2, 4, 4, {{"0", "1", "2", "3"}}), false, "a"), "");
-  EXPECT_EQ(check_gpus(places(2, 2, 4, {{"0", "1", "2", "3"}}), false, "a"), "");
-  const std::string crowded = check_gpus(places(2, 4, 2, {{"0", "1"}}), false, "a");
-  EXPECT_TRUE(has(crowded, "node0 has 4 ranks and 2 GPUs, node1 has 4 ranks and 2 GPUs")) << crowded;
-  EXPECT_TRUE(has(crowded, "measure.share_gpus=true")) << crowded;
-  EXPECT_EQ(check_gpus(places(2, 4, 2, {{"0", "1"}}), true, "a"), "");
+TEST(RequireGpus, EveryRankHasAGpuOfItsOwn) {
+  EXPECT_EQ(refusal(places(2, 4, 4, {{"0", "1", "2", "3"}}), false, "a"), "");
+  EXPECT_EQ(refusal(places(2, 2, 4, {{"0", "1", "2", "3"}}), false, "a"), "");
+  const std::string crowded = refusal(places(2, 4, 2, {{"0", "1"}}), false, "a");
+  EXPECT_THAT(crowded, HasSubstr("node0 has 4 ranks and 2 GPUs, node1 has 4 ranks and 2 GPUs"));
+  EXPECT_THAT(crowded, HasSubstr("measure.share_gpus=true"));
+  EXPECT_EQ(refusal(places(2, 4, 2, {{"0", "1"}}), true, "a"), "");
 }
 
-TEST(GpuCheck, ALauncherMayShowEachTaskItsOwnGpu) {
-  EXPECT_EQ(check_gpus(places(2, 2, 8, {{"3"}, {"5"}}), false, "a"), "");
-  EXPECT_EQ(check_gpus(places(1, 2, 8, {{"0 of task 0"}, {"0 of task 1"}}), false, "a"), "");
-  EXPECT_EQ(check_gpus(places(1, 4, 8, {{"0", "1"}, {"2", "3"}}), false, "a"), "");
-  EXPECT_TRUE(has(check_gpus(places(1, 2, 8, {{"3"}}), false, "a"), "2 ranks and 1 GPU."));
+TEST(RequireGpus, ALauncherMayShowEachTaskItsOwnGpu) {
+  EXPECT_EQ(refusal(places(2, 2, 8, {{"3"}, {"5"}}), false, "a"), "");
+  EXPECT_EQ(refusal(places(1, 2, 8, {{"0 of task 0"}, {"0 of task 1"}}), false, "a"), "");
+  EXPECT_EQ(refusal(places(1, 4, 8, {{"0", "1"}, {"2", "3"}}), false, "a"), "");
+  EXPECT_THAT(refusal(places(1, 2, 8, {{"3"}}), false, "a"), HasSubstr("2 ranks and 1 GPU."));
 }
 
-TEST(GpuCheck, WhatCannotBeToldIsLeftToTheWorkers) {
+TEST(RequireGpus, WhatCannotBeToldIsLeftToTheWorkers) {
   auto all = places(1, 8, 1, {{"0"}});
   for (RankPlace& p : all) p.gpus = {};
-  EXPECT_EQ(check_gpus(all, false, "a"), "");
+  EXPECT_EQ(refusal(all, false, "a"), "");
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::launch

@@ -1,44 +1,43 @@
 #include "launch/job.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "launched.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
-using testing::Launched;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using test::Launched;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Job, BlocksRunAndSamplesComeHome) {
   Launched job(3, "blocks=2 steps=4");
   ASSERT_TRUE(job.wait()) << job.output();
   EXPECT_EQ(job.exit_code(), 0);
   const std::string out = job.output();
-  EXPECT_TRUE(has(out, "block 0 ok true stopped false culprit -1 samples 3")) << out;
-  EXPECT_TRUE(has(out, "block 1 ok true stopped false culprit -1 samples 3")) << out;
+  EXPECT_THAT(out, HasSubstr("block 0 ok true stopped false culprit -1 samples 3"));
+  EXPECT_THAT(out, HasSubstr("block 1 ok true stopped false culprit -1 samples 3"));
   for (const char* rank : {"0", "1", "2"}) {
-    EXPECT_TRUE(has(out, std::string("sample ") + rank + " steps 5 losses 5 last 6 timeline 0 totals 0 setup true"))
-        << out;
-    EXPECT_TRUE(has(out, std::string("place ") + rank + " local " + rank + "/3 node 0 ")) << out;
+    EXPECT_THAT(out,
+                HasSubstr(std::string("sample ") + rank + " steps 5 losses 5 last 6 timeline 0 totals 0 setup true"));
+    EXPECT_THAT(out, HasSubstr(std::string("place ") + rank + " local " + rank + "/3 node 0 "));
   }
-  EXPECT_TRUE(has(out, "end stop 0"));
+  EXPECT_THAT(out, HasSubstr("end stop 0"));
 }
 
 TEST(Job, TheLastRanksMaySitABlockOut) {
   Launched job(3, "ranks=2");
   ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_TRUE(has(job.output(), "block 0 ok true stopped false culprit -1 samples 2")) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true stopped false culprit -1 samples 2"));
 }
 
 TEST(Job, ATimelineIsKeptOncePerRoleAndItsTotalsByAll) {
-  Launched job(2, fmt::format("mode={}", static_cast<int>(BlockMode::timeline)));
+  Launched job(2, fmt::format("mode={}", static_cast<int>(measure::BlockMode::timeline)));
   ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_TRUE(has(job.output(), "sample 0 steps 1 losses 1 last 10 timeline 2 totals 2")) << job.output();
-  EXPECT_TRUE(has(job.output(), "sample 1 steps 1 losses 1 last 10 timeline 0 totals 2")) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("sample 0 steps 1 losses 1 last 10 timeline 2 totals 2"));
+  EXPECT_THAT(job.output(), HasSubstr("sample 1 steps 1 losses 1 last 10 timeline 0 totals 2"));
 }
 
 TEST(Job, WorkersSeeOneCleanEnvironment) {
@@ -49,17 +48,17 @@ TEST(Job, WorkersSeeOneCleanEnvironment) {
        {"identity 0 NCCL_ALGO=Ring", "identity 1 NCCL_ALGO=Ring", "identity 1 OMP_WAIT_POLICY=passive",
         "identity 1 OMPI_COMM_WORLD_RANK=unset", "identity 1 PMIX_RANK=unset", "identity 1 SLURM_PROCID=unset",
         "identity 0 HARNESS_RANK=0", "identity 1 HARNESS_RANK=1"}) {
-    EXPECT_TRUE(has(out, line)) << line << "\n" << out;
+    EXPECT_THAT(out, HasSubstr(line)) << line;
   }
-  EXPECT_FALSE(has(out, "OMP_NUM_THREADS=77")) << out;
+  EXPECT_THAT(out, Not(HasSubstr("OMP_NUM_THREADS=77")));
 }
 
 TEST(Job, DifferentProgramsAreNotRunTogether) {
   Launched job(3, "", "FAKE_ODD_RANK=2");
   ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_TRUE(has(job.output(), "ok false")) << job.output();
-  EXPECT_TRUE(has(job.output(), "different Programs")) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("ok false"));
+  EXPECT_THAT(job.output(), HasSubstr("different Programs"));
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::launch

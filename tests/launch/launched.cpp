@@ -9,21 +9,14 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
-namespace harness::testing {
+#include "support/files.h"
+
+namespace harness::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string content(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 double since(Clock::time_point then) {
   return std::chrono::duration<double>(Clock::now() - then).count();
@@ -99,9 +92,9 @@ std::vector<pid_t> Launched::processes(const std::string& verb) const {
   for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (("\0" + content(entry.path() / "environ")).find(tag_ + '\0') == std::string::npos) continue;
-    if (!verb.empty() && content(entry.path() / "cmdline").find('\0' + verb + '\0') == std::string::npos) continue;
-    if (content(entry.path() / "stat").find(") Z ") == std::string::npos) found.push_back(std::stoi(name));
+    if (("\0" + text_of(entry.path() / "environ")).find(tag_ + '\0') == std::string::npos) continue;
+    if (!verb.empty() && text_of(entry.path() / "cmdline").find('\0' + verb + '\0') == std::string::npos) continue;
+    if (text_of(entry.path() / "stat").find(") Z ") == std::string::npos) found.push_back(std::stoi(name));
   }
   return found;
 }
@@ -109,11 +102,11 @@ std::vector<pid_t> Launched::processes(const std::string& verb) const {
 std::vector<pid_t> Launched::supervisors() const {
   std::vector<pid_t> found;
   for (const pid_t pid : processes("job")) {
-    const std::string stat = content("/proc/" + std::to_string(pid) + "/stat");
+    const std::string stat = text_of("/proc/" + std::to_string(pid) + "/stat");
     const std::size_t name_end = stat.rfind(") ");  // then the state and the parent
     if (name_end != std::string::npos && std::atoi(stat.c_str() + name_end + 4) == pid_) found.push_back(pid);
   }
   return found;
 }
 
-}  // namespace harness::testing
+}  // namespace harness::test

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace harness::testing {
+namespace harness::test {
 
 /// A job of this test program under mpirun. Everything it starts carries a tag in its environment.
 class Launched {
@@ -35,4 +35,4 @@ class Launched {
   std::string tag_, output_;
 };
 
-}  // namespace harness::testing
+}  // namespace harness::test

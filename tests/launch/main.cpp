@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "fake_work.h"
 
-namespace harness::testing {
+namespace harness::test {
 namespace {
 
 int supervise(const std::vector<std::string>& arguments) {
@@ -19,37 +19,37 @@ int supervise(const std::vector<std::string>& arguments) {
                                           {"start", 10},
                                           {"step", 5},
                                           {"memory", 0},
-                                          {"mode", static_cast<int>(BlockMode::timed)}};
+                                          {"mode", static_cast<int>(measure::BlockMode::timed)}};
   for (const std::string& argument : arguments) {
     const std::size_t equals = argument.find('=');
     number.at(argument.substr(0, equals)) = std::stod(argument.substr(equals + 1));
   }
-  const auto job = Job::join();
+  const auto job = launch::Job::join();
   if (job->rank() != 0) {
     const int code = job->follow();
     job->leave();
     return code;
   }
-  for (const RankPlace& p : job->places()) {
+  for (const launch::RankPlace& p : job->places()) {
     std::cout << fmt::format("place {} local {}/{} node {} cores {} memory {:.0f} device {}\n", p.rank, p.local_rank,
                              p.local_ranks, p.node, p.cores, p.memory_bytes, p.device);
   }
   for (int i = 0; i < static_cast<int>(number["blocks"]) && job->stop_requests() == 0; ++i) {
-    BlockRequest request;
+    launch::BlockRequest request;
     request.case_name = fmt::format("block{}", i);
-    request.layout[Axis::data] = number["ranks"] > 0 ? static_cast<int>(number["ranks"]) : job->size();
-    request.mode = static_cast<BlockMode>(static_cast<int>(number["mode"]));
+    request.layout[program::Axis::data] = number["ranks"] > 0 ? static_cast<int>(number["ranks"]) : job->size();
+    request.mode = static_cast<measure::BlockMode>(static_cast<int>(number["mode"]));
     request.warmup_steps = 1;
     request.steps = static_cast<int>(number["steps"]);
     request.deadlines = {number["start"], number["step"]};
     request.memory_limit_bytes = number["memory"];
     std::cout << fmt::format("begin {}", i) << std::endl;
-    const BlockOutcome outcome = job->run(request);
+    const launch::BlockOutcome outcome = job->run(request);
     std::cout << fmt::format("block {} ok {} stopped {} culprit {} samples {} reason [{}] signature [{}]\n", i,
                              outcome.ok, outcome.stopped, outcome.culprit_rank, outcome.samples.size(), outcome.reason,
                              outcome.signature);
     for (std::size_t rank = 0; rank < outcome.samples.size(); ++rank) {
-      const BlockSamples& s = outcome.samples[rank];
+      const measure::BlockSamples& s = outcome.samples[rank];
       std::cout << fmt::format("sample {} steps {} losses {} last {} timeline {} totals {} setup {}\n", rank,
                                s.step_seconds.size(), s.losses.size(), s.losses.empty() ? 0 : s.losses.back(),
                                s.timeline.size(), s.totals.size(), outcome.setup_s > 0);
@@ -65,14 +65,14 @@ int supervise(const std::vector<std::string>& arguments) {
 }
 
 }  // namespace
-}  // namespace harness::testing
+}  // namespace harness::test
 
 int main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
-  if (verb == "worker") return harness::run_worker(harness::testing::fake_work);
+  if (verb == "worker") return harness::launch::run_worker(harness::test::fake_work);
   if (verb == "job") {
     try {
-      return harness::testing::supervise({argv + 2, argv + argc});
+      return harness::test::supervise({argv + 2, argv + argc});
     } catch (const harness::Error& e) {
       if (*e.what() != '\0') std::cerr << "harness: " << e.what() << "\n";
       return e.exit_code();

@@ -9,21 +9,21 @@
 #include "launch/frame.h"
 #include "launch/wire.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 BlockRequest some_request() {
   BlockRequest r;
   r.case_name = "bucket_size=3 MiB";
   r.model = {"tiny", 2, 64, 4, 512, 32};
-  r.settings.precision = Precision::bf16;
+  r.settings.precision = config::Precision::bf16;
   r.settings.bucket_size_bytes = 3 << 20;
   r.settings.layout = {2, 2};
   r.settings.overlap_grad_reduce = false;
   r.settings.threads = 3;
-  r.layout[Axis::tensor] = 2;
-  r.layout[Axis::pipeline] = 2;
-  r.mode = BlockMode::timeline;
+  r.layout[program::Axis::tensor] = 2;
+  r.layout[program::Axis::pipeline] = 2;
+  r.mode = measure::BlockMode::timeline;
   r.warmup_steps = 7;
   r.steps = 9;
   r.seed = 0xfedcba9876543210ull;
@@ -82,7 +82,7 @@ TEST(Messages, DamagedOrdersAreErrors) {
 }
 
 TEST(Messages, SamplesComeBackAsTheyWere) {
-  BlockSamples s;
+  measure::BlockSamples s;
   s.step_seconds = {0.1, 0.2};
   s.losses = {7.5f, 7.25f};
   s.timed_total_seconds = 0.3;
@@ -98,7 +98,7 @@ TEST(Messages, SamplesComeBackAsTheyWere) {
   s.nccl_log = std::string("a\nb\0c", 5);
   s.gpu.samples = 7;
   s.gpu.energy_j = 1234.5;
-  const BlockSamples back = decode<BlockSamples>(encode(s));
+  const measure::BlockSamples back = decode<measure::BlockSamples>(encode(s));
   EXPECT_EQ(back.step_seconds, s.step_seconds);
   EXPECT_EQ(back.losses, s.losses);
   EXPECT_EQ(back.timed_total_seconds, s.timed_total_seconds);
@@ -120,7 +120,7 @@ TEST(Messages, SamplesComeBackAsTheyWere) {
   EXPECT_EQ(back.gpu.samples, 7);
   EXPECT_EQ(back.gpu.energy_j, 1234.5);
   EXPECT_TRUE(std::isnan(back.gpu.mean_power_w));
-  EXPECT_THROW(decode<BlockSamples>(encode(s).substr(0, 40)), Error);
+  EXPECT_THROW(decode<measure::BlockSamples>(encode(s).substr(0, 40)), Error);
 }
 
 TEST(Messages, RendezvousComesBackAsItWas) {
@@ -155,4 +155,4 @@ TEST(Frames, WhatIsNoFrameIsNoticed) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::launch

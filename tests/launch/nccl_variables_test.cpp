@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -7,9 +8,10 @@
 #include "config/registry.h"
 #include "launch/environment.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
+using ::testing::HasSubstr;
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 struct Expectation {
@@ -41,8 +43,8 @@ const std::map<std::string, Expectation> table{
      {"NCCL_BUFFSIZE",
       {{"4 MiB", "4194304"}, {"8388608", "8388608"}, {"64 KiB", "65536"}},
       {{"4M", "read this as 4"},
-       {"4 MB", "no power of two"},
-       {"1000000", "no power of two"},
+       {"4 MB", "not a power of two"},
+       {"1000000", "not a power of two"},
        {"1 KiB", "from 64 KiB"},
        {"2 GiB", "to 1 GiB"},
        {"big", "read this as 0"}}}},
@@ -54,7 +56,7 @@ const std::map<std::string, Expectation> table{
     {"nccl_p2p_level",
      {"NCCL_P2P_LEVEL",
       {{"NVL", "NVL"}, {"sys", "SYS"}, {"p2c", "P2C"}},
-      {{"PBX", "ignore without a word"}, {"PHBB", "did you mean PHB?"}, {"5", "older scale"}, {"NVLINK", "ignore"}}}},
+      {{"PBX", "silently ignore"}, {"PHBB", "did you mean PHB?"}, {"5", "older scale"}, {"NVLINK", "ignore"}}}},
     {"nccl_net_gdr_level",
      {"NCCL_NET_GDR_LEVEL", {{"pxb", "PXB"}, {"LOC", "LOC"}}, {{"on", "ignore"}, {"3", "older scale"}}}},
     {"nccl_cross_nic", {"NCCL_CROSS_NIC", {{"0", "0"}, {"2", "2"}}, {{"3", "0 to 2"}, {"true", "read this as 0"}}}},
@@ -80,36 +82,32 @@ const std::map<std::string, Expectation> table{
     {"nccl_socket_ifname",
      {"NCCL_SOCKET_IFNAME",
       {{"eth", "eth"}, {"^docker, lo", "^docker,lo"}, {"=ens5f0", "=ens5f0"}},
-      {{"e", "single letter"},
-       {"eth0,e", "single letter"},
-       {"eth0:1", "':'"},
-       {"", "default"},
-       {"eth0;eth1 x", "blanks"}}}},
+      {{"e", "one letter"}, {"eth0,e", "one letter"}, {"eth0:1", "':'"}, {"", "default"}, {"eth0;eth1 x", "blanks"}}}},
     {"nccl_socket_nthreads",
      {"NCCL_SOCKET_NTHREADS", {{"16", "16"}}, {{"17", "1 to 16"}, {"0", "1 to 16"}, {"two", "as 0"}}}},
     {"nccl_nsocks_perthread", {"NCCL_NSOCKS_PERTHREAD", {{"8", "8"}}, {{"65", "1 to 64"}, {"4.5", "read this as 4"}}}}};
 
 TEST(NcclVariables, TheTableHasEveryRow) {
-  for (const Variable& v : registry()) {
+  for (const config::Variable& v : config::registry()) {
     EXPECT_EQ(table.contains(v.name), v.name.starts_with("nccl_")) << v.name;
   }
 }
 
 TEST(NcclVariables, TheWorkersEnvironmentGetsWhatWasAsked) {
   for (const auto& [name, expected] : table) {
-    const Variable* v = find_variable(name);
+    const config::Variable* v = config::find_variable(name);
     ASSERT_NE(v, nullptr) << name;
-    EXPECT_EQ(v->backends, (std::vector<BackendKind>{BackendKind::cuda})) << name;
+    EXPECT_EQ(v->backends, (std::vector<config::BackendKind>{config::BackendKind::cuda})) << name;
     for (const auto& [written, text] : expected.given) {
-      Settings s;
+      config::Settings s;
       v->parse(s, written);
-      const NameValues wanted = environment_of(s);
+      const NameValues wanted = config::environment_of(s);
       EXPECT_EQ(wanted, (NameValues{{expected.environment_name, text}})) << name << ": " << written;
       // Nothing of the supervisor's own environment comes through beside it.
       const NameValues own{{expected.environment_name, "inherited"}};
       EXPECT_EQ(worker_environment(own, own, {}, wanted), wanted) << name;
       v->parse(s, "Default");
-      EXPECT_TRUE(environment_of(s).empty()) << name;
+      EXPECT_TRUE(config::environment_of(s).empty()) << name;
     }
   }
 }
@@ -117,24 +115,24 @@ TEST(NcclVariables, TheWorkersEnvironmentGetsWhatWasAsked) {
 TEST(NcclVariables, WhatNcclWouldMisreadIsRefused) {
   for (const auto& [name, expected] : table) {
     for (const auto& [written, reason] : expected.refused) {
-      Settings s;
+      config::Settings s;
       try {
-        find_variable(name)->parse(s, written);
-        ADD_FAILURE() << name << " took " << written << " as " << find_variable(name)->print(s);
+        config::find_variable(name)->parse(s, written);
+        ADD_FAILURE() << name << " took " << written << " as " << config::find_variable(name)->print(s);
       } catch (const Error& e) {
-        EXPECT_NE(std::string(e.what()).find(reason), std::string::npos) << name << ": " << written << ": " << e.what();
+        EXPECT_THAT(std::string(e.what()), HasSubstr(reason)) << name << ": " << written << ": " << e.what();
       }
-      EXPECT_EQ(s, Settings()) << name << ": " << written;
+      EXPECT_EQ(s, config::Settings()) << name << ": " << written;
     }
   }
 }
 
 TEST(NcclVariables, SayWhenTheyHaveNoEffect) {
   const auto idle = [](const std::string& name, const std::map<std::string, std::string>& settings) {
-    Settings s;
+    config::Settings s;
     s.ranks = 8;
-    for (const auto& [other, value] : settings) find_variable(other)->parse(s, value);
-    return find_variable(name)->without_effect(s);
+    for (const auto& [other, value] : settings) config::find_variable(other)->parse(s, value);
+    return config::find_variable(name)->without_effect(s);
   };
   for (const auto& [name, expected] : table) {
     EXPECT_EQ(idle(name, {}), "") << name;
@@ -150,4 +148,4 @@ TEST(NcclVariables, SayWhenTheyHaveNoEffect) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::launch

@@ -2,12 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "launch/test_fault.h"
+#include "support/temporary_folder.h"
 
-namespace harness {
+namespace harness::launch {
 namespace {
 
 // A node with `cores` cores of two logical CPUs each, as its rank `rank` of `ranks` sees it; its ranks start at 8.
@@ -60,16 +58,8 @@ TEST(Share, UnderAQuotaNobodyIsBound) {
 
 class Cgroups : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "launch_cgroup_XXXXXX").string();
-    root_ = ::mkdtemp(name.data());
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-  void put(const std::string& file, const std::string& text) const {
-    std::filesystem::create_directories((root_ / file).parent_path());
-    std::ofstream(root_ / file) << text << "\n";
-  }
-  std::filesystem::path root_;
+  void put(const std::string& file, const std::string& text) const { root_.write(file, text + "\n"); }
+  const test::TemporaryFolder root_;
 };
 
 TEST_F(Cgroups, VersionTwoLimitsOfAllParentsCount) {
@@ -77,8 +67,8 @@ TEST_F(Cgroups, VersionTwoLimitsOfAllParentsCount) {
   put("a/memory.max", "4294967296");
   put("a/b/cpu.max", "150000 100000");
   put("a/cpu.max", "max 100000");
-  EXPECT_EQ(smallest_memory_limit("0::/a/b\n", root_), 4294967296.0);
-  EXPECT_EQ(smallest_cpu_quota("0::/a/b\n", root_), 1.5);
+  EXPECT_EQ(smallest_memory_limit("0::/a/b\n", root_.path()), 4294967296.0);
+  EXPECT_EQ(smallest_cpu_quota("0::/a/b\n", root_.path()), 1.5);
 }
 
 TEST_F(Cgroups, VersionOneLimitsCount) {
@@ -86,15 +76,15 @@ TEST_F(Cgroups, VersionOneLimitsCount) {
   put("cpu,cpuacct/job/cpu.cfs_quota_us", "200000");
   put("cpu,cpuacct/job/cpu.cfs_period_us", "100000");
   const std::string text = "4:memory:/job\n3:cpu,cpuacct:/job\n1:name=systemd:/\n0::/\n";
-  EXPECT_EQ(smallest_memory_limit(text, root_), 1073741824.0);
-  EXPECT_EQ(smallest_cpu_quota(text, root_), 2.0);
+  EXPECT_EQ(smallest_memory_limit(text, root_.path()), 1073741824.0);
+  EXPECT_EQ(smallest_cpu_quota(text, root_.path()), 2.0);
 }
 
 TEST_F(Cgroups, NoLimitIsNoLimit) {
   put("cpu/cpu.cfs_quota_us", "-1");
   put("cpu/cpu.cfs_period_us", "100000");
-  EXPECT_EQ(smallest_cpu_quota("1:cpu:/gone\n", root_), 0);
-  EXPECT_EQ(smallest_memory_limit("0::/\n", root_), 0);
+  EXPECT_EQ(smallest_cpu_quota("1:cpu:/gone\n", root_.path()), 0);
+  EXPECT_EQ(smallest_memory_limit("0::/\n", root_.path()), 0);
 }
 
 TEST(Machine, KnowsItself) {
@@ -118,4 +108,4 @@ TEST(TestFaults, ConcernOneRankAndCase) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::launch

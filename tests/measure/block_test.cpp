@@ -5,18 +5,21 @@
 #include <cstring>
 #include <numeric>
 
+#include "support/no_inputs.h"
 #include "workloads/gpt/gpt.h"
 
-namespace harness {
+namespace harness::measure {
 namespace {
 
+using test::NoInputs;
+
 // Completes step i after (i + 1) milliseconds of its own clock, loss 100 + step.
-class ScriptedExecutable final : public Executable {
+class ScriptedExecutable final : public backend::Executable {
  public:
-  std::vector<RendezvousMessage> publish() override { return {}; }
-  void connect(const std::vector<RendezvousMessage>&, double) override {}
+  std::vector<backend::RendezvousMessage> publish() override { return {}; }
+  void connect(const std::vector<backend::RendezvousMessage>&, double) override {}
   void initialize() override {}
-  std::vector<double> run(std::int64_t first_step, int steps, const InputSource&) override {
+  std::vector<double> run(std::int64_t first_step, int steps, const program::InputSource&) override {
     calls.emplace_back(first_step, steps);
     std::vector<double> completions = {1000.0};
     for (int i = 0; i < steps; ++i) {
@@ -26,32 +29,30 @@ class ScriptedExecutable final : public Executable {
     if (drop_one) completions.pop_back();
     return completions;
   }
-  std::vector<Interval> run_profiled(std::int64_t step, const InputSource&) override {
+  std::vector<backend::Interval> run_profiled(std::int64_t step, const program::InputSource&) override {
     calls.emplace_back(step, -1);
     return {{0, 0, 0.0, 0.25}, {2, 1, 0.125, 0.5}, {1, 0, 0.25, 1.0}};
   }
-  void read(const View& view, std::span<std::byte> to) override {
+  void read(const program::View& view, std::span<std::byte> to) override {
     EXPECT_EQ(view.buffer, 1);
     ASSERT_EQ(to.size(), static_cast<std::size_t>(view.count) * sizeof(float));
     std::memcpy(to.data(), ring.data() + view.offset, to.size());
   }
-  void write(const View&, std::span<const std::byte>) override {}
-  Progress progress() const override { return {}; }
+  void write(const program::View&, std::span<const std::byte>) override {}
+  backend::Progress progress() const override { return {}; }
 
   std::vector<std::pair<std::int64_t, int>> calls;
   std::vector<float> ring = std::vector<float>(16, -1.0f);
   bool drop_one = false;
 };
 
-class NoInputs final : public InputSource {
-  void fill(const std::string&, std::int64_t, std::span<std::byte>) const override {}
-};
-
-Program small_program() {
-  Program program;
+program::Program small_program() {
+  program::Program program;
   program.streams = {"compute", "data"};
-  program.buffers = {{"x", DType::f32, 4, BufferKind::persistent}, {losses_buffer, DType::f32, 16, BufferKind::output}};
-  program.step = {{Matmul{}, 0, {}, -1, {}}, {Matmul{}, 0, {}, -1, {}}, {AllReduce{}, 1, {}, -1, {}}};
+  program.buffers = {{"x", program::DType::f32, 4, program::BufferKind::persistent},
+                     {workloads::losses_buffer, program::DType::f32, 16, program::BufferKind::output}};
+  program.step = {
+      {program::Matmul{}, 0, {}, -1, {}}, {program::Matmul{}, 0, {}, -1, {}}, {program::AllReduce{}, 1, {}, -1, {}}};
   return program;
 }
 
@@ -111,11 +112,11 @@ TEST(Block, MoreStepsThanLossesAreKeptIsAnError) {
 }
 
 // Counts what is asked of it, and finds fault or not.
-class ScriptedCheck final : public OutputCheck {
+class ScriptedCheck final : public workloads::OutputCheck {
  public:
   explicit ScriptedCheck(bool wrong) : wrong_(wrong) {}
-  void prepare(BufferAccess&) const override { ++prepared; }
-  void check(BufferAccess&) const override {
+  void prepare(program::BufferAccess&) const override { ++prepared; }
+  void check(program::BufferAccess&) const override {
     EXPECT_EQ(prepared, 1);
     if (wrong_) fail("all_reduce gives a wrong result");
   }
@@ -133,4 +134,4 @@ TEST(Block, OutputsAreCheckedAfterOneMoreStep) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::measure

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <random>
 
-namespace harness {
+namespace harness::measure {
 namespace {
 
-const auto odd_communicates = [](OperationId id) { return id % 2 == 1; };
+const auto odd_communicates = [](program::OperationId id) { return id % 2 == 1; };
 
 TEST(Overlap, UnionMergesWhatTouchesAndDropsWhatIsEmpty) {
   EXPECT_EQ(united({{3, 4}, {0, 1}, {1, 2}, {0.5, 1.5}, {5, 5}, {7, 6}}), (Stretches{{0, 2}, {3, 4}}));
@@ -26,7 +26,8 @@ TEST(Overlap, DifferenceCutsHoles) {
 
 TEST(Overlap, AStepByHand) {
   // compute 0-4 and 5-6 (twice at 1-2), communication 3-7 and 9-11 of a step of 10: 11 is beyond its end.
-  const std::vector<Interval> intervals = {{0, 0, 0, 4}, {2, 0, 5, 6}, {4, 1, 1, 2}, {1, 2, 3, 7}, {3, 2, 9, 11}};
+  const std::vector<backend::Interval> intervals = {
+      {0, 0, 0, 4}, {2, 0, 5, 6}, {4, 1, 1, 2}, {1, 2, 3, 7}, {3, 2, 9, 11}};
   const StepSplit split = split_step(intervals, odd_communicates, 10);
   EXPECT_DOUBLE_EQ(split.step_s, 10);
   EXPECT_DOUBLE_EQ(split.compute_s, 5);
@@ -49,11 +50,11 @@ TEST(Overlap, AgreesWithCountingCells) {
   for (int round = 0; round < 400; ++round) {
     const int step_cells = 1 + static_cast<int>(random() % cells);
     std::vector<char> compute(cells), communication(cells);
-    std::vector<Interval> intervals;
+    std::vector<backend::Interval> intervals;
     for (unsigned n = random() % 30; n > 0; --n) {
       const int from = static_cast<int>(random() % cells), length = static_cast<int>(random() % 60);
       const int to = std::min(cells, from + length), before = random() % 8 == 0 ? 20 : 0;
-      const OperationId id = static_cast<OperationId>(random() % 10);
+      const program::OperationId id = static_cast<program::OperationId>(random() % 10);
       intervals.push_back({id, 0, (from - before) * cell_s, to * cell_s});
       for (int c = std::max(0, from - before); c < to; ++c) {
         (odd_communicates(id) ? communication : compute)[static_cast<std::size_t>(c)] = 1;
@@ -77,4 +78,4 @@ TEST(Overlap, AgreesWithCountingCells) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::measure

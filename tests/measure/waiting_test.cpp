@@ -4,34 +4,34 @@
 
 #include <cmath>
 
-namespace harness {
+namespace harness::measure {
 namespace {
 
-Operation communication(Action action) {
-  Operation op;
+program::Operation communication(program::Action action) {
+  program::Operation op;
   op.action = std::move(action);
   return op;
 }
 
 // Two members on each axis: rank = tensor + 2 data + 4 pipeline. One role per stage. Each step: something computed, an
 // all-reduce among tensor neighbours, activations on to stage 1, another tensor all-reduce, one of everybody.
-ProgramSet small_set() {
-  ProgramSet set;
+program::ProgramSet small_set() {
+  program::ProgramSet set;
   set.layout.size = {2, 1, 2, 2};
-  set.groups = {{"tensor", AxisSet::of({Axis::tensor}), {}}, {"world", AxisSet::all(), {}}};
-  set.role_axes = AxisSet::of({Axis::pipeline});
+  set.groups = {{"tensor", program::AxisSet::of({program::Axis::tensor}), {}}, {"world", program::AxisSet::all(), {}}};
+  set.role_axes = program::AxisSet::of({program::Axis::pipeline});
   for (int stage = 0; stage < 2; ++stage) {
-    Program program;
+    program::Program program;
     program.streams = {"compute", "tensor", "pipeline", "world"};
-    program.step.push_back(communication(Fill{}));
-    program.step.push_back(communication(AllReduce{.group = 0, .data = {}}));
+    program.step.push_back(communication(program::Fill{}));
+    program.step.push_back(communication(program::AllReduce{.group = 0, .data = {}}));
     if (stage == 0) {
-      program.step.push_back(communication(Send{{Axis::pipeline, 1}, {}}));
+      program.step.push_back(communication(program::Send{{program::Axis::pipeline, 1}, {}}));
     } else {
-      program.step.push_back(communication(Receive{{Axis::pipeline, -1}, {}}));
+      program.step.push_back(communication(program::Receive{{program::Axis::pipeline, -1}, {}}));
     }
-    program.step.push_back(communication(AllReduce{.group = 0, .data = {}}));
-    program.step.push_back(communication(AllReduce{.group = 1, .data = {}}));
+    program.step.push_back(communication(program::AllReduce{.group = 0, .data = {}}));
+    program.step.push_back(communication(program::AllReduce{.group = 1, .data = {}}));
     set.roles.push_back(std::move(program));
   }
   return set;
@@ -80,13 +80,15 @@ TEST(Waiting, WhatWasNotMeasuredIsNotKnown) {
 
 // Two stages are each other's next and previous one: what goes forward must not meet what goes back.
 TEST(Waiting, TellsTheWaysBetweenTwoStagesApart) {
-  ProgramSet set;
+  program::ProgramSet set;
   set.layout.size = {1, 1, 1, 2};
-  set.role_axes = AxisSet::of({Axis::pipeline});
-  Program first, second;
+  set.role_axes = program::AxisSet::of({program::Axis::pipeline});
+  program::Program first, second;
   first.streams = second.streams = {"compute", "pipeline"};
-  first.step = {communication(Send{{Axis::pipeline, 1}, {}}), communication(Receive{{Axis::pipeline, 1}, {}})};
-  second.step = {communication(Send{{Axis::pipeline, -1}, {}}), communication(Receive{{Axis::pipeline, -1}, {}})};
+  first.step = {communication(program::Send{{program::Axis::pipeline, 1}, {}}),
+                communication(program::Receive{{program::Axis::pipeline, 1}, {}})};
+  second.step = {communication(program::Send{{program::Axis::pipeline, -1}, {}}),
+                 communication(program::Receive{{program::Axis::pipeline, -1}, {}})};
   set.roles = {first, second};
   const std::vector<std::vector<float>> durations{{1, 8}, {2, 4}};
   const auto waiting = find_waiting(set, durations);
@@ -97,8 +99,9 @@ TEST(Waiting, TellsTheWaysBetweenTwoStagesApart) {
 }
 
 TEST(Waiting, DurationsStandInTheOrderOfTheProgram) {
-  const ProgramSet set = small_set();
-  const std::vector<Interval> timeline{{4, 3, 8, 9}, {0, 0, 0, 1}, {1, 1, 1, 2}, {1, 1, 3, 3.5}, {2, 2, 4, 4.25}};
+  const program::ProgramSet set = small_set();
+  const std::vector<backend::Interval> timeline{
+      {4, 3, 8, 9}, {0, 0, 0, 1}, {1, 1, 1, 2}, {1, 1, 3, 3.5}, {2, 2, 4, 4.25}};
   const auto durations = communication_durations(set.roles[0], timeline);
   ASSERT_EQ(durations.size(), 4u);
   EXPECT_EQ(durations[0], 1.5F);  // in two pieces
@@ -108,4 +111,4 @@ TEST(Waiting, DurationsStandInTheOrderOfTheProgram) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::measure

@@ -9,14 +9,14 @@
 #include "nccl/choices.h"
 #include "nccl/variables.h"
 
-namespace harness {
+namespace harness::nccl {
 namespace {
 
 // "+" honoured, "-" not, "?" not confirmed, followed by the reason.
 std::string verdict(const std::string& name, const std::string& value, const nccl::Observed& seen) {
-  Settings settings;
+  config::Settings settings;
   (name.starts_with("NCCL_") ? settings.env : settings.nccl)[name] = value;
-  const nccl::Compliance verdict = nccl::check_compliance(nccl_requests(settings), seen);
+  const nccl::Compliance verdict = nccl::check_compliance(config::nccl_requests(settings), seen);
   EXPECT_TRUE(verdict.not_honoured.empty() || verdict.not_confirmed.empty()) << name;
   std::string out = verdict.not_honoured.empty() && verdict.not_confirmed.empty() ? "+" : "";
   for (const auto& [mark, lines] : {std::pair{"- ", verdict.not_honoured}, {"? ", verdict.not_confirmed}}) {
@@ -55,8 +55,9 @@ TEST_F(NcclHonoured, Algorithm) {
   EXPECT_EQ(verdict("nccl_algo", "^NVLS", ib), "- NCCL ran AllGather with NVLS (1 call of 1 MiB to 1 MiB)");
   EXPECT_EQ(verdict("nccl_algo", "^NVLS;AllGather:NVLS", ib), "+");
   EXPECT_EQ(verdict("nccl_algo", "^PAT", ib), "+");
-  EXPECT_EQ(verdict("nccl_algo", "Broadcast:Ring", ib), "? NCCL's log shows no call whose algorithm it decides");
-  EXPECT_EQ(verdict("nccl_algo", "Ring", nothing), "? NCCL's log shows no call whose algorithm it decides");
+  EXPECT_EQ(verdict("nccl_algo", "Broadcast:Ring", ib),
+            "? NCCL's log shows no call whose algorithm this variable decides");
+  EXPECT_EQ(verdict("nccl_algo", "Ring", nothing), "? NCCL's log shows no call whose algorithm this variable decides");
   EXPECT_EQ(verdict("nccl_algo", "AllGather:Ring", newer),
             "- NCCL ran AllGather with CopyEngine (1 call of 32 MiB to 32 MiB)");
   // Without functions in the log a call may have been any: only what none of them may do is wrong.
@@ -106,15 +107,15 @@ TEST_F(NcclHonoured, NumbersByTheirEcho) {
 TEST_F(NcclHonoured, NvlsAndCollNet) {
   EXPECT_EQ(verdict("nccl_nvls", "1", ib), "+");
   EXPECT_EQ(verdict("nccl_nvls", "0", ib), "- NCCL ran AllGather with NVLS");
-  EXPECT_EQ(verdict("nccl_nvls", "1", loopback), "- NCCL found NVLS not available");
+  EXPECT_EQ(verdict("nccl_nvls", "1", loopback), "- NCCL reports that NVLS is not available");
   nccl::Observed no_calls = ib;
   no_calls.calls.clear();
-  EXPECT_EQ(verdict("nccl_nvls", "0", no_calls), "- NCCL set NVLS up");
+  EXPECT_EQ(verdict("nccl_nvls", "0", no_calls), "- NCCL set up NVLS");
   EXPECT_EQ(verdict("nccl_nvls", "0", nothing), "? NCCL's log does not mention NCCL_NVLS_ENABLE");
   EXPECT_EQ(verdict("nccl_collnet", "1", newer), "+");
   EXPECT_EQ(verdict("nccl_collnet", "0", newer), "- NCCL ran AllReduce with CollNetDirect");
-  EXPECT_EQ(verdict("nccl_collnet", "1", loopback).substr(0, 54),
-            "? NCCL took the setting, but connected no CollNet: it ");
+  EXPECT_EQ(verdict("nccl_collnet", "1", loopback).substr(0, 58),
+            "? NCCL accepted the setting but did not connect CollNet, w");
   EXPECT_EQ(verdict("nccl_collnet", "0", loopback), "- NCCL says NCCL_COLLNET_ENABLE is 1");
 }
 
@@ -124,18 +125,17 @@ TEST_F(NcclHonoured, Levels) {
   EXPECT_EQ(verdict("nccl_p2p_level", "LOC", ib), "- NCCL connected GPUs by P2P");
   EXPECT_EQ(verdict("nccl_p2p_level", "NVL", loopback), "? NCCL's log does not mention NCCL_P2P_LEVEL");
   const nccl::Observed disabled = nccl::parse_log("a:1:1 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1\n");
-  EXPECT_EQ(verdict("nccl_p2p_level", "NVL", disabled), "- NCCL_P2P_DISABLE is set, NCCL does not read the level then");
+  EXPECT_EQ(verdict("nccl_p2p_level", "NVL", disabled), "- NCCL_P2P_DISABLE is set, so NCCL does not read the level");
   EXPECT_EQ(verdict("nccl_net_gdr_level", "SYS", ib), "+");
   EXPECT_EQ(verdict("nccl_net_gdr_level", "5", ib), "+");  // the old number of SYS
   EXPECT_EQ(verdict("nccl_net_gdr_level", "PIX", ib), "- NCCL says NCCL_NET_GDR_LEVEL is SYS");
   EXPECT_EQ(verdict("nccl_net_gdr_level", "LOC", ib), "- NCCL uses GPUDirect RDMA");
   EXPECT_EQ(verdict("nccl_net_gdr_level", "LOC", loopback), "+");
-  EXPECT_EQ(verdict("nccl_net_gdr_level", "SYS", loopback),
-            "- NCCL's network is Socket, which knows no GPUDirect RDMA");
+  EXPECT_EQ(verdict("nccl_net_gdr_level", "SYS", loopback), "- NCCL's network is Socket, which has no GPUDirect RDMA");
   const nccl::Observed no_module = nccl::parse_log(
       "a:1:1 [0] NCCL INFO Using network IB\na:1:1 [0] NCCL INFO NCCL_NET_GDR_LEVEL set by environment to SYS\n"
       "a:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n");
-  EXPECT_EQ(verdict("nccl_net_gdr_level", "SYS", no_module).substr(0, 33), "- NCCL uses no GPUDirect RDMA, th");
+  EXPECT_EQ(verdict("nccl_net_gdr_level", "SYS", no_module).substr(0, 34), "- NCCL does not use GPUDirect RDMA");
 }
 
 TEST_F(NcclHonoured, Networks) {
@@ -195,9 +195,9 @@ TEST_F(NcclHonoured, NamesOfTheVariableEnv) {
   EXPECT_EQ(verdict("NCCL_ALGO", "allreduce:ring", ib).substr(0, 33), "- NCCL ran AllReduce with Tree (1");
   EXPECT_EQ(verdict("NCCL_ALGO", "Rong", ib).substr(0, 14), "? found 'Rong'");
   EXPECT_EQ(verdict("NCCL_HOSTID", "x", ib), "? NCCL's log does not mention NCCL_HOSTID");
-  Settings settings;
+  config::Settings settings;
   settings.env = {{"NCCL_DEBUG", "INFO"}, {"UCX_TLS", "rc"}};  // not what NCCL echoes
-  EXPECT_TRUE(nccl::check_compliance(nccl_requests(settings), ib).not_confirmed.empty());
+  EXPECT_TRUE(nccl::check_compliance(config::nccl_requests(settings), ib).not_confirmed.empty());
 }
 
 TEST(NcclChoices, WhatAValueLeavesToEachFunction) {
@@ -216,4 +216,4 @@ TEST(NcclChoices, WhatAValueLeavesToEachFunction) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::nccl

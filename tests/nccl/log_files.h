@@ -2,19 +2,18 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
 #include <string>
 
-#include "paths.h"
+#include "support/files.h"
+#include "support/paths.h"
 
-namespace harness {
+namespace harness::nccl {
 
 /// A text of tests/nccl/logs: written by the formats of NCCL's source, of the version in its name.
 inline std::string nccl_log(const std::string& name) {
-  std::ifstream file(paths::source_dir() + "/tests/nccl/logs/" + name + ".log");
-  EXPECT_TRUE(file.is_open()) << name;
-  return {std::istreambuf_iterator<char>(file), {}};
+  const std::string text = test::text_of(test::source_dir() + "/tests/nccl/logs/" + name + ".log");
+  EXPECT_NE(text, "") << name;
+  return text;
 }
 
-}  // namespace harness
+}  // namespace harness::nccl

@@ -7,7 +7,7 @@
 
 #include "log_files.h"
 
-namespace harness {
+namespace harness::nccl {
 namespace {
 
 std::vector<std::string> lines_of(const nccl::Observed& observed) {
@@ -156,4 +156,4 @@ TEST(NcclLog, DamagedTextsAreRead) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::nccl

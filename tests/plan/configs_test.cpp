@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -5,13 +6,15 @@
 #include <set>
 
 #include "base/error.h"
-#include "paths.h"
 #include "plan/plan.h"
+#include "support/paths.h"
 
-namespace harness {
+namespace harness::plan {
 namespace {
 
-const std::filesystem::path configs = std::filesystem::path(paths::source_dir()) / "configs";
+using ::testing::HasSubstr;
+
+const std::filesystem::path configs = std::filesystem::path(test::source_dir()) / "configs";
 
 // How many ranks each committed configuration is written for.
 const std::map<std::string, int> ranks_of{{"laptop.yaml", 4},        {"16node.yaml", 128}, {"tiny128.yaml", 128},
@@ -19,7 +22,7 @@ const std::map<std::string, int> ranks_of{{"laptop.yaml", 4},        {"16node.ya
                                           {"gemm.yaml", 2}};
 
 Plan plan_of(const std::string& name, const std::vector<std::string>& overrides = {}) {
-  return make_plan(load_experiment((configs / name).string(), overrides), ranks_of.at(name));
+  return make_plan(config::load_experiment((configs / name).string(), overrides), ranks_of.at(name));
 }
 
 TEST(Configs, EachLoadsAndEveryCaseIsPossible) {
@@ -41,14 +44,14 @@ TEST(Configs, EachLoadsAndEveryCaseIsPossible) {
 TEST(Configs, SixteenNodesSweepWhatOneWould) {
   const Plan plan = plan_of("16node.yaml");
   EXPECT_EQ(plan.experiment.model.name, "gpt3-1.3b");
-  EXPECT_EQ(plan.experiment.backend, BackendKind::cuda);
+  EXPECT_EQ(plan.experiment.backend, config::BackendKind::cuda);
   ASSERT_TRUE(plan.experiment.hardware);
   EXPECT_DOUBLE_EQ(plan.experiment.hardware->peak_bf16_flops, 989.4e12);
   std::set<std::string> variables;
   bool inside = false, across = false;
   for (const PlannedCase& c : plan.cases) {
     variables.insert(c.variable);
-    if (c.variable == "layout") (c.layout[Axis::tensor] > 8 ? across : inside) = true;
+    if (c.variable == "layout") (c.layout[program::Axis::tensor] > 8 ? across : inside) = true;
   }
   for (const char* v : {"micro_batch_size", "layout", "overlap_grad_reduce", "nccl_algo", "nccl_proto", "ranks"}) {
     EXPECT_TRUE(variables.contains(v)) << v;
@@ -68,22 +71,22 @@ std::set<std::string> hardware_names() {
   return names;
 }
 
-Hardware hardware_file(const std::string& name) {
-  return load_experiment((configs / "laptop.yaml").string(), {"hardware=" + name}).hardware.value();
+config::Hardware hardware_file(const std::string& name) {
+  return config::load_experiment((configs / "laptop.yaml").string(), {"hardware=" + name}).hardware.value();
 }
 
 TEST(Configs, EveryHardwareFileLoadsAndNoDeviceIsInTwo) {
   int files = 0;
   std::map<std::string, std::string> owner;
   for (const std::string& name : hardware_names()) {
-    const Hardware h = hardware_file(name);
+    const config::Hardware h = hardware_file(name);
     EXPECT_FALSE(h.source.empty()) << name;
     EXPECT_FALSE(h.devices.empty()) << name;
     EXPECT_GT(h.compute_capability, 0) << name;
     EXPECT_GT(h.peak_fp32_flops + h.peak_bf16_flops, 10e12) << name;
     for (const std::string& device : h.devices) {
       EXPECT_TRUE(owner.emplace(device, name).second) << device << " is in " << owner[device] << " and in " << name;
-      const auto found = find_hardware_for_device(device, (configs / "laptop.yaml").string());
+      const auto found = config::find_hardware_for_device(device, (configs / "laptop.yaml").string());
       ASSERT_TRUE(found) << device;
       EXPECT_EQ(found->name, h.name) << device;
     }
@@ -104,7 +107,7 @@ double flop_per_clock(const std::string& file, int compute_capability) {
 TEST(Configs, PeaksAreWhatTheChipCanDo) {
   int checked = 0;
   for (const std::string& name : hardware_names()) {
-    const Hardware h = hardware_file(name);
+    const config::Hardware h = hardware_file(name);
     if (h.peak_tf32_flops > 0 && h.peak_bf16_flops > 0) {
       EXPECT_NEAR(h.peak_tf32_flops / h.peak_bf16_flops, 0.5, 0.015) << name;
     }
@@ -119,10 +122,11 @@ TEST(Configs, PeaksAreWhatTheChipCanDo) {
 
 TEST(Configs, AHopperIsToldFromItsSiblings) {
   const std::string config = (configs / "16node.yaml").string();
-  EXPECT_EQ(find_hardware_for_device("NVIDIA H200", config)->name, "H200 SXM 141GB");
-  EXPECT_FALSE(find_hardware_for_device("NVIDIA H200 NVL", config));  // other clocks: an unknown GPU, not a guess
-  EXPECT_FALSE(find_hardware_for_device("NVIDIA H100 80GB HBM3 MIG 1g.10gb", config));
-  EXPECT_EQ(find_hardware_for_device("NVIDIA A10", config)->name, "A10 24GB");
+  EXPECT_EQ(config::find_hardware_for_device("NVIDIA H200", config)->name, "H200 SXM 141GB");
+  EXPECT_FALSE(
+      config::find_hardware_for_device("NVIDIA H200 NVL", config));  // other clocks: an unknown GPU, not a guess
+  EXPECT_FALSE(config::find_hardware_for_device("NVIDIA H100 80GB HBM3 MIG 1g.10gb", config));
+  EXPECT_EQ(config::find_hardware_for_device("NVIDIA A10", config)->name, "A10 24GB");
 }
 
 TEST(Configs, WhatTheHardwareCannotDoIsImpossible) {
@@ -137,9 +141,9 @@ TEST(Configs, WhatTheHardwareCannotDoIsImpossible) {
   EXPECT_EQ(impossible("b200"), "");
   const std::string on_a100 = impossible("a100-sxm-80gb");
   EXPECT_TRUE(on_a100.starts_with("nccl_algo=AllReduce:NVLSTree: ")) << on_a100;
-  EXPECT_NE(on_a100.find("A100 SXM4 80GB (compute capability 8.0)"), std::string::npos) << on_a100;
+  EXPECT_THAT(on_a100, HasSubstr("A100 SXM4 80GB (compute capability 8.0)"));
   EXPECT_THROW(plan_of("16node.yaml", {"hardware=v100-sxm2"}), Error);  // its baseline is bf16
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::plan

@@ -1,17 +1,22 @@
 // `from_model`: the sizes that a model's training step has.
 #include "plan/from_model.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "support/errors.h"
 
-namespace harness {
+namespace harness::plan {
 namespace {
 
-Experiment experiment_of(const std::string& variable, const std::string& workload) {
-  Experiment e;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+config::Experiment experiment_of(const std::string& variable, const std::string& workload) {
+  config::Experiment e;
   e.model = {"custom", 2, 64, 4, 256, 32};
   e.baseline.workload = workload;
   e.baseline.global_batch_size = 8;
@@ -19,31 +24,25 @@ Experiment experiment_of(const std::string& variable, const std::string& workloa
   return e;
 }
 
-std::vector<std::string> values_of(const Experiment& e, int ranks) {
+std::vector<std::string> values_of(const config::Experiment& e, int ranks) {
   std::vector<std::string> values;
-  for (const Change& c : with_model_values(e, ranks).changes) values.push_back(c.value);
+  for (const config::Change& c : with_model_values(e, ranks).changes) values.push_back(c.value);
   return values;
 }
 
 TEST(FromModel, SizesAreThoseOfTheStep) {
-  Experiment e = experiment_of("message_size", "collective");
+  config::Experiment e = experiment_of("message_size", "collective");
   e.baseline.layout = {2, 2};
-  e.baseline.collective_over = CollectiveOver::tensor;
+  e.baseline.collective_over = config::CollectiveOver::tensor;
   const auto tensor = values_of(e, 8);
   EXPECT_NE(std::ranges::find(tensor, std::string("8 KiB")), tensor.end());  // 32 rows * 64 * 4 B
-  e.baseline.collective = CollectiveKind::send_recv;
-  e.baseline.collective_over = CollectiveOver::pipeline;
+  e.baseline.collective = config::CollectiveKind::send_recv;
+  e.baseline.collective_over = config::CollectiveOver::pipeline;
   EXPECT_EQ(values_of(e, 8), std::vector<std::string>{"8 KiB"});
-  e.baseline.collective = CollectiveKind::all_to_all;
-  try {
-    values_of(e, 8);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("file:3:4: from_model: the model's step on this layout has no all_to_all"),
-              std::string::npos)
-        << error.what();
-    EXPECT_NE(std::string(error.what()).find("send_recv over pipeline"), std::string::npos) << error.what();
-  }
+  e.baseline.collective = config::CollectiveKind::all_to_all;
+  EXPECT_THAT(test::error_of([&] { values_of(e, 8); }),
+              AllOf(HasSubstr("file:3:4: from_model: the model's step on this layout has no all_to_all"),
+                    HasSubstr("send_recv over pipeline")));
 }
 
 TEST(FromModel, ProductsAndAttentionAreThoseOfTheStep) {
@@ -56,4 +55,4 @@ TEST(FromModel, ProductsAndAttentionAreThoseOfTheStep) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::plan

@@ -1,5 +1,6 @@
 #include "plan/plan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,53 +9,48 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "paths.h"
+#include "plan/why_impossible.h"
+#include "support/errors.h"
+#include "support/paths.h"
 
-namespace harness {
+namespace harness::plan {
 namespace {
 
-Experiment small_experiment() {
-  Experiment e;
+using ::testing::HasSubstr;
+
+config::Experiment small_experiment() {
+  config::Experiment e;
   e.path = "small.yaml";
   e.model = {"custom", 4, 128, 4, 2048, 128};
   e.measure.rounds = 4;
   return e;
 }
 
-void add_change(Experiment& e, const std::string& variable, const std::string& value) {
-  Change change{variable, "", e.baseline};
-  find_variable(variable)->parse(change.settings, value);
-  change.value = find_variable(variable)->print(change.settings);
+void add_change(config::Experiment& e, const std::string& variable, const std::string& value) {
+  config::Change change{variable, "", e.baseline};
+  config::find_variable(variable)->parse(change.settings, value);
+  change.value = config::find_variable(variable)->print(change.settings);
   e.changes.push_back(change);
 }
 
-std::string why_not(const Experiment& e, int ranks) {
-  Layout layout;
-  return check_layout(e.model, e.baseline, ranks, layout);
+std::string why_not(const config::Experiment& e, int ranks) {
+  return divide_ranks(e.model, e.baseline, ranks).why_impossible;
 }
 
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-TEST(CheckLayout, DerivesTheRest) {
-  Experiment e = small_experiment();
+TEST(DivideRanks, DerivesTheRest) {
+  config::Experiment e = small_experiment();
   e.baseline.layout = {.tensor_parallel = 2, .pipeline_parallel = 2};
-  Layout layout;
-  EXPECT_EQ(check_layout(e.model, e.baseline, 16, layout), "");
-  EXPECT_EQ(layout.size, (std::array<int, axis_count>{2, 1, 4, 2}));
+  Division division = divide_ranks(e.model, e.baseline, 16);
+  EXPECT_EQ(division.why_impossible, "");
+  EXPECT_EQ(division.layout.size, (std::array<int, program::axis_count>{2, 1, 4, 2}));
   e.baseline.ranks = 4;
-  EXPECT_EQ(check_layout(e.model, e.baseline, 16, layout), "");
-  EXPECT_EQ(layout.size, (std::array<int, axis_count>{2, 1, 1, 2}));
+  division = divide_ranks(e.model, e.baseline, 16);
+  EXPECT_EQ(division.why_impossible, "");
+  EXPECT_EQ(division.layout.size, (std::array<int, program::axis_count>{2, 1, 1, 2}));
 }
 
-TEST(CheckLayout, SaysWhatDoesNotFitAndWhatWould) {
-  Experiment e = small_experiment();
+TEST(DivideRanks, SaysWhatDoesNotFitAndWhatWould) {
+  config::Experiment e = small_experiment();
   e.baseline.layout.tensor_parallel = 3;
   EXPECT_EQ(why_not(e, 4), "tensor_parallel 3 does not divide heads 4; nearest that does: 2 or 4");
   e.baseline.layout.tensor_parallel = 8;
@@ -72,27 +68,27 @@ TEST(CheckLayout, SaysWhatDoesNotFitAndWhatWould) {
   e = small_experiment();
   EXPECT_EQ(why_not(e, 3),
             "data_parallel 3 (3 ranks / 1) does not divide global_batch_size 16; nearest batches: 15 or 18");
-  EXPECT_NE(why_not(e, 32).find("nearest batches: 32"), std::string::npos);
+  EXPECT_THAT(why_not(e, 32), HasSubstr("nearest batches: 32"));
   e.baseline.micro_batch_size = 3;
   EXPECT_EQ(why_not(e, 2),
             "micro_batch_size 3 does not divide the 8 sequences of a replica (global_batch_size 16 / data_parallel 2); "
             "nearest that does: 2 or 4");
   e.baseline.micro_batch_size = 16;
-  EXPECT_NE(why_not(e, 2).find("nearest that does: 8"), std::string::npos);
+  EXPECT_THAT(why_not(e, 2), HasSubstr("nearest that does: 8"));
   e = small_experiment();
   e.baseline.ranks = 8;
-  EXPECT_EQ(why_not(e, 4), "ranks 8 is more than the 4 of the job");
+  EXPECT_EQ(why_not(e, 4), "ranks is 8, but the job has only 4");
 }
 
-TEST(CheckLayout, HugeNumbersDoNotOverflow) {
-  Experiment e = small_experiment();
+TEST(DivideRanks, HugeNumbersDoNotOverflow) {
+  config::Experiment e = small_experiment();
   e.model.heads = e.model.layers = e.model.vocab = 1 << 20;
   e.baseline.layout = {.tensor_parallel = 1 << 20, .pipeline_parallel = 1 << 20};
-  EXPECT_NE(why_not(e, 4).find("does not divide 4 ranks"), std::string::npos);
+  EXPECT_THAT(why_not(e, 4), HasSubstr("does not divide 4 ranks"));
 }
 
 TEST(Plan, HasTheBaselineTwiceAndEveryChange) {
-  Experiment e = small_experiment();
+  config::Experiment e = small_experiment();
   add_change(e, "micro_batch_size", "2");
   add_change(e, "layout", "{tensor_parallel: 2}");
   const Plan plan = make_plan(e, 4);
@@ -104,19 +100,19 @@ TEST(Plan, HasTheBaselineTwiceAndEveryChange) {
   EXPECT_EQ(plan.cases[2].micro_batches, 2);
   EXPECT_EQ(plan.cases[0].micro_batches, 4);
   EXPECT_EQ(plan.cases[3].name, "layout={tensor_parallel: 2, pipeline_parallel: 1}");
-  EXPECT_EQ(plan.cases[3].layout[Axis::data], 2);
+  EXPECT_EQ(plan.cases[3].layout[program::Axis::data], 2);
   EXPECT_EQ(plan.cases[3].micro_batches, 8);
   EXPECT_EQ(plan.schedule.size(), 16u);
 }
 
 TEST(Plan, ImpossibleCasesKeepTheirPlaceAndAreNotRun) {
-  Experiment e = small_experiment();
+  config::Experiment e = small_experiment();
   add_change(e, "layout", "{tensor_parallel: 3}");
   add_change(e, "ranks", "8");
   add_change(e, "ranks", "2");
   const Plan plan = make_plan(e, 4);
   ASSERT_EQ(plan.cases.size(), 5u);
-  EXPECT_NE(plan.cases[2].impossible.find("heads 4"), std::string::npos);
+  EXPECT_THAT(plan.cases[2].impossible, HasSubstr("heads 4"));
   EXPECT_NE(plan.cases[3].impossible, "");
   EXPECT_EQ(plan.cases[4].impossible, "");
   EXPECT_EQ(plan.cases[4].layout.ranks(), 2);
@@ -125,29 +121,24 @@ TEST(Plan, ImpossibleCasesKeepTheirPlaceAndAreNotRun) {
 }
 
 TEST(Plan, AnImpossibleBaselineIsAnError) {
-  Experiment e = small_experiment();
+  config::Experiment e = small_experiment();
   e.baseline.layout.tensor_parallel = 3;
-  EXPECT_EQ(message_of([&] { make_plan(e, 3); }),
+  EXPECT_EQ(test::error_of([&] { make_plan(e, 3); }),
             "small.yaml: the baseline cannot run on 3 ranks: tensor_parallel 3 does not divide heads 4; nearest that "
             "does: 2 or 4");
-  EXPECT_NE(message_of([&] { make_plan(e, 0); }), "no error");
+  EXPECT_NE(test::error_of([&] { make_plan(e, 0); }), "");
 }
 
 TEST(Plan, SaysWhereTheImpossibleBaselineStands) {
-  const std::string path = paths::source_dir() + "/configs/laptop.yaml";
-  EXPECT_NE(message_of([&] {
-              make_plan(load_experiment(path), 3);
-            }).find("laptop.yaml:14:11: the baseline cannot run on 3 ranks"),
-            std::string::npos)
-      << message_of([&] { make_plan(load_experiment(path), 3); });
-  EXPECT_NE(message_of([&] {
-              make_plan(load_experiment(path, {"layout={tensor_parallel: 3}"}), 3);
-            }).find("--set layout={tensor_parallel: 3}: the baseline cannot run"),
-            std::string::npos);
+  const std::string path = test::source_dir() + "/configs/laptop.yaml";
+  EXPECT_THAT(test::error_of([&] { make_plan(config::load_experiment(path), 3); }),
+              HasSubstr("laptop.yaml:14:11: the baseline cannot run on 3 ranks"));
+  EXPECT_THAT(test::error_of([&] { make_plan(config::load_experiment(path, {"layout={tensor_parallel: 3}"}), 3); }),
+              HasSubstr("--set layout={tensor_parallel: 3}: the baseline cannot run"));
 }
 
 TEST(Plan, NotesWhatHasNoEffect) {
-  Experiment e = small_experiment();
+  config::Experiment e = small_experiment();
   e.baseline.overlap_grad_reduce = false;
   add_change(e, "bucket_size", "2 MiB");
   add_change(e, "overlap_grad_reduce", "true");
@@ -158,11 +149,11 @@ TEST(Plan, NotesWhatHasNoEffect) {
   EXPECT_EQ(plan.cases[4].notes, std::vector<std::string>{"the same as the baseline on 4 ranks"});
   const Plan alone = make_plan(e, 1, {"overlap_grad_reduce"});
   ASSERT_EQ(alone.cases[2].notes.size(), 1u);
-  EXPECT_NE(alone.cases[2].notes[0].find("data_parallel is 1"), std::string::npos);
+  EXPECT_THAT(alone.cases[2].notes[0], HasSubstr("data_parallel is 1"));
 }
 
 TEST(Plan, OnlySomeCases) {
-  Experiment e = small_experiment();
+  config::Experiment e = small_experiment();
   add_change(e, "micro_batch_size", "2");
   add_change(e, "micro_batch_size", "4");
   add_change(e, "overlap_grad_reduce", "false");
@@ -177,12 +168,11 @@ TEST(Plan, OnlySomeCases) {
             (Names{"baseline", "baseline_again", "micro_batch_size=2", "micro_batch_size=4"}));
   EXPECT_EQ(names({"baseline"}), (Names{"baseline", "baseline_again"}));
   EXPECT_EQ(names({}).size(), 5u);
-  EXPECT_NE(message_of([&] { names({"micro_batch_size=3"}); }).find("did you mean micro_batch_size=2?"),
-            std::string::npos);
+  EXPECT_THAT(test::error_of([&] { names({"micro_batch_size=3"}); }), HasSubstr("did you mean micro_batch_size=2?"));
 }
 
 Plan plan_of(int cases, int rounds, std::uint64_t seed) {
-  Experiment e = small_experiment();
+  config::Experiment e = small_experiment();
   e.baseline.global_batch_size = 1 << 16;
   e.measure.rounds = rounds;
   e.measure.seed = seed;
@@ -247,35 +237,33 @@ TEST(Schedule, EveryOrderOfTheFirstRoundIsAsLikely) {
   for (const auto& [order, n] : times) EXPECT_NEAR(n, 1000, 120);
 }
 
-TEST(CheckLayout, WhatACollectiveNeeds) {
-  Settings s;
+TEST(DivideRanks, WhatACollectiveNeeds) {
+  config::Settings s;
   s.workload = "collective";
-  Layout layout;
-  const auto why = [&](int ranks) { return check_layout({}, s, ranks, layout); };
+  const auto why = [&](int ranks) { return divide_ranks({}, s, ranks).why_impossible; };
   EXPECT_EQ(why(4), "");
-  EXPECT_EQ(layout[Axis::data], 4);
-  EXPECT_NE(why(1).find("sends nothing; give the job 2 ranks or more"), std::string::npos) << why(1);
-  s.collective = CollectiveKind::all_gather;
+  EXPECT_EQ(divide_ranks({}, s, 4).layout[program::Axis::data], 4);
+  EXPECT_THAT(why(1), HasSubstr("sends nothing; give the job 2 ranks or more"));
+  s.collective = config::CollectiveKind::all_gather;
   s.message_bytes = 100;
-  EXPECT_NE(why(3).find("3 equal parts of elements of 4 B each; nearest that is: 96 B or 108 B"), std::string::npos)
-      << why(3);
-  s.precision = Precision::bf16;
+  EXPECT_THAT(why(3), HasSubstr("3 equal parts of elements of 4 B each; nearest that is: 96 B or 108 B"));
+  s.precision = config::Precision::bf16;
   s.message_bytes = 102;
   EXPECT_EQ(why(3), "");
-  s.collective_over = CollectiveOver::tensor;
-  EXPECT_NE(why(3).find("over tensor of one rank sends nothing; give another layout"), std::string::npos) << why(3);
+  s.collective_over = config::CollectiveOver::tensor;
+  EXPECT_THAT(why(3), HasSubstr("over tensor of one rank sends nothing; give another layout"));
   s.layout = {2, 2};
-  s.collective = CollectiveKind::send_recv;
+  s.collective = config::CollectiveKind::send_recv;
   EXPECT_EQ(why(8), "");
-  s.collective_over = CollectiveOver::world;
-  EXPECT_NE(why(8).find("along one axis"), std::string::npos) << why(8);
-  EXPECT_NE(why(6).find("does not divide 6 ranks"), std::string::npos) << why(6);
-  s.collective = CollectiveKind::all_reduce;
+  s.collective_over = config::CollectiveOver::world;
+  EXPECT_THAT(why(8), HasSubstr("along one axis"));
+  EXPECT_THAT(why(6), HasSubstr("does not divide 6 ranks"));
+  s.collective = config::CollectiveKind::all_reduce;
   s.repetitions = 100;
-  EXPECT_NE(why(8).find("at most 80 repetitions, or in_place: false"), std::string::npos) << why(8);
+  EXPECT_THAT(why(8), HasSubstr("at most 80 repetitions, or in_place: false"));
   s.in_place = false;
   EXPECT_EQ(why(8), "");
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::plan

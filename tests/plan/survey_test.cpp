@@ -4,21 +4,21 @@
 
 #include <gtest/gtest.h>
 
-namespace harness {
+namespace harness::plan {
 namespace {
 
-const Model model_1b3{"gpt3-1.3b", 24, 2048, 16, 50304, 2048};
+const config::Model model_1b3{"gpt3-1.3b", 24, 2048, 16, 50304, 2048};
 
 TEST(Survey, CountsAndPlansARealJob) {
   PlannedCase c;
   c.settings.global_batch_size = 512;
   c.settings.layout = {8, 2};
   c.layout.size = {8, 1, 8, 2};
-  const Survey s = survey(model_1b3, c, all_fused);
+  const Survey s = survey(model_1b3, c, program::all_fused);
   EXPECT_EQ(s.roles, 2);
   EXPECT_NEAR(s.flop.model / s.tokens_per_step / 1e9, 8.470, 5e-4);
   EXPECT_GT(s.peak_bytes, 0);
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::plan

@@ -5,7 +5,7 @@
 
 #include "program/operation.h"
 
-namespace harness {
+namespace harness::program {
 namespace {
 
 // Converts to whatever a member is.
@@ -64,4 +64,4 @@ TEST(Fields, ReboundOperationsKeepParametersAndPlaceOperands) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::program

@@ -1,5 +1,6 @@
 #include "program/verify.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "program/arena.h"
@@ -8,8 +9,10 @@
 #include "program/lower.h"
 #include "programs.h"
 
-namespace harness {
+namespace harness::program {
 namespace {
+
+using ::testing::HasSubstr;
 
 std::string texts(const std::vector<Problem>& problems) {
   std::string all;
@@ -18,24 +21,24 @@ std::string texts(const std::vector<Problem>& problems) {
 }
 
 TEST(Verify, AcceptsRingAttention) {
-  for (const int n : {2, 3, 4, 8}) EXPECT_EQ(texts(verify(testing::ring_attention(n))), "");
-  EXPECT_EQ(texts(verify(expand(testing::ring_attention(4)))), "");
+  for (const int n : {2, 3, 4, 8}) EXPECT_EQ(texts(verify(test::ring_attention(n))), "");
+  EXPECT_EQ(texts(verify(expand(test::ring_attention(4)))), "");
 }
 
 TEST(Verify, AcceptsGatheredParameters) {
-  for (const int n : {2, 4}) EXPECT_EQ(texts(verify(testing::gathered_parameters(n, 5))), "");
+  for (const int n : {2, 4}) EXPECT_EQ(texts(verify(test::gathered_parameters(n, 5))), "");
 }
 
 TEST(Verify, AcceptsInterleavedSchedule) {
   for (const auto& [stages, chunks, micro_batches] : {std::array{2, 2, 4}, std::array{4, 2, 8}, std::array{4, 3, 8}}) {
-    const auto set = testing::interleaved(stages, chunks, micro_batches);
+    const auto set = test::interleaved(stages, chunks, micro_batches);
     EXPECT_EQ(texts(verify(set)), "");
     EXPECT_EQ(texts(verify(expand(set))), "");
   }
 }
 
 TEST(Verify, FindsTheDeadlockOfAnInterleavedScheduleWithoutFusedGroups) {
-  auto set = testing::interleaved(4, 2, 8);
+  auto set = test::interleaved(4, 2, 8);
   for (auto& role : set.roles) {
     for (auto& op : role.step) op.fused_group = -1;
   }
@@ -101,8 +104,8 @@ TEST(Verify, NamesADroppedReceive) {
   p.step[at].action = Fill{x, 0};
   const auto problems = verify(set);
   ASSERT_FALSE(problems.empty());
-  EXPECT_NE(texts(problems).find("rank 1, step operation 1 (send activations"), std::string::npos) << texts(problems);
-  EXPECT_NE(texts(problems).find("rank 3"), std::string::npos);
+  EXPECT_THAT(texts(problems), HasSubstr("rank 1, step operation 1 (send activations"));
+  EXPECT_THAT(texts(problems), HasSubstr("rank 3"));
 }
 
 TEST(Verify, NamesTwoCollectivesSwappedOnOneRank) {
@@ -113,8 +116,8 @@ TEST(Verify, NamesTwoCollectivesSwappedOnOneRank) {
   std::swap(p.step[a].stream, p.step[b].stream);
   const auto problems = verify(set);
   ASSERT_FALSE(problems.empty());
-  EXPECT_NE(texts(problems).find("rank 2, step operation"), std::string::npos) << texts(problems);
-  EXPECT_NE(texts(problems).find("never ends"), std::string::npos) << texts(problems);
+  EXPECT_THAT(texts(problems), HasSubstr("rank 2, step operation"));
+  EXPECT_THAT(texts(problems), HasSubstr("never ends"));
 }
 
 TEST(Verify, NamesCollectivesThatDiffer) {
@@ -124,8 +127,8 @@ TEST(Verify, NamesCollectivesThatDiffer) {
   bucket.data = bucket.data.part(0, 4);
   const auto problems = verify(set);
   ASSERT_FALSE(problems.empty());
-  EXPECT_NE(texts(problems).find("in group data: all_reduce of"), std::string::npos) << texts(problems);
-  EXPECT_NE(texts(problems).find("rank 1"), std::string::npos);
+  EXPECT_THAT(texts(problems), HasSubstr("in group data: all_reduce of"));
+  EXPECT_THAT(texts(problems), HasSubstr("rank 1"));
 }
 
 TEST(Verify, NamesAReadBeforeAWrite) {
@@ -134,8 +137,8 @@ TEST(Verify, NamesAReadBeforeAWrite) {
   erase(p, find(p, "fill", "x"));
   const auto problems = verify(set);
   ASSERT_FALSE(problems.empty());
-  EXPECT_NE(problems[0].text.find("rank 0, step operation 0 (send activations"), std::string::npos) << texts(problems);
-  EXPECT_NE(problems[0].text.find("reads x[0..8), which nothing has written"), std::string::npos);
+  EXPECT_THAT(problems[0].text, HasSubstr("rank 0, step operation 0 (send activations")) << texts(problems);
+  EXPECT_THAT(problems[0].text, HasSubstr("reads x[0..8), which nothing has written"));
 }
 
 TEST(Verify, NamesAMissingWait) {
@@ -144,8 +147,7 @@ TEST(Verify, NamesAMissingWait) {
   p.step[find(p, "send", "activations")].waits.clear();
   const auto problems = verify(set);
   ASSERT_FALSE(problems.empty());
-  EXPECT_NE(problems[0].text.find("in no defined order with operation 0 (fill x"), std::string::npos)
-      << texts(problems);
+  EXPECT_THAT(problems[0].text, HasSubstr("in no defined order with operation 0 (fill x")) << texts(problems);
 }
 
 TEST(Verify, NamesASendOrderThatOnlyBufferingWouldSave) {
@@ -168,9 +170,9 @@ TEST(Verify, NamesASendOrderThatOnlyBufferingWouldSave) {
   for (const auto& s : {set, expand(set)}) {
     const auto problems = verify(s);
     ASSERT_FALSE(problems.empty());
-    EXPECT_NE(texts(problems).find("(send activations"), std::string::npos) << texts(problems);
-    EXPECT_NE(texts(problems).find("(send gradients"), std::string::npos) << texts(problems);
-    EXPECT_NE(texts(problems).find("never ends"), std::string::npos);
+    EXPECT_THAT(texts(problems), HasSubstr("(send activations"));
+    EXPECT_THAT(texts(problems), HasSubstr("(send gradients"));
+    EXPECT_THAT(texts(problems), HasSubstr("never ends"));
   }
   // In one fused group the same two messages are fine.
   for (auto& role : set.roles) {
@@ -184,10 +186,10 @@ TEST(Verify, NamesASendOrderThatOnlyBufferingWouldSave) {
 TEST(Verify, NamesViewsAndShapesThatDoNotFit) {
   auto set = two_stages();
   std::get<Fill>(set.roles[0].step[0].action).out.count = 9;
-  EXPECT_NE(texts(verify(set)).find("lies outside it"), std::string::npos);
+  EXPECT_THAT(texts(verify(set)), HasSubstr("lies outside it"));
   set = two_stages();
   std::get<Gelu>(set.roles[0].step[find(set.roles[0], "gelu", "update")].action).in.count = 4;
-  EXPECT_NE(texts(verify(set)).find("out: w has 8 elements, expected 4"), std::string::npos) << texts(verify(set));
+  EXPECT_THAT(texts(verify(set)), HasSubstr("out: w has 8 elements, expected 4"));
 }
 
 // Whoever shares memory must be ordered, whatever the program.
@@ -206,7 +208,7 @@ void expect_arena_sound(const Program& program) {
     visit_accesses(operation.action, [&](Access, const View& view) {
       const Buffer& buffer = program.buffer_of(view);
       if (buffer.kind != BufferKind::transient) return;
-      const std::int64_t at = arena.offset_bytes.at(static_cast<std::size_t>(view.buffer));
+      const std::int64_t at = arena.offset_bytes.at(view.buffer);
       const std::int64_t begin = at + view.offset * size_of(buffer.type);
       const std::int64_t end = begin + view.count * size_of(buffer.type);
       uses.push_back({static_cast<OperationId>(i), operation.stream, begin, end, view.buffer});
@@ -219,23 +221,22 @@ void expect_arena_sound(const Program& program) {
       const Use &a = uses[i], &b = uses[j];
       if (a.buffer == b.buffer || a.op == b.op || a.end <= b.begin || b.end <= a.begin) continue;
       EXPECT_TRUE(before.ordered(a.op, a.stream, b.op))
-          << title(program.step[static_cast<std::size_t>(a.op)]) << " and "
-          << title(program.step[static_cast<std::size_t>(b.op)]) << " share memory";
+          << title(program.step[a.op]) << " and " << title(program.step[b.op]) << " share memory";
     }
   }
 }
 
 TEST(Arena, SharesMemoryOnlyWhereOrdered) {
   for (const auto& role : two_stages().roles) expect_arena_sound(role);
-  expect_arena_sound(testing::ring_attention(8).roles[0]);
-  expect_arena_sound(testing::gathered_parameters(4, 6).roles[0]);
-  for (const auto& role : testing::interleaved(4, 2, 8).roles) expect_arena_sound(role);
+  expect_arena_sound(test::ring_attention(8).roles[0]);
+  expect_arena_sound(test::gathered_parameters(4, 6).roles[0]);
+  for (const auto& role : test::interleaved(4, 2, 8).roles) expect_arena_sound(role);
 }
 
 TEST(Arena, ReusesMemory) {
   // The gradients that travel between layers can take turns in two places. What is being reduce-scattered cannot:
   // nothing orders it before a later layer's product.
-  const Program p = testing::gathered_parameters(4, 8).roles[0];
+  const Program p = test::gathered_parameters(4, 8).roles[0];
   std::int64_t sum = 0;
   for (const auto& b : p.buffers) sum += b.kind == BufferKind::transient ? b.bytes() : 0;
   EXPECT_LT(plan_arena(p).transient_bytes, sum * 3 / 4);
@@ -249,4 +250,4 @@ TEST(Hash, TellsProgramsApart) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::program

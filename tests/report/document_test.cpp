@@ -6,7 +6,7 @@
 
 #include "report/page/page.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 using ::testing::AllOf;
@@ -78,7 +78,7 @@ TEST(Writers, EveryPieceIsInEveryFormat) {
   figure.numbers = two_by_two();
   const Document document = with({Subheading{"below"}, Paragraph{"a paragraph"}, List{{"an item"}},
                                   Numbers{"a caption", two_by_two()}, figure, Listing{"a listing", "key: value\n"}});
-  for (const std::string& text : {write_text(document), write_markdown(document), html::page(document)}) {
+  for (const std::string& text : {write_text(document), write_markdown(document), page::page(document)}) {
     EXPECT_THAT(text,
                 AllOf(HasSubstr("What moved."), HasSubstr("A section"), HasSubstr("below"), HasSubstr("a paragraph"),
                       HasSubstr("an item"), HasSubstr("a caption"), HasSubstr("A drawing."), HasSubstr("key: value")));
@@ -99,11 +99,11 @@ TEST(Writers, NoTextOfAFileBecomesMarkupOrMovesTheCursor) {
   const Document document =
       with({Subheading{bad}, Paragraph{bad}, List{{bad}}, Numbers{bad, table}, Listing{bad, bad}});
   EXPECT_THAT(write_text(document), AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\xff"))));
-  EXPECT_THAT(html::page(document), AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("<script"))));
+  EXPECT_THAT(page::page(document), AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("<script"))));
   const std::string markdown = write_markdown(document);
   EXPECT_THAT(markdown.substr(0, markdown.find("```")),
               AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("<script")), Not(HasSubstr("[x](y)"))));
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::report

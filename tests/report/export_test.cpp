@@ -1,5 +1,6 @@
 #include "report/export.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,16 +12,18 @@
 #include "report/money.h"
 #include "report/sections.h"
 #include "report/show.h"
-#include "sample_results.h"
+#include "support/sample_results.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
-using samples::expect_golden;
+using test::expect_golden;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Something of every kind: flags, environment, a value of several, what has no word, what is not proven.
-Result proven_sweep() {
-  Result result = samples::sweep(
+store::Result proven_sweep() {
+  store::Result result = test::samples::sweep(
       {"precision=bf16", "micro_batch_size=2", "micro_batch_size=4",
        "layout={tensor_parallel: 2, pipeline_parallel: 4}", "overlap_grad_reduce=true", "bucket_size=50 MiB",
        "attention=fused", "cuda_graph=true", "nccl_algo=AllReduce:Tree", "nccl_buffsize=8 MiB", "nccl_collnet=true",
@@ -32,13 +35,13 @@ Result proven_sweep() {
   return result;
 }
 
-std::string exported(const Result& result, ExportFormat format, const std::string& name = "") {
-  return export_text(result, find_proven(result, summarise(result), name, "runs.h5"), "runs.h5", format);
+std::string exported(const store::Result& result, ExportFormat format, const std::string& name = "") {
+  return export_text(result, find_proven(result, analysis::summarise(result), name, "runs.h5"), "runs.h5", format);
 }
 
-std::string complaint(const Result& result, const std::string& name, int* code = nullptr) {
+std::string complaint(const store::Result& result, const std::string& name, int* code = nullptr) {
   try {
-    find_proven(result, summarise(result), name, "runs.h5");
+    find_proven(result, analysis::summarise(result), name, "runs.h5");
   } catch (const Error& error) {
     if (code != nullptr) *code = error.exit_code();
     return error.what();
@@ -57,28 +60,28 @@ std::string shell(const std::string& script) {
 }
 
 TEST(Export, Golden) {
-  const Result result = proven_sweep();
-  expect_golden("export.env", exported(result, ExportFormat::env));
-  expect_golden("export.megatron", exported(result, ExportFormat::megatron));
-  expect_golden("export.deepspeed.json", exported(result, ExportFormat::deepspeed));
-  expect_golden("export.pytorch.py", exported(result, ExportFormat::pytorch));
+  const store::Result result = proven_sweep();
+  test::expect_golden("export.env", exported(result, ExportFormat::env));
+  test::expect_golden("export.megatron", exported(result, ExportFormat::megatron));
+  test::expect_golden("export.deepspeed.json", exported(result, ExportFormat::deepspeed));
+  test::expect_golden("export.pytorch.py", exported(result, ExportFormat::pytorch));
 }
 
 TEST(Export, BucketsAreCountedInWhatTheFrameworkCounts) {
-  const Result result = proven_sweep();
+  const store::Result result = proven_sweep();
   const std::string name = "bucket_size=50 MiB";
-  EXPECT_NE(exported(result, ExportFormat::megatron, name).find("--ddp-bucket-size 13107200\n"), std::string::npos);
+  EXPECT_THAT(exported(result, ExportFormat::megatron, name), HasSubstr("--ddp-bucket-size 13107200\n"));
   const auto json = nlohmann::json::parse(exported(result, ExportFormat::deepspeed, name));
   EXPECT_EQ(json["zero_optimization"]["reduce_bucket_size"], 13107200);
-  EXPECT_NE(exported(result, ExportFormat::pytorch, name).find("bucket_cap_mb=50,\n"), std::string::npos);
+  EXPECT_THAT(exported(result, ExportFormat::pytorch, name), HasSubstr("bucket_cap_mb=50,\n"));
 }
 
 TEST(Export, TheEnvironmentFileIsWhatAShellReads) {
-  const Result result = proven_sweep();
+  const store::Result result = proven_sweep();
   std::string script = exported(result, ExportFormat::env);
   script += "\necho \"$NCCL_ALGO|$NCCL_BUFFSIZE|$NCCL_COLLNET_ENABLE|$NCCL_IB_TIMEOUT|$TORCH_NOTE\"\n";
   EXPECT_EQ(shell(script), "AllReduce:Tree|8388608|1|23|it's; fine\n");
-  EXPECT_EQ(script.find("NCCL_PROTO="), std::string::npos);  // slower
+  EXPECT_THAT(script, Not(HasSubstr("NCCL_PROTO=")));  // slower
   script = exported(result, ExportFormat::megatron) + "\nprintf '%s ' \"${MEGATRON_ARGS[@]}\"\n";
   EXPECT_EQ(shell(script),
             "--bf16 --micro-batch-size 4 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 "
@@ -87,30 +90,30 @@ TEST(Export, TheEnvironmentFileIsWhatAShellReads) {
 }
 
 TEST(Export, OnlyWhatIsProvenAndTheFasterOfTwoValues) {
-  const Result result = proven_sweep();
-  const Proven proven = find_proven(result, summarise(result), "", "runs.h5");
+  const store::Result result = proven_sweep();
+  const Proven proven = find_proven(result, analysis::summarise(result), "", "runs.h5");
   for (const auto& setting : proven.settings) {
     EXPECT_NE(setting.variable, "nccl_proto");
     EXPECT_NE(setting.variable, "global_batch_size");
     EXPECT_NE(setting.name, "micro_batch_size=2");
-    EXPECT_NE(setting.evidence.find("12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4)"), std::string::npos);
+    EXPECT_THAT(setting.evidence, HasSubstr("12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4)"));
   }
   EXPECT_EQ(proven.left_out.size(), 3u);
-  EXPECT_NE(exported(result, ExportFormat::env).find("Together they are not proven"), std::string::npos);
-  EXPECT_EQ(exported(result, ExportFormat::env, "precision=bf16").find("Together"), std::string::npos);
+  EXPECT_THAT(exported(result, ExportFormat::env), HasSubstr("Together they are not proven"));
+  EXPECT_THAT(exported(result, ExportFormat::env, "precision=bf16"), Not(HasSubstr("Together")));
 }
 
 TEST(Export, WhatIsNotProvenIsRefused) {
   int code = 0;
-  const Result result = proven_sweep();
-  EXPECT_NE(complaint(result, "nccl_proto=AllReduce:LL128").find("is not proven faster (slower"), std::string::npos);
-  EXPECT_NE(complaint(result, "baseline").find("is the baseline"), std::string::npos);
-  EXPECT_NE(complaint(result, "precision=bf61").find("did you mean precision=bf16?"), std::string::npos);
-  EXPECT_NE(complaint(samples::unreliable(), "", &code).find("proves nothing"), std::string::npos);
+  const store::Result result = proven_sweep();
+  EXPECT_THAT(complaint(result, "nccl_proto=AllReduce:LL128"), HasSubstr("is not proven faster (slower"));
+  EXPECT_THAT(complaint(result, "baseline"), HasSubstr("is the baseline"));
+  EXPECT_THAT(complaint(result, "precision=bf61"), HasSubstr("did you mean precision=bf16?"));
+  EXPECT_THAT(complaint(test::samples::unreliable(), "", &code), HasSubstr("proves nothing"));
   EXPECT_EQ(code, 4);
-  const std::string none = exported(samples::nothing_moved(), ExportFormat::env);
-  EXPECT_NE(none.find("Nothing is proven faster"), std::string::npos);
-  EXPECT_EQ(none.find("export "), std::string::npos);
+  const std::string none = exported(test::samples::nothing_moved(), ExportFormat::env);
+  EXPECT_THAT(none, HasSubstr("Nothing is proven faster"));
+  EXPECT_THAT(none, Not(HasSubstr("export ")));
 }
 
 TEST(Export, NothingOfAHostileFileGetsOut) {
@@ -122,7 +125,7 @@ TEST(Export, NothingOfAHostileFileGetsOut) {
                                                                   {"micro_batch_size", "2\n) ; touch pwned ; ("},
                                                                   {"$(touch pwned)", "1"},
                                                                   {"precision", "bf16\"}, \"x\": {\""}}) {
-    Result result = samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8});
+    store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8});
     result.cases[2].name = variable + "=" + value;
     result.cases[2].variable = variable;
     result.cases[2].value = value;
@@ -130,12 +133,12 @@ TEST(Export, NothingOfAHostileFileGetsOut) {
     result.created = "\r$(id)";
     result.identity = {{"harness", "0\nexport PWNED=2"}};
     const std::string file = "run\nexport PWNED=3.h5";
-    const Proven proven = find_proven(result, summarise(result), "", file);
+    const Proven proven = find_proven(result, analysis::summarise(result), "", file);
     EXPECT_TRUE(proven.settings.empty()) << value;
     for (const ExportFormat format :
          {ExportFormat::env, ExportFormat::megatron, ExportFormat::pytorch, ExportFormat::deepspeed}) {
       const std::string text = export_text(result, proven, file, format);
-      EXPECT_EQ(text.find("\x1b"), std::string::npos);
+      EXPECT_THAT(text, Not(HasSubstr("\x1b")));
       if (format == ExportFormat::deepspeed) {
         const auto json = nlohmann::json::parse(text);
         EXPECT_EQ(json.size(), 1u) << text;
@@ -159,14 +162,14 @@ TEST(Export, ShellWordsStandForTheirText) {
 }
 
 TEST(ShowCost, Golden) {
-  const Result result = samples::sweep({"micro_batch_size=2", "precision=bf16"}, {1, 1, 0.8, 0.7});
-  const Summary summary = summarise(result);
-  const auto estimate = estimate_cost(result, summary, {2.5, "USD", 300e9});
+  const store::Result result = test::samples::sweep({"micro_batch_size=2", "precision=bf16"}, {1, 1, 0.8, 0.7});
+  const analysis::Summary summary = analysis::summarise(result);
+  const auto estimate = analysis::estimate_cost(result, summary, {2.5, "USD", 300e9});
   ASSERT_TRUE(estimate);
   Document document;
   document.sections.push_back(cost_section(*estimate));
-  expect_golden("cost.txt", write_text(document));
-  expect_golden("cost.md", write_markdown(document));
+  test::expect_golden("cost.txt", write_text(document));
+  test::expect_golden("cost.md", write_markdown(document));
   const auto json = nlohmann::json::parse(show(result, summary, Format::json, estimate));
   EXPECT_EQ(json["cost"]["after"].size(), 2u);
   EXPECT_EQ(json["cost"]["after"][0]["name"], "precision=bf16");
@@ -175,4 +178,4 @@ TEST(ShowCost, Golden) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::report

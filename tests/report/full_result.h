@@ -1,24 +1,30 @@
 #pragma once
 
-#include "sample_results.h"
+#include "support/sample_results.h"
 
-namespace harness::samples {
+namespace harness::test::samples {
 
 inline const char* const hostile =
     "</title><script>alert(1)</script>\"'><img src=x onerror=alert(1)> \x1b[31m\x07\xff `a` | [x](http://e)";
 
-inline ResultInterval interval(int case_index, int role, int operation, const std::string& kind, double start_s,
-                               double end_s) {
-  ResultInterval row;
-  row.case_index = case_index, row.role = role, row.rank = 2 * role, row.operation = operation;
-  row.kind = kind, row.stream = "compute", row.phase = "forward";
-  row.start_s = start_s, row.end_s = end_s;
+inline store::ResultInterval interval(int case_index, int role, int operation, const std::string& kind, double start_s,
+                                      double end_s) {
+  store::ResultInterval row;
+  row.case_index = case_index;
+  row.role = role;
+  row.rank = 2 * role;
+  row.operation = operation;
+  row.kind = kind;
+  row.stream = "compute";
+  row.phase = "forward";
+  row.start_s = start_s;
+  row.end_s = end_s;
   return row;
 }
 
 /// Everything that a report can show, in each of its tables; `name` stands wherever a text comes from outside.
-inline Result full(const std::string& name = "node7") {
-  Result result = everything();
+inline store::Result full(const std::string& name = "node7") {
+  store::Result result = everything();
   result.name = name;
   result.model_name = name;
   result.argv = "sweep " + name;
@@ -40,23 +46,28 @@ inline Result full(const std::string& name = "node7") {
                        {2, "not confirmed", name},
                        {2, "version", "2.28.8"}};
   result.nccl_calls = {{0, "AllReduce", "Ring", "Simple", 1 << 20, 4, 0, 15}, {2, name, name, name, 12, 4, 1, 1}};
+  constexpr const char* kinds[] = {"matmul", "attention", "adamw"};
   for (int c = 0; c < static_cast<int>(result.cases.size()); ++c) {
     if (c == 1) continue;
     for (int role = 0; role < 2; ++role) {
       for (int i = 0; i < 300; ++i) {
-        ResultInterval row = interval(c, role, i,
-                                      i % 3 == 0   ? "matmul"
-                                      : i % 3 == 1 ? "attention"
-                                                   : "adamw",
-                                      4e-4 * i, 4e-4 * (i + 0.9));
-        if (i % 50 == 49) row.kind = "all_reduce", row.stream = "data", row.what = name;
+        store::ResultInterval row = interval(c, role, i, kinds[i % 3], 4e-4 * i, 4e-4 * (i + 0.9));
+        if (i % 50 == 49) {
+          row.kind = "all_reduce";
+          row.stream = "data";
+          row.what = name;
+        }
         result.timeline.push_back(row);
       }
     }
     for (int rank = 0; rank < 4; ++rank) {
-      ResultSplit split{};
-      split.case_index = c, split.rank = rank;
-      split.step_s = 0.12, split.compute_s = 0.1, split.communication_s = 0.01, split.exposed_s = 0.01;
+      store::ResultSplit split{};
+      split.case_index = c;
+      split.rank = rank;
+      split.step_s = 0.12;
+      split.compute_s = 0.1;
+      split.communication_s = 0.01;
+      split.exposed_s = 0.01;
       split.idle_s = 0.01;
       result.splits.push_back(split);
     }
@@ -70,11 +81,15 @@ inline Result full(const std::string& name = "node7") {
     result.rank_seconds.push_back(seconds);
   }
   for (std::size_t i = 0; i < result.blocks.size(); ++i) {
-    ResultGpu gpu;
-    gpu.ranks = 4, gpu.utilisation = 0.98, gpu.sm_clock_hz = 1.98e9, gpu.power_w = 640, gpu.energy_j = 300;
+    store::ResultGpu gpu;
+    gpu.ranks = 4;
+    gpu.utilisation = 0.98;
+    gpu.sm_clock_hz = 1.98e9;
+    gpu.power_w = 640;
+    gpu.energy_j = 300;
     result.gpu.push_back(gpu);
   }
   return result;
 }
 
-}  // namespace harness::samples
+}  // namespace harness::test::samples

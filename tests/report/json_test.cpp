@@ -3,28 +3,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
 #include "full_result.h"
-#include "paths.h"
 #include "report/metrics.h"
 #include "report/show.h"
 #include "report/show_comparison.h"
+#include "support/files.h"
+#include "support/paths.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
 std::string page() {
-  std::ifstream in(paths::source_dir() + "/docs/json.md");
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
+  return test::text_of(test::source_dir() + "/docs/json.md");
 }
 
 // Keys of all objects, but for those that the user names: settings and parts.
@@ -54,33 +50,33 @@ void expect_described(const std::set<std::string>& keys) {
   }
 }
 
-Result collectives() {
-  Result result = samples::sweep({"message_size=2 kB"}, {1, 1, 1.5});
+store::Result collectives() {
+  store::Result result = test::samples::sweep({"message_size=2 kB"}, {1, 1, 1.5});
   for (int c = 0; c < 3; ++c) result.points.push_back({c, "all_reduce", 10, 1000, 1.5, 16e3, "the data sheet"});
   return result;
 }
 
 TEST(JsonPage, DescribesEveryKeyOfShow) {
-  const Result result = samples::full();
-  const Summary summary = summarise(result);
-  const auto cost = estimate_cost(result, summary, {2.5, "USD", 300e9});
+  const store::Result result = test::samples::full();
+  const analysis::Summary summary = analysis::summarise(result);
+  const auto cost = analysis::estimate_cost(result, summary, {2.5, "USD", 300e9});
   ASSERT_TRUE(cost && !cost->after.empty());
   const std::set<std::string> keys = keys_of(show(result, summary, Format::json, cost));
   EXPECT_GT(keys.size(), 70u);
   expect_described(keys);
-  const Result other = collectives();
-  expect_described(keys_of(show(other, summarise(other), Format::json)));
+  const store::Result other = collectives();
+  expect_described(keys_of(show(other, analysis::summarise(other), Format::json)));
 }
 
 TEST(JsonPage, DescribesEveryKeyOfCompare) {
-  const Result first = samples::full(), second = samples::everything();
-  const Summary first_summary = summarise(first), second_summary = summarise(second);
+  const store::Result first = test::samples::full(), second = test::samples::everything();
+  const analysis::Summary first_summary = analysis::summarise(first), second_summary = analysis::summarise(second);
   ComparisonReport report;
   report.files = {{"a", &first, &first_summary}, {"b", &second, &second_summary}};
-  const std::span<const ComparedFile> all(report.files);
-  report.differences = find_differences(all);
-  report.comparisons.push_back(compare_sides(all.first(1), all.subspan(1)));
-  report.reproductions.push_back(reproduce(all.first(1), all.subspan(1)));
+  const std::span<const analysis::ComparedFile> all(report.files);
+  report.differences = analysis::find_differences(all);
+  report.comparisons.push_back(analysis::compare_sides(all.first(1), all.subspan(1)));
+  report.reproductions.push_back(analysis::reproduce(all.first(1), all.subspan(1)));
   ASSERT_FALSE(report.differences.empty());
   ASSERT_FALSE(report.comparisons[0].cases.empty());
   ASSERT_FALSE(report.reproductions[0].changes.empty());
@@ -96,8 +92,8 @@ TEST(JsonPage, DescribesEveryMetricInTheWordsOfItsHelp) {
 }
 
 TEST(JsonPage, SchemaAndVersionComeFirst) {
-  const Result result = samples::full();
-  const std::string text = show(result, summarise(result), Format::json);
+  const store::Result result = test::samples::full();
+  const std::string text = show(result, analysis::summarise(result), Format::json);
   EXPECT_EQ(text.find("\"schema\": \"harness-show\""), text.find('"'));
   EXPECT_EQ(Json::parse(text)["schema_version"], 1);
 }
@@ -108,8 +104,8 @@ TEST(Metrics, HaveKeysOfTheirOwn) {
 }
 
 TEST(Metrics, AreInCsvAndJsonAlike) {
-  const Result result = collectives();
-  const Summary summary = summarise(result);
+  const store::Result result = collectives();
+  const analysis::Summary summary = analysis::summarise(result);
   const std::string csv = show(result, summary, Format::csv);
   const Json row = Json::parse(show(result, summary, Format::json))["cases"][2];
   for (const Metric& metric : case_metrics()) {
@@ -122,4 +118,4 @@ TEST(Metrics, AreInCsvAndJsonAlike) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::report

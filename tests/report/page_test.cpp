@@ -21,10 +21,10 @@
 #include "report/page/tornado.h"
 #include "report/page/waterfall_chart.h"
 
-namespace harness::html {
+namespace harness::page {
 namespace {
 
-std::string page_of(const Result& result) {
+std::string page_of(const store::Result& result) {
   return page(make_report(result));
 }
 
@@ -77,14 +77,15 @@ TEST(Page, TheCheckOfPagesSeesFaults) {
 }
 
 TEST(Page, IsWellFormedWhateverTheResult) {
-  for (const Result& result : {Result{}, samples::full(), samples::everything(), samples::nothing_moved(),
-                               samples::unreliable(), samples::partial(), samples::full(samples::hostile)}) {
+  for (const store::Result& result :
+       {store::Result{}, test::samples::full(), test::samples::everything(), test::samples::nothing_moved(),
+        test::samples::unreliable(), test::samples::partial(), test::samples::full(test::samples::hostile)}) {
     EXPECT_EQ(fault_of(page_of(result)), "");
   }
 }
 
 TEST(Page, HasEverySectionAndChart) {
-  const std::string text = page_of(samples::full());
+  const std::string text = page_of(test::samples::full());
   for (const char* id : {"before-after", "changes", "steps", "scaling-section", "losses", "timeline", "stragglers",
                          "nccl", "environment", "warnings", "configuration", "reproduce"}) {
     EXPECT_NE(text.find("<h2 id=\"" + std::string(id) + "\">"), std::string::npos) << id;
@@ -101,7 +102,7 @@ TEST(Page, HasEverySectionAndChart) {
 }
 
 TEST(Page, NeedsNothingFromElsewhere) {
-  const std::string text = page_of(samples::full());
+  const std::string text = page_of(test::samples::full());
   for (const char* bad : {"http:", "https:", "src=", "url(", "@import", "<script", "<link", "<iframe", "<img",
                           "<object", "style=\"", "javascript:", "\"data:", "image/"}) {
     EXPECT_EQ(text.find(bad), std::string::npos) << bad;
@@ -112,7 +113,7 @@ TEST(Page, NeedsNothingFromElsewhere) {
 }
 
 TEST(Page, HostileTextsStayTexts) {
-  const std::string text = page_of(samples::full(samples::hostile));
+  const std::string text = page_of(test::samples::full(test::samples::hostile));
   EXPECT_EQ(text.find("<script"), std::string::npos);
   EXPECT_EQ(text.find("<img"), std::string::npos);
   EXPECT_EQ(text.find("onerror=alert(1)>"), std::string::npos);  // the bracket is escaped
@@ -122,29 +123,29 @@ TEST(Page, HostileTextsStayTexts) {
     const std::string rest = std::regex_replace(page, std::regex("<wbr/>"), "");
     return std::count(rest.begin(), rest.end(), '<');
   };
-  EXPECT_EQ(tags(text), tags(page_of(samples::full("node7"))));
+  EXPECT_EQ(tags(text), tags(page_of(test::samples::full("node7"))));
 }
 
 TEST(Page, AbsentIsNotZero) {
-  const std::string text = page_of(samples::partial());  // no peak, one round, no tables of later versions
+  const std::string text = page_of(test::samples::partial());  // no peak, one round, no tables of later versions
   EXPECT_EQ(text.find("MFU</th>"), std::string::npos);
   EXPECT_EQ(text.find("GPU busy"), std::string::npos);
   EXPECT_EQ(text.find("id=\"nccl\""), std::string::npos);
   EXPECT_NE(text.find("The file has no profiled step"), std::string::npos);
   EXPECT_NE(text.find("the peak of the hardware is unknown"), std::string::npos);
-  EXPECT_NE(page_of(Result{}).find("there is no before"), std::string::npos);
+  EXPECT_NE(page_of(store::Result{}).find("there is no before"), std::string::npos);
 }
 
 TEST(Page, WithoutAControlThereIsNoAfter) {
-  const std::string text = page_of(samples::unreliable());
+  const std::string text = page_of(test::samples::unreliable());
   EXPECT_NE(text.find("the control moved, so no verdict counts"), std::string::npos);
   EXPECT_EQ(text.find("After: micro_batch_size=2"), std::string::npos);
-  EXPECT_NE(page_of(samples::everything()).find("After: micro_batch_size=4"), std::string::npos);
+  EXPECT_NE(page_of(test::samples::everything()).find("After: micro_batch_size=4"), std::string::npos);
 }
 
 TEST(Tornado, FromFastestToSlowestWithoutWhatWasNotHonoured) {
-  const Result result = samples::full();
-  const auto figure = tornado(result, summarise(result));
+  const store::Result result = test::samples::full();
+  const auto figure = tornado(result, analysis::summarise(result));
   ASSERT_TRUE(figure);
   std::vector<std::string> names;
   for (const auto& row : figure->numbers.rows) names.push_back(row[0]);
@@ -159,25 +160,26 @@ TEST(Tornado, FromFastestToSlowestWithoutWhatWasNotHonoured) {
 }
 
 TEST(Timeline, ManyOperationsStaySmallAndKeepTheirPlace) {
-  Result result = samples::full();
+  store::Result result = test::samples::full();
   result.timeline.clear();
   for (int i = 0; i < 200000; ++i) {
     const char* kind = i % 2 == 0 ? "matmul" : "attention";
-    result.timeline.push_back(samples::interval(0, 0, i, kind, 1e-6 * i, 1e-6 * (i + 1)));
+    result.timeline.push_back(test::samples::interval(0, 0, i, kind, 1e-6 * i, 1e-6 * (i + 1)));
   }
   const auto figure = timeline_chart(result, 0, "t", timeline_length(result, 0));
   ASSERT_TRUE(figure);
   EXPECT_LT(figure->drawing.size(), 100000u);
   // The first half of a lane one kind, the second another: two runs of a thousand cells.
-  result.timeline = {samples::interval(0, 0, 0, "matmul", 0, 0.5), samples::interval(0, 0, 1, "adamw", 0.5, 1)};
+  result.timeline = {test::samples::interval(0, 0, 0, "matmul", 0, 0.5),
+                     test::samples::interval(0, 0, 1, "adamw", 0.5, 1)};
   const auto halves = timeline_chart(result, 0, "t", 1);
   EXPECT_NE(halves->drawing.find(R"(<path class="k-matmul" d="M0 0h1000v1h-1000z"/>)"), std::string::npos);
   EXPECT_NE(halves->drawing.find(R"(<path class="k-optimizer" d="M1000 0h1000v1h-1000z"/>)"), std::string::npos);
 }
 
 TEST(Timeline, WaitingHasAColourOfItsOwn) {
-  Result result = samples::full();
-  ResultInterval row = samples::interval(0, 0, 0, "all_reduce", 0, 1);
+  store::Result result = test::samples::full();
+  store::ResultInterval row = test::samples::interval(0, 0, 0, "all_reduce", 0, 1);
   row.stream = "data";
   row.waiting_s = 0.25;
   row.bubble_s = 0.25;
@@ -190,20 +192,20 @@ TEST(Timeline, WaitingHasAColourOfItsOwn) {
 }
 
 TEST(HeatMap, ColoursByTheShareBehindTheMedian) {
-  HeatMap heat;
+  analysis::HeatMap heat;
   heat.first_rank = {0, 1};
   heat.median = {1, 1, 1};
   heat.seconds = {{1, 1, 1}, {1, 1.07F, NAN}};
-  const Figure figure = heat_map(heat, "Here.");
+  const report::Figure figure = heat_map(heat, "Here.");
   EXPECT_NE(figure.drawing.find(R"(<path class="h0" d="M0 0h3v1h-3zM0 1h1v1h-1z"/>)"), std::string::npos);
   EXPECT_NE(figure.drawing.find(R"(<path class="h3" d="M1 1h1v1h-1z"/>)"), std::string::npos);
 }
 
 TEST(Cost, StandsBesideTheOtherMetricsAndHasASection) {
-  const Result result = samples::full();
-  Findings findings = find_all(result);
+  const store::Result result = test::samples::full();
+  analysis::Findings findings = analysis::find_all(result);
   EXPECT_EQ(page(make_report(result, findings)).find("id=\"cost\""), std::string::npos);
-  findings.cost = estimate_cost(result, findings.summary, {2.5, "USD", 300e9});
+  findings.cost = analysis::estimate_cost(result, findings.summary, {2.5, "USD", 300e9});
   ASSERT_TRUE(findings.cost);
   ASSERT_FALSE(findings.cost->after.empty());
   const std::string text = page(make_report(result, findings));
@@ -211,21 +213,23 @@ TEST(Cost, StandsBesideTheOtherMetricsAndHasASection) {
   const auto row = text.find("a run of 300 billion tokens, price");
   ASSERT_NE(row, std::string::npos) << text.substr(text.find("before-after"), 3000);
   const std::string cells = text.substr(row, text.find("</tr>", row) - row);
-  EXPECT_NE(cells.find(show_money(findings.cost->before.price, "USD")), std::string::npos) << cells;
-  EXPECT_NE(cells.find(show_money(findings.cost->after[0].after.price, "USD")), std::string::npos) << cells;
+  EXPECT_NE(cells.find(report::show_money(findings.cost->before.price, "USD")), std::string::npos) << cells;
+  EXPECT_NE(cells.find(report::show_money(findings.cost->after[0].after.price, "USD")), std::string::npos) << cells;
 }
 
 TEST(WaterfallChart, HasABarForEveryPartAndItsNumbers) {
-  Waterfall bars;
-  bars.mfu = 0.4, bars.step_s = 0.1, bars.gpu_utilisation = 0.99;
-  bars.bars = {{"matrix products below peak", Part::matrix_products, 0.35, 0.05, 0.02, "peak FLOP/s"},
-               {"exposed data communication", Part::data, 0.25, 0.025, std::nullopt, ""}};
-  const Figure figure = waterfall_chart(bars, "w", "baseline");
+  analysis::Waterfall bars;
+  bars.mfu = 0.4;
+  bars.step_s = 0.1;
+  bars.gpu_utilisation = 0.99;
+  bars.bars = {{"matrix products below peak", analysis::Part::matrix_products, 0.35, 0.05, 0.02, "peak FLOP/s"},
+               {"exposed data communication", analysis::Part::data, 0.25, 0.025, std::nullopt, ""}};
+  const report::Figure figure = waterfall_chart(bars, "w", "baseline");
   ASSERT_EQ(figure.numbers.rows.size(), 2u);
   EXPECT_EQ(figure.numbers.rows[0],
             (std::vector<std::string>{"matrix products below peak", "-35.00", "50.00", "20.00", "peak FLOP/s"}));
   EXPECT_EQ(figure.numbers.rows[1][3], "");  // no limit is known: empty, not 0
-  EXPECT_NE(figure.caption.find("99 % busy"), std::string::npos);
+  EXPECT_NE(figure.caption.find("GPU utilisation of 99 %"), std::string::npos);
   EXPECT_NE(figure.drawing.find("40.0 %"), std::string::npos);
 }
 
@@ -235,7 +239,7 @@ TEST(Escape, CleansAndEscapes) {
   EXPECT_EQ(escaped("\xff\xc0\xaf\xed\xa0\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD");
   EXPECT_EQ(escaped("a\u202Eb\u200Bc\u2066d\u0085e\uFEFF"), "abcde");
   EXPECT_EQ(escaped("müß 漢 😀"), "müß 漢 😀");
-  EXPECT_EQ(inline_markdown("a|b `c` [d](e) <f> & *g*\n"), "a\\|b \\`c\\` \\[d\\](e) &lt;f> &amp; \\*g\\* ");
+  EXPECT_EQ(report::inline_markdown("a|b `c` [d](e) <f> & *g*\n"), "a\\|b \\`c\\` \\[d\\](e) &lt;f> &amp; \\*g\\* ");
 }
 
 TEST(Axis, TicksAreRound) {
@@ -250,15 +254,16 @@ TEST(Axis, TicksAreRound) {
 
 // HARNESS_UPDATE_GOLDEN=1 writes it anew.
 TEST(Markdown, Golden) {
-  const Result result = samples::full();
-  Findings findings = find_all(result);
-  findings.cost = estimate_cost(result, findings.summary, {2.5, "USD", 300e9});
-  const std::string text = std::regex_replace(write_markdown(make_report(result, findings)), std::regex("[0-9]+"), "#");
-  samples::expect_golden("report.md", text);
+  const store::Result result = test::samples::full();
+  analysis::Findings findings = analysis::find_all(result);
+  findings.cost = analysis::estimate_cost(result, findings.summary, {2.5, "USD", 300e9});
+  const std::string text =
+      std::regex_replace(report::write_markdown(make_report(result, findings)), std::regex("[0-9]+"), "#");
+  test::expect_golden("report.md", text);
 }
 
 TEST(Markdown, HostileTextsStayTexts) {
-  const std::string text = write_markdown(make_report(samples::full(samples::hostile)));
+  const std::string text = report::write_markdown(make_report(test::samples::full(test::samples::hostile)));
   std::istringstream lines(text);
   bool fenced = false;
   for (std::string line; std::getline(lines, line);) {
@@ -272,4 +277,4 @@ TEST(Markdown, HostileTextsStayTexts) {
 }
 
 }  // namespace
-}  // namespace harness::html
+}  // namespace harness::page

@@ -1,5 +1,6 @@
 #include "report/show_comparison.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -7,40 +8,42 @@
 
 #include "base/error.h"
 #include "golden.h"
-#include "sample_timeline.h"
+#include "support/sample_timeline.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
-using samples::expect_golden;
+using test::expect_golden;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Files {
-  std::deque<Result> results;
-  std::deque<Summary> summaries;
+  std::deque<store::Result> results;
+  std::deque<analysis::Summary> summaries;
   ComparisonReport report;
 
-  void add(const std::string& label, Result result, double factor = 1) {
+  void add(const std::string& label, store::Result result, double factor = 1) {
     result.run_uuid = label;
     for (auto& steps : result.step_seconds) {
       for (auto& step : steps) step = static_cast<float>(step * factor);
     }
     results.push_back(std::move(result));
-    summaries.push_back(summarise(results.back()));
+    summaries.push_back(analysis::summarise(results.back()));
     report.files.push_back({label, &results.back(), &summaries.back()});
   }
   void compare(std::size_t first) {
-    const std::span<const ComparedFile> all(report.files);
-    report.differences = find_differences(all);
-    report.incomparable = why_incomparable(all);
-    report.unreliable = why_unreliable(all);
-    report.comparisons.push_back(compare_sides(all.first(first), all.subspan(first)));
+    const std::span<const analysis::ComparedFile> all(report.files);
+    report.differences = analysis::find_differences(all);
+    report.incomparable = analysis::why_incomparable(all);
+    report.unreliable = analysis::why_unreliable(all);
+    report.comparisons.push_back(analysis::compare_sides(all.first(first), all.subspan(first)));
   }
 };
 
 Files two_files() {
   Files files;
-  files.add("monday.h5", samples::everything());
-  Result friday = samples::everything();
+  files.add("monday.h5", test::samples::everything());
+  store::Result friday = test::samples::everything();
   friday.identity = {{"onednn", "3.1"}};
   friday.environment = {{"NCCL_DEBUG", "IN\x1b[31mFO"}};
   friday.seed = 2;
@@ -53,28 +56,28 @@ Files two_files() {
 Files six_files() {
   Files files;
   for (const double factor : {1.0, 1.004, 0.997})
-    files.add(fmt::format("a{}.h5", files.results.size()), samples::with_timeline(), factor);
+    files.add(fmt::format("a{}.h5", files.results.size()), test::samples::with_timeline(), factor);
   for (const double factor : {0.9, 0.904, 0.897})
-    files.add(fmt::format("b{}.h5", files.results.size()), samples::with_timeline(), factor);
+    files.add(fmt::format("b{}.h5", files.results.size()), test::samples::with_timeline(), factor);
   files.compare(3);
   return files;
 }
 
 TEST(ShowComparison, Golden) {
   const Files two = two_files();
-  expect_golden("compare.txt", show(two.report, Format::text));
-  expect_golden("compare.md", show(two.report, Format::md));
-  expect_golden("compare.json", show(two.report, Format::json));
-  expect_golden("compare_runs.txt", show(six_files().report, Format::text));
+  test::expect_golden("compare.txt", show(two.report, Format::text));
+  test::expect_golden("compare.md", show(two.report, Format::md));
+  test::expect_golden("compare.json", show(two.report, Format::json));
+  test::expect_golden("compare_runs.txt", show(six_files().report, Format::text));
 }
 
 TEST(ShowComparison, Reproduction) {
   Files files;
-  files.add("old.h5", samples::sweep({"precision=bf16", "micro_batch_size=2"}, {1, 1, 0.8, 0.9}));
-  files.add("new.h5", samples::sweep({"precision=bf16", "micro_batch_size=2"}, {1, 1, 1.2, 0.92}), 0.3);
-  const std::span<const ComparedFile> all(files.report.files);
-  files.report.reproductions.push_back(reproduce(all.first(1), all.subspan(1)));
-  expect_golden("reproduce.txt", show(files.report, Format::text));
+  files.add("old.h5", test::samples::sweep({"precision=bf16", "micro_batch_size=2"}, {1, 1, 0.8, 0.9}));
+  files.add("new.h5", test::samples::sweep({"precision=bf16", "micro_batch_size=2"}, {1, 1, 1.2, 0.92}), 0.3);
+  const std::span<const analysis::ComparedFile> all(files.report.files);
+  files.report.reproductions.push_back(analysis::reproduce(all.first(1), all.subspan(1)));
+  test::expect_golden("reproduce.txt", show(files.report, Format::text));
   const auto json = nlohmann::json::parse(show(files.report, Format::json));
   EXPECT_EQ(json["reproductions"][0]["changes"][0]["verdict"], "opposite");
 }
@@ -87,29 +90,29 @@ TEST(ShowComparison, DifferencesComeBeforeAnyNumber) {
 
 TEST(ShowComparison, WhatCannotBeComparedHasNoNumbers) {
   Files files;
-  files.add("a.h5", samples::nothing_moved());
-  Result other = samples::nothing_moved();
+  files.add("a.h5", test::samples::nothing_moved());
+  store::Result other = test::samples::nothing_moved();
   other.ranks = 8;
   files.add("b.h5", other);
-  files.report.differences = find_differences(files.report.files);
-  files.report.incomparable = why_incomparable(files.report.files);
+  files.report.differences = analysis::find_differences(files.report.files);
+  files.report.incomparable = analysis::why_incomparable(files.report.files);
   const std::string text = show(files.report, Format::text);
-  EXPECT_NE(text.find("! Numbers of ranks differ: 4 in a.h5, 8 in b.h5"), std::string::npos) << text;
-  EXPECT_EQ(text.find("tokens/s"), std::string::npos);
+  EXPECT_THAT(text, HasSubstr("! Numbers of ranks differ: 4 in a.h5, 8 in b.h5"));
+  EXPECT_THAT(text, Not(HasSubstr("tokens/s")));
 }
 
 TEST(ShowComparison, ComparedWithItselfEveryChangeIsATilde) {
   Files files;
-  files.add("a.h5", samples::everything());
-  const std::span<const ComparedFile> all(files.report.files);
-  const Table table = comparison_table(compare_sides(all, all));
+  files.add("a.h5", test::samples::everything());
+  const std::span<const analysis::ComparedFile> all(files.report.files);
+  const Table table = comparison_table(analysis::compare_sides(all, all));
   for (const auto& row : table.rows) EXPECT_TRUE(row[3] == "~" || row[3].empty()) << row[0] << ": " << row[3];
 }
 
 TEST(ShowComparison, NoTextOfAFileReachesTheTerminalAsACommand) {
   Files files;
   for (int i = 0; i < 2; ++i) {
-    Result hostile = samples::with_timeline();
+    store::Result hostile = test::samples::with_timeline();
     const std::string bad = fmt::format(
         "x{}\x1b]0;t\x07\xc2\x9b"
         "31m\xe2\x80\xae\n\r| <script> \xff",
@@ -127,9 +130,9 @@ TEST(ShowComparison, NoTextOfAFileReachesTheTerminalAsACommand) {
   for (const Format format : {Format::text, Format::md, Format::json}) {
     const std::string text = show(files.report, format);
     for (const char* never : {"\x1b", "\x07", "\r", "\xc2\x9b", "\xff"}) {
-      EXPECT_EQ(text.find(never), std::string::npos);
+      EXPECT_THAT(text, Not(HasSubstr(never)));
     }
-    EXPECT_EQ(text.find("\xe2\x80\xae"), std::string::npos);
+    EXPECT_THAT(text, Not(HasSubstr("\xe2\x80\xae")));
     EXPECT_TRUE(format != Format::md || text.find("<script>") == std::string::npos);
   }
   EXPECT_NO_THROW(nlohmann::json::parse(show(files.report, Format::json)).size());
@@ -146,4 +149,4 @@ TEST(OneLine, KeepsLettersAndLosesCommands) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::report

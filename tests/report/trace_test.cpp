@@ -1,29 +1,28 @@
 #include "report/trace.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "sample_timeline.h"
+#include "support/errors.h"
+#include "support/sample_timeline.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-std::string complaint(const Result& result, const std::string& name) {
-  try {
-    trace_json(result, name);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+std::string complaint(const store::Result& result, const std::string& name) {
+  return test::error_of([&] { trace_json(result, name); });
 }
 
 TEST(Trace, HasEveryIntervalAsACompleteEvent) {
-  const Result result = samples::with_timeline();
+  const store::Result result = test::samples::with_timeline();
   const json trace = json::parse(trace_json(result, "micro_batch_size=2"));
   std::map<std::pair<int, int>, std::string> threads;
   std::map<int, std::string> processes;
@@ -47,7 +46,7 @@ TEST(Trace, HasEveryIntervalAsACompleteEvent) {
 }
 
 TEST(Trace, AStreamDoesOneThingAtATime) {
-  const json trace = json::parse(trace_json(samples::with_timeline(), "baseline"));
+  const json trace = json::parse(trace_json(test::samples::with_timeline(), "baseline"));
   std::map<std::pair<int, int>, double> end;
   for (const auto& e : trace["traceEvents"]) {
     if (e["ph"] != "X") continue;
@@ -59,7 +58,7 @@ TEST(Trace, AStreamDoesOneThingAtATime) {
 }
 
 TEST(Trace, SaysWhatAnOperationIsFor) {
-  const json trace = json::parse(trace_json(samples::with_timeline(), "baseline"));
+  const json trace = json::parse(trace_json(test::samples::with_timeline(), "baseline"));
   for (const auto& e : trace["traceEvents"]) {
     if (e["ph"] != "X" || e["cat"] != "matmul") continue;
     EXPECT_EQ(e["name"], "matmul qkv");
@@ -73,24 +72,24 @@ TEST(Trace, SaysWhatAnOperationIsFor) {
 }
 
 TEST(Trace, WhatIsNotThereIsNamed) {
-  const Result result = samples::with_timeline();
-  EXPECT_NE(complaint(result, "baseline_again").find("it is the baseline"), std::string::npos);
-  EXPECT_NE(complaint(result, "micro_batch_size=3").find("did you mean micro_batch_size=2?"), std::string::npos);
-  EXPECT_NE(complaint(samples::nothing_moved(), "baseline").find("no case has a timeline"), std::string::npos);
+  const store::Result result = test::samples::with_timeline();
+  EXPECT_THAT(complaint(result, "baseline_again"), HasSubstr("it is the baseline"));
+  EXPECT_THAT(complaint(result, "micro_batch_size=3"), HasSubstr("did you mean micro_batch_size=2?"));
+  EXPECT_THAT(complaint(test::samples::nothing_moved(), "baseline"), HasSubstr("no case has a timeline"));
 }
 
 TEST(Trace, HostileTextsAndTimesStayInside) {
-  Result result = samples::with_timeline();
+  store::Result result = test::samples::with_timeline();
   result.timeline[0].kind = "\"}]}\x1b[2J\xff";
   result.timeline[1].start_s = NAN;
   result.timeline[2].end_s = -1;
   result.timeline[3].case_index = 99;
   result.rank_table[0].host = "\x1b]0;x\x07";
   const std::string text = trace_json(result, "baseline");
-  EXPECT_EQ(text.find("\x1b"), std::string::npos);
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
   EXPECT_EQ(std::count_if(text.begin(), text.end(), [](char c) { return c == '\n'; }), 1);
   EXPECT_NO_THROW(json::parse(text).size());
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::report

@@ -1,5 +1,6 @@
 #include "selftest/operation_check.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -8,15 +9,16 @@
 #include "program/shapes.h"
 #include "wrong_backend.h"
 
-namespace harness {
+namespace harness::selftest {
 namespace {
 
-using testing::FinerBackend;
-using testing::Wrong;
-using testing::WrongBackend;
+using test::FinerBackend;
+using test::Wrong;
+using test::WrongBackend;
+using ::testing::HasSubstr;
 
-const Backend& cpu() {
-  return backend(BackendKind::cpu);
+const backend::Backend& cpu() {
+  return backend::backend(config::BackendKind::cpu);
 }
 
 OperationCheckOptions small(const std::string& only = "") {
@@ -36,17 +38,17 @@ const std::vector<OperationCase>& cases() {
 template <std::size_t... I>
 std::set<std::string> compute_actions(std::index_sequence<I...>) {
   std::set<std::string> names;
-  const auto add = [&](const Action& a) {
-    if (!is_communication(a)) names.insert(std::string(name_of(a)));
+  const auto add = [&](const program::Action& a) {
+    if (!program::is_communication(a)) names.insert(std::string(program::name_of(a)));
   };
-  (add(std::variant_alternative_t<I, Action>{}), ...);
+  (add(std::variant_alternative_t<I, program::Action>{}), ...);
   return names;
 }
 
 TEST(OperationCases, CoverEveryComputeOperationInBothPrecisions) {
   std::set<std::string> covered;
-  for (const OperationCase& one : cases()) covered.insert(one.operation + " " + one.precision());
-  for (const std::string& name : compute_actions(std::make_index_sequence<std::variant_size_v<Action>>())) {
+  for (const OperationCase& subject : cases()) covered.insert(subject.operation + " " + subject.precision());
+  for (const std::string& name : compute_actions(std::make_index_sequence<std::variant_size_v<program::Action>>())) {
     EXPECT_TRUE(covered.contains(name + " fp32")) << name;
     if (name == "initialize" || name == "record") continue;  // of f32 alone
     EXPECT_TRUE(covered.contains(name + " bf16")) << name;
@@ -56,17 +58,19 @@ TEST(OperationCases, CoverEveryComputeOperationInBothPrecisions) {
 
 TEST(OperationCases, HaveRightShapesAndNamesOfTheirOwn) {
   std::set<std::string> names;
-  for (const OperationCase& one : cases()) {
-    EXPECT_TRUE(names.insert(one.operation + ": " + one.name).second) << one.operation << ": " << one.name;
-    const ProgramSet set{one.layout, {}, AxisSet::all(), {}};
-    for (const auto* list : {&one.program.step, &one.prepare}) {
-      for (const Operation& op : *list) {
-        EXPECT_EQ(check_shapes(set, one.program, one.rank, op.action), "") << one.operation << ": " << one.name;
+  for (const OperationCase& subject : cases()) {
+    EXPECT_TRUE(names.insert(subject.operation + ": " + subject.name).second)
+        << subject.operation << ": " << subject.name;
+    const program::ProgramSet set{subject.layout, {}, program::AxisSet::all(), {}};
+    for (const auto* list : {&subject.program.step, &subject.prepare}) {
+      for (const program::Operation& op : *list) {
+        EXPECT_EQ(program::check_shapes(set, subject.program, subject.rank, op.action), "")
+            << subject.operation << ": " << subject.name;
       }
     }
-    ASSERT_EQ(one.buffers.size(), one.program.buffers.size());
-    ASSERT_EQ(one.program.step.size(), 1u);
-    EXPECT_TRUE(one.program.init.empty());
+    ASSERT_EQ(subject.buffers.size(), subject.program.buffers.size());
+    ASSERT_EQ(subject.program.step.size(), 1u);
+    EXPECT_TRUE(subject.program.init.empty());
   }
 }
 
@@ -108,7 +112,7 @@ TEST_P(WrongOperation, IsFoundAndNamed) {
     EXPECT_EQ(static_cast<int>(l.failures.size()), l.cases) << l.check;  // every case, not one that happens to show
     for (const std::string& failure : l.failures) {
       EXPECT_EQ(failure.find(std::string(m.operation) + ": "), 0u) << failure;
-      EXPECT_NE(failure.find(m.words), std::string::npos) << failure;
+      EXPECT_THAT(failure, HasSubstr(m.words));
     }
   }
   EXPECT_EQ(exit_code(lines), 1);
@@ -144,9 +148,9 @@ TEST(OperationCheck, TheWrapperItselfIsRight) {
 TEST(OperationCheck, AnOperationThatThrowsFailsItsCaseAlone) {
   class Throwing : public FinerBackend {
    public:
-    std::unique_ptr<Executable> create(const ExecutableRequest& r) const override {
-      if (r.program->step.front().action.index() == Action(Gelu{}).index()) fail("no gelu today");
-      return FinerBackend::create(r);
+    std::unique_ptr<backend::Executable> create(const backend::ExecutableRequest& r) const override {
+      if (r.program->step.front().action.index() == program::Action(program::Gelu{}).index()) fail("no gelu today");
+      return test::FinerBackend::create(r);
     }
   };
   const auto lines = check_operations(cases(), Throwing(), cpu(), small("gelu"));
@@ -154,7 +158,7 @@ TEST(OperationCheck, AnOperationThatThrowsFailsItsCaseAlone) {
     const bool gelu = l.check.find("gelu ") != std::string::npos;
     EXPECT_EQ(l.outcome, gelu ? Outcome::failed : Outcome::passed) << l.check;
     if (!gelu) continue;
-    EXPECT_NE(l.failures.front().find("no gelu today"), std::string::npos);
+    EXPECT_THAT(l.failures.front(), HasSubstr("no gelu today"));
   }
 }
 
@@ -163,4 +167,4 @@ TEST(OperationCheck, NothingSelectedIsNothingRun) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::selftest

@@ -6,26 +6,28 @@
 
 #include "program/builder.h"
 
-namespace harness {
+namespace harness::selftest {
 namespace {
 
 // Two products of 2 GFLOP, a convert of 6 MB and an all-reduce beside the second product.
-Program sample_program() {
-  ProgramBuilder b({"compute", "world"});
-  const View a = b.buffer("a", DType::f32, 1'000'000), half = b.buffer("half", DType::bf16, 1'000'000);
-  const View c = b.buffer("c", DType::f32, 1'000'000);
+program::Program sample_program() {
+  program::ProgramBuilder b({"compute", "world"});
+  const program::View a = b.buffer("a", program::DType::f32, 1'000'000),
+                      half = b.buffer("half", program::DType::bf16, 1'000'000);
+  const program::View c = b.buffer("c", program::DType::f32, 1'000'000);
   b.begin_step();
-  Matmul product;
-  product.a = product.b = a, product.out = c;
+  program::Matmul product;
+  product.a = product.b = a;
+  product.out = c;
   product.m = product.n = product.k = 1000;
   b.emit(0, product, {});
-  b.emit(0, Convert{a, half}, {});
+  b.emit(0, program::Convert{a, half}, {});
   b.emit(0, product, {});
-  b.emit(1, AllReduce{0, half}, {});
+  b.emit(1, program::AllReduce{0, half}, {});
   return b.take();
 }
 
-const std::vector<Interval> intervals{{0, 0, 0.0, 0.4}, {1, 0, 0.4, 0.5}, {2, 0, 0.6, 1.0}, {3, 1, 0.9, 2.0}};
+const std::vector<backend::Interval> intervals{{0, 0, 0.0, 0.4}, {1, 0, 0.4, 0.5}, {2, 0, 0.6, 1.0}, {3, 1, 0.9, 2.0}};
 
 TEST(Split, AddsUpByKindAndKnowsIdleTime) {
   const Split s = split_by_kind(sample_program(), intervals, {});
@@ -57,10 +59,13 @@ TEST(Split, ComparesWithTheRightRoof) {
 TEST(Performance, OfATinyModelOnTheCpu) {
   PerformanceOptions o;
   o.model = {"tiny", 2, 64, 4, 128, 32};
-  o.precision = Precision::fp32;
-  o.micro_batch = 2, o.warmup_steps = 2, o.steps = 5;
-  o.peak_flops = 1e12, o.roof_seconds = 0.05;
-  const Performance p = measure_performance(backend(BackendKind::cpu), o);
+  o.precision = config::Precision::fp32;
+  o.micro_batch = 2;
+  o.warmup_steps = 2;
+  o.steps = 5;
+  o.peak_flops = 1e12;
+  o.roof_seconds = 0.05;
+  const Performance p = measure_performance(backend::backend(config::BackendKind::cpu), o);
   EXPECT_EQ(p.seconds.size(), 5u);
   EXPECT_LE(p.fastest_s, p.median_s);
   EXPECT_LE(p.median_s, p.slowest_s);
@@ -85,4 +90,4 @@ TEST(Performance, PartsThatDoNotAddUpFail) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::selftest

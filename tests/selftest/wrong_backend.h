@@ -11,80 +11,82 @@
 #include "backend/backend.h"
 #include "base/bf16.h"
 
-namespace harness::testing {
+namespace harness::test {
 
 /// What a wrong operation does to the first view it writes.
 enum class Wrong { nothing, scaled, untouched, beyond, nan, changes_input };
 
 /// The cpu backend with one operation gone wrong, to see that checks find it.
-class WrongBackend : public Backend {
+class WrongBackend : public backend::Backend {
  public:
   WrongBackend(std::string operation, Wrong wrong) : operation_(std::move(operation)), wrong_(wrong) {}
-  BackendKind kind() const override { return BackendKind::cpu; }
-  FusedSet declared() const override { return inner().declared(); }
-  std::vector<std::pair<std::string, std::string>> identity(const ExecutableRequest& where) const override {
+  config::BackendKind kind() const override { return config::BackendKind::cpu; }
+  program::FusedSet declared() const override { return inner().declared(); }
+  std::vector<std::pair<std::string, std::string>> identity(const backend::ExecutableRequest& where) const override {
     return inner().identity(where);
   }
-  double measure_matmul_flops(Precision p, const ExecutableRequest& where, double seconds) const override {
+  double measure_matmul_flops(config::Precision p, const backend::ExecutableRequest& where,
+                              double seconds) const override {
     return inner().measure_matmul_flops(p, where, seconds);
   }
-  std::unique_ptr<Executable> create(const ExecutableRequest& request) const override {
+  std::unique_ptr<backend::Executable> create(const backend::ExecutableRequest& request) const override {
     return std::make_unique<WrongExecutable>(inner().create(request), *request.program, operation_, wrong_);
   }
 
  private:
-  static const Backend& inner() { return backend(BackendKind::cpu); }
+  static const backend::Backend& inner() { return backend::backend(config::BackendKind::cpu); }
 
-  class WrongExecutable : public Executable {
+  class WrongExecutable : public backend::Executable {
    public:
-    WrongExecutable(std::unique_ptr<Executable> inner, const Program& program, const std::string& operation, Wrong w)
+    WrongExecutable(std::unique_ptr<backend::Executable> inner, const program::Program& program,
+                    const std::string& operation, Wrong w)
         : inner_(std::move(inner)), program_(program), wrong_(w) {
-      for (const Operation& op : program.step) {
-        if (name_of(op.action) != operation) continue;
-        visit_accesses(op.action, [this](Access access, const View& view) {
-          std::optional<View>& first = access == Access::read ? read_ : written_;
+      for (const program::Operation& op : program.step) {
+        if (program::name_of(op.action) != operation) continue;
+        program::visit_accesses(op.action, [this](program::Access access, const program::View& view) {
+          std::optional<program::View>& first = access == program::Access::read ? read_ : written_;
           if (!first) first = view;
         });
         break;
       }
     }
 
-    std::vector<RendezvousMessage> publish() override { return inner_->publish(); }
-    void connect(const std::vector<RendezvousMessage>& r, double t) override { inner_->connect(r, t); }
+    std::vector<backend::RendezvousMessage> publish() override { return inner_->publish(); }
+    void connect(const std::vector<backend::RendezvousMessage>& r, double t) override { inner_->connect(r, t); }
     void initialize() override { inner_->initialize(); }
-    std::vector<double> run(std::int64_t first, int steps, const InputSource& inputs) override {
+    std::vector<double> run(std::int64_t first, int steps, const program::InputSource& inputs) override {
       const auto before = written_ ? bytes(*written_) : std::vector<std::byte>();
       auto times = inner_->run(first, steps, inputs);
       if (written_) spoil(before);
       return times;
     }
-    std::vector<Interval> run_profiled(std::int64_t s, const InputSource& i) override {
+    std::vector<backend::Interval> run_profiled(std::int64_t s, const program::InputSource& i) override {
       return inner_->run_profiled(s, i);
     }
-    void read(const View& view, std::span<std::byte> to) override { inner_->read(view, to); }
-    void write(const View& view, std::span<const std::byte> from) override { inner_->write(view, from); }
-    Progress progress() const override { return inner_->progress(); }
+    void read(const program::View& view, std::span<std::byte> to) override { inner_->read(view, to); }
+    void write(const program::View& view, std::span<const std::byte> from) override { inner_->write(view, from); }
+    backend::Progress progress() const override { return inner_->progress(); }
 
    private:
-    DType type(const View& v) const { return program_.buffers[static_cast<std::size_t>(v.buffer)].type; }
-    std::vector<std::byte> bytes(const View& v) {
-      std::vector<std::byte> out(static_cast<std::size_t>(v.count * size_of(type(v))));
+    program::DType type(const program::View& v) const { return program_.buffers[v.buffer].type; }
+    std::vector<std::byte> bytes(const program::View& v) {
+      std::vector<std::byte> out(v.count * program::size_of(type(v)));
       inner_->read(v, out);
       return out;
     }
-    void put(const View& v, float x) {
+    void put(const program::View& v, float x) {
       const bf16 half = to_bf16(x);
       const auto whole = static_cast<std::int32_t>(x);
-      const void* from = type(v) == DType::f32    ? static_cast<const void*>(&x)
-                         : type(v) == DType::bf16 ? static_cast<const void*>(&half)
-                                                  : static_cast<const void*>(&whole);
-      inner_->write(v, {static_cast<const std::byte*>(from), static_cast<std::size_t>(size_of(type(v)))});
+      const void* from = &x;
+      if (type(v) == program::DType::bf16) from = &half;
+      if (type(v) == program::DType::i32) from = &whole;
+      inner_->write(v, {static_cast<const std::byte*>(from), static_cast<std::size_t>(program::size_of(type(v)))});
     }
-    float get(const View& v) {
+    float get(const program::View& v) {
       const auto b = bytes(v);
       float x = 0;
-      if (type(v) == DType::f32) std::memcpy(&x, b.data(), sizeof x);
-      if (type(v) == DType::bf16) {
+      if (type(v) == program::DType::f32) std::memcpy(&x, b.data(), sizeof x);
+      if (type(v) == program::DType::bf16) {
         bf16 half;
         std::memcpy(&half, b.data(), sizeof half);
         x = to_float(half);
@@ -92,7 +94,7 @@ class WrongBackend : public Backend {
       return x;
     }
     void spoil(const std::vector<std::byte>& before) {
-      const View& v = *written_;
+      const program::View& v = *written_;
       switch (wrong_) {
         case Wrong::nothing:
           return;
@@ -111,10 +113,10 @@ class WrongBackend : public Backend {
       }
     }
 
-    std::unique_ptr<Executable> inner_;
-    const Program& program_;
+    std::unique_ptr<backend::Executable> inner_;
+    const program::Program& program_;
     Wrong wrong_;
-    std::optional<View> read_, written_;
+    std::optional<program::View> read_, written_;
   };
 
   std::string operation_;
@@ -122,25 +124,25 @@ class WrongBackend : public Backend {
 };
 
 /// The cpu backend that runs every operation in its finest parts: the same results, rounded at other places.
-class FinerBackend : public Backend {
+class FinerBackend : public backend::Backend {
  public:
-  BackendKind kind() const override { return BackendKind::cpu; }
-  FusedSet declared() const override { return 0; }
-  std::vector<std::pair<std::string, std::string>> identity(const ExecutableRequest&) const override {
+  config::BackendKind kind() const override { return config::BackendKind::cpu; }
+  program::FusedSet declared() const override { return 0; }
+  std::vector<std::pair<std::string, std::string>> identity(const backend::ExecutableRequest&) const override {
     return {{"device", "finer"}};
   }
-  double measure_matmul_flops(Precision, const ExecutableRequest&, double) const override { return 1; }
-  std::unique_ptr<Executable> create(const ExecutableRequest& r) const override {
-    return backend(BackendKind::cpu).create(r);
+  double measure_matmul_flops(config::Precision, const backend::ExecutableRequest&, double) const override { return 1; }
+  std::unique_ptr<backend::Executable> create(const backend::ExecutableRequest& r) const override {
+    return backend::backend(config::BackendKind::cpu).create(r);
   }
 };
 
 /// Like a GPU's backend on a machine without one.
 class AbsentBackend : public FinerBackend {
  public:
-  std::vector<std::pair<std::string, std::string>> identity(const ExecutableRequest&) const override {
+  std::vector<std::pair<std::string, std::string>> identity(const backend::ExecutableRequest&) const override {
     fail("no device is here:\nnone at all");
   }
 };
 
-}  // namespace harness::testing
+}  // namespace harness::test

@@ -10,8 +10,9 @@
 
 #include "python.h"
 #include "sample.h"
+#include "support/temporary_folder.h"
 
-namespace harness {
+namespace harness::store {
 namespace {
 
 constexpr int blocks_per_file = 240;  // 80 rounds of 3
@@ -78,8 +79,8 @@ void expect_whole(const std::string& path, const std::vector<int>& reported, int
 
 TEST(Crash, KilledWritersLeaveAllTheyReported) {
   // Half the runs in memory, where nothing waits for a disk and kills hit the writing itself.
-  const TemporaryDirectory on_disk;
-  const TemporaryDirectory in_memory(access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "");
+  const test::TemporaryFolder on_disk;
+  const test::TemporaryFolder in_memory(access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "");
   std::mt19937 random(20260102);
   std::vector<std::string> paths;
   int reports = 0, finished = 0;
@@ -108,4 +109,4 @@ TEST(Crash, KilledWritersLeaveAllTheyReported) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::store

@@ -1,24 +1,24 @@
 // docs/file-format.md is true: its example runs, and it speaks of every object, column and attribute.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
-#include "paths.h"
 #include "python.h"
 #include "sample.h"
 #include "store/columns.h"
 #include "store/hdf5_file.h"
+#include "support/files.h"
+#include "support/paths.h"
+#include "support/temporary_folder.h"
 
-namespace harness {
+namespace harness::store {
 namespace {
 
+using ::testing::HasSubstr;
+
 std::string document(const std::string& name = "docs/file-format.md") {
-  std::ifstream in(paths::source_dir() + "/" + name);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
+  return test::text_of(test::source_dir() + "/" + name);
 }
 
 class Document : public ::testing::Test {
@@ -28,8 +28,8 @@ class Document : public ::testing::Test {
     for (int index = 0; index < 11; ++index) write_sample(*file, plan_, index);
     file->finish(RunState::partial);
   }
-  TemporaryDirectory directory_;
-  std::string path_ = directory_ / "r.h5";
+  test::TemporaryFolder folder_;
+  std::string path_ = folder_ / "r.h5";
   Result plan_ = sample_plan();
 };
 
@@ -62,14 +62,13 @@ TEST_F(Document, ItNamesEveryObjectColumnAndAttribute) {
   const hdf5::File file = hdf5::File::open(path_, false);
   int named = 0;
   const auto expect_named = [&](const std::string& name) {
-    EXPECT_NE(text.find("`" + name + "`"), std::string::npos) << name << " is not in docs/file-format.md";
+    EXPECT_THAT(text, HasSubstr("`" + name + "`")) << name << " is not in docs/file-format.md";
     ++named;
   };
   for (const char* table :
        {"/run/environment", "/run/identity", "/ranks", "/cases", "/blocks", "/timeline", "/timeline_totals",
         "/timeline_splits", "/timeline_operations", "/tuning", "/nccl_calls", "/nccl_facts", "/points", "/gpu"}) {
-    EXPECT_NE(text.find(table[1] == 'r' && table[4] == '/' ? "`" + std::string(table + 5) + "`" : table),
-              std::string::npos);
+    EXPECT_THAT(text, HasSubstr(table[1] == 'r' && table[4] == '/' ? "`" + std::string(table + 5) + "`" : table));
     for (const auto& field : file.dataset(table).element().fields) {
       const bool variable = std::count(plan_.variables.begin(), plan_.variables.end(), field.name) > 0;
       if (!variable) expect_named(field.name);
@@ -86,4 +85,4 @@ TEST_F(Document, ItNamesEveryObjectColumnAndAttribute) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::store

@@ -1,4 +1,5 @@
 // Every way in which a file cannot be made, written or read gets its own clear Error, and leaves nothing behind.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -10,6 +11,8 @@
 #include "base/error.h"
 #include "sample.h"
 #include "store/hdf5_file.h"
+#include "support/errors.h"
+#include "support/temporary_folder.h"
 
 // HDF5 1.10 loses memory of its own when a file cannot be closed for want of space; that is not ours to free. Read by
 // the leak sanitizer where there is one.
@@ -18,63 +21,51 @@ extern "C" const char* __lsan_default_suppressions() {
   return "leak:libhdf5";
 }
 
-namespace harness {
+namespace harness::store {
 namespace {
 
+using ::testing::HasSubstr;
+
 namespace fs = std::filesystem;
-
-template <class Action>
-std::string message_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-bool mentions(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 class StoreErrors : public ::testing::Test {
  protected:
   std::string create(const std::string& path, bool overwrite = false) {
-    return message_of([&] { ResultFile::create(path, sample_plan(), {}, overwrite); });
+    return test::error_of([&] { ResultFile::create(path, sample_plan(), {}, overwrite); });
   }
   static std::string read(const std::string& path) {
-    return message_of([&] { read_result(path); });
+    return test::error_of([&] { read_result(path); });
   }
   static int entries(const std::string& path) {
     return static_cast<int>(std::distance(fs::directory_iterator(path), fs::directory_iterator()));
   }
-  TemporaryDirectory directory_;
-  std::string path_ = directory_ / "r.h5";
+  test::TemporaryFolder folder_;
+  std::string path_ = folder_ / "r.h5";
 };
 
 TEST_F(StoreErrors, AnExistingFileIsKeptUnlessForced) {
   std::ofstream(path_) << "precious";
-  EXPECT_PRED2(mentions, create(path_), "exists already");
+  EXPECT_THAT(create(path_), HasSubstr("already exists"));
   EXPECT_EQ(fs::file_size(path_), 8u);
-  EXPECT_EQ(entries(directory_ / ""), 1);  // and no temporary file
-  EXPECT_EQ(create(path_, true), "no error");
-  EXPECT_EQ(read(path_), "no error");
+  EXPECT_EQ(entries(folder_ / ""), 1);  // and no temporary file
+  EXPECT_EQ(create(path_, true), "");
+  EXPECT_EQ(read(path_), "");
 }
 
 TEST_F(StoreErrors, MissingDirectoriesAreMade) {
-  EXPECT_EQ(create(directory_ / "a/b/c.h5"), "no error");
-  EXPECT_EQ(read(directory_ / "a/b/c.h5"), "no error");
-  EXPECT_EQ(entries(directory_ / "a/b"), 1);
+  EXPECT_EQ(create(folder_ / "a/b/c.h5"), "");
+  EXPECT_EQ(read(folder_ / "a/b/c.h5"), "");
+  EXPECT_EQ(entries(folder_ / "a/b"), 1);
 }
 
 TEST_F(StoreErrors, PlacesThatCannotHoldAFile) {
-  std::ofstream(directory_ / "file") << "x";
-  EXPECT_PRED2(mentions, create(directory_ / "file/r.h5"), "cannot make the directory");
-  EXPECT_PRED2(mentions, create(directory_ / ""), "names a directory");
-  fs::create_directory(directory_ / "there");
-  EXPECT_PRED2(mentions, create(directory_ / "there", true), "is a directory");
-  EXPECT_PRED2(mentions, create("/dev/full", true), "not a plain file");
-  EXPECT_PRED2(mentions, create("/proc/nowhere/r.h5"), "cannot make the directory");
+  std::ofstream(folder_ / "file") << "x";
+  EXPECT_THAT(create(folder_ / "file/r.h5"), HasSubstr("cannot create the directory"));
+  EXPECT_THAT(create(folder_ / ""), HasSubstr("names a directory"));
+  fs::create_directory(folder_ / "there");
+  EXPECT_THAT(create(folder_ / "there", true), HasSubstr("is a directory"));
+  EXPECT_THAT(create("/dev/full", true), HasSubstr("not a regular file"));
+  EXPECT_THAT(create("/proc/nowhere/r.h5"), HasSubstr("cannot create the directory"));
 }
 
 // Root may write anywhere, so the tests' root becomes nobody for a while.
@@ -92,19 +83,19 @@ class WithoutPrivilege {
 };
 
 TEST_F(StoreErrors, PlacesWithoutPermission) {
-  fs::permissions(directory_ / "", fs::perms::all);
+  fs::permissions(folder_ / "", fs::perms::all);
   const WithoutPrivilege nobody;
-  fs::create_directory(directory_ / "closed");
-  fs::permissions(directory_ / "closed", fs::perms::owner_read | fs::perms::owner_exec);
-  EXPECT_PRED2(mentions, create(directory_ / "closed/r.h5"), "cannot write in the directory");
-  EXPECT_PRED2(mentions, create(directory_ / "closed/further/r.h5"), "cannot make the directory");
-  EXPECT_EQ(create(path_), "no error");
+  fs::create_directory(folder_ / "closed");
+  fs::permissions(folder_ / "closed", fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_THAT(create(folder_ / "closed/r.h5"), HasSubstr("cannot write to the directory"));
+  EXPECT_THAT(create(folder_ / "closed/further/r.h5"), HasSubstr("cannot create the directory"));
+  EXPECT_EQ(create(path_), "");
   fs::permissions(path_, fs::perms::owner_read);
-  EXPECT_EQ(read(path_), "no error");
-  EXPECT_PRED2(mentions, message_of([&] { ResultFile::reopen(path_); }), "cannot be opened for writing");
+  EXPECT_EQ(read(path_), "");
+  EXPECT_THAT(test::error_of([&] { ResultFile::reopen(path_); }), HasSubstr("cannot be opened for writing"));
   fs::permissions(path_, fs::perms::none);
-  EXPECT_PRED2(mentions, read(path_), "Permission denied");
-  EXPECT_PRED2(mentions, read("/proc/1/nowhere/r.h5"), "no such file");
+  EXPECT_THAT(read(path_), HasSubstr("Permission denied"));
+  EXPECT_THAT(read("/proc/1/nowhere/r.h5"), HasSubstr("no such file"));
 }
 
 // A limit on file size stands for a full disk: a write beyond it fails.
@@ -132,10 +123,10 @@ TEST_F(StoreErrors, ADiskThatFillsUpDuringCreationLeavesNothing) {
       const FileSizeLimit limit(bytes);
       message = create(path_);
     }
-    EXPECT_PRED2(mentions, message, "File too large") << bytes;
-    EXPECT_EQ(entries(directory_ / ""), 0) << bytes;
+    EXPECT_THAT(message, HasSubstr("File too large")) << bytes;
+    EXPECT_EQ(entries(folder_ / ""), 0) << bytes;
   }
-  EXPECT_EQ(create(path_), "no error");  // nothing is left in the way
+  EXPECT_EQ(create(path_), "");  // nothing is left in the way
 }
 
 // The HDF5 library's own clean-up at exit stumbled over what a failed creation left behind.
@@ -155,7 +146,7 @@ TEST_F(StoreErrors, AFailureLetsTheProgramEndInOrder) {
         const Result plan = sample_plan();
         const auto file = ResultFile::create(path_, plan, {}, true);
         const FileSizeLimit limit(4096);
-        message_of([&] { write_sample(*file, plan, 11); });
+        test::error_of([&] { write_sample(*file, plan, 11); });
         std::exit(3);
       },
       ::testing::ExitedWithCode(3), "");
@@ -166,21 +157,21 @@ TEST_F(StoreErrors, AWriteThatFailsSaysSo) {
   auto file = ResultFile::create(path_, plan, {}, false);
   {
     const FileSizeLimit limit(4096);
-    EXPECT_PRED2(mentions, message_of([&] { write_sample(*file, plan, 11); }), "File too large");
+    EXPECT_THAT(test::error_of([&] { write_sample(*file, plan, 11); }), HasSubstr("File too large"));
   }
   file.reset();
   EXPECT_EQ(read_result(path_).blocks[11].status, BlockStatus::pending);
 }
 
 TEST_F(StoreErrors, FilesThatAreNoResults) {
-  EXPECT_PRED2(mentions, read(path_), "no such file");
-  EXPECT_PRED2(mentions, read(directory_ / ""), "is a directory");
+  EXPECT_THAT(read(path_), HasSubstr("no such file"));
+  EXPECT_THAT(read(folder_ / ""), HasSubstr("is a directory"));
   std::ofstream(path_) << "";
-  EXPECT_PRED2(mentions, read(path_), "not an HDF5 file");
+  EXPECT_THAT(read(path_), HasSubstr("not an HDF5 file"));
   std::ofstream(path_) << std::string(10000, 'x');
-  EXPECT_PRED2(mentions, read(path_), "not an HDF5 file");
-  hdf5::File::create(directory_ / "other.h5").close();
-  EXPECT_PRED2(mentions, read(directory_ / "other.h5"), "no harness result");
+  EXPECT_THAT(read(path_), HasSubstr("not an HDF5 file"));
+  hdf5::File::create(folder_ / "other.h5").close();
+  EXPECT_THAT(read(folder_ / "other.h5"), HasSubstr("not a harness result"));
 }
 
 TEST_F(StoreErrors, ANewerSchemaIsRefusedByName) {
@@ -189,24 +180,24 @@ TEST_F(StoreErrors, ANewerSchemaIsRefusedByName) {
   file.set_attribute("/", "schema_version", std::int64_t{2});
   file.set_attribute("/", "tool_version", std::string("9.8.7"));
   file.close();
-  EXPECT_PRED2(mentions, read(path_), "9.8.7 with file schema 2");
+  EXPECT_THAT(read(path_), HasSubstr("9.8.7 with file schema 2"));
 }
 
 TEST_F(StoreErrors, FilesThatAreCutShortOrHollow) {
   ResultFile::create(path_, sample_plan(), {}, false)->finish(RunState::complete);
   const auto whole = fs::file_size(path_);
-  const std::string copy = directory_ / "copy.h5";
+  const std::string copy = folder_ / "copy.h5";
   for (const double part : {0.02, 0.3, 0.7, 0.999}) {
     fs::copy_file(path_, copy, fs::copy_options::overwrite_existing);
     fs::resize_file(copy, static_cast<std::uintmax_t>(static_cast<double>(whole) * part));
-    EXPECT_PRED2(mentions, read(copy), "cut short") << part;
+    EXPECT_THAT(read(copy), HasSubstr("truncated to")) << part;
   }
-  hdf5::File hollow = hdf5::File::create(directory_ / "hollow.h5");
+  hdf5::File hollow = hdf5::File::create(folder_ / "hollow.h5");
   hollow.set_attribute("/", "schema", std::string("harness-result"));
   hollow.set_attribute("/", "schema_version", std::int64_t{1});
   hollow.close();
-  EXPECT_PRED2(mentions, read(directory_ / "hollow.h5"), "damaged or was not written by harness");
+  EXPECT_THAT(read(folder_ / "hollow.h5"), HasSubstr("damaged or was not written by harness"));
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::store

@@ -4,14 +4,13 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "sample.h"
+#include "support/temporary_folder.h"
 
-namespace harness {
+namespace harness::store {
 
 inline std::pair<int, std::string> output_of(const std::string& command) {
   std::string output;
@@ -40,12 +39,11 @@ inline std::string python_with(const std::vector<std::string>& modules) {
 /// Runs a script; returns its exit status and what it printed.
 inline std::pair<int, std::string> run_python(const std::string& python, const std::string& script,
                                               const std::vector<std::string>& arguments) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "script.py";
-  std::ofstream(path) << script;
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("script.py", script);
   std::string command = "'" + python + "' '" + path + "'";
   for (const auto& argument : arguments) command += " '" + argument + "'";
   return output_of(command);
 }
 
-}  // namespace harness
+}  // namespace harness::store

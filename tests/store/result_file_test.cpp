@@ -1,16 +1,20 @@
 #include "store/result_file.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <fstream>
 
 #include "base/error.h"
 #include "sample.h"
 #include "store/hdf5_file.h"
+#include "support/files.h"
+#include "support/temporary_folder.h"
 
-namespace harness {
+namespace harness::store {
 namespace {
+
+using ::testing::HasSubstr;
 
 const ResultCapacity room{.intervals = 4, .totals = 3, .warnings = 3};
 
@@ -30,8 +34,8 @@ bool all_nan(const std::vector<float>& values) {
 
 class ResultFileTest : public ::testing::Test {
  protected:
-  TemporaryDirectory directory_;
-  std::string path_ = directory_ / "r.h5";
+  test::TemporaryFolder folder_;
+  std::string path_ = folder_ / "r.h5";
   Result plan_ = sample_plan();
 };
 
@@ -220,7 +224,7 @@ TEST_F(ResultFileTest, WarningsSessionsAndStateAreRewritten) {
   const Result got = read_result(path_);
   ASSERT_EQ(got.warnings.size(), 3u);
   EXPECT_EQ(got.warnings[1], "second");
-  EXPECT_NE(got.warnings[2].find("more warnings"), std::string::npos);
+  EXPECT_THAT(got.warnings[2], HasSubstr("more warnings"));
   EXPECT_EQ(got.sessions, 3);
   EXPECT_EQ(got.state, RunState::partial);
 }
@@ -239,10 +243,7 @@ TEST_F(ResultFileTest, ReopenedFilesGoOn) {
 }
 
 TEST_F(ResultFileTest, NothingButRawDataIsWrittenAfterCreation) {
-  const auto bytes = [&] {
-    std::ifstream in(path_, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
+  const auto bytes = [&] { return test::text_of(path_); };
   const auto file = ResultFile::create(path_, plan_, room, false);
   const std::string before = bytes();
   for (int index = 0; index < 12; ++index) write_sample(*file, plan_, index);
@@ -349,9 +350,9 @@ TEST_F(ResultFileTest, WrongSizesAndRowsAreMistakes) {
   EXPECT_THROW(file->write_case(3, plan_.cases[0]), Error);
   EXPECT_THROW(file->write_case(0, ResultCase{}), Error);
   plan_.variables.push_back("name");  // a column that there is already
-  for (auto& one : plan_.cases) one.settings.emplace_back("x");
-  EXPECT_THROW(ResultFile::create(directory_ / "other.h5", plan_, room, false), Error);
+  for (auto& row : plan_.cases) row.settings.emplace_back("x");
+  EXPECT_THROW(ResultFile::create(folder_ / "other.h5", plan_, room, false), Error);
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::store

@@ -1,35 +1,13 @@
 #pragma once
 
-#include <unistd.h>
-
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "store/result_file.h"
 
-namespace harness {
-
-/// A directory of its own that is gone afterwards.
-class TemporaryDirectory {
- public:
-  explicit TemporaryDirectory(const std::string& in = "") {
-    const std::filesystem::path parent =
-        in.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(in);
-    std::string pattern = (parent / "harness-store-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
+namespace harness::store {
 
 constexpr float nothing = std::numeric_limits<float>::quiet_NaN();
 
@@ -68,21 +46,21 @@ inline Result sample_plan(int ranks = 4, int rounds = 4) {
     plan.rank_table.push_back({rank, rank % 2, rank / 2, "node" + std::to_string(rank / 2), "cpu", 8, 4, 64e9});
   }
   for (const std::string name : {"baseline", "baseline_again", "micro_batch_size=2"}) {
-    ResultCase one;
-    one.name = name;
+    ResultCase row;
+    row.name = name;
     const bool changed = plan.cases.size() == 2;
-    one.variable = changed ? "micro_batch_size" : "";
-    one.value = changed ? "2" : "";
-    one.settings = {"fp32", changed ? "2" : "1", "0"};
-    one.ranks = ranks;
-    one.data_parallel = ranks;
-    one.micro_batches = changed ? 2 : 4;
-    one.tokens_per_step = 512;
-    one.model_flop_per_step = 1.25e9;
-    one.noncausal_flop_per_step = 1.5e9;
-    one.hardware_flop_per_step = 1.75e9;
-    one.planned_memory_bytes = 5e7;
-    plan.cases.push_back(one);
+    row.variable = changed ? "micro_batch_size" : "";
+    row.value = changed ? "2" : "";
+    row.settings = {"fp32", changed ? "2" : "1", "0"};
+    row.ranks = ranks;
+    row.data_parallel = ranks;
+    row.micro_batches = changed ? 2 : 4;
+    row.tokens_per_step = 512;
+    row.model_flop_per_step = 1.25e9;
+    row.noncausal_flop_per_step = 1.5e9;
+    row.hardware_flop_per_step = 1.75e9;
+    row.planned_memory_bytes = 5e7;
+    plan.cases.push_back(row);
   }
   for (int round = 0; round < rounds; ++round) {
     for (int position = 0; position < 3; ++position) {
@@ -127,4 +105,4 @@ inline void write_sample(ResultFile& file, const Result& plan, int index) {
   file.write_block(index, block.row, block.steps, block.losses, block.ranks);
 }
 
-}  // namespace harness
+}  // namespace harness::store

@@ -10,16 +10,16 @@
 #include "measure/waiting.h"
 #include "program/program.h"
 
-namespace harness::samples {
+namespace harness::test::samples {
 
 /// One step of every rank on an imaginary machine: streams run in order and after their waits, computation takes a
 /// random time, and a communication ends for all its members at once, some time after the last has come. So what each
 /// rank waits for in truth is known.
 class SimulatedStep {
  public:
-  SimulatedStep(const ProgramSet& set, std::uint64_t seed) : set_(set), random_(seed) {
+  SimulatedStep(const program::ProgramSet& set, std::uint64_t seed) : set_(set), random_(seed) {
     for (int rank = 0; rank < set.layout.ranks(); ++rank) {
-      const Program& program = program_of(rank);
+      const program::Program& program = program_of(rank);
       Rank& r = ranks_.emplace_back();
       r.times.resize(program.step.size());
       r.arrived.resize(program.step.size());
@@ -41,26 +41,26 @@ class SimulatedStep {
   bool finished() const {
     return std::ranges::all_of(ranks_, [](const Rank& r) { return std::ranges::all_of(r.times, &Times::known); });
   }
-  const Program& program_of(int rank) const {
+  const program::Program& program_of(int rank) const {
     return set_.roles[static_cast<std::size_t>(set_.role_of(set_.layout.coordinates(rank)))];
   }
 
   /// As workers bring it home.
-  std::vector<BlockSamples> samples() const {
-    std::vector<BlockSamples> all;
+  std::vector<measure::BlockSamples> samples() const {
+    std::vector<measure::BlockSamples> all;
     for (int rank = 0; rank < set_.layout.ranks(); ++rank) {
-      const Program& program = program_of(rank);
-      BlockSamples s;
+      const program::Program& program = program_of(rank);
+      measure::BlockSamples s;
       for (std::size_t i = 0; i < program.step.size(); ++i) {
         const Times& t = times(rank)[i];
-        s.timeline.push_back({static_cast<OperationId>(i), program.step[i].stream, t.start_s, t.end_s});
+        s.timeline.push_back({static_cast<program::OperationId>(i), program.step[i].stream, t.start_s, t.end_s});
         s.profiled_step_seconds = std::max(s.profiled_step_seconds, t.end_s);
       }
-      s.communication_s = communication_durations(program, s.timeline);
-      const auto communicates = [&](OperationId id) {
-        return is_communication(program.step[static_cast<std::size_t>(id)].action);
+      s.communication_s = measure::communication_durations(program, s.timeline);
+      const auto communicates = [&](program::OperationId id) {
+        return program::is_communication(program.step[static_cast<std::size_t>(id)].action);
       };
-      s.split = split_step(s.timeline, communicates, s.profiled_step_seconds);
+      s.split = measure::split_step(s.timeline, communicates, s.profiled_step_seconds);
       all.push_back(std::move(s));
     }
     return all;
@@ -84,16 +84,16 @@ class SimulatedStep {
   // Whatever can begin or end on a rank now.
   bool advance(int rank) {
     Rank& r = ranks_[static_cast<std::size_t>(rank)];
-    const Program& program = program_of(rank);
+    const program::Program& program = program_of(rank);
     bool moved = false;
     std::vector<bool> blocked(program.streams.size(), false);  // an earlier operation of the stream has not ended …
     std::vector<std::int32_t> blocked_by(program.streams.size(), -1);  // … the first of them is of this group
     for (std::size_t i = 0; i < program.step.size(); ++i) {
-      const Operation& op = program.step[i];
+      const program::Operation& op = program.step[i];
       const auto stream = static_cast<std::size_t>(op.stream);
       if (r.times[i].known()) continue;
       const bool same_group = blocked[stream] && op.fused_group >= 0 && blocked_by[stream] == op.fused_group;
-      const bool ready = (!blocked[stream] || same_group) && std::ranges::all_of(op.waits, [&](OperationId w) {
+      const bool ready = (!blocked[stream] || same_group) && std::ranges::all_of(op.waits, [&](program::OperationId w) {
                            return r.times[static_cast<std::size_t>(w)].known();
                          });
       if (!blocked[stream]) blocked_by[stream] = op.fused_group;
@@ -102,12 +102,13 @@ class SimulatedStep {
       double start_s = op.fused_group >= 0 && r.group_start_s[stream].contains(op.fused_group)
                            ? r.group_start_s[stream][op.fused_group]
                            : r.stream_end_s[stream];
-      for (const OperationId w : op.waits) start_s = std::max(start_s, r.times[static_cast<std::size_t>(w)].end_s);
+      for (const program::OperationId w : op.waits)
+        start_s = std::max(start_s, r.times[static_cast<std::size_t>(w)].end_s);
       if (op.fused_group >= 0) r.group_start_s[stream].emplace(op.fused_group, start_s);
       r.times[i].start_s = start_s;
       r.arrived[i] = 1;
       moved = true;
-      if (is_communication(op.action)) {
+      if (program::is_communication(op.action)) {
         meet(rank, i);
       } else {
         end(rank, i, start_s + random(0, 1e-3));
@@ -125,15 +126,15 @@ class SimulatedStep {
   }
 
   void meet(int rank, std::size_t operation) {
-    const Action& action = program_of(rank).step[operation].action;
+    const program::Action& action = program_of(rank).step[operation].action;
     std::vector<int> members;
     int first = 0, offset = 0;
-    if (const GroupId group = group_of(action); group >= 0) {
+    if (const program::GroupId group = program::group_of(action); group >= 0) {
       members = set_.groups[static_cast<std::size_t>(group)].members(set_.layout, set_.layout.coordinates(rank));
       first = group;
     } else {
-      const auto* send = std::get_if<Send>(&action);
-      const Peer peer = send != nullptr ? send->peer : std::get<Receive>(action).peer;
+      const auto* send = std::get_if<program::Send>(&action);
+      const program::Peer peer = send != nullptr ? send->peer : std::get<program::Receive>(action).peer;
       const int other = set_.layout.neighbour(rank, peer.axis, peer.offset);
       members = send != nullptr ? std::vector{rank, other} : std::vector{other, rank};
       offset = send != nullptr ? peer.offset : -peer.offset;
@@ -145,29 +146,29 @@ class SimulatedStep {
     if (meeting.arrived.size() < members.size()) return;
     std::map<int, double> last_of_stage;
     double last = 0;
-    const auto start_of = [&](const auto& one) {
-      return ranks_[static_cast<std::size_t>(one.first)].times[one.second].start_s;
+    const auto start_of = [&](const auto& arrival) {
+      return ranks_[static_cast<std::size_t>(arrival.first)].times[arrival.second].start_s;
     };
-    const auto stage_of = [&](int r) { return set_.layout.coordinates(r)[Axis::pipeline]; };
-    for (const auto& one : meeting.arrived) {
-      double& of_stage = last_of_stage[stage_of(one.first)];
-      of_stage = std::max(of_stage, start_of(one));
-      last = std::max(last, start_of(one));
+    const auto stage_of = [&](int r) { return set_.layout.coordinates(r)[program::Axis::pipeline]; };
+    for (const auto& arrival : meeting.arrived) {
+      double& of_stage = last_of_stage[stage_of(arrival.first)];
+      of_stage = std::max(of_stage, start_of(arrival));
+      last = std::max(last, start_of(arrival));
     }
     const double end_s = last + random(1e-5, 1e-3);
-    for (const auto& one : meeting.arrived) {
-      Times& t = ranks_[static_cast<std::size_t>(one.first)].times[one.second];
-      t.waiting_s = last_of_stage[stage_of(one.first)] - t.start_s;
-      t.bubble_s = last - last_of_stage[stage_of(one.first)];
-      end(one.first, one.second, end_s);
+    for (const auto& arrival : meeting.arrived) {
+      Times& t = ranks_[static_cast<std::size_t>(arrival.first)].times[arrival.second];
+      t.waiting_s = last_of_stage[stage_of(arrival.first)] - t.start_s;
+      t.bubble_s = last - last_of_stage[stage_of(arrival.first)];
+      end(arrival.first, arrival.second, end_s);
     }
   }
 
-  const ProgramSet& set_;
+  const program::ProgramSet& set_;
   std::mt19937_64 random_;
   std::vector<Rank> ranks_;
   std::map<Key, Meeting> meetings_;
   std::map<std::tuple<int, int, std::vector<int>, int>, int> count_;
 };
 
-}  // namespace harness::samples
+}  // namespace harness::test::samples

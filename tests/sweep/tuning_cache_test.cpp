@@ -1,27 +1,26 @@
 #include "sweep/tuning_cache.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
-namespace harness {
+#include "support/files.h"
+#include "support/temporary_folder.h"
+
+namespace harness::sweep {
 namespace {
+
+using ::testing::HasSubstr;
 
 class Cache : public ::testing::Test {
  protected:
-  Cache() {
-    std::string name = (std::filesystem::temp_directory_path() / "harness_cache_XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-    ::setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
-  }
-  ~Cache() override {
-    ::unsetenv("XDG_CACHE_HOME");
-    std::filesystem::remove_all(folder_);
-  }
-  std::string folder_;
-  const Tuning some_{{"matmul 1x2x3x4 a:bf16/4", "fused 0a1b 1e-04"}, {"matmul 1x2x3x4 bias", "separate 00 2e-04"}};
+  Cache() { ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1); }
+  ~Cache() override { ::unsetenv("XDG_CACHE_HOME"); }
+  const test::TemporaryFolder folder_;
+  const backend::Tuning some_{{"matmul 1x2x3x4 a:bf16/4", "fused 0a1b 1e-04"},
+                              {"matmul 1x2x3x4 bias", "separate 00 2e-04"}};
 };
 
 TEST_F(Cache, ComesBackAsItWas) {
@@ -40,11 +39,7 @@ TEST_F(Cache, AnotherGpuOrLibraryHasAnotherFile) {
 TEST_F(Cache, WhatIsNoCacheIsNotRead) {
   const TuningCache cache("gpu", "1");
   ASSERT_EQ(cache.write(some_), "");
-  std::string text;
-  {
-    std::ifstream in(cache.path());
-    text.assign(std::istreambuf_iterator<char>(in), {});
-  }
+  const std::string text = test::text_of(cache.path());
   for (const std::string& bad : {std::string("something else\n"), text + "half a line", text.substr(4)}) {
     std::ofstream(cache.path()) << bad;
     EXPECT_TRUE(cache.read().empty()) << bad;
@@ -52,9 +47,9 @@ TEST_F(Cache, WhatIsNoCacheIsNotRead) {
 }
 
 TEST_F(Cache, APlaceThatCannotBeWrittenIsAWarningAndNoError) {
-  std::ofstream(folder_ + "/harness") << "a file where a folder should be";
-  EXPECT_NE(TuningCache("gpu", "1").write(some_).find("tunes again"), std::string::npos);
+  folder_.write("harness", "a file where a folder should be");
+  EXPECT_THAT(TuningCache("gpu", "1").write(some_), HasSubstr("tunes again"));
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::sweep

@@ -7,18 +7,18 @@
 namespace harness {
 namespace {
 
-using testing::layout_of;
-using testing::LocalJob;
+using test::layout_of;
+using test::LocalJob;
 
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool sanitized = true;
 #else
 constexpr bool sanitized = false;
 #endif
-constexpr bool emulated = testing::tested_backend == BackendKind::cuda;  // and slow
-const Model tiny{"tiny", 2, 64, 4, 128, 32};
+constexpr bool emulated = test::tested_backend == config::BackendKind::cuda;  // and slow
+const config::Model tiny{"tiny", 2, 64, 4, 128, 32};
 
-std::vector<float> train(const Settings& settings, const Layout& layout, int steps = 3) {
+std::vector<float> train(const config::Settings& settings, const program::Layout& layout, int steps = 3) {
   LocalJob job(tiny, settings, layout);
   job.run(steps);
   const auto losses = job.losses(0);
@@ -32,7 +32,7 @@ void expect_equal(const std::vector<float>& a, const std::vector<float>& b, doub
 }
 
 TEST(Layouts, AllTrainAlike) {
-  Settings base;
+  config::Settings base;
   base.global_batch_size = 8;
   base.micro_batch_size = 8;
   const int steps = emulated ? 2 : 3;
@@ -44,13 +44,13 @@ TEST(Layouts, AllTrainAlike) {
           if (emulated && micro_batches == 1) continue;
           for (const bool overlap : {true, false}) {
             if (emulated && sanitized && !overlap) continue;  // slower still
-            Settings s = base;
+            config::Settings s = base;
             s.layout = {tp, pp};
             s.micro_batch_size = 8 / dp / micro_batches;
             s.overlap_grad_reduce = overlap;
             s.bucket_size_bytes = 64 << 10;
             expect_equal(
-                train(s, layout_of(tp, pp, dp), steps), reference, 1e-5,
+                train(s, test::layout_of(tp, pp, dp), steps), reference, 1e-5,
                 fmt::format("TP{} PP{} DP{}, {} micro-batches, overlap {}", tp, pp, dp, micro_batches, overlap));
           }
         }
@@ -60,39 +60,39 @@ TEST(Layouts, AllTrainAlike) {
 }
 
 TEST(Layouts, AllReduceAlgorithmsTrainAlike) {
-  if (testing::tested_backend != BackendKind::cpu) GTEST_SKIP() << "algorithms of Gloo";
-  Settings s;
+  if (test::tested_backend != config::BackendKind::cpu) GTEST_SKIP() << "algorithms of Gloo";
+  config::Settings s;
   s.global_batch_size = 8;
   s.micro_batch_size = 2;
-  const auto reference = train(s, layout_of(1, 1, 4));
-  for (const auto algorithm : {AllReduceAlgorithm::halving_doubling, AllReduceAlgorithm::bcube}) {
+  const auto reference = train(s, test::layout_of(1, 1, 4));
+  for (const auto algorithm : {config::AllReduceAlgorithm::halving_doubling, config::AllReduceAlgorithm::bcube}) {
     s.allreduce_algorithm = algorithm;
-    expect_equal(train(s, layout_of(1, 1, 4)), reference, 1e-5,
+    expect_equal(train(s, test::layout_of(1, 1, 4)), reference, 1e-5,
                  fmt::format("algorithm {}", static_cast<int>(algorithm)));
-    expect_equal(train(s, layout_of(2, 1, 2)), reference, 1e-5,
+    expect_equal(train(s, test::layout_of(2, 1, 2)), reference, 1e-5,
                  fmt::format("algorithm {}, TP 2", static_cast<int>(algorithm)));
   }
 }
 
 TEST(Layouts, Bf16TrainsAlikeWithinItsPrecision) {
-  Settings s;
+  config::Settings s;
   s.global_batch_size = 8;
   s.micro_batch_size = 2;
   const auto reference = train(s, {});
-  s.precision = Precision::bf16;
+  s.precision = config::Precision::bf16;
   expect_equal(train(s, {}), reference, 2e-2, "one rank");
-  expect_equal(train(s, layout_of(2, 2, 1)), reference, 2e-2, "TP2 PP2");
-  expect_equal(train(s, layout_of(1, 2, 2)), reference, 2e-2, "PP2 DP2");
+  expect_equal(train(s, test::layout_of(2, 2, 1)), reference, 2e-2, "TP2 PP2");
+  expect_equal(train(s, test::layout_of(1, 2, 2)), reference, 2e-2, "PP2 DP2");
 }
 
 TEST(Layouts, LossFallsOnARepeatedBatch) {
-  Settings s;
+  config::Settings s;
   s.global_batch_size = 8;
   s.micro_batch_size = 2;
   s.repeat_batch = true;
-  for (const Precision p : {Precision::fp32, Precision::bf16}) {
+  for (const config::Precision p : {config::Precision::fp32, config::Precision::bf16}) {
     s.precision = p;
-    const auto losses = train(s, layout_of(1, 1, 2), emulated ? 12 : 40);
+    const auto losses = train(s, test::layout_of(1, 1, 2), emulated ? 12 : 40);
     EXPECT_NEAR(losses.front(), std::log(128.0), 0.3);
     EXPECT_LT(losses.back(), losses.front() - (emulated ? 0.3 : 1.0));
   }

@@ -3,16 +3,16 @@
 #include <cmath>
 
 #include "local_job.h"
-#include "paths.h"
 #include "selftest/reference.h"
+#include "support/paths.h"
 
 namespace harness {
 namespace {
 
-using testing::LocalJob;
+using test::LocalJob;
 
-Reference reference_of(Precision precision) {
-  return load_reference(paths::source_dir() + "/tests/reference", precision);
+selftest::Reference reference_of(config::Precision precision) {
+  return selftest::load_reference(test::source_dir() + "/tests/reference", precision);
 }
 
 double norm(std::span<const float> x) {
@@ -22,9 +22,9 @@ double norm(std::span<const float> x) {
 }
 
 // |ours - theirs| / |theirs| for every gradient tensor of step 0, on one rank.
-void compare(const Reference& reference, std::int64_t micro_batch_size, double loss_tolerance,
+void compare(const selftest::Reference& reference, std::int64_t micro_batch_size, double loss_tolerance,
              double gradient_tolerance) {
-  Settings settings = reference.settings;
+  config::Settings settings = reference.settings;
   settings.micro_batch_size = micro_batch_size;
   LocalJob job(reference.model, settings, {}, reference.seed);
   job.run(1);
@@ -42,25 +42,25 @@ void compare(const Reference& reference, std::int64_t micro_batch_size, double l
 }
 
 TEST(Reference, LossAndGradientsInFp32) {
-  const Reference reference = reference_of(Precision::fp32);
+  const selftest::Reference reference = reference_of(config::Precision::fp32);
   compare(reference, 1, 1e-5, 1e-4);
   compare(reference, 4, 1e-5, 1e-4);
 }
 
 TEST(Reference, LossAndGradientsInBf16) {
-  const Reference reference = reference_of(Precision::bf16);
+  const selftest::Reference reference = reference_of(config::Precision::bf16);
   compare(reference, 2, 2e-2, 2e-2);
 }
 
 TEST(Reference, IsFoundBesideTheProgram) {
-  EXPECT_EQ(find_reference(paths::source_dir() + "/build/release/bin/harness"),
-            paths::source_dir() + "/tests/reference");
-  EXPECT_EQ(find_reference("/nowhere/bin/harness"), "");
-  EXPECT_THROW(load_reference("/nowhere", Precision::fp32), Error);
+  EXPECT_EQ(selftest::find_reference(test::source_dir() + "/build/release/bin/harness"),
+            test::source_dir() + "/tests/reference");
+  EXPECT_EQ(selftest::find_reference("/nowhere/bin/harness"), "");
+  EXPECT_THROW(selftest::load_reference("/nowhere", config::Precision::fp32), Error);
 }
 
 TEST(Reference, LossesOfThreeSteps) {
-  const Reference reference = reference_of(Precision::fp32);
+  const selftest::Reference reference = reference_of(config::Precision::fp32);
   LocalJob job(reference.model, reference.settings, {}, reference.seed);
   job.run(3);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(job.losses(0)[i] / reference.losses[i], 1, 1e-5);

@@ -1,5 +1,6 @@
 #include "workloads/gpt/gpt.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -10,18 +11,20 @@
 #include "program/verify.h"
 #include "workloads/workload.h"
 
-namespace harness {
+namespace harness::workloads {
 namespace {
 
-const Model model_1b3{"gpt3-1.3b", 24, 2048, 16, 50304, 2048};
+using ::testing::HasSubstr;
+
+const config::Model model_1b3{"gpt3-1.3b", 24, 2048, 16, 50304, 2048};
 
 struct Job {
-  Model model;
-  Settings settings;
-  Layout layout;
+  config::Model model;
+  config::Settings settings;
+  program::Layout layout;
 };
 
-Job job(Model model, int tp, int pp, int dp, std::int64_t micro_batches, std::int64_t micro_batch_size = 1) {
+Job job(config::Model model, int tp, int pp, int dp, std::int64_t micro_batches, std::int64_t micro_batch_size = 1) {
   Job j{std::move(model), {}, {}};
   j.settings.layout = {tp, pp};
   j.settings.micro_batch_size = micro_batch_size;
@@ -30,26 +33,26 @@ Job job(Model model, int tp, int pp, int dp, std::int64_t micro_batches, std::in
   return j;
 }
 
-ProgramSet build(const Job& j) {
+program::ProgramSet build(const Job& j) {
   return build_programs(j.model, j.settings, j.layout);
 }
 
-std::string texts(const std::vector<Problem>& problems) {
+std::string texts(const std::vector<program::Problem>& problems) {
   std::string all;
   for (const auto& p : problems) all += p.text + "\n";
   return all;
 }
 
-Traffic traffic(const ProgramSet& set, int role, const std::string& where, const std::string& kind) {
-  const Program& p = set.roles[static_cast<std::size_t>(role)];
-  const Count c = count(set, p, p.step);
+program::Traffic traffic(const program::ProgramSet& set, int role, const std::string& where, const std::string& kind) {
+  const program::Program& p = set.roles[role];
+  const program::Count c = program::count(set, p, p.step);
   const auto it = c.traffic.find({where, kind});
-  return it == c.traffic.end() ? Traffic{} : it->second;
+  return it == c.traffic.end() ? program::Traffic{} : it->second;
 }
 
 // Narayanan et al. 2021, equation 3, without recomputation (72 instead of 96) and with causal attention at half:
 // 72 B s L h^2 (1 + s / 12 h + V / 12 L h).
-double closed_flop(const Model& m, double batch, bool causal) {
+double closed_flop(const config::Model& m, double batch, bool causal) {
   const double l = static_cast<double>(m.layers), h = static_cast<double>(m.hidden),
                s = static_cast<double>(m.sequence), v = static_cast<double>(m.vocab);
   return 72 * batch * s * l * h * h * (1 + s / ((causal ? 12 : 6) * h) + v / (12 * l * h));
@@ -59,24 +62,24 @@ TEST(Gpt, FlopEqualClosedFormula) {
   for (const auto& [tp, pp, dp, m] :
        {std::array{1, 1, 1, 1}, std::array{2, 2, 4, 3}, std::array{8, 1, 2, 2}, std::array{1, 8, 1, 8}}) {
     const Job j = job(model_1b3, tp, pp, dp, m);
-    const Flop f = total_flop(build(j));
+    const program::Flop f = program::total_flop(build(j));
     const double batch = static_cast<double>(j.settings.global_batch_size);
     EXPECT_NEAR(f.model / closed_flop(j.model, batch, true), 1, 1e-12);
     EXPECT_NEAR(f.noncausal / closed_flop(j.model, batch, false), 1, 1e-12);
   }
   // 8.470 GFLOP per token: what Megatron-LM's formula of 2025 gives for this model.
-  EXPECT_NEAR(total_flop(build(job(model_1b3, 1, 1, 1, 1))).model / 2048 / 1e9, 8.470, 5e-4);
+  EXPECT_NEAR(program::total_flop(build(job(model_1b3, 1, 1, 1, 1))).model / 2048 / 1e9, 8.470, 5e-4);
 }
 
 TEST(Gpt, TensorParallelTrafficEqualsClosedFormula) {
   const std::int64_t m = 3, b = 2;
   Job j = job(model_1b3, 4, 1, 2, m, b);
-  j.settings.precision = Precision::bf16;
+  j.settings.precision = config::Precision::bf16;
   const auto set = build(j);
   const double bsh = static_cast<double>(b * 2048 * 2048) * 2, bs = static_cast<double>(b * 2048) * 4;
   // Per micro-batch: two all-reduces of b s h forward and two backward per layer, one for the embedding, one for the
   // head's input gradient; three of b s scalars for the loss.
-  const Traffic t = traffic(set, 0, "tensor", "all_reduce");
+  const program::Traffic t = traffic(set, 0, "tensor", "all_reduce");
   EXPECT_EQ(t.messages, m * (4 * 24 + 2 + 3));
   EXPECT_DOUBLE_EQ(t.bytes, static_cast<double>(m) * ((4 * 24 + 2) * bsh + 3 * bs));
 }
@@ -86,7 +89,8 @@ TEST(Gpt, PipelineTrafficEqualsClosedFormula) {
   const auto set = build(job(model_1b3, 1, 4, 1, m));
   const double bsh = 2048.0 * 2048 * 4;
   for (int stage = 0; stage < 4; ++stage) {
-    const Traffic up = traffic(set, stage, "pipeline+1", "send"), down = traffic(set, stage, "pipeline-1", "send");
+    const program::Traffic up = traffic(set, stage, "pipeline+1", "send"),
+                           down = traffic(set, stage, "pipeline-1", "send");
     EXPECT_EQ(up.messages, stage < 3 ? m : 0);
     EXPECT_EQ(down.messages, stage > 0 ? m : 0);
     EXPECT_DOUBLE_EQ(up.bytes, (stage < 3 ? static_cast<double>(m) : 0) * bsh);
@@ -101,7 +105,7 @@ TEST(Gpt, PipelineTrafficEqualsClosedFormula) {
 
 TEST(Gpt, DataParallelTrafficIsEveryGradientOnceInFp32) {
   Job j = job(model_1b3, 1, 1, 4, 2);
-  j.settings.precision = Precision::bf16;
+  j.settings.precision = config::Precision::bf16;
   const double parameters = 50304.0 * 2048 + 2048.0 * 2048 + 24 * (12.0 * 2048 * 2048 + 13 * 2048) + 2 * 2048;
   for (const std::int64_t bucket : {std::int64_t{1} << 20, std::int64_t{200} << 20, std::int64_t{1} << 40}) {
     for (const bool overlap : {true, false}) {
@@ -119,22 +123,22 @@ TEST(Gpt, OverlapIsADifferenceOfDependenciesAlone) {
   const auto on = build(j);
   j.settings.overlap_grad_reduce = false;
   const auto off = build(j);
-  const auto lines = [](const ProgramSet& set) {
+  const auto lines = [](const program::ProgramSet& set) {
     std::multiset<std::string> all;
-    for (Operation op : set.roles[0].step) {
+    for (program::Operation op : set.roles[0].step) {
       op.waits.clear();
-      all.insert(describe(set.roles[0], op));
+      all.insert(program::describe(set.roles[0], op));
     }
     return all;
   };
   EXPECT_EQ(lines(on), lines(off));
-  EXPECT_NE(hash(on), hash(off));
+  EXPECT_NE(program::hash(on), program::hash(off));
   // On: some bucket waits for an operation before the last of the backward pass; off: all wait for the last.
-  const auto earliest_wait = [](const ProgramSet& set) {
-    OperationId earliest = 1 << 30, last_backward = 0;
+  const auto earliest_wait = [](const program::ProgramSet& set) {
+    program::OperationId earliest = 1 << 30, last_backward = 0;
     const auto& step = set.roles[0].step;
     for (std::size_t i = 0; i < step.size(); ++i) {
-      if (step[i].label.phase == Phase::backward) last_backward = static_cast<OperationId>(i);
+      if (step[i].label.phase == program::Phase::backward) last_backward = static_cast<program::OperationId>(i);
       if (step[i].label.what == "gradient bucket" && !step[i].waits.empty())
         earliest = std::min(earliest, step[i].waits.back());
     }
@@ -145,26 +149,27 @@ TEST(Gpt, OverlapIsADifferenceOfDependenciesAlone) {
 }
 
 TEST(Gpt, VerifiesByRoleAndByRankUpTo512Ranks) {
-  const Model small{"m", 8, 64, 8, 256, 16};
+  const config::Model small{"m", 8, 64, 8, 256, 16};
   for (const auto& [tp, pp, dp] : {std::array{1, 1, 1}, std::array{2, 2, 2}, std::array{4, 4, 4}, std::array{8, 8, 8},
                                    std::array{2, 1, 16}, std::array{1, 8, 4}}) {
     for (const std::int64_t m : {1, 4, 9}) {
       const auto set = build(job(small, tp, pp, dp, m));
-      EXPECT_EQ(texts(verify(set)), "");
+      EXPECT_EQ(texts(program::verify(set)), "");
       if (m == 4) {
-        EXPECT_EQ(texts(verify(expand(set))), "");
+        EXPECT_EQ(texts(program::verify(program::expand(set))), "");
       }
-      EXPECT_EQ(texts(verify(lower(set, 0))), "");
+      EXPECT_EQ(texts(program::verify(program::lower(set, 0))), "");
     }
   }
 }
 
 TEST(Gpt, LoweringChangesNeitherFlopNorTraffic) {
   const auto set = build(job({"m", 4, 64, 4, 256, 32}, 2, 2, 2, 3));
-  const auto low = lower(set, 0);
-  EXPECT_DOUBLE_EQ(total_flop(set).model, total_flop(low).model);
+  const auto low = program::lower(set, 0);
+  EXPECT_DOUBLE_EQ(program::total_flop(set).model, program::total_flop(low).model);
   for (std::size_t r = 0; r < set.roles.size(); ++r) {
-    const Count a = count(set, set.roles[r], set.roles[r].step), b = count(low, low.roles[r], low.roles[r].step);
+    const program::Count a = program::count(set, set.roles[r], set.roles[r].step),
+                         b = program::count(low, low.roles[r], low.roles[r].step);
     EXPECT_EQ(a.traffic.size(), b.traffic.size());
     for (const auto& [key, t] : a.traffic) EXPECT_EQ(b.traffic.at(key).messages, t.messages);
     EXPECT_GT(b.operations, a.operations);
@@ -172,35 +177,35 @@ TEST(Gpt, LoweringChangesNeitherFlopNorTraffic) {
 }
 
 TEST(Gpt, BrokenProgramIsFoundWithRankAndOperation) {
-  auto set = expand(build(job({"m", 4, 64, 4, 256, 32}, 2, 2, 2, 4)));
+  auto set = program::expand(build(job({"m", 4, 64, 4, 256, 32}, 2, 2, 2, 4)));
   auto& step = set.roles[5].step;
   for (std::size_t i = 0; i < step.size(); ++i) {
-    if (std::holds_alternative<Receive>(step[i].action)) {
-      step[i].action = Fill{std::get<Receive>(step[i].action).data, 0};
+    if (std::holds_alternative<program::Receive>(step[i].action)) {
+      step[i].action = program::Fill{std::get<program::Receive>(step[i].action).data, 0};
       step[i].stream = compute_stream;
       break;
     }
   }
-  const auto problems = verify(set);
+  const auto problems = program::verify(set);
   ASSERT_FALSE(problems.empty());
-  EXPECT_NE(texts(problems).find("rank 1, step operation"), std::string::npos) << texts(problems);
+  EXPECT_THAT(texts(problems), HasSubstr("rank 1, step operation"));
 }
 
 TEST(Gpt, PipelineStagesKeepAtMostTheirDepthInFlight) {
   // 1F1B: memory of a stage does not grow with the number of micro-batches once it covers the pipeline.
-  const Model m{"m", 8, 128, 8, 512, 64};
+  const config::Model m{"m", 8, 128, 8, 512, 64};
   const auto bytes = [&](std::int64_t micro_batches, int stage) {
-    return plan_arena(build(job(m, 1, 4, 1, micro_batches)).roles[static_cast<std::size_t>(stage)]).transient_bytes;
+    return program::plan_arena(build(job(m, 1, 4, 1, micro_batches)).roles[stage]).transient_bytes;
   };
   for (int stage = 0; stage < 4; ++stage) EXPECT_LE(bytes(32, stage), bytes(8, stage) * 1.1);
   EXPECT_GT(bytes(32, 0), 2 * bytes(32, 3) / 1.5);  // the first stage holds four, the last one (and the logits)
 }
 
 TEST(Gpt, ParametersNumberTheWholeModelOnce) {
-  const Model m{"m", 4, 64, 4, 256, 32};
-  Layout layout;
-  layout[Axis::tensor] = 2;
-  layout[Axis::pipeline] = 2;
+  const config::Model m{"m", 4, 64, 4, 256, 32};
+  program::Layout layout;
+  layout[program::Axis::tensor] = 2;
+  layout[program::Axis::pipeline] = 2;
   double elements = 0;
   for (int stage = 0; stage < 2; ++stage) {
     for (const auto& p : gpt::parameters(m, layout, stage)) {
@@ -221,11 +226,11 @@ TEST(Inputs, AreTheSameSamplesInEveryLayout) {
   std::vector<std::int32_t> whole(4 * 16), part(16);
   make_inputs(j.model, j.settings, j.layout, {}, 7)
       ->fill(gpt::tokens_buffer, 3, std::as_writable_bytes(std::span(whole)));
-  Layout split;
-  split[Axis::data] = 4;
+  program::Layout split;
+  split[program::Axis::data] = 4;
   for (int d = 0; d < 4; ++d) {
-    Coordinates at;
-    at[Axis::data] = d;
+    program::Coordinates at;
+    at[program::Axis::data] = d;
     make_inputs(j.model, j.settings, split, at, 7)
         ->fill(gpt::tokens_buffer, 3, std::as_writable_bytes(std::span(part)));
     EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + d * 16));
@@ -238,4 +243,4 @@ TEST(Inputs, AreTheSameSamplesInEveryLayout) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::workloads

@@ -1,5 +1,6 @@
 // The workloads that are one operation: their Programs verify, their checks notice what is wrong, their rates are
 // nccl-tests', their limits physics.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,23 +10,27 @@
 #include "config/registry.h"
 #include "program/count.h"
 #include "program/verify.h"
+#include "support/errors.h"
 #include "workloads/elements.h"
 #include "workloads/limits.h"
 #include "workloads/workload.h"
 
-namespace harness {
+namespace harness::workloads {
 namespace {
 
-Rate rate_of(const Settings& settings, const Layout& layout) {
+using ::testing::HasSubstr;
+
+Rate rate_of(const config::Settings& settings, const program::Layout& layout) {
   return workload_of(settings).rate(settings, layout);
 }
 
-constexpr CollectiveKind every_collective[] = {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
-                                               CollectiveKind::all_gather, CollectiveKind::all_to_all,
-                                               CollectiveKind::send_recv};
+constexpr config::CollectiveKind every_collective[] = {
+    config::CollectiveKind::all_reduce, config::CollectiveKind::reduce_scatter, config::CollectiveKind::all_gather,
+    config::CollectiveKind::all_to_all, config::CollectiveKind::send_recv};
 
-Settings collective(CollectiveKind kind, CollectiveOver over = CollectiveOver::world, bool in_place = true) {
-  Settings s;
+config::Settings collective(config::CollectiveKind kind, config::CollectiveOver over = config::CollectiveOver::world,
+                            bool in_place = true) {
+  config::Settings s;
   s.workload = "collective";
   s.collective = kind;
   s.collective_over = over;
@@ -35,47 +40,49 @@ Settings collective(CollectiveKind kind, CollectiveOver over = CollectiveOver::w
   return s;
 }
 
-Layout layout_of(int tensor, int data, int pipeline) {
-  Layout layout;
+program::Layout layout_of(int tensor, int data, int pipeline) {
+  program::Layout layout;
   layout.size = {tensor, 1, data, pipeline};
   return layout;
 }
 
-std::string problems_of(const ProgramSet& set) {
+std::string problems_of(const program::ProgramSet& set) {
   std::string all;
-  for (const auto& p : verify(set)) all += p.text + "\n";
+  for (const auto& p : program::verify(set)) all += p.text + "\n";
   return all;
 }
 
 TEST(Workloads, AreThoseThatAConfigurationCanName) {
-  ASSERT_EQ(workloads().size(), workload_names.size());
-  for (std::size_t i = 0; i < workload_names.size(); ++i) EXPECT_EQ(workloads()[i]->name(), workload_names[i]);
+  ASSERT_EQ(workloads().size(), config::workload_names.size());
+  for (std::size_t i = 0; i < config::workload_names.size(); ++i)
+    EXPECT_EQ(workloads()[i]->name(), config::workload_names[i]);
 }
 
 TEST(Operations, EveryCollectiveVerifiesOverEveryGroup) {
-  for (const CollectiveKind kind : every_collective) {
+  for (const config::CollectiveKind kind : every_collective) {
     for (const bool in_place : {true, false}) {
-      for (const auto over :
-           {CollectiveOver::world, CollectiveOver::tensor, CollectiveOver::data, CollectiveOver::pipeline}) {
-        const bool ring_of_all = kind == CollectiveKind::send_recv && over == CollectiveOver::world;
-        const Layout layout = ring_of_all ? layout_of(1, 12, 1) : layout_of(2, 3, 2);
-        const ProgramSet set = build_programs({}, collective(kind, over, in_place), layout);
+      for (const auto over : {config::CollectiveOver::world, config::CollectiveOver::tensor,
+                              config::CollectiveOver::data, config::CollectiveOver::pipeline}) {
+        const bool ring_of_all = kind == config::CollectiveKind::send_recv && over == config::CollectiveOver::world;
+        const program::Layout layout = ring_of_all ? layout_of(1, 12, 1) : layout_of(2, 3, 2);
+        const program::ProgramSet set = build_programs({}, collective(kind, over, in_place), layout);
         EXPECT_EQ(problems_of(set), "") << static_cast<int>(kind) << static_cast<int>(over) << in_place;
-        EXPECT_EQ(problems_of(expand(set)), "");
+        EXPECT_EQ(problems_of(program::expand(set)), "");
       }
     }
   }
 }
 
 TEST(Operations, AStepIsItsRepetitionsAndTheClosingAllReduce) {
-  for (const CollectiveKind kind : every_collective) {
-    const Settings s = collective(kind, CollectiveOver::data, false);
-    const ProgramSet set = build_programs({}, s, layout_of(1, 4, 1));
-    const Count c = count(set, set.roles[0], set.roles[0].step);
-    Traffic sent;
+  for (const config::CollectiveKind kind : every_collective) {
+    const config::Settings s = collective(kind, config::CollectiveOver::data, false);
+    const program::ProgramSet set = build_programs({}, s, layout_of(1, 4, 1));
+    const program::Count c = program::count(set, set.roles[0], set.roles[0].step);
+    program::Traffic sent;
     for (const auto& [key, t] : c.traffic) {
       if (key.first == "world" || key.second == "receive") continue;
-      sent.messages += t.messages, sent.bytes += t.bytes;
+      sent.messages += t.messages;
+      sent.bytes += t.bytes;
     }
     EXPECT_EQ(sent.messages, s.repetitions);
     EXPECT_DOUBLE_EQ(sent.bytes, static_cast<double>(s.repetitions * s.message_bytes));
@@ -83,93 +90,94 @@ TEST(Operations, AStepIsItsRepetitionsAndTheClosingAllReduce) {
 }
 
 TEST(Operations, ProductsVerifyAndCount) {
-  Settings s;
+  config::Settings s;
   s.workload = "gemm";
   s.gemm = {64, 32, 48, true, false};
   s.repetitions = 5;
-  for (const Precision p : {Precision::fp32, Precision::bf16}) {
+  for (const config::Precision p : {config::Precision::fp32, config::Precision::bf16}) {
     s.precision = p;
-    const ProgramSet set = build_programs({}, s, layout_of(1, 2, 1));
+    const program::ProgramSet set = build_programs({}, s, layout_of(1, 2, 1));
     EXPECT_EQ(problems_of(set), "");
-    EXPECT_DOUBLE_EQ(total_flop(set).model, 2.0 * 5 * 2 * 64 * 32 * 48);
+    EXPECT_DOUBLE_EQ(program::total_flop(set).model, 2.0 * 5 * 2 * 64 * 32 * 48);
     EXPECT_DOUBLE_EQ(workload_of(s).rate(s, set.layout).bytes,
-                     (64 * 48 + 48 * 32 + 64 * 32) * (p == Precision::bf16 ? 2.0 : 4.0));
+                     (64 * 48 + 48 * 32 + 64 * 32) * (p == config::Precision::bf16 ? 2.0 : 4.0));
   }
   s.workload = "attention";
   s.attention_shape = {2, 3, 8, 16};
   for (const bool backward : {false, true}) {
     s.attention_backward = backward;
-    const ProgramSet set = build_programs({}, s, layout_of(1, 2, 1));
+    const program::ProgramSet set = build_programs({}, s, layout_of(1, 2, 1));
     EXPECT_EQ(problems_of(set), "");
-    EXPECT_DOUBLE_EQ(total_flop(set).noncausal, (backward ? 8.0 : 4.0) * 2 * 3 * 8 * 16 * 16 * 5 * 2);
+    EXPECT_DOUBLE_EQ(program::total_flop(set).noncausal, (backward ? 8.0 : 4.0) * 2 * 3 * 8 * 16 * 16 * 5 * 2);
   }
 }
 
 // ---- what nccl-tests calls bus bandwidth ----------------------------------------------------------------------------
 
 TEST(Operations, BusFactorsAreThoseOfNcclTests) {
-  const Layout eight = layout_of(1, 8, 1);
-  const auto factor = [&](CollectiveKind kind) { return rate_of(collective(kind), eight).bus_factor; };
-  EXPECT_DOUBLE_EQ(factor(CollectiveKind::all_reduce), 14.0 / 8);
-  EXPECT_DOUBLE_EQ(factor(CollectiveKind::reduce_scatter), 7.0 / 8);
-  EXPECT_DOUBLE_EQ(factor(CollectiveKind::all_gather), 7.0 / 8);
-  EXPECT_DOUBLE_EQ(factor(CollectiveKind::all_to_all), 7.0 / 8);
-  EXPECT_DOUBLE_EQ(factor(CollectiveKind::send_recv), 1);
-  EXPECT_EQ(rate_of(Settings(), eight).repetitions, 0);
+  const program::Layout eight = layout_of(1, 8, 1);
+  const auto factor = [&](config::CollectiveKind kind) { return rate_of(collective(kind), eight).bus_factor; };
+  EXPECT_DOUBLE_EQ(factor(config::CollectiveKind::all_reduce), 14.0 / 8);
+  EXPECT_DOUBLE_EQ(factor(config::CollectiveKind::reduce_scatter), 7.0 / 8);
+  EXPECT_DOUBLE_EQ(factor(config::CollectiveKind::all_gather), 7.0 / 8);
+  EXPECT_DOUBLE_EQ(factor(config::CollectiveKind::all_to_all), 7.0 / 8);
+  EXPECT_DOUBLE_EQ(factor(config::CollectiveKind::send_recv), 1);
+  EXPECT_EQ(rate_of(config::Settings(), eight).repetitions, 0);
 }
 
 TEST(Operations, LimitsFollowFromWhatMustLeaveRankAndNode) {
-  const auto limit = [](CollectiveKind kind, const Layout& layout, const std::vector<int>& nodes, const Links& links,
-                        CollectiveOver over = CollectiveOver::world) {
+  const auto limit = [](config::CollectiveKind kind, const program::Layout& layout, const std::vector<int>& nodes,
+                        const Links& links, config::CollectiveOver over = config::CollectiveOver::world) {
     return highest_bus_bandwidth(collective(kind, over), layout, nodes, links);
   };
-  const std::vector<int> one(8, 0), two{0, 0, 0, 0, 1, 1, 1, 1};
-  const Layout eight = layout_of(1, 8, 1);
+  const std::vector<int> single(8, 0), two{0, 0, 0, 0, 1, 1, 1, 1};
+  const program::Layout eight = layout_of(1, 8, 1);
   // In one node every collective is bound by the rank's link; bus bandwidth is made so that this is the bound.
-  for (const CollectiveKind kind : every_collective) {
-    EXPECT_NEAR(limit(kind, eight, one, {100, 0, false, false}), 100, 1e-9);
-    EXPECT_EQ(limit(kind, eight, one, {}), 0);
+  for (const config::CollectiveKind kind : every_collective) {
+    EXPECT_NEAR(limit(kind, eight, single, {100, 0, false, false}), 100, 1e-9);
+    EXPECT_EQ(limit(kind, eight, single, {}), 0);
     EXPECT_EQ(limit(kind, eight, two, {100, 0, false, false}), 0);  // the network is not known
   }
   // Switches that add up: each rank sends the message once.
-  EXPECT_NEAR(limit(CollectiveKind::all_reduce, eight, one, {100, 0, true, false}), 175, 1e-9);
-  EXPECT_NEAR(limit(CollectiveKind::all_gather, eight, one, {100, 0, true, false}), 100, 1e-9);
+  EXPECT_NEAR(limit(config::CollectiveKind::all_reduce, eight, single, {100, 0, true, false}), 175, 1e-9);
+  EXPECT_NEAR(limit(config::CollectiveKind::all_gather, eight, single, {100, 0, true, false}), 100, 1e-9);
   // Two nodes: an all-reduce must bring the whole message across once: 14/8 of bus for 1 of network.
-  EXPECT_NEAR(limit(CollectiveKind::all_reduce, eight, two, {1e9, 40, false, false}), 70, 1e-6);
+  EXPECT_NEAR(limit(config::CollectiveKind::all_reduce, eight, two, {1e9, 40, false, false}), 70, 1e-6);
   // Half of an all-to-all goes across, and 4 ranks share the network: 7/8 of bus for 2 of it.
-  EXPECT_NEAR(limit(CollectiveKind::all_to_all, eight, two, {1e9, 40, false, false}), 17.5, 1e-6);
-  EXPECT_NEAR(limit(CollectiveKind::send_recv, eight, two, {1e9, 40, false, false}), 40, 1e-6);
+  EXPECT_NEAR(limit(config::CollectiveKind::all_to_all, eight, two, {1e9, 40, false, false}), 17.5, 1e-6);
+  EXPECT_NEAR(limit(config::CollectiveKind::send_recv, eight, two, {1e9, 40, false, false}), 40, 1e-6);
   // Four groups of two ranks across the nodes share the network.
-  EXPECT_NEAR(limit(CollectiveKind::all_reduce, layout_of(4, 2, 1), two, {1e9, 40, false, false}, CollectiveOver::data),
+  EXPECT_NEAR(limit(config::CollectiveKind::all_reduce, layout_of(4, 2, 1), two, {1e9, 40, false, false},
+                    config::CollectiveOver::data),
               10, 1e-6);
   // Groups within a node do not use it.
-  EXPECT_NEAR(
-      limit(CollectiveKind::all_reduce, layout_of(4, 2, 1), two, {100, 40, false, false}, CollectiveOver::tensor), 100,
-      1e-9);
+  EXPECT_NEAR(limit(config::CollectiveKind::all_reduce, layout_of(4, 2, 1), two, {100, 40, false, false},
+                    config::CollectiveOver::tensor),
+              100, 1e-9);
 }
 
 // A training step's messages: two stages of 2 x 2 ranks, a stage on each of two nodes.
 TEST(Operations, LeastTimesOfAStepsCommunications) {
-  const Model model{"small", 2, 64, 4, 256, 32};
-  Settings settings;
+  const config::Model model{"small", 2, 64, 4, 256, 32};
+  config::Settings settings;
   settings.layout = {2, 2};
   settings.micro_batch_size = 1;
   settings.global_batch_size = 4;
-  Layout layout;
+  program::Layout layout;
   layout.size = {2, 1, 2, 2};
-  const ProgramSet set = build_programs(model, settings, layout);
+  const program::ProgramSet set = build_programs(model, settings, layout);
   LeastTimes times(set, {0, 0, 0, 0, 1, 1, 1, 1}, {100, 10, false, false});
   LeastTimes unknown(set, {0, 0, 0, 0, 1, 1, 1, 1}, {100, 0, false, false});
   int tensor = 0, pipeline = 0, embedding = 0;
   for (int role = 0; role < 2; ++role) {
-    const Program& program = set.roles[static_cast<std::size_t>(role)];
-    for (const Operation& op : program.step) {
-      if (!is_communication(op.action)) {
+    const program::Program& program = set.roles[role];
+    for (const program::Operation& op : program.step) {
+      if (!program::is_communication(op.action)) {
         EXPECT_EQ(times.seconds(role, op), 0);
         continue;
       }
-      const double bytes = message_bytes(program, op.action);
-      const std::string to = destination(set, op.action);
+      const double bytes = program::message_bytes(program, op.action);
+      const std::string to = program::destination(set, op.action);
       if (to == "tensor") {
         ++tensor;
         EXPECT_NEAR(times.seconds(role, op), bytes / 100, 1e-9);  // 2 (2 - 1) / 2 of the message leave a rank
@@ -190,41 +198,39 @@ TEST(Operations, LeastTimesOfAStepsCommunications) {
 // ---- results
 // ----------------------------------------------------------------------------------------------------------
 
-class Memory : public BufferAccess {
+class Memory : public program::BufferAccess {
  public:
-  explicit Memory(const Program& program) : program_(program) {
-    for (const Buffer& b : program.buffers) values.emplace_back(static_cast<std::size_t>(b.count), 0.0F);
+  explicit Memory(const program::Program& program) : program_(program) {
+    for (const program::Buffer& b : program.buffers) values.emplace_back(b.count, 0.0F);
   }
-  void read(const View& v, std::span<std::byte> to) override {
+  void read(const program::View& v, std::span<std::byte> to) override {
     std::vector<std::byte> bytes;
-    encode_elements(type(v), std::span(at(v), static_cast<std::size_t>(v.count)), bytes);
+    encode_elements(type(v), std::span(at(v), v.count), bytes);
     std::memcpy(to.data(), bytes.data(), to.size());
   }
-  void write(const View& v, std::span<const std::byte> from) override {
-    for (std::int64_t i = 0; i < v.count; ++i)
-      at(v)[i] = decode_element(type(v), from.data(), static_cast<std::size_t>(i));
+  void write(const program::View& v, std::span<const std::byte> from) override {
+    for (std::int64_t i = 0; i < v.count; ++i) at(v)[i] = decode_element(type(v), from.data(), i);
   }
-  float* at(const View& v) { return values[static_cast<std::size_t>(v.buffer)].data() + v.offset; }
+  float* at(const program::View& v) { return values[v.buffer].data() + v.offset; }
   std::vector<std::vector<float>> values;
 
  private:
-  DType type(const View& v) const { return program_.buffers[static_cast<std::size_t>(v.buffer)].type; }
-  const Program& program_;
+  program::DType type(const program::View& v) const { return program_.buffers[v.buffer].type; }
+  const program::Program& program_;
 };
 
 // All ranks of a job whose step is carried out here, naively.
 struct Job {
-  Job(const Settings& s, int ranks) : settings(s), layout(layout_of(1, ranks, 1)), set(build_programs({}, s, layout)) {
+  Job(const config::Settings& s, int ranks)
+      : settings(s), layout(layout_of(1, ranks, 1)), set(build_programs({}, s, layout)) {
     for (int r = 0; r < ranks; ++r) {
       memory.emplace_back(program(r));
       checks.push_back(workload_of(s).output_check(s, layout, layout.coordinates(r), program(r)));
       checks.back()->prepare(memory.back());
     }
   }
-  const Program& program(int r) const {
-    return set.roles[static_cast<std::size_t>(set.role_of(layout.coordinates(r)))];
-  }
-  Action action(int r, std::size_t op) const { return program(r).step[op].action; }
+  const program::Program& program(int r) const { return set.roles[set.role_of(layout.coordinates(r))]; }
+  program::Action action(int r, std::size_t op) const { return program(r).step[op].action; }
 
   void run() {
     for (std::size_t op = 0; op < program(0).step.size(); ++op) {
@@ -234,78 +240,72 @@ struct Job {
     }
   }
   void carry_out(std::vector<Memory> before, std::size_t op, int r, std::int64_t n) {
-    const Action mine = action(r, op);
+    const program::Action mine = action(r, op);
     for (std::int64_t m = 0; m < n; ++m) {
-      const Action theirs = action(static_cast<int>(m), op);
-      Memory& from = before[static_cast<std::size_t>(m)];
-      Memory& to = memory[static_cast<std::size_t>(r)];
-      if (const auto* a = std::get_if<AllReduce>(&mine); a != nullptr && a->data.count > 1) {
-        const auto& b = std::get<AllReduce>(theirs);
+      const program::Action theirs = action(static_cast<int>(m), op);
+      Memory& from = before[m];
+      Memory& to = memory[r];
+      if (const auto* a = std::get_if<program::AllReduce>(&mine); a != nullptr && a->data.count > 1) {
+        const auto& b = std::get<program::AllReduce>(theirs);
         const float* in = from.at(b.in.present() ? b.in : b.data);
         for (std::int64_t i = 0; i < a->data.count; ++i) to.at(a->data)[i] = (m == 0 ? 0 : to.at(a->data)[i]) + in[i];
-      } else if (const auto* s = std::get_if<ReduceScatter>(&mine)) {
-        const float* in = from.at(std::get<ReduceScatter>(theirs).in) + r * s->out.count;
+      } else if (const auto* s = std::get_if<program::ReduceScatter>(&mine)) {
+        const float* in = from.at(std::get<program::ReduceScatter>(theirs).in) + r * s->out.count;
         for (std::int64_t i = 0; i < s->out.count; ++i) to.at(s->out)[i] = (m == 0 ? 0 : to.at(s->out)[i]) + in[i];
-      } else if (const auto* g = std::get_if<AllGather>(&mine)) {
-        const float* in = from.at(std::get<AllGather>(theirs).in);
+      } else if (const auto* g = std::get_if<program::AllGather>(&mine)) {
+        const float* in = from.at(std::get<program::AllGather>(theirs).in);
         std::copy(in, in + g->in.count, to.at(g->out) + m * g->in.count);
-      } else if (const auto* x = std::get_if<AllToAll>(&mine)) {
+      } else if (const auto* x = std::get_if<program::AllToAll>(&mine)) {
         const std::int64_t part = x->in.count / n;
-        const float* in = from.at(std::get<AllToAll>(theirs).in) + r * part;
+        const float* in = from.at(std::get<program::AllToAll>(theirs).in) + r * part;
         std::copy(in, in + part, to.at(x->out) + m * part);
-      } else if (const auto* v = std::get_if<Receive>(&mine); v != nullptr && m == (r + n - 1) % n) {
-        const float* in = from.at(std::get<Send>(action(static_cast<int>(m), op - 1)).data);
+      } else if (const auto* v = std::get_if<program::Receive>(&mine); v != nullptr && m == (r + n - 1) % n) {
+        const float* in = from.at(std::get<program::Send>(action(static_cast<int>(m), op - 1)).data);
         std::copy(in, in + v->data.count, to.at(v->data));
       }
     }
   }
   std::string complaint(int r) {
-    try {
-      checks[static_cast<std::size_t>(r)]->check(memory[static_cast<std::size_t>(r)]);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
+    return test::error_of([&] { checks[r]->check(memory[r]); });
   }
-  View result(int r) const {
-    View out;
-    for (const Operation& op : program(r).step) {
-      if (const auto* a = std::get_if<AllReduce>(&op.action); a != nullptr && a->data.count > 1) out = a->data;
-      if (const auto* a = std::get_if<ReduceScatter>(&op.action)) out = a->out;
-      if (const auto* a = std::get_if<AllGather>(&op.action)) out = a->out;
-      if (const auto* a = std::get_if<AllToAll>(&op.action)) out = a->out;
-      if (const auto* a = std::get_if<Receive>(&op.action)) out = a->data;
+  program::View result(int r) const {
+    program::View out;
+    for (const program::Operation& op : program(r).step) {
+      if (const auto* a = std::get_if<program::AllReduce>(&op.action); a != nullptr && a->data.count > 1) out = a->data;
+      if (const auto* a = std::get_if<program::ReduceScatter>(&op.action)) out = a->out;
+      if (const auto* a = std::get_if<program::AllGather>(&op.action)) out = a->out;
+      if (const auto* a = std::get_if<program::AllToAll>(&op.action)) out = a->out;
+      if (const auto* a = std::get_if<program::Receive>(&op.action)) out = a->data;
     }
     return out;
   }
 
-  Settings settings;
-  Layout layout;
-  ProgramSet set;
+  config::Settings settings;
+  program::Layout layout;
+  program::ProgramSet set;
   std::vector<Memory> memory;
   std::vector<std::unique_ptr<OutputCheck>> checks;
 };
 
 TEST(OutputChecks, AcceptWhatACollectiveMustGiveAndNothingElse) {
-  for (const CollectiveKind kind : every_collective) {
+  for (const config::CollectiveKind kind : every_collective) {
     for (const bool in_place : {true, false}) {
-      for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-        Settings s = collective(kind, CollectiveOver::world, in_place);
+      for (const config::Precision precision : {config::Precision::fp32, config::Precision::bf16}) {
+        config::Settings s = collective(kind, config::CollectiveOver::world, in_place);
         s.precision = precision;
         s.message_bytes = 3 * 500 * 4;
         Job job(s, 3);
-        const std::string name = find_variable("collective")->print(s);
+        const std::string name = config::find_variable("collective")->print(s);
         EXPECT_NE(job.complaint(1), "") << name << " before the step: nothing was computed";
         job.run();
         for (int r = 0; r < 3; ++r) EXPECT_EQ(job.complaint(r), "") << name << in_place << static_cast<int>(precision);
         // One element off, and parts of two ranks exchanged.
-        const View out = job.result(2);
+        const program::View out = job.result(2);
         float& last = job.memory[2].at(out)[out.count - 1];
         const float right = last;
         last *= 2;
-        EXPECT_NE(job.complaint(2).find(name + " gives a wrong result: element " + std::to_string(out.count - 1)),
-                  std::string::npos)
-            << job.complaint(2);
+        EXPECT_THAT(job.complaint(2),
+                    HasSubstr(name + " gives a wrong result: element " + std::to_string(out.count - 1)));
         last = right;
         EXPECT_EQ(job.complaint(2), "");
         std::rotate(job.memory[2].at(out), job.memory[2].at(out) + out.count / 3, job.memory[2].at(out) + out.count);
@@ -316,4 +316,4 @@ TEST(OutputChecks, AcceptWhatACollectiveMustGiveAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace harness
+}  // namespace harness::workloads

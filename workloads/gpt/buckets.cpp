@@ -2,7 +2,7 @@
 
 namespace harness::gpt {
 
-Buckets::Buckets(ProgramBuilder& builder, Stage& stage, const Settings& settings)
+Buckets::Buckets(program::ProgramBuilder& builder, Stage& stage, const config::Settings& settings)
     : b_(builder), stage_(stage), overlap_(settings.overlap_grad_reduce) {
   const auto& parameters = stage.parameters();
   std::int64_t end = stage.whole_gradient().count;
@@ -12,7 +12,7 @@ Buckets::Buckets(ProgramBuilder& builder, Stage& stage, const Settings& settings
     ++bucket.missing;
     bucket_of_[p.name] = buckets_.size();
     const std::int64_t elements = end - p.view.offset;
-    if (elements * size_of(DType::f32) < settings.bucket_size_bytes && i > 0) continue;
+    if (elements * program::size_of(program::DType::f32) < settings.bucket_size_bytes && i > 0) continue;
     bucket.gradients = stage.whole_gradient().part(p.view.offset, elements);
     bucket.number = static_cast<int>(buckets_.size());
     buckets_.push_back(bucket);
@@ -21,10 +21,10 @@ Buckets::Buckets(ProgramBuilder& builder, Stage& stage, const Settings& settings
   }
 }
 
-void Buckets::reduce(const Bucket& bucket, const std::vector<OperationId>& after) {
+void Buckets::reduce(const Bucket& bucket, const std::vector<program::OperationId>& after) {
   if (stage_.dims().data == 1) return;
-  b_.emit(data_stream, AllReduce{data_group, bucket.gradients},
-          {"gradient bucket", Phase::gradient_sync, -1, bucket.number}, after);
+  b_.emit(workloads::data_stream, program::AllReduce{data_group, bucket.gradients},
+          {"gradient bucket", program::Phase::gradient_sync, -1, bucket.number}, after);
 }
 
 void Buckets::complete(const std::string& parameter) {
@@ -35,13 +35,13 @@ void Buckets::complete(const std::string& parameter) {
 
 void Buckets::finish() {
   if (!overlap_) {
-    for (const Bucket& bucket : buckets_) reduce(bucket, {b_.last(compute_stream)});
+    for (const Bucket& bucket : buckets_) reduce(bucket, {b_.last(workloads::compute_stream)});
   }
   const Dimensions& d = stage_.dims();
   // First and last stage each hold the tied table and a part of its gradient.
   if (d.stages > 1 && (d.first() || d.last())) {
-    b_.emit(data_stream, AllReduce{embedding_group, stage_.gradient_of("word_embeddings")},
-            {"tied embedding", Phase::gradient_sync});
+    b_.emit(workloads::data_stream, program::AllReduce{embedding_group, stage_.gradient_of("word_embeddings")},
+            {"tied embedding", program::Phase::gradient_sync});
   }
 }
 

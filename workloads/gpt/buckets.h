@@ -13,7 +13,7 @@ namespace harness::gpt {
 /// alone; without, it waits for the whole backward pass.
 class Buckets {
  public:
-  Buckets(ProgramBuilder& builder, Stage& stage, const Settings& settings);
+  Buckets(program::ProgramBuilder& builder, Stage& stage, const config::Settings& settings);
 
   /// A parameter's gradient is complete on this rank. Emits every bucket that now is, when overlapping.
   void complete(const std::string& parameter);
@@ -22,13 +22,13 @@ class Buckets {
 
  private:
   struct Bucket {
-    View gradients;
+    program::View gradients;
     int missing = 0;  // parameters whose gradient is not complete
     int number = 0;
   };
-  void reduce(const Bucket& bucket, const std::vector<OperationId>& after);
+  void reduce(const Bucket& bucket, const std::vector<program::OperationId>& after);
 
-  ProgramBuilder& b_;
+  program::ProgramBuilder& b_;
   Stage& stage_;
   bool overlap_;
   std::vector<Bucket> buckets_;

@@ -2,55 +2,56 @@
 
 namespace harness::gpt {
 
-View Stage::linear(const View& x, const Linear& layer, const View& bias) {
-  const View y = scratch(layer.name, d_.type, d_.rows * layer.outputs);
-  emit(Matmul{.a = x,
-              .b = weight(layer.weight()),
-              .bias = bias,
-              .out = y,
-              .m = d_.rows,
-              .n = layer.outputs,
-              .k = layer.inputs,
-              .transpose_b = true},
+program::View Stage::linear(const program::View& x, const Linear& layer, const program::View& bias) {
+  const program::View y = scratch(layer.name, d_.type, d_.rows * layer.outputs);
+  emit(program::Matmul{.a = x,
+                       .b = weight(layer.weight()),
+                       .bias = bias,
+                       .out = y,
+                       .m = d_.rows,
+                       .n = layer.outputs,
+                       .k = layer.inputs,
+                       .transpose_b = true},
        layer.name);
   return y;
 }
 
-View Stage::linear_gelu(const View& x, const Linear& layer, const View& bias, View& before_gelu) {
+program::View Stage::linear_gelu(const program::View& x, const Linear& layer, const program::View& bias,
+                                 program::View& before_gelu) {
   before_gelu = scratch(layer.name + std::string("_before_gelu"), d_.type, d_.rows * layer.outputs);
-  const View y = scratch(layer.name, d_.type, d_.rows * layer.outputs);
-  emit(Matmul{.a = x,
-              .b = weight(layer.weight()),
-              .bias = bias,
-              .aux = before_gelu,
-              .out = y,
-              .m = d_.rows,
-              .n = layer.outputs,
-              .k = layer.inputs,
-              .transpose_b = true,
-              .epilogue = Epilogue::gelu},
+  const program::View y = scratch(layer.name, d_.type, d_.rows * layer.outputs);
+  emit(program::Matmul{.a = x,
+                       .b = weight(layer.weight()),
+                       .bias = bias,
+                       .aux = before_gelu,
+                       .out = y,
+                       .m = d_.rows,
+                       .n = layer.outputs,
+                       .k = layer.inputs,
+                       .transpose_b = true,
+                       .epilogue = program::Epilogue::gelu},
        layer.name);
   return y;
 }
 
-View Stage::attention(LayerActivations& a) {
+program::View Stage::attention(LayerActivations& a) {
   a.attention = scratch("attention", d_.type, d_.rows * d_.local_hidden);
   a.stats = row_values("attention_stats", d_.heads);
-  emit(Attention{queries(a.qkv), keys(a.qkv), values(a.qkv), a.attention, a.stats, shape_});
+  emit(program::Attention{queries(a.qkv), keys(a.qkv), values(a.qkv), a.attention, a.stats, shape_});
   return a.attention;
 }
 
 Normalised Stage::layer_norm(const ResidualStream& stream, const char* name) {
   const std::string base = name;
   Normalised norm{stream.x, activation(base), row_values(base + "_mean"), row_values(base + "_rstd")};
-  LayerNorm op{.in = stream.x,
-               .gamma = weight(base + ".gamma"),
-               .beta = weight(base + ".beta"),
-               .out = norm.out,
-               .mean = norm.mean,
-               .rstd = norm.rstd,
-               .rows = d_.rows,
-               .width = d_.hidden};
+  program::LayerNorm op{.in = stream.x,
+                        .gamma = weight(base + ".gamma"),
+                        .beta = weight(base + ".beta"),
+                        .out = norm.out,
+                        .mean = norm.mean,
+                        .rstd = norm.rstd,
+                        .rows = d_.rows,
+                        .width = d_.hidden};
   if (stream.bias.present()) {
     norm.sum = activation(base + "_sum");
     op.bias = stream.bias;
@@ -61,21 +62,21 @@ Normalised Stage::layer_norm(const ResidualStream& stream, const char* name) {
   return norm;
 }
 
-View Stage::sum_over_tensor(const View& v, const char* what, Reduction reduction) {
-  if (d_.tensor > 1) b_.emit(tensor_stream, AllReduce{tensor_group, v, reduction}, label(what));
+program::View Stage::sum_over_tensor(const program::View& v, const char* what, program::Reduction reduction) {
+  if (d_.tensor > 1) b_.emit(workloads::tensor_stream, program::AllReduce{tensor_group, v, reduction}, label(what));
   return v;
 }
 
-View Stage::embed(int micro_batch) {
-  const View out = activation("embedded");
-  emit(Embedding{.tokens = tokens_.part(micro_batch * d_.rows, d_.rows),
-                 .words = weight("word_embeddings"),
-                 .positions = weight("position_embeddings"),
-                 .out = out,
-                 .rows = d_.rows,
-                 .width = d_.hidden,
-                 .sequence = d_.sequence,
-                 .shard = vocabulary()});
+program::View Stage::embed(int micro_batch) {
+  const program::View out = activation("embedded");
+  emit(program::Embedding{.tokens = tokens_.part(micro_batch * d_.rows, d_.rows),
+                          .words = weight("word_embeddings"),
+                          .positions = weight("position_embeddings"),
+                          .out = out,
+                          .rows = d_.rows,
+                          .width = d_.hidden,
+                          .sequence = d_.sequence,
+                          .shard = vocabulary()});
   return sum_over_tensor(out, "embedding");
 }
 
@@ -83,52 +84,53 @@ View Stage::embed(int micro_batch) {
 ResidualStream Stage::layer_forward(LayerActivations& a, const ResidualStream& x) {
   a.norm1 = layer_norm(x, "norm1");
   a.qkv = linear(a.norm1.out, qkv_, weight("qkv.bias"));
-  const View projected = sum_over_tensor(linear(attention(a), projection_), "projection");
+  const program::View projected = sum_over_tensor(linear(attention(a), projection_), "projection");
 
   a.norm2 = layer_norm({projected, weight("projection.bias"), a.norm1.sum}, "norm2");
   a.fc1 = linear_gelu(a.norm2.out, fc1_, weight("fc1.bias"), a.fc1_before_gelu);
-  const View mlp = sum_over_tensor(linear(a.fc1, fc2_), "fc2");
+  const program::View mlp = sum_over_tensor(linear(a.fc1, fc2_), "fc2");
   return {mlp, weight("fc2.bias"), a.norm2.sum};
 }
 
-View Stage::forward(int micro_batch, const View& in) {
-  enter(Phase::forward, micro_batch);
+program::View Stage::forward(int micro_batch, const program::View& in) {
+  enter(program::Phase::forward, micro_batch);
   MicroBatch& mb = saved_[micro_batch];
   mb = {};
   ResidualStream x{d_.first() ? embed(micro_batch) : in};
   for (int layer = d_.first_layer; layer < d_.first_layer + d_.layers; ++layer) {
-    enter(Phase::forward, micro_batch, layer);
+    enter(program::Phase::forward, micro_batch, layer);
     x = layer_forward(mb.layers.emplace_back(), x);
   }
-  enter(Phase::forward, micro_batch);
+  enter(program::Phase::forward, micro_batch);
   if (d_.last()) {
     mb.final_norm = layer_norm(x, "final_norm");
     loss(mb, micro_batch);
     return {};
   }
-  const View out = activation("stage_output");
-  emit(ResidualAdd{x.x, x.bias, x.residual, out, d_.rows, d_.hidden}, "stage output");
+  const program::View out = activation("stage_output");
+  emit(program::ResidualAdd{x.x, x.bias, x.residual, out, d_.rows, d_.hidden}, "stage output");
   return out;
 }
 
 void Stage::loss(MicroBatch& mb, int micro_batch) {
   mb.logits = linear(mb.final_norm.out, head_);
   const std::int64_t rows = d_.rows, vocab = d_.local_vocab;
-  const View labels = labels_.part(micro_batch * rows, rows);
+  const program::View labels = labels_.part(micro_batch * rows, rows);
   if (d_.tensor == 1) {
-    emit(CrossEntropy{mb.logits, labels, frame_.value(), rows, vocab, 1 / d_.tokens, 1 / d_.tokens});
+    emit(program::CrossEntropy{mb.logits, labels, frame_.value(), rows, vocab, 1 / d_.tokens, 1 / d_.tokens});
     return;
   }
   // Vocabulary-parallel (Shoeybi et al. 2019): three all-reduces of a number per row. Every tensor rank ends with the
   // same loss and adds its share of it, so that the sum over the world counts it once.
-  const View maximum = row_values("loss_maximum"), target = row_values("loss_target"), sum = row_values("loss_sum");
-  emit(CrossEntropyMaximum{mb.logits, maximum, rows, vocab});
-  sum_over_tensor(maximum, "loss maximum", Reduction::max);
-  emit(CrossEntropySums{mb.logits, labels, maximum, target, sum, rows, vocab, vocabulary()});
+  const program::View maximum = row_values("loss_maximum"), target = row_values("loss_target"),
+                      sum = row_values("loss_sum");
+  emit(program::CrossEntropyMaximum{mb.logits, maximum, rows, vocab});
+  sum_over_tensor(maximum, "loss maximum", program::Reduction::max);
+  emit(program::CrossEntropySums{mb.logits, labels, maximum, target, sum, rows, vocab, vocabulary()});
   sum_over_tensor(target, "loss target");
   sum_over_tensor(sum, "loss sum");
-  emit(CrossEntropyGradient{mb.logits, labels, maximum, target, sum, frame_.value(), rows, vocab, vocabulary(),
-                            1 / (d_.tokens * d_.tensor), 1 / d_.tokens});
+  emit(program::CrossEntropyGradient{mb.logits, labels, maximum, target, sum, frame_.value(), rows, vocab, vocabulary(),
+                                     1 / (d_.tokens * d_.tensor), 1 / d_.tokens});
 }
 
 }  // namespace harness::gpt

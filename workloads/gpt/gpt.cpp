@@ -11,43 +11,47 @@ namespace {
 /// to the next, a backward pass hands gradients the other way. The ends of the pipeline have only one neighbour.
 class Neighbours {
  public:
-  Neighbours(ProgramBuilder& builder, Stage& stage) : b_(builder), stage_(stage) {}
+  Neighbours(program::ProgramBuilder& builder, Stage& stage) : b_(builder), stage_(stage) {}
 
   /// What the pass works on; absent where no stage sends it.
-  View receive(const Pass& pass, std::int32_t fused_group) {
+  program::View receive(const Pass& pass, std::int32_t fused_group) {
     const bool forward = pass.direction == Pass::Direction::forward;
     const int from = forward ? -1 : +1;
     if (!exists(from)) return {};
-    const View v = stage_.activation(forward ? "received" : "received_gradient");
-    b_.emit(pipeline_stream, Receive{{Axis::pipeline, from}, v}, label(pass), {}, fused_group);
+    const program::View v = stage_.activation(forward ? "received" : "received_gradient");
+    b_.emit(workloads::pipeline_stream, program::Receive{{program::Axis::pipeline, from}, v}, label(pass), {},
+            fused_group);
     return v;
   }
-  void send(const Pass& pass, const View& v, std::int32_t fused_group) {
+  void send(const Pass& pass, const program::View& v, std::int32_t fused_group) {
     const int to = pass.direction == Pass::Direction::forward ? +1 : -1;
-    if (exists(to)) b_.emit(pipeline_stream, Send{{Axis::pipeline, to}, v}, label(pass), {}, fused_group);
+    if (exists(to))
+      b_.emit(workloads::pipeline_stream, program::Send{{program::Axis::pipeline, to}, v}, label(pass), {},
+              fused_group);
   }
 
  private:
   bool exists(int offset) const { return !(offset < 0 ? stage_.dims().first() : stage_.dims().last()); }
-  static Label label(const Pass& pass) {
-    if (pass.direction == Pass::Direction::forward) return {"activations", Phase::forward, pass.micro_batch};
-    return {"gradients", Phase::backward, pass.micro_batch};
+  static program::Label label(const Pass& pass) {
+    if (pass.direction == Pass::Direction::forward) return {"activations", program::Phase::forward, pass.micro_batch};
+    return {"gradients", program::Phase::backward, pass.micro_batch};
   }
 
-  ProgramBuilder& b_;
+  program::ProgramBuilder& b_;
   Stage& stage_;
 };
 
 // Emits the passes and what goes between the stages. Where a pass is followed by one in the other direction, what the
 // first sends and what the second receives is an exchange with one neighbour: both start together, as in Megatron-LM.
-void emit_passes(const std::vector<Pass>& passes, ProgramBuilder& builder, Stage& stage, Buckets& buckets) {
+void emit_passes(const std::vector<Pass>& passes, program::ProgramBuilder& builder, Stage& stage, Buckets& buckets) {
   Neighbours neighbours(builder, stage);
   const auto on_final = [&](const std::string& parameter) { buckets.complete(parameter); };
-  View in = neighbours.receive(passes.front(), -1);
+  program::View in = neighbours.receive(passes.front(), -1);
   for (std::size_t i = 0; i < passes.size(); ++i) {
     const Pass& pass = passes[i];
-    const View out = pass.direction == Pass::Direction::forward ? stage.forward(pass.micro_batch, in)
-                                                                : stage.backward(pass.micro_batch, in, on_final);
+    const program::View out = pass.direction == Pass::Direction::forward
+                                  ? stage.forward(pass.micro_batch, in)
+                                  : stage.backward(pass.micro_batch, in, on_final);
     if (i + 1 == passes.size()) {
       neighbours.send(pass, out, -1);
       break;
@@ -61,8 +65,9 @@ void emit_passes(const std::vector<Pass>& passes, ProgramBuilder& builder, Stage
 
 }  // namespace
 
-Program program(const Model& model, const Settings& settings, const Layout& layout, int pipeline_stage) {
-  ProgramBuilder builder = step_builder();
+program::Program program(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
+                         int pipeline_stage) {
+  program::ProgramBuilder builder = workloads::step_builder();
   Stage stage(builder, model, settings, layout, pipeline_stage);
   stage.emit_init();
   stage.begin_step();
@@ -74,16 +79,17 @@ Program program(const Model& model, const Settings& settings, const Layout& layo
   return builder.take();
 }
 
-ProgramSet programs(const Model& model, const Settings& settings, const Layout& layout) {
-  const int stages = layout[Axis::pipeline];
-  ProgramSet set;
+program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
+                             const program::Layout& layout) {
+  const int stages = layout[program::Axis::pipeline];
+  program::ProgramSet set;
   set.layout = layout;
-  set.groups = {
-      {"tensor", AxisSet::of({Axis::tensor}), {}},
-      {"data", AxisSet::of({Axis::data}), {}},
-      {"embedding", AxisSet::of({Axis::pipeline}), stages > 1 ? std::vector<int>{0, stages - 1} : std::vector<int>{0}},
-      {"world", AxisSet::all(), {}}};
-  set.role_axes = AxisSet::of({Axis::pipeline});
+  set.groups = {{"tensor", program::AxisSet::of({program::Axis::tensor}), {}},
+                {"data", program::AxisSet::of({program::Axis::data}), {}},
+                {"embedding", program::AxisSet::of({program::Axis::pipeline}),
+                 stages > 1 ? std::vector<int>{0, stages - 1} : std::vector<int>{0}},
+                {"world", program::AxisSet::all(), {}}};
+  set.role_axes = program::AxisSet::of({program::Axis::pipeline});
   for (int s = 0; s < stages; ++s) set.roles.push_back(program(model, settings, layout, s));
   return set;
 }

@@ -42,12 +42,12 @@ class ParameterList {
   std::vector<Parameter> list_;
 };
 
-std::int64_t layer_elements(const Model& m) {
+std::int64_t layer_elements(const config::Model& m) {
   const std::int64_t h = m.hidden, f = m.ffn();
   return 2 * h + (3 * h * h + 3 * h) + (h * h + h) + 2 * h + (f * h + f) + (f * h + h);
 }
 
-void add_layer(ParameterList& list, const Model& m, std::int64_t layer) {
+void add_layer(ParameterList& list, const config::Model& m, std::int64_t layer) {
   const std::int64_t h = m.hidden, f = m.ffn();
   const std::string prefix = "layers." + std::to_string(layer) + ".";
   list.replicated(prefix + "norm1.gamma", h);
@@ -66,11 +66,11 @@ void add_layer(ParameterList& list, const Model& m, std::int64_t layer) {
 
 }  // namespace
 
-std::vector<Parameter> parameters(const Model& m, const Layout& layout, int stage) {
-  const int stages = layout[Axis::pipeline];
+std::vector<Parameter> parameters(const config::Model& m, const program::Layout& layout, int stage) {
+  const int stages = layout[program::Axis::pipeline];
   const std::int64_t per_stage = m.layers / stages;
   const std::int64_t word_elements = m.vocab * m.hidden, position_elements = m.sequence * m.hidden;
-  ParameterList list(layout[Axis::tensor]);
+  ParameterList list(layout[program::Axis::tensor]);
   if (stage == 0) {
     list.sharded("word_embeddings", 1, m.vocab, m.hidden);
     list.replicated("position_embeddings", position_elements);

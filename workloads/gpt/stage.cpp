@@ -4,11 +4,12 @@
 
 namespace harness::gpt {
 
-Dimensions dimensions(const Model& model, const Settings& settings, const Layout& layout, int stage) {
+Dimensions dimensions(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
+                      int stage) {
   Dimensions d;
-  d.tensor = layout[Axis::tensor];
-  d.data = layout[Axis::data];
-  d.stages = layout[Axis::pipeline];
+  d.tensor = layout[program::Axis::tensor];
+  d.data = layout[program::Axis::data];
+  d.stages = layout[program::Axis::pipeline];
   d.stage = stage;
   d.hidden = model.hidden;
   d.head_dim = model.head_dim();
@@ -23,11 +24,12 @@ Dimensions dimensions(const Model& model, const Settings& settings, const Layout
   d.first_layer = d.layers * stage;
   d.micro_batches = static_cast<int>(settings.global_batch_size / (settings.micro_batch_size * d.data));
   d.tokens = static_cast<double>(settings.global_batch_size * model.sequence);
-  d.type = settings.precision == Precision::bf16 ? DType::bf16 : DType::f32;
+  d.type = settings.precision == config::Precision::bf16 ? program::DType::bf16 : program::DType::f32;
   return d;
 }
 
-Stage::Stage(ProgramBuilder& builder, const Model& model, const Settings& settings, const Layout& layout, int stage)
+Stage::Stage(program::ProgramBuilder& builder, const config::Model& model, const config::Settings& settings,
+             const program::Layout& layout, int stage)
     : b_(builder),
       d_(dimensions(model, settings, layout, stage)),
       qkv_{"qkv", d_.hidden, 3 * d_.local_hidden, "qkv input gradient", "qkv weight gradient"},
@@ -39,40 +41,43 @@ Stage::Stage(ProgramBuilder& builder, const Model& model, const Settings& settin
       frame_(builder, world_group, "loss") {
   const Parameter& end = parameters_.back();
   const std::int64_t n = end.view.offset + end.view.count;
-  master_ = b_.buffer("master", DType::f32, n, BufferKind::persistent);
-  weights_ = d_.type == DType::f32 ? master_ : b_.buffer("weights", d_.type, n, BufferKind::persistent);
-  moment1_ = b_.buffer("moment1", DType::f32, n, BufferKind::persistent);
-  moment2_ = b_.buffer("moment2", DType::f32, n, BufferKind::persistent);
-  gradient_ = b_.buffer("gradient", DType::f32, n, BufferKind::persistent);
-  if (d_.first()) tokens_ = b_.buffer(tokens_buffer, DType::i32, d_.micro_batches * d_.rows, BufferKind::input);
-  if (d_.last()) labels_ = b_.buffer(labels_buffer, DType::i32, d_.micro_batches * d_.rows, BufferKind::input);
-  learning_rate_ = b_.buffer(learning_rate_buffer, DType::f32, 1, BufferKind::input);
+  master_ = b_.buffer("master", program::DType::f32, n, program::BufferKind::persistent);
+  weights_ =
+      d_.type == program::DType::f32 ? master_ : b_.buffer("weights", d_.type, n, program::BufferKind::persistent);
+  moment1_ = b_.buffer("moment1", program::DType::f32, n, program::BufferKind::persistent);
+  moment2_ = b_.buffer("moment2", program::DType::f32, n, program::BufferKind::persistent);
+  gradient_ = b_.buffer("gradient", program::DType::f32, n, program::BufferKind::persistent);
+  if (d_.first())
+    tokens_ = b_.buffer(tokens_buffer, program::DType::i32, d_.micro_batches * d_.rows, program::BufferKind::input);
+  if (d_.last())
+    labels_ = b_.buffer(labels_buffer, program::DType::i32, d_.micro_batches * d_.rows, program::BufferKind::input);
+  learning_rate_ = b_.buffer(learning_rate_buffer, program::DType::f32, 1, program::BufferKind::input);
   for (const Parameter& p : parameters_) place_.emplace(p.name, p.view);
   const std::int64_t stride = 3 * d_.local_hidden;
   shape_ = {d_.micro_batch_size, d_.heads, d_.head_dim, d_.sequence, d_.sequence, stride, stride, true};
   deviation_projection_ = 0.02 / std::sqrt(2.0 * static_cast<double>(model.layers));
 }
 
-View Stage::in_buffer(const View& flat, const std::string& parameter) const {
-  const View& place = place_.at(parameter);
+program::View Stage::in_buffer(const program::View& flat, const std::string& parameter) const {
+  const program::View& place = place_.at(parameter);
   return flat.part(place.offset, place.count);
 }
 
-View Stage::third_of(const View& qkv, int which) const {
+program::View Stage::third_of(const program::View& qkv, int which) const {
   const std::int64_t width = d_.local_hidden;
   return qkv.part(which * width, (d_.rows - 1) * 3 * width + width);
 }
 
-View Stage::activation(std::string name) {
+program::View Stage::activation(std::string name) {
   return scratch(std::move(name), d_.type, d_.rows * d_.hidden);
 }
 
-void Stage::enter(Phase phase, int micro_batch, int layer) {
+void Stage::enter(program::Phase phase, int micro_batch, int layer) {
   at_ = {"", phase, micro_batch, layer};
 }
 
-Label Stage::label(const char* what) const {
-  Label label = at_;
+program::Label Stage::label(const char* what) const {
+  program::Label label = at_;
   label.what = what;
   return label;
 }
@@ -81,37 +86,37 @@ Label Stage::label(const char* what) const {
 // too instead of set to 0 and 1: matrix units draw less power on zeros and run faster, and a gradient check that meets
 // only zero biases checks less.
 void Stage::emit_init() {
-  enter(Phase::setup);
-  emit(Fill{master_, 0}, "parameters");
+  enter(program::Phase::setup);
+  emit(program::Fill{master_, 0}, "parameters");
   for (const Parameter& p : parameters_) {
     const bool gamma = p.name.ends_with("gamma");
     const bool projection = p.name.ends_with("projection.weight") || p.name.ends_with("fc2.weight");
-    emit(Initialize{.out = in_buffer(master_, p.name),
-                    .first_index = p.first_index,
-                    .axis = Axis::tensor,
-                    .outer = p.outer,
-                    .full = p.full,
-                    .part = p.part,
-                    .inner = p.inner,
-                    .mean = gamma ? 1.0 : 0.0,
-                    .deviation = projection ? deviation_projection_ : 0.02},
+    emit(program::Initialize{.out = in_buffer(master_, p.name),
+                             .first_index = p.first_index,
+                             .axis = program::Axis::tensor,
+                             .outer = p.outer,
+                             .full = p.full,
+                             .part = p.part,
+                             .inner = p.inner,
+                             .mean = gamma ? 1.0 : 0.0,
+                             .deviation = projection ? deviation_projection_ : 0.02},
          "parameter");
   }
-  if (weights_.buffer != master_.buffer) emit(Convert{master_, weights_}, "weights");
-  for (const View& v : {moment1_, moment2_, gradient_}) emit(Fill{v, 0}, "optimizer state");
+  if (weights_.buffer != master_.buffer) emit(program::Convert{master_, weights_}, "weights");
+  for (const program::View& v : {moment1_, moment2_, gradient_}) emit(program::Fill{v, 0}, "optimizer state");
 }
 
 void Stage::begin_step() {
   frame_.begin_step(0);
-  enter(Phase::forward);
+  enter(program::Phase::forward);
   // With one stage the head's weight gradient is the first to write the table's and replaces the old one.
-  if (d_.first() && !d_.last()) emit(Fill{gradient("word_embeddings"), 0}, "embedding gradient");
+  if (d_.first() && !d_.last()) emit(program::Fill{gradient("word_embeddings"), 0}, "embedding gradient");
 }
 
 void Stage::finish_step() {
-  enter(Phase::optimizer);
-  const View weights = weights_.buffer == master_.buffer ? View{} : weights_;
-  emit(AdamW{master_, moment1_, moment2_, gradient_, weights, frame_.counter(), learning_rate_});
+  enter(program::Phase::optimizer);
+  const program::View weights = weights_.buffer == master_.buffer ? program::View{} : weights_;
+  emit(program::AdamW{master_, moment1_, moment2_, gradient_, weights, frame_.counter(), learning_rate_});
   frame_.end_step();
 }
 

@@ -18,11 +18,12 @@ struct Dimensions {
   int micro_batches = 0;
   double tokens = 0;  // of the global batch
   int tensor = 1, data = 1, stages = 1, stage = 0;
-  DType type = DType::f32;  // of weights and activations in the products
+  program::DType type = program::DType::f32;  // of weights and activations in the products
   bool first() const { return stage == 0; }
   bool last() const { return stage == stages - 1; }
 };
-Dimensions dimensions(const Model& model, const Settings& settings, const Layout& layout, int stage);
+Dimensions dimensions(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
+                      int stage);
 
 /// y = x W^T, W [outputs, inputs] as sharded on this rank.
 struct Linear {
@@ -36,32 +37,33 @@ struct Linear {
 /// The residual stream before a norm adds it up: x + bias + residual. With tensor parallelism x is a sum over ranks, to
 /// which the bias belongs once, so it is added after the all-reduce, by the norm.
 struct ResidualStream {
-  View x, bias = {}, residual = {};  // with x alone, that is the sum
+  program::View x, bias = {}, residual = {};  // with x alone, that is the sum
 };
 
 /// A normalised stream and what the backward pass of the norm needs; `sum` is the stream that was normalised.
 struct Normalised {
-  View sum, out, mean, rstd;
+  program::View sum, out, mean, rstd;
 };
 
 /// What the backward pass of one layer needs of its forward pass.
 struct LayerActivations {
   Normalised norm1, norm2;
-  View qkv, attention, stats, fc1_before_gelu, fc1;
+  program::View qkv, attention, stats, fc1_before_gelu, fc1;
 };
 
 /// What the backward pass of one micro-batch needs.
 struct MicroBatch {
   std::vector<LayerActivations> layers;
   Normalised final_norm;
-  View logits;  // hold their gradient after the loss
+  program::View logits;  // hold their gradient after the loss
 };
 
 /// Emits the forward and backward pass of one pipeline stage, micro-batch by micro-batch. The exchange with the
 /// neighbouring stages is emitted in gpt.cpp, which gives and takes the views at the border.
 class Stage {
  public:
-  Stage(ProgramBuilder& builder, const Model& model, const Settings& settings, const Layout& layout, int stage);
+  Stage(program::ProgramBuilder& builder, const config::Model& model, const config::Settings& settings,
+        const program::Layout& layout, int stage);
 
   const Dimensions& dims() const { return d_; }
   void emit_init();
@@ -69,69 +71,77 @@ class Stage {
   void begin_step();
   /// in: [rows, hidden] from the previous stage (absent on the first). Returns what goes to the next (absent on the
   /// last, where the loss and its gradient are computed instead).
-  View forward(int micro_batch, const View& in);
+  program::View forward(int micro_batch, const program::View& in);
   /// gradient: of what forward() returned (absent on the last stage). Returns that of `in` (absent on the first).
   /// on_final(parameter) is called after a parameter's gradient is complete for the step.
-  View backward(int micro_batch, const View& gradient, const std::function<void(const std::string&)>& on_final);
+  program::View backward(int micro_batch, const program::View& gradient,
+                         const std::function<void(const std::string&)>& on_final);
   /// AdamW over everything, then the end of the step.
   void finish_step();
 
-  View activation(std::string name);  // a fresh [rows, hidden]
+  program::View activation(std::string name);  // a fresh [rows, hidden]
   const std::vector<Parameter>& parameters() const { return parameters_; }
-  View whole_gradient() const { return gradient_; }
+  program::View whole_gradient() const { return gradient_; }
   /// Of a parameter by its whole name, as in parameters().
-  View gradient_of(const std::string& parameter) const { return in_buffer(gradient_, parameter); }
+  program::View gradient_of(const std::string& parameter) const { return in_buffer(gradient_, parameter); }
 
  private:
   // What is being emitted: for the labels, and for the layer whose parameters weight() and gradient() name; -1: none.
-  void enter(Phase phase, int micro_batch = -1, int layer = -1);
+  void enter(program::Phase phase, int micro_batch = -1, int layer = -1);
   static std::string prefix(int layer) { return layer < 0 ? "" : "layers." + std::to_string(layer) + "."; }
-  View weight(const std::string& name) const { return in_buffer(weights_, prefix(at_.layer) + name); }
-  View gradient(const std::string& name) const { return in_buffer(gradient_, prefix(at_.layer) + name); }
-  View in_buffer(const View& flat, const std::string& parameter) const;
-  View scratch(std::string name, DType type, std::int64_t count) { return b_.buffer(std::move(name), type, count); }
-  View row_values(std::string name, std::int64_t for_each_row = 1) {
-    return scratch(std::move(name), DType::f32, d_.rows * for_each_row);
+  program::View weight(const std::string& name) const { return in_buffer(weights_, prefix(at_.layer) + name); }
+  program::View gradient(const std::string& name) const { return in_buffer(gradient_, prefix(at_.layer) + name); }
+  program::View in_buffer(const program::View& flat, const std::string& parameter) const;
+  program::View scratch(std::string name, program::DType type, std::int64_t count) {
+    return b_.buffer(std::move(name), type, count);
+  }
+  program::View row_values(std::string name, std::int64_t for_each_row = 1) {
+    return scratch(std::move(name), program::DType::f32, d_.rows * for_each_row);
   }
   // Queries, keys and values lie side by side in every row.
-  View third_of(const View& qkv, int which) const;
-  View queries(const View& qkv) const { return third_of(qkv, 0); }
-  View keys(const View& qkv) const { return third_of(qkv, 1); }
-  View values(const View& qkv) const { return third_of(qkv, 2); }
-  Shard vocabulary() const { return {Axis::tensor, d_.local_vocab}; }
-  Label label(const char* what) const;
-  void emit(const Action& action, const char* what = "") { b_.emit(compute_stream, action, label(what)); }
+  program::View third_of(const program::View& qkv, int which) const;
+  program::View queries(const program::View& qkv) const { return third_of(qkv, 0); }
+  program::View keys(const program::View& qkv) const { return third_of(qkv, 1); }
+  program::View values(const program::View& qkv) const { return third_of(qkv, 2); }
+  program::Shard vocabulary() const { return {program::Axis::tensor, d_.local_vocab}; }
+  program::Label label(const char* what) const;
+  void emit(const program::Action& action, const char* what = "") {
+    b_.emit(workloads::compute_stream, action, label(what));
+  }
 
   // The parts of a layer, forward: each emits its operation and returns where the result is.
-  View linear(const View& x, const Linear& layer, const View& bias = {});
-  View linear_gelu(const View& x, const Linear& layer, const View& bias, View& before_gelu);
-  View attention(LayerActivations& a);
+  program::View linear(const program::View& x, const Linear& layer, const program::View& bias = {});
+  program::View linear_gelu(const program::View& x, const Linear& layer, const program::View& bias,
+                            program::View& before_gelu);
+  program::View attention(LayerActivations& a);
   Normalised layer_norm(const ResidualStream& stream, const char* name);
-  View sum_over_tensor(const View& v, const char* what, Reduction reduction = Reduction::sum);  // in place; returns v
-  View embed(int micro_batch);
+  program::View sum_over_tensor(const program::View& v, const char* what,
+                                program::Reduction reduction = program::Reduction::sum);  // in place; returns v
+  program::View embed(int micro_batch);
   ResidualStream layer_forward(LayerActivations& a, const ResidualStream& x);
   void loss(MicroBatch& mb, int micro_batch);
 
   // Backward: `dy` is the gradient of a part's result, what is returned that of its input.
-  View input_gradient(const View& dy, const Linear& layer, const View& before_gelu = {});
-  void weight_gradient(const View& dy, const Linear& layer, const View& x, const View& dbias = {});
-  View attention_backward(const LayerActivations& a, const View& dy);
-  View layer_norm_backward(const View& dy, const Normalised& norm, const char* name, const View& dresidual,
-                           const View& dbias);
-  View head_backward(const MicroBatch& mb, const View& dbias);
-  View layer_backward(const LayerActivations& a, const View& dy, const View& dbias_below);
-  void embed_backward(int micro_batch, const View& dy);
+  program::View input_gradient(const program::View& dy, const Linear& layer, const program::View& before_gelu = {});
+  void weight_gradient(const program::View& dy, const Linear& layer, const program::View& x,
+                       const program::View& dbias = {});
+  program::View attention_backward(const LayerActivations& a, const program::View& dy);
+  program::View layer_norm_backward(const program::View& dy, const Normalised& norm, const char* name,
+                                    const program::View& dresidual, const program::View& dbias);
+  program::View head_backward(const MicroBatch& mb, const program::View& dbias);
+  program::View layer_backward(const LayerActivations& a, const program::View& dy, const program::View& dbias_below);
+  void embed_backward(int micro_batch, const program::View& dy);
 
-  ProgramBuilder& b_;
+  program::ProgramBuilder& b_;
   Dimensions d_;
   Linear qkv_, projection_, fc1_, fc2_, head_;
-  AttentionShape shape_;
+  program::AttentionShape shape_;
   std::vector<Parameter> parameters_;
-  std::map<std::string, View> place_;  // by name: offset and count
-  View master_, weights_, moment1_, moment2_, gradient_, tokens_, labels_, learning_rate_;
-  StepFrame frame_;
+  std::map<std::string, program::View> place_;  // by name: offset and count
+  program::View master_, weights_, moment1_, moment2_, gradient_, tokens_, labels_, learning_rate_;
+  workloads::StepFrame frame_;
   std::map<int, MicroBatch> saved_;  // by its number
-  Label at_;                         // micro-batch, layer and phase of what is being emitted
+  program::Label at_;                // micro-batch, layer and phase of what is being emitted
   bool accumulate_ = false;          // gradients are added to those of earlier micro-batches
   double deviation_projection_ = 0.02;
 };

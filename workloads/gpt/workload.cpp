@@ -4,18 +4,18 @@
 #include "config/fields.h"
 #include "workloads/gpt/gpt.h"
 
-namespace harness {
+namespace harness::workloads {
 namespace {
 
 // Random tokens. Sample number g of the run, position t: the same on every rank and in every layout.
-class TokenSource : public InputSource {
+class TokenSource : public program::InputSource {
  public:
-  TokenSource(const Model& model, const Settings& settings, const Layout& layout, const Coordinates& at,
-              std::uint64_t seed)
+  TokenSource(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
+              const program::Coordinates& at, std::uint64_t seed)
       : model_(model),
         batch_(settings.global_batch_size),
-        local_(batch_ / layout[Axis::data]),
-        first_(local_ * at[Axis::data]),
+        local_(batch_ / layout[program::Axis::data]),
+        first_(local_ * at[program::Axis::data]),
         repeat_(settings.repeat_batch),
         seed_(seed) {}
 
@@ -39,7 +39,7 @@ class TokenSource : public InputSource {
  private:
   static constexpr float learning_rate = 1e-3F;
   static constexpr std::uint64_t token_stream = 1;  // stream 0 numbers the parameters
-  Model model_;
+  config::Model model_;
   std::int64_t batch_, local_, first_;
   bool repeat_;
   std::uint64_t seed_;
@@ -55,12 +55,12 @@ class GptWorkload : public Workload {
  public:
   std::string_view name() const override { return "gpt"; }
 
-  std::string why_impossible(const Model& model, const Settings& s) const override {
+  std::string why_impossible(const config::Model& model, const config::Settings& s) const override {
     const int tensor = s.layout.tensor_parallel, pipeline = s.layout.pipeline_parallel;
     // hidden is a multiple of heads and the MLP one of hidden: what divides the heads divides both.
     if (model.heads % tensor != 0) {
       return fmt::format("tensor_parallel {} does not divide heads {}; nearest that does: {}", tensor, model.heads,
-                         nearest_divisors(model.heads, tensor));
+                         config::nearest_divisors(model.heads, tensor));
     }
     if (model.vocab % tensor != 0) {
       return fmt::format("tensor_parallel {} does not divide vocab {}; pad the vocabulary to {}", tensor, model.vocab,
@@ -68,13 +68,14 @@ class GptWorkload : public Workload {
     }
     if (model.layers % pipeline != 0) {
       return fmt::format("pipeline_parallel {} does not divide layers {}; nearest that does: {}", pipeline,
-                         model.layers, nearest_divisors(model.layers, pipeline));
+                         model.layers, config::nearest_divisors(model.layers, pipeline));
     }
     return "";
   }
 
-  std::string why_impossible_on(const Model&, const Settings& s, const Layout& layout) const override {
-    const int data = layout[Axis::data];
+  std::string why_impossible_on(const config::Model&, const config::Settings& s,
+                                const program::Layout& layout) const override {
+    const int data = layout[program::Axis::data];
     if (s.global_batch_size % data != 0) {
       return fmt::format("data_parallel {} ({} ranks / {}) does not divide global_batch_size {}; nearest batches: {}",
                          data, layout.ranks(), layout.ranks() / data, s.global_batch_size,
@@ -86,25 +87,27 @@ class GptWorkload : public Workload {
           "micro_batch_size {} does not divide the {} sequences of a replica (global_batch_size {} / data_parallel "
           "{}); "
           "nearest that does: {}",
-          s.micro_batch_size, share, s.global_batch_size, data, nearest_divisors(share, s.micro_batch_size));
+          s.micro_batch_size, share, s.global_batch_size, data, config::nearest_divisors(share, s.micro_batch_size));
     }
     return "";
   }
 
-  ProgramSet programs(const Model& model, const Settings& settings, const Layout& layout) const override {
+  program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
+                               const program::Layout& layout) const override {
     return gpt::programs(model, settings, layout);
   }
 
-  std::unique_ptr<InputSource> inputs(const Model& model, const Settings& settings, const Layout& layout,
-                                      const Coordinates& at, std::uint64_t seed) const override {
+  std::unique_ptr<program::InputSource> inputs(const config::Model& model, const config::Settings& settings,
+                                               const program::Layout& layout, const program::Coordinates& at,
+                                               std::uint64_t seed) const override {
     return std::make_unique<TokenSource>(model, settings, layout, at, seed);
   }
 
-  std::int64_t tokens_per_step(const Model& model, const Settings& settings) const override {
+  std::int64_t tokens_per_step(const config::Model& model, const config::Settings& settings) const override {
     return settings.global_batch_size * model.sequence;
   }
-  std::int64_t micro_batches(const Settings& settings, const Layout& layout) const override {
-    return settings.global_batch_size / layout[Axis::data] / settings.micro_batch_size;
+  std::int64_t micro_batches(const config::Settings& settings, const program::Layout& layout) const override {
+    return settings.global_batch_size / layout[program::Axis::data] / settings.micro_batch_size;
   }
   std::string flop_formula() const override {
     return "causal model FLOPs: 72 B s L h^2 (1 + s/12h + V/12Lh), 2 per multiply-add";
@@ -118,4 +121,4 @@ const Workload& gpt_workload() {
   return workload;
 }
 
-}  // namespace harness
+}  // namespace harness::workloads

@@ -47,7 +47,7 @@ void range(float* w, float* m, float* v, const float* g, T* weights, std::int64_
 
 }  // namespace
 
-void run(const Bound<AdamW>& op, const KernelContext&) {
+void run(const backend::Bound<program::AdamW>& op, const backend::KernelContext&) {
   const double step = static_cast<double>(op.counter.i32()[0]) + 1;
   const auto learning_rate = static_cast<double>(op.learning_rate.f32()[0]);
   const double correction1 = 1 - std::pow(op.beta1, step), correction2 = 1 - std::pow(op.beta2, step);
@@ -57,7 +57,7 @@ void run(const Bound<AdamW>& op, const KernelContext&) {
                   static_cast<float>(learning_rate / correction1),
                   static_cast<float>(1 / std::sqrt(correction2)),
                   static_cast<float>(op.epsilon)};
-  with_type(op.weights ? op.weights.type : DType::f32, [&](auto tag) {
+  backend::with_type(op.weights ? op.weights.type : program::DType::f32, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(op.master.count, elementwise_grain, [&](std::int64_t a, std::int64_t b, int) {
       range(op.master.f32() + a, op.moment1.f32() + a, op.moment2.f32() + a, op.gradient.f32() + a,

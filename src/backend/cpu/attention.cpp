@@ -24,11 +24,11 @@ constexpr std::int64_t cache_bytes = 512 * 1024;  // of scores a thread works on
 template <class T>
 std::pair<float, float> exponentials(const float* s, T* p, std::int64_t seen, std::int64_t all, float scale) {
   Vec m = simd::splat(-INFINITY);
-  over(0, seen, [&](std::int64_t i, std::int64_t n) { m = simd::max(m, get(s + i, n, -INFINITY)); });
+  over(0, seen, [&](std::int64_t i, std::int64_t n) { m = simd::max(m, cpu::simd::get(s + i, n, -INFINITY)); });
   const float maximum = simd::largest(m) * scale;
   Vec total{};
   over(0, seen, [&](std::int64_t i, std::int64_t n) {
-    const Vec e = simd::exp(get(s + i, n, -INFINITY) * scale - maximum);
+    const Vec e = simd::exp(cpu::simd::get(s + i, n, -INFINITY) * scale - maximum);
     total += e;
     put(p + i, e, n);
   });
@@ -46,7 +46,7 @@ float dot(const T* a, const T* b, std::int64_t width) {
 template <class T>
 void scaled_row(T* to, const float* from, float factor, std::int64_t width, bool accumulate) {
   over(0, width, [&](std::int64_t i, std::int64_t n) {
-    Vec v = get(from + i, n) * factor;
+    Vec v = cpu::simd::get(from + i, n) * factor;
     if (accumulate) v += get(to + i, n);
     put(to + i, v, n);
   });
@@ -74,9 +74,9 @@ struct AttentionKernel::Worker {
   std::vector<bf16> p, ds;  // scores in the type of the second products, where that is not f32
 };
 
-AttentionKernel::AttentionKernel(const AttentionShape& shape, DType type, int threads, bool backward)
+AttentionKernel::AttentionKernel(const program::AttentionShape& shape, program::DType type, int threads, bool backward)
     : shape_(shape), type_(type), scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(shape.head_dim)))) {
-  const AttentionShape& s = shape_;
+  const program::AttentionShape& s = shape_;
   block_rows_ = std::max<std::int64_t>(64, padded((s.query_length + 15) / 16));
   const std::int64_t score_bytes = std::min(block_rows_, s.query_length) * s.key_length * 4;
   const std::int64_t units_wanted = (threads + s.batch - 1) / s.batch;
@@ -96,9 +96,9 @@ AttentionKernel::AttentionKernel(const AttentionShape& shape, DType type, int th
       const std::int64_t rows = std::min(block_rows_, s.query_length - first);
       const std::int64_t keys = s.causal ? std::min(s.key_length, first + rows) : s.key_length;
       const std::int64_t stride = padded(keys) + 16;  // not a power of two: rows fall into different cache sets
-      const MatrixForm score{DType::f32, stride, 1, rows * stride}, p{type, stride, 1, rows * stride};
+      const MatrixForm score{program::DType::f32, stride, 1, rows * stride}, p{type, stride, 1, rows * stride};
       const MatrixForm p_t{type, 1, stride, rows * stride};
-      const MatrixForm row{DType::f32, d, 1, rows * d}, key{DType::f32, d, 1, s.key_length * d};
+      const MatrixForm row{program::DType::f32, d, 1, rows * d}, key{program::DType::f32, d, 1, s.key_length * d};
       Block b{first,
               rows,
               keys,
@@ -116,15 +116,15 @@ AttentionKernel::AttentionKernel(const AttentionShape& shape, DType type, int th
       }
       w->blocks.push_back(std::move(b));
     }
-    const auto scores = static_cast<std::size_t>(h * block_rows_ * (padded(s.key_length) + 16));
+    const std::size_t scores = h * block_rows_ * (padded(s.key_length) + 16);
     w->scores.resize(scores);
-    w->rows.resize(static_cast<std::size_t>(h * block_rows_ * d));
-    w->dots.resize(static_cast<std::size_t>(h * block_rows_));
-    if (type == DType::bf16) w->p.resize(scores);
+    w->rows.resize(h * block_rows_ * d);
+    w->dots.resize(h * block_rows_);
+    if (type == program::DType::bf16) w->p.resize(scores);
     if (backward) {
       w->dscores.resize(scores);
-      if (type == DType::bf16) w->ds.resize(scores);
-      w->dkeys.resize(static_cast<std::size_t>(h * s.key_length * d));
+      if (type == program::DType::bf16) w->ds.resize(scores);
+      w->dkeys.resize(h * s.key_length * d);
       w->dvalues.resize(w->dkeys.size());
     }
     workers_.push_back(std::move(w));
@@ -138,13 +138,13 @@ template <class F>
 void AttentionKernel::over_units(F&& f) {
   const std::int64_t units = shape_.batch * shape_.heads / heads_together_;
   parallel_ranges(units, 1, [&](std::int64_t first, std::int64_t last, int thread) {
-    for (std::int64_t u = first; u < last; ++u) f(*workers_[static_cast<std::size_t>(thread)], u);
+    for (std::int64_t u = first; u < last; ++u) f(*workers_[thread], u);
   });
 }
 
 template <class T>
-void AttentionKernel::forward_unit(Worker& w, std::int64_t unit, const Bound<Attention>& t) const {
-  const AttentionShape& s = shape_;
+void AttentionKernel::forward_unit(Worker& w, std::int64_t unit, const backend::Bound<program::Attention>& t) const {
+  const program::AttentionShape& s = shape_;
   const std::int64_t together = heads_together_, d = s.head_dim, groups = s.heads / together;
   const std::int64_t sequence = unit / groups, head = unit % groups * together;
   const T* keys = t.k.as<const T>() + sequence * s.key_length * s.key_stride + head * d;
@@ -164,19 +164,19 @@ void AttentionKernel::forward_unit(Worker& w, std::int64_t unit, const Bound<Att
       const auto [sum, maximum] =
           exponentials(w.scores.data() + hr * b.stride, p + hr * b.stride, seen, b.keys, scale_);
       t.stats.f32()[(sequence * s.heads + head + h) * s.query_length + b.first + r] = maximum + std::log(sum);
-      w.dots[static_cast<std::size_t>(hr)] = 1 / sum;
+      w.dots[hr] = 1 / sum;
     }
     b.values(p, values, nullptr, w.rows.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
       T* to = t.out.as<T>() + (row0 + r) * s.heads * d + (head + h) * d;
-      scaled_row(to, w.rows.data() + hr * d, w.dots[static_cast<std::size_t>(hr)], d, false);
+      scaled_row(to, w.rows.data() + hr * d, w.dots[hr], d, false);
     }
   }
 }
 
-void AttentionKernel::forward(const Bound<Attention>& t) {
-  with_type(type_, [&](auto tag) {
+void AttentionKernel::forward(const backend::Bound<program::Attention>& t) {
+  backend::with_type(type_, [&](auto tag) {
     over_units([&](Worker& w, std::int64_t unit) { forward_unit<decltype(tag)>(w, unit, t); });
   });
 }
@@ -184,8 +184,9 @@ void AttentionKernel::forward(const Bound<Attention>& t) {
 // With s = scale q k^T and p = exp(s - stats): dv = p^T dout, dp = dout v^T, ds = scale p (dp - dout . out), dq = ds k,
 // dk = ds^T q; dout . out is the row sum of p dp.
 template <class T>
-void AttentionKernel::backward_unit(Worker& w, std::int64_t unit, const Bound<AttentionBackward>& t) const {
-  const AttentionShape& s = shape_;
+void AttentionKernel::backward_unit(Worker& w, std::int64_t unit,
+                                    const backend::Bound<program::AttentionBackward>& t) const {
+  const program::AttentionShape& s = shape_;
   const std::int64_t together = heads_together_, d = s.head_dim, groups = s.heads / together;
   const std::int64_t sequence = unit / groups, head = unit % groups * together;
   const std::int64_t key0 = sequence * s.key_length * s.key_stride + head * d;
@@ -216,8 +217,8 @@ void AttentionKernel::backward_unit(Worker& w, std::int64_t unit, const Bound<At
       const float *score = w.scores.data() + hr * b.stride, *dp = w.dscores.data() + hr * b.stride;
       T *p_row = p + hr * b.stride, *ds_row = ds + hr * b.stride;
       over(0, seen, [&](std::int64_t i, std::int64_t n) {
-        const Vec e = simd::exp(get(score + i, n) * scale_ - stat);
-        const Vec g = e * (get(dp + i, n) - delta) * scale_;
+        const Vec e = simd::exp(cpu::simd::get(score + i, n) * scale_ - stat);
+        const Vec g = e * (cpu::simd::get(dp + i, n) - delta) * scale_;
         put(p_row + i, e, n);
         put(ds_row + i, g, n);
       });
@@ -241,15 +242,15 @@ void AttentionKernel::backward_unit(Worker& w, std::int64_t unit, const Bound<At
   }
 }
 
-void AttentionKernel::backward(const Bound<AttentionBackward>& t) {
-  with_type(type_, [&](auto tag) {
+void AttentionKernel::backward(const backend::Bound<program::AttentionBackward>& t) {
+  backend::with_type(type_, [&](auto tag) {
     over_units([&](Worker& w, std::int64_t unit) { backward_unit<decltype(tag)>(w, unit, t); });
   });
 }
 
-void run(const Bound<AttentionMerge>& op, const KernelContext&) {
-  const AttentionShape& s = op.shape;
-  with_type(op.out.type, [&](auto tag) {
+void run(const backend::Bound<program::AttentionMerge>& op, const backend::KernelContext&) {
+  const program::AttentionShape& s = op.shape;
+  backend::with_type(op.out.type, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(s.batch * s.query_length, 64, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t row = first; row < last; ++row) {

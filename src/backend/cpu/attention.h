@@ -17,24 +17,24 @@ namespace harness::cpu {
 /// units, each with its own products and scratch. Allocates nothing when run.
 class AttentionKernel {
  public:
-  AttentionKernel(const AttentionShape& shape, DType type, int threads, bool backward);
+  AttentionKernel(const program::AttentionShape& shape, program::DType type, int threads, bool backward);
   ~AttentionKernel();
 
-  void forward(const Bound<Attention>& t);
-  void backward(const Bound<AttentionBackward>& t);
+  void forward(const backend::Bound<program::Attention>& t);
+  void backward(const backend::Bound<program::AttentionBackward>& t);
 
  private:
   struct Block;
   struct Worker;
   template <class T>
-  void forward_unit(Worker& w, std::int64_t unit, const Bound<Attention>& t) const;
+  void forward_unit(Worker& w, std::int64_t unit, const backend::Bound<program::Attention>& t) const;
   template <class T>
-  void backward_unit(Worker& w, std::int64_t unit, const Bound<AttentionBackward>& t) const;
+  void backward_unit(Worker& w, std::int64_t unit, const backend::Bound<program::AttentionBackward>& t) const;
   template <class F>
   void over_units(F&& f);
 
-  AttentionShape shape_;
-  DType type_;
+  program::AttentionShape shape_;
+  program::DType type_;
   std::int64_t block_rows_ = 0;
   std::int64_t heads_together_ = 1;
   float scale_ = 1;

@@ -18,30 +18,30 @@ namespace {
 
 using gloo::transport::UnboundBuffer;
 
-std::size_t bytes_of(const Tensor& t) {
-  return static_cast<std::size_t>(t.count * size_of(t.type));
+std::size_t bytes_of(const backend::Tensor& t) {
+  return t.count * program::size_of(t.type);
 }
 
 // Gloo wants an element type for its size only.
 template <class F>
-void with_width(DType type, F&& f) {
-  type == DType::bf16 ? f(std::uint16_t{}) : f(std::uint32_t{});
+void with_width(program::DType type, F&& f) {
+  type == program::DType::bf16 ? f(std::uint16_t{}) : f(std::uint32_t{});
 }
 
 class Copy : public Transfer {
  public:
-  Copy(Tensor in, Tensor out) : in_(in), out_(out) {}
+  Copy(backend::Tensor in, backend::Tensor out) : in_(in), out_(out) {}
   void finish() override {
     if (out_.data != in_.data) std::memmove(out_.data, in_.data, bytes_of(out_));
   }
 
  private:
-  Tensor in_, out_;
+  backend::Tensor in_, out_;
 };
 
 class AllReduceByFunction : public Transfer {
  public:
-  AllReduceByFunction(ContextPointer context, Tensor in, Tensor data, Reduction reduction,
+  AllReduceByFunction(ContextPointer context, backend::Tensor in, backend::Tensor data, program::Reduction reduction,
                       gloo::AllreduceOptions::Algorithm algorithm)
       : context_(std::move(context)), in_(in), data_(data), reduction_(reduction), algorithm_(algorithm) {}
   void finish() override {
@@ -49,8 +49,8 @@ class AllReduceByFunction : public Transfer {
     options.setAlgorithm(algorithm_);
     with_width(data_.type, [&](auto tag) {
       using T = decltype(tag);
-      if (in_.data != data_.data) options.setInput(in_.as<T>(), static_cast<std::size_t>(in_.count));
-      options.setOutput(data_.as<T>(), static_cast<std::size_t>(data_.count));
+      if (in_.data != data_.data) options.setInput(in_.as<T>(), in_.count);
+      options.setOutput(data_.as<T>(), data_.count);
     });
     options.setReduceFunction([this](void* to, const void* a, const void* b, std::size_t n) {
       reduce({to, data_.type, static_cast<std::int64_t>(n)}, a, b, reduction_);
@@ -60,24 +60,26 @@ class AllReduceByFunction : public Transfer {
 
  private:
   ContextPointer context_;
-  Tensor in_, data_;
-  Reduction reduction_;
+  backend::Tensor in_, data_;
+  program::Reduction reduction_;
   gloo::AllreduceOptions::Algorithm algorithm_;
 };
 
 // Gloo's class template only copies elements, so it serves bf16 as well, which Gloo does not know.
-template <class T, Reduction reduction>
+template <class T, program::Reduction reduction>
 void add_in(T* to, const T* from, std::size_t n) {
-  const DType type = std::is_same_v<T, float> ? DType::f32 : DType::bf16;
+  const program::DType type = std::is_same_v<T, float> ? program::DType::f32 : program::DType::bf16;
   reduce({to, type, static_cast<std::int64_t>(n)}, to, from, reduction);
 }
 
 template <class T>
 class AllReduceHalving : public Transfer {
  public:
-  AllReduceHalving(const ContextPointer& context, Tensor in, Tensor data, Reduction reduction)
+  AllReduceHalving(const ContextPointer& context, backend::Tensor in, backend::Tensor data,
+                   program::Reduction reduction)
       : copy_(in, data),
-        function_(gloo::CUSTOM, reduction == Reduction::sum ? &add_in<T, Reduction::sum> : &add_in<T, Reduction::max>),
+        function_(gloo::CUSTOM, reduction == program::Reduction::sum ? &add_in<T, program::Reduction::sum>
+                                                                     : &add_in<T, program::Reduction::max>),
         algorithm_(std::make_unique<gloo::AllreduceHalvingDoubling<T>>(context, std::vector<T*>{data.as<T>()},
                                                                        static_cast<int>(data.count), &function_)) {}
   void finish() override {
@@ -95,7 +97,7 @@ class AllReduceHalving : public Transfer {
 // arrives last is the own one. Parts travel in segments, so that adding one overlaps with moving the next.
 class RingReduceScatter : public Transfer {
  public:
-  RingReduceScatter(ContextPointer context, Tensor in, Tensor out, Reduction reduction)
+  RingReduceScatter(ContextPointer context, backend::Tensor in, backend::Tensor out, program::Reduction reduction)
       : context_(std::move(context)), in_(in), out_(out), reduction_(reduction) {
     part_bytes_ = bytes_of(out);
     segment_bytes_ = std::min<std::size_t>(std::max<std::size_t>(part_bytes_, 1), std::size_t{256} << 10);
@@ -122,7 +124,7 @@ class RingReduceScatter : public Transfer {
         arrived.waitRecv();
         char* partial = static_cast<char*>(arrived.ptr) + at;
         const char* mine = in_.as<char>() + part_offset(round + 2) + at;
-        const auto count = static_cast<std::int64_t>(size) / size_of(in_.type);
+        const auto count = static_cast<std::int64_t>(size) / program::size_of(in_.type);
         reduce({last ? out_.as<char>() + at : partial, in_.type, count}, partial, mine, reduction_);
         if (!last) arrived.send(right, slot, at, size);
         sent.waitSend();
@@ -135,7 +137,7 @@ class RingReduceScatter : public Transfer {
   // Where in the input the part lies that stands `back` places before the own one.
   std::size_t part_offset(int back) const {
     const int n = context_->size;
-    return static_cast<std::size_t>((context_->rank + 2 * n - back) % n) * part_bytes_;
+    return (context_->rank + 2 * n - back) % n * part_bytes_;
   }
   template <class F>
   void each_segment(F&& f) {
@@ -143,8 +145,8 @@ class RingReduceScatter : public Transfer {
   }
 
   ContextPointer context_;
-  Tensor in_, out_;
-  Reduction reduction_;
+  backend::Tensor in_, out_;
+  program::Reduction reduction_;
   std::size_t part_bytes_ = 0, segment_bytes_ = 1;
   std::vector<char> scratch_[2];
   std::unique_ptr<UnboundBuffer> buffers_[2], own_;
@@ -152,62 +154,63 @@ class RingReduceScatter : public Transfer {
 
 class AllGatherRing : public Transfer {
  public:
-  AllGatherRing(ContextPointer context, Tensor in, Tensor out) : context_(std::move(context)), in_(in), out_(out) {}
+  AllGatherRing(ContextPointer context, backend::Tensor in, backend::Tensor out)
+      : context_(std::move(context)), in_(in), out_(out) {}
   void finish() override {
     gloo::AllgatherOptions options(context_);
-    const bool in_place = in_.data == out_.as<char>() + static_cast<std::size_t>(context_->rank) * bytes_of(in_);
+    const bool in_place = in_.data == out_.as<char>() + context_->rank * bytes_of(in_);
     with_width(in_.type, [&](auto tag) {
       using T = decltype(tag);
-      if (!in_place) options.setInput(in_.as<T>(), static_cast<std::size_t>(in_.count));
-      options.setOutput(out_.as<T>(), static_cast<std::size_t>(out_.count));
+      if (!in_place) options.setInput(in_.as<T>(), in_.count);
+      options.setOutput(out_.as<T>(), out_.count);
     });
     gloo::allgather(options);
   }
 
  private:
   ContextPointer context_;
-  Tensor in_, out_;
+  backend::Tensor in_, out_;
 };
 
 class BroadcastTree : public Transfer {
  public:
-  BroadcastTree(ContextPointer context, Tensor data, int root)
+  BroadcastTree(ContextPointer context, backend::Tensor data, int root)
       : context_(std::move(context)), data_(data), root_(root) {}
   void finish() override {
     gloo::BroadcastOptions options(context_);
     options.setRoot(root_);
-    with_width(data_.type,
-               [&](auto tag) { options.setOutput(data_.as<decltype(tag)>(), static_cast<std::size_t>(data_.count)); });
+    with_width(data_.type, [&](auto tag) { options.setOutput(data_.as<decltype(tag)>(), data_.count); });
     gloo::broadcast(options);
   }
 
  private:
   ContextPointer context_;
-  Tensor data_;
+  backend::Tensor data_;
   int root_;
 };
 
 class AllToAllDirect : public Transfer {
  public:
-  AllToAllDirect(ContextPointer context, Tensor in, Tensor out) : context_(std::move(context)), in_(in), out_(out) {}
+  AllToAllDirect(ContextPointer context, backend::Tensor in, backend::Tensor out)
+      : context_(std::move(context)), in_(in), out_(out) {}
   void finish() override {
     gloo::AlltoallOptions options(context_);
     with_width(in_.type, [&](auto tag) {
       using T = decltype(tag);
-      options.setInput(in_.as<T>(), static_cast<std::size_t>(in_.count));
-      options.setOutput(out_.as<T>(), static_cast<std::size_t>(out_.count));
+      options.setInput(in_.as<T>(), in_.count);
+      options.setOutput(out_.as<T>(), out_.count);
     });
     gloo::alltoall(options);
   }
 
  private:
   ContextPointer context_;
-  Tensor in_, out_;
+  backend::Tensor in_, out_;
 };
 
 class PointToPoint : public Transfer {
  public:
-  PointToPoint(ContextPointer context, Tensor data, int peer, bool send)
+  PointToPoint(ContextPointer context, backend::Tensor data, int peer, bool send)
       : context_(std::move(context)),
         buffer_(context_->createUnboundBuffer(data.data, bytes_of(data))),
         peer_(peer),
@@ -225,48 +228,50 @@ class PointToPoint : public Transfer {
 
 }  // namespace
 
-std::unique_ptr<Transfer> make_copy(Tensor in, Tensor out) {
+std::unique_ptr<Transfer> make_copy(backend::Tensor in, backend::Tensor out) {
   return std::make_unique<Copy>(in, out);
 }
 
-std::unique_ptr<Transfer> make_all_reduce(ContextPointer context, Tensor in, Tensor data, Reduction reduction,
-                                          AllReduceAlgorithm algorithm) {
+std::unique_ptr<Transfer> make_all_reduce(ContextPointer context, backend::Tensor in, backend::Tensor data,
+                                          program::Reduction reduction, config::AllReduceAlgorithm algorithm) {
   switch (algorithm) {
-    case AllReduceAlgorithm::ring:
+    case config::AllReduceAlgorithm::ring:
       break;
-    case AllReduceAlgorithm::bcube:
+    case config::AllReduceAlgorithm::bcube:
       return std::make_unique<AllReduceByFunction>(std::move(context), in, data, reduction,
                                                    gloo::AllreduceOptions::Algorithm::BCUBE);
-    case AllReduceAlgorithm::halving_doubling:
+    case config::AllReduceAlgorithm::halving_doubling:
       if (bytes_of(data) >= std::numeric_limits<int>::max()) {
         fail(
             "Gloo's halving-doubling all-reduce takes less than 2 GiB at a time, got {} bytes; use a smaller "
             "bucket_size or another allreduce_algorithm",
             bytes_of(data));
       }
-      if (data.type == DType::bf16) return std::make_unique<AllReduceHalving<bf16>>(context, in, data, reduction);
+      if (data.type == program::DType::bf16)
+        return std::make_unique<AllReduceHalving<bf16>>(context, in, data, reduction);
       return std::make_unique<AllReduceHalving<float>>(context, in, data, reduction);
   }
   return std::make_unique<AllReduceByFunction>(std::move(context), in, data, reduction,
                                                gloo::AllreduceOptions::Algorithm::RING);
 }
 
-std::unique_ptr<Transfer> make_reduce_scatter(ContextPointer context, Tensor in, Tensor out, Reduction reduction) {
+std::unique_ptr<Transfer> make_reduce_scatter(ContextPointer context, backend::Tensor in, backend::Tensor out,
+                                              program::Reduction reduction) {
   return std::make_unique<RingReduceScatter>(std::move(context), in, out, reduction);
 }
-std::unique_ptr<Transfer> make_all_gather(ContextPointer context, Tensor in, Tensor out) {
+std::unique_ptr<Transfer> make_all_gather(ContextPointer context, backend::Tensor in, backend::Tensor out) {
   return std::make_unique<AllGatherRing>(std::move(context), in, out);
 }
-std::unique_ptr<Transfer> make_broadcast(ContextPointer context, Tensor data, int root) {
+std::unique_ptr<Transfer> make_broadcast(ContextPointer context, backend::Tensor data, int root) {
   return std::make_unique<BroadcastTree>(std::move(context), data, root);
 }
-std::unique_ptr<Transfer> make_all_to_all(ContextPointer context, Tensor in, Tensor out) {
+std::unique_ptr<Transfer> make_all_to_all(ContextPointer context, backend::Tensor in, backend::Tensor out) {
   return std::make_unique<AllToAllDirect>(std::move(context), in, out);
 }
-std::unique_ptr<Transfer> make_send(ContextPointer context, Tensor data, int peer) {
+std::unique_ptr<Transfer> make_send(ContextPointer context, backend::Tensor data, int peer) {
   return std::make_unique<PointToPoint>(std::move(context), data, peer, true);
 }
-std::unique_ptr<Transfer> make_receive(ContextPointer context, Tensor data, int peer) {
+std::unique_ptr<Transfer> make_receive(ContextPointer context, backend::Tensor data, int peer) {
   return std::make_unique<PointToPoint>(std::move(context), data, peer, false);
 }
 

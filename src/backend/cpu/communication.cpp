@@ -20,17 +20,29 @@ namespace {
 // A pattern of connections. Gloo's class and function algorithms never share a context: mixed, they have hung.
 enum class Links { ring, halving, all };
 
+std::vector<int> partners_of(Links links, int rank, int size) {
+  switch (links) {
+    case Links::ring:
+      return ring_partners(rank, size);
+    case Links::halving:
+      return halving_partners(rank, size);
+    case Links::all:
+      break;
+  }
+  return all_partners(rank, size);
+}
+
 // One context to be: its name is the same on all its ranks, and contexts are connected in the order of their names.
 struct Plan {
   std::vector<int> members;  // job ranks, by rank in the context
   Links links = Links::all;
 };
 
-std::string collective_name(GroupId group, StreamId stream, Links links) {
+std::string collective_name(program::GroupId group, program::StreamId stream, Links links) {
   return fmt::format("group {:04} stream {:03} links {}", group, stream, static_cast<int>(links));
 }
 
-std::string peer_name(StreamId stream, int a, int b) {
+std::string peer_name(program::StreamId stream, int a, int b) {
   return fmt::format("peers {:06} {:06} stream {:03}", std::min(a, b), std::max(a, b), stream);
 }
 
@@ -55,7 +67,7 @@ class Explained : public Transfer {
     try {
       f();
     } catch (const gloo::Exception& e) {
-      throw PeerLost(fmt::format("{}: lost contact with another rank ({})", what_, e.what()));
+      throw backend::PeerLost(fmt::format("{}: lost contact with another rank ({})", what_, e.what()));
     } catch (const Error&) {
       throw;
     } catch (const std::exception& e) {
@@ -81,59 +93,61 @@ std::string text_of(const std::vector<int>& ranks) {
 }  // namespace
 
 struct Communication::State {
-  const Program* program = nullptr;
-  std::vector<Group> groups;
-  Layout layout;
+  const program::Program* program = nullptr;
+  std::vector<program::Group> groups;
+  program::Layout layout;
   int rank = 0;
   double timeout_s = 30;
-  AllReduceAlgorithm algorithm = AllReduceAlgorithm::ring;
+  config::AllReduceAlgorithm algorithm = config::AllReduceAlgorithm::ring;
   std::map<std::string, Plan> plans;
   std::map<std::string, ContextPointer> contexts;
   std::mutex abort_mutex;
 
-  std::vector<int> members_of(GroupId id) const {
-    const Group& group = groups.at(static_cast<std::size_t>(id));
+  std::vector<int> members_of(program::GroupId id) const {
+    const program::Group& group = groups.at(id);
     auto members = group.members(layout, layout.coordinates(rank));
     if (members.empty()) fail("rank {} has an operation of group {}, of which it is no member", rank, group.name);
     return members;
   }
 
-  AllReduceAlgorithm algorithm_for(const AllReduce& op) const {
-    const DType type = program->buffers[static_cast<std::size_t>(op.data.buffer)].type;
-    return op.data.count * size_of(type) <= small_bytes ? AllReduceAlgorithm::halving_doubling : algorithm;
+  config::AllReduceAlgorithm algorithm_for(const program::AllReduce& op) const {
+    const program::DType type = program->buffers[op.data.buffer].type;
+    return op.data.count * program::size_of(type) <= small_bytes ? config::AllReduceAlgorithm::halving_doubling
+                                                                 : algorithm;
   }
 
-  Links links_for(const Action& action) const {
-    if (const auto* a = std::get_if<AllReduce>(&action)) {
+  Links links_for(const program::Action& action) const {
+    if (const auto* a = std::get_if<program::AllReduce>(&action)) {
       switch (algorithm_for(*a)) {
-        case AllReduceAlgorithm::ring:
+        case config::AllReduceAlgorithm::ring:
           return Links::ring;
-        case AllReduceAlgorithm::halving_doubling:
+        case config::AllReduceAlgorithm::halving_doubling:
           return Links::halving;
-        case AllReduceAlgorithm::bcube:
+        case config::AllReduceAlgorithm::bcube:
           return Links::all;
       }
     }
-    const bool ring = std::holds_alternative<AllGather>(action) || std::holds_alternative<ReduceScatter>(action);
+    const bool ring =
+        std::holds_alternative<program::AllGather>(action) || std::holds_alternative<program::ReduceScatter>(action);
     return ring ? Links::ring : Links::all;
   }
 
-  int peer_rank(const Peer& peer) const {
+  int peer_rank(const program::Peer& peer) const {
     const int other = layout.neighbour(rank, peer.axis, peer.offset);
-    if (other == rank) fail("rank {} would send to itself along the {} axis", rank, name_of(peer.axis));
+    if (other == rank) fail("rank {} would send to itself along the {} axis", rank, program::name_of(peer.axis));
     return other;
   }
 
-  int peer_of(const Action& action) const {
-    if (const auto* s = std::get_if<Send>(&action)) return peer_rank(s->peer);
-    return peer_rank(std::get<Receive>(action).peer);
+  int peer_of(const program::Action& action) const {
+    if (const auto* s = std::get_if<program::Send>(&action)) return peer_rank(s->peer);
+    return peer_rank(std::get<program::Receive>(action).peer);
   }
 
-  void plan(const Operation& op) {
-    if (is_point_to_point(op.action)) {
+  void plan(const program::Operation& op) {
+    if (program::is_point_to_point(op.action)) {
       const int other = peer_of(op.action);
       plans[peer_name(op.stream, rank, other)] = {{std::min(rank, other), std::max(rank, other)}, Links::all};
-    } else if (const GroupId group = group_of(op.action); group >= 0) {
+    } else if (const program::GroupId group = program::group_of(op.action); group >= 0) {
       auto members = members_of(group);
       const Links links = links_for(op.action);
       if (members.size() > 1) plans[collective_name(group, op.stream, links)] = {std::move(members), links};
@@ -141,7 +155,7 @@ struct Communication::State {
   }
 };
 
-Communication::Communication(const ExecutableRequest& request) : state_(new State) {
+Communication::Communication(const backend::ExecutableRequest& request) : state_(new State) {
   // Gloo writes to sockets whose other end may be gone; that must be an error here and not a signal.
   if (std::signal(SIGPIPE, SIG_IGN) != SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
   State& s = *state_;
@@ -152,22 +166,20 @@ Communication::Communication(const ExecutableRequest& request) : state_(new Stat
   s.timeout_s = request.timeout_s;
   s.algorithm = request.settings.allreduce_algorithm;
   for (const auto* list : {&request.program->init, &request.program->step}) {
-    for (const Operation& op : *list) s.plan(op);
+    for (const program::Operation& op : *list) s.plan(op);
   }
 }
 
 Communication::~Communication() = default;
 
-std::vector<RendezvousMessage> Communication::publish() {
+std::vector<backend::RendezvousMessage> Communication::publish() {
   State& s = *state_;
-  std::vector<RendezvousMessage> out;
+  std::vector<backend::RendezvousMessage> out;
   if (s.plans.empty()) return out;
   const auto device = open_device();
   for (const auto& [name, plan] : s.plans) {
     const int size = static_cast<int>(plan.members.size()), rank = index_of(plan.members, s.rank);
-    const auto partners = plan.links == Links::ring      ? ring_partners(rank, size)
-                          : plan.links == Links::halving ? halving_partners(rank, size)
-                                                         : all_partners(rank, size);
+    const auto partners = partners_of(plan.links, rank, size);
     ContextPointer context;
     try {
       context = std::make_shared<LinkedContext>(rank, size, partners, device, s.timeout_s);
@@ -176,14 +188,14 @@ std::vector<RendezvousMessage> Communication::publish() {
            partners.size(), name, e.what());
     }
     for (const int p : context->partners()) {
-      out.push_back({plan.members[static_cast<std::size_t>(p)], name, context->address(p)});
+      out.push_back({plan.members[p], name, context->address(p)});
     }
     s.contexts[name] = std::move(context);
   }
   return out;
 }
 
-void Communication::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
+void Communication::connect(const std::vector<backend::RendezvousMessage>& received, double timeout_s) {
   State& s = *state_;
   std::map<std::pair<std::string, int>, const std::string*> addresses;
   for (const auto& m : received) addresses[{m.key, m.peer}] = &m.bytes;
@@ -207,13 +219,13 @@ void Communication::connect(const std::vector<RendezvousMessage>& received, doub
     for (const auto& [name, context] : s.contexts) {
       const auto& members = s.plans.at(name).members;
       for (const int p : context->partners()) {
-        const int peer = members[static_cast<std::size_t>(p)];
+        const int peer = members[p];
         const auto it = addresses.find({name, peer});
         if (it == addresses.end()) fail("rank {} got no address from rank {} for \"{}\"", s.rank, peer, name);
         try {
           context->connect(p, *it->second);
         } catch (const std::exception& e) {
-          throw PeerLost(
+          throw backend::PeerLost(
               fmt::format("rank {} cannot connect to rank {} within {} s ({}); if no rank failed, set "
                           "HARNESS_GLOO_IFNAME to an interface over which the nodes reach each other",
                           s.rank, peer, timeout_s, e.what()));
@@ -228,42 +240,44 @@ void Communication::connect(const std::vector<RendezvousMessage>& received, doub
   stop_watchdog();
 }
 
-std::unique_ptr<Transfer> Communication::prepare(const Operation& op,
-                                                 const std::function<Tensor(const View&)>& tensor) {
+std::unique_ptr<Transfer> Communication::prepare(const program::Operation& op,
+                                                 const std::function<backend::Tensor(const program::View&)>& tensor) {
   State& s = *state_;
   std::unique_ptr<Transfer> transfer;
   std::string with;
-  if (is_point_to_point(op.action)) {
+  if (program::is_point_to_point(op.action)) {
     const int other = s.peer_of(op.action);
     const auto& context = s.contexts.at(peer_name(op.stream, s.rank, other));
     with = fmt::format("rank {}", other);
     const int place = other > s.rank ? 1 : 0;
-    if (const auto* send = std::get_if<Send>(&op.action)) {
+    if (const auto* send = std::get_if<program::Send>(&op.action)) {
       transfer = make_send(context, tensor(send->data), place);
     } else {
-      transfer = make_receive(context, tensor(std::get<Receive>(op.action).data), place);
+      transfer = make_receive(context, tensor(std::get<program::Receive>(op.action).data), place);
     }
   } else {
-    const GroupId group = group_of(op.action);
+    const program::GroupId group = program::group_of(op.action);
     const auto members = s.members_of(group);
     const auto found = s.contexts.find(collective_name(group, op.stream, s.links_for(op.action)));
-    with = fmt::format("group {} (ranks {})", s.groups[static_cast<std::size_t>(group)].name, text_of(members));
+    with = fmt::format("group {} (ranks {})", s.groups[group].name, text_of(members));
     const bool alone = members.size() == 1;
-    if (!alone && found == s.contexts.end()) fail("{}: its communicator was not opened", title(op));
+    if (!alone && found == s.contexts.end()) fail("{}: its communicator was not opened", program::title(op));
     const auto visit = [&](const auto& a) -> std::unique_ptr<Transfer> {
       using A = std::remove_cvref_t<decltype(a)>;
-      if constexpr (std::is_same_v<A, AllReduce>) {
-        const Tensor out = tensor(a.data), in = a.in.present() ? tensor(a.in) : out;
+      if constexpr (std::is_same_v<A, program::AllReduce>) {
+        const backend::Tensor out = tensor(a.data), in = a.in.present() ? tensor(a.in) : out;
         if (alone) return make_copy(in, out);
         return make_all_reduce(found->second, in, out, a.reduction, s.algorithm_for(a));
-      } else if constexpr (std::is_same_v<A, Broadcast>) {
+      } else if constexpr (std::is_same_v<A, program::Broadcast>) {
         if (alone) return make_copy(tensor(a.data), tensor(a.data));
         return make_broadcast(found->second, tensor(a.data), a.root);
       } else if constexpr (requires { a.in, a.out, a.group; }) {
         if (alone) return make_copy(tensor(a.in), tensor(a.out));
-        if constexpr (std::is_same_v<A, AllGather>) return make_all_gather(found->second, tensor(a.in), tensor(a.out));
-        if constexpr (std::is_same_v<A, AllToAll>) return make_all_to_all(found->second, tensor(a.in), tensor(a.out));
-        if constexpr (std::is_same_v<A, ReduceScatter>) {
+        if constexpr (std::is_same_v<A, program::AllGather>)
+          return make_all_gather(found->second, tensor(a.in), tensor(a.out));
+        if constexpr (std::is_same_v<A, program::AllToAll>)
+          return make_all_to_all(found->second, tensor(a.in), tensor(a.out));
+        if constexpr (std::is_same_v<A, program::ReduceScatter>) {
           return make_reduce_scatter(found->second, tensor(a.in), tensor(a.out), a.reduction);
         }
       }
@@ -271,8 +285,8 @@ std::unique_ptr<Transfer> Communication::prepare(const Operation& op,
     };
     transfer = std::visit(visit, op.action);
   }
-  if (!transfer) fail("{}: not a communication", title(op));
-  return std::make_unique<Explained>(std::move(transfer), fmt::format("{} with {}", title(op), with));
+  if (!transfer) fail("{}: not a communication", program::title(op));
+  return std::make_unique<Explained>(std::move(transfer), fmt::format("{} with {}", program::title(op), with));
 }
 
 void Communication::abort() noexcept {

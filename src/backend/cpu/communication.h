@@ -29,13 +29,14 @@ class Communication {
  public:
   static constexpr std::int64_t small_bytes = 4096;
 
-  explicit Communication(const ExecutableRequest& request);
+  explicit Communication(const backend::ExecutableRequest& request);
   ~Communication();
 
-  std::vector<RendezvousMessage> publish();
-  void connect(const std::vector<RendezvousMessage>& received, double timeout_s);
+  std::vector<backend::RendezvousMessage> publish();
+  void connect(const std::vector<backend::RendezvousMessage>& received, double timeout_s);
   /// After publish(), in the order of the operation lists.
-  std::unique_ptr<Transfer> prepare(const Operation& op, const std::function<Tensor(const View&)>& tensor);
+  std::unique_ptr<Transfer> prepare(const program::Operation& op,
+                                    const std::function<backend::Tensor(const program::View&)>& tensor);
   /// Makes everything pending and to come fail at once. From any thread, any number of times.
   void abort() noexcept;
 

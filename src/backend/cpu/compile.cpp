@@ -8,24 +8,25 @@ namespace harness::cpu {
 namespace {
 
 // A stored row-major matrix of `columns` columns, seen as it is or transposed.
-MatrixForm matrix(DType type, std::int64_t columns, bool transposed) {
+MatrixForm matrix(program::DType type, std::int64_t columns, bool transposed) {
   return transposed ? MatrixForm{type, 1, columns, 0} : MatrixForm{type, columns, 1, 0};
 }
 
-std::size_t scratch_for(const Program& program, int threads) {
+std::size_t scratch_for(const program::Program& program, int threads) {
   std::int64_t floats = 0;
   const auto add = [&](const auto& op) {
     if constexpr (requires { scratch_floats(op, threads); }) floats = std::max(floats, scratch_floats(op, threads));
   };
   for (const auto* list : {&program.init, &program.step}) {
-    for (const Operation& operation : *list) std::visit(add, operation.action);
+    for (const program::Operation& operation : *list) std::visit(add, operation.action);
   }
-  return static_cast<std::size_t>(floats);
+  return floats;
 }
 
 }  // namespace
 
-Compiler::Compiler(const ExecutableRequest& request, std::function<Tensor(const View&)> tensor)
+Compiler::Compiler(const backend::ExecutableRequest& request,
+                   std::function<backend::Tensor(const program::View&)> tensor)
     : tensor_(std::move(tensor)),
       threads_(request.threads),
       scratch_(scratch_for(*request.program, request.threads)),
@@ -33,10 +34,11 @@ Compiler::Compiler(const ExecutableRequest& request, std::function<Tensor(const 
 Compiler::~Compiler() = default;
 
 // oneDNN computes the product with its bias; GELU and a bias gradient are kernels beside it.
-Compiler::Run Compiler::prepare(const Bound<Matmul>& op) {
-  if (op.epilogue != Epilogue::none && op.accumulate) fail("matmul: a GELU of an accumulated product makes no sense");
+Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op) {
+  if (op.epilogue != program::Epilogue::none && op.accumulate)
+    fail("matmul: a GELU of an accumulated product makes no sense");
   if (op.bias_gradient && !op.transpose_a) fail("matmul: a bias gradient needs transpose_a");
-  const Tensor to = op.epilogue == Epilogue::gelu ? op.aux : op.out;
+  const backend::Tensor to = op.epilogue == program::Epilogue::gelu ? op.aux : op.out;
   const ProductForm form{.batch = 1,
                          .m = op.m,
                          .n = op.n,
@@ -45,42 +47,43 @@ Compiler::Run Compiler::prepare(const Bound<Matmul>& op) {
                          .b = matrix(op.b.type, op.transpose_b ? op.k : op.n, op.transpose_b),
                          .out = matrix(to.type, op.n, false),
                          .bias = op.bias.present(),
-                         .bias_type = op.bias ? op.bias.type : DType::f32,
+                         .bias_type = op.bias ? op.bias.type : program::DType::f32,
                          .accumulate = op.accumulate};
   auto multiply = std::make_shared<Product>(form, *workspace_);
   return [multiply, keep = workspace_, op, to] {
     (*multiply)(op.a.data, op.b.data, op.bias.data, to.data);
-    if (op.epilogue == Epilogue::gelu) run(Bound<Gelu>{op.aux, op.out});
-    if (op.epilogue == Epilogue::gelu_backward) run(Bound<GeluBackward>{op.aux, op.out});
-    if (op.bias_gradient) run(Bound<ColumnSum>{op.a, op.bias_gradient, op.k, op.m, op.accumulate});
+    if (op.epilogue == program::Epilogue::gelu) run(backend::Bound<program::Gelu>{op.aux, op.out});
+    if (op.epilogue == program::Epilogue::gelu_backward) run(backend::Bound<program::GeluBackward>{op.aux, op.out});
+    if (op.bias_gradient) run(backend::Bound<program::ColumnSum>{op.a, op.bias_gradient, op.k, op.m, op.accumulate});
   };
 }
 
-Compiler::Run Compiler::prepare(const Bound<Attention>& op) {
+Compiler::Run Compiler::prepare(const backend::Bound<program::Attention>& op) {
   return [kernel = attention(op.shape, op.q.type, false), op] { kernel->forward(op); };
 }
 
-Compiler::Run Compiler::prepare(const Bound<AttentionBackward>& op) {
+Compiler::Run Compiler::prepare(const backend::Bound<program::AttentionBackward>& op) {
   return [kernel = attention(op.shape, op.q.type, true), op] { kernel->backward(op); };
 }
 
-std::shared_ptr<AttentionKernel> Compiler::attention(const AttentionShape& shape, DType type, bool backward) {
+std::shared_ptr<AttentionKernel> Compiler::attention(const program::AttentionShape& shape, program::DType type,
+                                                     bool backward) {
   auto& kernel = attention_[{shape, type, backward}];
   if (!kernel) kernel = std::make_shared<AttentionKernel>(shape, type, threads_, backward);
   return kernel;
 }
 
-std::function<void()> Compiler::compile(const Operation& operation) {
+std::function<void()> Compiler::compile(const program::Operation& operation) {
   return std::visit(
       [&]<class Op>(const Op& op) -> Run {
-        if constexpr (requires(Bound<Op> bound) { prepare(bound); }) {
+        if constexpr (requires(backend::Bound<Op> bound) { prepare(bound); }) {
           if (operation.stream != 0) {
-            fail("{} is on stream {}: the cpu backend multiplies on the compute stream only", title(operation),
+            fail("{} is on stream {}: the cpu backend multiplies on the compute stream only", program::title(operation),
                  operation.stream);
           }
-          return prepare(bind(op, tensor_));
-        } else if constexpr (requires(Bound<Op> bound) { run(bound, context_); }) {
-          return [bound = bind(op, tensor_), context = context_] { run(bound, context); };
+          return prepare(backend::bind(op, tensor_));
+        } else if constexpr (requires(backend::Bound<Op> bound) { run(bound, context_); }) {
+          return [bound = backend::bind(op, tensor_), context = context_] { run(bound, context); };
         } else {
           fail("{}: not a compute operation", Op::name);
         }

@@ -18,26 +18,26 @@ namespace harness::cpu {
 /// them.
 class Compiler {
  public:
-  Compiler(const ExecutableRequest& request, std::function<Tensor(const View&)> tensor);
+  Compiler(const backend::ExecutableRequest& request, std::function<backend::Tensor(const program::View&)> tensor);
   ~Compiler();
   Compiler(const Compiler&) = delete;
   Compiler& operator=(const Compiler&) = delete;
 
-  std::function<void()> compile(const Operation& op);
+  std::function<void()> compile(const program::Operation& op);
 
  private:
   using Run = std::function<void()>;
-  Run prepare(const Bound<Matmul>& op);
-  Run prepare(const Bound<Attention>& op);
-  Run prepare(const Bound<AttentionBackward>& op);
-  std::shared_ptr<AttentionKernel> attention(const AttentionShape& shape, DType type, bool backward);
+  Run prepare(const backend::Bound<program::Matmul>& op);
+  Run prepare(const backend::Bound<program::Attention>& op);
+  Run prepare(const backend::Bound<program::AttentionBackward>& op);
+  std::shared_ptr<AttentionKernel> attention(const program::AttentionShape& shape, program::DType type, bool backward);
 
-  std::function<Tensor(const View&)> tensor_;
+  std::function<backend::Tensor(const program::View&)> tensor_;
   int threads_;
   std::shared_ptr<Workspace> workspace_ = std::make_shared<Workspace>();
   std::vector<float> scratch_;  // the largest that any operation needs: they run one after the other
-  KernelContext context_;
-  std::map<std::tuple<AttentionShape, DType, bool>, std::shared_ptr<AttentionKernel>> attention_;
+  backend::KernelContext context_;
+  std::map<std::tuple<program::AttentionShape, program::DType, bool>, std::shared_ptr<AttentionKernel>> attention_;
 };
 
 }  // namespace harness::cpu

@@ -11,7 +11,7 @@
 #include "backend/cpu/onednn.h"
 #include "base/random.h"
 
-namespace harness {
+namespace harness::cpu {
 namespace {
 
 std::string cpu_model() {
@@ -26,12 +26,13 @@ std::string cpu_model() {
   return "unknown";
 }
 
-class CpuBackend : public Backend {
+class CpuBackend : public backend::Backend {
  public:
-  BackendKind kind() const override { return BackendKind::cpu; }
-  FusedSet declared() const override { return declared_fused(BackendKind::cpu); }
+  config::BackendKind kind() const override { return config::BackendKind::cpu; }
+  program::FusedSet declared() const override { return backend::declared_fused(config::BackendKind::cpu); }
 
-  std::vector<std::pair<std::string, std::string>> identity(const ExecutableRequest& /*where*/) const override {
+  std::vector<std::pair<std::string, std::string>> identity(
+      const backend::ExecutableRequest& /*where*/) const override {
     return {{"cpu", cpu_model()},
             {"onednn", cpu::onednn_version()},
             {"onednn_isa", cpu::onednn_instruction_set()},
@@ -40,28 +41,30 @@ class CpuBackend : public Backend {
             {"openmp", std::to_string(_OPENMP)}};
   }
 
-  std::unique_ptr<Executable> create(const ExecutableRequest& request) const override {
+  std::unique_ptr<backend::Executable> create(const backend::ExecutableRequest& request) const override {
     return std::make_unique<cpu::CpuExecutable>(request);
   }
 
-  double measure_matmul_flops(Precision precision, const ExecutableRequest& where, double seconds) const override {
+  double measure_matmul_flops(config::Precision precision, const backend::ExecutableRequest& where,
+                              double seconds) const override {
     omp_set_num_threads(where.threads);
     constexpr std::int64_t n = 1024;
-    const DType type = precision == Precision::bf16 ? DType::bf16 : DType::f32;
+    const program::DType type = precision == config::Precision::bf16 ? program::DType::bf16 : program::DType::f32;
     // Random numbers: what units draw, and so how fast they run, depends on the data.
     std::vector<float> a(n * n), b(n * n), out(n * n);
     for (std::size_t i = 0; i < a.size(); ++i) {
       const auto x = philox(1, i);
       const auto number = [](std::uint32_t bits) { return static_cast<float>(uniform_open(bits) - 0.5); };
-      a[i] = number(x[0]), b[i] = number(x[1]);
-      if (type == DType::bf16) {  // two of them in the place of one
+      a[i] = number(x[0]);
+      b[i] = number(x[1]);
+      if (type == program::DType::bf16) {  // two of them in the place of one
         const auto half = [&](std::uint32_t bits) { return static_cast<std::uint32_t>(to_bf16(number(bits)).bits); };
         a[i] = std::bit_cast<float>(half(x[0]) | half(x[1]) << 16);
         b[i] = std::bit_cast<float>(half(x[2]) | half(x[3]) << 16);
       }
     }
     cpu::Workspace workspace;
-    const cpu::MatrixForm in{type, n, 1, 0}, result{DType::f32, n, 1, 0};
+    const cpu::MatrixForm in{type, n, 1, 0}, result{program::DType::f32, n, 1, 0};
     cpu::Product product({.m = n, .n = n, .k = n, .a = in, .b = in, .out = result}, workspace);
     const auto once = [&] { product(a.data(), b.data(), nullptr, out.data()); };
     for (int i = 0; i < 3; ++i) once();
@@ -76,18 +79,18 @@ class CpuBackend : public Backend {
     return flops / (end - begin);
   }
 
-  double measure_copy_bandwidth(const ExecutableRequest& where, double seconds) const override {
+  double measure_copy_bandwidth(const backend::ExecutableRequest& where, double seconds) const override {
     omp_set_num_threads(where.threads);
     constexpr std::int64_t n = 64 << 20;  // 256 MiB each way: more than the last cache of any CPU of today but few
     std::vector<float> from(n, 1), to(n);
-    const Tensor in{from.data(), DType::f32, n}, out{to.data(), DType::f32, n};
-    cpu::run(Bound<Convert>{in, out});
+    const backend::Tensor in{from.data(), program::DType::f32, n}, out{to.data(), program::DType::f32, n};
+    cpu::run(backend::Bound<program::Convert>{in, out});
     double bytes = 0;
     const double begin = cpu::now_s();
     double end = begin;
     while (end - begin < seconds || bytes == 0) {
-      cpu::run(Bound<Convert>{in, out});
-      bytes += 2.0 * n * size_of(DType::f32);
+      cpu::run(backend::Bound<program::Convert>{in, out});
+      bytes += 2.0 * n * program::size_of(program::DType::f32);
       end = cpu::now_s();
     }
     return bytes / (end - begin);
@@ -96,9 +99,9 @@ class CpuBackend : public Backend {
 
 }  // namespace
 
-const Backend& cpu_backend() {
+const backend::Backend& cpu_backend() {
   static const CpuBackend the_backend;
   return the_backend;
 }
 
-}  // namespace harness
+}  // namespace harness::cpu

@@ -2,9 +2,9 @@
 
 #include "backend/backend.h"
 
-namespace harness {
+namespace harness::cpu {
 
 /// Real arithmetic (oneDNN and own kernels, one OpenMP pool) and real collectives (Gloo over TCP).
-const Backend& cpu_backend();
+const backend::Backend& cpu_backend();
 
-}  // namespace harness
+}  // namespace harness::cpu

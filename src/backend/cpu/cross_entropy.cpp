@@ -11,7 +11,7 @@ using simd::lanes;
 using simd::splat;
 using simd::Vec;
 
-constexpr std::int64_t block = 64 * lanes;  // partial sums of exponentials: keeps rounding errors small
+constexpr std::int64_t block = 64 * cpu::simd::lanes;  // partial sums of exponentials: keeps rounding errors small
 
 std::int64_t grain_of(std::int64_t vocab) {
   return std::max<std::int64_t>(1, elementwise_grain / vocab);
@@ -19,12 +19,13 @@ std::int64_t grain_of(std::int64_t vocab) {
 
 template <class T>
 float row_maximum(const T* x, std::int64_t n) {
-  Vec m[4] = {splat(-INFINITY), splat(-INFINITY), splat(-INFINITY), splat(-INFINITY)};
+  Vec m[4] = {cpu::simd::splat(-INFINITY), cpu::simd::splat(-INFINITY), cpu::simd::splat(-INFINITY),
+              cpu::simd::splat(-INFINITY)};
   std::int64_t i = 0;
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    for (int k = 0; k < 4; ++k) m[k] = simd::max(m[k], simd::load(x + i + k * lanes));
+  for (; i + 4 * cpu::simd::lanes <= n; i += 4 * cpu::simd::lanes) {
+    for (int k = 0; k < 4; ++k) m[k] = simd::max(m[k], simd::load(x + i + k * cpu::simd::lanes));
   }
-  for (; i + lanes <= n; i += lanes) m[0] = simd::max(m[0], simd::load(x + i));
+  for (; i + cpu::simd::lanes <= n; i += cpu::simd::lanes) m[0] = simd::max(m[0], simd::load(x + i));
   if (i < n) m[0] = simd::max(m[0], simd::load_tail(x + i, n - i, -INFINITY));
   return simd::largest(simd::max(simd::max(m[0], m[1]), simd::max(m[2], m[3])));
 }
@@ -36,11 +37,11 @@ float sum_of_exponentials(const T* x, std::int64_t n, float maximum) {
     const std::int64_t end = std::min(n, begin + block);
     Vec a{}, b{};
     std::int64_t i = begin;
-    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+    for (; i + 2 * cpu::simd::lanes <= end; i += 2 * cpu::simd::lanes) {
       a += simd::exp(simd::load(x + i) - maximum);
-      b += simd::exp(simd::load(x + i + lanes) - maximum);
+      b += simd::exp(simd::load(x + i + cpu::simd::lanes) - maximum);
     }
-    for (; i + lanes <= end; i += lanes) a += simd::exp(simd::load(x + i) - maximum);
+    for (; i + cpu::simd::lanes <= end; i += cpu::simd::lanes) a += simd::exp(simd::load(x + i) - maximum);
     if (i < end) a += simd::exp(simd::load_tail(x + i, end - i, -INFINITY) - maximum);
     total += a + b;
   }
@@ -54,21 +55,22 @@ void write_gradient(T* x, std::int64_t n, std::int64_t label, float maximum, flo
   const float at_label = here ? (std::exp(to_float(x[label]) - maximum) / sum - 1) * scale : 0;
   const float factor = scale / sum;
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) simd::store(x + i, simd::exp(simd::load(x + i) - maximum) * factor);
+  for (; i + cpu::simd::lanes <= n; i += cpu::simd::lanes)
+    simd::store(x + i, simd::exp(simd::load(x + i) - maximum) * factor);
   if (i < n) simd::store_tail(x + i, simd::exp(simd::load_tail(x + i, n - i) - maximum) * factor, n - i);
   if (here) simd::store_one(x + label, at_label);
 }
 
 }  // namespace
 
-std::int64_t scratch_floats(const CrossEntropy& op, int /*threads*/) {
+std::int64_t scratch_floats(const program::CrossEntropy& op, int /*threads*/) {
   return op.rows;
 }
 
-void run(const Bound<CrossEntropy>& op, const KernelContext& context) {
+void run(const backend::Bound<program::CrossEntropy>& op, const backend::KernelContext& context) {
   const std::int32_t* label = op.labels.i32();
   float* row_losses = context.scratch;
-  with_type(op.logits.type, [&](auto tag) {
+  backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(op.rows, grain_of(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) {
@@ -88,8 +90,8 @@ void run(const Bound<CrossEntropy>& op, const KernelContext& context) {
   op.loss.f32()[0] += static_cast<float>(op.loss_scale * total);
 }
 
-void run(const Bound<CrossEntropyMaximum>& op, const KernelContext&) {
-  with_type(op.logits.type, [&](auto tag) {
+void run(const backend::Bound<program::CrossEntropyMaximum>& op, const backend::KernelContext&) {
+  backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(op.rows, grain_of(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) {
@@ -99,9 +101,9 @@ void run(const Bound<CrossEntropyMaximum>& op, const KernelContext&) {
   });
 }
 
-void run(const Bound<CrossEntropySums>& op, const KernelContext& context) {
-  const std::int64_t first_here = first_row(op.shard, context.at);
-  with_type(op.logits.type, [&](auto tag) {
+void run(const backend::Bound<program::CrossEntropySums>& op, const backend::KernelContext& context) {
+  const std::int64_t first_here = backend::first_row(op.shard, context.at);
+  backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(op.rows, grain_of(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) {
@@ -115,9 +117,9 @@ void run(const Bound<CrossEntropySums>& op, const KernelContext& context) {
   });
 }
 
-void run(const Bound<CrossEntropyGradient>& op, const KernelContext& context) {
-  const std::int64_t first_here = first_row(op.shard, context.at);
-  with_type(op.logits.type, [&](auto tag) {
+void run(const backend::Bound<program::CrossEntropyGradient>& op, const backend::KernelContext& context) {
+  const std::int64_t first_here = backend::first_row(op.shard, context.at);
+  backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(op.rows, grain_of(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) {

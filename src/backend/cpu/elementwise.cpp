@@ -26,33 +26,33 @@ HARNESS_INLINE Vec logistic_of_gelu(Vec x) {
 
 }  // namespace
 
-void run(const Bound<Fill>& op, const KernelContext&) {
-  const Tensor& out = op.out;
-  if (out.type == DType::i32) {
+void run(const backend::Bound<program::Fill>& op, const backend::KernelContext&) {
+  const backend::Tensor& out = op.out;
+  if (out.type == program::DType::i32) {
     std::fill_n(out.as<std::int32_t>(), out.count, static_cast<std::int32_t>(op.value));
     return;
   }
-  with_type(out.type, [&](auto tag) {
+  backend::with_type(out.type, [&](auto tag) {
     using T = decltype(tag);
     T* to = out.as<T>();
     parallel_ranges(out.count, 4 * elementwise_grain, [&](std::int64_t first, std::int64_t last, int) {
-      const Vec v = splat(static_cast<float>(op.value));
+      const Vec v = cpu::simd::splat(static_cast<float>(op.value));
       over(first, last, [&](std::int64_t i, std::int64_t n) { put(to + i, v, n); });
     });
   });
 }
 
-void run(const Bound<Convert>& op, const KernelContext&) {
-  const Tensor &in = op.in, &out = op.out;
+void run(const backend::Bound<program::Convert>& op, const backend::KernelContext&) {
+  const backend::Tensor &in = op.in, &out = op.out;
   if (in.type == out.type) {
     parallel_ranges(out.count, 4 * elementwise_grain, [&](std::int64_t first, std::int64_t last, int) {
-      const std::int64_t size = size_of(out.type);
+      const std::int64_t size = program::size_of(out.type);
       std::copy(in.as<char>() + first * size, in.as<char>() + last * size, out.as<char>() + first * size);
     });
     return;
   }
-  with_type(in.type, [&](auto from_tag) {
-    with_type(out.type, [&](auto to_tag) {
+  backend::with_type(in.type, [&](auto from_tag) {
+    backend::with_type(out.type, [&](auto to_tag) {
       const auto* from = in.as<const decltype(from_tag)>();
       auto* to = out.as<decltype(to_tag)>();
       parallel_ranges(out.count, elementwise_grain, [&](std::int64_t first, std::int64_t last, int) {
@@ -62,8 +62,8 @@ void run(const Bound<Convert>& op, const KernelContext&) {
   });
 }
 
-void run(const Bound<Gelu>& op, const KernelContext&) {
-  with_type(op.in.type, [&](auto tag) {
+void run(const backend::Bound<program::Gelu>& op, const backend::KernelContext&) {
+  backend::with_type(op.in.type, [&](auto tag) {
     using T = decltype(tag);
     const T* from = op.in.as<const T>();
     T* to = op.out.as<T>();
@@ -76,8 +76,8 @@ void run(const Bound<Gelu>& op, const KernelContext&) {
   });
 }
 
-void run(const Bound<GeluBackward>& op, const KernelContext&) {
-  with_type(op.in.type, [&](auto tag) {
+void run(const backend::Bound<program::GeluBackward>& op, const backend::KernelContext&) {
+  backend::with_type(op.in.type, [&](auto tag) {
     using T = decltype(tag);
     const T* from = op.in.as<const T>();
     T* to = op.data.as<T>();
@@ -92,9 +92,9 @@ void run(const Bound<GeluBackward>& op, const KernelContext&) {
   });
 }
 
-void run(const Bound<ResidualAdd>& op, const KernelContext&) {
+void run(const backend::Bound<program::ResidualAdd>& op, const backend::KernelContext&) {
   const std::int64_t width = op.width, grain = std::max<std::int64_t>(1, elementwise_grain / width);
-  with_type(op.out.type, [&](auto tag) {
+  backend::with_type(op.out.type, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(op.rows, grain, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) {
@@ -112,16 +112,19 @@ void run(const Bound<ResidualAdd>& op, const KernelContext&) {
   });
 }
 
-void run(const Bound<BiasAdd>& op, const KernelContext& context) {
-  run(Bound<ResidualAdd>{.in = op.data, .bias = op.bias, .out = op.data, .rows = op.rows, .width = op.width}, context);
+void run(const backend::Bound<program::BiasAdd>& op, const backend::KernelContext& context) {
+  run(
+      backend::Bound<program::ResidualAdd>{
+          .in = op.data, .bias = op.bias, .out = op.data, .rows = op.rows, .width = op.width},
+      context);
 }
 
-void run(const Bound<ColumnSum>& op, const KernelContext&) {
+void run(const backend::Bound<program::ColumnSum>& op, const backend::KernelContext&) {
   // Threads share the columns, so that the result does not depend on their number. Sums of 64 rows are added up, not
   // single rows: the rounding error grows with the square root of fewer terms.
-  constexpr std::int64_t block = 64, columns = 4 * lanes;
+  constexpr std::int64_t block = 64, columns = 4 * cpu::simd::lanes;
   const std::int64_t rows = op.rows, width = op.width;
-  with_type(op.in.type, [&](auto tag) {
+  backend::with_type(op.in.type, [&](auto tag) {
     using T = decltype(tag);
     const T* from = op.in.as<const T>();
     float* to = op.out.f32();
@@ -134,36 +137,36 @@ void run(const Bound<ColumnSum>& op, const KernelContext&) {
                         for (; c + columns <= last; c += columns) {
                           Vec s[4] = {};
                           for (std::int64_t r = r0; r < r1; ++r) {
-                            for (int v = 0; v < 4; ++v) s[v] += simd::load(from + r * width + c + v * lanes);
+                            for (int v = 0; v < 4; ++v) s[v] += simd::load(from + r * width + c + v * cpu::simd::lanes);
                           }
                           for (int v = 0; v < 4; ++v) {
-                            float* p = to + c + v * lanes;
+                            float* p = to + c + v * cpu::simd::lanes;
                             simd::store(p, simd::load(p) + s[v]);
                           }
                         }
                         over(c, last, [&](std::int64_t i, std::int64_t n) {
                           Vec s{};
                           for (std::int64_t r = r0; r < r1; ++r) s += get(from + r * width + i, n);
-                          put(to + i, get(to + i, n) + s, n);
+                          cpu::simd::put(to + i, cpu::simd::get(to + i, n) + s, n);
                         });
                       }
                     });
   });
 }
 
-void reduce(Tensor to, const void* a, const void* b, Reduction reduction) {
-  with_type(to.type, [&](auto tag) {
+void reduce(backend::Tensor to, const void* a, const void* b, program::Reduction reduction) {
+  backend::with_type(to.type, [&](auto tag) {
     using T = decltype(tag);
     const T *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
     T* out = to.as<T>();
     over(0, to.count, [&](std::int64_t i, std::int64_t n) {
       const Vec u = get(x + i, n), v = get(y + i, n);
-      put(out + i, reduction == Reduction::sum ? u + v : simd::max(u, v), n);
+      put(out + i, reduction == program::Reduction::sum ? u + v : simd::max(u, v), n);
     });
   });
 }
 
-void run(const Bound<Record>& op, const KernelContext&) {
+void run(const backend::Bound<program::Record>& op, const backend::KernelContext&) {
   auto& steps = op.counter.as<std::int32_t>()[0];
   op.ring.f32()[steps % op.ring.count] = op.value.f32()[0];
   ++steps;

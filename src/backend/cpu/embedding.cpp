@@ -16,12 +16,12 @@ HARNESS_INLINE void add_row(float* to, const T* from, std::int64_t width) {
 
 }  // namespace
 
-void run(const Bound<Embedding>& op, const KernelContext& context) {
-  const std::int64_t width = op.width, first = first_row(op.shard, context.at);
+void run(const backend::Bound<program::Embedding>& op, const backend::KernelContext& context) {
+  const std::int64_t width = op.width, first = backend::first_row(op.shard, context.at);
   // Each position counts once in the sum over the shards.
-  const Tensor positions = context.at[op.shard.axis] == 0 ? op.positions : Tensor{};
+  const backend::Tensor positions = context.at[op.shard.axis] == 0 ? op.positions : backend::Tensor{};
   const std::int32_t* token = op.tokens.i32();
-  with_type(op.out.type, [&](auto tag) {
+  backend::with_type(op.out.type, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(op.rows, std::max<std::int64_t>(1, elementwise_grain / width),
                     [&](std::int64_t begin, std::int64_t end, int) {
@@ -46,10 +46,10 @@ void run(const Bound<Embedding>& op, const KernelContext& context) {
   });
 }
 
-void run(const Bound<EmbeddingBackward>& op, const KernelContext& context) {
-  const std::int64_t width = op.width, first = first_row(op.shard, context.at);
+void run(const backend::Bound<program::EmbeddingBackward>& op, const backend::KernelContext& context) {
+  const std::int64_t width = op.width, first = backend::first_row(op.shard, context.at);
   const std::int32_t* token = op.tokens.i32();
-  with_type(op.dout.type, [&](auto tag) {
+  backend::with_type(op.dout.type, [&](auto tag) {
     using T = decltype(tag);
     const T* from = op.dout.as<const T>();
     // Words: a token may occur in any row, so threads share the columns and every thread walks all rows in order.

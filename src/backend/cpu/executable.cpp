@@ -14,21 +14,20 @@ namespace harness::cpu {
 namespace {
 
 std::byte* allocate(std::int64_t bytes) {
-  void* p = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) fail("the step needs {} bytes of memory, which this machine does not give", bytes);
-  madvise(p, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // fewer TLB misses; an advice, so its result is none
+  madvise(p, bytes, MADV_HUGEPAGE);  // fewer TLB misses; an advice, so its result is none
   auto* memory = static_cast<std::byte*>(p);
   // Touched first by the threads that will use it, so that the pages lie on their NUMA node.
-  parallel_ranges(bytes, std::int64_t{2} << 20, [&](std::int64_t first, std::int64_t last, int) {
-    std::memset(memory + first, 0, static_cast<std::size_t>(last - first));
-  });
+  parallel_ranges(bytes, std::int64_t{2} << 20,
+                  [&](std::int64_t first, std::int64_t last, int) { std::memset(memory + first, 0, last - first); });
   return memory;
 }
 
 // The step is over on all ranks when the last all-reduce is: by construction the one of the loss over the world.
-OperationId closing_operation(const std::vector<Operation>& list) {
-  for (auto i = static_cast<OperationId>(list.size()) - 1; i >= 0; --i) {
-    if (std::holds_alternative<AllReduce>(list[static_cast<std::size_t>(i)].action)) return i;
+program::OperationId closing_operation(const std::vector<program::Operation>& list) {
+  for (auto i = static_cast<program::OperationId>(list.size()) - 1; i >= 0; --i) {
+    if (std::holds_alternative<program::AllReduce>(list[i].action)) return i;
   }
   return -1;
 }
@@ -60,14 +59,14 @@ void CpuExecutable::Free::operator()(std::byte* p) const {
   munmap(p, bytes);
 }
 
-CpuExecutable::CpuExecutable(const ExecutableRequest& request)
+CpuExecutable::CpuExecutable(const backend::ExecutableRequest& request)
     : program_(*request.program),
       threads_(checked_threads(request.threads)),
-      arena_(plan_arena(program_)),
+      arena_(program::plan_arena(program_)),
       memory_(allocate(std::max<std::int64_t>(arena_.bytes, 1)),
               Free{static_cast<std::size_t>(std::max<std::int64_t>(arena_.bytes, 1))}),
       communication_(request),
-      compiler_(request, [this](const View& v) { return tensor(v); }),
+      compiler_(request, [this](const program::View& v) { return tensor(v); }),
       delayed_stream_(request.delayed_stream),
       delay_s_(request.delay_s) {}
 
@@ -75,18 +74,18 @@ CpuExecutable::~CpuExecutable() {
   streams_.reset();  // before what its threads use
 }
 
-Tensor CpuExecutable::tensor(const View& v) const {
-  const Buffer& b = program_.buffers.at(static_cast<std::size_t>(v.buffer));
+backend::Tensor CpuExecutable::tensor(const program::View& v) const {
+  const program::Buffer& b = program_.buffers.at(v.buffer);
   if (v.offset < 0 || v.count < 0 || v.offset + v.count > b.count) fail("a view reaches outside buffer {}", b.name);
-  std::byte* base = memory_.get() + arena_.offset_bytes[static_cast<std::size_t>(v.buffer)];
-  return {base + v.offset * size_of(b.type), b.type, v.count};
+  std::byte* base = memory_.get() + arena_.offset_bytes[v.buffer];
+  return {base + v.offset * program::size_of(b.type), b.type, v.count};
 }
 
-std::vector<RendezvousMessage> CpuExecutable::publish() {
+std::vector<backend::RendezvousMessage> CpuExecutable::publish() {
   return communication_.publish();
 }
 
-void CpuExecutable::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
+void CpuExecutable::connect(const std::vector<backend::RendezvousMessage>& received, double timeout_s) {
   omp_set_num_threads(threads_);
   // First the transfers: their receive buffers must be known before a peer can send.
   init_ = compile(compiler_, program_.init);
@@ -97,13 +96,13 @@ void CpuExecutable::connect(const std::vector<RendezvousMessage>& received, doub
   watched_.store(streams_.get(), std::memory_order_release);
 }
 
-TaskList CpuExecutable::compile(Compiler& compiler, const std::vector<Operation>& list) {
+TaskList CpuExecutable::compile(Compiler& compiler, const std::vector<program::Operation>& list) {
   std::vector<Task> tasks;
-  for (const Operation& op : list) {
+  for (const program::Operation& op : list) {
     Task task{op.stream, op.waits, op.fused_group, nullptr, nullptr};
-    if (is_communication(op.action)) {
-      task.transfer = communication_.prepare(op, [this](const View& v) { return tensor(v); });
-      if (program_.streams[static_cast<std::size_t>(op.stream)] == delayed_stream_) {
+    if (program::is_communication(op.action)) {
+      task.transfer = communication_.prepare(op, [this](const program::View& v) { return tensor(v); });
+      if (program_.streams[op.stream] == delayed_stream_) {
         task.transfer = std::make_unique<Delayed>(std::move(task.transfer), delay_s_);
       }
     } else {
@@ -120,12 +119,13 @@ void CpuExecutable::initialize() {
   streams_->run(init_);
 }
 
-double CpuExecutable::step(std::int64_t number, const InputSource& inputs, std::vector<Interval>* intervals) {
+double CpuExecutable::step(std::int64_t number, const program::InputSource& inputs,
+                           std::vector<backend::Interval>* intervals) {
   steps_begun_.fetch_add(1, std::memory_order_relaxed);
   const double began_s = now_s();
   for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
-    const Buffer& buffer = program_.buffers[b];
-    if (buffer.kind != BufferKind::input) continue;
+    const program::Buffer& buffer = program_.buffers[b];
+    if (buffer.kind != program::BufferKind::input) continue;
     inputs.fill(buffer.name, number,
                 {memory_.get() + arena_.offset_bytes[b], static_cast<std::size_t>(buffer.bytes())});
   }
@@ -139,7 +139,7 @@ double CpuExecutable::step(std::int64_t number, const InputSource& inputs, std::
   return closed_s;
 }
 
-std::vector<double> CpuExecutable::run(std::int64_t first_step, int steps, const InputSource& inputs) {
+std::vector<double> CpuExecutable::run(std::int64_t first_step, int steps, const program::InputSource& inputs) {
   if (!streams_) fail("the executable is not connected");
   omp_set_num_threads(threads_);
   std::vector<double> times{now_s()};
@@ -147,33 +147,33 @@ std::vector<double> CpuExecutable::run(std::int64_t first_step, int steps, const
   return times;
 }
 
-std::vector<Interval> CpuExecutable::run_profiled(std::int64_t number, const InputSource& inputs) {
+std::vector<backend::Interval> CpuExecutable::run_profiled(std::int64_t number, const program::InputSource& inputs) {
   if (!streams_) fail("the executable is not connected");
   omp_set_num_threads(threads_);
-  std::vector<Interval> intervals;
+  std::vector<backend::Interval> intervals;
   step(number, inputs, &intervals);
   return intervals;
 }
 
-std::span<std::byte> CpuExecutable::bytes_of(const View& view, std::size_t expected) const {
-  const Tensor t = tensor(view);
-  const auto bytes = static_cast<std::size_t>(t.count * size_of(t.type));
+std::span<std::byte> CpuExecutable::bytes_of(const program::View& view, std::size_t expected) const {
+  const backend::Tensor t = tensor(view);
+  const std::size_t bytes = t.count * program::size_of(t.type);
   if (bytes != expected) fail("a view of {} bytes was to be copied to or from {} bytes", bytes, expected);
   return {static_cast<std::byte*>(t.data), bytes};
 }
 
-void CpuExecutable::read(const View& view, std::span<std::byte> to) {
+void CpuExecutable::read(const program::View& view, std::span<std::byte> to) {
   const auto from = bytes_of(view, to.size());
   std::memcpy(to.data(), from.data(), to.size());
 }
 
-void CpuExecutable::write(const View& view, std::span<const std::byte> from) {
+void CpuExecutable::write(const program::View& view, std::span<const std::byte> from) {
   const auto to = bytes_of(view, from.size());
   std::memcpy(to.data(), from.data(), from.size());
 }
 
-Progress CpuExecutable::progress() const {
-  Progress p;
+backend::Progress CpuExecutable::progress() const {
+  backend::Progress p;
   p.step = steps_begun_.load(std::memory_order_relaxed);
   if (const Streams* streams = watched_.load(std::memory_order_acquire)) {
     p.operation = streams->operation();
@@ -185,7 +185,7 @@ Progress CpuExecutable::progress() const {
 std::vector<std::string> CpuExecutable::warnings() const {
   std::vector<std::string> out;
   bool bf16_used = false;
-  for (const Buffer& b : program_.buffers) bf16_used = bf16_used || b.type == DType::bf16;
+  for (const program::Buffer& b : program_.buffers) bf16_used = bf16_used || b.type == program::DType::bf16;
   if (bf16_used && !has_native_bf16()) {
     out.push_back(
         fmt::format("bf16 products are emulated on this CPU (oneDNN makes code for {}, bf16 needs "

@@ -12,30 +12,30 @@ namespace harness::cpu {
 
 /// A Program on this rank's share of the CPU: one allocation, the compute stream on the calling thread with its OpenMP
 /// threads, a sleeping thread for each further stream.
-class CpuExecutable : public Executable {
+class CpuExecutable : public backend::Executable {
  public:
-  explicit CpuExecutable(const ExecutableRequest& request);
+  explicit CpuExecutable(const backend::ExecutableRequest& request);
   ~CpuExecutable() override;
 
-  std::vector<RendezvousMessage> publish() override;
-  void connect(const std::vector<RendezvousMessage>& received, double timeout_s) override;
+  std::vector<backend::RendezvousMessage> publish() override;
+  void connect(const std::vector<backend::RendezvousMessage>& received, double timeout_s) override;
   void initialize() override;
-  std::vector<double> run(std::int64_t first_step, int steps, const InputSource& inputs) override;
-  std::vector<Interval> run_profiled(std::int64_t step, const InputSource& inputs) override;
-  void read(const View& view, std::span<std::byte> to) override;
-  void write(const View& view, std::span<const std::byte> from) override;
-  Progress progress() const override;
+  std::vector<double> run(std::int64_t first_step, int steps, const program::InputSource& inputs) override;
+  std::vector<backend::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) override;
+  void read(const program::View& view, std::span<std::byte> to) override;
+  void write(const program::View& view, std::span<const std::byte> from) override;
+  backend::Progress progress() const override;
   std::vector<std::string> warnings() const override;
 
  private:
-  Tensor tensor(const View& view) const;
-  std::span<std::byte> bytes_of(const View& view, std::size_t expected) const;
-  TaskList compile(Compiler& compiler, const std::vector<Operation>& list);
-  double step(std::int64_t number, const InputSource& inputs, std::vector<Interval>* intervals);
+  backend::Tensor tensor(const program::View& view) const;
+  std::span<std::byte> bytes_of(const program::View& view, std::size_t expected) const;
+  TaskList compile(Compiler& compiler, const std::vector<program::Operation>& list);
+  double step(std::int64_t number, const program::InputSource& inputs, std::vector<backend::Interval>* intervals);
 
-  const Program& program_;
+  const program::Program& program_;
   int threads_;
-  Arena arena_;
+  program::Arena arena_;
   struct Free {
     std::size_t bytes = 0;
     void operator()(std::byte* p) const;

@@ -19,8 +19,10 @@ void uniforms(std::uint64_t key, std::uint64_t first, double (&u)[group], double
   std::uint32_t x0[group], x1[group], x2[group], x3[group];
   for (int i = 0; i < group; ++i) {
     const std::uint64_t counter = first + static_cast<std::uint64_t>(i);
-    x0[i] = static_cast<std::uint32_t>(counter), x1[i] = static_cast<std::uint32_t>(counter >> 32);
-    x2[i] = 0, x3[i] = 0;
+    x0[i] = static_cast<std::uint32_t>(counter);
+    x1[i] = static_cast<std::uint32_t>(counter >> 32);
+    x2[i] = 0;
+    x3[i] = 0;
   }
   auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
@@ -31,7 +33,8 @@ void uniforms(std::uint64_t key, std::uint64_t first, double (&u)[group], double
       x2[i] = static_cast<std::uint32_t>(p0 >> 32) ^ x3[i] ^ k1;
       x3[i] = static_cast<std::uint32_t>(p0);
     }
-    k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
   }
   for (int i = 0; i < group; ++i) {
     u[i] = (static_cast<double>(static_cast<std::int32_t>(x0[i] >> 8)) + 0.5) / 16777216.0;
@@ -41,8 +44,8 @@ void uniforms(std::uint64_t key, std::uint64_t first, double (&u)[group], double
 
 // log u = e ln 2 + 2 atanh(f), f = (m - 1) / (m + 1), for u = 2^e m with m in [sqrt(1/2), sqrt(2)).
 HARNESS_INLINE double logarithm(double u) {
-  constexpr std::uint64_t root_half = 0x3fe6a09e667f3bcdull, one = 0x3ff0000000000000ull;
-  const auto bits = std::bit_cast<std::uint64_t>(u) + (one - root_half);
+  constexpr std::uint64_t root_half = 0x3fe6a09e667f3bcdull, one_bits = 0x3ff0000000000000ull;
+  const auto bits = std::bit_cast<std::uint64_t>(u) + (one_bits - root_half);
   const auto exponent = static_cast<std::int32_t>(bits >> 52) - 1023;
   const double m = std::bit_cast<double>((bits & 0xfffffffffffffull) + root_half);
   const double f = (m - 1) / (m + 1), g = f * f;
@@ -62,11 +65,11 @@ HARNESS_INLINE double cosine(double v) {
 
 }  // namespace
 
-void run(const Bound<Initialize>& op, const KernelContext& context) {
-  if (op.deviation == 0) return run(Bound<Fill>{op.out, op.mean}, context);
+void run(const backend::Bound<program::Initialize>& op, const backend::KernelContext& context) {
+  if (op.deviation == 0) return run(backend::Bound<program::Fill>{op.out, op.mean}, context);
   const std::int64_t first_part = op.part == op.full ? 0 : context.at[op.axis] * op.part;
   const std::int64_t block = op.part * op.inner;  // consecutive in the global tensor
-  with_type(op.out.type, [&](auto tag) {
+  backend::with_type(op.out.type, [&](auto tag) {
     auto* to = op.out.as<decltype(tag)>();
     parallel_ranges(op.outer * block, group * 64, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t at = first; at < last;) {

@@ -11,35 +11,35 @@
 // here: compile.cpp.
 namespace harness::cpu {
 
-void run(const Bound<Fill>& op, const KernelContext& context = {});
-void run(const Bound<Initialize>& op, const KernelContext& context = {});
-void run(const Bound<Convert>& op, const KernelContext& context = {});
-void run(const Bound<Record>& op, const KernelContext& context = {});
+void run(const backend::Bound<program::Fill>& op, const backend::KernelContext& context = {});
+void run(const backend::Bound<program::Initialize>& op, const backend::KernelContext& context = {});
+void run(const backend::Bound<program::Convert>& op, const backend::KernelContext& context = {});
+void run(const backend::Bound<program::Record>& op, const backend::KernelContext& context = {});
 
-void run(const Bound<Embedding>& op, const KernelContext& context = {});
-void run(const Bound<EmbeddingBackward>& op, const KernelContext& context = {});
+void run(const backend::Bound<program::Embedding>& op, const backend::KernelContext& context = {});
+void run(const backend::Bound<program::EmbeddingBackward>& op, const backend::KernelContext& context = {});
 
-void run(const Bound<ResidualAdd>& op, const KernelContext& context = {});
-void run(const Bound<LayerNorm>& op, const KernelContext& context = {});
-void run(const Bound<LayerNormBackward>& op, const KernelContext& context);
-std::int64_t scratch_floats(const LayerNormBackward& op, int threads);
+void run(const backend::Bound<program::ResidualAdd>& op, const backend::KernelContext& context = {});
+void run(const backend::Bound<program::LayerNorm>& op, const backend::KernelContext& context = {});
+void run(const backend::Bound<program::LayerNormBackward>& op, const backend::KernelContext& context);
+std::int64_t scratch_floats(const program::LayerNormBackward& op, int threads);
 
-void run(const Bound<Gelu>& op, const KernelContext& context = {});
-void run(const Bound<GeluBackward>& op, const KernelContext& context = {});
-void run(const Bound<BiasAdd>& op, const KernelContext& context = {});
-void run(const Bound<ColumnSum>& op, const KernelContext& context = {});
+void run(const backend::Bound<program::Gelu>& op, const backend::KernelContext& context = {});
+void run(const backend::Bound<program::GeluBackward>& op, const backend::KernelContext& context = {});
+void run(const backend::Bound<program::BiasAdd>& op, const backend::KernelContext& context = {});
+void run(const backend::Bound<program::ColumnSum>& op, const backend::KernelContext& context = {});
 
-void run(const Bound<AttentionMerge>& op, const KernelContext& context = {});
+void run(const backend::Bound<program::AttentionMerge>& op, const backend::KernelContext& context = {});
 
-void run(const Bound<CrossEntropy>& op, const KernelContext& context);
-std::int64_t scratch_floats(const CrossEntropy& op, int threads);
-void run(const Bound<CrossEntropyMaximum>& op, const KernelContext& context = {});
-void run(const Bound<CrossEntropySums>& op, const KernelContext& context = {});
-void run(const Bound<CrossEntropyGradient>& op, const KernelContext& context = {});
+void run(const backend::Bound<program::CrossEntropy>& op, const backend::KernelContext& context);
+std::int64_t scratch_floats(const program::CrossEntropy& op, int threads);
+void run(const backend::Bound<program::CrossEntropyMaximum>& op, const backend::KernelContext& context = {});
+void run(const backend::Bound<program::CrossEntropySums>& op, const backend::KernelContext& context = {});
+void run(const backend::Bound<program::CrossEntropyGradient>& op, const backend::KernelContext& context = {});
 
-void run(const Bound<AdamW>& op, const KernelContext& context = {});
+void run(const backend::Bound<program::AdamW>& op, const backend::KernelContext& context = {});
 
 /// to += from (sum) or to = max(to, from): what a collective's algorithm does with what it receives. One thread.
-void reduce(Tensor to, const void* a, const void* b, Reduction reduction);
+void reduce(backend::Tensor to, const void* a, const void* b, program::Reduction reduction);
 
 }  // namespace harness::cpu

@@ -20,7 +20,7 @@ std::int64_t grain_of(std::int64_t width) {
 }
 
 template <class T>
-void forward_row(const Bound<LayerNorm>& t, std::int64_t r) {
+void forward_row(const backend::Bound<program::LayerNorm>& t, std::int64_t r) {
   const std::int64_t width = t.width;
   const auto epsilon = static_cast<float>(t.epsilon);
   const T* in = t.in.as<const T>() + r * width;
@@ -60,7 +60,7 @@ struct Sums {
 };
 
 template <class T, bool with_bias>
-void backward_row(const Bound<LayerNormBackward>& t, std::int64_t r, const Sums& sums) {
+void backward_row(const backend::Bound<program::LayerNormBackward>& t, std::int64_t r, const Sums& sums) {
   const std::int64_t width = t.width;
   const T *dout = t.dout.as<const T>() + r * width, *x = t.sum.as<const T>() + r * width;
   const T* gamma = t.gamma.as<const T>();
@@ -74,8 +74,8 @@ void backward_row(const Bound<LayerNormBackward>& t, std::int64_t r, const Sums&
     const Vec g = dy * get(gamma + i, n);
     sum_g += g;
     sum_gh += g * h;
-    put(sums.dgamma + i, get(sums.dgamma + i, n) + dy * h, n);
-    put(sums.dbeta + i, get(sums.dbeta + i, n) + dy, n);
+    cpu::simd::put(sums.dgamma + i, cpu::simd::get(sums.dgamma + i, n) + dy * h, n);
+    cpu::simd::put(sums.dbeta + i, cpu::simd::get(sums.dbeta + i, n) + dy, n);
   });
   const float mean_g = simd::sum(sum_g) / static_cast<float>(width);
   const float mean_gh = simd::sum(sum_gh) / static_cast<float>(width);
@@ -84,14 +84,14 @@ void backward_row(const Bound<LayerNormBackward>& t, std::int64_t r, const Sums&
     Vec d = rstd * (get(dout + i, n) * get(gamma + i, n) - mean_g - h * mean_gh);
     if (dresidual) d += get(dresidual + i, n);
     put(din + i, d, n);
-    if constexpr (with_bias) put(sums.dbias + i, get(sums.dbias + i, n) + get(din + i, n), n);
+    if constexpr (with_bias) put(sums.dbias + i, cpu::simd::get(sums.dbias + i, n) + get(din + i, n), n);
   });
 }
 
 void add_and_clear(float* to, float* from, std::int64_t width) {
-  over(0, width, [&](std::int64_t i, std::int64_t n) {
-    put(to + i, get(to + i, n) + get(from + i, n), n);
-    put(from + i, Vec{}, n);
+  cpu::simd::over(0, width, [&](std::int64_t i, std::int64_t n) {
+    cpu::simd::put(to + i, cpu::simd::get(to + i, n) + cpu::simd::get(from + i, n), n);
+    cpu::simd::put(from + i, Vec{}, n);
   });
 }
 
@@ -101,23 +101,23 @@ std::int64_t padded(std::int64_t width) {
 
 }  // namespace
 
-void run(const Bound<LayerNorm>& t, const KernelContext&) {
-  with_type(t.in.type, [&](auto tag) {
+void run(const backend::Bound<program::LayerNorm>& t, const backend::KernelContext&) {
+  backend::with_type(t.in.type, [&](auto tag) {
     parallel_ranges(t.rows, grain_of(t.width), [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) forward_row<decltype(tag)>(t, r);
     });
   });
 }
 
-std::int64_t scratch_floats(const LayerNormBackward& op, int threads) {
+std::int64_t scratch_floats(const program::LayerNormBackward& op, int threads) {
   return padded(op.width) * 6 * threads;
 }
 
-void run(const Bound<LayerNormBackward>& t, const KernelContext& context) {
+void run(const backend::Bound<program::LayerNormBackward>& t, const backend::KernelContext& context) {
   const std::int64_t width = t.width, stride = padded(width);
   float* scratch = context.scratch;
   int used = 0;
-  with_type(t.dout.type, [&](auto tag) {
+  backend::with_type(t.dout.type, [&](auto tag) {
     using T = decltype(tag);
     const std::int64_t grain = std::max(row_block, grain_of(width));
     const std::int64_t units = (t.rows + grain - 1) / grain;
@@ -134,7 +134,7 @@ void run(const Bound<LayerNormBackward>& t, const KernelContext& context) {
       }
     });
   });
-  const Tensor outs[3] = {t.dgamma, t.dbeta, t.dbias};
+  const backend::Tensor outs[3] = {t.dgamma, t.dbeta, t.dbias};
   for (int k = 0; k < 3; ++k) {
     if (!outs[k]) continue;
     float* out = outs[k].f32();

@@ -20,9 +20,9 @@ dnnl::engine& engine() {
   return the_engine;
 }
 
-memory::data_type type_of(DType type) {
-  if (type == DType::i32) fail("the cpu backend has no matrix products of i32");
-  return type == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
+memory::data_type type_of(program::DType type) {
+  if (type == program::DType::i32) fail("the cpu backend has no matrix products of i32");
+  return type == program::DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
 }
 
 memory::desc desc_of(const MatrixForm& f, std::int64_t batch, std::int64_t rows, std::int64_t columns) {
@@ -76,7 +76,7 @@ Compiled compiled(const ProductForm& form) {
     return cache.emplace(key, Compiled{description, dnnl::matmul(description)}).first->second;
   } catch (const dnnl::error& e) {
     fail("oneDNN {} cannot multiply [{}, {}] by [{}, {}] ({}): {}", onednn_version(), form.m, form.k, form.k, form.n,
-         form.a.type == DType::bf16 ? "bf16" : "fp32", e.what());
+         form.a.type == program::DType::bf16 ? "bf16" : "fp32", e.what());
   }
 }
 
@@ -116,8 +116,12 @@ Product::Product(const ProductForm& form, Workspace& workspace) : state_(new Sta
   const auto placeless = [](const memory::desc& desc) { return memory(desc, engine(), DNNL_MEMORY_NONE); };
   State& s = *state_;
   s.workspace = &workspace;
-  s.a = placeless(d.a), s.b = placeless(d.b), s.out = placeless(d.out);
-  s.add(DNNL_ARG_SRC, s.a), s.add(DNNL_ARG_WEIGHTS, s.b), s.add(DNNL_ARG_DST, s.out);
+  s.a = placeless(d.a);
+  s.b = placeless(d.b);
+  s.out = placeless(d.out);
+  s.add(DNNL_ARG_SRC, s.a);
+  s.add(DNNL_ARG_WEIGHTS, s.b);
+  s.add(DNNL_ARG_DST, s.out);
   if (form.bias) {
     s.bias = placeless(d.bias);
     s.add(DNNL_ARG_BIAS, s.bias);
@@ -139,7 +143,11 @@ void Product::operator()(const void* a, const void* b, const void* bias, void* o
   const auto point = [](const memory& m, const void* to) {
     if (m.get(true) != nullptr) dnnl_memory_set_data_handle(m.get(), const_cast<void*>(to));
   };
-  point(s.a, a), point(s.b, b), point(s.bias, bias), point(s.out, out), point(s.scratch, s.workspace->data());
+  point(s.a, a);
+  point(s.b, b);
+  point(s.bias, bias);
+  point(s.out, out);
+  point(s.scratch, s.workspace->data());
   const auto status = dnnl_primitive_execute(s.code.primitive.get(), s.stream.get(), s.argument_count, s.arguments);
   if (status != dnnl_success) fail("oneDNN reports error {} in a matrix product", static_cast<int>(status));
 }

@@ -12,7 +12,7 @@ namespace harness::cpu {
 
 /// A matrix of a product: element (i, j) of batch b lies at b * batch_stride + i * row_stride + j * column_stride.
 struct MatrixForm {
-  DType type = DType::f32;
+  program::DType type = program::DType::f32;
   std::int64_t row_stride = 0, column_stride = 1, batch_stride = 0;
   auto operator<=>(const MatrixForm&) const = default;  // NOLINT(modernize-use-nullptr): 14 misreads it
 };
@@ -22,7 +22,7 @@ struct ProductForm {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   MatrixForm a, b, out;
   bool bias = false;
-  DType bias_type = DType::f32;
+  program::DType bias_type = program::DType::f32;
   bool accumulate = false;
   auto operator<=>(const ProductForm&) const = default;  // NOLINT(modernize-use-nullptr): 14 misreads it
 };

@@ -12,7 +12,7 @@
 // Vectors as wide as the compiler's target has, by GCC's and Clang's vector extension. Included by kernels only.
 #pragma GCC diagnostic ignored "-Wpsabi"  // all functions here are inlined: no vector crosses an ABI
 
-namespace harness::simd {
+namespace harness::cpu::simd {
 
 #if defined(__AVX512F__)
 inline constexpr std::int64_t lanes = 16;
@@ -131,7 +131,8 @@ HARNESS_INLINE Vec exp(Vec x) {
   p = p * (r * r) + r + 1.0f;
   const IntVec exponent = (IntVec)shifted << 23;  // the integer's low bits end up in the exponent field
   const Vec result = (Vec)((IntVec)p + exponent);
-  return under ? splat(0) : (x == x ? result : x);
+  const Vec kept = x == x ? result : x;  // NaN stays NaN
+  return under ? splat(0) : kept;
 }
 
-}  // namespace harness::simd
+}  // namespace harness::cpu::simd

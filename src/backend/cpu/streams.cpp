@@ -13,13 +13,13 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-TaskList::TaskList(std::vector<Task> list, std::size_t streams, OperationId closing_operation)
+TaskList::TaskList(std::vector<Task> list, std::size_t streams, program::OperationId closing_operation)
     : tasks(std::move(list)), by_stream(streams), waited_for(tasks.size(), 0), closing(closing_operation) {
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    auto& mine = by_stream[static_cast<std::size_t>(tasks[i].stream)];
+    auto& mine = by_stream[tasks[i].stream];
     position.push_back(static_cast<std::int64_t>(mine.size()));
-    mine.push_back(static_cast<OperationId>(i));
-    for (const OperationId w : tasks[i].waits) waited_for[static_cast<std::size_t>(w)] = 1;
+    mine.push_back(static_cast<program::OperationId>(i));
+    for (const program::OperationId w : tasks[i].waits) waited_for[w] = 1;
   }
 }
 
@@ -41,7 +41,7 @@ Streams::~Streams() {
   for (auto& t : threads_) t.join();
 }
 
-double Streams::run(const TaskList& list, std::vector<Interval>* intervals) {
+double Streams::run(const TaskList& list, std::vector<backend::Interval>* intervals) {
   {
     const std::lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
@@ -96,10 +96,9 @@ void Streams::run_stream(std::size_t stream) {
   const auto& mine = list_->by_stream[stream];
   try {
     for (std::size_t i = 0; i < mine.size();) {
-      const std::int32_t fused = list_->tasks[static_cast<std::size_t>(mine[i])].fused_group;
+      const std::int32_t fused = list_->tasks[mine[i]].fused_group;
       std::size_t n = 1;
-      while (fused >= 0 && i + n < mine.size() &&
-             list_->tasks[static_cast<std::size_t>(mine[i + n])].fused_group == fused) {
+      while (fused >= 0 && i + n < mine.size() && list_->tasks[mine[i + n]].fused_group == fused) {
         ++n;
       }
       run_batch(stream, &mine[i], n);
@@ -113,8 +112,8 @@ void Streams::run_stream(std::size_t stream) {
   set(stream, State::idle);
 }
 
-void Streams::run_batch(std::size_t stream, const OperationId* first, std::size_t count) {
-  const auto task = [&](std::size_t i) -> const Task& { return list_->tasks[static_cast<std::size_t>(first[i])]; };
+void Streams::run_batch(std::size_t stream, const program::OperationId* first, std::size_t count) {
+  const auto task = [&](std::size_t i) -> const Task& { return list_->tasks[first[i]]; };
   if (stream == 0) operation_.store(first[0], std::memory_order_relaxed);
   for (std::size_t i = 0; i < count; ++i) await(stream, task(i));
   if (stopped_.load(std::memory_order_relaxed)) throw Stopped{};
@@ -127,17 +126,17 @@ void Streams::run_batch(std::size_t stream, const OperationId* first, std::size_
     task(i).transfer ? task(i).transfer->finish() : task(i).compute();
     if (first[i] == list_->closing) closed_s_ = now_s();  // read after the end of the list
     if (intervals_) {
-      (*intervals_)[static_cast<std::size_t>(first[i])] = {first[i], static_cast<StreamId>(stream), start - began_s_,
-                                                           now_s() - began_s_};
+      (*intervals_)[first[i]] = {first[i], static_cast<program::StreamId>(stream), start - began_s_,
+                                 now_s() - began_s_};
     }
     completed(stream, first[i]);
   }
 }
 
 void Streams::await(std::size_t stream, const Task& task) {
-  for (const OperationId w : task.waits) {
-    const auto other = static_cast<std::size_t>(list_->tasks[static_cast<std::size_t>(w)].stream);
-    const std::int64_t needed = list_->position[static_cast<std::size_t>(w)] + 1;
+  for (const program::OperationId w : task.waits) {
+    const std::size_t other = list_->tasks[w].stream;
+    const std::int64_t needed = list_->position[w] + 1;
     const auto reached = [&] { return done_[other].load(std::memory_order_acquire) >= needed; };
     if (reached()) continue;
     set(stream, State::waiting);
@@ -147,8 +146,8 @@ void Streams::await(std::size_t stream, const Task& task) {
   }
 }
 
-void Streams::completed(std::size_t stream, OperationId id) {
-  const auto at = static_cast<std::size_t>(id);
+void Streams::completed(std::size_t stream, program::OperationId id) {
+  const std::size_t at = id;
   if (!list_->waited_for[at]) {
     done_[stream].store(list_->position[at] + 1, std::memory_order_release);
     return;

@@ -18,8 +18,8 @@ namespace harness::cpu {
 
 /// One operation made ready to run: either `compute` or `transfer` is set.
 struct Task {
-  StreamId stream = 0;
-  std::vector<OperationId> waits;
+  program::StreamId stream = 0;
+  std::vector<program::OperationId> waits;
   std::int32_t fused_group = -1;
   std::function<void()> compute;
   std::unique_ptr<Transfer> transfer;
@@ -30,13 +30,13 @@ class TaskList {
  public:
   TaskList() = default;
   /// `closing`: the operation whose end is the list's completion time; -1: the end of the list.
-  TaskList(std::vector<Task> tasks, std::size_t streams, OperationId closing);
+  TaskList(std::vector<Task> tasks, std::size_t streams, program::OperationId closing);
 
   std::vector<Task> tasks;
-  std::vector<std::vector<OperationId>> by_stream;
+  std::vector<std::vector<program::OperationId>> by_stream;
   std::vector<std::int64_t> position;  // of a task within its stream
   std::vector<char> waited_for;        // by a task of another stream
-  OperationId closing = -1;
+  program::OperationId closing = -1;
 };
 
 /// Runs task lists: stream 0 on the calling thread, every other stream that has work on a thread of its own. Threads
@@ -49,9 +49,9 @@ class Streams {
   ~Streams();
 
   /// Returns the completion time (steady clock, seconds). `intervals` gets one entry per task when given.
-  double run(const TaskList& list, std::vector<Interval>* intervals = nullptr);
+  double run(const TaskList& list, std::vector<backend::Interval>* intervals = nullptr);
 
-  OperationId operation() const { return operation_.load(std::memory_order_relaxed); }
+  program::OperationId operation() const { return operation_.load(std::memory_order_relaxed); }
   bool in_communication() const;
 
  private:
@@ -59,9 +59,9 @@ class Streams {
 
   void worker(std::size_t stream);
   void run_stream(std::size_t stream);
-  void run_batch(std::size_t stream, const OperationId* first, std::size_t count);
+  void run_batch(std::size_t stream, const program::OperationId* first, std::size_t count);
   void await(std::size_t stream, const Task& task);
-  void completed(std::size_t stream, OperationId id);
+  void completed(std::size_t stream, program::OperationId id);
   void fail_all(std::exception_ptr why);
   void set(std::size_t stream, State s) { states_[stream].store(s, std::memory_order_relaxed); }
 
@@ -70,7 +70,7 @@ class Streams {
   std::mutex mutex_;
   std::condition_variable changed_;
   const TaskList* list_ = nullptr;
-  std::vector<Interval>* intervals_ = nullptr;
+  std::vector<backend::Interval>* intervals_ = nullptr;
   double began_s_ = 0, closed_s_ = 0;
   std::uint64_t generation_ = 0;
   std::size_t busy_ = 0;  // threads that have not finished the list
@@ -79,7 +79,7 @@ class Streams {
   std::exception_ptr failure_;
   std::vector<std::atomic<std::int64_t>> done_;  // per stream: tasks of the list completed
   std::vector<std::atomic<State>> states_;
-  std::atomic<OperationId> operation_{-1};
+  std::atomic<program::OperationId> operation_{-1};
 };
 
 /// Seconds on the monotonic clock.

@@ -17,24 +17,27 @@ class AttentionKernel {
  public:
   using Run = std::function<void(Stream)>;
   virtual ~AttentionKernel() = default;
-  virtual Run forward(const Bound<Attention>& at) = 0;
-  virtual Run backward(const Bound<AttentionBackward>& at) = 0;
+  virtual Run forward(const backend::Bound<program::Attention>& at) = 0;
+  virtual Run backward(const backend::Bound<program::AttentionBackward>& at) = 0;
 };
 
 /// cuDNN's fused kernels, which keep no scores in memory: bf16 only. `engine`: which of the kernels that cuDNN proposes
 /// for this shape, best guess first; -1: the first. Throws Error if cuDNN has none, or fewer.
-std::unique_ptr<AttentionKernel> make_fused_attention(const AttentionShape& shape, DType type, int engine);
+std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& shape, program::DType type,
+                                                      int engine);
 /// Why there is no fused attention of this type in this build: "" if there is.
-std::string fused_attention_unavailable(DType type);
+std::string fused_attention_unavailable(program::DType type);
 /// The kernels that cuDNN proposes for this shape, best guess first, on a GPU that need not be here: `device` describes
 /// it as cuDNN writes devices down (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION). Throws Error if cuDNN does not take the
 /// graph.
-std::vector<std::string> fused_attention_kernels(const AttentionShape& shape, bool backward, const std::string& device);
+std::vector<std::string> fused_attention_kernels(const program::AttentionShape& shape, bool backward,
+                                                 const std::string& device);
 /// "9.19.0"; "" if this build has no cuDNN.
 std::string cudnn_version();
 
 /// Two batched products with a softmax between them, a sequence at a time; backward computes the scores again. Any
 /// type. `blas` must outlive it and belong to the same stream.
-std::unique_ptr<AttentionKernel> make_unfused_attention(const AttentionShape& shape, DType type, bool tf32, Blas& blas);
+std::unique_ptr<AttentionKernel> make_unfused_attention(const program::AttentionShape& shape, program::DType type,
+                                                        bool tf32, Blas& blas);
 
 }  // namespace harness::cuda

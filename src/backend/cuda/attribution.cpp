@@ -30,27 +30,27 @@ bool is_communication_kernel(std::string_view name) {
          name.find("ncclSymkDevKernel") != std::string_view::npos;
 }
 
-std::vector<Interval> operation_intervals(std::span<const ActivityRecord> records, std::span<const Operation> step,
-                                          std::uint64_t begin_ns) {
+std::vector<backend::Interval> operation_intervals(std::span<const ActivityRecord> records,
+                                                   std::span<const program::Operation> step, std::uint64_t begin_ns) {
   struct Extent {
     std::uint64_t start_ns, end_ns;
   };
-  std::map<OperationId, Extent> extents;
-  const auto add = [&](OperationId id, Extent extent) {
+  std::map<program::OperationId, Extent> extents;
+  const auto add = [&](program::OperationId id, Extent extent) {
     const auto [at, fresh] = extents.try_emplace(id, extent);
     at->second.start_ns = std::min(at->second.start_ns, extent.start_ns);
     at->second.end_ns = std::max(at->second.end_ns, extent.end_ns);
   };
   for (const ActivityRecord& record : records) {
     if (of_operation(record, step.size())) {
-      add(static_cast<OperationId>(record.external_id - 1), {record.start_ns, record.end_ns});
+      add(static_cast<program::OperationId>(record.external_id - 1), {record.start_ns, record.end_ns});
     }
   }
   // Groups are numbered per stream, and a number may come again later: members are neighbours.
-  std::map<StreamId, std::vector<OperationId>> group;
-  const auto close_group = [&](std::vector<OperationId>& members) {
+  std::map<program::StreamId, std::vector<program::OperationId>> group;
+  const auto close_group = [&](std::vector<program::OperationId>& members) {
     std::optional<Extent> whole;
-    for (const OperationId id : members) {
+    for (const program::OperationId id : members) {
       const auto found = extents.find(id);
       if (found == extents.end()) continue;
       if (!whole) whole = found->second;
@@ -58,24 +58,23 @@ std::vector<Interval> operation_intervals(std::span<const ActivityRecord> record
       whole->end_ns = std::max(whole->end_ns, found->second.end_ns);
     }
     if (whole) {
-      for (const OperationId id : members) add(id, *whole);
+      for (const program::OperationId id : members) add(id, *whole);
     }
     members.clear();
   };
   for (std::size_t i = 0; i < step.size(); ++i) {
     auto& members = group[step[i].stream];
-    if (!members.empty() && step[static_cast<std::size_t>(members.back())].fused_group != step[i].fused_group) {
+    if (!members.empty() && step[members.back()].fused_group != step[i].fused_group) {
       close_group(members);
     }
-    if (step[i].fused_group >= 0) members.push_back(static_cast<OperationId>(i));
+    if (step[i].fused_group >= 0) members.push_back(static_cast<program::OperationId>(i));
   }
   for (auto& [stream, members] : group) close_group(members);
 
-  std::vector<Interval> intervals;
+  std::vector<backend::Interval> intervals;
   intervals.reserve(extents.size());
   for (const auto& [id, extent] : extents) {
-    intervals.push_back({id, step[static_cast<std::size_t>(id)].stream, since(extent.start_ns, begin_ns),
-                         since(extent.end_ns, begin_ns)});
+    intervals.push_back({id, step[id].stream, since(extent.start_ns, begin_ns), since(extent.end_ns, begin_ns)});
   }
   return intervals;
 }

@@ -21,8 +21,8 @@ bool is_communication_kernel(std::string_view name);
 /// For each operation that left records: from the start of its first to the end of its last, in seconds since begin_ns
 /// and in the order of the operations. The members of a fused group all get the group's interval. Records without an
 /// external id (or with one beyond the step) belong to nobody.
-std::vector<Interval> operation_intervals(std::span<const ActivityRecord> records, std::span<const Operation> step,
-                                          std::uint64_t begin_ns);
+std::vector<backend::Interval> operation_intervals(std::span<const ActivityRecord> records,
+                                                   std::span<const program::Operation> step, std::uint64_t begin_ns);
 
 /// A graph's nodes carry no external ids: the records of one replay are paired with those of the same step run eagerly,
 /// node ids in one and correlation ids in the other growing in the order of the launches. Returns the replay's records

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "backend/cuda/kernels/kernels.h"
 #include "base/error.h"
@@ -20,8 +21,8 @@ void check(cublasStatus_t status, const char* what, const Product* product = nul
   fail("{} failed: {}{}", what, cublasLtGetStatusString(status), product ? " for " + key_of(*product) : "");
 }
 
-cudaDataType_t data_type(DType type) {
-  return type == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+cudaDataType_t data_type(program::DType type) {
+  return type == program::DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
 template <class T>
@@ -68,11 +69,11 @@ void make_layout(Owned<cublasLtMatrixLayout_t>& layout, const Matrix& m, std::in
 cublasLtEpilogue_t epilogue_of(const Product& p) {
   if (p.bias_gradient) return CUBLASLT_EPILOGUE_BGRADB;
   switch (p.epilogue) {
-    case Epilogue::gelu:
+    case program::Epilogue::gelu:
       return p.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
-    case Epilogue::gelu_backward:
+    case program::Epilogue::gelu_backward:
       return CUBLASLT_EPILOGUE_DGELU;
-    case Epilogue::none:
+    case program::Epilogue::none:
       break;
   }
   return p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
@@ -80,7 +81,7 @@ cublasLtEpilogue_t epilogue_of(const Product& p) {
 
 // The library's GELU wants rows of the auxiliary matrix in multiples of 8 elements.
 bool has_fused_form(const Product& p) {
-  return p.epilogue == Epilogue::none || (p.out.leading % 8 == 0 && p.alignment_bytes >= 16);
+  return p.epilogue == program::Epilogue::none || (p.out.leading % 8 == 0 && p.alignment_bytes >= 16);
 }
 
 }  // namespace
@@ -121,7 +122,7 @@ struct Blas::Call {
       set(desc.object, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
           data_type(p.bias_gradient ? at.bias_gradient.type : at.bias.type));
     }
-    if (p.epilogue != Epilogue::none) {
+    if (p.epilogue != program::Epilogue::none) {
       set(desc.object, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, at.aux.data);
       set(desc.object, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.out.leading);
     }
@@ -156,7 +157,7 @@ std::vector<std::string> Blas::proposals(const Product& product, const Operands&
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
     set(preference.object, attribute, static_cast<std::uint32_t>(product.alignment_bytes));
   }
-  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(at_most));
+  std::vector<cublasLtMatmulHeuristicResult_t> results(at_most);
   int found = 0;
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(handle_->handle, call.desc.object, call.b.object, call.a.object, call.out.object,
@@ -165,8 +166,8 @@ std::vector<std::string> Blas::proposals(const Product& product, const Operands&
   check(status, "cublasLtMatmulAlgoGetHeuristic", &product);
   std::vector<std::string> algorithms;
   for (int i = 0; i < found; ++i) {
-    const auto& r = results[static_cast<std::size_t>(i)];
-    if (r.state != CUBLAS_STATUS_SUCCESS || r.workspaceSize > static_cast<std::size_t>(workspace_bytes)) continue;
+    const auto& r = results[i];
+    if (r.state != CUBLAS_STATUS_SUCCESS || std::cmp_greater(r.workspaceSize, workspace_bytes)) continue;
     algorithms.emplace_back(reinterpret_cast<const char*>(&r.algo), sizeof r.algo);
   }
   return algorithms;
@@ -193,24 +194,28 @@ Blas::Run Blas::prepare(const Product& product, const Operands& operands, const 
     // The library replaces a bias gradient where ours may have to be added to: then by way of scratch.
     if (product.bias_gradient && product.accumulate) {
       Operands aside = operands;
-      aside.bias_gradient = {operands.scratch, DType::f32, product.m};
+      aside.bias_gradient = {operands.scratch, program::DType::f32, product.m};
       auto fused = call(product, aside, choice.algorithm);
       return [fused, from = aside.bias_gradient, to = operands.bias_gradient](Stream s) {
         fused->run(s);
-        run(s, Bound<ResidualAdd>{.in = from, .residual = to, .out = to, .rows = 1, .width = to.count});
+        run(s,
+            backend::Bound<program::ResidualAdd>{.in = from, .residual = to, .out = to, .rows = 1, .width = to.count});
       };
     }
     return [fused = call(product, operands, choice.algorithm)](Stream s) { fused->run(s); };
   }
   Operands plain = operands;
-  if (product.epilogue == Epilogue::gelu) plain.out = operands.aux;
+  if (product.epilogue == program::Epilogue::gelu) plain.out = operands.aux;
   auto multiply = call(product.plain(), plain, choice.algorithm);
   return [multiply, product, operands](Stream s) {
     multiply->run(s);
-    if (product.epilogue == Epilogue::gelu) run(s, Bound<Gelu>{operands.aux, operands.out});
-    if (product.epilogue == Epilogue::gelu_backward) run(s, Bound<GeluBackward>{operands.aux, operands.out});
+    if (product.epilogue == program::Epilogue::gelu) run(s, backend::Bound<program::Gelu>{operands.aux, operands.out});
+    if (product.epilogue == program::Epilogue::gelu_backward)
+      run(s, backend::Bound<program::GeluBackward>{operands.aux, operands.out});
     if (product.bias_gradient) {
-      run(s, Bound<ColumnSum>{operands.a, operands.bias_gradient, product.k, product.m, product.accumulate},
+      run(s,
+          backend::Bound<program::ColumnSum>{operands.a, operands.bias_gradient, product.k, product.m,
+                                             product.accumulate},
           {.scratch = operands.scratch});
     }
   };
@@ -226,14 +231,14 @@ std::vector<ProductChoice> Blas::candidates(const Product& product, const Operan
   for (const std::string& a : proposals(product, operands, at_most)) all.push_back({true, a});
   if (!product.composite()) return all;
   Operands plain = operands;
-  if (product.epilogue == Epilogue::gelu) plain.out = operands.aux;
+  if (product.epilogue == program::Epilogue::gelu) plain.out = operands.aux;
   for (const std::string& a : proposals(product.plain(), plain, at_most)) all.push_back({false, a});
   return all;
 }
 
 std::int64_t Blas::scratch_floats(const Product& product) {
   if (!product.bias_gradient) return 0;
-  return std::max(product.m, cuda::scratch_floats(ColumnSum{.rows = product.k, .width = product.m}));
+  return std::max(product.m, cuda::scratch_floats(program::ColumnSum{.rows = product.k, .width = product.m}));
 }
 
 std::string Blas::version() {

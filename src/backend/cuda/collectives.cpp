@@ -24,28 +24,28 @@ void check(ncclResult_t status, const std::string& what) {
   const char* more = ncclGetLastError(nullptr);
   const std::string text = fmt::format("{}: NCCL failed: {}{}{}", what, ncclGetErrorString(status),
                                        more && *more ? ": " : "", more ? more : "");
-  if (status == ncclRemoteError) throw PeerLost(text);
+  if (status == ncclRemoteError) throw backend::PeerLost(text);
   throw Error(text);
 }
 
-ncclDataType_t type_of(const Tensor& t) {
+ncclDataType_t type_of(const backend::Tensor& t) {
   switch (t.type) {
-    case DType::f32:
+    case program::DType::f32:
       return ncclFloat32;
-    case DType::bf16:
+    case program::DType::bf16:
       return ncclBfloat16;
-    case DType::i32:
+    case program::DType::i32:
       break;
   }
   return ncclInt32;
 }
 
-ncclRedOp_t operation_of(Reduction reduction) {
-  return reduction == Reduction::max ? ncclMax : ncclSum;
+ncclRedOp_t operation_of(program::Reduction reduction) {
+  return reduction == program::Reduction::max ? ncclMax : ncclSum;
 }
 
-std::size_t count_of(const Tensor& t) {
-  return static_cast<std::size_t>(t.count);
+std::size_t count_of(const backend::Tensor& t) {
+  return t.count;
 }
 
 // A communicator to be made by splitting the job's: on all ranks the same list.
@@ -55,24 +55,24 @@ struct Split {
 };
 
 // A Program of one rank's own work needs no other rank, whatever its place in a layout: it is not connected.
-bool communicates(const Program& program) {
-  const auto any = [](const std::vector<Operation>& list) {
-    return std::ranges::any_of(list, [](const Operation& op) { return is_communication(op.action); });
+bool communicates(const program::Program& program) {
+  const auto any = [](const std::vector<program::Operation>& list) {
+    return std::ranges::any_of(list, [](const program::Operation& op) { return program::is_communication(op.action); });
   };
   return any(program.init) || any(program.step);
 }
 
 // The axes along which a Program sends to neighbours. Ranks open their communicators together, so all roles must send
 // along the same ones; those of pipeline stages and of rings of context are always open.
-std::vector<Axis> neighbour_axes(const Program& program) {
-  std::vector<Axis> axes{Axis::pipeline, Axis::context};
-  const auto add = [&](const Peer& peer) {
+std::vector<program::Axis> neighbour_axes(const program::Program& program) {
+  std::vector<program::Axis> axes{program::Axis::pipeline, program::Axis::context};
+  const auto add = [&](const program::Peer& peer) {
     if (std::ranges::find(axes, peer.axis) == axes.end()) axes.push_back(peer.axis);
   };
   for (const auto* list : {&program.init, &program.step}) {
-    for (const Operation& op : *list) {
-      if (const auto* send = std::get_if<Send>(&op.action)) add(send->peer);
-      if (const auto* receive = std::get_if<Receive>(&op.action)) add(receive->peer);
+    for (const program::Operation& op : *list) {
+      if (const auto* send = std::get_if<program::Send>(&op.action)) add(send->peer);
+      if (const auto* receive = std::get_if<program::Receive>(&op.action)) add(receive->peer);
     }
   }
   std::sort(axes.begin() + 2, axes.end());  // in one order on all ranks, whatever sends first
@@ -82,9 +82,9 @@ std::vector<Axis> neighbour_axes(const Program& program) {
 }  // namespace
 
 struct Collectives::State {
-  Layout layout;
-  std::vector<Group> groups;
-  std::vector<Axis> axes;  // of point-to-point messages
+  program::Layout layout;
+  std::vector<program::Group> groups;
+  std::vector<program::Axis> axes;  // of point-to-point messages
   int rank = 0, ranks = 1;
   ncclUniqueId id{};
   ncclComm_t job = nullptr;
@@ -95,19 +95,20 @@ struct Collectives::State {
   bool connected = false;
   std::exception_ptr problem;
 
-  static std::string axis_name(Axis axis) { return fmt::format("axis {}", name_of(axis)); }
-  static std::string group_name(GroupId id) { return fmt::format("group {}", id); }
+  static std::string axis_name(program::Axis axis) { return fmt::format("axis {}", program::name_of(axis)); }
+  static std::string group_name(program::GroupId id) { return fmt::format("group {}", id); }
 
   std::vector<Split> splits() const {
     std::vector<Split> list;
-    const Coordinates here = layout.coordinates(rank);
+    const program::Coordinates here = layout.coordinates(rank);
     for (std::size_t g = 0; g < groups.size(); ++g) {
       if (groups[g].size(layout) < 2) continue;
-      list.push_back({group_name(static_cast<GroupId>(g)),
+      list.push_back({group_name(static_cast<program::GroupId>(g)),
                       groups[g].contains(here) ? groups[g].members(layout, here) : std::vector<int>{}});
     }
-    for (const Axis axis : axes) {
-      if (layout[axis] > 1) list.push_back({axis_name(axis), Group{"", AxisSet::of({axis}), {}}.members(layout, here)});
+    for (const program::Axis axis : axes) {
+      if (layout[axis] > 1)
+        list.push_back({axis_name(axis), program::Group{"", program::AxisSet::of({axis}), {}}.members(layout, here)});
     }
     return list;
   }
@@ -133,7 +134,7 @@ struct Collectives::State {
   }
 };
 
-Collectives::Collectives(const ExecutableRequest& request) : state_(std::make_shared<State>()) {
+Collectives::Collectives(const backend::ExecutableRequest& request) : state_(std::make_shared<State>()) {
   state_->layout = request.layout;
   state_->groups = request.groups;
   state_->axes = neighbour_axes(*request.program);
@@ -149,20 +150,20 @@ Collectives::~Collectives() {
   if (state_->job != nullptr) static_cast<void>(ncclCommAbort(state_->job));
 }
 
-std::vector<RendezvousMessage> Collectives::publish() {
+std::vector<backend::RendezvousMessage> Collectives::publish() {
   if (state_->rank != 0 || state_->ranks < 2) return {};
   check(ncclGetUniqueId(&state_->id), "making an address for the job's ranks to meet at");
-  std::vector<RendezvousMessage> messages;
+  std::vector<backend::RendezvousMessage> messages;
   for (int r = 1; r < state_->ranks; ++r) {
     messages.push_back({r, id_key, std::string(state_->id.internal, sizeof state_->id.internal)});
   }
   return messages;
 }
 
-void Collectives::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
+void Collectives::connect(const std::vector<backend::RendezvousMessage>& received, double timeout_s) {
   if (state_->ranks < 2) return;
   if (state_->rank != 0) {
-    const auto it = std::ranges::find(received, id_key, &RendezvousMessage::key);
+    const auto it = std::ranges::find(received, id_key, &backend::RendezvousMessage::key);
     if (it == received.end() || it->bytes.size() != sizeof state_->id.internal) {
       fail("rank {} was told no address to meet the others at", state_->rank);
     }
@@ -185,24 +186,27 @@ void Collectives::connect(const std::vector<RendezvousMessage>& received, double
   std::unique_lock lock(state_->mutex);
   const auto deadline = std::chrono::duration<double>(timeout_s);
   if (!state_->changed.wait_for(lock, deadline, [this] { return state_->connected; })) {
-    throw PeerLost(
+    throw backend::PeerLost(
         fmt::format("NCCL did not connect rank {} with the others within {:.0f} s: at least one did not come",
                     state_->rank, timeout_s));
   }
   if (state_->problem) std::rethrow_exception(state_->problem);
 }
 
-Collectives::Run Collectives::prepare(const Action& action, const std::function<Tensor(const View&)>& tensor) {
+Collectives::Run Collectives::prepare(const program::Action& action,
+                                      const std::function<backend::Tensor(const program::View&)>& tensor) {
   const State& s = *state_;
-  const Coordinates here = s.layout.coordinates(s.rank);
-  const std::string what(name_of(action));
-  if (is_point_to_point(action)) {
-    const bool sending = std::holds_alternative<Send>(action);
-    const Peer peer = sending ? std::get<Send>(action).peer : std::get<Receive>(action).peer;
-    const Tensor data = tensor(sending ? std::get<Send>(action).data : std::get<Receive>(action).data);
+  const program::Coordinates here = s.layout.coordinates(s.rank);
+  const std::string what(program::name_of(action));
+  if (program::is_point_to_point(action)) {
+    const bool sending = std::holds_alternative<program::Send>(action);
+    const program::Peer peer = sending ? std::get<program::Send>(action).peer : std::get<program::Receive>(action).peer;
+    const backend::Tensor data =
+        tensor(sending ? std::get<program::Send>(action).data : std::get<program::Receive>(action).data);
     const int length = s.layout[peer.axis];
     const int other = ((here[peer.axis] + peer.offset) % length + length) % length;
-    if (other == here[peer.axis]) fail("rank {} would send to itself along the {} axis", s.rank, name_of(peer.axis));
+    if (other == here[peer.axis])
+      fail("rank {} would send to itself along the {} axis", s.rank, program::name_of(peer.axis));
     ncclComm_t c = s.communicator(State::axis_name(peer.axis));
     if (sending) {
       return [=](Stream to) { check(ncclSend(data.data, count_of(data), type_of(data), other, c, to), what); };
@@ -210,49 +214,49 @@ Collectives::Run Collectives::prepare(const Action& action, const std::function<
     return [=](Stream to) { check(ncclRecv(data.data, count_of(data), type_of(data), other, c, to), what); };
   }
 
-  const GroupId group = group_of(action);
-  const int members = s.groups.at(static_cast<std::size_t>(group)).size(s.layout);
+  const program::GroupId group = program::group_of(action);
+  const int members = s.groups.at(group).size(s.layout);
   // In a group of one, what any collective comes to is a copy.
-  const auto alone = [members](const Tensor& in, const Tensor& out) -> Run {
+  const auto alone = [members](const backend::Tensor& in, const backend::Tensor& out) -> Run {
     if (members > 1) return {};
     if (in.data == out.data) return [](Stream) {};
     return [=](Stream to) { copy_within(to, out.data, in.data, in.bytes()); };
   };
   const auto communicator = [&] { return s.communicator(State::group_name(group)); };
-  if (const auto* op = std::get_if<AllReduce>(&action)) {
-    const Tensor data = tensor(op->data), in = op->in.present() ? tensor(op->in) : data;
+  if (const auto* op = std::get_if<program::AllReduce>(&action)) {
+    const backend::Tensor data = tensor(op->data), in = op->in.present() ? tensor(op->in) : data;
     if (Run run = alone(in, data)) return run;
     return [=, c = communicator(), by = operation_of(op->reduction)](Stream to) {
       check(ncclAllReduce(in.data, data.data, count_of(data), type_of(data), by, c, to), what);
     };
   }
-  if (const auto* op = std::get_if<AllGather>(&action)) {
-    const Tensor in = tensor(op->in), out = tensor(op->out);
+  if (const auto* op = std::get_if<program::AllGather>(&action)) {
+    const backend::Tensor in = tensor(op->in), out = tensor(op->out);
     if (Run run = alone(in, out)) return run;
     return [=, c = communicator()](Stream to) {
       check(ncclAllGather(in.data, out.data, count_of(in), type_of(in), c, to), what);
     };
   }
-  if (const auto* op = std::get_if<ReduceScatter>(&action)) {
-    const Tensor in = tensor(op->in), out = tensor(op->out);
+  if (const auto* op = std::get_if<program::ReduceScatter>(&action)) {
+    const backend::Tensor in = tensor(op->in), out = tensor(op->out);
     if (Run run = alone(in, out)) return run;
     return [=, c = communicator(), by = operation_of(op->reduction)](Stream to) {
       check(ncclReduceScatter(in.data, out.data, count_of(out), type_of(in), by, c, to), what);
     };
   }
-  if (const auto* op = std::get_if<Broadcast>(&action)) {
-    const Tensor data = tensor(op->data);
+  if (const auto* op = std::get_if<program::Broadcast>(&action)) {
+    const backend::Tensor data = tensor(op->data);
     if (Run run = alone(data, data)) return run;
     return [=, c = communicator(), root = op->root](Stream to) {
       check(ncclBroadcast(data.data, data.data, count_of(data), type_of(data), root, c, to), what);
     };
   }
-  if (const auto* op = std::get_if<AllToAll>(&action)) {
-    const Tensor in = tensor(op->in), out = tensor(op->out);
+  if (const auto* op = std::get_if<program::AllToAll>(&action)) {
+    const backend::Tensor in = tensor(op->in), out = tensor(op->out);
     if (Run run = alone(in, out)) return run;
     return [=, c = communicator()](Stream to) {
-      const std::size_t part = count_of(in) / static_cast<std::size_t>(members);
-      const auto bytes = static_cast<std::int64_t>(part) * size_of(in.type);
+      const std::size_t part = count_of(in) / members;
+      const auto bytes = static_cast<std::int64_t>(part) * program::size_of(in.type);
       check(ncclGroupStart(), what);
       for (int peer = 0; peer < members; ++peer) {
         check(ncclSend(in.as<std::byte>() + peer * bytes, part, type_of(in), peer, c, to), what);

@@ -16,21 +16,21 @@ namespace harness::cuda {
 /// makes the same splits in the same order, whether it is a member or not. A group of one rank needs no communicator.
 class Collectives {
  public:
-  explicit Collectives(const ExecutableRequest& request);
+  explicit Collectives(const backend::ExecutableRequest& request);
   /// Gives the communicators up without waiting for anybody; local.
   ~Collectives();
   Collectives(const Collectives&) = delete;
   Collectives& operator=(const Collectives&) = delete;
 
   /// On rank 0: NCCL's unique id for every other rank.
-  std::vector<RendezvousMessage> publish();
+  std::vector<backend::RendezvousMessage> publish();
   /// Collective over the job. NCCL waits for missing ranks without end, so it connects on a thread of its own: past
   /// the deadline this throws PeerLost, and the thread is left to the end of the process.
-  void connect(const std::vector<RendezvousMessage>& received, double timeout_s);
+  void connect(const std::vector<backend::RendezvousMessage>& received, double timeout_s);
 
   using Run = std::function<void(Stream)>;
   /// After connect(). The communications of a fused group are run between group_start() and group_end().
-  Run prepare(const Action& action, const std::function<Tensor(const View&)>& tensor);
+  Run prepare(const program::Action& action, const std::function<backend::Tensor(const program::View&)>& tensor);
   void group_start();
   void group_end();
 

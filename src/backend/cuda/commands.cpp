@@ -10,22 +10,22 @@ namespace {
 
 class Writer {
  public:
-  Writer(const std::vector<Operation>& operations, std::size_t streams)
+  Writer(const std::vector<program::Operation>& operations, std::size_t streams)
       : operations_(operations),
         event_of_(operations.size(), -1),
         launched_(operations.size(), 0),
-        passed_(streams, std::vector<OperationId>(streams, -1)) {}
+        passed_(streams, std::vector<program::OperationId>(streams, -1)) {}
 
   CommandList write() {
     find_events();
-    const std::vector<StreamId> others = used_streams();
+    const std::vector<program::StreamId> others = used_streams();
     if (!others.empty()) {
       const std::int32_t begin = new_event();
       put({CommandKind::record, 0, -1, begin});
-      for (const StreamId s : others) put({CommandKind::wait, s, -1, begin});
+      for (const program::StreamId s : others) put({CommandKind::wait, s, -1, begin});
     }
-    for (OperationId i = 0; i < count(); ++i) {
-      const std::vector<OperationId> members = group_ending_at(i);
+    for (program::OperationId i = 0; i < count(); ++i) {
+      const std::vector<program::OperationId> members = group_ending_at(i);
       if (members.size() > 1) {
         group(members);
       } else if (!members.empty()) {
@@ -34,7 +34,7 @@ class Writer {
         record(i);
       }
     }
-    for (const StreamId s : others) {
+    for (const program::StreamId s : others) {
       const std::int32_t end = new_event();
       put({CommandKind::record, s, -1, end});
       put({CommandKind::wait, 0, -1, end});
@@ -43,24 +43,24 @@ class Writer {
   }
 
  private:
-  OperationId count() const { return static_cast<OperationId>(operations_.size()); }
-  const Operation& at(OperationId i) const { return operations_[static_cast<std::size_t>(i)]; }
+  program::OperationId count() const { return static_cast<program::OperationId>(operations_.size()); }
+  const program::Operation& at(program::OperationId i) const { return operations_[i]; }
   std::int32_t new_event() { return list_.events++; }
   void put(const Command& c) { list_.commands.push_back(c); }
 
   // An operation that another stream waits for gets an event.
   void find_events() {
-    for (const Operation& op : operations_) {
-      for (const OperationId w : op.waits) {
-        std::int32_t& event = event_of_[static_cast<std::size_t>(w)];
+    for (const program::Operation& op : operations_) {
+      for (const program::OperationId w : op.waits) {
+        std::int32_t& event = event_of_[w];
         if (at(w).stream != op.stream && event < 0) event = new_event();
       }
     }
   }
 
-  std::vector<StreamId> used_streams() const {
-    std::vector<StreamId> used;
-    for (const Operation& op : operations_) {
+  std::vector<program::StreamId> used_streams() const {
+    std::vector<program::StreamId> used;
+    for (const program::Operation& op : operations_) {
       if (op.stream != 0 && std::ranges::find(used, op.stream) == used.end()) used.push_back(op.stream);
     }
     std::ranges::sort(used);
@@ -69,10 +69,10 @@ class Writer {
 
   // The operations to launch where operation i stands: itself, or its whole fused group if i is its last member; none
   // if the group goes on.
-  std::vector<OperationId> group_ending_at(OperationId i) {
-    const Operation& op = at(i);
+  std::vector<program::OperationId> group_ending_at(program::OperationId i) {
+    const program::Operation& op = at(i);
     if (op.fused_group < 0) return {i};
-    for (OperationId next = i + 1; next < count(); ++next) {
+    for (program::OperationId next = i + 1; next < count(); ++next) {
       if (at(next).stream != op.stream) continue;
       if (at(next).fused_group == op.fused_group) {
         open_[op.fused_group].push_back(i);
@@ -80,61 +80,61 @@ class Writer {
       }
       break;
     }
-    std::vector<OperationId> members = std::move(open_[op.fused_group]);
+    std::vector<program::OperationId> members = std::move(open_[op.fused_group]);
     open_.erase(op.fused_group);
     members.push_back(i);
     return members;
   }
 
-  void group(const std::vector<OperationId>& members) {
-    for (const OperationId m : members) waits(m);
+  void group(const std::vector<program::OperationId>& members) {
+    for (const program::OperationId m : members) waits(m);
     put({CommandKind::group_start, at(members.front()).stream, -1, -1});
-    for (const OperationId m : members) launch(m);
+    for (const program::OperationId m : members) launch(m);
     put({CommandKind::group_end, at(members.front()).stream, -1, -1});
-    for (const OperationId m : members) record(m);
+    for (const program::OperationId m : members) record(m);
   }
 
   // Of all operations on one other stream only the last needs waiting for, and only if nothing waited for it before.
-  void waits(OperationId i) {
-    const Operation& op = at(i);
-    auto& passed = passed_[static_cast<std::size_t>(op.stream)];
-    std::map<StreamId, OperationId> last;
-    for (const OperationId w : op.waits) {
+  void waits(program::OperationId i) {
+    const program::Operation& op = at(i);
+    auto& passed = passed_[op.stream];
+    std::map<program::StreamId, program::OperationId> last;
+    for (const program::OperationId w : op.waits) {
       if (at(w).stream == op.stream) continue;
       auto [it, fresh] = last.emplace(at(w).stream, w);
       if (!fresh) it->second = std::max(it->second, w);
     }
     for (const auto& [stream, w] : last) {
-      if (passed[static_cast<std::size_t>(stream)] >= w) continue;
-      if (launched_[static_cast<std::size_t>(w)] == 0) {
+      if (passed[stream] >= w) continue;
+      if (launched_[w] == 0) {
         fail("operation {} waits for operation {}, a part of a group that is not complete there", i, w);
       }
-      passed[static_cast<std::size_t>(stream)] = w;
-      put({CommandKind::wait, op.stream, -1, event_of_[static_cast<std::size_t>(w)]});
+      passed[stream] = w;
+      put({CommandKind::wait, op.stream, -1, event_of_[w]});
     }
   }
 
-  void launch(OperationId i) {
+  void launch(program::OperationId i) {
     put({CommandKind::launch, at(i).stream, i, -1});
-    launched_[static_cast<std::size_t>(i)] = 1;
+    launched_[i] = 1;
   }
 
-  void record(OperationId i) {
-    const std::int32_t event = event_of_[static_cast<std::size_t>(i)];
+  void record(program::OperationId i) {
+    const std::int32_t event = event_of_[i];
     if (event >= 0) put({CommandKind::record, at(i).stream, -1, event});
   }
 
-  const std::vector<Operation>& operations_;
+  const std::vector<program::Operation>& operations_;
   std::vector<std::int32_t> event_of_;  // per operation, -1: none
   std::vector<char> launched_;
-  std::vector<std::vector<OperationId>> passed_;  // [stream][other]: what the stream has already waited for
-  std::map<std::int32_t, std::vector<OperationId>> open_;
+  std::vector<std::vector<program::OperationId>> passed_;  // [stream][other]: what the stream has already waited for
+  std::map<std::int32_t, std::vector<program::OperationId>> open_;
   CommandList list_;
 };
 
 }  // namespace
 
-CommandList make_commands(const std::vector<Operation>& operations, std::size_t streams) {
+CommandList make_commands(const std::vector<program::Operation>& operations, std::size_t streams) {
   return Writer(operations, streams).write();
 }
 

@@ -18,8 +18,8 @@ enum class CommandKind : std::uint8_t {
 
 struct Command {
   CommandKind kind = CommandKind::launch;
-  StreamId stream = 0;
-  OperationId operation = -1;
+  program::StreamId stream = 0;
+  program::OperationId operation = -1;
   std::int32_t event = -1;
   bool operator==(const Command&) const = default;
 };
@@ -33,6 +33,6 @@ struct CommandList {
 /// the list can be captured from stream 0 and lists follow each other in its order. Launches keep the order of the
 /// list, in which all ranks start their communications; a fused group stands where its last member does. Pure. Throws
 /// Error for an operation that waits for a part of a group that is not complete where it stands.
-CommandList make_commands(const std::vector<Operation>& operations, std::size_t streams);
+CommandList make_commands(const std::vector<program::Operation>& operations, std::size_t streams);
 
 }  // namespace harness::cuda

@@ -9,8 +9,8 @@ namespace harness::cuda {
 struct Compiler::OfStream {
   std::unique_ptr<Blas> blas;  // where there are products
   Memory scratch;
-  KernelContext context;
-  std::map<std::pair<AttentionShape, DType>, std::unique_ptr<AttentionKernel>> attention;
+  backend::KernelContext context;
+  std::map<std::pair<program::AttentionShape, program::DType>, std::unique_ptr<AttentionKernel>> attention;
 
   Blas& products() {
     if (!blas) blas = std::make_unique<Blas>();
@@ -18,13 +18,14 @@ struct Compiler::OfStream {
   }
 };
 
-Compiler::Compiler(const ExecutableRequest& request, std::function<Tensor(const View&)> tensor)
+Compiler::Compiler(const backend::ExecutableRequest& request,
+                   std::function<backend::Tensor(const program::View&)> tensor)
     : tensor_(std::move(tensor)),
       context_{request.layout.coordinates(request.rank), request.seed},
       settings_(request.settings),
       tuning_(request.tuning) {
   for (const auto* list : {&request.program->init, &request.program->step}) {
-    for (const Operation& op : *list) {
+    for (const program::Operation& op : *list) {
       std::int64_t& floats = scratch_of_[op.stream];
       floats = std::max(floats, std::visit([&](const auto& action) { return scratch_for(action); }, op.action));
     }
@@ -33,11 +34,12 @@ Compiler::Compiler(const ExecutableRequest& request, std::function<Tensor(const 
 
 Compiler::~Compiler() = default;
 
-Compiler::OfStream& Compiler::of_stream(StreamId stream) {
+Compiler::OfStream& Compiler::of_stream(program::StreamId stream) {
   auto& own = streams_[stream];
   if (!own) {
     own = std::make_unique<OfStream>();
-    own->scratch = Memory(Memory::Kind::device, scratch_of_[stream] * size_of(DType::f32), "scratch of own kernels");
+    own->scratch = Memory(Memory::Kind::device, scratch_of_[stream] * program::size_of(program::DType::f32),
+                          "scratch of own kernels");
     own->context = context_;
     own->context.scratch = reinterpret_cast<float*>(own->scratch.data());
   }
@@ -46,7 +48,8 @@ Compiler::OfStream& Compiler::of_stream(StreamId stream) {
 
 template <class Op>
 std::int64_t Compiler::scratch_for(const Op& op) const {
-  if constexpr (std::is_same_v<Op, Matmul>) return Blas::scratch_floats(product_of(bind(op, tensor_), tf32()));
+  if constexpr (std::is_same_v<Op, program::Matmul>)
+    return Blas::scratch_floats(product_of(backend::bind(op, tensor_), tf32()));
   if constexpr (requires { scratch_floats(op); }) return scratch_floats(op);
   return 0;
 }
@@ -61,7 +64,7 @@ void Compiler::warn_once(const std::string& text) {
   if (std::ranges::find(warnings_, text) == warnings_.end()) warnings_.push_back(text);
 }
 
-Compiler::Run Compiler::prepare(const Bound<Matmul>& op, OfStream& own) {
+Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op, OfStream& own) {
   const Product product = product_of(op, tf32());
   const Operands operands{op.a, op.b, op.bias, op.aux, op.out, op.bias_gradient, own.context.scratch};
   Blas& blas = own.products();
@@ -78,18 +81,18 @@ Compiler::Run Compiler::prepare(const Bound<Matmul>& op, OfStream& own) {
   return blas.prepare(product, operands, blas.default_choice(product, operands));
 }
 
-Compiler::Run Compiler::prepare(const Bound<Attention>& op, OfStream& own) {
+Compiler::Run Compiler::prepare(const backend::Bound<program::Attention>& op, OfStream& own) {
   return attention(op.shape, op.q.type, own).forward(op);
 }
 
-Compiler::Run Compiler::prepare(const Bound<AttentionBackward>& op, OfStream& own) {
+Compiler::Run Compiler::prepare(const backend::Bound<program::AttentionBackward>& op, OfStream& own) {
   return attention(op.shape, op.q.type, own).backward(op);
 }
 
-AttentionKernel& Compiler::attention(const AttentionShape& shape, DType type, OfStream& own) {
+AttentionKernel& Compiler::attention(const program::AttentionShape& shape, program::DType type, OfStream& own) {
   auto& kernel = own.attention[{shape, type}];
   if (kernel) return *kernel;
-  bool fused = settings_.attention == AttentionKind::fused;
+  bool fused = settings_.attention == config::AttentionKind::fused;
   if (const std::string why = fused_attention_unavailable(type); fused && !why.empty()) {
     fused = false;
     warn_once("attention ran unfused: " + why);
@@ -99,14 +102,14 @@ AttentionKernel& Compiler::attention(const AttentionShape& shape, DType type, Of
   return *kernel;
 }
 
-Compiler::Run Compiler::compile(const Operation& operation) {
+Compiler::Run Compiler::compile(const program::Operation& operation) {
   OfStream& own = of_stream(operation.stream);
   return std::visit(
       [&]<class Op>(const Op& op) -> Run {
-        if constexpr (requires(Bound<Op> bound) { prepare(bound, own); }) {
-          return prepare(bind(op, tensor_), own);
-        } else if constexpr (requires(Stream s, Bound<Op> bound) { run(s, bound, context_); }) {
-          return [bound = bind(op, tensor_), context = own.context](Stream s) { run(s, bound, context); };
+        if constexpr (requires(backend::Bound<Op> bound) { prepare(bound, own); }) {
+          return prepare(backend::bind(op, tensor_), own);
+        } else if constexpr (requires(Stream s, backend::Bound<Op> bound) { run(s, bound, context_); }) {
+          return [bound = backend::bind(op, tensor_), context = own.context](Stream s) { run(s, bound, context); };
         } else {
           fail("{}: not a compute operation", Op::name);
         }

@@ -20,11 +20,11 @@ namespace harness::cuda {
 /// allocates nothing and may be captured.
 class Compiler {
  public:
-  Compiler(const ExecutableRequest& request, std::function<Tensor(const View&)> tensor);
+  Compiler(const backend::ExecutableRequest& request, std::function<backend::Tensor(const program::View&)> tensor);
   ~Compiler();
 
   using Run = std::function<void(Stream)>;
-  Run compile(const Operation& operation);
+  Run compile(const program::Operation& operation);
 
   /// What travels with the results: choices that were not tuned, attention that could not be fused.
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -33,22 +33,22 @@ class Compiler {
 
  private:
   struct OfStream;  // what the operations of one stream use one after the other
-  Run prepare(const Bound<Matmul>& op, OfStream& own);
-  Run prepare(const Bound<Attention>& op, OfStream& own);
-  Run prepare(const Bound<AttentionBackward>& op, OfStream& own);
-  AttentionKernel& attention(const AttentionShape& shape, DType type, OfStream& own);
+  Run prepare(const backend::Bound<program::Matmul>& op, OfStream& own);
+  Run prepare(const backend::Bound<program::Attention>& op, OfStream& own);
+  Run prepare(const backend::Bound<program::AttentionBackward>& op, OfStream& own);
+  AttentionKernel& attention(const program::AttentionShape& shape, program::DType type, OfStream& own);
   template <class Op>
   std::int64_t scratch_for(const Op& op) const;  // floats
-  OfStream& of_stream(StreamId stream);
+  OfStream& of_stream(program::StreamId stream);
   void warn_once(const std::string& text);
-  bool tf32() const { return settings_.precision == Precision::tf32; }
+  bool tf32() const { return settings_.precision == config::Precision::tf32; }
 
-  std::function<Tensor(const View&)> tensor_;
-  KernelContext context_;  // without scratch, which every stream has its own of
-  Settings settings_;
-  std::shared_ptr<const Tuning> tuning_;
-  std::map<StreamId, std::int64_t> scratch_of_;  // floats
-  std::map<StreamId, std::unique_ptr<OfStream>> streams_;
+  std::function<backend::Tensor(const program::View&)> tensor_;
+  backend::KernelContext context_;  // without scratch, which every stream has its own of
+  config::Settings settings_;
+  std::shared_ptr<const backend::Tuning> tuning_;
+  std::map<program::StreamId, std::int64_t> scratch_of_;  // floats
+  std::map<program::StreamId, std::unique_ptr<OfStream>> streams_;
   std::vector<std::string> warnings_;
 };
 

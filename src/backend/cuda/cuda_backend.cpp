@@ -7,15 +7,15 @@
 #include "backend/cuda/executable.h"
 #include "backend/cuda/tuner.h"
 
-namespace harness {
+namespace harness::cuda {
 namespace {
 
-class CudaBackend : public Backend {
+class CudaBackend : public backend::Backend {
  public:
-  BackendKind kind() const override { return BackendKind::cuda; }
-  FusedSet declared() const override { return declared_fused(BackendKind::cuda); }
+  config::BackendKind kind() const override { return config::BackendKind::cuda; }
+  program::FusedSet declared() const override { return backend::declared_fused(config::BackendKind::cuda); }
 
-  std::vector<std::pair<std::string, std::string>> identity(const ExecutableRequest& request) const override {
+  std::vector<std::pair<std::string, std::string>> identity(const backend::ExecutableRequest& request) const override {
     const cuda::Device device = cuda::use_device(request);
     return {{"device", device.name},
             {"compute_capability", fmt::format("{}.{}", device.major, device.minor)},
@@ -27,47 +27,50 @@ class CudaBackend : public Backend {
             {"nccl", cuda::Collectives::version()}};
   }
 
-  std::string device(const ExecutableRequest& request) const override {
+  std::string device(const backend::ExecutableRequest& request) const override {
     const cuda::Device device = cuda::use_device(request);
     return fmt::format("{} {}", device.bus_id, device.name);
   }
 
-  std::unique_ptr<Executable> create(const ExecutableRequest& request) const override {
+  std::unique_ptr<backend::Executable> create(const backend::ExecutableRequest& request) const override {
     return std::make_unique<cuda::CudaExecutable>(request);
   }
 
-  Tuning tune(const ExecutableRequest& request) const override {
+  backend::Tuning tune(const backend::ExecutableRequest& request) const override {
     const cuda::Device device = cuda::use_device(request);
-    const bool tf32 = request.settings.precision == Precision::tf32;
-    return cuda::tune_products(*request.program, tf32, request.tuning ? *request.tuning : Tuning{}, device.l2_bytes);
+    const bool tf32 = request.settings.precision == config::Precision::tf32;
+    return cuda::tune_products(*request.program, tf32, request.tuning ? *request.tuning : backend::Tuning{},
+                               device.l2_bytes);
   }
 
-  double measure_matmul_flops(Precision precision, const ExecutableRequest& request, double seconds) const override {
+  double measure_matmul_flops(config::Precision precision, const backend::ExecutableRequest& request,
+                              double seconds) const override {
     static_cast<void>(cuda::use_device(request));
     return cuda::measure_products(precision, seconds);
   }
 
-  double measure_copy_bandwidth(const ExecutableRequest& request, double seconds) const override {
+  double measure_copy_bandwidth(const backend::ExecutableRequest& request, double seconds) const override {
     static_cast<void>(cuda::use_device(request));
     return cuda::measure_copies(seconds);
   }
 
-  double product_seconds(const ExecutableRequest& request) const override {
+  double product_seconds(const backend::ExecutableRequest& request) const override {
     if (!request.tuning) return 0;
-    return cuda::tuned_seconds(*request.program, request.settings.precision == Precision::tf32, *request.tuning);
+    return cuda::tuned_seconds(*request.program, request.settings.precision == config::Precision::tf32,
+                               *request.tuning);
   }
 };
 
 }  // namespace
 
-const Backend& cuda_backend() {
+const backend::Backend& cuda_backend() {
   static const CudaBackend the_backend;
   return the_backend;
 }
 
-}  // namespace harness
+}  // namespace harness::cuda
 
 // What load_backend() looks for.
-extern "C" __attribute__((visibility("default"))) const harness::Backend* harness_cuda_backend() {
-  return &harness::cuda_backend();
+extern "C" __attribute__((visibility("default"))) const harness::backend::Backend* harness_cuda_backend() {
+  return &harness::cuda::cuda_backend();
 }

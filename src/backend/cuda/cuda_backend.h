@@ -2,10 +2,10 @@
 
 #include "backend/backend.h"
 
-namespace harness {
+namespace harness::cuda {
 
 /// NVIDIA GPUs: cuBLASLt for matrix products, cuDNN for fused attention, NCCL for communication, own kernels for the
 /// rest.
-const Backend& cuda_backend();
+const backend::Backend& cuda_backend();
 
-}  // namespace harness
+}  // namespace harness::cuda

@@ -58,7 +58,7 @@ int device_ordinal(int visible, int local_rank, int local_ranks, bool share) {
       local_rank, local_ranks, visible, visible);
 }
 
-Device use_device(const ExecutableRequest& request) {
+Device use_device(const backend::ExecutableRequest& request) {
   Device device;
   device.ordinal = device_ordinal(visible_devices(), request.local_rank, request.local_ranks, request.share_devices);
   cudaDeviceProp properties{};

@@ -21,7 +21,7 @@ int device_ordinal(int visible, int local_rank, int local_ranks, bool share);
 
 /// Finds this rank's GPU and makes it the calling thread's. Throws Error that says what is missing where there is no
 /// driver or no GPU.
-Device use_device(const ExecutableRequest& request);
+Device use_device(const backend::ExecutableRequest& request);
 
 /// Restricts the calling thread, and what it starts, to those of its CPUs that are near the GPU, if there are any.
 void stay_near(const Device& device);

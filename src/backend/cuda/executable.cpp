@@ -4,6 +4,7 @@
 #include <chrono>
 #include <deque>
 #include <thread>
+#include <utility>
 
 #include "backend/cuda/executable_state.h"
 #include "base/error.h"
@@ -19,36 +20,36 @@ constexpr auto look_again = std::chrono::microseconds(50);
 
 }  // namespace
 
-CudaExecutable::CudaExecutable(const ExecutableRequest& request)
+CudaExecutable::CudaExecutable(const backend::ExecutableRequest& request)
     : program_(*request.program),
       with_graph_(request.settings.cuda_graph),
       timeout_s_(request.timeout_s),
       alone_(request.layout.ranks() == 1),
       state_(std::make_unique<State>(request)) {
-  state_->compiler = std::make_unique<Compiler>(request, [this](const View& v) { return tensor(v); });
-  state_->staging = std::make_unique<Staging>(program_, [this](const View& v) { return tensor(v); });
+  state_->compiler = std::make_unique<Compiler>(request, [this](const program::View& v) { return tensor(v); });
+  state_->staging = std::make_unique<Staging>(program_, [this](const program::View& v) { return tensor(v); });
 }
 
 CudaExecutable::~CudaExecutable() {
   if (state_->broken) static_cast<void>(state_.release());
 }
 
-Tensor CudaExecutable::tensor(const View& v) const {
-  const Buffer& b = program_.buffers.at(static_cast<std::size_t>(v.buffer));
+backend::Tensor CudaExecutable::tensor(const program::View& v) const {
+  const program::Buffer& b = program_.buffers.at(v.buffer);
   if (v.offset < 0 || v.count < 0 || v.offset + v.count > b.count) fail("a view reaches outside buffer {}", b.name);
-  std::byte* base = state_->memory.data() + state_->arena.offset_bytes[static_cast<std::size_t>(v.buffer)];
-  return {base + v.offset * size_of(b.type), b.type, v.count};
+  std::byte* base = state_->memory.data() + state_->arena.offset_bytes[v.buffer];
+  return {base + v.offset * program::size_of(b.type), b.type, v.count};
 }
 
-Stream CudaExecutable::stream(StreamId id) const {
-  return state_->streams.at(static_cast<std::size_t>(id)).get();
+Stream CudaExecutable::stream(program::StreamId id) const {
+  return state_->streams.at(id).get();
 }
 
-std::vector<RendezvousMessage> CudaExecutable::publish() {
+std::vector<backend::RendezvousMessage> CudaExecutable::publish() {
   return state_->collectives.publish();
 }
 
-void CudaExecutable::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
+void CudaExecutable::connect(const std::vector<backend::RendezvousMessage>& received, double timeout_s) {
   set_device(state_->device.ordinal);
   try {
     state_->collectives.connect(received, timeout_s);
@@ -60,40 +61,41 @@ void CudaExecutable::connect(const std::vector<RendezvousMessage>& received, dou
   }
 }
 
-CudaExecutable::List CudaExecutable::prepare(const std::vector<Operation>& operations) {
+CudaExecutable::List CudaExecutable::prepare(const std::vector<program::Operation>& operations) {
   List list;
   list.commands = make_commands(operations, program_.streams.size());
-  for (const Operation& op : operations) {
-    list.runs.push_back(is_communication(op.action)
-                            ? state_->collectives.prepare(op.action, [this](const View& v) { return tensor(v); })
-                            : state_->compiler->compile(op));
+  for (const program::Operation& op : operations) {
+    list.runs.push_back(
+        program::is_communication(op.action)
+            ? state_->collectives.prepare(op.action, [this](const program::View& v) { return tensor(v); })
+            : state_->compiler->compile(op));
   }
   for (std::int32_t i = 0; i < list.commands.events; ++i) list.events.emplace_back(OwnedEvent::Timing::off);
   return list;
 }
 
 void CudaExecutable::enqueue(const List& list, const Around& around) {
-  OperationId group = -1;  // the first member of the group under way
+  program::OperationId group = -1;  // the first member of the group under way
   bool grouped = false;
-  const auto tell = [&](OperationId operation, StreamId on, bool before) {
+  const auto tell = [&](program::OperationId operation, program::StreamId on, bool before) {
     if (around) around(operation, stream(on), before);
   };
   Ranges* ranges = &list == &state_->step ? &state_->ranges : nullptr;
   for (const Command& c : list.commands.commands) {
     switch (c.kind) {
       case CommandKind::launch:
-        if (ranges != nullptr) ranges->before(static_cast<std::size_t>(c.operation));
+        if (ranges != nullptr) ranges->before(c.operation);
         // What a group launches, it launches at its end, and as one.
         if (!grouped || group < 0) tell(c.operation, c.stream, true);
         if (grouped && group < 0) group = c.operation;
-        list.runs[static_cast<std::size_t>(c.operation)](stream(c.stream));
+        list.runs[c.operation](stream(c.stream));
         if (!grouped) tell(c.operation, c.stream, false);
         break;
       case CommandKind::record:
-        list.events[static_cast<std::size_t>(c.event)].record(stream(c.stream));
+        list.events[c.event].record(stream(c.stream));
         break;
       case CommandKind::wait:
-        wait_for(stream(c.stream), list.events[static_cast<std::size_t>(c.event)].get());
+        wait_for(stream(c.stream), list.events[c.event].get());
         break;
       case CommandKind::group_start:
         state_->collectives.group_start();
@@ -115,12 +117,12 @@ void CudaExecutable::await(const OwnedEvent& event, const char* what) {
   waiting_ = !alone_;
   while (!event.done()) {
     if (const std::string failure = state_->collectives.failure(); !failure.empty()) {
-      throw PeerLost(fmt::format("{}: lost contact with another rank ({})", what, failure));
+      throw backend::PeerLost(fmt::format("{}: lost contact with another rank ({})", what, failure));
     }
     if (now_s() > deadline) {
       const std::string text = fmt::format("{} did not end within {:.0f} s", what, timeout_s_);
       if (alone_) throw Error(text);
-      throw PeerLost(text + ": a rank is missing or stuck");
+      throw backend::PeerLost(text + ": a rank is missing or stuck");
     }
     std::this_thread::sleep_for(look_again);
   }
@@ -154,7 +156,7 @@ void CudaExecutable::launch_step() {
   state_->graph->launch(stream(0));
 }
 
-std::vector<double> CudaExecutable::run(std::int64_t first_step, int steps, const InputSource& inputs) {
+std::vector<double> CudaExecutable::run(std::int64_t first_step, int steps, const program::InputSource& inputs) {
   set_device(state_->device.ordinal);
   State& s = *state_;
   const Stream origin = stream(0);
@@ -179,9 +181,9 @@ std::vector<double> CudaExecutable::run(std::int64_t first_step, int steps, cons
       steps_begun_ = number;
       s.staging->stage(number, inputs, origin);
       launch_step();
-      ends[static_cast<std::size_t>(i) + 1].record(origin);
+      ends[i + 1].record(origin);
     }
-    while (finished < static_cast<std::size_t>(steps)) take_time();
+    while (std::cmp_less(finished, steps)) take_time();
     return times;
   } catch (...) {
     s.broken = true;
@@ -189,28 +191,28 @@ std::vector<double> CudaExecutable::run(std::int64_t first_step, int steps, cons
   }
 }
 
-void CudaExecutable::read(const View& view, std::span<std::byte> to) {
+void CudaExecutable::read(const program::View& view, std::span<std::byte> to) {
   set_device(state_->device.ordinal);
-  const Tensor t = tensor(view);
-  if (static_cast<std::size_t>(t.bytes()) != to.size()) {
+  const backend::Tensor t = tensor(view);
+  if (std::cmp_not_equal(t.bytes(), to.size())) {
     fail("a view of {} bytes was to be read into {} bytes", t.bytes(), to.size());
   }
   copy_out(stream(0), to.data(), t.data, t.bytes());
   synchronize(stream(0));
 }
 
-void CudaExecutable::write(const View& view, std::span<const std::byte> from) {
+void CudaExecutable::write(const program::View& view, std::span<const std::byte> from) {
   set_device(state_->device.ordinal);
-  const Tensor t = tensor(view);
-  if (static_cast<std::size_t>(t.bytes()) != from.size()) {
+  const backend::Tensor t = tensor(view);
+  if (std::cmp_not_equal(t.bytes(), from.size())) {
     fail("a view of {} bytes was to be written from {} bytes", t.bytes(), from.size());
   }
   copy_in(stream(0), t.data, from.data(), t.bytes());
   synchronize(stream(0));
 }
 
-Progress CudaExecutable::progress() const {
-  Progress p;
+backend::Progress CudaExecutable::progress() const {
+  backend::Progress p;
   p.step = std::min(current_step_.load(std::memory_order_relaxed), steps_begun_.load(std::memory_order_relaxed));
   p.in_communication = waiting_.load(std::memory_order_relaxed);
   return p;
@@ -220,7 +222,7 @@ void CudaExecutable::begin_watch() {
   state_->monitor.start();
 }
 
-GpuStatistics CudaExecutable::end_watch() {
+backend::GpuStatistics CudaExecutable::end_watch() {
   return state_->monitor.stop();
 }
 

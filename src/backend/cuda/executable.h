@@ -22,22 +22,22 @@ namespace harness::cuda {
 /// step or inside a capture.
 ///
 /// A step's completion is when all of its work is done: the closing all-reduce and the two words written after it.
-class CudaExecutable : public Executable {
+class CudaExecutable : public backend::Executable {
  public:
-  explicit CudaExecutable(const ExecutableRequest& request);
+  explicit CudaExecutable(const backend::ExecutableRequest& request);
   ~CudaExecutable() override;
 
-  std::vector<RendezvousMessage> publish() override;
-  void connect(const std::vector<RendezvousMessage>& received, double timeout_s) override;
+  std::vector<backend::RendezvousMessage> publish() override;
+  void connect(const std::vector<backend::RendezvousMessage>& received, double timeout_s) override;
   void initialize() override;
-  std::vector<double> run(std::int64_t first_step, int steps, const InputSource& inputs) override;
-  std::vector<Interval> run_profiled(std::int64_t step, const InputSource& inputs) override;
-  void read(const View& view, std::span<std::byte> to) override;
-  void write(const View& view, std::span<const std::byte> from) override;
-  Progress progress() const override;
+  std::vector<double> run(std::int64_t first_step, int steps, const program::InputSource& inputs) override;
+  std::vector<backend::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) override;
+  void read(const program::View& view, std::span<std::byte> to) override;
+  void write(const program::View& view, std::span<const std::byte> from) override;
+  backend::Progress progress() const override;
   std::vector<std::string> warnings() const override;
   void begin_watch() override;
-  GpuStatistics end_watch() override;
+  backend::GpuStatistics end_watch() override;
   std::int64_t device_memory_bytes() const override;
 
  private:
@@ -49,20 +49,21 @@ class CudaExecutable : public Executable {
   };
   struct State;
 
-  Tensor tensor(const View& view) const;
-  List prepare(const std::vector<Operation>& operations);
+  backend::Tensor tensor(const program::View& view) const;
+  List prepare(const std::vector<program::Operation>& operations);
   /// Puts a list on the streams, forked from stream 0 and joined there. `around` (optional) is called before and after
   /// each operation's launch; of a fused group, around the whole with its first member.
-  using Around = std::function<void(OperationId operation, Stream stream, bool before)>;
+  using Around = std::function<void(program::OperationId operation, Stream stream, bool before)>;
   void enqueue(const List& list, const Around& around = {});
   /// Waits for the event, looking for failures. Throws PeerLost after the deadline.
   void await(const OwnedEvent& event, const char* what);
-  Stream stream(StreamId id) const;
+  Stream stream(program::StreamId id) const;
   void launch_step();
-  std::vector<Interval> recorded(ActivityRecorder& recorder, std::int64_t step, const InputSource& inputs);
-  std::vector<Interval> timed_by_events(std::int64_t step, const InputSource& inputs);
+  std::vector<backend::Interval> recorded(ActivityRecorder& recorder, std::int64_t step,
+                                          const program::InputSource& inputs);
+  std::vector<backend::Interval> timed_by_events(std::int64_t step, const program::InputSource& inputs);
 
-  const Program& program_;
+  const program::Program& program_;
   bool with_graph_;
   double timeout_s_;
   bool alone_;

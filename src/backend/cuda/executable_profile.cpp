@@ -17,7 +17,7 @@ std::uint64_t first_start_ns(const std::vector<ActivityRecord>& records) {
 
 // Without CUPTI: an event before and after each operation. Events cost time on the device, so short operations look
 // longer than they are.
-std::vector<Interval> CudaExecutable::timed_by_events(std::int64_t step, const InputSource& inputs) {
+std::vector<backend::Interval> CudaExecutable::timed_by_events(std::int64_t step, const program::InputSource& inputs) {
   State& s = *state_;
   const Stream origin = stream(0);
   const std::size_t count = program_.step.size();
@@ -30,27 +30,27 @@ std::vector<Interval> CudaExecutable::timed_by_events(std::int64_t step, const I
   const OwnedEvent begin(OwnedEvent::Timing::on), end(OwnedEvent::Timing::on);
   s.staging->stage(step, inputs, origin);
   begin.record(origin);
-  enqueue(s.step, [&](OperationId operation, Stream on, bool is_before) {
-    (is_before ? before : after)[static_cast<std::size_t>(operation)].record(on);
-    timed[static_cast<std::size_t>(operation)] = 1;
+  enqueue(s.step, [&](program::OperationId operation, Stream on, bool is_before) {
+    (is_before ? before : after)[operation].record(on);
+    timed[operation] = 1;
   });
   end.record(origin);
   await(end, "the profiled step");
-  std::vector<Interval> intervals;
+  std::vector<backend::Interval> intervals;
   std::vector<std::size_t> leader(program_.streams.size(), 0);  // per stream: the first of the last group
   for (std::size_t i = 0; i < count; ++i) {
-    const auto on = static_cast<std::size_t>(program_.step[i].stream);
+    const std::size_t on = program_.step[i].stream;
     if (timed[i] != 0) leader[on] = i;
     const std::size_t from = leader[on];
-    intervals.push_back({static_cast<OperationId>(i), program_.step[i].stream, before[from].seconds_since(begin),
-                         after[from].seconds_since(begin)});
+    intervals.push_back({static_cast<program::OperationId>(i), program_.step[i].stream,
+                         before[from].seconds_since(begin), after[from].seconds_since(begin)});
   }
   return intervals;
 }
 
 // The eager step tells which kernel belongs to which operation; with a graph, the replay after it tells when each runs.
-std::vector<Interval> CudaExecutable::recorded(ActivityRecorder& recorder, std::int64_t step,
-                                               const InputSource& inputs) {
+std::vector<backend::Interval> CudaExecutable::recorded(ActivityRecorder& recorder, std::int64_t step,
+                                                        const program::InputSource& inputs) {
   State& s = *state_;
   const Stream origin = stream(0);
   const OwnedEvent end(OwnedEvent::Timing::off);
@@ -59,7 +59,7 @@ std::vector<Interval> CudaExecutable::recorded(ActivityRecorder& recorder, std::
   };
   std::string problem;
   s.staging->stage(step, inputs, origin);
-  enqueue(s.step, [&](OperationId operation, Stream, bool before) {
+  enqueue(s.step, [&](program::OperationId operation, Stream, bool before) {
     before ? recorder.push(static_cast<std::uint64_t>(operation) + 1) : recorder.pop();
   });
   end.record(origin);
@@ -89,7 +89,7 @@ std::vector<Interval> CudaExecutable::recorded(ActivityRecorder& recorder, std::
   return operation_intervals(shown, program_.step, first_start_ns(shown));
 }
 
-std::vector<Interval> CudaExecutable::run_profiled(std::int64_t step, const InputSource& inputs) {
+std::vector<backend::Interval> CudaExecutable::run_profiled(std::int64_t step, const program::InputSource& inputs) {
   State& s = *state_;
   set_device(s.device.ordinal);
   try {

@@ -14,7 +14,7 @@ namespace harness::cuda {
 
 struct CudaExecutable::State {
   Device device;
-  Arena arena;
+  program::Arena arena;
   Memory memory;
   std::vector<OwnedStream> streams;
   Collectives collectives;
@@ -27,17 +27,17 @@ struct CudaExecutable::State {
   std::vector<std::string> warnings;
   bool broken = false;
 
-  explicit State(const ExecutableRequest& request)
+  explicit State(const backend::ExecutableRequest& request)
       : device(use_device(request)),
-        arena(plan_arena(*request.program)),
+        arena(program::plan_arena(*request.program)),
         collectives(request),
         ranges(plan_ranges(request.program->step)),
         monitor(device.bus_id) {
     stay_near(device);
     memory = Memory(Memory::Kind::device, std::max<std::int64_t>(arena.bytes, 1), "the step's buffers");
     std::vector<char> communicates(request.program->streams.size(), 0);
-    for (const Operation& op : request.program->step) {
-      if (is_communication(op.action)) communicates.at(static_cast<std::size_t>(op.stream)) = 1;
+    for (const program::Operation& op : request.program->step) {
+      if (program::is_communication(op.action)) communicates.at(op.stream) = 1;
     }
     for (const char c : communicates) streams.emplace_back(c != 0 ? Priority::high : Priority::normal);
   }

@@ -38,7 +38,7 @@ void check(fe::error_t status, const char* what) {
 /// The two graphs of one shape.
 class Graphs {
  public:
-  explicit Graphs(const AttentionShape& shape) : shape_(shape) {}
+  explicit Graphs(const program::AttentionShape& shape) : shape_(shape) {}
   fe::graph::Graph forward() const;
   fe::graph::Graph backward() const;
 
@@ -79,7 +79,7 @@ class Graphs {
     return {shape_.heads * shape_.query_length, shape_.query_length, 1, 1};
   }
 
-  const AttentionShape shape_;
+  const program::AttentionShape shape_;
 };
 
 fe::graph::Graph Graphs::forward() const {
@@ -163,7 +163,7 @@ class Plan {
 
 class FusedAttention : public AttentionKernel {
  public:
-  FusedAttention(const AttentionShape& shape, int engine) : shape_(shape), engine_(engine) {
+  FusedAttention(const program::AttentionShape& shape, int engine) : shape_(shape), engine_(engine) {
     if (const cudnnStatus_t status = cudnnCreate(&handle_); status != CUDNN_STATUS_SUCCESS) {
       fail("cudnnCreate failed: {}", cudnnGetErrorString(status));
     }
@@ -174,14 +174,14 @@ class FusedAttention : public AttentionKernel {
     static_cast<void>(cudnnDestroy(handle_));
   }
 
-  Run forward(const Bound<Attention>& t) override {
+  Run forward(const backend::Bound<program::Attention>& t) override {
     if (!forward_) forward_ = std::make_unique<Plan>(handle_, Graphs(shape_).forward(), engine_, "forward");
     std::unordered_map<std::int64_t, void*> at{
         {q_id, t.q.data}, {k_id, t.k.data}, {v_id, t.v.data}, {out_id, t.out.data}, {stats_id, t.stats.data}};
     return [this, at](Stream s) mutable { forward_->run(s, at); };
   }
 
-  Run backward(const Bound<AttentionBackward>& t) override {
+  Run backward(const backend::Bound<program::AttentionBackward>& t) override {
     if (t.accumulate) fail("cuDNN's fused attention cannot add to gradients; attention: unfused can");
     if (!backward_) backward_ = std::make_unique<Plan>(handle_, Graphs(shape_).backward(), engine_, "backward");
     std::unordered_map<std::int64_t, void*> at{{q_id, t.q.data},     {k_id, t.k.data},         {v_id, t.v.data},
@@ -191,7 +191,7 @@ class FusedAttention : public AttentionKernel {
   }
 
  private:
-  const AttentionShape shape_;
+  const program::AttentionShape shape_;
   int engine_;
   cudnnHandle_t handle_ = nullptr;
   std::unique_ptr<Plan> forward_, backward_;
@@ -199,16 +199,17 @@ class FusedAttention : public AttentionKernel {
 
 }  // namespace
 
-std::string fused_attention_unavailable(DType type) {
-  return type == DType::bf16 ? "" : "cuDNN's fused attention computes in bf16, not in fp32 or tf32";
+std::string fused_attention_unavailable(program::DType type) {
+  return type == program::DType::bf16 ? "" : "cuDNN's fused attention computes in bf16, not in fp32 or tf32";
 }
 
-std::unique_ptr<AttentionKernel> make_fused_attention(const AttentionShape& shape, DType type, int engine) {
+std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& shape, program::DType type,
+                                                      int engine) {
   if (const std::string why = fused_attention_unavailable(type); !why.empty()) fail("attention: fused: {}", why);
   return std::make_unique<FusedAttention>(shape, engine);
 }
 
-std::vector<std::string> fused_attention_kernels(const AttentionShape& shape, bool backward,
+std::vector<std::string> fused_attention_kernels(const program::AttentionShape& shape, bool backward,
                                                  const std::string& device) {
   auto description = std::make_shared<fe::DeviceProperties>();
   check(description->deserialize({device.begin(), device.end()}), "reading the description of a device");

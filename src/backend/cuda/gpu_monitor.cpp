@@ -80,9 +80,9 @@ Nvml& nvml() {
 
 constexpr double hz_per_mhz = 1e6, w_per_mw = 1e-3, j_per_mj = 1e-3;
 
-GpuSample sample(Device device) {
+backend::GpuSample sample(Device device) {
   Nvml& api = nvml();
-  GpuSample now;
+  backend::GpuSample now;
   Utilisation use{};
   unsigned value = 0;
   unsigned long long bits = 0;
@@ -106,7 +106,7 @@ struct GpuMonitor::Watch {
   std::mutex mutex;
   std::condition_variable changed;
   bool stopping = false, running = false;
-  std::vector<GpuSample> samples;
+  std::vector<backend::GpuSample> samples;
   double energy_begin_j = std::numeric_limits<double>::quiet_NaN();
   double energy_end_j = std::numeric_limits<double>::quiet_NaN();
 
@@ -124,7 +124,7 @@ struct GpuMonitor::Watch {
     for (bool last = false; !last;) {
       last = watch->stopping;
       lock.unlock();  // NVML is never called with the lock held
-      const GpuSample now = sample(watch->device);
+      const backend::GpuSample now = sample(watch->device);
       const double energy = watch->energy_j();
       lock.lock();
       watch->samples.push_back(now);
@@ -174,13 +174,13 @@ void GpuMonitor::start() {
   }
 }
 
-GpuStatistics GpuMonitor::stop() {
+backend::GpuStatistics GpuMonitor::stop() {
   if (!watch_) return {};
   std::unique_lock lock(watch_->mutex);
   watch_->stopping = true;
   watch_->changed.notify_all();
   watch_->changed.wait_for(lock, patience, [&] { return !watch_->running; });
-  GpuStatistics statistics = summarise(watch_->samples);
+  backend::GpuStatistics statistics = backend::summarise(watch_->samples);
   statistics.energy_j = watch_->energy_end_j - watch_->energy_begin_j;
   const Device device = watch_->device;
   const bool answered = !watch_->running && statistics.samples > 0;

@@ -23,7 +23,7 @@ class GpuMonitor {
   void start();
   /// Ends the sampling, takes a last sample and returns the statistics since start(). Waits for the thread, but no
   /// longer than two seconds: a driver that hangs must not hang us. All NaN when unavailable or not started.
-  GpuStatistics stop();
+  backend::GpuStatistics stop();
 
  private:
   struct Watch;

@@ -9,13 +9,13 @@
 namespace harness::cuda {
 namespace {
 
-const char* word(DType type) {
+const char* word(program::DType type) {
   switch (type) {
-    case DType::f32:
+    case program::DType::f32:
       return "f32";
-    case DType::bf16:
+    case program::DType::bf16:
       return "bf16";
-    case DType::i32:
+    case program::DType::i32:
       break;
   }
   fail("a matrix product of integers was asked for");
@@ -34,10 +34,12 @@ int digit(char c, std::string_view whole) {
 }
 
 template <class T>
-Product described(const MatmulOf<T>& op, DType a, DType b, DType out, bool tf32, int alignment_bytes) {
-  if (op.epilogue != Epilogue::none && op.accumulate) fail("matmul: a GELU of an accumulated product makes no sense");
+Product described(const program::MatmulOf<T>& op, program::DType a, program::DType b, program::DType out, bool tf32,
+                  int alignment_bytes) {
+  if (op.epilogue != program::Epilogue::none && op.accumulate)
+    fail("matmul: a GELU of an accumulated product makes no sense");
   if (op.bias_gradient.present() && !op.transpose_a) fail("matmul: a bias gradient needs transpose_a");
-  if (op.bias_gradient.present() && (op.bias.present() || op.epilogue != Epilogue::none)) {
+  if (op.bias_gradient.present() && (op.bias.present() || op.epilogue != program::Epilogue::none)) {
     fail("matmul: a bias gradient together with a bias or a GELU makes no sense");
   }
   Product p;
@@ -50,7 +52,7 @@ Product described(const MatmulOf<T>& op, DType a, DType b, DType out, bool tf32,
   p.bias = op.bias.present();
   p.bias_gradient = op.bias_gradient.present();
   p.accumulate = op.accumulate;
-  p.tf32 = tf32 && a == DType::f32 && b == DType::f32;
+  p.tf32 = tf32 && a == program::DType::f32 && b == program::DType::f32;
   p.epilogue = op.epilogue;
   p.alignment_bytes = alignment_bytes;
   return p;
@@ -60,7 +62,7 @@ Product described(const MatmulOf<T>& op, DType a, DType b, DType out, bool tf32,
 
 Product Product::plain() const {
   Product p = *this;
-  p.epilogue = Epilogue::none;
+  p.epilogue = program::Epilogue::none;
   p.bias_gradient = false;
   return p;
 }
@@ -73,14 +75,16 @@ int alignment_of(const void* address) {
   return alignment_of(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address)));
 }
 
-Product product_of(const Matmul& op, DType a, DType b, DType out, bool tf32, int alignment_bytes) {
+Product product_of(const program::Matmul& op, program::DType a, program::DType b, program::DType out, bool tf32,
+                   int alignment_bytes) {
   return described(op, a, b, out, tf32, alignment_bytes);
 }
 
-Product product_of(const Bound<Matmul>& op, bool tf32) {
+Product product_of(const backend::Bound<program::Matmul>& op, bool tf32) {
   int aligned = 256;
-  each_field(
-      op, [&](Access, const Tensor& t) { aligned = std::min(aligned, alignment_of(t.data)); }, [](const auto&) {});
+  program::each_field(
+      op, [&](program::Access, const backend::Tensor& t) { aligned = std::min(aligned, alignment_of(t.data)); },
+      [](const auto&) {});
   return described(op, op.a.type, op.b.type, op.out.type, tf32, aligned);
 }
 
@@ -88,8 +92,8 @@ std::string key_of(const Product& p) {
   std::string key = fmt::format("matmul {}x{}x{}x{} a:{} b:{} out:{}", p.batch, p.m, p.n, p.k, matrix_key(p.a),
                                 matrix_key(p.b), matrix_key(p.out));
   if (p.bias) key += " bias";
-  if (p.epilogue == Epilogue::gelu) key += " gelu";
-  if (p.epilogue == Epilogue::gelu_backward) key += " gelu_backward";
+  if (p.epilogue == program::Epilogue::gelu) key += " gelu";
+  if (p.epilogue == program::Epilogue::gelu_backward) key += " gelu_backward";
   if (p.bias_gradient) key += " bias_gradient";
   if (p.accumulate) key += " accumulate";
   if (p.tf32) key += " tf32";

@@ -10,7 +10,7 @@ namespace harness::cuda {
 
 /// A row-major matrix of a product as it is stored: element (i, j) of batch b at b * batch_stride + i * leading + j.
 struct Matrix {
-  DType type = DType::bf16;
+  program::DType type = program::DType::bf16;
   bool transposed = false;  // before it is multiplied
   std::int64_t leading = 0, batch_stride = 0;
 };
@@ -22,11 +22,11 @@ struct Product {
   Matrix a, b, out;
   bool bias = false, bias_gradient = false, accumulate = false;
   bool tf32 = false;  // f32 inputs may be rounded to 10-bit mantissas
-  Epilogue epilogue = Epilogue::none;
+  program::Epilogue epilogue = program::Epilogue::none;
   int alignment_bytes = 256;  // of all addresses, at most 256
 
   /// More than a product and a bias: the library's fused form and own kernels beside a plain product both compute it.
-  bool composite() const { return epilogue != Epilogue::none || bias_gradient; }
+  bool composite() const { return epilogue != program::Epilogue::none || bias_gradient; }
   /// The plain product that own kernels make whole.
   Product plain() const;
   double flop() const {
@@ -39,8 +39,9 @@ int alignment_of(std::int64_t bytes);
 int alignment_of(const void* address);
 
 /// Of an operation whose views lie at addresses aligned to `alignment_bytes`. Throws Error for what cannot be.
-Product product_of(const Matmul& op, DType a, DType b, DType out, bool tf32, int alignment_bytes);
-Product product_of(const Bound<Matmul>& op, bool tf32);
+Product product_of(const program::Matmul& op, program::DType a, program::DType b, program::DType out, bool tf32,
+                   int alignment_bytes);
+Product product_of(const backend::Bound<program::Matmul>& op, bool tf32);
 
 /// Names a Product in a table of tuned choices: equal keys, equal Products.
 std::string key_of(const Product& product);

@@ -59,8 +59,8 @@ void push_text(const char*) {}
 void pop() {}
 #endif
 
-std::vector<std::string> path_of(const Label& label) {
-  std::vector<std::string> path = {"step", name_of(label.phase)};
+std::vector<std::string> path_of(const program::Label& label) {
+  std::vector<std::string> path = {"step", program::name_of(label.phase)};
   if (label.micro_batch >= 0) path.back() += fmt::format(" micro-batch {}", label.micro_batch);
   if (label.layer >= 0) path.push_back(fmt::format("layer {}", label.layer));
   return path;
@@ -68,10 +68,10 @@ std::vector<std::string> path_of(const Label& label) {
 
 }  // namespace
 
-RangePlan plan_ranges(std::span<const Operation> step) {
+RangePlan plan_ranges(std::span<const program::Operation> step) {
   RangePlan plan;
   std::vector<std::string> stack;
-  for (const Operation& operation : step) {
+  for (const program::Operation& operation : step) {
     std::vector<std::string> path = path_of(operation.label);
     const auto kept = std::ranges::mismatch(stack, path);
     RangeChange change;

@@ -27,7 +27,7 @@ struct RangePlan {
 /// Walks the operations in the order in which they are issued. A range stays open as long as the operations belong to
 /// it; where those of another stream stand in between (a gradient bucket within the backward pass) it is opened again
 /// after them, so that ranges always nest.
-RangePlan plan_ranges(std::span<const Operation> step);
+RangePlan plan_ranges(std::span<const program::Operation> step);
 
 /// Opens and closes planned ranges on the calling thread. All calls of one walk come from one thread.
 class Ranges {

@@ -21,7 +21,7 @@ void check(cudaError_t status, std::string_view what) {
 Memory::Memory(Kind kind, std::int64_t bytes, const std::string& what_for) : kind_(kind), bytes_(bytes) {
   if (bytes == 0) return;
   void* data = nullptr;
-  const auto size = static_cast<std::size_t>(bytes);
+  const std::size_t size = bytes;
   const cudaError_t status = kind == Kind::device ? cudaMalloc(&data, size) : cudaMallocHost(&data, size);
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
@@ -115,22 +115,19 @@ void wait_for(Stream stream, Event event) {
 }
 
 void copy_in(Stream stream, void* device, const void* host, std::int64_t bytes) {
-  check(cudaMemcpyAsync(device, host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream),
-        "a copy to the GPU");
+  check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream), "a copy to the GPU");
 }
 
 void copy_out(Stream stream, void* host, const void* device, std::int64_t bytes) {
-  check(cudaMemcpyAsync(host, device, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream),
-        "a copy from the GPU");
+  check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream), "a copy from the GPU");
 }
 
 void copy_within(Stream stream, void* to, const void* from, std::int64_t bytes) {
-  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream),
-        "a copy within the GPU");
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "a copy within the GPU");
 }
 
 void clear(Stream stream, void* device, std::int64_t bytes) {
-  check(cudaMemsetAsync(device, 0, static_cast<std::size_t>(bytes), stream), "cudaMemsetAsync");
+  check(cudaMemsetAsync(device, 0, bytes, stream), "cudaMemsetAsync");
 }
 
 void synchronize(Stream stream) {

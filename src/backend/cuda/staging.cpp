@@ -4,12 +4,14 @@
 
 namespace harness::cuda {
 
-Staging::Staging(const Program& program, const std::function<Tensor(const View&)>& tensor) : slots_(slots) {
+Staging::Staging(const program::Program& program, const std::function<backend::Tensor(const program::View&)>& tensor)
+    : slots_(slots) {
   for (std::size_t b = 0; b < program.buffers.size(); ++b) {
-    const Buffer& buffer = program.buffers[b];
-    if (buffer.kind != BufferKind::input) continue;
-    inputs_.push_back({buffer.name, tensor({static_cast<BufferId>(b), 0, buffer.count}), slot_bytes_});
-    slot_bytes_ += (buffer.bytes() + Arena::alignment_bytes - 1) / Arena::alignment_bytes * Arena::alignment_bytes;
+    const program::Buffer& buffer = program.buffers[b];
+    if (buffer.kind != program::BufferKind::input) continue;
+    inputs_.push_back({buffer.name, tensor({static_cast<program::BufferId>(b), 0, buffer.count}), slot_bytes_});
+    slot_bytes_ += (buffer.bytes() + program::Arena::alignment_bytes - 1) / program::Arena::alignment_bytes *
+                   program::Arena::alignment_bytes;
   }
   pinned_ = Memory(Memory::Kind::pinned, slots * slot_bytes_, "the inputs of the next steps");
 }
@@ -19,7 +21,7 @@ bool Staging::free(std::int64_t step) const {
   return !slot.used || slot.copied.done();
 }
 
-void Staging::stage(std::int64_t step, const InputSource& inputs, Stream stream) {
+void Staging::stage(std::int64_t step, const program::InputSource& inputs, Stream stream) {
   Slot& slot = slots_[slot_of(step)];
   std::byte* base = pinned_.data() + static_cast<std::int64_t>(slot_of(step)) * slot_bytes_;
   for (const Input& input : inputs_) {

@@ -16,24 +16,24 @@ class Staging {
  public:
   static constexpr int slots = 3;
 
-  Staging(const Program& program, const std::function<Tensor(const View&)>& tensor);
+  Staging(const program::Program& program, const std::function<backend::Tensor(const program::View&)>& tensor);
 
   /// True when the slot of this step may be written: the copy that last used it is done.
   bool free(std::int64_t step) const;
   /// Fills the slot of `step` and puts the copies into the Program's input buffers on `stream`.
-  void stage(std::int64_t step, const InputSource& inputs, Stream stream);
+  void stage(std::int64_t step, const program::InputSource& inputs, Stream stream);
 
  private:
   struct Input {
     std::string name;
-    Tensor device;
+    backend::Tensor device;
     std::int64_t offset_bytes = 0;
   };
   struct Slot {
     OwnedEvent copied{OwnedEvent::Timing::off};
     bool used = false;
   };
-  std::size_t slot_of(std::int64_t step) const { return static_cast<std::size_t>(step % slots); }
+  std::size_t slot_of(std::int64_t step) const { return step % slots; }
 
   std::vector<Input> inputs_;
   std::int64_t slot_bytes_ = 0;

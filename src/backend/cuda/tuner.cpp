@@ -14,28 +14,30 @@ namespace {
 constexpr int proposals = 24;  // per form
 constexpr int finalists = 4;
 constexpr double quick_s = 0.5e-3, careful_s = 4e-3;
-constexpr std::int64_t most_memory = std::int64_t{8} << 30;
+constexpr std::int64_t max_memory = std::int64_t{8} << 30;
 
 /// Random operands of a Product, several sets in turn.
 class Rotation {
  public:
   Rotation(const NeededProduct& needed, std::int64_t at_least_bytes) {
-    const Matmul& op = needed.operation;
+    const program::Matmul& op = needed.operation;
     const Product& p = needed.product;
     // Every operand lies as badly as the worst of the real ones: the library asks addresses for their alignment.
     const std::int64_t skew = p.alignment_bytes % 256;
-    const auto bytes = [&](std::int64_t count, DType type) { return (skew + count * size_of(type) + 255) / 256 * 256; };
+    const auto bytes = [&](std::int64_t count, program::DType type) {
+      return (skew + count * program::size_of(type) + 255) / 256 * 256;
+    };
     const std::int64_t a = bytes(p.m * p.k, p.a.type), b = bytes(p.k * p.n, p.b.type),
                        out = bytes(p.m * p.n, p.out.type);
-    const std::int64_t aux = op.aux.present() ? out : 0, vector = bytes(std::max(p.m, p.n), DType::f32);
-    const std::int64_t scratch = bytes(Blas::scratch_floats(p), DType::f32);
-    const std::int64_t one = a + b + out + aux + 2 * vector + scratch;
-    const std::int64_t sets = std::clamp<std::int64_t>((at_least_bytes + one - 1) / one, 1, 32);
-    if (sets * one > most_memory) fail("{} bytes to tune a product", sets * one);
-    memory_ = Memory(Memory::Kind::device, sets * one, "tuning a matrix product");
+    const std::int64_t aux = op.aux.present() ? out : 0, vector = bytes(std::max(p.m, p.n), program::DType::f32);
+    const std::int64_t scratch = bytes(Blas::scratch_floats(p), program::DType::f32);
+    const std::int64_t set_bytes = a + b + out + aux + 2 * vector + scratch;
+    const std::int64_t sets = std::clamp<std::int64_t>((at_least_bytes + set_bytes - 1) / set_bytes, 1, 32);
+    if (sets * set_bytes > max_memory) fail("{} bytes to tune a product", sets * set_bytes);
+    memory_ = Memory(Memory::Kind::device, sets * set_bytes, "tuning a matrix product");
     std::byte* at = memory_.data();
-    const auto take = [&](std::int64_t size, DType type, std::int64_t count) {
-      const Tensor t{at + skew, type, count};
+    const auto take = [&](std::int64_t size, program::DType type, std::int64_t count) {
+      const backend::Tensor t{at + skew, type, count};
       at += size;
       return t;
     };
@@ -45,11 +47,11 @@ class Rotation {
       o.b = take(b, p.b.type, p.k * p.n);
       o.out = take(out, p.out.type, p.m * p.n);
       if (op.aux.present()) o.aux = take(aux, p.out.type, p.m * p.n);
-      const Tensor first = take(vector, p.bias ? p.out.type : DType::f32, p.n);
+      const backend::Tensor first = take(vector, p.bias ? p.out.type : program::DType::f32, p.n);
       if (p.bias) o.bias = first;
-      const Tensor second = take(vector, DType::f32, p.m);
+      const backend::Tensor second = take(vector, program::DType::f32, p.m);
       if (p.bias_gradient) o.bias_gradient = second;
-      o.scratch = take(scratch, DType::f32, 0).f32();
+      o.scratch = take(scratch, program::DType::f32, 0).f32();
       operands_.push_back(o);
     }
   }
@@ -57,7 +59,7 @@ class Rotation {
   void fill(Stream stream) const {
     std::uint64_t seed = 1;
     for (const Operands& o : operands_) {
-      for (const Tensor& t : {o.a, o.b, o.out, o.aux, o.bias}) {
+      for (const backend::Tensor& t : {o.a, o.b, o.out, o.aux, o.bias}) {
         if (t) fill_random(stream, t, seed++);
       }
     }
@@ -84,7 +86,7 @@ class Timer {
   double measure(const std::vector<Blas::Run>& runs, int calls) {
     spin(stream_.get(), 50e-6 + 5e-6 * calls);  // the device waits until the host has queued everything
     begin_.record(stream_.get());
-    for (int i = 0; i < calls; ++i) runs[static_cast<std::size_t>(i) % runs.size()](stream_.get());
+    for (int i = 0; i < calls; ++i) runs[i % runs.size()](stream_.get());
     end_.record(stream_.get());
     synchronize(stream_.get());
     return end_.seconds_since(begin_) / calls;
@@ -119,17 +121,15 @@ ProductChoice fastest(const NeededProduct& needed, Blas& blas, Timer& timer, std
 
 // Calls f(product, operation) for every matrix product of the step, in order.
 template <class F>
-void over_products(const Program& program, bool tf32, F&& f) {
-  const Arena arena = plan_arena(program);
-  const auto buffer = [&](const View& v) -> const Buffer& {
-    return program.buffers.at(static_cast<std::size_t>(v.buffer));
-  };
-  const auto alignment = [&](const View& v) {
+void over_products(const program::Program& program, bool tf32, F&& f) {
+  const program::Arena arena = program::plan_arena(program);
+  const auto buffer = [&](const program::View& v) -> const program::Buffer& { return program.buffers.at(v.buffer); };
+  const auto alignment = [&](const program::View& v) {
     if (!v.present()) return 256;
-    return alignment_of(arena.offset_bytes[static_cast<std::size_t>(v.buffer)] + v.offset * size_of(buffer(v).type));
+    return alignment_of(arena.offset_bytes[v.buffer] + v.offset * program::size_of(buffer(v).type));
   };
-  for (const Operation& operation : program.step) {
-    const auto* op = std::get_if<Matmul>(&operation.action);
+  for (const program::Operation& operation : program.step) {
+    const auto* op = std::get_if<program::Matmul>(&operation.action);
     if (op == nullptr) continue;
     const int aligned = std::min({alignment(op->a), alignment(op->b), alignment(op->out), alignment(op->aux),
                                   alignment(op->bias), alignment(op->bias_gradient)});
@@ -139,19 +139,19 @@ void over_products(const Program& program, bool tf32, F&& f) {
 
 }  // namespace
 
-std::vector<NeededProduct> needed_products(const Program& program, bool tf32) {
+std::vector<NeededProduct> needed_products(const program::Program& program, bool tf32) {
   std::vector<NeededProduct> needed;
   std::set<std::string> seen;
-  over_products(program, tf32, [&](const Product& product, const Matmul& op) {
+  over_products(program, tf32, [&](const Product& product, const program::Matmul& op) {
     if (seen.insert(key_of(product)).second) needed.push_back({product, op});
   });
   return needed;
 }
 
-double tuned_seconds(const Program& program, bool tf32, const Tuning& tuning) {
+double tuned_seconds(const program::Program& program, bool tf32, const backend::Tuning& tuning) {
   double seconds = 0;
   bool all_known = true;
-  over_products(program, tf32, [&](const Product& product, const Matmul&) {
+  over_products(program, tf32, [&](const Product& product, const program::Matmul&) {
     const auto it = tuning.find(key_of(product));
     const double once = it == tuning.end() ? 0 : parse_choice(it->second).seconds;
     all_known = all_known && once > 0;
@@ -160,8 +160,9 @@ double tuned_seconds(const Program& program, bool tf32, const Tuning& tuning) {
   return all_known ? seconds : 0;
 }
 
-Tuning tune_products(const Program& program, bool tf32, const Tuning& known, std::int64_t l2_bytes) {
-  Tuning found;
+backend::Tuning tune_products(const program::Program& program, bool tf32, const backend::Tuning& known,
+                              std::int64_t l2_bytes) {
+  backend::Tuning found;
   Blas blas;
   Timer timer;
   for (const NeededProduct& needed : needed_products(program, tf32)) {
@@ -175,12 +176,12 @@ Tuning tune_products(const Program& program, bool tf32, const Tuning& known, std
   return found;
 }
 
-double measure_products(Precision precision, double seconds) {
+double measure_products(config::Precision precision, double seconds) {
   constexpr std::int64_t n = 8192;
-  const DType type = precision == Precision::bf16 ? DType::bf16 : DType::f32;
+  const program::DType type = precision == config::Precision::bf16 ? program::DType::bf16 : program::DType::f32;
   NeededProduct needed;
   needed.operation.m = needed.operation.n = needed.operation.k = n;
-  needed.product = product_of(needed.operation, type, type, type, precision == Precision::tf32, 256);
+  needed.product = product_of(needed.operation, type, type, type, precision == config::Precision::tf32, 256);
   Blas blas;
   Timer timer;
   const ProductChoice choice = fastest(needed, blas, timer, 0);
@@ -194,7 +195,8 @@ double measure_copies(double seconds) {
   constexpr std::int64_t bytes = std::int64_t{1} << 30;  // of which no L2 holds a notable part
   const Memory from(Memory::Kind::device, bytes, "what a copy reads"), to(Memory::Kind::device, bytes, "a copy");
   Timer timer;
-  fill_random(timer.stream(), Tensor{from.data(), DType::f32, bytes / size_of(DType::f32)}, 1);
+  fill_random(timer.stream(),
+              backend::Tensor{from.data(), program::DType::f32, bytes / program::size_of(program::DType::f32)}, 1);
   const std::vector<Blas::Run> runs{[&](Stream s) { copy_within(s, to.data(), from.data(), bytes); }};
   return 2 * static_cast<double>(bytes) / timer.time(runs, seconds);
 }

@@ -9,21 +9,22 @@ namespace harness::cuda {
 /// The distinct Products of a Program's step, each with one operation that needs it. Pure.
 struct NeededProduct {
   Product product;
-  Matmul operation;
+  program::Matmul operation;
 };
-std::vector<NeededProduct> needed_products(const Program& program, bool tf32);
+std::vector<NeededProduct> needed_products(const program::Program& program, bool tf32);
 
 /// Times the library's proposals, fused and separate, for every Product of the step that `known` has no choice for, and
 /// returns the fastest of each by key_of(). On the calling thread's GPU, which must be otherwise idle. Inputs are
 /// random numbers (matrix units run faster on zeros) and rotate through more memory than the L2 cache holds. A Product
 /// for which memory does not suffice is left to the library's first proposal.
-Tuning tune_products(const Program& program, bool tf32, const Tuning& known, std::int64_t l2_bytes);
+backend::Tuning tune_products(const program::Program& program, bool tf32, const backend::Tuning& known,
+                              std::int64_t l2_bytes);
 
 /// Seconds that all products of the step take, each alone as `tuning` timed it; 0 if it did not time every one. Pure.
-double tuned_seconds(const Program& program, bool tf32, const Tuning& tuning);
+double tuned_seconds(const program::Program& program, bool tf32, const backend::Tuning& tuning);
 
 /// Sustained FLOP/s of large square products of random numbers for about `seconds`.
-double measure_products(Precision precision, double seconds);
+double measure_products(config::Precision precision, double seconds);
 
 /// Bytes per second, read plus written, of the driver's own copies within the GPU for about `seconds`.
 double measure_copies(double seconds);

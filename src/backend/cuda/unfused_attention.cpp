@@ -11,20 +11,21 @@ namespace {
 
 class UnfusedAttention : public AttentionKernel {
  public:
-  UnfusedAttention(const AttentionShape& shape, DType type, bool tf32, Blas& blas)
+  UnfusedAttention(const program::AttentionShape& shape, program::DType type, bool tf32, Blas& blas)
       : shape_(shape),
         type_(type),
         tf32_(tf32),
         blas_(blas),
         scale_(1 / std::sqrt(static_cast<double>(shape.head_dim))),
-        scores_(Memory::Kind::device, 2 * score_count() * size_of(type), "the scores of unfused attention"),
-        delta_(Memory::Kind::device, shape.batch * stats_count() * size_of(DType::f32), "unfused attention") {}
+        scores_(Memory::Kind::device, 2 * score_count() * program::size_of(type), "the scores of unfused attention"),
+        delta_(Memory::Kind::device, shape.batch * stats_count() * program::size_of(program::DType::f32),
+               "unfused attention") {}
 
-  Run forward(const Bound<Attention>& at) override {
+  Run forward(const backend::Bound<program::Attention>& at) override {
     const std::int64_t rows = shape_.query_length, keys = shape_.key_length, width = shape_.head_dim;
     std::vector<Run> runs;
     for (std::int64_t b = 0; b < shape_.batch; ++b) {
-      const Tensor q = query(at.q, b), k = key(at.k, b), v = key(at.v, b), stats = of_stats(at.stats, b);
+      const backend::Tensor q = query(at.q, b), k = key(at.k, b), v = key(at.v, b), stats = of_stats(at.stats, b);
       runs.push_back(
           product({rows, keys, width}, query_matrix(), q, transposed(key_matrix()), k, score_matrix(), scores(0)));
       runs.emplace_back([this, stats](Stream s) {
@@ -37,15 +38,15 @@ class UnfusedAttention : public AttentionKernel {
     return in_turn(std::move(runs));
   }
 
-  Run backward(const Bound<AttentionBackward>& at) override {
+  Run backward(const backend::Bound<program::AttentionBackward>& at) override {
     const std::int64_t rows = shape_.query_length, keys = shape_.key_length, width = shape_.head_dim;
     std::vector<Run> runs;
-    const Tensor delta{delta_.data(), DType::f32, shape_.batch * stats_count()};
+    const backend::Tensor delta{delta_.data(), program::DType::f32, shape_.batch * stats_count()};
     runs.emplace_back([this, at, delta](Stream s) { attention_delta(s, at.out, at.dout, delta, shape_); });
     for (std::int64_t b = 0; b < shape_.batch; ++b) {
-      const Tensor q = query(at.q, b), k = key(at.k, b), v = key(at.v, b), dout = dense(at.dout, b);
-      const Tensor stats = of_stats(at.stats, b), row_delta = of_stats(delta, b);
-      const Tensor p = scores(0), dp = scores(1);  // dp becomes the scores' gradient
+      const backend::Tensor q = query(at.q, b), k = key(at.k, b), v = key(at.v, b), dout = dense(at.dout, b);
+      const backend::Tensor stats = of_stats(at.stats, b), row_delta = of_stats(delta, b);
+      const backend::Tensor p = scores(0), dp = scores(1);  // dp becomes the scores' gradient
       runs.push_back(product({rows, keys, width}, query_matrix(), q, transposed(key_matrix()), k, score_matrix(), p));
       runs.emplace_back([this, p, stats](Stream s) {
         attention_probabilities(s, p, stats, shape_.heads, shape_.query_length, shape_.key_length, scale_,
@@ -88,28 +89,32 @@ class UnfusedAttention : public AttentionKernel {
   Matrix score_matrix() const { return {type_, false, shape_.key_length, shape_.query_length * shape_.key_length}; }
 
   // The part of sequence b.
-  Tensor shifted(const Tensor& t, std::int64_t elements) const {
-    return {t.as<std::byte>() + elements * size_of(t.type), t.type, t.count};
+  backend::Tensor shifted(const backend::Tensor& t, std::int64_t elements) const {
+    return {t.as<std::byte>() + elements * program::size_of(t.type), t.type, t.count};
   }
-  Tensor query(const Tensor& t, std::int64_t b) const {
+  backend::Tensor query(const backend::Tensor& t, std::int64_t b) const {
     return shifted(t, b * shape_.query_length * shape_.query_stride);
   }
-  Tensor key(const Tensor& t, std::int64_t b) const { return shifted(t, b * shape_.key_length * shape_.key_stride); }
-  Tensor dense(const Tensor& t, std::int64_t b) const { return shifted(t, b * shape_.query_length * width()); }
-  Tensor of_stats(const Tensor& t, std::int64_t b) const {
-    Tensor part = shifted(t, b * stats_count());
+  backend::Tensor key(const backend::Tensor& t, std::int64_t b) const {
+    return shifted(t, b * shape_.key_length * shape_.key_stride);
+  }
+  backend::Tensor dense(const backend::Tensor& t, std::int64_t b) const {
+    return shifted(t, b * shape_.query_length * width());
+  }
+  backend::Tensor of_stats(const backend::Tensor& t, std::int64_t b) const {
+    backend::Tensor part = shifted(t, b * stats_count());
     part.count = stats_count();
     return part;
   }
-  Tensor scores(int which) const {
-    return {scores_.data() + which * score_count() * size_of(type_), type_, score_count()};
+  backend::Tensor scores(int which) const {
+    return {scores_.data() + which * score_count() * program::size_of(type_), type_, score_count()};
   }
 
   struct Size {
     std::int64_t m, n, k;
   };
-  Run product(const Size& size, const Matrix& a, const Tensor& at_a, const Matrix& b, const Tensor& at_b,
-              const Matrix& out, const Tensor& at_out, bool accumulate = false) {
+  Run product(const Size& size, const Matrix& a, const backend::Tensor& at_a, const Matrix& b,
+              const backend::Tensor& at_b, const Matrix& out, const backend::Tensor& at_out, bool accumulate = false) {
     Product p;
     p.batch = shape_.heads;
     p.m = size.m;
@@ -119,9 +124,9 @@ class UnfusedAttention : public AttentionKernel {
     p.b = b;
     p.out = out;
     p.accumulate = accumulate;
-    p.tf32 = tf32_ && type_ == DType::f32;
+    p.tf32 = tf32_ && type_ == program::DType::f32;
     for (const Matrix* m : {&a, &b, &out}) {
-      p.alignment_bytes = std::min(p.alignment_bytes, alignment_of(m->batch_stride * size_of(type_)));
+      p.alignment_bytes = std::min(p.alignment_bytes, alignment_of(m->batch_stride * program::size_of(type_)));
     }
     for (const void* address : {at_a.data, at_b.data, at_out.data}) {
       p.alignment_bytes = std::min(p.alignment_bytes, alignment_of(address));
@@ -133,8 +138,8 @@ class UnfusedAttention : public AttentionKernel {
     return blas_.prepare(p, at, {true, "", 0});
   }
 
-  const AttentionShape shape_;
-  DType type_;
+  const program::AttentionShape shape_;
+  program::DType type_;
   bool tf32_;
   Blas& blas_;
   double scale_;
@@ -143,8 +148,8 @@ class UnfusedAttention : public AttentionKernel {
 
 }  // namespace
 
-std::unique_ptr<AttentionKernel> make_unfused_attention(const AttentionShape& shape, DType type, bool tf32,
-                                                        Blas& blas) {
+std::unique_ptr<AttentionKernel> make_unfused_attention(const program::AttentionShape& shape, program::DType type,
+                                                        bool tf32, Blas& blas) {
   return std::make_unique<UnfusedAttention>(shape, type, tf32, blas);
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace harness::html {
+namespace harness::page {
 
 double Axis::at(double value) const {
   const auto place = [&](double x) { return logarithmic ? std::log(x) : x; };
@@ -35,8 +35,8 @@ Axis with_ticks(double low, double high, double distance, std::function<std::str
   axis.low = low;
   axis.high = high > low ? high : low + distance;
   const double first = std::ceil(axis.low / distance - 1e-9), last = std::floor(axis.high / distance + 1e-9);
-  constexpr int most = 100;
-  for (int i = 0; i <= most && first + i <= last; ++i) {
+  constexpr int max_ticks = 100;
+  for (int i = 0; i <= max_ticks && first + i <= last; ++i) {
     const double k = first + i;
     axis.ticks.push_back(k == 0 ? 0 : k * distance);  // no negative zero
   }
@@ -62,8 +62,11 @@ Axis logarithmic_axis(const std::vector<double>& values, std::function<std::stri
   axis.margin = 0.06;
   axis.ticks = values;
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  if (low != values.end()) axis.low = *low, axis.high = *high;
+  if (low != values.end()) {
+    axis.low = *low;
+    axis.high = *high;
+  }
   return axis;
 }
 
-}  // namespace harness::html
+}  // namespace harness::page

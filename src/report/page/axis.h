@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace harness::html {
+namespace harness::page {
 
 /// Where values stand along a drawing's width, 0 to 1, and which of them are marked.
 struct Axis {
@@ -30,4 +30,4 @@ double tick_distance(double range, int count);
 /// Enough decimals to tell ticks apart that are so far from one another.
 int tick_decimals(double distance);
 
-}  // namespace harness::html
+}  // namespace harness::page

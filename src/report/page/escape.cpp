@@ -2,11 +2,11 @@
 
 #include "report/clean_text.h"
 
-namespace harness::html {
+namespace harness::page {
 
 std::string escaped(std::string_view text) {
   std::string out;
-  for (const char c : cleaned(text)) {
+  for (const char c : report::cleaned(text)) {
     switch (c) {
       case '&':
         out += "&amp;";
@@ -30,4 +30,4 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-}  // namespace harness::html
+}  // namespace harness::page

@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "analysis/statistics.h"
 #include "report/page/svg.h"
 #include "report/scale.h"
 
-namespace harness::html {
+namespace harness::page {
 namespace {
 
 // Bounds of the colours, as shares of the step beyond the median rank's.
@@ -19,24 +20,25 @@ constexpr std::array<const char*, 7> names{"below 1 %",  "1 to 2 %",   "2 to 5 %
                                            "10 to 20 %", "20 to 50 %", "over 50 %"};
 constexpr double left = 0.09;  // for the ranks' numbers
 
-int colour_of(float seconds, float median) {
-  if (!std::isfinite(seconds) || !(median > 0)) return -1;
+// Of `names`; nothing where the rank was idle.
+std::optional<std::size_t> colour_of(float seconds, float median) {
+  if (!std::isfinite(seconds) || !(median > 0)) return std::nullopt;
   const double excess = seconds / median - 1;
-  return static_cast<int>(std::upper_bound(bounds.begin(), bounds.end(), excess) - bounds.begin());
+  std::size_t colour = 0;
+  while (colour < bounds.size() && excess >= bounds[colour]) ++colour;
+  return colour;
 }
 
-std::string cells_of(const HeatMap& heat) {
+std::string cells_of(const analysis::HeatMap& heat) {
   std::array<std::string, names.size()> paths;
   for (std::size_t row = 0; row < heat.seconds.size(); ++row) {
     const auto& line = heat.seconds[row];
     const auto colour = [&](std::size_t step) { return colour_of(line[step], heat.median[step]); };
     for (std::size_t step = 0; step < line.size();) {
-      const int kind = colour(step);
+      const std::optional<std::size_t> kind = colour(step);
       std::size_t end = step + 1;
       while (end < line.size() && colour(end) == kind) ++end;
-      if (kind >= 0) {
-        paths[static_cast<std::size_t>(kind)] += fmt::format("M{} {}h{}v1h-{}z", step, row, end - step, end - step);
-      }
+      if (kind) paths[*kind] += fmt::format("M{} {}h{}v1h-{}z", step, row, end - step, end - step);
       step = end;
     }
   }
@@ -47,16 +49,16 @@ std::string cells_of(const HeatMap& heat) {
   return all;
 }
 
-std::string ranks_of(const HeatMap& heat, std::size_t row) {
+std::string ranks_of(const analysis::HeatMap& heat, std::size_t row) {
   const std::int32_t first = heat.first_rank[row];
   return heat.ranks_per_row == 1 ? std::to_string(first) : fmt::format("{}–{}", first, first + heat.ranks_per_row - 1);
 }
 
-Table worst_rows(const HeatMap& heat) {
-  constexpr std::size_t most = 64;
-  Table table;
+report::Table worst_rows(const analysis::HeatMap& heat) {
+  constexpr std::size_t max_rows = 64;
+  report::Table table;
   table.columns = {{heat.ranks_per_row == 1 ? "rank" : "ranks", true}, {"median behind"}, {"most behind"}, {"in step"}};
-  for (std::size_t row = 0; row < std::min(most, heat.seconds.size()); ++row) {
+  for (std::size_t row = 0; row < std::min(max_rows, heat.seconds.size()); ++row) {
     std::vector<double> excess;
     std::size_t worst = 0;
     for (std::size_t step = 0; step < heat.seconds[row].size(); ++step) {
@@ -66,8 +68,8 @@ Table worst_rows(const HeatMap& heat) {
       excess.push_back(share);
     }
     if (excess.empty()) continue;
-    table.rows.push_back({ranks_of(heat, row), signed_percent(median(excess), 2),
-                          signed_percent(*std::max_element(excess.begin(), excess.end()), 2),
+    table.rows.push_back({ranks_of(heat, row), report::signed_percent(analysis::median(excess), 2),
+                          report::signed_percent(*std::max_element(excess.begin(), excess.end()), 2),
                           std::to_string(worst + 1)});
   }
   return table;
@@ -75,14 +77,15 @@ Table worst_rows(const HeatMap& heat) {
 
 }  // namespace
 
-Figure heat_map(const HeatMap& heat, const std::string& where) {
+report::Figure heat_map(const analysis::HeatMap& heat, const std::string& where) {
   const std::size_t rows = heat.seconds.size(), steps = heat.median.size();
   const double cell = std::clamp(360.0 / static_cast<double>(std::max<std::size_t>(rows, 1)), 4.0, 22.0);
   const double height = cell * static_cast<double>(rows);
   Svg svg;
   svg.rectangle("empty", left, 1, 0, height);
   svg.stretched(left, 1, 0, height, static_cast<double>(steps), static_cast<double>(rows), cells_of(heat));
-  const auto every = static_cast<std::size_t>(std::ceil(14 / cell));
+  std::size_t every = 1;  // so that the rows' numbers do not touch
+  while (static_cast<double>(every) * cell < 14) ++every;
   for (std::size_t row = 0; row < rows; row += every) {
     svg.text("tick", left - 0.01, (static_cast<double>(row) + 0.5) * cell + 4, Svg::Anchor::end,
              std::to_string(heat.first_rank[row]));
@@ -94,7 +97,7 @@ Figure heat_map(const HeatMap& heat, const std::string& where) {
   svg.text("axis", left + (1 - left) / 2, height + 34, Svg::Anchor::middle, "timed step");
   svg.text("axis", 0, height + 16, Svg::Anchor::start, "rank");
 
-  Figure figure;
+  report::Figure figure;
   figure.id = "heat-map";
   figure.title = "How far each rank was behind the median rank, step by step.";
   figure.caption = fmt::format(
@@ -108,4 +111,4 @@ Figure heat_map(const HeatMap& heat, const std::string& where) {
   return figure;
 }
 
-}  // namespace harness::html
+}  // namespace harness::page

@@ -5,9 +5,9 @@
 #include "analysis/stragglers.h"
 #include "report/document.h"
 
-namespace harness::html {
+namespace harness::page {
 
 /// Ranks by steps: how far each was behind the median rank of its step.
-Figure heat_map(const HeatMap& heat, const std::string& where);
+report::Figure heat_map(const analysis::HeatMap& heat, const std::string& where);
 
-}  // namespace harness::html
+}  // namespace harness::page

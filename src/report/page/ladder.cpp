@@ -11,23 +11,22 @@
 #include "report/page/verdict_class.h"
 #include "report/scale.h"
 
-namespace harness::html {
+namespace harness::page {
 namespace {
 
 struct Rung {
-  const CaseSummary* of = nullptr;
+  const analysis::CaseSummary* of = nullptr;
   std::vector<double> blocks;  // medians, in order of blocks
 };
 
-std::vector<Rung> rungs_of(const Result& result, const Summary& summary) {
-  std::vector<Rung> all(summary.cases.size());
-  for (std::size_t b = 0; b < result.blocks.size(); ++b) {
-    if (const auto seconds = block_median(result, b)) {
-      all[static_cast<std::size_t>(result.blocks[b].case_index)].blocks.push_back(*seconds);
-    }
+std::vector<Rung> rungs_of(const store::Result& result, const analysis::Summary& summary) {
+  std::vector<Rung> all;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    Rung rung{&row, {}};
+    for (const analysis::FinishedBlock& block : analysis::finished_blocks(result, row.case_index))
+      rung.blocks.push_back(block.seconds);
+    if (!rung.blocks.empty()) all.push_back(std::move(rung));
   }
-  for (std::size_t i = 0; i < all.size(); ++i) all[i].of = &summary.cases[i];
-  std::erase_if(all, [](const Rung& rung) { return rung.blocks.empty(); });
   std::stable_sort(all.begin(), all.end(),
                    [](const Rung& a, const Rung& b) { return a.of->step_seconds > b.of->step_seconds; });
   return all;
@@ -37,7 +36,7 @@ std::vector<Rung> rungs_of(const Result& result, const Summary& summary) {
 std::pair<double, double> range_of(const std::vector<Rung>& rungs) {
   std::vector<double> medians;
   for (const Rung& rung : rungs) medians.push_back(rung.of->step_seconds);
-  const double limit = 2 * median(medians);
+  const double limit = 2 * analysis::median(medians);
   double low = INFINITY, high = 0;
   for (const Rung& rung : rungs) {
     for (const double seconds : rung.blocks) {
@@ -49,9 +48,9 @@ std::pair<double, double> range_of(const std::vector<Rung>& rungs) {
 }
 
 Svg dots(const Axis& axis, const Rung& rung) {
-  constexpr std::size_t most = 200;  // dots in a row
+  constexpr std::size_t max_dots = 200;  // dots in a row
   Svg svg;
-  const std::size_t stride = (rung.blocks.size() + most - 1) / most;
+  const std::size_t stride = (rung.blocks.size() + max_dots - 1) / max_dots;
   for (std::size_t i = 0; i < rung.blocks.size(); i += stride) {
     const double seconds = rung.blocks[i];
     // Spread over the row's height, so that equal ones can be told apart.
@@ -70,18 +69,19 @@ Svg dots(const Axis& axis, const Rung& rung) {
 
 }  // namespace
 
-std::optional<Figure> ladder(const Result& result, const Summary& summary) {
+std::optional<report::Figure> ladder(const store::Result& result, const analysis::Summary& summary) {
   const std::vector<Rung> rungs = rungs_of(result, summary);
   if (rungs.empty()) return std::nullopt;
   const auto [low, high] = range_of(rungs);
   const std::vector<double> ends{low, high};
-  const Scale scale = scale_of_seconds(ends);
+  const report::Scale scale = report::scale_of_seconds(ends);
   RowChart chart;
   const int decimals = tick_decimals(tick_distance((high - low) / scale.factor, 6));
   chart.axis = round_axis(low / scale.factor, high / scale.factor, 6,
                           [decimals](double value) { return fmt::format("{:.{}f}", value, decimals); });
   // In seconds again: all values are.
-  chart.axis.low *= scale.factor, chart.axis.high *= scale.factor;
+  chart.axis.low *= scale.factor;
+  chart.axis.high *= scale.factor;
   for (double& tick : chart.axis.ticks) tick *= scale.factor;
   chart.axis.label = [scale, decimals](double seconds) {
     return fmt::format("{:.{}f}", seconds / scale.factor, decimals);
@@ -89,7 +89,7 @@ std::optional<Figure> ladder(const Result& result, const Summary& summary) {
   chart.axis_title = "step time, " + scale.unit;
   chart.kind = "compact";
 
-  Figure figure;
+  report::Figure figure;
   figure.id = "ladder";
   figure.numbers.columns = {{"case", true},
                             {"median " + scale.unit},
@@ -97,22 +97,22 @@ std::optional<Figure> ladder(const Result& result, const Summary& summary) {
                             {"slowest block " + scale.unit},
                             {"blocks"}};
   for (const Rung& rung : rungs) {
-    if (rung.of->role == CaseRole::baseline) {
+    if (rung.of->role == store::CaseRole::baseline) {
       const double at = chart.axis.at(rung.of->step_seconds);
       chart.behind.line("reference", at, -1000, at, 1000);
     }
     chart.rows.push_back({rung.of->name, scale.print(rung.of->step_seconds) + " " + scale.unit, dots(chart.axis, rung),
                           verdict_class(*rung.of)});
-    const auto [least, most] = std::minmax_element(rung.blocks.begin(), rung.blocks.end());
-    figure.numbers.rows.push_back({rung.of->name, scale.print(rung.of->step_seconds), scale.print(*least),
-                                   scale.print(*most), std::to_string(rung.blocks.size())});
+    const auto [fastest, slowest] = std::minmax_element(rung.blocks.begin(), rung.blocks.end());
+    figure.numbers.rows.push_back({rung.of->name, scale.print(rung.of->step_seconds), scale.print(*fastest),
+                                   scale.print(*slowest), std::to_string(rung.blocks.size())});
   }
   figure.title = "Step time of every case, the slowest first.";
   figure.caption =
-      "A dot is the median step of one block, a fresh process on every rank; the bar is the median of the dots, the "
-      "dashed "
-      "line the baseline's. Blocks of one round share the machine's weather, so verdicts come from pairs within rounds "
-      "and not from this picture. An arrow: some blocks took longer than is drawn.";
+      "A dot is the median step time of one block, a fresh process on every rank. The bar is the median of the dots; "
+      "the "
+      "dashed line is the baseline's. Blocks of one round share the state of the machine, so verdicts come from pairs "
+      "within rounds and not from this picture. An arrow: some blocks took longer than the drawing shows.";
   figure.drawing = chart.drawn(
       "ladder-drawing", figure.title,
       fmt::format("{} cases, medians from {} to {} {}; all numbers are in the table below.", rungs.size(),
@@ -120,4 +120,4 @@ std::optional<Figure> ladder(const Result& result, const Summary& summary) {
   return figure;
 }
 
-}  // namespace harness::html
+}  // namespace harness::page

@@ -6,9 +6,9 @@
 #include "report/document.h"
 #include "store/result.h"
 
-namespace harness::html {
+namespace harness::page {
 
 /// Step time of every measured case, the slowest first: a dot for each block, a mark at their median.
-std::optional<Figure> ladder(const Result& result, const Summary& summary);
+std::optional<report::Figure> ladder(const store::Result& result, const analysis::Summary& summary);
 
-}  // namespace harness::html
+}  // namespace harness::page

@@ -5,7 +5,7 @@
 #include "report/page/escape.h"
 #include "report/page/style.h"
 
-namespace harness::html {
+namespace harness::page {
 namespace {
 
 // Nothing may be loaded, sent, framed or run; styles are those of this file.
@@ -23,7 +23,7 @@ class Writer {
  public:
   std::string out;
 
-  void table(const Table& table, const std::string& caption, const char* kind = "") {
+  void table(const report::Table& table, const std::string& caption, const char* kind = "") {
     if (table.rows.empty()) return;
     out += fmt::format(R"(<div class="scroll" tabindex="0"><table class="{}">)", kind);
     if (!caption.empty()) out += "<caption>" + escaped(caption) + "</caption>";
@@ -45,26 +45,26 @@ class Writer {
     out += "</tbody></table></div>\n";
   }
 
-  void operator()(const Subheading& piece) { out += "<h3>" + escaped(piece.text) + "</h3>\n"; }
-  void operator()(const Paragraph& piece) {
+  void operator()(const report::Subheading& piece) { out += "<h3>" + escaped(piece.text) + "</h3>\n"; }
+  void operator()(const report::Paragraph& piece) {
     out += fmt::format("<p{}>{}</p>\n", piece.strong ? " class=\"strong\"" : "", escaped(piece.text));
   }
-  void operator()(const List& piece) {
+  void operator()(const report::List& piece) {
     if (piece.items.empty()) return;
-    out += piece.mark == List::Mark::warning ? "<ul class=\"warnings\">" : "<ul>";
+    out += piece.mark == report::List::Mark::warning ? "<ul class=\"warnings\">" : "<ul>";
     for (std::size_t i = 0; i < piece.items.size(); ++i) {
-      const std::string number = piece.mark == List::Mark::number ? fmt::format("[{}] ", i + 1) : "";
+      const std::string number = piece.mark == report::List::Mark::number ? fmt::format("[{}] ", i + 1) : "";
       out += "<li>" + number + escaped(piece.items[i]) + "</li>\n";
     }
     out += "</ul>\n";
   }
-  void operator()(const Numbers& piece) {
+  void operator()(const report::Numbers& piece) {
     if (piece.table.rows.empty()) return;
     if (piece.folded) out += "<details><summary>" + escaped(piece.caption) + "</summary>";
     table(piece.table, piece.folded ? "" : piece.caption);
     if (piece.folded) out += "</details>\n";
   }
-  void operator()(const Figure& piece) {
+  void operator()(const report::Figure& piece) {
     out += fmt::format(R"(<figure id="{}"><figcaption><b>{}</b> {})", escaped(piece.id), escaped(piece.title),
                        escaped(piece.caption));
     if (!piece.legend.empty()) {
@@ -80,7 +80,7 @@ class Writer {
     table(piece.numbers, "");
     out += "</details></figure>\n";
   }
-  void operator()(const Listing& piece) {
+  void operator()(const report::Listing& piece) {
     if (piece.folded) {
       out += "<details class=\"printed\"><summary>" + escaped(piece.caption) + "</summary>";
     } else {
@@ -92,7 +92,7 @@ class Writer {
 
 }  // namespace
 
-std::string page(const Document& document) {
+std::string page(const report::Document& document) {
   Writer writer;
   std::string& out = writer.out;
   out = fmt::format(R"(<!DOCTYPE html>
@@ -136,4 +136,4 @@ std::string page(const Document& document) {
   return std::move(writer.out);
 }
 
-}  // namespace harness::html
+}  // namespace harness::page

@@ -4,9 +4,9 @@
 
 #include "report/document.h"
 
-namespace harness::html {
+namespace harness::page {
 
 /// One file that needs nothing else: no network, no script. Well-formed XML too, so that it can be checked strictly.
-std::string page(const Document& document);
+std::string page(const report::Document& document);
 
-}  // namespace harness::html
+}  // namespace harness::page

@@ -7,11 +7,11 @@
 #include "report/page/sections.h"
 #include "report/sections.h"
 
-namespace harness::html {
+namespace harness::page {
 namespace {
 
-void add_notices(const Result& result, const Summary& summary, Document& document) {
-  if (result.backend != "cuda") document.notices.push_back({backend_line(result.backend)});
+void add_notices(const store::Result& result, const analysis::Summary& summary, report::Document& document) {
+  if (result.backend != "cuda") document.notices.push_back({report::backend_line(result.backend)});
   const std::size_t n = summary.warnings.size();
   if (n == 1) {
     document.notices.push_back({"There is a warning to read before you believe this, with a remedy.", "warnings"});
@@ -23,32 +23,32 @@ void add_notices(const Result& result, const Summary& summary, Document& documen
 
 }  // namespace
 
-Document make_report(const Result& result, const Findings& findings) {
-  Document document;
+report::Document make_report(const store::Result& result, const analysis::Findings& findings) {
+  report::Document document;
   document.title = result.name.empty() ? "harness report" : result.name;
   document.subtitle = fmt::format("{} on {} {}, backend {}, {}", result.model_name, result.ranks,
                                   result.ranks == 1 ? "rank" : "ranks", result.backend, result.created);
-  document.headline = headline(result, findings.summary);
+  document.headline = report::headline(result, findings.summary);
   add_notices(result, findings.summary, document);
-  document.sections.push_back(before_after_section(result, findings));
-  if (findings.cost) document.sections.push_back(cost_section(*findings.cost));
-  for (Section (*make)(const Result&, const Findings&) :
+  document.sections.push_back(report::before_after_section(result, findings));
+  if (findings.cost) document.sections.push_back(report::cost_section(*findings.cost));
+  for (report::Section (*make)(const store::Result&, const analysis::Findings&) :
        {changes_section, steps_section, scaling_section, losses_section, timeline_section, lateness_section}) {
     document.sections.push_back(make(result, findings));
   }
-  document.sections.push_back(nccl_section(result));
-  document.sections.push_back(environment_section(result, findings));
-  document.sections.push_back(warnings_section(findings));
-  document.sections.push_back(configuration_section(result));
-  document.sections.push_back(reproduce_section(result));
-  std::erase_if(document.sections, [](const Section& section) { return section.pieces.empty(); });
+  document.sections.push_back(report::nccl_section(result));
+  document.sections.push_back(report::environment_section(result, findings));
+  document.sections.push_back(report::warnings_section(findings));
+  document.sections.push_back(report::configuration_section(result));
+  document.sections.push_back(report::reproduce_section(result));
+  std::erase_if(document.sections, [](const report::Section& section) { return section.pieces.empty(); });
   document.footer = fmt::format("Made by harness {} from run {}. This file needs nothing else: no script, no network.",
                                 result.tool_version, result.run_uuid);
   return document;
 }
 
-Document make_report(const Result& result) {
-  return make_report(result, find_all(result));
+report::Document make_report(const store::Result& result) {
+  return make_report(result, analysis::find_all(result));
 }
 
-}  // namespace harness::html
+}  // namespace harness::page

@@ -4,10 +4,10 @@
 #include "report/document.h"
 #include "store/result.h"
 
-namespace harness::html {
+namespace harness::page {
 
 /// The whole report. `result` with its timeline and the seconds of ranks, as far as they are wanted.
-Document make_report(const Result& result, const Findings& findings);
-Document make_report(const Result& result);
+report::Document make_report(const store::Result& result, const analysis::Findings& findings);
+report::Document make_report(const store::Result& result);
 
-}  // namespace harness::html
+}  // namespace harness::page

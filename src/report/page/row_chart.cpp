@@ -4,7 +4,7 @@
 
 #include "report/page/escape.h"
 
-namespace harness::html {
+namespace harness::page {
 
 std::string RowChart::drawn(const std::string& id, const std::string& title, const std::string& description) const {
   constexpr double tall = 1000;  // more than any row; the drawing is cut off at its row
@@ -36,4 +36,4 @@ std::string RowChart::drawn(const std::string& id, const std::string& title, con
   return out;
 }
 
-}  // namespace harness::html
+}  // namespace harness::page

@@ -6,7 +6,7 @@
 #include "report/page/axis.h"
 #include "report/page/svg.h"
 
-namespace harness::html {
+namespace harness::page {
 
 /// Words on the left, a drawing in the middle, a value on the right, row by row over one axis; on a narrow page words
 /// and value stand above their drawing. Rows draw around y = 0, the middle of the row.
@@ -27,4 +27,4 @@ struct RowChart {
   std::string drawn(const std::string& id, const std::string& title, const std::string& description) const;
 };
 
-}  // namespace harness::html
+}  // namespace harness::page

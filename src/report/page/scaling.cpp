@@ -9,21 +9,21 @@
 #include "report/page/svg.h"
 #include "report/scale.h"
 
-namespace harness::html {
+namespace harness::page {
 namespace {
 
 struct Point {
-  const CaseSummary* of = nullptr;
+  const analysis::CaseSummary* of = nullptr;
   double ranks = 0, rate = 0, efficiency = 0;
 };
 
-std::vector<Point> points_of(const Result& result, const Summary& summary) {
+std::vector<Point> points_of(const store::Result& result, const analysis::Summary& summary) {
   std::vector<Point> points;
-  for (const CaseSummary& one : summary.cases) {
-    const ResultCase& row = result.at(one);
-    if (one.blocks == 0 || !(one.tokens_per_second > 0) || row.ranks <= 0) continue;
-    if (one.role == CaseRole::baseline || row.variable == "ranks") {
-      points.push_back({&one, static_cast<double>(row.ranks), one.tokens_per_second, 0});
+  for (const analysis::CaseSummary& row : summary.cases) {
+    const store::ResultCase& result_case = result.at(row);
+    if (row.blocks == 0 || !(row.tokens_per_second > 0) || result_case.ranks <= 0) continue;
+    if (row.role == store::CaseRole::baseline || result_case.variable == "ranks") {
+      points.push_back({&row, static_cast<double>(result_case.ranks), row.tokens_per_second, 0});
     }
   }
   std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.ranks < b.ranks; });
@@ -61,14 +61,14 @@ struct Panel {
 Svg curves(const std::vector<Point>& points, const Axis& x) {
   Svg svg;
   const double ideal_last = points[0].rate * points.back().ranks / points[0].ranks;
-  double low = points[0].rate, high = ideal_last, most = 1;
+  double low = points[0].rate, high = ideal_last, max_efficiency = 1;
   for (const Point& point : points) {
     low = std::min(low, point.rate);
     high = std::max(high, point.rate);
-    most = std::max(most, point.efficiency);
+    max_efficiency = std::max(max_efficiency, point.efficiency);
   }
   const Panel rate{x, 40, 220, low / 1.15, high * 1.05, true};
-  const Panel efficiency{x, 292, 392, 0, most, false};
+  const Panel efficiency{x, 292, 392, 0, max_efficiency, false};
   for (const double tick : x.ticks) {
     svg.line("grid", x.at(tick), 30, x.at(tick), 226);
     svg.line("grid", x.at(tick), 286, x.at(tick), 398);
@@ -76,27 +76,27 @@ Svg curves(const std::vector<Point>& points, const Axis& x) {
   }
   for (const double share : {0.0, 0.5, 1.0}) {
     svg.line(share == 1 ? "reference" : "grid", 0, efficiency.y(share), 1, efficiency.y(share));
-    if (share < 1) svg.text("tick", 0, efficiency.y(share) - 4, Svg::Anchor::start, percent(share, 0));
+    if (share < 1) svg.text("tick", 0, efficiency.y(share) - 4, Svg::Anchor::start, report::percent(share, 0));
   }
   svg.text("panel", 0, 14, Svg::Anchor::start, "tokens/s (equal factors equally far apart)");
   svg.text("panel", 0, 256, Svg::Anchor::start, "efficiency per rank");
   svg.line("reference", x.at(points[0].ranks), rate.y(points[0].rate), x.at(points.back().ranks), rate.y(ideal_last));
   rate.draw(
       svg, points, "curve", [](const Point& p) { return p.rate; },
-      [](const Point& p) { return Scale{}.print(p.rate); });
+      [](const Point& p) { return report::Scale{}.print(p.rate); });
   efficiency.draw(
       svg, points, "curve", [](const Point& p) { return p.efficiency; },
-      [](const Point& p) { return percent(p.efficiency, 0); });
+      [](const Point& p) { return report::percent(p.efficiency, 0); });
   svg.text("axis", 0.5, 432, Svg::Anchor::middle, "ranks");
   return svg;
 }
 
-std::optional<Numbers> grown(const std::vector<Point>& points, const Findings& findings) {
-  std::vector<const Breakdown*> of;
-  Table table;
+std::optional<report::Numbers> grown(const std::vector<Point>& points, const analysis::Findings& findings) {
+  std::vector<const analysis::Breakdown*> of;
+  report::Table table;
   table.columns = {{"part of the step, ms", true}};
   for (const Point& point : points) {
-    const StepFindings* found = findings.step_of(*point.of);
+    const analysis::StepFindings* found = findings.step_of(*point.of);
     if (found == nullptr) continue;
     of.push_back(&found->breakdown.mean);
     table.columns.push_back({fmt::format("{:.0f} rank{}", point.ranks, point.ranks == 1 ? "" : "s")});
@@ -108,10 +108,10 @@ std::optional<Numbers> grown(const std::vector<Point>& points, const Findings& f
     std::vector<std::string> cells;
   };
   std::vector<Row> rows;
-  for (const Part part : all_parts) {
-    Row row{(*of.back())[part].value_or(0) - (*of.front())[part].value_or(0), {name_of(part)}};
+  for (const analysis::Part part : analysis::all_parts) {
+    Row row{(*of.back())[part].value_or(0) - (*of.front())[part].value_or(0), {analysis::name_of(part)}};
     bool any = false;
-    for (const Breakdown* breakdown : of) {
+    for (const analysis::Breakdown* breakdown : of) {
       const std::optional<double> seconds = (*breakdown)[part];
       any = any || seconds.has_value();
       row.cells.push_back(seconds ? fmt::format("{:.2f}", 1e3 * *seconds) : "");
@@ -122,15 +122,15 @@ std::optional<Numbers> grown(const std::vector<Point>& points, const Findings& f
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.growth > b.growth; });
   for (Row& row : rows) table.rows.push_back(std::move(row.cells));
-  return Numbers{
-      "What grew with the ranks: parts of a profiled step, means over ranks, what grew most first. Empty: no such "
+  return report::Numbers{
+      "What grew with the ranks: parts of a profiled step, means over ranks, the largest growth first. Empty: no such "
       "part.",
       table, false};
 }
 
 }  // namespace
 
-std::optional<Scaling> scaling(const Result& result, const Findings& findings) {
+std::optional<Scaling> scaling(const store::Result& result, const analysis::Findings& findings) {
   const std::vector<Point> points = points_of(result, findings.summary);
   if (points.size() < 2) return std::nullopt;
   std::vector<double> sizes;
@@ -141,25 +141,26 @@ std::optional<Scaling> scaling(const Result& result, const Findings& findings) {
   out.curve.id = "scaling";
   out.curve.title = "Tokens per second and efficiency against the number of ranks.";
   out.curve.caption = fmt::format(
-      "Dashed: as many tokens/s per rank as with {:.0f} rank{}, the smallest size measured. Efficiency is tokens/s per "
-      "rank "
-      "against that.{}",
-      points[0].ranks, points[0].ranks == 1 ? "" : "s",
+      "Dashed: the tokens/s per rank of the smallest size measured, {:.0f} {}. Efficiency is tokens/s per rank "
+      "relative to "
+      "that.{}",
+      points[0].ranks, points[0].ranks == 1 ? "rank" : "ranks",
       result.backend == "cpu" ? " On the cpu backend ranks share cores, so fewer ranks do not mean less hardware."
                               : "");
   out.curve.drawing =
       curves(points, x).figure("scaling-drawing", 438, out.curve.title,
                                fmt::format("Efficiency at {:.0f} ranks: {}; all numbers are in the table below.",
-                                           points.back().ranks, percent(points.back().efficiency)));
+                                           points.back().ranks, report::percent(points.back().efficiency)));
   out.curve.numbers.columns = {{"ranks", true},       {"case", true}, {"tokens/s"},
                                {"tokens/s per rank"}, {"efficiency"}, {"MFU"}};
   for (const Point& point : points) {
-    out.curve.numbers.rows.push_back({fmt::format("{:.0f}", point.ranks), point.of->name, Scale{}.print(point.rate),
-                                      Scale{}.print(point.rate / point.ranks), percent(point.efficiency),
-                                      point.of->mfu ? percent(*point.of->mfu) : ""});
+    out.curve.numbers.rows.push_back(
+        {fmt::format("{:.0f}", point.ranks), point.of->name, report::Scale{}.print(point.rate),
+         report::Scale{}.print(point.rate / point.ranks), report::percent(point.efficiency),
+         point.of->mfu ? report::percent(*point.of->mfu) : ""});
   }
   out.what_grew = grown(points, findings);
   return out;
 }
 
-}  // namespace harness::html
+}  // namespace harness::page

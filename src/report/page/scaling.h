@@ -8,14 +8,14 @@
 #include "report/document.h"
 #include "store/result.h"
 
-namespace harness::html {
+namespace harness::page {
 
 /// Tokens per second and efficiency per rank against the number of ranks, and what grew. Nothing unless `ranks` was
 /// swept and two sizes were measured.
 struct Scaling {
-  Figure curve;
-  std::optional<Numbers> what_grew;
+  report::Figure curve;
+  std::optional<report::Numbers> what_grew;
 };
-std::optional<Scaling> scaling(const Result& result, const Findings& findings);
+std::optional<Scaling> scaling(const store::Result& result, const analysis::Findings& findings);
 
-}  // namespace harness::html
+}  // namespace harness::page

@@ -13,63 +13,63 @@
 #include "report/page/waterfall_chart.h"
 #include "report/sections.h"
 
-namespace harness::html {
+namespace harness::page {
 namespace {
 
 // What has no bar, and why.
-List not_compared(const Summary& summary) {
-  List list;
-  for (const CaseSummary& row : summary.cases) {
-    if (row.role != CaseRole::change) continue;
-    const bool honoured = row.judgement.reason != Reason::not_honoured;
+report::List not_compared(const analysis::Summary& summary) {
+  report::List list;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (row.role != store::CaseRole::change) continue;
+    const bool honoured = row.judgement.reason != analysis::Reason::not_honoured;
     const bool has_bar = row.effect && std::isfinite(row.effect->ratio) && honoured;
-    if (has_bar && row.status != CaseStatus::failed) continue;
+    if (has_bar && row.status != store::CaseStatus::failed) continue;
     std::string why = row.reason;  // shows by itself that a request was not honoured
     if (honoured && !why.empty()) why.insert(0, ": ");
-    if (honoured) why.insert(0, name_of(row.judgement));
+    if (honoured) why.insert(0, analysis::name_of(row.judgement));
     list.items.push_back(fmt::format("{}: {}", row.name, why));
   }
   return list;
 }
 
-void add_waterfall(const StepFindings& step, const CaseSummary& row, Section& section) {
+void add_waterfall(const analysis::StepFindings& step, const analysis::CaseSummary& row, report::Section& section) {
   if (!step.waterfall) return;
-  const char* id = row.role == CaseRole::baseline ? "waterfall-baseline" : "waterfall-best";
+  const char* id = row.role == store::CaseRole::baseline ? "waterfall-baseline" : "waterfall-best";
   section.pieces.push_back(waterfall_chart(*step.waterfall, id, row.name));
 }
 
 }  // namespace
 
-Section changes_section(const Result& result, const Findings& findings) {
-  Section section{"changes", "What each change does", {}};
+report::Section changes_section(const store::Result& result, const analysis::Findings& findings) {
+  report::Section section{"changes", "What each change does", {}};
   if (auto figure = tornado(result, findings.summary)) {
     section.pieces.push_back(std::move(*figure));
   } else {
-    section.pieces.push_back(Paragraph{"No change has been compared with the baseline."});
+    section.pieces.push_back(report::Paragraph{"No change has been compared with the baseline."});
   }
-  List list = not_compared(findings.summary);
+  report::List list = not_compared(findings.summary);
   if (!list.items.empty()) {
-    section.pieces.push_back(Paragraph{"Without a verdict:", true});
+    section.pieces.push_back(report::Paragraph{"Without a verdict:", true});
     section.pieces.push_back(std::move(list));
   }
-  CaseTable cases = case_table(result, findings.summary);
-  section.pieces.push_back(Numbers{"All cases", std::move(cases.table), true});
-  if (!cases.notes.empty()) section.pieces.push_back(List{std::move(cases.notes), List::Mark::number});
+  report::CaseTable cases = report::case_table(result, findings.summary);
+  section.pieces.push_back(report::Numbers{"All cases", std::move(cases.table), true});
+  if (!cases.notes.empty()) section.pieces.push_back(report::List{std::move(cases.notes), report::List::Mark::number});
   return section;
 }
 
-Section steps_section(const Result& result, const Findings& findings) {
-  Section section{"steps", "Step times", {}};
+report::Section steps_section(const store::Result& result, const analysis::Findings& findings) {
+  report::Section section{"steps", "Step times", {}};
   if (auto figure = ladder(result, findings.summary)) {
     section.pieces.push_back(std::move(*figure));
   } else {
-    section.pieces.push_back(Paragraph{"No block has finished."});
+    section.pieces.push_back(report::Paragraph{"No block has finished."});
   }
   return section;
 }
 
-Section scaling_section(const Result& result, const Findings& findings) {
-  Section section{"scaling-section", "Scaling", {}};
+report::Section scaling_section(const store::Result& result, const analysis::Findings& findings) {
+  report::Section section{"scaling-section", "Scaling", {}};
   if (auto found = scaling(result, findings)) {
     section.pieces.push_back(std::move(found->curve));
     if (found->what_grew) section.pieces.push_back(std::move(*found->what_grew));
@@ -77,48 +77,49 @@ Section scaling_section(const Result& result, const Findings& findings) {
   return section;
 }
 
-Section losses_section(const Result& result, const Findings& findings) {
-  Section section{"losses", "Where the time goes", {}};
-  const StepFindings* baseline = nullptr;
-  for (const CaseSummary* row : findings.before_and_after()) {
-    const StepFindings* step = findings.step_of(*row);
+report::Section losses_section(const store::Result& result, const analysis::Findings& findings) {
+  report::Section section{"losses", "Where the time goes", {}};
+  const analysis::StepFindings* baseline = nullptr;
+  for (const analysis::CaseSummary* row : findings.before_and_after()) {
+    const analysis::StepFindings* step = findings.step_of(*row);
     if (step == nullptr) continue;
-    add_step(result, *step, baseline, section);
+    report::add_step(result, *step, baseline, section);
     add_waterfall(*step, *row, section);
-    if (row->role == CaseRole::baseline) baseline = step;
+    if (row->role == store::CaseRole::baseline) baseline = step;
   }
-  const auto peak_known = [](const ResultCase& result_case) { return result_case.peak_flops_per_rank > 0; };
+  const auto peak_known = [](const store::ResultCase& result_case) { return result_case.peak_flops_per_rank > 0; };
   if (std::ranges::none_of(result.cases, peak_known)) {
-    section.pieces.push_back(Paragraph{
+    section.pieces.push_back(report::Paragraph{
         "There is no MFU and no waterfall: the peak of the hardware is unknown. State it with a hardware file "
         "or peak_flops in the configuration."});
   } else if (section.pieces.empty()) {
-    section.pieces.push_back(Paragraph{"The file has no profiled step of the baseline."});
+    section.pieces.push_back(report::Paragraph{"The file has no profiled step of the baseline."});
   }
   if (!findings.rules.empty()) {
-    section.pieces.push_back(Subheading{"The sweep as a whole"});
-    section.pieces.push_back(List{findings.rules});
+    section.pieces.push_back(report::Subheading{"The sweep as a whole"});
+    section.pieces.push_back(report::List{findings.rules});
   }
   return section;
 }
 
-Section timeline_section(const Result& result, const Findings& findings) {
-  Section section{"timeline", "One step", {}};
+report::Section timeline_section(const store::Result& result, const analysis::Findings& findings) {
+  report::Section section{"timeline", "One step", {}};
   double length = 0;
-  for (const CaseSummary* row : findings.before_and_after()) {
+  for (const analysis::CaseSummary* row : findings.before_and_after()) {
     length = std::max(length, timeline_length(result, row->case_index));
   }
-  for (const CaseSummary* row : findings.before_and_after()) {
-    const char* id = row->role == CaseRole::baseline ? "timeline-baseline" : "timeline-best";
+  for (const analysis::CaseSummary* row : findings.before_and_after()) {
+    const char* id = row->role == store::CaseRole::baseline ? "timeline-baseline" : "timeline-best";
     if (length <= 0) continue;
     if (auto figure = timeline_chart(result, row->case_index, id, length)) section.pieces.push_back(std::move(*figure));
   }
-  if (section.pieces.empty()) section.pieces.push_back(Paragraph{"The file has no profiled step of the baseline."});
+  if (section.pieces.empty())
+    section.pieces.push_back(report::Paragraph{"The file has no profiled step of the baseline."});
   return section;
 }
 
-Section lateness_section(const Result& result, const Findings& findings) {
-  Section section = stragglers_section(result, findings);
+report::Section lateness_section(const store::Result& result, const analysis::Findings& findings) {
+  report::Section section = report::stragglers_section(result, findings);
   const auto& heat = findings.stragglers.heat;
   if (!heat || heat->seconds.empty()) return section;
   std::string where = "Timed steps of the block with the largest excess";
@@ -127,4 +128,4 @@ Section lateness_section(const Result& result, const Findings& findings) {
   return section;
 }
 
-}  // namespace harness::html
+}  // namespace harness::page

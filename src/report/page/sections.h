@@ -4,16 +4,20 @@
 #include "report/document.h"
 #include "store/result.h"
 
-namespace harness::html {
+namespace harness::page {
 
 // The sections of the page that draw; the others are those of report/sections.h. One without data says so in a line, or
 // has no pieces and is left out.
 
-Section changes_section(const Result& result, const Findings& findings);  // tornado; what could not be compared
-Section steps_section(const Result& result, const Findings& findings);    // ladder
-Section scaling_section(const Result& result, const Findings& findings);  // where ranks was swept
-Section losses_section(const Result& result, const Findings& findings);   // waterfalls, bottlenecks, breakdowns
-Section timeline_section(const Result& result, const Findings& findings);
-Section lateness_section(const Result& result, const Findings& findings);  // stragglers, with the heat map
+report::Section changes_section(const store::Result& result,
+                                const analysis::Findings& findings);  // tornado; what could not be compared
+report::Section steps_section(const store::Result& result, const analysis::Findings& findings);  // ladder
+report::Section scaling_section(const store::Result& result,
+                                const analysis::Findings& findings);  // where ranks was swept
+report::Section losses_section(const store::Result& result,
+                               const analysis::Findings& findings);  // waterfalls, bottlenecks, breakdowns
+report::Section timeline_section(const store::Result& result, const analysis::Findings& findings);
+report::Section lateness_section(const store::Result& result,
+                                 const analysis::Findings& findings);  // stragglers, with the heat map
 
-}  // namespace harness::html
+}  // namespace harness::page

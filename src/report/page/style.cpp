@@ -1,6 +1,6 @@
 #include "report/page/style.h"
 
-namespace harness::html {
+namespace harness::page {
 
 // Colours after Okabe and Ito, "Color Universal Design" (2008), which people with any colour vision tell apart; what
 // they say is said in words too. Dark: the same hues, lighter.
@@ -129,4 +129,4 @@ body > footer { color: var(--soft); font: .8125rem/1.5 var(--sans); padding-top:
 }
 )css";
 
-}  // namespace harness::html
+}  // namespace harness::page

@@ -1,8 +1,8 @@
 #pragma once
 
-namespace harness::html {
+namespace harness::page {
 
 /// The page's one style sheet.
 extern const char* const style;
 
-}  // namespace harness::html
+}  // namespace harness::page

@@ -4,7 +4,7 @@
 
 #include "report/page/escape.h"
 
-namespace harness::html {
+namespace harness::page {
 namespace {
 
 // Without trailing zeros: pages hold tens of thousands of these.
@@ -47,7 +47,10 @@ void Svg::text(const char* kind, double x, double y, Anchor anchor, std::string_
 
 void Svg::text_within(const char* kind, double x, double y, std::string_view words) {
   constexpr double near = 0.005;
-  text(kind, x, y, x < near ? Anchor::start : x > 1 - near ? Anchor::end : Anchor::middle, words);
+  Anchor anchor = Anchor::middle;
+  if (x < near) anchor = Anchor::start;
+  if (x > 1 - near) anchor = Anchor::end;
+  text(kind, x, y, anchor, words);
 }
 
 void Svg::stretched(double x0, double x1, double y, double height, double units_wide, double units_high,
@@ -69,4 +72,4 @@ std::string Svg::figure(const std::string& id, double height, std::string_view t
       escaped(id), pixels(height), escaped(title), escaped(description), body_);
 }
 
-}  // namespace harness::html
+}  // namespace harness::page

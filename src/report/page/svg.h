@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace harness::html {
+namespace harness::page {
 
 /// The inside of an <svg> that is as wide as its place: x and widths are shares of the width, 0 to 1, y and heights are
 /// pixels, so that a drawing fits a phone while its letters keep their size. Colours come from the classes.
@@ -36,4 +36,4 @@ class Svg {
 /// A share as "12.34%".
 std::string in_percent(double share);
 
-}  // namespace harness::html
+}  // namespace harness::page

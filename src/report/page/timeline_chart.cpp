@@ -11,11 +11,11 @@
 #include "report/page/row_chart.h"
 #include "report/scale.h"
 
-namespace harness::html {
+namespace harness::page {
 namespace {
 
-constexpr std::size_t most_roles = 8;
-constexpr int cells = 2000;
+constexpr std::size_t max_roles = 8;
+constexpr unsigned cells = 2000;
 
 struct Kind {
   const char* swatch;
@@ -32,7 +32,7 @@ constexpr std::array<Kind, 9> kinds{{{"k-matmul", "matrix products"},
                                      {"k-waiting", "waiting for other ranks"}}};
 constexpr std::size_t waiting_kind = 8;
 
-std::size_t kind_of(const ResultInterval& row) {
+std::size_t kind_of(const store::ResultInterval& row) {
   if (row.stream == "tensor") return 4;
   if (row.stream == "data") return 5;
   if (row.stream == "pipeline") return 6;
@@ -50,27 +50,30 @@ struct Lane {
   void add(std::size_t kind, double from, double to) {  // in cells
     from = std::clamp(from, 0.0, static_cast<double>(cells));
     to = std::clamp(to, from, static_cast<double>(cells));
-    for (int cell = static_cast<int>(from); cell < cells && cell < to; ++cell) {
+    for (auto cell = static_cast<unsigned>(from); cell < cells && cell < to; ++cell) {
       const double part = std::min<double>(to, cell + 1) - std::max<double>(from, cell);
-      covered[static_cast<std::size_t>(cell)][kind] += static_cast<float>(part);
+      covered[cell][kind] += static_cast<float>(part);
     }
   }
-  // The kind that took most of a cell; -1 where less than half of it was used.
-  int shown(std::size_t cell) const {
-    const auto& of = covered[cell];
+  // The kind that took most of a cell; nothing where less than half of it was used.
+  std::optional<std::size_t> shown(std::size_t cell) const {
+    const auto& parts = covered[cell];
     float sum = 0;
-    for (const float part : of) sum += part;
-    if (sum < 0.5F) return -1;
-    return static_cast<int>(std::max_element(of.begin(), of.end()) - of.begin());
+    std::size_t largest = 0;
+    for (std::size_t kind = 0; kind < parts.size(); ++kind) {
+      sum += parts[kind];
+      if (parts[kind] > parts[largest]) largest = kind;
+    }
+    if (sum < 0.5F) return std::nullopt;
+    return largest;
   }
   Svg drawing() const {
     std::array<std::string, kinds.size()> paths;
     for (std::size_t cell = 0; cell < cells;) {
-      const int kind = shown(cell);
+      const std::optional<std::size_t> kind = shown(cell);
       std::size_t end = cell + 1;
       while (end < cells && shown(end) == kind) ++end;
-      if (kind >= 0)
-        paths[static_cast<std::size_t>(kind)] += fmt::format("M{} 0h{}v1h-{}z", cell, end - cell, end - cell);
+      if (kind) paths[*kind] += fmt::format("M{} 0h{}v1h-{}z", cell, end - cell, end - cell);
       cell = end;
     }
     std::string all;
@@ -95,16 +98,16 @@ struct Collected {
 // Roles from first to last, evenly, if there are more than fit.
 std::vector<std::int32_t> chosen(const std::set<std::int32_t>& roles) {
   std::vector<std::int32_t> all(roles.begin(), roles.end());
-  if (all.size() <= most_roles) return all;
+  if (all.size() <= max_roles) return all;
   std::vector<std::int32_t> some;
-  for (std::size_t i = 0; i < most_roles; ++i) some.push_back(all[i * (all.size() - 1) / (most_roles - 1)]);
+  for (std::size_t i = 0; i < max_roles; ++i) some.push_back(all[i * (all.size() - 1) / (max_roles - 1)]);
   return some;
 }
 
-Collected collect(const Result& result, int case_index, double length_s) {
+Collected collect(const store::Result& result, int case_index, double length_s) {
   Collected out;
   std::set<std::int32_t> roles;
-  for (const ResultInterval& row : result.timeline) {
+  for (const store::ResultInterval& row : result.timeline) {
     if (row.case_index != case_index || !std::isfinite(row.end_s) || !std::isfinite(row.start_s)) continue;
     roles.insert(row.role);
     out.step_s = std::max(out.step_s, row.end_s);
@@ -112,7 +115,7 @@ Collected collect(const Result& result, int case_index, double length_s) {
   if (!(out.step_s > 0)) return out;
   out.roles = roles.size();
   out.shown = chosen(roles);
-  for (const ResultInterval& row : result.timeline) {
+  for (const store::ResultInterval& row : result.timeline) {
     if (row.case_index != case_index || !std::isfinite(row.end_s) || !std::isfinite(row.start_s)) continue;
     if (std::find(out.shown.begin(), out.shown.end(), row.role) == out.shown.end()) continue;
     const std::string order = row.stream == "compute" ? "" : row.stream;
@@ -135,22 +138,37 @@ Collected collect(const Result& result, int case_index, double length_s) {
   return out;
 }
 
+std::string caption_of(const Collected& found, bool has_waiting) {
+  std::string lanes = "A lane is a stream of one rank.";
+  if (found.roles > found.shown.size()) {
+    lanes = fmt::format("A lane is a stream of one rank, for {} of {} roles from the first to the last.",
+                        found.shown.size(), found.roles);
+  } else if (found.roles > 1) {
+    lanes = "A lane is a stream of one rank, for one rank of each role (ranks of a role run the same operations).";
+  }
+  return fmt::format(
+      "{} On the right: how much of the step it was busy{}. Each lane is drawn in {} cells, in the colour of what took "
+      "most of each.",
+      lanes, has_waiting ? ", waiting included" : "", cells);
+}
+
 }  // namespace
 
-double timeline_length(const Result& result, int case_index) {
+double timeline_length(const store::Result& result, int case_index) {
   double length = 0;
-  for (const ResultInterval& row : result.timeline) {
+  for (const store::ResultInterval& row : result.timeline) {
     if (row.case_index == case_index && std::isfinite(row.end_s)) length = std::max(length, row.end_s);
   }
   return length;
 }
 
-std::optional<Figure> timeline_chart(const Result& result, int case_index, const std::string& id, double length_s) {
+std::optional<report::Figure> timeline_chart(const store::Result& result, int case_index, const std::string& id,
+                                             double length_s) {
   const Collected found = collect(result, case_index, length_s);
   if (found.lanes.empty()) return std::nullopt;
   const std::string& name = result.case_at(case_index).name;
   const std::vector<double> length{length_s};
-  const Scale scale = scale_of_seconds(length);
+  const report::Scale scale = report::scale_of_seconds(length);
   RowChart chart;
   chart.kind = "thin";
   chart.axis = linear_axis(0, length_s / scale.factor, 6, {});
@@ -161,33 +179,28 @@ std::optional<Figure> timeline_chart(const Result& result, int case_index, const
   std::int32_t before = -1;
   for (const auto& [key, lane] : found.lanes) {
     const bool first = before >= 0 && key.first != before;
-    chart.rows.push_back({lane.label, percent(lane.busy_s / found.step_s, 0), lane.drawing(), first ? "gap" : ""});
+    chart.rows.push_back(
+        {lane.label, report::percent(lane.busy_s / found.step_s, 0), lane.drawing(), first ? "gap" : ""});
     before = key.first;
   }
 
-  Figure figure;
+  report::Figure figure;
   figure.id = id;
   figure.numbers.columns = {{"rank"}, {"kind", true}, {"time " + scale.unit}, {"share of the step"}, {"operations"}};
   std::set<std::size_t> present;
   for (const auto& [key, value] : found.by_kind) {
     present.insert(key.second);
     figure.numbers.rows.push_back({std::to_string(found.rank_of.at(key.first)), kinds[key.second].name,
-                                   scale.print(value.first), percent(value.first / found.step_s),
+                                   scale.print(value.first), report::percent(value.first / found.step_s),
                                    std::to_string(value.second)});
   }
   for (const std::size_t kind : present) figure.legend.emplace_back(kinds[kind].swatch, kinds[kind].name);
   figure.title = fmt::format("One profiled step of {}.", name);
-  figure.caption = fmt::format(
-      "A lane is a stream of one rank{}; on the right, how much of the step it was busy{}. Each lane is drawn in {} "
-      "cells, in the colour of what took most of each.",
-      found.roles <= found.shown.size()
-          ? (found.roles > 1 ? ", for one rank of each role (ranks of a role run the same operations)" : "")
-          : fmt::format(", for {} of {} roles from the first to the last", found.shown.size(), found.roles),
-      present.contains(waiting_kind) ? ", waiting included" : "", cells);
+  figure.caption = caption_of(found, present.contains(waiting_kind));
   figure.drawing = chart.drawn(id + "-drawing", figure.title,
                                fmt::format("{} lanes over {} {}; the time by kind is in the table below.",
                                            found.lanes.size(), scale.print(found.step_s), scale.unit));
   return figure;
 }
 
-}  // namespace harness::html
+}  // namespace harness::page

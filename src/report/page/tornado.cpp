@@ -5,45 +5,55 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/power.h"
 #include "report/effect_words.h"
 #include "report/page/row_chart.h"
 #include "report/page/verdict_class.h"
 #include "report/scale.h"
 
-namespace harness::html {
+namespace harness::page {
 namespace {
 
-bool drawn(const CaseSummary& one) {
-  return one.role != CaseRole::baseline && one.effect && std::isfinite(one.effect->ratio) &&
-         one.effect->verdict != Verdict::not_honoured;
+bool drawn(const analysis::CaseSummary& row) {
+  return row.role != store::CaseRole::baseline && row.effect && std::isfinite(row.effect->ratio) &&
+         row.effect->verdict != analysis::Verdict::not_honoured;
 }
 
 // Wide enough for every improvement and its interval. What makes a step much slower may leave the drawing: beside a bar
 // of +300 % no improvement could be seen.
-Axis axis_for(const std::vector<const CaseSummary*>& cases, double smallest_effect) {
-  double least = -1.5 * smallest_effect, most = 1.5 * smallest_effect;
-  for (const CaseSummary* one : cases) {
-    const Effect& effect = *one->effect;
-    const bool decided = moved(effect.verdict);
-    least = std::min(least, effect.ratio - 1);
-    most = std::max(most, effect.ratio - 1);
+Axis axis_for(const std::vector<const analysis::CaseSummary*>& cases, double smallest_effect) {
+  double low = -1.5 * smallest_effect, high = 1.5 * smallest_effect;
+  for (const analysis::CaseSummary* row : cases) {
+    const analysis::Effect& effect = *row->effect;
+    const bool decided = analysis::moved(effect.verdict);
+    low = std::min(low, effect.ratio - 1);
+    high = std::max(high, effect.ratio - 1);
     if (!std::isfinite(effect.low)) continue;
     // Intervals of few rounds are endless; those of a verdict are drawn whole.
     const double beyond = decided ? 1 : 1.5 * std::abs(effect.ratio - 1) + 4 * smallest_effect;
-    least = std::min(least, std::max(effect.low - 1, effect.ratio - 1 - beyond));
-    most = std::max(most, std::min(effect.high - 1, effect.ratio - 1 + beyond));
+    low = std::min(low, std::max(effect.low - 1, effect.ratio - 1 - beyond));
+    high = std::max(high, std::min(effect.high - 1, effect.ratio - 1 + beyond));
   }
-  most = std::min(most, std::clamp(-4 * least, 0.1, 1.0));
-  const int decimals = std::max(0, tick_decimals(tick_distance(most - least, 7)) - 2);
-  return round_axis(least, most, 7, [decimals](double share) { return signed_percent(share, decimals); });
+  high = std::min(high, std::clamp(-4 * low, 0.1, 1.0));
+  const int decimals = std::max(0, tick_decimals(tick_distance(high - low, 7)) - 2);
+  return round_axis(low, high, 7, [decimals](double share) { return report::signed_percent(share, decimals); });
 }
 
-Svg bar(const Axis& axis, const CaseSummary& one) {
-  const Effect& effect = *one.effect;
+// It goes on beyond that edge of the drawing.
+void add_arrow(Svg& svg, bool left) {
+  if (left) {
+    svg.text("more", 0, 4, Svg::Anchor::start, "◂");
+  } else {
+    svg.text("more", 1, 4, Svg::Anchor::end, "▸");
+  }
+}
+
+Svg bar(const Axis& axis, const analysis::CaseSummary& row) {
+  const analysis::Effect& effect = *row.effect;
   Svg svg;
   const double zero = axis.at(0), at = axis.at(effect.ratio - 1);
   svg.rectangle("bar", std::min(zero, at), std::max(zero, at), -7, 7);
-  if (effect.ratio - 1 > axis.high) svg.text("more", 1, 4, Svg::Anchor::end, "▸");
+  if (effect.ratio - 1 > axis.high) add_arrow(svg, false);
   if (!std::isfinite(effect.low) || effect.low - 1 > axis.high) return svg;
   const double low = effect.low - 1, high = effect.high - 1;
   svg.line("interval", axis.at(low), 0, axis.at(high), 0);
@@ -51,35 +61,64 @@ Svg bar(const Axis& axis, const CaseSummary& one) {
     if (axis.contains(end)) {
       svg.line("interval", axis.at(end), -4, axis.at(end), 4);
     } else {
-      svg.text("more", end < 0 ? 0 : 1, 4, end < 0 ? Svg::Anchor::start : Svg::Anchor::end, end < 0 ? "◂" : "▸");
+      add_arrow(svg, end < 0);
     }
   }
   return svg;
 }
 
-Table numbers(const std::vector<const CaseSummary*>& cases) {
-  Table table;
-  table.columns = {{"case", true}, {"change"}, {"95 % interval"}, {"verdict", true}, {"rounds"}, {"rounds needed"}};
-  for (const CaseSummary* one : cases) {
-    table.rows.push_back({one->name, change_of(*one), interval_of(*one), name_of(one->judgement),
-                          std::to_string(one->effect->rounds),
-                          one->effect->rounds_needed == 0     ? ""
-                          : one->effect->rounds_needed < 1000 ? std::to_string(one->effect->rounds_needed)
-                                                              : "1000 or more"});
+std::string rounds_needed(const analysis::Effect& effect) {
+  if (effect.rounds_needed == 0) return "";
+  if (effect.rounds_needed < analysis::max_rounds) return std::to_string(effect.rounds_needed);
+  return fmt::format("{} or more", analysis::max_rounds);
+}
+
+report::Table numbers(const std::vector<const analysis::CaseSummary*>& cases) {
+  report::Table table;
+  table.columns = {{"case", true},    {"change"}, {report::interval_heading()},
+                   {"verdict", true}, {"rounds"}, {"rounds needed"}};
+  for (const analysis::CaseSummary* row : cases) {
+    table.rows.push_back({row->name, report::change_of(*row), report::interval_of(*row),
+                          analysis::name_of(row->judgement), std::to_string(row->effect->rounds),
+                          rounds_needed(*row->effect)});
   }
   return table;
 }
 
+// Whether part of its bar or interval lies beyond the drawing.
+bool is_cut(const Axis& axis, const analysis::Effect& effect) {
+  if (!axis.contains(effect.ratio - 1)) return true;
+  return std::isfinite(effect.low) && (!axis.contains(effect.low - 1) || !axis.contains(effect.high - 1));
+}
+
+std::string caption_of(const std::vector<const analysis::CaseSummary*>& cases, const Axis& axis,
+                       double smallest_effect) {
+  std::string caption = fmt::format(
+      "Bars: change against the baseline. Whiskers: {:.3g} % intervals, which hold for all comparisons together. "
+      "Shaded: "
+      "±{:.3g} %, the effects too small to matter; a verdict must clear them.",
+      100 * analysis::confidence, 100 * smallest_effect);
+  if (std::ranges::any_of(cases,
+                          [](const analysis::CaseSummary* row) { return row->role == store::CaseRole::control; })) {
+    caption += " baseline_again is the baseline once more, as a control.";
+  }
+  if (std::ranges::any_of(cases, [&](const analysis::CaseSummary* row) { return is_cut(axis, *row->effect); })) {
+    caption += " An arrow: the bar or interval continues beyond the drawing.";
+  }
+  return caption;
+}
+
 }  // namespace
 
-std::optional<Figure> tornado(const Result& result, const Summary& summary) {
-  std::vector<const CaseSummary*> cases;
-  for (const CaseSummary& one : summary.cases) {
-    if (drawn(one)) cases.push_back(&one);
+std::optional<report::Figure> tornado(const store::Result& result, const analysis::Summary& summary) {
+  std::vector<const analysis::CaseSummary*> cases;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (drawn(row)) cases.push_back(&row);
   }
   if (cases.empty()) return std::nullopt;
-  std::stable_sort(cases.begin(), cases.end(),
-                   [](const CaseSummary* a, const CaseSummary* b) { return a->effect->ratio < b->effect->ratio; });
+  std::stable_sort(cases.begin(), cases.end(), [](const analysis::CaseSummary* a, const analysis::CaseSummary* b) {
+    return a->effect->ratio < b->effect->ratio;
+  });
 
   RowChart chart;
   chart.axis = axis_for(cases, result.smallest_effect);
@@ -88,34 +127,22 @@ std::optional<Figure> tornado(const Result& result, const Summary& summary) {
   chart.behind.rectangle("band", axis.at(1 / (1 + result.smallest_effect) - 1), axis.at(result.smallest_effect), -1000,
                          1000);
   chart.behind.line("zero", axis.at(0), -1000, axis.at(0), 1000);
-  bool cut = false;
-  for (const CaseSummary* one : cases) {
-    cut |= !axis.contains(one->effect->ratio - 1) ||
-           (std::isfinite(one->effect->low) &&
-            (!axis.contains(one->effect->low - 1) || !axis.contains(one->effect->high - 1)));
-    chart.rows.push_back({one->name, fmt::format("{} {}", change_of(*one), name_of(one->judgement)), bar(axis, *one),
-                          verdict_class(*one), interval_of(*one)});
+  for (const analysis::CaseSummary* row : cases) {
+    chart.rows.push_back({row->name, fmt::format("{} {}", report::change_of(*row), analysis::name_of(row->judgement)),
+                          bar(axis, *row), verdict_class(*row), report::interval_of(*row)});
   }
 
-  Figure figure;
+  report::Figure figure;
   figure.id = "tornado";
   figure.title = "What each change does to the step time.";
-  figure.caption = fmt::format(
-      "Bars: change against the baseline; whiskers: 95 % intervals, which hold for all comparisons together. The "
-      "shaded "
-      "band is ±{:.3g} %: an effect within it does not matter, and a verdict must clear it.{}{}",
-      100 * result.smallest_effect,
-      std::any_of(cases.begin(), cases.end(), [](const auto* one) { return one->role == CaseRole::control; })
-          ? " baseline_again is the baseline itself, as a control."
-          : "",
-      cut ? " An arrow: it goes on beyond the drawing." : "");
+  figure.caption = caption_of(cases, axis, result.smallest_effect);
   figure.legend = {{"v-faster", "faster"}, {"v-slower", "slower"}, {"v-same", "same"}, {"v-unresolved", "unresolved"}};
-  figure.drawing = chart.drawn(
-      "tornado-drawing", figure.title,
-      fmt::format("{} cases from {} ({}) to {} ({}); all numbers are in the table below.", cases.size(),
-                  cases.front()->name, change_of(*cases.front()), cases.back()->name, change_of(*cases.back())));
+  figure.drawing = chart.drawn("tornado-drawing", figure.title,
+                               fmt::format("{} cases from {} ({}) to {} ({}); all numbers are in the table below.",
+                                           cases.size(), cases.front()->name, report::change_of(*cases.front()),
+                                           cases.back()->name, report::change_of(*cases.back())));
   figure.numbers = numbers(cases);
   return figure;
 }
 
-}  // namespace harness::html
+}  // namespace harness::page

@@ -1,24 +1,24 @@
 #include "report/page/verdict_class.h"
 
-namespace harness::html {
+namespace harness::page {
 
-std::string verdict_class(const CaseSummary& row) {
-  if (row.role == CaseRole::baseline) return "v-baseline";
+std::string verdict_class(const analysis::CaseSummary& row) {
+  if (row.role == store::CaseRole::baseline) return "v-baseline";
   if (!row.effect || row.blocks == 0) return "v-none";
   switch (row.effect->verdict) {
-    case Verdict::faster:
+    case analysis::Verdict::faster:
       return "v-faster";
-    case Verdict::slower:
+    case analysis::Verdict::slower:
       return "v-slower";
-    case Verdict::same:
+    case analysis::Verdict::same:
       return "v-same";
-    case Verdict::unresolved:
+    case analysis::Verdict::unresolved:
       return "v-unresolved";
-    case Verdict::not_honoured:
-    case Verdict::none:
+    case analysis::Verdict::not_honoured:
+    case analysis::Verdict::none:
       break;
   }
   return "v-none";
 }
 
-}  // namespace harness::html
+}  // namespace harness::page

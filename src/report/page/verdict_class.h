@@ -4,9 +4,9 @@
 
 #include "analysis/summary.h"
 
-namespace harness::html {
+namespace harness::page {
 
 /// The class that gives a case the colour of its verdict: "v-faster", …
-std::string verdict_class(const CaseSummary& row);
+std::string verdict_class(const analysis::CaseSummary& row);
 
-}  // namespace harness::html
+}  // namespace harness::page

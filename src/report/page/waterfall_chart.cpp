@@ -8,29 +8,29 @@
 #include "report/page/row_chart.h"
 #include "report/scale.h"
 
-namespace harness::html {
+namespace harness::page {
 namespace {
 
-std::string kind_of(const WaterfallBar& bar) {
+std::string kind_of(const analysis::WaterfallBar& bar) {
   if (!bar.part) return "w-other";
   switch (*bar.part) {
-    case Part::matrix_products:
+    case analysis::Part::matrix_products:
       return "k-matmul";
-    case Part::attention:
+    case analysis::Part::attention:
       return "k-attention";
-    case Part::other_compute:
-    case Part::recomputation:
+    case analysis::Part::other_compute:
+    case analysis::Part::recomputation:
       return "k-compute";
-    case Part::tensor:
+    case analysis::Part::tensor:
       return "k-tensor";
-    case Part::pipeline:
-    case Part::bubble:
+    case analysis::Part::pipeline:
+    case analysis::Part::bubble:
       return "k-pipeline";
-    case Part::data:
-    case Part::embedding:
+    case analysis::Part::data:
+    case analysis::Part::embedding:
       return "k-data";
-    case Part::world:
-    case Part::communication:
+    case analysis::Part::world:
+    case analysis::Part::communication:
       return "k-world";
     default:
       return "w-other";
@@ -43,22 +43,23 @@ std::string in_points(double share) {
 
 }  // namespace
 
-Figure waterfall_chart(const Waterfall& waterfall, const std::string& id, const std::string& case_name) {
+report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::string& id,
+                               const std::string& case_name) {
   double high = 1, low = 0, level = 1;
   const std::vector<double> seconds{waterfall.step_s};
-  for (const WaterfallBar& bar : waterfall.bars) {
+  for (const analysis::WaterfallBar& bar : waterfall.bars) {
     level -= bar.points;
     high = std::max(high, level);
     low = std::min(low, level);
   }
-  const Scale scale = scale_of_seconds(seconds);
+  const report::Scale scale = report::scale_of_seconds(seconds);
 
   RowChart chart;
-  chart.axis = round_axis(low, high, 5, [](double share) { return percent(share, 0); });
+  chart.axis = round_axis(low, high, 5, [](double share) { return report::percent(share, 0); });
   chart.axis_title = "share of the peak FLOP/s";
   chart.kind = "compact";
   const Axis& axis = chart.axis;
-  Figure figure;
+  report::Figure figure;
   figure.id = id;
   figure.numbers.columns = {
       {"part", true}, {"points of MFU"}, {"time " + scale.unit}, {"at its limit " + scale.unit}, {"limit", true}};
@@ -66,7 +67,7 @@ Figure waterfall_chart(const Waterfall& waterfall, const std::string& id, const 
   whole.rectangle("bar", axis.at(0), axis.at(1), -7, 7);
   chart.rows.push_back({"peak", "100 %", whole, "w-total"});
   level = 1;
-  for (const WaterfallBar& bar : waterfall.bars) {
+  for (const analysis::WaterfallBar& bar : waterfall.bars) {
     const double next = level - bar.points;
     Svg svg;
     svg.line("link", axis.at(level), -14, axis.at(level), 7);
@@ -81,19 +82,20 @@ Figure waterfall_chart(const Waterfall& waterfall, const std::string& id, const 
   Svg rest;
   rest.line("link", axis.at(level), -14, axis.at(level), 7);
   rest.rectangle("bar", axis.at(0), axis.at(waterfall.mfu), -7, 7);
-  chart.rows.push_back({"MFU", percent(waterfall.mfu), rest, "w-total"});
+  chart.rows.push_back({"MFU", report::percent(waterfall.mfu), rest, "w-total"});
   figure.title = fmt::format("Where the MFU of {} goes.", case_name);
   figure.caption = fmt::format(
       "From the peak of the hardware to the measured MFU; the bars add up exactly. The parts are those of one profiled "
-      "step, means over ranks. Beside each: its time, and what it would take at the limit of the machine (the table "
-      "says which), where that is known.{}",
-      waterfall.gpu_utilisation ? fmt::format(" The driver reported its GPUs as {} busy meanwhile: busy is not useful.",
-                                              percent(*waterfall.gpu_utilisation, 0))
-                                : "");
+      "step, means over ranks. Beside each part: its time and, where it is known, the time at the limit of the machine "
+      "(the table names the limit).{}",
+      waterfall.gpu_utilisation
+          ? fmt::format(" NVML reported GPU utilisation of {} meanwhile: a busy GPU need not do useful work.",
+                        report::percent(*waterfall.gpu_utilisation, 0))
+          : "");
   figure.drawing = chart.drawn(id + "-drawing", figure.title,
                                fmt::format("{} parts between 100 % and {}; all numbers are in the table below.",
-                                           waterfall.bars.size(), percent(waterfall.mfu)));
+                                           waterfall.bars.size(), report::percent(waterfall.mfu)));
   return figure;
 }
 
-}  // namespace harness::html
+}  // namespace harness::page

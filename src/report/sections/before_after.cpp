@@ -8,13 +8,13 @@
 #include "report/money.h"
 #include "report/sections.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 // One line per metric; those that neither case has are left out.
 class BeforeAfter {
  public:
-  BeforeAfter(const Result& result, const CaseSummary& before, const CaseSummary* after)
+  BeforeAfter(const store::Result& result, const analysis::CaseSummary& before, const analysis::CaseSummary* after)
       : result_(result), before_(before), after_(after) {
     table_.columns = {{"", true}, {"before"}};
     if (after != nullptr) table_.columns.insert(table_.columns.end(), {{"after"}, {"change"}});
@@ -46,31 +46,32 @@ class BeforeAfter {
   Table take() { return std::move(table_); }
 
  private:
-  const Result& result_;
-  const CaseSummary& before_;
-  const CaseSummary* after_;
+  const store::Result& result_;
+  const analysis::CaseSummary& before_;
+  const analysis::CaseSummary* after_;
   Table table_;
 };
 
 // What the planned training run takes; by the same numbers as the section about cost.
-void add_cost(const CostEstimate& estimate, const CaseSummary* after, BeforeAfter& lines) {
-  const CaseCost* cost_after = nullptr;
-  for (const CaseSaving& saving : estimate.after) {
+void add_cost(const analysis::CostEstimate& estimate, const analysis::CaseSummary* after, BeforeAfter& lines) {
+  const analysis::CaseCost* cost_after = nullptr;
+  for (const analysis::CaseSaving& saving : estimate.after) {
     if (after != nullptr && saving.after.name == after->name) cost_after = &saving.after;
   }
-  const auto add = [&](const std::string& name, double CaseCost::*member, auto print) {
+  const auto add = [&](const std::string& name, double analysis::CaseCost::*member, auto print) {
     lines.add(name, estimate.before.*member, cost_after != nullptr ? cost_after->*member : NAN, print);
   };
   const std::string run = "a run of " + show_tokens(estimate.cost.run_tokens);
-  add(run + ", duration", &CaseCost::duration_s, show_duration);
-  add(run + ", price", &CaseCost::price, [&](double amount) { return show_money(amount, estimate.cost.currency); });
+  add(run + ", duration", &analysis::CaseCost::duration_s, show_duration);
+  add(run + ", price", &analysis::CaseCost::price,
+      [&](double amount) { return show_money(amount, estimate.cost.currency); });
 }
 
 }  // namespace
 
-Section before_after_section(const Result& result, const Findings& findings) {
+Section before_after_section(const store::Result& result, const analysis::Findings& findings) {
   Section section{"before-after", "Before and after", {}};
-  const CaseSummary *before = findings.baseline(), *after = findings.best();
+  const analysis::CaseSummary *before = findings.baseline(), *after = findings.best();
   if (before == nullptr) {
     section.pieces.push_back(Paragraph{"Nothing of the baseline was measured, so there is no before."});
     return section;
@@ -107,4 +108,4 @@ Section before_after_section(const Result& result, const Findings& findings) {
   return section;
 }
 
-}  // namespace harness
+}  // namespace harness::report

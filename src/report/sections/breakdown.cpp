@@ -9,7 +9,7 @@
 #include "report/scale.h"
 #include "report/sections.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 constexpr std::size_t max_roles = 8;  // columns
@@ -40,13 +40,13 @@ struct Line {
 
 class StepTable {
  public:
-  StepTable(const StepFindings& step, const StepFindings* baseline)
+  StepTable(const analysis::StepFindings& step, const analysis::StepFindings* baseline)
       : step_(step), baseline_(baseline), scale_(scale_of_seconds(std::array{step.breakdown.mean.step_s})) {
     const std::size_t roles = step.breakdown.ranks.size();
     shows_roles_ = roles > 1 && roles <= max_roles;
     add_columns();
     if (step.waterfall) add({.name = "(peak)", .now = {}, .before = {}, .points = percent(1)});
-    for (const Part part : all_parts) add(part);
+    for (const analysis::Part part : analysis::all_parts) add(part);
     add_step_lines();
   }
   Table take() { return std::move(table_); }
@@ -63,7 +63,8 @@ class StepTable {
     heading("share");
     heading("MFU", step_.waterfall.has_value());
     heading("roof " + scale_.unit, step_.waterfall.has_value());
-    for (const Breakdown& rank : step_.breakdown.ranks) heading(fmt::format("rank {}", rank.rank), shows_roles_);
+    for (const analysis::Breakdown& rank : step_.breakdown.ranks)
+      heading(fmt::format("rank {}", rank.rank), shows_roles_);
   }
 
   void add(const Line& line) {
@@ -83,13 +84,13 @@ class StepTable {
     }
   }
 
-  void add(Part part) {
-    const Breakdown& mean = step_.breakdown.mean;
-    Line line{.name = name_of(part), .now = mean[part], .before = before(part)};
+  void add(analysis::Part part) {
+    const analysis::Breakdown& mean = step_.breakdown.mean;
+    Line line{.name = analysis::name_of(part), .now = mean[part], .before = before(part)};
     if (!line.now && !line.before) return;
-    for (const Breakdown& rank : step_.breakdown.ranks) line.of_ranks.push_back(rank[part]);
+    for (const analysis::Breakdown& rank : step_.breakdown.ranks) line.of_ranks.push_back(rank[part]);
     if (line.now) line.share = percent(mean.share(part));
-    if (const WaterfallBar* bar = bar_of(part)) {
+    if (const analysis::WaterfallBar* bar = bar_of(part)) {
       line.points = points(*bar);
       line.roof = bar->roof_s;
     }
@@ -99,8 +100,8 @@ class StepTable {
   void add_step_lines() {
     Line profiled{.name = "step, profiled", .now = step_.breakdown.mean.step_s, .before = {}, .share = percent(1)};
     if (baseline_ != nullptr) profiled.before = baseline_->breakdown.mean.step_s;
-    for (const Breakdown& rank : step_.breakdown.ranks) profiled.of_ranks.emplace_back(rank.step_s);
-    if (const WaterfallBar* rest = bar_of(std::nullopt)) profiled.points = points(*rest);
+    for (const analysis::Breakdown& rank : step_.breakdown.ranks) profiled.of_ranks.emplace_back(rank.step_s);
+    if (const analysis::WaterfallBar* rest = bar_of(std::nullopt)) profiled.points = points(*rest);
     add(profiled);
     if (!step_.waterfall) return;
     Line timed{.name = "step, timed", .now = step_.waterfall->step_s, .before = {}};
@@ -110,18 +111,18 @@ class StepTable {
     add(timed);
   }
 
-  std::optional<double> before(Part part) const {
+  std::optional<double> before(analysis::Part part) const {
     return baseline_ == nullptr ? std::nullopt : baseline_->breakdown.mean[part];
   }
-  const WaterfallBar* bar_of(std::optional<Part> part) const {
+  const analysis::WaterfallBar* bar_of(std::optional<analysis::Part> part) const {
     if (!step_.waterfall) return nullptr;
-    const auto found = std::ranges::find(step_.waterfall->bars, part, &WaterfallBar::part);
+    const auto found = std::ranges::find(step_.waterfall->bars, part, &analysis::WaterfallBar::part);
     return found == step_.waterfall->bars.end() ? nullptr : &*found;
   }
-  static std::string points(const WaterfallBar& bar) { return signed_number(-100 * bar.points, 1); }
+  static std::string points(const analysis::WaterfallBar& bar) { return signed_number(-100 * bar.points, 1); }
 
-  const StepFindings& step_;
-  const StepFindings* baseline_;
+  const analysis::StepFindings& step_;
+  const analysis::StepFindings* baseline_;
   Scale scale_;
   bool shows_roles_ = false;
   Table table_;
@@ -130,11 +131,11 @@ class StepTable {
 std::string words_for(const std::string& name) {
   return name;
 }
-std::string words_for(const IdlePlace& place) {
+std::string words_for(const analysis::IdlePlace& place) {
   return place.name();
 }
-std::string words_for(Part part) {
-  return name_of(part);
+std::string words_for(analysis::Part part) {
+  return analysis::name_of(part);
 }
 
 template <class Key>
@@ -147,29 +148,29 @@ std::string listed(const std::vector<std::pair<Key, double>>& list, std::size_t 
   return join(words, ", ");
 }
 
-std::string absent_parts(const Breakdown& mean) {
+std::string absent_parts(const analysis::Breakdown& mean) {
   std::vector<std::string> names;
-  for (const Part part : all_parts) {
-    if (!mean[part] && part != Part::communication) names.emplace_back(name_of(part));
+  for (const analysis::Part part : analysis::all_parts) {
+    if (!mean[part] && part != analysis::Part::communication) names.emplace_back(analysis::name_of(part));
   }
   return join(names, ", ");
 }
 
-void add_bottleneck(const Bottleneck& found, Section& section) {
-  if (found.kind == BottleneckKind::none) return;
-  section.pieces.push_back(
-      Paragraph{fmt::format("Bottleneck: {}, {} of the step.", name_of(found.kind), percent(found.share)), true});
+void add_bottleneck(const analysis::Bottleneck& found, Section& section) {
+  if (found.kind == analysis::BottleneckKind::none) return;
+  section.pieces.push_back(Paragraph{
+      fmt::format("Bottleneck: {}, {} of the step.", analysis::name_of(found.kind), percent(found.share)), true});
   if (!found.evidence.empty()) section.pieces.push_back(Paragraph{found.evidence});
   Table levers;
   levers.columns = {{"variable", true}, {"of the step"}, {"acts on", true}};
-  for (const Lever& lever : found.levers) {
+  for (const analysis::Lever& lever : found.levers) {
     levers.rows.push_back({lever.variable, percent(lever.gain_share), lever.acts_on});
   }
   section.pieces.push_back(Numbers{"Worth trying (upper bound of the gain):", std::move(levers)});
 }
 
 // Which rank took longest, unless there is only one.
-std::string longest_step(const CaseBreakdown& breakdown) {
+std::string longest_step(const analysis::CaseBreakdown& breakdown) {
   const std::int32_t same_role = breakdown.ranks[breakdown.critical].rank;
   if (same_role != breakdown.critical_rank) {
     return fmt::format("Rank {} had the longest step; rank {} runs the same operations.", breakdown.critical_rank,
@@ -179,13 +180,13 @@ std::string longest_step(const CaseBreakdown& breakdown) {
   return fmt::format("Rank {} had the longest step.", breakdown.critical_rank);
 }
 
-std::vector<std::string> remarks_on_mfu(const Result& result, const StepFindings& step) {
+std::vector<std::string> remarks_on_mfu(const store::Result& result, const analysis::StepFindings& step) {
   if (!step.waterfall) {
     const bool peak_known = result.at(step).peak_flops_per_rank > 0;
     return {peak_known ? "There is no MFU: the case has no finished block." : "There is no MFU: the peak is unknown."};
   }
   std::vector<std::string> remarks;
-  const auto above = [](const WaterfallBar& bar) { return bar.part && bar.points < 0; };
+  const auto above = [](const analysis::WaterfallBar& bar) { return bar.part && bar.points < 0; };
   if (std::ranges::any_of(step.waterfall->bars, above)) {
     remarks.emplace_back(
         "Some operations ran above the peak, so their points are gains: either the peak was measured while all ranks "
@@ -198,15 +199,15 @@ std::vector<std::string> remarks_on_mfu(const Result& result, const StepFindings
   return remarks;
 }
 
-std::vector<std::string> remarks_on(const Result& result, const StepFindings& step) {
-  const Breakdown& mean = step.breakdown.mean;
+std::vector<std::string> remarks_on(const store::Result& result, const analysis::StepFindings& step) {
+  const analysis::Breakdown& mean = step.breakdown.mean;
   std::vector<std::string> remarks;
   for (const std::string& rule : step.rules) remarks.push_back("Rule of thumb: " + rule);
   for (std::string& remark : remarks_on_mfu(result, step)) remarks.push_back(std::move(remark));
   if (!mean.other_compute.empty()) {
     remarks.push_back(fmt::format("Other computation: {}.", listed(mean.other_compute, 5)));
   }
-  if (mean[Part::idle].value_or(0) > 0) remarks.push_back(fmt::format("Idle: {}.", listed(mean.idle, 5)));
+  if (mean[analysis::Part::idle].value_or(0) > 0) remarks.push_back(fmt::format("Idle: {}.", listed(mean.idle, 5)));
   if (!mean.overlapped.empty()) {
     remarks.push_back(
         fmt::format("Hidden behind computation (not part of the sum, and not free): {}.", listed(mean.overlapped, 6)));
@@ -216,20 +217,20 @@ std::vector<std::string> remarks_on(const Result& result, const StepFindings& st
     remarks.push_back(fmt::format("Not present: {}.", absent));
   }
   double worst = 0;
-  for (const Breakdown& rank : step.breakdown.ranks) worst = std::max(worst, unexplained(rank));
-  if (worst > max_unexplained) {
+  for (const analysis::Breakdown& rank : step.breakdown.ranks) worst = std::max(worst, analysis::unexplained(rank));
+  if (worst > analysis::max_unexplained) {
     remarks.push_back(fmt::format("The parts leave {} of the step unexplained: please report it.", percent(worst)));
   }
   return remarks;
 }
 
-Table straggler_table(const Stragglers& stragglers, std::size_t max_rows) {
+Table straggler_table(const analysis::Stragglers& stragglers, std::size_t max_rows) {
   Table table;
   table.columns = {{"rank", true},         {"host", true},          {"device", true},   {"late ms", false},
                    {"of the step", false}, {"computing ms", false}, {"idle ms", false}, {"late in", true},
                    {"last in", true},      {"then by ms", false}};
   const auto ms = [](double s) { return fmt::format("{:+.2f}", 1e3 * s); };
-  for (const Straggler& straggler : stragglers.ranks) {
+  for (const analysis::Straggler& straggler : stragglers.ranks) {
     if (table.rows.size() == max_rows) break;
     std::vector<std::string> cells{std::to_string(straggler.rank) + (straggler.named ? " *" : ""), straggler.host,
                                    straggler.device};
@@ -250,14 +251,15 @@ Table straggler_table(const Stragglers& stragglers, std::size_t max_rows) {
 
 }  // namespace
 
-void add_step(const Result& result, const StepFindings& step, const StepFindings* baseline, Section& section) {
+void add_step(const store::Result& result, const analysis::StepFindings& step, const analysis::StepFindings* baseline,
+              Section& section) {
   section.pieces.push_back(Subheading{result.at(step).name});
   section.pieces.push_back(Numbers{"", StepTable(step, baseline).take()});
   add_bottleneck(step.bottleneck, section);
   section.pieces.push_back(List{remarks_on(result, step)});
 }
 
-Section breakdown_section(const Result& result, const Findings& findings) {
+Section breakdown_section(const store::Result& result, const analysis::Findings& findings) {
   Section section{"breakdown", "Where the step goes", {}};
   if (findings.steps.empty()) {
     section.pieces.push_back(Paragraph{
@@ -271,10 +273,10 @@ Section breakdown_section(const Result& result, const Findings& findings) {
       "points of the peak that a part costs. Roof: what it would take at the limit of the hardware (peak "
       "FLOP/s, memory bandwidth or stated links; 0 for what needs no time); empty where the limit is not "
       "known."});
-  const StepFindings* baseline = nullptr;
-  for (const StepFindings& step : findings.steps) {
+  const analysis::StepFindings* baseline = nullptr;
+  for (const analysis::StepFindings& step : findings.steps) {
     add_step(result, step, baseline, section);
-    if (result.at(step).role() == CaseRole::baseline) baseline = &step;
+    if (result.at(step).role() == store::CaseRole::baseline) baseline = &step;
   }
   if (!findings.rules.empty()) {
     section.pieces.push_back(Subheading{"The sweep as a whole"});
@@ -283,17 +285,17 @@ Section breakdown_section(const Result& result, const Findings& findings) {
   return section;
 }
 
-Section stragglers_section(const Result& result, const Findings& findings) {
+Section stragglers_section(const store::Result& result, const analysis::Findings& findings) {
   constexpr std::size_t max_shown = 4;
   Section section{"stragglers", "Stragglers", {}};
-  const Stragglers& found = findings.stragglers;
+  const analysis::Stragglers& found = findings.stragglers;
   if (found.ranks.empty()) {
     section.pieces.push_back(Paragraph{result.ranks < 2 ? "A single rank waits for no other."
                                                         : "The file does not show which ranks were late."});
     return section;
   }
   if (found.found()) {
-    const Straggler& worst = found.ranks.front();
+    const analysis::Straggler& worst = found.ranks.front();
     section.pieces.push_back(Paragraph{
         fmt::format("Rank {} on {} ({}) is late: the others wait for it.", worst.rank, worst.host, worst.device),
         true});
@@ -305,4 +307,4 @@ Section stragglers_section(const Result& result, const Findings& findings) {
   return section;
 }
 
-}  // namespace harness
+}  // namespace harness::report

@@ -11,7 +11,7 @@
 #include "report/scale.h"
 #include "report/show_comparison.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 // The relative scatter of what one side's value rests on.
@@ -19,23 +19,23 @@ std::string scatter(const std::vector<double>& values) {
   if (values.size() < 2) return "";
   std::vector<double> logs;
   for (const double value : values) logs.push_back(std::log(value));
-  return fmt::format(" ± {:.1f} %", 100 * standard_deviation(logs));
+  return fmt::format(" ± {:.1f} %", 100 * analysis::standard_deviation(logs));
 }
 
 // What a side's value and its interval rest on: runs, or blocks of one run.
-const std::vector<double>& sample_of(const Comparison& comparison, const CaseSide& side) {
+const std::vector<double>& sample_of(const analysis::Comparison& comparison, const analysis::CaseSide& side) {
   return comparison.between_runs ? side.run_seconds : side.block_seconds;
 }
 
-std::string verdict_of(const CaseComparison& row) {
-  if (row.measured_on_both()) return name_of(row.judgement);
+std::string verdict_of(const analysis::CaseComparison& row) {
+  if (row.measured_on_both()) return analysis::name_of(row.judgement);
   if (!row.first.run_seconds.empty()) return "not measured in B";
   return row.second.run_seconds.empty() ? "not measured" : "not measured in A";
 }
 
-std::string change_of(const CaseComparison& row) {
+std::string change_of(const analysis::CaseComparison& row) {
   if (!row.measured_on_both()) return "";
-  return moved(row.judgement.verdict) ? change_words(row.ratio) : "~";
+  return analysis::moved(row.judgement.verdict) ? change_words(row.ratio) : "~";
 }
 
 struct PartOfBoth {
@@ -44,11 +44,11 @@ struct PartOfBoth {
 };
 
 // In the first side's order, what only the second has last; nothing where the file of a side does not tell its parts.
-std::vector<PartOfBoth> parts_side_by_side(const CaseComparison& row) {
+std::vector<PartOfBoth> parts_side_by_side(const analysis::CaseComparison& row) {
   if (row.first.parts.empty() || row.second.parts.empty()) return {};
   std::vector<PartOfBoth> both;
-  for (const StepPart& part : row.first.parts) both.push_back({part.name, part.seconds, NAN});
-  for (const StepPart& part : row.second.parts) {
+  for (const analysis::StepPart& part : row.first.parts) both.push_back({part.name, part.seconds, NAN});
+  for (const analysis::StepPart& part : row.second.parts) {
     const auto at = std::ranges::find(both, part.name, &PartOfBoth::name);
     if (at == both.end()) {
       both.push_back({part.name, NAN, part.seconds});
@@ -68,22 +68,22 @@ std::string difference(double seconds, const Scale& scale) {
   return digits;
 }
 
-Scale scale_of_steps(const Comparison& comparison) {
+Scale scale_of_steps(const analysis::Comparison& comparison) {
   std::vector<double> seconds;
-  for (const CaseComparison& row : comparison.cases) {
-    for (const CaseSide* side : {&row.first, &row.second}) {
+  for (const analysis::CaseComparison& row : comparison.cases) {
+    for (const analysis::CaseSide* side : {&row.first, &row.second}) {
       if (std::isfinite(side->step_seconds)) seconds.push_back(side->step_seconds);
     }
   }
   return scale_of_seconds(seconds);
 }
 
-Table parts_table(const Comparison& comparison) {
+Table parts_table(const analysis::Comparison& comparison) {
   // In a long sweep the cases that did not move would bury those that did; JSON has them all.
-  std::vector<const CaseComparison*> shown;
+  std::vector<const analysis::CaseComparison*> shown;
   double longest = 0;
-  for (const CaseComparison& row : comparison.cases) {
-    if (row.role != CaseRole::baseline && !moved(row.judgement.verdict)) continue;
+  for (const analysis::CaseComparison& row : comparison.cases) {
+    if (row.role != store::CaseRole::baseline && !analysis::moved(row.judgement.verdict)) continue;
     shown.push_back(&row);
     for (const auto& [name, before, after] : parts_side_by_side(row)) {
       longest = std::max({longest, std::isfinite(before) ? before : 0, std::isfinite(after) ? after : 0});
@@ -92,7 +92,7 @@ Table parts_table(const Comparison& comparison) {
   const Scale scale = scale_of_seconds(std::vector<double>{longest});
   Table table;
   table.columns = {{"case", true}, {"part of a step", true}, {"A " + scale.unit}, {"B " + scale.unit}, {"B - A"}};
-  for (const CaseComparison* row : shown) {
+  for (const analysis::CaseComparison* row : shown) {
     for (const auto& [name, before, after] : parts_side_by_side(*row)) {
       table.rows.push_back(
           {row->name, name, scale.print(before), scale.print(after), difference(after - before, scale)});
@@ -101,8 +101,8 @@ Table parts_table(const Comparison& comparison) {
   return table;
 }
 
-std::string what_change_means(const Comparison& comparison) {
-  const bool per_token = std::ranges::any_of(comparison.cases, &CaseComparison::per_token);
+std::string what_change_means(const analysis::Comparison& comparison) {
+  const bool per_token = std::ranges::any_of(comparison.cases, &analysis::CaseComparison::per_token);
   std::string text =
       fmt::format("Change: {} of B against A; ~ where no change is proven. A verdict must clear {:.3g} %.",
                   per_token ? "time per token (batches differ)" : "step time", 100 * comparison.smallest_effect);
@@ -112,7 +112,7 @@ std::string what_change_means(const Comparison& comparison) {
   return text;
 }
 
-std::vector<std::string> notes_on(const Comparison& comparison) {
+std::vector<std::string> notes_on(const analysis::Comparison& comparison) {
   std::vector<std::string> notes{what_change_means(comparison)};
   if (comparison.between_runs) {
     notes.emplace_back(
@@ -141,18 +141,18 @@ std::string counted(const std::vector<std::pair<std::size_t, const char*>>& coun
   return join(parts, ", ");
 }
 
-std::string headline_of(const Comparison& comparison) {
+std::string headline_of(const analysis::Comparison& comparison) {
   if (comparison.cases.empty()) return "No case of one side is a case of the other: there is nothing to compare.";
   std::size_t faster = 0, slower = 0, same = 0, open = 0, missing = 0;
-  for (const CaseComparison& row : comparison.cases) {
-    const Verdict verdict = row.judgement.verdict;
+  for (const analysis::CaseComparison& row : comparison.cases) {
+    const analysis::Verdict verdict = row.judgement.verdict;
     if (!row.measured_on_both()) {
       ++missing;
-    } else if (verdict == Verdict::faster) {
+    } else if (verdict == analysis::Verdict::faster) {
       ++faster;
-    } else if (verdict == Verdict::slower) {
+    } else if (verdict == analysis::Verdict::slower) {
       ++slower;
-    } else if (verdict == Verdict::same) {
+    } else if (verdict == analysis::Verdict::same) {
       ++same;
     } else {
       ++open;
@@ -167,24 +167,24 @@ std::string headline_of(const Comparison& comparison) {
                               {missing, "not measured on a side"}}));
 }
 
-Table table_of(const Reproduction& reproduction) {
+Table table_of(const analysis::Reproduction& reproduction) {
   Table table;
   table.columns = {{"change", true}};
   for (const std::string side : {"A", "B"}) {
     table.columns.insert(table.columns.end(), {{side}, {side + " " + interval_heading()}, {side + " n"}});
   }
   table.columns.insert(table.columns.end(), {{"A", true}, {"B", true}, {"verdict", true}});
-  for (const ChangeReproduction& row : reproduction.changes) {
+  for (const analysis::ChangeReproduction& row : reproduction.changes) {
     std::vector<std::string> cells{row.name};
-    for (const SideChange* side : {&row.first, &row.second}) {
+    for (const analysis::SideChange* side : {&row.first, &row.second}) {
       cells.push_back(change_words(side->ratio));
       cells.push_back(interval_words(side->low, side->high));
       cells.push_back(side->n > 0 ? std::to_string(side->n) : "");
     }
-    for (const SideChange* side : {&row.first, &row.second}) {
-      cells.emplace_back(side->verdict == Verdict::none ? "no verdict" : name_of(side->verdict));
+    for (const analysis::SideChange* side : {&row.first, &row.second}) {
+      cells.emplace_back(side->verdict == analysis::Verdict::none ? "no verdict" : analysis::name_of(side->verdict));
     }
-    cells.emplace_back(name_of(row.reproduced));
+    cells.emplace_back(analysis::name_of(row.reproduced));
     table.rows.push_back(std::move(cells));
   }
   return table;
@@ -195,7 +195,7 @@ std::string what_n_counts(bool by_runs, const char* side) {
   return fmt::format("{}: one run. n counts its rounds; how much another run would differ is not estimated.", side);
 }
 
-std::vector<std::string> notes_on(const Reproduction& reproduction) {
+std::vector<std::string> notes_on(const analysis::Reproduction& reproduction) {
   std::vector<std::string> notes{
       "Each change is its case's step time against the baseline of its own side, so machines can be compared whose "
       "times "
@@ -206,19 +206,20 @@ std::vector<std::string> notes_on(const Reproduction& reproduction) {
   return notes;
 }
 
-std::string headline_of(const Reproduction& reproduction) {
+std::string headline_of(const analysis::Reproduction& reproduction) {
   if (reproduction.changes.empty()) return "No change was tried on both sides: there is nothing to reproduce.";
   std::vector<std::pair<std::size_t, const char*>> counts;
-  for (const Reproduced what : {Reproduced::yes, Reproduced::no, Reproduced::opposite, Reproduced::undecided}) {
-    const auto n = std::ranges::count(reproduction.changes, what, &ChangeReproduction::reproduced);
-    counts.emplace_back(n, name_of(what));
+  for (const analysis::Reproduced what : {analysis::Reproduced::yes, analysis::Reproduced::no,
+                                          analysis::Reproduced::opposite, analysis::Reproduced::undecided}) {
+    const auto n = std::ranges::count(reproduction.changes, what, &analysis::ChangeReproduction::reproduced);
+    counts.emplace_back(n, analysis::name_of(what));
   }
   return fmt::format("Of {} {} tried on both sides: {}.", reproduction.changes.size(),
                      reproduction.changes.size() == 1 ? "change" : "changes", counted(counts));
 }
 
 // "onednn: 2.6.3 (monday.h5, tuesday.h5); 3.1 (friday.h5)": files with the same value together, in order.
-std::string difference_line(const ComparisonReport& report, const Difference& difference) {
+std::string difference_line(const ComparisonReport& report, const analysis::Difference& difference) {
   std::vector<std::string> order;
   std::map<std::string, std::vector<std::string>> by_value;
   for (std::size_t i = 0; i < difference.values.size(); ++i) {
@@ -241,7 +242,8 @@ Section differences_section(const ComparisonReport& report) {
   } else {
     section.pieces.push_back(Paragraph{"What differs besides the times:"});
     List lines;
-    for (const Difference& difference : report.differences) lines.items.push_back(difference_line(report, difference));
+    for (const analysis::Difference& difference : report.differences)
+      lines.items.push_back(difference_line(report, difference));
     section.pieces.push_back(std::move(lines));
   }
   return section;
@@ -274,10 +276,10 @@ Section section_of(const Sides& sides, Table table, Table parts) {
 
 }  // namespace
 
-Table comparison_table(const Comparison& comparison) {
+Table comparison_table(const analysis::Comparison& comparison) {
   const Scale scale = scale_of_steps(comparison);
-  const bool any_mfu =
-      std::ranges::any_of(comparison.cases, [](const CaseComparison& row) { return row.first.mfu || row.second.mfu; });
+  const bool any_mfu = std::ranges::any_of(
+      comparison.cases, [](const analysis::CaseComparison& row) { return row.first.mfu || row.second.mfu; });
   Table table;
   table.columns = {{"case", true},           {"A step " + scale.unit},
                    {"B step " + scale.unit}, {"change"},
@@ -285,10 +287,10 @@ Table comparison_table(const Comparison& comparison) {
                    {"A tokens/s"},           {"B tokens/s"}};
   if (any_mfu) table.columns.insert(table.columns.end(), {{"A MFU"}, {"B MFU"}});
   table.columns.push_back({"verdict", true});
-  for (const CaseComparison& row : comparison.cases) {
-    const std::array<const CaseSide*, 2> sides{&row.first, &row.second};
+  for (const analysis::CaseComparison& row : comparison.cases) {
+    const std::array<const analysis::CaseSide*, 2> sides{&row.first, &row.second};
     std::vector<std::string> cells{row.name};
-    for (const CaseSide* side : sides) {
+    for (const analysis::CaseSide* side : sides) {
       const bool measured = std::isfinite(side->step_seconds);
       cells.push_back(measured ? scale.print(side->step_seconds) + scatter(sample_of(comparison, *side)) : "");
     }
@@ -297,8 +299,8 @@ Table comparison_table(const Comparison& comparison) {
     cells.push_back(row.measured_on_both() ? fmt::format("{}+{}", sample_of(comparison, row.first).size(),
                                                          sample_of(comparison, row.second).size())
                                            : "");
-    for (const CaseSide* side : sides) cells.push_back(Scale{}.print(side->tokens_per_second));
-    for (const CaseSide* side : sides) {
+    for (const analysis::CaseSide* side : sides) cells.push_back(Scale{}.print(side->tokens_per_second));
+    for (const analysis::CaseSide* side : sides) {
       if (any_mfu) cells.push_back(side->mfu ? percent(*side->mfu) : "");
     }
     cells.push_back(verdict_of(row));
@@ -311,13 +313,13 @@ Document comparison_document(const ComparisonReport& report) {
   Document document;
   document.sections.push_back(differences_section(report));
   document.sections.push_back(reservations_section(report));
-  for (const Comparison& comparison : report.comparisons) {
+  for (const analysis::Comparison& comparison : report.comparisons) {
     document.sections.push_back(section_of(comparison, comparison_table(comparison), parts_table(comparison)));
   }
-  for (const Reproduction& reproduction : report.reproductions) {
+  for (const analysis::Reproduction& reproduction : report.reproductions) {
     document.sections.push_back(section_of(reproduction, table_of(reproduction), {}));
   }
   return document;
 }
 
-}  // namespace harness
+}  // namespace harness::report

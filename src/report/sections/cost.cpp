@@ -6,19 +6,19 @@
 #include "report/scale.h"
 #include "report/sections.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 std::string range(double low, double high) {
   return std::isfinite(low) && std::isfinite(high) ? fmt::format(" [{:.1f}, {:.1f}]", low, high) : "";
 }
 
-std::vector<std::string> cells_of(const CaseCost& cost, const std::string& currency) {
+std::vector<std::string> cells_of(const analysis::CaseCost& cost, const std::string& currency) {
   return {cost.name, std::to_string(cost.ranks), Scale{}.print(cost.tokens_per_second), show_duration(cost.duration_s),
           show_money(cost.price, currency)};
 }
 
-Table table_of(const CostEstimate& estimate) {
+Table table_of(const analysis::CostEstimate& estimate) {
   const std::string& currency = estimate.cost.currency;
   Table table;
   table.columns = {{"case", true}, {"GPUs"}, {"tokens/s"}, {"duration"}, {"price of the run"}};
@@ -28,7 +28,7 @@ Table table_of(const CostEstimate& estimate) {
   std::vector<std::string> before = cells_of(estimate.before, currency);
   before.resize(table.columns.size());
   table.rows.push_back(std::move(before));
-  for (const CaseSaving& saving : estimate.after) {
+  for (const analysis::CaseSaving& saving : estimate.after) {
     std::vector<std::string> cells = cells_of(saving.after, currency);
     cells.push_back(fmt::format("{:.1f} %{}", 100 * saving.saved_share,
                                 range(100 * saving.saved_share_low, 100 * saving.saved_share_high)));
@@ -41,7 +41,7 @@ Table table_of(const CostEstimate& estimate) {
 
 }  // namespace
 
-Section cost_section(const CostEstimate& estimate) {
+Section cost_section(const analysis::CostEstimate& estimate) {
   Section section{"cost", "What it is worth", {}};
   section.pieces.push_back(
       Numbers{fmt::format("A training run of {} at {:.2f} {} per GPU and hour:", show_tokens(estimate.cost.run_tokens),
@@ -51,7 +51,7 @@ Section cost_section(const CostEstimate& estimate) {
   notes.items.push_back(fmt::format(
       "Based on the measured tokens/s of {} steps of the baseline and on the effects of the proven changes, with their "
       "{:.3g} % intervals. Convergence, restarts, checkpoints and the loading of real data are not included.",
-      estimate.steps, 100 * confidence));
+      estimate.steps, 100 * analysis::confidence));
   if (estimate.after.empty()) {
     notes.items.emplace_back("No change is proven faster, so there is nothing to save yet.");
   } else {
@@ -68,4 +68,4 @@ Section cost_section(const CostEstimate& estimate) {
   return section;
 }
 
-}  // namespace harness
+}  // namespace harness::report

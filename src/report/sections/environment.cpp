@@ -6,7 +6,7 @@
 #include "report/export.h"
 #include "report/sections.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 Table pairs_table(const std::vector<std::pair<std::string, std::string>>& pairs, const char* heading) {
@@ -17,7 +17,7 @@ Table pairs_table(const std::vector<std::pair<std::string, std::string>>& pairs,
 }
 
 // Neighbouring ranks on one host with equal devices are one line.
-Table hosts_table(const Result& result, std::size_t& left_out) {
+Table hosts_table(const store::Result& result, std::size_t& left_out) {
   constexpr std::size_t max_rows = 256;
   Table table;
   table.columns = {{"ranks", true},       {"host", true},       {"device", true},
@@ -43,7 +43,7 @@ Table hosts_table(const Result& result, std::size_t& left_out) {
   return table;
 }
 
-std::string command_line(const Result& result) {
+std::string command_line(const store::Result& result) {
   std::string line =
       fmt::format("mpirun -np {} harness sweep {}", result.ranks, shell_word(one_line(result.config_path)));
   for (const std::string& setting : result.overrides) line += " --set " + shell_word(one_line(setting));
@@ -52,7 +52,7 @@ std::string command_line(const Result& result) {
 
 }  // namespace
 
-Section environment_section(const Result& result, const Findings& findings) {
+Section environment_section(const store::Result& result, const analysis::Findings& findings) {
   Section section{"environment", "What was measured, and where", {}};
   section.pieces.push_back(List{context(result, findings.summary)});
   std::size_t left_out = 0;
@@ -72,7 +72,7 @@ Section environment_section(const Result& result, const Findings& findings) {
   return section;
 }
 
-Section warnings_section(const Findings& findings) {
+Section warnings_section(const analysis::Findings& findings) {
   Section section{"warnings", "Warnings", {}};
   if (findings.summary.warnings.empty()) {
     section.pieces.push_back(Paragraph{"None."});
@@ -82,7 +82,7 @@ Section warnings_section(const Findings& findings) {
   return section;
 }
 
-Section configuration_section(const Result& result) {
+Section configuration_section(const store::Result& result) {
   Section section{"configuration", "Configuration", {}};
   if (result.config_text.empty()) {
     section.pieces.push_back(Paragraph{"The file does not hold its configuration."});
@@ -100,7 +100,7 @@ Section configuration_section(const Result& result) {
   return section;
 }
 
-Section reproduce_section(const Result& result) {
+Section reproduce_section(const store::Result& result) {
   Section section{"reproduce", "How to do this again", {}};
   if (!result.config_path.empty()) {
     section.pieces.push_back(Listing{"The same sweep once more:", command_line(result), false});
@@ -129,4 +129,4 @@ Section reproduce_section(const Result& result) {
   return section;
 }
 
-}  // namespace harness
+}  // namespace harness::report

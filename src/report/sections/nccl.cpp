@@ -6,7 +6,7 @@
 #include "report/scale.h"
 #include "report/sections.h"
 
-namespace harness {
+namespace harness::report {
 namespace {
 
 constexpr const char* not_honoured = "not honoured";
@@ -18,20 +18,20 @@ std::string bytes_of(std::int64_t bytes) {
   return bytes < 1024 ? fmt::format("{} B", bytes) : scale.print(values[0]) + " " + scale.unit;
 }
 
-std::string channels_of(const ResultNcclCall& call) {
+std::string channels_of(const store::ResultNcclCall& call) {
   if (call.first_channel < 0) return "";
   return call.first_channel == call.last_channel ? std::to_string(call.first_channel)
                                                  : fmt::format("{}–{}", call.first_channel, call.last_channel);
 }
 
-Table calls_table(const Result& result, bool of_baseline) {
+Table calls_table(const store::Result& result, bool of_baseline) {
   Table table;
   table.columns = {{"case", true},     {"collective", true}, {"size"}, {"algorithm", true},
                    {"protocol", true}, {"channels"},         {"calls"}};
   if (of_baseline) table.columns.erase(table.columns.begin());
-  for (const ResultNcclCall& call : result.nccl_calls) {
+  for (const store::ResultNcclCall& call : result.nccl_calls) {
     const std::string& name = result.at(call).name;
-    if ((result.at(call).role() == CaseRole::baseline) != of_baseline) continue;
+    if ((result.at(call).role() == store::CaseRole::baseline) != of_baseline) continue;
     std::vector<std::string> row{name,
                                  call.function.empty() ? "not logged" : call.function,
                                  bytes_of(call.bytes),
@@ -46,18 +46,18 @@ Table calls_table(const Result& result, bool of_baseline) {
 }
 
 // Of the baseline all, of the others what differs from it.
-Table facts_table(const Result& result, bool of_baseline) {
+Table facts_table(const store::Result& result, bool of_baseline) {
   std::map<std::string, std::string> baseline;
-  for (const ResultNcclFact& fact : result.nccl_facts) {
-    if (result.at(fact).role() == CaseRole::baseline) baseline[fact.name] = fact.value;
+  for (const store::ResultNcclFact& fact : result.nccl_facts) {
+    if (result.at(fact).role() == store::CaseRole::baseline) baseline[fact.name] = fact.value;
   }
   Table table;
   table.columns = {{"case", true}, {"what", true}, {"value", true}};
   if (of_baseline) table.columns.erase(table.columns.begin());
-  for (const ResultNcclFact& fact : result.nccl_facts) {
+  for (const store::ResultNcclFact& fact : result.nccl_facts) {
     if (fact.name == not_honoured || fact.name == not_confirmed) continue;
     const std::string& name = result.at(fact).name;
-    if ((result.at(fact).role() == CaseRole::baseline) != of_baseline) continue;
+    if ((result.at(fact).role() == store::CaseRole::baseline) != of_baseline) continue;
     if (!of_baseline) {
       const auto same = baseline.find(fact.name);
       if (same != baseline.end() && same->second == fact.value) continue;
@@ -69,9 +69,9 @@ Table facts_table(const Result& result, bool of_baseline) {
   return table;
 }
 
-void requests(const Result& result, const char* outcome, const char* words, Section& section) {
+void requests(const store::Result& result, const char* outcome, const char* words, Section& section) {
   List list;
-  for (const ResultNcclFact& fact : result.nccl_facts) {
+  for (const store::ResultNcclFact& fact : result.nccl_facts) {
     if (fact.name != outcome) continue;
     list.items.push_back(result.at(fact).name + ": " + fact.value);
   }
@@ -82,7 +82,7 @@ void requests(const Result& result, const char* outcome, const char* words, Sect
 
 }  // namespace
 
-Section nccl_section(const Result& result) {
+Section nccl_section(const store::Result& result) {
   Section section{"nccl", "What NCCL did", {}};
   if (result.nccl_calls.empty() && result.nccl_facts.empty()) {
     if (result.backend == "cuda") {
@@ -104,4 +104,4 @@ Section nccl_section(const Result& result) {
   return section;
 }
 
-}  // namespace harness
+}  // namespace harness::report

@@ -11,40 +11,34 @@
 #include "backend/backend.h"
 #include "base/bf16.h"
 #include "program/builder.h"
+#include "support/no_inputs.h"
 
 namespace harness::test {
-
-class NoInputs : public InputSource {
- public:
-  void fill(const std::string&, std::int64_t, std::span<std::byte>) const override {}
-};
 
 /// Runs one operation on one rank: buffers are set from doubles, the operation runs through the whole backend, results
 /// come back as doubles.
 class Rig {
  public:
-  explicit Rig(DType type = DType::f32, int threads = 2) : type_(type), threads_(threads) {}
+  explicit Rig(program::DType type = program::DType::f32, int threads = 2) : type_(type), threads_(threads) {}
 
-  View tensor(const std::vector<double>& values) { return make(type_, values); }
-  View f32(const std::vector<double>& values) { return make(DType::f32, values); }
-  View i32(const std::vector<double>& values) { return make(DType::i32, values); }
+  program::View tensor(const std::vector<double>& values) { return make(type_, values); }
+  program::View f32(const std::vector<double>& values) { return make(program::DType::f32, values); }
+  program::View i32(const std::vector<double>& values) { return make(program::DType::i32, values); }
   /// To be written only: full of NaN.
-  View output(std::int64_t count) { return make(type_, std::vector<double>(static_cast<std::size_t>(count), NAN)); }
-  View output_f32(std::int64_t count) {
-    return make(DType::f32, std::vector<double>(static_cast<std::size_t>(count), NAN));
-  }
+  program::View output(std::int64_t count) { return make(type_, std::vector<double>(count, NAN)); }
+  program::View output_f32(std::int64_t count) { return make(program::DType::f32, std::vector<double>(count, NAN)); }
 
-  void run(const Action& action, const Layout& layout = {}, int rank = 0, std::uint64_t seed = 1) {
+  void run(const program::Action& action, const program::Layout& layout = {}, int rank = 0, std::uint64_t seed = 1) {
     builder_.begin_step();
     builder_.emit(0, action, {});
     program_ = builder_.take();
-    ExecutableRequest request;
+    backend::ExecutableRequest request;
     request.program = &program_;
     request.layout = layout;
     request.rank = rank;
     request.seed = seed;
     request.threads = threads_;
-    executable_ = backend(BackendKind::cpu).create(request);
+    executable_ = backend::backend(config::BackendKind::cpu).create(request);
     executable_->publish();
     executable_->connect({}, 1);
     executable_->initialize();
@@ -53,7 +47,7 @@ class Rig {
   }
 
   /// What the buffer holds after rounding to its type: what the operation really read.
-  std::vector<double> rounded(const View& view) const {
+  std::vector<double> rounded(const program::View& view) const {
     for (const auto& [v, values] : initial_) {
       if (v == view) {
         std::vector<double> out;
@@ -64,67 +58,67 @@ class Rig {
     return {};
   }
 
-  std::vector<double> get(const View& view) const {
-    const auto n = static_cast<std::size_t>(view.count);
-    const DType type = program_.buffers[static_cast<std::size_t>(view.buffer)].type;
-    std::vector<std::byte> bytes(n * static_cast<std::size_t>(size_of(type)));
+  std::vector<double> get(const program::View& view) const {
+    const std::size_t n = view.count;
+    const program::DType type = program_.buffers[view.buffer].type;
+    std::vector<std::byte> bytes(n * program::size_of(type));
     executable_->read(view, bytes);
     std::vector<double> out(n);
     for (std::size_t i = 0; i < n; ++i) {
-      if (type == DType::f32) out[i] = reinterpret_cast<const float*>(bytes.data())[i];
-      if (type == DType::bf16) out[i] = to_float(reinterpret_cast<const bf16*>(bytes.data())[i]);
-      if (type == DType::i32) out[i] = reinterpret_cast<const std::int32_t*>(bytes.data())[i];
+      if (type == program::DType::f32) out[i] = reinterpret_cast<const float*>(bytes.data())[i];
+      if (type == program::DType::bf16) out[i] = to_float(reinterpret_cast<const bf16*>(bytes.data())[i]);
+      if (type == program::DType::i32) out[i] = reinterpret_cast<const std::int32_t*>(bytes.data())[i];
     }
     return out;
   }
 
-  DType type() const { return type_; }
+  program::DType type() const { return type_; }
   /// How far results in this type may lie from the exact ones, relative to the largest.
-  double tolerance() const { return type_ == DType::bf16 ? 8e-3 : 2e-6; }
+  double tolerance() const { return type_ == program::DType::bf16 ? 8e-3 : 2e-6; }
 
  private:
-  static double round(DType type, double x) {
+  static double round(program::DType type, double x) {
     const auto f = static_cast<float>(x);
-    return type == DType::bf16 ? static_cast<double>(to_float(to_bf16(f))) : static_cast<double>(f);
+    return type == program::DType::bf16 ? static_cast<double>(to_float(to_bf16(f))) : static_cast<double>(f);
   }
-  DType type_of(const View& v) const { return types_[static_cast<std::size_t>(v.buffer)]; }
+  program::DType type_of(const program::View& v) const { return types_[v.buffer]; }
 
-  View make(DType type, const std::vector<double>& values) {
-    const View v = builder_.buffer("b" + std::to_string(initial_.size()), type,
-                                   static_cast<std::int64_t>(values.size()), BufferKind::persistent);
+  program::View make(program::DType type, const std::vector<double>& values) {
+    const program::View v = builder_.buffer("b" + std::to_string(initial_.size()), type,
+                                            static_cast<std::int64_t>(values.size()), program::BufferKind::persistent);
     initial_.emplace_back(v, values);
     types_.push_back(type);
     return v;
   }
 
-  void put(const View& view, const std::vector<double>& values) {
+  void put(const program::View& view, const std::vector<double>& values) {
     std::vector<std::byte> bytes;
     for (const double x : values) {
       const auto append = [&](auto y) {
         const auto* p = reinterpret_cast<const std::byte*>(&y);
         bytes.insert(bytes.end(), p, p + sizeof y);
       };
-      const DType type = type_of(view);
-      if (type == DType::f32) append(static_cast<float>(x));
-      if (type == DType::bf16) append(to_bf16(static_cast<float>(x)));
-      if (type == DType::i32) append(static_cast<std::int32_t>(x));
+      const program::DType type = type_of(view);
+      if (type == program::DType::f32) append(static_cast<float>(x));
+      if (type == program::DType::bf16) append(to_bf16(static_cast<float>(x)));
+      if (type == program::DType::i32) append(static_cast<std::int32_t>(x));
     }
     executable_->write(view, bytes);
   }
 
-  DType type_;
+  program::DType type_;
   int threads_;
-  ProgramBuilder builder_{{"compute"}};
-  std::vector<std::pair<View, std::vector<double>>> initial_;
-  std::vector<DType> types_;
-  Program program_;
-  std::unique_ptr<Executable> executable_;
+  program::ProgramBuilder builder_{{"compute"}};
+  std::vector<std::pair<program::View, std::vector<double>>> initial_;
+  std::vector<program::DType> types_;
+  program::Program program_;
+  std::unique_ptr<backend::Executable> executable_;
 };
 
 inline std::vector<double> random_values(std::int64_t n, unsigned seed, double scale = 1) {
   std::mt19937 generator(seed);
   std::normal_distribution<double> normal(0, scale);
-  std::vector<double> out(static_cast<std::size_t>(n));
+  std::vector<double> out(n);
   for (double& x : out) x = normal(generator);
   return out;
 }
@@ -142,12 +136,12 @@ inline double error(const std::vector<double>& got, const std::vector<double>& w
 }
 
 /// Tests that run for both element types.
-class PerType : public ::testing::TestWithParam<DType> {};
+class PerType : public ::testing::TestWithParam<program::DType> {};
 inline auto both_types() {
-  return ::testing::Values(DType::f32, DType::bf16);
+  return ::testing::Values(program::DType::f32, program::DType::bf16);
 }
-inline std::string type_name(const ::testing::TestParamInfo<DType>& info) {
-  return info.param == DType::f32 ? "fp32" : "bf16";
+inline std::string type_name(const ::testing::TestParamInfo<program::DType>& info) {
+  return info.param == program::DType::f32 ? "fp32" : "bf16";
 }
 
 }  // namespace harness::test

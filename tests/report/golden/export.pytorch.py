@@ -1,5 +1,5 @@
 # What runs.h5 proves faster than its baseline (laptop, 2026-01-02T03:04:05Z, 4 ranks, 4 layers, hidden 128).
-# Each was proven alone against the baseline. Together they are not proven: sweep with them as the baseline.
+# Each was proven alone against the baseline. Together they are not proven: run a sweep with all of them as the baseline.
 import os
 import torch
 import torch.nn.attention
@@ -23,7 +23,7 @@ ddp_options = dict(
 
 # torch.utils.data.DataLoader(dataset, **loader_options)
 loader_options = dict(
-    # micro_batch_size=4: time -15.0 % [-15.2 %, -14.8 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4) (the global batch stayed as it was: accumulate gradients under no_sync() to the same)
+    # micro_batch_size=4: time -15.0 % [-15.2 %, -14.8 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4) (the global batch was unchanged: accumulate gradients under no_sync() up to it)
     batch_size=4,
 )
 
@@ -40,8 +40,8 @@ sdpa_options = dict(
     backends=[torch.nn.attention.SDPBackend.CUDNN_ATTENTION],
 )
 
-# Proven, and there is no word for it here:
-#   layout={tensor_parallel: 2, pipeline_parallel: 4}: time -5.0 % [-5.3 %, -4.7 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4) (no argument: init_device_mesh with tensor 2 and pipeline 4, and the plan that cuts the model (torch.distributed.tensor.parallel, torch.distributed.pipelining))
+# Proven faster, but this framework has no equivalent setting:
+#   layout={tensor_parallel: 2, pipeline_parallel: 4}: time -5.0 % [-5.3 %, -4.7 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4) (no argument: init_device_mesh with tensor 2 and pipeline 4, and a plan that splits the model (torch.distributed.tensor.parallel, torch.distributed.pipelining))
 #   overlap_grad_reduce=true: time -7.0 % [-7.3 %, -6.7 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4) (DistributedDataParallel always overlaps)
 #   allreduce_algorithm=bcube: time -10.0 % [-10.2 %, -9.8 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4)
 #   cuda_graph=true: time -3.0 % [-3.3 %, -2.7 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4) (no argument: torch.compile(mode="reduce-overhead") or torch.cuda.make_graphed_callables)

@@ -28,14 +28,19 @@ __device__ __forceinline__ void update(const AdamWFlat<T>& t, const Factors& f, 
   const Raw<float, n> w_raw = load_raw<n>(t.master + i), m_raw = load_raw<n>(t.moment1 + i),
                       v_raw = load_raw<n>(t.moment2 + i), g_raw = load_raw<n>(t.gradient + i);
   float w[n], m[n], v[n], g[n];
-  unpack(w_raw, w), unpack(m_raw, m), unpack(v_raw, v), unpack(g_raw, g);
+  unpack(w_raw, w);
+  unpack(m_raw, m);
+  unpack(v_raw, v);
+  unpack(g_raw, g);
 #pragma unroll
   for (int k = 0; k < n; ++k) {
     m[k] += (g[k] - m[k]) * (1 - f.beta1);
     v[k] = v[k] * f.beta2 + g[k] * g[k] * (1 - f.beta2);
     w[k] = w[k] * f.decay - f.step_size * m[k] / (sqrtf(v[k]) * f.root_correction + f.epsilon);
   }
-  store(t.master + i, w), store(t.moment1 + i, m), store(t.moment2 + i, v);
+  store(t.master + i, w);
+  store(t.moment1 + i, m);
+  store(t.moment2 + i, v);
   if (t.weights) store(t.weights + i, w);
 }
 
@@ -65,8 +70,8 @@ __global__ void __launch_bounds__(adamw_threads, blocks_per_multiprocessor) adam
 
 }  // namespace
 
-void run(Stream stream, const Bound<AdamW>& op, const KernelContext&) {
-  with_type(op.weights ? op.weights.type : DType::f32, [&](auto tag) {
+void run(Stream stream, const backend::Bound<program::AdamW>& op, const backend::KernelContext&) {
+  backend::with_type(op.weights ? op.weights.type : program::DType::f32, [&](auto tag) {
     using T = decltype(tag);
     const std::int64_t needed = ceil_div(ceil_div(op.master.count, 4), adamw_threads);
     const std::int64_t blocks =

@@ -23,7 +23,8 @@ struct Place {
 __device__ __forceinline__ Place place_of(const Heads& s) {
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * head_threads + threadIdx.x;
   Place p;
-  p.item = thread / s.lanes, p.lane = static_cast<int>(thread % s.lanes);
+  p.item = thread / s.lanes;
+  p.lane = static_cast<int>(thread % s.lanes);
   const std::int64_t row = p.item / s.heads, head = p.item % s.heads;
   p.stats = (row / s.query_length * s.heads + head) * s.query_length + row % s.query_length;
   p.valid = row < s.rows;
@@ -36,7 +37,8 @@ __global__ void __launch_bounds__(head_threads)
   const Place p = place_of(s);
   float a = 0, b = 0, joint = 0;
   if (p.valid) {
-    a = stats[p.stats], b = part_stats[p.stats];
+    a = stats[p.stats];
+    b = part_stats[p.stats];
     const float high = fmaxf(a, b);
     joint = high + logf(expf(a - high) + expf(b - high));
   }
@@ -46,7 +48,8 @@ __global__ void __launch_bounds__(head_threads)
   const float keep = expf(a - joint), add = expf(b - joint);
   for (std::int64_t c = p.lane * n; c < s.head_dim; c += s.lanes * n) {
     float v[n], other[n];
-    load(out + p.item * s.head_dim + c, v), load(part_out + p.item * s.head_dim + c, other);
+    load(out + p.item * s.head_dim + c, v);
+    load(part_out + p.item * s.head_dim + c, other);
 #pragma unroll
     for (int k = 0; k < n; ++k) v[k] = v[k] * keep + other[k] * add;
     store(out + p.item * s.head_dim + c, v);
@@ -60,7 +63,8 @@ __global__ void __launch_bounds__(head_threads) delta_heads(Heads s, const T* ou
   if (p.valid) {
     for (std::int64_t c = p.lane * n; c < s.head_dim; c += s.lanes * n) {
       float v[n], d[n];
-      load(out + p.item * s.head_dim + c, v), load(dout + p.item * s.head_dim + c, d);
+      load(out + p.item * s.head_dim + c, v);
+      load(dout + p.item * s.head_dim + c, d);
 #pragma unroll
       for (int k = 0; k < n; ++k) total += v[k] * d[k];
     }
@@ -69,14 +73,14 @@ __global__ void __launch_bounds__(head_threads) delta_heads(Heads s, const T* ou
   if (p.valid && p.lane == 0) delta[p.stats] = total;
 }
 
-Heads heads_of(const AttentionShape& shape, int n) {
+Heads heads_of(const program::AttentionShape& shape, int n) {
   Heads s{shape.batch * shape.query_length, shape.heads, shape.query_length, shape.head_dim, 1};
   while (s.lanes < 32 && s.lanes * n < shape.head_dim) s.lanes *= 2;
   return s;
 }
 
 template <class Kernel, class... Arguments>
-void launch_heads(const char* name, Stream stream, Kernel kernel, int n, const AttentionShape& shape,
+void launch_heads(const char* name, Stream stream, Kernel kernel, int n, const program::AttentionShape& shape,
                   Arguments... arguments) {
   const Heads s = heads_of(shape, n);
   launch(name, kernel, {ceil_div(s.rows * s.heads * s.lanes, head_threads), head_threads}, stream, s, arguments...);
@@ -84,8 +88,8 @@ void launch_heads(const char* name, Stream stream, Kernel kernel, int n, const A
 
 }  // namespace
 
-void run(Stream stream, const Bound<AttentionMerge>& op, const KernelContext&) {
-  with_type(op.out.type, [&](auto tag) {
+void run(Stream stream, const backend::Bound<program::AttentionMerge>& op, const backend::KernelContext&) {
+  backend::with_type(op.out.type, [&](auto tag) {
     using T = decltype(tag);
     constexpr int n = lanes_of<T>;
     const bool whole = op.shape.head_dim % n == 0;
@@ -94,8 +98,9 @@ void run(Stream stream, const Bound<AttentionMerge>& op, const KernelContext&) {
   });
 }
 
-void attention_delta(Stream stream, Tensor out, Tensor dout, Tensor delta, const AttentionShape& shape) {
-  with_type(out.type, [&](auto tag) {
+void attention_delta(Stream stream, backend::Tensor out, backend::Tensor dout, backend::Tensor delta,
+                     const program::AttentionShape& shape) {
+  backend::with_type(out.type, [&](auto tag) {
     using T = decltype(tag);
     constexpr int n = lanes_of<T>;
     const bool whole = shape.head_dim % n == 0;

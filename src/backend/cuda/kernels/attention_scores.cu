@@ -18,7 +18,7 @@ constexpr int score_threads = 256;
 template <class T, int n>
 __global__ void __launch_bounds__(score_threads)
     softmax_row(T* scores, float* stats, std::int64_t query_length, std::int64_t key_length, float scale, bool causal) {
-  HARNESS_SHARED(float2, parts, most_warps);
+  HARNESS_SHARED(float2, parts, max_warps);
   const std::int64_t row = blockIdx.x, visible = visible_keys(row, query_length, key_length, causal);
   T* const x = scores + row * key_length;
   ExponentialSum own;
@@ -102,7 +102,8 @@ struct SoftmaxBackwardOf {
   template <int n>
   __device__ __forceinline__ void store(std::int64_t row, std::int64_t c, Column, const In<n>& in) const {
     float p[n], d[n];
-    unpack(in.p, p), unpack(in.dp, d);
+    unpack(in.p, p);
+    unpack(in.dp, d);
 #pragma unroll
     for (int k = 0; k < n; ++k) d[k] = scale * p[k] * (d[k] - in.delta);
     cuda::store(dprobabilities + row * key_length + c, d);
@@ -111,9 +112,9 @@ struct SoftmaxBackwardOf {
 
 }  // namespace
 
-void attention_softmax(Stream stream, Tensor scores, Tensor stats, std::int64_t matrices, std::int64_t query_length,
-                       std::int64_t key_length, double scale, bool causal) {
-  with_type(scores.type, [&](auto tag) {
+void attention_softmax(Stream stream, backend::Tensor scores, backend::Tensor stats, std::int64_t matrices,
+                       std::int64_t query_length, std::int64_t key_length, double scale, bool causal) {
+  backend::with_type(scores.type, [&](auto tag) {
     using T = decltype(tag);
     const auto start = [&](auto kernel, int n) {
       launch("attention_softmax", kernel,
@@ -125,9 +126,9 @@ void attention_softmax(Stream stream, Tensor scores, Tensor stats, std::int64_t 
   });
 }
 
-void attention_probabilities(Stream stream, Tensor scores, Tensor stats, std::int64_t matrices,
+void attention_probabilities(Stream stream, backend::Tensor scores, backend::Tensor stats, std::int64_t matrices,
                              std::int64_t query_length, std::int64_t key_length, double scale, bool causal) {
-  with_type(scores.type, [&](auto tag) {
+  backend::with_type(scores.type, [&](auto tag) {
     using T = decltype(tag);
     const ProbabilitiesOf<T> operation{scores.as<T>(), stats.f32(), query_length, key_length, static_cast<float>(scale),
                                        causal};
@@ -135,10 +136,10 @@ void attention_probabilities(Stream stream, Tensor scores, Tensor stats, std::in
   });
 }
 
-void attention_softmax_backward(Stream stream, Tensor probabilities, Tensor dprobabilities, Tensor delta,
-                                std::int64_t matrices, std::int64_t query_length, std::int64_t key_length,
-                                double scale) {
-  with_type(probabilities.type, [&](auto tag) {
+void attention_softmax_backward(Stream stream, backend::Tensor probabilities, backend::Tensor dprobabilities,
+                                backend::Tensor delta, std::int64_t matrices, std::int64_t query_length,
+                                std::int64_t key_length, double scale) {
+  backend::with_type(probabilities.type, [&](auto tag) {
     using T = decltype(tag);
     const SoftmaxBackwardOf<T> operation{probabilities.as<const T>(), dprobabilities.as<T>(), delta.f32(), key_length,
                                          static_cast<float>(scale)};

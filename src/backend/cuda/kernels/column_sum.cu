@@ -13,15 +13,15 @@ std::int64_t slices_of(std::int64_t rows, std::int64_t width) {
 
 }  // namespace
 
-std::int64_t scratch_floats(const ColumnSum& op) {
+std::int64_t scratch_floats(const program::ColumnSum& op) {
   return slices_of(op.rows, op.width) * op.width;
 }
 
-void run(Stream stream, const Bound<ColumnSum>& op, const KernelContext& context) {
+void run(Stream stream, const backend::Bound<program::ColumnSum>& op, const backend::KernelContext& context) {
   const std::int64_t rows = op.rows, width = op.width;
   float* scratch = context.scratch;
   const std::int64_t slices = slices_of(rows, width);
-  with_type(op.in.type, [&](auto tag) {
+  backend::with_type(op.in.type, [&](auto tag) {
     using T = decltype(tag);
     const auto start = [&](auto kernel, int n) {
       const std::int64_t tiles = ceil_div(width, tile_lanes * n);

@@ -28,12 +28,14 @@ __device__ __forceinline__ void write_gradient(T* x, std::int64_t width, std::in
 template <class T, int n>
 __global__ void __launch_bounds__(row_threads, rows_at_once)
     cross_entropy_row(T* logits, const std::int32_t* labels, std::int64_t width, float scale, float* row_losses) {
-  HARNESS_SHARED(float2, parts, most_warps);
+  HARNESS_SHARED(float2, parts, max_warps);
   T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
   const std::int64_t label = labels[blockIdx.x];
-  const bool known = label >= 0 && label < width;
-  // A label that is no token has no probability: the loss shows it.
-  const float at_label = threadIdx.x == 0 ? (known ? load_one(x + label) : __uint_as_float(0x7fc00000u)) : 0.0f;
+  float at_label = 0.0f;
+  if (threadIdx.x == 0) {
+    // A label that is no token has no probability: the loss shows it.
+    at_label = label >= 0 && label < width ? load_one(x + label) : __uint_as_float(0x7fc00000u);
+  }
   ExponentialSum own;
 #pragma unroll 2
   for (std::int64_t c = threadIdx.x * n; c < width; c += blockDim.x * n) {
@@ -48,7 +50,7 @@ __global__ void __launch_bounds__(row_threads, rows_at_once)
 
 template <class T, int n>
 __global__ void __launch_bounds__(row_threads) maximum_row(const T* logits, std::int64_t width, float* maximum) {
-  HARNESS_SHARED(float, parts, most_warps);
+  HARNESS_SHARED(float, parts, max_warps);
   const T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
   float high = __uint_as_float(0xff800000u);
 #pragma unroll 4
@@ -66,7 +68,7 @@ template <class T, int n>
 __global__ void __launch_bounds__(row_threads)
     sums_row(const T* logits, const std::int32_t* labels, const float* maximum, float* target, float* sum,
              std::int64_t width, std::int64_t first) {
-  HARNESS_SHARED(float, parts, most_warps);
+  HARNESS_SHARED(float, parts, max_warps);
   const T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
   const float high = maximum[blockIdx.x];
   float total = 0;
@@ -108,7 +110,7 @@ __global__ void __launch_bounds__(1024)
   if (threadIdx.x == 0) *loss += static_cast<float>(scale * parts[0]);
 }
 
-void launch_add_rows(Stream stream, const float* row_losses, std::int64_t rows, double scale, Tensor loss) {
+void launch_add_rows(Stream stream, const float* row_losses, std::int64_t rows, double scale, backend::Tensor loss) {
   launch("cross_entropy (loss)", add_rows, {1, 1024}, stream, row_losses, rows, scale, loss.f32());
 }
 
@@ -121,15 +123,15 @@ int threads_of(std::int64_t width) {
 
 }  // namespace
 
-std::int64_t scratch_floats(const CrossEntropy& op) {
+std::int64_t scratch_floats(const program::CrossEntropy& op) {
   return op.rows;
 }
-std::int64_t scratch_floats(const CrossEntropyGradient& op) {
+std::int64_t scratch_floats(const program::CrossEntropyGradient& op) {
   return op.rows;
 }
 
-void run(Stream stream, const Bound<CrossEntropy>& op, const KernelContext& context) {
-  with_type(op.logits.type, [&](auto tag) {
+void run(Stream stream, const backend::Bound<program::CrossEntropy>& op, const backend::KernelContext& context) {
+  backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     constexpr int n = lanes_of<T>;
     const auto kernel = op.vocab % n == 0 ? cross_entropy_row<T, n> : cross_entropy_row<T, 1>;
@@ -139,8 +141,8 @@ void run(Stream stream, const Bound<CrossEntropy>& op, const KernelContext& cont
   launch_add_rows(stream, context.scratch, op.rows, op.loss_scale, op.loss);
 }
 
-void run(Stream stream, const Bound<CrossEntropyMaximum>& op, const KernelContext&) {
-  with_type(op.logits.type, [&](auto tag) {
+void run(Stream stream, const backend::Bound<program::CrossEntropyMaximum>& op, const backend::KernelContext&) {
+  backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     constexpr int n = lanes_of<T>;
     const auto kernel = op.vocab % n == 0 ? maximum_row<T, n> : maximum_row<T, 1>;
@@ -149,9 +151,9 @@ void run(Stream stream, const Bound<CrossEntropyMaximum>& op, const KernelContex
   });
 }
 
-void run(Stream stream, const Bound<CrossEntropySums>& op, const KernelContext& context) {
-  const std::int64_t first = first_row(op.shard, context.at);
-  with_type(op.logits.type, [&](auto tag) {
+void run(Stream stream, const backend::Bound<program::CrossEntropySums>& op, const backend::KernelContext& context) {
+  const std::int64_t first = backend::first_row(op.shard, context.at);
+  backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     constexpr int n = lanes_of<T>;
     const auto kernel = op.vocab % n == 0 ? sums_row<T, n> : sums_row<T, 1>;
@@ -160,9 +162,10 @@ void run(Stream stream, const Bound<CrossEntropySums>& op, const KernelContext& 
   });
 }
 
-void run(Stream stream, const Bound<CrossEntropyGradient>& op, const KernelContext& context) {
-  const std::int64_t first = first_row(op.shard, context.at);
-  with_type(op.logits.type, [&](auto tag) {
+void run(Stream stream, const backend::Bound<program::CrossEntropyGradient>& op,
+         const backend::KernelContext& context) {
+  const std::int64_t first = backend::first_row(op.shard, context.at);
+  backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
     constexpr int n = lanes_of<T>;
     const auto kernel = op.vocab % n == 0 ? gradient_row<T, n> : gradient_row<T, 1>;

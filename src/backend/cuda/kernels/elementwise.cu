@@ -50,7 +50,8 @@ struct GeluBackwardMap {
   template <int n>
   __device__ __forceinline__ void store(std::int64_t i, const In<n>& raw) const {
     float x[n], d[n];
-    unpack(raw.x, x), unpack(raw.d, d);
+    unpack(raw.x, x);
+    unpack(raw.d, d);
 #pragma unroll
     for (int k = 0; k < n; ++k) {
       const float s = logistic_of_gelu(x[k]);
@@ -93,22 +94,22 @@ struct ResidualAddMap {
 
 }  // namespace
 
-void run(Stream stream, const Bound<Gelu>& op, const KernelContext&) {
-  with_type(op.in.type, [&](auto tag) {
+void run(Stream stream, const backend::Bound<program::Gelu>& op, const backend::KernelContext&) {
+  backend::with_type(op.in.type, [&](auto tag) {
     using T = decltype(tag);
     launch_flat("gelu", stream, GeluMap<T>{op.in.as<const T>(), op.out.as<T>()}, op.in.count);
   });
 }
 
-void run(Stream stream, const Bound<GeluBackward>& op, const KernelContext&) {
-  with_type(op.in.type, [&](auto tag) {
+void run(Stream stream, const backend::Bound<program::GeluBackward>& op, const backend::KernelContext&) {
+  backend::with_type(op.in.type, [&](auto tag) {
     using T = decltype(tag);
     launch_flat("gelu_backward", stream, GeluBackwardMap<T>{op.in.as<const T>(), op.data.as<T>()}, op.in.count);
   });
 }
 
-void run(Stream stream, const Bound<ResidualAdd>& op, const KernelContext&) {
-  with_type(op.out.type, [&](auto tag) {
+void run(Stream stream, const backend::Bound<program::ResidualAdd>& op, const backend::KernelContext&) {
+  backend::with_type(op.out.type, [&](auto tag) {
     using T = decltype(tag);
     const ResidualAddMap<T> operation{op.in.as<const T>(), op.bias.as<const T>(), op.residual.as<const T>(),
                                       op.out.as<T>(), op.width};
@@ -116,8 +117,10 @@ void run(Stream stream, const Bound<ResidualAdd>& op, const KernelContext&) {
   });
 }
 
-void run(Stream stream, const Bound<BiasAdd>& op, const KernelContext& context) {
-  run(stream, Bound<ResidualAdd>{.in = op.data, .bias = op.bias, .out = op.data, .rows = op.rows, .width = op.width},
+void run(Stream stream, const backend::Bound<program::BiasAdd>& op, const backend::KernelContext& context) {
+  run(stream,
+      backend::Bound<program::ResidualAdd>{
+          .in = op.data, .bias = op.bias, .out = op.data, .rows = op.rows, .width = op.width},
       context);
 }
 

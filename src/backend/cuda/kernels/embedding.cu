@@ -57,30 +57,30 @@ __global__ void __launch_bounds__(row_threads)
 
 }  // namespace
 
-void run(Stream stream, const Bound<Embedding>& op, const KernelContext& context) {
+void run(Stream stream, const backend::Bound<program::Embedding>& op, const backend::KernelContext& context) {
   // Each position counts once in the sum over the shards.
-  const Tensor positions = context.at[op.shard.axis] == 0 ? op.positions : Tensor{};
-  with_type(op.out.type, [&](auto tag) {
+  const backend::Tensor positions = context.at[op.shard.axis] == 0 ? op.positions : backend::Tensor{};
+  backend::with_type(op.out.type, [&](auto tag) {
     using T = decltype(tag);
     const auto start = [&](auto kernel, int n) {
       launch("embedding", kernel, {op.rows, threads_for(ceil_div(op.width, n), row_threads)}, stream, op.tokens.i32(),
              op.words.as<const T>(), positions.as<const T>(), op.out.as<T>(), op.width, op.sequence,
-             first_row(op.shard, context.at), op.shard.rows);
+             backend::first_row(op.shard, context.at), op.shard.rows);
     };
     constexpr int n = lanes_of<T>;
     op.width % n == 0 ? start(embedding_row<T, n>, n) : start(embedding_row<T, 1>, 1);
   });
 }
 
-void run(Stream stream, const Bound<EmbeddingBackward>& op, const KernelContext& context) {
-  with_type(op.dout.type, [&](auto tag) {
+void run(Stream stream, const backend::Bound<program::EmbeddingBackward>& op, const backend::KernelContext& context) {
+  backend::with_type(op.dout.type, [&](auto tag) {
     using T = decltype(tag);
     const auto start = [&](auto kernel, int n) {
       const int threads = threads_for(ceil_div(op.width, n), row_threads);
       const std::int64_t tiles = ceil_div(ceil_div(op.width, n), threads);
       launch("embedding_backward", kernel, {op.sequence * tiles, threads}, stream, op.tokens.i32(),
              op.dout.as<const T>(), op.dwords.f32(), op.dpositions.f32(), op.rows, op.width, op.sequence,
-             first_row(op.shard, context.at), op.shard.rows, op.accumulate_positions, tiles);
+             backend::first_row(op.shard, context.at), op.shard.rows, op.accumulate_positions, tiles);
     };
     constexpr int n = lanes_of<T>;
     op.width % n == 0 ? start(embedding_backward_position<T, n>, n) : start(embedding_backward_position<T, 1>, 1);

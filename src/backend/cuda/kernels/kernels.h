@@ -17,39 +17,45 @@ namespace harness::cuda {
 
 using Stream = CUstream_st*;
 
-void run(Stream stream, const Bound<Fill>& op, const KernelContext& context = {});  // i32 too
+void run(Stream stream, const backend::Bound<program::Fill>& op,
+         const backend::KernelContext& context = {});  // i32 too
 /// The same numbers as on the cpu backend, to the last bit but one.
-void run(Stream stream, const Bound<Initialize>& op, const KernelContext& context = {});
-void run(Stream stream, const Bound<Convert>& op, const KernelContext& context = {});
-void run(Stream stream, const Bound<Record>& op, const KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::Initialize>& op, const backend::KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::Convert>& op, const backend::KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::Record>& op, const backend::KernelContext& context = {});
 
-void run(Stream stream, const Bound<Embedding>& op, const KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::Embedding>& op, const backend::KernelContext& context = {});
 /// dwords by atomic additions: equal tokens add in any order.
-void run(Stream stream, const Bound<EmbeddingBackward>& op, const KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::EmbeddingBackward>& op,
+         const backend::KernelContext& context = {});
 
-void run(Stream stream, const Bound<ResidualAdd>& op, const KernelContext& context = {});  // out may be in
-void run(Stream stream, const Bound<LayerNorm>& op, const KernelContext& context = {});
-void run(Stream stream, const Bound<LayerNormBackward>& op, const KernelContext& context);
-std::int64_t scratch_floats(const LayerNormBackward& op);
+void run(Stream stream, const backend::Bound<program::ResidualAdd>& op,
+         const backend::KernelContext& context = {});  // out may be in
+void run(Stream stream, const backend::Bound<program::LayerNorm>& op, const backend::KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::LayerNormBackward>& op, const backend::KernelContext& context);
+std::int64_t scratch_floats(const program::LayerNormBackward& op);
 
-void run(Stream stream, const Bound<Gelu>& op, const KernelContext& context = {});
-void run(Stream stream, const Bound<GeluBackward>& op, const KernelContext& context = {});
-void run(Stream stream, const Bound<BiasAdd>& op, const KernelContext& context = {});
-void run(Stream stream, const Bound<ColumnSum>& op, const KernelContext& context);  // in two stages
-std::int64_t scratch_floats(const ColumnSum& op);
+void run(Stream stream, const backend::Bound<program::Gelu>& op, const backend::KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::GeluBackward>& op, const backend::KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::BiasAdd>& op, const backend::KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::ColumnSum>& op,
+         const backend::KernelContext& context);  // in two stages
+std::int64_t scratch_floats(const program::ColumnSum& op);
 
-void run(Stream stream, const Bound<AttentionMerge>& op, const KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::AttentionMerge>& op, const backend::KernelContext& context = {});
 
 /// The losses of the rows are summed in a fixed order.
-void run(Stream stream, const Bound<CrossEntropy>& op, const KernelContext& context);
-std::int64_t scratch_floats(const CrossEntropy& op);
-void run(Stream stream, const Bound<CrossEntropyMaximum>& op, const KernelContext& context = {});
-void run(Stream stream, const Bound<CrossEntropySums>& op, const KernelContext& context = {});
-void run(Stream stream, const Bound<CrossEntropyGradient>& op, const KernelContext& context);
-std::int64_t scratch_floats(const CrossEntropyGradient& op);
+void run(Stream stream, const backend::Bound<program::CrossEntropy>& op, const backend::KernelContext& context);
+std::int64_t scratch_floats(const program::CrossEntropy& op);
+void run(Stream stream, const backend::Bound<program::CrossEntropyMaximum>& op,
+         const backend::KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::CrossEntropySums>& op,
+         const backend::KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::CrossEntropyGradient>& op, const backend::KernelContext& context);
+std::int64_t scratch_floats(const program::CrossEntropyGradient& op);
 
 /// One launch over the flat buffers; learning rate and counter are read on the device.
-void run(Stream stream, const Bound<AdamW>& op, const KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::AdamW>& op, const backend::KernelContext& context = {});
 
 // ---- the parts of unfused attention ---------------------------------------------------------------------------------
 // `matrices` score matrices [query_length, key_length] lie one after the other. Scores are as a product left them,
@@ -57,23 +63,24 @@ void run(Stream stream, const Bound<AdamW>& op, const KernelContext& context = {
 
 /// scores = softmax(scale * scores) in place, each row over its visible keys, 0 beyond them; stats [matrices,
 /// query_length] f32 = log of the row's sum of exponentials.
-void attention_softmax(Stream stream, Tensor scores, Tensor stats, std::int64_t matrices, std::int64_t query_length,
-                       std::int64_t key_length, double scale, bool causal);
+void attention_softmax(Stream stream, backend::Tensor scores, backend::Tensor stats, std::int64_t matrices,
+                       std::int64_t query_length, std::int64_t key_length, double scale, bool causal);
 /// scores = exp(scale * scores - stats), 0 beyond the visible keys: the probabilities again, from kept stats.
-void attention_probabilities(Stream stream, Tensor scores, Tensor stats, std::int64_t matrices,
+void attention_probabilities(Stream stream, backend::Tensor scores, backend::Tensor stats, std::int64_t matrices,
                              std::int64_t query_length, std::int64_t key_length, double scale, bool causal);
 /// delta [batch, heads, query_length] f32 = sum over a head's elements of out * dout, both [batch * query_length, heads
 /// * head_dim].
-void attention_delta(Stream stream, Tensor out, Tensor dout, Tensor delta, const AttentionShape& shape);
+void attention_delta(Stream stream, backend::Tensor out, backend::Tensor dout, backend::Tensor delta,
+                     const program::AttentionShape& shape);
 /// dprobabilities = scale * probabilities * (dprobabilities - delta) in place: the gradient of the unscaled scores.
-void attention_softmax_backward(Stream stream, Tensor probabilities, Tensor dprobabilities, Tensor delta,
-                                std::int64_t matrices, std::int64_t query_length, std::int64_t key_length,
-                                double scale);
+void attention_softmax_backward(Stream stream, backend::Tensor probabilities, backend::Tensor dprobabilities,
+                                backend::Tensor delta, std::int64_t matrices, std::int64_t query_length,
+                                std::int64_t key_length, double scale);
 
 // ---- for timing -----------------------------------------------------------------------------------------------------
 
 /// out[i] = philox_normal(seed, i) in out's type: data for timing.
-void fill_random(Stream stream, Tensor out, std::uint64_t seed);
+void fill_random(Stream stream, backend::Tensor out, std::uint64_t seed);
 /// Keeps the device busy for at least this long, so that the host can queue work behind it.
 void spin(Stream stream, double seconds);
 

@@ -9,7 +9,7 @@
 namespace harness::cuda {
 namespace {
 
-constexpr std::int64_t most_blocks = 0x7fffffff;
+constexpr std::int64_t max_blocks = 0x7fffffff;
 constexpr std::int64_t shared_bytes_granted_unasked = 48 * 1024;
 
 }  // namespace
@@ -31,8 +31,8 @@ DeviceLimits device_limits() {
 }
 
 void launch_kernel(const char* name, const void* kernel, const Grid& grid, Stream stream, void** arguments) {
-  if (grid.blocks > most_blocks) {
-    fail("the CUDA kernel {} would need {} blocks; a device starts at most {} at once", name, grid.blocks, most_blocks);
+  if (grid.blocks > max_blocks) {
+    fail("the CUDA kernel {} would need {} blocks; a device starts at most {} at once", name, grid.blocks, max_blocks);
   }
   cudaError_t error = cudaSuccess;
   if (grid.shared_bytes > shared_bytes_granted_unasked) {
@@ -40,9 +40,8 @@ void launch_kernel(const char* name, const void* kernel, const Grid& grid, Strea
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(grid.shared_bytes));
   }
   if (error == cudaSuccess) {
-    error =
-        cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(grid.blocks)), dim3(static_cast<unsigned>(grid.threads)),
-                         arguments, static_cast<std::size_t>(grid.shared_bytes), stream);
+    error = cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(grid.blocks)),
+                             dim3(static_cast<unsigned>(grid.threads)), arguments, grid.shared_bytes, stream);
   }
   if (error == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());  // said here; the next call shall not find it again

@@ -41,7 +41,9 @@ template <class T, int n>
 __device__ __forceinline__ void put_normalised(const Forward<T>& t, std::int64_t at, const Raw<T, n>& x, float mean,
                                                float rstd, const Raw<T, n>& gamma_raw, const Raw<T, n>& beta_raw) {
   float v[n], gamma[n], beta[n];
-  unpack(x, v), unpack(gamma_raw, gamma), unpack(beta_raw, beta);
+  unpack(x, v);
+  unpack(gamma_raw, gamma);
+  unpack(beta_raw, beta);
 #pragma unroll
   for (int k = 0; k < n; ++k) v[k] = (v[k] - mean) * rstd * gamma[k] + beta[k];
   store(t.out + at, v);
@@ -56,8 +58,8 @@ constexpr std::int64_t widest_kept = 1024 * pieces* lanes_of<T>;
 template <class T>
 __global__ void __launch_bounds__(1024) layer_norm_kept(Forward<T> t) {
   constexpr int n = lanes_of<T>;
-  HARNESS_SHARED(float, sums, most_warps);
-  HARNESS_SHARED(float, squares, most_warps);
+  HARNESS_SHARED(float, sums, max_warps);
+  HARNESS_SHARED(float, squares, max_warps);
   const int stride = blockDim.x * n, first = threadIdx.x * n;
   const auto width = static_cast<int>(t.width);
   const float share = 1.0f / static_cast<float>(width);
@@ -97,7 +99,10 @@ __global__ void __launch_bounds__(1024) layer_norm_kept(Forward<T> t) {
       for (int k = 0; k < n; ++k) square += (v[k] - mean) * (v[k] - mean);
     }
     const float rstd = rsqrtf(block_sum(square, squares) * share + t.epsilon);
-    if (threadIdx.x == 0) t.mean[row] = mean, t.rstd[row] = rstd;
+    if (threadIdx.x == 0) {
+      t.mean[row] = mean;
+      t.rstd[row] = rstd;
+    }
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {
       const int c = first + p * stride;
@@ -110,8 +115,8 @@ __global__ void __launch_bounds__(1024) layer_norm_kept(Forward<T> t) {
 // Any width: the row is read again, from the caches if it fits.
 template <class T, int n>
 __global__ void __launch_bounds__(512) layer_norm_reread(Forward<T> t) {
-  HARNESS_SHARED(float, sums, most_warps);
-  HARNESS_SHARED(float, squares, most_warps);
+  HARNESS_SHARED(float, sums, max_warps);
+  HARNESS_SHARED(float, squares, max_warps);
   const std::int64_t row = blockIdx.x, base = row * t.width;
   const std::int64_t first = threadIdx.x * n, stride = blockDim.x * n;
   const float share = 1.0f / static_cast<float>(t.width);
@@ -132,7 +137,10 @@ __global__ void __launch_bounds__(512) layer_norm_reread(Forward<T> t) {
     for (int k = 0; k < n; ++k) square += (v[k] - mean) * (v[k] - mean);
   }
   const float rstd = rsqrtf(block_sum(square, squares) * share + t.epsilon);
-  if (threadIdx.x == 0) t.mean[row] = mean, t.rstd[row] = rstd;
+  if (threadIdx.x == 0) {
+    t.mean[row] = mean;
+    t.rstd[row] = rstd;
+  }
   for (std::int64_t c = first; c < t.width; c += stride) {
     put_normalised<T, n>(t, base + c, load_raw<n>(x + base + c), mean, rstd, load_raw<n>(t.gamma + c),
                          load_raw<n>(t.beta + c));
@@ -141,9 +149,9 @@ __global__ void __launch_bounds__(512) layer_norm_reread(Forward<T> t) {
 
 }  // namespace
 
-void run(Stream stream, const Bound<LayerNorm>& a, const KernelContext&) {
+void run(Stream stream, const backend::Bound<program::LayerNorm>& a, const backend::KernelContext&) {
   const std::int64_t rows = a.rows, width = a.width;
-  with_type(a.in.type, [&](auto tag) {
+  backend::with_type(a.in.type, [&](auto tag) {
     using T = decltype(tag);
     constexpr int n = lanes_of<T>;
     const Forward<T> t{a.in.as<const T>(),

@@ -25,14 +25,14 @@ struct Backward {
 constexpr int n_kept = 8;
 // Three column sums and three tensors for 8 columns are many registers: a block of f32 must be smaller for it.
 template <class T>
-constexpr int most_threads = sizeof(T) == 2 ? 1024 : 512;
+constexpr int max_threads = sizeof(T) == 2 ? 1024 : 512;
 constexpr int wide_threads = 1024, narrow_threads = 512;
 
 // Rows of up to 8 elements a thread, column sums in registers.
 template <class T>
-__global__ void __launch_bounds__(most_threads<T>) layer_norm_backward_kept(Backward<T> t) {
+__global__ void __launch_bounds__(max_threads<T>) layer_norm_backward_kept(Backward<T> t) {
   constexpr int n = n_kept;
-  HARNESS_SHARED(float2, parts, 2 * most_warps);
+  HARNESS_SHARED(float2, parts, 2 * max_warps);
   const int c = threadIdx.x * n;
   const auto width = static_cast<int>(t.width);
   const bool mine = c < width;
@@ -44,26 +44,33 @@ __global__ void __launch_bounds__(most_threads<T>) layer_norm_backward_kept(Back
     const std::int64_t at = row * width + c;
     Raw<T, n> dout_raw = zero_raw<T, n>(), x_raw = zero_raw<T, n>(), dresidual_raw = zero_raw<T, n>();
     if (mine) {
-      dout_raw = load_raw<n>(t.dout + at), x_raw = load_raw<n>(t.x + at);
+      dout_raw = load_raw<n>(t.dout + at);
+      x_raw = load_raw<n>(t.x + at);
       if (t.dresidual) dresidual_raw = load_raw<n>(t.dresidual + at);
     }
     const float mean = t.mean[row], rstd = t.rstd[row];
     float2 sums = make_float2(0, 0);
     {
       float dout[n], x[n], gamma[n];
-      unpack(dout_raw, dout), unpack(x_raw, x), unpack(gamma_raw, gamma);
+      unpack(dout_raw, dout);
+      unpack(x_raw, x);
+      unpack(gamma_raw, gamma);
 #pragma unroll
       for (int k = 0; k < n; ++k) {
         const float h = (x[k] - mean) * rstd, g = dout[k] * gamma[k];
-        sums.x += g, sums.y += g * h;
-        sum_gamma[k] += dout[k] * h, sum_beta[k] += dout[k];
+        sums.x += g;
+        sums.y += g * h;
+        sum_gamma[k] += dout[k] * h;
+        sum_beta[k] += dout[k];
       }
     }
-    sums = block_sum(sums, parts + turn * most_warps);
+    sums = block_sum(sums, parts + turn * max_warps);
     const float mean_g = sums.x * share, mean_gh = sums.y * share;
     if (mine) {
       float d[n], x[n], gamma[n];
-      unpack(dout_raw, d), unpack(x_raw, x), unpack(gamma_raw, gamma);
+      unpack(dout_raw, d);
+      unpack(x_raw, x);
+      unpack(gamma_raw, gamma);
 #pragma unroll
       for (int k = 0; k < n; ++k) d[k] = rstd * (d[k] * gamma[k] - mean_g - (x[k] - mean) * rstd * mean_gh);
       add_to(d, dresidual_raw);
@@ -84,7 +91,7 @@ __global__ void __launch_bounds__(most_threads<T>) layer_norm_backward_kept(Back
 template <class T, int n>
 __global__ void __launch_bounds__(n == 1 ? narrow_threads : wide_threads)
     layer_norm_backward_reread(Backward<T> t, bool sums_in_shared) {
-  HARNESS_SHARED(float2, parts, 2 * most_warps);
+  HARNESS_SHARED(float2, parts, 2 * max_warps);
   const std::int64_t width = t.width, first = threadIdx.x * n, stride = blockDim.x * n;
   const float share = 1.0f / static_cast<float>(width);
   float* const own = t.partial + static_cast<std::int64_t>(blockIdx.x) * t.sums * width;
@@ -101,25 +108,34 @@ __global__ void __launch_bounds__(n == 1 ? narrow_threads : wide_threads)
     float2 sums = make_float2(0, 0);
     for (std::int64_t c = first; c < width; c += stride) {
       float dout[n], x[n], gamma[n], of_gamma[n], of_beta[n];
-      load(t.dout + base + c, dout), load(t.x + base + c, x), load(t.gamma + c, gamma);
+      load(t.dout + base + c, dout);
+      load(t.x + base + c, x);
+      load(t.gamma + c, gamma);
       if (more) {
-        prefetch(t.dout + ahead + c), prefetch(t.x + ahead + c);
+        prefetch(t.dout + ahead + c);
+        prefetch(t.x + ahead + c);
         if (t.dresidual) prefetch(t.dresidual + ahead + c);
       }
-      load(sums_at + c, of_gamma), load(sums_at + width + c, of_beta);
+      load(sums_at + c, of_gamma);
+      load(sums_at + width + c, of_beta);
 #pragma unroll
       for (int k = 0; k < n; ++k) {
         const float h = (x[k] - mean) * rstd, g = dout[k] * gamma[k];
-        sums.x += g, sums.y += g * h;
-        of_gamma[k] += dout[k] * h, of_beta[k] += dout[k];
+        sums.x += g;
+        sums.y += g * h;
+        of_gamma[k] += dout[k] * h;
+        of_beta[k] += dout[k];
       }
-      store(sums_at + c, of_gamma), store(sums_at + width + c, of_beta);
+      store(sums_at + c, of_gamma);
+      store(sums_at + width + c, of_beta);
     }
-    sums = block_sum(sums, parts + turn * most_warps);
+    sums = block_sum(sums, parts + turn * max_warps);
     const float mean_g = sums.x * share, mean_gh = sums.y * share;
     for (std::int64_t c = first; c < width; c += stride) {
       float d[n], x[n], gamma[n];
-      load(t.dout + base + c, d), load(t.x + base + c, x), load(t.gamma + c, gamma);
+      load(t.dout + base + c, d);
+      load(t.x + base + c, x);
+      load(t.gamma + c, gamma);
 #pragma unroll
       for (int k = 0; k < n; ++k) d[k] = rstd * (d[k] * gamma[k] - mean_g - (x[k] - mean) * rstd * mean_gh);
       if (t.dresidual) add_to(d, load_raw<n>(t.dresidual + base + c));
@@ -149,22 +165,22 @@ std::int64_t blocks_of(std::int64_t rows, std::int64_t width, int multiprocessor
   return std::min<std::int64_t>(rows, std::int64_t{multiprocessors} * std::min(1024 / threads, 16));
 }
 
-constexpr int most_multiprocessors = 192;  // of today's devices; a larger one is not used whole
+constexpr int max_multiprocessors = 192;  // of today's devices; a larger one is not used whole
 
 }  // namespace
 
-std::int64_t scratch_floats(const LayerNormBackward& op) {
-  return blocks_of(op.rows, op.width, most_multiprocessors) * 3 * op.width;
+std::int64_t scratch_floats(const program::LayerNormBackward& op) {
+  return blocks_of(op.rows, op.width, max_multiprocessors) * 3 * op.width;
 }
 
-void run(Stream stream, const Bound<LayerNormBackward>& a, const KernelContext& context) {
+void run(Stream stream, const backend::Bound<program::LayerNormBackward>& a, const backend::KernelContext& context) {
   const std::int64_t rows = a.rows, width = a.width;
   float* scratch = context.scratch;
   const char* const name = "layer_norm_backward";
   const DeviceLimits device = device_limits();
-  const std::int64_t blocks = blocks_of(rows, width, std::min(device.multiprocessors, most_multiprocessors));
+  const std::int64_t blocks = blocks_of(rows, width, std::min(device.multiprocessors, max_multiprocessors));
   const int sums = a.dbias ? 3 : 2;
-  with_type(a.dout.type, [&](auto tag) {
+  backend::with_type(a.dout.type, [&](auto tag) {
     using T = decltype(tag);
     const Backward<T> t{a.dout.as<const T>(),
                         a.sum.as<const T>(),
@@ -177,11 +193,11 @@ void run(Stream stream, const Bound<LayerNormBackward>& a, const KernelContext& 
                         rows,
                         width,
                         sums};
-    if (width % n_kept == 0 && width <= n_kept * most_threads<T>) {
+    if (width % n_kept == 0 && width <= n_kept * max_threads<T>) {
       launch(name, layer_norm_backward_kept<T>, {blocks, threads_for(width / n_kept, 1024)}, stream, t);
       return;
     }
-    const std::int64_t needed = sums * width * 4, for_parts = 2 * most_warps * 8;
+    const std::int64_t needed = sums * width * 4, for_parts = 2 * max_warps * 8;
     const bool fits = needed + for_parts <= device.shared_bytes;
     if (width % n_kept == 0) {
       launch(name, layer_norm_backward_reread<T, n_kept>, {blocks, wide_threads, fits ? needed : 0}, stream, t, fits);

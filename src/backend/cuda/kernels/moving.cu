@@ -71,13 +71,13 @@ __global__ void record_one(const float* value, float* ring, std::int64_t ring_co
   *counter = at + 1;
 }
 
-std::uint32_t pattern_of(DType type, double value) {
+std::uint32_t pattern_of(program::DType type, double value) {
   switch (type) {
-    case DType::i32:
+    case program::DType::i32:
       return static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
-    case DType::bf16:
+    case program::DType::bf16:
       return to_bf16(static_cast<float>(value)).bits * 0x10001u;
-    case DType::f32:
+    case program::DType::f32:
       break;
   }
   return std::bit_cast<std::uint32_t>(static_cast<float>(value));
@@ -85,25 +85,25 @@ std::uint32_t pattern_of(DType type, double value) {
 
 }  // namespace
 
-void run(Stream stream, const Bound<Fill>& op, const KernelContext&) {
+void run(Stream stream, const backend::Bound<program::Fill>& op, const backend::KernelContext&) {
   const Pattern pattern{op.out.as<bf16>(), pattern_of(op.out.type, op.value)};
   launch_flat("fill", stream, pattern, op.out.bytes() / 2);
 }
 
-void run(Stream stream, const Bound<Convert>& op, const KernelContext&) {
-  const Tensor &in = op.in, &out = op.out;
+void run(Stream stream, const backend::Bound<program::Convert>& op, const backend::KernelContext&) {
+  const backend::Tensor &in = op.in, &out = op.out;
   if (in.type == out.type) {
     launch_flat("convert", stream, Copy{in.as<const bf16>(), out.as<bf16>()}, out.bytes() / 2);
-  } else if (in.type == DType::f32 && out.type == DType::bf16) {
+  } else if (in.type == program::DType::f32 && out.type == program::DType::bf16) {
     launch_flat("convert", stream, ConvertMap<float, bf16>{in.as<const float>(), out.as<bf16>()}, out.count);
-  } else if (in.type == DType::bf16 && out.type == DType::f32) {
+  } else if (in.type == program::DType::bf16 && out.type == program::DType::f32) {
     launch_flat("convert", stream, ConvertMap<bf16, float>{in.as<const bf16>(), out.as<float>()}, out.count);
   } else {
     throw Error("the cuda backend does not convert between i32 and floating-point numbers");
   }
 }
 
-void run(Stream stream, const Bound<Record>& op, const KernelContext&) {
+void run(Stream stream, const backend::Bound<program::Record>& op, const backend::KernelContext&) {
   launch("record", record_one, {1, 32}, stream, op.value.f32(), op.ring.f32(), op.ring.count,
          op.counter.as<std::int32_t>());
 }

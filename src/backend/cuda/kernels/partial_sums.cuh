@@ -51,8 +51,13 @@ __global__ void __launch_bounds__(tile_lanes* tile_groups)
     for (int g = 0; g < tile_groups; ++g) sum += shared[g * columns + i % n * tile_lanes + i / n];
     if (last) {
       const std::int64_t which = column / sums_width;
-      float* to = which == 0 ? sums.to[0] : which == 1 ? sums.to[1] : sums.to[2];
-      if (to) to += column % sums_width, *to = accumulate ? *to + sum : sum;
+      float* to = sums.to[0];  // by a constant index each: one that varies would put the array into memory
+      if (which == 1) to = sums.to[1];
+      if (which == 2) to = sums.to[2];
+      if (to) {
+        to += column % sums_width;
+        *to = accumulate ? *to + sum : sum;
+      }
     } else {
       partial[slice * width + column] = sum;
     }

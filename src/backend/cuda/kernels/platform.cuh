@@ -8,8 +8,7 @@
 
 #define HARNESS_SHARED(type, name, count) \
   static const char site_of_##name = 0;   \
-  type* const name = static_cast<type*>(  \
-      ::harness::emulation::shared(&site_of_##name, sizeof(type) * static_cast<std::size_t>(count)))
+  type* const name = static_cast<type*>(::harness::emulation::shared(&site_of_##name, sizeof(type) * (count)))
 #else
 #include <cuda_runtime.h>
 
@@ -83,7 +82,10 @@ __device__ __forceinline__ void atomic_add_4(float* to, float a, float b, float 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   atomicAdd(reinterpret_cast<float4*>(to), make_float4(a, b, c, d));
 #else
-  atomicAdd(to, a), atomicAdd(to + 1, b), atomicAdd(to + 2, c), atomicAdd(to + 3, d);
+  atomicAdd(to, a);
+  atomicAdd(to + 1, b);
+  atomicAdd(to + 2, c);
+  atomicAdd(to + 3, d);
 #endif
 }
 

@@ -53,10 +53,10 @@ struct RandomMap {
 
 }  // namespace
 
-void run(Stream stream, const Bound<Initialize>& op, const KernelContext& context) {
-  if (op.deviation == 0) return run(stream, Bound<Fill>{op.out, op.mean}, context);
+void run(Stream stream, const backend::Bound<program::Initialize>& op, const backend::KernelContext& context) {
+  if (op.deviation == 0) return run(stream, backend::Bound<program::Fill>{op.out, op.mean}, context);
   const std::int64_t first_part = op.part == op.full ? 0 : context.at[op.axis] * op.part;
-  with_type(op.out.type, [&](auto tag) {
+  backend::with_type(op.out.type, [&](auto tag) {
     using T = decltype(tag);
     const InitializeMap<T> operation{
         op.out.as<T>(), op.part * op.inner, op.full * op.inner, op.first_index + first_part * op.inner,
@@ -65,8 +65,8 @@ void run(Stream stream, const Bound<Initialize>& op, const KernelContext& contex
   });
 }
 
-void fill_random(Stream stream, Tensor out, std::uint64_t seed) {
-  with_type(out.type, [&](auto tag) {
+void fill_random(Stream stream, backend::Tensor out, std::uint64_t seed) {
+  backend::with_type(out.type, [&](auto tag) {
     using T = decltype(tag);
     launch_flat("fill_random", stream, RandomMap<T>{out.as<T>(), seed}, out.count);
   });

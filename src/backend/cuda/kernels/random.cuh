@@ -12,9 +12,12 @@ __device__ __forceinline__ uint2 philox_pair(std::uint64_t key, std::uint64_t co
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = std::uint64_t{0xD2511F53} * x0, p1 = std::uint64_t{0xCD9E8D57} * x2;
-    x0 = static_cast<std::uint32_t>(p1 >> 32) ^ x1 ^ k0, x1 = static_cast<std::uint32_t>(p1);
-    x2 = static_cast<std::uint32_t>(p0 >> 32) ^ x3 ^ k1, x3 = static_cast<std::uint32_t>(p0);
-    k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
+    x0 = static_cast<std::uint32_t>(p1 >> 32) ^ x1 ^ k0;
+    x1 = static_cast<std::uint32_t>(p1);
+    x2 = static_cast<std::uint32_t>(p0 >> 32) ^ x3 ^ k1;
+    x3 = static_cast<std::uint32_t>(p0);
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
   }
   return make_uint2(x0, x1);
 }

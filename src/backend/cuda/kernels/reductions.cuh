@@ -5,7 +5,7 @@
 namespace harness::cuda {
 
 constexpr unsigned whole_warp = 0xffffffffu;
-constexpr int most_warps = 32;
+constexpr int max_warps = 32;
 
 /// The sum over groups of `lanes` neighbouring threads (a power of two up to 32), known to each of them. All of the
 /// warp call it.
@@ -26,7 +26,7 @@ __device__ __forceinline__ float warp_maximum(float v) {
   return v;
 }
 
-// Over a block, known to all of it. One barrier each: `parts` (most_warps elements of shared memory) may be written
+// Over a block, known to all of it. One barrier each: `parts` (max_warps elements of shared memory) may be written
 // again only after another barrier, so that kernels that reduce again and again take turns between two of them.
 
 __device__ __forceinline__ float block_sum(float v, float* parts) {
@@ -46,7 +46,8 @@ __device__ __forceinline__ float block_maximum(float v, float* parts) {
 }
 
 __device__ __forceinline__ float2 block_sum(float2 v, float2* parts) {
-  v.x = warp_sum(v.x), v.y = warp_sum(v.y);
+  v.x = warp_sum(v.x);
+  v.y = warp_sum(v.y);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
   if (lane == 0) parts[warp] = v;
   __syncthreads();
@@ -84,7 +85,10 @@ __device__ __forceinline__ ExponentialSum block_join(ExponentialSum e, float2* p
   if (lane == 0) parts[warp] = make_float2(e.maximum, e.sum);
   __syncthreads();
   ExponentialSum part;
-  if (lane < warps) part.maximum = parts[lane].x, part.sum = parts[lane].y;
+  if (lane < warps) {
+    part.maximum = parts[lane].x;
+    part.sum = parts[lane].y;
+  }
   return warp_join(part);
 }
 

@@ -4,7 +4,7 @@
 
 namespace harness::cuda {
 
-// A thread's share of memory: n consecutive elements, by 16-byte accesses where they are that many.
+// A thread's share of memory: n consecutive elements, by 16-byte accesses where n elements fill them.
 
 /// Elements of T in 16 bytes.
 template <class T>
@@ -33,13 +33,17 @@ __device__ __forceinline__ Raw<T, n> load_raw(const T* p) {
     out.word[0] = load_as<std::uint32_t>(p);
   } else if constexpr (Raw<T, n>::words == 2) {
     const uint2 w = load_as<uint2>(p);
-    out.word[0] = w.x, out.word[1] = w.y;
+    out.word[0] = w.x;
+    out.word[1] = w.y;
   } else {
 #pragma unroll
     for (int k = 0; k < Raw<T, n>::words; k += 4) {
       const T* from = p + k / 4 * lanes_of<T>;
       const uint4 w = use == Use::last ? load_last_use<uint4>(from) : load_as<uint4>(from);
-      out.word[k] = w.x, out.word[k + 1] = w.y, out.word[k + 2] = w.z, out.word[k + 3] = w.w;
+      out.word[k] = w.x;
+      out.word[k + 1] = w.y;
+      out.word[k + 2] = w.z;
+      out.word[k + 3] = w.w;
     }
   }
   return out;

@@ -39,7 +39,9 @@ class Machine {
   void run(const LaunchShape& shape, const std::function<void()>& body) {
     if (running_) fail("emulated kernel {}: started from inside a kernel", shape.name);
     check(shape);
-    shape_ = shape, body_ = &body, failure_ = nullptr;
+    shape_ = shape;
+    body_ = &body;
+    failure_ = nullptr;
     while (static_cast<int>(threads_.size()) < shape.threads) {
       threads_.push_back(std::make_unique<Thread>());
       threads_.back()->fiber.start([this] { body_of_thread(); });
@@ -115,16 +117,19 @@ class Machine {
   }
 
   void run_block(std::int64_t block) {
-    std::memset(dynamic_.get(), poison, static_cast<std::size_t>(shape_.shared_bytes));
+    std::memset(dynamic_.get(), poison, shape_.shared_bytes);
     std::memset(dynamic_.get() + shape_.shared_bytes, red, red_zone);
-    sites_.clear(), zones_.assign(1, dynamic_.get() + shape_.shared_bytes), used_ = 0;
+    sites_.clear();
+    zones_.assign(1, dynamic_.get() + shape_.shared_bytes);
+    used_ = 0;
     for (int t = 0; t < shape_.threads; ++t) {
-      Thread& thread = *threads_[static_cast<std::size_t>(t)];
+      Thread& thread = *threads_[t];
       thread.indices = {{static_cast<unsigned>(t)},
                         {static_cast<unsigned>(block)},
                         {static_cast<unsigned>(shape_.threads)},
                         {static_cast<unsigned>(shape_.blocks)}};
-      thread.state = State::ready, thread.second = false;
+      thread.state = State::ready;
+      thread.second = false;
     }
     const auto warps = static_cast<std::uint32_t>(shape_.threads / lanes);
     for (bool more = true; more;) {

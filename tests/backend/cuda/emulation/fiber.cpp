@@ -87,9 +87,12 @@ struct Fiber::Context {
     self->enter(self->argument);
   }
   void prepare(char* stack, std::size_t bytes, void (*function)(void*), void* value) {
-    enter = function, argument = value;
+    enter = function;
+    argument = value;
     getcontext(&inside);
-    inside.uc_stack.ss_sp = stack, inside.uc_stack.ss_size = bytes, inside.uc_link = nullptr;
+    inside.uc_stack.ss_sp = stack;
+    inside.uc_stack.ss_size = bytes;
+    inside.uc_link = nullptr;
     const auto self = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(this));
     makecontext(&inside, reinterpret_cast<void (*)()>(&first), 2, static_cast<unsigned>(self >> 32),
                 static_cast<unsigned>(self));
@@ -111,7 +114,7 @@ constexpr std::size_t stack_size = 256 * 1024;  // address space; memory only wh
 
 Fiber::Fiber() : stack_bytes_(stack_size), context_(new Context) {
   // Below the stack a page that faults: an overflow must not run into the neighbour.
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t page = sysconf(_SC_PAGESIZE);
   void* memory =
       mmap(nullptr, stack_bytes_ + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
@@ -123,7 +126,7 @@ Fiber::Fiber() : stack_bytes_(stack_size), context_(new Context) {
 }
 
 Fiber::~Fiber() {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t page = sysconf(_SC_PAGESIZE);
 #ifdef HARNESS_FIBER_ASAN
   __asan_unpoison_memory_region(memory_, stack_bytes_);  // frames that never returned
 #endif

@@ -138,9 +138,10 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
   if (!stream) return failed(cudaErrorInvalidResourceHandle);
   if (status == nullptr) return failed(cudaErrorInvalidValue);
   const std::lock_guard lock(runtime_mutex());
-  *status = !stream->capture           ? cudaStreamCaptureStatusNone
-            : stream->capture->invalid ? cudaStreamCaptureStatusInvalidated
-                                       : cudaStreamCaptureStatusActive;
+  *status = cudaStreamCaptureStatusNone;
+  if (stream->capture) {
+    *status = stream->capture->invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
+  }
   if (!stream->legacy) return cudaSuccess;
   for (const auto& other : streams_of(stream->device)) {
     if (other->blocking && other->capture) return failed(cudaErrorStreamCaptureImplicit);

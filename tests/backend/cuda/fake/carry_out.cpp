@@ -166,7 +166,7 @@ void carry_out(const std::vector<Call>& calls) {
       result = reduced(calls, first.count * calls.size());
       break;
     case Function::broadcast: {
-      const auto* source = static_cast<const char*>(calls[static_cast<std::size_t>(first.root)].send);
+      const auto* source = static_cast<const char*>(calls[first.root].send);
       result.assign(source, source + bytes);
       break;
     }

@@ -19,7 +19,7 @@ std::string next_name() {
 
 }  // namespace
 
-Clique::Clique(int size) : size(size), name(next_name()), members_(static_cast<std::size_t>(size)) {}
+Clique::Clique(int size) : size(size), name(next_name()), members_(size) {}
 
 bool Clique::complete() const {
   return std::all_of(members_.begin(), members_.end(), [](const Member& member) { return member.entered; });
@@ -197,7 +197,7 @@ void Clique::perform(int rank, const Unit& unit, const std::vector<Call>& calls)
 void Clique::meet(Lock& lock, int rank, std::uint64_t number, const Call& call) {
   if (members_[rank].aborted || error_ != ncclSuccess) return;
   Slot& slot = slots_[number];
-  slot.calls.resize(static_cast<std::size_t>(size));
+  slot.calls.resize(size);
   for (int other = 0; other < size; ++other) {
     const auto& theirs = slot.calls[other];
     if (!theirs) continue;

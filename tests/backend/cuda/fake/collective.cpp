@@ -51,9 +51,9 @@ std::string check(const Call& call, const Communicator& communicator) {
   const auto* to = static_cast<const char*>(call.recv);
   if (from >= to + receives || to >= from + sends) return {};
   const std::size_t part = static_cast<std::size_t>(rank) * call.count * width;
-  const bool in_place = call.function == Function::all_gather       ? from == to + part
-                        : call.function == Function::reduce_scatter ? to == from + part
-                                                                    : from == to;
+  bool in_place = from == to;
+  if (call.function == Function::all_gather) in_place = from == to + part;
+  if (call.function == Function::reduce_scatter) in_place = to == from + part;
   return in_place ? std::string{} : "the buffers overlap, but not as the documentation has it for in place";
 }
 
@@ -95,20 +95,20 @@ ncclResult_t launch(const std::shared_ptr<Communicator>& communicator, const std
 
 ncclResult_t launch_all(const std::vector<Issued>& issued) {
   std::vector<std::shared_ptr<Communicator>> order_of_first_call;
-  for (const Issued& one : issued) {
-    if (std::find(order_of_first_call.begin(), order_of_first_call.end(), one.communicator) ==
+  for (const Issued& member : issued) {
+    if (std::find(order_of_first_call.begin(), order_of_first_call.end(), member.communicator) ==
         order_of_first_call.end()) {
-      order_of_first_call.push_back(one.communicator);
+      order_of_first_call.push_back(member.communicator);
     }
   }
   ncclResult_t result = ncclSuccess;
   for (const auto& communicator : order_of_first_call) {
     std::vector<Call> calls;
     std::vector<std::shared_ptr<Stream>> streams;
-    for (const Issued& one : issued) {
-      if (one.communicator != communicator) continue;
-      calls.push_back(one.call);
-      if (std::find(streams.begin(), streams.end(), one.stream) == streams.end()) streams.push_back(one.stream);
+    for (const Issued& member : issued) {
+      if (member.communicator != communicator) continue;
+      calls.push_back(member.call);
+      if (std::find(streams.begin(), streams.end(), member.stream) == streams.end()) streams.push_back(member.stream);
     }
     const ncclResult_t error = launch(communicator, calls, streams);
     if (error != ncclSuccess && (result == ncclSuccess || result == ncclInProgress)) result = error;

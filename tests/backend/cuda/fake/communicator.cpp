@@ -23,8 +23,8 @@ Communicators& communicators() {
   static Communicators& all = *new Communicators;
   static const bool known = take_part({0,
                                        [] {
-                                         for (const auto& one : communicators().live.all()) {
-                                           one->clique->abort(one->rank);
+                                         for (const auto& communicator : communicators().live.all()) {
+                                           communicator->clique->abort(communicator->rank);
                                          }
                                          communicators().live.clear();
                                          const std::lock_guard lock(communicators().mutex);

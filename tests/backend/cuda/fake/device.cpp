@@ -152,7 +152,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
   if (const cudaError_t error = check_device(device, "cudaDeviceGetPCIBusId"); error != cudaSuccess) return error;
   if (text == nullptr || length < 13) return failed(cudaErrorInvalidValue, "cudaDeviceGetPCIBusId: no room");
-  std::snprintf(text, static_cast<std::size_t>(length), "0000:%02x:00.0", static_cast<unsigned>(pci_bus(device)));
+  std::snprintf(text, length, "0000:%02x:00.0", static_cast<unsigned>(pci_bus(device)));
   return cudaSuccess;
 }
 

@@ -53,10 +53,10 @@ std::vector<Range> ranges_of(const MatmulJob& job, const LtAlgorithm& algorithm)
   return ranges;
 }
 
-bool overlap(const Range& one, const Range& other) {
-  const auto* first = static_cast<const char*>(one.data);
+bool overlap(const Range& range, const Range& other) {
+  const auto* first = static_cast<const char*>(range.data);
   const auto* second = static_cast<const char*>(other.data);
-  return first < second + other.bytes && second < first + one.bytes;
+  return first < second + other.bytes && second < first + range.bytes;
 }
 
 // Empty, or what is wrong with the memory.

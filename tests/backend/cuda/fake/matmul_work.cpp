@@ -44,7 +44,7 @@ double gelu_derivative(double x) {
 
 // op(X) as packed floats, column after column.
 std::vector<float> packed(const LtMatrix& matrix, const void* data, std::int64_t offset) {
-  std::vector<float> values(static_cast<std::size_t>(matrix.rows * matrix.cols));
+  std::vector<float> values(matrix.rows * matrix.cols);
   std::size_t i = 0;
   for (std::int64_t col = 0; col < matrix.cols; ++col) {
     for (std::int64_t row = 0; row < matrix.rows; ++row) {
@@ -61,7 +61,7 @@ void accumulate(const LtProblem& problem, const std::vector<float>& a, const std
     for (std::int64_t i = 0; i < problem.m; ++i) column[i] = 0;
     for (std::int64_t step = 0; step < problem.k; ++step) {
       const std::int64_t l = backwards ? problem.k - 1 - step : step;
-      const double factor = b[static_cast<std::size_t>(j * problem.k + l)];
+      const double factor = b[j * problem.k + l];
       const float* values = a.data() + l * problem.m;
       for (std::int64_t i = 0; i < problem.m; ++i) column[i] += values[i] * factor;
     }
@@ -88,7 +88,7 @@ void finish(const MatmulJob& job, const double* sums, int batch) {
       } else if (problem.applies_gelu_gradient()) {
         value *= gelu_derivative(load(descriptor.aux, type, aux));
       }
-      if (!gradient.empty()) gradient[static_cast<std::size_t>(i)] += value;
+      if (!gradient.empty()) gradient[i] += value;
       store(job.d, type, batch * problem.d.batch_step + problem.d.index(i, j), static_cast<float>(value));
     }
   }
@@ -104,7 +104,7 @@ void reduce_operand(const LtProblem& problem, const std::vector<float>& a, const
   for (std::int64_t i = 0; i < problem.bias_gradient(); ++i) {
     double sum = 0;
     for (std::int64_t l = 0; l < problem.k; ++l) {
-      sum += of_a ? a[static_cast<std::size_t>(l * problem.m + i)] : b[static_cast<std::size_t>(i * problem.k + l)];
+      sum += of_a ? a[l * problem.m + i] : b[i * problem.k + l];
     }
     store(problem.descriptor.bias, problem.d.type, batch * problem.descriptor.bias_stride + i, static_cast<float>(sum));
   }
@@ -117,7 +117,7 @@ void multiply(const MatmulJob& job) {
   std::vector<double> own;
   double* sums = job.workspace;
   if (sums == nullptr) {
-    own.resize(static_cast<std::size_t>(problem.m * problem.n));
+    own.resize(problem.m * problem.n);
     sums = own.data();
   }
   for (int batch = 0; batch < problem.batch_count; ++batch) {

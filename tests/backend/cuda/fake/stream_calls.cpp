@@ -123,19 +123,19 @@ cudaError_t cudaDeviceSynchronize() {
 namespace harness::emulation {
 
 void submit(Stream handle, std::function<void()> kernel) {
-  if (const cudaError_t error = device_error(); error != cudaSuccess) {
-    failed(error);
+  if (const cudaError_t error = fake::device_error(); error != cudaSuccess) {
+    fake::failed(error);
     return;
   }
-  const auto stream = find_stream(handle, "kernel launch");
+  const auto stream = fake::find_stream(handle, "kernel launch");
   if (!stream) {
-    failed(cudaErrorInvalidResourceHandle);
-  } else if (stream->device != current_device()) {
-    failed(cudaErrorInvalidResourceHandle,
-           fmt::format("kernel launch: the stream is of device {}, the current one is {}", stream->device,
-                       current_device()));
+    fake::failed(cudaErrorInvalidResourceHandle);
+  } else if (stream->device != fake::current_device()) {
+    fake::failed(cudaErrorInvalidResourceHandle,
+                 fmt::format("kernel launch: the stream is of device {}, the current one is {}", stream->device,
+                             fake::current_device()));
   } else {
-    give(stream, "kernel", std::move(kernel));
+    fake::give(stream, "kernel", std::move(kernel));
   }
 }
 

@@ -1,0 +1,168 @@
+#include <array>
+
+#include "rig.h"
+
+namespace harness::test {
+namespace {
+
+class Attentions : public PerType {};
+INSTANTIATE_TEST_SUITE_P(Types, Attentions, both_types(), type_name);
+
+// Packed q, k, v of one buffer [rows, 3, heads, head_dim]; the oracle works on single heads.
+struct Oracle {
+  program::AttentionShape s;
+  std::vector<double> q, k, v, dout;  // buffers with their strides
+  std::vector<double> out, stats, dq, dk, dv;
+
+  static double& in(std::vector<double>& t, std::int64_t at) { return t[at]; }
+  std::int64_t query(std::int64_t b, std::int64_t i, std::int64_t h) const {
+    return (b * s.query_length + i) * s.query_stride + h * s.head_dim;
+  }
+  std::int64_t key(std::int64_t b, std::int64_t j, std::int64_t h) const {
+    return (b * s.key_length + j) * s.key_stride + h * s.head_dim;
+  }
+  std::int64_t result(std::int64_t b, std::int64_t i, std::int64_t h) const {
+    return ((b * s.query_length + i) * s.heads + h) * s.head_dim;
+  }
+
+  void run() {
+    const double scale = 1 / std::sqrt(static_cast<double>(s.head_dim));
+    out.assign(s.batch * s.query_length * s.heads * s.head_dim, 0);
+    stats.assign(s.batch * s.query_length * s.heads, 0);
+    dq.assign(q.size(), 0);
+    dk.assign(k.size(), 0);
+    dv.assign(v.size(), 0);
+    for (std::int64_t b = 0; b < s.batch; ++b) {
+      for (std::int64_t h = 0; h < s.heads; ++h) {
+        for (std::int64_t i = 0; i < s.query_length; ++i) row(b, h, i, scale);
+      }
+    }
+  }
+
+  void row(std::int64_t b, std::int64_t h, std::int64_t i, double scale) {
+    const std::int64_t seen = s.causal ? std::min(s.key_length, i + 1) : s.key_length;
+    std::vector<double> p(seen), dp(p.size());
+    double sum = 0, delta = 0;
+    for (std::int64_t j = 0; j < seen; ++j) {
+      double dot = 0;
+      for (std::int64_t d = 0; d < s.head_dim; ++d) dot += in(q, query(b, i, h) + d) * in(k, key(b, j, h) + d);
+      in(p, j) = std::exp(dot * scale);
+      sum += in(p, j);
+    }
+    in(stats, (b * s.heads + h) * s.query_length + i) = std::log(sum);
+    for (std::int64_t j = 0; j < seen; ++j) {
+      in(p, j) /= sum;
+      for (std::int64_t d = 0; d < s.head_dim; ++d) {
+        in(out, result(b, i, h) + d) += in(p, j) * in(v, key(b, j, h) + d);
+        in(dp, j) += in(dout, result(b, i, h) + d) * in(v, key(b, j, h) + d);
+      }
+      delta += in(p, j) * in(dp, j);
+    }
+    for (std::int64_t j = 0; j < seen; ++j) {
+      const double ds = scale * in(p, j) * (in(dp, j) - delta);
+      for (std::int64_t d = 0; d < s.head_dim; ++d) {
+        in(dq, query(b, i, h) + d) += ds * in(k, key(b, j, h) + d);
+        in(dk, key(b, j, h) + d) += ds * in(q, query(b, i, h) + d);
+        in(dv, key(b, j, h) + d) += in(p, j) * in(dout, result(b, i, h) + d);
+      }
+    }
+  }
+};
+
+program::AttentionShape packed(std::int64_t batch, std::int64_t heads, std::int64_t head_dim, std::int64_t length,
+                               bool causal) {
+  return {batch, heads, head_dim, length, length, 3 * heads * head_dim, 3 * heads * head_dim, causal};
+}
+
+void check(program::DType type, const program::AttentionShape& s, bool accumulate, int threads) {
+  const std::int64_t width = s.heads * s.head_dim, rows = s.batch * s.query_length;
+  const std::int64_t span = (rows - 1) * 3 * width + width;
+  const auto part = [&](const program::View& v, std::int64_t i) { return v.part(i * width, span); };
+  const auto cut = [&](const std::vector<double>& v, std::int64_t i) {
+    return std::vector<double>(v.begin() + i * width, v.begin() + i * width + span);
+  };
+  Oracle oracle{s, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  program::View out, stats;
+  std::vector<double> qkv_values;
+  {
+    Rig rig(type, threads);
+    const program::View qkv = rig.tensor(random_values(rows * 3 * width, 7));
+    out = rig.output(rows * width);
+    stats = rig.output_f32(s.batch * s.heads * s.query_length);
+    rig.run(program::Attention{part(qkv, 0), part(qkv, 1), part(qkv, 2), out, stats, s});
+    qkv_values = rig.rounded(qkv);
+    oracle.q = cut(qkv_values, 0);
+    oracle.k = cut(qkv_values, 1);
+    oracle.v = cut(qkv_values, 2);
+    oracle.dout = random_values(rows * width, 8);
+    oracle.run();
+    EXPECT_LT(error(rig.get(out), oracle.out), rig.tolerance());
+    EXPECT_LT(error(rig.get(stats), oracle.stats), 2e-6);
+  }
+  Rig rig(type, threads);
+  const program::View qkv = rig.tensor(qkv_values), dout = rig.tensor(oracle.dout), o = rig.tensor(oracle.out),
+                      st = rig.f32(oracle.stats);
+  const program::View dqkv = accumulate ? rig.tensor(random_values(rows * 3 * width, 9)) : rig.output(rows * 3 * width);
+  rig.run(program::AttentionBackward{part(qkv, 0), part(qkv, 1), part(qkv, 2), o, st, dout, part(dqkv, 0),
+                                     part(dqkv, 1), part(dqkv, 2), s, accumulate});
+  oracle.dout = rig.rounded(dout);
+  oracle.run();
+  const auto got = rig.get(dqkv);
+  const auto before = rig.rounded(dqkv);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t i = 0; i < 3; ++i) {
+      const auto& want = *std::array{&oracle.dq, &oracle.dk, &oracle.dv}[i];
+      for (std::int64_t c = 0; c < width; ++c) {
+        const std::size_t at = r * 3 * width + i * width + c;
+        const double base = accumulate ? before[at] : 0;
+        const double exact = want[r * 3 * width + c] + base;
+        ASSERT_NEAR(got[at], exact, rig.tolerance() * (type == program::DType::bf16 ? 6 : 4))
+            << "row " << r << " part " << i;
+      }
+    }
+  }
+}
+
+TEST_P(Attentions, CausalPackedOverSeveralBlocks) {
+  check(GetParam(), packed(2, 4, 16, 150, true), false, 2);
+  check(GetParam(), packed(1, 2, 64, 128, true), false, 1);
+}
+
+TEST_P(Attentions, OddSizesAndMoreThreadsThanHeads) {
+  check(GetParam(), packed(1, 3, 20, 67, true), false, 5);
+  check(GetParam(), packed(3, 1, 8, 1, true), false, 2);
+}
+
+TEST_P(Attentions, FullAndAccumulated) {
+  check(GetParam(), packed(2, 2, 16, 70, false), true, 2);
+}
+
+// Keys split in two: the attention over each half, merged, is the whole.
+TEST_P(Attentions, MergeJoinsDisjointKeys) {
+  const program::AttentionShape whole{1, 2, 16, 40, 60, 32, 32, false};
+  const auto q = random_values(40 * 32, 1), k = random_values(60 * 32, 2), v = random_values(60 * 32, 3);
+  program::AttentionShape half = whole;
+  half.key_length = 30;
+  std::vector<double> outs[2], stats[2];
+  Oracle oracle{whole, {}, {}, {}, std::vector<double>(q.size()), {}, {}, {}, {}, {}};
+  for (const std::int64_t i : {0, 1}) {
+    Rig rig(GetParam());
+    const program::View qv = rig.tensor(q), kv = rig.tensor(k), vv = rig.tensor(v), out = rig.output(40 * 32),
+                        st = rig.output_f32(80);
+    rig.run(program::Attention{qv, kv.part(i * 30 * 32, 30 * 32), vv.part(i * 30 * 32, 30 * 32), out, st, half});
+    outs[i] = rig.get(out);
+    stats[i] = rig.get(st);
+    oracle.q = rig.rounded(qv);
+    oracle.k = rig.rounded(kv);
+    oracle.v = rig.rounded(vv);
+  }
+  Rig rig(GetParam());
+  const program::View a = rig.tensor(outs[0]), sa = rig.f32(stats[0]), b = rig.tensor(outs[1]), sb = rig.f32(stats[1]);
+  rig.run(program::AttentionMerge{a, sa, b, sb, whole});
+  oracle.run();
+  EXPECT_LT(error(rig.get(b), oracle.out), rig.tolerance() * 2);
+  EXPECT_LT(error(rig.get(sb), oracle.stats), 2e-6);
+}
+
+}  // namespace
+}  // namespace harness::test

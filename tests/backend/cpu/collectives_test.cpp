@@ -1,0 +1,227 @@
+#include <cstring>
+
+#include "ranks.h"
+#include "rig.h"
+
+namespace harness::test {
+namespace {
+
+// n ranks along the data axis, one group of them all, one collective.
+struct Collective {
+  program::Layout layout;
+  std::vector<program::Group> groups{{"data", program::AxisSet::of({program::Axis::data}), {}}};
+  program::Program program;
+  program::View in, out;
+
+  Collective(int n, program::DType type, std::int64_t in_count, std::int64_t out_count,
+             const std::function<program::Action(const program::View&, const program::View&)>& action) {
+    layout[program::Axis::data] = n;
+    program::ProgramBuilder b({"compute", "data"});
+    in = b.buffer("in", type, in_count, program::BufferKind::persistent);
+    out = b.buffer("out", type, out_count, program::BufferKind::persistent);
+    b.begin_step();
+    b.emit(1, action(in, out), {});
+    program = b.take();
+  }
+
+  // Values are small integers: sums are exact in bf16, in any order.
+  static double value(int rank, std::int64_t i) { return static_cast<double>((i * 7 + rank * 3) % 11 - 4); }
+
+  /// Runs it twice over the same contexts and returns every rank's view.
+  std::vector<std::vector<double>> run(const program::View& result, const config::Settings& settings = {}) {
+    Ranks ranks(
+        layout, groups, [this](int) { return &program; }, settings);
+    const program::DType type = program.buffers[0].type;
+    std::vector<std::vector<double>> results(layout.ranks());
+    ranks.errors = ranks.each([&](int r) {
+      backend::Executable& e = ranks[r];
+      e.initialize();
+      for (int round = 0; round < 2; ++round) {
+        std::vector<std::byte> bytes(in.count * program::size_of(type));
+        for (std::int64_t i = 0; i < in.count; ++i) put(bytes, type, i, value(r, i));
+        e.write(in, bytes);
+        e.run(round, 1, NoInputs{});
+      }
+      std::vector<std::byte> bytes(result.count * program::size_of(type));
+      e.read(result, bytes);
+      for (std::int64_t i = 0; i < result.count; ++i) results[r].push_back(get(bytes, type, i));
+    });
+    rethrow_first(ranks.errors);
+    return results;
+  }
+
+  static void put(std::vector<std::byte>& bytes, program::DType type, std::int64_t i, double x) {
+    if (type == program::DType::f32) {
+      const auto f = static_cast<float>(x);
+      std::memcpy(&bytes[i * 4], &f, 4);
+    } else {
+      const bf16 h = to_bf16(static_cast<float>(x));
+      std::memcpy(&bytes[i * 2], &h, 2);
+    }
+  }
+  static double get(const std::vector<std::byte>& bytes, program::DType type, std::int64_t i) {
+    if (type == program::DType::f32) {
+      float f = 0;
+      std::memcpy(&f, &bytes[i * 4], 4);
+      return static_cast<double>(f);
+    }
+    bf16 h{};
+    std::memcpy(&h, &bytes[i * 2], 2);
+    return static_cast<double>(to_float(h));
+  }
+};
+
+class Collectives : public PerType {};
+INSTANTIATE_TEST_SUITE_P(Types, Collectives, both_types(), type_name);
+
+// All lengths and reductions one after the other over the same communicators, twice.
+TEST_P(Collectives, AllReduceByEveryAlgorithm) {
+  constexpr std::int64_t counts[] = {1, 3, 5003, 60000}, total = 1 + 3 + 5003 + 60000;
+  for (const auto algorithm : {config::AllReduceAlgorithm::ring, config::AllReduceAlgorithm::halving_doubling,
+                               config::AllReduceAlgorithm::bcube}) {
+    for (const int n : {1, 2, 3, 4, 5}) {
+      Collective c(n, GetParam(), 2 * total, 1, [](const program::View& in, const program::View&) {
+        return program::Fill{in.part(0, 0), 0};
+      });
+      program::ProgramBuilder b({"compute", "data"});
+      c.in = b.buffer("in", GetParam(), 2 * total, program::BufferKind::persistent);
+      b.begin_step();
+      std::int64_t at = 0;
+      for (const program::Reduction reduction : {program::Reduction::sum, program::Reduction::max}) {
+        for (const std::int64_t count : counts) {
+          b.emit(1, program::AllReduce{0, c.in.part(at, count), reduction}, {});
+          at += count;
+        }
+      }
+      c.program = b.take();
+      config::Settings settings;
+      settings.allreduce_algorithm = algorithm;
+      for (const auto& got : c.run(c.in, settings)) {
+        for (std::int64_t i = 0; i < 2 * total; ++i) {
+          double sum = 0, largest = -100;
+          for (int r = 0; r < n; ++r) {
+            sum += Collective::value(r, i);
+            largest = std::max(largest, Collective::value(r, i));
+          }
+          ASSERT_EQ(got[i], i < total ? sum : largest)
+              << "algorithm " << static_cast<int>(algorithm) << ", " << n << " ranks, element " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Collectives, ReduceScatter) {
+  for (const int n : {1, 2, 3, 4}) {
+    for (const std::int64_t part : {1, 37, 200000}) {
+      Collective c(n, GetParam(), part * n, part, [](const program::View& in, const program::View& out) {
+        return program::ReduceScatter{0, in, out};
+      });
+      const auto results = c.run(c.out);
+      for (int rank = 0; rank < n; ++rank) {
+        for (std::int64_t i = 0; i < part; ++i) {
+          double want = 0;
+          for (int r = 0; r < n; ++r) want += Collective::value(r, rank * part + i);
+          ASSERT_EQ(results[rank][i], want) << n << " ranks, rank " << rank << ", element " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Collectives, AllGatherAlsoInPlace) {
+  for (const int n : {1, 2, 3, 4}) {
+    constexpr std::int64_t part = 1001;
+    Collective c(n, GetParam(), part, part * n, [](const program::View& in, const program::View& out) {
+      return program::AllGather{0, in, out};
+    });
+    for (const auto& got : c.run(c.out)) {
+      for (std::int64_t i = 0; i < part * n; ++i) {
+        ASSERT_EQ(got[i], Collective::value(static_cast<int>(i / part), i % part));
+      }
+    }
+  }
+  // In place: a Program per rank, as `in` lies elsewhere on each.
+  constexpr std::int64_t part = 5;
+  program::Layout layout;
+  layout[program::Axis::data] = 3;
+  std::vector<program::Program> programs;
+  program::View all;
+  for (int r = 0; r < 3; ++r) {
+    program::ProgramBuilder b({"compute"});
+    all = b.buffer("all", GetParam(), part * 3, program::BufferKind::persistent);
+    b.begin_step();
+    b.emit(0, program::Fill{all.part(r * part, part), r + 1.0}, {});
+    b.emit(0, program::AllGather{0, all.part(r * part, part), all}, {});
+    programs.push_back(b.take());
+  }
+  Ranks ranks(layout, {{"data", program::AxisSet::of({program::Axis::data}), {}}}, [&](int r) { return &programs[r]; });
+  ranks.errors = ranks.each([&](int r) { ranks[r].run(0, 1, NoInputs{}); });
+  rethrow_first(ranks.errors);
+  for (int r = 0; r < 3; ++r) {
+    std::vector<std::byte> bytes(part * 3 * program::size_of(GetParam()));
+    ranks[r].read(all, bytes);
+    for (std::int64_t i = 0; i < part * 3; ++i) {
+      EXPECT_EQ(Collective::get(bytes, GetParam(), i), static_cast<double>(i / part + 1));
+    }
+  }
+}
+
+TEST_P(Collectives, Broadcast) {
+  for (const int n : {1, 2, 3, 4}) {
+    const int root = n - 1;
+    Collective c(n, GetParam(), 777, 1, [&](const program::View& in, const program::View&) {
+      return program::Broadcast{0, in, root};
+    });
+    for (const auto& got : c.run(c.in)) {
+      for (std::int64_t i = 0; i < 777; ++i) ASSERT_EQ(got[i], Collective::value(root, i));
+    }
+  }
+}
+
+TEST_P(Collectives, AllToAll) {
+  for (const int n : {1, 2, 3, 4}) {
+    constexpr std::int64_t part = 99;
+    Collective c(n, GetParam(), part * n, part * n, [](const program::View& in, const program::View& out) {
+      return program::AllToAll{0, in, out};
+    });
+    const auto results = c.run(c.out);
+    for (int rank = 0; rank < n; ++rank) {
+      for (std::int64_t i = 0; i < part * n; ++i) {
+        const int from = static_cast<int>(i / part);
+        ASSERT_EQ(results[rank][i], Collective::value(from, rank * part + i % part));
+      }
+    }
+  }
+}
+
+// Every rank of a ring passes a number on and takes one, in a group, several times over.
+TEST(PointToPoint, ShiftsAroundARing) {
+  for (const int n : {2, 3, 4}) {
+    program::Layout layout;
+    layout[program::Axis::pipeline] = n;
+    program::ProgramBuilder b({"compute", "pipeline"});
+    const program::View mine = b.buffer("mine", program::DType::f32, 70000, program::BufferKind::persistent);
+    const program::View other = b.buffer("other", program::DType::f32, 70000, program::BufferKind::persistent);
+    b.begin_step();
+    for (int hop = 0; hop < 3; ++hop) {
+      const auto fused = b.new_fused_group();
+      b.emit(1, program::Send{{program::Axis::pipeline, 1}, mine}, {}, {}, fused);
+      b.emit(1, program::Receive{{program::Axis::pipeline, -1}, other}, {}, {}, fused);
+      b.emit(0, program::Convert{other, mine}, {});
+    }
+    const program::Program program = b.take();
+    Ranks ranks(layout, {}, [&](int) { return &program; });
+    ranks.errors = ranks.each([&](int r) {
+      std::vector<float> values(70000, static_cast<float>(r));
+      ranks[r].write(mine, std::as_bytes(std::span(values)));
+      ranks[r].run(0, 2, NoInputs{});
+      ranks[r].read(mine, std::as_writable_bytes(std::span(values)));
+      for (const float v : values) ASSERT_EQ(v, static_cast<float>(((r - 6) % n + n) % n));
+    });
+    rethrow_first(ranks.errors);
+  }
+}
+
+}  // namespace
+}  // namespace harness::test

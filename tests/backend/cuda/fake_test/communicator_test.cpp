@@ -1,0 +1,199 @@
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "ranks.h"
+
+namespace harness::fake {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST_F(Ranks, CollectivesOfFour) {
+  with_communicator(4, [](int rank, ncclComm_t comm) {
+    TestStream stream;
+    const float own = static_cast<float>(rank + 1);
+    Buffer<float> mine(std::vector<float>(8, own)), sum(8), four(std::vector<float>{own, own, own, own}), part(1),
+        all(32), root(8);
+    EXPECT_EQ(ncclAllReduce(mine.data, sum.data, 8, ncclFloat32, ncclSum, comm, stream), ncclSuccess);
+    EXPECT_EQ(ncclReduceScatter(four.data, part.data, 1, ncclFloat32, ncclAvg, comm, stream), ncclSuccess);
+    EXPECT_EQ(ncclAllGather(mine.data, all.data, 8, ncclFloat32, comm, stream), ncclSuccess);
+    EXPECT_EQ(ncclReduce(mine.data, root.data, 8, ncclFloat32, ncclMax, 2, comm, stream), ncclSuccess);
+    EXPECT_EQ(ncclBroadcast(mine.data, mine.data, 8, ncclFloat32, 3, comm, stream), ncclSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    EXPECT_EQ(sum.read(), std::vector<float>(8, 10));
+    EXPECT_EQ(part.read(), std::vector<float>(1, 2.5f));
+    const auto gathered = all.read();
+    for (int i = 0; i < 32; ++i) EXPECT_EQ(gathered[i], static_cast<float>(i / 8 + 1));
+    if (rank == 2) {
+      EXPECT_EQ(root.read(), std::vector<float>(8, 4));
+    } else {
+      EXPECT_TRUE(std::isnan(root.read()[0]));
+    }
+    EXPECT_EQ(mine.read(), std::vector<float>(8, 4));
+  });
+  EXPECT_EQ(complaints(), std::vector<std::string>{});
+}
+
+TEST_F(Ranks, ARingOfSendsAndReceivesInAGroup) {
+  with_communicator(4, [](int rank, ncclComm_t comm) {
+    TestStream stream;
+    Buffer<int> own(std::vector<int>{rank}), before(1), after(1);
+    for (int round = 0; round < 20; ++round) {
+      EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+      EXPECT_EQ(ncclSend(own.data, 1, ncclInt32, (rank + 1) % 4, comm, stream), ncclSuccess);
+      EXPECT_EQ(ncclRecv(before.data, 1, ncclInt32, (rank + 3) % 4, comm, stream), ncclSuccess);
+      EXPECT_EQ(ncclSend(own.data, 1, ncclInt32, (rank + 3) % 4, comm, stream), ncclSuccess);
+      EXPECT_EQ(ncclRecv(after.data, 1, ncclInt32, (rank + 1) % 4, comm, stream), ncclSuccess);
+      EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+      EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+      EXPECT_EQ(before.read()[0], (rank + 3) % 4);
+      EXPECT_EQ(after.read()[0], (rank + 1) % 4);
+    }
+  });
+  EXPECT_EQ(complaints(), std::vector<std::string>{});
+}
+
+// All send first and nobody receives: without a group that hangs, and is reported instead of hanging the test.
+TEST_F(Ranks, SendsWithoutAGroupHang) {
+  Settings settings;
+  settings.device_count = 2;
+  settings.hang_after_s = 0.3;
+  reset(settings);
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  on_ranks(2, [&](int rank) {
+    ncclComm_t comm = nullptr;
+    ASSERT_EQ(ncclCommInitRank(&comm, 2, id, rank), ncclSuccess);
+    TestStream stream;
+    Buffer<int> own(std::vector<int>{rank}), theirs(1);
+    EXPECT_EQ(ncclSend(own.data, 1, ncclInt32, 1 - rank, comm, stream), ncclSuccess);
+    EXPECT_EQ(ncclRecv(theirs.data, 1, ncclInt32, 1 - rank, comm, stream), ncclSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    EXPECT_EQ(state_of(comm), ncclRemoteError);
+    EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+  });
+  EXPECT_TRUE(complained("a hang"));
+}
+
+TEST_F(Ranks, DifferentCallsAreFoundNotHungOn) {
+  on_ranks(3, [&](int rank) {
+    ncclComm_t comm = nullptr;
+    ASSERT_EQ(ncclCommInitRank(&comm, 3, id, rank), ncclSuccess);
+    TestStream stream;
+    Buffer<float> data(std::vector<float>(8, 1));
+    const ncclResult_t called =
+        ncclAllReduce(data.data, data.data, rank == 1 ? 7 : 8, ncclFloat32, ncclSum, comm, stream);
+    EXPECT_TRUE(called == ncclSuccess || called == ncclInvalidUsage);  // the latter if the other two met before
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    EXPECT_EQ(settle(comm), ncclInvalidUsage);
+    EXPECT_THAT(std::string(ncclGetLastError(comm)), HasSubstr("AllReduce of 7 x type 7"));
+    EXPECT_EQ(ncclAllReduce(data.data, data.data, 8, ncclFloat32, ncclSum, comm, stream), ncclInvalidUsage);
+    EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+  });
+  EXPECT_TRUE(complained("AllReduce of 7 x type 7"));
+  EXPECT_TRUE(complained("AllReduce of 8 x type 7"));
+}
+
+TEST_F(Ranks, SplitOrdersByColorAndKey) {
+  with_communicator(4, [](int rank, ncclComm_t comm) {
+    ncclComm_t child = nullptr;
+    const int color = rank == 0 ? NCCL_SPLIT_NOCOLOR : 5;
+    ASSERT_EQ(ncclCommSplit(comm, color, -rank, &child, nullptr), ncclSuccess);
+    if (rank == 0) {
+      EXPECT_EQ(child, nullptr);
+      return;
+    }
+    int child_rank = -1, size = -1;
+    EXPECT_EQ(ncclCommUserRank(child, &child_rank), ncclSuccess);
+    EXPECT_EQ(ncclCommCount(child, &size), ncclSuccess);
+    EXPECT_EQ(child_rank, 3 - rank);
+    EXPECT_EQ(size, 3);
+    TestStream stream;
+    Buffer<double> sum(std::vector<double>{static_cast<double>(rank)});
+    EXPECT_EQ(ncclAllReduce(sum.data, sum.data, 1, ncclFloat64, ncclSum, child, stream), ncclSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    EXPECT_EQ(sum.read()[0], 6);
+    EXPECT_EQ(ncclCommDestroy(child), ncclSuccess);
+  });
+}
+
+TEST_F(Ranks, ANonBlockingCommunicatorIsNotReadyBeforeItSaysSo) {
+  on_ranks(3, [&](int rank) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(ncclCommInitRankConfig(&comm, 3, id, rank, &config), ncclInProgress);
+    int size = 0;
+    EXPECT_EQ(ncclCommCount(comm, &size), ncclInvalidArgument);
+    EXPECT_EQ(settle(comm), ncclSuccess);
+    EXPECT_EQ(ncclCommCount(comm, &size), ncclSuccess);
+    ncclComm_t child = nullptr;
+    EXPECT_EQ(ncclCommSplit(comm, 0, rank, &child, nullptr), ncclInProgress);
+    EXPECT_EQ(child, nullptr);
+    EXPECT_EQ(settle(comm), ncclSuccess);
+    EXPECT_EQ(settle(child), ncclSuccess);
+    TestStream stream;
+    Buffer<float> sum(std::vector<float>{1});
+    for (int i = 0; i < 10; ++i) {
+      const ncclResult_t result = ncclAllReduce(sum.data, sum.data, 1, ncclFloat32, ncclSum, child, stream);
+      EXPECT_TRUE(result == ncclSuccess || result == ncclInProgress);
+      EXPECT_EQ(settle(child), ncclSuccess);
+    }
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    EXPECT_EQ(sum.read()[0], 59049);  // 3^10
+    for (const ncclComm_t each : {child, comm}) {
+      EXPECT_EQ(ncclCommFinalize(each), ncclInProgress);
+      EXPECT_EQ(settle(each), ncclSuccess);
+      EXPECT_EQ(ncclCommDestroy(each), ncclSuccess);
+    }
+  });
+  EXPECT_TRUE(complained("used before the previous operation"));
+}
+
+TEST_F(Ranks, AnAbortFromAnotherThreadUnblocks) {
+  on_ranks(2, [&](int rank) {
+    ncclComm_t comm = nullptr;
+    ASSERT_EQ(ncclCommInitRank(&comm, 2, id, rank), ncclSuccess);
+    TestStream stream;
+    Buffer<float> data(std::vector<float>(8, 1));
+    if (rank == 0) {
+      EXPECT_EQ(ncclAllReduce(data.data, data.data, 8, ncclFloat32, ncclSum, comm, stream), ncclSuccess);
+      slowly();
+      EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+    }
+    std::thread([&] { EXPECT_EQ(ncclCommAbort(comm), ncclSuccess); }).join();
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    EXPECT_EQ(ncclAllReduce(data.data, data.data, 8, ncclFloat32, ncclSum, comm, stream), ncclInvalidArgument);
+  });
+  EXPECT_TRUE(complained("not a live communicator"));
+}
+
+TEST_F(Ranks, WrongArgumentsAreRefused) {
+  with_communicator(2, [](int rank, ncclComm_t comm) {
+    TestStream stream;
+    Buffer<float> data(8);
+    float host[8];
+    EXPECT_EQ(ncclAllReduce(host, data.data, 8, ncclFloat32, ncclSum, comm, stream), ncclInvalidArgument);
+    EXPECT_EQ(ncclAllReduce(data.data, data.data, 9, ncclFloat32, ncclSum, comm, stream), ncclInvalidArgument);
+    EXPECT_EQ(ncclAllReduce(data.data, data.data + 1, 4, ncclFloat32, ncclSum, comm, stream), ncclInvalidArgument);
+    EXPECT_EQ(ncclBroadcast(data.data, data.data, 8, ncclFloat32, 2, comm, stream), ncclInvalidArgument);
+    EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclSend(data.data, 8, ncclFloat32, rank, comm, stream), ncclSuccess);
+    EXPECT_EQ(ncclRecv(data.data, 8, ncclFloat32, 7, comm, stream), ncclInvalidArgument);
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);  // and nothing of the group is started
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    EXPECT_EQ(state_of(comm), ncclSuccess);
+  });
+}
+
+TEST_F(Ranks, TwoRanksOnOneDeviceAreRefused) {
+  on_ranks(2, [&](int rank) {
+    EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(ncclCommInitRank(&comm, 2, id, rank), ncclInvalidUsage);
+  });
+  EXPECT_TRUE(complained("Duplicate GPU detected"));
+}
+
+}  // namespace
+}  // namespace harness::fake

@@ -1,0 +1,121 @@
+#include <vector>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cuda/kernels/kernels.h"
+#include "buffers.h"
+
+namespace harness::test {
+namespace {
+
+class AttentionParts : public PerType {};
+INSTANTIATE_TEST_SUITE_P(Types, AttentionParts, both_types(), type_name);
+
+program::AttentionShape shape_of(std::int64_t batch, std::int64_t heads, std::int64_t head_dim, std::int64_t length) {
+  program::AttentionShape s;
+  s.batch = batch;
+  s.heads = heads;
+  s.head_dim = head_dim;
+  s.query_length = s.key_length = length;
+  return s;
+}
+const std::vector<program::AttentionShape> head_shapes = {
+    shape_of(1, 1, 8, 1), shape_of(2, 3, 64, 5), shape_of(2, 2, 20, 7), shape_of(1, 5, 33, 9), shape_of(1, 2, 384, 11)};
+
+TEST_P(AttentionParts, Merge) {
+  for (const program::AttentionShape& s : head_shapes) {
+    const std::int64_t rows = s.batch * s.heads * s.query_length, n = rows * s.head_dim;
+    const Buffer part = random(type(), n, 1), part_stats = random(program::DType::f32, rows, 2, 3);
+    Buffer out = random(type(), n, 3), stats = random(program::DType::f32, rows, 4, 3), wanted = out,
+           wanted_stats = stats;
+    cuda::run(nullptr, backend::Bound<program::AttentionMerge>{part, part_stats, out, stats, s});
+    cpu::run(backend::Bound<program::AttentionMerge>{part, part_stats, wanted, wanted_stats, s});
+    EXPECT_TRUE(close(out, wanted, limit())) << s.head_dim;
+    EXPECT_TRUE(close(stats, wanted_stats, 1e-5)) << s.head_dim;
+  }
+}
+
+TEST_P(AttentionParts, Delta) {
+  for (const program::AttentionShape& s : head_shapes) {
+    const std::int64_t rows = s.batch * s.heads * s.query_length, n = rows * s.head_dim;
+    const Buffer out = random(type(), n, 1), dout = random(type(), n, 2);
+    Buffer delta(program::DType::f32, rows);
+    std::vector<double> wanted(rows);
+    for (std::int64_t b = 0; b < s.batch; ++b) {
+      for (std::int64_t i = 0; i < s.query_length; ++i) {
+        for (std::int64_t h = 0; h < s.heads; ++h) {
+          for (std::int64_t d = 0; d < s.head_dim; ++d) {
+            const std::int64_t at = ((b * s.query_length + i) * s.heads + h) * s.head_dim + d;
+            wanted[(b * s.heads + h) * s.query_length + i] += out[at] * dout[at];
+          }
+        }
+      }
+    }
+    cuda::attention_delta(nullptr, out, dout, delta, s);
+    EXPECT_TRUE(close(delta, wanted.data(), 1e-5)) << s.head_dim;
+  }
+}
+
+struct Scores {
+  std::int64_t matrices, queries, keys;
+  bool causal;
+};
+// Square; fewer and more keys than queries; not for vectors; more keys than one turn of a block.
+constexpr Scores score_shapes[] = {{1, 1, 1, true},     {3, 16, 16, true},    {3, 16, 16, false}, {2, 13, 37, true},
+                                   {2, 37, 13, true},   {2, 9, 21, false},    {1, 7, 4096, true}, {1, 3, 4096, false},
+                                   {1, 300, 304, true}, {1, 1100, 1027, true}};
+constexpr double scale = 0.125;
+
+std::vector<double> softmax(const Buffer& scores, const Scores& s, std::vector<double>& stats) {
+  std::vector<double> out(s.matrices * s.queries * s.keys);
+  for (std::int64_t row = 0; row < s.matrices * s.queries; ++row) {
+    const std::int64_t visible = s.causal ? std::min(s.keys, row % s.queries + 1) : s.keys;
+    double high = -INFINITY, sum = 0;
+    for (std::int64_t k = 0; k < visible; ++k) high = std::max(high, scale * scores[row * s.keys + k]);
+    for (std::int64_t k = 0; k < visible; ++k) sum += std::exp(scale * scores[row * s.keys + k] - high);
+    stats.push_back(high + std::log(sum));
+    for (std::int64_t k = 0; k < visible; ++k) {
+      out[row * s.keys + k] = std::exp(scale * scores[row * s.keys + k] - stats.back());
+    }
+  }
+  return out;
+}
+
+TEST_P(AttentionParts, SoftmaxAndProbabilities) {
+  for (const Scores& s : score_shapes) {
+    const std::int64_t rows = s.matrices * s.queries;
+    // What lies beyond the visible keys must not matter, whatever it is.
+    Buffer scores = random(type(), rows * s.keys, 1, 20);
+    for (std::int64_t row = 0; s.causal && row < rows; ++row) {
+      for (std::int64_t k = row % s.queries + 1; k < s.keys; ++k) scores.set(row * s.keys + k, NAN);
+    }
+    Buffer again = scores, stats(program::DType::f32, rows);
+    std::vector<double> wanted_stats;
+    const std::vector<double> wanted = softmax(scores, s, wanted_stats);
+    cuda::attention_softmax(nullptr, scores, stats, s.matrices, s.queries, s.keys, scale, s.causal);
+    EXPECT_TRUE(close(scores, wanted.data(), limit())) << s.queries << " x " << s.keys;
+    EXPECT_TRUE(close(stats, wanted_stats.data(), 1e-5)) << s.queries << " x " << s.keys;
+    cuda::attention_probabilities(nullptr, again, stats, s.matrices, s.queries, s.keys, scale, s.causal);
+    EXPECT_TRUE(close(again, wanted.data(), limit())) << s.queries << " x " << s.keys;
+    for (std::int64_t row = 0; s.causal && row < rows; ++row) {
+      for (std::int64_t k = row % s.queries + 1; k < s.keys; ++k) {
+        ASSERT_EQ(scores[row * s.keys + k], 0);
+        ASSERT_EQ(again[row * s.keys + k], 0);
+      }
+    }
+  }
+}
+
+TEST_P(AttentionParts, SoftmaxBackward) {
+  for (const Scores& s : score_shapes) {
+    const std::int64_t rows = s.matrices * s.queries, n = rows * s.keys;
+    const Buffer p = random(type(), n, 1), delta = random(program::DType::f32, rows, 3);
+    Buffer d = random(type(), n, 2);
+    std::vector<double> wanted(n);
+    for (std::int64_t i = 0; i < n; ++i) wanted[i] = scale * p[i] * (d[i] - delta[i / s.keys]);
+    cuda::attention_softmax_backward(nullptr, p, d, delta, s.matrices, s.queries, s.keys, scale);
+    EXPECT_TRUE(close(d, wanted.data(), limit())) << s.queries << " x " << s.keys;
+  }
+}
+
+}  // namespace
+}  // namespace harness::test

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "backend/tensor.h"
+#include "base/random.h"
+
+namespace harness::test {
+
+/// Memory of one tensor, as aligned as a device's (and no more, so that AddressSanitizer sees what is read past it).
+class Buffer {
+ public:
+  Buffer(program::DType type, std::int64_t count) : tensor_{nullptr, type, count} {
+    const std::size_t bytes = tensor_.bytes();
+    memory_.reset(static_cast<char*>(::operator new (bytes, std::align_val_t{16})));
+    tensor_.data = memory_.get();
+    std::fill_n(memory_.get(), bytes, static_cast<char>(0xff));  // NaN of either type
+  }
+  Buffer(const Buffer& other) : Buffer(other.tensor_.type, other.tensor_.count) {
+    std::copy_n(other.memory_.get(), tensor_.bytes(), memory_.get());
+  }
+
+  backend::Tensor tensor() const { return tensor_; }
+  operator backend::Tensor() const { return tensor_; }  // NOLINT(google-explicit-constructor): to pass it to kernels
+
+  double operator[](std::int64_t i) const {
+    if (tensor_.type == program::DType::i32) return static_cast<double>(tensor_.i32()[i]);
+    if (tensor_.type == program::DType::bf16) return static_cast<double>(to_float(tensor_.as<const bf16>()[i]));
+    return static_cast<double>(tensor_.f32()[i]);
+  }
+  void set(std::int64_t i, double value) {
+    if (tensor_.type == program::DType::i32) tensor_.as<std::int32_t>()[i] = static_cast<std::int32_t>(value);
+    if (tensor_.type == program::DType::f32) tensor_.f32()[i] = static_cast<float>(value);
+    if (tensor_.type == program::DType::bf16) tensor_.as<bf16>()[i] = to_bf16(static_cast<float>(value));
+  }
+
+ private:
+  struct Release {
+    void operator()(char* p) const { ::operator delete (p, std::align_val_t{16}); }
+  };
+  backend::Tensor tensor_;
+  std::unique_ptr<char, Release> memory_;
+};
+
+inline Buffer random(program::DType type, std::int64_t count, std::uint64_t seed, double deviation = 1,
+                     double mean = 0) {
+  Buffer buffer(type, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    buffer.set(i, mean + deviation * philox_normal(seed, static_cast<std::uint64_t>(i)));
+  }
+  return buffer;
+}
+
+/// Whole numbers in [low, high).
+inline Buffer integers(std::int64_t count, std::uint64_t seed, std::int64_t low, std::int64_t high) {
+  Buffer buffer(program::DType::i32, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto draw = philox(seed, static_cast<std::uint64_t>(i))[0];
+    buffer.set(i, static_cast<double>(low + static_cast<std::int64_t>(draw) % (high - low)));
+  }
+  return buffer;
+}
+
+/// f32 scratch of so many elements.
+struct Scratch {
+  explicit Scratch(std::int64_t count) : buffer(program::DType::f32, count) {}
+  operator float*() const { return buffer.tensor().f32(); }  // NOLINT(google-explicit-constructor)
+  Buffer buffer;
+};
+
+/// Relative error that single precision, or rounding a result to bf16 once more or less, explains.
+inline double tolerance(program::DType type) {
+  return type == program::DType::bf16 ? 1e-2 : 1e-5;
+}
+
+/// Every element: |got - wanted| <= limit * (|wanted| + the root mean square of all wanted).
+template <class Wanted>
+::testing::AssertionResult close(const Buffer& got, const Wanted& wanted, double limit) {
+  double squares = 0;
+  const std::int64_t n = got.tensor().count;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double w = static_cast<double>(wanted[i]);
+    squares += w * w;
+  }
+  const double usual = std::sqrt(squares / static_cast<double>(n));
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double w = static_cast<double>(wanted[i]);
+    if (!(std::abs(got[i] - w) <= limit * (std::abs(w) + usual))) {
+      return ::testing::AssertionFailure() << "element " << i << " of " << n << " is " << got[i] << ", wanted " << w
+                                           << " (root mean square " << usual << ", limit " << limit << ")";
+    }
+  }
+  return ::testing::AssertionSuccess();
+}
+
+class PerType : public ::testing::TestWithParam<program::DType> {
+ protected:
+  program::DType type() const { return GetParam(); }
+  double limit() const { return tolerance(GetParam()); }
+};
+
+inline auto both_types() {
+  return ::testing::Values(program::DType::f32, program::DType::bf16);
+}
+inline std::string type_name(const ::testing::TestParamInfo<program::DType>& info) {
+  return info.param == program::DType::f32 ? "f32" : "bf16";
+}
+
+}  // namespace harness::test

@@ -1,0 +1,117 @@
+// The emulation itself: that it finds what it is there to find.
+#define HARNESS_EMULATED_CUDA 1
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "backend/cuda/kernels/launch.cuh"
+#include "backend/cuda/kernels/reductions.cuh"
+#include "backend/cuda/kernels/vectors.cuh"
+#include "base/error.h"
+#include "support/errors.h"
+
+namespace harness::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+__global__ void reverse(const int* in, int* out, bool wait) {
+  HARNESS_SHARED(int, values, 128);
+  values[threadIdx.x] = in[blockIdx.x * 128 + threadIdx.x];
+  if (wait) __syncthreads();
+  out[blockIdx.x * 128 + threadIdx.x] = values[127 - threadIdx.x];
+}
+
+int wrong_elements(bool wait) {
+  constexpr int blocks = 40;
+  std::vector<int> in(blocks * 128), out(in.size(), -1);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<int>(i);
+  launch("reverse", reverse, {blocks, 128}, nullptr, in.data(), out.data(), wait);
+  int wrong = 0;
+  for (std::size_t i = 0; i < in.size(); ++i) wrong += out[i] != static_cast<int>(i / 128 * 128 + 127 - i % 128);
+  return wrong;
+}
+
+TEST(Emulation, ABarrierOrderesSharedMemoryAndItsLackShows) {
+  EXPECT_EQ(wrong_elements(true), 0);
+  EXPECT_GT(wrong_elements(false), 1000);
+}
+
+__global__ void sum_blocks(const float* in, float* out, float* total) {
+  HARNESS_SHARED(float, parts, max_warps);
+  const float sum = block_sum(in[blockIdx.x * blockDim.x + threadIdx.x], parts);
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+  if (threadIdx.x == 0) atomicAdd(total, sum);
+}
+
+TEST(Emulation, HostThreadsRunKernelsAtATime) {
+  float total = 0;
+  const auto work = [&] {
+    for (const int threads : {32, 96, 1024}) {
+      std::vector<float> in(7 * threads, 1), out(in.size());
+      launch("sum_blocks", sum_blocks, {7, threads}, nullptr, in.data(), out.data(), &total);
+      for (const float x : out) ASSERT_EQ(x, threads);
+    }
+  };
+  std::vector<std::thread> workers;
+  for (int i = 0; i < 4; ++i) workers.emplace_back(work);
+  for (auto& worker : workers) worker.join();
+  EXPECT_EQ(total, 4 * 7 * (32 + 96 + 1024));
+}
+
+enum class Fault { none, divergent_warp, divergent_block, past_static, past_dynamic, misaligned };
+
+__global__ void faulty(Fault fault, float* out) {
+  HARNESS_SHARED(float, values, 8);
+  float* more = dynamic_shared();
+  if (threadIdx.x == 0) more[0] = 0;
+  if (fault == Fault::divergent_warp && threadIdx.x == 3) return;
+  if (fault == Fault::divergent_block && threadIdx.x >= 32) return;
+  if (fault == Fault::past_static && threadIdx.x == 0) values[8] = 1;
+  if (fault == Fault::past_dynamic && threadIdx.x == 0) more[16] = 1;
+  if (fault == Fault::misaligned && threadIdx.x == 0) store_as(out + 1, make_uint4(0, 0, 0, 0));
+  __syncthreads();
+  out[0] = warp_sum(1);
+}
+
+TEST(Emulation, FaultsAreErrors) {
+  alignas(16) float out[8] = {};
+  const auto run = [&](Fault fault) {
+    return test::error_of([&] { launch("faulty", faulty, {3, 64, 64}, nullptr, fault, out); });
+  };
+  for (int round = 0; round < 2; ++round) {  // after an error the next kernel runs as if nothing had been
+    EXPECT_EQ(run(Fault::none), "");
+    EXPECT_EQ(out[0], 32);
+    EXPECT_THAT(run(Fault::divergent_warp), HasSubstr("31 wait at __syncthreads"));
+    EXPECT_THAT(run(Fault::divergent_block), HasSubstr("ended while others wait"));
+#ifndef __SANITIZE_ADDRESS__  // which sees them first
+    EXPECT_THAT(run(Fault::past_static), HasSubstr("wrote past its shared memory"));
+    EXPECT_THAT(run(Fault::past_dynamic), HasSubstr("wrote past its shared memory"));
+#endif
+    EXPECT_THAT(run(Fault::misaligned), HasSubstr("16 bytes at once"));
+  }
+  EXPECT_THROW(launch("faulty", faulty, {1, 48}, nullptr, Fault::none, out), Error);
+  EXPECT_THROW(launch("faulty", faulty, {1, 64, 300 * 1024}, nullptr, Fault::none, out), Error);
+}
+
+__global__ void poisoned(bool* all, int* blocks) {
+  HARNESS_SHARED(float, values, 32);
+  if (!(values[threadIdx.x] != values[threadIdx.x])) *all = false;
+  if (!(dynamic_shared()[threadIdx.x] != dynamic_shared()[threadIdx.x])) *all = false;
+  values[threadIdx.x] = 1;
+  dynamic_shared()[threadIdx.x] = 1;
+  if (threadIdx.x == 0) blocks[blockIdx.x] += 1;
+}
+
+TEST(Emulation, SharedMemoryStartsAsNaNAndEveryBlockRunsOnce) {
+  bool all = true;
+  std::vector<int> blocks(100);
+  launch("poisoned", poisoned, {100, 32, 128}, nullptr, &all, blocks.data());
+  EXPECT_TRUE(all);
+  EXPECT_EQ(blocks, std::vector<int>(100, 1));
+}
+
+}  // namespace
+}  // namespace harness::cuda

@@ -1,0 +1,119 @@
+#include <algorithm>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cuda/kernels/kernels.h"
+#include "buffers.h"
+
+namespace harness::test {
+namespace {
+
+class LayerNorms : public PerType {};
+INSTANTIATE_TEST_SUITE_P(Types, LayerNorms, both_types(), type_name);
+
+struct Shape {
+  std::int64_t rows, width;
+};
+// Rows in registers, in one thread and in many; not for vectors; wider than registers hold; and (backward) with column
+// sums too many for registers, then for shared memory.
+constexpr Shape shapes[] = {{1, 8},    {5, 16},   {130, 64},  {67, 83},   {9, 1027},
+                            {6, 2048}, {5, 5120}, {3, 12288}, {4, 16392}, {4, 20000}};
+
+std::string of(Shape s, int variant) {
+  return std::to_string(s.rows) + " x " + std::to_string(s.width) + ", variant " + std::to_string(variant);
+}
+
+TEST_P(LayerNorms, Forward) {
+  for (const Shape s : shapes) {
+    for (int parts = 0; parts < 4; ++parts) {
+      const std::int64_t n = s.rows * s.width;
+      const Buffer in = random(type(), n, 1), gamma = random(type(), s.width, 2), beta = random(type(), s.width, 3),
+                   bias = random(type(), s.width, 4), residual = random(type(), n, 5, 2);
+      struct Outputs {
+        Outputs(program::DType type, Shape shape)
+            : sum(type, shape.rows * shape.width), out(sum), mean(program::DType::f32, shape.rows), rstd(mean) {}
+        Buffer sum, out, mean, rstd;
+      } got(type(), s), wanted(type(), s);
+      const auto norm = [&](Outputs& to) {
+        return backend::Bound<program::LayerNorm>{in,
+                                                  parts & 1 ? bias.tensor() : backend::Tensor{},
+                                                  parts & 2 ? residual.tensor() : backend::Tensor{},
+                                                  gamma,
+                                                  beta,
+                                                  parts ? to.sum.tensor() : backend::Tensor{},
+                                                  to.out,
+                                                  to.mean,
+                                                  to.rstd,
+                                                  s.rows,
+                                                  s.width};
+      };
+      cuda::run(nullptr, norm(got));
+      cpu::run(norm(wanted));
+      if (parts) {
+        EXPECT_TRUE(close(got.sum, wanted.sum, limit())) << of(s, parts);
+      }
+      EXPECT_TRUE(close(got.out, wanted.out, limit())) << of(s, parts);
+      for (std::int64_t r = 0; r < s.rows; ++r) EXPECT_NEAR(got.mean[r], wanted.mean[r], 1e-5) << of(s, parts);
+      EXPECT_TRUE(close(got.rstd, wanted.rstd, 1e-5)) << of(s, parts);
+    }
+  }
+}
+
+TEST_P(LayerNorms, ForwardOfLargeNumbersThatDifferLittle) {
+  const std::int64_t rows = 3, width = 512;
+  const Buffer in = random(program::DType::f32, rows * width, 1, 0.5, 300),
+               gamma = random(program::DType::f32, width, 2), beta = random(program::DType::f32, width, 3);
+  Buffer out(program::DType::f32, rows * width), mean(program::DType::f32, rows), rstd(mean), wanted(out),
+      wanted_mean(mean), wanted_rstd(mean);
+  cuda::run(nullptr, backend::Bound<program::LayerNorm>{in, {}, {}, gamma, beta, {}, out, mean, rstd, rows, width});
+  cpu::run(
+      backend::Bound<program::LayerNorm>{in, {}, {}, gamma, beta, {}, wanted, wanted_mean, wanted_rstd, rows, width});
+  EXPECT_TRUE(close(rstd, wanted_rstd, 1e-5));
+  EXPECT_TRUE(close(out, wanted, 1e-3));
+}
+
+TEST_P(LayerNorms, Backward) {
+  for (const Shape s : shapes) {
+    for (int variant = 0; variant < 8; ++variant) {
+      if (s.width > 6000 && variant % 7 != 0 && variant != 3) continue;  // 0, 3, 7: each both ways
+      const bool with_residual = variant & 1, with_bias = variant & 2, accumulate = variant & 4;
+      const std::int64_t n = s.rows * s.width;
+      const Buffer dout = random(type(), n, 1), x = random(type(), n, 2, 3), gamma = random(type(), s.width, 3),
+                   dresidual = random(type(), n, 4);
+      // Those of x, up to noise: the formula does not mind.
+      const Buffer mean = random(program::DType::f32, s.rows, 5, 0.01),
+                   rstd = random(program::DType::f32, s.rows, 6, 0.01, 0.33);
+      struct Outputs {
+        Outputs(program::DType type, Shape shape, bool old)
+            : din(type, shape.rows * shape.width),
+              dgamma(old ? random(program::DType::f32, shape.width, 7) : Buffer(program::DType::f32, shape.width)),
+              dbeta(dgamma),
+              dbias(dgamma) {}
+        Buffer din, dgamma, dbeta, dbias;
+      } got(type(), s, accumulate), wanted(type(), s, accumulate);
+      const auto gradients = [&](Outputs& to) {
+        return backend::Bound<program::LayerNormBackward>{
+            dout,      x,
+            gamma,     mean,
+            rstd,      with_residual ? dresidual.tensor() : backend::Tensor{},
+            to.din,    to.dgamma,
+            to.dbeta,  with_bias ? to.dbias.tensor() : backend::Tensor{},
+            s.rows,    s.width,
+            accumulate};
+      };
+      const program::LayerNormBackward sizes{.rows = s.rows, .width = s.width};
+      const Scratch scratch(cuda::scratch_floats(sizes)), cpu_scratch(cpu::scratch_floats(sizes, 16));
+      cuda::run(nullptr, gradients(got), {.scratch = scratch});
+      cpu::run(gradients(wanted), {.scratch = cpu_scratch});
+      EXPECT_TRUE(close(got.din, wanted.din, limit())) << of(s, variant);
+      EXPECT_TRUE(close(got.dgamma, wanted.dgamma, 2e-5)) << of(s, variant);
+      EXPECT_TRUE(close(got.dbeta, wanted.dbeta, 2e-5)) << of(s, variant);
+      // The sum of din as rounded: an element that falls to the other side of a tie shows.
+      if (with_bias) {
+        EXPECT_TRUE(close(got.dbias, wanted.dbias, limit())) << of(s, variant);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace harness::test

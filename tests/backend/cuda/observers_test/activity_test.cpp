@@ -1,0 +1,86 @@
+#include "backend/cuda/activity.h"
+
+#include <cupti.h>
+#include <gtest/gtest.h>
+
+#include "backend/cuda/fake_observers/fake.h"
+
+namespace harness::cuda {
+namespace {
+
+TEST(Activity, RecordsComeBackInTheOrderOfTheDeviceWithTheirIds) {
+  ASSERT_EQ(ActivityRecorder::unavailable(), "");
+  ActivityRecorder recorder;
+  ASSERT_EQ(recorder.start(), "");
+  EXPECT_GT(fake_cupti()->enabled, 0);
+  recorder.push(7);
+  fake_launch(0, "gemm", 13, 0, 200, 300);
+  recorder.push(8);
+  fake_launch(3, "", 13, 0, 100, 110);
+  recorder.pop();
+  fake_launch(1, "", 14, 0, 400, 500);
+  recorder.pop();
+  fake_launch(2, "", 14, 0, 500, 600);
+  recorder.push(9);
+  fake_launch(0, "in_graph", 15, (5ull << 32) + 1, 600, 700);
+  recorder.pop();
+  EXPECT_EQ(ActivityRecorder::now_ns(), 12345u);
+
+  std::string problem = "x";
+  const auto records = recorder.stop(problem);
+  EXPECT_EQ(problem, "");
+  EXPECT_EQ(fake_cupti()->enabled, 0);
+  ASSERT_EQ(records.size(), 5u);
+  const auto expect = [&](std::size_t i, const char* name, ActivityKind kind, std::uint32_t stream,
+                          std::uint64_t external, std::uint64_t start, std::uint64_t end) {
+    EXPECT_EQ(records[i].name, name) << i;
+    EXPECT_EQ(records[i].kind, kind) << i;
+    EXPECT_EQ(records[i].stream_id, stream) << i;
+    EXPECT_EQ(records[i].external_id, external) << i;
+    EXPECT_EQ(records[i].start_ns, start) << i;
+    EXPECT_EQ(records[i].end_ns, end) << i;
+  };
+  expect(0, "memset", ActivityKind::memset, 13, 8, 100, 110);
+  expect(1, "gemm", ActivityKind::kernel, 13, 7, 200, 300);
+  expect(2, "memcpy", ActivityKind::memcpy, 14, 7, 400, 500);
+  expect(3, "memcpy", ActivityKind::memcpy, 14, 0, 500, 600);
+  expect(4, "in_graph", ActivityKind::kernel, 15, 0, 600, 700);  // its launch had an id, it has none
+  EXPECT_EQ(records[4].graph_node_id, (5ull << 32) + 1);
+  EXPECT_LT(records[1].correlation_id, records[0].correlation_id);
+}
+
+TEST(Activity, ARecordingBeginsEmptyAndOneIsEnough) {
+  ActivityRecorder first;
+  {
+    ActivityRecorder forgotten;
+    ASSERT_EQ(forgotten.start(), "");
+    fake_launch(0, "old", 1, 0, 1, 2);
+    EXPECT_EQ(first.start(), "a recording is under way");
+  }
+  EXPECT_EQ(fake_cupti()->enabled, 0);
+  ASSERT_EQ(first.start(), "");
+  fake_launch(0, "new", 1, 0, 3, 4);
+  std::string problem;
+  const auto records = first.stop(problem);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].name, "new");
+}
+
+TEST(Activity, WhatIsMissingIsSaid) {
+  ActivityRecorder recorder;
+  fake_cupti()->fail_enable_kind = CUPTI_ACTIVITY_KIND_DRIVER;
+  EXPECT_EQ(recorder.start(), "cuptiActivityEnable failed: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)");
+  EXPECT_EQ(fake_cupti()->enabled, 0);
+  fake_cupti()->fail_enable_kind = -1;
+
+  fake_cupti()->dropped = 3;
+  ASSERT_EQ(recorder.start(), "");
+  fake_launch(0, "gemm", 1, 0, 1, 2);
+  std::string problem;
+  EXPECT_EQ(recorder.stop(problem).size(), 1u);
+  EXPECT_EQ(problem, "CUPTI dropped 3 records");
+  fake_cupti()->dropped = 0;
+}
+
+}  // namespace
+}  // namespace harness::cuda

@@ -1,0 +1,134 @@
+#include "backend/cuda/product.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "backend/cuda/device.h"
+#include "backend/cuda/tuner.h"
+#include "base/error.h"
+#include "workloads/workload.h"
+
+namespace harness::cuda {
+namespace {
+
+program::Matmul matmul(std::int64_t m, std::int64_t n, std::int64_t k) {
+  program::Matmul op;
+  op.m = m;
+  op.n = n;
+  op.k = k;
+  return op;
+}
+
+TEST(Product, EverythingThatChangesTheWorkChangesTheKey) {
+  program::Matmul op = matmul(64, 128, 256);
+  const auto key = [](const program::Matmul& o, program::DType a = program::DType::bf16,
+                      program::DType out = program::DType::bf16, bool tf32 = false,
+                      int aligned = 256) { return key_of(product_of(o, a, a, out, tf32, aligned)); };
+  std::set<std::string> keys{key(op),
+                             key(op, program::DType::f32, program::DType::f32),
+                             key(op, program::DType::f32, program::DType::f32, true),
+                             key(op, program::DType::bf16, program::DType::f32),
+                             key(op, program::DType::bf16, program::DType::bf16, false, 16),
+                             key(matmul(128, 64, 256))};
+  program::Matmul other = op;
+  other.transpose_a = true;
+  keys.insert(key(other));
+  other.accumulate = true;
+  keys.insert(key(other));
+  other.bias_gradient = {0, 0, 64};
+  keys.insert(key(other));
+  other = op;
+  other.transpose_b = true;
+  keys.insert(key(other));
+  other.bias = {0, 0, 128};
+  keys.insert(key(other));
+  other.epilogue = program::Epilogue::gelu;
+  keys.insert(key(other));
+  other.epilogue = program::Epilogue::gelu_backward;
+  keys.insert(key(other));
+  EXPECT_EQ(keys.size(), 13u);
+  // tf32 is about fp32 products alone.
+  EXPECT_EQ(key(op, program::DType::bf16, program::DType::bf16, true), key(op));
+}
+
+TEST(Product, ImpossibleOnesAreRefused) {
+  program::Matmul op = matmul(8, 8, 8);
+  op.accumulate = true;
+  op.epilogue = program::Epilogue::gelu;
+  EXPECT_THROW(product_of(op, program::DType::bf16, program::DType::bf16, program::DType::bf16, false, 256), Error);
+  op = matmul(8, 8, 8);
+  op.bias_gradient = {0, 0, 8};
+  EXPECT_THROW(product_of(op, program::DType::bf16, program::DType::bf16, program::DType::f32, false, 256), Error);
+}
+
+TEST(Product, ChoicesSurviveAFile) {
+  std::string algorithm;
+  for (int i = 0; i < 64; ++i) algorithm += static_cast<char>(i * 5 + 3);
+  for (const ProductChoice& c :
+       {ProductChoice{true, algorithm, 1.25e-4}, ProductChoice{false, algorithm, 0}, ProductChoice{true, "", 2e-3}}) {
+    EXPECT_EQ(parse_choice(print_choice(c)), c);
+  }
+  const std::string good = print_choice({true, algorithm, 1e-3});
+  for (const std::string& bad : {std::string(), std::string("fused"), std::string("fast ") + good.substr(6),
+                                 good.substr(0, 20), good + "x", std::string("fused 0g 1")}) {
+    EXPECT_THROW(parse_choice(bad), Error) << bad;
+  }
+}
+
+TEST(Product, AlignmentIsTheLargestPowerOfTwoUpTo256) {
+  EXPECT_EQ(alignment_of(std::int64_t{0}), 256);
+  EXPECT_EQ(alignment_of(std::int64_t{2}), 2);
+  EXPECT_EQ(alignment_of(std::int64_t{48}), 16);
+  EXPECT_EQ(alignment_of(std::int64_t{4096}), 256);
+}
+
+TEST(Product, AStepNeedsFewDistinctOnes) {
+  const config::Model model{"test", 24, 2048, 16, 50304, 2048};
+  config::Settings settings;
+  settings.precision = config::Precision::bf16;
+  settings.global_batch_size = 4;
+  settings.micro_batch_size = 2;
+  const program::Program program =
+      program::lower(workloads::build_programs(model, settings, program::Layout{}).roles.front(),
+                     backend::declared_fused(config::BackendKind::cuda));
+  const auto needed = needed_products(program, false);
+  std::set<std::string> keys;
+  for (const NeededProduct& n : needed) keys.insert(key_of(n.product));
+  EXPECT_EQ(keys.size(), needed.size());
+  // Forward, input gradient and weight gradient of four layers and the head; weight gradients of the first micro-batch
+  // replace, of the second add.
+  EXPECT_GE(needed.size(), 15u);
+  EXPECT_LE(needed.size(), 26u);
+  for (const NeededProduct& n : needed) EXPECT_GE(n.product.alignment_bytes, 16) << key_of(n.product);
+}
+
+TEST(Product, TheTunedTimeOfAStepIsTheSumOfItsProducts) {
+  const config::Model model{"test", 2, 64, 4, 128, 32};
+  const program::Program program =
+      program::lower(workloads::build_programs(model, config::Settings{}, program::Layout{}).roles.front(),
+                     backend::declared_fused(config::BackendKind::cuda));
+  double products = 0;
+  for (const program::Operation& op : program.step)
+    products += std::holds_alternative<program::Matmul>(op.action) ? 1 : 0;
+  backend::Tuning tuning;
+  for (const NeededProduct& n : needed_products(program, false)) {
+    tuning[key_of(n.product)] = print_choice({true, "ab", 0.5});
+  }
+  EXPECT_DOUBLE_EQ(tuned_seconds(program, false, tuning), products / 2);
+  tuning.begin()->second = print_choice({true, "ab", 0});  // chosen, but never timed
+  EXPECT_EQ(tuned_seconds(program, false, tuning), 0);
+  tuning.erase(tuning.begin());
+  EXPECT_EQ(tuned_seconds(program, false, tuning), 0);
+}
+
+TEST(Device, EveryRankGetsItsOwn) {
+  EXPECT_EQ(device_ordinal(8, 5, 8, false), 5);
+  EXPECT_EQ(device_ordinal(1, 5, 8, false), 0);  // the launcher shows each task one
+  EXPECT_EQ(device_ordinal(1, 3, 4, true), 0);
+  EXPECT_EQ(device_ordinal(2, 3, 4, true), 1);
+  EXPECT_THROW(device_ordinal(4, 4, 8, false), Error);
+}
+
+}  // namespace
+}  // namespace harness::cuda

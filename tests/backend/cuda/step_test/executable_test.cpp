@@ -1,0 +1,62 @@
+// The cuda backend's own promises, over the emulated device.
+#include <gtest/gtest.h>
+
+#include "training/local_job.h"
+
+namespace harness::cuda {
+namespace {
+
+using test::layout_of;
+using test::LocalJob;
+
+const config::Model tiny{"tiny", 2, 64, 4, 128, 32};
+
+config::Settings small() {
+  config::Settings s;
+  s.global_batch_size = 8;
+  s.micro_batch_size = 2;
+  s.bucket_size_bytes = 64 << 10;
+  return s;
+}
+
+std::vector<float> losses(const config::Settings& settings, const program::Layout& layout, int steps = 3) {
+  LocalJob job(tiny, settings, layout);
+  job.run(1);  // in two calls, as a block runs warm-up and timed steps
+  job.run(steps - 1);
+  return job.losses(0);
+}
+
+TEST(CudaExecutable, AGraphTrainsAsTheStreamsDo) {
+  for (const program::Layout& layout : {test::layout_of(1, 1, 1), test::layout_of(2, 2, 1), test::layout_of(1, 2, 2)}) {
+    config::Settings s = small();
+    s.cuda_graph = true;
+    const auto with = losses(s, layout);
+    s.cuda_graph = false;
+    EXPECT_EQ(losses(s, layout), with);
+  }
+}
+
+TEST(CudaExecutable, NothingTheStandInsRefuseAndNothingLeftBehind) {
+  {
+    LocalJob job(tiny, small(), test::layout_of(2, 2, 2));
+    job.run(4);
+  }
+  EXPECT_EQ(fake::complaints(), std::vector<std::string>{});
+  EXPECT_EQ(fake::leaks(), std::vector<std::string>{});
+}
+
+TEST(CudaExecutable, Bf16InEveryLayoutWithAndWithoutGraph) {
+  config::Settings s = small();
+  s.precision = config::Precision::bf16;
+  const auto reference = losses(s, {});
+  for (const bool graph : {true, false}) {
+    s.cuda_graph = graph;
+    for (const program::Layout& layout : {test::layout_of(2, 1, 2), test::layout_of(2, 2, 1)}) {
+      const auto got = losses(s, layout);
+      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i] / reference[i], 1, 2e-2);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace harness::cuda

@@ -1,0 +1,63 @@
+#include "plan/why_impossible.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace harness::plan {
+namespace {
+
+using ::testing::HasSubstr;
+
+config::Settings with(const std::map<std::string, std::string>& nccl) {
+  config::Settings s;
+  for (const auto& [name, value] : nccl) config::find_variable(name)->parse(s, value);
+  return s;
+}
+
+config::Hardware of_capability(int compute_capability) {
+  config::Hardware h;
+  h.name = "Card";
+  h.compute_capability = compute_capability;
+  return h;
+}
+
+TEST(WhyImpossible, NvlsNeedsHopper) {
+  for (const auto& [name, value] :
+       std::map<std::string, std::string>{{"nccl_algo", "AllReduce:NVLSTree"}, {"nccl_nvls", "1"}}) {
+    const config::Settings s = with({{name, value}});
+    EXPECT_THAT(why_impossible(s, of_capability(80)), HasSubstr("Card (compute capability 8.0)")) << name;
+    EXPECT_EQ(why_impossible(s, of_capability(90)), "") << name;
+    EXPECT_EQ(why_impossible(s, of_capability(0)), "") << name << ": the file does not say";
+    EXPECT_EQ(why_impossible(s, std::nullopt), "") << name;
+  }
+  EXPECT_NE(why_impossible(with({{"nccl_algo", "Ring;AllReduce:Tree,NVLS"}}), of_capability(89)), "");
+  EXPECT_EQ(why_impossible(with({{"nccl_algo", "^NVLS,NVLSTree"}}), of_capability(80)), "");
+  EXPECT_EQ(why_impossible(with({{"nccl_algo", "Ring;AllReduce:^NVLS"}, {"nccl_nvls", "2"}}), of_capability(80)), "");
+}
+
+TEST(WhyImpossible, PrecisionsNeedTheirTensorCores) {
+  config::Settings s;
+  EXPECT_EQ(why_impossible(s, of_capability(70)), "");
+  s.precision = config::Precision::bf16;
+  EXPECT_THAT(why_impossible(s, of_capability(70)), HasSubstr("precision bf16"));
+  EXPECT_EQ(why_impossible(s, of_capability(80)), "");
+  s.precision = config::Precision::tf32;
+  EXPECT_THAT(why_impossible(s, of_capability(75)), HasSubstr("precision tf32"));
+  EXPECT_EQ(why_impossible(s, of_capability(86)), "");  // a peak that is not known is no error
+}
+
+TEST(WhyImpossible, PairsThatNcclWouldChangeWithoutAWord) {
+  EXPECT_NE(why_impossible(with({{"nccl_min_ctas", "8"}, {"nccl_max_ctas", "4"}}), std::nullopt), "");
+  EXPECT_EQ(why_impossible(with({{"nccl_min_ctas", "4"}, {"nccl_max_ctas", "4"}}), std::nullopt), "");
+  EXPECT_EQ(why_impossible(with({{"nccl_min_ctas", "8"}}), std::nullopt), "");
+  const std::string sockets =
+      why_impossible(with({{"nccl_socket_nthreads", "16"}, {"nccl_nsocks_perthread", "5"}}), std::nullopt);
+  EXPECT_THAT(sockets, HasSubstr("= 80 sockets"));
+  EXPECT_THAT(sockets, HasSubstr("to 4"));
+  EXPECT_EQ(why_impossible(with({{"nccl_socket_nthreads", "16"}, {"nccl_nsocks_perthread", "4"}}), std::nullopt), "");
+  EXPECT_NE(why_impossible(with({{"nccl_algo", "AllReduce:NVLS"}, {"nccl_nvls", "0"}}), std::nullopt), "");
+  EXPECT_EQ(why_impossible(with({{"nccl_algo", "AllReduce:Ring,NVLS"}, {"nccl_nvls", "0"}}), std::nullopt), "");
+}
+
+}  // namespace
+}  // namespace harness::plan

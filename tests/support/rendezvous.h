@@ -1,0 +1,27 @@
+#pragma once
+
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace harness::test {
+
+/// How ranks of one process meet: what they publish goes to their peers through memory.
+class Rendezvous {
+ public:
+  explicit Rendezvous(int ranks) : inboxes_(static_cast<std::size_t>(ranks)) {}
+
+  void publish(int rank, backend::Executable& executable) {
+    for (const backend::RendezvousMessage& message : executable.publish()) {
+      inboxes_[static_cast<std::size_t>(message.peer)].push_back({rank, message.key, message.bytes});
+    }
+  }
+  const std::vector<backend::RendezvousMessage>& inbox(int rank) const {
+    return inboxes_[static_cast<std::size_t>(rank)];
+  }
+
+ private:
+  std::vector<std::vector<backend::RendezvousMessage>> inboxes_;
+};
+
+}  // namespace harness::test
