@@ -76,6 +76,15 @@ struct Parser {
     add_common(*plan, a.plan.config, a.plan.overrides, a.plan.only, a);
     plan->add_option("--ranks", a.plan.ranks, "number of ranks to plan for")->check(CLI::Range(1, 1 << 20));
     plan->add_option("--like", a.plan.like, "a result file of this configuration, to estimate the time from");
+    plan->add_option("--budget", a.plan.budget,
+                     "print the FLOP, bytes and least time of each operation of CASE on the stated hardware")
+        ->expected(0, 1)
+        ->default_str("baseline")
+        ->type_name("[CASE]");
+    plan->add_option("--efficiency", a.plan.efficiencies,
+                     "with --budget: the shares of the hardware's rates to expect, such as products=70%,memory=80%")
+        ->delimiter(',')
+        ->needs("--budget");
     show = app.add_subcommand("show", "print the table of a result file");
     show->add_option("file", a.show.file, "a result file")->required();
     show->add_option("--format", a.show.format, "text, md, csv or json")

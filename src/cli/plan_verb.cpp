@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/plan_budget.h"
 #include "cli/verbs.h"
 #include "plan/prepare.h"
 #include "store/result_file.h"
@@ -154,17 +155,29 @@ void print_time(const plan::Plan& p, const std::string& like, std::ostream& out)
                      unknown > 0 ? fmt::format(", without {} blocks of cases that it does not contain", unknown) : "");
 }
 
+void print_budget(const plan::Plan& p, const PlanOptions& options, program::FusedSet declared, std::ostream& out) {
+  const auto the_case = std::ranges::find(p.cases, options.budget, &plan::PlannedCase::name);
+  if (the_case == p.cases.end()) fail("--budget: there is no case {}; the table above names the cases", options.budget);
+  if (!p.experiment.hardware)
+    fail("--budget needs the rates of the hardware; add `hardware: FILE` to the configuration");
+  const config::Hardware& hardware = *p.experiment.hardware;
+  const plan::Budget budget =
+      plan::budget(p.experiment.model, *the_case, declared, hardware, plan::parse_efficiencies(options.efficiencies));
+  out << "\n" << the_case->name << ": " << budget_text(budget, hardware.name, !options.efficiencies.empty());
+}
+
 }  // namespace
 
 int plan(const PlanOptions& options, std::ostream& out) {
   const config::Experiment experiment = config::load_experiment(options.config, options.overrides);
-  const plan::Plan p =
-      plan::prepare(experiment, backend::declared_fused(experiment.backend), options.ranks, options.only);
+  const program::FusedSet declared = backend::declared_fused(experiment.backend);
+  const plan::Plan p = plan::prepare(experiment, declared, options.ranks, options.only);
   print_head(p, out);
   print_cases(p, out);
   print_schedule(p, out);
   print_power(p, out);
   print_time(p, options.like, out);
+  if (!options.budget.empty()) print_budget(p, options, declared, out);
   for (const std::string& w : experiment.warnings) out << "warning: " << w << "\n";
   return 0;
 }

@@ -25,7 +25,9 @@ struct PlanOptions {
   std::vector<std::string> overrides;
   std::vector<std::string> only;
   int ranks = 1;
-  std::string like;  // a result file to take times from
+  std::string like;                       // a result file to take times from
+  std::string budget;                     // the case whose budget to print; "" for none
+  std::vector<std::string> efficiencies;  // as plan::parse_efficiencies reads them
 };
 
 /// As typed; overrides the section `cost` of the result's configuration.
@@ -86,7 +88,6 @@ struct SelftestOptions {
 };
 
 // One verb each. They return the exit code and throw Error.
-class Job;
 int sweep(launch::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 int plan(const PlanOptions& options, std::ostream& out);
 int show(const ShowOptions& options, std::ostream& out);

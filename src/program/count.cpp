@@ -13,6 +13,15 @@ Flop attention_flop(const AttentionShape& s, double products) {
   return {s.causal ? full / 2 : full, full};
 }
 
+// The views of q, k and v span each other's elements where the three lie side by side: their shape says how many there
+// are. `queries` and `keys`: how many tensors of each kind move.
+double attention_bytes(const Program& program, const View& q, const View& stats, const AttentionShape& s,
+                       double queries, double keys) {
+  const double row = static_cast<double>(s.batch * s.heads * s.head_dim * size_of(program.buffer_of(q).type));
+  return row * (queries * static_cast<double>(s.query_length) + keys * static_cast<double>(s.key_length)) +
+         static_cast<double>(stats.count * size_of(program.buffer_of(stats).type));
+}
+
 }  // namespace
 
 Flop flop_of(const Action& action) {
@@ -28,12 +37,32 @@ Flop flop_of(const Action& action) {
 }
 
 double bytes_touched(const Program& program, const Action& action) {
+  if (const auto* a = std::get_if<Attention>(&action)) {  // q and out; k and v
+    return attention_bytes(program, a->q, a->stats, a->shape, 2, 2);
+  }
+  if (const auto* a = std::get_if<AttentionBackward>(&action)) {  // q, out, dout and dq; k, v, dk and dv
+    const double again = a->accumulate ? 1 : 0;
+    return attention_bytes(program, a->q, a->stats, a->shape, 4 + again, 4 + 2 * again);
+  }
   double bytes = 0;
   visit_accesses(action, [&](Access access, const View& view) {
     const double once = static_cast<double>(view.count * size_of(program.buffer_of(view).type));
     bytes += access == Access::update ? 2 * once : once;
   });
   return bytes;
+}
+
+double needed_bytes(const Program& program, const Action& action) {
+  const auto bytes = [&](const View& v) { return static_cast<double>(v.count * size_of(program.buffer_of(v).type)); };
+  if (const auto* e = std::get_if<Embedding>(&action)) {
+    return bytes(e->tokens) + bytes(e->positions) + 2 * bytes(e->out);
+  }
+  if (const auto* e = std::get_if<EmbeddingBackward>(&action)) {
+    const double looked_up = static_cast<double>(e->rows * e->width * size_of(DType::f32));  // read and written
+    return bytes(e->tokens) + bytes(e->dout) + bytes(e->dpositions) + 2 * looked_up;
+  }
+  if (const auto* r = std::get_if<Record>(&action)) return 2 * bytes(r->value) + 2 * bytes(r->counter);
+  return bytes_touched(program, action);
 }
 
 std::string destination(const ProgramSet& set, const Action& action) {

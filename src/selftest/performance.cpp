@@ -28,22 +28,6 @@ double covered_seconds(std::vector<backend::Interval> intervals) {
   return covered;
 }
 
-// As bytes_touched, but of tables only what a step looks up.
-double needed_bytes(const program::Program& program, const program::Action& action) {
-  const auto bytes = [&](const program::View& v) {
-    return static_cast<double>(v.count * program::size_of(program.buffers[v.buffer].type));
-  };
-  if (const auto* e = std::get_if<program::Embedding>(&action))
-    return bytes(e->tokens) + bytes(e->positions) + 2 * bytes(e->out);
-  if (const auto* e = std::get_if<program::EmbeddingBackward>(&action)) {
-    const double rows =
-        static_cast<double>(e->rows * e->width * program::size_of(program::DType::f32));  // of dwords: read and written
-    return bytes(e->tokens) + bytes(e->dout) + bytes(e->dpositions) + 2 * rows;
-  }
-  if (const auto* r = std::get_if<program::Record>(&action)) return 2 * bytes(r->value) + 2 * bytes(r->counter);
-  return program::bytes_touched(program, action);
-}
-
 void compare_with_roof(KindShare& k, const Roofs& roofs) {
   k.by_flop = k.flop > 0;
   const double work = k.by_flop ? k.flop : k.bytes;
@@ -66,7 +50,7 @@ Split split_by_kind(const program::Program& program, const std::vector<backend::
     ++k.operations;
     k.seconds += i.end_s - i.start_s;
     k.flop += program::flop_of(action).model;
-    k.bytes += needed_bytes(program, action);
+    k.bytes += program::needed_bytes(program, action);
     split.step_seconds = std::max(split.step_seconds, i.end_s);
   }
   split.busy_seconds = covered_seconds(intervals);

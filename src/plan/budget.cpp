@@ -1,0 +1,107 @@
+#include "plan/budget.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "program/count.h"
+#include "program/lower.h"
+#include "workloads/workload.h"
+
+namespace harness::plan {
+namespace {
+
+double efficiency_of(const program::Action& action, const Efficiencies& e) {
+  if (std::holds_alternative<program::Matmul>(action)) return e.products;
+  if (std::holds_alternative<program::Attention>(action)) return e.attention;
+  if (std::holds_alternative<program::AttentionBackward>(action)) return e.attention_backward;
+  return e.memory;
+}
+
+// Products differ by what they are for; of the other kinds the phase tells enough.
+std::string what_of(const program::Operation& op) {
+  return std::holds_alternative<program::Matmul>(op.action) ? std::string(op.label.what) : "";
+}
+
+Budget budget_of(const program::Program& program, const config::Hardware& hardware, double peak_flops,
+                 const Efficiencies& efficiencies) {
+  Budget b;
+  b.peak_flops = peak_flops;
+  b.memory_bytes_per_s = hardware.memory_bytes_per_s;
+  std::map<std::tuple<std::string, std::string, program::Phase>, std::size_t> known;
+  for (const program::Operation& op : program.step) {
+    if (program::is_communication(op.action)) continue;
+    const std::string kind(program::name_of(op.action));
+    const auto [it, is_new] = known.try_emplace({kind, what_of(op), op.label.phase}, b.lines.size());
+    if (is_new) b.lines.push_back({.kind = kind, .what = what_of(op), .phase = op.label.phase});
+    BudgetLine& line = b.lines[it->second];
+    const double flop = program::flop_of(op.action).model;
+    const double bytes = program::needed_bytes(program, op.action);
+    const double flop_s = flop / b.peak_flops, memory_s = bytes / b.memory_bytes_per_s;
+    const double least_s = std::max(flop_s, memory_s);
+    ++line.operations;
+    line.flop += flop;
+    line.bytes += bytes;
+    line.bound = flop_s >= memory_s && flop > 0 ? Bound::flop : Bound::memory;
+    line.least_s += least_s;
+    line.expected_s += least_s / efficiency_of(op.action, efficiencies);
+    if (!op.label.recomputed) b.model_flop += flop;
+  }
+  for (const BudgetLine& line : b.lines) {
+    b.least_s += line.least_s;
+    b.expected_s += line.expected_s;
+  }
+  return b;
+}
+
+}  // namespace
+
+const char* name_of(Bound bound) {
+  return bound == Bound::flop ? "FLOP" : "memory";
+}
+
+Efficiencies parse_efficiencies(std::span<const std::string> items) {
+  Efficiencies e;
+  const std::map<std::string_view, double*> names{{"products", &e.products},
+                                                  {"attention", &e.attention},
+                                                  {"attention_backward", &e.attention_backward},
+                                                  {"memory", &e.memory}};
+  for (const std::string& item : items) {
+    const std::size_t equals = std::min(item.find('='), item.size());
+    const auto it = names.find(std::string_view(item).substr(0, equals));
+    if (equals == item.size() || it == names.end()) {
+      fail(
+          "--efficiency: found '{}'; expected NAME=SHARE, such as products=70%,memory=0.8, with the names products, "
+          "attention, attention_backward and memory",
+          item);
+    }
+    const double share = parse_share(std::string_view(item).substr(equals + 1));
+    if (!(share > 0) || share > 1) fail("--efficiency: found '{}'; a share is above 0 % and at most 100 %", item);
+    *it->second = share;
+  }
+  return e;
+}
+
+Budget budget(const config::Model& model, const PlannedCase& planned, program::FusedSet declared,
+              const config::Hardware& hardware, const Efficiencies& efficiencies) {
+  if (!planned.is_possible()) fail("case {} is impossible: {}", planned.name, planned.impossible);
+  const double peak_flops = hardware.peak_flops(planned.settings.precision);
+  if (!(peak_flops > 0))
+    fail("the hardware file {} states no peak for the precision of {}", hardware.name, planned.name);
+  if (!(hardware.memory_bytes_per_s > 0)) fail("the hardware file {} states no memory_bandwidth", hardware.name);
+  const program::ProgramSet set =
+      program::lower(workloads::build_programs(model, planned.settings, planned.layout), declared);
+  Budget longest;
+  for (std::size_t role = 0; role < set.roles.size(); ++role) {
+    Budget b = budget_of(set.roles[role], hardware, peak_flops, efficiencies);
+    if (role > 0 && b.expected_s <= longest.expected_s) continue;
+    longest = std::move(b);
+    longest.role = static_cast<std::int64_t>(role);
+  }
+  longest.roles = std::ssize(set.roles);
+  return longest;
+}
+
+}  // namespace harness::plan

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace harness::plan {
+
+/// What an operation kind is limited by, and hence which rate its efficiency is a share of.
+enum class Bound : std::uint8_t { flop, memory };
+const char* name_of(Bound bound);
+
+/// The operations of one kind, label and phase in a step of one rank.
+struct BudgetLine {
+  std::string kind;  // operation name: "matmul"
+  std::string what;  // label: "qkv"; "" where a kind has many
+  program::Phase phase = program::Phase::forward;
+  std::int64_t operations = 0;
+  double flop = 0;   // model FLOP, causal attention at half
+  double bytes = 0;  // every operand read or written once
+  Bound bound = Bound::memory;
+  double least_s = 0;     // at the hardware's rate: per operation the longer of FLOP / peak and bytes / bandwidth
+  double expected_s = 0;  // least_s / efficiency of its kind
+};
+
+/// Shares of the hardware's rates that are expected, in (0, 1].
+struct Efficiencies {
+  double products = 1, attention = 1, attention_backward = 1, memory = 1;
+};
+/// Reads "products=70%", "memory=0.8", …. Throws Error.
+Efficiencies parse_efficiencies(std::span<const std::string> items);
+
+/// Where the time of a step must go on the stated hardware: computation only, one operation after the other, without
+/// launch gaps. Communication is not in it: what of it is exposed is what a sweep measures.
+struct Budget {
+  std::vector<BudgetLine> lines;       // in the order of the step
+  std::int64_t role = 0, roles = 1;    // the role with the longest expected_s is shown
+  double least_s = 0, expected_s = 0;  // sums over the lines
+  double model_flop = 0;               // of this role's rank in one step, as MFU counts it
+  double peak_flops = 0, memory_bytes_per_s = 0;
+
+  /// What MFU would be if the step took that long and nothing else.
+  double mfu(double step_s) const { return model_flop / step_s / peak_flops; }
+};
+
+/// `declared`: the fused forms of the backend. Throws Error if the hardware's rates for the case's precision are not
+/// stated, or the case is impossible.
+Budget budget(const config::Model& model, const PlannedCase& planned, program::FusedSet declared,
+              const config::Hardware& hardware, const Efficiencies& efficiencies);
+
+}  // namespace harness::plan
