@@ -116,8 +116,8 @@ double least_seconds_per_byte(config::CollectiveKind kind, const program::Group&
   return seconds;
 }
 
-double highest_bus_bandwidth(const config::Settings& s, const program::Layout& layout, std::span<const int> node_of,
-                             const Links& links) {
+double max_bus_bandwidth(const config::Settings& s, const program::Layout& layout, std::span<const int> node_of,
+                         const Links& links) {
   const double bus_factor = workload_of(s).rate(s, layout).bus_factor;
   if (bus_factor == 0) return 0;
   const program::Group group{"", axes_of(s.collective_over), {}};

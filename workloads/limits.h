@@ -27,8 +27,8 @@ double least_seconds_per_byte(config::CollectiveKind kind, const program::Group&
                               std::span<const int> node_of, const Links& links);
 
 /// The same as a bus bandwidth, of settings whose workload is one collective; 0 for any other.
-double highest_bus_bandwidth(const config::Settings& settings, const program::Layout& layout,
-                             std::span<const int> node_of, const Links& links);
+double max_bus_bandwidth(const config::Settings& settings, const program::Layout& layout, std::span<const int> node_of,
+                         const Links& links);
 
 /// The least times of the communications of a job's Programs.
 class LeastTimes {

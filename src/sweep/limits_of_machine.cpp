@@ -77,7 +77,7 @@ void fill_link_limits(store::Result& result, const plan::Plan& plan, const Machi
   for (store::ResultPoint& point : result.points) {
     const plan::PlannedCase& planned = plan.cases[point.case_index];
     point.limit_bytes_per_s =
-        workloads::highest_bus_bandwidth(planned.settings, planned.layout, node_of, links_of(e, planned));
+        workloads::max_bus_bandwidth(planned.settings, planned.layout, node_of, links_of(e, planned));
     if (point.limit_bytes_per_s > 0) point.limit_source = result.link_source;
   }
 }

@@ -16,7 +16,14 @@ const std::string config = test::source_dir() + "/configs/16node.yaml";
 TEST(Plan, SaysWhereThePeakComesFrom) {
   const auto head = [](const std::string& override_text) {
     std::ostringstream out;
-    plan({config, {override_text}, {"baseline"}, 128, ""}, out);
+    plan({.config = config,
+          .overrides = {override_text},
+          .only = {"baseline"},
+          .ranks = 128,
+          .like = "",
+          .budget = "",
+          .efficiencies = {}},
+         out);
     return out.str();
   };
   EXPECT_THAT(head("hardware=h100-sxm"), HasSubstr("peak: 989 TFLOP/s per rank"));

@@ -128,7 +128,7 @@ TEST(Operations, BusFactorsAreThoseOfNcclTests) {
 TEST(Operations, LimitsFollowFromWhatMustLeaveRankAndNode) {
   const auto limit = [](config::CollectiveKind kind, const program::Layout& layout, const std::vector<int>& nodes,
                         const Links& links, config::CollectiveOver over = config::CollectiveOver::world) {
-    return highest_bus_bandwidth(collective(kind, over), layout, nodes, links);
+    return max_bus_bandwidth(collective(kind, over), layout, nodes, links);
   };
   const std::vector<int> single(8, 0), two{0, 0, 0, 0, 1, 1, 1, 1};
   const program::Layout eight = layout_of(1, 8, 1);
