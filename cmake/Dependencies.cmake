@@ -110,8 +110,9 @@ include(Cuda)
 
 if(HARNESS_TESTS)
   find_package(GTest QUIET)
-  if(NOT GTest_FOUND)
-    dependency_missing("GoogleTest (for the tests; -DHARNESS_TESTS=OFF does without)" "libgtest-dev" "a user prefix")
+  if(NOT TARGET GTest::gmock)
+    dependency_missing("GoogleTest with GoogleMock (for the tests; -DHARNESS_TESTS=OFF does without)"
+      "libgtest-dev libgmock-dev" "a user prefix")
   endif()
   add_library(dep_gtest INTERFACE)
   target_link_libraries(dep_gtest INTERFACE GTest::gmock GTest::gtest GTest::gtest_main)

@@ -10,7 +10,7 @@ required="g++|g++-11|g++-12|g++-13|g++-14 cmake
 libopenmpi-dev|libmpich-dev openmpi-bin|mpich libhdf5-dev|libhdf5-openmpi-dev|libhdf5-mpich-dev
 libyaml-cpp-dev libcli11-dev libfmt-dev nlohmann-json3-dev"
 cpu_backend="libdnnl-dev libgloo-dev"
-tests="libgtest-dev"
+tests="libgtest-dev libgmock-dev"
 benchmarks="libbenchmark-dev"
 convenience="ninja-build ccache"
 # Chromium: tests open reports in it; without it, they are skipped.
