@@ -1,8 +1,8 @@
 #!/bin/bash
 # Creates build/harness-bundle.tar.gz: the binary, the MPI launcher with its plug-ins, and every library that they need,
 # except those of glibc and NVIDIA. The bundle runs on several ranks of one node, with the same or a newer glibc. On the
-# node, it needs only the NVIDIA driver, CUDA's libraries, cuDNN and NCCL; without them, the cpu backend still works. It
-# supports only Open MPI, because other MPIs keep their plug-ins elsewhere. usage: scripts/bundle.sh
+# node, it needs only the NVIDIA driver, CUDA's libraries, cuDNN and NCCL, of a toolkit or of PyTorch's packages; without
+# them, the cpu backend still works. It supports only Open MPI, because other MPIs keep their plug-ins elsewhere. usage: scripts/bundle.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 say() { echo "bundle: $*" >&2; }
@@ -35,7 +35,7 @@ cp -r tests/reference "$out/share/reference"
 mkdir "$out/bench"
 cp bench/pytorch_step.py bench/compare_pytorch.sh "$out/bench/"
 mkdir "$out/scripts"
-cp scripts/gpu_check.sh scripts/mpi_root.sh "$out/scripts/"
+cp scripts/gpu_check.sh scripts/cuda_libraries.sh scripts/mpi_root.sh "$out/scripts/"
 cp README.md "$out/README.md"
 git describe --always --dirty --abbrev=10 > "$out/COMMIT" 2> /dev/null || true
 
@@ -62,6 +62,12 @@ write_start() {
 here=$(cd "$(dirname "$0")" && pwd)
 case $(basename "$0") in mpirun) word=mpirun ;; *) word=harness ;; esac
 export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+# What mpirun has found once, its ranks inherit.
+if [ -z "${HARNESS_CUDA_LIBRARIES+set}" ]; then
+  HARNESS_CUDA_LIBRARIES=$(sh "$here/scripts/cuda_libraries.sh" "$here/bin/libharness_cuda.so")
+  [ -z "$HARNESS_CUDA_LIBRARIES" ] || LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$HARNESS_CUDA_LIBRARIES
+  export HARNESS_CUDA_LIBRARIES
+fi
 if [ $word = mpirun ] || [ -z "${OMPI_COMM_WORLD_SIZE:-}" ]; then
   export OPAL_PREFIX="$here" OPAL_BINDIR="$here/bin" OPAL_LIBDIR="$here/lib" OPAL_PKGDATADIR="$here/texts"
   export OMPI_MCA_mca_base_component_path="$here/plugins" OPAL_PKGLIBDIR="$here/plugins"

@@ -34,6 +34,13 @@ configs=$root/configs
 [ -d "$configs" ] || configs=$root/share/configs
 python=${PYTHON:-python3}
 
+# CUDA's libraries, of pip's packages or a toolkit, where the loader does not look by itself.
+module=$(first_of "${harness%/*}/libharness_cuda.so" "${harness%/*}/bin/libharness_cuda.so")
+if [ "$backend" = cuda ] && [ -n "$module" ]; then
+  libraries=$(PYTHON=$python sh "$root/scripts/cuda_libraries.sh" "$module")
+  [ -z "$libraries" ] || export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}${LD_LIBRARY_PATH:+:}$libraries"
+fi
+
 # ---- is there a GPU? ---------------------------------------------------------------------------------------------------
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -46,7 +53,7 @@ if [ $rc = 3 ]; then
   exit 3
 fi
 if [ $rc = 1 ] && [ ! -s "$folder/first.txt" ]; then
-  say "$harness does not run: $(tail -n 1 "$folder/first.err")"
+  say "$harness does not run: $(sed -n '$s/^selftest: //; $p' "$folder/first.err")"
   exit 1
 fi
 if [ $rc != 0 ]; then

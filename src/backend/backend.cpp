@@ -27,8 +27,8 @@ const Backend& backend(config::BackendKind kind) {
 #ifdef HARNESS_HAS_CUDA_BACKEND
       return load_backend(
           "cuda",
-          "It needs the libraries of the CUDA Toolkit that it was built with, cuDNN and NCCL: put their "
-          "folders into LD_LIBRARY_PATH (or `module load` them)");
+          "It needs the libraries of the CUDA Toolkit that it was built with, cuDNN and NCCL: put their folders into "
+          "LD_LIBRARY_PATH (or `module load` them); scripts/cuda_libraries.sh prints those of a PyTorch or a toolkit");
 #else
       fail("the cuda backend is not in this build, which missed {}; install it and build again, or use `backend: cpu`",
            HARNESS_CUDA_MISSING);

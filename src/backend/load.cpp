@@ -2,10 +2,22 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <mutex>
 
 namespace harness::backend {
+
+std::string explain_loader(const std::string& words, const std::string& module, const std::string& library_path) {
+  const std::size_t end = words.find(": cannot open shared object file");
+  if (end == std::string::npos) return words;
+  const std::string missing = words.substr(0, end);
+  if (missing == module) return fmt::format("its file {} is missing", module);
+  const std::string folders = library_path.empty() ? "which is not set" : library_path;
+  return fmt::format(
+      "the library {} was not found in LD_LIBRARY_PATH ({}), in the path within {} or in the system's folders", missing,
+      folders, module);
+}
 
 const Backend& load_backend(const std::string& name, const std::string& advice) {
   static std::mutex mutex;
@@ -13,15 +25,22 @@ const Backend& load_backend(const std::string& name, const std::string& advice) 
   const std::lock_guard lock(mutex);
   const Backend*& backend = loaded[name];
   if (backend != nullptr) return *backend;
-  const std::string file = fmt::format("libharness_{}.so", name);
   std::error_code ignored;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const std::string module = program.parent_path() / fmt::format("libharness_{}.so", name);
+  const auto refuse = [&](const std::string& why) {
+    throw NotLoaded(fmt::format("the {} backend could not be loaded: {}. {}", name, why, advice));
+  };
   // Never closed: what it registered with its libraries lasts as long as the process.
-  void* library = ::dlopen((program.parent_path() / file).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) fail("the {} backend could not be loaded: {}. {}", name, ::dlerror(), advice);
+  void* library = ::dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const std::string words = ::dlerror();
+    const char* path = std::getenv("LD_LIBRARY_PATH");
+    refuse(explain_loader(words, module, path == nullptr ? "" : path));
+  }
   using Get = const Backend* (*)();
   const auto get = reinterpret_cast<Get>(::dlsym(library, fmt::format("harness_{}_backend", name).c_str()));
-  if (get == nullptr) fail("{} is not of this program: {}", (program.parent_path() / file).string(), ::dlerror());
+  if (get == nullptr) refuse(fmt::format("{} is not of this program: {}", module, ::dlerror()));
   backend = get();
   return *backend;
 }

@@ -5,6 +5,7 @@
 #include <random>
 #include <thread>
 
+#include "backend/load.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "base/version.h"
@@ -192,6 +193,9 @@ int selftest(const SelftestOptions& options, std::ostream& out, std::ostream& er
   try {
     subject = &backend::backend(subject_kind);
     oracle = &backend::backend(oracle_kind);
+  } catch (const backend::NotLoaded& e) {  // says nothing of the device: not `nothing_ran`
+    err << "selftest: " << report::one_line(e.what()) << "\n";
+    return e.exit_code();
   } catch (const Error& e) {
     err << "selftest: nothing can be run: " << report::one_line(e.what()) << "\n";
     return nothing_ran;

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "command.h"
@@ -16,6 +17,7 @@ using test::run;
 using test::TemporaryFolder;
 using test::text_of;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string script(const std::string& arguments) {
   return "bash scripts/gpu_check.sh " + arguments;
@@ -130,6 +132,35 @@ INSTANTIATE_TEST_SUITE_P(
                            "other cases that are not ok: 1"}));
 
 #ifdef HARNESS_HAS_EMULATED_PROGRAM
+// A python whose site-packages are `site`.
+std::string write_python(const TemporaryFolder& folder, const std::string& site) {
+  const std::string path = folder / "python";
+  std::ofstream(path) << "#!/bin/sh\nPYTHONPATH=" << site << " exec python3 \"$@\"\n";
+  ::chmod(path.c_str(), 0755);
+  return path;
+}
+
+TEST(GpuCheck, FindsALibraryInAPackageOfPip) {
+  const TemporaryFolder folder;
+  const std::filesystem::path pip = folder / "site/nvidia/cu13/lib", program = test::incomplete_program_path();
+  std::filesystem::create_directories(pip);
+  std::filesystem::copy(program.parent_path() / "elsewhere/libharness_stray.so.13", pip / "libharness_stray.so.13");
+  const auto o = test::run("env HARNESS=" + program.string() + " PYTHON=" + write_python(folder, folder / "site") +
+                           " " + script("-o " + folder / "table.txt" + " pytorch"));
+  EXPECT_EQ(o.exit_code, 0) << o.out << o.err;  // the module was loaded and its smallest check passed
+  EXPECT_THAT(o.out, HasSubstr("tokens/s against PyTorch             not run"));
+}
+
+TEST(GpuCheck, AMissingLibraryIsNamedAndIsNotAMissingGpu) {
+  const TemporaryFolder folder;
+  const auto o = test::run("env LD_LIBRARY_PATH=/of/mine HARNESS=" + test::incomplete_program_path() + " PYTHON=" +
+                           write_python(folder, folder / "site") + " " + script("-o " + folder / "table.txt"));
+  EXPECT_EQ(o.exit_code, 1) << o.out << o.err;
+  EXPECT_THAT(o.err, HasSubstr("the library libharness_stray.so.13 was not found in LD_LIBRARY_PATH (/of/mine"));
+  EXPECT_THAT(o.err, Not(HasSubstr("no GPU")));
+  EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;
+}
+
 // The cuda backend itself over stand-ins for device and libraries (but cuDNN: no fused attention), shards included.
 TEST(GpuCheck, TheEmulatedCudaBackendPassesItsOperations) {
   const auto o =

@@ -6,8 +6,9 @@
 // of every clone.
 namespace harness::test {
 
-std::string source_dir();             // of the checkout
-std::string program_path();           // the built harness
-std::string emulated_program_path();  // with the cuda module over an emulated device: if HARNESS_HAS_EMULATED_PROGRAM
+std::string source_dir();               // of the checkout
+std::string program_path();             // the built harness
+std::string emulated_program_path();    // with the cuda module over an emulated device: if HARNESS_HAS_EMULATED_PROGRAM
+std::string incomplete_program_path();  // with a cuda module that misses a library: if HARNESS_HAS_EMULATED_PROGRAM
 
 }  // namespace harness::test
