@@ -35,7 +35,7 @@ cp -r tests/reference "$out/share/reference"
 mkdir "$out/bench"
 cp bench/pytorch_step.py bench/compare_pytorch.sh "$out/bench/"
 mkdir "$out/scripts"
-cp scripts/gpu_check.sh scripts/cuda_libraries.sh scripts/mpi_root.sh "$out/scripts/"
+cp scripts/gpu_check.sh scripts/gpu_check_rows.sh scripts/cuda_libraries.sh scripts/mpi_root.sh "$out/scripts/"
 cp README.md "$out/README.md"
 git describe --always --dirty --abbrev=10 > "$out/COMMIT" 2> /dev/null || true
 

@@ -1,10 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "command.h"
 #include "support/files.h"
@@ -57,19 +60,112 @@ TEST(GpuCheck, GoesOnAfterAFailureAndSaysWhichRowFailed) {
   EXPECT_THAT(o.out, HasSubstr("reference and equalities             FAILED"));
   EXPECT_THAT(o.out, HasSubstr("exit status 1; 3 checks passed, 1 failed"));
   EXPECT_THAT(o.out, HasSubstr("compute-sanitizer memcheck           not run"));
-  EXPECT_THAT(test::text_of(folder / "table.txt"), HasSubstr(o.out));
+  EXPECT_EQ(test::text_of(folder / "table.txt").find(o.out), 0);
+  EXPECT_THAT(test::text_of(folder / "table.txt"), HasSubstr("---- reference ----\n0.1.0"));
   EXPECT_THAT(test::text_of(folder / "status.md"), HasSubstr("| reference and equalities | FAILED |"));
 }
 
-TEST(GpuCheck, EndsWhatHangs) {
+// Where the rows start in the table, in the order of `names`; npos: not there.
+std::vector<std::size_t> places(const std::string& table, const std::vector<std::string>& names) {
+  std::vector<std::size_t> found;
+  for (const std::string& name : names) found.push_back(table.find("\n" + name + "  "));
+  return found;
+}
+
+TEST(GpuCheck, RunsWhatTellsMostFirst) {
+  const TemporaryFolder folder;
+  const auto program = write_program(folder, "echo 0.1.0\necho '1 checks passed, 0 failed, 0 not run'");
+  const auto o = test::run("env BACKEND=cpu PYTHON=false MPIRUN=/bin/false HARNESS=" + program + " " +
+                           script("-o " + folder / "table.txt"));
+  const auto found =
+      places(o.out, {"clocks, power, versions, libraries", "a step of gpt3-125m, by operation",
+                     "tokens/s against PyTorch", "operations against the cpu backend", "reference and equalities",
+                     "2 and 4 ranks on one device", "a worker killed in a collective", "a worker that never joins",
+                     "compute-sanitizer memcheck", "operations at real sizes"});
+  EXPECT_TRUE(std::ranges::is_sorted(found)) << o.out << o.err;
+  EXPECT_NE(found.back(), std::string::npos) << o.out;
+  EXPECT_THAT(o.out, Not(HasSubstr("racecheck")));  // only when named
+  EXPECT_EQ(o.exit_code, 1);                        // the sweeps of this program are none
+}
+
+TEST(GpuCheck, AnUnknownRowRunsNothing) {
+  const auto o = test::run("env BACKEND=cpu HARNESS=" + test::program_path() + " " + script("operation"));
+  EXPECT_EQ(o.exit_code, 1);
+  EXPECT_THAT(o.err, HasSubstr("unknown row: operation"));
+  EXPECT_EQ(o.out, "");
+}
+
+TEST(GpuCheck, EndsWhatHangsAndGoesOn) {
+  const TemporaryFolder folder;
+  const auto program = write_program(
+      folder, "case \"$*\" in *fill*|*reference*) echo 0.1.0;; *) echo 'a: passed'; exec sleep 600;; esac");
+  const auto o = test::run("env BACKEND=cpu ROW_SECONDS=1 HARNESS=" + program + " " +
+                               script("-o " + folder / "table.txt" + " operations reference"),
+                           60);
+  EXPECT_EQ(o.exit_code, 1) << o.out << o.err;
+  EXPECT_THAT(o.out, HasSubstr("operations against the cpu backend   FAILED"));
+  EXPECT_THAT(o.out, HasSubstr("not finished within 1 s; 1 checks passed until then, 0 failed"));
+  EXPECT_THAT(o.out, HasSubstr("reference and equalities             passed"));
+}
+
+TEST(GpuCheck, KeepsItsBudget) {
   const TemporaryFolder folder;
   const auto program = write_program(folder, "case \"$*\" in *fill*) echo 0.1.0;; *) exec sleep 600;; esac");
-  const auto o = test::run("env BACKEND=cpu SECONDS_IN_ALL=6 HARNESS=" + program + " " +
+  const auto o = test::run("env BACKEND=cpu SECONDS_IN_ALL=12 HARNESS=" + program + " " +
                                script("-o " + folder / "table.txt" + " operations reference"),
                            60);
   EXPECT_EQ(o.exit_code, 1) << o.out << o.err;
   EXPECT_THAT(o.out, HasSubstr("not finished within"));
-  EXPECT_THAT(o.out, HasSubstr("the limit of 6 seconds was reached"));
+  EXPECT_THAT(o.out, HasSubstr("not run        0  needs 5 of the 12 seconds in all"));
+}
+
+// operations passes, then reference hangs.
+std::string program_that_hangs(const TemporaryFolder& folder) {
+  return write_program(folder,
+                       "case \"$*\" in *reference*) echo 'half a report'; exec sleep 600;; esac\n"
+                       "echo 0.1.0\necho '9 checks passed, 0 failed, 0 not run'");
+}
+
+TEST(GpuCheck, KilledItLeavesTheFinishedRows) {
+  const TemporaryFolder folder;
+  const test::Command job("env BACKEND=cpu HARNESS=" + program_that_hangs(folder) + " " +
+                          script("-o " + folder / "table.txt --status " + folder / "status.md --keep " +
+                                 folder / "kept operations reference"));
+  ASSERT_TRUE(job.wait_for("reference and equalities …"));
+  job.kill_all(SIGKILL);
+  EXPECT_THAT(test::text_of(folder / "table.txt"), HasSubstr("operations against the cpu backend   passed"));
+  EXPECT_THAT(test::text_of(folder / "status.md"), HasSubstr("| operations against the cpu backend | passed |"));
+  EXPECT_THAT(test::text_of(folder / "kept/operations.txt"), HasSubstr("9 checks passed"));
+}
+
+TEST(GpuCheck, InterruptedItEndsItsRowAndWritesTheReports) {
+  const TemporaryFolder folder;
+  test::Command job("env BACKEND=cpu HARNESS=" + program_that_hangs(folder) + " " +
+                    script("-o " + folder / "table.txt" + " operations reference"));
+  ASSERT_TRUE(job.wait_for("reference and equalities …"));
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // until the row is under way
+  ::kill(job.pid(), SIGTERM);
+  const auto o = job.wait(20);
+  EXPECT_EQ(o.exit_code, 143) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("reference and equalities             not run        0  interrupted"));
+  EXPECT_THAT(test::text_of(folder / "table.txt"), HasSubstr("---- operations ----\n0.1.0\n9 checks passed"));
+  EXPECT_THAT(test::text_of(folder / "table.txt"), HasSubstr("half a report"));
+  EXPECT_TRUE(job.tagged("").empty());
+}
+
+TEST(GpuCheck, TriesASmallerMicroBatchAndKeepsTheFiles) {
+  const TemporaryFolder folder;
+  const auto program =
+      write_program(folder,
+                    "case \"$*\" in *'--micro-batch 32'*) echo 'out of memory' >&2; exit 1;; esac\necho 0.1.0\n"
+                    "echo 'step: median 1 s, 100 tokens/s, loss 1'\necho '1 checks passed, 0 failed, 0 not run'");
+  std::ofstream(folder / "nvidia-smi") << "#!/bin/sh\necho 141120\n";
+  ::chmod((folder / "nvidia-smi").c_str(), 0755);
+  const auto o = test::run("env BACKEND=cpu PATH=" + folder.path() + ":$PATH HARNESS=" + program + " " +
+                           script("-o " + folder / "table.txt --keep " + folder / "kept performance"));
+  EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+  EXPECT_THAT(o.out, HasSubstr("micro-batch 16: step: median 1 s, 100 tokens/s; micro-batch 32: exit status 1"));
+  EXPECT_THAT(test::text_of(folder / "kept/performance.txt"), HasSubstr("out of memory"));
 }
 
 // The rows that sweep, on the cpu backend: layouts train alike, and a case that loses a worker fails alone.
