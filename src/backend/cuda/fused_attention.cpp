@@ -227,16 +227,17 @@ std::vector<std::string> fused_attention_kernels(const program::AttentionShape& 
 
 #else
 
-std::vector<std::string> fused_attention_kernels(const AttentionShape& /*shape*/, bool /*backward*/,
+std::vector<std::string> fused_attention_kernels(const program::AttentionShape& /*shape*/, bool /*backward*/,
                                                  const std::string& /*device*/) {
-  fail("attention: fused: {}", fused_attention_unavailable(DType::bf16));
+  fail("attention: fused: {}", fused_attention_unavailable(program::DType::bf16));
 }
 
-std::string fused_attention_unavailable(DType /*type*/) {
+std::string fused_attention_unavailable(program::DType /*type*/) {
   return "this build has no cudnn-frontend headers (`make setup` fetches them), so no fused attention";
 }
 
-std::unique_ptr<AttentionKernel> make_fused_attention(const AttentionShape& /*shape*/, DType type, int /*engine*/) {
+std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& /*shape*/, program::DType type,
+                                                      int /*engine*/) {
   fail("attention: fused: {}", fused_attention_unavailable(type));
 }
 
