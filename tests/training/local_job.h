@@ -71,6 +71,20 @@ class LocalJob {
     done_ += steps;
   }
 
+  /// One profiled step; rank 0's intervals.
+  std::vector<backend::Interval> run_profiled() {
+    std::vector<backend::Interval> intervals;
+    on_all([&](int rank) {
+      auto own = ranks_[rank]->run_profiled(done_, *inputs_[rank]);
+      if (rank == 0) intervals = std::move(own);
+    });
+    ++done_;
+    return intervals;
+  }
+  std::vector<std::string> warnings(int rank) const {
+    return ranks_[rank]->warnings();
+  }
+
   /// Of all steps so far, as a rank saw them.
   std::vector<float> losses(int rank) {
     return read(rank, workloads::losses_buffer, 0, done_);

@@ -201,6 +201,34 @@ void disable_all() {
   for (const CUpti_ActivityKind kind : kinds) library().disable(kind);
 }
 
+bool has_kernels() {
+  const std::lock_guard lock(collected().mutex);
+  return std::ranges::find(collected().records, ActivityKind::kernel, &ActivityRecord::kind) !=
+         collected().records.end();
+}
+
+// A flush hands over only buffers in which every record is complete, and a step fits into one buffer: a single late
+// record keeps them all back. Forced, it hands over every buffer, even of a device that has been synchronized with
+// (https://github.com/pytorch/kineto/pull/95). Returns CUPTI's first complaint.
+CUptiResult flush_and_disable() {
+  constexpr std::uint32_t forced = CUPTI_ACTIVITY_FLAG_FLUSH_FORCED;
+  CUptiResult problem = CUPTI_SUCCESS;
+  const auto flush = [&](std::uint32_t flag) {
+    const CUptiResult result = library().flush(flag);
+    if (problem == CUPTI_SUCCESS) problem = result;
+  };
+  flush(0);
+  if (!has_kernels()) flush(forced);
+  disable_all();
+  if (!has_kernels()) flush(forced);
+  return problem;
+}
+
+// What was not complete when it was handed over has no times.
+std::size_t erase_unfinished(std::vector<ActivityRecord>& records) {
+  return std::erase_if(records, [](const ActivityRecord& r) { return r.start_ns == 0 || r.end_ns == 0; });
+}
+
 }  // namespace
 
 ActivityRecorder::ActivityRecorder() = default;
@@ -265,8 +293,7 @@ std::vector<ActivityRecord> ActivityRecorder::stop(std::string& problem) {
     return {};
   }
   recording_ = false;
-  const CUptiResult flushed = library().flush(0);
-  disable_all();
+  const CUptiResult flushed = flush_and_disable();
   if (flushed != CUPTI_SUCCESS) problem = library().describe("cuptiActivityFlushAll", flushed);
 
   Collected& from = collected();
@@ -274,6 +301,8 @@ std::vector<ActivityRecord> ActivityRecorder::stop(std::string& problem) {
   from.wanted = false;
   if (from.dropped > 0 && problem.empty()) problem = fmt::format("CUPTI dropped {} records", from.dropped.load());
   std::vector<ActivityRecord> records = std::move(from.records);
+  const std::size_t unfinished = erase_unfinished(records);
+  if (unfinished > 0 && problem.empty()) problem = fmt::format("CUPTI gave {} records without times", unfinished);
   for (ActivityRecord& record : records) {
     const auto external = from.external.find(record.correlation_id);
     // A graph's nodes all carry the id of its launch: that names none of them.

@@ -40,7 +40,8 @@ class ActivityRecorder {
   /// The clock of the records, now; 0 without CUPTI.
   static std::uint64_t now_ns();
   /// Ends the recording. The device must have finished (cudaDeviceSynchronize) what is to be in it. In the order in
-  /// which it started on the device. `problem` tells what is missing ("" nothing): dropped records, a CUPTI error.
+  /// which it started on the device; nothing at all if CUPTI hands over nothing. `problem` tells what is missing
+  /// ("": nothing that CUPTI knows of): dropped records, records without times, a CUPTI error.
   std::vector<ActivityRecord> stop(std::string& problem);
 
  private:

@@ -61,6 +61,8 @@ class CudaExecutable : public backend::Executable {
   void launch_step();
   std::vector<backend::Interval> recorded(ActivityRecorder& recorder, std::int64_t step,
                                           const program::InputSource& inputs);
+  void replay(std::int64_t step, const program::InputSource& inputs);
+  void await_profiled_step();
   std::vector<backend::Interval> timed_by_events(std::int64_t step, const program::InputSource& inputs);
 
   const program::Program& program_;

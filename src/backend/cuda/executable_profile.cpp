@@ -13,79 +13,116 @@ std::uint64_t first_start_ns(const std::vector<ActivityRecord>& records) {
   return first;
 }
 
+// An event before and after each operation of a step. Events cost time on the device, so short operations look longer
+// than they are.
+class OperationEvents {
+ public:
+  OperationEvents(const program::Program& program, Stream origin) : program_(program) {
+    const std::size_t count = program.step.size();
+    for (std::size_t i = 0; i < 2 * count; ++i) events_.emplace_back(OwnedEvent::Timing::on);
+    timed_.assign(count, 0);
+    begin_.record(origin);
+  }
+
+  void record(program::OperationId operation, Stream on, bool before) {
+    events_[2 * operation + (before ? 0 : 1)].record(on);
+    timed_[operation] = 1;
+  }
+
+  /// Once all is done.
+  std::vector<backend::Interval> intervals() const {
+    std::vector<backend::Interval> intervals;
+    std::vector<std::size_t> leader(program_.streams.size(), 0);  // per stream: the first of the last group
+    for (std::size_t i = 0; i < timed_.size(); ++i) {
+      const program::StreamId on = program_.step[i].stream;
+      if (timed_[i] != 0) leader[on] = i;
+      const std::size_t from = 2 * leader[on];
+      intervals.push_back({static_cast<program::OperationId>(i), on, events_[from].seconds_since(begin_),
+                           events_[from + 1].seconds_since(begin_)});
+    }
+    return intervals;
+  }
+
+ private:
+  const program::Program& program_;
+  OwnedEvent begin_{OwnedEvent::Timing::on};
+  std::vector<OwnedEvent> events_;  // two of each operation
+  std::vector<char> timed_;         // by operation
+};
+
+std::string taken_with_events(const std::string& why) {
+  return "the timeline was taken with CUDA events, which make short operations look longer: " + why;
+}
+
 }  // namespace
 
-// Without CUPTI: an event before and after each operation. Events cost time on the device, so short operations look
-// longer than they are.
+// Without CUPTI.
 std::vector<backend::Interval> CudaExecutable::timed_by_events(std::int64_t step, const program::InputSource& inputs) {
-  State& s = *state_;
   const Stream origin = stream(0);
-  const std::size_t count = program_.step.size();
-  std::vector<OwnedEvent> before, after;
-  for (std::size_t i = 0; i < count; ++i) {
-    before.emplace_back(OwnedEvent::Timing::on);
-    after.emplace_back(OwnedEvent::Timing::on);
-  }
-  std::vector<char> timed(count, 0);
-  const OwnedEvent begin(OwnedEvent::Timing::on), end(OwnedEvent::Timing::on);
-  s.staging->stage(step, inputs, origin);
-  begin.record(origin);
-  enqueue(s.step, [&](program::OperationId operation, Stream on, bool is_before) {
-    (is_before ? before : after)[operation].record(on);
-    timed[operation] = 1;
-  });
-  end.record(origin);
+  state_->staging->stage(step, inputs, origin);
+  OperationEvents events(program_, origin);
+  enqueue(state_->step,
+          [&](program::OperationId operation, Stream on, bool before) { events.record(operation, on, before); });
+  await_profiled_step();
+  if (state_->graph) replay(step, inputs);  // other ranks may have CUPTI and run one
+  return events.intervals();
+}
+
+// A step of the graph; everything that it launched is done, and CUPTI may be asked for it.
+void CudaExecutable::replay(std::int64_t step, const program::InputSource& inputs) {
+  state_->staging->stage(step, inputs, stream(0));
+  launch_step();
+  await_profiled_step();
+}
+
+void CudaExecutable::await_profiled_step() {
+  const OwnedEvent end(OwnedEvent::Timing::off);
+  end.record(stream(0));
   await(end, "the profiled step");
-  std::vector<backend::Interval> intervals;
-  std::vector<std::size_t> leader(program_.streams.size(), 0);  // per stream: the first of the last group
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t on = program_.step[i].stream;
-    if (timed[i] != 0) leader[on] = i;
-    const std::size_t from = leader[on];
-    intervals.push_back({static_cast<program::OperationId>(i), program_.step[i].stream,
-                         before[from].seconds_since(begin), after[from].seconds_since(begin)});
-  }
-  return intervals;
+  synchronize_device();  // nothing is left to wait for, but CUPTI promises its records only after this
 }
 
 // The eager step tells which kernel belongs to which operation; with a graph, the replay after it tells when each runs.
+// Events go along with the eager step: CUPTI may come back empty-handed, and by then another step would be one that
+// other ranks do not run.
 std::vector<backend::Interval> CudaExecutable::recorded(ActivityRecorder& recorder, std::int64_t step,
                                                         const program::InputSource& inputs) {
   State& s = *state_;
-  const Stream origin = stream(0);
-  const OwnedEvent end(OwnedEvent::Timing::off);
   const auto note = [&](const std::string& problem) {
     if (!problem.empty()) s.warnings.push_back("the timeline is incomplete: " + problem);
   };
   std::string problem;
-  s.staging->stage(step, inputs, origin);
-  enqueue(s.step, [&](program::OperationId operation, Stream, bool before) {
+  s.staging->stage(step, inputs, stream(0));
+  OperationEvents events(program_, stream(0));
+  enqueue(s.step, [&](program::OperationId operation, Stream on, bool before) {
+    if (before) events.record(operation, on, true);
     before ? recorder.push(static_cast<std::uint64_t>(operation) + 1) : recorder.pop();
+    if (!before) events.record(operation, on, false);
   });
-  end.record(origin);
-  await(end, "the profiled step");
+  await_profiled_step();
   std::vector<ActivityRecord> eager = recorder.stop(problem);
   note(problem);
   std::erase_if(eager, [](const ActivityRecord& r) { return r.external_id == 0; });
+  if (eager.empty()) {
+    s.warnings.push_back(taken_with_events("CUPTI recorded nothing of the step"));
+    if (s.graph) replay(step, inputs);
+    return events.intervals();
+  }
   std::vector<ActivityRecord> shown = eager;
   if (s.graph) {
     const std::string refused = recorder.start();
     note(refused);
-    s.staging->stage(step, inputs, origin);
-    launch_step();
-    end.record(origin);
-    await(end, "the profiled step");
-    std::vector<ActivityRecord> replay = refused.empty() ? recorder.stop(problem) : std::vector<ActivityRecord>{};
-    std::erase_if(replay, [](const ActivityRecord& r) { return r.graph_node_id == 0; });
+    replay(step, inputs);
+    std::vector<ActivityRecord> replayed = refused.empty() ? recorder.stop(problem) : std::vector<ActivityRecord>{};
+    std::erase_if(replayed, [](const ActivityRecord& r) { return r.graph_node_id == 0; });
     std::string why;
-    if (auto labelled = label_replay(std::move(replay), std::move(eager), why)) {
+    if (auto labelled = label_replay(std::move(replayed), std::move(eager), why)) {
       shown = std::move(*labelled);
     } else {
       s.warnings.push_back("the timeline is of a step without cuda_graph, whose kernels could not be told apart: " +
                            why);
     }
   }
-  if (shown.empty()) fail("CUPTI recorded nothing of the profiled step");
   return operation_intervals(shown, program_.step, first_start_ns(shown));
 }
 
@@ -99,16 +136,8 @@ std::vector<backend::Interval> CudaExecutable::run_profiled(std::int64_t step, c
     std::string why = ActivityRecorder::unavailable();
     if (why.empty()) why = recorder.start();
     if (why.empty()) return recorded(recorder, step, inputs);
-    s.warnings.push_back("the timeline was taken with CUDA events, which make short operations look longer: " + why);
-    auto intervals = timed_by_events(step, inputs);
-    if (s.graph) {  // other ranks may have CUPTI and run a replay
-      const OwnedEvent end(OwnedEvent::Timing::off);
-      s.staging->stage(step, inputs, stream(0));
-      launch_step();
-      end.record(stream(0));
-      await(end, "the profiled step");
-    }
-    return intervals;
+    s.warnings.push_back(taken_with_events(why));
+    return timed_by_events(step, inputs);
   } catch (...) {
     s.broken = true;
     throw;

@@ -134,6 +134,10 @@ void synchronize(Stream stream) {
   check(cudaStreamSynchronize(stream), "the work on the GPU");
 }
 
+void synchronize_device() {
+  check(cudaDeviceSynchronize(), "the work on the GPU");
+}
+
 Graph::Graph(Stream origin, const std::function<void()>& enqueue) {
   // Thread-local: what other threads of this process do meanwhile (NCCL's proxies) must not break the capture.
   check(cudaStreamBeginCapture(origin, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");

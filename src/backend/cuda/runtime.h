@@ -84,6 +84,8 @@ void copy_within(Stream stream, void* to, const void* from, std::int64_t bytes);
 void clear(Stream stream, void* device, std::int64_t bytes);
 /// Blocks until the stream is empty. For places where no other rank is waited for.
 void synchronize(Stream stream);
+/// Blocks until the calling thread's GPU has nothing left to do. For the same places.
+void synchronize_device();
 
 /// Work captured from `origin` and the streams that fork from it and join it again, to be launched as one.
 class Graph {

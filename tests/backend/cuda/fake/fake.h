@@ -50,6 +50,9 @@ void reset(const Settings& settings = {});
 // well; here is why, and what happened where no caller could be told (on a stream). Empty after a correct program.
 std::vector<std::string> complaints();
 
+// Whether the device was given nothing since it was last waited for as a whole (cudaDeviceSynchronize).
+bool synchronized(int device = 0);
+
 // What was made and not destroyed: memory, streams, events, graphs, communicators, handles. One entry each.
 std::vector<std::string> leaks();
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 
 #include "capture.h"
 #include "stream.h"
@@ -18,10 +19,17 @@ std::map<int, cudaError_t>& broken() {
   return devices;
 }
 
+// Given work since the last cudaDeviceSynchronize.
+std::set<int>& given() {
+  static auto& devices = *new std::set<int>;
+  return devices;
+}
+
 const bool known = take_part({2,
                               [] {
                                 const std::lock_guard lock(runtime_mutex());
                                 broken().clear();
+                                given().clear();
                                 last_error = cudaSuccess;
                                 device = 0;
                               },
@@ -78,11 +86,22 @@ cudaError_t give(const std::shared_ptr<Stream>& stream, Operation operation) {
     }
   }
   stream->enqueue(operation.issue(), std::move(after));
+  given().insert(stream->device);
   return cudaSuccess;
 }
 
 cudaError_t give(const std::shared_ptr<Stream>& stream, const char* name, Work work, cudaGraphNodeType type) {
   return give(stream, Operation{name, [work = std::move(work)] { return work; }, type});
+}
+
+void note_synchronized() {
+  const std::lock_guard lock(runtime_mutex());
+  given().erase(device);
+}
+
+bool synchronized(int which) {
+  const std::lock_guard lock(runtime_mutex());
+  return !given().contains(which);
 }
 
 }  // namespace harness::fake

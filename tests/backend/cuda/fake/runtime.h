@@ -21,6 +21,7 @@ std::recursive_mutex& runtime_mutex();
 cudaError_t failed(cudaError_t error, const std::string& why = {});
 
 int current_device();
+void note_synchronized();  // the current device was waited for as a whole
 // A sticky error of the device: every later call returns it.
 void break_device(int device, cudaError_t error, const std::string& why);
 cudaError_t device_error();  // of the current device; cudaSuccess if it is whole

@@ -117,6 +117,7 @@ cudaError_t cudaDeviceSynchronize() {
     }
   }
   wait_for_device(device);
+  note_synchronized();
   return failed(device_error());
 }
 

@@ -1,7 +1,9 @@
 #include <cupti.h>
 
 #include <cstring>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fake.h"
@@ -28,6 +30,7 @@ struct Launch {
   std::uint64_t graph_node, start_ns, end_ns, external;
 };
 FakeCupti state;
+std::mutex mutex;  // of what follows: ranks are threads
 std::vector<Launch> launches;
 std::vector<std::uint64_t> ids;
 std::uint32_t next_correlation = 100;
@@ -73,6 +76,7 @@ FakeCupti* fake_cupti() {
 }
 void fake_launch(int kind, const char* name, std::uint32_t stream, std::uint64_t graph_node, std::uint64_t start_ns,
                  std::uint64_t end_ns) {
+  const std::lock_guard lock(mutex);
   launches.push_back(
       {kind, name, stream, next_correlation++, graph_node, start_ns, end_ns, ids.empty() ? 0 : ids.back()});
 }
@@ -92,17 +96,27 @@ CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind) {
   if (state.enabled > 0) --state.enabled;
   return CUPTI_SUCCESS;
 }
-CUptiResult CUPTIAPI cuptiActivityFlushAll(std::uint32_t) {
-  if (launches.empty()) return CUPTI_SUCCESS;
+CUptiResult CUPTIAPI cuptiActivityFlushAll(std::uint32_t flag) {
+  const bool forced = (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0;
+  const bool running = state.synchronized != nullptr && !state.synchronized();
+  if (forced) ++state.forced_flushes;
+  if (state.silent || ((state.late || running) && !forced)) return CUPTI_SUCCESS;
+  std::vector<Launch> launched;
+  {
+    const std::lock_guard lock(mutex);
+    launched = std::exchange(launches, {});
+  }
+  if (launched.empty()) return CUPTI_SUCCESS;
   std::uint8_t* buffer = nullptr;
   std::size_t size = 0, maximum = 0, used = 0;
   request(&buffer, &size, &maximum);
   // Names that are gone once the buffer is given back: whoever keeps the pointer shows it.
   std::vector<std::string> names;
-  for (const Launch& launch : launches) names.emplace_back(launch.name);
-  for (std::size_t i = 0; i < launches.size(); ++i) {
-    Launch launch = launches[i];
+  for (const Launch& launch : launched) names.emplace_back(launch.name);
+  for (std::size_t i = 0; i < launched.size(); ++i) {
+    Launch launch = launched[i];
     launch.name = names[i].c_str();
+    if (running) launch.start_ns = launch.end_ns = 0;
     if (launch.external != 0) {
       CUpti_ActivityExternalCorrelation external{};
       external.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION;
@@ -121,7 +135,6 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(std::uint32_t) {
     if (launch.kind == 2) used += write<CUpti_ActivityMemcpyPtoP4>(buffer + used, CUPTI_ACTIVITY_KIND_MEMCPY2, launch);
     if (launch.kind == 3) used += write<CUpti_ActivityMemset4>(buffer + used, CUPTI_ACTIVITY_KIND_MEMSET, launch);
   }
-  launches.clear();
   complete(nullptr, 0, buffer, size, used);
   for (std::string& name : names) name.assign(name.size(), '?');
   return CUPTI_SUCCESS;
@@ -138,10 +151,15 @@ CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext, std::uint32_t,
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind, std::uint64_t id) {
-  ids.push_back(id);
+  {
+    const std::lock_guard lock(mutex);
+    ids.push_back(id);
+  }
+  if (state.kernel_per_push) fake_launch(0, "pushed", 1, 0, 10 * id, 10 * id + 5);
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind, std::uint64_t* last) {
+  const std::lock_guard lock(mutex);
   if (ids.empty()) return CUPTI_ERROR_QUEUE_EMPTY;
   *last = ids.back();
   ids.pop_back();

@@ -82,5 +82,50 @@ TEST(Activity, WhatIsMissingIsSaid) {
   fake_cupti()->dropped = 0;
 }
 
+// CUPTI on its own starts from here in each of the following.
+class LateActivity : public ::testing::Test {
+ protected:
+  void SetUp() override { *fake_cupti() = {}; }
+  void TearDown() override { *fake_cupti() = {}; }
+
+  std::vector<ActivityRecord> record_kernel(std::uint64_t end_ns = 2) {
+    ActivityRecorder recorder;
+    EXPECT_EQ(recorder.start(), "");
+    fake_launch(0, "gemm", 1, 0, 1, 2);
+    fake_launch(0, "last", 1, 0, end_ns == 0 ? 0 : 2, end_ns == 0 ? 0 : 3);
+    return recorder.stop(problem_);
+  }
+  std::string problem_;
+};
+
+TEST_F(LateActivity, ABufferThatAPlainFlushKeepsBackIsForced) {
+  EXPECT_EQ(record_kernel().size(), 2u);
+  EXPECT_EQ(fake_cupti()->forced_flushes, 0);  // where the plain one suffices it is left at that
+  fake_cupti()->late = true;
+  EXPECT_EQ(record_kernel().size(), 2u);
+  EXPECT_EQ(problem_, "");
+  EXPECT_EQ(fake_cupti()->forced_flushes, 1);
+}
+
+TEST_F(LateActivity, ARecordWithoutTimesIsLeftOutAndSaid) {
+  fake_cupti()->late = true;
+  const auto records = record_kernel(0);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].name, "gemm");
+  EXPECT_EQ(problem_, "CUPTI gave 1 records without times");
+}
+
+TEST_F(LateActivity, NothingEvenWhenForcedIsAnEmptyRecording) {
+  fake_cupti()->silent = true;
+  EXPECT_TRUE(record_kernel().empty());
+  EXPECT_EQ(problem_, "");
+  EXPECT_EQ(fake_cupti()->forced_flushes, 2);
+  EXPECT_EQ(fake_cupti()->enabled, 0);
+  fake_cupti()->silent = false;
+  ActivityRecorder next;  // what was kept back belongs to no later recording
+  ASSERT_EQ(next.start(), "");
+  EXPECT_TRUE(next.stop(problem_).empty());
+}
+
 }  // namespace
 }  // namespace harness::cuda
