@@ -196,7 +196,6 @@ TEST(Operations, LeastTimesOfAStepsCommunications) {
 }
 
 // ---- results
-// ----------------------------------------------------------------------------------------------------------
 
 class Memory : public program::BufferAccess {
  public:
