@@ -10,7 +10,17 @@ namespace harness::cuda {
 namespace {
 
 constexpr std::int64_t max_blocks = 0x7fffffff;
+// What a block has without asking: the launch's choice and what the kernel declares, together.
 constexpr std::int64_t shared_bytes_granted_unasked = 48 * 1024;
+
+cudaError_t ask_for_shared_memory(const void* kernel, std::int64_t bytes) {
+  if (bytes == 0) return cudaSuccess;
+  cudaFuncAttributes attributes{};
+  const cudaError_t error = cudaFuncGetAttributes(&attributes, kernel);
+  const auto declared = static_cast<std::int64_t>(attributes.sharedSizeBytes);
+  if (error != cudaSuccess || declared + bytes <= shared_bytes_granted_unasked) return error;
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+}
 
 }  // namespace
 
@@ -34,11 +44,7 @@ void launch_kernel(const char* name, const void* kernel, const Grid& grid, Strea
   if (grid.blocks > max_blocks) {
     fail("the CUDA kernel {} would need {} blocks; a device starts at most {} at once", name, grid.blocks, max_blocks);
   }
-  cudaError_t error = cudaSuccess;
-  if (grid.shared_bytes > shared_bytes_granted_unasked) {
-    error =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(grid.shared_bytes));
-  }
+  cudaError_t error = ask_for_shared_memory(kernel, grid.shared_bytes);
   if (error == cudaSuccess) {
     error = cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(grid.blocks)),
                              dim3(static_cast<unsigned>(grid.threads)), arguments, grid.shared_bytes, stream);

@@ -89,6 +89,11 @@ class Machine {
     const std::size_t at = used_;
     used_ += (bytes + red_zone + 15) / 16 * 16;
     if (used_ > static_limit) fail("emulated kernel {}: more than 48 KiB of shared memory declared", shape_.name);
+    declared_ += static_cast<std::int64_t>(bytes);
+    if (declared_ + shape_.shared_bytes > shared_limit_bytes) {
+      fail("emulated kernel {}: {} bytes of shared memory declared beside the launch's {}, a block has {} at most",
+           shape_.name, declared_, shape_.shared_bytes, shared_limit_bytes);
+    }
     std::memset(static_memory_.get() + at, poison, bytes);
     std::memset(static_memory_.get() + at + bytes, red, red_zone);
     sites_.emplace_back(site, at);
@@ -122,6 +127,7 @@ class Machine {
     sites_.clear();
     zones_.assign(1, dynamic_.get() + shape_.shared_bytes);
     used_ = 0;
+    declared_ = 0;
     for (int t = 0; t < shape_.threads; ++t) {
       Thread& thread = *threads_[t];
       thread.indices = {{static_cast<unsigned>(t)},
@@ -189,6 +195,7 @@ class Machine {
   std::vector<std::pair<const void*, std::size_t>> sites_;
   std::vector<const unsigned char*> zones_;
   std::size_t used_ = 0;
+  std::int64_t declared_ = 0;  // used_ without what lies between
   LaunchShape shape_{};
   const std::function<void()>* body_ = nullptr;
   Thread* current_ = nullptr;

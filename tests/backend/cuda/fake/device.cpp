@@ -175,8 +175,3 @@ cudaError_t cudaDriverGetVersion(int* version) {
   *version = CUDART_VERSION;
   return cudaSuccess;
 }
-
-// Kernels are the emulation's: they have no attributes.
-cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute, int) {
-  return failed(function == nullptr ? cudaErrorInvalidDeviceFunction : cudaSuccess);
-}

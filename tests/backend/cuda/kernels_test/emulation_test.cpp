@@ -96,6 +96,16 @@ TEST(Emulation, FaultsAreErrors) {
   EXPECT_THROW(launch("faulty", faulty, {1, 64, 300 * 1024}, nullptr, Fault::none, out), Error);
 }
 
+TEST(Emulation, DeclaredAndDynamicSharedMemoryCountTogether) {
+  alignas(16) float out[8] = {};
+  constexpr std::int64_t declared = 8 * sizeof(float), rest = emulation::shared_limit_bytes - declared;
+  launch("faulty", faulty, {1, 64, rest}, nullptr, Fault::none, out);
+  EXPECT_THAT(test::error_of([&] {
+                launch("faulty", faulty, {1, 64, rest + 4}, nullptr, Fault::none, out);
+              }),
+              HasSubstr("32 bytes of shared memory declared beside"));
+}
+
 __global__ void poisoned(bool* all, int* blocks) {
   HARNESS_SHARED(float, values, 32);
   if (!(values[threadIdx.x] != values[threadIdx.x])) *all = false;
