@@ -98,11 +98,23 @@ struct Collectives::State {
   static std::string axis_name(program::Axis axis) { return fmt::format("axis {}", program::name_of(axis)); }
   static std::string group_name(program::GroupId id) { return fmt::format("group {}", id); }
 
+  // The group that needs no communicator beside the job's: the one over all axes, else the first of all ranks. One
+  // only: another may be used on another stream, which a rank cannot know of the other roles' Programs.
+  std::size_t group_of_job() const {
+    std::size_t first = groups.size();
+    for (std::size_t g = groups.size(); g-- > 0;) {
+      if (groups[g].size(layout) != ranks || !groups[g].pipeline_stages.empty()) continue;
+      if (groups[g].axes == program::AxisSet::all()) return g;
+      first = g;
+    }
+    return first;
+  }
+
   std::vector<Split> splits() const {
     std::vector<Split> list;
     const program::Coordinates here = layout.coordinates(rank);
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      if (groups[g].size(layout) < 2) continue;
+      if (groups[g].size(layout) < 2 || g == group_of_job()) continue;
       list.push_back({group_name(static_cast<program::GroupId>(g)),
                       groups[g].contains(here) ? groups[g].members(layout, here) : std::vector<int>{}});
     }
@@ -128,6 +140,7 @@ struct Collectives::State {
   }
 
   ncclComm_t communicator(const std::string& name) const {
+    if (name == group_name(static_cast<program::GroupId>(group_of_job()))) return job;
     const auto it = communicators.find(name);
     if (it == communicators.end()) fail("rank {} has an operation of {}, of which it is no member", rank, name);
     return it->second;

@@ -11,9 +11,10 @@
 
 namespace harness::cuda {
 
-/// All NCCL communicators of one rank, and the only class that knows NCCL: the job's, one per group of more than one
-/// rank by splitting it, and one per axis that messages between neighbours may take (pipeline, context). Every rank
-/// makes the same splits in the same order, whether it is a member or not. A group of one rank needs no communicator.
+/// All NCCL communicators of one rank, and the only class that knows NCCL: the job's, which serves the group of all
+/// ranks; one per other group of more than one rank by splitting it, and one per axis that messages between neighbours
+/// may take (pipeline, context). Every rank makes the same splits in the same order, whether it is a member or not. A
+/// group of one rank needs no communicator.
 class Collectives {
  public:
   explicit Collectives(const backend::ExecutableRequest& request);

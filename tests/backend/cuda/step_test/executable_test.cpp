@@ -45,6 +45,20 @@ TEST(CudaExecutable, NothingTheStandInsRefuseAndNothingLeftBehind) {
   EXPECT_EQ(fake::leaks(), std::vector<std::string>{});
 }
 
+// Each communicator costs device memory and time at the start.
+TEST(CudaExecutable, TheGroupOfAllRanksUsesTheJobsCommunicator) {
+  const auto communicators_of = [](const program::Layout& layout) {
+    const LocalJob job(tiny, small(), layout);
+    for (const std::string& made : fake::leaks()) {
+      if (made.ends_with(" communicators")) return std::stoi(made) / layout.ranks();
+    }
+    return 0;
+  };
+  EXPECT_EQ(communicators_of(test::layout_of(1, 1, 1)), 0);
+  EXPECT_EQ(communicators_of(test::layout_of(1, 1, 2)), 2);  // world as the job's, data
+  EXPECT_EQ(communicators_of(test::layout_of(2, 1, 2)), 3);  // and tensor
+}
+
 TEST(CudaExecutable, Bf16InEveryLayoutWithAndWithoutGraph) {
   config::Settings s = small();
   s.precision = config::Precision::bf16;
