@@ -56,7 +56,9 @@ struct TestEvent {
 
 template <typename T>
 struct Buffer {
-  explicit Buffer(std::size_t count) : count(count) { EXPECT_EQ(cudaMalloc(&data, count * sizeof(T)), cudaSuccess); }
+  explicit Buffer(std::size_t elements) : count(elements) {
+    EXPECT_EQ(cudaMalloc(&data, count * sizeof(T)), cudaSuccess);
+  }
   explicit Buffer(const std::vector<T>& values) : Buffer(values.size()) {
     EXPECT_EQ(cudaMemcpy(data, values.data(), count * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
   }

@@ -138,7 +138,9 @@ class Matmul : public Device {
           if (gemm.beta != 0) value += gemm.beta * double{c[batch * ldc * gemm.n + i + j * ldc]};
           if (gemm.epilogue & CUBLASLT_EPILOGUE_BIAS) value += double{bias[i]};
           if (gemm.epilogue & CUBLASLT_EPILOGUE_GELU) {
-            if (gemm.epilogue & 128) EXPECT_NEAR(double{new_aux[i + j * ldx]}, value, tolerance);
+            if (gemm.epilogue & 128) {
+              EXPECT_NEAR(double{new_aux[i + j * ldx]}, value, tolerance);
+            }
             value = gelu(value);
           }
           if (gemm.epilogue == CUBLASLT_EPILOGUE_DGELU || gemm.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD) {
