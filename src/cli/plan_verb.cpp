@@ -159,15 +159,16 @@ void print_time(const plan::Plan& p, const std::string& like, std::ostream& out)
                      unknown > 0 ? fmt::format(", without {} blocks of cases that it does not contain", unknown) : "");
 }
 
-void print_budget(const plan::Plan& p, const PlanOptions& options, program::FusedSet declared, std::ostream& out) {
+std::string budget_of(const plan::Plan& p, const PlanOptions& options, program::FusedSet declared) {
   const auto the_case = std::ranges::find(p.cases, options.budget, &plan::PlannedCase::name);
-  if (the_case == p.cases.end()) fail("--budget: there is no case {}; the table above names the cases", options.budget);
+  if (the_case == p.cases.end())
+    fail("--budget: there is no case {}; `plan` without --budget lists the cases", options.budget);
   if (!p.experiment.hardware)
     fail("--budget needs the rates of the hardware; add `hardware: FILE` to the configuration");
   const config::Hardware& hardware = *p.experiment.hardware;
   const plan::Budget budget =
       plan::budget(p.experiment.model, *the_case, declared, hardware, plan::parse_efficiencies(options.efficiencies));
-  out << "\n" << the_case->name << ": " << budget_text(budget, hardware.name, !options.efficiencies.empty());
+  return "\n" + the_case->name + ": " + budget_text(budget, hardware.name, !options.efficiencies.empty());
 }
 
 }  // namespace
@@ -176,12 +177,14 @@ int plan(const PlanOptions& options, std::ostream& out) {
   const config::Experiment experiment = config::load_experiment(options.config, options.overrides);
   const program::FusedSet declared = backend::declared_fused(experiment.backend);
   const plan::Plan p = plan::prepare(experiment, declared, options.ranks, options.only);
+  // Before anything is printed, so that an error stands alone.
+  const std::string budget = options.budget.empty() ? "" : budget_of(p, options, declared);
   print_head(p, out);
   print_cases(p, out);
   print_schedule(p, out);
   print_power(p, out);
   print_time(p, options.like, out);
-  if (!options.budget.empty()) print_budget(p, options, declared, out);
+  out << budget;
   for (const std::string& w : experiment.warnings) out << "warning: " << w << "\n";
   return 0;
 }

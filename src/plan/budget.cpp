@@ -100,6 +100,7 @@ Budget budget(const config::Model& model, const PlannedCase& planned, program::F
     longest = std::move(b);
     longest.role = static_cast<std::int64_t>(role);
   }
+  if (!(longest.model_flop > 0)) fail("case {} computes nothing, so it has no budget", planned.name);
   longest.roles = std::ssize(set.roles);
   return longest;
 }

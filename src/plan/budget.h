@@ -48,7 +48,7 @@ struct Budget {
 };
 
 /// `declared`: the fused forms of the backend. Throws Error if the hardware's rates for the case's precision are not
-/// stated, or the case is impossible.
+/// stated, or the case is impossible or computes nothing.
 Budget budget(const config::Model& model, const PlannedCase& planned, program::FusedSet declared,
               const config::Hardware& hardware, const Efficiencies& efficiencies);
 

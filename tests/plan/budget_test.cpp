@@ -90,6 +90,14 @@ TEST(Budget, RefusesWhatItCannotKnow) {
   EXPECT_THAT(test::error_of([&] { job.budget(); }), HasSubstr("states no peak"));
 }
 
+TEST(Budget, OfACollectiveIsNone) {
+  const config::Experiment e = config::load_experiment(test::source_dir() + "/configs/collectives.yaml", {});
+  const Plan plan = prepare(e, program::all_fused, 4, {"baseline"});
+  const config::Hardware hardware = *OneH200().plan.experiment.hardware;
+  EXPECT_THAT(test::error_of([&] { budget(e.model, plan.baseline(), program::all_fused, hardware, {}); }),
+              HasSubstr("computes nothing"));
+}
+
 TEST(Efficiencies, AreReadByName) {
   const std::vector<std::string> items{"products=70%", "memory=0.8"};
   const Efficiencies e = parse_efficiencies(items);
