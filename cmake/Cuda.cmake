@@ -1,5 +1,5 @@
 # The cuda backend's needs: the CUDA Toolkit (>= 12.4) with cuBLASLt, NCCL (>= 2.18) and cuDNN (>= 9), together or not at
-# all; cudnn-frontend's headers besides, for fused attention. Included by Dependencies.cmake.
+# all; cudnn-frontend's headers and cuDNN >= 9.15.1 besides, for fused attention. Included by Dependencies.cmake.
 #   -DHARNESS_CUDA=OFF               leave the backend out
 #   -DCMAKE_CUDA_COMPILER=…/nvcc     a toolkit that is not in PATH, CUDA_HOME or /usr/local/cuda
 #   -DCMAKE_CUDA_ARCHITECTURES=90    for one kind of GPU alone

@@ -25,7 +25,7 @@ class AttentionKernel {
 /// for this shape, best guess first; -1: the first. Throws Error if cuDNN has none, or fewer.
 std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& shape, program::DType type,
                                                       int engine);
-/// Why there is no fused attention of this type in this build: "" if there is.
+/// Why there is no fused attention of this type in this build, or with this cuDNN: "" if there is.
 std::string fused_attention_unavailable(program::DType type);
 /// The kernels that cuDNN proposes for this shape, best guess first, on a GPU that need not be here: `device` describes
 /// it as cuDNN writes devices down (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION). Throws Error if cuDNN does not take the
@@ -34,6 +34,8 @@ std::vector<std::string> fused_attention_kernels(const program::AttentionShape& 
                                                  const std::string& device);
 /// "9.19.0"; "" if this build has no cuDNN.
 std::string cudnn_version();
+/// Why fused attention is not trusted to a cuDNN of this version, as cudnnGetVersion() gives it; "" if it is.
+std::string cudnn_too_old(std::size_t version);
 
 /// Two batched products with a softmax between them, a sequence at a time; backward computes the scores again. Any
 /// type. `blas` must outlive it and belong to the same stream.

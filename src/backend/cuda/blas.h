@@ -38,6 +38,8 @@ class Blas {
   ProductChoice default_choice(const Product& product, const Operands& operands);
   /// The library's proposals, best guess first, in both forms for a composite Product.
   std::vector<ProductChoice> candidates(const Product& product, const Operands& operands, int at_most);
+  /// Fused forms that the library refused with another word than "not supported": the separate form serves.
+  const std::vector<std::string>& refusals() const { return refusals_; }
 
   /// Floats of scratch that a Product may need.
   static std::int64_t scratch_floats(const Product& product);
@@ -51,6 +53,7 @@ class Blas {
   struct Handle;
   std::unique_ptr<Handle> handle_;
   Memory workspace_;
+  std::vector<std::string> refusals_;
 };
 
 }  // namespace harness::cuda

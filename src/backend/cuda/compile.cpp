@@ -70,7 +70,15 @@ Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op, OfStr
   Blas& blas = own.products();
   if (tuning_) {
     const auto tuned = tuning_->find(key_of(product));
-    if (tuned != tuning_->end()) return blas.prepare(product, operands, parse_choice(tuned->second));
+    if (tuned != tuning_->end()) {
+      const ProductChoice choice = parse_choice(tuned->second);
+      if (choice.rejected > 0) {
+        warn_once(fmt::format(
+            "{} of cuBLASLt's proposals for {} did not compute what its plain product does; they were not chosen",
+            choice.rejected, key_of(product)));
+      }
+      return blas.prepare(product, operands, choice);
+    }
     // Where tuning was done at all, what it left out should be known.
     if (!tuning_->empty()) {
       warn_once(
@@ -78,7 +86,9 @@ Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op, OfStr
           "more free GPU memory, all of them can be timed.");
     }
   }
-  return blas.prepare(product, operands, blas.default_choice(product, operands));
+  const ProductChoice choice = blas.default_choice(product, operands);
+  for (const std::string& refusal : blas.refusals()) warn_once(refusal + "; it runs as separate kernels");
+  return blas.prepare(product, operands, choice);
 }
 
 Compiler::Run Compiler::prepare(const backend::Bound<program::Attention>& op, OfStream& own) {

@@ -18,9 +18,26 @@
 // where it lies, by strides.
 namespace harness::cuda {
 
-std::string cudnn_version() {
-  const std::size_t v = cudnnGetVersion();
+namespace {
+
+std::string print_version(std::size_t v) {
   return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
+}
+
+}  // namespace
+
+std::string cudnn_version() {
+  return print_version(cudnnGetVersion());
+}
+
+// Release notes of cudnn-frontend 1.16 and 1.16's own workaround up to 9.15.0 in scaled_dot_product_flash_attention.h.
+std::string cudnn_too_old(std::size_t version) {
+  constexpr std::size_t oldest = 91501;
+  if (version >= oldest) return "";
+  return fmt::format(
+      "this is cuDNN {}, and before {} the backward pass of fused attention may read outside of its operands where a "
+      "CUDA graph is replayed and the sequence is no multiple of 128; install {} or newer",
+      print_version(version), print_version(oldest), print_version(oldest));
 }
 
 #ifdef HARNESS_HAS_CUDNN_FRONTEND
@@ -200,7 +217,8 @@ class FusedAttention : public AttentionKernel {
 }  // namespace
 
 std::string fused_attention_unavailable(program::DType type) {
-  return type == program::DType::bf16 ? "" : "cuDNN's fused attention computes in bf16, not in fp32 or tf32";
+  if (type != program::DType::bf16) return "cuDNN's fused attention computes in bf16, not in fp32 or tf32";
+  return cudnn_too_old(cudnnGetVersion());
 }
 
 std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& shape, program::DType type,

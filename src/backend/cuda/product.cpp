@@ -104,7 +104,9 @@ std::string key_of(const Product& p) {
 std::string print_choice(const ProductChoice& choice) {
   std::string text = choice.fused ? "fused " : "separate ";
   for (const char c : choice.algorithm) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return fmt::format("{} {:.4g}", text, choice.seconds);
+  text += fmt::format(" {:.4g}", choice.seconds);
+  if (choice.rejected > 0) text += fmt::format(" {}", choice.rejected);
+  return text;
 }
 
 ProductChoice parse_choice(std::string_view text) {
@@ -118,9 +120,13 @@ ProductChoice parse_choice(std::string_view text) {
   for (std::size_t i = 0; i < bytes.size(); i += 2) {
     choice.algorithm += static_cast<char>(digit(bytes[i], text) * 16 + digit(bytes[i + 1], text));
   }
-  const std::string_view seconds = text.substr(second + 1);
-  const auto [end, error] = std::from_chars(seconds.data(), seconds.data() + seconds.size(), choice.seconds);
-  if (error != std::errc() || end != seconds.data() + seconds.size()) digit(' ', text);
+  const auto read = [&](std::string_view word, auto& value) {
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || end != word.data() + word.size()) digit(' ', text);
+  };
+  const std::size_t third = text.find(' ', second + 1);
+  read(text.substr(second + 1, third - second - 1), choice.seconds);
+  if (third != std::string_view::npos) read(text.substr(third + 1), choice.rejected);
   return choice;
 }
 

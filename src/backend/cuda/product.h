@@ -47,15 +47,17 @@ Product product_of(const backend::Bound<program::Matmul>& op, bool tf32);
 std::string key_of(const Product& product);
 
 /// How a Product is computed. `algorithm`: the library's own opaque bytes, "" for its first proposal. `seconds`: what
-/// it took when it was chosen, 0 if it was not timed.
+/// it took when it was chosen, 0 if it was not timed. `rejected`: proposals that were as fast, but whose results
+/// differed from the plain product's.
 struct ProductChoice {
   bool fused = true;
   std::string algorithm;
   double seconds = 0;
+  int rejected = 0;
   bool operator==(const ProductChoice&) const = default;
 };
-/// "fused 0a1b… 1.25e-04" / "separate 0a1b… 0", for a file. parse_choice throws Error for anything print_choice did not
-/// make.
+/// "fused 0a1b… 1.25e-04" / "separate 0a1b… 0", with " 2" behind it after two rejections, for a file. parse_choice
+/// throws Error for anything print_choice did not make.
 std::string print_choice(const ProductChoice& choice);
 ProductChoice parse_choice(std::string_view text);
 

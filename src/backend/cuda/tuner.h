@@ -2,6 +2,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/product.h"
+#include "backend/cuda/trial.h"
 #include "program/program.h"
 
 namespace harness::cuda {
@@ -14,11 +15,12 @@ struct NeededProduct {
 std::vector<NeededProduct> needed_products(const program::Program& program, bool tf32);
 
 /// Times the library's proposals, fused and separate, for every Product of the step that `known` has no choice for, and
-/// returns the fastest of each by key_of(). On the calling thread's GPU, which must be otherwise idle. Inputs are
-/// random numbers (matrix units run faster on zeros) and rotate through more memory than the L2 cache holds. A Product
-/// for which memory does not suffice is left to the library's first proposal.
+/// returns the fastest right one of each (trial.h) by key_of(), on a GPU that products have warmed up. On the calling
+/// thread's GPU, which must be otherwise idle. Inputs are random numbers (matrix units run faster on zeros) and rotate
+/// through more memory than the L2 cache holds. A Product for which memory does not suffice is left to the library's
+/// first proposal.
 backend::Tuning tune_products(const program::Program& program, bool tf32, const backend::Tuning& known,
-                              std::int64_t l2_bytes);
+                              std::int64_t l2_bytes, const Effort& effort = {});
 
 /// Seconds that all products of the step take, each alone as `tuning` timed it; 0 if it did not time every one. Pure.
 double tuned_seconds(const program::Program& program, bool tf32, const backend::Tuning& tuning);

@@ -39,6 +39,11 @@ struct Settings {
   std::uint64_t seed = 1;
   // NCCL refuses two ranks of a communicator on one device of one machine. Off: each rank is a machine of its own.
   bool refuse_shared_devices = true;
+  // What cublasLtMatmulAlgoGetHeuristic answers where an epilogue does more than add a bias, a cublasStatus_t; 0:
+  // offers.
+  int lt_epilogue_status = 0;
+  // The number of an algorithm of cuBLASLt's that computes something else, and in no time; -1: none does.
+  int lt_wrong_algorithm = -1;
   // A wait of one rank for others that takes longer is reported as a hang, and broken off (the real one would not be).
   double hang_after_s = 20;
 };

@@ -47,6 +47,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   std::string why;
   const cublasStatus_t status = resolve(operation, a, b, c, d, problem, why);
   if (status != CUBLAS_STATUS_SUCCESS) return lt_failed(status, call, why.c_str());
+  const unsigned epilogue = problem.descriptor.epilogue;
+  if (settings().lt_epilogue_status != 0 && epilogue != CUBLASLT_EPILOGUE_DEFAULT &&
+      epilogue != CUBLASLT_EPILOGUE_BIAS) {
+    return static_cast<cublasStatus_t>(settings().lt_epilogue_status);  // an answer, not a mistake
+  }
   LtAlgorithm algorithm;
   algorithm.fingerprint = problem.fingerprint;
   const LtMatrix* matrices[] = {&problem.a, &problem.b, &problem.c, &problem.d};

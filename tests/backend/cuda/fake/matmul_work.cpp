@@ -1,5 +1,6 @@
 #include "matmul_work.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -123,7 +124,11 @@ void multiply(const MatmulJob& job) {
   for (int batch = 0; batch < problem.batch_count; ++batch) {
     const auto a = packed(problem.a, job.a, batch * problem.a.batch_step);
     const auto b = packed(problem.b, job.b, batch * problem.b.batch_step);
-    accumulate(problem, a, b, job.algorithm == 3, sums);
+    if (job.algorithm == settings().lt_wrong_algorithm) {
+      std::fill_n(sums, problem.m * problem.n, 0.5);
+    } else {
+      accumulate(problem, a, b, job.algorithm == 3, sums);
+    }
     // A workspace that is used by two at a time shows now.
     if (job.workspace != nullptr) thread_chance().delay();
     finish(job, sums, batch);

@@ -65,13 +65,13 @@ TEST(Product, ImpossibleOnesAreRefused) {
 TEST(Product, ChoicesSurviveAFile) {
   std::string algorithm;
   for (int i = 0; i < 64; ++i) algorithm += static_cast<char>(i * 5 + 3);
-  for (const ProductChoice& c :
-       {ProductChoice{true, algorithm, 1.25e-4}, ProductChoice{false, algorithm, 0}, ProductChoice{true, "", 2e-3}}) {
+  for (const ProductChoice& c : {ProductChoice{true, algorithm, 1.25e-4}, ProductChoice{false, algorithm, 0},
+                                 ProductChoice{true, "", 2e-3}, ProductChoice{false, algorithm, 1e-3, 2}}) {
     EXPECT_EQ(parse_choice(print_choice(c)), c);
   }
   const std::string good = print_choice({true, algorithm, 1e-3});
   for (const std::string& bad : {std::string(), std::string("fused"), std::string("fast ") + good.substr(6),
-                                 good.substr(0, 20), good + "x", std::string("fused 0g 1")}) {
+                                 good.substr(0, 20), good + "x", good + " x", std::string("fused 0g 1")}) {
     EXPECT_THROW(parse_choice(bad), Error) << bad;
   }
 }

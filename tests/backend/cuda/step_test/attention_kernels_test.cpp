@@ -41,6 +41,15 @@ program::AttentionShape shape_of(std::int64_t batch, std::int64_t heads, std::in
   return s;
 }
 
+TEST(Cudnn, AVersionThatIsKnownToBeWrongIsRefused) {
+  EXPECT_EQ(cudnn_too_old(91501), "");
+  EXPECT_EQ(cudnn_too_old(91900), "");
+  for (const std::size_t old : {std::size_t{90000}, std::size_t{91400}, std::size_t{91500}}) {
+    EXPECT_THAT(cudnn_too_old(old), HasSubstr("before 9.15.1"));
+  }
+  EXPECT_THAT(cudnn_too_old(91500), HasSubstr("this is cuDNN 9.15.0"));
+}
+
 class FusedAttention : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const config::Model tiny{"tiny", 2, 64, 4, 128, 32};
+const config::Model tiny{"tiny", 1, 32, 2, 64, 16};
 constexpr const char* empty_handed = "CUPTI recorded nothing";
 
 class ProfiledStep : public ::testing::Test {
@@ -26,11 +26,10 @@ class ProfiledStep : public ::testing::Test {
   // Of rank 0.
   std::vector<backend::Interval> profile(const program::Layout& layout, bool graph) {
     config::Settings s;
-    s.global_batch_size = 8;
-    s.micro_batch_size = 2;
+    s.global_batch_size = 2;
+    s.micro_batch_size = 1;
     s.cuda_graph = graph;
     LocalJob job(tiny, s, layout);
-    job.run(1);
     operations_ = job.program(0).step.size();
     const auto intervals = job.run_profiled();
     job.run(1);  // every rank ran as many steps as the others

@@ -1,0 +1,40 @@
+#include "backend/cuda/kernels/difference.h"
+
+#include "backend/cuda/kernels/launch.cuh"
+#include "backend/cuda/kernels/reductions.cuh"
+#include "backend/cuda/kernels/vectors.cuh"
+
+namespace harness::cuda {
+namespace {
+
+constexpr int difference_threads = 256;
+
+template <class T>
+__global__ void __launch_bounds__(difference_threads)
+    squared_difference(const T* a, const T* b, std::int64_t count, float* parts) {
+  HARNESS_SHARED(float2, shared, max_warps);
+  float2 sums = make_float2(0, 0);
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * difference_threads;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * difference_threads + threadIdx.x; i < count;
+       i += stride) {
+    const float x = load_one(a + i), y = load_one(b + i);
+    sums.x += (x - y) * (x - y);
+    sums.y += y * y;
+  }
+  sums = block_sum(sums, shared);
+  if (threadIdx.x != 0) return;
+  parts[2 * blockIdx.x] = sums.x;
+  parts[2 * blockIdx.x + 1] = sums.y;
+}
+
+}  // namespace
+
+void difference(CUstream_st* stream, const backend::Tensor& a, const backend::Tensor& b, float* parts) {
+  backend::with_type(a.type, [&](auto tag) {
+    using T = decltype(tag);
+    launch("difference", squared_difference<T>, {difference_parts, difference_threads}, stream, a.as<const T>(),
+           b.as<const T>(), a.count, parts);
+  });
+}
+
+}  // namespace harness::cuda

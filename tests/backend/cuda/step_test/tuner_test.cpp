@@ -1,0 +1,117 @@
+#include "backend/cuda/tuner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/kernels/kernels.h"
+#include "fake.h"
+#include "lt_problem.h"
+#include "workloads/workload.h"
+
+namespace harness::cuda {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr const char* wrong_numbers = "did not compute what its plain product does";
+
+class TunerOverFake : public ::testing::Test {
+ protected:
+  void SetUp() override { use(-1); }
+  void TearDown() override { fake::reset(); }
+
+  void use(int wrong_algorithm) {
+    fake::Settings fake_settings;
+    fake_settings.lt_wrong_algorithm = wrong_algorithm;
+    fake::reset(fake_settings);
+  }
+  backend::Tuning tune() const { return tune_products(program_, false, {}, 0, quick); }
+
+  std::vector<std::string> warnings_with(const backend::Tuning& tuning) const {
+    backend::ExecutableRequest request;
+    request.program = &program_;
+    request.groups = set_.groups;
+    request.settings = settings_;
+    request.tuning = std::make_shared<const backend::Tuning>(tuning);
+    const auto executable = cuda_backend().create(request);
+    executable->connect({}, 10);
+    return executable->warnings();
+  }
+
+  static config::Settings settings() {
+    config::Settings s;
+    s.global_batch_size = s.micro_batch_size = 2;
+    s.attention = config::AttentionKind::unfused;
+    return s;
+  }
+
+  static constexpr Effort quick{.warm_up_s = 0, .quick_s = 1e-5, .rounds = 3};
+  const config::Settings settings_ = settings();
+  const program::ProgramSet set_ =
+      program::lower(workloads::build_programs({"tiny", 1, 64, 2, 64, 32}, settings_, program::Layout{}),
+                     backend::declared_fused(config::BackendKind::cuda));
+  const program::Program& program_ = set_.roles.front();
+};
+
+int number_of(const ProductChoice& choice) {
+  fake::LtAlgorithm algorithm;
+  std::memcpy(&algorithm, choice.algorithm.data(), sizeof algorithm);
+  return static_cast<int>(algorithm.number);
+}
+
+TEST_F(TunerOverFake, EveryProductGetsAChoiceAndNoneIsRejectedWhereAllAreRight) {
+  const backend::Tuning tuning = tune();
+  EXPECT_EQ(tuning.size(), needed_products(program_, false).size());
+  for (const auto& [key, text] : tuning) {
+    EXPECT_EQ(parse_choice(text).rejected, 0) << key;
+    EXPECT_GT(parse_choice(text).seconds, 0) << key;
+  }
+  EXPECT_THAT(warnings_with(tuning), Not(Contains(HasSubstr(wrong_numbers))));
+  EXPECT_THAT(fake::complaints(), IsEmpty());
+}
+
+// The wrong one is the fastest by far: nothing but its numbers speaks against it.
+TEST_F(TunerOverFake, AProposalThatComputesSomethingElseIsNeverChosen) {
+  for (const int wrong : {2, 3}) {
+    use(wrong);
+    const backend::Tuning tuning = tune();
+    EXPECT_EQ(tuning.size(), needed_products(program_, false).size());
+    int rejected = 0;
+    for (const auto& [key, text] : tuning) {
+      EXPECT_NE(number_of(parse_choice(text)), wrong) << key;
+      rejected += parse_choice(text).rejected;
+    }
+    EXPECT_GE(rejected, static_cast<int>(tuning.size()) / 2);  // a right one is seldom faster by chance
+    EXPECT_THAT(warnings_with(tuning), Contains(HasSubstr(wrong_numbers)));
+  }
+}
+
+TEST_F(TunerOverFake, TheClocksClimbBeforeTheFirstIsTimed) {
+  Effort effort = quick;
+  effort.warm_up_s = 0.2;
+  const auto begin = std::chrono::steady_clock::now();
+  tune_products(program_, false, {}, 0, effort);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(200));
+}
+
+TEST_F(TunerOverFake, FinalistsAreComparedByTheirMedian) {
+  Timer timer;
+  int calls = 0;
+  const auto contestant = [&](double seconds, double once) {
+    return std::vector<Blas::Run>{[&, seconds, once](Stream s) { spin(s, calls++ < 2 ? once : seconds); }};
+  };
+  const auto medians = timer.medians({contestant(1e-3, 0.1), contestant(4e-3, 0.1)}, 5);
+  ASSERT_EQ(medians.size(), 2u);
+  EXPECT_LT(medians[0], medians[1]);
+  EXPECT_LT(medians[1], 0.1);
+}
+
+}  // namespace
+}  // namespace harness::cuda
