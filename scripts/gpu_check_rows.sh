@@ -75,7 +75,7 @@ row_performance() {
     left=$(($1 - (SECONDS - begin)))
     if [ "$left" -lt 5 ]; then break; fi
     if selftest "$left" performance --model "$model" --micro-batch "$batch" --precision bf16 \
-      ${steps[@]+"${steps[@]}"} -o "$folder/performance"; then
+      ${steps[@]+"${steps[@]}"} -o "$folder/performance" --json "$folder/performance.json"; then
       detail=$(grep -o 'MFU [^;]*\|^step: .*tokens/s' "$log.part" | tr '\n' ';' | sed 's/;$//; s/;/; /g')
       detail="micro-batch $batch: $detail${failed:+; $failed}"
       return 0

@@ -148,6 +148,8 @@ struct Parser {
     selftest->add_option("--model", o.model, "performance: a preset such as gpt3-350m");
     selftest->add_option("--micro-batch", o.micro_batch, "performance: sequences per step")
         ->check(CLI::Range(1, 1 << 20));
+    selftest->add_option("--sequence", o.sequence, "performance: tokens per sequence (default: the model's)")
+        ->check(CLI::Range(1, 1 << 20));
     selftest->add_option("--precision", o.precision, "performance: bf16, tf32 or fp32");
     selftest->add_option("--peak-flops", o.peak_flops,
                          "performance: the device's dense peak, for MFU (default: from its hardware file)");
@@ -157,6 +159,12 @@ struct Parser {
         ->check(CLI::Range(0, 4096));
     selftest->add_option("--seed", o.seed, "seed of the operations' numbers (default: a new one each time)");
     selftest->add_option("-o,--output", o.output, "write the table to this file too, and FILE.jsonl beside it");
+    selftest->add_option("--json", o.json, "performance: write all that was measured to this file")->type_name("FILE");
+    selftest
+        ->add_option("--compare", o.compare,
+                     "measure nothing: print what changed from one file of --json to another, line by line")
+        ->expected(2)
+        ->type_name("BEFORE AFTER");
   }
 };
 

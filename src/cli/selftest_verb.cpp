@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "base/version.h"
+#include "cli/selftest_compare.h"
 #include "cli/selftest_report.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
@@ -34,11 +35,42 @@ std::string own_path() {
   return std::filesystem::read_symlink("/proc/self/exe").string();
 }
 
+void write_file(const std::string& path, const std::string& text) {
+  // Under another name first: whatever ends this program, the file is whole.
+  const std::string unfinished = path + ".unfinished";
+  std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
+  file << text;
+  std::error_code failed;
+  if (file.flush()) std::filesystem::rename(unfinished, path, failed);
+  if (!file || failed) fail("cannot write {}: check that its directory exists and that the disk has space", path);
+}
+
+// What is said at the terminal and in the file of -o: each part at once, so that it is there whatever comes after.
+class Transcript {
+ public:
+  Transcript(std::ostream& out, const std::string& path) : out_(out), path_(path) {
+    if (path_.empty()) return;
+    file_.open(path_, std::ios::binary | std::ios::trunc);
+    if (!file_) fail("cannot write {}: check that its directory exists and that the disk has space", path_);
+  }
+  void say(const std::string& text) {
+    out_ << text << std::flush;
+    if (path_.empty()) return;
+    file_ << text;
+    if (!file_.flush()) fail("cannot write {}: check that the disk has space", path_);
+  }
+
+ private:
+  std::ostream& out_;
+  const std::string path_;
+  std::ofstream file_;
+};
+
 class Check {
  public:
   Check(const SelftestOptions& options, const backend::Backend& subject, const backend::Backend& oracle,
-        std::ostream& err)
-      : options_(options), subject_(subject), oracle_(oracle), err_(err) {
+        Transcript& transcript, std::ostream& err)
+      : options_(options), subject_(subject), oracle_(oracle), transcript_(transcript), err_(err) {
     threads_ =
         options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     seed_ = options.seed;
@@ -66,8 +98,13 @@ class Check {
     return options_.suites.empty() || has("all") || has(suite);
   }
 
+  void add(const selftest::CheckLine& line) {
+    lines.push_back(line);
+    transcript_.say(check_sentence(line));
+    store();
+  }
   void add(const std::vector<selftest::CheckLine>& more, const char* suite) {
-    lines.insert(lines.end(), more.begin(), more.end());
+    for (const selftest::CheckLine& line : more) add(line);
     err_ << "selftest: " << suite << " done\n";
   }
   void not_run(const std::string& check, const std::string& why) {
@@ -75,7 +112,14 @@ class Check {
     line.check = check;
     line.outcome = selftest::Outcome::not_run;
     line.notes = {why};
-    lines.push_back(std::move(line));
+    add(line);
+  }
+  // All that is known by now.
+  void store() const {
+    if (!options_.output.empty()) write_file(options_.output + ".jsonl", check_json_lines(lines, performances));
+    if (!options_.json.empty() && !performances.empty()) {
+      write_file(options_.json, performance_json(performances.back()));
+    }
   }
 
   void operations() {
@@ -85,11 +129,12 @@ class Check {
     o.seed = seed_;
     o.threads = threads_;
     if (options_.verbose) o.progress = [&](const std::string& name) { err_ << "selftest: " << name << std::endl; };
-    auto found = selftest::check_operations(selftest::operation_cases(subject_.kind() == config::BackendKind::cuda),
-                                            subject_, oracle_, o);
+    o.finished = [&](const selftest::CheckLine& line) { add(line); };
+    const auto found = selftest::check_operations(
+        selftest::operation_cases(subject_.kind() == config::BackendKind::cuda), subject_, oracle_, o);
     if (found.empty())
       not_run("operations", fmt::format("no operation case has {} in its name", fmt::join(options_.only, " or ")));
-    add(found, "operations");
+    add({}, "operations");
   }
 
   void reference() {
@@ -122,6 +167,7 @@ class Check {
     const auto model = config::model_preset(options_.model);
     if (!model) fail("--model: found {}; allowed: {}", options_.model, fmt::join(config::model_preset_names(), ", "));
     o.model = *model;
+    if (options_.sequence > 0) o.model.sequence = options_.sequence;
     o.precision = parse_precision(options_.precision);
     o.micro_batch = options_.micro_batch;
     o.warmup_steps = options_.warmup_steps;
@@ -129,31 +175,32 @@ class Check {
     o.peak_flops = peak_flops(o.precision);
     o.seed = seed_;
     o.threads = threads_;
+    o.timed = [&](const selftest::Performance& p) {
+      performances = {p};
+      transcript_.say("\n" + timing_text(p));
+      store();
+    };
     try {
-      performances.push_back(selftest::measure_performance(subject_, o));
-      lines.push_back(selftest::judge_performance(performances.back()));
+      performances = {selftest::measure_performance(subject_, o)};
+      transcript_.say(split_text(performances.back()) + "\n");
+      add(selftest::judge_performance(performances.back()));
     } catch (const std::exception& e) {
       selftest::CheckLine line;
       line.check = "performance: " + options_.model;
       line.outcome = selftest::Outcome::failed;
       line.failures = {e.what()};
-      lines.push_back(std::move(line));
+      add(line);
     }
   }
 
   const SelftestOptions& options_;
   const backend::Backend& subject_;
   const backend::Backend& oracle_;
+  Transcript& transcript_;
   std::ostream& err_;
   int threads_ = 1;
   std::uint64_t seed_ = 1;
 };
-
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  if (!file.flush()) fail("cannot write {}: check that its directory exists and that the disk has space", path);
-}
 
 }  // namespace
 
@@ -166,27 +213,26 @@ int selftest(const SelftestOptions& options, const backend::Backend& subject, co
     err << "selftest: nothing can be run: " << report::one_line(e.what()) << "\n";
     return nothing_ran;
   }
-  Check it(options, subject, oracle, err);
+  Transcript transcript(out, options.output);
+  Check it(options, subject, oracle, transcript, err);
+  std::string head = tool_version() + "\n";
+  for (const auto& [name, value] : identity) head += fmt::format("{}: {}\n", name, value);
+  transcript.say(head + fmt::format("backend {} against {}, seed {}\n\n", config::name_of(subject.kind()),
+                                    config::name_of(oracle.kind()), it.seed()));
   it.run();
-  std::string text = tool_version() + "\n";
-  for (const auto& [name, value] : identity) text += fmt::format("{}: {}\n", name, value);
-  text += fmt::format("backend {} against {}, seed {}\n\n", config::name_of(subject.kind()),
-                      config::name_of(oracle.kind()), it.seed());
-  for (const selftest::Performance& p : it.performances) text += performance_text(p) + "\n";
-  text += check_table(it.lines);
   const auto failed = std::ranges::count(it.lines, selftest::Outcome::failed, &selftest::CheckLine::outcome);
   const auto passed = std::ranges::count(it.lines, selftest::Outcome::passed, &selftest::CheckLine::outcome);
-  text += fmt::format("\n{} checks passed, {} failed, {} not run\n", passed, failed,
-                      static_cast<std::int64_t>(it.lines.size()) - passed - failed);
-  out << text;
-  if (!options.output.empty()) {
-    write_file(options.output, text);
-    write_file(options.output + ".jsonl", check_json_lines(it.lines, it.performances));
-  }
+  transcript.say("\n" + check_table(it.lines) +
+                 fmt::format("\n{} checks passed, {} failed, {} not run\n", passed, failed,
+                             static_cast<std::int64_t>(it.lines.size()) - passed - failed));
   return selftest::exit_code(it.lines);
 }
 
 int selftest(const SelftestOptions& options, std::ostream& out, std::ostream& err) {
+  if (!options.compare.empty()) {
+    out << compare_performance(options.compare.at(0), options.compare.at(1));
+    return 0;
+  }
   const backend::Backend *subject = nullptr, *oracle = nullptr;
   const config::BackendKind subject_kind = config::parse_backend(options.backend),
                             oracle_kind = config::parse_backend(options.oracle);

@@ -80,11 +80,13 @@ struct SelftestOptions {
   bool verbose = false;           // names each case before it runs
   std::string reference;          // folder; "": found beside the program
   std::string model = "gpt3-1.3b", precision = "bf16", peak_flops;
-  std::int64_t micro_batch = 4;
+  std::int64_t micro_batch = 4, sequence = 0;  // sequence 0: the model's
   int warmup_steps = 20, steps = 30;
-  int threads = 0;         // of the cpu backend; 0: all cores
-  std::uint64_t seed = 0;  // of the operations' numbers; 0: another every time
-  std::string output;      // -o: the text once more, and JSON lines beside it
+  int threads = 0;                   // of the cpu backend; 0: all cores
+  std::uint64_t seed = 0;            // of the operations' numbers; 0: another every time
+  std::string output;                // -o: the text once more, and JSON lines beside it
+  std::string json;                  // the performance as one JSON object
+  std::vector<std::string> compare;  // two such files, compared instead of measuring
 };
 
 // One verb each. They return the exit code and throw Error.

@@ -23,6 +23,9 @@ class OneRank {
 
   /// Seconds of each step.
   std::vector<double> run(int steps);
+  /// Between these two the device's clocks and power are sampled.
+  void begin_watch() { executable_->begin_watch(); }
+  backend::GpuStatistics end_watch() { return executable_->end_watch(); }
   std::vector<backend::Interval> run_profiled();
   /// Mean losses of all steps so far.
   std::vector<float> losses();

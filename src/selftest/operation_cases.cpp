@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "selftest/case_builder.h"
+#include "selftest/parallel.h"
 
 namespace harness::selftest {
 namespace {
@@ -36,26 +37,31 @@ std::string OperationCase::precision() const {
   return settings.precision == config::Precision::bf16 ? "bf16" : "fp32";
 }
 
-std::vector<std::byte> initial_bytes(const OperationCase& test_case, std::size_t buffer, std::uint64_t seed) {
+std::vector<std::byte> initial_bytes(const OperationCase& test_case, std::size_t buffer, std::uint64_t seed,
+                                     int threads) {
   const program::Buffer& b = test_case.program.buffers.at(buffer);
   const CaseBuffer& use = test_case.buffers.at(buffer);
   std::vector<std::byte> bytes(b.bytes());
-  for (std::int64_t i = 0; i < b.count; ++i) {
-    b.type == program::DType::bf16 ? store(bytes, i, poison_bf16) : store(bytes, i, poison_f32);
-  }
+  for_each_chunk(b.count, threads, [&](std::int64_t /*chunk*/, std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      b.type == program::DType::bf16 ? store(bytes, i, poison_bf16) : store(bytes, i, poison_f32);
+    }
+  });
   const Filling& f = use.filling;
   if (f.kind == Filling::Kind::poison) return bytes;
   const std::uint64_t stream = fnv1a(b.name);
-  for (std::int64_t i = 0; i < use.view.count; ++i) {
-    const auto index = static_cast<std::uint64_t>(i);
-    double value = f.mean;
-    if (f.kind == Filling::Kind::uniform) {
-      value = static_cast<double>(philox(seed, index, stream)[0] * static_cast<std::uint64_t>(f.limit) >> 32);
-    } else if (f.deviation != 0) {
-      value += f.deviation * philox_normal(seed, index, stream);
+  for_each_chunk(use.view.count, threads, [&](std::int64_t /*chunk*/, std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      const auto index = static_cast<std::uint64_t>(i);
+      double value = f.mean;
+      if (f.kind == Filling::Kind::uniform) {
+        value = static_cast<double>(philox(seed, index, stream)[0] * static_cast<std::uint64_t>(f.limit) >> 32);
+      } else if (f.deviation != 0) {
+        value += f.deviation * philox_normal(seed, index, stream);
+      }
+      store_number(bytes, b.type, use.view.offset + i, value);
     }
-    store_number(bytes, b.type, use.view.offset + i, value);
-  }
+  });
   return bytes;
 }
 

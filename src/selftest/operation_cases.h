@@ -49,8 +49,9 @@ struct OperationCase {
 std::vector<OperationCase> operation_cases(bool tf32);
 
 /// The numbers a buffer of a case holds before the operation, guards included. They depend on the seed and the buffer's
-/// name alone.
-std::vector<std::byte> initial_bytes(const OperationCase& test_case, std::size_t buffer, std::uint64_t seed);
+/// name alone, not on the number of threads.
+std::vector<std::byte> initial_bytes(const OperationCase& test_case, std::size_t buffer, std::uint64_t seed,
+                                     int threads = 1);
 /// The bits of poison: a NaN that no arithmetic makes.
 inline constexpr std::uint16_t poison_bf16 = 0x7fd5;
 inline constexpr std::uint32_t poison_f32 = 0x7fd5a5c3;  // of i32 buffers too

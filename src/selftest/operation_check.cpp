@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/bf16.h"
+#include "selftest/parallel.h"
 
 namespace harness::selftest {
 namespace {
@@ -84,6 +85,25 @@ struct Size {
     most = std::max(most, std::abs(x));
     squares += x * x;
   }
+  void add(const Size& other) {
+    most = std::max(most, other.most);
+    squares += other.squares;
+  }
+};
+
+// What was seen in a stretch of a buffer.
+struct Findings {
+  std::string failure;  // the first
+  std::int64_t written = 0, untouched_by_oracle = 0;
+  Size value, difference, change;
+  void add(const Findings& later) {
+    if (failure.empty()) failure = later.failure;
+    written += later.written;
+    untouched_by_oracle += later.untouched_by_oracle;
+    value.add(later.value);
+    difference.add(later.difference);
+    change.add(later.change);
+  }
 };
 
 // One buffer of a case.
@@ -94,56 +114,71 @@ class BufferComparison {
                    const std::vector<std::byte>& oracle)
       : b_(buffer), view_(view), writable_(writable), before_(before), subject_(subject), oracle_(oracle) {}
 
-  ResultError run() {
-    for (std::size_t i = 0; i < writable_.size() && failure_.empty(); ++i) element(i);
-    if (!failure_.empty()) return {0, failure_};
-    if (written_ > 0 && untouched_by_oracle_ == written_) return {0, "the oracle wrote nothing to " + b_.name};
-    if (difference_.squares == 0) return {0, ""};
+  ResultError run(int threads) {
+    const Findings all = look(threads);
+    if (!all.failure.empty()) return {0, all.failure};
+    if (all.written > 0 && all.untouched_by_oracle == all.written) {
+      return {0, "the oracle wrote nothing to " + b_.name};
+    }
+    if (all.difference.squares == 0) return {0, ""};
     // Where a value is replaced by a sum with it, what was added counts: half a learning rate is not "0.1 % off".
-    const double most = b_.type == program::DType::f32 ? std::min(value_.most, change_.most) : value_.most;
-    const double squares = b_.type == program::DType::f32 ? std::min(value_.squares, change_.squares) : value_.squares;
-    return {
-        std::max(difference_.most / std::max(most, 1e-30), std::sqrt(difference_.squares / std::max(squares, 1e-60))),
-        ""};
+    const bool f32 = b_.type == program::DType::f32;
+    const double most = f32 ? std::min(all.value.most, all.change.most) : all.value.most;
+    const double squares = f32 ? std::min(all.value.squares, all.change.squares) : all.value.squares;
+    return {std::max(all.difference.most / std::max(most, 1e-30),
+                     std::sqrt(all.difference.squares / std::max(squares, 1e-60))),
+            ""};
   }
 
  private:
+  Findings look(int threads) const {
+    const auto count = static_cast<std::int64_t>(writable_.size());
+    std::vector<Findings> parts(chunks_of(count));
+    for_each_chunk(count, threads, [&](std::int64_t chunk, std::int64_t first, std::int64_t last) {
+      Findings& part = parts[chunk];
+      for (std::int64_t i = first; i < last && part.failure.empty(); ++i) element(i, part);
+    });
+    Findings all;
+    for (const Findings& part : parts) all.add(part);
+    return all;
+  }
+
   bool same_bytes(std::size_t i) const {
     const std::size_t size = program::size_of(b_.type);
     return std::memcmp(before_.data() + i * size, subject_.data() + i * size, size) == 0;
   }
 
-  void element(std::size_t i) {
+  void element(std::size_t i, Findings& f) const {
     const std::int64_t at = static_cast<std::int64_t>(i) - view_.offset;  // within what the operation may use
     if (writable_[i] == 0) {
       if (!same_bytes(i)) {
         const bool inside = at >= 0 && at < view_.count;
-        failure_ = inside ? fmt::format("it changed element {} of {}, which it may only read", at, b_.name)
-                          : fmt::format("it wrote element {} of {}, which has {}", at, b_.name, view_.count);
+        f.failure = inside ? fmt::format("it changed element {} of {}, which it may only read", at, b_.name)
+                           : fmt::format("it wrote element {} of {}, which has {}", at, b_.name, view_.count);
       }
       return;
     }
-    ++written_;
+    ++f.written;
     if (is_poison(b_.type, before_, i) && is_poison(b_.type, oracle_, i)) {
-      ++untouched_by_oracle_;  // a gap between the rows of a strided view
+      ++f.untouched_by_oracle;  // a gap between the rows of a strided view
       if (!same_bytes(i))
-        failure_ = fmt::format("it wrote element {} of {}, between the rows of its view", at, b_.name);
+        f.failure = fmt::format("it wrote element {} of {}, between the rows of its view", at, b_.name);
       return;
     }
     const double theirs = number(b_.type, oracle_, i), ours = number(b_.type, subject_, i);
     if (is_poison(b_.type, subject_, i)) {
-      failure_ = fmt::format("it left element {} of {} as it was: poison", at, b_.name);
+      f.failure = fmt::format("it left element {} of {} as it was: poison", at, b_.name);
     } else if (!std::isfinite(theirs)) {
-      failure_ = fmt::format("the oracle's element {} of {} is {}", at, b_.name, theirs);
+      f.failure = fmt::format("the oracle's element {} of {} is {}", at, b_.name, theirs);
     } else if (!std::isfinite(ours)) {
-      failure_ = fmt::format("element {} of {} is {} and should be {:.6g}", at, b_.name, ours, theirs);
+      f.failure = fmt::format("element {} of {} is {} and should be {:.6g}", at, b_.name, ours, theirs);
     } else if (b_.type == program::DType::i32 && ours != theirs) {
-      failure_ = fmt::format("element {} of {} is {} and should be {}", at, b_.name, ours, theirs);
+      f.failure = fmt::format("element {} of {} is {} and should be {}", at, b_.name, ours, theirs);
     } else {
-      value_.add(theirs);
-      difference_.add(ours - theirs);
+      f.value.add(theirs);
+      f.difference.add(ours - theirs);
       const double old = number(b_.type, before_, i);
-      change_.add(std::isfinite(old) ? theirs - old : theirs);
+      f.change.add(std::isfinite(old) ? theirs - old : theirs);
     }
   }
 
@@ -151,9 +186,6 @@ class BufferComparison {
   const program::View& view_;
   const std::vector<char>& writable_;
   const std::vector<std::byte>&before_, &subject_, &oracle_;
-  std::string failure_;
-  std::size_t written_ = 0, untouched_by_oracle_ = 0;
-  Size value_, difference_, change_;
 };
 
 bool selected(const std::string& name, const std::vector<std::string>& only) {
@@ -165,24 +197,54 @@ ResultError check_case(const OperationCase& test_case, const backend::Backend& s
                        const OperationCheckOptions& options, std::set<std::string>& warnings) {
   CaseBytes before;
   for (std::size_t b = 0; b < test_case.program.buffers.size(); ++b)
-    before.push_back(initial_bytes(test_case, b, options.seed));
+    before.push_back(initial_bytes(test_case, b, options.seed, options.threads));
   if (!test_case.prepare.empty()) run(oracle, test_case, test_case.prepare, options.threads, before, nullptr);
   CaseBytes theirs = before, ours = before;
   run(oracle, test_case, test_case.program.step, options.threads, theirs, nullptr);
   run(subject, test_case, test_case.program.step, options.threads, ours, &warnings);
-  return compare(test_case, before, ours, theirs);
+  return compare(test_case, before, ours, theirs, options.threads);
+}
+
+std::string case_name(const OperationCase& c) {
+  return c.operation + ": " + c.name;
+}
+std::string line_name(const OperationCase& c) {
+  return fmt::format("operations: {} {}", c.operation, c.precision());
+}
+
+// Runs a case and adds what it found to its line.
+void take_in(CheckLine& line, const OperationCase& test_case, const backend::Backend& subject,
+             const backend::Backend& oracle, const OperationCheckOptions& options) {
+  const std::string name = case_name(test_case);
+  ++line.cases;
+  std::set<std::string> warnings;
+  std::string failure;
+  try {
+    const ResultError c = check_case(test_case, subject, oracle, options, warnings);
+    failure = c.failure;
+    if (failure.empty()) judge(line, name, c.error);
+  } catch (const std::exception& e) {
+    failure = e.what();
+  }
+  if (!failure.empty()) {
+    line.outcome = Outcome::failed;
+    line.failures.push_back(fmt::format("{}: {}", name, failure));
+  }
+  for (const std::string& w : warnings) {
+    if (std::ranges::find(line.notes, w) == line.notes.end()) line.notes.push_back(w);
+  }
 }
 
 }  // namespace
 
 ResultError compare(const OperationCase& test_case, const CaseBytes& before, const CaseBytes& subject,
-                    const CaseBytes& oracle) {
+                    const CaseBytes& oracle, int threads) {
   const auto marks = writable(test_case);
   ResultError worst;
   for (std::size_t b = 0; b < marks.size(); ++b) {
     ResultError c = BufferComparison(test_case.program.buffers[b], test_case.buffers[b].view, marks[b], before[b],
                                      subject[b], oracle[b])
-                        .run();
+                        .run(threads);
     if (!c.failure.empty()) return c;
     worst.error = std::max(worst.error, c.error);
   }
@@ -191,33 +253,22 @@ ResultError compare(const OperationCase& test_case, const CaseBytes& before, con
 
 std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases, const backend::Backend& subject,
                                         const backend::Backend& oracle, const OperationCheckOptions& options) {
+  std::vector<const OperationCase*> chosen;
+  std::map<std::string, int> left;  // cases of each line that are still to run
+  for (const OperationCase& c : cases) {
+    if (!selected(case_name(c), options.only) || (c.large && !options.large)) continue;
+    chosen.push_back(&c);
+    ++left[line_name(c)];
+  }
   std::vector<CheckLine> lines;
   std::map<std::string, std::size_t> place;
-  for (const OperationCase& test_case : cases) {
-    const std::string name = test_case.operation + ": " + test_case.name;
-    if (!selected(name, options.only) || (test_case.large && !options.large)) continue;
-    const std::string check = fmt::format("operations: {} {}", test_case.operation, test_case.precision());
+  for (const OperationCase* c : chosen) {
+    const std::string check = line_name(*c);
     const auto [it, fresh] = place.emplace(check, lines.size());
-    if (fresh) lines.push_back({.check = check, .tolerance = test_case.tolerance, .failures = {}, .notes = {}});
-    CheckLine& line = lines[it->second];
-    ++line.cases;
-    options.progress(name);
-    std::set<std::string> warnings;
-    std::string failure;
-    try {
-      const ResultError c = check_case(test_case, subject, oracle, options, warnings);
-      failure = c.failure;
-      if (failure.empty()) judge(line, name, c.error);
-    } catch (const std::exception& e) {
-      failure = e.what();
-    }
-    if (!failure.empty()) {
-      line.outcome = Outcome::failed;
-      line.failures.push_back(fmt::format("{}: {}", name, failure));
-    }
-    for (const std::string& w : warnings) {
-      if (std::ranges::find(line.notes, w) == line.notes.end()) line.notes.push_back(w);
-    }
+    if (fresh) lines.push_back({.check = check, .tolerance = c->tolerance, .failures = {}, .notes = {}});
+    options.progress(case_name(*c));
+    take_in(lines[it->second], *c, subject, oracle, options);
+    if (--left[check] == 0) options.finished(lines[it->second]);
   }
   return lines;
 }

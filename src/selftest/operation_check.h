@@ -19,16 +19,18 @@ struct ResultError {
   std::string failure;  // "" if only the error is to be judged: "buffer out is not written: …"
 };
 /// What the subject made of `before` against what the oracle made of it. Nothing but the operation's written views may
-/// have changed. Written views must contain no poison or non-finite value unless the oracle's do.
+/// have changed. Written views must contain no poison or non-finite value unless the oracle's do. The answer does not
+/// depend on the number of threads.
 ResultError compare(const OperationCase& test_case, const CaseBytes& before, const CaseBytes& subject,
-                    const CaseBytes& oracle);
+                    const CaseBytes& oracle, int threads = 1);
 
 struct OperationCheckOptions {
   std::vector<std::string> only;  // cases whose "operation: name" contains one of these; none: all
   bool large = true;              // real sizes too
   std::uint64_t seed = 1;
-  int threads = 1;
+  int threads = 1;  // of the oracle, and to fill inputs and compare results
   std::function<void(const std::string& line)> progress = [](const std::string&) {};
+  std::function<void(const CheckLine& line)> finished = [](const CheckLine&) {};  // after its last case
 };
 /// Runs every case on both backends, a fresh Executable each: one line per operation and precision.
 std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases, const backend::Backend& subject,

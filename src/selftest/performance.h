@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -8,8 +9,10 @@
 
 namespace harness::selftest {
 
+struct Performance;
+
 struct PerformanceOptions {
-  config::Model model;
+  config::Model model;  // with the sequence to run
   config::Precision precision = config::Precision::bf16;
   std::int64_t micro_batch = 1;  // the global batch too: one forward and backward pass a step
   int warmup_steps = 20, steps = 30;
@@ -17,6 +20,8 @@ struct PerformanceOptions {
   std::uint64_t seed = 1;
   int threads = 1;
   double roof_seconds = 1;  // to measure each roof
+  /// Called when the steps are timed and before one is profiled, which is where most can go wrong.
+  std::function<void(const Performance&)> timed = [](const Performance&) {};
 };
 
 /// What the machine can do at most, measured on it; 0: unknown.
@@ -37,10 +42,23 @@ struct KindShare {
   double ratio = 0;               // rate / roof; 0: unknown
 };
 
+/// One product's or other operation's part of a step, over all layers and micro-batches.
+struct LineShare {
+  std::string what;   // its label: "qkv"
+  std::string phase;  // "forward"
+  std::string kind;   // operation name
+  std::string shape;  // of a matrix product, with what it does besides: "4096 x 6144 x 2048, bias"
+  std::int64_t count = 0;
+  double seconds = 0, mean_s = 0, share = 0;  // share: of the whole step
+  bool by_flop = false;                       // else `rate` is of its bytes
+  double rate = 0;                            // FLOP/s or B/s
+};
+
 struct Split {
   double step_seconds = 0;
   double busy_seconds = 0, idle_seconds = 0;  // idle: no operation at all
   std::vector<KindShare> kinds;               // longest first
+  std::vector<LineShare> lines;               // longest first
 };
 /// Takes a profiled step apart. Pure.
 Split split_by_kind(const program::Program& program, const std::vector<backend::Interval>& intervals,
@@ -50,15 +68,18 @@ struct Performance {
   PerformanceOptions options;
   std::vector<double> seconds;  // of the timed steps
   double median_s = 0, fastest_s = 0, slowest_s = 0, tokens_per_s = 0;
-  double model_flop = 0, noncausal_flop = 0;  // of one step
-  double mfu = 0, mfu_noncausal = 0;          // 0: the peak is unknown
+  double first_median_s = 0, last_median_s = 0;  // of the first and last ten steps: does it slow down?
+  double wall_s = 0;                             // of all timed steps by the host's clock, beside their sum
+  backend::GpuStatistics gpu;                    // while they ran
+  double model_flop = 0, noncausal_flop = 0;     // of one step
+  double mfu = 0, mfu_noncausal = 0;             // 0: the peak is unknown
   double first_loss = 0, last_loss = 0;
   Roofs roofs;
-  Split split;
+  Split split;  // no kinds: no step could be profiled, and `warnings` say why
   std::vector<std::string> warnings;
 };
 
-/// Times the training step of one rank and takes it apart. Throws Error.
+/// Times the training step of one rank and takes it apart. Throws Error if it cannot be timed.
 Performance measure_performance(const backend::Backend& subject, const PerformanceOptions& options);
 
 /// What must hold whatever the speed: finite losses, and parts that add up to the step.

@@ -7,6 +7,8 @@
 #include <set>
 
 #include "program/shapes.h"
+#include "selftest/case_builder.h"
+#include "selftest/parallel.h"
 #include "wrong_backend.h"
 
 namespace harness::selftest {
@@ -160,6 +162,52 @@ TEST(OperationCheck, AnOperationThatThrowsFailsItsCaseAlone) {
     if (!gelu) continue;
     EXPECT_THAT(l.failures.front(), HasSubstr("no gelu today"));
   }
+}
+
+// Several chunks, the last one not full.
+OperationCase wide_case() {
+  CaseBuilder b(program::DType::bf16);
+  const program::View in = b.normal("in", 3 * chunk_elements + 17), out = b.output("out", in.count);
+  return b.take(program::Gelu{in, out}, "wide");
+}
+
+TEST(OperationCheck, ThreadsChangeNothing) {
+  const OperationCase wide = wide_case();
+  CaseBytes before;
+  for (std::size_t b = 0; b < wide.buffers.size(); ++b) {
+    before.push_back(initial_bytes(wide, b, 7, 1));
+    EXPECT_EQ(before[b], initial_bytes(wide, b, 7, 3));
+  }
+  CaseBytes oracle = before;
+  oracle[1] = before[0];  // any numbers will do
+  CaseBytes subject = oracle;
+  const std::int64_t size = program::size_of(program::DType::bf16);
+  for (std::int64_t i = wide.buffers[1].view.offset; i < wide.buffers[1].view.count; i += 5) {
+    subject[1][i * size] ^= std::byte{1};  // the last bit
+  }
+  const ResultError alone = compare(wide, before, subject, oracle, 1),
+                    together = compare(wide, before, subject, oracle, 3);
+  EXPECT_GT(alone.error, 0);
+  EXPECT_EQ(alone.error, together.error);
+  // Of several failures the first is told.
+  for (const std::int64_t at : {3 * chunk_elements, 2 * chunk_elements, chunk_elements}) {
+    std::fill_n(subject[1].begin() + (wide.buffers[1].view.offset + at) * size, size, std::byte{0xff});
+  }
+  EXPECT_THAT(compare(wide, before, subject, oracle, 3).failure,
+              HasSubstr(fmt::format("element {} of out", chunk_elements)));
+}
+
+TEST(OperationCheck, ALineIsFinishedWithItsLastCase) {
+  std::vector<std::string> events;
+  OperationCheckOptions o = small("elu: ");
+  o.progress = [&](const std::string& name) { events.push_back(name); };
+  o.finished = [&](const CheckLine& line) { events.push_back(fmt::format("{}, {} cases", line.check, line.cases)); };
+  const auto lines = check_operations(cases(), cpu(), cpu(), o);
+  ASSERT_EQ(lines.size(), 2u);
+  const auto fp32 = std::ranges::find(events, fmt::format("operations: gelu fp32, {} cases", lines[0].cases));
+  ASSERT_NE(fp32, events.end());
+  EXPECT_EQ(fp32 - events.begin(), lines[0].cases);  // before any case of bf16 begins
+  EXPECT_EQ(events.back(), fmt::format("operations: gelu bf16, {} cases", lines[1].cases));
 }
 
 TEST(OperationCheck, NothingSelectedIsNothingRun) {

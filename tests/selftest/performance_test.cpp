@@ -1,13 +1,21 @@
 #include "selftest/performance.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <sstream>
 
+#include "cli/cli.h"
+#include "cli/selftest_report.h"
 #include "program/builder.h"
+#include "support/temporary_folder.h"
+#include "wrong_backend.h"
 
 namespace harness::selftest {
 namespace {
+
+using ::testing::HasSubstr;
 
 // Two products of 2 GFLOP, a convert of 6 MB and an all-reduce beside the second product.
 program::Program sample_program() {
@@ -20,10 +28,10 @@ program::Program sample_program() {
   product.a = product.b = a;
   product.out = c;
   product.m = product.n = product.k = 1000;
-  b.emit(0, product, {});
+  b.emit(0, product, {.what = "qkv"});
   b.emit(0, program::Convert{a, half}, {});
-  b.emit(0, product, {});
-  b.emit(1, program::AllReduce{0, half}, {});
+  b.emit(0, product, {.what = "qkv", .phase = program::Phase::backward});
+  b.emit(1, program::AllReduce{0, half}, {.what = "grad_reduce", .phase = program::Phase::gradient_sync});
   return b.take();
 }
 
@@ -56,7 +64,7 @@ TEST(Split, ComparesWithTheRightRoof) {
   EXPECT_EQ(ratio({.matmul_flops = 10e9}, 2), 0);
 }
 
-TEST(Performance, OfATinyModelOnTheCpu) {
+PerformanceOptions tiny_options() {
   PerformanceOptions o;
   o.model = {"tiny", 2, 64, 4, 128, 32};
   o.precision = config::Precision::fp32;
@@ -65,7 +73,11 @@ TEST(Performance, OfATinyModelOnTheCpu) {
   o.steps = 5;
   o.peak_flops = 1e12;
   o.roof_seconds = 0.05;
-  const Performance p = measure_performance(backend::backend(config::BackendKind::cpu), o);
+  return o;
+}
+
+TEST(Performance, OfATinyModelOnTheCpu) {
+  const Performance p = measure_performance(backend::backend(config::BackendKind::cpu), tiny_options());
   EXPECT_EQ(p.seconds.size(), 5u);
   EXPECT_LE(p.fastest_s, p.median_s);
   EXPECT_LE(p.median_s, p.slowest_s);
@@ -75,6 +87,72 @@ TEST(Performance, OfATinyModelOnTheCpu) {
   EXPECT_NEAR(p.first_loss, std::log(128), 0.3);
   EXPECT_GT(p.roofs.copy_bytes_per_s, 1e8);
   EXPECT_EQ(judge_performance(p).outcome, Outcome::passed);
+}
+
+TEST(Split, HasALinePerProductAndPhase) {
+  const auto lines = split_by_kind(sample_program(), intervals, {}).lines;
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[0].what, "grad_reduce");
+  EXPECT_EQ(lines[0].phase, "gradient_sync");
+  EXPECT_EQ(lines[1].what + " " + lines[1].phase + " " + lines[1].shape, "qkv forward 1000 x 1000 x 1000");
+  EXPECT_EQ(lines[1].count, 1);
+  EXPECT_DOUBLE_EQ(lines[1].mean_s, 0.4);
+  EXPECT_DOUBLE_EQ(lines[1].share, 0.2);
+  EXPECT_TRUE(lines[1].by_flop);
+  EXPECT_DOUBLE_EQ(lines[1].rate, 2e9 / 0.4);
+  EXPECT_EQ(lines[2].phase, "backward");
+  EXPECT_EQ(lines[3].kind, "convert");
+  EXPECT_NEAR(lines[3].rate, 6e6 / 0.1, 1);
+}
+
+// The times were measured; what goes wrong after them must not take them away.
+TEST(Performance, WithoutAProfileTheTimesStand) {
+  PerformanceOptions o = tiny_options();
+  std::vector<Performance> stored;
+  o.timed = [&](const Performance& p) { stored.push_back(p); };
+  const Performance p = measure_performance(test::WrongBackend("", test::Wrong::no_profile), o);
+  ASSERT_EQ(stored.size(), 1u);
+  EXPECT_GT(stored[0].mfu, 0);
+  EXPECT_TRUE(stored[0].split.kinds.empty());
+  EXPECT_EQ(p.median_s, stored[0].median_s);
+  ASSERT_EQ(p.warnings.size(), 1u);
+  EXPECT_THAT(p.warnings[0], HasSubstr("nothing was recorded"));
+  const CheckLine line = judge_performance(p);
+  EXPECT_EQ(line.outcome, Outcome::passed);
+  EXPECT_EQ(line.notes, p.warnings);
+  EXPECT_THAT(cli::timing_text(p), HasSubstr("tokens/s"));
+  EXPECT_EQ(cli::split_text(p), "");
+}
+
+TEST(Performance, WatchesTheDeviceDuringTheTimedStepsOnly) {
+  const Performance p = measure_performance(test::WrongBackend("", test::Wrong::nothing), tiny_options());
+  EXPECT_EQ(p.gpu.samples, 5);
+  EXPECT_THAT(cli::timing_text(p), HasSubstr("SM clock 1500 MHz"));
+  EXPECT_THAT(cli::timing_text(p), HasSubstr("throttled by: power cap"));
+  double sum = 0;
+  for (const double s : p.seconds) sum += s;
+  EXPECT_GE(p.wall_s, 0.99 * sum);
+}
+
+TEST(Performance, TwoFilesAreComparedLineByLine) {
+  const test::TemporaryFolder folder;
+  Performance p;
+  p.options = tiny_options();
+  p.seconds = {0.4};
+  p.median_s = 0.4;
+  p.tokens_per_s = 160;
+  p.split = split_by_kind(sample_program(), intervals, {});
+  const std::string before = folder.write("before.json", cli::performance_json(p));
+  p.median_s = 0.5;
+  p.split.lines[2].seconds = 0.5;  // qkv backward, from 0.4
+  const std::string after = folder.write("after.jsonl", cli::check_json_lines({judge_performance(p)}, {p}));
+  std::ostringstream out, err;
+  EXPECT_EQ(cli::run_cli({"selftest", "--compare", before, after}, out, err), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("+25.00 %"));  // of the median
+  EXPECT_THAT(out.str(), HasSubstr("400.000 ms  500.000 ms  +100.000 ms"));
+  EXPECT_LT(out.str().find("backward"), out.str().find("forward"));  // what changed comes first
+  EXPECT_EQ(cli::run_cli({"selftest", "--compare", before, folder / "none"}, out, err), 1);
+  EXPECT_THAT(err.str(), HasSubstr("none cannot be read"));
 }
 
 TEST(Performance, PartsThatDoNotAddUpFail) {

@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/verbs.h"
+#include "support/errors.h"
 #include "support/files.h"
 #include "support/paths.h"
 #include "support/temporary_folder.h"
@@ -19,6 +20,7 @@ namespace {
 using test::Wrong;
 using test::WrongBackend;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Answer {
   int code = -1;
@@ -57,6 +59,39 @@ TEST(CheckVerb, PassesWithATableAndAFile) {
     EXPECT_EQ(nlohmann::json::parse(line).at("verdict"), "passed");
   }
   EXPECT_EQ(count, 2);
+}
+
+// Ended at any moment, it has said what it found until then.
+TEST(CheckVerb, SaysEachCheckWhenItEnds) {
+  class Watching : public test::FinerBackend {
+   public:
+    explicit Watching(std::string file) : file_(std::move(file)) {}
+    std::unique_ptr<backend::Executable> create(const backend::ExecutableRequest& r) const override {
+      last_ = test::text_of(file_);
+      last_json_ = test::text_of(file_ + ".jsonl");
+      return test::FinerBackend::create(r);
+    }
+    mutable std::string last_, last_json_;
+
+   private:
+    std::string file_;
+  };
+  const test::TemporaryFolder folder;
+  cli::SelftestOptions o = options({"operations"}, {"gelu: "});
+  o.output = folder / "check";
+  const Watching subject(o.output);
+  const Answer r = run(o, subject);
+  EXPECT_THAT(subject.last_, HasSubstr("operations: gelu fp32: passed ("));
+  EXPECT_THAT(subject.last_, Not(HasSubstr("verdict")));
+  EXPECT_EQ(std::count(subject.last_json_.begin(), subject.last_json_.end(), '\n'), 1);
+  EXPECT_EQ(r.out.find(subject.last_), 0u);
+  EXPECT_THAT(r.out, HasSubstr("verdict"));
+}
+
+TEST(CheckVerb, AnOutputThatCannotBeWrittenIsSaidFirst) {
+  cli::SelftestOptions o = options({"operations"}, {"gelu: "});
+  o.output = "/no/such/folder/check";
+  EXPECT_THAT(test::error_of([&] { run(o, backend::backend(config::BackendKind::cpu)); }), HasSubstr("cannot write"));
 }
 
 TEST(CheckVerb, FailsAndNamesOperationAndCase) {
