@@ -69,7 +69,7 @@ fi
 micro_batches=${micro_batches:-1}
 row_performance() {
   local steps=() begin=$SECONDS left batch failed=""
-  [ "$backend" = cuda ] || steps=(--warmup-steps 1 --steps 2)
+  [ "$backend" = cuda ] || steps=(--warmup-steps 1 --steps 2 --roof-seconds 0.1)
   rm -f "$folder"/performance.*json*  # of an earlier run that was kept
   for batch in $micro_batches; do
     left=$(($1 - (SECONDS - begin)))

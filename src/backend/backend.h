@@ -67,6 +67,9 @@ class Executable {
 
   /// Runs one step and returns what every operation did. Slower than run(). Collective.
   virtual std::vector<Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) = 0;
+  /// What each operation of the step launched in the last run_profiled(), by operation: the names of its kernels, in
+  /// order, with " + " between them. Empty where that is not known.
+  virtual std::vector<std::string> kernels() const { return {}; }
 
   /// Copies elements of a persistent or output buffer out or in. Local; between runs only.
   virtual void read(const program::View& view, std::span<std::byte> to) = 0;
@@ -86,6 +89,13 @@ class Executable {
 /// What an untimed tuning worker found out, by a key that says what was tuned ("matmul bf16 m4096 …"): opaque text to
 /// everybody but the backend. Recorded with the results; every block of a sweep reads the same.
 using Tuning = std::map<std::string, std::string>;
+
+/// How one matrix product of a step runs with nothing beside it.
+struct ProductTiming {
+  program::OperationId operation = 0;
+  double seconds = 0;  // mean of a call
+  std::string form;    // "fused" with what follows it in one call of the library, "separate", or "plain": nothing does
+};
 
 struct ExecutableRequest {
   const program::Program* program = nullptr;  // lowered for this backend; must outlive the Executable
@@ -124,9 +134,12 @@ class Backend {
                                       double seconds) const = 0;
   /// Bytes per second, read plus written, of copying memory that no cache holds, for about `seconds`; 0: unknown.
   virtual double measure_copy_bandwidth(const ExecutableRequest& /*where*/, double /*seconds*/) const { return 0; }
-  /// Seconds that the matrix products of request.program's step take alone, one after the other, as request.tuning
-  /// says; 0: not known.
-  virtual double product_seconds(const ExecutableRequest& /*request*/) const { return 0; }
+  /// Times the matrix products of request.program's step alone, as request.tuning has them, one kind after the other
+  /// and `seconds` in all, so that the device stays hot. In the order of the step; without those for which memory does
+  /// not suffice. Needs the memory of their operands beside what is in use.
+  virtual std::vector<ProductTiming> time_products(const ExecutableRequest& /*request*/, double /*seconds*/) const {
+    return {};
+  }
 };
 
 /// The backend, or an Error that says what is missing and how to get it (NotLoaded of backend/load.h: a library).

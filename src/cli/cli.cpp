@@ -151,6 +151,8 @@ struct Parser {
     selftest->add_option("--sequence", o.sequence, "performance: tokens per sequence (default: the model's)")
         ->check(CLI::Range(1, 1 << 20));
     selftest->add_option("--precision", o.precision, "performance: bf16, tf32 or fp32");
+    selftest->add_option("--roof-seconds", o.roof_seconds, "performance: to measure each roof (default: 3)")
+        ->check(CLI::Range(0.01, 600.0));
     selftest->add_option("--peak-flops", o.peak_flops,
                          "performance: the device's dense peak, for MFU (default: from its hardware file)");
     selftest->add_option("--warmup-steps", o.warmup_steps, "performance: untimed steps")->check(CLI::Range(0, 2000));

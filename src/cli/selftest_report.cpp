@@ -38,24 +38,38 @@ std::string device_text(const backend::GpuStatistics& g) {
   const std::string reasons = backend::harmful_throttling(g.throttle_reasons);
   return fmt::format(
       "device: SM clock {:.0f} MHz, lowest {:.0f} of {:.0f} possible; power {:.0f} W, highest {:.0f}; {:.0f} °C at "
-      "most; "
-      "throttled by: {}; {} samples\n",
+      "most; throttled by: {}; {} samples\n",
       g.mean_sm_clock_hz / 1e6, g.min_sm_clock_hz / 1e6, g.max_possible_sm_clock_hz / 1e6, g.mean_power_w,
       g.max_power_w, g.max_temperature_c, reasons.empty() ? "nothing" : reasons, g.samples);
 }
 
-// What a product asks for in one call is beside its sizes; whether one kernel did it, the backend does not say.
+std::string microseconds(double seconds) {
+  return fmt::format("{:.1f} us", 1e6 * seconds);
+}
+
+// What follows a product in the same call is beside its sizes.
 std::string lines_table(const selftest::Split& split) {
   report::Table table;
   table.columns = {{"line", true}, {"phase", true}, {"operation", true}, {"shape", true}, {"number"}, {"mean"},
-                   {"rate"},       {"share"}};
+                   {"alone"},      {"rate"},        {"share"},           {"form", true}};
   for (const selftest::LineShare& l : split.lines) {
     const std::string rate = l.by_flop ? show_flops(l.rate) : show_bytes(l.rate) + "/s";
-    table.rows.push_back({l.what, l.phase, l.kind, l.shape, std::to_string(l.count),
-                          fmt::format("{:.1f} us", 1e6 * l.mean_s), l.rate > 0 ? rate : "unknown",
-                          fmt::format("{:.2f} %", 100 * l.share)});
+    table.rows.push_back({l.what, l.phase, l.kind, l.shape, std::to_string(l.count), microseconds(l.mean_s),
+                          l.alone_s > 0 ? microseconds(l.alone_s) : "", l.rate > 0 ? rate : "unknown",
+                          fmt::format("{:.2f} %", 100 * l.share), l.form});
   }
   return table.text();
+}
+
+// Their names are too long for a column.
+std::string kernels_text(const selftest::Split& split) {
+  std::string text;
+  for (const selftest::LineShare& l : split.lines) {
+    if (l.kernels.empty()) continue;
+    const std::string line = l.what.empty() ? l.kind : fmt::format("{} ({})", l.what, l.kind);
+    text += report::wrapped(fmt::format("{}, {}: {}", line, l.phase, l.kernels), 118, 2);
+  }
+  return text.empty() ? "" : "\nkernels\n" + text;
 }
 
 Json number(double x) {
@@ -108,9 +122,12 @@ Json lines_json(const selftest::Split& split) {
                      {"count", l.count},
                      {"seconds", l.seconds},
                      {"mean_seconds", l.mean_s},
+                     {"alone_seconds", known(l.alone_s)},
                      {"rate", known(l.rate)},
                      {"rate_unit", l.by_flop ? "FLOP/s" : "B/s"},
-                     {"share", l.share}});
+                     {"share", l.share},
+                     {"form", l.form},
+                     {"kernels", l.kernels}});
   }
   return lines;
 }
@@ -136,7 +153,9 @@ Json json_of(const selftest::Performance& p) {
           {"device", device_json(p.gpu)},
           {"profiled_step_seconds", known(p.split.step_seconds)},
           {"idle_seconds", p.split.idle_seconds},
-          {"product_seconds_alone", known(p.roofs.product_seconds)},
+          {"product_seconds_alone", known(p.roofs.product_seconds())},
+          {"matmul_roof", known(p.roofs.matmul_flops)},
+          {"copy_roof", known(p.roofs.copy_bytes_per_s)},
           {"kinds", kinds_json(p.split)},
           {"lines", lines_json(p.split)},
           {"warnings", p.warnings}};
@@ -216,8 +235,9 @@ std::string split_text(const selftest::Performance& p) {
   std::string text =
       fmt::format("roofs: matrix products {}, copies {}\n", show_flops(p.roofs.matmul_flops),
                   p.roofs.copy_bytes_per_s > 0 ? show_bytes(p.roofs.copy_bytes_per_s) + "/s" : "unknown");
-  if (p.roofs.product_seconds > 0) {
-    text += fmt::format("       the step's own products, each alone: {}\n", show_seconds(p.roofs.product_seconds));
+  if (!p.roofs.products.empty()) {
+    text += fmt::format("       {} products of the step, each alone: {}\n", p.roofs.products.size(),
+                        show_seconds(p.roofs.product_seconds()));
   }
   report::Table table;
   table.columns = {{"operation", true}, {"number"}, {"time"}, {"share"}, {"rate"}, {"roof"}, {"of roof"}};
@@ -232,7 +252,7 @@ std::string split_text(const selftest::Performance& p) {
   text += fmt::format("the median timed step is {:.2f} % {} than the sum of the profiled step's operations\n",
                       100 * std::abs(p.median_s / p.split.busy_seconds - 1),
                       p.median_s < p.split.busy_seconds ? "shorter" : "longer");
-  return text + "\n" + lines_table(p.split);
+  return text + "\n" + lines_table(p.split) + kernels_text(p.split);
 }
 
 std::string performance_json(const selftest::Performance& p) {

@@ -173,6 +173,7 @@ class Check {
     o.warmup_steps = options_.warmup_steps;
     o.steps = options_.steps;
     o.peak_flops = peak_flops(o.precision);
+    o.roof_seconds = options_.roof_seconds;
     o.seed = seed_;
     o.threads = threads_;
     o.timed = [&](const selftest::Performance& p) {

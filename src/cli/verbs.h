@@ -82,6 +82,7 @@ struct SelftestOptions {
   std::string model = "gpt3-1.3b", precision = "bf16", peak_flops;
   std::int64_t micro_batch = 4, sequence = 0;  // sequence 0: the model's
   int warmup_steps = 20, steps = 30;
+  double roof_seconds = 3;           // to measure each roof
   int threads = 0;                   // of the cpu backend; 0: all cores
   std::uint64_t seed = 0;            // of the operations' numbers; 0: another every time
   std::string output;                // -o: the text once more, and JSON lines beside it

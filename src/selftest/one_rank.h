@@ -27,6 +27,9 @@ class OneRank {
   void begin_watch() { executable_->begin_watch(); }
   backend::GpuStatistics end_watch() { return executable_->end_watch(); }
   std::vector<backend::Interval> run_profiled();
+  std::vector<std::string> kernels() const { return executable_->kernels(); }
+  /// Gives the step's memory back. Nothing can be run or read any more.
+  void end() { executable_.reset(); }
   /// Mean losses of all steps so far.
   std::vector<float> losses();
   std::vector<float> read(const std::string& buffer, std::int64_t offset, std::int64_t count);

@@ -13,6 +13,7 @@ namespace harness::selftest {
 namespace {
 
 constexpr std::size_t edge_steps = 10;  // of which the first and last median are
+constexpr double loss_range = 1.2;      // around the logarithm of the vocabulary
 
 double median_of(std::vector<double> values) {
   std::ranges::sort(values);
@@ -32,13 +33,23 @@ double covered_seconds(std::vector<backend::Interval> intervals) {
   return covered;
 }
 
-void compare_with_roof(KindShare& k, const Roofs& roofs) {
+// FLOP/s of the step's own products, each alone; 0: none was timed.
+double product_roof(const program::Program& program, const Roofs& roofs) {
+  double flop = 0;
+  for (const backend::ProductTiming& t : roofs.products) {
+    flop += program::flop_of(program.step.at(t.operation).action).model;
+  }
+  return flop > 0 ? flop / roofs.product_seconds() : 0;
+}
+
+void compare_with_roof(KindShare& k, const program::Program& program, const Roofs& roofs) {
   k.by_flop = k.flop > 0;
   const double work = k.by_flop ? k.flop : k.bytes;
   if (!(k.seconds > 0)) return;
   k.rate = work / k.seconds;
   k.roof = k.by_flop ? roofs.matmul_flops : roofs.copy_bytes_per_s;
-  if (k.kind == program::Matmul::name && roofs.product_seconds > 0) k.roof = work / roofs.product_seconds;
+  const double own_roof = k.kind == program::Matmul::name ? product_roof(program, roofs) : 0;
+  if (own_roof > 0) k.roof = own_roof;
   if (k.roof > 0) k.ratio = k.rate / k.roof;
 }
 
@@ -57,11 +68,15 @@ std::string shape_of(const program::Action& action) {
 // Sums of one line until its means are taken.
 struct LineSums {
   LineShare line;
-  double flop = 0, bytes = 0;
+  double flop = 0, bytes = 0, alone_s = 0;
+  std::int64_t timed_alone = 0;
 };
 
 std::vector<LineShare> lines_of(const program::Program& program, const std::vector<backend::Interval>& intervals,
-                                double step_seconds) {
+                                double step_seconds, const std::vector<backend::ProductTiming>& products,
+                                const std::vector<std::string>& kernels) {
+  std::map<program::OperationId, const backend::ProductTiming*> alone;
+  for (const backend::ProductTiming& t : products) alone[t.operation] = &t;
   std::map<std::array<std::string, 4>, LineSums> sums;
   for (const backend::Interval& i : intervals) {
     const program::Operation& op = program.step.at(i.operation);
@@ -71,6 +86,12 @@ std::vector<LineShare> lines_of(const program::Program& program, const std::vect
     s.line.seconds += i.end_s - i.start_s;
     s.flop += program::flop_of(op.action).model;
     s.bytes += needed_bytes(program, op.action);
+    if (const auto timing = alone.find(i.operation); timing != alone.end()) {
+      ++s.timed_alone;
+      s.alone_s += timing->second->seconds;
+      s.line.form = timing->second->form;
+    }
+    if (s.line.kernels.empty() && !kernels.empty()) s.line.kernels = kernels.at(i.operation);
   }
   std::vector<LineShare> lines;
   for (auto& [key, s] : sums) {
@@ -82,6 +103,7 @@ std::vector<LineShare> lines_of(const program::Program& program, const std::vect
     l.mean_s = l.seconds / static_cast<double>(l.count);
     l.share = step_seconds > 0 ? l.seconds / step_seconds : 0;
     l.by_flop = s.flop > 0;
+    if (s.timed_alone > 0) l.alone_s = s.alone_s / static_cast<double>(s.timed_alone);
     if (l.seconds > 0) l.rate = (l.by_flop ? s.flop : s.bytes) / l.seconds;
     lines.push_back(l);
   }
@@ -123,18 +145,26 @@ void time_steps(OneRank& job, Performance& p) {
 void profile_step(OneRank& job, const backend::Backend& subject, Performance& p) {
   const std::vector<backend::Interval> intervals = job.run_profiled();
   p.warnings = job.warnings();
-  p.split = split_by_kind(job.program(), intervals, {});
-  // After the step, as warm as it left the device.
-  p.roofs.product_seconds = subject.product_seconds(job.request());
+  const std::vector<std::string> kernels = job.kernels();
+  p.split = split_by_kind(job.program(), intervals, {}, kernels);
+  // After the step, as warm as it left the device; the products need its memory.
+  job.end();
+  p.roofs.products = subject.time_products(job.request(), p.options.roof_seconds);
   p.roofs.matmul_flops = subject.measure_matmul_flops(p.options.precision, job.request(), p.options.roof_seconds);
   p.roofs.copy_bytes_per_s = subject.measure_copy_bandwidth(job.request(), p.options.roof_seconds);
-  p.split = split_by_kind(job.program(), intervals, p.roofs);
+  p.split = split_by_kind(job.program(), intervals, p.roofs, kernels);
 }
 
 }  // namespace
 
+double Roofs::product_seconds() const {
+  double seconds = 0;
+  for (const backend::ProductTiming& t : products) seconds += t.seconds;
+  return seconds;
+}
+
 Split split_by_kind(const program::Program& program, const std::vector<backend::Interval>& intervals,
-                    const Roofs& roofs) {
+                    const Roofs& roofs, const std::vector<std::string>& kernels) {
   Split split;
   std::map<std::string, KindShare> kinds;
   for (const backend::Interval& i : intervals) {
@@ -151,11 +181,11 @@ Split split_by_kind(const program::Program& program, const std::vector<backend::
   for (auto& [name, k] : kinds) {
     k.kind = name;
     k.share = split.step_seconds > 0 ? k.seconds / split.step_seconds : 0;
-    compare_with_roof(k, roofs);
+    compare_with_roof(k, program, roofs);
     split.kinds.push_back(k);
   }
   std::ranges::stable_sort(split.kinds, std::greater<>(), &KindShare::seconds);
-  split.lines = lines_of(program, intervals, split.step_seconds);
+  split.lines = lines_of(program, intervals, split.step_seconds, roofs.products, kernels);
   return split;
 }
 
@@ -188,9 +218,14 @@ CheckLine judge_performance(const Performance& p) {
     for (const KindShare& k : p.split.kinds) parts += k.seconds;
     judge(line, "the parts of the profiled step against the whole", std::abs(parts / p.split.step_seconds - 1));
   }
-  if (!std::isfinite(p.first_loss) || !std::isfinite(p.last_loss)) {
+  // Of random tokens nothing can be learnt. What leaves this range has activations that grew or died, and numbers of
+  // another kind cost another power.
+  const double expected = std::log(static_cast<double>(p.options.model.vocab));
+  const auto in_range = [&](double loss) { return std::abs(loss - expected) <= loss_range; };  // not of a NaN
+  if (!in_range(p.first_loss) || !in_range(p.last_loss)) {
     line.outcome = Outcome::failed;
-    line.failures.push_back(fmt::format("the loss went from {} to {}", p.first_loss, p.last_loss));
+    line.failures.push_back(fmt::format("the loss went from {} to {}, expected are {:.2f} to {:.2f}", p.first_loss,
+                                        p.last_loss, expected - loss_range, expected + loss_range));
   }
   return line;
 }

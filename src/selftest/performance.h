@@ -19,16 +19,17 @@ struct PerformanceOptions {
   double peak_flops = 0;  // dense, of the device; 0: unknown, then there is no MFU
   std::uint64_t seed = 1;
   int threads = 1;
-  double roof_seconds = 1;  // to measure each roof
+  double roof_seconds = 3;  // to measure each roof, on a device that stays hot
   /// Called when the steps are timed and before one is profiled, which is where most can go wrong.
   std::function<void(const Performance&)> timed = [](const Performance&) {};
 };
 
 /// What the machine can do at most, measured on it; 0: unknown.
 struct Roofs {
-  double matmul_flops = 0;      // FLOP/s of a large product of random numbers
-  double product_seconds = 0;   // of all products of the step, each alone
-  double copy_bytes_per_s = 0;  // read plus written
+  double matmul_flops = 0;                         // FLOP/s of a large product of random numbers
+  double copy_bytes_per_s = 0;                     // read plus written
+  std::vector<backend::ProductTiming> products{};  // the step's own, each alone, as far as they could be timed
+  double product_seconds() const;                  // of all `products`
 };
 
 /// One operation kind's part of a step.
@@ -50,8 +51,11 @@ struct LineShare {
   std::string shape;  // of a matrix product, with what it does besides: "4096 x 6144 x 2048, bias"
   std::int64_t count = 0;
   double seconds = 0, mean_s = 0, share = 0;  // share: of the whole step
+  double alone_s = 0;                         // mean of the same product with nothing beside it; 0: unknown
   bool by_flop = false;                       // else `rate` is of its bytes
   double rate = 0;                            // FLOP/s or B/s
+  std::string form;                           // of a product, backend::ProductTiming::form; "": unknown
+  std::string kernels;                        // of one such operation, Executable::kernels(); "": unknown
 };
 
 struct Split {
@@ -60,9 +64,9 @@ struct Split {
   std::vector<KindShare> kinds;               // longest first
   std::vector<LineShare> lines;               // longest first
 };
-/// Takes a profiled step apart. Pure.
+/// Takes a profiled step apart. `kernels`: of each operation, or none are known. Pure.
 Split split_by_kind(const program::Program& program, const std::vector<backend::Interval>& intervals,
-                    const Roofs& roofs);
+                    const Roofs& roofs, const std::vector<std::string>& kernels = {});
 
 struct Performance {
   PerformanceOptions options;
@@ -82,7 +86,7 @@ struct Performance {
 /// Times the training step of one rank and takes it apart. Throws Error if it cannot be timed.
 Performance measure_performance(const backend::Backend& subject, const PerformanceOptions& options);
 
-/// What must hold whatever the speed: finite losses, and parts that add up to the step.
+/// What must hold whatever the speed: losses near the logarithm of the vocabulary, and parts that add up to the step.
 CheckLine judge_performance(const Performance& performance);
 
 }  // namespace harness::selftest

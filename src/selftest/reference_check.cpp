@@ -13,10 +13,28 @@ struct Allowed {
   double loss, gradient;
 };
 
-// tests/reference says how far PyTorch's own float32 and bf16 are off: 2e-7 and 4e-7; 4e-3 and 1.5e-2.
+// tests/reference says how far PyTorch's own float32 and bf16 are off: 2e-7 and 4e-7; 4e-3 and 1.5e-2. Twice that is
+// left to another bf16 attention, which rounds elsewhere.
 Allowed allowed(config::Precision precision) {
   if (precision == config::Precision::fp32) return {1e-5, 1e-4};
-  return {2e-2, 2e-2};
+  return {2e-2, 3e-2};
+}
+
+struct Way {
+  config::AttentionKind attention;
+  std::int64_t micro_batch_size;
+  bool tuned = false;
+};
+
+std::vector<Way> ways(const backend::Backend& subject, std::int64_t batch) {
+  using config::AttentionKind;
+  std::vector<Way> all{{AttentionKind::fused, batch},
+                       {AttentionKind::fused, 1},
+                       {AttentionKind::unfused, batch},
+                       {AttentionKind::unfused, 1}};
+  // Others have nothing to tune.
+  if (subject.kind() == config::BackendKind::cuda) all.push_back({AttentionKind::fused, batch, true});
+  return all;
 }
 
 CheckLine line_for(const char* what, const char* precision, double tolerance) {
@@ -47,34 +65,33 @@ std::vector<CheckLine> check_reference(const backend::Backend& subject, const st
     const char* name = precision == config::Precision::bf16 ? "bf16" : "fp32";
     CheckLine losses = line_for("losses", name, allowed(precision).loss);
     CheckLine gradients = line_for("gradients", name, allowed(precision).gradient);
-    for (const config::AttentionKind attention : {config::AttentionKind::fused, config::AttentionKind::unfused}) {
-      for (const std::int64_t micro_batch : {reference.settings.global_batch_size, std::int64_t{1}}) {
-        config::Settings settings = reference.settings;
-        settings.micro_batch_size = micro_batch;
-        settings.attention = attention;
-        const std::string how = fmt::format("{} attention, {} micro-batches",
-                                            attention == config::AttentionKind::fused ? "fused" : "unfused",
-                                            settings.global_batch_size / micro_batch);
-        try {
-          OneRank job(subject, reference.model, settings, {reference.seed, options.threads});
-          static_cast<void>(job.run(1));
-          for (const gpt::Parameter& p : gpt::parameters(reference.model, {}, 0)) {
-            ++gradients.cases;
-            judge(gradients, p.name + ", " + how,
-                  relative_distance(job.read("gradient", p.view.offset, p.view.count), reference.tensor(p.name)));
-          }
-          static_cast<void>(job.run(static_cast<int>(reference.losses.size()) - 1));
-          const std::vector<float> ours = job.losses();
-          for (std::size_t i = 0; i < reference.losses.size(); ++i) {
-            ++losses.cases;
-            judge(losses, fmt::format("step {}, {}", i, how),
-                  std::abs(static_cast<double>(ours[i]) / reference.losses[i] - 1));
-          }
-          for (const std::string& w : job.warnings()) gradients.notes.push_back(fmt::format("{}: {}", how, w));
-        } catch (const std::exception& e) {
-          losses.outcome = gradients.outcome = Outcome::failed;
-          losses.failures.push_back(how + ": " + e.what());
+    for (const Way& way : ways(subject, reference.settings.global_batch_size)) {
+      config::Settings settings = reference.settings;
+      settings.micro_batch_size = way.micro_batch_size;
+      settings.attention = way.attention;
+      const std::string how = fmt::format(
+          "{} attention, {} micro-batches{}", way.attention == config::AttentionKind::fused ? "fused" : "unfused",
+          settings.global_batch_size / way.micro_batch_size, way.tuned ? ", tuned" : "");
+      try {
+        OneRank job(subject, reference.model, settings,
+                    {.seed = reference.seed, .threads = options.threads, .tuned = way.tuned});
+        static_cast<void>(job.run(1));
+        for (const gpt::Parameter& p : gpt::parameters(reference.model, {}, 0)) {
+          ++gradients.cases;
+          judge(gradients, p.name + ", " + how,
+                relative_distance(job.read("gradient", p.view.offset, p.view.count), reference.tensor(p.name)));
         }
+        static_cast<void>(job.run(static_cast<int>(reference.losses.size()) - 1));
+        const std::vector<float> ours = job.losses();
+        for (std::size_t i = 0; i < reference.losses.size(); ++i) {
+          ++losses.cases;
+          judge(losses, fmt::format("step {}, {}", i, how),
+                std::abs(static_cast<double>(ours[i]) / reference.losses[i] - 1));
+        }
+        for (const std::string& w : job.warnings()) gradients.notes.push_back(fmt::format("{}: {}", how, w));
+      } catch (const std::exception& e) {
+        losses.outcome = gradients.outcome = Outcome::failed;
+        losses.failures.push_back(how + ": " + e.what());
       }
     }
     lines.push_back(std::move(losses));

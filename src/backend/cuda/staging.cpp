@@ -21,16 +21,22 @@ bool Staging::free(std::int64_t step) const {
   return !slot.used || slot.copied.done();
 }
 
-void Staging::stage(std::int64_t step, const program::InputSource& inputs, Stream stream) {
-  Slot& slot = slots_[slot_of(step)];
-  std::byte* base = pinned_.data() + static_cast<std::int64_t>(slot_of(step)) * slot_bytes_;
+void Staging::fill(std::int64_t step, const program::InputSource& inputs) {
   for (const Input& input : inputs_) {
-    std::byte* host = base + input.offset_bytes;
-    inputs.fill(input.name, step, {host, static_cast<std::size_t>(input.device.bytes())});
-    copy_in(stream, input.device.data, host, input.device.bytes());
+    inputs.fill(input.name, step, {host(step, input), static_cast<std::size_t>(input.device.bytes())});
   }
+}
+
+void Staging::copy(std::int64_t step, Stream stream) {
+  for (const Input& input : inputs_) copy_in(stream, input.device.data, host(step, input), input.device.bytes());
+  Slot& slot = slots_[slot_of(step)];
   slot.copied.record(stream);
   slot.used = true;
+}
+
+void Staging::stage(std::int64_t step, const program::InputSource& inputs, Stream stream) {
+  fill(step, inputs);
+  copy(step, stream);
 }
 
 }  // namespace harness::cuda

@@ -20,7 +20,11 @@ class Staging {
 
   /// True when the slot of this step may be written: the copy that last used it is done.
   bool free(std::int64_t step) const;
-  /// Fills the slot of `step` and puts the copies into the Program's input buffers on `stream`.
+  /// Fills the slot of `step`, which must be free. The host's work alone.
+  void fill(std::int64_t step, const program::InputSource& inputs);
+  /// Puts the copies of the filled slot into the Program's input buffers on `stream`.
+  void copy(std::int64_t step, Stream stream);
+  /// Both.
   void stage(std::int64_t step, const program::InputSource& inputs, Stream stream);
 
  private:
@@ -34,6 +38,9 @@ class Staging {
     bool used = false;
   };
   std::size_t slot_of(std::int64_t step) const { return step % slots; }
+  std::byte* host(std::int64_t step, const Input& input) const {
+    return pinned_.data() + step % slots * slot_bytes_ + input.offset_bytes;
+  }
 
   std::vector<Input> inputs_;
   std::int64_t slot_bytes_ = 0;

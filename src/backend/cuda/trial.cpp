@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <ranges>
 #include <utility>
 
+#include "backend/cuda/algorithm.h"
 #include "backend/cuda/kernels/difference.h"
 #include "backend/cuda/kernels/kernels.h"
 #include "base/error.h"
@@ -56,12 +58,12 @@ class Judge {
 
   bool is_near(const Kept& k) {
     const backend::Tensor reference{k.memory.data(), k.result.type, k.result.count};
-    difference(stream_, k.result, reference, reinterpret_cast<float*>(parts_.data()));
-    std::vector<float> parts(2 * difference_parts);
+    const int count = difference(stream_, k.result, reference, reinterpret_cast<float*>(parts_.data()));
+    std::vector<float> parts(2 * max_difference_parts);
     copy_out(stream_, parts.data(), parts_.data(), parts_.bytes());
     synchronize(stream_);
     double apart = 0, norm = 0;
-    for (int i = 0; i < difference_parts; ++i) {
+    for (int i = 0; i < count; ++i) {
       apart += parts[2 * i];
       norm += parts[2 * i + 1];
     }
@@ -73,15 +75,8 @@ class Judge {
   Blas& blas_;
   Stream stream_;
   std::vector<Kept> kept_;
-  Memory parts_{Memory::Kind::device, 2 * difference_parts* std::int64_t{sizeof(float)}, "comparing products"};
+  Memory parts_{Memory::Kind::device, 2 * max_difference_parts* std::int64_t{sizeof(float)}, "comparing products"};
 };
-
-std::vector<Blas::Run> runs_of(const Product& product, const Rotation& rotation, Blas& blas,
-                               const ProductChoice& choice) {
-  std::vector<Blas::Run> runs;
-  for (const Operands& o : rotation.operands()) runs.push_back(blas.prepare(product, o, choice));
-  return runs;
-}
 
 double median(std::vector<double> values) {
   const std::size_t half = values.size() / 2;
@@ -188,21 +183,41 @@ void Rotation::fill(Stream stream) const {
   }
 }
 
+std::vector<Blas::Run> runs_of(const Product& product, const Rotation& rotation, Blas& blas,
+                               const ProductChoice& choice) {
+  std::vector<Blas::Run> runs;
+  for (const Operands& o : rotation.operands()) runs.push_back(blas.prepare(product, o, choice));
+  return runs;
+}
+
 ProductChoice fastest(const Product& product, const program::Matmul& operation, Blas& blas, Timer& timer,
                       std::int64_t l2_bytes, const Effort& effort) {
   const Rotation rotation(product, operation, 2 * l2_bytes);
   rotation.fill(timer.stream());
+  const Operands& first = rotation.operands().front();
   std::vector<ProductChoice> timed;
-  for (ProductChoice& choice : blas.candidates(product, rotation.operands().front(), effort.proposals)) {
-    try {
-      choice.seconds = timer.mean(runs_of(product, rotation, blas, choice), effort.quick_s);
-      timed.push_back(choice);
-    } catch (const Error&) {  // a proposal may still refuse to run
+  const auto time_all = [&](std::vector<ProductChoice> choices) {
+    for (ProductChoice& choice : choices) {
+      try {
+        choice.seconds = timer.mean(runs_of(product, rotation, blas, choice), effort.quick_s);
+        timed.push_back(choice);
+      } catch (const Error&) {  // a proposal may still refuse to run
+      }
+    }
+  };
+  time_all(blas.candidates(product, first, effort.proposals));
+  if (timed.empty()) fail("no algorithm runs");
+  const ProductChoice reference = reference_of(timed);
+  std::ranges::stable_sort(timed, {}, &ProductChoice::seconds);
+  std::vector<ProductChoice> variants;
+  for (const ProductChoice& choice : timed | std::views::take(effort.varied)) {
+    for (std::string& algorithm : variants_of(choice.algorithm, effort.variants)) {
+      variants.push_back({choice.fused, std::move(algorithm)});
     }
   }
-  if (timed.empty()) fail("no algorithm runs");
-  Judge judge(product, rotation.operands().front(), blas, timer.stream());
-  judge.set_reference(reference_of(timed));
+  time_all(blas.runnable(product, first, variants));
+  Judge judge(product, first, blas, timer.stream());
+  judge.set_reference(reference);
   std::ranges::stable_sort(timed, {}, &ProductChoice::seconds);
   std::vector<ProductChoice> finalists;
   int rejected = 0;

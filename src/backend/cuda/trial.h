@@ -11,8 +11,10 @@ namespace harness::cuda {
 
 /// How much is tried to find the fastest form of a Product.
 struct Effort {
-  double warm_up_s = 1.5;   // of products before the first is timed: an idle GPU's clocks climb meanwhile
-  int proposals = 64;       // of the library, per form
+  double warm_up_s = 1.5;  // of products before the first is timed: an idle GPU's clocks climb meanwhile
+  int proposals = 64;      // of the library, per form
+  int varied = 2;     // of the fastest proposals: variants of their tile, cluster and order of blocks are tried too
+  int variants = 40;  // of each
   double quick_s = 0.5e-3;  // of calls of each proposal, to find the finalists
   int finalists = 4;
   int rounds = 20;  // of one call of each finalist
@@ -48,6 +50,10 @@ class Rotation {
   Memory memory_;
   std::vector<Operands> operands_;
 };
+
+/// A Product over each set of its operands.
+std::vector<Blas::Run> runs_of(const Product& product, const Rotation& rotation, Blas& blas,
+                               const ProductChoice& choice);
 
 /// The fastest of the library's proposals for a Product among those that compute what its first proposal for the plain
 /// product does with own kernels beside it: `rejected` of the choice counts those that were fast and did not. Throws

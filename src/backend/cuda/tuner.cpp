@@ -1,6 +1,7 @@
 #include "backend/cuda/tuner.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "backend/cuda/kernels/kernels.h"
@@ -9,7 +10,7 @@
 namespace harness::cuda {
 namespace {
 
-// Calls f(product, operation) for every matrix product of the step, in order.
+// Calls f(product, operation) for every matrix product of the step, in order; the operation's action is a Matmul.
 template <class F>
 void over_products(const program::Program& program, bool tf32, F&& f) {
   const program::Arena arena = program::plan_arena(program);
@@ -23,7 +24,7 @@ void over_products(const program::Program& program, bool tf32, F&& f) {
     if (op == nullptr) continue;
     const int aligned = std::min({alignment(op->a), alignment(op->b), alignment(op->out), alignment(op->aux),
                                   alignment(op->bias), alignment(op->bias_gradient)});
-    f(product_of(*op, buffer(op->a).type, buffer(op->b).type, buffer(op->out).type, tf32, aligned), *op);
+    f(product_of(*op, buffer(op->a).type, buffer(op->b).type, buffer(op->out).type, tf32, aligned), operation);
   }
 }
 
@@ -33,9 +34,12 @@ void warm_up(const NeededProduct& needed, Blas& blas, Timer& timer, std::int64_t
   const Rotation rotation(needed.product, needed.operation, 2 * l2_bytes);
   rotation.fill(timer.stream());
   const ProductChoice choice = blas.default_choice(needed.product, rotation.operands().front());
-  std::vector<Blas::Run> runs;
-  for (const Operands& o : rotation.operands()) runs.push_back(blas.prepare(needed.product, o, choice));
-  timer.sustained(runs, seconds);
+  timer.sustained(runs_of(needed.product, rotation, blas, choice), seconds);
+}
+
+const char* form_of(const Product& product, const ProductChoice& choice) {
+  if (!product.composite()) return "plain";
+  return choice.fused ? "fused" : "separate";
 }
 
 }  // namespace
@@ -43,22 +47,42 @@ void warm_up(const NeededProduct& needed, Blas& blas, Timer& timer, std::int64_t
 std::vector<NeededProduct> needed_products(const program::Program& program, bool tf32) {
   std::vector<NeededProduct> needed;
   std::set<std::string> seen;
-  over_products(program, tf32, [&](const Product& product, const program::Matmul& op) {
-    if (seen.insert(key_of(product)).second) needed.push_back({product, op});
+  over_products(program, tf32, [&](const Product& product, const program::Operation& operation) {
+    if (seen.insert(key_of(product)).second) {
+      needed.push_back({product, std::get<program::Matmul>(operation.action)});
+    }
   });
   return needed;
 }
 
-double tuned_seconds(const program::Program& program, bool tf32, const backend::Tuning& tuning) {
-  double seconds = 0;
-  bool all_known = true;
-  over_products(program, tf32, [&](const Product& product, const program::Matmul&) {
-    const auto it = tuning.find(key_of(product));
-    const double once = it == tuning.end() ? 0 : parse_choice(it->second).seconds;
-    all_known = all_known && once > 0;
-    seconds += once;
+std::vector<backend::ProductTiming> time_products(const program::Program& program, bool tf32,
+                                                  const backend::Tuning& tuning, std::int64_t l2_bytes,
+                                                  double seconds) {
+  const std::vector<NeededProduct> needed = needed_products(program, tf32);
+  std::map<std::string, backend::ProductTiming> timed;  // by key
+  Blas blas;
+  Timer timer;
+  for (const NeededProduct& n : needed) {
+    const std::string key = key_of(n.product);
+    try {
+      const Rotation rotation(n.product, n.operation, 2 * l2_bytes);
+      rotation.fill(timer.stream());
+      const auto tuned = tuning.find(key);
+      const ProductChoice choice = tuned != tuning.end() ? parse_choice(tuned->second)
+                                                         : blas.default_choice(n.product, rotation.operands().front());
+      const double once = timer.sustained(runs_of(n.product, rotation, blas, choice), seconds / std::ssize(needed));
+      timed[key] = {.seconds = once, .form = form_of(n.product, choice)};
+    } catch (const Error&) {  // too large beside what is in memory
+    }
+  }
+  std::vector<backend::ProductTiming> timings;
+  over_products(program, tf32, [&](const Product& product, const program::Operation& operation) {
+    const auto found = timed.find(key_of(product));
+    if (found == timed.end()) return;
+    timings.push_back(found->second);
+    timings.back().operation = static_cast<program::OperationId>(&operation - program.step.data());
   });
-  return all_known ? seconds : 0;
+  return timings;
 }
 
 backend::Tuning tune_products(const program::Program& program, bool tf32, const backend::Tuning& known,

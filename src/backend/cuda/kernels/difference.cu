@@ -1,5 +1,7 @@
 #include "backend/cuda/kernels/difference.h"
 
+#include <algorithm>
+
 #include "backend/cuda/kernels/launch.cuh"
 #include "backend/cuda/kernels/reductions.cuh"
 #include "backend/cuda/kernels/vectors.cuh"
@@ -29,12 +31,15 @@ __global__ void __launch_bounds__(difference_threads)
 
 }  // namespace
 
-void difference(CUstream_st* stream, const backend::Tensor& a, const backend::Tensor& b, float* parts) {
+int difference(CUstream_st* stream, const backend::Tensor& a, const backend::Tensor& b, float* parts) {
+  const std::int64_t needed = (a.count + difference_threads - 1) / difference_threads;
+  const int blocks = static_cast<int>(std::min<std::int64_t>(needed, max_difference_parts));
   backend::with_type(a.type, [&](auto tag) {
     using T = decltype(tag);
-    launch("difference", squared_difference<T>, {difference_parts, difference_threads}, stream, a.as<const T>(),
-           b.as<const T>(), a.count, parts);
+    launch("difference", squared_difference<T>, {blocks, difference_threads}, stream, a.as<const T>(), b.as<const T>(),
+           a.count, parts);
   });
+  return blocks;
 }
 
 }  // namespace harness::cuda

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
+#include <vector>
 
 #include "core.h"
 #include "lt_problem.h"
@@ -101,11 +103,97 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDe
   std::memcpy(&algorithm, algo, sizeof algorithm);
   if (algorithm.magic != LtAlgorithm::live) return CUBLAS_STATUS_INVALID_VALUE;  // an answer, not a mistake
   if (algorithm.fingerprint != problem.fingerprint) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (algorithm.tile == LtAlgorithm::tiles || algorithm.cluster > CUBLASLT_CLUSTER_SHAPE_2x1x1) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
   *result = {};
   result->algo = *algo;
   result->workspaceSize = algorithm.workspace_bytes;
   result->state = CUBLAS_STATUS_SUCCESS;
   result->wavesCount = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+namespace {
+
+// The attribute within an algorithm, as bytes; empty: these stand-ins have none.
+std::span<std::byte> attribute_of(LtAlgorithm& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
+  const auto bytes = [](auto& value) { return std::as_writable_bytes(std::span(&value, 1)); };
+  switch (attribute) {
+    case CUBLASLT_ALGO_CONFIG_TILE_ID:
+      return bytes(algorithm.tile);
+    case CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID:
+      return bytes(algorithm.cluster);
+    default:
+      return {};
+  }
+}
+
+bool is_one(const LtAlgorithm& algorithm) {
+  return algorithm.magic == LtAlgorithm::live;
+}
+
+}  // namespace
+
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algo,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attribute, void* value,
+                                                    size_t bytes, size_t* written) {
+  constexpr const char* call = "cublasLtMatmulAlgoConfigGetAttribute";
+  LtAlgorithm algorithm;
+  std::memcpy(&algorithm, algo, sizeof algorithm);
+  if (!is_one(algorithm)) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "the algorithm is none");
+  if (attribute == CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING && bytes == sizeof(std::uint32_t)) {
+    const std::uint32_t swizzling = algorithm.swizzling;
+    std::memcpy(value, &swizzling, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  }
+  const auto own = attribute_of(algorithm, attribute);
+  if (own.size() != bytes) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "not the size of the attribute");
+  std::memcpy(value, own.data(), bytes);
+  if (written != nullptr) *written = bytes;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t* algo,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attribute, const void* value,
+                                                    size_t bytes) {
+  constexpr const char* call = "cublasLtMatmulAlgoConfigSetAttribute";
+  LtAlgorithm algorithm;
+  std::memcpy(&algorithm, algo, sizeof algorithm);
+  if (!is_one(algorithm)) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "the algorithm is none");
+  if (attribute == CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING && bytes == sizeof(std::uint32_t)) {
+    std::uint32_t swizzling = 0;
+    std::memcpy(&swizzling, value, bytes);
+    algorithm.swizzling = static_cast<std::uint16_t>(swizzling);
+  } else {
+    const auto own = attribute_of(algorithm, attribute);
+    if (own.size() != bytes) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "not the size of the attribute");
+    std::memcpy(own.data(), value, bytes);
+  }
+  std::memcpy(algo, &algorithm, sizeof algorithm);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t* algo,
+                                                 cublasLtMatmulAlgoCapAttributes_t attribute, void* value, size_t bytes,
+                                                 size_t* written) {
+  constexpr const char* call = "cublasLtMatmulAlgoCapGetAttribute";
+  LtAlgorithm algorithm;
+  std::memcpy(&algorithm, algo, sizeof algorithm);
+  if (!is_one(algorithm)) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "the algorithm is none");
+  std::vector<std::uint32_t> values;
+  if (attribute == CUBLASLT_ALGO_CAP_TILE_IDS) {
+    for (std::uint32_t tile = 1; tile <= LtAlgorithm::tiles; ++tile) values.push_back(tile);
+  } else if (attribute == CUBLASLT_ALGO_CAP_CTA_SWIZZLING_SUPPORT) {
+    values = {1};
+  } else {
+    return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "these stand-ins know no such attribute");
+  }
+  const std::size_t needed = values.size() * sizeof values[0];
+  if (written != nullptr) *written = needed;
+  if (bytes == 0) return CUBLAS_STATUS_SUCCESS;
+  if (bytes < needed) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "no room for the attribute");
+  std::memcpy(value, values.data(), needed);
   return CUBLAS_STATUS_SUCCESS;
 }
 

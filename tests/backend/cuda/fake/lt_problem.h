@@ -55,6 +55,10 @@ struct LtAlgorithm {
   std::uint16_t alignment[4] = {16, 16, 16, 16};  // of A, B, C, D, promised in the preference
   std::uint16_t bias_alignment = 1;               // seen when it was asked for
   std::uint16_t aux_alignment = 1;
+  std::uint32_t tile = 1;
+  std::uint16_t cluster = CUBLASLT_CLUSTER_SHAPE_AUTO;
+  std::uint16_t swizzling = 0;
+  static constexpr std::uint32_t tiles = 4;  // from 1 on; the last needs more of a device than there is
 };
 
 }  // namespace harness::fake

@@ -122,6 +122,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   job.c = c;
   job.d = d;
   job.algorithm = static_cast<int>(algorithm.number);
+  job.tile = algorithm.tile;
   if (algorithm.workspace_bytes > 0) job.workspace = static_cast<double*>(workspace);
   if (job.problem.descriptor.pointer_mode == CUBLASLT_POINTER_MODE_HOST) {
     job.alpha = *static_cast<const float*>(alpha);

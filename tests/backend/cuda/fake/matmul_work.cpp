@@ -1,8 +1,10 @@
 #include "matmul_work.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "core.h"
@@ -115,6 +117,8 @@ void reduce_operand(const LtProblem& problem, const std::vector<float>& a, const
 
 void multiply(const MatmulJob& job) {
   const LtProblem& problem = job.problem;
+  const std::uint32_t fast = settings().lt_fast_tile;
+  if (fast != 0 && job.tile != fast) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   std::vector<double> own;
   double* sums = job.workspace;
   if (sums == nullptr) {

@@ -8,6 +8,7 @@
 namespace harness::cuda {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr std::uint64_t begin_ns = 1'700'000'000'000'000'000;  // as large as CUPTI's are
@@ -54,6 +55,19 @@ TEST(Attribution, AnOperationLastsFromItsFirstRecordToItsLast) {
   const Unattributed rest = unattributed(records, step.size());
   EXPECT_EQ(rest.records, 2u);
   EXPECT_DOUBLE_EQ(rest.seconds, 750e-9);
+}
+
+TEST(Attribution, KernelsAreNamedInTheirOrder) {
+  std::vector<ActivityRecord> records = {
+      kernel("_ZN7harness4cuda12_GLOBAL__N_110layer_normI13__nv_bfloat16EEvPKT_iPf", 1, 300, 400),
+      kernel("_ZN8cublasLt8epilogue4impl12globalKernelILi8ELi32EfEEvPf", 1, 420, 430),
+      kernel("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NTN", 3, 100, 200), kernel("stray", 0, 0, 9),
+      kernel("beyond", 4, 0, 9)};
+  records.push_back(kernel("memset", 3, 90, 95));
+  records.back().kind = ActivityKind::memset;
+  EXPECT_THAT(kernel_names(records, 3),
+              ElementsAre("harness::cuda::layer_norm + cublasLt::epilogue::impl::globalKernel", "",
+                          "nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NTN"));
 }
 
 TEST(Attribution, RecordsBeforeTheBeginHaveNegativeTimes) {

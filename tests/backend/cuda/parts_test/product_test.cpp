@@ -103,25 +103,6 @@ TEST(Product, AStepNeedsFewDistinctOnes) {
   for (const NeededProduct& n : needed) EXPECT_GE(n.product.alignment_bytes, 16) << key_of(n.product);
 }
 
-TEST(Product, TheTunedTimeOfAStepIsTheSumOfItsProducts) {
-  const config::Model model{"test", 2, 64, 4, 128, 32};
-  const program::Program program =
-      program::lower(workloads::build_programs(model, config::Settings{}, program::Layout{}).roles.front(),
-                     backend::declared_fused(config::BackendKind::cuda));
-  double products = 0;
-  for (const program::Operation& op : program.step)
-    products += std::holds_alternative<program::Matmul>(op.action) ? 1 : 0;
-  backend::Tuning tuning;
-  for (const NeededProduct& n : needed_products(program, false)) {
-    tuning[key_of(n.product)] = print_choice({true, "ab", 0.5});
-  }
-  EXPECT_DOUBLE_EQ(tuned_seconds(program, false, tuning), products / 2);
-  tuning.begin()->second = print_choice({true, "ab", 0});  // chosen, but never timed
-  EXPECT_EQ(tuned_seconds(program, false, tuning), 0);
-  tuning.erase(tuning.begin());
-  EXPECT_EQ(tuned_seconds(program, false, tuning), 0);
-}
-
 TEST(Device, EveryRankGetsItsOwn) {
   EXPECT_EQ(device_ordinal(8, 5, 8, false), 5);
   EXPECT_EQ(device_ordinal(1, 5, 8, false), 0);  // the launcher shows each task one

@@ -1,7 +1,12 @@
 // The cuda backend's own promises, over the emulated device.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
+#include "backend/cuda/cuda_backend.h"
 #include "training/local_job.h"
+#include "workloads/workload.h"
 
 namespace harness::cuda {
 namespace {
@@ -57,6 +62,41 @@ TEST(CudaExecutable, TheGroupOfAllRanksUsesTheJobsCommunicator) {
   EXPECT_EQ(communicators_of(test::layout_of(1, 1, 1)), 0);
   EXPECT_EQ(communicators_of(test::layout_of(1, 1, 2)), 2);  // world as the job's, data
   EXPECT_EQ(communicators_of(test::layout_of(2, 1, 2)), 3);  // and tensor
+}
+
+// A host that takes its time.
+class SlowInputs final : public program::InputSource {
+ public:
+  explicit SlowInputs(std::unique_ptr<program::InputSource> inner) : inner_(std::move(inner)) {}
+  void fill(const std::string& input, std::int64_t step, std::span<std::byte> to) const override {
+    const auto began = std::chrono::steady_clock::now();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    inner_->fill(input, step, to);
+    spent_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  }
+  double spent_s() const { return spent_s_; }
+
+ private:
+  std::unique_ptr<program::InputSource> inner_;
+  mutable double spent_s_ = 0;
+};
+
+TEST(CudaExecutable, TheFirstStepDoesNotWaitForItsInputs) {
+  const config::Settings s = small();
+  const program::ProgramSet set = program::lower(workloads::build_programs(tiny, s, {}), cuda_backend().declared());
+  backend::ExecutableRequest request;
+  request.program = &set.roles.front();
+  request.groups = set.groups;
+  request.settings = s;
+  const auto executable = cuda_backend().create(request);
+  executable->connect({}, 10);
+  executable->initialize();
+  const SlowInputs inputs(workloads::make_inputs(tiny, s, {}, {}, 1));
+  const auto began = std::chrono::steady_clock::now();
+  const std::vector<double> times = executable->run(0, 2, inputs);
+  const double all_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  EXPECT_GT(inputs.spent_s(), 0.2);
+  EXPECT_LT(times.back() - times.front(), all_s - 0.9 * inputs.spent_s());
 }
 
 TEST(CudaExecutable, Bf16InEveryLayoutWithAndWithoutGraph) {

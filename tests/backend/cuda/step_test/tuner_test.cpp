@@ -3,11 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <set>
 
+#include "backend/cuda/algorithm.h"
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/kernels/kernels.h"
+#include "backend/cuda/trial.h"
 #include "fake.h"
 #include "lt_problem.h"
 #include "workloads/workload.h"
@@ -16,6 +20,7 @@ namespace harness::cuda {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -52,10 +57,10 @@ class TunerOverFake : public ::testing::Test {
     return s;
   }
 
-  static constexpr Effort quick{.warm_up_s = 0, .quick_s = 1e-5, .rounds = 3};
+  static constexpr Effort quick{.warm_up_s = 0, .varied = 0, .quick_s = 1e-5, .rounds = 3};
   const config::Settings settings_ = settings();
   const program::ProgramSet set_ =
-      program::lower(workloads::build_programs({"tiny", 1, 64, 2, 64, 32}, settings_, program::Layout{}),
+      program::lower(workloads::build_programs({"tiny", 1, 32, 2, 64, 16}, settings_, program::Layout{}),
                      backend::declared_fused(config::BackendKind::cuda));
   const program::Program& program_ = set_.roles.front();
 };
@@ -91,6 +96,70 @@ TEST_F(TunerOverFake, AProposalThatComputesSomethingElseIsNeverChosen) {
     EXPECT_GE(rejected, static_cast<int>(tuning.size()) / 2);  // a right one is seldom faster by chance
     EXPECT_THAT(warnings_with(tuning), Contains(HasSubstr(wrong_numbers)));
   }
+}
+
+std::uint32_t tile_of(const ProductChoice& choice) {
+  fake::LtAlgorithm algorithm;
+  std::memcpy(&algorithm, choice.algorithm.data(), sizeof algorithm);
+  return algorithm.tile;
+}
+
+// No proposal has this tile.
+TEST_F(TunerOverFake, AVariantThatTheLibraryDoesNotProposeIsFound) {
+  fake::Settings settings;
+  settings.lt_fast_tile = 3;
+  fake::reset(settings);
+  Effort effort = quick;
+  effort.varied = 1;
+  const backend::Tuning tuning = tune_products(program_, false, {}, 0, effort);
+  const auto found =
+      std::ranges::count_if(tuning, [](const auto& entry) { return tile_of(parse_choice(entry.second)) == 3; });
+  EXPECT_GE(found, std::ssize(tuning) * 3 / 4);  // a busy machine may delay the fast one
+  EXPECT_THAT(fake::complaints(), IsEmpty());
+}
+
+TEST_F(TunerOverFake, VariantsDifferInOneThingAndThoseThatCannotRunAreLeftOut) {
+  const NeededProduct needed = needed_products(program_, false).front();
+  const Rotation rotation(needed.product, needed.operation, 0);
+  Blas blas;
+  const ProductChoice choice = blas.candidates(needed.product, rotation.operands().front(), 1).front();
+  std::vector<ProductChoice> variants;
+  for (const std::string& algorithm : variants_of(choice.algorithm, 40)) variants.push_back({choice.fused, algorithm});
+  EXPECT_EQ(variants.size(), 3u + 6u + 1u);  // tiles, clusters, order of blocks
+  // The last tile and four clusters.
+  EXPECT_EQ(blas.runnable(needed.product, rotation.operands().front(), variants).size(), variants.size() - 5);
+  const std::size_t some = variants_of(choice.algorithm, 8).size();
+  EXPECT_LE(some, 8u);
+  EXPECT_GT(some, 6u);  // of every kind
+}
+
+TEST_F(TunerOverFake, EveryProductOfTheStepIsTimedAlone) {
+  const backend::Tuning tuning = tune();
+  const auto timings = time_products(program_, false, tuning, 0, 0.05);
+  std::set<std::string> forms;
+  auto timing = timings.begin();
+  for (const program::Operation& operation : program_.step) {
+    if (!std::holds_alternative<program::Matmul>(operation.action)) continue;
+    ASSERT_NE(timing, timings.end());
+    EXPECT_EQ(&program_.step.at(timing->operation), &operation);
+    EXPECT_GT(timing->seconds, 0);
+    forms.insert(timing->form);
+    ++timing;
+  }
+  EXPECT_EQ(timing, timings.end());
+  EXPECT_THAT(forms, Contains("plain"));
+  backend::Tuning separate = tuning;
+  for (auto& [key, text] : separate) {
+    ProductChoice choice = parse_choice(text);
+    if (choice.fused) choice.algorithm.clear();
+    choice.fused = false;
+    text = print_choice(choice);
+  }
+  std::set<std::string> forms_of_separate;
+  for (const backend::ProductTiming& t : time_products(program_, false, separate, 0, 0.05)) {
+    forms_of_separate.insert(t.form);
+  }
+  EXPECT_THAT(forms_of_separate, ElementsAre("plain", "separate"));
 }
 
 TEST_F(TunerOverFake, TheClocksClimbBeforeTheFirstIsTimed) {
