@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs the tests that take too long for `make test`: tests that repeat more often with HARNESS_SOAK (a job killed 200
-# times), twenty sweeps in which nothing changes, one in which something does, and a sweep of 128 ranks.
+# times), twenty sweeps in which nothing changes, one in which something does, a sweep of 128 ranks; and clang-tidy's
+# static analyzer.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_root.sh
@@ -17,6 +18,7 @@ result=$(mktemp -d)
 trap 'rm -rf "$result"' EXIT
 scripts/soak_aa.sh
 scripts/soak_delay.sh
+LINT_ANALYZE=1 scripts/lint.sh
 set -- mpirun $oversubscribe -np 128 ./harness sweep configs/tiny128.yaml -o "$result/tiny128.h5"
 echo "soak: $*" >&2
 "$@"
