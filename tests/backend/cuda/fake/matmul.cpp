@@ -21,18 +21,26 @@ struct Range {
   std::size_t bytes = 0;
   std::size_t alignment = 16;
   bool written = false;
+  bool dense = true;  // every byte belongs to it
 };
+
+Range range_of(const char* name, const void* data, const LtMatrix& matrix, int batch_count, std::size_t alignment,
+               bool written) {
+  const std::size_t bytes = matrix.bytes(batch_count);
+  const auto elements = static_cast<std::size_t>(matrix.rows * matrix.cols * batch_count);
+  return {name, data, bytes, alignment, written, bytes == elements * size_of(matrix.type)};
+}
 
 std::vector<Range> ranges_of(const MatmulJob& job, const LtAlgorithm& algorithm) {
   const LtProblem& problem = job.problem;
   const LtDescriptor& descriptor = problem.descriptor;
   std::vector<Range> ranges{
-      {"A", job.a, problem.a.bytes(problem.batch_count), algorithm.alignment[0], false},
-      {"B", job.b, problem.b.bytes(problem.batch_count), algorithm.alignment[1], false},
-      {"D", job.d, problem.d.bytes(problem.batch_count), algorithm.alignment[3], true},
+      range_of("A", job.a, problem.a, problem.batch_count, algorithm.alignment[0], false),
+      range_of("B", job.b, problem.b, problem.batch_count, algorithm.alignment[1], false),
+      range_of("D", job.d, problem.d, problem.batch_count, algorithm.alignment[3], true),
   };
   if (job.beta != 0 || job.device_beta != nullptr) {
-    ranges.push_back({"C", job.c, problem.c.bytes(problem.batch_count), algorithm.alignment[2], false});
+    ranges.push_back(range_of("C", job.c, problem.c, problem.batch_count, algorithm.alignment[2], false));
   }
   if (problem.uses_bias()) {
     const std::int64_t length = problem.adds_bias() ? problem.m : problem.bias_gradient();
@@ -42,8 +50,8 @@ std::vector<Range> ranges_of(const MatmulJob& job, const LtAlgorithm& algorithm)
                       algorithm.bias_alignment, problem.bias_gradient() > 0});
   }
   if (problem.uses_aux()) {
-    ranges.push_back({"the auxiliary matrix", descriptor.aux, problem.aux.bytes(problem.batch_count),
-                      std::max<std::size_t>(16, algorithm.aux_alignment), problem.applies_gelu()});
+    ranges.push_back(range_of("the auxiliary matrix", descriptor.aux, problem.aux, problem.batch_count,
+                              std::max<std::size_t>(16, algorithm.aux_alignment), problem.applies_gelu()));
   }
   if (job.workspace != nullptr) {
     ranges.push_back({"the workspace", job.workspace, algorithm.workspace_bytes, 16, true});
@@ -78,8 +86,8 @@ std::string check(const std::vector<Range>& ranges, const MatmulJob& job, int de
                             job.problem.c.col_step == job.problem.d.col_step &&
                             job.problem.c.batch_step == job.problem.d.batch_step;
       // Matrices may be interleaved in one allocation; only what surely overlaps is refused.
-      const bool strided = range.name != "the workspace" && other.name != "the workspace" && range.data != other.data;
-      if (!in_place && !strided) return fmt::format("{} overlaps {}", range.name, other.name);
+      const bool interleaved = !range.dense && !other.dense && range.data != other.data;
+      if (!in_place && !interleaved) return fmt::format("{} overlaps {}", range.name, other.name);
     }
   }
   return {};

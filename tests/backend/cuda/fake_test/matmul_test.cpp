@@ -266,9 +266,13 @@ TEST_F(Matmul, WrongArgumentsAreRefused) {
   ASSERT_EQ(cublasLtMatrixLayoutInit(&narrow, CUDA_R_32F, 64, 64, 63), CUBLAS_STATUS_SUCCESS);
   ASSERT_EQ(cublasLtMatrixLayoutInit(&other, CUDA_R_32F, 64, 32, 64), CUBLAS_STATUS_SUCCESS);
   const float unit = 1, zero = 0;
-  const auto call = [&](cublasLtMatrixLayout_t a_layout, const float* a_data, float* d_data) {
-    return cublasLtMatmul(handle, operation, &unit, a_data, a_layout, b.data, &layout, &zero, d_data, &layout, d_data,
+  const auto call_with_c = [&](cublasLtMatrixLayout_t a_layout, const float* a_data, const float* beta,
+                               const float* c_data, float* d_data) {
+    return cublasLtMatmul(handle, operation, &unit, a_data, a_layout, b.data, &layout, beta, c_data, &layout, d_data,
                           &layout, nullptr, nullptr, 0, stream);
+  };
+  const auto call = [&](cublasLtMatrixLayout_t a_layout, const float* a_data, float* d_data) {
+    return call_with_c(a_layout, a_data, &zero, d_data, d_data);
   };
   EXPECT_EQ(call(&layout, a.data, d.data), CUBLAS_STATUS_SUCCESS);
   EXPECT_EQ(complaints(), std::vector<std::string>{});
@@ -280,6 +284,13 @@ TEST_F(Matmul, WrongArgumentsAreRefused) {
   EXPECT_TRUE(complained("A: 16384 bytes"));
   EXPECT_EQ(call(&layout, a.data, a.data), CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_TRUE(complained("D overlaps A"));
+  Buffer<float> twice(2 * 64 * 64);
+  EXPECT_EQ(call_with_c(&layout, a.data, &unit, twice.data + 64 * 64, twice.data), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(call_with_c(&layout, a.data, &unit, twice.data, twice.data), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(call_with_c(&layout, a.data, &zero, twice.data + 64, twice.data), CUBLAS_STATUS_SUCCESS);  // C is not read
+  EXPECT_EQ(call_with_c(&layout, a.data, &unit, twice.data + 64, twice.data), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_TRUE(complained("D overlaps C"));
+  EXPECT_EQ(call_with_c(&layout, a.data, &unit, nullptr, twice.data), CUBLAS_STATUS_INVALID_VALUE);
   std::vector<float> host(64 * 64);
   EXPECT_EQ(call(&layout, host.data(), d.data), CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_TRUE(complained("are not device memory"));
