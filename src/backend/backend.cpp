@@ -38,9 +38,10 @@ const Backend& backend(config::BackendKind kind) {
 }
 
 program::FusedSet declared_fused(config::BackendKind kind) {
-  // The cpu backend computes these forms in one kernel. GELU next to a product does not pay there: oneDNN writes either
-  // gelu(x) or x, and the backward pass needs both; nor does a bias gradient, which no oneDNN product yields.
-  if (kind == config::BackendKind::cpu) return program::Fused::matmul_bias | program::Fused::cross_entropy;
+  // The cpu backend computes these forms in one kernel. A GELU next to a product does not pay there: oneDNN writes
+  // either gelu(x) or x, and the backward pass needs both; nor does a bias gradient, which no oneDNN product yields.
+  if (kind == config::BackendKind::cpu)
+    return program::Fused::matmul_bias | program::Fused::matmul_add | program::Fused::cross_entropy;
   return program::all_fused;
 }
 

@@ -154,18 +154,19 @@ enum class Epilogue : std::uint8_t {
   gelu_backward,  // out = x * gelu'(aux)
 };
 
-/// out[m, n] = op(a)[m, k] op(b)[k, n] + bias[n], then the epilogue; added to out when `accumulate`. op transposes the
-/// stored matrix when transpose_a / transpose_b. GELU is the tanh form. bias_gradient [m] f32 (optional): the row sums
-/// of op(a), as a weight gradient a = dy^T needs them; added to when `accumulate`.
+/// out[m, n] = op(a)[m, k] op(b)[k, n] + bias[n] + add[m, n], then the epilogue; added to out when `accumulate`. op
+/// transposes the stored matrix when transpose_a / transpose_b. bias and add are optional; add has out's element type,
+/// lies elsewhere than out and goes with Epilogue::none without `accumulate`. GELU is the tanh form. bias_gradient [m]
+/// f32 (optional): the row sums of op(a), as a weight gradient a = dy^T needs them; added to when `accumulate`.
 template <class T>
 struct MatmulOf {
-  T a = {}, b = {}, bias = {}, aux = {}, out = {}, bias_gradient = {};
+  T a = {}, b = {}, bias = {}, add = {}, aux = {}, out = {}, bias_gradient = {};
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false, accumulate = false;
   Epilogue epilogue = Epilogue::none;
   static constexpr std::string_view name = "matmul";
   static constexpr auto fields(auto& op) {
-    return std::tuple_cat(reads(op.a, op.b, op.bias),
+    return std::tuple_cat(reads(op.a, op.b, op.bias, op.add),
                           operands(op.epilogue == Epilogue::gelu ? Access::write : Access::read, op.aux),
                           results(op.accumulate, op.out, op.bias_gradient),
                           parameters(op.m, op.n, op.k, op.transpose_a, op.transpose_b, op.epilogue, op.accumulate));

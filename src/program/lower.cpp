@@ -40,6 +40,11 @@ class Lowering {
       emit(ColumnSum{m.a, m.bias_gradient, m.k, m.m, m.accumulate});
       m.bias_gradient = {};
     }
+    if (m.add.present() && !has(declared_, Fused::matmul_add)) {
+      m.bias = m.add = {};
+      emit(m);
+      return emit(ResidualAdd{m.out, whole.bias, whole.add, m.out, m.m, m.n});
+    }
     // The bias goes in before the epilogue, so a bias on its own takes the epilogue with it.
     const bool bias = m.bias.present() && !has(declared_, Fused::matmul_bias);
     const bool gelu = m.epilogue == Epilogue::gelu && (bias || !has(declared_, Fused::matmul_gelu));

@@ -13,6 +13,7 @@ enum class Fused : std::uint32_t {
   matmul_gelu_backward = 4,  // Epilogue::gelu_backward     else Matmul, GeluBackward
   matmul_bias_gradient = 8,  // bias_gradient in a Matmul   else ColumnSum, Matmul
   cross_entropy = 16,        // CrossEntropy                else its three parts
+  matmul_add = 32,           // add in a Matmul             else Matmul, ResidualAdd (which takes the bias along)
 };
 using FusedSet = std::uint32_t;
 inline constexpr FusedSet operator|(Fused a, Fused b) {
@@ -24,7 +25,7 @@ inline constexpr FusedSet operator|(FusedSet a, Fused b) {
 inline constexpr bool has(FusedSet set, Fused f) {
   return (set & static_cast<FusedSet>(f)) != 0;
 }
-inline constexpr FusedSet all_fused = 31;
+inline constexpr FusedSet all_fused = 63;
 
 /// The same Program in the finer operations that a backend with `declared` fused forms understands. FLOPs,
 /// communication and verification are unchanged.

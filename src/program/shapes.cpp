@@ -58,11 +58,18 @@ class Shapes {
     size(a.b, a.k * a.n, "b");
     size(a.out, a.m * a.n, "out");
     size(a.bias, a.n, "bias");
+    size(a.add, a.m * a.n, "add");
     size(a.aux, a.m * a.n, "aux");
     size(a.bias_gradient, a.m, "bias_gradient");
     type(a.bias_gradient, {DType::f32}, "bias_gradient");
     if (a.aux.present() != (a.epilogue != Epilogue::none)) note("aux goes with a GELU epilogue");
     if (a.bias_gradient.present() && !a.transpose_a) note("bias_gradient needs transpose_a");
+    if (a.add.present()) {
+      if (a.epilogue != Epilogue::none || a.accumulate)
+        note("add goes neither with a GELU epilogue nor with accumulate");
+      if (buffer(a.add).type != buffer(a.out).type) note("add and out have different element types");
+      if (overlap(a.add, a.out)) note("add and out overlap");
+    }
   }
   void of(const Gelu& a) { size(a.out, a.in.count, "out"); }
   void of(const GeluBackward& a) { size(a.data, a.in.count, "data"); }
@@ -139,6 +146,9 @@ class Shapes {
     if (v.present() && v.count != expected) {
       note(fmt::format("{}: {} has {} elements, expected {}", what, buffer(v).name, v.count, expected));
     }
+  }
+  static bool overlap(const View& a, const View& b) {
+    return a.buffer == b.buffer && a.offset < b.offset + b.count && b.offset < a.offset + a.count;
   }
   void type(const View& v, std::initializer_list<DType> allowed, const char* what) {
     if (!v.present()) return;

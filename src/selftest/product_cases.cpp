@@ -27,8 +27,8 @@ class LinearLayer {
   LinearLayer(Cases& cases, program::DType type, bool tf32, const Size& size)
       : cases_(cases), type_(type), tf32_(tf32), s_(size) {}
 
-  // y = x w^T + bias, with gelu between.
-  void forward(bool bias, program::Epilogue epilogue) {
+  // y = x w^T + bias, with gelu between, or + residual.
+  void forward(bool bias, program::Epilogue epilogue, bool residual = false) {
     CaseBuilder b = builder();
     program::Matmul op = dimensions(s_.rows, s_.out, s_.in);
     op.transpose_b = true;
@@ -36,9 +36,12 @@ class LinearLayer {
     op.a = b.normal("x", s_.rows * s_.in);
     op.b = b.normal("w", s_.out * s_.in, scale(s_.in));
     if (bias) op.bias = b.normal("bias", s_.out);
+    if (residual) op.add = b.normal("residual", s_.rows * s_.out);
     if (epilogue == program::Epilogue::gelu) op.aux = b.output("aux", s_.rows * s_.out);
     op.out = b.output("y", s_.rows * s_.out);
-    add(b, op, std::string("forward") + (bias ? ", bias" : "") + (epilogue == program::Epilogue::gelu ? ", gelu" : ""));
+    add(b, op,
+        std::string("forward") + (bias ? ", bias" : "") + (epilogue == program::Epilogue::gelu ? ", gelu" : "") +
+            (residual ? ", residual" : ""));
   }
 
   // dx = dy w, times gelu'(aux).
@@ -103,6 +106,7 @@ void add_product_cases(Cases& cases, program::DType type, bool tf32) {
     layer.forward(false, program::Epilogue::none);
     layer.forward(true, program::Epilogue::none);
     layer.forward(true, program::Epilogue::gelu);
+    layer.forward(true, program::Epilogue::none, true);
     layer.input_gradient(program::Epilogue::none);
     layer.input_gradient(program::Epilogue::gelu_backward);
     for (const bool bias : {false, true}) {
@@ -110,6 +114,7 @@ void add_product_cases(Cases& cases, program::DType type, bool tf32) {
     }
     if (!size.large) {
       layer.forward(false, program::Epilogue::gelu);
+      layer.forward(false, program::Epilogue::none, true);
       layer.both_transposed();
     }
   }

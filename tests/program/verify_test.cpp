@@ -192,6 +192,29 @@ TEST(Verify, NamesViewsAndShapesThatDoNotFit) {
   EXPECT_THAT(texts(verify(set)), HasSubstr("out: w has 8 elements, expected 4"));
 }
 
+TEST(Verify, NamesWhatAProductCannotAdd) {
+  const auto texts_of = [](const auto& change) {
+    ProgramBuilder b({"compute"});
+    const View x = b.buffer("x", DType::f32, 64, BufferKind::input), y = b.buffer("y", DType::f32, 64);
+    const View half = b.buffer("half", DType::bf16, 64, BufferKind::input);
+    Matmul product{.a = x, .b = x, .add = x, .out = y, .m = 8, .n = 8, .k = 8};
+    change(product, half);
+    b.emit(0, Fill{y, 0}, {"y"});
+    b.emit(0, product, {"product"});
+    return texts(verify({{}, {}, {}, {b.take()}}));
+  };
+  EXPECT_EQ(texts_of([](Matmul&, const View&) {}), "");
+  EXPECT_THAT(texts_of([](Matmul& m, const View&) { m.add.count = 32; }), HasSubstr("add: x has 32 elements"));
+  EXPECT_THAT(texts_of([](Matmul& m, const View&) { m.accumulate = true; }), HasSubstr("nor with accumulate"));
+  EXPECT_THAT(texts_of([](Matmul& m, const View& half) { m.add = half; }), HasSubstr("different element types"));
+  EXPECT_THAT(texts_of([](Matmul& m, const View&) { m.add = m.out; }), HasSubstr("add and out overlap"));
+  EXPECT_THAT(texts_of([](Matmul& m, const View&) {
+                m.aux = m.out;
+                m.epilogue = Epilogue::gelu;
+              }),
+              HasSubstr("add goes neither with a GELU epilogue"));
+}
+
 // Whoever shares memory must be ordered, whatever the program.
 void expect_arena_sound(const Program& program) {
   const Arena arena = plan_arena(program);

@@ -157,7 +157,7 @@ void AttentionKernel::forward_unit(Worker& w, std::int64_t unit, const backend::
   }
   for (Block& b : w.blocks) {
     const std::int64_t row0 = sequence * s.query_length + b.first;
-    b.scores(t.q.as<const T>() + row0 * s.query_stride + head * d, keys, nullptr, w.scores.data());
+    b.scores(t.q.as<const T>() + row0 * s.query_stride + head * d, keys, w.scores.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
       const std::int64_t seen = s.causal ? std::min(b.keys, b.first + r + 1) : b.keys;
@@ -166,7 +166,7 @@ void AttentionKernel::forward_unit(Worker& w, std::int64_t unit, const backend::
       t.stats.f32()[(sequence * s.heads + head + h) * s.query_length + b.first + r] = maximum + std::log(sum);
       w.dots[hr] = 1 / sum;
     }
-    b.values(p, values, nullptr, w.rows.data());
+    b.values(p, values, w.rows.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
       T* to = t.out.as<T>() + (row0 + r) * s.heads * d + (head + h) * d;
@@ -206,8 +206,8 @@ void AttentionKernel::backward_unit(Worker& w, std::int64_t unit,
     const T* queries = t.q.as<const T>() + row0 * s.query_stride + head * d;
     const T* dout = t.dout.as<const T>() + row0 * s.heads * d + head * d;
     const T* out = t.out.as<const T>() + row0 * s.heads * d + head * d;
-    b.scores(queries, keys, nullptr, w.scores.data());
-    b.gradients[0](dout, values, nullptr, w.dscores.data());
+    b.scores(queries, keys, w.scores.data());
+    b.gradients[0](dout, values, w.dscores.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
       const std::int64_t seen = s.causal ? std::min(b.keys, b.first + r + 1) : b.keys;
@@ -225,9 +225,9 @@ void AttentionKernel::backward_unit(Worker& w, std::int64_t unit,
       std::fill(p_row + seen, p_row + b.keys, T{});
       std::fill(ds_row + seen, ds_row + b.keys, T{});
     }
-    b.gradients[1](p, dout, nullptr, w.dvalues.data());
-    b.gradients[2](ds, keys, nullptr, w.rows.data());
-    b.gradients[3](ds, queries, nullptr, w.dkeys.data());
+    b.gradients[1](p, dout, w.dvalues.data());
+    b.gradients[2](ds, keys, w.rows.data());
+    b.gradients[3](ds, queries, w.dkeys.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
       scaled_row(t.dq.as<T>() + (row0 + r) * s.query_stride + (head + h) * d, w.rows.data() + hr * d, 1, d,

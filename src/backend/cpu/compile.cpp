@@ -33,7 +33,7 @@ Compiler::Compiler(const backend::ExecutableRequest& request,
       context_{request.layout.coordinates(request.rank), request.seed, scratch_.data()} {}
 Compiler::~Compiler() = default;
 
-// oneDNN computes the product with its bias; GELU and a bias gradient are kernels beside it.
+// oneDNN computes the product with its bias and what is added; GELU and a bias gradient are kernels beside it.
 Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op) {
   if (op.epilogue != program::Epilogue::none && op.accumulate)
     fail("matmul: a GELU of an accumulated product makes no sense");
@@ -48,10 +48,11 @@ Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op) {
                          .out = matrix(to.type, op.n, false),
                          .bias = op.bias.present(),
                          .bias_type = op.bias ? op.bias.type : program::DType::f32,
+                         .add = op.add.present(),
                          .accumulate = op.accumulate};
   auto multiply = std::make_shared<Product>(form, *workspace_);
   return [multiply, keep = workspace_, op, to] {
-    (*multiply)(op.a.data, op.b.data, op.bias.data, to.data);
+    (*multiply)(op.a.data, op.b.data, to.data, op.bias.data, op.add.data);
     if (op.epilogue == program::Epilogue::gelu) run(backend::Bound<program::Gelu>{op.aux, op.out});
     if (op.epilogue == program::Epilogue::gelu_backward) run(backend::Bound<program::GeluBackward>{op.aux, op.out});
     if (op.bias_gradient) run(backend::Bound<program::ColumnSum>{op.a, op.bias_gradient, op.k, op.m, op.accumulate});

@@ -44,12 +44,11 @@ Descriptors descriptors_of(const ProductForm& f) {
 dnnl::matmul::primitive_desc make(const ProductForm& f) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (f.accumulate) {
-    dnnl::post_ops ops;
-    ops.append_sum(1.0f);
-    attributes.set_post_ops(ops);
-  }
   const Descriptors d = descriptors_of(f);
+  dnnl::post_ops ops;
+  if (f.accumulate) ops.append_sum(1.0f);
+  if (f.add) ops.append_binary(dnnl::algorithm::binary_add, d.out);
+  attributes.set_post_ops(ops);
 #if DNNL_VERSION_MAJOR >= 3
   if (f.bias) return {engine(), d.a, d.b, d.bias, d.out, attributes};
   return {engine(), d.a, d.b, d.out, attributes};
@@ -104,11 +103,11 @@ struct Product::State {
   Compiled code;
   dnnl::stream stream{engine()};
   Workspace* workspace = nullptr;
-  memory a, b, bias, out, scratch;
-  dnnl_exec_arg_t arguments[5]{};
+  memory a, b, bias, add, out, scratch;
+  dnnl_exec_arg_t arguments[6]{};
   int argument_count = 0;
 
-  void add(int index, const memory& m) { arguments[argument_count++] = {index, m.get()}; }
+  void argument(int index, const memory& m) { arguments[argument_count++] = {index, m.get()}; }
 };
 
 Product::Product(const ProductForm& form, Workspace& workspace) : state_(new State(compiled(form))) {
@@ -119,18 +118,22 @@ Product::Product(const ProductForm& form, Workspace& workspace) : state_(new Sta
   s.a = placeless(d.a);
   s.b = placeless(d.b);
   s.out = placeless(d.out);
-  s.add(DNNL_ARG_SRC, s.a);
-  s.add(DNNL_ARG_WEIGHTS, s.b);
-  s.add(DNNL_ARG_DST, s.out);
+  s.argument(DNNL_ARG_SRC, s.a);
+  s.argument(DNNL_ARG_WEIGHTS, s.b);
+  s.argument(DNNL_ARG_DST, s.out);
   if (form.bias) {
     s.bias = placeless(d.bias);
-    s.add(DNNL_ARG_BIAS, s.bias);
+    s.argument(DNNL_ARG_BIAS, s.bias);
+  }
+  if (form.add) {
+    s.add = placeless(d.out);
+    s.argument(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, s.add);
   }
   const auto scratch = s.code.description.scratchpad_desc();
   if (scratch.get_size() > 0) {
     workspace.reserve(scratch.get_size());
     s.scratch = placeless(scratch);
-    s.add(DNNL_ARG_SCRATCHPAD, s.scratch);
+    s.argument(DNNL_ARG_SCRATCHPAD, s.scratch);
   }
 }
 
@@ -138,7 +141,7 @@ Product::~Product() = default;
 Product::Product(Product&&) noexcept = default;
 Product& Product::operator=(Product&&) noexcept = default;
 
-void Product::operator()(const void* a, const void* b, const void* bias, void* out) {
+void Product::operator()(const void* a, const void* b, void* out, const void* bias, const void* add) {
   State& s = *state_;
   const auto point = [](const memory& m, const void* to) {
     if (m.get(true) != nullptr) dnnl_memory_set_data_handle(m.get(), const_cast<void*>(to));
@@ -146,6 +149,7 @@ void Product::operator()(const void* a, const void* b, const void* bias, void* o
   point(s.a, a);
   point(s.b, b);
   point(s.bias, bias);
+  point(s.add, add);
   point(s.out, out);
   point(s.scratch, s.workspace->data());
   const auto status = dnnl_primitive_execute(s.code.primitive.get(), s.stream.get(), s.argument_count, s.arguments);

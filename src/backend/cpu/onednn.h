@@ -17,13 +17,14 @@ struct MatrixForm {
   auto operator<=>(const MatrixForm&) const = default;  // NOLINT(modernize-use-nullptr): 14 misreads it
 };
 
-/// out[m, n] (+)= a[m, k] b[k, n] + bias[n], `batch` times.
+/// out[m, n] (+)= a[m, k] b[k, n] + bias[n] + add[m, n], `batch` times. add is stored as out is; it goes without
+/// `accumulate`.
 struct ProductForm {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   MatrixForm a, b, out;
   bool bias = false;
   program::DType bias_type = program::DType::f32;
-  bool accumulate = false;
+  bool add = false, accumulate = false;
   auto operator<=>(const ProductForm&) const = default;  // NOLINT(modernize-use-nullptr): 14 misreads it
 };
 
@@ -50,7 +51,7 @@ class Product {
   ~Product();
   Product(Product&&) noexcept;
   Product& operator=(Product&&) noexcept;
-  void operator()(const void* a, const void* b, const void* bias, void* out);
+  void operator()(const void* a, const void* b, void* out, const void* bias = nullptr, const void* add = nullptr);
   /// oneDNN's name of the code it chose ("brg:avx512_core_bf16").
   std::string implementation() const;
 

@@ -12,7 +12,9 @@
 // cuBLASLt multiplies column-major matrices, and a row-major matrix is a column-major one transposed. So out = op(a)
 // op(b) is asked for as out^T = op(b)^T op(a)^T: the library's A is our b and its B our a, each with its own
 // transposition kept, D has n rows and m columns. A bias over our n columns is its bias over D's rows; a bias gradient
-// over our m rows is its BGRADB (over D's columns); GELU's auxiliary matrix has the shape and stride of out.
+// over our m rows is its BGRADB (over D's columns); GELU's auxiliary matrix has the shape and stride of out. Its C,
+// which beta = 1 adds to the product before the epilogue, is out itself where we accumulate and `add`, in out's layout,
+// where there is one.
 namespace harness::cuda {
 namespace {
 
@@ -101,7 +103,7 @@ struct Blas::Call {
   std::byte* workspace = nullptr;
 
   Call(cublasLtHandle_t h, std::byte* w, const Product& p, const Operands& operands)
-      : at(operands), beta(p.accumulate ? 1.0F : 0.0F), handle(h), workspace(w) {
+      : at(operands), beta(p.accumulate || p.add ? 1.0F : 0.0F), handle(h), workspace(w) {
     desc.destroy = cublasLtMatmulDescDestroy;
     check(
         cublasLtMatmulDescCreate(&desc.object, p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
@@ -130,8 +132,9 @@ struct Blas::Call {
 
   void run(Stream stream) const {
     const float alpha = 1;
-    check(cublasLtMatmul(handle, desc.object, &alpha, at.b.data, b.object, at.a.data, a.object, &beta, at.out.data,
-                         out.object, at.out.data, out.object, &algorithm, workspace, Blas::workspace_bytes, stream),
+    const void* c = at.add ? at.add.data : at.out.data;
+    check(cublasLtMatmul(handle, desc.object, &alpha, at.b.data, b.object, at.a.data, a.object, &beta, c, out.object,
+                         at.out.data, out.object, &algorithm, workspace, Blas::workspace_bytes, stream),
           "cublasLtMatmul");
   }
 };

@@ -14,7 +14,7 @@ namespace harness::cuda {
 
 /// Device addresses of a Product. `scratch`: n or m floats where the product says so (Blas::scratch_floats).
 struct Operands {
-  backend::Tensor a, b, bias, aux, out, bias_gradient;
+  backend::Tensor a = {}, b = {}, bias = {}, add = {}, aux = {}, out = {}, bias_gradient = {};
   float* scratch = nullptr;
 };
 

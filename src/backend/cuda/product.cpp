@@ -39,9 +39,11 @@ Product described(const program::MatmulOf<T>& op, program::DType a, program::DTy
   if (op.epilogue != program::Epilogue::none && op.accumulate)
     fail("matmul: a GELU of an accumulated product makes no sense");
   if (op.bias_gradient.present() && !op.transpose_a) fail("matmul: a bias gradient needs transpose_a");
-  if (op.bias_gradient.present() && (op.bias.present() || op.epilogue != program::Epilogue::none)) {
-    fail("matmul: a bias gradient together with a bias or a GELU makes no sense");
+  if (op.bias_gradient.present() && (op.bias.present() || op.add.present() || op.epilogue != program::Epilogue::none)) {
+    fail("matmul: a bias gradient together with a bias, a GELU or something to add makes no sense");
   }
+  if (op.add.present() && (op.accumulate || op.epilogue != program::Epilogue::none))
+    fail("matmul: something to add together with a GELU or an accumulated product makes no sense");
   Product p;
   p.m = op.m;
   p.n = op.n;
@@ -50,6 +52,7 @@ Product described(const program::MatmulOf<T>& op, program::DType a, program::DTy
   p.b = {b, op.transpose_b, op.transpose_b ? op.k : op.n, 0};
   p.out = {out, false, op.n, 0};
   p.bias = op.bias.present();
+  p.add = op.add.present();
   p.bias_gradient = op.bias_gradient.present();
   p.accumulate = op.accumulate;
   p.tf32 = tf32 && a == program::DType::f32 && b == program::DType::f32;
@@ -92,6 +95,7 @@ std::string key_of(const Product& p) {
   std::string key = fmt::format("matmul {}x{}x{}x{} a:{} b:{} out:{}", p.batch, p.m, p.n, p.k, matrix_key(p.a),
                                 matrix_key(p.b), matrix_key(p.out));
   if (p.bias) key += " bias";
+  if (p.add) key += " add";
   if (p.epilogue == program::Epilogue::gelu) key += " gelu";
   if (p.epilogue == program::Epilogue::gelu_backward) key += " gelu_backward";
   if (p.bias_gradient) key += " bias_gradient";

@@ -15,17 +15,18 @@ struct Matrix {
   std::int64_t leading = 0, batch_stride = 0;
 };
 
-/// out[m, n] = op(a)[m, k] op(b)[k, n] + bias[n], then the epilogue; as Matmul in program/compute.h, `batch` times.
-/// Everything but the addresses.
+/// out[m, n] = op(a)[m, k] op(b)[k, n] + bias[n] + add[m, n], then the epilogue; as Matmul in program/compute.h,
+/// `batch` times. Everything but the addresses. `add` is stored as `out` is.
 struct Product {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   Matrix a, b, out;
-  bool bias = false, bias_gradient = false, accumulate = false;
+  bool bias = false, add = false, bias_gradient = false, accumulate = false;
   bool tf32 = false;  // f32 inputs may be rounded to 10-bit mantissas
   program::Epilogue epilogue = program::Epilogue::none;
   int alignment_bytes = 256;  // of all addresses, at most 256
 
-  /// More than a product and a bias: the library's fused form and own kernels beside a plain product both compute it.
+  /// More than a product with bias and `add`: the library's fused form and own kernels beside a plain product both
+  /// compute it.
   bool composite() const { return epilogue != program::Epilogue::none || bias_gradient; }
   /// The plain product that own kernels make whole.
   Product plain() const;

@@ -147,9 +147,10 @@ Rotation::Rotation(const Product& p, const program::Matmul& op, std::int64_t at_
     return (skew + count * program::size_of(type) + 255) / 256 * 256;
   };
   const std::int64_t a = bytes(p.m * p.k, p.a.type), b = bytes(p.k * p.n, p.b.type), out = bytes(p.m * p.n, p.out.type);
-  const std::int64_t aux = op.aux.present() ? out : 0, vector = bytes(std::max(p.m, p.n), program::DType::f32);
+  const std::int64_t aux = op.aux.present() ? out : 0, add = p.add ? out : 0,
+                     vector = bytes(std::max(p.m, p.n), program::DType::f32);
   const std::int64_t scratch = bytes(Blas::scratch_floats(p), program::DType::f32);
-  const std::int64_t set_bytes = a + b + out + aux + 2 * vector + scratch;
+  const std::int64_t set_bytes = a + b + out + aux + add + 2 * vector + scratch;
   const std::int64_t sets = std::clamp<std::int64_t>((at_least_bytes + set_bytes - 1) / set_bytes, 1, 32);
   if (sets * set_bytes > max_memory) fail("{} bytes to tune a product", sets * set_bytes);
   memory_ = Memory(Memory::Kind::device, sets * set_bytes, "tuning a matrix product");
@@ -165,6 +166,7 @@ Rotation::Rotation(const Product& p, const program::Matmul& op, std::int64_t at_
     o.b = take(b, p.b.type, p.k * p.n);
     o.out = take(out, p.out.type, p.m * p.n);
     if (op.aux.present()) o.aux = take(aux, p.out.type, p.m * p.n);
+    if (p.add) o.add = take(add, p.out.type, p.m * p.n);
     const backend::Tensor first = take(vector, p.bias ? p.out.type : program::DType::f32, p.n);
     if (p.bias) o.bias = first;
     const backend::Tensor second = take(vector, program::DType::f32, p.m);
@@ -177,7 +179,7 @@ Rotation::Rotation(const Product& p, const program::Matmul& op, std::int64_t at_
 void Rotation::fill(Stream stream) const {
   std::uint64_t seed = 1;
   for (const Operands& o : operands_) {
-    for (const backend::Tensor& t : {o.a, o.b, o.out, o.aux, o.bias, o.bias_gradient}) {
+    for (const backend::Tensor& t : {o.a, o.b, o.out, o.add, o.aux, o.bias, o.bias_gradient}) {
       if (t) fill_random(stream, t, seed++);
     }
   }

@@ -22,8 +22,8 @@ void over_products(const program::Program& program, bool tf32, F&& f) {
   for (const program::Operation& operation : program.step) {
     const auto* op = std::get_if<program::Matmul>(&operation.action);
     if (op == nullptr) continue;
-    const int aligned = std::min({alignment(op->a), alignment(op->b), alignment(op->out), alignment(op->aux),
-                                  alignment(op->bias), alignment(op->bias_gradient)});
+    const int aligned = std::min({alignment(op->a), alignment(op->b), alignment(op->out), alignment(op->add),
+                                  alignment(op->aux), alignment(op->bias), alignment(op->bias_gradient)});
     f(product_of(*op, buffer(op->a).type, buffer(op->b).type, buffer(op->out).type, tf32, aligned), operation);
   }
 }

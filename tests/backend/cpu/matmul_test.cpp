@@ -74,6 +74,30 @@ TEST_P(Matmuls, Bias) {
   EXPECT_LT(error(rig.get(op.out), want), rig.tolerance());
 }
 
+// The residual stream is added as it is, and the sum is rounded once.
+TEST_P(Matmuls, BiasAndResidual) {
+  for (const bool bias : {false, true}) {
+    for (const Case c : cases) {
+      Rig rig(GetParam());
+      program::Matmul op = shaped(c.m, c.n, c.k, false, true);
+      op.a = rig.tensor(random_values(c.m * c.k, 1));
+      op.b = rig.tensor(random_values(c.n * c.k, 2));
+      if (bias) op.bias = rig.tensor(random_values(c.n, 3, 5));
+      op.add = rig.tensor(random_values(c.m * c.n, 4, 5));
+      op.out = rig.output(c.m * c.n);
+      rig.run(op);
+      auto want = product(op, rig.rounded(op.a), rig.rounded(op.b));
+      const auto residual = rig.rounded(op.add);
+      for (std::size_t i = 0; i < want.size(); ++i) want[i] += residual[i];
+      if (bias) {
+        const auto b = rig.rounded(op.bias);
+        for (std::size_t i = 0; i < want.size(); ++i) want[i] += b[i % c.n];
+      }
+      EXPECT_LT(error(rig.get(op.out), want), rig.tolerance()) << c.m << " " << c.n << " " << c.k << " " << bias;
+    }
+  }
+}
+
 // A weight gradient: f32 whatever the type of its factors, added to what earlier micro-batches left.
 TEST_P(Matmuls, WeightGradientAccumulatesInF32) {
   for (const bool accumulate : {false, true}) {

@@ -43,11 +43,14 @@ TEST(Product, EverythingThatChangesTheWorkChangesTheKey) {
   keys.insert(key(other));
   other.bias = {0, 0, 128};
   keys.insert(key(other));
+  other.add = {0, 0, 64 * 128};
+  keys.insert(key(other));
+  other.add = {};
   other.epilogue = program::Epilogue::gelu;
   keys.insert(key(other));
   other.epilogue = program::Epilogue::gelu_backward;
   keys.insert(key(other));
-  EXPECT_EQ(keys.size(), 13u);
+  EXPECT_EQ(keys.size(), 14u);
   // tf32 is about fp32 products alone.
   EXPECT_EQ(key(op, program::DType::bf16, program::DType::bf16, true), key(op));
 }
@@ -55,6 +58,13 @@ TEST(Product, EverythingThatChangesTheWorkChangesTheKey) {
 TEST(Product, ImpossibleOnesAreRefused) {
   program::Matmul op = matmul(8, 8, 8);
   op.accumulate = true;
+  op.epilogue = program::Epilogue::gelu;
+  EXPECT_THROW(product_of(op, program::DType::bf16, program::DType::bf16, program::DType::bf16, false, 256), Error);
+  op.add = {0, 0, 64};
+  EXPECT_THROW(product_of(op, program::DType::bf16, program::DType::bf16, program::DType::bf16, false, 256), Error);
+  op.epilogue = program::Epilogue::none;
+  EXPECT_THROW(product_of(op, program::DType::bf16, program::DType::bf16, program::DType::bf16, false, 256), Error);
+  op.accumulate = false;
   op.epilogue = program::Epilogue::gelu;
   EXPECT_THROW(product_of(op, program::DType::bf16, program::DType::bf16, program::DType::bf16, false, 256), Error);
   op = matmul(8, 8, 8);

@@ -38,7 +38,7 @@ class BlasOverFake : public ::testing::Test {
     backend::Tensor matrix(int i) const { return {memory.data() + i * n * n * 4, program::DType::f32, n * n}; }
     Operands operands() const {
       const backend::Tensor vector{memory.data() + 5 * n * n * 4, program::DType::f32, n};
-      return {matrix(0), matrix(1), vector, matrix(2), matrix(3), {}, nullptr};
+      return {.a = matrix(0), .b = matrix(1), .bias = vector, .aux = matrix(2), .out = matrix(3)};
     }
   };
   void TearDown() override { fake::reset(); }
@@ -65,6 +65,49 @@ TEST_F(BlasOverFake, AFusedFormThatIsThereIsTakenWithoutAWord) {
   Bench bench;
   EXPECT_TRUE(bench.blas.default_choice(product_with(program::Epilogue::gelu, true), bench.operands()).fused);
   EXPECT_THAT(bench.blas.refusals(), IsEmpty());
+}
+
+// out = a b + bias + add, with `add` left as it was, in whichever form is chosen.
+TEST_F(BlasOverFake, WhatIsAddedIsReadFromItsOwnPlace) {
+  program::Matmul op;
+  op.m = op.n = op.k = n;
+  op.bias = {0, 0, n};
+  op.add = {0, 0, n * n};
+  const Product product = product_of(op, program::DType::f32, program::DType::f32, program::DType::f32, false, 256);
+  Bench bench;
+  const OwnedStream stream(Priority::normal);
+  const auto put = [&](const backend::Tensor& to, const auto& value_of) {
+    std::vector<float> values(to.count);
+    for (std::int64_t i = 0; i < to.count; ++i) values[i] = static_cast<float>(value_of(i / n, i % n));
+    copy_in(stream.get(), to.data, values.data(), to.bytes());
+    synchronize(stream.get());
+  };
+  const auto get = [&](const backend::Tensor& from) {
+    std::vector<float> values(from.count);
+    copy_out(stream.get(), values.data(), from.data, from.bytes());
+    synchronize(stream.get());
+    return values;
+  };
+  Operands at = bench.operands();
+  at.add = at.aux;
+  at.aux = {};
+  put(at.a, [](auto i, auto j) { return i == j ? 3 : 0; });
+  put(at.b, [](auto i, auto j) { return i - j; });
+  put(at.bias, [](auto, auto j) { return 0.5 * static_cast<double>(j); });
+  put(at.add, [](auto i, auto j) { return i * j; });
+  const std::vector<float> added = get(at.add);
+  for (const ProductChoice& choice : bench.blas.candidates(product, at, 8)) {
+    put(at.out, [](auto, auto) { return 7; });
+    bench.blas.prepare(product, at, choice)(stream.get());
+    const std::vector<float> out = get(at.out);
+    for (std::int64_t i = 0; i < n; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) {
+        ASSERT_FLOAT_EQ(out[i * n + j], static_cast<float>(3 * (i - j) + i * j) + 0.5F * static_cast<float>(j));
+      }
+    }
+    EXPECT_EQ(get(at.add), added);
+  }
+  EXPECT_EQ(fake::complaints(), std::vector<std::string>{});
 }
 
 TEST_F(BlasOverFake, AFailedExecutionIsAnError) {
