@@ -163,6 +163,31 @@ TEST(Gpt, VerifiesByRoleAndByRankUpTo512Ranks) {
   }
 }
 
+// Where one rank holds the whole product, its epilogue adds bias and residual, and the norm finds the sum ready.
+TEST(Gpt, TheResidualIsAddedByTheProductUnlessASumOverRanksComesBetween) {
+  const auto count = [](const program::ProgramSet& set, const auto& has_it) {
+    std::int64_t n = 0;
+    for (const program::Operation& op : set.roles.front().step) n += has_it(op.action) ? 1 : 0;
+    return n;
+  };
+  const auto product_adds = [](const program::Action& a) {
+    const auto* m = std::get_if<program::Matmul>(&a);
+    return m != nullptr && m->add.present() && m->bias.present();
+  };
+  const auto norm_adds = [](const program::Action& a) {
+    const auto* n = std::get_if<program::LayerNorm>(&a);
+    return n != nullptr && n->residual.present() && n->bias.present();
+  };
+  const auto stage_adds = [](const program::Action& a) { return std::holds_alternative<program::ResidualAdd>(a); };
+  const config::Model m{"m", 4, 64, 4, 256, 32};
+  const auto whole = build(job(m, 1, 2, 1, 3)), shared = build(job(m, 2, 2, 1, 3));
+  EXPECT_EQ(count(whole, product_adds), 3 * 2 * 2);  // micro-batches, layers of the stage, projection and fc2
+  EXPECT_EQ(count(whole, norm_adds) + count(whole, stage_adds), 0);
+  EXPECT_EQ(count(shared, product_adds), 0);
+  EXPECT_EQ(count(shared, norm_adds), 3 * (2 * 2 - 1));  // what the last product adds to goes to the next stage
+  EXPECT_EQ(count(shared, stage_adds), 3);
+}
+
 TEST(Gpt, LoweringChangesNeitherFlopNorTraffic) {
   const auto set = build(job({"m", 4, 64, 4, 256, 32}, 2, 2, 2, 3));
   const auto low = program::lower(set, 0);

@@ -2,11 +2,13 @@
 
 namespace harness::gpt {
 
-program::View Stage::linear(const program::View& x, const Linear& layer, const program::View& bias) {
+program::View Stage::linear(const program::View& x, const Linear& layer, const program::View& bias,
+                            const program::View& add) {
   const program::View y = scratch(layer.name, d_.type, d_.rows * layer.outputs);
   emit(program::Matmul{.a = x,
                        .b = weight(layer.weight()),
                        .bias = bias,
+                       .add = add,
                        .out = y,
                        .m = d_.rows,
                        .n = layer.outputs,
@@ -41,6 +43,14 @@ program::View Stage::attention(LayerActivations& a) {
   return a.attention;
 }
 
+// residual + x W^T + bias. With tensor parallelism the product is a sum over ranks, to which bias and residual belong
+// once: the next norm adds them after the all-reduce.
+ResidualStream Stage::onto_stream(const program::View& x, const Linear& layer, const program::View& residual) {
+  const program::View bias = weight(layer.bias());
+  if (d_.tensor == 1) return {linear(x, layer, bias, residual)};
+  return {sum_over_tensor(linear(x, layer), layer.name), bias, residual};
+}
+
 Normalised Stage::layer_norm(const ResidualStream& stream, const char* name) {
   const std::string base = name;
   Normalised norm{stream.x, activation(base), row_values(base + "_mean"), row_values(base + "_rstd")};
@@ -52,7 +62,7 @@ Normalised Stage::layer_norm(const ResidualStream& stream, const char* name) {
                         .rstd = norm.rstd,
                         .rows = d_.rows,
                         .width = d_.hidden};
-  if (stream.bias.present()) {
+  if (!stream.is_sum()) {
     norm.sum = activation(base + "_sum");
     op.bias = stream.bias;
     op.residual = stream.residual;
@@ -80,16 +90,15 @@ program::View Stage::embed(int micro_batch) {
   return sum_over_tensor(out, "embedding");
 }
 
-// x -> x + attention(norm1(x)) -> x + mlp(norm2(x)); each norm does the addition before it (ResidualStream).
+// x -> x + attention(norm1(x)) -> x + mlp(norm2(x)).
 ResidualStream Stage::layer_forward(LayerActivations& a, const ResidualStream& x) {
   a.norm1 = layer_norm(x, "norm1");
   a.qkv = linear(a.norm1.out, qkv_, weight("qkv.bias"));
-  const program::View projected = sum_over_tensor(linear(attention(a), projection_), "projection");
+  const ResidualStream middle = onto_stream(attention(a), projection_, a.norm1.sum);
 
-  a.norm2 = layer_norm({projected, weight("projection.bias"), a.norm1.sum}, "norm2");
+  a.norm2 = layer_norm(middle, "norm2");
   a.fc1 = linear_gelu(a.norm2.out, fc1_, weight("fc1.bias"), a.fc1_before_gelu);
-  const program::View mlp = sum_over_tensor(linear(a.fc1, fc2_), "fc2");
-  return {mlp, weight("fc2.bias"), a.norm2.sum};
+  return onto_stream(a.fc1, fc2_, a.norm2.sum);
 }
 
 program::View Stage::forward(int micro_batch, const program::View& in) {
@@ -107,6 +116,7 @@ program::View Stage::forward(int micro_batch, const program::View& in) {
     loss(mb, micro_batch);
     return {};
   }
+  if (x.is_sum()) return x.x;
   const program::View out = activation("stage_output");
   emit(program::ResidualAdd{x.x, x.bias, x.residual, out, d_.rows, d_.hidden}, "stage output");
   return out;

@@ -32,12 +32,13 @@ struct Linear {
   const char *input_gradient, *weight_gradient;  // labels
   const char* tied_to = nullptr;                 // the parameter that is W, if it is not the layer's "NAME.weight"
   std::string weight() const { return tied_to != nullptr ? tied_to : name + std::string(".weight"); }
+  std::string bias() const { return name + std::string(".bias"); }
 };
 
-/// The residual stream before a norm adds it up: x + bias + residual. With tensor parallelism x is a sum over ranks, to
-/// which the bias belongs once, so it is added after the all-reduce, by the norm.
+/// The residual stream: x, or what a norm has still to add up, x + bias + residual.
 struct ResidualStream {
-  program::View x, bias = {}, residual = {};  // with x alone, that is the sum
+  program::View x, bias = {}, residual = {};
+  bool is_sum() const { return !residual.present(); }
 };
 
 /// A normalised stream and what the backward pass of the norm needs; `sum` is the stream that was normalised.
@@ -110,10 +111,12 @@ class Stage {
   }
 
   // The parts of a layer, forward: each emits its operation and returns where the result is.
-  program::View linear(const program::View& x, const Linear& layer, const program::View& bias = {});
+  program::View linear(const program::View& x, const Linear& layer, const program::View& bias = {},
+                       const program::View& add = {});
   program::View linear_gelu(const program::View& x, const Linear& layer, const program::View& bias,
                             program::View& before_gelu);
   program::View attention(LayerActivations& a);
+  ResidualStream onto_stream(const program::View& x, const Linear& layer, const program::View& residual);
   Normalised layer_norm(const ResidualStream& stream, const char* name);
   program::View sum_over_tensor(const program::View& v, const char* what,
                                 program::Reduction reduction = program::Reduction::sum);  // in place; returns v
