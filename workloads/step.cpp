@@ -3,7 +3,7 @@
 namespace harness::workloads {
 
 program::ProgramBuilder step_builder() {
-  return program::ProgramBuilder({"compute", "tensor", "data", "pipeline", "world"});
+  return program::ProgramBuilder({"compute", "tensor", "data", "pipeline", "optimizer", "world"});
 }
 
 StepFrame::StepFrame(program::ProgramBuilder& builder, program::GroupId world, const char* what)

@@ -10,7 +10,14 @@ namespace harness::workloads {
 
 /// The streams of a step, in order. Every communicator is used on one of them only; operations run on the one that they
 /// have in a training step.
-enum : program::StreamId { compute_stream, tensor_stream, data_stream, pipeline_stream, world_stream };
+enum : program::StreamId {
+  compute_stream,
+  tensor_stream,
+  data_stream,
+  pipeline_stream,
+  optimizer_stream,
+  world_stream
+};
 program::ProgramBuilder step_builder();
 
 /// The ring in which a Program keeps one number per step, [loss_ring] f32: the mean loss of gpt, 1 of the workloads

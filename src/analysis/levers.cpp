@@ -23,6 +23,7 @@ const std::vector<LeverRow>& table() {
       {"precision", {matrix_products, attention, other_compute, tensor, pipeline}},
       {"overlap_grad_reduce", {data}},
       {"bucket_size", {data}},
+      {"overlap_optimizer", {other_compute}},
       {"cuda_graph", {idle}},
       {"layout", {matrix_products, tensor, pipeline, data, embedding, bubble}},
       {"micro_batch_size", {matrix_products, bubble, idle}},

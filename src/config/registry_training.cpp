@@ -41,6 +41,11 @@ std::string without_data_parallel(const Settings& s) {
   return alone ? "data_parallel is 1, so there are no gradients to reduce" : "";
 }
 
+// Buckets are what is reduced together, and what overlap_optimizer updates together.
+std::string without_buckets(const Settings& s) {
+  return s.overlap_optimizer ? "" : without_data_parallel(s);
+}
+
 std::string needs_tensor_cores(const Settings& s, BackendKind backend) {
   if (s.precision != Precision::tf32 || backend != BackendKind::cpu) return "";
   return "backend cpu has no tf32, which needs the tensor cores of a GPU; allowed on cpu: fp32, bf16";
@@ -119,7 +124,7 @@ std::vector<Variable> training_variables() {
   rows.push_back({.name = "bucket_size",
                   .unit = "B",
                   .allowed = "a size such as 25 MiB",
-                  .help = "bytes of fp32 gradients that are reduced together",
+                  .help = "bytes of fp32 gradients that are reduced, or updated, together",
                   .backends = everywhere,
                   .parts = {},
                   .parse =
@@ -129,7 +134,17 @@ std::vector<Variable> training_variables() {
                         s.bucket_size_bytes = bytes;
                       },
                   .print = [](const Settings& s) { return print_bytes_exact(s.bucket_size_bytes); },
-                  .without_effect = without_data_parallel,
+                  .without_effect = without_buckets,
+                  .environment_name = "",
+                  .workloads = only_gpt});
+  rows.push_back({.name = "overlap_optimizer",
+                  .unit = "",
+                  .allowed = "true, false",
+                  .help = "update the weights bucket by bucket beside the backward pass, or all of them after it",
+                  .backends = everywhere,
+                  .parts = {},
+                  .parse = [](Settings& s, auto text) { s.overlap_optimizer = parse_bool(text); },
+                  .print = [](const Settings& s) { return s.overlap_optimizer ? "true" : "false"; },
                   .environment_name = "",
                   .workloads = only_gpt});
   rows.push_back({.name = "repeat_batch",

@@ -66,6 +66,7 @@ struct Settings {
   int ranks = 0;  // 0: all of the job; a case on N ranks uses ranks 0..N-1
   bool overlap_grad_reduce = true;
   std::int64_t bucket_size_bytes = 25 << 20;  // of fp32 gradients
+  bool overlap_optimizer = false;             // AdamW bucket by bucket, beside the backward pass
   AllReduceAlgorithm allreduce_algorithm = AllReduceAlgorithm::ring;
   AttentionKind attention = AttentionKind::fused;
   int attention_engine = -1;                // of the fused kernels the library offers; -1: its own choice

@@ -132,6 +132,11 @@ FrameworkWords pytorch_words(const ProvenSetting& p) {
             fmt::format("in MiB: {} of gradients; bf16 parameters have gradients of half the size", p.value),
             true};
   }
+  if (p.variable == "overlap_optimizer") {
+    return no_word(s.overlap_optimizer ? "no argument: an optimizer for each parameter, stepped in a hook that "
+                                         "torch.Tensor.register_post_accumulate_grad_hook adds"
+                                       : "optimizer.step() after the backward pass");
+  }
   if (p.variable == "attention") {
     return {{{"sdpa.backends", s.attention == config::AttentionKind::fused
                                    ? "[torch.nn.attention.SDPBackend.CUDNN_ATTENTION]"

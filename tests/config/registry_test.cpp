@@ -34,6 +34,7 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"ranks", {"all", "16"}},
     {"overlap_grad_reduce", {"true", "false"}},
     {"bucket_size", {"1 MiB", "1536 B"}},
+    {"overlap_optimizer", {"true", "false"}},
     {"allreduce_algorithm", {"ring", "halving_doubling", "bcube"}},
     {"threads", {"auto", "3"}},
     {"repeat_batch", {"true", "false"}},
@@ -164,6 +165,8 @@ TEST(Registry, SaysWhenAVariableHasNoEffect) {
   EXPECT_EQ(find_variable("bucket_size")->without_effect(s), "");  // buckets are cut with and without overlap
   s.layout.tensor_parallel = 4;
   EXPECT_NE(find_variable("bucket_size")->without_effect(s), "");
+  s.overlap_optimizer = true;
+  EXPECT_EQ(find_variable("bucket_size")->without_effect(s), "");  // updates are cut by it, too
   EXPECT_NE(find_variable("overlap_grad_reduce")->without_effect(s), "");
   EXPECT_EQ(find_variable("allreduce_algorithm")->without_effect(s), "");
   s.ranks = 1;

@@ -59,6 +59,37 @@ TEST(Layouts, AllTrainAlike) {
   }
 }
 
+// To the last bit: the update of an element does not depend on when others are updated.
+TEST(Layouts, UpdatesBesideTheBackwardPassAreThoseAfterIt) {
+  const auto weights_after = [](config::Settings s, const program::Layout& layout, bool overlap_optimizer) {
+    s.overlap_optimizer = overlap_optimizer;
+    LocalJob job(tiny, s, layout);
+    job.run(3);
+    std::vector<std::vector<float>> all;
+    for (int rank = 0; rank < layout.ranks(); ++rank) {
+      const auto& buffers = job.program(rank).buffers;
+      const auto master = std::ranges::find(buffers, "master", &program::Buffer::name);
+      all.push_back(job.read(rank, "master", 0, master->count));
+      all.push_back(job.losses(rank));
+    }
+    return all;
+  };
+  for (const auto& layout : {layout_of(1, 1, 1), layout_of(1, 1, 2), layout_of(1, 2, 1), layout_of(2, 2, 2)}) {
+    for (const bool overlap_grad_reduce : {true, false}) {
+      for (const config::Precision precision : {config::Precision::fp32, config::Precision::bf16}) {
+        config::Settings s;
+        s.global_batch_size = 8;
+        s.micro_batch_size = 4 / layout[program::Axis::data];
+        s.bucket_size_bytes = 16 << 10;
+        s.overlap_grad_reduce = overlap_grad_reduce;
+        s.precision = precision;
+        EXPECT_EQ(weights_after(s, layout, true), weights_after(s, layout, false))
+            << fmt::format("{} ranks, overlap_grad_reduce {}", layout.ranks(), overlap_grad_reduce);
+      }
+    }
+  }
+}
+
 TEST(Layouts, AllReduceAlgorithmsTrainAlike) {
   if (test::tested_backend != config::BackendKind::cpu) GTEST_SKIP() << "algorithms of Gloo";
   config::Settings s;

@@ -113,11 +113,11 @@ void Stage::begin_step() {
   if (d_.first() && !d_.last()) emit(program::Fill{gradient("word_embeddings"), 0}, "embedding gradient");
 }
 
-void Stage::finish_step() {
-  enter(program::Phase::optimizer);
-  const program::View weights = weights_.buffer == master_.buffer ? program::View{} : weights_;
-  emit(program::AdamW{master_, moment1_, moment2_, gradient_, weights, frame_.counter(), learning_rate_});
-  frame_.end_step();
+program::AdamW Stage::update_of(const program::View& gradients) const {
+  const auto same_part = [&](const program::View& flat) { return flat.part(gradients.offset, gradients.count); };
+  const program::View weights = weights_.buffer == master_.buffer ? program::View{} : same_part(weights_);
+  return {same_part(master_), same_part(moment1_), same_part(moment2_), gradients, weights,
+          frame_.counter(),   learning_rate_};
 }
 
 }  // namespace harness::gpt

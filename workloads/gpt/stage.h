@@ -77,8 +77,9 @@ class Stage {
   /// on_final(parameter) is called after a parameter's gradient is complete for the step.
   program::View backward(int micro_batch, const program::View& gradient,
                          const std::function<void(const std::string&)>& on_final);
-  /// AdamW over everything, then the end of the step.
-  void finish_step();
+  /// AdamW of the parameters whose gradients these are: any part of whole_gradient().
+  program::AdamW update_of(const program::View& gradients) const;
+  void finish_step() { frame_.end_step(); }
 
   program::View activation(std::string name);  // a fresh [rows, hidden]
   const std::vector<Parameter>& parameters() const { return parameters_; }
