@@ -64,8 +64,9 @@ void Compiler::warn_once(const std::string& text) {
   if (std::ranges::find(warnings_, text) == warnings_.end()) warnings_.push_back(text);
 }
 
-Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op, OfStream& own) {
-  const Product product = product_of(op, tf32());
+Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op, OfStream& own, int multiprocessors) {
+  Product product = product_of(op, tf32());
+  product.multiprocessors = multiprocessors;
   const Operands operands{op.a, op.b, op.bias, op.add, op.aux, op.out, op.bias_gradient, own.context.scratch};
   Blas& blas = own.products();
   if (tuning_) {
@@ -91,11 +92,12 @@ Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op, OfStr
   return blas.prepare(product, operands, choice);
 }
 
-Compiler::Run Compiler::prepare(const backend::Bound<program::Attention>& op, OfStream& own) {
+Compiler::Run Compiler::prepare(const backend::Bound<program::Attention>& op, OfStream& own, int /*multiprocessors*/) {
   return attention(op.shape, op.q.type, own).forward(op);
 }
 
-Compiler::Run Compiler::prepare(const backend::Bound<program::AttentionBackward>& op, OfStream& own) {
+Compiler::Run Compiler::prepare(const backend::Bound<program::AttentionBackward>& op, OfStream& own,
+                                int /*multiprocessors*/) {
   return attention(op.shape, op.q.type, own).backward(op);
 }
 
@@ -112,14 +114,16 @@ AttentionKernel& Compiler::attention(const program::AttentionShape& shape, progr
   return *kernel;
 }
 
-Compiler::Run Compiler::compile(const program::Operation& operation) {
+Compiler::Run Compiler::compile(const program::Operation& operation, int multiprocessors) {
   OfStream& own = of_stream(operation.stream);
+  backend::KernelContext context = own.context;
+  context.multiprocessors = multiprocessors;
   return std::visit(
       [&]<class Op>(const Op& op) -> Run {
-        if constexpr (requires(backend::Bound<Op> bound) { prepare(bound, own); }) {
-          return prepare(backend::bind(op, tensor_), own);
-        } else if constexpr (requires(Stream s, backend::Bound<Op> bound) { run(s, bound, context_); }) {
-          return [bound = backend::bind(op, tensor_), context = own.context](Stream s) { run(s, bound, context); };
+        if constexpr (requires(backend::Bound<Op> bound) { prepare(bound, own, multiprocessors); }) {
+          return prepare(backend::bind(op, tensor_), own, multiprocessors);
+        } else if constexpr (requires(Stream s, backend::Bound<Op> bound) { run(s, bound, context); }) {
+          return [bound = backend::bind(op, tensor_), context](Stream s) { run(s, bound, context); };
         } else {
           fail("{}: not a compute operation", Op::name);
         }

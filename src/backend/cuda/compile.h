@@ -24,7 +24,9 @@ class Compiler {
   ~Compiler();
 
   using Run = std::function<void(Stream)>;
-  Run compile(const program::Operation& operation);
+  /// multiprocessors: what the operation may take of the GPU, 0: all. Products and AdamW keep to it; other kernels,
+  /// attention's among them, are written for the whole.
+  Run compile(const program::Operation& operation, int multiprocessors);
 
   /// What travels with the results: choices that were not tuned, attention that could not be fused.
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -33,9 +35,9 @@ class Compiler {
 
  private:
   struct OfStream;  // what the operations of one stream use one after the other
-  Run prepare(const backend::Bound<program::Matmul>& op, OfStream& own);
-  Run prepare(const backend::Bound<program::Attention>& op, OfStream& own);
-  Run prepare(const backend::Bound<program::AttentionBackward>& op, OfStream& own);
+  Run prepare(const backend::Bound<program::Matmul>& op, OfStream& own, int multiprocessors);
+  Run prepare(const backend::Bound<program::Attention>& op, OfStream& own, int multiprocessors);
+  Run prepare(const backend::Bound<program::AttentionBackward>& op, OfStream& own, int multiprocessors);
   AttentionKernel& attention(const program::AttentionShape& shape, program::DType type, OfStream& own);
   template <class Op>
   std::int64_t scratch_for(const Op& op) const;  // floats

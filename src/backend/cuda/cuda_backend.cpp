@@ -39,8 +39,8 @@ class CudaBackend : public backend::Backend {
   backend::Tuning tune(const backend::ExecutableRequest& request) const override {
     const cuda::Device device = cuda::use_device(request);
     const bool tf32 = request.settings.precision == config::Precision::tf32;
-    return cuda::tune_products(*request.program, tf32, request.tuning ? *request.tuning : backend::Tuning{},
-                               device.l2_bytes);
+    return cuda::tune_products(*request.program, tf32, device.multiprocessors,
+                               request.tuning ? *request.tuning : backend::Tuning{}, device.l2_bytes);
   }
 
   double measure_matmul_flops(config::Precision precision, const backend::ExecutableRequest& request,
@@ -58,8 +58,8 @@ class CudaBackend : public backend::Backend {
                                                     double seconds) const override {
     const cuda::Device device = cuda::use_device(request);
     const bool tf32 = request.settings.precision == config::Precision::tf32;
-    return cuda::time_products(*request.program, tf32, request.tuning ? *request.tuning : backend::Tuning{},
-                               device.l2_bytes, seconds);
+    return cuda::time_products(*request.program, tf32, device.multiprocessors,
+                               request.tuning ? *request.tuning : backend::Tuning{}, device.l2_bytes, seconds);
   }
 };
 

@@ -64,11 +64,13 @@ void CudaExecutable::connect(const std::vector<backend::RendezvousMessage>& rece
 CudaExecutable::List CudaExecutable::prepare(const std::vector<program::Operation>& operations) {
   List list;
   list.commands = make_commands(operations, program_.streams.size());
-  for (const program::Operation& op : operations) {
+  const std::vector<int> shares = shares_of(operations, program_.streams.size(), state_->device.multiprocessors);
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    const program::Operation& op = operations[i];
     list.runs.push_back(
         program::is_communication(op.action)
             ? state_->collectives.prepare(op.action, [this](const program::View& v) { return tensor(v); })
-            : state_->compiler->compile(op));
+            : state_->compiler->compile(op, shares[i]));
   }
   for (std::int32_t i = 0; i < list.commands.events; ++i) list.events.emplace_back(OwnedEvent::Timing::off);
   return list;

@@ -14,8 +14,8 @@
 
 namespace harness::cuda {
 
-/// A Program on one GPU: one allocation, a CUDA stream per stream of the Program (those that communicate at high
-/// priority), events for its dependencies; with cuda_graph the step is captured once and launched as one.
+/// A Program on one GPU: one allocation, a CUDA stream per stream of the Program (with the priorities and shares of the
+/// GPU of share.h), events for its dependencies; with cuda_graph the step is captured once and launched as one.
 ///
 /// Before `init`, initialize() runs the step once over cleared memory and forgets what it left: NCCL connects lazily,
 /// at the first call of each algorithm, and libraries load kernels at their first launch; neither may happen in a timed

@@ -8,6 +8,7 @@
 #include "backend/cuda/executable.h"
 #include "backend/cuda/gpu_monitor.h"
 #include "backend/cuda/ranges.h"
+#include "backend/cuda/share.h"
 
 // Private to the sources of CudaExecutable.
 namespace harness::cuda {
@@ -36,11 +37,7 @@ struct CudaExecutable::State {
         monitor(device.bus_id) {
     stay_near(device);
     memory = Memory(Memory::Kind::device, std::max<std::int64_t>(arena.bytes, 1), "the step's buffers");
-    std::vector<char> communicates(request.program->streams.size(), 0);
-    for (const program::Operation& op : request.program->step) {
-      if (program::is_communication(op.action)) communicates.at(op.stream) = 1;
-    }
-    for (const char c : communicates) streams.emplace_back(c != 0 ? Priority::high : Priority::normal);
+    for (const Priority priority : priorities_of(*request.program)) streams.emplace_back(priority);
   }
 };
 

@@ -57,8 +57,10 @@ Memory& Memory::operator=(Memory&& other) noexcept {
 OwnedStream::OwnedStream(Priority priority) {
   int lowest = 0, highest = 0;  // numerically, the highest is the smallest
   check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
-  check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority == Priority::high ? highest : lowest),
-        "cudaStreamCreateWithPriority");
+  int level = lowest;
+  if (priority == Priority::high) level = highest;
+  if (priority == Priority::normal && lowest - highest > 1) level = lowest - 1;  // low is below it where there is room
+  check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, level), "cudaStreamCreateWithPriority");
 }
 
 OwnedStream::~OwnedStream() {

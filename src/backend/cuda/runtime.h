@@ -37,7 +37,7 @@ class Memory {
   std::int64_t bytes_ = 0;
 };
 
-enum class Priority : std::uint8_t { normal, high };
+enum class Priority : std::uint8_t { low, normal, high };
 
 /// A non-blocking stream.
 class OwnedStream {

@@ -70,12 +70,13 @@ __global__ void __launch_bounds__(adamw_threads, blocks_per_multiprocessor) adam
 
 }  // namespace
 
-void run(Stream stream, const backend::Bound<program::AdamW>& op, const backend::KernelContext&) {
+void run(Stream stream, const backend::Bound<program::AdamW>& op, const backend::KernelContext& context) {
   backend::with_type(op.weights ? op.weights.type : program::DType::f32, [&](auto tag) {
     using T = decltype(tag);
     const std::int64_t needed = ceil_div(ceil_div(op.master.count, 4), adamw_threads);
-    const std::int64_t blocks =
-        std::min<std::int64_t>(needed, std::int64_t{device_limits().multiprocessors} * blocks_per_multiprocessor);
+    const std::int64_t multiprocessors =
+        context.multiprocessors > 0 ? context.multiprocessors : device_limits().multiprocessors;
+    const std::int64_t blocks = std::min(needed, multiprocessors * blocks_per_multiprocessor);
     const AdamWFlat<T> t{
         op.master.f32(),  op.moment1.f32(),       op.moment2.f32(), op.gradient.f32(), op.weights.as<T>(),
         op.counter.i32(), op.learning_rate.f32(), op.master.count,  op.beta1,          op.beta2,

@@ -54,7 +54,8 @@ void run(Stream stream, const backend::Bound<program::CrossEntropySums>& op,
 void run(Stream stream, const backend::Bound<program::CrossEntropyGradient>& op, const backend::KernelContext& context);
 std::int64_t scratch_floats(const program::CrossEntropyGradient& op);
 
-/// One launch over the flat buffers; learning rate and counter are read on the device.
+/// One launch over the flat buffers; learning rate and counter are read on the device. Has no more blocks than the
+/// multiprocessors of its context hold at a time.
 void run(Stream stream, const backend::Bound<program::AdamW>& op, const backend::KernelContext& context = {});
 
 // ---- the parts of unfused attention ---------------------------------------------------------------------------------

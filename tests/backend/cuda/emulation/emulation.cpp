@@ -102,6 +102,7 @@ class Machine {
   }
 
   const char* name() const { return shape_.name; }
+  const LaunchShape& shape() const { return shape_; }
 
  private:
   static void check(const LaunchShape& shape) {
@@ -208,6 +209,10 @@ class Machine {
 
 void run(const LaunchShape& shape, const std::function<void()>& thread) {
   Machine::mine().run(shape, thread);
+}
+
+LaunchShape last_run() {
+  return Machine::mine().shape();
 }
 
 Indices& indices() {

@@ -26,6 +26,9 @@ struct LaunchShape {
 /// Runs `thread` once for each thread of each block, on the calling host thread, and returns when all have ended.
 void run(const LaunchShape& shape, const std::function<void()>& thread);
 
+/// The shape of the last run() on the calling host thread that did not fail.
+LaunchShape last_run();
+
 /// Where a launch goes: NOT defined here. immediate.cpp runs the work at once; a test with queues of its own defines
 /// another.
 void submit(CUstream_st* stream, std::function<void()> work);

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,13 @@ std::vector<std::string> complaints();
 
 // Whether the device was given nothing since it was last waited for as a whole (cudaDeviceSynchronize).
 bool synchronized(int device = 0);
+
+// How many products were started, or captured, since the last reset, by the multiprocessors that cuBLASLt was told to
+// lay them out for (CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET); 0: all.
+std::map<int, int> products_by_target();
+
+// The priorities of the streams that there are, as CUDA numbers them, in the order of their making.
+std::vector<int> stream_priorities();
 
 // What was made and not destroyed: memory, streams, events, graphs, communicators, handles. One entry each.
 std::vector<std::string> leaks();

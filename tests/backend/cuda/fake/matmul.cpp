@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "core.h"
 #include "lt_problem.h"
 #include "matmul_work.h"
 #include "runtime.h"
@@ -61,6 +64,23 @@ std::vector<Range> ranges_of(const MatmulJob& job, const LtAlgorithm& algorithm)
   return ranges;
 }
 
+struct Targets {
+  std::mutex mutex;
+  std::map<int, int> products;
+};
+
+Targets& targets() {
+  static Targets& all = *new Targets;
+  static const bool known = take_part({2,
+                                       [] {
+                                         const std::lock_guard lock(targets().mutex);
+                                         targets().products.clear();
+                                       },
+                                       nullptr});
+  (void)known;
+  return all;
+}
+
 bool overlap(const Range& range, const Range& other) {
   const auto* first = static_cast<const char*>(range.data);
   const auto* second = static_cast<const char*>(other.data);
@@ -94,6 +114,12 @@ std::string check(const std::vector<Range>& ranges, const MatmulJob& job, int de
 }
 
 }  // namespace
+
+std::map<int, int> products_by_target() {
+  const std::lock_guard lock(targets().mutex);
+  return targets().products;
+}
+
 }  // namespace harness::fake
 
 using namespace harness::fake;
@@ -157,5 +183,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
     }
     multiply(job);
   };
+  {
+    const std::lock_guard lock(targets().mutex);
+    ++targets().products[job.problem.descriptor.sm_count_target];
+  }
   return give(stream, "matmul", work) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

@@ -158,6 +158,12 @@ std::vector<std::shared_ptr<Stream>> streams_of(int device) {
   return list;
 }
 
+std::vector<int> stream_priorities() {
+  std::vector<int> priorities;
+  for (const auto& stream : streams().live.all()) priorities.push_back(stream->priority);
+  return priorities;
+}
+
 void wait_for_device(int device) {
   for (const auto& stream : streams_of(device)) stream->now().wait();
 }

@@ -1,6 +1,7 @@
 // The cuda backend's own promises, over the emulated device.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -38,6 +39,31 @@ TEST(CudaExecutable, AGraphTrainsAsTheStreamsDo) {
     const auto with = losses(s, layout);
     s.cuda_graph = false;
     EXPECT_EQ(losses(s, layout), with);
+  }
+}
+
+// The stand-in's device has 132 multiprocessors; its streams' priorities go from 0, the lowest, to -5.
+TEST(CudaExecutable, UpdatesBesideTheBackwardPassLeaveItMostOfTheGpu) {
+  for (const bool graph : {true, false}) {
+    for (const program::Layout& layout : {test::layout_of(1, 1, 1), test::layout_of(1, 2, 2)}) {
+      config::Settings s = small();
+      s.cuda_graph = graph;
+      std::vector<std::vector<float>> results;
+      for (const bool overlap : {false, true}) {
+        s.overlap_optimizer = overlap;
+        LocalJob job(tiny, s, layout);
+        job.run(2);
+        results.push_back(job.losses(0));
+        const auto targets = fake::products_by_target();
+        EXPECT_EQ(targets.contains(116), overlap);
+        EXPECT_TRUE(targets.contains(0));  // the forward pass has the whole
+        EXPECT_EQ(targets.size(), overlap ? 2u : 1u);
+        const auto lowest = std::ranges::count(fake::stream_priorities(), 0);
+        EXPECT_EQ(lowest, overlap ? layout.ranks() : 0);
+        EXPECT_EQ(fake::complaints(), std::vector<std::string>{});
+      }
+      EXPECT_EQ(results[0], results[1]);
+    }
   }
 }
 

@@ -25,6 +25,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
+constexpr int multiprocessors = 132;  // of the stand-in's device
 constexpr const char* wrong_numbers = "did not compute what its plain product does";
 
 class TunerOverFake : public ::testing::Test {
@@ -37,7 +38,7 @@ class TunerOverFake : public ::testing::Test {
     fake_settings.lt_wrong_algorithm = wrong_algorithm;
     fake::reset(fake_settings);
   }
-  backend::Tuning tune() const { return tune_products(program_, false, {}, 0, quick); }
+  backend::Tuning tune() const { return tune_products(program_, false, multiprocessors, {}, 0, quick); }
 
   std::vector<std::string> warnings_with(const backend::Tuning& tuning) const {
     backend::ExecutableRequest request;
@@ -73,7 +74,7 @@ int number_of(const ProductChoice& choice) {
 
 TEST_F(TunerOverFake, EveryProductGetsAChoiceAndNoneIsRejectedWhereAllAreRight) {
   const backend::Tuning tuning = tune();
-  EXPECT_EQ(tuning.size(), needed_products(program_, false).size());
+  EXPECT_EQ(tuning.size(), needed_products(program_, false, multiprocessors).size());
   for (const auto& [key, text] : tuning) {
     EXPECT_EQ(parse_choice(text).rejected, 0) << key;
     EXPECT_GT(parse_choice(text).seconds, 0) << key;
@@ -87,7 +88,7 @@ TEST_F(TunerOverFake, AProposalThatComputesSomethingElseIsNeverChosen) {
   for (const int wrong : {2, 3}) {
     use(wrong);
     const backend::Tuning tuning = tune();
-    EXPECT_EQ(tuning.size(), needed_products(program_, false).size());
+    EXPECT_EQ(tuning.size(), needed_products(program_, false, multiprocessors).size());
     int rejected = 0;
     for (const auto& [key, text] : tuning) {
       EXPECT_NE(number_of(parse_choice(text)), wrong) << key;
@@ -111,7 +112,7 @@ TEST_F(TunerOverFake, AVariantThatTheLibraryDoesNotProposeIsFound) {
   fake::reset(settings);
   Effort effort = quick;
   effort.varied = 1;
-  const backend::Tuning tuning = tune_products(program_, false, {}, 0, effort);
+  const backend::Tuning tuning = tune_products(program_, false, multiprocessors, {}, 0, effort);
   const auto found =
       std::ranges::count_if(tuning, [](const auto& entry) { return tile_of(parse_choice(entry.second)) == 3; });
   EXPECT_GE(found, std::ssize(tuning) * 3 / 4);  // a busy machine may delay the fast one
@@ -119,7 +120,7 @@ TEST_F(TunerOverFake, AVariantThatTheLibraryDoesNotProposeIsFound) {
 }
 
 TEST_F(TunerOverFake, VariantsDifferInOneThingAndThoseThatCannotRunAreLeftOut) {
-  const NeededProduct needed = needed_products(program_, false).front();
+  const NeededProduct needed = needed_products(program_, false, multiprocessors).front();
   const Rotation rotation(needed.product, needed.operation, 0);
   Blas blas;
   const ProductChoice choice = blas.candidates(needed.product, rotation.operands().front(), 1).front();
@@ -135,7 +136,7 @@ TEST_F(TunerOverFake, VariantsDifferInOneThingAndThoseThatCannotRunAreLeftOut) {
 
 TEST_F(TunerOverFake, EveryProductOfTheStepIsTimedAlone) {
   const backend::Tuning tuning = tune();
-  const auto timings = time_products(program_, false, tuning, 0, 0.05);
+  const auto timings = time_products(program_, false, multiprocessors, tuning, 0, 0.05);
   std::set<std::string> forms;
   auto timing = timings.begin();
   for (const program::Operation& operation : program_.step) {
@@ -156,7 +157,7 @@ TEST_F(TunerOverFake, EveryProductOfTheStepIsTimedAlone) {
     text = print_choice(choice);
   }
   std::set<std::string> forms_of_separate;
-  for (const backend::ProductTiming& t : time_products(program_, false, separate, 0, 0.05)) {
+  for (const backend::ProductTiming& t : time_products(program_, false, multiprocessors, separate, 0, 0.05)) {
     forms_of_separate.insert(t.form);
   }
   EXPECT_THAT(forms_of_separate, ElementsAre("plain", "separate"));
@@ -169,7 +170,7 @@ TEST_F(TunerOverFake, TheClocksClimbBeforeTheFirstIsTimed) {
   effort.proposals = 1;
   effort.warm_up_s = 1;
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(tune_products(program_, false, all_but_one, 0, effort).size(), 1u);
+  EXPECT_EQ(tune_products(program_, false, multiprocessors, all_but_one, 0, effort).size(), 1u);
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
