@@ -77,13 +77,14 @@ std::string largest(const std::vector<std::pair<Key, double>>& list, double step
 }
 
 // " They would take … at memory bandwidth.", where that is known.
-std::string memory_roof(const Waterfall* waterfall) {
+std::string memory_roof(const Waterfall* waterfall, double hidden_s) {
   if (waterfall == nullptr) return "";
   for (const WaterfallBar& bar : waterfall->bars) {
     if (bar.part != Part::other_compute || !bar.roof_s) continue;
     return fmt::format(
-        " At memory bandwidth, with every operand read or written once, they would take {} instead of {}.",
-        show_seconds(*bar.roof_s), show_seconds(bar.seconds));
+        " At memory bandwidth, with every operand read or written once, they would take {} instead of {}{}.",
+        show_seconds(*bar.roof_s), show_seconds(bar.seconds + hidden_s),
+        hidden_s > 0 ? fmt::format(", of which {} run behind other computation", show_seconds(hidden_s)) : "");
   }
   return "";
 }
@@ -118,7 +119,7 @@ std::string evidence_of(const CaseBreakdown& breakdown, const Bottleneck& found,
     case Kind::memory:
       return fmt::format("Memory-bound operations take {} of the step: {}.", share,
                          largest(mean.other_compute, mean.step_s)) +
-             memory_roof(waterfall);
+             memory_roof(waterfall, mean.hidden_s(Part::other_compute));
     case Kind::host:
       return fmt::format("Nothing runs on the device for {} of the step: {}.", share, largest(mean.idle, mean.step_s));
     case Kind::bubble:

@@ -96,6 +96,7 @@ class CaseParts {
 // Files without /timeline_operations do not name the group of an operation. There its stream does, which is named for
 // it, and this label of the GPT step.
 constexpr std::string_view tied_embedding = "tied embedding";
+constexpr std::string_view compute_stream = "compute";
 
 Part CaseParts::part_of(const store::ResultInterval& x) const {
   if (!is_communication(x.kind)) return computation_part(x);
@@ -104,16 +105,23 @@ Part CaseParts::part_of(const store::ResultInterval& x) const {
   return x.what == tied_embedding ? Part::embedding : communication_part(x.stream);
 }
 
+// What has the moment of those that run at once. First the compute stream, then computations of other streams (the
+// optimizer beside the backward pass), then what computation waits for first: a layer's own communication before that
+// of gradients.
+int priority_of(const store::ResultInterval& x, Part part) {
+  if (is_communication(x.kind)) return 2 + static_cast<int>(part);
+  return x.stream == compute_stream ? 0 : 1;
+}
+
 // A communication waits for the latest of its partners first, and then goes on.
 void CaseParts::add_occupants(const store::ResultInterval& x, std::size_t index, std::vector<Piece>& pieces,
                               std::vector<Occupant>& occupants) const {
   const Part part = part_of(x);
-  // What computation waits for first has the moment: a layer's own communication before that of gradients.
-  const int priority = is_communication(x.kind) ? static_cast<int>(part) : 0;
+  const int priority = priority_of(x, part);
   double start_s = x.start_s;
   const auto add = [&](Part piece, double end_s) {
     pieces.push_back({index, piece});
-    occupants.push_back({start_s, end_s, priority});
+    occupants.push_back({start_s, end_s, priority, !is_communication(x.kind)});
     start_s = end_s;
   };
   if (is_communication(x.kind)) {
@@ -146,7 +154,7 @@ Breakdown CaseParts::of_rank(int role, int rank, const Intervals& intervals) con
     const store::ResultInterval& x = *intervals[pieces[i].interval];
     b.parts.add(pieces[i].part, time.owned_s[i]);
     if (pieces[i].part == Part::other_compute) lists.other_compute[x.kind] += time.owned_s[i];
-    if (is_communication(x.kind) && time.hidden_s[i] > 0) lists.overlapped[part_of(x)] += time.hidden_s[i];
+    if (time.hidden_s[i] > 0) lists.overlapped[part_of(x)] += time.hidden_s[i];
   }
   b.parts.add(Part::idle, 0);
   for (const Gap& gap : time.gaps) {
@@ -244,9 +252,14 @@ double Breakdown::share(Part part) const {
   return step_s > 0 ? parts[part].value_or(0) / step_s : 0;
 }
 
+double Breakdown::hidden_s(Part part) const {
+  const auto found = std::ranges::find(overlapped, part, &std::pair<Part, double>::first);
+  return found == overlapped.end() ? 0 : found->second;
+}
+
 double Breakdown::overlapped_s() const {
   double sum = 0;
-  for (const auto& [part, s] : overlapped) sum += part == Part::loading ? 0 : s;
+  for (const auto& [part, s] : overlapped) sum += part == Part::loading || is_computation(part) ? 0 : s;
   return sum;
 }
 

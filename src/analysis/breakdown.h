@@ -32,11 +32,12 @@ struct Breakdown {
   NamedSeconds other_compute;                      // by kind of operation; sums to the part
   std::vector<std::pair<IdlePlace, double>> idle;  // largest first; sums to the part
   std::vector<std::pair<Part, double>>
-      overlapped;  // ran behind computation: beside the parts, not of them; largest first
+      overlapped;  // ran behind (other) computation: beside the parts, not of them; largest first
 
   std::optional<double> operator[](Part part) const { return parts[part]; }
-  double share(Part part) const;  // of the step; 0 where absent
-  double overlapped_s() const;    // communication behind computation
+  double share(Part part) const;     // of the step; 0 where absent
+  double hidden_s(Part part) const;  // behind computation
+  double overlapped_s() const;       // communication behind computation
 };
 
 /// What the parts leave over, as a share of the step: every Breakdown keeps it below max_unexplained.

@@ -44,9 +44,9 @@ Occupancy occupy(std::span<const Occupant> occupants, double step_s) {
     } else {
       last = running.begin()->second;
       result.owned_s[*last] += to - now;
-      if (running.begin()->first == 0) {
+      if (occupants[*last].hides) {
         for (const auto& [priority, who] : running) {
-          if (priority > 0) result.hidden_s[who] += to - now;
+          if (priority > running.begin()->first) result.hidden_s[who] += to - now;
         }
       }
     }

@@ -10,7 +10,8 @@ namespace harness::analysis {
 /// Something that ran, or seemed to run, for a while.
 struct Occupant {
   double start_s = 0, end_s = 0;
-  int priority = 0;  // the lowest of those that run at once has the moment for itself
+  int priority = 0;    // the lowest of those that run at once has the moment for itself
+  bool hides = false;  // what runs meanwhile with a higher number is hidden behind it
 };
 
 /// A stretch in which nothing ran.
@@ -23,7 +24,7 @@ struct Gap {
 /// add up to step_s.
 struct Occupancy {
   std::vector<double> owned_s;   // by occupant
-  std::vector<double> hidden_s;  // by occupant: it ran, and one of priority 0 had the moment
+  std::vector<double> hidden_s;  // by occupant: it ran, and one that hides it had the moment
   std::vector<Gap> gaps;
 };
 

@@ -94,7 +94,7 @@ void set_roof(const store::Result& result, const CaseBreakdown& breakdown, const
     const std::optional<double> bytes = other_bytes(result, breakdown.case_index, roles);
     if (!bytes || !(result.memory_bytes_per_s > 0)) return;
     bar.roof_s = *bytes / result.memory_bytes_per_s;
-    bar.roof = "memory bandwidth";
+    bar.roof = breakdown.mean.hidden_s(part) > 0 ? "memory bandwidth, hidden or not" : "memory bandwidth";
   } else if (is_exposed_communication(part)) {
     bar.roof_s = least_communication_s(result, breakdown.case_index, part, roles);
     if (bar.roof_s) bar.roof = "stated links, hidden or not";

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "program/beside.h"
 #include "program/count.h"
 #include "program/lower.h"
 #include "workloads/workload.h"
@@ -31,7 +32,9 @@ Budget budget_of(const program::Program& program, const config::Hardware& hardwa
   b.peak_flops = peak_flops;
   b.memory_bytes_per_s = hardware.memory_bytes_per_s;
   std::map<std::tuple<std::string, std::string, program::Phase>, std::size_t> known;
-  for (const program::Operation& op : program.step) {
+  const std::vector<char> beside = program::computes_beside_another(program.step, program.streams.size());
+  for (std::size_t i = 0; i < program.step.size(); ++i) {
+    const program::Operation& op = program.step[i];
     if (program::is_communication(op.action)) continue;
     const std::string kind(program::name_of(op.action));
     const auto [it, is_new] = known.try_emplace({kind, what_of(op), op.label.phase}, b.lines.size());
@@ -46,7 +49,12 @@ Budget budget_of(const program::Program& program, const config::Hardware& hardwa
     line.bytes += bytes;
     line.bound = flop_s >= memory_s && flop > 0 ? Bound::flop : Bound::memory;
     line.least_s += least_s;
-    line.expected_s += least_s / efficiency_of(op.action, efficiencies);
+    const double expected_s = least_s / efficiency_of(op.action, efficiencies);
+    line.expected_s += expected_s;
+    if (beside[i] != 0 && op.stream != 0) {  // at best hidden behind the compute stream
+      b.least_s -= least_s;
+      b.expected_s -= expected_s;
+    }
     if (!op.label.recomputed) b.model_flop += flop;
   }
   for (const BudgetLine& line : b.lines) {

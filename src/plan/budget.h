@@ -39,7 +39,7 @@ Efficiencies parse_efficiencies(std::span<const std::string> items);
 struct Budget {
   std::vector<BudgetLine> lines;       // in the order of the step
   std::int64_t role = 0, roles = 1;    // the role with the longest expected_s is shown
-  double least_s = 0, expected_s = 0;  // sums over the lines
+  double least_s = 0, expected_s = 0;  // sums over the lines, less what may run beside the compute stream
   double model_flop = 0;               // of this role's rank in one step, as MFU counts it
   double peak_flops = 0, memory_bytes_per_s = 0;
 

@@ -124,6 +124,46 @@ TEST(Breakdown, ByHand) {
   EXPECT_EQ(b.idle[2].first.name(), "between collectives");
 }
 
+// The optimizer beside the backward pass: what other computation hides of it is no part of the step, what is left of it
+// hides communication in turn.
+TEST(Breakdown, ComputationBesideComputationIsCountedOnce) {
+  store::Result r = by_hand(1, 2);
+  r.timeline = {interval(0, 0, "matmul", "compute", "backward", 0, 6),
+                interval(0, 0, "all_reduce", "data", "gradient_sync", 1, 2),
+                interval(0, 0, "adamw", "optimizer", "optimizer", 2, 5),
+                interval(0, 0, "all_reduce", "data", "gradient_sync", 4, 8),
+                interval(0, 0, "adamw", "optimizer", "optimizer", 5, 7),
+                interval(0, 0, "all_reduce", "world", "finish", 8, 9)};
+  const CaseBreakdown whole = break_down(r)[0];
+  const Breakdown& b = whole.ranks[0];
+  EXPECT_DOUBLE_EQ(*b[Part::matrix_products], 6);
+  EXPECT_DOUBLE_EQ(*b[Part::other_compute], 1);  // 6 to 7
+  EXPECT_DOUBLE_EQ(*b[Part::data], 1);           // 7 to 8
+  EXPECT_DOUBLE_EQ(*b[Part::world], 1);
+  EXPECT_DOUBLE_EQ(b.parts.sum(), b.step_s);
+  EXPECT_DOUBLE_EQ(b.hidden_s(Part::other_compute), 4);  // 2 to 6
+  EXPECT_DOUBLE_EQ(b.hidden_s(Part::data), 4);           // 1 to 2, 4 to 7
+  EXPECT_DOUBLE_EQ(b.overlapped_s(), 4);                 // communication alone
+  ASSERT_EQ(b.other_compute.size(), 1u);
+  EXPECT_EQ(b.other_compute[0], (std::pair(std::string("adamw"), 1.0)));
+
+  // Over the ranks: hidden computation follows their computation, hidden communication their communication.
+  for (int rank = 0; rank < 2; ++rank) {
+    store::ResultSplit s;
+    s.rank = rank;
+    s.compute_s = rank == 0 ? 7 : 3.5;
+    s.exposed_s = 2;
+    s.step_s = s.compute_s + s.exposed_s;
+    s.overlapped_s = rank == 0 ? 4 : 2;
+    s.communication_s = s.exposed_s + s.overlapped_s;
+    s.waiting_s = s.bubble_s = 0;
+    r.splits.push_back(s);
+  }
+  const Breakdown mean = break_down(r)[0].mean;
+  EXPECT_NEAR(mean.hidden_s(Part::other_compute), 3, 1e-12);
+  EXPECT_NEAR(mean.hidden_s(Part::data), 3, 1e-12);
+}
+
 // Rank 0, which has the timeline, is the one that is late: it idles where the others wait for it.
 TEST(Breakdown, TheMeanIsOfAllRanksAndNotOfTheOneWithATimeline) {
   store::Result r = by_hand(1, 4);

@@ -73,6 +73,23 @@ TEST(Budget, FollowsFromStatedEfficiencies) {
   EXPECT_DOUBLE_EQ(sum, b.expected_s);
 }
 
+// What runs beside the backward pass is listed as before; of the sum only the last buckets' share is left, that of the
+// embedding above all.
+TEST(Budget, WhatRunsBesideTheBackwardPassIsNotInTheSum) {
+  const Budget after = OneH200().budget();
+  OneH200 job;
+  job.experiment = config::load_experiment(test::source_dir() + "/configs/h200.yaml",
+                                           {"global_batch_size=16", "overlap_optimizer=true"});
+  job.plan = prepare(job.experiment, program::all_fused, 1, {"baseline"});
+  const Budget beside = job.budget();
+  const double update = by_kind(after, &BudgetLine::expected_s)["adamw"];
+  EXPECT_NEAR(by_kind(beside, &BudgetLine::expected_s)["adamw"], update, 1e-6 * update);
+  const double saved = after.expected_s - beside.expected_s;
+  EXPECT_LT(saved, update);
+  EXPECT_GT(saved, update / 2);
+  EXPECT_NEAR(saved, after.least_s - beside.least_s, 1e-9);
+}
+
 TEST(Budget, ShowsTheStageThatTakesLongest) {
   const config::Experiment e = config::load_experiment(
       test::source_dir() + "/configs/h200.yaml", {"layout={tensor_parallel: 1, pipeline_parallel: 4}", "ranks=4"});
