@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <ranges>
 #include <utility>
 
 #include "backend/cuda/algorithm.h"
@@ -212,9 +211,9 @@ ProductChoice fastest(const Product& product, const program::Matmul& operation, 
   const ProductChoice reference = reference_of(timed);
   std::ranges::stable_sort(timed, {}, &ProductChoice::seconds);
   std::vector<ProductChoice> variants;
-  for (const ProductChoice& choice : timed | std::views::take(effort.varied)) {
-    for (std::string& algorithm : variants_of(choice.algorithm, effort.variants)) {
-      variants.push_back({choice.fused, std::move(algorithm)});
+  for (std::size_t i = 0; i < timed.size() && std::cmp_less(i, effort.varied); ++i) {
+    for (std::string& algorithm : variants_of(timed[i].algorithm, effort.variants)) {
+      variants.push_back({timed[i].fused, std::move(algorithm)});
     }
   }
   time_all(blas.runnable(product, first, variants));
