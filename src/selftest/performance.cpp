@@ -59,6 +59,7 @@ std::string shape_of(const program::Action& action) {
   if (m == nullptr) return {};
   std::string shape = fmt::format("{} x {} x {}", m->m, m->n, m->k);
   if (m->bias.present()) shape += ", bias";
+  if (m->add.present()) shape += ", add";
   if (m->epilogue == program::Epilogue::gelu) shape += ", gelu";
   if (m->epilogue == program::Epilogue::gelu_backward) shape += ", gelu_backward";
   if (m->bias_gradient.present()) shape += ", bias_gradient";
