@@ -46,6 +46,12 @@ class Equality {
       // much of the sign of a gradient that is almost zero.
       two_ways("cuda_graph on and off", p, {s}, {other}, "cuda_graph", p == config::Precision::fp32 ? 1e-5 : 1e-4, 5);
       two_ways("products tuned and not", p, {s, true}, {s}, "tuning", p == config::Precision::fp32 ? 1e-5 : 1e-2, 3);
+      config::Settings beside = s;
+      beside.overlap_optimizer = true;
+      beside.bucket_size_bytes = 64 << 10;  // several in this small model
+      // Products beside the updates may be computed by other kernels.
+      two_ways("overlap_optimizer off and on", p, {s}, {beside}, "overlap_optimizer",
+               p == config::Precision::fp32 ? 1e-5 : 1e-2, 5);
     }
     config::Settings unfused = base(config::Precision::bf16);  // nobody fuses in fp32
     unfused.attention = config::AttentionKind::unfused;

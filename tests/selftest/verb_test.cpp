@@ -122,6 +122,7 @@ TEST(CheckVerb, ReferenceAndEqualityOnTheCpu) {
   const Answer r = run(o, backend::backend(config::BackendKind::cpu));
   EXPECT_EQ(r.code, 0) << r.out;
   EXPECT_THAT(r.out, HasSubstr("reference: gradients bf16"));
+  EXPECT_THAT(r.out, HasSubstr("equality: overlap_optimizer off and on, bf16"));
   EXPECT_THAT(r.out, HasSubstr("equality: the loss falls on a repeated batch, bf16"));
 }
 
