@@ -212,7 +212,12 @@ def measure(torch, a, variant):
         forward = torch.compile(model, mode="max-autotune-no-cudagraphs" if how == "compile-tuned" else None)
 
     micro_batches = a.global_batch // a.micro_batch
+    # All tokens before the first step, in memory that a GPU copies from by itself: no step waits for the host.
     generator = torch.Generator().manual_seed(a.seed)
+    batches = torch.randint(a.vocab, (a.warmup + a.steps, micro_batches, a.micro_batch, a.sequence + 1),
+                            generator=generator)
+    if a.device == "cuda":
+        batches = batches.pin_memory()
 
     def step(data):
         optimizer.zero_grad(set_to_none=True)
@@ -244,10 +249,8 @@ def measure(torch, a, variant):
 
     times, losses, ends = [], [], []
     for i in range(a.warmup + a.steps):
-        data = [torch.randint(a.vocab, (a.micro_batch, a.sequence + 1), generator=generator).to(a.device)
-                for _ in range(micro_batches)]
         ends.append(mark())
-        losses.append(step(data))
+        losses.append(step(batches[i].to(a.device, non_blocking=True)))
         if a.device == "cpu" and i >= a.warmup:
             times.append(time.perf_counter() - ends[-1])
     if a.device == "cuda":  # from step to step, as the device saw them: the host runs ahead
@@ -258,10 +261,30 @@ def measure(torch, a, variant):
     if not all(abs(x) < 100 for x in losses):
         raise RuntimeError(f"the loss is not a number: {losses}")
     seconds = statistics.median(times)
-    return {"step_seconds": seconds, "tokens_per_second": a.global_batch * a.sequence / seconds, "device":
-            torch.cuda.get_device_name() if a.device == "cuda" else "cpu", "fastest_seconds": min(times), "slowest_seconds": max(times),
-            "variant": variant, "precision": a.precision, "threads": a.threads, "first_loss": losses[0],
-            "last_loss": losses[-1], "parameters": sum(w.numel() for w in weights), "torch": torch.__version__}
+    return {"step_seconds": seconds, "tokens_per_second": a.global_batch * a.sequence / seconds,
+            "device": torch.cuda.get_device_name() if a.device == "cuda" else "cpu",
+            "fastest_seconds": min(times), "slowest_seconds": max(times), "variant": variant, "precision": a.precision,
+            "micro_batch": a.micro_batch, "global_batch": a.global_batch, "threads": a.threads,
+            "first_loss": losses[0], "last_loss": losses[-1], "parameters": sum(w.numel() for w in weights),
+            "torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": cudnn_version(torch),
+            "attention": attention_backend(torch, a, how)}
+
+
+def cudnn_version(torch):
+    v = torch.backends.cudnn.version() or 0
+    return f"{v // 10000}.{v // 100 % 100}.{v % 100}" if v >= 90000 else str(v)
+
+
+def attention_backend(torch, a, how):
+    """Which of its kernels PyTorch chooses for scaled_dot_product_attention at these shapes."""
+    if how == "eager":
+        return "written out"
+    try:
+        q = torch.empty(a.micro_batch, a.heads, a.sequence, a.hidden // a.heads, device=a.device,
+                        dtype=torch.float32 if a.precision in ("fp32", "tf32") else torch.bfloat16, requires_grad=True)
+        return torch.nn.attention.SDPBackend(torch._fused_sdp_choice(q, q, q, is_causal=True)).name
+    except (AttributeError, RuntimeError, ValueError):  # not a public function
+        return "unknown"
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ if [ -n "$pmix" ]; then mkdir "$out/pmix"; cp -L "$pmix"/*.so "$out/pmix/"; fi
 cp -r configs "$out/configs"
 cp -r tests/reference "$out/share/reference"
 mkdir "$out/bench"
-cp bench/pytorch_step.py bench/compare_pytorch.sh "$out/bench/"
+cp bench/pytorch_step.py bench/*.sh bench/compare_gpu_table.awk "$out/bench/"
 mkdir "$out/scripts"
 cp scripts/gpu_check.sh scripts/gpu_check_rows.sh scripts/cuda_libraries.sh scripts/mpi_root.sh "$out/scripts/"
 cp README.md "$out/README.md"
