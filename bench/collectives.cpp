@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "backend/backend.h"
+#include "backends/backends.h"
 #include "program/builder.h"
 
 namespace harness {
@@ -34,7 +35,7 @@ Executables connected(const program::Program& program, int n, config::AllReduceA
     request.layout[program::Axis::data] = n;
     request.rank = r;
     request.settings.allreduce_algorithm = algorithm;
-    ranks.push_back(backend::backend(config::BackendKind::cpu).create(request));
+    ranks.push_back(backends::get(config::BackendKind::cpu).create(request));
     for (auto& m : ranks.back()->publish()) inbox[static_cast<std::size_t>(m.peer)].push_back({r, m.key, m.bytes});
   }
   std::vector<std::thread> threads;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "backend/backend.h"
+#include "backends/backends.h"
 #include "program/builder.h"
 #include "program/count.h"
 
@@ -39,7 +40,7 @@ void run(benchmark::State& state, Make&& make) {
   backend::ExecutableRequest request;
   request.program = &program;
   request.threads = threads();
-  const auto executable = backend::backend(config::BackendKind::cpu).create(request);
+  const auto executable = backends::get(config::BackendKind::cpu).create(request);
   executable->publish();
   executable->connect({}, 1);
   executable->initialize();

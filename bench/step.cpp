@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backend/backend.h"
+#include "backends/backends.h"
 #include "workloads/workload.h"
 
 namespace {
@@ -21,7 +22,7 @@ struct Rank {
   explicit Rank(config::Precision precision) {
     settings.precision = precision;
     settings.global_batch_size = settings.micro_batch_size = 4;
-    const backend::Backend& cpu = backend::backend(config::BackendKind::cpu);
+    const backend::Backend& cpu = backends::get(config::BackendKind::cpu);
     program = program::lower(workloads::build_programs(model, settings, {}).roles.front(), cpu.declared());
     inputs = workloads::make_inputs(model, settings, {}, {}, 1);
     backend::ExecutableRequest request;

@@ -24,7 +24,7 @@ CLOSE = re.compile(r'^\}.*// namespace')
 
 
 # The one place that knows which backends there are.
-EXCEPTIONS = {('src/backend/backend.cpp', 'cpu')}
+EXCEPTIONS = {('src/backends/backends.cpp', 'cpu')}
 
 
 # A folder of a room that has a namespace of its own.

@@ -142,8 +142,6 @@ class Backend {
   }
 };
 
-/// The backend, or an Error that says what is missing and how to get it (NotLoaded of backend/load.h: a library).
-const Backend& backend(config::BackendKind kind);
 /// The fused forms the backend declares, known even where it cannot be built: for planning.
 program::FusedSet declared_fused(config::BackendKind kind);
 

@@ -1,4 +1,4 @@
-#include "backend/load.h"
+#include "backends/load.h"
 
 #include <dlfcn.h>
 
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <mutex>
 
-namespace harness::backend {
+namespace harness::backends {
 
 std::string explain_loader(const std::string& words, const std::string& module, const std::string& library_path) {
   const std::size_t end = words.find(": cannot open shared object file");
@@ -19,12 +19,12 @@ std::string explain_loader(const std::string& words, const std::string& module, 
       folders, module);
 }
 
-const Backend& load_backend(const std::string& name, const std::string& advice) {
+const backend::Backend& load_backend(const std::string& name, const std::string& advice) {
   static std::mutex mutex;
-  static std::map<std::string, const Backend*> loaded;
+  static std::map<std::string, const backend::Backend*> loaded;
   const std::lock_guard lock(mutex);
-  const Backend*& backend = loaded[name];
-  if (backend != nullptr) return *backend;
+  const backend::Backend*& known = loaded[name];
+  if (known != nullptr) return *known;
   std::error_code ignored;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
   const std::string module = program.parent_path() / fmt::format("libharness_{}.so", name);
@@ -38,11 +38,11 @@ const Backend& load_backend(const std::string& name, const std::string& advice) 
     const char* path = std::getenv("LD_LIBRARY_PATH");
     refuse(explain_loader(words, module, path == nullptr ? "" : path));
   }
-  using Get = const Backend* (*)();
+  using Get = const backend::Backend* (*)();
   const auto get = reinterpret_cast<Get>(::dlsym(library, fmt::format("harness_{}_backend", name).c_str()));
   if (get == nullptr) refuse(fmt::format("{} is not of this program: {}", module, ::dlerror()));
-  backend = get();
-  return *backend;
+  known = get();
+  return *known;
 }
 
-}  // namespace harness::backend
+}  // namespace harness::backends

@@ -4,7 +4,7 @@
 
 #include "backend/backend.h"
 
-namespace harness::backend {
+namespace harness::backends {
 
 /// The file of a backend could not be loaded, so nothing is known of its device. Not the same as having no device.
 class NotLoaded : public Error {
@@ -15,10 +15,10 @@ class NotLoaded : public Error {
 /// A backend that is a file of its own beside this program (libharness_NAME.so), because the libraries it needs take
 /// long to load and are not everywhere; loaded when first asked for. Throws NotLoaded with the name of the missing
 /// library, the folders in which the loader looked, and the advice.
-const Backend& load_backend(const std::string& name, const std::string& advice);
+const backend::Backend& load_backend(const std::string& name, const std::string& advice);
 
 /// What the dynamic loader's words mean: "libnccl.so.2 was not found; …". `words`: dlerror() of loading `module`;
 /// `library_path`: LD_LIBRARY_PATH, colons between the folders. Pure.
 std::string explain_loader(const std::string& words, const std::string& module, const std::string& library_path);
 
-}  // namespace harness::backend
+}  // namespace harness::backends

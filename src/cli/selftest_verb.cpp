@@ -5,7 +5,8 @@
 #include <random>
 #include <thread>
 
-#include "backend/load.h"
+#include "backends/backends.h"
+#include "backends/load.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "base/version.h"
@@ -238,9 +239,9 @@ int selftest(const SelftestOptions& options, std::ostream& out, std::ostream& er
   const config::BackendKind subject_kind = config::parse_backend(options.backend),
                             oracle_kind = config::parse_backend(options.oracle);
   try {
-    subject = &backend::backend(subject_kind);
-    oracle = &backend::backend(oracle_kind);
-  } catch (const backend::NotLoaded& e) {  // says nothing of the device: not `nothing_ran`
+    subject = &backends::get(subject_kind);
+    oracle = &backends::get(oracle_kind);
+  } catch (const backends::NotLoaded& e) {  // says nothing of the device: not `nothing_ran`
     err << "selftest: " << report::one_line(e.what()) << "\n";
     return e.exit_code();
   } catch (const Error& e) {

@@ -6,6 +6,7 @@
 
 #include "analysis/summary.h"
 #include "backend/backend.h"
+#include "backends/backends.h"
 #include "base/error.h"
 #include "cli/verbs.h"
 #include "launch/require_gpus.h"
@@ -45,7 +46,7 @@ int sweep(launch::Job& job, const SweepOptions& options, std::ostream& out, std:
   if (options.resume && options.output.empty()) fail("--resume needs the file to continue: -o FILE");
   if (options.resume && options.force) fail("--resume and --force contradict each other");
   const config::Experiment experiment = config::load_experiment(options.config, options.overrides);
-  static_cast<void>(backend::backend(experiment.backend));  // an Error here says what is missing
+  static_cast<void>(backends::get(experiment.backend));  // an Error here says what is missing
   if (experiment.backend == config::BackendKind::cuda) {
     launch::require_gpus(job.places(), experiment.measure.share_gpus, options.config);
   }

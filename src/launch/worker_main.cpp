@@ -1,3 +1,4 @@
+#include "backends/backends.h"
 #include "base/error.h"
 #include "config/registry.h"
 #include "launch/environment.h"
@@ -42,7 +43,7 @@ NameValues identity_of(const Work& work, const BlockRequest& request, const back
 
 Work make_work(const WorkerOrder& order) {
   const BlockRequest& request = order.request;
-  const backend::Backend& with = backend::backend(request.backend);
+  const backend::Backend& with = backends::get(request.backend);
   const program::Coordinates at = request.layout.coordinates(order.rank);
   const workloads::Workload& workload = workloads::workload_of(request.settings);
   const program::ProgramSet set = workload.programs(request.model, request.settings, request.layout);

@@ -1,3 +1,4 @@
+#include "backends/backends.h"
 #include "selftest/operation_check.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +21,7 @@ using test::WrongBackend;
 using ::testing::HasSubstr;
 
 const backend::Backend& cpu() {
-  return backend::backend(config::BackendKind::cpu);
+  return backends::get(config::BackendKind::cpu);
 }
 
 OperationCheckOptions small(const std::string& only = "") {

@@ -1,4 +1,5 @@
 #include "selftest/performance.h"
+#include "backends/backends.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -79,7 +80,7 @@ PerformanceOptions tiny_options() {
 }
 
 TEST(Performance, OfATinyModelOnTheCpu) {
-  const Performance p = measure_performance(backend::backend(config::BackendKind::cpu), tiny_options());
+  const Performance p = measure_performance(backends::get(config::BackendKind::cpu), tiny_options());
   EXPECT_EQ(p.seconds.size(), 5u);
   EXPECT_LE(p.fastest_s, p.median_s);
   EXPECT_LE(p.median_s, p.slowest_s);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "backends/backends.h"
 #include "cli/cli.h"
 #include "cli/verbs.h"
 #include "support/errors.h"
@@ -39,7 +40,7 @@ cli::SelftestOptions options(std::vector<std::string> suites, std::vector<std::s
 
 Answer run(const cli::SelftestOptions& o, const backend::Backend& subject) {
   std::ostringstream out, err;
-  const int code = cli::selftest(o, subject, backend::backend(config::BackendKind::cpu), out, err);
+  const int code = cli::selftest(o, subject, backends::get(config::BackendKind::cpu), out, err);
   return {code, out.str(), err.str()};
 }
 
@@ -47,7 +48,7 @@ TEST(CheckVerb, PassesWithATableAndAFile) {
   const test::TemporaryFolder folder;
   cli::SelftestOptions o = options({"operations"}, {"gelu: "});
   o.output = folder / "check";
-  const Answer r = run(o, backend::backend(config::BackendKind::cpu));
+  const Answer r = run(o, backends::get(config::BackendKind::cpu));
   EXPECT_EQ(r.code, 0) << r.out;
   EXPECT_THAT(r.out, HasSubstr("operations: gelu fp32"));
   EXPECT_THAT(r.out, HasSubstr("2 checks passed, 0 failed, 0 not run"));
@@ -91,7 +92,7 @@ TEST(CheckVerb, SaysEachCheckWhenItEnds) {
 TEST(CheckVerb, AnOutputThatCannotBeWrittenIsSaidFirst) {
   cli::SelftestOptions o = options({"operations"}, {"gelu: "});
   o.output = "/no/such/folder/check";
-  EXPECT_THAT(test::error_of([&] { run(o, backend::backend(config::BackendKind::cpu)); }), HasSubstr("cannot write"));
+  EXPECT_THAT(test::error_of([&] { run(o, backends::get(config::BackendKind::cpu)); }), HasSubstr("cannot write"));
 }
 
 TEST(CheckVerb, FailsAndNamesOperationAndCase) {
@@ -111,7 +112,7 @@ TEST(CheckVerb, WithoutADeviceSaysSoInOneLine) {
 }
 
 TEST(CheckVerb, NothingSelectedIsNothingRun) {
-  const Answer r = run(options({"operations"}, {"no such operation"}), backend::backend(config::BackendKind::cpu));
+  const Answer r = run(options({"operations"}, {"no such operation"}), backends::get(config::BackendKind::cpu));
   EXPECT_EQ(r.code, 3);
   EXPECT_THAT(r.out, HasSubstr("not run"));
 }
@@ -119,7 +120,7 @@ TEST(CheckVerb, NothingSelectedIsNothingRun) {
 TEST(CheckVerb, ReferenceAndEqualityOnTheCpu) {
   cli::SelftestOptions o = options({"reference", "equality"});
   o.reference = test::source_dir() + "/tests/reference";
-  const Answer r = run(o, backend::backend(config::BackendKind::cpu));
+  const Answer r = run(o, backends::get(config::BackendKind::cpu));
   EXPECT_EQ(r.code, 0) << r.out;
   EXPECT_THAT(r.out, HasSubstr("reference: gradients bf16"));
   EXPECT_THAT(r.out, HasSubstr("equality: overlap_optimizer off and on, bf16"));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backends/backends.h"
 #include "base/bf16.h"
 
 namespace harness::test {
@@ -34,7 +35,7 @@ class WrongBackend : public backend::Backend {
   }
 
  private:
-  static const backend::Backend& inner() { return backend::backend(config::BackendKind::cpu); }
+  static const backend::Backend& inner() { return backends::get(config::BackendKind::cpu); }
 
   class WrongExecutable : public backend::Executable {
    public:
@@ -145,7 +146,7 @@ class FinerBackend : public backend::Backend {
   }
   double measure_matmul_flops(config::Precision, const backend::ExecutableRequest&, double) const override { return 1; }
   std::unique_ptr<backend::Executable> create(const backend::ExecutableRequest& r) const override {
-    return backend::backend(config::BackendKind::cpu).create(r);
+    return backends::get(config::BackendKind::cpu).create(r);
   }
 };
 

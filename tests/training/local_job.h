@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backends/backends.h"
 #include "support/ranks.h"
 #include "support/rendezvous.h"
 #include "workloads/gpt/gpt.h"
@@ -39,7 +40,7 @@ class LocalJob {
 #ifdef HARNESS_TEST_CUDA
     const backend::Backend& tested = cuda::cuda_backend();
 #else
-    const backend::Backend& tested = backend::backend(tested_backend);
+    const backend::Backend& tested = backends::get(tested_backend);
 #endif
     // Where the device is emulated nobody runs cuDNN's kernels.
     if (tested_backend == config::BackendKind::cuda) settings.attention = config::AttentionKind::unfused;

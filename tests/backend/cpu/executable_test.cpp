@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "backends/backends.h"
 #include "ranks.h"
 #include "rig.h"
 #include "support/errors.h"
@@ -187,24 +188,24 @@ TEST(Failures, ConnectingGivesUpInTime) {
   std::vector<std::vector<backend::RendezvousMessage>> sent;
   for (int r = 0; r < 2; ++r) {
     request.rank = r;
-    two.push_back(backend::backend(config::BackendKind::cpu).create(request));
+    two.push_back(backends::get(config::BackendKind::cpu).create(request));
     sent.push_back(two.back()->publish());
   }
   EXPECT_THROW(two[0]->connect({}, 5), Error);  // no address: an error of its own, at once
   // The addresses of a rank that never connects: one of the two sides waits for the other, which is away.
   ASSERT_EQ(sent[1].size(), 1u);
   request.rank = 0;
-  const auto alone = backend::backend(config::BackendKind::cpu).create(request);
+  const auto alone = backends::get(config::BackendKind::cpu).create(request);
   alone->publish();
   two[1].reset();
   EXPECT_THROW(alone->connect({{1, sent[1][0].key, sent[1][0].bytes}}, 0.3), backend::PeerLost);
 }
 
 TEST(CpuBackend, SaysWhatItIs) {
-  const backend::Backend& cpu = backend::backend(config::BackendKind::cpu);
+  const backend::Backend& cpu = backends::get(config::BackendKind::cpu);
   EXPECT_EQ(cpu.declared(), backend::declared_fused(config::BackendKind::cpu));
   for (const auto& [name, value] : cpu.identity({})) EXPECT_FALSE(value.empty()) << name;
-  EXPECT_THROW(backend::backend(config::BackendKind::cuda), Error);
+  EXPECT_THROW(backends::get(config::BackendKind::cuda), Error);
   backend::ExecutableRequest where;
   EXPECT_GT(cpu.measure_matmul_flops(config::Precision::fp32, where, 0.02), 1e8);
   where.threads = 2;

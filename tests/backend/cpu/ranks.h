@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backends/backends.h"
 #include "support/ranks.h"
 #include "support/rendezvous.h"
 
@@ -27,7 +28,7 @@ class Ranks {
       request.rank = r;
       request.settings = settings;
       request.timeout_s = timeout_s;
-      executables.push_back(backend::backend(config::BackendKind::cpu).create(request));
+      executables.push_back(backends::get(config::BackendKind::cpu).create(request));
       rendezvous.publish(r, *executables.back());
     }
     errors = each([&](int r) { executables[r]->connect(rendezvous.inbox(r), 10); });

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backends/backends.h"
 #include "base/bf16.h"
 #include "program/builder.h"
 #include "support/no_inputs.h"
@@ -38,7 +39,7 @@ class Rig {
     request.rank = rank;
     request.seed = seed;
     request.threads = threads_;
-    executable_ = backend::backend(config::BackendKind::cpu).create(request);
+    executable_ = backends::get(config::BackendKind::cpu).create(request);
     executable_->publish();
     executable_->connect({}, 1);
     executable_->initialize();

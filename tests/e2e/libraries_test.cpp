@@ -1,0 +1,46 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <regex>
+
+#include "command.h"
+#include "support/paths.h"
+
+namespace harness {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+// What a file names as needed: the loader opens it, or refuses to load the file.
+std::vector<std::string> needed_by(const std::string& file) {
+  const auto o = test::run("readelf -d " + file);
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  std::vector<std::string> names;
+  const std::regex needed("\\(NEEDED\\).*\\[(.*)\\]");
+  for (std::sregex_iterator at(o.out.begin(), o.out.end(), needed), end; at != end; ++at) names.push_back((*at)[1]);
+  return names;
+}
+
+// CUDA's libraries take long to load and are not on every node that plans or reads results.
+TEST(Libraries, TheProgramStartsWithoutCuda) {
+  EXPECT_THAT(needed_by(test::program_path()),
+              AllOf(Contains(MatchesRegex("libhdf5.*")), Each(Not(MatchesRegex("lib(cu|nv|nccl).*")))));
+}
+
+#ifdef HARNESS_HAS_EMULATED_PROGRAM
+TEST(Libraries, TheCudaModuleNeedsNoLibraryOfAnotherRoom) {
+  const std::string module = std::filesystem::path(test::program_path()).parent_path() / "libharness_cuda.so";
+  const std::string runtime = "lib(stdc[+][+]|m|gcc_s|c|dl|rt|pthread|[a-z]+san)[.]so.*|ld-linux.*",
+                    cuda = "lib(cudart|cublasLt|cudnn|nvrtc|nccl)[.]so.*";
+  EXPECT_THAT(needed_by(module),
+              AllOf(Contains(MatchesRegex("libcudart.*")), Each(MatchesRegex(cuda + "|libfmt[.]so.*|" + runtime))));
+}
+#endif
+
+}  // namespace
+}  // namespace harness
