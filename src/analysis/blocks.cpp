@@ -17,7 +17,8 @@ std::vector<FinishedBlock> collect(const store::Result& result, Wanted wanted) {
     const store::ResultBlock& block = result.blocks[i];
     if (!wanted(block)) continue;
     if (const auto seconds = block_median(result, i)) {
-      finished.push_back({i, block.case_index, block.round, block.session, block.start_unix_s, *seconds});
+      finished.push_back(
+          {i, block.case_index, block.round, block.session, block.start_unix_s + block.setup_s, *seconds});
     }
   }
   return finished;

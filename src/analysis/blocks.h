@@ -13,7 +13,7 @@ namespace harness::analysis {
 struct FinishedBlock {
   std::size_t index = 0;  // of Result::blocks
   std::int32_t case_index = 0, round = 0, session = 0;
-  double start_unix_s = 0;
+  double steps_unix_s = 0;  // when its first step began
   double seconds = 0;
 };
 /// In the order of the file. Blocks without a usable sample are left out.

@@ -75,6 +75,14 @@ double student_t_quantile(double probability, double degrees) {
   return probability < 0.5 ? -t : t;
 }
 
+// Abramowitz & Stegun 26.6.2.
+double f_upper_tail(double f, double numerator_degrees, double denominator_degrees) {
+  if (!(f > 0)) return 1;
+  const double numerator = numerator_degrees * f, whole = numerator + denominator_degrees;
+  return incomplete_beta(denominator_degrees / 2, numerator_degrees / 2, denominator_degrees / whole,
+                         numerator / whole);
+}
+
 double normal_density(double z) {
   return std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
 }

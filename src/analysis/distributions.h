@@ -8,6 +8,9 @@ namespace harness::analysis {
 /// 0 < probability < 1.
 double student_t_quantile(double probability, double degrees);
 
+/// P(F > f) for Fisher's F distribution with these degrees of freedom, both > 0.
+double f_upper_tail(double f, double numerator_degrees, double denominator_degrees);
+
 /// z with P(Z > z) = tail for a standard normal Z, 0 < tail <= 1/2.
 double normal_upper_quantile(double tail);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analysis/level_estimator.h"
 #include "analysis/paired_estimator.h"
 #include "base/error.h"
 
@@ -16,7 +17,8 @@ struct Row {
 };
 
 constexpr std::array rows{
-    Row{"yuen", EstimatorKind::yuen, estimate_trimmed_pairs},
+    Row{"level", EstimatorKind::level, estimate_level},
+    Row{"pairs", EstimatorKind::pairs, estimate_trimmed_pairs},
     Row{"sign", EstimatorKind::sign, estimate_median_pairs},
 };
 
@@ -30,6 +32,10 @@ EstimatorKind estimator_named(std::string_view name) {
   const auto* found = std::ranges::find(rows, name, &Row::name);
   if (found == rows.end()) fail("there is no interval \"{}\"", name);
   return found->kind;
+}
+
+std::string_view name_of(EstimatorKind kind) {
+  return std::ranges::find(rows, kind, &Row::kind)->name;
 }
 
 }  // namespace harness::analysis

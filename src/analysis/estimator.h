@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -15,11 +16,15 @@ namespace harness::analysis {
 // time, so that it may pair blocks, fit a model of drift, or both. Adding one: a source file with a function of type
 // Estimator, and a line in the table of estimator.cpp.
 
+/// No case.
+inline constexpr std::int32_t no_case = -1;
+
 /// The evidence of a sweep. `seconds` of the blocks are comparable between cases: per unit of work, in terms of the
 /// baseline's step, where the cases' steps hold different amounts of it.
 struct SweepBlocks {
   std::vector<FinishedBlock> blocks;  // in the order of the file
   std::int32_t baseline = 0;          // case index
+  std::int32_t control = no_case;     // of the baseline's copy, where there is one
 };
 
 struct Question {
@@ -31,21 +36,44 @@ struct Question {
 /// What an estimator says of one case.
 struct Estimate {
   ConfidenceInterval log_ratio;  // of the case's time to the baseline's
-  int pairs = 0;                 // how much it rests on: rounds in which both finished; 0: nothing is known
+  int rounds = 0;                // of the case that it rests on; 0: nothing is known
   int rounds_needed = 0;         // should the verdict be unresolved: about how many would settle it, at most max_rounds
   double deviation = std::numeric_limits<double>::quiet_NaN();  // of the log ratios, between rounds
 };
 
-/// One estimate per question, in their order.
-using Estimator = std::vector<Estimate> (*)(const SweepBlocks& sweep, std::span<const Question> questions);
+/// What estimating the level of the machine showed, the objections of its guards included.
+struct LevelFindings {
+  double block_deviation = 0;         // of one block from the level, in log seconds
+  double time_constant_s = 0;         // how far the neighbourhood of a block reaches; infinite: the whole session
+  std::int32_t carry_over = no_case;  // the case after which blocks are slowest, if the case before matters; then
+                                      // the level is the mean of the round's other blocks
+  double serial_correlation = 0;      // of a case's blocks from round to round
+  double widening = 1;                // of all intervals, for that correlation
+  std::optional<double>
+      baseline_left;  // the control's log ratio, if it moved: then the baseline alone is the reference
+  struct SetAside {
+    std::int32_t case_index = no_case;
+    int set_aside = 0, blocks = 0;
+  };
+  std::vector<SetAside> set_aside;  // of the cases that have blocks too far off to count
+  int blocks = 0;                   // in the model
+};
+
+struct SweepEstimate {
+  std::vector<Estimate> answers;       // one per question, in their order
+  std::optional<LevelFindings> level;  // of the estimator that has a level
+};
+using Estimator = SweepEstimate (*)(const SweepBlocks& sweep, std::span<const Question> questions);
 
 /// What verdicts rest on.
 enum class EstimatorKind : std::uint8_t {
-  yuen,  // "yuen": the trimmed mean of pairs within rounds, with Yuen's interval
-  sign,  // "sign": the median of the same pairs, with its exact interval
+  level,  // "level": all blocks against the machine's level at their time
+  pairs,  // "pairs": the trimmed mean of pairs within rounds, with Yuen's interval
+  sign,   // "sign": the median of the same pairs, with its exact interval
 };
 Estimator estimator_of(EstimatorKind kind);
-/// By the name on the command line. Throws Error for an unknown one.
+/// By the name on the command line and in the file. Throws Error for an unknown one.
 EstimatorKind estimator_named(std::string_view name);
+std::string_view name_of(EstimatorKind kind);
 
 }  // namespace harness::analysis

@@ -24,18 +24,14 @@ std::vector<double> log_ratios_of(const Pairs& pairs) {
   return log_ratios;
 }
 
-// How far the centre is from the nearer of the two thresholds: the half-width that would settle the matter.
-double distance_to_threshold(const ConfidenceInterval& interval, double smallest_effect) {
-  return std::abs(std::abs(interval.center) - std::log1p(smallest_effect));
-}
-
-Estimate with_trimmed_mean(std::span<const double> log_ratios, const Question& question) {
+// share: of the pairs that are trimmed from either end.
+Estimate with_trimmed_mean(std::span<const double> log_ratios, const Question& question, double share = trim_share) {
   Estimate estimate;
-  estimate.pairs = static_cast<int>(log_ratios.size());
+  estimate.rounds = static_cast<int>(log_ratios.size());
   estimate.deviation = standard_deviation(log_ratios);
-  estimate.log_ratio = yuen_interval(log_ratios, question.alpha);
+  estimate.log_ratio = yuen_interval(log_ratios, question.alpha, share);
   if (std::isnan(estimate.log_ratio.center)) {  // fewer than two pairs: a ratio perhaps, never an interval
-    if (estimate.pairs == 1) estimate.log_ratio.center = log_ratios[0];
+    if (estimate.rounds == 1) estimate.log_ratio.center = log_ratios[0];
     return estimate;
   }
   estimate.rounds_needed = rounds_to_reach(distance_to_threshold(estimate.log_ratio, question.smallest_effect),
@@ -43,7 +39,27 @@ Estimate with_trimmed_mean(std::span<const double> log_ratios, const Question& q
   return estimate;
 }
 
+// The baseline's blocks as the geometric means of themselves and the control's, round by round; alone where the control
+// has none.
+std::vector<FinishedBlock> mean_baselines(const SweepBlocks& sweep) {
+  std::vector<FinishedBlock> means;
+  auto copies = blocks_of(sweep, sweep.control);
+  for (const auto& [round, block] : blocks_of(sweep, sweep.baseline)) {
+    means.push_back(*block);
+    const auto copy = copies.find(round);
+    if (copy == copies.end() || copy->second->session != block->session) continue;
+    means.back().seconds = std::sqrt(block->seconds * copy->second->seconds);
+    copies.erase(copy);
+  }
+  for (const auto& [round, copy] : copies) means.push_back(*copy);
+  return means;
+}
+
 }  // namespace
+
+double distance_to_threshold(const ConfidenceInterval& interval, double smallest_effect) {
+  return std::abs(std::abs(interval.center) - std::log1p(smallest_effect));
+}
 
 Pairs pair_blocks(const SweepBlocks& sweep, std::int32_t case_index) {
   const auto first = blocks_of(sweep, sweep.baseline), second = blocks_of(sweep, case_index);
@@ -57,26 +73,40 @@ Pairs pair_blocks(const SweepBlocks& sweep, std::int32_t case_index) {
   return pairs;
 }
 
-std::vector<Estimate> estimate_trimmed_pairs(const SweepBlocks& sweep, std::span<const Question> questions) {
-  std::vector<Estimate> estimates;
+SweepEstimate estimate_trimmed_pairs(const SweepBlocks& sweep, std::span<const Question> questions) {
+  SweepEstimate out;
   for (const Question& question : questions) {
-    estimates.push_back(with_trimmed_mean(log_ratios_of(pair_blocks(sweep, question.case_index)), question));
+    out.answers.push_back(with_trimmed_mean(log_ratios_of(pair_blocks(sweep, question.case_index)), question));
   }
-  return estimates;
+  return out;
 }
 
-std::vector<Estimate> estimate_median_pairs(const SweepBlocks& sweep, std::span<const Question> questions) {
-  std::vector<Estimate> estimates;
+SweepEstimate estimate_median_pairs(const SweepBlocks& sweep, std::span<const Question> questions) {
+  SweepEstimate out;
   for (const Question& question : questions) {
     const std::vector<double> log_ratios = log_ratios_of(pair_blocks(sweep, question.case_index));
     Estimate estimate = with_trimmed_mean(log_ratios, question);
-    if (estimate.pairs >= 2) estimate.log_ratio = sign_interval(log_ratios, question.alpha);
+    if (estimate.rounds >= 2) estimate.log_ratio = sign_interval(log_ratios, question.alpha);
     // Fewer cannot settle anything, whatever they show.
     const int least = static_cast<int>(std::ceil(1 - std::log2(question.alpha)));
     estimate.rounds_needed = std::max(estimate.rounds_needed, least);
-    estimates.push_back(estimate);
+    out.answers.push_back(estimate);
   }
-  return estimates;
+  return out;
+}
+
+SweepEstimate estimate_mean_pairs(const SweepBlocks& sweep, std::span<const Question> questions) {
+  SweepBlocks joint{mean_baselines(sweep), sweep.baseline};
+  for (FinishedBlock& block : joint.blocks) block.case_index = sweep.baseline;
+  for (const FinishedBlock& block : sweep.blocks) {
+    if (block.case_index != sweep.baseline && block.case_index != sweep.control) joint.blocks.push_back(block);
+  }
+  SweepEstimate out;
+  for (const Question& question : questions) {
+    const SweepBlocks& blocks = question.case_index == sweep.control ? sweep : joint;
+    out.answers.push_back(with_trimmed_mean(log_ratios_of(pair_blocks(blocks, question.case_index)), question, 0));
+  }
+  return out;
 }
 
 }  // namespace harness::analysis

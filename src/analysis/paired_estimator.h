@@ -17,10 +17,17 @@ struct Pairs {
 };
 Pairs pair_blocks(const SweepBlocks& sweep, std::int32_t case_index);
 
+/// How far the centre of a log ratio is from the nearer of the two thresholds: the half width that would settle it.
+double distance_to_threshold(const ConfidenceInterval& interval, double smallest_effect);
+
 /// Trimmed mean and Yuen's interval of the pairs' log ratios.
-std::vector<Estimate> estimate_trimmed_pairs(const SweepBlocks& sweep, std::span<const Question> questions);
+SweepEstimate estimate_trimmed_pairs(const SweepBlocks& sweep, std::span<const Question> questions);
 
 /// Median and sign interval of the pairs' log ratios.
-std::vector<Estimate> estimate_median_pairs(const SweepBlocks& sweep, std::span<const Question> questions);
+SweepEstimate estimate_median_pairs(const SweepBlocks& sweep, std::span<const Question> questions);
+
+/// Mean and t interval of the log ratios to the geometric mean of the baselines that finished in the round; of the
+/// control to the baseline.
+SweepEstimate estimate_mean_pairs(const SweepBlocks& sweep, std::span<const Question> questions);
 
 }  // namespace harness::analysis

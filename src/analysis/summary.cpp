@@ -159,13 +159,13 @@ Evidence evidence_of(const CaseSummary& row) {
 }  // namespace
 
 std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect, const Evidence& evidence) {
-  if (estimate.pairs == 0) return {};
+  if (estimate.rounds == 0) return {};
   Effect effect;
   effect.verdict = decide(estimate.log_ratio, smallest_effect, evidence).verdict;
   effect.ratio = std::exp(estimate.log_ratio.center);
   effect.low = std::exp(estimate.log_ratio.low);
   effect.high = std::exp(estimate.log_ratio.high);
-  effect.rounds = estimate.pairs;
+  effect.rounds = estimate.rounds;
   if (verdict_of(estimate.log_ratio, smallest_effect) == Verdict::unresolved) {
     effect.rounds_needed = estimate.rounds_needed;
   }
@@ -185,21 +185,22 @@ void compare_with_baseline(const store::Result& result, Estimator estimator, Sum
     const double alpha = row.role == store::CaseRole::control ? family_alpha(1) : family;
     questions.push_back({row.case_index, alpha, result.smallest_effect});
   }
-  const std::vector<Estimate> all = estimator(sweep, questions);
+  const SweepEstimate all = estimator(sweep, questions);
   std::erase_if(sweep.blocks, [&](const FinishedBlock& block) {
     return std::ranges::binary_search(summary.throttled_rounds, block.round);
   });
-  const std::vector<Estimate> cool = estimator(sweep, questions);
+  const SweepEstimate cool = estimator(sweep, questions);
   for (std::size_t i = 0; i < summary.cases.size(); ++i) {
     CaseSummary& row = summary.cases[i];
     const Evidence evidence = evidence_of(row);
-    row.judgement = decide(all[i].log_ratio, result.smallest_effect, evidence);
+    row.judgement = decide(all.answers[i].log_ratio, result.smallest_effect, evidence);
     if (row.role == store::CaseRole::baseline) continue;
-    row.effect = effect_of(all[i], result.smallest_effect, evidence);
-    if (!summary.throttled_rounds.empty()) row.unthrottled = effect_of(cool[i], result.smallest_effect, evidence);
+    row.effect = effect_of(all.answers[i], result.smallest_effect, evidence);
+    if (!summary.throttled_rounds.empty())
+      row.unthrottled = effect_of(cool.answers[i], result.smallest_effect, evidence);
     if (row.role != store::CaseRole::control) continue;
     summary.control = row.effect;
-    summary.noise = all[i].deviation;
+    summary.noise = all.answers[i].deviation;
   }
 }
 

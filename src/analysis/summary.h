@@ -71,7 +71,7 @@ struct Summary {
 std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect, const Evidence& evidence);
 
 struct SummaryOptions {
-  EstimatorKind estimator = EstimatorKind::yuen;
+  EstimatorKind estimator = EstimatorKind::pairs;
 };
 Summary summarise(const store::Result& result, const SummaryOptions& options = {});
 

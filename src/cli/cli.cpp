@@ -92,8 +92,8 @@ struct Parser {
     show->add_flag("--breakdown", a.show.breakdown,
                    "where the time of each case's step went, its bottleneck and the late ranks (text and md)");
     show->add_option("--interval", a.show.interval,
-                     "interval behind the verdicts: yuen (trimmed means) or sign (exact; needs more rounds)")
-        ->check(CLI::IsMember({"yuen", "sign"}));
+                     "interval behind the verdicts: pairs (trimmed means) or sign (exact; needs more rounds)")
+        ->check(CLI::IsMember({"pairs", "sign"}));
     add_cost(*show, a.show.cost);
     add_report(a.report);
     add_readers(a);

@@ -40,7 +40,7 @@ struct ShowOptions {
   std::string format = "text";
   CostOptions cost;
   bool breakdown = false;         // where the profiled steps went, below the table
-  std::string interval = "yuen";  // or "sign"
+  std::string interval = "pairs";  // or "sign"
 };
 
 struct CompareOptions {

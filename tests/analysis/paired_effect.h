@@ -11,7 +11,7 @@ namespace harness::test {
 /// many the family declares (Bonferroni).
 inline analysis::Effect compare_paired(std::span<const double> baseline, std::span<const double> changed,
                                        int comparisons, double smallest_effect,
-                                       analysis::EstimatorKind kind = analysis::EstimatorKind::yuen) {
+                                       analysis::EstimatorKind kind = analysis::EstimatorKind::pairs) {
   analysis::SweepBlocks sweep;
   for (std::size_t i = 0; i < baseline.size(); ++i) {
     const auto round = static_cast<std::int32_t>(i);
@@ -19,7 +19,7 @@ inline analysis::Effect compare_paired(std::span<const double> baseline, std::sp
     sweep.blocks.push_back({.case_index = 1, .round = round, .seconds = changed[i]});
   }
   const analysis::Question question{1, analysis::family_alpha(comparisons), smallest_effect};
-  const analysis::Estimate estimate = analysis::estimator_of(kind)(sweep, std::span(&question, 1))[0];
+  const analysis::Estimate estimate = analysis::estimator_of(kind)(sweep, std::span(&question, 1)).answers[0];
   return analysis::effect_of(estimate, smallest_effect, {}).value_or(analysis::Effect{});
 }
 

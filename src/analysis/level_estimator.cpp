@@ -1,0 +1,146 @@
+#include "analysis/level_estimator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "analysis/level_guards.h"
+#include "analysis/level_model.h"
+#include "analysis/paired_estimator.h"
+#include "analysis/verdict.h"
+
+namespace harness::analysis {
+namespace {
+
+// The fit of a sweep, and what the guards made of it.
+class GuardedFit {
+ public:
+  GuardedFit(const SweepBlocks& sweep, bool control_apart) : sweep_(sweep), control_apart_(control_apart) {
+    take(keep_with_neighbour(all_blocks()));
+    if (!has_reference()) return;
+    fit_ = fit_level(blocks_);
+    const CarryOver carry = find_carry_over(blocks_, fit_);
+    if (carry.found()) fall_back_to_rounds(carry);
+    if (!has_reference()) return;
+    serial_ = find_serial_correlation(blocks_, fit_);
+  }
+
+  /// Whether it has enough of the reference for an interval.
+  bool has_reference() const { return groups_.contains(sweep_.baseline) && blocks_of(0) >= least_level_rounds; }
+
+  Estimate answer(const Question& question) const {
+    Estimate estimate;
+    const auto found = groups_.find(question.case_index);
+    if (found == groups_.end() || found->second == 0) return estimate;
+    const int group = found->second;
+    estimate.rounds = blocks_of(group);
+    estimate.deviation = std::sqrt(fit_.groups[static_cast<std::size_t>(group)].variance);
+    estimate.log_ratio = level_interval(fit_, group, question.alpha, serial_.widening());
+    if (estimate.rounds < least_level_rounds) {
+      estimate.log_ratio = {.center = estimate.log_ratio.center, .n = estimate.rounds};
+      return estimate;
+    }
+    estimate.rounds_needed = level_rounds_to_reach(distance_to_threshold(estimate.log_ratio, question.smallest_effect),
+                                                   fit_, group, question.alpha, serial_.widening());
+    return estimate;
+  }
+
+  LevelFindings findings() const {
+    LevelFindings findings;
+    findings.block_deviation = std::sqrt(fit_.common_variance);
+    findings.time_constant_s = fit_.time_constant_s;
+    findings.carry_over = carry_over_;
+    findings.serial_correlation = serial_.correlation;
+    findings.widening = serial_.widening();
+    findings.blocks = static_cast<int>(blocks_.size());
+    for (const auto& [case_index, group] : groups_) {
+      if (group == 0 && case_index != sweep_.baseline) continue;  // counted with the baseline
+      const LevelGroup& of = fit_.groups[static_cast<std::size_t>(group)];
+      if (of.set_aside > 0) findings.set_aside.push_back({case_index, of.set_aside, of.blocks});
+    }
+    return findings;
+  }
+
+ private:
+  int blocks_of(int group) const { return static_cast<int>(std::ranges::count(blocks_, group, &LevelBlock::group)); }
+
+  std::vector<LevelBlock> all_blocks() const {
+    std::vector<LevelBlock> blocks;
+    for (const FinishedBlock& block : sweep_.blocks) {
+      blocks.push_back({.log_seconds = std::log(block.seconds),
+                        .time_s = block.steps_unix_s,
+                        .case_index = block.case_index,
+                        .round = block.round,
+                        .session = block.session});
+    }
+    return blocks;
+  }
+
+  // Numbers the groups that are there: the reference 0, the cases in their order.
+  void take(std::vector<LevelBlock> blocks) {
+    blocks_ = std::move(blocks);
+    groups_.clear();
+    for (const LevelBlock& block : blocks_) groups_[block.case_index] = 0;
+    int next = 1;
+    for (auto& [case_index, group] : groups_) {
+      const bool copy = case_index == sweep_.control && !control_apart_;
+      if (case_index != sweep_.baseline && !copy) group = next++;
+    }
+    for (LevelBlock& block : blocks_) block.group = groups_[block.case_index];
+  }
+
+  void fall_back_to_rounds(const CarryOver& carry) {
+    carry_over_ = sweep_.baseline;
+    for (const auto& [case_index, group] : groups_) {
+      if (group == carry.slowest_after && group > 0) carry_over_ = case_index;
+    }
+    take(keep_with_round(std::move(blocks_)));
+    if (has_reference()) fit_ = fit_level(blocks_, LevelSource::round);
+  }
+
+  const SweepBlocks& sweep_;
+  bool control_apart_;
+  std::vector<LevelBlock> blocks_;
+  std::map<std::int32_t, int> groups_;  // of each case that is there
+  LevelFit fit_;
+  std::int32_t carry_over_ = no_case;
+  SerialCorrelation serial_;
+};
+
+int rounds_of(const SweepBlocks& sweep) {
+  std::set<std::int32_t> rounds;
+  for (const FinishedBlock& block : sweep.blocks) rounds.insert(block.round);
+  return static_cast<int>(rounds.size());
+}
+
+}  // namespace
+
+SweepEstimate estimate_level(const SweepBlocks& sweep, std::span<const Question> questions) {
+  if (rounds_of(sweep) < least_level_rounds) return estimate_mean_pairs(sweep, questions);
+  const GuardedFit together(sweep, false);
+  if (!together.has_reference()) return estimate_mean_pairs(sweep, questions);
+  const GuardedFit* fit = &together;
+  const auto asked = std::ranges::find(questions, sweep.control, &Question::case_index);
+  const bool test_control = sweep.control != no_case && asked != questions.end();
+  std::optional<GuardedFit> apart;
+  Estimate control;
+  bool control_moved = false;
+  if (test_control) {
+    apart.emplace(sweep, true);
+    if (apart->has_reference()) control = apart->answer(*asked);
+    control_moved = moved(verdict_of(control.log_ratio, asked->smallest_effect));
+  }
+  if (control_moved) fit = &*apart;
+  SweepEstimate out;
+  for (const Question& question : questions) {
+    const bool of_control = test_control && question.case_index == sweep.control;
+    out.answers.push_back(of_control ? control : fit->answer(question));
+  }
+  out.level = fit->findings();
+  if (control_moved) out.level->baseline_left = control.log_ratio.center;
+  return out;
+}
+
+}  // namespace harness::analysis

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <span>
+
+#include "analysis/level_model.h"
+
+namespace harness::analysis {
+
+// What the level model assumes beyond pairs within rounds, and how the data speak against it. The thresholds are part
+// of the method.
+
+/// Whether blocks are slower or faster by the case that ran before them in the session: a one-way analysis of variance
+/// of the blocks' influence by the group of the block before. R. A. Fisher's F; B. Jones and M. G. Kenward, "Design and
+/// Analysis of Cross-Over Trials", for carry-over.
+struct CarryOver {
+  double p_value = 1;
+  int slowest_after = 0;  // the group whose followers are slowest
+  bool found() const { return p_value < 0.05; }
+};
+CarryOver find_carry_over(std::span<const LevelBlock> blocks, const LevelFit& fit);
+
+/// Whether a case's blocks in successive rounds are off in the same direction: the case drifts in a way of its own, or
+/// meets the conditions that come and go in a way of its own. The correlation is that of influence, pooled over cases,
+/// the copies of the baseline apart, and corrected for the locations that were taken out of it.
+struct SerialCorrelation {
+  double correlation = 0;
+  int pairs = 0;  // of blocks in successive rounds of a session
+  bool found() const;
+  /// By how much intervals are to be widened: 1 where nothing was found, else sqrt((1 + r) / (1 - r)), as for the mean
+  /// of a first-order autoregression (G. E. P. Box and G. M. Jenkins, "Time Series Analysis").
+  double widening() const;
+};
+SerialCorrelation find_serial_correlation(std::span<const LevelBlock> blocks, const LevelFit& fit);
+
+}  // namespace harness::analysis

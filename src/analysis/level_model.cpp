@@ -1,0 +1,254 @@
+#include "analysis/level_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/distributions.h"
+#include "analysis/power.h"
+
+namespace harness::analysis {
+namespace {
+
+constexpr int passes = 8, choosing_passes = 5;  // of level and locations in turn; the first ones choose the decay
+constexpr double clip = 2.5;                    // a block pulls its neighbours' level by so many scales at most
+constexpr double bisquare_reach = 6;            // in scales
+constexpr int bisquare_steps = 10;
+constexpr double least_slope = 0.5;
+constexpr double mad_to_deviation = 1.4826;  // of a normal distribution
+
+double bisquare_weight(double u) {
+  return std::abs(u) < 1 ? (1 - u * u) * (1 - u * u) : 0;
+}
+
+double median_distance(std::span<const double> values, double from) {
+  std::vector<double> distances;
+  for (const double value : values) distances.push_back(std::abs(value - from));
+  return mad_to_deviation * median(distances);
+}
+
+double bisquare_mean(std::span<const double> values, double start, double scale) {
+  double mean = start;
+  for (int step = 0; step < bisquare_steps; ++step) {
+    double weighted = 0, weights = 0;
+    for (const double value : values) {
+      const double weight = bisquare_weight((value - mean) / (bisquare_reach * scale));
+      weighted += weight * value;
+      weights += weight;
+    }
+    if (!(weights > 0)) break;
+    mean = weighted / weights;
+  }
+  return mean;
+}
+
+// Level and locations in turn, each given the other.
+class Alternation {
+ public:
+  Alternation(std::span<const LevelBlock> blocks, LevelSource source)
+      : blocks_(blocks), source_(source), neighbours_(blocks), rounds_(blocks) {
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const auto group = static_cast<std::size_t>(blocks[i].group);
+      if (group >= members_.size()) members_.resize(group + 1);
+      members_[group].push_back(i);
+      times_.push_back(blocks[i].log_seconds);
+    }
+    const auto n = static_cast<double>(blocks.size()), groups = static_cast<double>(members_.size());
+    scale_factor_ = mad_to_deviation * std::sqrt(n / std::max(n - groups, 1.0));
+    location_.resize(members_.size());
+    group_scale_.resize(members_.size());
+    start();
+    for (int pass = 0; pass < passes; ++pass) {
+      update_level(pass < choosing_passes);
+      update_locations();
+    }
+  }
+
+  LevelFit result() const {
+    LevelFit fit;
+    fit.decay = decay_;
+    fit.time_constant_s = neighbours_.time_constant_s(decay_);
+    fit.influence.resize(blocks_.size());
+    for (std::size_t group = 0; group < members_.size(); ++group)
+      fit.groups.push_back(summary_of(group, fit.influence));
+    moderate(fit);
+    return fit;
+  }
+
+ private:
+  std::vector<double> of_group(std::span<const double> values, std::size_t group) const {
+    std::vector<double> own;
+    for (const std::size_t i : members_[group]) own.push_back(values[i]);
+    return own;
+  }
+
+  // The times without what the groups differ in from the reference.
+  std::vector<double> without_groups() const {
+    std::vector<double> out = times_;
+    for (std::size_t group = 0; group < members_.size(); ++group) {
+      for (const std::size_t i : members_[group]) out[i] -= location_[group] - location_[0];
+    }
+    return out;
+  }
+
+  std::vector<double> beyond_level() const {
+    std::vector<double> out = times_;
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] -= level_[i];
+    return out;
+  }
+
+  // Locations against the median of the round, and the level that follows from them.
+  void start() {
+    level_ = rounds_.medians(times_);
+    const std::vector<double> beyond = beyond_level();
+    for (std::size_t group = 0; group < members_.size(); ++group) location_[group] = median(of_group(beyond, group));
+    const std::vector<double> machine = without_groups();
+    level_ = rounds_.medians(machine);
+    std::vector<double> distances;
+    for (std::size_t i = 0; i < machine.size(); ++i) distances.push_back(std::abs(machine[i] - level_[i]));
+    scale_ = std::max(scale_factor_ * median(distances), time_resolution);
+  }
+
+  void update_level(bool choose) {
+    const std::vector<double> machine = without_groups();
+    std::vector<double> clipped = machine;
+    for (std::size_t i = 0; i < clipped.size(); ++i) {
+      clipped[i] = level_[i] + std::clamp(machine[i] - level_[i], -clip * scale_, clip * scale_);
+    }
+    if (source_ == LevelSource::round) {
+      level_ = rounds_.level(clipped);
+      return;
+    }
+    if (choose) decay_ = best_decay(machine, clipped);
+    level_ = neighbours_.level(clipped, decay_);
+  }
+
+  // The one that predicts each block best from the others.
+  std::size_t best_decay(std::span<const double> machine, std::span<const double> clipped) const {
+    std::size_t best = 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t decay = 0; decay < NeighbourLevel::decays.size(); ++decay) {
+      const std::vector<double> level = neighbours_.level(clipped, decay);
+      double missed = 0;
+      for (std::size_t i = 0; i < level.size(); ++i) missed += std::abs(machine[i] - level[i]);
+      if (missed >= least) continue;
+      least = missed;
+      best = decay;
+    }
+    return best;
+  }
+
+  void update_locations() {
+    const std::vector<double> beyond = beyond_level();
+    std::vector<double> distances(beyond.size());
+    for (std::size_t group = 0; group < members_.size(); ++group) {
+      const std::vector<double> own = of_group(beyond, group);
+      location_[group] = median(own);
+      group_scale_[group] = median_distance(own, location_[group]);
+      for (const std::size_t i : members_[group]) distances[i] = std::abs(beyond[i] - location_[group]);
+    }
+    scale_ = std::max(scale_factor_ * median(distances), time_resolution);
+    for (std::size_t group = 0; group < members_.size(); ++group) {
+      group_scale_[group] = std::max(scale_, group_scale_[group]);
+      location_[group] = bisquare_mean(of_group(beyond, group), location_[group], group_scale_[group]);
+    }
+  }
+
+  // Also writes the influence of the group's blocks.
+  LevelGroup summary_of(std::size_t group, std::vector<double>& influence) const {
+    LevelGroup out;
+    out.location = location_[group];
+    double squares = 0, slope = 0;
+    for (const std::size_t i : members_[group]) {
+      const double off = times_[i] - level_[i] - location_[group];
+      const double u = off / (bisquare_reach * group_scale_[group]);
+      influence[i] = off * bisquare_weight(u);
+      squares += influence[i] * influence[i];
+      ++out.blocks;
+      if (std::abs(u) < 1) {
+        slope += (1 - u * u) * (1 - 5 * u * u);
+      } else {
+        ++out.set_aside;
+      }
+    }
+    slope = std::max(slope / out.blocks, least_slope);
+    out.own_variance = squares / (slope * slope * std::max(out.blocks - 1, 1));
+    return out;
+  }
+
+  // The common variance weighs as much as a case's own; a case that looks quieter is moved half-way up, none down.
+  static void moderate(LevelFit& fit) {
+    double squares = 0, all = 0, most = 0;
+    for (std::size_t group = 0; group < fit.groups.size(); ++group) {
+      const double degrees = fit.groups[group].blocks - 1;
+      squares += degrees * fit.groups[group].own_variance;
+      all += degrees;
+      if (group > 0) most = std::max(most, degrees);
+    }
+    if (!(all > 0)) return;
+    fit.common_variance = squares / all;
+    for (LevelGroup& group : fit.groups) {
+      const double own = group.blocks - 1, common = std::min(most, all - own);
+      group.degrees = common + own;
+      const double moved = (common * fit.common_variance + own * group.own_variance) / std::max(group.degrees, 1.0);
+      group.variance = std::max(group.own_variance, moved);
+    }
+  }
+
+  std::span<const LevelBlock> blocks_;
+  LevelSource source_;
+  NeighbourLevel neighbours_;
+  RoundLevel rounds_;
+  std::vector<std::vector<std::size_t>> members_;  // of each group
+  std::vector<double> times_;                      // log seconds
+  std::vector<double> level_;                      // at each block
+  std::vector<double> location_, group_scale_;     // of each group
+  double scale_ = 0, scale_factor_ = 0;
+  std::size_t decay_ = 0;
+};
+
+// The standard error of a difference and its degrees of freedom, had each side `share` times its blocks.
+struct DifferenceError {
+  double standard_error = 0, degrees = 0;
+};
+
+DifferenceError error_of(const LevelGroup& group, const LevelGroup& reference, double share = 1) {
+  const double a = group.variance / (group.blocks * share), b = reference.variance / (reference.blocks * share);
+  if (!(a + b > 0)) return {};
+  const double degrees = (a + b) * (a + b) / (a * a / group.degrees + b * b / reference.degrees);
+  return {std::sqrt(a + b), degrees * share};
+}
+
+double half_width(const DifferenceError& error, double alpha, double widening) {
+  if (!(error.standard_error > 0)) return 0;
+  return student_t_quantile(1 - alpha / 2, std::max(error.degrees, 1.0)) * error.standard_error * widening;
+}
+
+}  // namespace
+
+LevelFit fit_level(std::span<const LevelBlock> blocks, LevelSource source) {
+  return Alternation(blocks, source).result();
+}
+
+ConfidenceInterval level_interval(const LevelFit& fit, int group, double alpha, double widening) {
+  const LevelGroup& own = fit.groups[static_cast<std::size_t>(group)];
+  const LevelGroup& reference = fit.groups[0];
+  const DifferenceError error = error_of(own, reference);
+  const double center = own.location - reference.location, half = half_width(error, alpha, widening);
+  return {center, center - half, center + half, own.blocks, error.standard_error * widening};
+}
+
+int level_rounds_to_reach(double distance, const LevelFit& fit, int group, double alpha, double widening) {
+  const LevelGroup& own = fit.groups[static_cast<std::size_t>(group)];
+  const auto reached = [&](int rounds) {
+    const double share = static_cast<double>(rounds) / own.blocks;
+    return half_width(error_of(own, fit.groups[0], share), alpha, widening) < distance;
+  };
+  int low = own.blocks, high = max_rounds;  // low does not reach it; high does, or is the answer anyway
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (reached(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+}  // namespace harness::analysis

@@ -1,0 +1,224 @@
+#include "analysis/level_estimator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "analysis/distributions.h"
+#include "analysis/level_model.h"
+#include "analysis/paired_estimator.h"
+#include "analysis/power.h"
+#include "base/random.h"
+
+namespace harness::analysis {
+namespace {
+
+constexpr int columns = 5;  // the baseline, its copy and three cases
+constexpr double e = 0.01;
+
+// Blocks a minute apart, in an order that changes from round to round; log_seconds(case, number of the block).
+SweepBlocks sweep(int rounds, const std::function<double(int, int)>& log_seconds) {
+  constexpr std::array strides{1, 2, 3, 4};
+  SweepBlocks out{{}, 0, 1};
+  for (int i = 0; i < rounds * columns; ++i) {
+    const int round = i / columns, which = (i * strides.at(static_cast<std::size_t>(round) % 4) + round / 4) % columns;
+    out.blocks.push_back({.index = static_cast<std::size_t>(i),
+                          .case_index = which,
+                          .round = round,
+                          .steps_unix_s = 1.7e9 + 60.0 * i,
+                          .seconds = std::exp(log_seconds(which, i))});
+  }
+  return out;
+}
+
+double noise(int block) {
+  return 0.002 * philox_normal(11, static_cast<std::uint64_t>(block));
+}
+
+std::vector<Question> questions() {
+  std::vector<Question> all{{1, family_alpha(1), e}};
+  for (int i = 2; i < columns; ++i) all.push_back({i, family_alpha(columns - 2), e});
+  return all;
+}
+
+double half_width(const Estimate& estimate) {
+  return (estimate.log_ratio.high - estimate.log_ratio.low) / 2;
+}
+
+bool has_interval(const Estimate& estimate) {
+  return std::isfinite(estimate.log_ratio.low) && std::isfinite(estimate.log_ratio.high);
+}
+
+TEST(LevelEstimator, TakesTheMachinesLevelOutOfEveryBlock) {
+  const auto drifting = [](int which, int i) {
+    return (which == 2 ? -0.05 : 0.0) + 0.1 * std::sin(i / 15.0) + noise(i);
+  };
+  const SweepBlocks blocks = sweep(12, drifting);
+  const SweepEstimate level = estimate_level(blocks, questions());
+  const SweepEstimate pairs = estimate_trimmed_pairs(blocks, questions());
+  ASSERT_TRUE(level.level);
+  EXPECT_NEAR(level.answers[1].log_ratio.center, -0.05, 0.005);
+  EXPECT_EQ(level.answers[1].rounds, 12);
+  EXPECT_LT(half_width(level.answers[1]), half_width(pairs.answers[1]) / 3);
+  EXPECT_LT(level.level->time_constant_s, 300);
+  EXPECT_EQ(level.level->blocks, 60);
+}
+
+TEST(LevelEstimator, BothBaselinesAreTheReference) {
+  // The copy is 0.4 % slower: not proven beyond 1 %, so the reference is half-way between the two.
+  const auto apart = [](int which, int i) { return (which == 1 ? 0.004 : 0.0) + noise(i); };
+  const SweepEstimate estimate = estimate_level(sweep(12, apart), questions());
+  EXPECT_FALSE(estimate.level->baseline_left);
+  EXPECT_NEAR(estimate.answers[0].log_ratio.center, 0.004, 0.002);
+  EXPECT_NEAR(estimate.answers[2].log_ratio.center, -0.002, 0.001);
+}
+
+TEST(LevelEstimator, AControlThatMovedIsNoReference) {
+  const auto apart = [](int which, int i) { return (which == 1 ? 0.05 : 0.0) + noise(i); };
+  const SweepEstimate estimate = estimate_level(sweep(12, apart), questions());
+  ASSERT_TRUE(estimate.level->baseline_left);
+  EXPECT_NEAR(*estimate.level->baseline_left, 0.05, 0.003);
+  EXPECT_NEAR(estimate.answers[0].log_ratio.center, 0.05, 0.003);
+  EXPECT_NEAR(estimate.answers[2].log_ratio.center, 0, 0.003);
+}
+
+TEST(LevelEstimator, TheControlIsTestedAlone) {
+  const SweepBlocks blocks = sweep(12, [](int, int i) { return noise(i); });
+  std::vector<Question> many = questions();
+  for (std::size_t i = 1; i < many.size(); ++i) many[i].alpha = family_alpha(20);
+  EXPECT_EQ(estimate_level(blocks, many).answers[0].log_ratio.high,
+            estimate_level(blocks, questions()).answers[0].log_ratio.high);
+}
+
+TEST(LevelEstimator, FewRoundsArePairedWithBothBaselines) {
+  const SweepBlocks blocks = sweep(4, [](int which, int i) { return (which == 2 ? 0.3 : 0.0) + noise(i); });
+  const SweepEstimate estimate = estimate_level(blocks, questions());
+  EXPECT_FALSE(estimate.level);
+  std::vector<double> log_ratios;
+  for (int round = 0; round < 4; ++round) {
+    const auto log_of = [&](int which) {
+      const auto found = std::ranges::find_if(
+          blocks.blocks, [&](const FinishedBlock& b) { return b.round == round && b.case_index == which; });
+      return std::log(found->seconds);
+    };
+    log_ratios.push_back(log_of(2) - (log_of(0) + log_of(1)) / 2);
+  }
+  const ConfidenceInterval expected = yuen_interval(log_ratios, family_alpha(3), 0);
+  EXPECT_NEAR(estimate.answers[1].log_ratio.center, expected.center, 1e-12);
+  EXPECT_NEAR(estimate.answers[1].log_ratio.low, expected.low, 1e-12);
+  EXPECT_EQ(estimate.answers[1].rounds, 4);
+}
+
+TEST(LevelEstimator, ACaseWithFewBlocksHasANumberAndNoInterval) {
+  SweepBlocks blocks = sweep(12, [](int which, int i) { return (which == 3 ? 0.3 : 0.0) + noise(i); });
+  std::erase_if(blocks.blocks, [](const FinishedBlock& b) { return b.case_index == 3 && b.round >= 4; });
+  std::erase_if(blocks.blocks, [](const FinishedBlock& b) { return b.case_index == 4; });
+  const SweepEstimate estimate = estimate_level(blocks, questions());
+  EXPECT_TRUE(has_interval(estimate.answers[1]));
+  EXPECT_EQ(estimate.answers[2].rounds, 4);
+  EXPECT_NEAR(estimate.answers[2].log_ratio.center, 0.3, 0.005);
+  EXPECT_FALSE(has_interval(estimate.answers[2]));
+  EXPECT_EQ(estimate.answers[3].rounds, 0);
+  EXPECT_TRUE(std::isnan(estimate.answers[3].log_ratio.center));
+}
+
+TEST(LevelEstimator, ACaseThatAffectsTheNextBlockIsNamed) {
+  int previous = -1;
+  const auto carrying = [&](int which, int i) {
+    const double after = previous == 4 ? 0.02 : 0.0;
+    previous = which;
+    return after + 0.05 * std::sin(i / 15.0) + noise(i);
+  };
+  const SweepEstimate estimate = estimate_level(sweep(12, carrying), questions());
+  EXPECT_EQ(estimate.level->carry_over, 4);
+  EXPECT_EQ(estimate_level(sweep(12, [](int, int i) { return noise(i); }), questions()).level->carry_over, no_case);
+}
+
+TEST(LevelEstimator, ACaseThatDriftsByItselfWidensAllIntervals) {
+  const auto own = [](int which, int i) { return (which % 2 == 1 ? 0.02 * std::sin(i / 25.0) : 0.0) + noise(i); };
+  const SweepBlocks blocks = sweep(12, own);
+  const SweepEstimate estimate = estimate_level(blocks, questions());
+  EXPECT_GT(estimate.level->serial_correlation, 0.3);
+  const double r = std::min(estimate.level->serial_correlation, 0.9);
+  EXPECT_DOUBLE_EQ(estimate.level->widening, std::sqrt((1 + r) / (1 - r)));
+  EXPECT_EQ(estimate_level(sweep(12, [](int, int i) { return noise(i); }), questions()).level->widening, 1);
+}
+
+TEST(LevelEstimator, ADisturbedBlockIsSetAsideAndCounted) {
+  const auto disturbed = [](int which, int i) { return (which == 2 && i < 15 ? 0.2 : 0.0) + noise(i); };
+  const SweepEstimate estimate = estimate_level(sweep(12, disturbed), questions());
+  EXPECT_NEAR(estimate.answers[1].log_ratio.center, 0, 0.004);
+  ASSERT_EQ(estimate.level->set_aside.size(), 1u);
+  EXPECT_EQ(estimate.level->set_aside[0].case_index, 2);
+  EXPECT_EQ(estimate.level->set_aside[0].set_aside, 3);
+  EXPECT_EQ(estimate.level->set_aside[0].blocks, 12);
+}
+
+TEST(LevelEstimator, SessionsHaveLevelsOfTheirOwn) {
+  const auto jump = [](int, int i) { return (i >= 30 ? 0.5 : 0.0) + noise(i); };
+  SweepBlocks blocks = sweep(12, jump);
+  const double joined = half_width(estimate_level(blocks, questions()).answers[1]);
+  for (FinishedBlock& block : blocks.blocks) block.session = block.round >= 6 ? 1 : 0;
+  const SweepEstimate apart = estimate_level(blocks, questions());
+  EXPECT_LT(half_width(apart.answers[1]), joined);
+  EXPECT_EQ(apart.level->blocks, 60);
+  // A block alone in its session has nothing to be held against.
+  blocks.blocks.back().session = 2;
+  EXPECT_EQ(estimate_level(blocks, questions()).level->blocks, 59);
+}
+
+TEST(LevelEstimator, PausesAndMissingClocksDoNoHarm) {
+  SweepBlocks blocks = sweep(12, [](int, int i) { return -1 + noise(i); });
+  const double usual = half_width(estimate_level(blocks, questions()).answers[1]);
+  // A block with a day's pause on either side, measured in blocks of a minute.
+  for (FinishedBlock& block : blocks.blocks) {
+    block.steps_unix_s += 86400.0 * ((block.index >= 30) + (block.index >= 31));
+  }
+  EXPECT_NEAR(half_width(estimate_level(blocks, questions()).answers[1]), usual, 0.3 * usual);
+  for (FinishedBlock& block : blocks.blocks) block.steps_unix_s = 0;
+  EXPECT_NEAR(half_width(estimate_level(blocks, questions()).answers[1]), usual, 0.3 * usual);
+}
+
+TEST(LevelEstimator, TheOrderInTheFileDoesNotMatter) {
+  SweepBlocks blocks = sweep(12, [](int, int i) { return 0.05 * std::sin(i / 15.0) + noise(i); });
+  const SweepEstimate before = estimate_level(blocks, questions());
+  std::ranges::reverse(blocks.blocks);
+  const SweepEstimate after = estimate_level(blocks, questions());
+  EXPECT_NEAR(after.answers[1].log_ratio.high, before.answers[1].log_ratio.high, 1e-12);
+}
+
+TEST(LevelEstimator, RoundsNeededBringTheHalfWidthThere) {
+  const SweepBlocks blocks = sweep(6, [](int which, int i) { return (which == 2 ? 0.012 : 0.0) + noise(i); });
+  const Estimate now = estimate_level(blocks, questions()).answers[1];
+  ASSERT_GT(now.rounds_needed, 6);
+  ASSERT_LT(now.rounds_needed, max_rounds);
+  LevelFit fit;
+  fit.groups = {{.blocks = 12, .variance = 4e-6, .degrees = 20}, {.blocks = 6, .variance = 4e-6, .degrees = 10}};
+  const double alpha = family_alpha(3), distance = 0.001;
+  const int needed = level_rounds_to_reach(distance, fit, 1, alpha);
+  const auto half_width_of = [&](int rounds) {
+    const double share = rounds / 6.0, a = 4e-6 / rounds, b = 4e-6 / (2.0 * rounds);
+    const double degrees = (a + b) * (a + b) / (a * a / 10 + b * b / 20) * share;
+    return student_t_quantile(1 - alpha / 2, degrees) * std::sqrt(a + b);
+  };
+  EXPECT_LT(half_width_of(needed), distance);
+  EXPECT_GE(half_width_of(needed - 1), distance);
+}
+
+// Values of scipy.stats.f.sf.
+TEST(FisherF, AgreesWithTables) {
+  EXPECT_NEAR(f_upper_tail(1, 1, 1), 0.5, 1e-12);
+  EXPECT_NEAR(f_upper_tail(4.9646027437307145, 1, 10), 0.05, 1e-12);
+  EXPECT_NEAR(f_upper_tail(3, 4, 20), 0.04320099833421409, 1e-12);
+  EXPECT_NEAR(f_upper_tail(0.5, 12, 130), 0.9115572633152005, 1e-12);
+  EXPECT_NEAR(f_upper_tail(25, 3, 40), 2.823715181551329e-09, 1e-17);
+  EXPECT_EQ(f_upper_tail(0, 3, 5), 1);
+  EXPECT_EQ(f_upper_tail(-1, 3, 5), 1);
+}
+
+}  // namespace
+}  // namespace harness::analysis

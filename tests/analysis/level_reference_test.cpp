@@ -1,0 +1,104 @@
+// The level model against a second implementation: tests/analysis/data/README.md.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "analysis/level_guards.h"
+#include "analysis/level_model.h"
+#include "support/paths.h"
+
+namespace harness::analysis {
+namespace {
+
+using nlohmann::json;
+
+const json& sweeps() {
+  static const json all = json::parse(std::ifstream(test::source_dir() + "/tests/analysis/data/level_sweeps.json"));
+  return all;
+}
+
+// Case 0 is the baseline and 1 its copy, which is in its group unless it is to be apart.
+std::vector<LevelBlock> blocks_of(const json& sweep, bool copy_apart) {
+  std::vector<LevelBlock> blocks;
+  for (std::size_t i = 0; i < sweep["y"].size(); ++i) {
+    const int case_index = sweep["case"][i];
+    blocks.push_back({.log_seconds = sweep["y"][i],
+                      .time_s = sweep["t"][i],
+                      .group = copy_apart ? case_index : std::max(case_index - 1, 0),
+                      .case_index = case_index,
+                      .round = sweep["round"][i],
+                      .session = sweep["session"][i]});
+  }
+  return blocks;
+}
+
+int set_aside(const LevelFit& fit) {
+  int all = 0;
+  for (const LevelGroup& group : fit.groups) all += group.set_aside;
+  return all;
+}
+
+void expect_equal(const json& expected, const std::vector<LevelBlock>& given, double alpha) {
+  constexpr double tolerance = 1e-9;
+  std::vector<LevelBlock> blocks = keep_with_neighbour(given);
+  ASSERT_EQ(blocks.size(), given.size());
+  LevelFit fit = fit_level(blocks);
+  const CarryOver carry = find_carry_over(blocks, fit);
+  EXPECT_NEAR(carry.p_value, expected["carry_p"], 1e-7);
+  EXPECT_EQ(carry.found(), expected["carry_p"].get<double>() < 0.05);
+  if (carry.found()) {
+    blocks = keep_with_round(blocks);
+    fit = fit_level(blocks, LevelSource::round);
+  } else if (fit.common_variance > time_resolution * time_resolution) {  // else all decays predict alike
+    EXPECT_EQ(NeighbourLevel::decays.at(fit.decay), expected["decay"].get<double>());
+  }
+  EXPECT_EQ(set_aside(fit), expected["aside"].get<int>());
+  EXPECT_NEAR(fit.common_variance, expected["common"], tolerance);
+  const SerialCorrelation serial = find_serial_correlation(blocks, fit);
+  EXPECT_EQ(serial.pairs, expected["pairs"].get<int>());
+  EXPECT_NEAR(serial.correlation, expected["correlation"], 1e-7);
+  EXPECT_NEAR(serial.widening(), expected["widening"], 1e-7);
+  ASSERT_EQ(fit.groups.size(), expected["effect"].size() + 1);
+  for (std::size_t i = 0; i < expected["effect"].size(); ++i) {
+    const ConfidenceInterval interval = level_interval(fit, static_cast<int>(i) + 1, alpha, serial.widening());
+    EXPECT_NEAR(interval.center, expected["effect"][i], tolerance);
+    EXPECT_NEAR(interval.low, expected["low"][i], tolerance);
+    EXPECT_NEAR(interval.high, expected["high"][i], tolerance);
+  }
+}
+
+TEST(LevelReference, CasesAgainstBothBaselines) {
+  ASSERT_GE(sweeps().size(), 50u);
+  for (const json& sweep : sweeps()) {
+    SCOPED_TRACE(sweep["name"].get<std::string>());
+    const auto cases = static_cast<int>(sweep["cases"]["effect"].size());
+    expect_equal(sweep["cases"], blocks_of(sweep, false), family_alpha(cases));
+  }
+}
+
+TEST(LevelReference, TheControlAlone) {
+  for (const json& sweep : sweeps()) {
+    SCOPED_TRACE(sweep["name"].get<std::string>());
+    expect_equal(sweep["control"], blocks_of(sweep, true), family_alpha(1));
+  }
+}
+
+// The fixture must exercise what it is there for.
+TEST(LevelReference, TheSweepsMeetTheGuards) {
+  int carried = 0, widened = 0, aside = 0;
+  for (const json& sweep : sweeps()) {
+    carried += sweep["cases"]["carry_p"].get<double>() < 0.05;
+    widened += sweep["cases"]["widening"].get<double>() > 1;
+    aside += sweep["cases"]["aside"].get<int>() > 0;
+  }
+  EXPECT_GE(carried, 5);
+  EXPECT_GE(widened, 2);
+  EXPECT_GE(aside, 4);
+}
+
+}  // namespace
+}  // namespace harness::analysis
