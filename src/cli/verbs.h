@@ -39,7 +39,7 @@ struct ShowOptions {
   std::string file;
   std::string format = "text";
   CostOptions cost;
-  bool breakdown = false;         // where the profiled steps went, below the table
+  bool breakdown = false;          // where the profiled steps went, below the table
   std::string interval = "pairs";  // or "sign"
 };
 

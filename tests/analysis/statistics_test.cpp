@@ -143,12 +143,12 @@ TEST_F(ComparePaired, MoreComparisonsWidenTheInterval) {
 TEST(ResolvableEffect, FallsWithRoundsAndIsNeverBelowTheThreshold) {
   double before = std::numeric_limits<double>::infinity();
   for (const int rounds : {2, 4, 8, 12, 24, 48}) {
-    const double effect = resolvable_effect(rounds, 11, 0.004, 0.01);
+    const double effect = resolvable_effect_of_pairs(rounds, 11, 0.004, 0.01);
     EXPECT_LT(effect, before) << rounds;
     EXPECT_GT(effect, 0.01);
     before = effect;
   }
-  EXPECT_TRUE(std::isinf(resolvable_effect(1, 11, 0.004, 0.01)));
+  EXPECT_TRUE(std::isinf(resolvable_effect_of_pairs(1, 11, 0.004, 0.01)));
 }
 
 // Conover, Practical Nonparametric Statistics, table of the binomial: 8 values at 5 % leave out none at either end but

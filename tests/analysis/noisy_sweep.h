@@ -1,0 +1,164 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "analysis/estimator.h"
+
+namespace harness::test::simulated {
+
+/// What makes blocks differ where no case does. Amounts are in log seconds; what is 0 is not there.
+struct Disturbance {
+  const char* name = "";
+  double drift = 0.01, drift_time_s = 600;       // an Ornstein-Uhlenbeck process that all cases share
+  double set_up = 0.002;                         // of a block
+  double step = 0.004;                           // of a step
+  double hit = 0;                                // the share of blocks that take 5 to 20 % longer
+  bool heavy_tails = false;                      // the set-up effect has Student's t distribution with 3 degrees
+  double odd_scatter = 1, baseline_scatter = 1;  // times the set-up effect of every second case, of the baselines
+  double trend = 0;                              // over the whole sweep
+  int visits = 0;                                // of a neighbour, who slows all blocks by 3 %
+  double odd_suffers = 0;                        // every second case suffers so much more from a visit
+  double sine = 0;                               // amplitude, with a period of 20 min
+  double after_third = 0;                        // of the block after every third case
+  double round_scatter = 0;                      // the standard deviation of the log of a round's scatter
+  double missing = 0;                            // the share of blocks that are not there
+  double odd_drift = 0;                          // every second case drifts by itself as well
+  bool odd_drift_centred = false;                // around its mean over the sweep
+  int sessions = 1;                              // whose levels are 3 % apart
+};
+
+struct Size {
+  int cases = 11, rounds = 12;
+  double steps = 60, step_s = 1, gap_s = 10;  // gap: set-up and warm-up of a block
+};
+
+/// Draws sweeps in which no case has an effect. Case 0 is the baseline, 1 its copy. Each round holds every case once,
+/// in the order of a row of Williams' square.
+class NoisySweeps {
+ public:
+  NoisySweeps(const Disturbance& noise, const Size& size, unsigned seed) : noise_(noise), size_(size), random_(seed) {}
+
+  analysis::SweepBlocks draw() {
+    const int columns = size_.cases + 2, n = columns * size_.rounds;
+    const double block_s = size_.gap_s + size_.steps * size_.step_s;
+    const std::vector<int> order = draw_order(columns);
+    const std::vector<double> drift = wander(n, block_s);
+    std::vector<double> own = wander(n, block_s);
+    if (noise_.odd_drift_centred) centre(own);
+    const std::vector<bool> visited = draw_visits(n);
+    const double phase = 2 * std::numbers::pi * uniform();
+    std::vector<double> y(static_cast<std::size_t>(n));
+    analysis::SweepBlocks sweep{{}, 0, 1};
+    double scatter_of_round = 1, level_of_session = 0;
+    int previous_session = -1, previous = -1;
+    const double visited_share = static_cast<double>(std::ranges::count(visited, true)) / n;
+    for (int i = 0; i < n; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const int which = order[at], round = i / columns;
+      const bool odd = which >= 2 && which % 2 == 1;
+      const int session = round / ((size_.rounds + noise_.sessions - 1) / noise_.sessions);
+      if (session != previous_session) level_of_session = noise_.sessions > 1 ? 0.03 * normal() : 0;
+      previous_session = session;
+      if (i % columns == 0) scatter_of_round = std::exp(noise_.round_scatter * normal());
+      double log_seconds = noise_.drift * drift[at] + noise_.trend * i / n + level_of_session;
+      log_seconds += noise_.sine * std::sin(2 * std::numbers::pi * i * block_s / 1200 + phase);
+      const double visit = 0.03 * (odd ? 1 + noise_.odd_suffers : 1);
+      if (visited[at]) log_seconds += visit;
+      if (odd) log_seconds -= 0.03 * noise_.odd_suffers * visited_share;  // the truth is this sweep's mean
+      if (odd) log_seconds += noise_.odd_drift * own[at];
+      const double scatter = scatter_of_round * scatter_of(which, odd);
+      log_seconds += noise_.set_up * scatter * (noise_.heavy_tails ? student() : normal());
+      log_seconds += 1.2533 * noise_.step / std::sqrt(size_.steps) * normal();  // of a median
+      if (uniform() < noise_.hit) log_seconds += std::log1p(0.05 + 0.15 * uniform());
+      if (previous >= 2 && (previous - 2) % 3 == 0) log_seconds += noise_.after_third;
+      previous = which;
+      y[at] = log_seconds;
+      if (uniform() < noise_.missing) continue;
+      sweep.blocks.push_back({.index = at,
+                              .case_index = which,
+                              .round = round,
+                              .session = session,
+                              .steps_unix_s = i * block_s,
+                              .seconds = std::exp(log_seconds)});
+    }
+    return sweep;
+  }
+
+ private:
+  double normal() { return normal_(random_); }
+  double uniform() { return uniform_(random_); }
+  double student() { return student_(random_) / std::numbers::sqrt3; }  // with standard deviation 1
+
+  static void centre(std::vector<double>& values) {
+    const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+    for (double& value : values) value -= mean;
+  }
+
+  double scatter_of(int which, bool odd) const {
+    if (which < 2) return noise_.baseline_scatter;
+    return odd ? noise_.odd_scatter : 1;
+  }
+
+  // Rows of a Williams square (0, 1, n - 1, 2, …) in random order, with random names.
+  std::vector<int> draw_order(int columns) {
+    std::vector<int> order, names(static_cast<std::size_t>(columns)), rotations;
+    for (int round = 0; round < size_.rounds; ++round) {
+      if (round % columns == 0) {
+        for (int i = 0; i < columns; ++i) names[static_cast<std::size_t>(i)] = i;
+        rotations = names;
+        std::ranges::shuffle(names, random_);
+        std::ranges::shuffle(rotations, random_);
+      }
+      for (int i = 0; i < columns; ++i) {
+        const int zigzag = i % 2 == 1 ? (i + 1) / 2 : (columns - i / 2) % columns;
+        const int place = (zigzag + rotations[static_cast<std::size_t>(round % columns)]) % columns;
+        order.push_back(names[static_cast<std::size_t>(place)]);
+      }
+    }
+    return order;
+  }
+
+  // The mean of an Ornstein-Uhlenbeck process of standard deviation 1 over the timed part of each block.
+  std::vector<double> wander(int blocks, double block_s) {
+    const double wanted_s = std::min(block_s / 5, noise_.drift_time_s / 3);
+    const int parts = std::max(static_cast<int>(std::lround(block_s / wanted_s)), 1);
+    const double part_s = block_s / parts, kept = std::exp(-part_s / noise_.drift_time_s);
+    const int skipped = std::min(static_cast<int>(std::lround(size_.gap_s / part_s)), parts - 1);
+    std::vector<double> means;
+    double now = normal();
+    for (int block = 0; block < blocks; ++block) {
+      double sum = 0;
+      for (int part = 0; part < parts; ++part) {
+        if (part >= skipped) sum += now;
+        now = kept * now + std::sqrt(1 - kept * kept) * normal();
+      }
+      means.push_back(sum / (parts - skipped));
+    }
+    return means;
+  }
+
+  std::vector<bool> draw_visits(int blocks) {
+    std::vector<bool> visited(static_cast<std::size_t>(blocks), false);
+    for (int visit = 0; visit < noise_.visits; ++visit) {
+      const double from = uniform() * blocks, to = from - 0.25 * blocks * std::log1p(-uniform());
+      for (int i = 0; i < blocks; ++i) {
+        if (i >= from && i < to) visited[static_cast<std::size_t>(i)] = true;
+      }
+    }
+    return visited;
+  }
+
+  Disturbance noise_;
+  Size size_;
+  std::mt19937_64 random_;
+  std::normal_distribution<double> normal_;
+  std::student_t_distribution<double> student_{3};
+  std::uniform_real_distribution<double> uniform_;
+};
+
+}  // namespace harness::test::simulated
