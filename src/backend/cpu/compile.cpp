@@ -37,6 +37,8 @@ Compiler::~Compiler() = default;
 Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op) {
   if (op.epilogue != program::Epilogue::none && op.accumulate)
     fail("matmul: a GELU of an accumulated product makes no sense");
+  if (op.add && (op.accumulate || op.epilogue != program::Epilogue::none))
+    fail("matmul: something to add together with a GELU or an accumulated product makes no sense");
   if (op.bias_gradient && !op.transpose_a) fail("matmul: a bias gradient needs transpose_a");
   const backend::Tensor to = op.epilogue == program::Epilogue::gelu ? op.aux : op.out;
   const ProductForm form{.batch = 1,
