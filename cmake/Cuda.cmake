@@ -6,7 +6,7 @@
 #   -DCUDNN_FRONTEND_INCLUDE=…       the folder with cudnn_frontend.h
 option(HARNESS_CUDA "build the cuda backend if its libraries are found" ON)
 set(HARNESS_CUDA_MISSING "")
-set(HARNESS_CUDA_WANTED_ARCHITECTURES 80 90 100 120)  # A100; H100, H200; B200; RTX Blackwell
+include(CudaArchitectures)
 
 if(NOT HARNESS_CUDA)
   list(APPEND HARNESS_CUDA_MISSING "nothing, but HARNESS_CUDA is OFF")
@@ -16,17 +16,9 @@ else()
     set(CMAKE_CUDA_COMPILER ${HARNESS_NVCC})
   endif()
   if(CMAKE_CUDA_COMPILER AND NOT CMAKE_CUDA_ARCHITECTURES)
-    # What of the wished this toolkit can make.
     execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-arch OUTPUT_VARIABLE known ERROR_QUIET)
-    set(architectures "")
-    foreach(wanted ${HARNESS_CUDA_WANTED_ARCHITECTURES})
-      if(known MATCHES "compute_${wanted}[\r\n]")
-        list(APPEND architectures ${wanted}-real)
-      endif()
-    endforeach()
-    list(POP_BACK architectures last)
-    string(REPLACE "-real" "" last "${last}")  # code for it, and PTX for what comes later
-    set(CMAKE_CUDA_ARCHITECTURES ${architectures} ${last} CACHE STRING "GPUs to make code for")
+    cuda_architectures(architectures "${known}")
+    set(CMAKE_CUDA_ARCHITECTURES ${architectures} CACHE STRING "GPUs to make code for")
   endif()
   include(CheckLanguage)
   check_language(CUDA)

@@ -38,6 +38,7 @@ mkdir "$out/scripts"
 cp scripts/gpu_check.sh scripts/gpu_check_rows.sh scripts/cuda_libraries.sh scripts/mpi_root.sh "$out/scripts/"
 cp README.md "$out/README.md"
 git describe --always --dirty --abbrev=10 > "$out/COMMIT" 2> /dev/null || true
+$program --version > "$out/VERSION"  # and which CUDA it is for
 
 # Libraries, and the libraries that they need in turn.
 nvidia='libcuda\.|libcudart|libcublas|libcudnn|libnccl|libnvrtc|libcupti|libnvidia'
@@ -86,4 +87,5 @@ write_start harness
 
 tar -C build -czf "build/$name.tar.gz" "$name"
 say "build/$name.tar.gz, $(du -m "build/$name.tar.gz" | cut -f1) MiB ($(du -sm "$out" | cut -f1) MiB unpacked)"
+say "$(grep 'backend cuda' "$out/VERSION")"
 say "to use it: tar xf $name.tar.gz; cd $name; ./mpirun -np 2 ./harness sweep configs/laptop.yaml"

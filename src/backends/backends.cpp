@@ -33,4 +33,18 @@ const backend::Backend& get(config::BackendKind kind) {
   fail("unknown backend number {}", static_cast<int>(kind));
 }
 
+std::string build_description() {
+#ifdef HARNESS_HAS_CPU_BACKEND
+  const std::string cpu = "built";
+#else
+  const std::string cpu = "left out";
+#endif
+#ifdef HARNESS_HAS_CUDA_BACKEND
+  const std::string cuda = "built with CUDA " HARNESS_CUDA_VERSION " for " HARNESS_CUDA_ARCHITECTURES;
+#else
+  const std::string cuda = "left out, missing " HARNESS_CUDA_MISSING;
+#endif
+  return fmt::format("backend cpu: {}\nbackend cuda: {}", cpu, cuda);
+}
+
 }  // namespace harness::backends

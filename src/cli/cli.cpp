@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "backends/backends.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -63,7 +64,7 @@ struct Parser {
 
   explicit Parser(Arguments& a) {
     app.require_subcommand(1);
-    app.set_version_flag("--version", tool_version());
+    app.set_version_flag("--version", tool_version() + "\n" + backends::build_description());
     sweep = app.add_subcommand("sweep", "measure: mpirun -np 4 ./harness sweep configs/laptop.yaml");
     add_common(*sweep, a.sweep.config, a.sweep.overrides, a.sweep.only, a);
     sweep->add_option("-o,--output", a.sweep.output, "the result file (default: `output` in the configuration)");

@@ -12,7 +12,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::Each;
+using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
@@ -30,6 +32,15 @@ std::vector<std::string> needed_by(const std::string& file) {
 TEST(Libraries, TheProgramStartsWithoutCuda) {
   EXPECT_THAT(needed_by(test::program_path()),
               AllOf(Contains(MatchesRegex("libhdf5.*")), Each(Not(MatchesRegex("lib(cu|nv|nccl).*")))));
+}
+
+TEST(Libraries, TheVersionSaysWhatItWasBuiltWith) {
+  const auto o = test::run(test::program_path() + " --version");
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, AllOf(HasSubstr("\nbackend cpu: "), HasSubstr("\nbackend cuda: ")));
+#ifdef HARNESS_HAS_EMULATED_PROGRAM
+  EXPECT_THAT(o.out, ContainsRegex("\nbackend cuda: built with CUDA [0-9]+[.][0-9.]+ for sm_[0-9]+"));
+#endif
 }
 
 #ifdef HARNESS_HAS_EMULATED_PROGRAM

@@ -1,4 +1,3 @@
-#include "backends/backends.h"
 #include "selftest/operation_check.h"
 
 #include <gmock/gmock.h>
@@ -7,6 +6,7 @@
 #include <array>
 #include <set>
 
+#include "backends/backends.h"
 #include "program/shapes.h"
 #include "selftest/case_builder.h"
 #include "selftest/parallel.h"

@@ -1,5 +1,4 @@
 #include "selftest/performance.h"
-#include "backends/backends.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +7,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "backends/backends.h"
 #include "cli/cli.h"
 #include "cli/selftest_report.h"
 #include "program/builder.h"

@@ -93,6 +93,9 @@ __device__ __forceinline__ void atomic_add_4(float* to, float a, float b, float 
 __device__ __forceinline__ std::uint32_t bf16_pair(float low, float high) {
 #ifdef HARNESS_EMULATED_CUDA
   return static_cast<std::uint32_t>(to_bf16(low).bits) | static_cast<std::uint32_t>(to_bf16(high).bits) << 16;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800  // no such instruction
+  const auto bits = [](float x) -> std::uint32_t { return nearest_bf16_bits(__float_as_uint(x)); };
+  return bits(low) | bits(high) << 16;
 #else
   std::uint32_t pair;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
@@ -106,7 +109,7 @@ __device__ __forceinline__ std::uint64_t nanoseconds() {
   return emulation::nanoseconds();
 #else
   std::uint64_t t;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
   return t;
 #endif
 }
