@@ -26,7 +26,7 @@ __device__ __forceinline__ void write_gradient(T* x, std::int64_t width, std::in
 }
 
 template <class T, int n>
-__global__ void __launch_bounds__(row_threads, rows_at_once)
+__global__ void __launch_bounds__(row_threads, resident_blocks(rows_at_once, row_threads))
     cross_entropy_row(T* logits, const std::int32_t* labels, std::int64_t width, float scale, float* row_losses) {
   HARNESS_SHARED(float2, parts, max_warps);
   T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;

@@ -22,6 +22,19 @@
 
 namespace harness::cuda {
 
+/// How many of `wished` blocks of so many threads a multiprocessor of the architecture being compiled has room for, for
+/// launch bounds (CUDA C++ Programming Guide, technical specifications per compute capability).
+constexpr int resident_blocks(int wished, int threads) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
+  constexpr int most_threads = 1024;
+#elif defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200)
+  constexpr int most_threads = 1536;
+#else
+  constexpr int most_threads = 2048;
+#endif
+  return wished * threads <= most_threads ? wished : most_threads / threads;
+}
+
 /// The shared memory whose size the launch gave.
 __device__ __forceinline__ float* dynamic_shared() {
 #ifdef HARNESS_EMULATED_CUDA
