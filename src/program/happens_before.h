@@ -8,7 +8,8 @@
 
 namespace harness::program {
 
-/// Which operations of a list are complete when another begins, following stream order and waits alone.
+/// Which operations of a list are complete when another begins, following stream order and waits alone. Members of a
+/// fused group begin together: none is complete when another begins.
 class HappensBefore {
  public:
   /// Waits that do not name an earlier operation are ignored here; verify() reports them.
@@ -17,14 +18,23 @@ class HappensBefore {
     std::vector<OperationId> last(streams, -1);
     for (std::size_t i = 0; i < list.size(); ++i) {
       OperationId* mine = &known_[i * streams];
-      const auto take = [&](OperationId earlier) {
+      const auto share = [&](OperationId earlier) {
         const OperationId* theirs = &known_[earlier * streams];
         for (std::size_t s = 0; s < streams; ++s) mine[s] = std::max(mine[s], theirs[s]);
+      };
+      const auto take = [&](OperationId earlier) {
+        share(earlier);
         const std::size_t on = list[earlier].stream;
         mine[on] = std::max(mine[on], earlier);
       };
       const std::size_t stream = list[i].stream;
-      if (last[stream] >= 0) take(last[stream]);
+      const OperationId previous = last[stream];
+      const std::int32_t group = list[i].fused_group;
+      if (previous >= 0 && group >= 0 && list[previous].fused_group == group) {
+        share(previous);
+      } else if (previous >= 0) {
+        take(previous);
+      }
       for (const OperationId w : list[i].waits) {
         if (w >= 0 && std::cmp_less(w, i)) take(w);
       }

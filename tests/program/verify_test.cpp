@@ -256,6 +256,23 @@ TEST(Arena, SharesMemoryOnlyWhereOrdered) {
   for (const auto& role : test::interleaved(4, 2, 8).roles) expect_arena_sound(role);
 }
 
+// What one member of a group sends must not lie where another receives: both are under way at a time.
+TEST(Arena, MembersOfAFusedGroupShareNoMemory) {
+  for (const bool fused : {false, true}) {
+    ProgramBuilder b({"compute", "pipeline"});
+    b.begin_step();
+    const View out = b.buffer("out", DType::f32, 64), in = b.buffer("in", DType::f32, 64);
+    const std::int32_t group = fused ? b.new_fused_group() : -1;
+    b.emit(0, Fill{out, 1}, {"out"});
+    b.emit(1, Send{{Axis::pipeline, 1}, out}, {"activations"}, {}, group);
+    b.emit(1, Receive{{Axis::pipeline, 1}, in}, {"gradients"}, {}, group);
+    b.emit(0, Gelu{in, in}, {"use"});
+    const Program p = b.take();
+    const Arena arena = plan_arena(p);
+    EXPECT_EQ(arena.offset_bytes.at(out.buffer) == arena.offset_bytes.at(in.buffer), !fused);
+  }
+}
+
 TEST(Arena, ReusesMemory) {
   // The gradients that travel between layers can take turns in two places. What is being reduce-scattered cannot:
   // nothing orders it before a later layer's product.
