@@ -115,6 +115,18 @@ struct Toucher {
   }
 };
 
+// By operation: the last of its fused group, or itself. The members of a group are neighbours on their stream.
+std::vector<OperationId> group_ends(const std::vector<Operation>& list, std::size_t streams) {
+  std::vector<OperationId> ends(list.size()), next(streams, -1);  // next: the operation after this one, by stream
+  for (std::size_t i = list.size(); i-- > 0;) {
+    OperationId& later = next[list[i].stream];
+    const bool together = list[i].fused_group >= 0 && later >= 0 && list[later].fused_group == list[i].fused_group;
+    ends[i] = together ? ends[later] : static_cast<OperationId>(i);
+    later = static_cast<OperationId>(i);
+  }
+  return ends;
+}
+
 // Places the transient buffers of one list. Returns the bytes it needs beyond `base`.
 std::int64_t place_transient(const Program& program, const std::vector<Operation>& list, std::int64_t base,
                              Arena& arena) {
@@ -124,13 +136,16 @@ std::int64_t place_transient(const Program& program, const std::vector<Operation
     Toucher toucher{static_cast<OperationId>(i), list[i].stream, lives, streams};
     visit_accesses(list[i].action, [&](Access, const View& view) { toucher.touch(view); });
   }
+  // Members of a group are under way together: what one of them uses is in use until all are done. Given back earlier,
+  // it would be joined to memory that the group's other members may use, and spoil it for them.
+  const std::vector<OperationId> group_end = group_ends(list, streams);
   std::vector<std::vector<BufferId>> begins(list.size()), ends(list.size());
   for (std::size_t b = 0; b < program.buffers.size(); ++b) {
     if (program.buffers[b].kind != BufferKind::transient || lives[b].first.empty()) continue;
     OperationId first = std::numeric_limits<OperationId>::max(), last = -1;
     for (std::size_t s = 0; s < streams; ++s) {
       if (lives[b].first[s] >= 0) first = std::min(first, lives[b].first[s]);
-      last = std::max(last, lives[b].last[s]);
+      if (lives[b].last[s] >= 0) last = std::max(last, group_end[lives[b].last[s]]);
     }
     begins[first].push_back(static_cast<BufferId>(b));
     ends[last].push_back(static_cast<BufferId>(b));
