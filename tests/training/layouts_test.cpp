@@ -59,7 +59,19 @@ TEST(Layouts, AllTrainAlike) {
   }
 }
 
-// To the last bit: the update of an element does not depend on when others are updated.
+// |a - b| / |b|, of the norms.
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    difference += std::pow(double{a.at(i)} - double{b[i]}, 2);
+    norm += std::pow(double{b[i]}, 2);
+  }
+  return std::sqrt(difference / norm);
+}
+
+// To the last bit on cpu: the update of an element does not depend on when others are updated. On cuda the gradients of
+// embeddings add up in any order, and AdamW's first steps make much of the sign of a gradient that is almost zero. An
+// update that is missing or comes too early changes weights by a percent.
 TEST(Layouts, UpdatesBesideTheBackwardPassAreThoseAfterIt) {
   const auto weights_after = [](config::Settings s, const program::Layout& layout, bool overlap_optimizer) {
     s.overlap_optimizer = overlap_optimizer;
@@ -76,6 +88,7 @@ TEST(Layouts, UpdatesBesideTheBackwardPassAreThoseAfterIt) {
   };
   for (const auto& layout : {layout_of(1, 1, 1), layout_of(1, 1, 2), layout_of(1, 2, 1), layout_of(2, 2, 2)}) {
     for (const bool overlap_grad_reduce : {true, false}) {
+      if (emulated && (layout.ranks() > 2 || !overlap_grad_reduce)) continue;
       for (const config::Precision precision : {config::Precision::fp32, config::Precision::bf16}) {
         config::Settings s;
         s.global_batch_size = 8;
@@ -83,8 +96,13 @@ TEST(Layouts, UpdatesBesideTheBackwardPassAreThoseAfterIt) {
         s.bucket_size_bytes = 16 << 10;
         s.overlap_grad_reduce = overlap_grad_reduce;
         s.precision = precision;
-        EXPECT_EQ(weights_after(s, layout, true), weights_after(s, layout, false))
-            << fmt::format("{} ranks, overlap_grad_reduce {}", layout.ranks(), overlap_grad_reduce);
+        const auto beside = weights_after(s, layout, true), after = weights_after(s, layout, false);
+        ASSERT_EQ(beside.size(), after.size());
+        for (std::size_t i = 0; i < after.size(); ++i) {
+          const double apart = distance(beside[i], after[i]);
+          EXPECT_LE(apart, emulated ? 1e-4 : 0)
+              << fmt::format("{} ranks, overlap_grad_reduce {}", layout.ranks(), overlap_grad_reduce);
+        }
       }
     }
   }

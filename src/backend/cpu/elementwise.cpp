@@ -9,7 +9,6 @@ namespace harness::cpu {
 namespace {
 
 using simd::get;
-using simd::lanes;
 using simd::over;
 using simd::put;
 using simd::splat;
@@ -122,7 +121,7 @@ void run(const backend::Bound<program::BiasAdd>& op, const backend::KernelContex
 void run(const backend::Bound<program::ColumnSum>& op, const backend::KernelContext&) {
   // Threads share the columns, so that the result does not depend on their number. Sums of 64 rows are added up, not
   // single rows: the rounding error grows with the square root of fewer terms.
-  constexpr std::int64_t block = 64, columns = 4 * cpu::simd::lanes;
+  constexpr std::int64_t block = 64, columns = 4 * simd::lanes;
   const std::int64_t rows = op.rows, width = op.width;
   backend::with_type(op.in.type, [&](auto tag) {
     using T = decltype(tag);
@@ -137,10 +136,10 @@ void run(const backend::Bound<program::ColumnSum>& op, const backend::KernelCont
                         for (; c + columns <= last; c += columns) {
                           Vec s[4] = {};
                           for (std::int64_t r = r0; r < r1; ++r) {
-                            for (int v = 0; v < 4; ++v) s[v] += simd::load(from + r * width + c + v * cpu::simd::lanes);
+                            for (int v = 0; v < 4; ++v) s[v] += simd::load(from + r * width + c + v * simd::lanes);
                           }
                           for (int v = 0; v < 4; ++v) {
-                            float* p = to + c + v * cpu::simd::lanes;
+                            float* p = to + c + v * simd::lanes;
                             simd::store(p, simd::load(p) + s[v]);
                           }
                         }
