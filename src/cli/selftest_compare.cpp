@@ -105,14 +105,14 @@ std::string lines_table(const Json& before, const Json& after) {
   table.columns = {{"line", true}, {"phase", true}, {"operation", true}, {"shape", true}, {"before"},
                    {"after"},      {"difference"},  {"change"},          {"rate before"}, {"rate after"}};
   const auto time = [](double x) { return x > 0 ? fmt::format("{:.3f} ms", 1e3 * x) : std::string("none"); };
+  const auto rate = [](const Line& l, double x) {
+    if (!(x > 0)) return std::string();
+    return l.by_flop ? show_flops(x) : show_bytes(x) + "/s";
+  };
   for (const auto& [key, l] : sorted) {
-    const auto rate = [&](double x) {
-      if (!(x > 0)) return std::string();
-      return l.by_flop ? show_flops(x) : show_bytes(x) + "/s";
-    };
     table.rows.push_back({key[0], key[1], key[2], key[3], time(l.before), time(l.after),
                           fmt::format("{:+.3f} ms", 1e3 * (l.after - l.before)),
-                          l.after > 0 ? change(l.before, l.after) : "", rate(l.rate_before), rate(l.rate_after)});
+                          l.after > 0 ? change(l.before, l.after) : "", rate(l, l.rate_before), rate(l, l.rate_after)});
   }
   return lines.empty() ? "no step was profiled\n" : table.text();
 }

@@ -7,11 +7,9 @@
 namespace harness::cpu {
 namespace {
 
-using simd::lanes;
-using simd::splat;
 using simd::Vec;
 
-constexpr std::int64_t block = 64 * cpu::simd::lanes;  // partial sums of exponentials: keeps rounding errors small
+constexpr std::int64_t block = 64 * simd::lanes;  // partial sums of exponentials: keeps rounding errors small
 
 std::int64_t grain_of(std::int64_t vocab) {
   return std::max<std::int64_t>(1, elementwise_grain / vocab);
@@ -19,13 +17,12 @@ std::int64_t grain_of(std::int64_t vocab) {
 
 template <class T>
 float row_maximum(const T* x, std::int64_t n) {
-  Vec m[4] = {cpu::simd::splat(-INFINITY), cpu::simd::splat(-INFINITY), cpu::simd::splat(-INFINITY),
-              cpu::simd::splat(-INFINITY)};
+  Vec m[4] = {simd::splat(-INFINITY), simd::splat(-INFINITY), simd::splat(-INFINITY), simd::splat(-INFINITY)};
   std::int64_t i = 0;
-  for (; i + 4 * cpu::simd::lanes <= n; i += 4 * cpu::simd::lanes) {
-    for (int k = 0; k < 4; ++k) m[k] = simd::max(m[k], simd::load(x + i + k * cpu::simd::lanes));
+  for (; i + 4 * simd::lanes <= n; i += 4 * simd::lanes) {
+    for (int k = 0; k < 4; ++k) m[k] = simd::max(m[k], simd::load(x + i + k * simd::lanes));
   }
-  for (; i + cpu::simd::lanes <= n; i += cpu::simd::lanes) m[0] = simd::max(m[0], simd::load(x + i));
+  for (; i + simd::lanes <= n; i += simd::lanes) m[0] = simd::max(m[0], simd::load(x + i));
   if (i < n) m[0] = simd::max(m[0], simd::load_tail(x + i, n - i, -INFINITY));
   return simd::largest(simd::max(simd::max(m[0], m[1]), simd::max(m[2], m[3])));
 }
@@ -37,11 +34,11 @@ float sum_of_exponentials(const T* x, std::int64_t n, float maximum) {
     const std::int64_t end = std::min(n, begin + block);
     Vec a{}, b{};
     std::int64_t i = begin;
-    for (; i + 2 * cpu::simd::lanes <= end; i += 2 * cpu::simd::lanes) {
+    for (; i + 2 * simd::lanes <= end; i += 2 * simd::lanes) {
       a += simd::exp(simd::load(x + i) - maximum);
-      b += simd::exp(simd::load(x + i + cpu::simd::lanes) - maximum);
+      b += simd::exp(simd::load(x + i + simd::lanes) - maximum);
     }
-    for (; i + cpu::simd::lanes <= end; i += cpu::simd::lanes) a += simd::exp(simd::load(x + i) - maximum);
+    for (; i + simd::lanes <= end; i += simd::lanes) a += simd::exp(simd::load(x + i) - maximum);
     if (i < end) a += simd::exp(simd::load_tail(x + i, end - i, -INFINITY) - maximum);
     total += a + b;
   }
@@ -55,8 +52,7 @@ void write_gradient(T* x, std::int64_t n, std::int64_t label, float maximum, flo
   const float at_label = here ? (std::exp(to_float(x[label]) - maximum) / sum - 1) * scale : 0;
   const float factor = scale / sum;
   std::int64_t i = 0;
-  for (; i + cpu::simd::lanes <= n; i += cpu::simd::lanes)
-    simd::store(x + i, simd::exp(simd::load(x + i) - maximum) * factor);
+  for (; i + simd::lanes <= n; i += simd::lanes) simd::store(x + i, simd::exp(simd::load(x + i) - maximum) * factor);
   if (i < n) simd::store_tail(x + i, simd::exp(simd::load_tail(x + i, n - i) - maximum) * factor, n - i);
   if (here) simd::store_one(x + label, at_label);
 }

@@ -11,7 +11,6 @@ namespace {
 using simd::get;
 using simd::over;
 using simd::put;
-using simd::splat;
 using simd::Vec;
 
 // GELU in its tanh form is x * s(2u) with the logistic function s and u = sqrt(2/pi) (x + 0.044715 x^3), since
@@ -35,7 +34,7 @@ void run(const backend::Bound<program::Fill>& op, const backend::KernelContext&)
     using T = decltype(tag);
     T* to = out.as<T>();
     parallel_ranges(out.count, 4 * elementwise_grain, [&](std::int64_t first, std::int64_t last, int) {
-      const Vec v = cpu::simd::splat(static_cast<float>(op.value));
+      const Vec v = simd::splat(static_cast<float>(op.value));
       over(first, last, [&](std::int64_t i, std::int64_t n) { put(to + i, v, n); });
     });
   });
