@@ -62,7 +62,8 @@ TEST(CudaExecutable, UpdatesBesideTheBackwardPassLeaveItMostOfTheGpu) {
         EXPECT_EQ(lowest, overlap ? layout.ranks() : 0);
         EXPECT_EQ(fake::complaints(), std::vector<std::string>{});
       }
-      EXPECT_EQ(results[0], results[1]);
+      // Embedding gradients add up in any order.
+      for (std::size_t i = 0; i < results[0].size(); ++i) EXPECT_NEAR(results[1][i] / results[0][i], 1, 1e-4);
     }
   }
 }
