@@ -19,7 +19,7 @@ namespace harness::analysis {
 //     Applications in Genetics and Molecular Biology 3 (2004), here one-sided and with a fixed weight;
 //   degrees of freedom of a difference: F. E. Satterthwaite, Biometrics Bulletin 2 (1946); B. L. Welch, Biometrika 34
 //     (1947).
-// Its constants are part of the method, whose name in the file is "level"; none is an option.
+// Its constants are part of the method, whose name is "level"; none is an option.
 
 /// The resolution of the file's step times, in log seconds: what scatters less does not scatter.
 inline constexpr double time_resolution = 1e-7;

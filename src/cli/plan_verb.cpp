@@ -121,7 +121,7 @@ void print_power(const plan::Plan& p, std::ostream& out) {
       "{:.3g} %) if it is at least\n",
       comparisons, m.rounds, m.smallest_effect * 100);
   for (const double noise : {0.002, 0.005, 0.01, 0.02}) {
-    const double effect = analysis::resolvable_effect(m.rounds, comparisons, noise, m.smallest_effect);
+    const double effect = analysis::resolvable_effect_of_pairs(m.rounds, comparisons, noise, m.smallest_effect);
     out << (std::isfinite(effect) ? fmt::format("  {:5.2f} %", effect * 100) : std::string("  (more rounds needed)"))
         << fmt::format(" when blocks of one round scatter by {:.1f} %\n", noise * 100);
   }
