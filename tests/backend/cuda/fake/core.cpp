@@ -15,6 +15,7 @@ struct Shared {
   std::vector<std::string> complaints;
   std::vector<Part> parts;
   std::atomic<std::uint64_t> chances{0};
+  std::atomic<std::int64_t> passed_ns{0};
 };
 
 Shared& shared() {
@@ -36,6 +37,15 @@ void complain(const std::string& what) {
 std::vector<std::string> complaints() {
   const std::lock_guard lock(shared().mutex);
   return shared().complaints;
+}
+
+std::int64_t device_clock_ns() {
+  if (settings().lt_fast_tile != 0) return shared().passed_ns;
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+void pass_ns(std::int64_t duration) {
+  shared().passed_ns += duration;
 }
 
 Chance::Chance() : engine_(settings().seed * 0x9E3779B97F4A7C15ull + shared().chances++) {}

@@ -2,15 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
 #include "capture.h"
 
 namespace harness::fake {
 
 void Record::complete() {
   const std::lock_guard lock(mutex);
-  time_ns = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  time_ns = device_clock_ns();
   done = true;
   changed.notify_all();
 }

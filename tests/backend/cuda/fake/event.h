@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -20,7 +21,7 @@ struct Record {
   std::mutex mutex;
   std::condition_variable changed;
   bool done = false;
-  long long time_ns = 0;
+  std::int64_t time_ns = 0;
 };
 
 struct Event {
