@@ -1,14 +1,14 @@
 #!/bin/sh
 # Runs the tests that take too long for `make test`: tests that repeat more often with HARNESS_SOAK (a job killed 200
-# times), twenty sweeps in which nothing changes, one in which something does, a sweep of 128 ranks; and clang-tidy's
-# static analyzer.
+# times, 3000 simulated sweeps under each of 23 noises), twenty sweeps in which nothing changes, one in which something
+# does, a sweep of 128 ranks; and clang-tidy's static analyzer.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_root.sh
 export HARNESS_SOAK=1
 started=$(date +%s)
 ran=0
-for program in build/release/tests/test_launch build/release/tests/test_e2e; do
+for program in build/release/tests/test_launch build/release/tests/test_analysis build/release/tests/test_e2e; do
   [ -x "$program" ] || continue
   "$program" --gtest_brief=1
   ran=1

@@ -30,7 +30,11 @@ Estimator estimator_of(EstimatorKind kind) {
 
 EstimatorKind estimator_named(std::string_view name) {
   const auto* found = std::ranges::find(rows, name, &Row::name);
-  if (found == rows.end()) fail("there is no interval \"{}\"", name);
+  if (found == rows.end())
+    fail(
+        "there is no interval \"{}\" here; allowed: level, pairs, sign. A file that declares another one was made by a "
+        "newer harness: use that",
+        name);
   return found->kind;
 }
 

@@ -38,7 +38,6 @@ struct Estimate {
   ConfidenceInterval log_ratio;  // of the case's time to the baseline's
   int rounds = 0;                // of the case that it rests on; 0: nothing is known
   int rounds_needed = 0;         // should the verdict be unresolved: about how many would settle it, at most max_rounds
-  double deviation = std::numeric_limits<double>::quiet_NaN();  // of the log ratios, between rounds
 };
 
 /// What estimating the level of the machine showed, the objections of its guards included.

@@ -36,7 +36,6 @@ class GuardedFit {
     if (found == groups_.end() || found->second == 0) return estimate;
     const int group = found->second;
     estimate.rounds = blocks_of(group);
-    estimate.deviation = std::sqrt(fit_.groups[static_cast<std::size_t>(group)].variance);
     estimate.log_ratio = level_interval(fit_, group, question.alpha, serial_.widening());
     if (estimate.rounds < least_level_rounds) {
       estimate.log_ratio = {.center = estimate.log_ratio.center, .n = estimate.rounds};

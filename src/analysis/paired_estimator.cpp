@@ -18,17 +18,10 @@ std::map<std::int32_t, const FinishedBlock*> blocks_of(const SweepBlocks& sweep,
   return by_round;
 }
 
-std::vector<double> log_ratios_of(const Pairs& pairs) {
-  std::vector<double> log_ratios;
-  for (std::size_t i = 0; i < pairs.first.size(); ++i) log_ratios.push_back(std::log(pairs.second[i] / pairs.first[i]));
-  return log_ratios;
-}
-
 // share: of the pairs that are trimmed from either end.
 Estimate with_trimmed_mean(std::span<const double> log_ratios, const Question& question, double share = trim_share) {
   Estimate estimate;
   estimate.rounds = static_cast<int>(log_ratios.size());
-  estimate.deviation = standard_deviation(log_ratios);
   estimate.log_ratio = yuen_interval(log_ratios, question.alpha, share);
   if (std::isnan(estimate.log_ratio.center)) {  // fewer than two pairs: a ratio perhaps, never an interval
     if (estimate.rounds == 1) estimate.log_ratio.center = log_ratios[0];
@@ -71,6 +64,12 @@ Pairs pair_blocks(const SweepBlocks& sweep, std::int32_t case_index) {
     pairs.second.push_back(other->second->seconds);
   }
   return pairs;
+}
+
+std::vector<double> log_ratios_of(const Pairs& pairs) {
+  std::vector<double> log_ratios;
+  for (std::size_t i = 0; i < pairs.first.size(); ++i) log_ratios.push_back(std::log(pairs.second[i] / pairs.first[i]));
+  return log_ratios;
 }
 
 SweepEstimate estimate_trimmed_pairs(const SweepBlocks& sweep, std::span<const Question> questions) {

@@ -16,6 +16,8 @@ struct Pairs {
   std::vector<double> first, second;  // seconds: the baseline's, the case's
 };
 Pairs pair_blocks(const SweepBlocks& sweep, std::int32_t case_index);
+/// Of the second to the first.
+std::vector<double> log_ratios_of(const Pairs& pairs);
 
 /// How far the centre of a log ratio is from the nearer of the two thresholds: the half width that would settle it.
 double distance_to_threshold(const ConfidenceInterval& interval, double smallest_effect);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "analysis/paired_estimator.h"
 #include "analysis/warnings.h"
 
 namespace harness::analysis {
@@ -35,6 +36,8 @@ double work_of(const store::Result& result, std::int32_t case_index) {
 // step, where both amounts are known.
 SweepBlocks comparable_blocks(const store::Result& result, std::int32_t baseline) {
   SweepBlocks sweep{finished_blocks(result), baseline};
+  const store::ResultCase* control = result.find_case(store::control_name);
+  if (control != nullptr) sweep.control = result.index_of(*control);
   const double before = work_of(result, baseline);
   for (FinishedBlock& block : sweep.blocks) {
     const double after = work_of(result, block.case_index);
@@ -175,7 +178,8 @@ std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect
 namespace {
 
 // Effects and verdicts of all cases: once with every round, once without the throttled ones.
-void compare_with_baseline(const store::Result& result, Estimator estimator, Summary& summary) {
+void compare_with_baseline(const store::Result& result, Summary& summary) {
+  const Estimator estimator = estimator_of(summary.estimator);
   const store::ResultCase* baseline = result.baseline();
   SweepBlocks sweep;
   if (baseline != nullptr) sweep = comparable_blocks(result, result.index_of(*baseline));
@@ -186,10 +190,13 @@ void compare_with_baseline(const store::Result& result, Estimator estimator, Sum
     questions.push_back({row.case_index, alpha, result.smallest_effect});
   }
   const SweepEstimate all = estimator(sweep, questions);
+  summary.level = all.level;
+  if (sweep.control != no_case) summary.noise = standard_deviation(log_ratios_of(pair_blocks(sweep, sweep.control)));
   std::erase_if(sweep.blocks, [&](const FinishedBlock& block) {
     return std::ranges::binary_search(summary.throttled_rounds, block.round);
   });
-  const SweepEstimate cool = estimator(sweep, questions);
+  SweepEstimate cool = all;
+  if (!summary.throttled_rounds.empty()) cool = estimator(sweep, questions);
   for (std::size_t i = 0; i < summary.cases.size(); ++i) {
     CaseSummary& row = summary.cases[i];
     const Evidence evidence = evidence_of(row);
@@ -198,9 +205,7 @@ void compare_with_baseline(const store::Result& result, Estimator estimator, Sum
     row.effect = effect_of(all.answers[i], result.smallest_effect, evidence);
     if (!summary.throttled_rounds.empty())
       row.unthrottled = effect_of(cool.answers[i], result.smallest_effect, evidence);
-    if (row.role != store::CaseRole::control) continue;
-    summary.control = row.effect;
-    summary.noise = all.answers[i].deviation;
+    if (row.role == store::CaseRole::control) summary.control = row.effect;
   }
 }
 
@@ -219,7 +224,10 @@ Summary summarise(const store::Result& result, const SummaryOptions& options) {
   Summary summary;
   summary.throttled_rounds = throttled_rounds(result);
   for (std::int32_t i = 0; i < result.case_count(); ++i) summary.cases.push_back(measured(result, i));
-  compare_with_baseline(result, estimator_of(options.estimator), summary);
+  const EstimatorKind declared = estimator_named(result.interval);
+  summary.estimator = options.estimator.value_or(declared);
+  summary.declared = summary.estimator == declared;
+  compare_with_baseline(result, summary);
   summary.failed_cases =
       static_cast<int>(std::ranges::count(summary.cases, store::CaseStatus::failed, &CaseSummary::status));
   summary.partial = result.state == store::RunState::partial || blocks_missing(result);

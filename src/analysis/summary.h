@@ -56,6 +56,9 @@ struct Summary {
   std::optional<Effect> control;                            // its effect
   double noise = std::numeric_limits<double>::quiet_NaN();  // standard deviation of the control's log ratios; NaN with
                                                             // fewer than two
+  EstimatorKind estimator = EstimatorKind::pairs;           // that the verdicts rest on
+  bool declared = true;                                     // before the first result
+  std::optional<LevelFindings> level;                       // of the estimator that has a level
   int failed_cases = 0;
   std::vector<std::int32_t> throttled_rounds;  // flagged, not left out: see CaseSummary::unthrottled
   std::vector<std::string> warnings;           // each with a remedy
@@ -71,8 +74,9 @@ struct Summary {
 std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect, const Evidence& evidence);
 
 struct SummaryOptions {
-  EstimatorKind estimator = EstimatorKind::pairs;
+  std::optional<EstimatorKind> estimator;  // without one, what the file declares
 };
+/// Throws Error if the file declares an interval that this program does not know.
 Summary summarise(const store::Result& result, const SummaryOptions& options = {});
 
 /// 0: fine; 4: a case failed, or the control moved.

@@ -9,6 +9,8 @@
 #include <string_view>
 
 #include "analysis/blocks.h"
+#include "analysis/level_estimator.h"
+#include "analysis/level_warnings.h"
 #include "analysis/power.h"
 #include "base/text.h"
 
@@ -156,9 +158,11 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
   }
   if (!unpaired.empty()) {
     warnings.push_back(fmt::format(
-        "no verdict on {}: a verdict needs at least 2 rounds in which the case and the baseline both finished in one "
-        "session, and about 12 to see small effects. Measure with --rounds 12, or continue with --resume.",
-        join(unpaired, ", ")));
+        "no verdict on {}: a verdict needs {}, and about 12 rounds to see small effects. Measure with --rounds 12, or "
+        "continue with --resume.",
+        join(unpaired, ", "),
+        summary.level ? fmt::format("at least {} blocks of the case", least_level_rounds)
+                      : "at least 2 rounds in which the case and the baseline both finished in one session"));
   }
   if (unresolved.empty()) return;
   const std::string open =
@@ -240,6 +244,7 @@ std::vector<std::string> find_warnings(const store::Result& result, const Summar
   totals(result, warnings);
   rounds(result, summary, warnings);
   throttling(result, summary, warnings);
+  for (std::string& warning : level_warnings(result, summary)) warnings.push_back(std::move(warning));
   oversubscription(result, warnings);
   return warnings;
 }

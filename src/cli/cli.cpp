@@ -93,8 +93,9 @@ struct Parser {
     show->add_flag("--breakdown", a.show.breakdown,
                    "where the time of each case's step went, its bottleneck and the late ranks (text and md)");
     show->add_option("--interval", a.show.interval,
-                     "interval behind the verdicts: pairs (trimmed means) or sign (exact; needs more rounds)")
-        ->check(CLI::IsMember({"pairs", "sign"}));
+                     "interval behind the verdicts: level, pairs (trimmed means) or sign (exact; needs more rounds); "
+                     "default: the declared one")
+        ->check(CLI::IsMember({"level", "pairs", "sign"}));
     add_cost(*show, a.show.cost);
     add_report(a.report);
     add_readers(a);

@@ -120,10 +120,14 @@ void print_power(const plan::Plan& p, std::ostream& out) {
       "\nWith {} comparisons over {} rounds, a change is detected 4 times in 5 (beyond the smallest effect of "
       "{:.3g} %) if it is at least\n",
       comparisons, m.rounds, m.smallest_effect * 100);
+  const bool level = m.interval == config::Interval::level;
   for (const double noise : {0.002, 0.005, 0.01, 0.02}) {
-    const double effect = analysis::resolvable_effect_of_pairs(m.rounds, comparisons, noise, m.smallest_effect);
+    const double effect = level ? analysis::resolvable_effect(m.rounds, comparisons, noise, m.smallest_effect)
+                                : analysis::resolvable_effect_of_pairs(m.rounds, comparisons, noise, m.smallest_effect);
     out << (std::isfinite(effect) ? fmt::format("  {:5.2f} %", effect * 100) : std::string("  (more rounds needed)"))
-        << fmt::format(" when blocks of one round scatter by {:.1f} %\n", noise * 100);
+        << fmt::format(" when {} by {:.1f} %\n",
+                       level ? "a block scatters around the machine's level" : "blocks of one round scatter",
+                       noise * 100);
   }
 }
 

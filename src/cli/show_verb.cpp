@@ -20,7 +20,8 @@ int show(const ShowOptions& options, std::ostream& out) {
     fail("--breakdown prints text or md, not {}; the file itself holds the numbers (docs/file-format.md)",
          options.format);
   }
-  const analysis::SummaryOptions how{.estimator = analysis::estimator_named(options.interval)};
+  analysis::SummaryOptions how;
+  if (!options.interval.empty()) how.estimator = analysis::estimator_named(options.interval);
   const store::Result result =
       store::read_result(options.file, {.rank_seconds = options.breakdown, .timeline = options.breakdown});
   if (!options.breakdown) {

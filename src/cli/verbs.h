@@ -39,8 +39,8 @@ struct ShowOptions {
   std::string file;
   std::string format = "text";
   CostOptions cost;
-  bool breakdown = false;          // where the profiled steps went, below the table
-  std::string interval = "pairs";  // or "sign"
+  bool breakdown = false;  // where the profiled steps went, below the table
+  std::string interval;    // level, pairs or sign; "": the declared one
 };
 
 struct CompareOptions {

@@ -17,8 +17,8 @@ namespace {
 // Where an unknown key at the top may belong: "rounds" is nearest to "measure.rounds".
 std::vector<std::string> nested_keys() {
   std::vector<std::string> keys;
-  for (const char* key : {"rounds", "warmup_steps", "steps", "seed", "smallest_effect", "deadlines", "deadlines.start",
-                          "deadlines.step", "time_budget", "memory_limit", "share_gpus"}) {
+  for (const char* key : {"rounds", "warmup_steps", "steps", "seed", "smallest_effect", "interval", "deadlines",
+                          "deadlines.start", "deadlines.step", "time_budget", "memory_limit", "share_gpus"}) {
     keys.push_back(fmt::format("measure.{}", key));
   }
   for (const char* key : {"layers", "hidden", "heads", "vocab", "sequence", "preset"}) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,12 +36,21 @@ struct Deadlines {
   double step_s = 30;   // for each step
 };
 
+/// What verdicts rest on, declared before the first result.
+enum class Interval : std::uint8_t {
+  level,  // all blocks against the machine's level at their time
+  pairs,  // pairs of blocks within rounds
+};
+/// As it stands in the configuration and in the result file.
+const char* name_of(Interval interval);
+
 struct Measure {
   int rounds = 12;
   int warmup_steps = 2;
   int steps = 6;
   std::uint64_t seed = 1;
   double smallest_effect = 0.01;  // share: 0.01 is 1 %
+  Interval interval = Interval::level;
   Deadlines deadlines;
   double time_budget_s = 0;       // 0: none
   double memory_limit_bytes = 0;  // per worker; 0: its share of the node

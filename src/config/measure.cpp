@@ -4,12 +4,14 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "config/choice.h"
 #include "config/fields.h"
 #include "config/sections.h"
 
 namespace harness::config {
 namespace {
 
+constexpr std::array<Choice<Interval>, 2> intervals{{{"level", Interval::level}, {"pairs", Interval::pairs}}};
 constexpr int max_rounds = 10000;
 constexpr int max_steps = 4096;  // of a block, with its warm-up: as many losses as a worker keeps
 
@@ -26,6 +28,10 @@ std::function<void(std::string_view)> whole(int& into, int low, int high) {
 }
 
 }  // namespace
+
+const char* name_of(Interval interval) {
+  return word_of(interval, intervals);
+}
 
 Measure read_measure(const YamlNode& node, const std::string& key, Problems& problems) {
   Measure m;
@@ -44,21 +50,23 @@ Measure read_measure(const YamlNode& node, const std::string& key, Problems& pro
     if (bytes == 0) fail("found {}; allowed: a size above 0, such as 2 GiB", quote(text));
     m.memory_limit_bytes = static_cast<double>(bytes);
   };
+  const auto interval = [&m](std::string_view text) { m.interval = parse_choice(text, intervals); };
   const auto share_gpus = [&m](std::string_view text) { m.share_gpus = parse_bool(text); };
   const auto deadlines = [&](const YamlNode& value, const std::string& path) {
     const std::array<Field, 2> fields{{{.key = "start", .parse = positive_seconds(m.deadlines.start_s)},
                                        {.key = "step", .parse = positive_seconds(m.deadlines.step_s)}}};
     read_map(problems, value, path, fields);
   };
-  const std::array<Field, 9> fields{{{.key = "rounds", .parse = whole(m.rounds, 1, max_rounds)},
-                                     {.key = "warmup_steps", .parse = whole(m.warmup_steps, 0, max_steps - 1)},
-                                     {.key = "steps", .parse = whole(m.steps, 1, max_steps)},
-                                     {.key = "seed", .parse = seed},
-                                     {.key = "smallest_effect", .parse = effect},
-                                     {.key = "deadlines", .parse = {}, .read = deadlines},
-                                     {.key = "time_budget", .parse = positive_seconds(m.time_budget_s)},
-                                     {.key = "memory_limit", .parse = memory},
-                                     {.key = "share_gpus", .parse = share_gpus}}};
+  const std::array<Field, 10> fields{{{.key = "rounds", .parse = whole(m.rounds, 1, max_rounds)},
+                                      {.key = "warmup_steps", .parse = whole(m.warmup_steps, 0, max_steps - 1)},
+                                      {.key = "steps", .parse = whole(m.steps, 1, max_steps)},
+                                      {.key = "seed", .parse = seed},
+                                      {.key = "smallest_effect", .parse = effect},
+                                      {.key = "interval", .parse = interval},
+                                      {.key = "deadlines", .parse = {}, .read = deadlines},
+                                      {.key = "time_budget", .parse = positive_seconds(m.time_budget_s)},
+                                      {.key = "memory_limit", .parse = memory},
+                                      {.key = "share_gpus", .parse = share_gpus}}};
   if (read_map(problems, node, key, fields) && m.warmup_steps + m.steps > max_steps) {
     const YamlNode* at = node.find("steps") != nullptr ? node.find("steps") : node.find("warmup_steps");
     problems.add(

@@ -130,18 +130,32 @@ const char* what_changes(const store::Result& result) {
   return batches_differ ? "time per token (batches differ)" : "step time";
 }
 
+// What a change is measured against, and how.
+std::string reference_of(const analysis::Summary& summary) {
+  if (summary.level && summary.level->baseline_left)
+    return "the baseline, each block at the machine's level of its time";
+  if (summary.level) return "the baseline and its copy, each block at the machine's level of its time";
+  if (summary.estimator == analysis::EstimatorKind::level) return "the baseline and its copy, paired within rounds";
+  return "the baseline, paired within rounds";
+}
+
 std::string change_line(const store::Result& result, const analysis::Summary& summary) {
   const auto comparisons = std::ranges::count_if(result.cases, [](const store::ResultCase& result_case) {
     return result_case.role() == store::CaseRole::change && result_case.status != store::CaseStatus::impossible;
   });
-  std::string line = fmt::format("Change: {} against the baseline, paired within rounds; {:.3g} % intervals",
-                                 what_changes(result), 100 * analysis::confidence);
+  std::string line = fmt::format("Change: {} against {}; {:.3g} % intervals", what_changes(result),
+                                 reference_of(summary), 100 * analysis::confidence);
   if (comparisons > 1) line += fmt::format(", which hold for all {} comparisons together", comparisons);
   line += fmt::format("; a verdict must clear {:.3g} %.", 100 * result.smallest_effect);
   if (std::isfinite(summary.noise)) {
     line += fmt::format(" Noise: the baseline and its copy differ by {} (standard deviation) between rounds.",
                         percent(summary.noise, 2));
   }
+  if (summary.level) {
+    line += fmt::format(" A block is off the machine's level by {} (standard deviation).",
+                        percent(summary.level->block_deviation, 2));
+  }
+  if (!summary.declared) line += fmt::format(" These are not the declared intervals ({}).", result.interval);
   return line;
 }
 

@@ -89,6 +89,23 @@ Json cost_json(const analysis::CostEstimate& e) {
   return out;
 }
 
+Json level_json(const store::Result& result, const std::optional<analysis::LevelFindings>& level) {
+  if (!level) return nullptr;
+  Json out = {{"block_deviation", level->block_deviation},
+              {"time_constant_s", number(level->time_constant_s)},
+              {"carry_over", nullptr},
+              {"serial_correlation", level->serial_correlation},
+              {"widening", level->widening},
+              {"control_is_reference", !level->baseline_left},
+              {"set_aside", Json::array()}};
+  if (level->carry_over != analysis::no_case) out["carry_over"] = result.case_at(level->carry_over).name;
+  for (const auto& row : level->set_aside) {
+    out["set_aside"].push_back(
+        {{"case", result.case_at(row.case_index).name}, {"set_aside", row.set_aside}, {"blocks", row.blocks}});
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string show_json(const store::Result& result, const analysis::Summary& summary,
@@ -113,6 +130,8 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"steps", result.steps},
               {"seed", result.seed},
               {"smallest_effect", result.smallest_effect},
+              {"interval", std::string(analysis::name_of(summary.estimator))},
+              {"interval_declared", summary.declared},
               {"model",
                {{"name", result.model_name},
                 {"layers", result.layers},
@@ -124,6 +143,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"peak_source", result.peak_source},
               {"control", effect_json(summary.control)},
               {"noise", number(summary.noise)},
+              {"level", level_json(result, summary.level)},
               {"cases", Json::array()},
               {"warnings", summary.warnings}};
   for (const analysis::CaseSummary& row : summary.cases) out["cases"].push_back(case_json(result, row));

@@ -198,6 +198,7 @@ void run_attributes(const Visitor& visit, R& result) {
   visit("steps", result.steps);
   visit("seed", result.seed);
   visit("smallest_effect", result.smallest_effect);
+  visit("interval", result.interval);
   visit("model_name", result.model_name);
   visit("layers", result.layers);
   visit("hidden", result.hidden);

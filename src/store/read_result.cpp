@@ -16,7 +16,8 @@ using hdf5::Kind;
 struct ReadAttribute {
   const hdf5::File& file;
   void operator()(const char* name, std::string& value) const {
-    if (name == std::string_view("link_source") && !file.has_attribute("/run", name)) return;  // an older file
+    const bool younger = name == std::string_view("link_source") || name == std::string_view("interval");
+    if (younger && !file.has_attribute("/run", name)) return;  // an older file
     value = file.text_attribute("/run", name);
   }
   void operator()(const char* name, std::int64_t& value) const { value = file.integer_attribute("/run", name); }

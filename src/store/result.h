@@ -149,6 +149,7 @@ struct Result {
   std::int32_t rounds = 0, warmup_steps = 0, steps = 0;  // steps: timed
   std::uint64_t seed = 0;
   double smallest_effect = 0.01;
+  std::string interval = "pairs";  // what verdicts rest on, as declared; files that do not say were made before others
   std::string config_text, config_path;
   std::vector<std::string> overrides;
   std::string model_name;

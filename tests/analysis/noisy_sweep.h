@@ -50,13 +50,13 @@ class NoisySweeps {
     const std::vector<double> drift = wander(n, block_s);
     std::vector<double> own = wander(n, block_s);
     if (noise_.odd_drift_centred) centre(own);
-    const std::vector<bool> visited = draw_visits(n);
+    const std::vector<int> visitors = draw_visits(n);
     const double phase = 2 * std::numbers::pi * uniform();
     std::vector<double> y(static_cast<std::size_t>(n));
     analysis::SweepBlocks sweep{{}, 0, 1};
     double scatter_of_round = 1, level_of_session = 0;
     int previous_session = -1, previous = -1;
-    const double visited_share = static_cast<double>(std::ranges::count(visited, true)) / n;
+    const double mean_visitors = std::accumulate(visitors.begin(), visitors.end(), 0.0) / n;
     for (int i = 0; i < n; ++i) {
       const auto at = static_cast<std::size_t>(i);
       const int which = order[at], round = i / columns;
@@ -68,8 +68,8 @@ class NoisySweeps {
       double log_seconds = noise_.drift * drift[at] + noise_.trend * i / n + level_of_session;
       log_seconds += noise_.sine * std::sin(2 * std::numbers::pi * i * block_s / 1200 + phase);
       const double visit = 0.03 * (odd ? 1 + noise_.odd_suffers : 1);
-      if (visited[at]) log_seconds += visit;
-      if (odd) log_seconds -= 0.03 * noise_.odd_suffers * visited_share;  // the truth is this sweep's mean
+      log_seconds += visit * visitors[at];
+      if (odd) log_seconds -= 0.03 * noise_.odd_suffers * mean_visitors;  // the truth is this sweep's mean
       if (odd) log_seconds += noise_.odd_drift * own[at];
       const double scatter = scatter_of_round * scatter_of(which, odd);
       log_seconds += noise_.set_up * scatter * (noise_.heavy_tails ? student() : normal());
@@ -142,15 +142,16 @@ class NoisySweeps {
     return means;
   }
 
-  std::vector<bool> draw_visits(int blocks) {
-    std::vector<bool> visited(static_cast<std::size_t>(blocks), false);
+  // How many are there during each block.
+  std::vector<int> draw_visits(int blocks) {
+    std::vector<int> visitors(static_cast<std::size_t>(blocks), 0);
     for (int visit = 0; visit < noise_.visits; ++visit) {
       const double from = uniform() * blocks, to = from - 0.25 * blocks * std::log1p(-uniform());
       for (int i = 0; i < blocks; ++i) {
-        if (i >= from && i < to) visited[static_cast<std::size_t>(i)] = true;
+        if (i >= from && i < to) ++visitors[static_cast<std::size_t>(i)];
       }
     }
-    return visited;
+    return visitors;
   }
 
   Disturbance noise_;

@@ -39,12 +39,20 @@ TEST(Experiment, TheExampleLoads) {
   EXPECT_EQ(e.measure.steps, 6);
   EXPECT_EQ(e.measure.seed, 1u);
   EXPECT_EQ(e.measure.smallest_effect, 0.01);
+  EXPECT_EQ(e.measure.interval, Interval::level);
   EXPECT_EQ(e.measure.deadlines.start_s, 60);
   EXPECT_EQ(e.measure.deadlines.step_s, 30);
   EXPECT_EQ(e.measure.time_budget_s, 600);
   EXPECT_EQ(e.output, "results/{name}-{date}.h5");
   EXPECT_EQ(e.text, test::issue_example());
   EXPECT_TRUE(e.warnings.empty());
+}
+
+TEST(Experiment, AFormerIntervalMayBeDeclared) {
+  const TemporaryFolder folder;
+  const Experiment e = load_experiment(folder.write("laptop.yaml", test::issue_example()), {"measure.interval=pairs"});
+  EXPECT_EQ(e.measure.interval, Interval::pairs);
+  EXPECT_STREQ(name_of(e.measure.interval), "pairs");
 }
 
 TEST(Experiment, EachChangeDiffersFromTheBaselineInItsVariableAlone) {

@@ -9,6 +9,7 @@
 #include "sample.h"
 #include "store/hdf5_file.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/temporary_folder.h"
 
 namespace harness::store {
@@ -57,6 +58,7 @@ TEST_F(ResultFileTest, WhatThePlanKnowsIsThereBeforeTheFirstBlock) {
   EXPECT_EQ(got.steps, 2);
   EXPECT_EQ(got.seed, plan_.seed);
   EXPECT_EQ(got.smallest_effect, 0.0125);
+  EXPECT_EQ(got.interval, "level");
   EXPECT_EQ(got.config_text, plan_.config_text);
   EXPECT_EQ(got.config_path, plan_.config_path);
   EXPECT_EQ(got.overrides, plan_.overrides);
@@ -267,6 +269,13 @@ TEST_F(ResultFileTest, NothingButRawDataIsWrittenAfterCreation) {
   }
   EXPECT_GE(signatures, 6);
   EXPECT_GT(changed, 100);
+}
+
+// The committed example was measured before files declared their interval.
+TEST(ResultFileOfBefore, RestsOnPairs) {
+  const Result got =
+      read_result(test::source_dir() + "/results/example.h5", {.rank_seconds = false, .timeline = false});
+  EXPECT_EQ(got.interval, "pairs");
 }
 
 TEST_F(ResultFileTest, TablesOfTheProfiledStepsAreReadBackWhole) {

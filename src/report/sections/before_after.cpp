@@ -96,10 +96,11 @@ Section before_after_section(const store::Result& result, const analysis::Findin
   section.pieces.push_back(Numbers{names, lines.take()});
   if (after != nullptr) {
     section.pieces.push_back(Paragraph{fmt::format(
-        "After is the single change with the largest proven effect; its interval is that of the {}, paired within {} "
+        "After is the single change with the largest proven effect; its interval is that of the {}, {} {} "
         "rounds. The other lines are medians over all blocks of a case. Several changes together were not measured "
         "unless a case says so, and their effects need not add up.",
-        batches_differ ? "time per token" : "step time", after->effect->rounds)});
+        batches_differ ? "time per token" : "step time", findings.summary.level ? "over" : "paired within",
+        after->effect->rounds)});
   } else if (findings.summary.unreliable) {
     section.pieces.push_back(Paragraph{"There is no after: the control moved, so no verdict counts."});
   } else {
