@@ -13,8 +13,8 @@ namespace {
 
 using SetAside = LevelFindings::SetAside;
 
-// Blocks so far off are disturbances where they are few. More than a tenth of all, or more of one case than chance (1 %)
-// puts there at the share of the other cases, are a second state of the machine or of the case.
+// Blocks so far off are disturbances where they are few. More than a tenth of all, or more of one case than chance (1
+// %) puts there at the share of the other cases, are a second state of the machine or of the case.
 std::vector<std::string> set_aside_warnings(const store::Result& result, const LevelFindings& level) {
   constexpr double few = 0.1, usual = 0.02, chance = 0.01;
   int all = 0;

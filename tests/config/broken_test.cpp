@@ -146,7 +146,7 @@ std::vector<Broken> broken_configs() {
        {"which is 100 %"}},
       {"UnknownInterval",
        with("seed: 1,", "seed: 1, interval: leval,"),
-       "17:67",
+       "17:69",
        "measure.interval",
        {"allowed: level, pairs", "did you mean level?"}},
       {"ZeroRounds", with("rounds: 12", "rounds: 0"), "17:19", "measure.rounds", {"found 0; allowed: 1 to"}},
