@@ -34,7 +34,7 @@ TEST(Plan, SaysWhereThePeakComesFrom) {
 }
 
 // The promise is that of the procedure behind the verdicts: of pairs.
-TEST(Plan, PromisesWhatPairsDetect) {
+TEST(Plan, PromisesWhatTheDeclaredIntervalDetects) {
   std::ostringstream out;
   const std::string laptop = test::source_dir() + "/configs/laptop.yaml";
   plan({.config = laptop,

@@ -45,34 +45,38 @@ std::string config(const TemporaryFolder& folder, const std::string& precision) 
   return path;
 }
 
-TEST(Cuda, ASweepRunsFromConfigurationToFile) {
-  for (const std::string precision : {"fp32", "bf16"}) {
-    const TemporaryFolder folder;
-    const auto o = test::run(job(folder, "sweep " + config(folder, precision)), 240);
-    ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.exit_code << o.out << o.err;
-    const store::Result r = store::read_result(folder / "cuda.h5");
-    EXPECT_EQ(r.state, store::RunState::complete);
-    ASSERT_EQ(r.cases.size(), 4u);
-    for (const store::ResultBlock& b : r.blocks) EXPECT_EQ(b.status, store::BlockStatus::ok) << b.reason;
-    for (std::size_t i = 0; i < r.blocks.size(); ++i) {
-      for (std::size_t k = 0; k < 4; ++k)
-        EXPECT_NEAR(r.losses[i][k] / r.losses[0][k], 1, precision == "bf16" ? 2e-2 : 1e-5);
-    }
-    EXPECT_FALSE(r.tuning.empty());
-    // What the tuning worker called a product is what the timed workers look for.
-    for (const std::string& w : r.warnings) EXPECT_THAT(w, Not(HasSubstr("were not tuned")));
-    EXPECT_FALSE(r.timeline.empty());
-    ASSERT_EQ(r.splits.size(), 3u);  // not of baseline_again
-    for (const store::ResultSplit& s : r.splits) {
-      EXPECT_NEAR(s.compute_s + s.exposed_s + s.idle_s, s.step_s, 1e-9);
-      EXPECT_GT(s.compute_s, 0);
-    }
-    const auto device = std::ranges::find(r.identity, "device", &std::pair<std::string, std::string>::first);
-    ASSERT_NE(device, r.identity.end());
-    EXPECT_EQ(device->second, "NVIDIA Fake");
-    EXPECT_EQ(r.gpu.size(), r.blocks.size());
+class CudaSweep : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(CudaSweep, RunsFromConfigurationToFile) {
+  const std::string& precision = GetParam();
+  const TemporaryFolder folder;
+  const auto o = test::run(job(folder, "sweep " + config(folder, precision)), 240);
+  ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.exit_code << o.out << o.err;
+  const store::Result r = store::read_result(folder / "cuda.h5");
+  EXPECT_EQ(r.state, store::RunState::complete);
+  ASSERT_EQ(r.cases.size(), 4u);
+  for (const store::ResultBlock& b : r.blocks) EXPECT_EQ(b.status, store::BlockStatus::ok) << b.reason;
+  for (std::size_t i = 0; i < r.blocks.size(); ++i) {
+    for (std::size_t k = 0; k < 4; ++k)
+      EXPECT_NEAR(r.losses[i][k] / r.losses[0][k], 1, precision == "bf16" ? 2e-2 : 1e-5);
   }
+  EXPECT_FALSE(r.tuning.empty());
+  // What the tuning worker called a product is what the timed workers look for.
+  for (const std::string& w : r.warnings) EXPECT_THAT(w, Not(HasSubstr("were not tuned")));
+  EXPECT_FALSE(r.timeline.empty());
+  ASSERT_EQ(r.splits.size(), 3u);  // not of baseline_again
+  for (const store::ResultSplit& s : r.splits) {
+    EXPECT_NEAR(s.compute_s + s.exposed_s + s.idle_s, s.step_s, 1e-9);
+    EXPECT_GT(s.compute_s, 0);
+  }
+  const auto device = std::ranges::find(r.identity, "device", &std::pair<std::string, std::string>::first);
+  ASSERT_NE(device, r.identity.end());
+  EXPECT_EQ(device->second, "NVIDIA Fake");
+  EXPECT_EQ(r.gpu.size(), r.blocks.size());
 }
+
+INSTANTIATE_TEST_SUITE_P(Precision, CudaSweep, ::testing::Values("fp32", "bf16"),
+                         [](const auto& instance) { return instance.param; });
 
 TEST(Cuda, AnUnknownGpuIsAnErrorThatSaysHowToAddIt) {
   const TemporaryFolder folder;
