@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "analysis/comparable.h"
+#include "analysis/looks.h"
 #include "analysis/paired_estimator.h"
 #include "analysis/warnings.h"
 
@@ -12,39 +14,6 @@ namespace harness::analysis {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-// Number of comparisons for the Bonferroni correction: every change that was planned, whether or not it finished.
-int declared_comparisons(const store::Result& result) {
-  return static_cast<int>(std::ranges::count_if(result.cases, [](const store::ResultCase& planned) {
-    return planned.role() == store::CaseRole::change && planned.status != store::CaseStatus::impossible;
-  }));
-}
-
-// What a case's step gets done, in the unit that cases are compared by: tokens; bytes on the bus of a collective; FLOP
-// of a rank. 0: not known.
-double work_of(const store::Result& result, std::int32_t case_index) {
-  const store::ResultCase& result_case = result.case_at(case_index);
-  if (result_case.tokens_per_step > 0) return result_case.tokens_per_step;
-  const store::ResultPoint* point = result.find_point(case_index);
-  if (point == nullptr) return 0;
-  const auto times = static_cast<double>(point->repetitions);
-  if (point->bus_factor > 0) return times * point->bytes * point->bus_factor;
-  return result_case.model_flop_per_step / result_case.ranks;
-}
-
-// A larger batch or message is not slower for taking longer: times are per unit of work, in terms of the baseline's
-// step, where both amounts are known.
-SweepBlocks comparable_blocks(const store::Result& result, std::int32_t baseline) {
-  SweepBlocks sweep{finished_blocks(result), baseline};
-  const store::ResultCase* control = result.find_case(store::control_name);
-  if (control != nullptr) sweep.control = result.index_of(*control);
-  const double before = work_of(result, baseline);
-  for (FinishedBlock& block : sweep.blocks) {
-    const double after = work_of(result, block.case_index);
-    if (before > 0 && after > 0) block.seconds *= before / after;
-  }
-  return sweep;
-}
 
 void measure_losses(const store::Result& result, std::span<const FinishedBlock> blocks, CaseSummary& row) {
   row.first_loss = row.last_loss = nan;
@@ -180,28 +149,24 @@ namespace {
 // Effects and verdicts of all cases: once with every round, once without the throttled ones.
 void compare_with_baseline(const store::Result& result, Summary& summary) {
   const Estimator estimator = estimator_of(summary.estimator);
-  const store::ResultCase* baseline = result.baseline();
-  SweepBlocks sweep;
-  if (baseline != nullptr) sweep = comparable_blocks(result, result.index_of(*baseline));
-  const double family = family_alpha(declared_comparisons(result));
-  std::vector<Question> questions;
-  for (const CaseSummary& row : summary.cases) {
-    const double alpha = row.role == store::CaseRole::control ? family_alpha(1) : family;
-    questions.push_back({row.case_index, alpha, result.smallest_effect});
-  }
-  const SweepEstimate all = estimator(sweep, questions);
+  SweepBlocks sweep = comparable_blocks(result);
+  const std::vector<Question> questions = questions_of(result);
+  const std::vector<Look> looks = looks_of(result);
+  const LookByLook all = look_by_look(sweep, questions, looks, estimator);
   summary.level = all.level;
+  summary.looks = looks;
   if (sweep.control != no_case) summary.noise = standard_deviation(log_ratios_of(pair_blocks(sweep, sweep.control)));
   std::erase_if(sweep.blocks, [&](const FinishedBlock& block) {
     return std::ranges::binary_search(summary.throttled_rounds, block.round);
   });
-  SweepEstimate cool = all;
-  if (!summary.throttled_rounds.empty()) cool = estimator(sweep, questions);
+  LookByLook cool = all;
+  if (!summary.throttled_rounds.empty()) cool = look_by_look(sweep, questions, looks, estimator);
   for (std::size_t i = 0; i < summary.cases.size(); ++i) {
     CaseSummary& row = summary.cases[i];
     const Evidence evidence = evidence_of(row);
     row.judgement = decide(all.answers[i].log_ratio, result.smallest_effect, evidence);
     if (row.role == store::CaseRole::baseline) continue;
+    row.settled_after = all.settled_after[i];
     row.effect = effect_of(all.answers[i], result.smallest_effect, evidence);
     if (!summary.throttled_rounds.empty())
       row.unthrottled = effect_of(cool.answers[i], result.smallest_effect, evidence);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/estimator.h"
+#include "analysis/looks.h"
 #include "analysis/verdict.h"
 #include "store/result.h"
 
@@ -41,6 +42,7 @@ struct CaseSummary {
   std::optional<Effect> effect;
   std::optional<Effect> unthrottled;  // the same without the throttled rounds, where there are some and pairs remain
   Judgement judgement;                // the effect's verdict, or why there is none
+  int settled_after = 0;              // rounds, of the look at which the verdict was settled; 0: not before the last
   double first_loss = 0;              // of the first step, warm-up or not, of the first block
   double last_loss = 0;               // of the last timed step: mean over the finished blocks
   // Of NVML's samples during the timed steps, means over blocks; NaN where there are none.
@@ -58,6 +60,7 @@ struct Summary {
                                                             // fewer than two
   EstimatorKind estimator = EstimatorKind::pairs;           // that the verdicts rest on
   bool declared = true;                                     // before the first result
+  std::vector<Look> looks;                                  // that have taken place
   std::optional<LevelFindings> level;                       // of the estimator that has a level
   int failed_cases = 0;
   std::vector<std::int32_t> throttled_rounds;  // flagged, not left out: see CaseSummary::unthrottled

@@ -96,9 +96,10 @@ void print_cases(const plan::Plan& p, std::ostream& out) {
 void print_schedule(const plan::Plan& p, std::ostream& out) {
   const config::Experiment& e = p.experiment;
   const auto& schedule = p.schedule;
-  out << fmt::format(
-      "\n{} blocks in {} rounds, each {} warm-up and {} timed steps in fresh processes; order by seed {}:\n",
-      schedule.size(), e.measure.rounds, e.measure.warmup_steps, e.measure.steps, e.measure.seed);
+  const std::string steps = e.measure.auto_steps ? "as many timed steps as take about three quarters of the set-up"
+                                                 : fmt::format("{} timed steps", e.measure.steps);
+  out << fmt::format("\n{} blocks in {} rounds, each {} warm-up and {} in fresh processes; order by seed {}:\n",
+                     schedule.size(), e.measure.rounds, e.measure.warmup_steps, steps, e.measure.seed);
   constexpr int max_shown = 3;
   for (int round = 0; round < std::min(e.measure.rounds, max_shown); ++round) {
     std::string line = fmt::format("  round {}:", round + 1);
@@ -109,6 +110,12 @@ void print_schedule(const plan::Plan& p, std::ostream& out) {
     out << line << "\n";
   }
   if (e.measure.rounds > max_shown) out << fmt::format("  … and so on, balanced over {} rounds\n", e.measure.rounds);
+  if (e.measure.looks.empty()) return;
+  const auto first = std::ranges::count_if(schedule, [&](const plan::Slot& s) { return s.round < e.measure.looks[0]; });
+  out << fmt::format(
+      "looks after rounds {}: settled cases leave, so it takes between {} blocks (all settled by the first look) and "
+      "{}\n",
+      fmt::join(e.measure.looks, ", "), first, schedule.size());
 }
 
 void print_power(const plan::Plan& p, std::ostream& out) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "config/cost.h"
@@ -51,6 +52,12 @@ struct Measure {
   std::uint64_t seed = 1;
   double smallest_effect = 0.01;  // share: 0.01 is 1 %
   Interval interval = Interval::level;
+  bool auto_steps = false;  // `steps` is chosen before the first block, from how long set-up takes (sweep/rounds.h)
+  /// The rounds after which cases whose verdict is settled leave the sweep, ascending; the last is `rounds`. Empty: all
+  /// cases stay to the end.
+  std::vector<int> looks;
+  std::vector<std::pair<std::string, double>>
+      weights;  // by variable: the share of the rounds that its cases take part in
   Deadlines deadlines;
   double time_budget_s = 0;       // 0: none
   double memory_limit_bytes = 0;  // per worker; 0: its share of the node

@@ -58,6 +58,27 @@ std::set<std::string> checked_selection(const config::Experiment& experiment, co
   return {only.begin(), only.end()};
 }
 
+// Throws if a weight is of a variable that no case changes.
+std::vector<Entrant> entrants_of(const Plan& plan) {
+  const auto& weights = plan.experiment.measure.weights;
+  for (const auto& [variable, share] : weights) {
+    const bool swept = std::ranges::any_of(plan.experiment.changes,
+                                           [&](const config::Change& change) { return change.variable == variable; });
+    if (!swept) fail("measure.weight.{}: the sweep does not change this variable; remove the weight", variable);
+  }
+  std::vector<Entrant> entrants;
+  for (std::size_t i = 0; i < plan.cases.size(); ++i) {
+    const PlannedCase& planned = plan.cases[i];
+    if (!planned.is_possible()) continue;
+    Entrant entrant{i};
+    for (const auto& [variable, share] : weights) {
+      if (variable == planned.variable) entrant.share = share;
+    }
+    entrants.push_back(entrant);
+  }
+  return entrants;
+}
+
 }  // namespace
 
 Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only) {
@@ -81,11 +102,7 @@ Plan make_plan(const config::Experiment& experiment, int ranks, const std::vecto
     if (!only.empty() && !selection.contains(name) && !selection.contains(change.variable)) continue;
     plan.cases.push_back(make_case(experiment, ranks, name, &change));
   }
-  std::vector<std::size_t> possible;
-  for (std::size_t i = 0; i < plan.cases.size(); ++i) {
-    if (plan.cases[i].is_possible()) possible.push_back(i);
-  }
-  plan.schedule = make_schedule(possible, experiment.measure.rounds, experiment.measure.seed);
+  plan.schedule = make_schedule(entrants_of(plan), experiment.measure.rounds, experiment.measure.seed);
   return plan;
 }
 

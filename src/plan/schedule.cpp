@@ -1,5 +1,6 @@
 #include "plan/schedule.h"
 
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -47,10 +48,16 @@ std::size_t zigzag(std::size_t position, std::size_t n) {
   return position % 2 == 1 ? (position + 1) / 2 : n - position / 2;
 }
 
+// Of the first r rounds, ceil(r share): the epsilon keeps 10 · 0.1 from being more than 1.
+bool takes_part(double share, int round) {
+  const auto rounds_of = [share](int r) { return std::ceil(r * share - 1e-9); };
+  return rounds_of(round + 1) > rounds_of(round);
+}
+
 }  // namespace
 
-std::vector<Slot> make_schedule(std::span<const std::size_t> cases, int rounds, std::uint64_t seed) {
-  const std::size_t n = cases.size();
+std::vector<Slot> make_schedule(std::span<const Entrant> entrants, int rounds, std::uint64_t seed) {
+  const std::size_t n = entrants.size();
   std::vector<Slot> schedule;
   Shuffler shuffler(seed);
   std::vector<std::size_t> names, rotations;
@@ -62,8 +69,9 @@ std::vector<Slot> make_schedule(std::span<const std::size_t> cases, int rounds, 
       row = 0;
     }
     int position = 0;
-    for (std::size_t column = 0; column < n; ++column, ++position) {
-      schedule.push_back({round, position, cases[names[(zigzag(column, n) + rotations[row]) % n]]});
+    for (std::size_t column = 0; column < n; ++column) {
+      const Entrant& entrant = entrants[names[(zigzag(column, n) + rotations[row]) % n]];
+      if (takes_part(entrant.share, round)) schedule.push_back({round, position++, entrant.case_index});
     }
   }
   return schedule;

@@ -139,6 +139,13 @@ std::string reference_of(const analysis::Summary& summary) {
   return "the baseline, paired within rounds";
 }
 
+// "5,8,12" with room to break the line.
+std::string spaced(const std::string& list) {
+  std::string text;
+  for (const char c : list) text += c == ',' ? std::string(", ") : std::string(1, c);
+  return text;
+}
+
 std::string change_line(const store::Result& result, const analysis::Summary& summary) {
   const auto comparisons = std::ranges::count_if(result.cases, [](const store::ResultCase& result_case) {
     return result_case.role() == store::CaseRole::change && result_case.status != store::CaseStatus::impossible;
@@ -154,6 +161,10 @@ std::string change_line(const store::Result& result, const analysis::Summary& su
   if (summary.level) {
     line += fmt::format(" A block is off the machine's level by {} (standard deviation).",
                         percent(summary.level->block_deviation, 2));
+  }
+  if (!result.looks.empty()) {
+    line += fmt::format(" The sweep looks after rounds {}, and the looks share the error; what is settled leaves.",
+                        spaced(result.looks));
   }
   if (!summary.declared) line += fmt::format(" These are not the declared intervals ({}).", result.interval);
   return line;

@@ -106,6 +106,15 @@ Json level_json(const store::Result& result, const std::optional<analysis::Level
   return out;
 }
 
+Json looks_json(const analysis::Summary& summary) {
+  Json out = Json::array();
+  for (const analysis::Look& look : summary.looks) {
+    if (look.share == 1) continue;  // the only one, at the end
+    out.push_back({{"rounds", look.rounds}, {"share", look.share}});
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string show_json(const store::Result& result, const analysis::Summary& summary,
@@ -132,6 +141,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"smallest_effect", result.smallest_effect},
               {"interval", std::string(analysis::name_of(summary.estimator))},
               {"interval_declared", summary.declared},
+              {"looks", looks_json(summary)},
               {"model",
                {{"name", result.model_name},
                 {"layers", result.layers},

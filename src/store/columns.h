@@ -45,7 +45,7 @@ void block_columns(Visitor& visit, Row& row) {
   visit.number("round", row.round);
   visit.number("position", row.position);
   visit.number("case", row.case_index);
-  visit.word("status", row.status, BlockStatus::failed);
+  visit.word("status", row.status, BlockStatus::left_out);
   visit.number("session", row.session);
   visit.number("start_unix_s", row.start_unix_s);
   visit.number("setup_s", row.setup_s);
@@ -199,6 +199,7 @@ void run_attributes(const Visitor& visit, R& result) {
   visit("seed", result.seed);
   visit("smallest_effect", result.smallest_effect);
   visit("interval", result.interval);
+  visit("looks", result.looks);
   visit("model_name", result.model_name);
   visit("layers", result.layers);
   visit("hidden", result.hidden);

@@ -1,5 +1,8 @@
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <new>
+#include <string_view>
 
 #include "base/error.h"
 #include "store/columns.h"
@@ -16,7 +19,8 @@ using hdf5::Kind;
 struct ReadAttribute {
   const hdf5::File& file;
   void operator()(const char* name, std::string& value) const {
-    const bool younger = name == std::string_view("link_source") || name == std::string_view("interval");
+    constexpr std::array<std::string_view, 3> later = {"link_source", "interval", "looks"};
+    const bool younger = std::ranges::find(later, name) != later.end();
     if (younger && !file.has_attribute("/run", name)) return;  // an older file
     value = file.text_attribute("/run", name);
   }

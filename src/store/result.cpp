@@ -37,9 +37,11 @@ const char* name_of(BlockStatus status) {
     case BlockStatus::ok:
       return "ok";
     case BlockStatus::failed:
+      return "failed";
+    case BlockStatus::left_out:
       break;
   }
-  return "failed";
+  return "left out";
 }
 
 CaseRole role_of(std::string_view case_name) {

@@ -17,7 +17,12 @@ namespace harness::store {
 
 enum class RunState : std::uint8_t { running = 0, complete = 1, partial = 2 };
 enum class CaseStatus : std::uint8_t { pending = 0, ok = 1, failed = 2, impossible = 3 };
-enum class BlockStatus : std::uint8_t { pending = 0, ok = 1, failed = 2 };
+enum class BlockStatus : std::uint8_t {
+  pending = 0,
+  ok = 1,
+  failed = 2,
+  left_out = 3  // never to be measured: its case was settled, or the declared time was spent
+};
 const char* name_of(RunState state);
 const char* name_of(CaseStatus status);
 const char* name_of(BlockStatus status);
@@ -149,6 +154,7 @@ struct Result {
   std::int32_t rounds = 0, warmup_steps = 0, steps = 0;  // steps: timed
   std::uint64_t seed = 0;
   double smallest_effect = 0.01;
+  std::string looks;               // the rounds after which settled cases left, "5,8,12", as declared; "": none did
   std::string interval = "pairs";  // what verdicts rest on, as declared; files that do not say were made before others
   std::string config_text, config_path;
   std::vector<std::string> overrides;

@@ -29,6 +29,7 @@ void ProgressLine::say(const std::string& text) {
 
 std::string ProgressLine::clock() const {
   std::string text = "elapsed " + minutes(seconds_since(start_));
+  if (remaining_s_ >= 0) return text + ", remaining about " + minutes(remaining_s_);
   if (measured_ == 0) return text;
   const double each_s = seconds_since(phase_start_) / static_cast<double>(measured_);
   const std::size_t left = total_ - begun_ + (running_ ? 1 : 0);
@@ -39,6 +40,7 @@ void ProgressLine::start_phase(std::size_t total, std::size_t done) {
   total_ = total;
   begun_ = done;
   measured_ = 0;
+  remaining_s_ = -1;
   phase_start_ = Clock::now();
 }
 

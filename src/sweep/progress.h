@@ -23,6 +23,8 @@ class ProgressLine {
   void end(const std::string& outcome);
   /// The piece needed no work.
   void skip();
+  /// How long the rest of the phase takes from now, where that is known better than by the mean of its pieces so far.
+  void expect(double remaining_s) { remaining_s_ = remaining_s; }
 
  private:
   std::string clock() const;
@@ -32,6 +34,7 @@ class ProgressLine {
   std::string title_;  // of the current piece
   bool running_ = false;
   std::size_t begun_ = 0, total_ = 0;
+  double remaining_s_ = -1;   // as expected after the last piece; below 0: not said
   std::size_t measured_ = 0;  // pieces of this phase that took time
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), phase_start_ = start_;
 };

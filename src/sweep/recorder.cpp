@@ -6,6 +6,7 @@
 #include <limits>
 #include <random>
 
+#include "analysis/blocks.h"
 #include "analysis/statistics.h"
 #include "base/error.h"
 
@@ -152,6 +153,10 @@ bool Recorder::resume_file(const std::string& path) {
   file_->set_sessions(result_.sessions);
   for (std::size_t i = 0; i < result_.cases.size(); ++i)
     states_[i].dropped = result_.cases[i].status == store::CaseStatus::failed;
+  for (const analysis::FinishedBlock& block : analysis::finished_blocks(result_)) {
+    states_[block.case_index].set_up_s = result_.blocks[block.index].setup_s;
+    states_[block.case_index].step_s = block.seconds;
+  }
   return changed;
 }
 
@@ -179,6 +184,8 @@ double Recorder::write_block(std::size_t block_index, const launch::BlockOutcome
   const int index = static_cast<int>(block_index);
   if (outcome.ok) file_->write_gpu(index, gpu_row(outcome.samples));
   file_->write_block(index, block, rows.step_seconds, rows.losses, rows.rank_seconds);
+  result_.step_seconds.resize(result_.blocks.size());  // what the sweep looks at while it runs
+  result_.step_seconds[block_index] = rows.step_seconds;
   if (!outcome.ok) {
     note_failure(case_index, outcome);
     return std::numeric_limits<double>::quiet_NaN();
@@ -189,6 +196,22 @@ double Recorder::write_block(std::size_t block_index, const launch::BlockOutcome
   }
   const std::vector<double> timed(rows.step_seconds.begin() + result_.warmup_steps, rows.step_seconds.end());
   return analysis::median(timed);
+}
+
+void Recorder::leave_out(std::size_t block_index, const std::string& reason) {
+  store::ResultBlock& block = result_.blocks[block_index];
+  block.status = store::BlockStatus::left_out;
+  block.session = session_;
+  block.reason = reason;
+  const std::size_t steps = result_.first_timed_step() + result_.steps;
+  const std::vector<float> none(steps, std::numeric_limits<float>::quiet_NaN());
+  const std::vector<float> none_by_rank(steps * result_.rank_count(), std::numeric_limits<float>::quiet_NaN());
+  file_->write_block(static_cast<int>(block_index), block, none, none, none_by_rank);
+}
+
+double Recorder::expected_block_s(std::size_t case_index) const {
+  const CaseState& state = states_[case_index];
+  return state.set_up_s + state.step_s * (result_.warmup_steps + result_.steps);
 }
 
 store::RunState Recorder::finish(bool interrupted) {

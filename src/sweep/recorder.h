@@ -11,7 +11,9 @@ namespace harness::sweep {
 
 /// How a case fares while a sweep runs.
 struct CaseState {
-  double block_seconds = 0;  // of its last block, whole: a guess for the next
+  // Of its last block, a guess for the next: all but its steps, which are the start of its workers and their set-up;
+  // and a step.
+  double set_up_s = 0, step_s = 0;
   std::string last_failure;  // signature
   bool dropped = false;      // failed twice in the same way: it is not run again
 };
@@ -41,6 +43,10 @@ class Recorder {
   void note_failure(std::size_t case_index, const launch::BlockOutcome& outcome);
   /// Writes a timed block, whether it succeeded or not. Returns the median of its timed steps, NaN if it failed.
   double write_block(std::size_t block_index, const launch::BlockOutcome& outcome);
+  /// Notes that a block will never be measured, and why.
+  void leave_out(std::size_t block_index, const std::string& reason);
+  /// About how long a block of this case takes.
+  double expected_block_s(std::size_t case_index) const;
   /// Writes the state and closes the file. `interrupted`: not all blocks were tried.
   store::RunState finish(bool interrupted);
 

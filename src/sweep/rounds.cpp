@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <set>
+#include <span>
 
+#include "analysis/summary.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "sweep/first_answer.h"
 
 namespace harness::sweep {
 namespace {
@@ -20,6 +24,7 @@ std::vector<std::size_t> blocks_to_run(const store::Result& result) {
   }
   std::vector<std::size_t> blocks;
   for (std::size_t i = 0; i < result.blocks.size(); ++i) {
+    if (result.blocks[i].status == store::BlockStatus::left_out) continue;
     if (open_rounds.contains(result.blocks[i].round)) blocks.push_back(i);
   }
   return blocks;
@@ -30,58 +35,141 @@ bool out_of_time(const launch::Job& job, double next_seconds) {
   return end > 0 && static_cast<double>(std::time(nullptr)) + 1.5 * next_seconds + 10 > end;
 }
 
+bool is_open(const Recorder& recorder, const store::ResultBlock& block) {
+  return block.status != store::BlockStatus::left_out && !recorder.state(block.case_index).dropped;
+}
+
+// Of the blocks from `first` on that belong to a round before `end_round`.
+double expected_s(const Recorder& recorder, std::span<const std::size_t> blocks, int end_round) {
+  double seconds = 0;
+  for (const std::size_t index : blocks) {
+    const store::ResultBlock& block = recorder.result().blocks[index];
+    if (block.round < end_round && is_open(recorder, block)) seconds += recorder.expected_block_s(block.case_index);
+  }
+  return seconds;
+}
+
+template <class Which>  // bool(const store::ResultBlock&), of pending blocks
+void leave_out(Recorder& recorder, Which&& which, const std::string& reason) {
+  const auto& blocks = recorder.result().blocks;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].status == store::BlockStatus::pending && which(blocks[i])) recorder.leave_out(i, reason);
+  }
+}
+
+// After `rounds` rounds, if that is when the sweep declared to look: what is settled is measured no more, and the
+// baselines no longer than anything else.
+void look(Recorder& recorder, int rounds, ProgressLine& progress) {
+  const analysis::Summary summary = analysis::summarise(recorder.result());
+  if (summary.looks.empty() || summary.looks.back().rounds != rounds) return;
+  bool all_settled = true;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (row.role != store::CaseRole::change || row.status == store::CaseStatus::impossible) continue;
+    if (row.settled_after == 0 && !recorder.state(row.case_index).dropped) all_settled = false;
+    if (row.settled_after != rounds) continue;
+    const std::string reason =
+        fmt::format("settled by the look after round {}: {}", rounds, name_of(row.effect->verdict));
+    progress.say(fmt::format("{}: {}", row.name, reason));
+    leave_out(
+        recorder, [&](const auto& block) { return block.case_index == row.case_index; }, reason);
+  }
+  if (!all_settled) return;
+  progress.say(fmt::format("every verdict is settled after round {}", rounds));
+  leave_out(
+      recorder, [](const auto&) { return true; }, "every verdict was settled");
+}
+
+void finish_round(Recorder& recorder, int rounds, ProgressLine& progress) {
+  const std::string standing = first_answer(recorder.result(), rounds);
+  if (!standing.empty()) progress.say(standing);
+  if (!recorder.result().looks.empty()) look(recorder, rounds, progress);
+}
+
 }  // namespace
 
-void decide_rounds(Recorder& recorder, const config::Measure& measure) {
+void decide_steps(Recorder& recorder, config::Measure& measure) {
+  if (!measure.auto_steps) return;
+  constexpr double share = 0.75;
+  constexpr int min_steps = 3, max_steps = 1000;
+  const CaseState& baseline = recorder.state(0);
+  if (!(baseline.step_s > 0)) return;
+  const double fixed_s = baseline.set_up_s + measure.warmup_steps * baseline.step_s;
+  const double steps = std::clamp<double>(std::round(share * fixed_s / baseline.step_s), min_steps, max_steps);
+  measure.steps = recorder.draft().steps = static_cast<int>(steps);
+}
+
+void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s) {
   store::Result& result = recorder.draft();
-  double round_seconds = 0;
-  for (std::size_t i = 0; i < result.cases.size(); ++i) {
-    if (result.cases[i].status != store::CaseStatus::pending) continue;
-    // A timeline block runs warm-up and one slower step; a timed block warm-up and `steps`.
-    const double steps = (measure.warmup_steps + measure.steps) / static_cast<double>(measure.warmup_steps + 1);
-    round_seconds += recorder.state(i).block_seconds * std::max(1.0, steps);
+  if (measure.time_budget_s <= 0 || !measure.looks.empty()) return;
+  double total_s = 0;
+  int fit = 0;
+  for (int round = 0; round < result.rounds; ++round) {
+    for (const store::ResultBlock& block : result.blocks) {
+      if (block.round == round && is_open(recorder, block)) total_s += recorder.expected_block_s(block.case_index);
+    }
+    if (spent_s + total_s > measure.time_budget_s) break;
+    fit = round + 1;
   }
-  if (measure.time_budget_s <= 0 || round_seconds <= 0) return;
-  const int fit = static_cast<int>(measure.time_budget_s / round_seconds);
-  if (fit >= measure.rounds) return;
+  if (fit >= result.rounds) return;
   const int rounds = std::max(1, fit);
   recorder.warn(fmt::format(
-      "{} rounds were reduced to {} before the first block, to fit the time budget of {} (a round takes about {}); a "
-      "larger time_budget allows all of them",
-      measure.rounds, rounds, show_seconds(measure.time_budget_s), show_seconds(round_seconds)));
+      "{} rounds were reduced to {} before the first block, to fit the time budget of {}: preparation took {}, a round "
+      "takes about {}. A larger time_budget allows all of them",
+      measure.rounds, rounds, show_seconds(measure.time_budget_s), show_seconds(spent_s),
+      show_seconds(total_s / (fit + 1))));
   result.rounds = rounds;
   std::erase_if(result.blocks, [&](const store::ResultBlock& block) { return block.round >= rounds; });
 }
 
 bool run_rounds(launch::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
-                ProgressLine& progress) {
+                ProgressLine& progress, std::optional<std::chrono::steady_clock::time_point> end) {
+  using Clock = std::chrono::steady_clock;
   const store::Result& result = recorder.result();
   const std::vector<std::size_t> blocks = blocks_to_run(result);
   progress.start_phase(result.blocks.size(), result.blocks.size() - blocks.size());
-  for (const std::size_t index : blocks) {
-    const store::ResultBlock& block = result.blocks[index];
+  int round = -1;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const store::ResultBlock& block = result.blocks[blocks[i]];
     const std::size_t case_index = block.case_index;
+    const std::span<const std::size_t> rest = std::span(blocks).subspan(i);
+    if (block.round != round) {
+      if (round >= 0) finish_round(recorder, block.round, progress);
+      round = block.round;
+      const std::chrono::duration<double> next(expected_s(recorder, rest, round + 1));
+      if (end && round > 0 && Clock::now() + next > *end) {
+        const std::string reason = fmt::format("the time budget was spent after round {}", round);
+        progress.say(reason);
+        leave_out(
+            recorder, [](const auto&) { return true; }, reason);
+      }
+      if (std::ranges::none_of(rest, [&](std::size_t k) { return is_open(recorder, result.blocks[k]); })) return false;
+    }
     CaseState& state = recorder.state(case_index);
     if (job.stop_requests() > 0) return true;
-    if (!state.dropped && out_of_time(job, state.block_seconds)) {
+    if (is_open(recorder, block) && out_of_time(job, recorder.expected_block_s(case_index))) {
       recorder.warn(
           "the allocation ends before another block can finish; continue with --resume in the next allocation");
       return true;
     }
     progress.begin(fmt::format("round {}/{} {}", block.round + 1, result.rounds, result.cases[case_index].name));
-    if (state.dropped) {
+    if (!is_open(recorder, block)) {
       progress.skip();
       continue;
     }
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     const launch::BlockOutcome outcome =
         job.run(block_request(plan.experiment, plan.cases[case_index], measure::BlockMode::timed, defaults));
     if (outcome.stopped) {
       progress.end("stopped");
       return true;
     }
-    state.block_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const double median_step_s = recorder.write_block(index, outcome);
+    const double whole_s = std::chrono::duration<double>(Clock::now() - start).count();
+    const double median_step_s = recorder.write_block(blocks[i], outcome);
+    if (outcome.ok) {
+      state.step_s = median_step_s;
+      state.set_up_s = std::max(0.0, whole_s - (result.warmup_steps + result.steps) * median_step_s);
+    }
+    progress.expect(expected_s(recorder, rest.subspan(1), result.rounds));
     progress.end(outcome.ok ? show_seconds(median_step_s) + " per step" : "failed: " + outcome.reason);
   }
   return false;

@@ -1,5 +1,8 @@
 #include "sweep/sweep.h"
 
+#include <chrono>
+#include <optional>
+
 #include "backend/backend.h"
 #include "base/error.h"
 #include "plan/prepare.h"
@@ -43,6 +46,7 @@ bool prepare_blocks(launch::Job& job, const plan::Plan& plan, const Machine& mac
 }  // namespace
 
 store::RunState run_sweep(launch::Job& job, plan::Plan plan, const SweepRequest& request, ProgressLine& progress) {
+  const auto start = std::chrono::steady_clock::now();
   const config::BackendKind backend = plan.experiment.backend;
   progress.say(backend == config::BackendKind::cpu
                    ? "checking that all ranks agree, measuring the peak of matrix products"
@@ -63,9 +67,14 @@ store::RunState run_sweep(launch::Job& job, plan::Plan plan, const SweepRequest&
           "only within a session");
     }
     defaults.tuning = recorder.result().tuning;
+    plan.experiment.measure.steps = recorder.result().steps;
   } else {
     interrupted = prepare_blocks(job, plan, machine, recorder, defaults, progress);
-    decide_rounds(recorder, plan.experiment.measure);
+    decide_steps(recorder, plan.experiment.measure);
+    if (plan.experiment.measure.auto_steps)
+      progress.say(fmt::format("{} timed steps per block, by how long set-up takes", plan.experiment.measure.steps));
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    decide_rounds(recorder, plan.experiment.measure, spent.count());
     if (!request.wrap.empty()) {
       recorder.warn(fmt::format(
           "the workers ran under `{}`, so their times cannot be compared with others; measure again without --wrap",
@@ -73,7 +82,12 @@ store::RunState run_sweep(launch::Job& job, plan::Plan plan, const SweepRequest&
     }
     recorder.create_file(request.path, request.command, request.overwrite);
   }
-  if (!interrupted) interrupted = run_rounds(job, plan, defaults, recorder, progress);
+  std::optional<std::chrono::steady_clock::time_point> end;
+  const config::Measure& measure = plan.experiment.measure;
+  if (!measure.looks.empty() && measure.time_budget_s > 0)
+    end = start + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                      std::chrono::duration<double>(measure.time_budget_s));
+  if (!interrupted) interrupted = run_rounds(job, plan, defaults, recorder, progress, end);
   return recorder.finish(interrupted);
 }
 

@@ -1,5 +1,6 @@
 #include "sweep/timelines.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "backend/backend.h"
@@ -42,10 +43,13 @@ bool record_timelines(launch::Job& job, const plan::Plan& plan, const BlockDefau
       const auto start = std::chrono::steady_clock::now();
       const launch::BlockOutcome outcome =
           job.run(block_request(plan.experiment, planned, measure::BlockMode::timeline, defaults));
-      state.block_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      const double whole_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       interrupted = stop_wanted(job, outcome);
       if (outcome.ok) {
         keep_timeline(plan, i, machine, outcome, recorder);
+        state.step_s = outcome.samples.front().profiled_step_seconds;
+        const int steps = plan.experiment.measure.warmup_steps + 1;
+        state.set_up_s = std::max(0.0, whole_s - steps * state.step_s);
         progress.end(fmt::format("{} per step", show_seconds(outcome.samples.front().profiled_step_seconds)));
         break;
       }

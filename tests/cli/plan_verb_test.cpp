@@ -33,21 +33,30 @@ TEST(Plan, SaysWhereThePeakComesFrom) {
   EXPECT_THAT(head("hardware=none"), HasSubstr("peak: none (hardware: none)"));
 }
 
-// The promise is that of the procedure behind the verdicts: of pairs.
+// The promise is that of the procedure behind the verdicts.
 TEST(Plan, PromisesWhatTheDeclaredIntervalDetects) {
-  std::ostringstream out;
   const std::string laptop = test::source_dir() + "/configs/laptop.yaml";
-  plan({.config = laptop,
-        .overrides = {},
-        .only = {"baseline", "baseline_again", "micro_batch_size=2"},
-        .ranks = 4,
-        .like = "",
-        .budget = "",
-        .efficiencies = {}},
-       out);
-  const config::Experiment e = config::load_experiment(laptop, {});
-  const double effect = analysis::resolvable_effect_of_pairs(e.measure.rounds, 1, 0.01, e.measure.smallest_effect);
-  EXPECT_THAT(out.str(), HasSubstr(fmt::format("{:5.2f} % when blocks of one round scatter by 1.0 %", effect * 100)));
+  const auto promise = [&](const std::string& interval) {
+    std::ostringstream out;
+    plan({.config = laptop,
+          .overrides = {"measure.interval=" + interval},
+          .only = {"baseline", "baseline_again", "micro_batch_size=2"},
+          .ranks = 4,
+          .like = "",
+          .budget = "",
+          .efficiencies = {}},
+         out);
+    return out.str();
+  };
+  const config::Measure m = config::load_experiment(laptop, {}).measure;
+  const double pairs = analysis::resolvable_effect_of_pairs(m.rounds, 1, 0.01, m.smallest_effect);
+  const double level = analysis::resolvable_effect(m.rounds, 1, 0.01, m.smallest_effect);
+  EXPECT_THAT(promise("pairs"),
+              HasSubstr(fmt::format("{:5.2f} % when blocks of one round scatter by 1.0 %", pairs * 100)));
+  EXPECT_THAT(
+      promise("level"),
+      HasSubstr(fmt::format("{:5.2f} % when a block scatters around the machine's level by 1.0 %", level * 100)));
+  EXPECT_NE(pairs, level);
 }
 
 }  // namespace

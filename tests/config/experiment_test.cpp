@@ -48,6 +48,41 @@ TEST(Experiment, TheExampleLoads) {
   EXPECT_TRUE(e.warnings.empty());
 }
 
+Measure measure_with(const std::vector<std::string>& overrides) {
+  const TemporaryFolder folder;
+  return load_experiment(folder.write("laptop.yaml", test::issue_example()), overrides).measure;
+}
+
+TEST(Experiment, LooksGoByHalvesUpToTheRounds) {
+  EXPECT_TRUE(measure_with({}).looks.empty());
+  EXPECT_EQ(measure_with({"measure.until=settled", "measure.rounds=40"}).looks,
+            (std::vector<int>{5, 8, 12, 18, 27, 40}));
+  EXPECT_EQ(measure_with({"measure.until=settled", "measure.rounds=4"}).looks, std::vector<int>{4});
+}
+
+TEST(Experiment, LooksBeyondTheRoundsAreLeftOut) {
+  EXPECT_EQ(measure_with({"measure.until=settled", "measure.looks=[4, 6, 20]", "measure.rounds=9"}).looks,
+            (std::vector<int>{4, 6, 9}));
+}
+
+TEST(Experiment, ASweepUntilAllIsSettledMayTakeLong) {
+  const TemporaryFolder folder;
+  const std::string text = "backend: cpu\nworkload: gemm\nbaseline: {}\nmeasure: {until: settled}\n";
+  EXPECT_EQ(load_experiment(folder.write("a.yaml", text)).measure.rounds, 40);
+}
+
+TEST(Experiment, StepsMayBeLeftToTheSweep) {
+  EXPECT_TRUE(measure_with({"measure.steps=auto"}).auto_steps);
+  EXPECT_FALSE(measure_with({"measure.steps=9"}).auto_steps);
+}
+
+TEST(Experiment, WeightsAreSharesOfTheRounds) {
+  const auto weights = measure_with({"measure.weight={micro_batch_size: 0.25}"}).weights;
+  ASSERT_EQ(weights.size(), 1u);
+  EXPECT_EQ(weights[0].first, "micro_batch_size");
+  EXPECT_EQ(weights[0].second, 0.25);
+}
+
 TEST(Experiment, AFormerIntervalMayBeDeclared) {
   const TemporaryFolder folder;
   const Experiment e = load_experiment(folder.write("laptop.yaml", test::issue_example()), {"measure.interval=pairs"});

@@ -19,6 +19,34 @@ using test::write_small_config;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+TEST(Sweep, LeavesOutWhatIsSettledAndShowsWhereTheCasesStand) {
+  const TemporaryFolder folder;
+  // A batch four times as large takes several times as long: settled by the first look.
+  const auto config = write_small_config(folder, 12, "  global_batch_size: [32]\n");
+  const auto o = test::run(harness_job(2, "sweep " + config + " --set measure.until=settled --set measure.steps=auto" +
+                                              " --set 'measure.looks=[5, 8]' --set 'measure.smallest_effect=90 %'"),
+                           240);
+  ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.exit_code << o.out << o.err;
+  EXPECT_THAT(o.err, HasSubstr("after round 1 of 12, no verdict yet"));
+  EXPECT_THAT(o.err, HasSubstr("timed steps per block"));
+  const store::Result r = store::read_result(folder / "small.h5");
+  EXPECT_EQ(r.state, store::RunState::complete);
+  EXPECT_EQ(r.looks, "5,8,12");
+  EXPECT_GE(r.steps, 3);
+  int measured = 0, left_out = 0;
+  for (const store::ResultBlock& block : r.blocks) {
+    if (block.status == store::BlockStatus::ok) ++measured;
+    if (block.status != store::BlockStatus::left_out) continue;
+    ++left_out;
+    EXPECT_THAT(block.reason, HasSubstr("settled"));
+    EXPECT_GE(block.round, 5);
+  }
+  EXPECT_GT(left_out, 0);
+  EXPECT_EQ(measured + left_out, 36);
+  const auto again = test::run(harness_job(2, "sweep " + config + " --resume -o " + (folder / "small.h5")));
+  EXPECT_EQ(again.exit_code, 1);  // it is complete
+}
+
 TEST(Sweep, MeasuresWritesAndShows) {
   const TemporaryFolder folder;
   const auto config = test::write_small_config(folder);

@@ -28,6 +28,7 @@ inline Result sample_plan(int ranks = 4, int rounds = 4) {
   plan.seed = 0xFEDCBA9876543210u;  // more than a signed number holds
   plan.smallest_effect = 0.0125;
   plan.interval = "level";
+  plan.looks = "2,4";
   plan.config_text = "name: sample\n# ünïcödé\n" + std::string(70000, 'x') + "\n";  // longer than an attribute may be
   plan.config_path = "configs/sample.yaml";
   plan.overrides = {"measure.rounds=4", "precision=bf16"};

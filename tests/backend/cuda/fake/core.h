@@ -16,8 +16,8 @@ namespace harness::fake {
 const Settings& settings();
 void complain(const std::string& what);
 
-// What events record, in nanoseconds: the machine's clock; or, where Settings::lt_fast_tile says how long products take,
-// the sum of what passed.
+// What events record, in nanoseconds: the machine's clock; or, where Settings::lt_fast_tile says how long products
+// take, the sum of what passed.
 std::int64_t device_clock_ns();
 void pass_ns(std::int64_t duration);
 

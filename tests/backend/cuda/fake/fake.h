@@ -45,8 +45,8 @@ struct Settings {
   int lt_epilogue_status = 0;
   // The number of an algorithm of cuBLASLt's that computes something else, and in no time; -1: none does.
   int lt_wrong_algorithm = -1;
-  // The tile of cuBLASLt's algorithms that is not slow; 0: none is. With one, the time between two events is that of the
-  // products alone, 10 us with this tile and 2 ms with another, however busy the machine.
+  // The tile of cuBLASLt's algorithms that is not slow; 0: none is. With one, the time between two events is that of
+  // the products alone, 10 us with this tile and 2 ms with another, however busy the machine.
   std::uint32_t lt_fast_tile = 0;
   // A wait of one rank for others that takes longer is reported as a hang, and broken off (the real one would not be).
   double hang_after_s = 20;

@@ -1,0 +1,123 @@
+#include "analysis/looks.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <sstream>
+
+#include "analysis/comparable.h"
+#include "analysis/verdict.h"
+#include "base/error.h"
+#include "base/text.h"
+
+namespace harness::analysis {
+namespace {
+
+// How many rounds are over: none of their blocks is still to be measured, and nothing after them was.
+int rounds_over(const store::Result& result) {
+  int first_open = result.rounds, last_measured = -1;
+  for (const store::ResultBlock& block : result.blocks) {
+    const bool runs = result.at(block).status != store::CaseStatus::failed;
+    if (block.status == store::BlockStatus::pending && runs) first_open = std::min(first_open, block.round);
+    if (block.status == store::BlockStatus::ok) last_measured = std::max(last_measured, block.round);
+  }
+  return std::min(first_open, last_measured + 1);
+}
+
+// "5,8,12"
+std::vector<int> declared_looks(const store::Result& result) {
+  const auto refuse = [&] {
+    fail("the file declares the looks {}, which are no ascending rounds", quote(result.looks));
+  };
+  std::vector<int> looks;
+  std::istringstream words(result.looks);
+  for (std::string word; std::getline(words, word, ',');) {
+    int rounds = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), rounds);
+    if (error != std::errc{} || end != word.data() + word.size()) refuse();
+    if (rounds <= (looks.empty() ? 0 : looks.back())) refuse();
+    looks.push_back(rounds);
+  }
+  return looks;
+}
+
+bool is_settled(const Estimate& answer, double smallest_effect) {
+  const Verdict verdict = verdict_of(answer.log_ratio, smallest_effect);
+  return moved(verdict) || verdict == Verdict::same;
+}
+
+}  // namespace
+
+std::vector<Look> looks_of(const store::Result& result) {
+  if (result.looks.empty()) return {{std::numeric_limits<int>::max(), 1}};
+  const std::vector<int> declared = declared_looks(result);
+  const double all = declared.back();
+  const int over = rounds_over(result);
+  std::vector<Look> looks;
+  int before = 0;
+  const auto look = [&](int rounds) {
+    looks.push_back({rounds, (rounds - before) / all});
+    before = rounds;
+  };
+  for (const int rounds : declared) {
+    if (rounds <= over) look(rounds);
+  }
+  // A partial sweep may go on to its next look, which must find the error unspent.
+  const bool ended = result.state == store::RunState::complete;
+  if (ended && over > before) look(over);
+  return looks;
+}
+
+LookByLook look_by_look(SweepBlocks sweep, std::span<const Question> questions, std::span<const Look> looks,
+                        Estimator estimator) {
+  LookByLook out;
+  out.answers.resize(questions.size());
+  out.settled_after.resize(questions.size(), 0);
+  for (const Look& look : looks) {
+    const bool last = &look == &looks.back();
+    SweepBlocks so_far = sweep;
+    std::erase_if(so_far.blocks, [&](const FinishedBlock& block) { return block.round >= look.rounds; });
+    std::vector<std::size_t> open;
+    std::vector<Question> asked;
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+      Question question = questions[i];
+      const bool is_reference = question.case_index == sweep.baseline || question.case_index == sweep.control;
+      if (out.settled_after[i] > 0 || (is_reference && !last)) continue;
+      if (!is_reference) question.alpha *= look.share;
+      open.push_back(i);
+      asked.push_back(question);
+    }
+    const SweepEstimate estimate = estimator(so_far, asked);
+    out.level = estimate.level;
+    std::set<std::int32_t> leaving;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      out.answers[open[i]] = estimate.answers[i];
+      if (last || !is_settled(estimate.answers[i], asked[i].smallest_effect)) continue;
+      out.settled_after[open[i]] = look.rounds;
+      leaving.insert(asked[i].case_index);
+    }
+    std::erase_if(sweep.blocks, [&](const FinishedBlock& block) {
+      return block.round >= look.rounds && leaving.contains(block.case_index);
+    });
+  }
+  return out;
+}
+
+std::vector<Standing> standings_of(const store::Result& result) {
+  const SweepBlocks sweep = comparable_blocks(result);
+  const std::vector<Question> questions = questions_of(result);
+  const SweepEstimate estimate = estimator_of(estimator_named(result.interval))(sweep, questions);
+  std::vector<Standing> standings;
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    const std::int32_t index = questions[i].case_index;
+    const ConfidenceInterval& interval = estimate.answers[i].log_ratio;
+    if (index == sweep.baseline || estimate.answers[i].rounds == 0) continue;
+    standings.push_back({index, std::exp(interval.center), std::exp(interval.low), std::exp(interval.high)});
+  }
+  std::ranges::stable_sort(standings, {}, &Standing::ratio);
+  return standings;
+}
+
+}  // namespace harness::analysis

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "analysis/estimator.h"
+
+namespace harness::analysis {
+
+// A sweep may look at its results more than once, and measure a settled case no more, without more false verdicts than
+// it declared: each look spends a part of the error (docs/method.md, "Looks").
+
+/// A moment at which the blocks so far decide.
+struct Look {
+  int rounds = 0;    // that are over by then
+  double share = 1;  // of each comparison's error, spent by this look
+};
+
+/// Those looks of a sweep that have taken place: of the declared ones, those whose rounds are over, and where the sweep
+/// ended between two, the round that it reached. Look n after look p spends (n - p) / R of the error, R being the
+/// declared rounds, so all looks together spend no more than all of it (Lan and DeMets, Biometrika 70, 1983, with
+/// linear spending; the errors of the looks are added up, which is a little on the safe side). Without declared looks:
+/// one, at the end, of all the error.
+std::vector<Look> looks_of(const store::Result& result);
+
+struct LookByLook {
+  std::vector<Estimate> answers;       // one per question: of the look that settled it, else of the last
+  std::vector<int> settled_after;      // rounds; 0: not settled before the last look
+  std::optional<LevelFindings> level;  // of the last look
+};
+
+/// Asks the questions at every look, with the blocks of the rounds before it. A question whose verdict is settled
+/// (faster, slower or same) keeps that answer, and blocks that its case has later do not count. Those about the
+/// baseline and its copy are asked at the last look, with all of their alpha.
+LookByLook look_by_look(SweepBlocks sweep, std::span<const Question> questions, std::span<const Look> looks,
+                        Estimator estimator);
+
+/// Where a case stands while a sweep runs.
+struct Standing {
+  std::int32_t case_index = 0;
+  double ratio = 1, low = 0, high = 0;  // step time (per unit of work) over the baseline's; NaN where not known
+};
+/// All cases that have a pair, the fastest first. The ranges hold together with 95 % at one moment that is fixed in
+/// advance. They are no verdicts: who looks often sees a wrong one now and then.
+std::vector<Standing> standings_of(const store::Result& result);
+
+}  // namespace harness::analysis
