@@ -85,7 +85,7 @@ Fabric read_fabric(const YamlNode& node, const std::string& key, Problems& probl
 }
 
 void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
-  const YamlNode *baseline = nullptr, *sweep = nullptr;
+  const YamlNode *baseline = nullptr, *sweep = nullptr, *combine = nullptr;
   bool backend_known = true;
   const auto backend = [&](const YamlNode& node, const std::string& key) {
     const auto text = scalar_of(problems, node, key, "cpu, cuda");
@@ -108,7 +108,7 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
       workload_known = false;
     }
   }
-  const std::array<Field, 12> fields{
+  const std::array<Field, 13> fields{
       {{.key = "name", .parse = [&](auto text) { e.name = parse_name(text); }},
        {.key = "workload", .parse = read_workload},
        {.key = "backend", .parse = {}, .read = backend, .required = true},
@@ -122,6 +122,7 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
         .read = [&](const auto& node, const auto&) { baseline = &node; },
         .required = true},
        {.key = "sweep", .parse = {}, .read = [&](const auto& node, const auto&) { sweep = &node; }},
+       {.key = "combine", .parse = {}, .read = [&](const auto& node, const auto&) { combine = &node; }},
        {.key = "measure",
         .parse = {},
         .read = [&](const auto& node, const auto& key) { e.measure = read_measure(node, key, problems); }},
@@ -145,8 +146,13 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
     }
     e.baseline_place = problems.where(place);
   }
+  if (e.backend == BackendKind::cuda && baseline != nullptr && baseline->find("precision") == nullptr) {
+    e.warnings.emplace_back(
+        "precision is not given, so it is fp32; training on GPUs mostly runs in bf16, whose peak is many times as high "
+        "(baseline: {precision: bf16})");
+  }
   // Which variables are honoured depends on these: with one unknown, more would be guessed than said.
-  if (backend_known && workload_known) read_variables(baseline, sweep, e, problems);
+  if (backend_known && workload_known) read_variables(baseline, sweep, combine, e, problems);
 }
 
 constexpr int min_rounds_for_verdicts = 6;

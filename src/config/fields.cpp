@@ -5,28 +5,39 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "config/synonyms.h"
 
 namespace harness::config {
 namespace {
 
+// The nearest key of this map, else one of another, as a dotted path.
+std::string nearest_key(const std::string& key, std::span<const std::string> allowed,
+                        std::span<const std::string> known_elsewhere) {
+  std::string near = nearest(key, allowed);
+  if (!near.empty()) return near;
+  std::vector<std::string> tails;
+  for (const std::string& path : known_elsewhere) tails.push_back(path.substr(path.rfind('.') + 1));
+  const auto it = std::find(tails.begin(), tails.end(), nearest(key, tails));
+  return it == tails.end() ? "" : known_elsewhere[it - tails.begin()];
+}
+
+// What to write instead comes first. The allowed keys follow once per map, after its first unknown one.
 void report_unknown(Problems& problems, const YamlNode& child, const std::string& prefix,
-                    std::span<const std::string> allowed, std::span<const std::string> known_elsewhere) {
+                    std::span<const std::string> allowed, std::span<const std::string> known_elsewhere, bool first) {
   std::string shown = quote(child.key);
   shown = shown.substr(1, shown.size() - 2);
   if (child.key == "<<") {
     problems.add(child.key_place, dotted(prefix, shown), "merge keys are not supported: write the keys out");
     return;
   }
-  std::string near = nearest(child.key, allowed);
-  if (near.empty()) {
-    std::vector<std::string> tails;
-    for (const std::string& path : known_elsewhere) tails.push_back(path.substr(path.rfind('.') + 1));
-    const std::string tail = nearest(child.key, tails);
-    const auto it = std::find(tails.begin(), tails.end(), tail);
-    if (it != tails.end()) near = known_elsewhere[it - tails.begin()];
+  std::string text = "unknown key";
+  if (const std::string known = known_elsewhere_as(child.key); !known.empty()) {
+    text += "; " + known;
+  } else {
+    text += did_you_mean(nearest_key(child.key, allowed, known_elsewhere));
   }
-  problems.add(child.key_place, dotted(prefix, shown),
-               fmt::format("unknown key; allowed: {}{}", join(allowed, ", "), did_you_mean(near)));
+  if (first) text += "; allowed: " + join(allowed, ", ");
+  problems.add(child.key_place, dotted(prefix, shown), text);
 }
 
 }  // namespace
@@ -63,10 +74,11 @@ bool read_map(Problems& problems, const YamlNode& node, const std::string& prefi
                  fmt::format("found {}; expected a map with the keys {}", describe(node), join(allowed, ", ")));
     return false;
   }
+  bool first = true;
   for (const YamlNode& child : node.children) {
-    if (std::find(allowed.begin(), allowed.end(), child.key) == allowed.end()) {
-      report_unknown(problems, child, prefix, allowed, known_elsewhere);
-    }
+    if (std::find(allowed.begin(), allowed.end(), child.key) != allowed.end()) continue;
+    report_unknown(problems, child, prefix, allowed, known_elsewhere, first);
+    first = false;
   }
   for (const Field& field : fields) {
     const std::string key = dotted(prefix, field.key);

@@ -25,6 +25,17 @@ std::vector<std::string> names_in(const fs::path& directory) {
   return names;
 }
 
+// configs/hardware of the source tree or the bundle that this program is part of; nowhere if it was installed without.
+fs::path shipped_hardware() {
+  std::error_code ignored;
+  fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (int level = 0; level < 4 && folder.has_relative_path(); ++level, folder = folder.parent_path()) {
+    const fs::path candidate = folder / "configs" / "hardware";
+    if (fs::is_directory(candidate, ignored)) return candidate;
+  }
+  return {};
+}
+
 // The file meant by `text`; throws Error if there is none of that name.
 fs::path locate(const std::string& text, const std::string& config_path) {
   const fs::path beside = fs::path(config_path).parent_path();
@@ -35,7 +46,13 @@ fs::path locate(const std::string& text, const std::string& config_path) {
   }
   fs::path file = beside / "hardware" / (text + ".yaml");
   if (fs::exists(file, ignored)) return file;
-  const auto names = names_in(beside / "hardware");
+  // A configuration in a folder of one's own still finds the files that come with the program.
+  const fs::path shipped = shipped_hardware();
+  if (fs::exists(shipped / (text + ".yaml"), ignored)) return shipped / (text + ".yaml");
+  auto names = names_in(beside / "hardware");
+  for (std::string& name : names_in(shipped)) {
+    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  }
   if (names.empty()) fail("found {}, but {} does not exist; give a path to the file", quote(text), file.string());
   fail("found {}; allowed: {}, or a path{}", quote(text), join(names, ", "), did_you_mean(nearest(text, names)));
 }
@@ -130,6 +147,25 @@ fs::path hardware_beside(const std::string& config_path) {
   return fs::path(config_path).parent_path() / "hardware";
 }
 
+// The file of a folder that lists this device.
+std::optional<Hardware> find_in(const fs::path& directory, std::string_view device) {
+  std::optional<Hardware> found;
+  std::string found_in;
+  for (const std::string& name : names_in(directory)) {
+    Problems problems;
+    Hardware hardware = read_file(directory / (name + ".yaml"), problems);
+    problems.throw_if_any();
+    if (!hardware.is(device)) continue;
+    if (found) {
+      fail("{}: {} and {} both list the device {}; keep it in only one of them, or choose one with `hardware: {}`",
+           directory.string(), found_in, name, device, found_in);
+    }
+    found = std::move(hardware);
+    found_in = name;
+  }
+  return found;
+}
+
 }  // namespace
 
 double Hardware::peak_flops(Precision precision) const {
@@ -157,22 +193,11 @@ std::optional<Hardware> read_hardware(const std::string& text, const Place& plac
 }
 
 std::optional<Hardware> find_hardware_for_device(std::string_view device, const std::string& config_path) {
-  const fs::path directory = hardware_beside(config_path);
-  std::optional<Hardware> found;
-  std::string found_in;
-  for (const std::string& name : names_in(directory)) {
-    Problems problems;
-    Hardware hardware = read_file(directory / (name + ".yaml"), problems);
-    problems.throw_if_any();
-    if (!hardware.is(device)) continue;
-    if (found) {
-      fail("{}: {} and {} both list the device {}; keep it in only one of them, or choose one with `hardware: {}`",
-           directory.string(), found_in, name, device, found_in);
-    }
-    found = std::move(hardware);
-    found_in = name;
-  }
-  return found;
+  const fs::path beside = hardware_beside(config_path), shipped = shipped_hardware();
+  auto found = find_in(beside, device);
+  std::error_code ignored;
+  if (found || shipped.empty() || fs::equivalent(beside, shipped, ignored)) return found;
+  return find_in(shipped, device);
 }
 
 std::string unknown_device_message(std::string_view device, const std::string& config_path) {

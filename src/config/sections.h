@@ -25,7 +25,9 @@ Measure read_measure(const YamlNode& node, const std::string& key, Problems& pro
 std::optional<Hardware> read_hardware(const std::string& text, const Place& place, const std::string& config_path,
                                       Problems& problems);
 
-/// `baseline` and `sweep` (each may be absent): the settings of the baseline and one Change per value.
-void read_variables(const YamlNode* baseline, const YamlNode* sweep, Experiment& experiment, Problems& problems);
+/// `baseline`, `sweep` and `combine` (each may be absent): the settings of the baseline, one Change per value of
+/// `sweep` that is not the baseline's, and one per map of `combine`.
+void read_variables(const YamlNode* baseline, const YamlNode* sweep, const YamlNode* combine, Experiment& experiment,
+                    Problems& problems);
 
 }  // namespace harness::config

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/combine.h"
 #include "config/env_value.h"
 #include "config/fields.h"
 #include "config/sections.h"
@@ -121,7 +122,7 @@ void read_changes(const Variable& variable, const YamlNode& node, const std::str
     if (std::find(tried.begin(), tried.end(), value) != tried.end()) {
       problems.add(item.place, path, fmt::format("{} is in the list twice; keep one", value));
     } else if (baseline_known && value == variable.print(experiment.baseline)) {
-      problems.add(item.place, path, fmt::format("{} is the baseline's value; the baseline runs anyway", value));
+      // Everybody writes [1, 2, 4] for a baseline of 2: it is measured as the baseline.
     } else {
       experiment.changes.push_back({variable.name, value, std::move(settings), ""});
     }
@@ -129,9 +130,74 @@ void read_changes(const Variable& variable, const YamlNode& node, const std::str
   }
 }
 
+// One map of several variables with a value each.
+void read_combination(const YamlNode& node, const std::string& key, Experiment& experiment, Problems& problems) {
+  Change change{std::string(combination), "", experiment.baseline};
+  std::vector<std::string> parts;
+  bool good = true;
+  std::vector<Field> fields;
+  for (const Variable& variable : registry()) {
+    if (variable.fixed) continue;
+    const auto read = [&](const YamlNode& value, const std::string& path) {
+      if (!honoured(variable, value, path, experiment, true, problems) ||
+          !read_value(variable, value, path, experiment.backend, change.settings, problems)) {
+        good = false;
+      } else if (!changes(change, variable, experiment.baseline)) {
+        problems.add(value.place, path, "this is the baseline's value; leave it out");
+        good = false;
+      } else {
+        parts.push_back(fmt::format("{}={}", variable.name, variable.print(change.settings)));
+      }
+    };
+    fields.push_back({.key = variable.name, .parse = {}, .read = read});
+  }
+  if (!read_map(problems, node, key, fields) || !good) return;
+  if (parts.size() < 2) {
+    problems.add(node.place, key, "a combination changes two variables or more; a single one belongs under sweep");
+    return;
+  }
+  change.value = join(parts, " + ");
+  experiment.changes.push_back(std::move(change));
+}
+
+void read_combinations(const YamlNode& node, Experiment& experiment, Problems& problems) {
+  if (node.kind != YamlNode::Kind::sequence || node.children.empty()) {
+    problems.add(node.place, "combine",
+                 fmt::format("found {}; expected a list of maps, such as [{{micro_batch_size: 4, precision: bf16}}]",
+                             describe(node)));
+    return;
+  }
+  for (std::size_t i = 0; i < node.children.size(); ++i)
+    read_combination(node.children[i], fmt::format("combine[{}]", i), experiment, problems);
+}
+
+void read_sweep(const YamlNode& sweep, const std::set<std::string>& unknown, Experiment& experiment,
+                Problems& problems) {
+  if (sweep.kind == YamlNode::Kind::map && sweep.children.empty()) {
+    problems.add(sweep.place, "sweep", "found an empty map; name what to change, such as {micro_batch_size: [2, 4]}");
+    return;
+  }
+  std::vector<Field> fields;
+  for (const Variable& variable : registry()) {
+    if (variable.fixed) continue;
+    const auto read = [&](const YamlNode& value, const std::string& key) {
+      if (!honoured(variable, value, key, experiment, true, problems)) return;
+      read_changes(variable, value, key, !unknown.contains(variable.name), experiment, problems);
+    };
+    fields.push_back({.key = variable.name, .parse = {}, .read = read});
+  }
+  read_map(problems, sweep, "sweep", fields);
+  // Cases stand in the order of the file, not of the registry.
+  if (sweep.kind != YamlNode::Kind::map) return;
+  const auto position = [&](const Change& change) { return sweep.find(change.variable) - sweep.children.data(); };
+  std::stable_sort(experiment.changes.begin(), experiment.changes.end(),
+                   [&](const Change& a, const Change& b) { return position(a) < position(b); });
+}
+
 }  // namespace
 
-void read_variables(const YamlNode* baseline, const YamlNode* sweep, Experiment& experiment, Problems& problems) {
+void read_variables(const YamlNode* baseline, const YamlNode* sweep, const YamlNode* combine, Experiment& experiment,
+                    Problems& problems) {
   std::set<std::string> unknown;  // variables whose baseline could not be read
   std::vector<Field> fields;
   for (const Variable& variable : registry()) {
@@ -145,26 +211,8 @@ void read_variables(const YamlNode* baseline, const YamlNode* sweep, Experiment&
   }
   if (baseline != nullptr) read_map(problems, *baseline, "baseline", fields);
 
-  if (sweep == nullptr) return;
-  if (sweep->kind == YamlNode::Kind::map && sweep->children.empty()) {
-    problems.add(sweep->place, "sweep", "found an empty map; name what to change, such as {micro_batch_size: [2, 4]}");
-    return;
-  }
-  fields.clear();
-  for (const Variable& variable : registry()) {
-    if (variable.fixed) continue;
-    const auto read_sweep = [&](const YamlNode& value, const std::string& key) {
-      if (!honoured(variable, value, key, experiment, true, problems)) return;
-      read_changes(variable, value, key, !unknown.contains(variable.name), experiment, problems);
-    };
-    fields.push_back({.key = variable.name, .parse = {}, .read = read_sweep});
-  }
-  read_map(problems, *sweep, "sweep", fields);
-  // Cases stand in the order of the file, not of the registry.
-  if (sweep->kind != YamlNode::Kind::map) return;
-  const auto position = [&](const Change& change) { return sweep->find(change.variable) - sweep->children.data(); };
-  std::stable_sort(experiment.changes.begin(), experiment.changes.end(),
-                   [&](const Change& a, const Change& b) { return position(a) < position(b); });
+  if (sweep != nullptr) read_sweep(*sweep, unknown, experiment, problems);
+  if (combine != nullptr) read_combinations(*combine, experiment, problems);
 }
 
 }  // namespace harness::config

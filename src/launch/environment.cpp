@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "config/case_environment.h"
+#include "config/combine.h"
 #include "config/env_value.h"
 #include "config/registry.h"
 
@@ -107,8 +108,9 @@ NameValues worker_environment(const NameValues& own, const NameValues& rank0_rec
 std::vector<std::string> contradictions(const NameValues& environment, const config::Experiment& experiment) {
   std::set<std::string> swept, swept_names;
   for (const config::Change& change : experiment.changes) {
-    swept.insert(change.variable);
-    if (change.variable != "env") continue;
+    for (const config::Variable& variable : config::registry()) {
+      if (config::changes(change, variable, experiment.baseline)) swept.insert(variable.name);
+    }
     for (const auto& [name, value] : change.settings.env) swept_names.insert(name);
   }
   std::vector<std::string> lines;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/combine.h"
 #include "plan/schedule.h"
 #include "plan/why_impossible.h"
 #include "workloads/workload.h"
@@ -31,9 +32,11 @@ PlannedCase make_case(const config::Experiment& experiment, int ranks, std::stri
 
   config::Settings known = c.settings;  // with the number of ranks that it stands for
   known.ranks = c.layout.ranks();
-  const config::Variable* variable = config::find_variable(c.variable);
-  const std::string why = variable != nullptr ? variable->without_effect(known) : "";
-  if (!why.empty()) c.notes.push_back(fmt::format("{} has no effect: {}", c.variable, why));
+  for (const config::Variable& variable : config::registry()) {
+    if (!config::changes(*change, variable, experiment.baseline)) continue;
+    const std::string why = variable.without_effect(known);
+    if (!why.empty()) c.notes.push_back(fmt::format("{} has no effect: {}", variable.name, why));
+  }
   config::Settings baseline = experiment.baseline;
   if (baseline.ranks == 0) baseline.ranks = ranks;
   if (known == baseline) c.notes.push_back(fmt::format("the same as the baseline on {} ranks", ranks));
@@ -45,7 +48,7 @@ std::set<std::string> checked_selection(const config::Experiment& experiment, co
   std::vector<std::string> known;
   for (const config::Change& change : experiment.changes) {
     if (!change.from_model.empty()) continue;
-    known.push_back(fmt::format("{}={}", change.variable, change.value));
+    known.push_back(config::case_name(change));
     if (std::find(known.begin(), known.end(), change.variable) == known.end()) known.push_back(change.variable);
   }
   for (const char* baseline : {"baseline", "baseline_again"}) known.emplace_back(baseline);
@@ -98,7 +101,7 @@ Plan make_plan(const config::Experiment& experiment, int ranks, const std::vecto
   }
   for (const config::Change& change : experiment.changes) {
     if (!change.from_model.empty()) continue;
-    const std::string name = fmt::format("{}={}", change.variable, change.value);
+    const std::string name = config::case_name(change);
     if (!only.empty() && !selection.contains(name) && !selection.contains(change.variable)) continue;
     plan.cases.push_back(make_case(experiment, ranks, name, &change));
   }

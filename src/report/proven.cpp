@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/combine.h"
 #include "config/env_value.h"
 #include "config/registry.h"
 #include "report/clean_text.h"
@@ -42,6 +43,7 @@ std::string why_not(const analysis::CaseSummary& row) {
 // Reads the value as a configuration would, so that nothing goes out that harness would not take in.
 ProvenSetting read_back(const store::Result& result, const analysis::CaseSummary& row, const std::string& file) {
   const store::ResultCase& result_case = result.at(row);
+  if (result_case.variable == config::combination) fail("a combination; export its variables from cases of their own");
   const config::Variable* variable = config::find_variable(result_case.variable);
   if (variable == nullptr) fail("this version of harness knows no variable {}", quote(result_case.variable));
   ProvenSetting proven;

@@ -1,4 +1,5 @@
 #include "config/experiment.h"
+#include "config/combine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -81,6 +82,53 @@ TEST(Experiment, WeightsAreSharesOfTheRounds) {
   ASSERT_EQ(weights.size(), 1u);
   EXPECT_EQ(weights[0].first, "micro_batch_size");
   EXPECT_EQ(weights[0].second, 0.25);
+}
+
+TEST(Experiment, TheBaselinesValueInAListIsTheBaseline) {
+  const TemporaryFolder folder;
+  const std::string text =
+      "backend: cpu\nmodel: gpt3-125m\nbaseline: {micro_batch_size: 2}\nsweep: {micro_batch_size: [1, 2, 4]}\n";
+  const Experiment e = load_experiment(folder.write("a.yaml", text));
+  ASSERT_EQ(e.changes.size(), 2u);
+  EXPECT_EQ(e.changes[0].value, "1");
+  EXPECT_EQ(e.changes[1].value, "4");
+}
+
+TEST(Experiment, ASilentPrecisionOnGpusIsAWarning) {
+  const TemporaryFolder folder;
+  const auto warnings = [&](const std::string& backend, const std::string& baseline) {
+    const std::string text = "backend: " + backend + "\nmodel: gpt3-125m\nbaseline: " + baseline + "\n";
+    return load_experiment(folder.write("a.yaml", text)).warnings;
+  };
+  EXPECT_THAT(warnings("cuda", "{}"), ::testing::Contains(HasSubstr("it is fp32")));
+  EXPECT_THAT(warnings("cuda", "{precision: fp32}"), ::testing::Not(::testing::Contains(HasSubstr("it is fp32"))));
+  EXPECT_THAT(warnings("cpu", "{}"), ::testing::Not(::testing::Contains(HasSubstr("it is fp32"))));
+}
+
+TEST(Experiment, ACombinationChangesSeveralVariables) {
+  const TemporaryFolder folder;
+  const std::string text =
+      "backend: cpu\nmodel: gpt3-125m\nbaseline: {}\nsweep: {micro_batch_size: [2]}\n"
+      "combine: [{micro_batch_size: 2, overlap_grad_reduce: false}]\n";
+  const Experiment e = load_experiment(folder.write("a.yaml", text));
+  ASSERT_EQ(e.changes.size(), 2u);
+  EXPECT_EQ(case_name(e.changes[0]), "micro_batch_size=2");
+  EXPECT_EQ(case_name(e.changes[1]), "micro_batch_size=2 + overlap_grad_reduce=false");
+  EXPECT_EQ(e.changes[1].settings.micro_batch_size, 2);
+  EXPECT_FALSE(e.changes[1].settings.overlap_grad_reduce);
+}
+
+TEST(Experiment, AllowedKeysAreListedOncePerMap) {
+  const TemporaryFolder folder;
+  const std::string text = "backend: cpu\nmodel: gpt3-125m\nbaseline: {tp: 2, pp: 2, dtype: bf16, foo: 1}\n";
+  try {
+    load_experiment(folder.write("a.yaml", text));
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_THAT(message, HasSubstr("baseline.dtype: unknown key; here it is precision"));
+    EXPECT_EQ(message.find("allowed: precision"), message.rfind("allowed: precision"));
+  }
 }
 
 TEST(Experiment, AFormerIntervalMayBeDeclared) {
@@ -240,9 +288,11 @@ TEST(Hardware, IsReadFromBesideTheConfiguration) {
   EXPECT_EQ(e.hardware->peak_fp32_flops, 0);
   EXPECT_EQ(e.hardware->memory_bytes, 80e9);
   EXPECT_TRUE(load_experiment(folder.write("b.yaml", "hardware: hardware/fast.yaml" + rest)).hardware);
-  EXPECT_THAT(test::complaint(folder.write("c.yaml", "hardware: fats" + rest)),
-              HasSubstr("c.yaml:1:11: hardware: found 'fats'; "
-                        "allowed: fast, or a path; did you mean fast?"));
+  const std::string misspelt = test::complaint(folder.write("c.yaml", "hardware: fats" + rest));
+  EXPECT_THAT(misspelt, HasSubstr("c.yaml:1:11: hardware: found 'fats'; allowed: fast, "));
+  EXPECT_THAT(misspelt, HasSubstr("did you mean fast?"));
+  // A file that comes with the program, where the folder has none of the name.
+  EXPECT_EQ(load_experiment(folder.write("e.yaml", "hardware: v100-sxm2" + rest)).hardware->name.empty(), false);
   folder.write("hardware/bad.yaml", "name: Bad\nsource: x\npeak_flops: {bf61: 1 PFLOP/s}\n");
   const std::string message = test::complaint(folder.write("d.yaml", "hardware: bad" + rest));
   EXPECT_THAT(message, HasSubstr("hardware/bad.yaml:3:14: peak_flops.bf61: unknown key"));

@@ -75,7 +75,11 @@ TEST(Environment, ContradictionsWithTheConfigurationAreFound) {
   EXPECT_THAT(contradictions(environment, experiment)[0], HasSubstr(v->environment_name + "=Ring"));
   EXPECT_TRUE(contradictions({}, experiment).empty());
   experiment.baseline.nccl.clear();
-  experiment.changes.push_back({v->name, "Tree", {}});
+  config::Change change{v->name, "Tree", {}};
+  change.settings.nccl[v->name] = "Tree";
+  experiment.changes = {change};
+  EXPECT_EQ(contradictions(environment, experiment).size(), 1u);
+  experiment.changes[0].variable = "combine";  // together with others
   EXPECT_EQ(contradictions(environment, experiment).size(), 1u);
   EXPECT_EQ(config::environment_of(config::Settings{}), NameValues{});
   config::Settings settings;

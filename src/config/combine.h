@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "config/experiment.h"
+
+namespace harness::config {
+
+/// What stands for the variable of a Change that changes several together; its value names them all.
+inline constexpr std::string_view combination = "combine";
+
+/// "micro_batch_size=4", or of a combination "micro_batch_size=4 + overlap_grad_reduce=false".
+std::string case_name(const Change& change);
+
+/// Whether a change sets this variable to something else than the baseline does.
+bool changes(const Change& change, const Variable& variable, const Settings& baseline);
+
+}  // namespace harness::config
