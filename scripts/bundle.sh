@@ -36,7 +36,7 @@ mkdir "$out/bench"
 cp bench/pytorch_step.py bench/*.sh bench/compare_gpu_table.awk "$out/bench/"
 mkdir "$out/scripts"
 cp scripts/gpu_check.sh scripts/gpu_check_rows.sh scripts/cuda_libraries.sh scripts/mpi_root.sh "$out/scripts/"
-cp README.md "$out/README.md"
+cp README.md LICENSE "$out/"
 git describe --always --dirty --abbrev=10 > "$out/COMMIT" 2> /dev/null || true
 $program --version > "$out/VERSION"  # and which CUDA it is for
 
