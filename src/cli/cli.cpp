@@ -24,6 +24,7 @@ struct Arguments {
   TraceOptions trace;
   SelftestOptions selftest;
   std::string rounds, time_budget, seed, backend;  // sugar for --set
+  std::string resume;                              // the value of sweep --resume
 
   std::vector<std::string> with_sugar(std::vector<std::string> overrides) const {
     const auto add = [&](const char* key, const std::string& value) {
@@ -42,7 +43,7 @@ void add_common(CLI::App& verb, std::string& config, std::vector<std::string>& o
   verb.add_option("config", config, "the configuration, such as configs/laptop.yaml")->required();
   verb.add_option("--set", overrides, "override a key: measure.rounds=4, micro_batch_size=2, backend=cpu")->take_all();
   verb.add_option("--only", only, "measure only these cases or variables, and the baseline")->take_all();
-  verb.add_option("--backend", a.backend, "cpu, cuda or sim");
+  verb.add_option("--backend", a.backend, "cpu or cuda");
   verb.add_option("--rounds", a.rounds, "number of rounds");
   verb.add_option("--time-budget", a.time_budget, "fit the rounds into this time: 10 min");
   verb.add_option("--seed", a.seed, "seed of the weights, the tokens and the order of blocks");
@@ -71,7 +72,12 @@ struct Parser {
     sweep->add_option("--wrap", a.sweep.wrap,
                       "start the timed workers under this command: 'nsys profile -o rank%q{HARNESS_RANK}'");
     sweep->add_flag("--force", a.sweep.force, "overwrite the result file if it exists");
-    sweep->add_flag("--resume", a.sweep.resume, "continue an interrupted result file");
+    sweep->get_option("config")->required(false);
+    sweep
+        ->add_option("--resume", a.resume,
+                     "continue an interrupted result file; with FILE, nothing else is needed, else -o names it")
+        ->expected(0, 1)
+        ->type_name("[FILE]");
     plan = app.add_subcommand("plan",
                               "show what would run, whether it fits, and which effects it can resolve; needs no MPI");
     add_common(*plan, a.plan.config, a.plan.overrides, a.plan.only, a);
@@ -198,6 +204,14 @@ int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std:
   return parser.plan->parsed() ? plan(a.plan, out) : show(a.show, out);
 }
 
+// `--resume FILE`; in `--resume CONFIG -o FILE` the word is the configuration.
+void take_resume_value(const std::string& word, SweepOptions& sweep) {
+  if (word.empty()) return;
+  std::string& free_place = sweep.output.empty() ? sweep.output : sweep.config;
+  if (!free_place.empty()) fail("--resume {} and -o {} name two files; give one", quote(word), quote(sweep.output));
+  free_place = word;
+}
+
 // Every rank comes here; only rank 0 reads the arguments, speaks and decides, so that a mistake costs one message and
 // not one per rank.
 int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
@@ -211,6 +225,8 @@ int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::o
       Parser parser(a);
       if (parse(parser, arguments, out, err, code)) {
         a.sweep.overrides = a.with_sugar(a.sweep.overrides);
+        a.sweep.resume = parser.sweep->count("--resume") > 0;
+        take_resume_value(a.resume, a.sweep);
         a.sweep.command = "harness " + join(arguments, " ");
         code = sweep(*job, a.sweep, out, err);
       }

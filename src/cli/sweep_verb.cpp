@@ -9,6 +9,7 @@
 #include "backends/backends.h"
 #include "base/error.h"
 #include "cli/verbs.h"
+#include "config/recorded.h"
 #include "launch/require_gpus.h"
 #include "plan/prepare.h"
 #include "report/show.h"
@@ -40,17 +41,35 @@ void check_output(const std::string& path, const SweepOptions& options) {
   }
 }
 
+// What the sweep that made a file was told, for --resume without a configuration. The file's cases are the selection.
+config::Experiment take_recorded(const SweepOptions& options, const std::string& path, std::vector<std::string>& only) {
+  if (!options.overrides.empty() || !options.only.empty())
+    fail("--resume FILE takes the configuration from the file, so --set, --only and their like cannot change it");
+  if (!std::filesystem::exists(path)) fail("{} does not exist, so there is nothing to resume", path);
+  const store::Result earlier = store::read_result(path, {.rank_seconds = false, .timeline = false});
+  only.clear();
+  for (const store::ResultCase& row : earlier.cases) only.push_back(row.name);
+  return config::load_recorded(earlier.config_text, earlier.config_path, earlier.overrides);
+}
+
+// As much as a script must know: whether to come back.
+constexpr int exit_partial = 5;
+
 }  // namespace
 
 int sweep(launch::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err) {
-  if (options.resume && options.output.empty()) fail("--resume needs the file to continue: -o FILE");
+  if (options.resume && options.output.empty()) fail("--resume needs the file to continue: --resume FILE");
+  if (!options.resume && options.config.empty()) fail("sweep needs a configuration, such as configs/laptop.yaml");
   if (options.resume && options.force) fail("--resume and --force contradict each other");
-  const config::Experiment experiment = config::load_experiment(options.config, options.overrides);
+  std::vector<std::string> only = options.only;
+  const config::Experiment experiment = options.config.empty()
+                                            ? take_recorded(options, options.output, only)
+                                            : config::load_experiment(options.config, options.overrides);
   static_cast<void>(backends::get(experiment.backend));  // an Error here says what is missing
   if (experiment.backend == config::BackendKind::cuda) {
-    launch::require_gpus(job.places(), experiment.measure.share_gpus, options.config);
+    launch::require_gpus(job.places(), experiment.measure.share_gpus, experiment.path);
   }
-  plan::Plan plan = plan::prepare(experiment, backend::declared_fused(experiment.backend), job.size(), options.only);
+  plan::Plan plan = plan::prepare(experiment, backend::declared_fused(experiment.backend), job.size(), only);
   const std::string path = output_path(experiment, options.output);
   check_output(path, options);
 
@@ -67,7 +86,9 @@ int sweep(launch::Job& job, const SweepOptions& options, std::ostream& out, std:
   out << report::show(result, summary, report::Format::text);
   out << fmt::format("\nresult file: {}\n", path);
   if (state == store::RunState::partial) {
-    err << fmt::format("harness: stopped early; `harness sweep {} --resume -o {}` continues\n", options.config, path);
+    err << fmt::format("harness: stopped early; `harness sweep --resume {}`, started on as many ranks, continues\n",
+                       path);
+    return exit_partial;
   }
   return analysis::exit_code(summary);
 }

@@ -10,7 +10,7 @@
 namespace harness::cli {
 
 struct SweepOptions {
-  std::string config;
+  std::string config;                  // "" with resume: what the result file holds
   std::string output;                  // -o; "" for the configuration's template
   std::vector<std::string> overrides;  // --set, --rounds … as key=value
   std::vector<std::string> only;

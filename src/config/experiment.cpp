@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "config/fields.h"
 #include "config/overrides.h"
+#include "config/recorded.h"
 #include "config/sections.h"
 #include "config/text_file.h"
 
@@ -157,16 +158,15 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
 
 constexpr int min_rounds_for_verdicts = 6;
 
-}  // namespace
-
-Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides) {
+// Without a text, that of the file.
+Experiment load(std::optional<std::string> text, const std::string& path, const std::vector<std::string>& overrides) {
   Experiment e;
   e.path = path;
   e.overrides = overrides;
   e.name = default_name(path);
   Problems problems;
   const int source = problems.add_file(path);
-  const auto text = read_text_file(path, source, problems);
+  if (!text) text = read_text_file(path, source, problems);
   auto root = text ? parse_yaml(*text, source, problems) : std::nullopt;
   if (root) {
     e.text = *text;
@@ -184,6 +184,16 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
         "but not how fast it is");
   }
   return e;
+}
+
+}  // namespace
+
+Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides) {
+  return load({}, path, overrides);
+}
+
+Experiment load_recorded(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
+  return load(text, path, overrides);
 }
 
 }  // namespace harness::config

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -45,6 +47,30 @@ TEST(Sweep, LeavesOutWhatIsSettledAndShowsWhereTheCasesStand) {
   EXPECT_EQ(measured + left_out, 36);
   const auto again = test::run(harness_job(2, "sweep " + config + " --resume -o " + (folder / "small.h5")));
   EXPECT_EQ(again.exit_code, 1);  // it is complete
+}
+
+TEST(Sweep, StoppedEarlyItSaysSoAndGoesOnFromItsFileAlone) {
+  const TemporaryFolder folder;
+  const auto config = write_small_config(folder, 12);
+  test::Command command(harness_job(2, "sweep " + config + " --only micro_batch_size --rounds 6"));
+  ASSERT_TRUE(command.wait_for("round 1/6")) << command.err_so_far();
+  ASSERT_FALSE(command.tagged("sweep").empty());
+  kill(command.tagged("sweep").front(), SIGINT);
+  const auto o = command.wait();
+  EXPECT_EQ(o.exit_code, 5) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("--resume " + (folder / "small.h5")));
+  EXPECT_EQ(store::read_result(folder / "small.h5").state, store::RunState::partial);
+  std::filesystem::remove(config);
+
+  const auto resumed = test::run(harness_job(2, "sweep --resume " + (folder / "small.h5")));
+  EXPECT_TRUE(resumed.exit_code == 0 || resumed.exit_code == 4) << resumed.err;
+  const store::Result r = store::read_result(folder / "small.h5");
+  EXPECT_EQ(r.state, store::RunState::complete);
+  EXPECT_EQ(r.cases.size(), 3u);
+  EXPECT_EQ(r.rounds, 6);
+  const auto changed = test::run(harness_job(2, "sweep --rounds 9 --resume " + (folder / "small.h5")));
+  EXPECT_EQ(changed.exit_code, 1);
+  EXPECT_THAT(changed.err, HasSubstr("takes the configuration from the file"));
 }
 
 TEST(Sweep, MeasuresWritesAndShows) {

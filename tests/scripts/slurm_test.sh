@@ -49,23 +49,23 @@ expect "complete" "" "$(write 'false 8') exit 0" 0 no
 called "srun --mpi=pmix ./harness sweep config.yaml --rounds 4 -o $file"
 [ "$(cat end)" = "$(date -d 2026-01-02T03:04:05 +%s)" ] || { echo "the end of the allocation: $(cat end)"; failures=1; }
 expect "complete, a case failed" "" "$(write 'false 8') exit 4" 4 no
-REQUEUE_RC=0 expect "partial" "" "$(write 'true 3') exit 0" 1 requeued  # 1: the stand-in does not end the script
-expect "partial, a case failed" "" "$(write 'true 3') exit 4" 1 requeued
-expect "partial, resumed" "true 3" "$(write 'true 5') exit 0" 1 requeued
+REQUEUE_RC=0 expect "partial" "" "$(write 'true 3') exit 5" 1 requeued  # 1: the stand-in does not end the script
+expect "partial, a case failed" "" "$(write 'true 3') exit 5" 1 requeued
+expect "partial, resumed" "true 3" "$(write 'true 5') exit 5" 1 requeued
 called "srun --mpi=pmix ./harness sweep config.yaml --rounds 4 -o $file --resume"
 expect "resumed and completed" "true 3" "$(write 'false 8') exit 0" 0 no
-expect "resumed, got no further" "true 3" "$(write 'true 3') exit 0" 1 no
-expect "no block at all" "" "$(write 'true -1') exit 0" 1 no
+expect "resumed, got no further" "true 3" "$(write 'true 3') exit 5" 1 no
+expect "no block at all" "" "$(write 'true -1') exit 5" 1 no
 expect "an error" "" "exit 1" 1 no
 expect "an error, with a partial file" "true 3" "exit 1" 1 no
 expect "killed" "true 3" "$(write 'true 5') kill -KILL \$\$" 137 no
 expect "complete before" "false 8" "exit 1" 0 no
 [ ! -e calls ] || { echo "a complete file was measured again: $(cat calls)"; failures=1; }
 expect "unreadable" " " "exit 0" 1 no
-REQUEUE_RC=1 expect "requeue refused" "" "$(write 'true 3') exit 0" 1 requeued
+REQUEUE_RC=1 expect "requeue refused" "" "$(write 'true 3') exit 5" 1 requeued
 
 # The signal of --signal=B:USR1: the step gets SIGINT, and its own exit code counts, not that of the interrupted wait.
-finish="trap '$(write 'true 4') exit 0' TERM; kill -USR1 \$PPID; for i in {1..100}; do /bin/sleep 0.1; done; exit 9"
+finish="trap '$(write 'true 4') exit 5' TERM; kill -USR1 \$PPID; for i in {1..100}; do /bin/sleep 0.1; done; exit 9"
 expect "signal" "" "$finish" 1 requeued
 called "scancel --signal=INT 7"
 HARNESS_LAUNCH="fake_mpirun -n 2" && export HARNESS_LAUNCH
