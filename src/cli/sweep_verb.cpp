@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <ostream>
@@ -33,12 +35,24 @@ std::string output_path(const config::Experiment& experiment, const std::string&
   return replace(replace(given.empty() ? experiment.output : given, "{name}", experiment.name), "{date}", date);
 }
 
+// Before anything expensive runs. A disk may still fill up later.
+void require_writable_folder(const std::string& path) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const std::filesystem::path folder = parent.empty() ? "." : parent;
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) fail("cannot make the directory {} for the result file: {}", folder.string(), failed.message());
+  if (access(folder.c_str(), W_OK) != 0)
+    fail("cannot write in the directory {}: {}. -o names another file", folder.string(), std::strerror(errno));
+}
+
 void check_output(const std::string& path, const SweepOptions& options) {
   const bool exists = std::filesystem::exists(path);
   if (options.resume && !exists) fail("{} does not exist, so there is nothing to resume", path);
   if (exists && !options.resume && !options.force) {
     fail("{} exists: --resume continues it if it was interrupted, --force overwrites it, -o names another file", path);
   }
+  if (!options.resume) require_writable_folder(path);
 }
 
 // What the sweep that made a file was told, for --resume without a configuration. The file's cases are the selection.

@@ -37,10 +37,8 @@ void count_stop_signals() {
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;  // sleeps and polls end early all the same; files are written as if nothing happened
   ::sigemptyset(&action.sa_mask);
-  ::sigaddset(&action.sa_mask, SIGINT);
-  ::sigaddset(&action.sa_mask, SIGTERM);
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  for (const int number : stop_numbers) ::sigaddset(&action.sa_mask, number);
+  for (const int number : stop_numbers) ::sigaction(number, &action, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 }
 

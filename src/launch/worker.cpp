@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "launch/stop_signals.h"
 #include "launch/test_fault.h"
 #include "launch/worker_channel.h"
 #include "launch/worker_state.h"
@@ -35,7 +36,8 @@ void belong_to_supervisor() {
   const char* supervisor = std::getenv("HARNESS_SUPERVISOR");
   if (supervisor != nullptr && *supervisor != '\0' && std::to_string(::getppid()) != supervisor)
     std::_Exit(failed_exit);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_IGN);
+  for (const int number : stop_numbers) ::signal(number, SIG_IGN);
+  for (const int number : {SIGHUP, SIGPIPE}) ::signal(number, SIG_IGN);
   sigset_t none;  // the supervisor started us with these blocked
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

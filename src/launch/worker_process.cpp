@@ -15,6 +15,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "launch/stop_signals.h"
 
 namespace harness::launch {
 namespace {
@@ -63,7 +64,8 @@ struct SpawnPlan {
     sigset_t all;
     // Signals for the job are its supervisors' business: held back until the worker ignores them.
     ::sigemptyset(&blocked);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&blocked, number);
+    for (const int number : stop_numbers) ::sigaddset(&blocked, number);
+    ::sigaddset(&blocked, SIGHUP);
     ::sigfillset(&all);
     ::posix_spawnattr_setsigmask(&attributes, &blocked);
     ::posix_spawnattr_setsigdefault(&attributes, &all);

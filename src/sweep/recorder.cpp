@@ -107,6 +107,11 @@ BlockRows fill_block(store::ResultBlock& block, const launch::BlockOutcome& outc
   return rows;
 }
 
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  fail("{} cannot be resumed: {}. `harness sweep --resume {}` takes everything from the file; or name another with -o",
+       path, why, path);
+}
+
 }  // namespace
 
 void Recorder::warn(const std::string& text) {
@@ -131,20 +136,35 @@ void Recorder::create_file(const std::string& path, const std::string& command, 
   file_->add_totals(result_.totals);
 }
 
+namespace {
+
+// Throws if `earlier` is not an unfinished sweep of what is planned, as far as that is known before any worker runs.
+void refuse_unlike(const store::Result& earlier, const store::Result& planned, const std::string& path) {
+  if (earlier.state == store::RunState::complete)
+    fail("{} is complete, so there is nothing to resume; name another file with -o, or replace it with --force", path);
+  if (earlier.config_text != planned.config_text) refuse(path, "its configuration differs from " + planned.config_path);
+  if (earlier.overrides != planned.overrides) {
+    refuse(path, fmt::format("it was made with other --set options: \"{}\" then, \"{}\" now",
+                             fmt::join(earlier.overrides, " "), fmt::join(planned.overrides, " ")));
+  }
+  if (earlier.ranks != planned.ranks)
+    refuse(path, fmt::format("it was made on {} ranks, but this job has {}", earlier.ranks, planned.ranks));
+  if (!std::ranges::equal(earlier.cases, planned.cases, {}, &store::ResultCase::name, &store::ResultCase::name))
+    refuse(path, "its cases are others (--only)");
+}
+
+}  // namespace
+
+void require_resumable(const std::string& path, const store::Result& planned) {
+  refuse_unlike(store::read_result(path, {.rank_seconds = false, .timeline = false}), planned, path);
+}
+
 bool Recorder::resume_file(const std::string& path) {
   store::Result earlier = store::read_result(path, {.rank_seconds = false, .timeline = false});
-  const auto refuse = [&](const std::string& what) {
-    fail("{} cannot be resumed: {}. Use the same configuration and launch as before, or name another file with -o",
-         path, what);
-  };
-  if (earlier.state == store::RunState::complete) refuse("it is complete");
-  if (earlier.config_text != result_.config_text) refuse("its configuration differs from " + result_.config_path);
-  if (earlier.overrides != result_.overrides) refuse("it was made with other --set options");
-  if (earlier.ranks != result_.ranks)
-    refuse(fmt::format("it was made on {} ranks, but this job has {}", earlier.ranks, result_.ranks));
+  refuse_unlike(earlier, result_, path);
   const bool same_programs = std::ranges::equal(earlier.cases, result_.cases, {}, &store::ResultCase::program_hash,
                                                 &store::ResultCase::program_hash);
-  if (!same_programs) refuse("its programs differ from those of this build");
+  if (!same_programs) refuse(path, "its programs differ from those of this build");
   const bool changed = earlier.identity != result_.identity;
   result_ = std::move(earlier);
   session_ = result_.sessions;

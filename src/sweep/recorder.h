@@ -18,6 +18,10 @@ struct CaseState {
   bool dropped = false;      // failed twice in the same way: it is not run again
 };
 
+/// Throws Error if the file is complete, or was made by another configuration, with other options or on other ranks:
+/// what can be known before any worker runs.
+void require_resumable(const std::string& path, const store::Result& planned);
+
 /// A sweep's result as it grows, and its file once there is one. Rank 0 only.
 class Recorder {
  public:

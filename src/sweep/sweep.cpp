@@ -48,6 +48,7 @@ bool prepare_blocks(launch::Job& job, const plan::Plan& plan, const Machine& mac
 store::RunState run_sweep(launch::Job& job, plan::Plan plan, const SweepRequest& request, ProgressLine& progress) {
   const auto start = std::chrono::steady_clock::now();
   const config::BackendKind backend = plan.experiment.backend;
+  if (request.resume) require_resumable(request.path, planned_result(plan));
   progress.say(backend == config::BackendKind::cpu
                    ? "checking that all ranks agree, measuring the peak of matrix products"
                    : "checking that all ranks agree and that each has a GPU of its own");

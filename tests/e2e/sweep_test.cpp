@@ -46,7 +46,9 @@ TEST(Sweep, LeavesOutWhatIsSettledAndShowsWhereTheCasesStand) {
   EXPECT_GT(left_out, 0);
   EXPECT_EQ(measured + left_out, 36);
   const auto again = test::run(harness_job(2, "sweep " + config + " --resume -o " + (folder / "small.h5")));
-  EXPECT_EQ(again.exit_code, 1);  // it is complete
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_THAT(again.err, HasSubstr("is complete"));
+  EXPECT_THAT(again.err, Not(HasSubstr("checking that all ranks agree")));  // nothing has run
 }
 
 TEST(Sweep, StoppedEarlyItSaysSoAndGoesOnFromItsFileAlone) {
@@ -55,7 +57,7 @@ TEST(Sweep, StoppedEarlyItSaysSoAndGoesOnFromItsFileAlone) {
   test::Command command(harness_job(2, "sweep " + config + " --only micro_batch_size --rounds 6"));
   ASSERT_TRUE(command.wait_for("round 1/6")) << command.err_so_far();
   ASSERT_FALSE(command.tagged("sweep").empty());
-  kill(command.tagged("sweep").front(), SIGINT);
+  kill(command.tagged("sweep").front(), SIGUSR1);
   const auto o = command.wait();
   EXPECT_EQ(o.exit_code, 5) << o.err;
   EXPECT_THAT(o.err, HasSubstr("--resume " + (folder / "small.h5")));
