@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <ostream>
 
 #include "backends/backends.h"
@@ -122,7 +124,8 @@ struct Parser {
     trace = app.add_subcommand("trace", "write one profiled step, for chrome://tracing and ui.perfetto.dev");
     trace->add_option("file", a.trace.file, "a result file")->required();
     trace->add_option("--case", a.trace.case_name, "whose step (default: baseline)");
-    trace->add_option("-o,--output", a.trace.output, "the trace to write: trace.json")->required();
+    trace->add_option("-o,--output", a.trace.output, "the trace to write: trace.json (- for the terminal)")->required();
+    trace->add_flag("--force", a.trace.force, "overwrite the trace if it exists");
   }
 
   void add_report(ReportOptions& o) {
@@ -194,8 +197,19 @@ int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std:
   if (parser.report->parsed()) return report(a.report, out);
   if (parser.compare->parsed()) return compare(a.compare, out);
   if (parser.export_settings->parsed()) return export_settings(a.export_settings, out);
-  if (parser.trace->parsed()) return trace(a.trace, err);
+  if (parser.trace->parsed()) return trace(a.trace, out, err);
   return parser.plan->parsed() ? plan(a.plan, out) : show(a.show, out);
+}
+
+// A result that did not reach its reader is a failure, whatever the verb has found.
+int deliver(int code, std::ostream& out, std::ostream& err) {
+  errno = 0;
+  out.flush();
+  const int error = errno;
+  if (out) return code;
+  err << "harness: cannot write to the standard output: "
+      << (error != 0 ? std::strerror(error) : "the disk may be full") << "\n";
+  return 1;
 }
 
 // Every rank comes here; only rank 0 reads the arguments, speaks and decides, so that a mistake costs one message and
@@ -221,7 +235,7 @@ int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::o
       err << "harness: " << e.what() << "\n";
       code = 1;
     }
-    out.flush();
+    code = deliver(code, out, err);
     err.flush();
     job->finish(code);
   }
@@ -237,7 +251,7 @@ int run_cli(const std::vector<std::string>& arguments, std::ostream& out, std::o
     const bool help =
         std::any_of(arguments.begin(), arguments.end(), [](const auto& x) { return x == "-h" || x == "--help"; });
     if (!arguments.empty() && arguments[0] == "sweep" && !help) return run_job(arguments, out, err);
-    return run_alone(arguments, out, err);
+    return deliver(run_alone(arguments, out, err), out, err);
   } catch (const Error& e) {
     if (*e.what() != '\0') err << "harness: " << e.what() << "\n";  // empty: another rank says it
     return e.exit_code();
