@@ -113,7 +113,8 @@ struct Parser {
                       "compare each change's effect on its own baseline, not times: for different clusters");
     compare->add_option("--fail-on", a.compare.fail_on,
                         "slower[:PERCENT]: exit code 2 if a case is slower by more (default: the smallest effect)");
-    compare->add_flag("--anyway", a.compare.anyway, "compare even if the models or the numbers of ranks differ");
+    compare->add_flag("--anyway", a.compare.anyway,
+                      "compare even if the models, the numbers of ranks or the settings of the baselines differ");
     compare->add_option("--format", a.compare.format, "text, md or json")->check(CLI::IsMember({"text", "md", "json"}));
     export_settings = app.add_subcommand("export", "write the settings that a result proves, for another framework");
     export_settings->add_option("file", a.export_settings.file, "a result file")->required();
