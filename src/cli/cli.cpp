@@ -202,6 +202,21 @@ int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std:
   return parser.plan->parsed() ? plan(a.plan, out) : show(a.show, out);
 }
 
+// "help" and "help VERB" as people type them; a verb that does not exist is named before CLI11 misses one.
+std::vector<std::string> understood(std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments[0].starts_with("-")) return arguments;
+  if (arguments[0] == "help") {
+    arguments.erase(arguments.begin());
+    arguments.emplace_back("--help");
+    return arguments;
+  }
+  static const std::vector<std::string> verbs{"sweep",    "plan",    "show",   "report",
+                                              "selftest", "compare", "export", "trace"};
+  if (std::ranges::find(verbs, arguments[0]) != verbs.end()) return arguments;
+  fail("there is no command {}; allowed: {}{}", quote(arguments[0]), join(verbs, ", "),
+       did_you_mean(nearest(arguments[0], verbs)));
+}
+
 // A result that did not reach its reader is a failure, whatever the verb has found.
 int deliver(int code, std::ostream& out, std::ostream& err) {
   errno = 0;
@@ -246,9 +261,10 @@ int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::o
 
 }  // namespace
 
-int run_cli(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
+int run_cli(const std::vector<std::string>& typed, std::ostream& out, std::ostream& err) {
   try {
-    if (!arguments.empty() && arguments[0] == "worker") return launch::worker_main();
+    if (!typed.empty() && typed[0] == "worker") return launch::worker_main();
+    const std::vector<std::string> arguments = understood(typed);
     const bool help =
         std::any_of(arguments.begin(), arguments.end(), [](const auto& x) { return x == "-h" || x == "--help"; });
     if (!arguments.empty() && arguments[0] == "sweep" && !help) return run_job(arguments, out, err);

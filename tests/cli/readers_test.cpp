@@ -163,6 +163,17 @@ TEST_F(Readers, AnOutputThatNobodyGetsIsAFailure) {
   }
 }
 
+TEST_F(Readers, HelpIsACommandAndAnUnknownOneIsNamed) {
+  EXPECT_EQ(say({"help"}).code, 0);
+  EXPECT_THAT(say({"help"}).out, HasSubstr("compare"));
+  EXPECT_THAT(say({"help", "trace"}).out, HasSubstr("--case"));
+  EXPECT_THAT(say({"help", "sweep"}).out, HasSubstr("--resume"));
+  const Said said = say({"sho", "a.h5"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.err, HasSubstr("there is no command 'sho'"));
+  EXPECT_THAT(said.err, HasSubstr("did you mean show?"));
+}
+
 TEST_F(Readers, ShowTellsCostsFromTheConfigurationOrTheCommandLine) {
   store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8});
   const auto without = write("a.h5", result);
