@@ -106,6 +106,34 @@ TEST(Show, JsonHasFullPrecisionAndNulls) {
   EXPECT_EQ(json["headline"], headline(result, summary));
 }
 
+TEST(Show, AnUnresolvedVerdictSaysHowManyRoundsWouldSettleIt) {
+  const store::Result result = test::samples::everything();
+  const analysis::Summary summary = analysis::summarise(result);
+  const int needed = summary.cases[5].effect->rounds_needed;
+  ASSERT_GT(needed, result.rounds);
+  const std::string text = show(result, summary, Format::text);
+  EXPECT_THAT(text, HasSubstr(fmt::format("unresolved ({})\n", needed)));
+  EXPECT_THAT(text, HasSubstr("unresolved (N): about N rounds would settle it"));
+  EXPECT_THAT(shown(test::samples::nothing_moved(), Format::text), Not(HasSubstr("(N)")));
+}
+
+// A case that fails in the slow half of a sweep has fast blocks only, and its median looks better than its change.
+TEST(Show, AChangeThatContradictsTheStepTimesIsExplained) {
+  store::Result result = test::samples::sweep({"micro_batch_size=2", "micro_batch_size=4"}, {1, 1, 1.05, 0.9});
+  for (int round = 0; round < 12; ++round) {
+    for (int c = 0; c < 4; ++c) {
+      for (float& step : result.step_seconds[test::samples::block_of(result, round, c) - result.blocks.data()]) {
+        step *= round < 6 ? 2.0F : 1.0F;
+      }
+    }
+    if (round < 6) test::samples::block_of(result, round, 2)->status = store::BlockStatus::failed;
+  }
+  const std::string text = shown(result, Format::md);
+  EXPECT_THAT(text,
+              HasSubstr("differs from the change in sign or by more than 1 % for micro_batch_size=2: the change"));
+  EXPECT_THAT(shown(test::samples::everything(), Format::md), Not(HasSubstr("differs from the change")));
+}
+
 TEST(Show, AnEmptyResultIsShownToo) {
   for (const Format format : {Format::text, Format::md, Format::csv, Format::json}) {
     EXPECT_FALSE(shown(store::Result{}, format).empty());

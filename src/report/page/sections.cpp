@@ -54,6 +54,7 @@ report::Section changes_section(const store::Result& result, const analysis::Fin
   }
   report::CaseTable cases = report::case_table(result, findings.summary);
   section.pieces.push_back(report::Numbers{"All cases", std::move(cases.table), true});
+  if (!cases.remarks.empty()) section.pieces.push_back(report::List{std::move(cases.remarks)});
   if (!cases.notes.empty()) section.pieces.push_back(report::List{std::move(cases.notes), report::List::Mark::number});
   return section;
 }
