@@ -101,11 +101,16 @@ class StepTable {
     Line profiled{.name = "step, profiled", .now = step_.breakdown.mean.step_s, .before = {}, .share = percent(1)};
     if (baseline_ != nullptr) profiled.before = baseline_->breakdown.mean.step_s;
     for (const analysis::Breakdown& rank : step_.breakdown.ranks) profiled.of_ranks.emplace_back(rank.step_s);
-    if (const analysis::WaterfallBar* rest = bar_of(std::nullopt)) profiled.points = points(*rest);
+    const analysis::WaterfallBar* rest = bar_of(std::nullopt);
+    if (rest != nullptr) profiled.points = percent(step_.waterfall->mfu + rest->points);
     add(profiled);
     if (!step_.waterfall) return;
     Line timed{.name = "step, timed", .now = step_.waterfall->step_s, .before = {}};
     if (baseline_ != nullptr && baseline_->waterfall) timed.before = baseline_->waterfall->step_s;
+    Line difference{.name = "timed steps differ by", .now = *timed.now - *profiled.now, .before = {}};
+    if (timed.before) difference.before = *timed.before - *profiled.before;
+    if (rest != nullptr) difference.points = points(*rest);
+    add(difference);
     timed.points = percent(step_.waterfall->mfu);
     timed.roof = step_.waterfall->ideal_s;
     add(timed);
