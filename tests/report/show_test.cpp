@@ -134,6 +134,13 @@ TEST(Show, AChangeThatContradictsTheStepTimesIsExplained) {
   EXPECT_THAT(shown(test::samples::everything(), Format::md), Not(HasSubstr("differs from the change")));
 }
 
+TEST(Show, ALossThatDoesNotFallIsExplained) {
+  store::Result result = test::samples::nothing_moved();
+  EXPECT_THAT(shown(result, Format::text), Not(HasSubstr("need not fall")));
+  for (auto& losses : result.losses) losses.back() = 8;
+  EXPECT_THAT(shown(result, Format::text), HasSubstr("The tokens are random, so it need not fall."));
+}
+
 TEST(Show, AnEmptyResultIsShownToo) {
   for (const Format format : {Format::text, Format::md, Format::csv, Format::json}) {
     EXPECT_FALSE(shown(store::Result{}, format).empty());
