@@ -71,6 +71,19 @@ std::string the_rest(std::size_t faster, std::size_t slower, std::size_t same, s
   return parts.empty() ? "" : "; " + join(parts, ", ");
 }
 
+// The first failure, which the others usually share.
+std::string nothing_measured(const analysis::Summary& summary) {
+  const auto failed = [](const analysis::CaseSummary& row) {
+    return row.status == store::CaseStatus::failed && !row.reason.empty();
+  };
+  const bool anything =
+      std::ranges::any_of(summary.cases, [](const analysis::CaseSummary& row) { return row.blocks > 0; });
+  const auto first = std::ranges::find_if(summary.cases, failed);
+  if (first == summary.cases.end()) return "No change has been measured.";
+  return fmt::format("{}: {} failed: {}", anything ? "No change could be measured" : "Nothing ran", first->name,
+                     first->reason);
+}
+
 std::string what_moved(const store::Result& result, const analysis::Summary& summary) {
   const Outcome found = sort_out(summary);
   const std::string threshold = fmt::format("{:.3g} %", 100 * result.smallest_effect);
@@ -95,7 +108,7 @@ std::string what_moved(const store::Result& result, const analysis::Summary& sum
                        same > 0 ? fmt::format(", {} the same", same) : "");
   }
   if (found.changes == 0) return "Only the baseline was asked for: nothing to compare.";
-  if (found.measured == 0) return "No change has been measured.";
+  if (found.measured == 0) return nothing_measured(summary);
   return "Too few rounds for any verdict.";
 }
 

@@ -157,6 +157,13 @@ TEST(Headline, SaysWhatIsProvenAndNoMore) {
             "Nothing is proven to move beyond 1 %: of 2 changes 1 is unresolved, 1 the same.");
   EXPECT_EQ(said(test::samples::sweep({}, {1, 1})), "Only the baseline was asked for: nothing to compare.");
   EXPECT_EQ(said(test::samples::sweep({"a=1"}, {1, 1, 0.5}, 1)), "Too few rounds for any verdict.");
+  store::Result broken = test::samples::sweep({"a=1"}, {1, 1, 1});
+  for (store::ResultBlock& block : broken.blocks) block.status = store::BlockStatus::failed;
+  for (store::ResultCase& row : broken.cases) {
+    row.status = store::CaseStatus::failed;
+    row.reason = "rank 0 on node1: exec: nsys: not found";
+  }
+  EXPECT_EQ(said(broken), "Nothing ran: baseline failed: rank 0 on node1: exec: nsys: not found");
   EXPECT_EQ(said(test::samples::unreliable()).substr(0, 66),
             "Unreliable: the control baseline_again came out 6.0 % slower [5.9 ");
   EXPECT_EQ(said(test::samples::partial()).substr(0, 26), "Partial (3 of 36 blocks). ");
