@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/above_peak.h"
+
 namespace harness::report {
 namespace {
 
@@ -269,7 +271,7 @@ std::string MetricPrinter::heading(Measured measured) const {
 std::string MetricPrinter::number(double value) const {
   switch (metric_.unit) {
     case Unit::share:
-      return percent(value);
+      return percent(value) + (metric_.key == "mfu" && value > analysis::beyond_doubt ? " !" : "");
     case Unit::gigabytes_s:
       return fmt::format("{:.4g}", value / scale_.factor);
     case Unit::hertz:

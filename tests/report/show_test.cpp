@@ -141,6 +141,15 @@ TEST(Show, ALossThatDoesNotFallIsExplained) {
   EXPECT_THAT(shown(result, Format::text), HasSubstr("The tokens are random, so it need not fall."));
 }
 
+TEST(Show, MfuAboveThePeakIsMarked) {
+  store::Result result = test::samples::nothing_moved();
+  for (store::ResultCase& row : result.cases) row.peak_flops_per_rank = 20e9;
+  const std::string text = shown(result, Format::text);
+  EXPECT_THAT(text, HasSubstr(" % !  "));
+  EXPECT_THAT(text, HasSubstr("! above the peak: "));
+  EXPECT_THAT(shown(test::samples::nothing_moved(), Format::text), Not(HasSubstr("above the peak")));
+}
+
 TEST(Show, AnEmptyResultIsShownToo) {
   for (const Format format : {Format::text, Format::md, Format::csv, Format::json}) {
     EXPECT_FALSE(shown(store::Result{}, format).empty());
