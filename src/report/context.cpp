@@ -119,17 +119,6 @@ bool works_differ(const store::Result& result) {
   });
 }
 
-const char* what_changes(const store::Result& result) {
-  if (works_differ(result)) {
-    return measured_by(result) == Measured::collective ? "time per byte on the bus (the inverse of busbw)"
-                                                       : "time per FLOP";
-  }
-  const bool batches_differ = std::ranges::any_of(result.cases, [&](const store::ResultCase& result_case) {
-    return result_case.tokens_per_step > 0 && result_case.tokens_per_step != result.cases[0].tokens_per_step;
-  });
-  return batches_differ ? "time per token (batches differ)" : "step time";
-}
-
 // What a change is measured against, and how.
 std::string reference_of(const analysis::Summary& summary) {
   if (summary.level && summary.level->baseline_left)
@@ -172,6 +161,25 @@ std::string loss_line(const store::Result& result, const analysis::Summary& summ
 }
 
 }  // namespace
+
+std::string what_changes(const store::Result& result) {
+  if (works_differ(result)) {
+    return measured_by(result) == Measured::collective ? "time per byte on the bus" : "time per FLOP";
+  }
+  const bool batches_differ = std::ranges::any_of(result.cases, [&](const store::ResultCase& result_case) {
+    return result_case.tokens_per_step > 0 && result_case.tokens_per_step != result.cases[0].tokens_per_step;
+  });
+  return batches_differ ? "time per token (batches differ)" : "step time";
+}
+
+std::string per_what(const store::Result& result) {
+  if (!works_differ(result)) return "";
+  return measured_by(result) == Measured::collective ? " per byte on the bus" : " per FLOP";
+}
+
+std::string subject_of(const store::Result& result) {
+  return result.points.empty() ? result.model_name : "workload " + workload_of(result);
+}
 
 std::vector<std::string> context(const store::Result& result, const analysis::Summary& summary) {
   std::vector<std::string> lines{backend_line(result.backend), run_line(result)};

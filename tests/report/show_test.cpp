@@ -134,13 +134,6 @@ TEST(Show, AChangeThatContradictsTheStepTimesIsExplained) {
   EXPECT_THAT(shown(test::samples::everything(), Format::md), Not(HasSubstr("differs from the change")));
 }
 
-TEST(Show, ALossThatDoesNotFallIsExplained) {
-  store::Result result = test::samples::nothing_moved();
-  EXPECT_THAT(shown(result, Format::text), Not(HasSubstr("need not fall")));
-  for (auto& losses : result.losses) losses.back() = 8;
-  EXPECT_THAT(shown(result, Format::text), HasSubstr("The tokens are random, so it need not fall."));
-}
-
 TEST(Show, MfuAboveThePeakIsMarked) {
   store::Result result = test::samples::nothing_moved();
   for (store::ResultCase& row : result.cases) row.peak_flops_per_rank = 20e9;
@@ -148,6 +141,33 @@ TEST(Show, MfuAboveThePeakIsMarked) {
   EXPECT_THAT(text, HasSubstr(" % !  "));
   EXPECT_THAT(text, HasSubstr("! above the peak: "));
   EXPECT_THAT(shown(test::samples::nothing_moved(), Format::text), Not(HasSubstr("above the peak")));
+}
+
+TEST(Show, ALossThatDoesNotFallIsExplained) {
+  store::Result result = test::samples::nothing_moved();
+  EXPECT_THAT(shown(result, Format::text), Not(HasSubstr("need not fall")));
+  for (auto& losses : result.losses) losses.back() = 8;
+  EXPECT_THAT(shown(result, Format::text), HasSubstr("The tokens are random, so it need not fall."));
+}
+
+TEST(Show, SingleOperationsHaveNoNumbersOfTraining) {
+  store::Result result = test::samples::sweep({"message_size=2 kB"}, {1, 1, 1.5});
+  for (int c = 0; c < 3; ++c) result.points.push_back({c, "all_reduce", 10, c == 2 ? 2e3 : 1e3, 1.5, 0, ""});
+  for (store::ResultCase& row : result.cases) {
+    row.tokens_per_step = row.model_flop_per_step = row.noncausal_flop_per_step = row.hardware_flop_per_step = 0;
+    row.micro_batches = 0;
+  }
+  const auto row = nlohmann::json::parse(shown(result, Format::json))["cases"][2];
+  for (const char* key : {"tokens_per_second", "mfu", "hfu", "flops_per_rank", "first_loss", "last_loss",
+                          "tokens_per_step", "model_flop_per_step", "micro_batches"}) {
+    EXPECT_TRUE(row[key].is_null()) << key << " " << row[key];
+  }
+  EXPECT_THAT(shown(result, Format::text), HasSubstr("faster per byte on the bus ["));
+  test::samples::add_profiled_steps(result);
+  const std::string breakdown = show_breakdown(result, analysis::find_all(result), Format::text);
+  for (const char* never : {"Worth trying", "Rule of thumb", "Bottleneck", "MFU:  "}) {
+    EXPECT_THAT(breakdown, Not(HasSubstr(never)));
+  }
 }
 
 TEST(Show, AnEmptyResultIsShownToo) {
