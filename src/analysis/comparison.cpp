@@ -119,22 +119,30 @@ std::vector<SettingDifference> setting_differences(const store::Result& first, c
   return differences;
 }
 
+// "threads is 1 and 2"
+std::string settings_in_words(const store::Result& first, const store::ResultCase& first_case,
+                              const store::Result& second, const store::ResultCase& second_case) {
+  std::vector<std::string> words;
+  for (const auto& [variable, here, there] : setting_differences(first, first_case, second, second_case)) {
+    words.push_back(fmt::format("{} is {} and {}", variable, here, there));
+  }
+  return join(words, ", ");
+}
+
 // Why a case of the first side has no counterpart.
 std::string why_not_aligned(const ComparedFile& first, const store::ResultCase& left_over, const ComparedFile& second) {
   const store::ResultCase* namesake = second.result->find_case(left_over.name);
   if (namesake == nullptr) return fmt::format("{} is only in {}", left_over.name, first.label);
-  std::vector<std::string> words;
-  for (const auto& [variable, here, there] : setting_differences(*first.result, left_over, *second.result, *namesake)) {
-    words.push_back(fmt::format("{} is {} and {}", variable, here, there));
-  }
+  const std::string words = settings_in_words(*first.result, left_over, *second.result, *namesake);
   if (words.empty()) return fmt::format("{} is in both, but its counterpart matches another case", left_over.name);
-  return fmt::format("{} is not the same case in both: {}", left_over.name, join(words, ", "));
+  return fmt::format("{} is not the same case in both: {}", left_over.name, words);
 }
 
 // Cases of the two sides' first runs that are one case.
 struct AlignedPair {
   const store::ResultCase* first = nullptr;
   const store::ResultCase* second = nullptr;
+  bool same = true;  // false: two baselines with different settings
 };
 
 std::vector<AlignedPair> align(const store::Result& first, const store::Result& second) {
@@ -146,6 +154,20 @@ std::vector<AlignedPair> align(const store::Result& first, const store::Result& 
     if (counterpart(second, *match, first) == &candidate) pairs.push_back({&candidate, match});
   }
   return pairs;
+}
+
+// Makes pairs of baseline and control, whatever else their cases are like.
+void align_baselines(const store::Result& first, const store::Result& second, std::vector<AlignedPair>& pairs) {
+  std::vector<AlignedPair> forced;
+  for (const std::string_view name : {store::baseline_name, store::control_name}) {
+    const store::ResultCase *here = first.find_case(name), *there = second.find_case(name);
+    if (here == nullptr || there == nullptr) continue;
+    const auto taken = std::ranges::find(pairs, here, &AlignedPair::first);
+    if (taken != pairs.end() && taken->second == there) continue;
+    std::erase_if(pairs, [&](const AlignedPair& pair) { return pair.first == here || pair.second == there; });
+    forced.push_back({here, there, false});
+  }
+  pairs.insert(pairs.begin(), forced.begin(), forced.end());
 }
 
 std::vector<std::string> not_aligned(const ComparedFile& first, const ComparedFile& second,
@@ -216,7 +238,8 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
   refuse_copies(first);
   refuse_copies(second);
   const store::Result& reference = *first[0].result;
-  const std::vector<AlignedPair> pairs = align(reference, *second[0].result);
+  std::vector<AlignedPair> pairs = align(reference, *second[0].result);
+  if (options.baselines_anyway) align_baselines(reference, *second[0].result, pairs);
   Comparison out;
   out.first = labels(first);
   out.second = labels(second);
@@ -229,8 +252,13 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
     row.name = pair.first->name;
     if (pair.second->name != row.name) row.name += " = " + pair.second->name;
     row.role = pair.first->role();
+    const store::Result& of_second = pair.same ? reference : *second[0].result;
+    const store::ResultCase& wanted = pair.same ? *pair.first : *pair.second;
+    if (!pair.same && row.role == store::CaseRole::baseline) {
+      out.baselines_differ = settings_in_words(reference, *pair.first, *second[0].result, *pair.second);
+    }
     row.first = side_of(first, find_in(first, pair.first, reference, *pair.first), options.parts_of);
-    row.second = side_of(second, find_in(second, pair.second, reference, *pair.first), options.parts_of);
+    row.second = side_of(second, find_in(second, pair.second, of_second, wanted), options.parts_of);
     if (!row.measured_on_both()) continue;
     ++out.comparisons;
     enough_runs = enough_runs && row.first.run_seconds.size() >= runs_for_an_interval &&

@@ -27,6 +27,7 @@ std::vector<StepPart> parts_of_breakdown(const CaseBreakdown& breakdown);
 
 struct ComparisonOptions {
   PartsOf parts_of = parts_of_splits;
+  bool baselines_anyway = false;  // baseline with baseline, and control with control, if their settings differ
 };
 
 /// A case as one side has it. The side's value is the median of its runs' values.
@@ -62,6 +63,7 @@ struct Comparison {
   double smallest_effect = 0.01;           // the first file's
   std::vector<CaseComparison> cases;
   std::vector<std::string> not_aligned;  // a sentence each
+  std::string baselines_differ;          // "threads is 1 and 2"; "" if the compared baselines are one case
 };
 
 /// Cases are aligned by their settings: of one side's cases and the other's, those with equal values in all variables

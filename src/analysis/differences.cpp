@@ -66,6 +66,13 @@ std::string model_of(const store::Result& r) {
                      r.sequence);
 }
 
+// Files of earlier versions knew gpt alone.
+std::string workload_of(const store::Result& r) {
+  const store::ResultCase* baseline = r.baseline();
+  const std::string_view workload = baseline == nullptr ? "" : r.setting(*baseline, "workload");
+  return workload.empty() ? "gpt" : std::string(workload);
+}
+
 // "8 x NVIDIA H200", whatever the ranks' order.
 std::string devices_of(const store::Result& r) {
   std::map<std::string, int> counts;
@@ -228,7 +235,11 @@ std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, c
     }
   };
   must_match("Backends", [](const store::Result& r) { return r.backend; });
-  must_match("Models", model_of);
+  must_match("Workloads", workload_of);
+  // Of the others, a model is at most where sizes were taken from.
+  if (std::ranges::all_of(files, [](const ComparedFile& file) { return workload_of(*file.result) == "gpt"; })) {
+    must_match("Models", model_of);
+  }
   if (what.rank_counts) must_match("Numbers of ranks", [](const store::Result& r) { return number(r.ranks); });
   return reasons;
 }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "analysis/above_peak.h"
 #include "analysis/comparable.h"
 #include "analysis/looks.h"
 #include "analysis/paired_estimator.h"
@@ -52,9 +53,6 @@ void measure_case(const store::Result& result, CaseSummary& row) {
   row.hfu = result_case.hardware_flop_per_step / possible;
 }
 
-// A clock or a peak may be a little off; a link that carried a twentieth more than it can did not.
-constexpr double beyond_doubt = 1.05;
-
 void measure_rates(const store::Result& result, CaseSummary& row) {
   const store::ResultPoint* point = result.find_point(row.case_index);
   if (point == nullptr || row.blocks == 0 || point->repetitions < 1) return;
@@ -69,7 +67,7 @@ void measure_rates(const store::Result& result, CaseSummary& row) {
   const bool peak_stated = !result.peak_source.starts_with("measured");
   const bool on_links = rates.bus_bytes_per_s && rates.limit_bytes_per_s;
   rates.impossible = (on_links && *rates.bus_bytes_per_s > beyond_doubt * *rates.limit_bytes_per_s) ||
-                     (peak_stated && row.mfu && *row.mfu > beyond_doubt);
+                     (peak_stated && above_peak(row));
   row.rates = rates;
 }
 

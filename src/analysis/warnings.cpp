@@ -8,6 +8,7 @@
 #include <map>
 #include <string_view>
 
+#include "analysis/above_peak.h"
 #include "analysis/blocks.h"
 #include "analysis/level_estimator.h"
 #include "analysis/level_warnings.h"
@@ -113,6 +114,30 @@ void limits(const store::Result& result, const Summary& summary, Warnings& warni
   }
 }
 
+// A peak that is too low makes every MFU too high, those below 100 % too.
+void peaks(const store::Result& result, const Summary& summary, Warnings& warnings) {
+  std::vector<std::string> names;
+  double highest = 0;
+  for (const CaseSummary& row : summary.cases) {
+    if (!above_peak(row) || (row.rates && row.rates->impossible)) continue;
+    names.push_back(row.name);
+    highest = std::max(highest, *row.mfu);
+  }
+  if (names.empty()) return;
+  const char* remedy = result.peak_source.starts_with("measured")
+                           ? "It was measured at another moment, or with more ranks at once than the case has. Compare "
+                             "step times instead, or measure again on a quiet machine with fewer threads than cores."
+                           : "Correct peak_flops or the hardware file, or look for work that the case does not do.";
+  warnings.push_back(fmt::format(
+      "above the peak: {:.1f} % of it in {} (marked ! in the table). The peak ({}) is too low, so no MFU of "
+      "this sweep can be trusted. {}",
+      100 * highest, join(names, ", "), result.peak_source, remedy));
+}
+
+std::string blocks_in_words(int blocks) {
+  return fmt::format("{} block{}", blocks, blocks == 1 ? "" : "s");
+}
+
 // A step's time is the slowest rank's. Where ranks take turns at being slow, the steps add up to more than any rank's
 // total, and only a large difference is news; less than the total they cannot be unless time was lost between them.
 void totals(const store::Result& result, Warnings& warnings) {
@@ -132,16 +157,15 @@ void totals(const store::Result& result, Warnings& warnings) {
   }
   if (short_of > 0) {
     warnings.push_back(
-        fmt::format("in {} blocks the step times add up to less than the block took ({:.1f} % missing): time is lost "
-                    "between steps, "
-                    "or a clock is coarse. With longer steps (a larger batch or model) it matters less.",
-                    short_of, -100 * max_lost));
+        fmt::format("in {} the step times add up to less than the block took ({:.1f} % missing): time is lost "
+                    "between steps, or a clock is coarse. With longer steps (a larger batch or model) it matters less.",
+                    blocks_in_words(short_of), -100 * max_lost));
   }
   if (beyond > 0) {
     warnings.push_back(fmt::format(
-        "in {} blocks ranks take turns at being the slowest, so the step times add up to as much as {:.0f} % more than "
+        "in {} ranks take turns at being the slowest, so the step times add up to as much as {:.0f} % more than "
         "the block took. Compare tokens/s over whole blocks, and look at rank_seconds.",
-        beyond, 100 * max_beyond));
+        blocks_in_words(beyond), 100 * max_beyond));
   }
 }
 
@@ -200,10 +224,11 @@ void oversubscription(const store::Result& result, Warnings& warnings) {
     if (node.threads > worst.threads) worst = node;
   }
   if (overfull == 0) return;
-  warnings.push_back(fmt::format(
-      "{} of {} nodes are oversubscribed ({} runs {} threads on {} cores), so step times include scheduling "
-      "delays. Start fewer ranks per node or set fewer threads.",
-      overfull, nodes.size(), worst.host, worst.threads, worst.cores));
+  warnings.push_back(
+      fmt::format("{} of {} oversubscribed ({} runs {} threads on {} cores), so step times include scheduling "
+                  "delays. Start fewer ranks per node or set fewer threads.",
+                  overfull, nodes.size() == 1 ? "1 node is" : fmt::format("{} nodes are", nodes.size()), worst.host,
+                  worst.threads, worst.cores));
 }
 
 // Which verdicts the throttled rounds decide.
@@ -240,6 +265,7 @@ std::vector<std::string> find_warnings(const store::Result& result, const Summar
   control(summary, warnings);
   losses(result, warnings);
   limits(result, summary, warnings);
+  peaks(result, summary, warnings);
   training(result, summary, warnings);
   totals(result, warnings);
   rounds(result, summary, warnings);

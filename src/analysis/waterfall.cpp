@@ -110,6 +110,7 @@ std::optional<Waterfall> waterfall(const store::Result& result, const CaseSummar
                                    const CaseBreakdown& breakdown) {
   const store::ResultCase& row = result.at(breakdown);
   const Breakdown& mean = breakdown.mean;
+  if (!(row.model_flop_per_step > 0)) return {};  // communication alone has no share of the peak
   if (!summary.mfu || !(summary.step_seconds > 0) || !(mean.step_s > 0)) return {};
   Waterfall w;
   w.case_index = breakdown.case_index;

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <ostream>
 
 #include "backends/backends.h"
@@ -117,7 +119,8 @@ struct Parser {
                       "compare each change's effect on its own baseline, not times: for different clusters");
     compare->add_option("--fail-on", a.compare.fail_on,
                         "slower[:PERCENT]: exit code 2 if a case is slower by more (default: the smallest effect)");
-    compare->add_flag("--anyway", a.compare.anyway, "compare even if the models or the numbers of ranks differ");
+    compare->add_flag("--anyway", a.compare.anyway,
+                      "compare even if the models, the numbers of ranks or the settings of the baselines differ");
     compare->add_option("--format", a.compare.format, "text, md or json")->check(CLI::IsMember({"text", "md", "json"}));
     export_settings = app.add_subcommand("export", "write the settings that a result proves, for another framework");
     export_settings->add_option("file", a.export_settings.file, "a result file")->required();
@@ -128,7 +131,8 @@ struct Parser {
     trace = app.add_subcommand("trace", "write one profiled step, for chrome://tracing and ui.perfetto.dev");
     trace->add_option("file", a.trace.file, "a result file")->required();
     trace->add_option("--case", a.trace.case_name, "whose step (default: baseline)");
-    trace->add_option("-o,--output", a.trace.output, "the trace to write: trace.json")->required();
+    trace->add_option("-o,--output", a.trace.output, "the trace to write: trace.json (- for the terminal)")->required();
+    trace->add_flag("--force", a.trace.force, "overwrite the trace if it exists");
   }
 
   void add_report(ReportOptions& o) {
@@ -200,7 +204,7 @@ int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std:
   if (parser.report->parsed()) return report(a.report, out);
   if (parser.compare->parsed()) return compare(a.compare, out);
   if (parser.export_settings->parsed()) return export_settings(a.export_settings, out);
-  if (parser.trace->parsed()) return trace(a.trace, err);
+  if (parser.trace->parsed()) return trace(a.trace, out, err);
   return parser.plan->parsed() ? plan(a.plan, out) : show(a.show, out);
 }
 
@@ -210,6 +214,32 @@ void take_resume_value(const std::string& word, SweepOptions& sweep) {
   std::string& free_place = sweep.output.empty() ? sweep.output : sweep.config;
   if (!free_place.empty()) fail("--resume {} and -o {} name two files; give one", quote(word), quote(sweep.output));
   free_place = word;
+}
+
+// "help" and "help VERB" as people type them; a verb that does not exist is named before CLI11 misses one.
+std::vector<std::string> understood(std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments[0].starts_with("-")) return arguments;
+  if (arguments[0] == "help") {
+    arguments.erase(arguments.begin());
+    arguments.emplace_back("--help");
+    return arguments;
+  }
+  static const std::vector<std::string> verbs{"sweep",    "plan",    "show",   "report",
+                                              "selftest", "compare", "export", "trace"};
+  if (std::ranges::find(verbs, arguments[0]) != verbs.end()) return arguments;
+  fail("there is no command {}; allowed: {}{}", quote(arguments[0]), join(verbs, ", "),
+       did_you_mean(nearest(arguments[0], verbs)));
+}
+
+// A result that did not reach its reader is a failure, whatever the verb has found.
+int deliver(int code, std::ostream& out, std::ostream& err) {
+  errno = 0;
+  out.flush();
+  const int error = errno;
+  if (out) return code;
+  err << "harness: cannot write to the standard output: "
+      << (error != 0 ? std::strerror(error) : "the disk may be full") << "\n";
+  return 1;
 }
 
 // Every rank comes here; only rank 0 reads the arguments, speaks and decides, so that a mistake costs one message and
@@ -237,7 +267,7 @@ int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::o
       err << "harness: " << e.what() << "\n";
       code = 1;
     }
-    out.flush();
+    code = deliver(code, out, err);
     err.flush();
     job->finish(code);
   }
@@ -247,13 +277,14 @@ int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::o
 
 }  // namespace
 
-int run_cli(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
+int run_cli(const std::vector<std::string>& typed, std::ostream& out, std::ostream& err) {
   try {
-    if (!arguments.empty() && arguments[0] == "worker") return launch::worker_main();
+    if (!typed.empty() && typed[0] == "worker") return launch::worker_main();
+    const std::vector<std::string> arguments = understood(typed);
     const bool help =
         std::any_of(arguments.begin(), arguments.end(), [](const auto& x) { return x == "-h" || x == "--help"; });
     if (!arguments.empty() && arguments[0] == "sweep" && !help) return run_job(arguments, out, err);
-    return run_alone(arguments, out, err);
+    return deliver(run_alone(arguments, out, err), out, err);
   } catch (const Error& e) {
     if (*e.what() != '\0') err << "harness: " << e.what() << "\n";  // empty: another rank says it
     return e.exit_code();

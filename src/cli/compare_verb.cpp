@@ -96,7 +96,8 @@ void compare_all(const CompareOptions& options, const std::vector<std::span<cons
     if (options.reproduce) {
       report.reproductions.push_back(analysis::reproduce(sides[0], sides[i]));
     } else {
-      report.comparisons.push_back(analysis::compare_sides(sides[0], sides[i], {.parts_of = parts_of}));
+      report.comparisons.push_back(
+          analysis::compare_sides(sides[0], sides[i], {.parts_of = parts_of, .baselines_anyway = options.anyway}));
     }
   }
 }

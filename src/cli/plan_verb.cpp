@@ -1,17 +1,15 @@
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <ostream>
 
 #include "analysis/power.h"
-#include "analysis/summary.h"
 #include "backend/backend.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/plan_budget.h"
+#include "cli/plan_time.h"
 #include "cli/verbs.h"
 #include "plan/prepare.h"
-#include "store/result_file.h"
 
 namespace harness::cli {
 namespace {
@@ -138,38 +136,6 @@ void print_power(const plan::Plan& p, std::ostream& out) {
   }
 }
 
-void print_time(const plan::Plan& p, const std::string& like, std::ostream& out) {
-  if (like.empty()) {
-    out << "\ntime: unknown before the first sweep; --like RESULT.h5 estimates it from an earlier result\n";
-    return;
-  }
-  const store::Result earlier = store::read_result(like, {.rank_seconds = false, .timeline = false});
-  std::map<std::string, double> block_seconds;
-  for (const analysis::CaseSummary& c : analysis::summarise(earlier).cases) {
-    double setup = 0;
-    int n = 0;
-    for (const store::ResultBlock& b : earlier.blocks) {
-      if (b.case_index != c.case_index || b.status != store::BlockStatus::ok) continue;
-      setup += b.setup_s;
-      ++n;
-    }
-    const config::Measure& m = p.experiment.measure;
-    if (n > 0) block_seconds[c.name] = setup / n + c.step_seconds * (m.warmup_steps + m.steps);
-  }
-  double total = 0;
-  int unknown = 0;
-  for (const plan::Slot& slot : p.schedule) {
-    const auto it = block_seconds.find(p.cases[slot.case_index].name);
-    if (it == block_seconds.end()) {
-      ++unknown;
-    } else {
-      total += it->second;
-    }
-  }
-  out << fmt::format("\ntime: {}, estimated from {}{}\n", show_seconds(total), like,
-                     unknown > 0 ? fmt::format(", without {} blocks of cases that it does not contain", unknown) : "");
-}
-
 std::string budget_of(const plan::Plan& p, const PlanOptions& options, program::FusedSet declared) {
   const auto the_case = std::ranges::find(p.cases, options.budget, &plan::PlannedCase::name);
   if (the_case == p.cases.end())
@@ -190,12 +156,12 @@ int plan(const PlanOptions& options, std::ostream& out) {
   const plan::Plan p = plan::prepare(experiment, declared, options.ranks, options.only);
   // Before anything is printed, so that an error stands alone.
   const std::string budget = options.budget.empty() ? "" : budget_of(p, options, declared);
+  const std::string time = time_text(p, options.like);
   print_head(p, out);
   print_cases(p, out);
   print_schedule(p, out);
   print_power(p, out);
-  print_time(p, options.like, out);
-  out << budget;
+  out << time << budget;
   for (const std::string& w : experiment.warnings) out << "warning: " << w << "\n";
   return 0;
 }

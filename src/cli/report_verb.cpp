@@ -1,13 +1,12 @@
 #include <filesystem>
-#include <fstream>
 #include <ostream>
 
 #include "base/error.h"
 #include "cli/cost_options.h"
+#include "cli/output_file.h"
 #include "cli/verbs.h"
 #include "report/page/page.h"
 #include "report/page/report.h"
-#include "store/atomic_file.h"
 #include "store/result_file.h"
 
 namespace harness::cli {
@@ -20,16 +19,6 @@ std::string default_output(const ReportOptions& options) {
   return path.string();
 }
 
-void write(const std::string& path, const std::string& text, bool overwrite) {
-  store::AtomicFile file(path, overwrite);
-  {
-    std::ofstream out(file.temporary_path(), std::ios::binary);
-    out << text << std::flush;
-    if (!out) fail("cannot write {}: check that the disk has space", path);
-  }
-  file.put_in_place();
-}
-
 }  // namespace
 
 int report(const ReportOptions& options, std::ostream& out) {
@@ -38,7 +27,7 @@ int report(const ReportOptions& options, std::ostream& out) {
   if (std::filesystem::equivalent(path, options.file, ignored)) {
     fail("the report would overwrite the result file {} itself: name another file with -o", options.file);
   }
-  if (path != "-") store::AtomicFile(path, options.force);  // a name that is taken shows before the work, not after it
+  if (path != "-") check_output(path, options.force);  // a name that is taken shows before the work, not after it
   const store::Result result = store::read_result(options.file);
   analysis::Findings findings = analysis::find_all(result);
   findings.cost = cost_estimate(options.cost, result, findings.summary);
@@ -48,7 +37,7 @@ int report(const ReportOptions& options, std::ostream& out) {
     out << text;
     return 0;
   }
-  write(path, text, options.force);
+  write_output(path, text, options.force);
   out << "report: " << path << "\n";
   return 0;
 }

@@ -61,7 +61,8 @@ struct ExportOptions {
 struct TraceOptions {
   std::string file;
   std::string case_name = "baseline";
-  std::string output;  // -o
+  std::string output;  // -o; "-" for `out`
+  bool force = false;
 };
 
 struct ReportOptions {
@@ -99,7 +100,7 @@ int report(const ReportOptions& options, std::ostream& out);
 /// 0; 2: a case is slower (fail_on); 3: the files cannot be compared; 4: a control moved or a file is partial.
 int compare(const CompareOptions& options, std::ostream& out);
 int export_settings(const ExportOptions& options, std::ostream& out);
-int trace(const TraceOptions& options, std::ostream& err);
+int trace(const TraceOptions& options, std::ostream& out, std::ostream& err);
 /// 0: everything that ran passed; 1: something failed; 3: nothing could be run, with a message in one line.
 int selftest(const SelftestOptions& options, std::ostream& out, std::ostream& err);
 int selftest(const SelftestOptions& options, const backend::Backend& subject, const backend::Backend& oracle,

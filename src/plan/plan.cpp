@@ -45,17 +45,20 @@ PlannedCase make_case(const config::Experiment& experiment, int ranks, std::stri
 
 // Throws if a word of `only` names nothing.
 std::set<std::string> checked_selection(const config::Experiment& experiment, const std::vector<std::string>& only) {
-  std::vector<std::string> known;
+  std::vector<std::string> cases{"baseline", "baseline_again"}, variables;
   for (const config::Change& change : experiment.changes) {
     if (!change.from_model.empty()) continue;
-    known.push_back(config::case_name(change));
-    if (std::find(known.begin(), known.end(), change.variable) == known.end()) known.push_back(change.variable);
+    cases.push_back(config::case_name(change));
+    if (std::find(variables.begin(), variables.end(), change.variable) == variables.end()) {
+      variables.push_back(change.variable);
+    }
   }
-  for (const char* baseline : {"baseline", "baseline_again"}) known.emplace_back(baseline);
+  std::vector<std::string> known = variables;
+  known.insert(known.end(), cases.begin(), cases.end());
   for (const std::string& word : only) {
     if (std::find(known.begin(), known.end(), word) == known.end()) {
-      fail("--only {}: there is no case of this name; cases: {}{}", word, join(known, ", "),
-           did_you_mean(nearest(word, known)));
+      fail("--only {}: there is no variable and no case of this name; variables: {}; cases: {}{}", word,
+           variables.empty() ? "none" : join(variables, ", "), join(cases, ", "), did_you_mean(nearest(word, known)));
     }
   }
   return {only.begin(), only.end()};

@@ -119,17 +119,6 @@ bool works_differ(const store::Result& result) {
   });
 }
 
-const char* what_changes(const store::Result& result) {
-  if (works_differ(result)) {
-    return measured_by(result) == Measured::collective ? "time per byte on the bus (the inverse of busbw)"
-                                                       : "time per FLOP";
-  }
-  const bool batches_differ = std::ranges::any_of(result.cases, [&](const store::ResultCase& result_case) {
-    return result_case.tokens_per_step > 0 && result_case.tokens_per_step != result.cases[0].tokens_per_step;
-  });
-  return batches_differ ? "time per token (batches differ)" : "step time";
-}
-
 // What a change is measured against, and how.
 std::string reference_of(const analysis::Summary& summary) {
   if (summary.level && summary.level->baseline_left)
@@ -174,13 +163,34 @@ std::string loss_line(const store::Result& result, const analysis::Summary& summ
   if (!result.points.empty()) return "";  // nothing is trained
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.blocks == 0 || !std::isfinite(row.first_loss)) continue;
-    return fmt::format("Loss of {}: {:.4f} at its first step, {:.4f} after {}.", row.name, row.first_loss,
-                       row.last_loss, result.warmup_steps + result.steps);
+    const bool rises = row.last_loss >= row.first_loss && result.setting(result.at(row), "repeat_batch") != "true";
+    return fmt::format("Loss of {}: {:.4f} at its first step, {:.4f} after {}.{}", row.name, row.first_loss,
+                       row.last_loss, result.warmup_steps + result.steps,
+                       rises ? " The tokens are random, so it need not fall." : "");
   }
   return "";
 }
 
 }  // namespace
+
+std::string what_changes(const store::Result& result) {
+  if (works_differ(result)) {
+    return measured_by(result) == Measured::collective ? "time per byte on the bus" : "time per FLOP";
+  }
+  const bool batches_differ = std::ranges::any_of(result.cases, [&](const store::ResultCase& result_case) {
+    return result_case.tokens_per_step > 0 && result_case.tokens_per_step != result.cases[0].tokens_per_step;
+  });
+  return batches_differ ? "time per token (batches differ)" : "step time";
+}
+
+std::string per_what(const store::Result& result) {
+  if (!works_differ(result)) return "";
+  return measured_by(result) == Measured::collective ? " per byte on the bus" : " per FLOP";
+}
+
+std::string subject_of(const store::Result& result) {
+  return result.points.empty() ? result.model_name : "workload " + workload_of(result);
+}
 
 std::vector<std::string> context(const store::Result& result, const analysis::Summary& summary) {
   std::vector<std::string> lines{backend_line(result.backend), run_line(result)};

@@ -6,18 +6,19 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "report/context.h"
 #include "report/scale.h"
 
 namespace harness::report {
 namespace {
 
 // "12.3 % faster [10.1 %, 14.4 %]"
-std::string with_interval(const analysis::Effect& effect) {
+std::string with_interval(const store::Result& result, const analysis::Effect& effect) {
   const bool faster = effect.ratio < 1;
   const double low = faster ? 1 - effect.high : effect.low - 1;
   const double high = faster ? 1 - effect.low : effect.high - 1;
-  return fmt::format("{} {} [{}, {}]", percent(std::abs(effect.ratio - 1)), faster ? "faster" : "slower", percent(low),
-                     percent(high));
+  return fmt::format("{} {}{} [{}, {}]", percent(std::abs(effect.ratio - 1)), faster ? "faster" : "slower",
+                     per_what(result), percent(low), percent(high));
 }
 
 struct Outcome {
@@ -71,18 +72,31 @@ std::string the_rest(std::size_t faster, std::size_t slower, std::size_t same, s
   return parts.empty() ? "" : "; " + join(parts, ", ");
 }
 
+// The first failure, which the others usually share.
+std::string nothing_measured(const analysis::Summary& summary) {
+  const auto failed = [](const analysis::CaseSummary& row) {
+    return row.status == store::CaseStatus::failed && !row.reason.empty();
+  };
+  const bool anything =
+      std::ranges::any_of(summary.cases, [](const analysis::CaseSummary& row) { return row.blocks > 0; });
+  const auto first = std::ranges::find_if(summary.cases, failed);
+  if (first == summary.cases.end()) return "No change has been measured.";
+  return fmt::format("{}: {} failed: {}", anything ? "No change could be measured" : "Nothing ran", first->name,
+                     first->reason);
+}
+
 std::string what_moved(const store::Result& result, const analysis::Summary& summary) {
   const Outcome found = sort_out(summary);
   const std::string threshold = fmt::format("{:.3g} %", 100 * result.smallest_effect);
   const std::size_t same = found.same.size(), unresolved = found.unresolved.size(), slower = found.slower.size();
   if (!found.faster.empty()) {
     return fmt::format("Fastest proven change: {}, {}{}.", found.faster[0]->name,
-                       with_interval(*found.faster[0]->effect),
+                       with_interval(result, *found.faster[0]->effect),
                        the_rest(found.faster.size() - 1, slower, same, unresolved));
   }
   if (slower > 0) {
     return fmt::format("No change is proven faster than the baseline; the slowest: {}, {}{}.",
-                       found.slower.back()->name, with_interval(*found.slower.back()->effect),
+                       found.slower.back()->name, with_interval(result, *found.slower.back()->effect),
                        the_rest(0, slower - 1, same, unresolved));
   }
   if (same > 0 && unresolved == 0) {
@@ -95,7 +109,7 @@ std::string what_moved(const store::Result& result, const analysis::Summary& sum
                        same > 0 ? fmt::format(", {} the same", same) : "");
   }
   if (found.changes == 0) return "Only the baseline was asked for: nothing to compare.";
-  if (found.measured == 0) return "No change has been measured.";
+  if (found.measured == 0) return nothing_measured(summary);
   return "Too few rounds for any verdict.";
 }
 
@@ -114,7 +128,7 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
   return text + fmt::format(
                     "Unreliable: the control baseline_again came out {} than the baseline, which it repeats; no "
                     "verdict below counts.",
-                    with_interval(*summary.control));
+                    with_interval(result, *summary.control));
 }
 
 }  // namespace harness::report

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/above_peak.h"
+
 namespace harness::report {
 namespace {
 
@@ -29,6 +31,15 @@ Value of_effect(const analysis::CaseSummary& row, int analysis::Effect::*member)
   return row.effect ? Value((*row.effect).*member) : std::nullopt;
 }
 
+// A step that computes nothing that is counted has no share of the peak.
+Value of_flop(const store::Result& result, const analysis::CaseSummary& row, Value value) {
+  return result.at(row).model_flop_per_step > 0 ? value : std::nullopt;
+}
+// Single operations train nothing.
+Value of_training(const store::Result& result, double value) {
+  return result.points.empty() ? finite(value) : std::nullopt;
+}
+
 // Short names for the parameters of the functions below.
 using R = store::Result;
 using C = analysis::CaseSummary;
@@ -47,6 +58,7 @@ const std::vector<Metric>& table() {
        .help = "the median over blocks of a block's median step time, s"},
       {.key = "rates.seconds",
        .heading = "time {}",
+       .name = "time of one operation",
        .unit = seconds,
        .value = [](const R&, const C& c) { return c.rates ? finite(c.rates->operation_seconds) : std::nullopt; },
        .help = "one operation: step_seconds / repetitions, s"},
@@ -57,11 +69,13 @@ const std::vector<Metric>& table() {
       {.key = "rates.algorithm_bytes_per_s",
        .heading = "algbw GB/s",
        .heading_of_operations = "GB/s",
+       .name = "size / time",
        .unit = gigabytes_s,
        .value = [](const R&, const C& c) { return c.rates ? finite(c.rates->algorithm_bytes_per_s) : std::nullopt; },
        .help = "rates.bytes / rates.seconds; the algbw of nccl-tests"},
       {.key = "rates.bus_bytes_per_s",
        .heading = "busbw GB/s",
+       .name = "bus bandwidth",
        .unit = gigabytes_s,
        .value = [](const R&, const C& c) { return c.rates ? c.rates->bus_bytes_per_s : std::nullopt; },
        .help = "what a link carries; the busbw of nccl-tests"},
@@ -83,13 +97,13 @@ const std::vector<Metric>& table() {
        .name = "tokens per second",
        .unit = number,
        .shown_for = {training},
-       .value = [](const R&, const C& c) { return if_measured(c, c.tokens_per_second); },
+       .value = [](const R&, const C& c) { return positive(c.tokens_per_second); },
        .help = "tokens_per_step / step_seconds"},
       {.key = "flops_per_rank",
        .heading = "{}/rank",
        .unit = flops,
        .shown_for = {training, operation},
-       .value = [](const R&, const C& c) { return if_measured(c, c.flops_per_rank); },
+       .value = [](const R&, const C& c) { return positive(c.flops_per_rank); },
        .help = "model FLOP/s of a rank"},
       {.key = "mfu",
        .heading = "MFU",
@@ -97,15 +111,15 @@ const std::vector<Metric>& table() {
        .name = "MFU",
        .unit = share,
        .shown_for = {training, operation},
-       .value = [](const R&, const C& c) { return c.mfu; },
+       .value = [](const R& r, const C& c) { return of_flop(r, c, c.mfu); },
        .help = "model FLOP / (step time x ranks x peak), by flop_formula"},
       {.key = "mfu_noncausal",
        .unit = share,
-       .value = [](const R&, const C& c) { return c.mfu_noncausal; },
+       .value = [](const R& r, const C& c) { return of_flop(r, c, c.mfu_noncausal); },
        .help = "the same with attention counted whole, as older tables do"},
       {.key = "hfu",
        .unit = share,
-       .value = [](const R&, const C& c) { return c.hfu; },
+       .value = [](const R& r, const C& c) { return of_flop(r, c, c.hfu); },
        .help = "the same with recomputation counted"},
       {.key = "gpu_utilisation",
        .heading = "GPU busy",
@@ -129,11 +143,11 @@ const std::vector<Metric>& table() {
        .name = "tokens per joule",
        .unit = number,
        .shown_for = {training},
-       .value = [](const R&, const C& c) { return finite(c.tokens_per_joule); },
+       .value = [](const R&, const C& c) { return positive(c.tokens_per_joule); },
        .help = "tokens of the timed steps / energy of all GPUs"},
       {.key = "peak_memory_bytes",
        .heading = "memory {}",
-       .name = "memory of the fullest rank",
+       .name = "peak memory (worst rank)",
        .unit = bytes,
        .value = [](const R&, const C& c) { return if_measured(c, c.peak_memory_bytes); },
        .help = "the largest of any rank in any block"},
@@ -167,11 +181,11 @@ const std::vector<Metric>& table() {
        .help = "the look, by its rounds, that settled the verdict and ended the case; 0: none did before the last"},
       {.key = "first_loss",
        .unit = number,
-       .value = [](const R&, const C& c) { return finite(c.first_loss); },
+       .value = [](const R& r, const C& c) { return of_training(r, c.first_loss); },
        .help = "loss of the first step of the first block"},
       {.key = "last_loss",
        .unit = number,
-       .value = [](const R&, const C& c) { return finite(c.last_loss); },
+       .value = [](const R& r, const C& c) { return of_training(r, c.last_loss); },
        .help = "loss of the last timed step, mean over blocks"},
       {.key = "ranks_used",
        .unit = count,
@@ -191,23 +205,23 @@ const std::vector<Metric>& table() {
        .help = "number of data-parallel replicas"},
       {.key = "micro_batches",
        .unit = count,
-       .value = [](const R& r, const C& c) -> Value { return static_cast<double>(r.at(c).micro_batches); },
+       .value = [](const R& r, const C& c) { return positive(static_cast<double>(r.at(c).micro_batches)); },
        .help = "micro-batches of a step"},
       {.key = "tokens_per_step",
        .unit = number,
-       .value = [](const R& r, const C& c) { return finite(r.at(c).tokens_per_step); },
+       .value = [](const R& r, const C& c) { return positive(r.at(c).tokens_per_step); },
        .help = "tokens of a step, all ranks"},
       {.key = "model_flop_per_step",
        .unit = number,
-       .value = [](const R& r, const C& c) { return finite(r.at(c).model_flop_per_step); },
+       .value = [](const R& r, const C& c) { return positive(r.at(c).model_flop_per_step); },
        .help = "FLOP of a step, all ranks, by flop_formula"},
       {.key = "noncausal_flop_per_step",
        .unit = number,
-       .value = [](const R& r, const C& c) { return finite(r.at(c).noncausal_flop_per_step); },
+       .value = [](const R& r, const C& c) { return positive(r.at(c).noncausal_flop_per_step); },
        .help = "the same with attention counted whole"},
       {.key = "hardware_flop_per_step",
        .unit = number,
-       .value = [](const R& r, const C& c) { return finite(r.at(c).hardware_flop_per_step); },
+       .value = [](const R& r, const C& c) { return positive(r.at(c).hardware_flop_per_step); },
        .help = "the same with recomputation counted"},
       {.key = "peak_flops_per_rank",
        .unit = flops,
@@ -273,7 +287,7 @@ std::string MetricPrinter::heading(Measured measured) const {
 std::string MetricPrinter::number(double value) const {
   switch (metric_.unit) {
     case Unit::share:
-      return percent(value);
+      return percent(value) + (metric_.key == "mfu" && value > analysis::beyond_doubt ? " !" : "");
     case Unit::gigabytes_s:
       return fmt::format("{:.4g}", value / scale_.factor);
     case Unit::hertz:

@@ -24,9 +24,10 @@ Section warnings_section(const analysis::Findings& findings);
 Section configuration_section(const store::Result& result);
 Section reproduce_section(const store::Result& result);
 
-/// The rows of all cases, and the notes that their verdict column points to as [1], [2] ….
+/// The rows of all cases, what to know of its columns, and the notes that their verdict column points to as [1], [2] ….
 struct CaseTable {
   Table table;
+  std::vector<std::string> remarks;
   std::vector<std::string> notes;
 };
 CaseTable case_table(const store::Result& result, const analysis::Summary& summary);

@@ -23,8 +23,9 @@ struct ComparisonReport {
   std::vector<analysis::Reproduction> reproductions;
 };
 
-/// What differs between the files comes first, before any number; then a table per pair of sides, in the manner of
-/// benchstat: a row per case with both sides, the change ("~": none that this could prove), its interval and n.
+/// Why not to believe it, then for each pair of sides the verdict in a line and a table in the manner of benchstat: a
+/// row per case with both sides, the change ("~": none that this could prove), its interval and n. Last what else
+/// differs between the files.
 Document comparison_document(const ComparisonReport& report);
 Table comparison_table(const analysis::Comparison& comparison);
 std::string comparison_json(const ComparisonReport& report);

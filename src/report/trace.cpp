@@ -1,11 +1,11 @@
 #include "report/trace.h"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "analysis/drawn_step.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -14,10 +14,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Streams get thread numbers, "compute" the first, so that every rank shows them in the same order.
-std::map<std::string, int> number_streams(const std::vector<const store::ResultInterval*>& rows) {
+// Tracks get thread numbers, "compute" the first, so that every rank shows them in the same order.
+std::map<std::string, int> number_tracks(const analysis::DrawnStep& step) {
   std::set<std::string> names;
-  for (const store::ResultInterval* row : rows) names.insert(row->stream);
+  for (const analysis::DrawnInterval& x : step.intervals) names.insert(x.track);
   std::map<std::string, int> numbers;
   if (names.erase("compute") > 0) numbers["compute"] = 0;
   for (const auto& name : names) numbers.emplace(name, static_cast<int>(numbers.size()));
@@ -39,16 +39,23 @@ std::string name_of_rank(const store::Result& result, const store::ResultInterva
   return name + ")";
 }
 
-Json event_of(const store::ResultInterval& row, int thread) {
+// Whole nanoseconds, which viewers count in: two that follow each other do not overlap by a rounding.
+double nanoseconds(double seconds) {
+  return std::round(1e9 * seconds);
+}
+
+Json event_of(const analysis::DrawnInterval& x, int thread) {
+  const store::ResultInterval& row = *x.row;
   Json arguments = {{"kind", row.kind}, {"operation", row.operation}, {"role", row.role}, {"phase", row.phase}};
   if (row.layer >= 0) arguments["layer"] = row.layer;
   if (row.micro_batch >= 0) arguments["micro_batch"] = row.micro_batch;
-  if (!row.what.empty()) arguments["what"] = row.what;
-  return {{"name", row.what.empty() ? row.kind : row.kind + " " + row.what},
+  if (!x.what.empty()) arguments["what"] = x.what;
+  const double start_ns = nanoseconds(x.start_s), end_ns = nanoseconds(x.end_s);
+  return {{"name", x.what.empty() ? row.kind : row.kind + " " + x.what},
           {"cat", row.kind},
           {"ph", "X"},
-          {"ts", 1e6 * row.start_s},
-          {"dur", 1e6 * (row.end_s - row.start_s)},
+          {"ts", start_ns / 1e3},
+          {"dur", (end_ns - start_ns) / 1e3},
           {"pid", row.rank},
           {"tid", thread},
           {"args", std::move(arguments)}};
@@ -77,38 +84,33 @@ std::string trace_json(const store::Result& result, const std::string& case_name
          did_you_mean(nearest(case_name, names)));
   }
   const std::int32_t index = result.index_of(*chosen);
-  std::vector<const store::ResultInterval*> rows;
-  for (const store::ResultInterval& row : result.timeline) {
-    const bool sound = std::isfinite(row.start_s) && std::isfinite(row.end_s) && row.end_s >= row.start_s;
-    if (row.case_index == index && sound) rows.push_back(&row);
-  }
-  if (rows.empty()) {
+  const analysis::DrawnStep step = analysis::drawn_step(result, index);
+  if (step.intervals.empty()) {
     const char* why = chosen->role() == store::CaseRole::control ? " (it is the baseline)" : "";
     fail("case {} has no timeline{}; {}", quote(case_name), why, cases_with_timelines(result));
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const store::ResultInterval* a, const store::ResultInterval* b) {
-    return a->rank != b->rank ? a->rank < b->rank : a->start_s < b->start_s;
-  });
-  const auto threads = number_streams(rows);
+  const auto threads = number_tracks(step);
   Json events = Json::array();
   std::set<std::pair<int, int>> named;
   int last_rank = -1;
-  for (const store::ResultInterval* row : rows) {
-    if (row->rank != last_rank) {
-      last_rank = row->rank;
-      events.push_back(metadata("process_name", row->rank, nullptr, {{"name", name_of_rank(result, *row)}}));
-      events.push_back(metadata("process_sort_index", row->rank, nullptr, {{"sort_index", row->rank}}));
+  for (const analysis::DrawnInterval& x : step.intervals) {
+    const int rank = x.row->rank, thread = threads.at(x.track);
+    if (rank != last_rank) {
+      last_rank = rank;
+      events.push_back(metadata("process_name", rank, nullptr, {{"name", name_of_rank(result, *x.row)}}));
+      events.push_back(metadata("process_sort_index", rank, nullptr, {{"sort_index", rank}}));
     }
-    const int thread = threads.at(row->stream);
-    if (!named.emplace(row->rank, thread).second) continue;
-    events.push_back(metadata("thread_name", row->rank, &thread, {{"name", row->stream}}));
-    events.push_back(metadata("thread_sort_index", row->rank, &thread, {{"sort_index", thread}}));
+    if (!named.emplace(rank, thread).second) continue;
+    events.push_back(metadata("thread_name", rank, &thread, {{"name", x.track}}));
+    events.push_back(metadata("thread_sort_index", rank, &thread, {{"sort_index", thread}}));
   }
-  for (const store::ResultInterval* row : rows) events.push_back(event_of(*row, threads.at(row->stream)));
+  for (const analysis::DrawnInterval& x : step.intervals) events.push_back(event_of(x, threads.at(x.track)));
   const Json out = {{"traceEvents", std::move(events)},
                     {"displayTimeUnit", "ms"},
                     {"otherData",
                      {{"what", "one profiled step, outside the timed blocks"},
+                      {"clock", step.one_clock ? "shared: the closing all-reduce ends at once on all ranks"
+                                               : "of each rank: from the start of its own step"},
                       {"case", case_name},
                       {"run", result.name},
                       {"backend", result.backend},

@@ -36,7 +36,7 @@ void sync(const std::string& path, bool required) {
 
 AtomicFile::AtomicFile(const std::string& path, bool overwrite) : path_(path), overwrite_(overwrite) {
   const fs::path name = fs::path(path).filename();
-  if (name.empty() || name == "." || name == "..") fail("'{}' cannot be a result file: it names a directory", path);
+  if (name.empty() || name == "." || name == "..") fail("'{}' cannot be written: it names a directory", path);
   std::error_code error;
   const fs::file_status there = fs::status(path, error);
   if (fs::is_directory(there)) fail("{} cannot be written: it is a directory", path);
@@ -44,7 +44,7 @@ AtomicFile::AtomicFile(const std::string& path, bool overwrite) : path_(path), o
   if (fs::exists(there) && !overwrite) taken(path);
   const fs::path directory = directory_of(path);
   fs::create_directories(directory, error);
-  if (error) fail("cannot create the directory {} for the result file: {}", directory.string(), error.message());
+  if (error) fail("cannot create the directory {} of {}: {}", directory.string(), path, error.message());
   if (faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
     fail("cannot write to the directory {}: {}", directory.string(), std::strerror(errno));
   }

@@ -146,6 +146,24 @@ TEST(Comparison, AnAdoptedChangeMeetsTheNewBaseline) {
   EXPECT_EQ(names, (std::vector<std::string>{"baseline = micro_batch_size=1", "micro_batch_size=2 = baseline"}));
 }
 
+TEST(Comparison, BaselinesWithOtherSettingsAreComparedIfAsked) {
+  Files files;
+  store::Result slower = scaled(test::samples::sweep({}, {1, 1}), 1.2);
+  set(slower, "precision", "bf16");
+  const std::vector<ComparedFile> a{files.add("a", test::samples::sweep({}, {1, 1})),
+                                    files.add("a2", test::samples::sweep({}, {1, 1}))},
+      b{files.add("b", slower), files.add("b2", slower)};
+  EXPECT_TRUE(compare_sides(a, b).cases.empty());
+  const Comparison anyway = compare_sides(a, b, {.baselines_anyway = true});
+  ASSERT_EQ(anyway.cases.size(), 2u);
+  EXPECT_NEAR(find(anyway, "baseline").ratio, 1.2, 0.01);
+  EXPECT_EQ(find(anyway, "baseline").second.run_seconds.size(), 2u);
+  EXPECT_EQ(anyway.baselines_differ, "precision is fp32 and bf16");
+  // What is one case stays one, and nothing is said.
+  EXPECT_EQ(compare_sides(a, a, {.baselines_anyway = true}).baselines_differ, "");
+  EXPECT_EQ(compare_sides(a, a, {.baselines_anyway = true}).cases.size(), 2u);
+}
+
 TEST(Comparison, AVariableThatOneFileDoesNotKnowDoesNotKeepCasesApart) {
   Files files;
   store::Result newer = two_changes();
@@ -240,6 +258,18 @@ TEST(Differences, UnlikeModelsBackendsAndRankCountsCannotBeCompared) {
   other.backend = "cuda";
   EXPECT_EQ(why_incomparable(std::vector{a, files.add("d", other)}).size(), 3u);
   EXPECT_TRUE(why_incomparable(std::vector{a, a}).empty());
+}
+
+TEST(Differences, AnotherWorkloadIsNamedAsSuch) {
+  Files files;
+  store::Result collective = two_changes();
+  collective.layers = collective.hidden = 0;
+  collective.variables.emplace_back("workload");
+  for (store::ResultCase& row : collective.cases) row.settings.emplace_back("collective");
+  const std::vector<ComparedFile> both{files.add("a", two_changes()), files.add("b", collective)};
+  const auto why = why_incomparable(both);
+  ASSERT_EQ(why.size(), 1u);
+  EXPECT_THAT(why[0], HasSubstr("Workloads differ: gpt in a, collective in b"));
 }
 
 TEST(Differences, AMovedControlAndAPartialFileAreUnreliable) {

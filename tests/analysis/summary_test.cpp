@@ -297,7 +297,7 @@ TEST_F(SummaryTest, WarningsOnLosses) {
 TEST_F(SummaryTest, WarningsOnTimesThatDoNotAddUp) {
   store::Result result = ordinary();
   result.blocks[5].timed_total_s *= 1.1;
-  EXPECT_TRUE(warns(summarise(result), "in 1 blocks the step times add up to less than the block took"));
+  EXPECT_TRUE(warns(summarise(result), "in 1 block the step times add up to less than the block took"));
 }
 
 TEST_F(SummaryTest, WarningsOnOversubscribedNodes) {

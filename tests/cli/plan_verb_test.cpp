@@ -7,11 +7,13 @@
 #include "base/error.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
+#include "support/errors.h"
 #include "support/paths.h"
 
 namespace harness::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 const std::string config = test::source_dir() + "/configs/16node.yaml";
@@ -57,6 +59,31 @@ TEST(Plan, PromisesWhatTheDeclaredIntervalDetects) {
       promise("level"),
       HasSubstr(fmt::format("{:5.2f} % when a block scatters around the machine's level by 1.0 %", level * 100)));
   EXPECT_NE(pairs, level);
+}
+
+// The times of four ranks of a small model on a CPU say nothing about 128 GPUs.
+TEST(Plan, TakesTimesFromALikeResultOnly) {
+  const std::string example = test::source_dir() + "/results/example.h5";
+  const auto planned = [&](const std::string& file, const std::vector<std::string>& overrides, int ranks) {
+    std::ostringstream out;
+    plan({.config = test::source_dir() + "/configs/" + file,
+          .overrides = overrides,
+          .only = {"baseline"},
+          .ranks = ranks,
+          .like = example,
+          .budget = "",
+          .efficiencies = {}},
+         out);
+    return out.str();
+  };
+  EXPECT_THAT(planned("laptop.yaml", {}, 4), HasSubstr("estimated from " + example));
+  const auto complaint = [&](const std::string& file, const std::vector<std::string>& overrides, int ranks) {
+    return test::error_of([&] { planned(file, overrides, ranks); });
+  };
+  EXPECT_THAT(complaint("16node.yaml", {"hardware=h100-sxm"}, 128),
+              AllOf(HasSubstr("backend cpu, here cuda"), HasSubstr("ranks 4, here 128"), HasSubstr("layers 4, here")));
+  EXPECT_THAT(complaint("laptop.yaml", {}, 8), HasSubstr("(ranks 4, here 8)"));
+  EXPECT_THAT(complaint("laptop.yaml", {"model.hidden=256"}, 4), HasSubstr("(hidden 128, here 256)"));
 }
 
 }  // namespace

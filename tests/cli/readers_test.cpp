@@ -131,7 +131,47 @@ TEST_F(Readers, TraceWritesAFileThatParses) {
   EXPECT_EQ(said.code, 0) << said.err;
   std::ifstream in(folder_ / "trace.json");
   EXPECT_EQ(nlohmann::json::parse(in)["otherData"]["case"], "micro_batch_size=2");
-  EXPECT_EQ(say({"trace", a, "-o", folder_ / "no/such/trace.json"}).code, 1);
+  EXPECT_EQ(say({"trace", a, "-o", folder_ / "new/trace.json"}).code, 0);
+  EXPECT_EQ(nlohmann::json::parse(say({"trace", a, "-o", "-"}).out)["otherData"]["case"], "baseline");
+}
+
+TEST_F(Readers, TraceOverwritesNothingUnlessTold) {
+  const auto a = write("a.h5", test::samples::with_timeline());
+  const std::string taken = folder_.write("trace.json", "mine");
+  const Said refused = say({"trace", a, "-o", taken});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("already exists"));
+  EXPECT_EQ(test::text_of(taken), "mine");
+  EXPECT_EQ(say({"trace", a, "-o", taken, "--force"}).code, 0);
+  EXPECT_NE(test::text_of(taken), "mine");
+}
+
+TEST_F(Readers, AnOutputThatNobodyGetsIsAFailure) {
+  const auto a = write("a.h5", test::samples::with_timeline());
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"show", a},
+                                                    {"show", a, "--breakdown"},
+                                                    {"compare", a, a},
+                                                    {"export", a, "--format", "env"},
+                                                    {"report", a, "-o", "-"},
+                                                    {"trace", a, "-o", "-"},
+                                                    {"--version"},
+                                                    {"show", "--help"}}) {
+    std::ofstream out("/dev/full");
+    std::ostringstream err;
+    EXPECT_EQ(run_cli(arguments, out, err), 1) << arguments[0];
+    EXPECT_THAT(err.str(), HasSubstr("harness: cannot write to the standard output: ")) << arguments[0];
+  }
+}
+
+TEST_F(Readers, HelpIsACommandAndAnUnknownOneIsNamed) {
+  EXPECT_EQ(say({"help"}).code, 0);
+  EXPECT_THAT(say({"help"}).out, HasSubstr("compare"));
+  EXPECT_THAT(say({"help", "trace"}).out, HasSubstr("--case"));
+  EXPECT_THAT(say({"help", "sweep"}).out, HasSubstr("--resume"));
+  const Said said = say({"sho", "a.h5"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.err, HasSubstr("there is no command 'sho'"));
+  EXPECT_THAT(said.err, HasSubstr("did you mean show?"));
 }
 
 TEST_F(Readers, ShowTellsCostsFromTheConfigurationOrTheCommandLine) {

@@ -169,6 +169,9 @@ TEST(Plan, OnlySomeCases) {
   EXPECT_EQ(names({"baseline"}), (Names{"baseline", "baseline_again"}));
   EXPECT_EQ(names({}).size(), 5u);
   EXPECT_THAT(test::error_of([&] { names({"micro_batch_size=3"}); }), HasSubstr("did you mean micro_batch_size=2?"));
+  EXPECT_THAT(test::error_of([&] { names({"foo"}); }),
+              HasSubstr("variables: micro_batch_size, overlap_grad_reduce; cases: baseline, baseline_again, "
+                        "micro_batch_size=2, micro_batch_size=4, overlap_grad_reduce=false"));
 }
 
 Plan plan_of(int cases, int rounds, std::uint64_t seed) {

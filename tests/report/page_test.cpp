@@ -101,6 +101,33 @@ TEST(Page, HasEverySectionAndChart) {
   }
 }
 
+// Collectives on their own: bandwidth over the size, and nothing of a training step.
+TEST(Page, OfCollectivesHasBandwidthAndNoMfu) {
+  store::Result result =
+      test::samples::sweep({"message_size=2 kB", "message_size=1 GB", "collective=all_gather"}, {1, 1, 1.5, 100, 0.5});
+  for (int c = 0; c < 5; ++c) {
+    constexpr double bytes[] = {1e3, 1e3, 2e3, 1e9, 1e3};
+    result.points.push_back({c, c == 4 ? "all_gather" : "all_reduce", 10, bytes[c], c == 4 ? 0.75 : 1.5, 1e9, "sheet"});
+  }
+  for (store::ResultCase& row : result.cases) {
+    row.tokens_per_step = row.model_flop_per_step = row.noncausal_flop_per_step = row.hardware_flop_per_step = 0;
+    row.variable = row.name.substr(0, row.name.find('='));
+  }
+  test::samples::add_profiled_steps(result);
+  const std::string text = page_of(result);
+  EXPECT_EQ(fault_of(text), "");
+  const auto figure = text.find("<figure id=\"bandwidth\">");
+  ASSERT_NE(figure, std::string::npos);
+  const std::string whole = text.substr(figure, text.find("</figure>", figure) - figure);
+  for (const char* part : {"all_reduce", "all_gather", "busbw GB/s", "limit 1", "class=\"reference\"", "log scale"}) {
+    EXPECT_NE(whole.find(part), std::string::npos) << part;
+  }
+  EXPECT_NE(text.find("time per byte on the bus"), std::string::npos);
+  for (const char* never : {"Where the MFU", "MFU</td>", "tokens per second", "Worth trying", "id=\"losses\""}) {
+    EXPECT_EQ(text.find(never), std::string::npos) << never;
+  }
+}
+
 TEST(Page, NeedsNothingFromElsewhere) {
   const std::string text = page_of(test::samples::full());
   for (const char* bad : {"http:", "https:", "src=", "url(", "@import", "<script", "<link", "<iframe", "<img",
@@ -138,7 +165,7 @@ TEST(Page, AbsentIsNotZero) {
 
 TEST(Page, WithoutAControlThereIsNoAfter) {
   const std::string text = page_of(test::samples::unreliable());
-  EXPECT_NE(text.find("the control moved, so no verdict counts"), std::string::npos);
+  EXPECT_NE(text.find("The control moved, so no verdict counts"), std::string::npos);
   EXPECT_EQ(text.find("After: micro_batch_size=2"), std::string::npos);
   EXPECT_NE(page_of(test::samples::everything()).find("After: micro_batch_size=4"), std::string::npos);
 }

@@ -82,10 +82,23 @@ TEST(ShowComparison, Reproduction) {
   EXPECT_EQ(json["reproductions"][0]["changes"][0]["verdict"], "opposite");
 }
 
-TEST(ShowComparison, DifferencesComeBeforeAnyNumber) {
+TEST(ShowComparison, TheVerdictComesFirstAndTheDifferencesLast) {
   const std::string text = show(two_files().report, Format::text);
-  EXPECT_LT(text.find("NCCL_DEBUG"), text.find("tokens/s"));
-  EXPECT_EQ(text.find("What differs"), 0u);
+  EXPECT_EQ(text.find("Of 9 cases in both, B is: "), 0u);
+  EXPECT_LT(text.find("tokens/s"), text.find("What differs"));
+  EXPECT_LT(text.find("What differs"), text.find("NCCL_DEBUG"));
+  EXPECT_THAT(text, HasSubstr("± is the standard deviation of"));
+}
+
+TEST(ShowComparison, WhatToKnowOfTheVerdictComesBeforeTheTable) {
+  Files files;
+  files.add("a.h5", test::samples::unreliable());
+  const std::span<const analysis::ComparedFile> all(files.report.files);
+  files.report.unreliable = analysis::why_unreliable(all);
+  files.report.comparisons.push_back(analysis::compare_sides(all, all));
+  const std::string text = show(files.report, Format::text);
+  EXPECT_LT(text.find("is unreliable"), text.find("tokens/s"));
+  EXPECT_LT(text.find("The same run is on both sides"), text.find("tokens/s"));
 }
 
 TEST(ShowComparison, WhatCannotBeComparedHasNoNumbers) {

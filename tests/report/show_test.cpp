@@ -2,6 +2,7 @@
 //   HARNESS_UPDATE_GOLDEN=1 build/release/tests/test_report     and look at the diff.
 #include "report/show.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -106,6 +107,70 @@ TEST(Show, JsonHasFullPrecisionAndNulls) {
   EXPECT_EQ(json["headline"], headline(result, summary));
 }
 
+TEST(Show, AnUnresolvedVerdictSaysHowManyRoundsWouldSettleIt) {
+  const store::Result result = test::samples::everything();
+  const analysis::Summary summary = analysis::summarise(result);
+  const int needed = summary.cases[5].effect->rounds_needed;
+  ASSERT_GT(needed, result.rounds);
+  const std::string text = show(result, summary, Format::text);
+  EXPECT_THAT(text, HasSubstr(fmt::format("unresolved ({})\n", needed)));
+  EXPECT_THAT(text, HasSubstr("unresolved (N): about N rounds would settle it"));
+  EXPECT_THAT(shown(test::samples::nothing_moved(), Format::text), Not(HasSubstr("(N)")));
+}
+
+// A case that fails in the slow half of a sweep has fast blocks only, and its median looks better than its change.
+TEST(Show, AChangeThatContradictsTheStepTimesIsExplained) {
+  store::Result result = test::samples::sweep({"micro_batch_size=2", "micro_batch_size=4"}, {1, 1, 1.05, 0.9});
+  for (int round = 0; round < 12; ++round) {
+    for (int c = 0; c < 4; ++c) {
+      for (float& step : result.step_seconds[test::samples::block_of(result, round, c) - result.blocks.data()]) {
+        step *= round < 6 ? 2.0F : 1.0F;
+      }
+    }
+    if (round < 6) test::samples::block_of(result, round, 2)->status = store::BlockStatus::failed;
+  }
+  const std::string text = shown(result, Format::md);
+  EXPECT_THAT(text,
+              HasSubstr("differs from the change in sign or by more than 1 % for micro_batch_size=2: the change"));
+  EXPECT_THAT(shown(test::samples::everything(), Format::md), Not(HasSubstr("differs from the change")));
+}
+
+TEST(Show, MfuAboveThePeakIsMarked) {
+  store::Result result = test::samples::nothing_moved();
+  for (store::ResultCase& row : result.cases) row.peak_flops_per_rank = 20e9;
+  const std::string text = shown(result, Format::text);
+  EXPECT_THAT(text, HasSubstr(" % !  "));
+  EXPECT_THAT(text, HasSubstr("! above the peak: "));
+  EXPECT_THAT(shown(test::samples::nothing_moved(), Format::text), Not(HasSubstr("above the peak")));
+}
+
+TEST(Show, ALossThatDoesNotFallIsExplained) {
+  store::Result result = test::samples::nothing_moved();
+  EXPECT_THAT(shown(result, Format::text), Not(HasSubstr("need not fall")));
+  for (auto& losses : result.losses) losses.back() = 8;
+  EXPECT_THAT(shown(result, Format::text), HasSubstr("The tokens are random, so it need not fall."));
+}
+
+TEST(Show, SingleOperationsHaveNoNumbersOfTraining) {
+  store::Result result = test::samples::sweep({"message_size=2 kB"}, {1, 1, 1.5});
+  for (int c = 0; c < 3; ++c) result.points.push_back({c, "all_reduce", 10, c == 2 ? 2e3 : 1e3, 1.5, 0, ""});
+  for (store::ResultCase& row : result.cases) {
+    row.tokens_per_step = row.model_flop_per_step = row.noncausal_flop_per_step = row.hardware_flop_per_step = 0;
+    row.micro_batches = 0;
+  }
+  const auto row = nlohmann::json::parse(shown(result, Format::json))["cases"][2];
+  for (const char* key : {"tokens_per_second", "mfu", "hfu", "flops_per_rank", "first_loss", "last_loss",
+                          "tokens_per_step", "model_flop_per_step", "micro_batches"}) {
+    EXPECT_TRUE(row[key].is_null()) << key << " " << row[key];
+  }
+  EXPECT_THAT(shown(result, Format::text), HasSubstr("faster per byte on the bus ["));
+  test::samples::add_profiled_steps(result);
+  const std::string breakdown = show_breakdown(result, analysis::find_all(result), Format::text);
+  for (const char* never : {"Worth trying", "Rule of thumb", "Bottleneck", "MFU:  "}) {
+    EXPECT_THAT(breakdown, Not(HasSubstr(never)));
+  }
+}
+
 TEST(Show, AnEmptyResultIsShownToo) {
   for (const Format format : {Format::text, Format::md, Format::csv, Format::json}) {
     EXPECT_FALSE(shown(store::Result{}, format).empty());
@@ -122,6 +187,13 @@ TEST(Headline, SaysWhatIsProvenAndNoMore) {
             "Nothing is proven to move beyond 1 %: of 2 changes 1 is unresolved, 1 the same.");
   EXPECT_EQ(said(test::samples::sweep({}, {1, 1})), "Only the baseline was asked for: nothing to compare.");
   EXPECT_EQ(said(test::samples::sweep({"a=1"}, {1, 1, 0.5}, 1)), "Too few rounds for any verdict.");
+  store::Result broken = test::samples::sweep({"a=1"}, {1, 1, 1});
+  for (store::ResultBlock& block : broken.blocks) block.status = store::BlockStatus::failed;
+  for (store::ResultCase& row : broken.cases) {
+    row.status = store::CaseStatus::failed;
+    row.reason = "rank 0 on node1: exec: nsys: not found";
+  }
+  EXPECT_EQ(said(broken), "Nothing ran: baseline failed: rank 0 on node1: exec: nsys: not found");
   EXPECT_EQ(said(test::samples::unreliable()).substr(0, 66),
             "Unreliable: the control baseline_again came out 6.0 % slower [5.9 ");
   EXPECT_EQ(said(test::samples::partial()).substr(0, 26), "Partial (3 of 36 blocks). ");

@@ -57,6 +57,38 @@ TEST(Trace, AStreamDoesOneThingAtATime) {
   EXPECT_EQ(end.size(), 4u);
 }
 
+TEST(Trace, RanksShareAClockAndSlicesOfATrackDoNotOverlap) {
+  store::Result result = test::samples::with_timeline();
+  const store::ResultInterval some = result.timeline[0];
+  const auto add = [&](int rank, const char* stream, const char* kind, double start_s, double end_s) {
+    store::ResultInterval row = some;
+    row.rank = rank;
+    row.stream = stream;
+    row.kind = kind;
+    row.start_s = start_s;
+    row.end_s = end_s;
+    result.timeline.push_back(row);
+  };
+  add(0, "pipeline", "send", 0.0035929, 0.0129890);
+  add(0, "pipeline", "receive", 0.0035929, 0.0129917);
+  add(0, "world", "all_reduce", 0.0210, 0.0225);
+  add(2, "world", "all_reduce", 0.0208, 0.0213);
+  const json trace = json::parse(trace_json(result, "baseline"));
+  std::map<std::pair<int, std::string>, int> tracks;
+  std::map<int, double> closed_us;
+  for (const auto& e : trace["traceEvents"]) {
+    if (e["name"] == "thread_name") tracks[{e["pid"], e["args"]["name"]}] = e["tid"];
+    if (e["cat"] == "all_reduce" && e["tid"] == tracks[{e["pid"], "world"}]) {
+      closed_us[e["pid"]] = e["ts"].get<double>() + e["dur"].get<double>();
+    }
+  }
+  EXPECT_TRUE(tracks.contains({0, "pipeline send"}));
+  EXPECT_TRUE(tracks.contains({0, "pipeline receive"}));
+  EXPECT_NEAR(closed_us[0], 22500, 1e-3);
+  EXPECT_NEAR(closed_us[2], 22500, 1e-3);
+  EXPECT_THAT(trace["otherData"]["clock"].get<std::string>(), HasSubstr("shared"));
+}
+
 TEST(Trace, SaysWhatAnOperationIsFor) {
   const json trace = json::parse(trace_json(test::samples::with_timeline(), "baseline"));
   for (const auto& e : trace["traceEvents"]) {

@@ -26,14 +26,15 @@ void add_notices(const store::Result& result, const analysis::Summary& summary, 
 report::Document make_report(const store::Result& result, const analysis::Findings& findings) {
   report::Document document;
   document.title = result.name.empty() ? "harness report" : result.name;
-  document.subtitle = fmt::format("{} on {} {}, backend {}, {}", result.model_name, result.ranks,
+  document.subtitle = fmt::format("{} on {} {}, backend {}, {}", report::subject_of(result), result.ranks,
                                   result.ranks == 1 ? "rank" : "ranks", result.backend, result.created);
   document.headline = report::headline(result, findings.summary);
   add_notices(result, findings.summary, document);
   document.sections.push_back(report::before_after_section(result, findings));
   if (findings.cost) document.sections.push_back(report::cost_section(*findings.cost));
   for (report::Section (*make)(const store::Result&, const analysis::Findings&) :
-       {changes_section, steps_section, scaling_section, losses_section, timeline_section, lateness_section}) {
+       {bandwidth_section, changes_section, steps_section, scaling_section, losses_section, timeline_section,
+        lateness_section}) {
     document.sections.push_back(make(result, findings));
   }
   document.sections.push_back(report::nccl_section(result));

@@ -78,7 +78,7 @@ Svg curves(const std::vector<Point>& points, const Axis& x) {
     svg.line(share == 1 ? "reference" : "grid", 0, efficiency.y(share), 1, efficiency.y(share));
     if (share < 1) svg.text("tick", 0, efficiency.y(share) - 4, Svg::Anchor::start, report::percent(share, 0));
   }
-  svg.text("panel", 0, 14, Svg::Anchor::start, "tokens/s (equal factors equally far apart)");
+  svg.text("panel", 0, 14, Svg::Anchor::start, "tokens/s (log scale)");
   svg.text("panel", 0, 256, Svg::Anchor::start, "efficiency per rank");
   svg.line("reference", x.at(points[0].ranks), rate.y(points[0].rate), x.at(points.back().ranks), rate.y(ideal_last));
   rate.draw(

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/metrics.h"
+#include "report/page/bandwidth.h"
 #include "report/page/heat_map.h"
 #include "report/page/ladder.h"
 #include "report/page/scaling.h"
@@ -54,7 +56,14 @@ report::Section changes_section(const store::Result& result, const analysis::Fin
   }
   report::CaseTable cases = report::case_table(result, findings.summary);
   section.pieces.push_back(report::Numbers{"All cases", std::move(cases.table), true});
+  if (!cases.remarks.empty()) section.pieces.push_back(report::List{std::move(cases.remarks)});
   if (!cases.notes.empty()) section.pieces.push_back(report::List{std::move(cases.notes), report::List::Mark::number});
+  return section;
+}
+
+report::Section bandwidth_section(const store::Result&, const analysis::Findings& findings) {
+  report::Section section{"bandwidth-section", "Bandwidth", {}};
+  if (auto figure = bandwidth_chart(findings.summary)) section.pieces.push_back(std::move(*figure));
   return section;
 }
 
@@ -79,6 +88,8 @@ report::Section scaling_section(const store::Result& result, const analysis::Fin
 
 report::Section losses_section(const store::Result& result, const analysis::Findings& findings) {
   report::Section section{"losses", "Where the time goes", {}};
+  // The step repeats one operation: its rates say what there is to say.
+  if (report::measured_by(result) != report::Measured::training) return section;
   const analysis::StepFindings* baseline = nullptr;
   for (const analysis::CaseSummary* row : findings.before_and_after()) {
     const analysis::StepFindings* step = findings.step_of(*row);

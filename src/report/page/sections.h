@@ -11,6 +11,8 @@ namespace harness::page {
 
 report::Section changes_section(const store::Result& result,
                                 const analysis::Findings& findings);  // tornado; what could not be compared
+report::Section bandwidth_section(const store::Result& result,
+                                  const analysis::Findings& findings);  // where collectives were measured on their own
 report::Section steps_section(const store::Result& result, const analysis::Findings& findings);  // ladder
 report::Section scaling_section(const store::Result& result,
                                 const analysis::Findings& findings);  // where ranks was swept

@@ -89,7 +89,7 @@ svg .more { font-size: 11px; fill: var(--ink); }
 .link { stroke: var(--soft); stroke-width: 1; shape-rendering: crispEdges; }
 .dot { fill: var(--mark, var(--same)); fill-opacity: .55; }
 .median { stroke: var(--ink); stroke-width: 2.5; }
-.curve { stroke: var(--faster); stroke-width: 2; } .mark { fill: var(--faster); stroke: var(--paper); stroke-width: 1.5; }
+.curve { stroke: var(--mark, var(--faster)); stroke-width: 2; } .mark { fill: var(--mark, var(--faster)); stroke: var(--paper); stroke-width: 1.5; }
 .bar { fill: var(--mark, var(--same)); }
 .v-faster { --mark: var(--faster); } .v-slower { --mark: var(--slower); } .v-same, .v-none { --mark: var(--same); }
 .v-baseline { --mark: var(--ink); } .v-unresolved { --mark: var(--same); }

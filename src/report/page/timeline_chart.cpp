@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/drawn_step.h"
 #include "report/page/row_chart.h"
 #include "report/scale.h"
 
@@ -90,8 +91,9 @@ struct Lane {
 struct Collected {
   double step_s = 0;
   std::size_t roles = 0;  // all of them
+  bool one_clock = false;
   std::vector<std::int32_t> shown;
-  std::map<std::pair<std::int32_t, std::string>, Lane> lanes;                      // by role and stream, compute first
+  std::map<std::pair<std::int32_t, std::string>, Lane> lanes;                      // by role and track, compute first
   std::map<std::pair<std::int32_t, std::size_t>, std::pair<double, int>> by_kind;  // by role and kind
   std::map<std::int32_t, std::int32_t> rank_of;
 };
@@ -108,20 +110,21 @@ std::vector<std::int32_t> chosen(const std::set<std::int32_t>& roles) {
 Collected collect(const store::Result& result, int case_index, double length_s) {
   Collected out;
   std::set<std::int32_t> roles;
-  for (const store::ResultInterval& row : result.timeline) {
-    if (row.case_index != case_index || !std::isfinite(row.end_s) || !std::isfinite(row.start_s)) continue;
-    roles.insert(row.role);
-    out.step_s = std::max(out.step_s, row.end_s);
+  const analysis::DrawnStep step = analysis::drawn_step(result, case_index);
+  out.one_clock = step.one_clock;
+  for (const analysis::DrawnInterval& x : step.intervals) {
+    roles.insert(x.row->role);
+    out.step_s = std::max(out.step_s, x.end_s);
   }
   if (!(out.step_s > 0)) return out;
   out.roles = roles.size();
   out.shown = chosen(roles);
-  for (const store::ResultInterval& row : result.timeline) {
-    if (row.case_index != case_index || !std::isfinite(row.end_s) || !std::isfinite(row.start_s)) continue;
+  for (const analysis::DrawnInterval& x : step.intervals) {
+    const store::ResultInterval& row = *x.row;
     if (std::find(out.shown.begin(), out.shown.end(), row.role) == out.shown.end()) continue;
-    const std::string order = row.stream == "compute" ? "" : row.stream;
+    const std::string order = x.track == "compute" ? "" : x.track;
     Lane& lane = out.lanes[{row.role, order}];
-    if (lane.label.empty()) lane.label = fmt::format("rank {} {}", row.rank, row.stream);
+    if (lane.label.empty()) lane.label = fmt::format("rank {} {}", row.rank, x.track);
     const auto add = [&](std::size_t kind, double start_s, double end_s) {
       lane.busy_s += end_s - start_s;
       lane.add(kind, start_s / length_s * cells, end_s / length_s * cells);
@@ -129,11 +132,10 @@ Collected collect(const store::Result& result, int case_index, double length_s) 
       total += end_s - start_s;
       ++operations;
     };
-    const double end_s = std::max(row.start_s, row.end_s);
     const double waited_s = row.waiting_s + row.bubble_s;  // NaN: not known
-    const double goes_on_s = waited_s > 0 ? std::min(row.start_s + waited_s, end_s) : row.start_s;
-    if (goes_on_s > row.start_s) add(waiting_kind, row.start_s, goes_on_s);
-    add(kind_of(row), goes_on_s, end_s);
+    const double goes_on_s = waited_s > 0 ? std::min(x.start_s + waited_s, x.end_s) : x.start_s;
+    if (goes_on_s > x.start_s) add(waiting_kind, x.start_s, goes_on_s);
+    add(kind_of(row), goes_on_s, x.end_s);
     out.rank_of[row.role] = row.rank;
   }
   return out;
@@ -147,18 +149,24 @@ std::string caption_of(const Collected& found, bool has_waiting) {
   } else if (found.roles > 1) {
     lanes = "A lane is a stream of one rank, for one rank of each role (ranks of a role run the same operations).";
   }
+  const char* clock = "";
+  if (found.roles > 1) {
+    clock = found.one_clock ? " The lanes share a clock: the closing all-reduce ends at once on all ranks."
+                            : " Each rank counts from the start of its own step.";
+  }
   return fmt::format(
-      "{} On the right: how much of the step it was busy{}. Each lane is drawn in {} cells, in the colour of what took "
+      "{}{} On the right: how much of the step it was busy{}. Each lane is drawn in {} cells, in the colour of what "
+      "took "
       "most of each.",
-      lanes, has_waiting ? ", waiting included" : "", cells);
+      lanes, clock, has_waiting ? ", waiting included" : "", cells);
 }
 
 }  // namespace
 
 double timeline_length(const store::Result& result, int case_index) {
   double length = 0;
-  for (const store::ResultInterval& row : result.timeline) {
-    if (row.case_index == case_index && std::isfinite(row.end_s)) length = std::max(length, row.end_s);
+  for (const analysis::DrawnInterval& x : analysis::drawn_step(result, case_index).intervals) {
+    length = std::max(length, x.end_s);
   }
   return length;
 }

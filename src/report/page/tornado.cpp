@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/power.h"
+#include "report/context.h"
 #include "report/effect_words.h"
 #include "report/page/row_chart.h"
 #include "report/page/verdict_class.h"
@@ -122,7 +123,7 @@ std::optional<report::Figure> tornado(const store::Result& result, const analysi
 
   RowChart chart;
   chart.axis = axis_for(cases, result.smallest_effect);
-  chart.axis_title = "← faster · change of the step time · slower →";
+  chart.axis_title = fmt::format("← faster · change of the {} · slower →", report::what_changes(result));
   const Axis& axis = chart.axis;
   chart.behind.rectangle("band", axis.at(1 / (1 + result.smallest_effect) - 1), axis.at(result.smallest_effect), -1000,
                          1000);
@@ -134,7 +135,7 @@ std::optional<report::Figure> tornado(const store::Result& result, const analysi
 
   report::Figure figure;
   figure.id = "tornado";
-  figure.title = "What each change does to the step time.";
+  figure.title = fmt::format("What each change does to the {}.", report::what_changes(result));
   figure.caption = caption_of(cases, axis, result.smallest_effect);
   figure.legend = {{"v-faster", "faster"}, {"v-slower", "slower"}, {"v-same", "same"}, {"v-unresolved", "unresolved"}};
   figure.drawing = chart.drawn("tornado-drawing", figure.title,

@@ -72,8 +72,10 @@ report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::
     Svg svg;
     svg.line("link", axis.at(level), -14, axis.at(level), 7);
     svg.rectangle("bar", axis.at(std::min(level, next)), axis.at(std::max(level, next)), -7, 7);
-    const std::string limit = bar.roof_s && *bar.roof_s > 0 ? fmt::format(", limit {}", scale.print(*bar.roof_s)) : "";
-    chart.rows.push_back({bar.name, in_points(bar.points), svg, kind_of(bar),
+    const std::string limit =
+        bar.roof_s && *bar.roof_s > 0 ? fmt::format(", limit {} {}", scale.print(*bar.roof_s), scale.unit) : "";
+    const std::string name = bar.part && bar.points < 0 ? bar.name + " (above the peak)" : bar.name;
+    chart.rows.push_back({name, in_points(bar.points), svg, kind_of(bar),
                           bar.part ? scale.print(bar.seconds) + " " + scale.unit + limit : ""});
     figure.numbers.rows.push_back({bar.name, fmt::format("{:.2f}", -100 * bar.points), scale.print(bar.seconds),
                                    bar.roof_s ? scale.print(*bar.roof_s) : "", bar.roof});

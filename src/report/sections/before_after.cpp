@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "report/context.h"
 #include "report/effect_words.h"
 #include "report/metrics.h"
 #include "report/money.h"
@@ -28,7 +29,9 @@ class BeforeAfter {
     const auto print = [&](double value) { return printer.number_with_unit(value); };
     const double points = 100 * (after - before);
     const bool by_points = metric.unit == Unit::share && change.empty() && std::isfinite(points);
-    add(std::string(metric.name), before, after, print, by_points ? fmt::format("{:+.1f} points", points) : change);
+    const bool of_peak = metric.key == "mfu" && measured_by(result_) == Measured::operation;
+    add(of_peak ? "share of the peak" : std::string(metric.name), before, after, print,
+        by_points ? fmt::format("{:+.1f} points", points) : change);
   }
 
   // NaN: not known.
@@ -43,6 +46,8 @@ class BeforeAfter {
     }
     table_.rows.push_back(std::move(cells));
   }
+  // A line that has nothing but a change.
+  void add_words(const std::string& name, const std::string& change) { table_.rows.push_back({name, "", "", change}); }
   Table take() { return std::move(table_); }
 
  private:
@@ -67,6 +72,11 @@ void add_cost(const analysis::CostEstimate& estimate, const analysis::CaseSummar
       [&](double amount) { return show_money(amount, estimate.cost.currency); });
 }
 
+std::string interval_of_what(bool batches_differ, const std::string& per) {
+  if (!per.empty()) return "time" + per;
+  return batches_differ ? "time per token" : "step time";
+}
+
 }  // namespace
 
 Section before_after_section(const store::Result& result, const analysis::Findings& findings) {
@@ -76,6 +86,7 @@ Section before_after_section(const store::Result& result, const analysis::Findin
     section.pieces.push_back(Paragraph{"Nothing of the baseline was measured, so there is no before."});
     return section;
   }
+  const std::string per = after == nullptr ? "" : per_what(result);
   const bool batches_differ =
       after != nullptr && result.at(*before).tokens_per_step != result.at(*after).tokens_per_step;
   const std::string effect = after == nullptr ? "" : change_of(*after) + " " + interval_of(*after);
@@ -83,13 +94,15 @@ Section before_after_section(const store::Result& result, const analysis::Findin
   for (const Metric& metric : case_metrics()) {
     if (metric.name.empty()) continue;
     const bool is_time = metric.key == "step_seconds";
-    lines.add(metric, is_time && !batches_differ ? effect : "");
+    const bool carries_effect = is_time && !batches_differ && per.empty();
+    lines.add(metric, carries_effect ? effect : "");
     if (is_time && batches_differ) {
       lines.add(
           "time per token", 1 / before->tokens_per_second, 1 / after->tokens_per_second,
           [](double seconds) { return fmt::format("{:.4g} us", 1e6 * seconds); }, effect);
     }
   }
+  if (!per.empty()) lines.add_words("time" + per, effect);
   if (findings.cost) add_cost(*findings.cost, after, lines);
   const std::string names =
       after == nullptr ? "Before: the baseline." : fmt::format("Before: the baseline. After: {}.", after->name);
@@ -99,12 +112,12 @@ Section before_after_section(const store::Result& result, const analysis::Findin
         "After is the single change with the largest proven effect; its interval is that of the {}, {} {} "
         "rounds. The other lines are medians over all blocks of a case. Several changes together were not measured "
         "unless a case says so, and their effects need not add up.",
-        batches_differ ? "time per token" : "step time", findings.summary.level ? "over" : "paired within",
+        interval_of_what(batches_differ, per), findings.summary.level ? "over" : "paired within",
         after->effect->rounds)});
   } else if (findings.summary.unreliable) {
-    section.pieces.push_back(Paragraph{"There is no after: the control moved, so no verdict counts."});
+    section.pieces.push_back(Paragraph{"The control moved, so no verdict counts."});
   } else {
-    section.pieces.push_back(Paragraph{"There is no after: no change is proven faster."});
+    section.pieces.push_back(Paragraph{"No change is proven faster."});
   }
   return section;
 }

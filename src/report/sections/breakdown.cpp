@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "report/metrics.h"
 #include "report/scale.h"
 #include "report/sections.h"
 
@@ -101,11 +102,16 @@ class StepTable {
     Line profiled{.name = "step, profiled", .now = step_.breakdown.mean.step_s, .before = {}, .share = percent(1)};
     if (baseline_ != nullptr) profiled.before = baseline_->breakdown.mean.step_s;
     for (const analysis::Breakdown& rank : step_.breakdown.ranks) profiled.of_ranks.emplace_back(rank.step_s);
-    if (const analysis::WaterfallBar* rest = bar_of(std::nullopt)) profiled.points = points(*rest);
+    const analysis::WaterfallBar* rest = bar_of(std::nullopt);
+    if (rest != nullptr) profiled.points = percent(step_.waterfall->mfu + rest->points);
     add(profiled);
     if (!step_.waterfall) return;
     Line timed{.name = "step, timed", .now = step_.waterfall->step_s, .before = {}};
     if (baseline_ != nullptr && baseline_->waterfall) timed.before = baseline_->waterfall->step_s;
+    Line difference{.name = "timed steps differ by", .now = *timed.now - *profiled.now, .before = {}};
+    if (timed.before) difference.before = *timed.before - *profiled.before;
+    if (rest != nullptr) difference.points = points(*rest);
+    add(difference);
     timed.points = percent(step_.waterfall->mfu);
     timed.roof = step_.waterfall->ideal_s;
     add(timed);
@@ -202,8 +208,13 @@ std::vector<std::string> remarks_on_mfu(const store::Result& result, const analy
 std::vector<std::string> remarks_on(const store::Result& result, const analysis::StepFindings& step) {
   const analysis::Breakdown& mean = step.breakdown.mean;
   std::vector<std::string> remarks;
-  for (const std::string& rule : step.rules) remarks.push_back("Rule of thumb: " + rule);
-  for (std::string& remark : remarks_on_mfu(result, step)) remarks.push_back(std::move(remark));
+  const Measured measured = measured_by(result);
+  if (measured == Measured::training) {
+    for (const std::string& rule : step.rules) remarks.push_back("Rule of thumb: " + rule);
+  }
+  if (measured != Measured::collective) {
+    for (std::string& remark : remarks_on_mfu(result, step)) remarks.push_back(std::move(remark));
+  }
   if (!mean.other_compute.empty()) {
     remarks.push_back(fmt::format("Other computation: {}.", listed(mean.other_compute, 5)));
   }
@@ -255,7 +266,8 @@ void add_step(const store::Result& result, const analysis::StepFindings& step, c
               Section& section) {
   section.pieces.push_back(Subheading{result.at(step).name});
   section.pieces.push_back(Numbers{"", StepTable(step, baseline).take()});
-  add_bottleneck(step.bottleneck, section);
+  // What bounds a training step, and what to try, says nothing of one operation.
+  if (measured_by(result) == Measured::training) add_bottleneck(step.bottleneck, section);
   section.pieces.push_back(List{remarks_on(result, step)});
 }
 
@@ -278,7 +290,7 @@ Section breakdown_section(const store::Result& result, const analysis::Findings&
     add_step(result, step, baseline, section);
     if (result.at(step).role() == store::CaseRole::baseline) baseline = &step;
   }
-  if (!findings.rules.empty()) {
+  if (!findings.rules.empty() && measured_by(result) == Measured::training) {
     section.pieces.push_back(Subheading{"The sweep as a whole"});
     section.pieces.push_back(List{findings.rules});
   }

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
+#include "analysis/power.h"
+#include "base/text.h"
 #include "report/context.h"
 #include "report/effect_words.h"
 #include "report/metrics.h"
@@ -53,6 +56,51 @@ bool ranks_differ(const store::Result& result) {
   });
 }
 
+// The amounts by which a reader would compare two rows: of what the change is the change, as far as columns show it.
+double rate_of(const analysis::CaseSummary& row) {
+  if (row.rates && row.rates->bus_bytes_per_s) return *row.rates->bus_bytes_per_s;
+  return row.tokens_per_second > 0 ? row.tokens_per_second : row.flops_per_rank;
+}
+
+// Whether the change and the two medians beside it look like a contradiction.
+bool seems_wrong(const analysis::CaseSummary& row, const analysis::CaseSummary& baseline) {
+  constexpr double visible = 0.01;
+  if (!row.effect || !(rate_of(row) > 0) || !(rate_of(baseline) > 0)) return false;
+  const double change = std::log(row.effect->ratio), of_medians = std::log(rate_of(baseline) / rate_of(row));
+  constexpr double printed = 0.0005;
+  const bool opposite = change * of_medians < 0 && std::min(std::abs(change), std::abs(of_medians)) > printed;
+  return opposite || std::abs(change - of_medians) > std::log1p(visible);
+}
+
+std::string remark_on_change(const analysis::Summary& summary) {
+  const analysis::CaseSummary* baseline = summary.baseline();
+  if (baseline == nullptr) return "";
+  std::vector<std::string> names;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (seems_wrong(row, *baseline)) names.push_back(row.name);
+  }
+  if (names.empty()) return "";
+  return fmt::format(
+      "The change compares blocks that ran close together; the other columns are medians over all blocks. Their ratio "
+      "differs from the change in sign or by more than 1 % for {}: the change counts.",
+      join(names, ", "));
+}
+
+bool has_estimate(const analysis::CaseSummary& row) {
+  return row.effect && row.judgement.verdict == analysis::Verdict::unresolved && row.effect->rounds_needed > 0;
+}
+
+// In brackets behind the verdict: of how many rounds it is, if not of all, and how many would settle it.
+std::string rounds_of(const analysis::CaseSummary& row, int planned) {
+  std::vector<std::string> words;
+  if (row.effect && row.effect->rounds < planned) words.push_back(fmt::format("{}/{}", row.effect->rounds, planned));
+  if (has_estimate(row)) {
+    const int needed = row.effect->rounds_needed;
+    words.push_back(needed < analysis::max_rounds ? std::to_string(needed) : fmt::format("{}+", analysis::max_rounds));
+  }
+  return words.empty() ? "" : fmt::format(" ({})", join(words, "; "));
+}
+
 }  // namespace
 
 CaseTable case_table(const store::Result& result, const analysis::Summary& summary) {
@@ -70,15 +118,17 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
   build.add("change", false, change_of);
   build.add(interval_heading(), false, interval_of);
   build.add("verdict", true, [&](const analysis::CaseSummary& row) {
-    std::string verdict = analysis::name_of(row.judgement);
-    if (row.effect && row.effect->rounds < result.rounds) {
-      verdict += fmt::format(" ({}/{})", row.effect->rounds, result.rounds);
-    }
+    const std::string verdict = analysis::name_of(row.judgement) + rounds_of(row, result.rounds);
     if (row.reason.empty()) return verdict;
     out.notes.push_back(fmt::format("{}: {}", row.name, row.reason));
     return fmt::format("{} [{}]", verdict, out.notes.size());
   });
   out.table = build.take();
+  if (std::ranges::any_of(summary.cases, has_estimate)) {
+    out.remarks.emplace_back(
+        "unresolved (N): about N rounds would settle it, if its effect and scatter stay as they are.");
+  }
+  if (std::string remark = remark_on_change(summary); !remark.empty()) out.remarks.push_back(std::move(remark));
   return out;
 }
 
@@ -87,6 +137,7 @@ Section overview_section(const store::Result& result, const analysis::Summary& s
   section.pieces.push_back(List{context(result, summary), List::Mark::none});
   CaseTable cases = case_table(result, summary);
   section.pieces.push_back(Numbers{"", std::move(cases.table)});
+  section.pieces.push_back(List{std::move(cases.remarks), List::Mark::none});
   section.pieces.push_back(List{std::move(cases.notes), List::Mark::number});
   section.pieces.push_back(List{summary.warnings, List::Mark::warning});
   return section;

@@ -106,6 +106,8 @@ std::string what_change_means(const analysis::Comparison& comparison) {
   std::string text =
       fmt::format("Change: {} of B against A; ~ where no change is proven. A verdict must clear {:.3g} %.",
                   per_token ? "time per token (batches differ)" : "step time", 100 * comparison.smallest_effect);
+  text += fmt::format(" ± is the standard deviation of the {}, no confidence interval.",
+                      comparison.between_runs ? "runs" : "block medians");
   if (comparison.comparisons > 1) {
     text += fmt::format(" The intervals hold for all {} comparisons together.", comparison.comparisons);
   }
@@ -125,9 +127,6 @@ std::vector<std::string> notes_on(const analysis::Comparison& comparison) {
         "interval comes from the scatter of blocks within runs. It is a lower bound of the uncertainty: another "
         "allocation of the same machine may differ by more than these verdicts allow for.");
   }
-  if (comparison.same_run) {
-    notes.emplace_back("The same run is on both sides: agreement there is no evidence.");
-  }
   for (const std::string& line : comparison.not_aligned) notes.push_back(fmt::format("Not compared: {}.", line));
   return notes;
 }
@@ -142,7 +141,10 @@ std::string counted(const std::vector<std::pair<std::size_t, const char*>>& coun
 }
 
 std::string headline_of(const analysis::Comparison& comparison) {
-  if (comparison.cases.empty()) return "No case of one side is a case of the other: there is nothing to compare.";
+  if (comparison.cases.empty()) {
+    return "No case of one side is a case of the other: there is nothing to compare. --anyway compares baseline with "
+           "baseline.";
+  }
   std::size_t faster = 0, slower = 0, same = 0, open = 0, missing = 0;
   for (const analysis::CaseComparison& row : comparison.cases) {
     const analysis::Verdict verdict = row.judgement.verdict;
@@ -262,11 +264,27 @@ Section reservations_section(const ComparisonReport& report) {
   return section;
 }
 
+// What to know before the table is read.
+std::vector<std::string> caveats_of(const analysis::Comparison& comparison) {
+  std::vector<std::string> caveats;
+  if (comparison.same_run) caveats.emplace_back("The same run is on both sides: agreement there is no evidence.");
+  if (!comparison.baselines_differ.empty()) {
+    caveats.push_back("--anyway compares baselines with different settings: " + comparison.baselines_differ + ".");
+  }
+  return caveats;
+}
+std::vector<std::string> caveats_of(const analysis::Reproduction&) {
+  return {};
+}
+
 template <class Sides>
 Section section_of(const Sides& sides, Table table, Table parts) {
   Section section{"comparison", "", {}};
-  section.pieces.push_back(Paragraph{fmt::format("A: {}. B: {}.", join(sides.first, ", "), join(sides.second, ", "))});
   section.pieces.push_back(Paragraph{headline_of(sides), true});
+  section.pieces.push_back(Paragraph{fmt::format("A: {}. B: {}.", join(sides.first, ", "), join(sides.second, ", "))});
+  if (auto caveats = caveats_of(sides); !caveats.empty()) {
+    section.pieces.push_back(List{std::move(caveats), List::Mark::warning});
+  }
   section.pieces.push_back(Numbers{"", std::move(table)});
   section.pieces.push_back(
       Numbers{"One profiled step, means over ranks, of the baseline and of cases that moved:", std::move(parts)});
@@ -311,7 +329,6 @@ Table comparison_table(const analysis::Comparison& comparison) {
 
 Document comparison_document(const ComparisonReport& report) {
   Document document;
-  document.sections.push_back(differences_section(report));
   document.sections.push_back(reservations_section(report));
   for (const analysis::Comparison& comparison : report.comparisons) {
     document.sections.push_back(section_of(comparison, comparison_table(comparison), parts_table(comparison)));
@@ -319,6 +336,7 @@ Document comparison_document(const ComparisonReport& report) {
   for (const analysis::Reproduction& reproduction : report.reproductions) {
     document.sections.push_back(section_of(reproduction, table_of(reproduction), {}));
   }
+  document.sections.push_back(differences_section(report));
   return document;
 }
 
