@@ -1,6 +1,5 @@
 #include "store/plausible.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -19,9 +18,11 @@ void require_amount(std::string_view where, double value) {
 }
 
 void check_run(const Result& r) {
+  // A table without rows says nothing; then as many as can be planned for.
   const auto rows = static_cast<std::int64_t>(r.rank_table.size());
-  require_within("attribute ranks of /run", r.ranks, 0, rows);
-  require_within("attribute nodes of /run", r.nodes, 0, std::max<std::int64_t>(rows, 1));
+  const std::int64_t most = rows == 0 ? 1 << 20 : rows;
+  require_within("attribute ranks of /run", r.ranks, 0, most);
+  require_within("attribute nodes of /run", r.nodes, 0, most);
   // As many as a configuration may ask for.
   require_within("attribute warmup_steps of /run", r.warmup_steps, 0, 4096);
   require_within("attribute steps of /run", r.steps, 0, 4096);
