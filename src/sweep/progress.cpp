@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "base/error.h"
+#include "base/escape.h"
 
 namespace harness::sweep {
 namespace {
@@ -24,7 +25,7 @@ double seconds_since(Clock::time_point then) {
 
 void ProgressLine::say(const std::string& text) {
   if (terminal_ && running_) err_ << "\r\033[K";
-  err_ << text << "\n" << std::flush;
+  err_ << escaped_lines(text) << "\n" << std::flush;
 }
 
 std::string ProgressLine::clock() const {
