@@ -46,7 +46,7 @@ void ProgressLine::start_phase(std::size_t total, std::size_t done) {
 void ProgressLine::begin(const std::string& what) {
   ++begun_;
   running_ = true;
-  title_ = fmt::format("[{}/{}] {}", begun_, total_, what);
+  title_ = fmt::format("[{}/{}] {}", begun_, total_, escaped(what));
   if (terminal_) err_ << "\r\033[K" << title_ << " … " << clock() << std::flush;
 }
 
@@ -61,7 +61,7 @@ void ProgressLine::end(const std::string& outcome) {
   if (terminal_) err_ << "\r\033[K";
   // On a terminal only the present piece matters; what failed stays to be read.
   if (terminal_ && begun_ < total_ && !outcome.starts_with("failed")) return;
-  err_ << title_ << ": " << outcome << "  (" << clock() << ")\n" << std::flush;
+  err_ << title_ << ": " << escaped_lines(outcome) << "  (" << clock() << ")\n" << std::flush;
 }
 
 }  // namespace harness::sweep
