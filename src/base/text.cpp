@@ -6,6 +6,8 @@
 #include <cctype>
 #include <numeric>
 
+#include "base/escape.h"
+
 namespace harness {
 namespace {
 
@@ -52,14 +54,7 @@ std::string quote(std::string_view text) {
   std::size_t end = std::min<std::size_t>(text.size(), 60);
   // Never cut a UTF-8 sequence in two.
   while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  for (const char c : text.substr(0, end)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += c;
-    }
-  }
+  out += escaped(text.substr(0, end));
   return out + (end < text.size() ? "…'" : "'");
 }
 

@@ -4,10 +4,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
+#include <filesystem>
+#include <new>
 #include <ostream>
+#include <sstream>
 
 #include "backends/backends.h"
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/verbs.h"
@@ -182,6 +187,15 @@ struct Parser {
   }
 };
 
+// "--set: 1 required TEXT missing" is the library's way to say it.
+std::string in_our_words(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const auto at = text.find(" required ");
+  const auto name_end = text.find(": ");
+  if (at == std::string::npos || name_end == std::string::npos || !text.ends_with(" missing")) return text;
+  return fmt::format("{} needs a value", text.substr(0, name_end));
+}
+
 // Parses; what goes wrong or asks for help ends here with its exit code.
 bool parse(Parser& parser, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, int& code) {
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // CLI11 takes them last first
@@ -189,9 +203,34 @@ bool parse(Parser& parser, const std::vector<std::string>& arguments, std::ostre
     parser.app.parse(reversed);
     return true;
   } catch (const CLI::ParseError& e) {
-    code = parser.app.exit(e, out, err) == 0 ? 0 : 1;
+    std::ostringstream help, wrong;
+    code = parser.app.exit(e, help, wrong) == 0 ? 0 : 1;
+    std::string text = wrong.str();
+    if (const auto at = text.find(e.what()); at != std::string::npos && code != 0) {
+      text.replace(at, std::string(e.what()).size(), in_our_words(e));
+    }
+    out << help.str();
+    err << escaped_lines(text);
     return false;
   }
+}
+
+// Whatever was thrown, as one message; no words of a library. Returns the exit code.
+int say(std::ostream& err, const std::exception_ptr& thrown) {
+  const auto line = [&](std::string_view text) { err << "harness: " << escaped_lines(text) << "\n"; };
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& e) {
+    if (*e.what() != '\0') line(e.what());  // empty: another rank says it
+    return e.exit_code();
+  } catch (const std::filesystem::filesystem_error& e) {
+    line(fmt::format("{}: {}", e.path1().string(), e.code().message()));
+  } catch (const std::bad_alloc&) {
+    line("out of memory: this needs more than the machine has or its limits allow");
+  } catch (const std::exception& e) {
+    line(e.what());
+  }
+  return 1;
 }
 
 int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
@@ -260,12 +299,8 @@ int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::o
         a.sweep.command = "harness " + join(arguments, " ");
         code = sweep(*job, a.sweep, out, err);
       }
-    } catch (const Error& e) {
-      err << "harness: " << e.what() << "\n";
-      code = e.exit_code();
-    } catch (const std::exception& e) {
-      err << "harness: " << e.what() << "\n";
-      code = 1;
+    } catch (...) {
+      code = say(err, std::current_exception());
     }
     code = deliver(code, out, err);
     err.flush();
@@ -285,12 +320,8 @@ int run_cli(const std::vector<std::string>& typed, std::ostream& out, std::ostre
         std::any_of(arguments.begin(), arguments.end(), [](const auto& x) { return x == "-h" || x == "--help"; });
     if (!arguments.empty() && arguments[0] == "sweep" && !help) return run_job(arguments, out, err);
     return deliver(run_alone(arguments, out, err), out, err);
-  } catch (const Error& e) {
-    if (*e.what() != '\0') err << "harness: " << e.what() << "\n";  // empty: another rank says it
-    return e.exit_code();
-  } catch (const std::exception& e) {
-    err << "harness: " << e.what() << "\n";
-    return 1;
+  } catch (...) {
+    return say(err, std::current_exception());
   }
 }
 

@@ -47,7 +47,12 @@ void require_writable_folder(const std::string& path) {
 }
 
 void check_output(const std::string& path, const SweepOptions& options) {
-  const bool exists = std::filesystem::exists(path);
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  const bool exists = std::filesystem::exists(status);
+  if (error && status.type() != std::filesystem::file_type::not_found) {
+    fail("{} cannot be the result file: {}; -o names another", path, error.message());
+  }
   if (options.resume && !exists) fail("{} does not exist, so there is nothing to resume", path);
   if (exists && !options.resume && !options.force) {
     fail("{} exists: --resume continues it if it was interrupted, --force overwrites it, -o names another file", path);

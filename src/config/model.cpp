@@ -25,13 +25,35 @@ constexpr std::array<Preset, 8> presets{{{"gpt3-125m", 12, 768, 12},
                                          {"gpt3-13b", 40, 5120, 40},
                                          {"gpt3-175b", 96, 12288, 96}}};
 constexpr std::int64_t preset_vocab = 50304, preset_sequence = 2048;
-constexpr std::int64_t max_number = 100'000'000;  // of anything: products of a few stay within 64 bits
+constexpr std::int64_t max_number = 100'000'000;  // of anything
 
 Model parse_preset(std::string_view text) {
   if (auto model = model_preset(text)) return *model;
   const auto names = model_preset_names();
   fail("found {}; allowed: {{layers, hidden, heads, vocab, sequence}} or one of {}{}", quote(text), join(names, ", "),
        did_you_mean(nearest(text, names)));
+}
+
+// Sizes are multiplied in 64 bits, by bytes and by sequences too: what is beyond these is far from any machine.
+constexpr double max_elements = 0x1p53;
+
+std::string why_too_large(const Model& m) {
+  const auto hidden = static_cast<double>(m.hidden), layers = static_cast<double>(m.layers);
+  const auto vocab = static_cast<double>(m.vocab), sequence = static_cast<double>(m.sequence);
+  const double parameters = layers * 12 * hidden * hidden + (vocab + sequence) * hidden;
+  const double scores = layers * static_cast<double>(m.heads) * sequence * sequence;
+  const double activations = sequence * vocab + layers * sequence * 34 * hidden + scores;
+  if (parameters > max_elements) {
+    return fmt::format("found a model of about {:.2g} parameters; allowed: up to {:.2g}; lower hidden, layers or vocab",
+                       parameters, max_elements);
+  }
+  if (activations > max_elements) {
+    return fmt::format(
+        "found a model with about {:.2g} activations per sequence; allowed: up to {:.2g}; lower "
+        "sequence, vocab, heads or hidden",
+        activations, max_elements);
+  }
+  return "";
 }
 
 }  // namespace
@@ -75,6 +97,7 @@ Model read_model(const YamlNode& node, const std::string& key, Problems& problem
                  fmt::format("heads {} does not divide hidden {}; allowed: divisors of it, such as {}", model.heads,
                              model.hidden, nearest_divisors(model.hidden, model.heads)));
   }
+  if (const std::string why = why_too_large(model); !why.empty()) problems.add(node.place, key, why);
   if (model.name.empty() || model != *model_preset(model.name)) model.name = "custom";
   return model;
 }

@@ -17,6 +17,8 @@
 namespace harness::launch {
 namespace {
 
+constexpr double wrap_report_s = 300;  // for the command of --wrap to end after its worker
+
 double seconds_since(std::chrono::steady_clock::time_point then) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
 }
@@ -175,10 +177,21 @@ void BlockRun::end_worker(bool success) {
   watching_ = false;
   if (!worker_) return;
   if (success) worker_->send(FrameType::bye, "");
-  if (!success || !worker_->reap(2.0)) {
+  if (!success || !ends_by_itself()) {
     worker_->kill();
     worker_->reap(5.0);
   }
+}
+
+// A worker has nothing left to do. A command around it may write its report now, until somebody stops the job.
+bool BlockRun::ends_by_itself() {
+  const double limit_s = request_.wrap.empty() ? 2 : wrap_report_s;
+  const auto began = Clock::now();
+  do {
+    if (worker_->reap(0.1)) return true;
+    alarms_.look();
+  } while (seconds_since(began) < limit_s && alarms_.stop_level() < 2);
+  return false;
 }
 
 BlockOutcome BlockRun::collect(bool success) {

@@ -39,6 +39,7 @@ class BlockRun {
   void watch_steps();
   bool agree_on_success();
   void end_worker(bool success);
+  bool ends_by_itself();
   BlockOutcome collect(bool success);
 
   /// Waits until the worker has sent `wanted`, a fault occurred on any rank, or `limit_s` has passed.

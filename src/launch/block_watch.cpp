@@ -81,6 +81,10 @@ void BlockRun::read_frames() {
       arrived_[frame->type] = std::move(frame->payload);
     }
   }
+  if (worker_->damaged() && watching_) {
+    blame(FaultKind::error, "sent its supervisor what is no message of harness", 0, Alarm::stop);
+    worker_->kill();
+  }
 }
 
 // What the order of messages tells without asking.

@@ -27,13 +27,17 @@ struct Frame {
   std::string payload;
 };
 
+/// The most that a payload of this type can be. A stream that announces more does not come from a worker of harness.
+std::uint64_t max_payload_bytes(FrameType type);
+
 /// A frame as bytes: type (32 bits), length (64 bits), payload.
 std::string frame_bytes(FrameType type, std::string_view payload);
 
 /// Reassembles frames from a byte stream.
 class FrameReader {
  public:
-  void append(std::string_view bytes) { buffer_.append(bytes); }
+  /// Keeps nothing of a damaged stream.
+  void append(std::string_view bytes);
   /// The next complete frame, if there is one.
   std::optional<Frame> next();
   /// The stream held bytes that are not a frame: next() returns nothing any more.

@@ -23,6 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int failed_exit = 1;
+constexpr std::size_t max_text_bytes = 1 << 16;               // of a failure: less than its frame may have
 constexpr std::size_t max_communication_durations = 1 << 26;  // of all ranks; 256 MiB
 
 double seconds_since(Clock::time_point then) {
@@ -134,7 +135,7 @@ void live(WorkerChannel& channel, const WorkFactory& make, WorkerOrder& order) {
 void give_up(WorkerChannel& channel, WorkerFailureKind kind, const std::string& text) {
   const WorkerProgress progress = worker_progress();
   set_worker_phase(WorkerPhase::done);  // no last words: these are
-  channel.send(FrameType::failure, encode(WorkerFailure{kind, progress, text}));
+  channel.send(FrameType::failure, encode(WorkerFailure{kind, progress, text.substr(0, max_text_bytes)}));
   std::_Exit(failed_exit);
 }
 

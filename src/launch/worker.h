@@ -25,8 +25,8 @@ using WorkFactory = std::function<Work(const WorkerOrder&)>;
 /// The work that an order names: the workload's Program on the backend.
 Work make_work(const WorkerOrder& order);
 
-/// Runs a worker from its order to its end. Uses stdin and stdout for its supervisor alone: what a library prints to
-/// stdout goes to stderr. Returns its exit code, or ends the process with it.
+/// Runs a worker from its order to its end. Speaks with its supervisor over descriptors of its own (WorkerChannel).
+/// Returns its exit code, or ends the process with it.
 int run_worker(const WorkFactory& make);
 
 }  // namespace harness::launch

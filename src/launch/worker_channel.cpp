@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 
 #include "base/error.h"
 #include "launch/worker_state.h"
@@ -15,19 +14,18 @@ namespace harness::launch {
 namespace {
 
 constexpr int supervisor_gone_exit = 3;
-constexpr int first_own_fd = 3;
 
 }  // namespace
 
 WorkerChannel::WorkerChannel() {
-  input_ = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, first_own_fd);
-  output_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, first_own_fd);
-  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (input_ < 0 || output_ < 0 || nothing < 0)
-    fail("the worker cannot take over stdin and stdout, the pipes to its supervisor: {}", std::strerror(errno));
-  ::dup2(nothing, STDIN_FILENO);
-  ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  ::close(nothing);
+  for (const int descriptor : {orders_descriptor, reports_descriptor}) {
+    if (::fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0) {
+      fail(
+          "a worker got no pipe to its supervisor (descriptor {}): `harness sweep` starts workers, and the command of "
+          "--wrap must leave descriptors open for what it starts",
+          descriptor);
+    }
+  }
   listener_ = std::thread([this] { listen(); });
 }
 
@@ -41,7 +39,7 @@ void WorkerChannel::send(FrameType type, std::string_view payload) {
   const std::lock_guard lock(write_mutex_);
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t n = ::write(output_, bytes.data() + done, bytes.size() - done);
+    const ssize_t n = ::write(reports_descriptor, bytes.data() + done, bytes.size() - done);
     if (n > 0) {
       done += n;
     } else if (errno != EINTR) {
@@ -66,7 +64,7 @@ void WorkerChannel::listen() {
   FrameReader reader;
   std::array<char, 65536> buffer{};
   for (;;) {
-    const ssize_t n = ::read(input_, buffer.data(), buffer.size());
+    const ssize_t n = ::read(orders_descriptor, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) std::_Exit(supervisor_gone_exit);
     reader.append(std::string_view(buffer.data(), n));

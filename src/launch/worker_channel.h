@@ -10,11 +10,15 @@
 
 namespace harness::launch {
 
+/// The descriptors of these pipes in a worker. Not 0 and 1, because profilers and libraries print; and high, because
+/// scripts take low ones for themselves.
+inline constexpr int orders_descriptor = 198, reports_descriptor = 199;
+
 /// A worker's end of the pipes to its supervisor. A separate thread listens: it answers `ask` at any time and ends the
 /// process when the supervisor is gone.
 class WorkerChannel {
  public:
-  /// Takes over stdin and stdout: from then on stdout refers to stderr, and stdin is empty.
+  /// Throws Error if the descriptors are not open: whoever started the worker closed them.
   WorkerChannel();
   ~WorkerChannel();
   WorkerChannel(const WorkerChannel&) = delete;
@@ -23,12 +27,11 @@ class WorkerChannel {
   void send(FrameType type, std::string_view payload);
   /// Waits for the next frame, which must be of this type. Throws Error if it is another.
   std::string receive(FrameType wanted);
-  int output() const { return output_; }
+  static int output() { return reports_descriptor; }
 
  private:
   void listen();
 
-  int input_ = -1, output_ = -1;
   std::mutex write_mutex_, queue_mutex_;
   std::condition_variable queue_changed_;
   std::deque<Frame> queue_;

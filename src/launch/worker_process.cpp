@@ -16,11 +16,13 @@
 
 #include "base/error.h"
 #include "launch/stop_signals.h"
+#include "launch/worker_channel.h"
 
 namespace harness::launch {
 namespace {
 
 constexpr std::size_t max_last_words_bytes = 4096;
+constexpr int most_reads = 64;  // of 64 KiB, before the supervisor looks elsewhere: a flood must not hold it
 
 struct Pipe {
   int read_end = -1, write_end = -1;
@@ -40,6 +42,13 @@ struct Pipe {
     if (fd >= 0) ::close(fd);
     fd = -1;
   }
+  /// Out of the way of the numbers that a child gets its pipes under.
+  static void move_up(int& fd) {
+    const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, reports_descriptor + 1);
+    if (moved < 0) fail("cannot create a pipe for a worker: {} (ulimit -n)", std::strerror(errno));
+    ::close(fd);
+    fd = moved;
+  }
   static int release(int& fd) {
     const int kept = fd;
     fd = -1;
@@ -52,13 +61,16 @@ struct Pipe {
 struct SpawnPlan {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
-  SpawnPlan(int in, int out, int err) {
+  SpawnPlan(int orders, int reports, int printed) {
     ::posix_spawn_file_actions_init(&files);
-    ::posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
-    ::posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
+    ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    ::posix_spawn_file_actions_adddup2(&files, printed, STDOUT_FILENO);
+    ::posix_spawn_file_actions_adddup2(&files, printed, STDERR_FILENO);
+    ::posix_spawn_file_actions_adddup2(&files, orders, orders_descriptor);
+    ::posix_spawn_file_actions_adddup2(&files, reports, reports_descriptor);
     // Nothing of MPI's, of the result file or of the launcher's leaks into a worker.
-    ::posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+    for (int fd = STDERR_FILENO + 1; fd < orders_descriptor; ++fd) ::posix_spawn_file_actions_addclose(&files, fd);
+    ::posix_spawn_file_actions_addclosefrom_np(&files, reports_descriptor + 1);
     ::posix_spawnattr_init(&attributes);
     sigset_t blocked;
     sigset_t all;
@@ -86,6 +98,7 @@ WorkerProcess::WorkerProcess(const NameValues& environment, const std::string& w
   Pipe down;
   Pipe up;
   Pipe errors;
+  for (int* fd : {&down.read_end, &up.write_end, &errors.write_end}) Pipe::move_up(*fd);
   const SpawnPlan plan(down.read_end, up.write_end, errors.write_end);
   std::vector<std::string> lines;
   lines.reserve(environment.size());
@@ -141,10 +154,10 @@ void WorkerProcess::write_pending() {
   }
 }
 
-// Reads what is there. False at the end of the stream, whose descriptor is then closed.
-bool WorkerProcess::read_some(int& fd, bool protocol) {
+// Reads what is there, up to a bound. At the end of the stream its descriptor is closed.
+void WorkerProcess::read_some(int& fd, bool protocol) {
   std::array<char, 65536> buffer{};
-  for (;;) {
+  for (int reads = 0; reads < most_reads; ++reads) {
     const ssize_t n = ::read(fd, buffer.data(), buffer.size());
     if (n > 0) {
       const std::string_view bytes(buffer.data(), n);
@@ -157,9 +170,9 @@ bool WorkerProcess::read_some(int& fd, bool protocol) {
       continue;
     }
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) return true;
+    if (n < 0 && errno == EAGAIN) return;
     Pipe::close_end(fd);
-    return false;
+    return;
   }
 }
 

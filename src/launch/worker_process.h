@@ -18,7 +18,8 @@ struct ProcessEnd {
   int exit_code = 0;
 };
 
-/// A worker as its supervisor sees it: a process group of its own and three pipes. No call waits for the worker
+/// A worker as its supervisor sees it: a process group of its own and three pipes: orders, reports, and one for
+/// all that it or its --wrap command prints, of which the end is kept. No call waits for the worker
 /// longer than its time limit.
 class WorkerProcess {
  public:
@@ -41,17 +42,18 @@ class WorkerProcess {
   std::optional<ProcessEnd> ended() const { return end_; }
   /// Its resident memory; 0 if that cannot be read.
   double resident_bytes() const;
-  /// The last few KiB of its stderr.
+  /// The last few KiB of what was printed, on stdout and stderr.
   const std::string& last_words() const { return last_words_; }
 
   /// Sends SIGKILL to its whole process group. Has no effect when all processes have ended.
   void kill();
-  /// Waits at most this long for the worker to end. Call it after kill(), or when the worker has ended by itself.
+  /// Waits at most this long for the worker, or its --wrap command, to end. Call it after kill(), or when the worker
+  /// has ended by itself.
   bool reap(double max_wait_s);
 
  private:
   void write_pending();
-  bool read_some(int& fd, bool protocol);
+  void read_some(int& fd, bool protocol);
   void look_for_end();
 
   pid_t pid_ = -1;

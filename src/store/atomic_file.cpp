@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -24,6 +25,16 @@ fs::path directory_of(const std::string& path) {
   fail("{} already exists: choose another name with -o, or give --force to replace it", path);
 }
 
+// Beside `path`, and no longer than a name may be, even where that of `path` is as long.
+fs::path temporary_beside(const fs::path& path) {
+  constexpr std::size_t max_name_bytes = 255;
+  const std::string end = fmt::format(".{}.tmp", getpid());
+  std::string name = "." + path.filename().string();
+  std::size_t kept = std::min(name.size(), max_name_bytes - end.size());
+  while (kept < name.size() && (static_cast<unsigned char>(name[kept]) & 0xC0) == 0x80) --kept;  // whole characters
+  return directory_of(path.string()) / (name.substr(0, kept) + end);
+}
+
 void sync(const std::string& path, bool required) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const bool synced = descriptor >= 0 && fsync(descriptor) == 0;
@@ -39,6 +50,8 @@ AtomicFile::AtomicFile(const std::string& path, bool overwrite) : path_(path), o
   if (name.empty() || name == "." || name == "..") fail("'{}' cannot be written: it names a directory", path);
   std::error_code error;
   const fs::file_status there = fs::status(path, error);
+  if (error == std::errc::filename_too_long)
+    fail("{} cannot be written: {}; choose a shorter one", path, error.message());
   if (fs::is_directory(there)) fail("{} cannot be written: it is a directory", path);
   if (fs::exists(there) && !fs::is_regular_file(there)) fail("{} cannot be written: it is not a regular file", path);
   if (fs::exists(there) && !overwrite) taken(path);
@@ -48,7 +61,7 @@ AtomicFile::AtomicFile(const std::string& path, bool overwrite) : path_(path), o
   if (faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
     fail("cannot write to the directory {}: {}", directory.string(), std::strerror(errno));
   }
-  temporary_ = (directory / fmt::format(".{}.{}.tmp", name.string(), getpid())).string();
+  temporary_ = temporary_beside(path).string();
   fs::remove(temporary_, error);
 }
 

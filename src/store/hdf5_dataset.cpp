@@ -27,14 +27,21 @@ std::uint64_t Dataset::offset() const {
   return H5Dget_offset(handle_.id());
 }
 
+void Dataset::require_kind(Kind kind) const {
+  const Element found = element();
+  if (found.table || (found.fields.at(0).kind == Kind::text) != (kind == Kind::text)) {
+    fail("{} does not hold {}", path_, kind == Kind::text ? "text" : "numbers");
+  }
+}
+
 void Dataset::transfer(bool write, const Element& element, std::uint64_t first, std::uint64_t count,
                        void* memory) const {
   if (count == 0) return;
   const std::string doing = (write ? "writing " : "reading ") + path_;
   const auto all = sizes();
-  if (first + count > (all.empty() ? 1 : all[0])) {
-    fail("{} failed: rows {} to {} do not exist; it has {} rows", doing, first, first + count - 1,
-         all.empty() ? 1 : all[0]);
+  const std::uint64_t rows = all.empty() ? 1 : all[0];
+  if (first > rows || count > rows - first) {
+    fail("{} failed: rows {} to {} do not exist; it has {} rows", doing, first, first + count - 1, rows);
   }
   const Handle type = type_of(element, Place::memory);
   const Handle file_space(H5Dget_space(handle_.id()), doing);
@@ -50,6 +57,7 @@ void Dataset::transfer(bool write, const Element& element, std::uint64_t first, 
   if (write) {
     check(H5Dwrite(handle_.id(), type.id(), memory_space.id(), file_space.id(), H5P_DEFAULT, memory), doing);
   } else {
+    if (!element.table) require_kind(element.fields.at(0).kind);
     check(H5Dread(handle_.id(), type.id(), memory_space.id(), file_space.id(), H5P_DEFAULT, memory), doing);
   }
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "store/hdf5_inspect.h"
 #include "store/hdf5_types.h"
 
 namespace harness::store::hdf5 {
@@ -76,11 +77,11 @@ Dataset File::create_dataset(const std::string& path, const Element& element, co
 }
 
 bool File::contains(const std::string& path) const {
-  return H5Lexists(handle_.id(), path.c_str(), H5P_DEFAULT) > 0;
+  return reaches(handle_.id(), path);
 }
 
-Dataset File::dataset(const std::string& path) const {
-  return {Handle(H5Dopen2(handle_.id(), path.c_str(), H5P_DEFAULT), "opening " + path), path};
+Dataset File::dataset(const std::string& path, int rank) const {
+  return {open_dataset(handle_.id(), path, rank), path};
 }
 
 void File::write_attribute(const std::string& object, const std::string& name, const Element& element,
@@ -111,16 +112,19 @@ void File::set_attribute(const std::string& object, const std::string& name, dou
 }
 
 bool File::has_attribute(const std::string& object, const std::string& name) const {
-  return H5Aexists_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT) > 0;
+  return reaches(handle_.id(), object) &&
+         H5Aexists_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT) > 0;
 }
 
 void File::read_attribute(const std::string& object, const std::string& name, const Element& element,
                           void* value) const {
   const std::string doing = "reading attribute " + name + " of " + object;
-  const Handle attribute(H5Aopen_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), doing);
-  const Handle space(H5Aget_space(attribute.id()), doing);
-  if (check(H5Sget_simple_extent_npoints(space.id()), doing) != 1) {
-    fail("{} failed: it does not hold a single value", doing);
+  const Handle attribute = open_attribute(handle_.id(), object, name);
+  const Handle type(H5Aget_type(attribute.id()), doing);
+  const Element found = element_of(type.id(), "attribute " + name);
+  const bool texts = element.fields[0].kind == Kind::text;
+  if (found.table || (found.fields[0].kind == Kind::text) != texts) {
+    fail("{} failed: it does not hold {}", doing, texts ? "text" : "a number");
   }
   const Handle memory_type = type_of(element, Place::memory);
   check(H5Aread(attribute.id(), memory_type.id(), value), doing);
@@ -128,9 +132,12 @@ void File::read_attribute(const std::string& object, const std::string& name, co
 
 std::string File::text_attribute(const std::string& object, const std::string& name) const {
   const std::string doing = "reading attribute " + name + " of " + object;
-  const Handle attribute(H5Aopen_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), doing);
-  const Handle type(H5Aget_type(attribute.id()), doing);
-  const Element element = element_of(type.id(), "attribute " + name);
+  Element element;
+  {
+    const Handle attribute = open_attribute(handle_.id(), object, name);
+    const Handle type(H5Aget_type(attribute.id()), doing);
+    element = element_of(type.id(), "attribute " + name);
+  }
   if (element.table || element.fields[0].kind != Kind::text) fail("{} failed: it does not hold text", doing);
   std::string text(element.bytes, '\0');
   read_attribute(object, name, element, text.data());

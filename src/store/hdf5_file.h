@@ -48,6 +48,7 @@ class Dataset {
 
  private:
   void transfer(bool write, const Element& element, std::uint64_t first, std::uint64_t count, void* memory) const;
+  void require_kind(Kind kind) const;
   Handle handle_;
   std::string path_;
 };
@@ -64,8 +65,10 @@ class File {
   /// value has at most 64 KiB). Begins on a 4 KiB boundary if it has 1 KiB or more.
   Dataset create_dataset(const std::string& path, const Element& element, const std::vector<std::uint64_t>& sizes,
                          const void* fill);
+  /// Both throw Error where a link leads elsewhere. `rank`: how many dimensions it must have, 0 for a scalar; a dataset
+  /// that is missing, stored otherwise than create_dataset() does, or larger than the file is an Error.
   bool contains(const std::string& path) const;
-  Dataset dataset(const std::string& path) const;
+  Dataset dataset(const std::string& path, int rank) const;
 
   void set_attribute(const std::string& object, const std::string& name, const std::string& value);
   void set_attribute(const std::string& object, const std::string& name, std::int64_t value);

@@ -7,21 +7,24 @@
 namespace harness::store::hdf5 {
 namespace {
 
-herr_t collect(unsigned depth, const H5E_error2_t* error, void* collected) {
-  auto& text = *static_cast<std::string*>(collected);
-  // The stack runs from the call that failed first outwards; the innermost entries name the cause.
-  if (depth < 4 && error->desc != nullptr && *error->desc != '\0') {
-    if (!text.empty()) text += "; ";
-    text += error->desc;
-  }
+herr_t collect(unsigned /*depth*/, const H5E_error2_t* error, void* collected) {
+  if (error->desc != nullptr) *static_cast<std::string*>(collected) += std::string(error->desc) + "\n";
   return 0;
 }
 
-std::string error_text() {
+// The library's words are for its developers: descriptors, addresses, names of its parts. Of these, a person needs what
+// the system said ("error message = 'No space left on device'"), and whether the file ends too early.
+std::string reason() {
   std::string text;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, collect, &text);
   H5Eclear2(H5E_DEFAULT);
-  return text.empty() ? "no reason given" : text;
+  static constexpr std::string_view before = "error message = '";
+  if (const auto at = text.find(before); at != std::string::npos) {
+    const auto begin = at + before.size();
+    return text.substr(begin, text.find('\'', begin) - begin);
+  }
+  if (text.find("truncated file") != std::string::npos) return "truncated file";
+  return "the HDF5 library refuses what is there";
 }
 
 }  // namespace
@@ -39,7 +42,7 @@ void initialise() {
 }
 
 std::int64_t check(std::int64_t result, std::string_view doing) {
-  if (result < 0) fail("{} failed: HDF5 says: {}", doing, error_text());
+  if (result < 0) fail("{} failed: {}", doing, reason());
   return result;
 }
 

@@ -29,7 +29,7 @@ class Handle {
   std::int64_t id_ = -1;
 };
 
-/// Throws Error with the library's own words if `result` is negative.
+/// Throws Error if `result` is negative: "DOING failed: " and what the system said, or "truncated file".
 std::int64_t check(std::int64_t result, std::string_view doing);
 
 /// Starts the library and keeps it from printing its error stack. Cheap; called before the first use.

@@ -2,11 +2,13 @@
 #include <array>
 #include <cmath>
 #include <new>
+#include <stdexcept>
 #include <string_view>
 
 #include "base/error.h"
 #include "store/columns.h"
 #include "store/open_result.h"
+#include "store/plausible.h"
 #include "store/result_file.h"
 #include "store/table.h"
 
@@ -31,14 +33,16 @@ struct ReadAttribute {
     value = file.real_attribute("/run", name);
   }
   void operator()(const char* name, std::int32_t& value) const {
-    value = static_cast<std::int32_t>(file.integer_attribute("/run", name));
+    const std::int64_t found = file.integer_attribute("/run", name);
+    value = static_cast<std::int32_t>(found);
+    if (value != found) fail("attribute {} of /run is {}, which is no such number", name, found);
   }
 };
 
 // One vector per block; all further dimensions as one.
 std::vector<std::vector<float>> read_matrix(const hdf5::File& file, const std::string& path,
                                             const std::vector<std::uint64_t>& sizes) {
-  const hdf5::Dataset dataset = file.dataset(path);
+  const hdf5::Dataset dataset = file.dataset(path, static_cast<int>(sizes.size()));
   if (dataset.sizes() != sizes) fail("the dimensions of {} do not match the run's blocks, steps and ranks", path);
   std::size_t row = 1;
   for (std::size_t i = 1; i < sizes.size(); ++i) row *= sizes[i];
@@ -51,14 +55,14 @@ std::vector<std::vector<float>> read_matrix(const hdf5::File& file, const std::s
 
 template <class Row, class Columns>
 std::vector<Row> used_rows(const hdf5::File& file, const std::string& path, Columns columns) {
-  auto rows = hdf5::read_rows<Row>(file.dataset(path), columns);
+  auto rows = hdf5::read_rows<Row>(file.dataset(path, 1), columns);
   std::erase_if(rows, [](const Row& row) { return row.case_index < 0; });
   return rows;
 }
 
 // What a table of an older file lacks, known by the column that came later.
 Columns columns_in(const hdf5::File& file, const std::string& path, const char* later) {
-  return file.dataset(path).element().find(later) != nullptr ? Columns::all : Columns::without_later;
+  return file.dataset(path, 1).element().find(later) != nullptr ? Columns::all : Columns::without_later;
 }
 
 RunState read_state(const hdf5::File& file) {
@@ -72,24 +76,19 @@ RunState read_state(const hdf5::File& file) {
 void read_tables(const hdf5::File& file, const ReadOptions& options, Result& result) {
   const auto pairs = [](auto& visit, auto& row) { pair_columns(visit, row); };
   using Pair = std::pair<std::string, std::string>;
-  result.environment = hdf5::read_rows<Pair>(file.dataset("/run/environment"), pairs);
-  result.identity = hdf5::read_rows<Pair>(file.dataset("/run/identity"), pairs);
+  result.environment = hdf5::read_rows<Pair>(file.dataset("/run/environment", 1), pairs);
+  result.identity = hdf5::read_rows<Pair>(file.dataset("/run/identity", 1), pairs);
   result.rank_table =
-      hdf5::read_rows<ResultRank>(file.dataset("/ranks"), [](auto& visit, auto& row) { rank_columns(visit, row); });
+      hdf5::read_rows<ResultRank>(file.dataset("/ranks", 1), [](auto& visit, auto& row) { rank_columns(visit, row); });
   ResultCase example;
   example.settings.resize(result.variables.size());
   result.cases = hdf5::read_rows<ResultCase>(
-      file.dataset("/cases"), [&](auto& visit, auto& row) { case_columns(visit, row, result.variables); }, example);
-  result.blocks =
-      hdf5::read_rows<ResultBlock>(file.dataset("/blocks"), [](auto& visit, auto& row) { block_columns(visit, row); });
-  for (const auto& block : result.blocks) {
-    if (block.case_index < 0 || block.case_index >= static_cast<int>(result.cases.size())) {
-      fail("/blocks refers to case {}, but there are {} cases", block.case_index, result.cases.size());
-    }
-  }
+      file.dataset("/cases", 1), [&](auto& visit, auto& row) { case_columns(visit, row, result.variables); }, example);
+  result.blocks = hdf5::read_rows<ResultBlock>(file.dataset("/blocks", 1),
+                                               [](auto& visit, auto& row) { block_columns(visit, row); });
   // Tables that files of earlier versions do not have.
   const auto optional = [&]<class Row>(std::vector<Row>& rows, const std::string& path, auto columns) {
-    if (file.contains(path)) rows = hdf5::read_rows<Row>(file.dataset(path), columns);
+    if (file.contains(path)) rows = hdf5::read_rows<Row>(file.dataset(path, 1), columns);
   };
   optional(result.tuning, "/tuning", pairs);
   const bool has_splits = file.contains("/timeline_splits");
@@ -100,24 +99,12 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
   optional(result.nccl_facts, "/nccl_facts", [](auto& visit, auto& row) { nccl_fact_columns(visit, row); });
   optional(result.points, "/points", [](auto& visit, auto& row) { point_columns(visit, row); });
   optional(result.gpu, "/gpu", [](auto& visit, auto& row) { gpu_columns(visit, row); });
-  const auto check_case = [&](std::int32_t index, const char* table) {
-    if (index < 0 || index >= static_cast<std::int32_t>(result.cases.size())) {
-      fail("{} refers to case {}, but there are {} cases", table, index, result.cases.size());
-    }
-  };
-  for (const ResultNcclFact& fact : result.nccl_facts) check_case(fact.case_index, "/nccl_facts");
-  for (const ResultNcclCall& call : result.nccl_calls) check_case(call.case_index, "/nccl_calls");
-  for (const ResultSplit& row : result.splits) check_case(row.case_index, "/timeline_splits");
-  for (const ResultOperations& row : result.operations) check_case(row.case_index, "/timeline_operations");
-  for (const ResultPoint& point : result.points) check_case(point.case_index, "/points");
   if (!options.timeline) return;
   const Columns there = columns_in(file, "/timeline", "waiting_s");
   result.timeline = used_rows<ResultInterval>(file, "/timeline",
                                               [&](auto& visit, auto& row) { interval_columns(visit, row, there); });
   result.totals =
       used_rows<ResultTotal>(file, "/timeline_totals", [](auto& visit, auto& row) { total_columns(visit, row); });
-  for (const ResultInterval& row : result.timeline) check_case(row.case_index, "/timeline");
-  for (const ResultTotal& row : result.totals) check_case(row.case_index, "/timeline_totals");
 }
 
 Result read_open(const hdf5::File& file, const ReadOptions& options) {
@@ -127,7 +114,7 @@ Result read_open(const hdf5::File& file, const ReadOptions& options) {
   result.run_uuid = file.text_attribute("/", "run_uuid");
   run_attributes(ReadAttribute{file}, result);
   result.state = read_state(file);
-  file.dataset("/run/sessions").read(Element::of(Kind::int32), 0, 1, &result.sessions);
+  file.dataset("/run/sessions", 0).read(Element::of(Kind::int32), 0, 1, &result.sessions);
   result.config_text = hdf5::read_text(file, "/run/config_yaml");
   result.argv = hdf5::read_text(file, "/run/argv");
   result.overrides = hdf5::read_texts(file, "/run/overrides");
@@ -135,10 +122,8 @@ Result read_open(const hdf5::File& file, const ReadOptions& options) {
   result.warnings = hdf5::read_texts(file, "/run/warnings");
   std::erase(result.warnings, "");
   read_tables(file, options, result);
+  require_plausible(result);
   const std::uint64_t blocks = result.blocks.size();
-  if (result.warmup_steps < 0 || result.steps < 0 || result.ranks < 0) {
-    fail("/run has a negative number of steps or ranks");
-  }
   const auto steps = static_cast<std::uint64_t>(result.warmup_steps) + static_cast<std::uint64_t>(result.steps);
   result.step_seconds = read_matrix(file, "/step_seconds", {blocks, steps});
   result.losses = read_matrix(file, "/losses", {blocks, steps});
@@ -157,6 +142,8 @@ Result read_result(const std::string& path, const ReadOptions& options) {
   } catch (const Error& error) {
     fail("{} is damaged or was not written by harness: {}", path, error.what());
   } catch (const std::bad_alloc&) {
+    fail("{} does not fit into memory", path);
+  } catch (const std::length_error&) {
     fail("{} does not fit into memory", path);
   }
 }

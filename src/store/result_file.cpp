@@ -31,7 +31,7 @@ struct AppendTable {
 
   template <class Columns>
   AppendTable(const hdf5::File& file, const std::string& path, Columns columns)
-      : dataset(file.dataset(path)), element(hdf5::bind(hdf5::declare<Row>({}, columns), dataset)) {
+      : dataset(file.dataset(path, 1)), element(hdf5::bind(hdf5::declare<Row>({}, columns), dataset)) {
     Element cases;  // this column alone
     cases.add("case", Kind::int32);
     std::vector<std::int32_t> of_case(dataset.rows());
@@ -58,15 +58,15 @@ class Hdf5ResultFile final : public ResultFile {
   explicit Hdf5ResultFile(const std::string& path)
       : file_(open_result(path, true)),
         variables_(hdf5::read_texts(file_, "/run/variables")),
-        blocks_(file_.dataset("/blocks")),
+        blocks_(file_.dataset("/blocks", 1)),
         block_element_(hdf5::bind(hdf5::declare<ResultBlock>({}, block_visitor), blocks_)),
-        cases_(file_.dataset("/cases")),
-        step_seconds_(file_.dataset("/step_seconds")),
-        losses_(file_.dataset("/losses")),
-        rank_seconds_(file_.dataset("/rank_seconds")),
-        warnings_(file_.dataset("/run/warnings")),
-        sessions_(file_.dataset("/run/sessions")),
-        state_(file_.dataset("/run/state")),
+        cases_(file_.dataset("/cases", 1)),
+        step_seconds_(file_.dataset("/step_seconds", 2)),
+        losses_(file_.dataset("/losses", 2)),
+        rank_seconds_(file_.dataset("/rank_seconds", 3)),
+        warnings_(file_.dataset("/run/warnings", 1)),
+        sessions_(file_.dataset("/run/sessions", 0)),
+        state_(file_.dataset("/run/state", 0)),
         timeline_(file_, "/timeline", interval_visitor),
         totals_(file_, "/timeline_totals", total_visitor) {
     ResultCase example;
@@ -89,7 +89,7 @@ class Hdf5ResultFile final : public ResultFile {
 
   void write_gpu(int block, const ResultGpu& row) override {
     if (!file_.contains("/gpu")) return;  // begun by an earlier version
-    Dataset table = file_.dataset("/gpu");
+    Dataset table = file_.dataset("/gpu", 1);
     const Element element = hdf5::bind(hdf5::declare<ResultGpu>({}, gpu_visitor), table);
     hdf5::write_rows(table, element, &row, 1, index(block, table), gpu_visitor);
   }
@@ -174,11 +174,13 @@ class Hdf5ResultFile final : public ResultFile {
 std::unique_ptr<ResultFile> ResultFile::create(const std::string& path, const Result& plan,
                                                const ResultCapacity& capacity, bool overwrite) {
   AtomicFile place(path, overwrite);
-  {
+  try {
     hdf5::File file = hdf5::File::create(place.temporary_path());
     create_objects(file, plan, capacity);
     file.flush(true);
     file.close();
+  } catch (const Error& error) {
+    fail("cannot write {}: {}", path, error.what());
   }
   place.put_in_place();
   return reopen(path);

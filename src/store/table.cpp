@@ -41,10 +41,11 @@ void write_text(Dataset& dataset, std::uint64_t row, const std::string& text) {
   dataset.write(element, row, 1, padded(text, element.bytes).data());
 }
 
-std::vector<std::string> read_texts(const File& file, const std::string& path) {
-  const Dataset dataset = file.dataset(path);
+namespace {
+
+std::vector<std::string> read_texts(const Dataset& dataset) {
   const Element element = dataset.element();
-  if (element.table || element.fields[0].kind != Kind::text) fail("{} does not hold text", path);
+  if (element.table || element.fields[0].kind != Kind::text) fail("{} does not hold text", dataset.path());
   std::vector<char> bytes(element.bytes * dataset.rows());
   dataset.read(element, 0, dataset.rows(), bytes.data());
   std::vector<std::string> texts;
@@ -54,10 +55,14 @@ std::vector<std::string> read_texts(const File& file, const std::string& path) {
   return texts;
 }
 
+}  // namespace
+
+std::vector<std::string> read_texts(const File& file, const std::string& path) {
+  return read_texts(file.dataset(path, 1));
+}
+
 std::string read_text(const File& file, const std::string& path) {
-  const auto texts = read_texts(file, path);
-  if (texts.size() != 1) fail("{} does not hold a single text", path);
-  return texts[0];
+  return read_texts(file.dataset(path, 0)).at(0);
 }
 
 }  // namespace harness::store::hdf5

@@ -37,6 +37,13 @@ void write_rows(Dataset& dataset, const Element& element, const Row* rows, std::
   dataset.write(element, first, count, bytes.data());
 }
 
+/// Numbers of one sort are converted where files differ; nothing else is.
+enum class Sort : std::uint8_t { text, whole, real };
+constexpr Sort sort_of(Kind kind) {
+  if (kind == Kind::text) return Sort::text;
+  return kind == Kind::float32 || kind == Kind::float64 ? Sort::real : Sort::whole;
+}
+
 /// The wanted columns as the file has them: its text lengths. Throws Error if one is missing or of another kind.
 inline Element bind(const Element& wanted, const Dataset& dataset) {
   const Element found = dataset.element();
@@ -44,7 +51,7 @@ inline Element bind(const Element& wanted, const Dataset& dataset) {
   for (const auto& field : wanted.fields) {
     const Field* there = found.find(field.name);
     if (there == nullptr) fail("table {} has no column '{}'", dataset.path(), field.name);
-    if ((there->kind == Kind::text) != (field.kind == Kind::text)) {
+    if (sort_of(there->kind) != sort_of(field.kind)) {
       fail("column '{}' of table {} has an unexpected type", field.name, dataset.path());
     }
     bound.add(field.name, field.kind, there->bytes);

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "base/error.h"
+#include "base/escape.h"
 
 namespace harness::sweep {
 namespace {
@@ -24,7 +25,7 @@ double seconds_since(Clock::time_point then) {
 
 void ProgressLine::say(const std::string& text) {
   if (terminal_ && running_) err_ << "\r\033[K";
-  err_ << text << "\n" << std::flush;
+  err_ << escaped_lines(text) << "\n" << std::flush;
 }
 
 std::string ProgressLine::clock() const {
@@ -47,7 +48,7 @@ void ProgressLine::start_phase(std::size_t total, std::size_t done) {
 void ProgressLine::begin(const std::string& what) {
   ++begun_;
   running_ = true;
-  title_ = fmt::format("[{}/{}] {}", begun_, total_, what);
+  title_ = fmt::format("[{}/{}] {}", begun_, total_, escaped(what));
   if (terminal_) err_ << "\r\033[K" << title_ << " … " << clock() << std::flush;
 }
 
@@ -62,7 +63,7 @@ void ProgressLine::end(const std::string& outcome) {
   if (terminal_) err_ << "\r\033[K";
   // On a terminal only the present piece matters; what failed stays to be read.
   if (terminal_ && begun_ < total_ && !outcome.starts_with("failed")) return;
-  err_ << title_ << ": " << outcome << "  (" << clock() << ")\n" << std::flush;
+  err_ << title_ << ": " << escaped_lines(outcome) << "  (" << clock() << ")\n" << std::flush;
 }
 
 }  // namespace harness::sweep

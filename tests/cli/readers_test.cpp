@@ -43,6 +43,16 @@ class Readers : public ::testing::Test {
   test::TemporaryFolder folder_;
 };
 
+// Whatever a name or a file holds, a terminal gets no control of it; and no words of a library.
+TEST_F(Readers, NoMessageCarriesControls) {
+  const auto hostile = say({"show", "\u009b31m\u202e\x1b[2J"});
+  EXPECT_EQ(hostile.code, 1);
+  EXPECT_EQ(hostile.err, "harness: \\x9b31m\\u202e\\x1b[2J: no such file\n");
+  EXPECT_THAT(say({"show", "a", "\u009b31m"}).err, HasSubstr("\\x9b31m"));
+  EXPECT_THAT(say({"plan", "x.yaml", "--set"}).err, HasSubstr("--set needs a value"));
+  EXPECT_THAT(say({"show", std::string(300, 'n')}).err, HasSubstr("File name too long"));
+}
+
 TEST_F(Readers, CompareExitsWithWhatItFound) {
   const auto a = write("a.h5", test::samples::nothing_moved());
   const auto slower = write("slower.h5", test::samples::nothing_moved(), 1.1);

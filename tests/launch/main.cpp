@@ -43,6 +43,7 @@ int supervise(const std::vector<std::string>& arguments) {
     request.steps = static_cast<int>(number["steps"]);
     request.deadlines = {number["start"], number["step"]};
     request.memory_limit_bytes = number["memory"];
+    if (const char* wrap = std::getenv("LAUNCH_TEST_WRAP")) request.wrap = wrap;
     std::cout << fmt::format("begin {}", i) << std::endl;
     const launch::BlockOutcome outcome = job->run(request);
     std::cout << fmt::format("block {} ok {} stopped {} culprit {} samples {} reason [{}] signature [{}]\n", i,

@@ -154,5 +154,18 @@ TEST(Frames, WhatIsNoFrameIsNoticed) {
   EXPECT_TRUE(reader.damaged());
 }
 
+// A flood that looks like a frame of gigabytes would be kept until the supervisor is killed for it.
+TEST(Frames, NoneIsLargerThanAnyMessage) {
+  for (const FrameType type : {FrameType::ready, FrameType::progress, FrameType::failure, FrameType::samples}) {
+    std::string header = frame_bytes(type, "");
+    const std::uint64_t length = max_payload_bytes(type) + 1;
+    header.replace(sizeof(std::uint32_t), sizeof length, reinterpret_cast<const char*>(&length), sizeof length);
+    FrameReader reader;
+    reader.append(header);
+    EXPECT_FALSE(reader.next());
+    EXPECT_TRUE(reader.damaged()) << static_cast<int>(type);
+  }
+}
+
 }  // namespace
 }  // namespace harness::launch

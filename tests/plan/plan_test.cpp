@@ -49,6 +49,22 @@ TEST(DivideRanks, DerivesTheRest) {
   EXPECT_EQ(division.layout.size, (std::array<int, program::axis_count>{2, 1, 1, 2}));
 }
 
+// Planning took minutes and gigabytes, and ended with std::bad_alloc.
+TEST(DivideRanks, StepsThatAreTooLongToPlan) {
+  config::Experiment e = small_experiment();
+  e.baseline.micro_batch_size = 1;
+  e.baseline.global_batch_size = 100000;
+  EXPECT_THAT(why_not(e, 1), HasSubstr("* micro-batches 100000 is more than the 65536"));
+  e.baseline.micro_batch_size = 100000;
+  EXPECT_EQ(why_not(e, 1), "");
+  e.baseline.micro_batch_size = e.baseline.global_batch_size = std::int64_t{1} << 31;
+  e.model.sequence = 100000000;
+  EXPECT_THAT(why_not(e, 1), HasSubstr("micro_batch_size 2147483648 * sequence 100000000 is too large"));
+  e = small_experiment();
+  e.model.layers = 100000;
+  EXPECT_THAT(why_not(e, 1), HasSubstr("layers 100000 * micro-batches"));
+}
+
 TEST(DivideRanks, SaysWhatDoesNotFitAndWhatWould) {
   config::Experiment e = small_experiment();
   e.baseline.layout.tensor_parallel = 3;
@@ -177,6 +193,7 @@ TEST(Plan, OnlySomeCases) {
 Plan plan_of(int cases, int rounds, std::uint64_t seed) {
   config::Experiment e = small_experiment();
   e.baseline.global_batch_size = 1 << 16;
+  e.model.layers = 1;  // so that as many micro-batches can be planned
   e.measure.rounds = rounds;
   e.measure.seed = seed;
   for (int i = 1; i < cases - 1; ++i) add_change(e, "micro_batch_size", std::to_string(1 << i));

@@ -68,6 +68,18 @@ TEST_F(StoreErrors, PlacesThatCannotHoldAFile) {
   EXPECT_THAT(create("/proc/nowhere/r.h5"), HasSubstr("cannot create the directory"));
 }
 
+// The name until the file is whole is longer, and must still be a name.
+TEST_F(StoreErrors, NamesAsLongAsTheyMayBe) {
+  const std::string longest = std::string(252, 'n') + ".h5";
+  EXPECT_EQ(create(folder_ / longest), "");
+  EXPECT_EQ(read(folder_ / longest), "");
+  EXPECT_EQ(entries(folder_ / ""), 1);
+  std::string wide = "a";
+  for (int i = 0; i < 127; ++i) wide += "ü";
+  EXPECT_EQ(create(folder_ / wide), "");
+  EXPECT_THAT(create(folder_ / ("n" + longest)), HasSubstr("File name too long"));
+}
+
 // Root may write anywhere, so the tests' root becomes nobody for a while.
 class WithoutPrivilege {
  public:

@@ -320,15 +320,15 @@ TEST_F(ResultFileTest, RowsThatChangeLieWithinOnePage) {
   ResultFile::create(path_, sample_plan(4, 50), {.intervals = 100, .totals = 100}, false);
   const hdf5::File file = hdf5::File::open(path_, false);
   for (const char* path : {"/cases", "/blocks", "/timeline", "/timeline_totals", "/run/warnings"}) {
-    const hdf5::Dataset table = file.dataset(path);
+    const hdf5::Dataset table = file.dataset(path, 1);
     EXPECT_EQ(4096 % table.element().bytes, 0u) << path;
     EXPECT_EQ(table.offset() % 4096, 0u) << path;
   }
   for (const char* path : {"/run/state", "/run/sessions"}) {
-    const hdf5::Dataset value = file.dataset(path);
+    const hdf5::Dataset value = file.dataset(path, 0);
     EXPECT_EQ(value.offset() / 4096, (value.offset() + value.element().bytes - 1) / 4096) << path;
   }
-  EXPECT_EQ(file.dataset("/blocks").element().bytes, 1024u);
+  EXPECT_EQ(file.dataset("/blocks", 1).element().bytes, 1024u);
 }
 
 TEST_F(ResultFileTest, RankSecondsAndTimelineAreReadOnlyWhenWanted) {

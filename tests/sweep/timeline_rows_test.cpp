@@ -127,6 +127,7 @@ TEST(TimelineRows, NamesFitTheirColumns) {
     rows.push_back(row);
   }
   store::Result plan;
+  plan.ranks = 1;
   plan.cases.resize(1);
   plan.cases[0].name = "baseline";
   const test::TemporaryFolder folder;

@@ -1,4 +1,7 @@
 #include "workloads/workload.h"
+
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/random.h"
 #include "config/fields.h"
@@ -45,6 +48,24 @@ class TokenSource : public program::InputSource {
   std::uint64_t seed_;
 };
 
+// A pass is one layer's work on one micro-batch: some thirty operations, 30 KiB and 200 us of planning.
+constexpr std::int64_t max_passes = 65536;
+
+std::string why_too_long(const config::Model& model, const config::Settings& s, std::int64_t share) {
+  const auto widest = static_cast<double>(std::max({model.vocab, 4 * model.hidden, model.heads * model.sequence}));
+  const double tokens = static_cast<double>(s.micro_batch_size) * static_cast<double>(model.sequence);
+  if (tokens * widest * static_cast<double>(model.layers) > 0x1p57) {  // bytes and their sums would not fit 64 bits
+    return fmt::format("micro_batch_size {} * sequence {} is too large for this model: no tensor is as large",
+                       s.micro_batch_size, model.sequence);
+  }
+  const std::int64_t micro_batches = share / s.micro_batch_size;
+  if (micro_batches <= max_passes / std::max<std::int64_t>(model.layers, 1)) return "";
+  return fmt::format(
+      "layers {} * micro-batches {} is more than the {} that harness plans in a step: use more ranks, a larger "
+      "micro_batch_size, a smaller global_batch_size or fewer layers",
+      model.layers, micro_batches, max_passes);
+}
+
 // The multiples of `step` next to `wrong`: what a batch size could be instead.
 std::string nearest_multiples(std::int64_t step, std::int64_t wrong) {
   const std::int64_t below = wrong / step * step;
@@ -73,7 +94,7 @@ class GptWorkload : public Workload {
     return "";
   }
 
-  std::string why_impossible_on(const config::Model&, const config::Settings& s,
+  std::string why_impossible_on(const config::Model& model, const config::Settings& s,
                                 const program::Layout& layout) const override {
     const int data = layout[program::Axis::data];
     if (s.global_batch_size % data != 0) {
@@ -89,7 +110,7 @@ class GptWorkload : public Workload {
           "nearest that does: {}",
           s.micro_batch_size, share, s.global_batch_size, data, config::nearest_divisors(share, s.micro_batch_size));
     }
-    return "";
+    return why_too_long(model, s, share);
   }
 
   program::ProgramSet programs(const config::Model& model, const config::Settings& settings,

@@ -110,9 +110,8 @@ std::optional<report::Figure> ladder(const store::Result& result, const analysis
   figure.title = "Step time of every case, the slowest first.";
   figure.caption =
       "A dot is the median step time of one block, a fresh process on every rank. The bar is the median of the dots; "
-      "the "
-      "dashed line is the baseline's. Blocks of one round share the state of the machine, so verdicts come from pairs "
-      "within rounds and not from this picture. An arrow: some blocks took longer than the drawing shows.";
+      "the dashed line is the baseline's. Verdicts do not come from this picture: they compare blocks that ran close "
+      "together, which share the state of the machine. An arrow: some blocks took longer than the drawing shows.";
   figure.drawing = chart.drawn(
       "ladder-drawing", figure.title,
       fmt::format("{} cases, medians from {} to {} {}; all numbers are in the table below.", rungs.size(),

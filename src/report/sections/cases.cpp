@@ -75,19 +75,19 @@ bool seems_wrong(const analysis::CaseSummary& row, const analysis::CaseSummary& 
 std::string remark_on_change(const analysis::Summary& summary) {
   const analysis::CaseSummary* baseline = summary.baseline();
   if (baseline == nullptr) return "";
-  std::vector<std::string> names;
-  for (const analysis::CaseSummary& row : summary.cases) {
-    if (seems_wrong(row, *baseline)) names.push_back(row.name);
-  }
-  if (names.empty()) return "";
-  return fmt::format(
-      "The change compares blocks that ran close together; the other columns are medians over all blocks. Their ratio "
-      "differs from the change in sign or by more than 1 % for {}: the change counts.",
-      join(names, ", "));
+  const bool needed =
+      std::ranges::any_of(summary.cases, [&](const analysis::CaseSummary& row) { return seems_wrong(row, *baseline); });
+  if (!needed) return "";
+  return "The change compares blocks that ran close together; the other columns are medians over all blocks. So the "
+         "change can differ from the ratio of two rows, and it is the change that counts.";
 }
 
+// From a few rounds no scatter can be told, so no number of rounds either.
+constexpr int min_rounds_for_estimate = 5;
+
 bool has_estimate(const analysis::CaseSummary& row) {
-  return row.effect && row.judgement.verdict == analysis::Verdict::unresolved && row.effect->rounds_needed > 0;
+  return row.effect && row.judgement.verdict == analysis::Verdict::unresolved && row.effect->rounds_needed > 0 &&
+         row.effect->rounds >= min_rounds_for_estimate;
 }
 
 // In brackets behind the verdict: of how many rounds it is, if not of all, and how many would settle it.

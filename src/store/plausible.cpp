@@ -1,0 +1,109 @@
+#include "store/plausible.h"
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace harness::store {
+namespace {
+
+void require_within(std::string_view where, std::int64_t value, std::int64_t low, std::int64_t high) {
+  if (value < low || value > high) fail("{} is {}; possible here is {} to {}", where, value, low, high);
+}
+
+// Seconds, bytes and FLOP: not known (NaN) or a number that a run could have had.
+void require_amount(std::string_view where, double value) {
+  if (value < 0 || value > 1e30) fail("{} is {}, which nothing measured can be", where, value);
+}
+
+void check_run(const Result& r) {
+  // A table without rows says nothing; then as many as can be planned for.
+  const auto rows = static_cast<std::int64_t>(r.rank_table.size());
+  const std::int64_t most = rows == 0 ? 1 << 20 : rows;
+  require_within("attribute ranks of /run", r.ranks, 0, most);
+  require_within("attribute nodes of /run", r.nodes, 0, most);
+  // As many as a configuration may ask for.
+  require_within("attribute warmup_steps of /run", r.warmup_steps, 0, 4096);
+  require_within("attribute steps of /run", r.steps, 0, 4096);
+  require_within("attribute rounds of /run", r.rounds, 0, 10000);
+  require_within("/run/sessions", r.sessions, 0, 1'000'000);
+}
+
+void check_cases(const Result& r) {
+  for (const ResultCase& c : r.cases) {
+    require_within("column ranks_used of /cases", c.ranks, 0, r.ranks);
+    const bool runs = c.status != CaseStatus::impossible && c.ranks > 0;
+    const std::int64_t most = runs ? c.ranks : INT32_MAX;
+    require_within("column tensor_parallel of /cases", c.tensor_parallel, 1, most);
+    require_within("column pipeline_parallel of /cases", c.pipeline_parallel, 1, most);
+    require_within("column data_parallel of /cases", c.data_parallel, 1, most);
+    require_within("column micro_batches of /cases", c.micro_batches, 0, INT32_MAX);
+    require_amount("column tokens_per_step of /cases", c.tokens_per_step);
+    require_amount("column model_flop_per_step of /cases", c.model_flop_per_step);
+    require_amount("column noncausal_flop_per_step of /cases", c.noncausal_flop_per_step);
+    require_amount("column hardware_flop_per_step of /cases", c.hardware_flop_per_step);
+    require_amount("column peak_flops_per_rank of /cases", c.peak_flops_per_rank);
+    require_amount("column planned_memory_bytes of /cases", c.planned_memory_bytes);
+  }
+}
+
+void check_blocks(const Result& r) {
+  for (const ResultBlock& b : r.blocks) {
+    require_within("column case of /blocks", b.case_index, 0, r.case_count() - 1);
+    require_within("column round of /blocks", b.round, 0, 10000);
+    require_within("column position of /blocks", b.position, 0, r.case_count());
+    require_within("column session of /blocks", b.session, -1, r.sessions);
+    require_within("column peak_memory_rank of /blocks", b.peak_memory_rank, -1, r.ranks);
+    require_amount("column start_unix_s of /blocks", b.start_unix_s);
+    require_amount("column timed_total_s of /blocks", b.timed_total_s);
+  }
+  if (!r.gpu.empty() && r.gpu.size() != r.blocks.size()) {
+    fail("/gpu has {} rows for {} blocks", r.gpu.size(), r.blocks.size());
+  }
+}
+
+template <class Row>
+void check_case(const Result& r, const Row& row, std::string_view where) {
+  if (!r.has_case(row.case_index)) {
+    fail("{} refers to case {}, but there are {} cases", where, row.case_index, r.case_count());
+  }
+}
+
+void check_timelines(const Result& r) {
+  for (const ResultInterval& row : r.timeline) {
+    check_case(r, row, "/timeline");
+    require_within("column rank of /timeline", row.rank, 0, r.ranks - 1);
+    require_within("column role of /timeline", row.role, 0, r.ranks - 1);
+    require_within("column layer of /timeline", row.layer, -1, INT32_MAX);
+    require_within("column micro_batch of /timeline", row.micro_batch, -1, INT32_MAX);
+    require_amount("column end_s of /timeline", row.end_s);
+  }
+  for (const ResultTotal& row : r.totals) {
+    check_case(r, row, "/timeline_totals");
+    require_within("column rank of /timeline_totals", row.rank, 0, r.ranks - 1);
+  }
+  for (const ResultSplit& row : r.splits) {
+    check_case(r, row, "/timeline_splits");
+    require_within("column rank of /timeline_splits", row.rank, 0, r.ranks - 1);
+    require_amount("column step_s of /timeline_splits", row.step_s);
+  }
+  for (const ResultOperations& row : r.operations) {
+    check_case(r, row, "/timeline_operations");
+    require_within("column role of /timeline_operations", row.role, 0, r.ranks - 1);
+  }
+}
+
+}  // namespace
+
+void require_plausible(const Result& result) {
+  check_run(result);
+  check_cases(result);
+  check_blocks(result);
+  check_timelines(result);
+  for (const ResultNcclFact& fact : result.nccl_facts) check_case(result, fact, "/nccl_facts");
+  for (const ResultNcclCall& call : result.nccl_calls) check_case(result, call, "/nccl_calls");
+  for (const ResultPoint& point : result.points) check_case(result, point, "/points");
+}
+
+}  // namespace harness::store

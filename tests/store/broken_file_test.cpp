@@ -1,0 +1,223 @@
+// Files that anybody could have made: each broken one gets one clear Error, and nothing is read but the file itself.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <hdf5.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <fstream>
+
+#include "sample.h"
+#include "support/errors.h"
+#include "support/temporary_folder.h"
+
+namespace harness::store {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using Sizes = std::vector<hsize_t>;
+
+class BrokenFile : public ::testing::Test {
+ protected:
+  void SetUp() override { begin(); }
+  /// A whole file again.
+  void begin() {
+    Result plan = sample_plan();
+    plan.tuning = {{"a", "b"}};
+    ResultFile::create(path_, plan, {.intervals = 4, .totals = 3}, true)->finish(RunState::complete);
+    file_ = H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    ASSERT_GE(file_, 0);
+  }
+  /// What reading says of the file as it was changed.
+  std::string read() {
+    EXPECT_GE(H5Fclose(file_), 0);
+    return test::error_of([&] { read_result(path_); });
+  }
+  hid_t type_of(const char* path) {
+    const hid_t dataset = H5Dopen2(file_, path, H5P_DEFAULT);
+    const hid_t type = H5Dget_type(dataset);
+    H5Dclose(dataset);
+    return type;
+  }
+  /// The dataset made again, of its type unless another is given.
+  void replace(const char* path, const Sizes& sizes, hid_t properties = H5P_DEFAULT, hid_t type = -1) {
+    if (type < 0) type = type_of(path);
+    ASSERT_GE(H5Ldelete(file_, path, H5P_DEFAULT), 0);
+    const hid_t space =
+        sizes.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr);
+    const hid_t made = H5Dcreate2(file_, path, type, space, H5P_DEFAULT, properties, H5P_DEFAULT);
+    ASSERT_GE(made, 0) << path;
+    H5Dclose(made);
+    H5Sclose(space);
+    if (properties != H5P_DEFAULT) H5Pclose(properties);
+  }
+  static hid_t allocated() {
+    const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_alloc_time(properties, H5D_ALLOC_TIME_EARLY);
+    return properties;
+  }
+  static hid_t chunked(const Sizes& chunk) {
+    const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(properties, static_cast<int>(chunk.size()), chunk.data());
+    return properties;
+  }
+  /// Gives a column of every row of a table one value; `type` is what `value` points to.
+  template <class T>
+  void fill_column(const char* path, const char* column, hid_t type, T value) {
+    const hid_t row = H5Tcreate(H5T_COMPOUND, sizeof value);
+    H5Tinsert(row, column, 0, type);
+    const hid_t dataset = H5Dopen2(file_, path, H5P_DEFAULT);
+    const hid_t space = H5Dget_space(dataset);
+    const std::vector<T> values(H5Sget_simple_extent_npoints(space), value);
+    EXPECT_GE(H5Dwrite(dataset, row, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0) << path << " " << column;
+    H5Sclose(space);
+    H5Dclose(dataset);
+    H5Tclose(row);
+  }
+  void replace_attribute(const char* name, hid_t type, const Sizes& sizes, const void* value) {
+    ASSERT_GE(H5Adelete_by_name(file_, "/run", name, H5P_DEFAULT), 0);
+    const hid_t space =
+        sizes.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr);
+    const hid_t made = H5Acreate_by_name(file_, "/run", name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    ASSERT_GE(H5Awrite(made, type, value), 0);
+    H5Aclose(made);
+    H5Sclose(space);
+  }
+
+  test::TemporaryFolder folder_;
+  std::string path_ = folder_ / "r.h5";
+  hid_t file_ = -1;
+};
+
+TEST_F(BrokenFile, WithoutAChangeItIsRead) {
+  EXPECT_EQ(read(), "");
+}
+
+// A text was taken to have one element and a table one dimension, whatever the file said.
+TEST_F(BrokenFile, ShapesThatNoResultHas) {
+  for (const char* path : {"/run/config_yaml", "/run/state", "/run/sessions", "/run/warnings", "/run/variables",
+                           "/tuning", "/cases", "/timeline", "/step_seconds"}) {
+    begin();
+    replace(path, {7, 2, 1, 2}, allocated());
+    EXPECT_THAT(read(), AllOf(HasSubstr(path), HasSubstr("has 4 dimensions"))) << path;
+  }
+}
+
+TEST_F(BrokenFile, AnObjectOfAnotherSort) {
+  const hid_t type = type_of("/run/config_yaml");
+  H5Ldelete(file_, "/tuning", H5P_DEFAULT);
+  H5Gclose(H5Gcreate2(file_, "/tuning", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  EXPECT_THAT(read(), HasSubstr("/tuning is not a dataset"));
+  begin();
+  replace("/step_seconds", {12, 3}, allocated(), type);
+  EXPECT_THAT(read(), HasSubstr("/step_seconds does not hold numbers"));
+  begin();
+  H5Ldelete(file_, "/cases", H5P_DEFAULT);
+  EXPECT_THAT(read(), HasSubstr("/cases is missing"));
+  H5Tclose(type);
+}
+
+// The message once showed what the other file held.
+TEST_F(BrokenFile, AnotherFileIsNotRead) {
+  std::ofstream(folder_ / "other.txt") << std::string(4096, 'S');
+  const hid_t external = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_external(external, (folder_ / "other.txt").c_str(), 0, 4096);
+  replace("/run/state", {}, external);
+  EXPECT_THAT(read(), AllOf(HasSubstr("/run/state lie in another file"), Not(HasSubstr("SSS"))));
+
+  begin();
+  H5Lmove(file_, "/cases", file_, "/moved", H5P_DEFAULT, H5P_DEFAULT);
+  H5Lcreate_soft("/moved", file_, "/cases", H5P_DEFAULT, H5P_DEFAULT);
+  EXPECT_THAT(read(), HasSubstr("/cases is a link to something elsewhere"));
+
+  begin();
+  const std::string whole = folder_ / "whole.h5";
+  ResultFile::create(whole, sample_plan(), {}, true)->finish(RunState::complete);
+  H5Ldelete(file_, "/run", H5P_DEFAULT);
+  H5Lcreate_external(whole.c_str(), "/run", file_, "/run", H5P_DEFAULT, H5P_DEFAULT);
+  EXPECT_THAT(read(), HasSubstr("/run is a link to something elsewhere"));
+
+  begin();
+  const Sizes sizes{12, 3};
+  const hid_t space = H5Screate_simple(2, sizes.data(), nullptr);
+  const hid_t mapped = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_virtual(mapped, space, whole.c_str(), "/step_seconds", space);
+  H5Sclose(space);
+  replace("/step_seconds", sizes, mapped);
+  EXPECT_THAT(read(), HasSubstr("/step_seconds is not stored in one piece"));
+}
+
+TEST_F(BrokenFile, MoreThanTheFileHolds) {
+  constexpr hsize_t huge = hsize_t{1} << 61, large = hsize_t{1} << 27;
+  replace("/run/variables", {huge}, chunked({1}));
+  EXPECT_THAT(read(), HasSubstr("/run/variables is not stored in one piece"));
+  begin();
+  replace("/cases", {large});  // contiguous, and never written
+  EXPECT_THAT(read(), HasSubstr("/cases claims values that are not in the file"));
+  begin();
+  replace("/timeline", {huge >> 10});
+  EXPECT_THAT(read(), HasSubstr("/timeline claims values that are not in the file"));
+}
+
+TEST_F(BrokenFile, AttributesThatNoResultHas) {
+  const std::array<std::int64_t, 14> many{};
+  replace_attribute("ranks", H5T_NATIVE_INT64, {7, 2}, many.data());
+  EXPECT_THAT(read(), HasSubstr("attribute ranks of /run failed: it does not hold a single value"));
+  begin();
+  replace_attribute("layers", H5T_C_S1, {}, "x");
+  EXPECT_THAT(read(), HasSubstr("attribute layers of /run failed: it does not hold a number"));
+  begin();
+  replace_attribute("name", H5T_NATIVE_INT64, {}, many.data());
+  EXPECT_THAT(read(), HasSubstr("attribute name of /run failed: it does not hold text"));
+}
+
+// Readers loop over ranks and index by cases: what a flipped bit makes of them must not get that far.
+TEST_F(BrokenFile, NumbersThatNoRunHas) {
+  for (const char* name : {"ranks", "nodes", "steps", "warmup_steps", "rounds"}) {
+    for (const std::int64_t value : {std::int64_t{-1}, std::int64_t{INT32_MAX}, std::int64_t{1} << 32}) {
+      begin();
+      replace_attribute(name, H5T_NATIVE_INT64, {}, &value);
+      EXPECT_THAT(read(), AllOf(HasSubstr("attribute"), HasSubstr(name), HasSubstr(std::to_string(value))));
+    }
+  }
+  for (const char* column : {"ranks_used", "tensor_parallel", "pipeline_parallel", "data_parallel"}) {
+    begin();
+    fill_column("/cases", column, H5T_NATIVE_INT32, INT32_MAX);
+    EXPECT_THAT(read(), AllOf(HasSubstr(column), HasSubstr("2147483647"))) << column;
+  }
+  for (const char* column : {"round", "position", "case", "session", "peak_memory_rank"}) {
+    begin();
+    fill_column("/blocks", column, H5T_NATIVE_INT32, INT32_MIN);
+    EXPECT_THAT(read(), AllOf(HasSubstr(column), HasSubstr("-2147483648"))) << column;
+  }
+  begin();
+  fill_column("/cases", "tokens_per_step", H5T_NATIVE_DOUBLE, 1e300);
+  EXPECT_THAT(read(), HasSubstr("tokens_per_step of /cases is 1e+300"));
+}
+
+// The library's own words are for those who develop it.
+TEST_F(BrokenFile, NoWordsOfTheLibrary) {
+  H5Fclose(file_);
+  std::fstream bytes(path_, std::ios::in | std::ios::out | std::ios::binary);
+  bytes.seekp(96);
+  bytes << std::string(2000, '\xee');
+  bytes.close();
+  const std::string message = test::error_of([&] { read_result(path_); });
+  EXPECT_THAT(message, AllOf(HasSubstr("is damaged or was not written by harness"), Not(HasSubstr("HDF5 says")),
+                             Not(HasSubstr("H5"))));
+}
+
+// Opening a FIFO waits for a writer who never comes.
+TEST_F(BrokenFile, AFifoIsNotWaitedFor) {
+  H5Fclose(file_);
+  const std::string fifo = folder_ / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_THAT(test::error_of([&] { read_result(fifo); }), HasSubstr("is not a regular file"));
+  EXPECT_THAT(test::error_of([&] { ResultFile::reopen(fifo); }), HasSubstr("is not a regular file"));
+}
+
+}  // namespace
+}  // namespace harness::store
