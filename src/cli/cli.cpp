@@ -189,7 +189,7 @@ struct Parser {
 
 // "--set: 1 required TEXT missing" is the library's way to say it.
 std::string in_our_words(const CLI::ParseError& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   const auto at = text.find(" required ");
   const auto name_end = text.find(": ");
   if (at == std::string::npos || name_end == std::string::npos || !text.ends_with(" missing")) return text;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cctype>
 #include <limits>
 
 #include "base/error.h"
@@ -16,6 +17,21 @@
 
 namespace harness::launch {
 namespace {
+
+// "layout={tensor_parallel: 2}" as a part of a file's name: layout-tensor_parallel-2.
+std::string file_safe(std::string_view name) {
+  std::string safe;
+  for (const char c : name) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+    if (plain) {
+      safe += c;
+    } else if (!safe.empty() && safe.back() != '-') {
+      safe += '-';
+    }
+  }
+  while (safe.ends_with('-')) safe.pop_back();
+  return safe;
+}
 
 constexpr double wrap_report_s = 300;  // for the command of --wrap to end after its worker
 
@@ -71,6 +87,7 @@ void BlockRun::start_worker() {
       {"HARNESS_RANKS", std::to_string(request_.layout.ranks())},
       {"HARNESS_LOCAL_RANK", std::to_string(share_.local_rank)},
       {"HARNESS_CASE", request_.case_name},
+      {"HARNESS_CASE_SLUG", file_safe(request_.case_name)},
       // What a wrapping command starts has that command for its parent.
       {"HARNESS_SUPERVISOR", request_.wrap.empty() ? std::to_string(::getpid()) : ""},
   };

@@ -157,8 +157,10 @@ bool run_rounds(launch::Job& job, const plan::Plan& plan, const BlockDefaults& d
       continue;
     }
     const auto start = Clock::now();
-    const launch::BlockOutcome outcome =
-        job.run(block_request(plan.experiment, plan.cases[case_index], measure::BlockMode::timed, defaults));
+    launch::BlockRequest request =
+        block_request(plan.experiment, plan.cases[case_index], measure::BlockMode::timed, defaults);
+    request.environment.emplace_back("HARNESS_BLOCK", std::to_string(blocks[i]));  // for the files of a --wrap command
+    const launch::BlockOutcome outcome = job.run(request);
     if (outcome.stopped) {
       progress.end("stopped");
       return true;

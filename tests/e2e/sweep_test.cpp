@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "command.h"
 #include "store/result_file.h"
@@ -121,16 +122,22 @@ TEST(Sweep, WrapStartsTheTimedWorkersUnderAnotherProgram) {
   const TemporaryFolder folder;
   const auto config = test::write_small_config(folder);
   const std::string script = folder / "wrap me";  // a name that a shell would take apart
-  std::ofstream(script) << "#!/bin/sh\necho \"$HARNESS_RANK $1 $HARNESS_CASE\" >> '" << folder / "log"
+  std::ofstream(script) << "#!/bin/sh\necho \"$HARNESS_RANK $1 $HARNESS_CASE_SLUG b$HARNESS_BLOCK.\" >> '"
+                        << folder / "log"
                         << "'\nshift\nexec \"$@\"\n";
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
   const auto o = test::run(test::harness_job(
       2, "sweep " + config + " --rounds 1 --only micro_batch_size=2 --wrap \"'" + script + "' option\""));
   ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
   std::ifstream log(folder / "log");
-  int lines = 0;
-  for (std::string line; std::getline(log, line); ++lines) EXPECT_THAT(line, HasSubstr(" option "));
-  EXPECT_EQ(lines, 3 * 2);  // three timed blocks on two ranks; nothing else
+  std::set<std::string> lines;  // no two alike: a profiler's reports do not overwrite each other
+  for (std::string line; std::getline(log, line);) {
+    EXPECT_THAT(line, HasSubstr(" option "));
+    EXPECT_THAT(line, ::testing::AnyOf(HasSubstr(" baseline b"), HasSubstr(" baseline_again b"),
+                                       HasSubstr(" micro_batch_size-2 b")));
+    EXPECT_TRUE(lines.insert(line).second) << line;
+  }
+  EXPECT_EQ(lines.size(), 3u * 2);  // three timed blocks on two ranks; nothing else
   EXPECT_THAT(o.out, HasSubstr("times cannot be compared"));
 }
 
