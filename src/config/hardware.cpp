@@ -30,7 +30,7 @@ fs::path shipped_hardware() {
   std::error_code ignored;
   fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   for (int level = 0; level < 4 && folder.has_relative_path(); ++level, folder = folder.parent_path()) {
-    const fs::path candidate = folder / "configs" / "hardware";
+    fs::path candidate = folder / "configs" / "hardware";
     if (fs::is_directory(candidate, ignored)) return candidate;
   }
   return {};

@@ -57,32 +57,30 @@ void leave_out(Recorder& recorder, Which&& which, const std::string& reason) {
   }
 }
 
-// After `rounds` rounds, if that is when the sweep declared to look: what is settled is measured no more, and the
-// baselines no longer than anything else.
-void look(Recorder& recorder, int rounds, ProgressLine& progress) {
+// What the declared looks have settled so far is measured no more, and the baselines no longer than anything else.
+// Between two looks, and for a case that has left, there is nothing to do.
+void leave_out_settled(Recorder& recorder, ProgressLine& progress) {
   const analysis::Summary summary = analysis::summarise(recorder.result());
-  if (summary.looks.empty() || summary.looks.back().rounds != rounds) return;
+  if (summary.looks.empty()) return;
   bool all_settled = true;
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.role != store::CaseRole::change || row.status == store::CaseStatus::impossible) continue;
-    if (row.settled_after == 0 && !recorder.state(row.case_index).dropped) all_settled = false;
-    if (row.settled_after != rounds) continue;
-    const std::string reason =
-        fmt::format("settled by the look after round {}: {}", rounds, name_of(row.effect->verdict));
-    progress.say(fmt::format("{}: {}", row.name, reason));
-    leave_out(
-        recorder, [&](const auto& block) { return block.case_index == row.case_index; }, reason);
+    const auto is_its = [&](const store::ResultBlock& block) {
+      return block.case_index == row.case_index && block.status == store::BlockStatus::pending;
+    };
+    if (row.settled_after == 0) {
+      all_settled = all_settled && recorder.state(row.case_index).dropped;
+    } else if (std::ranges::any_of(recorder.result().blocks, is_its)) {
+      const std::string reason =
+          fmt::format("settled by the look after round {}: {}", row.settled_after, name_of(row.effect->verdict));
+      progress.say(fmt::format("{}: {}", row.name, reason));
+      leave_out(recorder, is_its, reason);
+    }
   }
   if (!all_settled) return;
-  progress.say(fmt::format("every verdict is settled after round {}", rounds));
+  progress.say(fmt::format("every verdict is settled after round {}", summary.looks.back().rounds));
   leave_out(
       recorder, [](const auto&) { return true; }, "every verdict was settled");
-}
-
-void finish_round(Recorder& recorder, int rounds, ProgressLine& progress) {
-  const std::string standing = first_answer(recorder.result(), rounds);
-  if (!standing.empty()) progress.say(standing);
-  if (!recorder.result().looks.empty()) look(recorder, rounds, progress);
 }
 
 }  // namespace
@@ -133,7 +131,9 @@ bool run_rounds(launch::Job& job, const plan::Plan& plan, const BlockDefaults& d
     const std::size_t case_index = block.case_index;
     const std::span<const std::size_t> rest = std::span(blocks).subspan(i);
     if (block.round != round) {
-      if (round >= 0) finish_round(recorder, block.round, progress);
+      const std::string standing = round < 0 ? "" : first_answer(result, block.round);
+      if (!standing.empty()) progress.say(standing);
+      if (!result.looks.empty()) leave_out_settled(recorder, progress);  // also what a killed sweep had not come to
       round = block.round;
       const std::chrono::duration<double> next(expected_s(recorder, rest, round + 1));
       if (end && round > 0 && Clock::now() + next > *end) {
