@@ -76,8 +76,9 @@ struct Parser {
     sweep = app.add_subcommand("sweep", "measure: mpirun -np 4 ./harness sweep configs/laptop.yaml");
     add_common(*sweep, a.sweep.config, a.sweep.overrides, a.sweep.only, a);
     sweep->add_option("-o,--output", a.sweep.output, "the result file (default: `output` in the configuration)");
-    sweep->add_option("--wrap", a.sweep.wrap,
-                      "start the timed workers under this command: 'nsys profile -o rank%q{HARNESS_RANK}'");
+    sweep->add_option(
+        "--wrap", a.sweep.wrap,
+        "start the timed workers under this command: 'nsys profile -o b%q{HARNESS_BLOCK}-r%q{HARNESS_RANK}'");
     sweep->add_flag("--force", a.sweep.force, "overwrite the result file if it exists");
     sweep->get_option("config")->required(false);
     sweep
@@ -90,6 +91,9 @@ struct Parser {
     add_common(*plan, a.plan.config, a.plan.overrides, a.plan.only, a);
     plan->add_option("--ranks", a.plan.ranks, "number of ranks to plan for")->check(CLI::Range(1, 1 << 20));
     plan->add_option("--like", a.plan.like, "a result file of this configuration, to estimate the time from");
+    plan->add_option("--assume-mfu", a.plan.assume_mfu, "estimate the time from an MFU of all cases: 40%");
+    plan->add_option("--assume-setup", a.plan.assume_setup, "with --assume-mfu: to set up a block (default: 30 s)")
+        ->needs("--assume-mfu");
     plan->add_option("--budget", a.plan.budget,
                      "print the FLOP, bytes and least time of each operation of CASE on the stated hardware")
         ->expected(0, 1)

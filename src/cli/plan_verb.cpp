@@ -156,7 +156,7 @@ int plan(const PlanOptions& options, std::ostream& out) {
   const plan::Plan p = plan::prepare(experiment, declared, options.ranks, options.only);
   // Before anything is printed, so that an error stands alone.
   const std::string budget = options.budget.empty() ? "" : budget_of(p, options, declared);
-  const std::string time = time_text(p, options.like);
+  const std::string time = time_text(p, {options.like, options.assume_mfu, options.assume_setup});
   print_head(p, out);
   print_cases(p, out);
   print_schedule(p, out);

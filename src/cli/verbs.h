@@ -25,9 +25,10 @@ struct PlanOptions {
   std::vector<std::string> overrides;
   std::vector<std::string> only;
   int ranks = 1;
-  std::string like;                       // a result file to take times from
-  std::string budget;                     // the case whose budget to print; "" for none
-  std::vector<std::string> efficiencies;  // as plan::parse_efficiencies reads them
+  std::string like;                                // a result file to take times from
+  std::string assume_mfu = {}, assume_setup = {};  // what to assume where there is none
+  std::string budget;                              // the case whose budget to print; "" for none
+  std::vector<std::string> efficiencies;           // as plan::parse_efficiencies reads them
 };
 
 /// As typed; overrides the section `cost` of the result's configuration.

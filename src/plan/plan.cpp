@@ -67,7 +67,8 @@ std::set<std::string> checked_selection(const config::Experiment& experiment, co
 // Throws if a weight is of a variable that no case changes.
 std::vector<Entrant> entrants_of(const Plan& plan) {
   const auto& weights = plan.experiment.measure.weights;
-  for (const auto& [variable, share] : weights) {
+  for (const auto& weight : weights) {
+    const std::string& variable = weight.first;
     const bool swept = std::ranges::any_of(plan.experiment.changes,
                                            [&](const config::Change& change) { return change.variable == variable; });
     if (!swept) fail("measure.weight.{}: the sweep does not change this variable; remove the weight", variable);

@@ -57,7 +57,7 @@ std::vector<double> sizes_to_mark(const Curves& curves) {
     for (const analysis::CaseSummary* row : curve) sizes.insert(row->rates->bytes);
   }
   constexpr std::size_t max_marks = 8;
-  const std::vector<double> all(sizes.begin(), sizes.end());
+  std::vector<double> all(sizes.begin(), sizes.end());
   if (all.size() <= max_marks) return all;
   std::vector<double> some;
   for (std::size_t i = 0; i < max_marks; ++i) some.push_back(all[i * (all.size() - 1) / (max_marks - 1)]);

@@ -118,7 +118,7 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
   build.add("change", false, change_of);
   build.add(interval_heading(), false, interval_of);
   build.add("verdict", true, [&](const analysis::CaseSummary& row) {
-    const std::string verdict = analysis::name_of(row.judgement) + rounds_of(row, result.rounds);
+    std::string verdict = analysis::name_of(row.judgement) + rounds_of(row, result.rounds);
     if (row.reason.empty()) return verdict;
     out.notes.push_back(fmt::format("{}: {}", row.name, row.reason));
     return fmt::format("{} [{}]", verdict, out.notes.size());
