@@ -94,7 +94,7 @@ LookByLook look_by_look(SweepBlocks sweep, std::span<const Question> questions, 
     std::set<std::int32_t> leaving;
     for (std::size_t i = 0; i < open.size(); ++i) {
       out.answers[open[i]] = estimate.answers[i];
-      if (last || !is_settled(estimate.answers[i], asked[i].smallest_effect)) continue;
+      if (look.share == 1 || !is_settled(estimate.answers[i], asked[i].smallest_effect)) continue;
       out.settled_after[open[i]] = look.rounds;
       leaving.insert(asked[i].case_index);
     }

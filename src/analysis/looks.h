@@ -25,7 +25,7 @@ std::vector<Look> looks_of(const store::Result& result);
 
 struct LookByLook {
   std::vector<Estimate> answers;       // one per question: of the look that settled it, else of the last
-  std::vector<int> settled_after;      // rounds; 0: not settled before the last look
+  std::vector<int> settled_after;      // rounds; 0: not settled, or there is one look
   std::optional<LevelFindings> level;  // of the last look
 };
 

@@ -42,7 +42,7 @@ struct CaseSummary {
   std::optional<Effect> effect;
   std::optional<Effect> unthrottled;  // the same without the throttled rounds, where there are some and pairs remain
   Judgement judgement;                // the effect's verdict, or why there is none
-  int settled_after = 0;              // rounds, of the look at which the verdict was settled; 0: not before the last
+  int settled_after = 0;              // rounds, of the look at which the verdict was settled; 0: by none of several
   double first_loss = 0;              // of the first step, warm-up or not, of the first block
   double last_loss = 0;               // of the last timed step: mean over the finished blocks
   // Of NVML's samples during the timed steps, means over blocks; NaN where there are none.

@@ -178,7 +178,7 @@ const std::vector<Metric>& table() {
       {.key = "settled_after",
        .unit = count,
        .value = [](const R&, const C& c) -> Value { return c.settled_after; },
-       .help = "the look, by its rounds, that settled the verdict and ended the case; 0: none did before the last"},
+       .help = "the look, by its rounds, that settled the verdict; 0: none did, or none was declared"},
       {.key = "first_loss",
        .unit = number,
        .value = [](const R& r, const C& c) { return of_training(r, c.first_loss); },

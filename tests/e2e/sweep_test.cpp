@@ -44,8 +44,12 @@ TEST(Sweep, LeavesOutWhatIsSettledAndShowsWhereTheCasesStand) {
     EXPECT_THAT(block.reason, HasSubstr("settled"));
     EXPECT_GE(block.round, 5);
   }
-  EXPECT_GT(left_out, 0);
   EXPECT_EQ(measured + left_out, 36);
+  // On a machine too busy for a verdict nothing settles, and nothing may be left out.
+  const auto shown = test::run(test::program_path() + " show --format json " + (folder / "small.h5"));
+  const bool settled = shown.out.find("\"settled_after\": 5") != std::string::npos ||
+                       shown.out.find("\"settled_after\": 8") != std::string::npos;
+  EXPECT_EQ(left_out > 0, settled) << shown.out;
   const auto again = test::run(harness_job(2, "sweep " + config + " --resume -o " + (folder / "small.h5")));
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_THAT(again.err, HasSubstr("is complete"));

@@ -78,7 +78,7 @@ TEST(Trace, RanksShareAClockAndSlicesOfATrackDoNotOverlap) {
   std::map<int, double> closed_us;
   for (const auto& e : trace["traceEvents"]) {
     if (e["name"] == "thread_name") tracks[{e["pid"], e["args"]["name"]}] = e["tid"];
-    if (e["cat"] == "all_reduce" && e["tid"] == tracks[{e["pid"], "world"}]) {
+    if (e.value("cat", "") == "all_reduce" && e["tid"] == tracks[{e["pid"], "world"}]) {
       closed_us[e["pid"]] = e["ts"].get<double>() + e["dur"].get<double>();
     }
   }
