@@ -12,7 +12,7 @@ all: build
 help:
 	@echo "make            build the binary (build/release/bin/harness; ./harness starts it)"
 	@echo "make setup      install missing packages (Debian or Ubuntu, as root); elsewhere, list what is missing"
-	@echo "make demo       set up, build, and sweep real training steps on 4 ranks of this machine"
+	@echo "make demo       set up, build what it needs, and sweep real training steps on 2 ranks of this machine"
 	@echo "make test       set up, build, and run all tests"
 	@echo "make asan       build with the address and undefined-behaviour sanitizers and run all tests"
 	@echo "make lint       run clang-format and clang-tidy over the sources"
@@ -28,8 +28,9 @@ setup:
 build:
 	@scripts/build.sh release
 
-demo: setup build
-	@scripts/demo.sh configs/laptop.yaml 4
+demo:
+	@scripts/setup.sh --demo
+	@scripts/demo.sh configs/laptop.yaml 2
 
 test: setup build
 	@scripts/test.sh release

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs missing packages for building and testing (Debian or Ubuntu, as root). Elsewhere, it runs CMake, which finds
 # libraries by its own search, and prints what CMake misses. Does nothing if nothing is missing.
-# usage: scripts/setup.sh [--dev]      --dev: also what `make lint` and continuous integration need
+# usage: scripts/setup.sh [--dev | --demo]
+#   --dev: also what `make lint` and continuous integration need; --demo: only what the program needs, without a GPU
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -18,6 +19,7 @@ development="clang-format clang-tidy libomp-dev python3-h5py chromium zsh"
 
 needs="$required $cpu_backend $tests $benchmarks $convenience"
 [ "${1:-}" = --dev ] && needs="$needs $development"
+[ "${1:-}" = --demo ] && needs="$required $cpu_backend ninja-build"
 
 if command -v dpkg-query > /dev/null; then
   # shellcheck disable=SC2046,SC2086
@@ -36,7 +38,7 @@ for need in $needs; do
   case $need in *mpi*) command -v mpicc > /dev/null && command -v mpirun > /dev/null && found=yes ;; esac
   [ -n "$found" ] || missing="$missing ${need%%|*}"
 done
-scripts/get_cudnn_frontend.sh
+[ "${1:-}" = --demo ] || scripts/get_cudnn_frontend.sh
 [ -n "$missing" ] || exit 0
 
 if ! command -v apt-get > /dev/null || [ "$(id -u)" != 0 ]; then

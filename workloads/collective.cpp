@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <tuple>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -154,28 +153,31 @@ std::string check_growth(const config::Settings& s, int members) {
 struct Sent {
   std::string over, operation;
   std::int64_t bytes = 0;
-  bool operator<(const Sent& other) const {
-    return std::tie(over, operation, bytes) < std::tie(other.over, other.operation, other.bytes);
-  }
+  auto operator<=>(const Sent&) const = default;  // NOLINT(modernize-use-nullptr): 14 misreads it
 };
 
-// Every message of the step that crosses between ranks; the embedding's group is part of the pipeline's axis.
-std::set<Sent> messages(const program::ProgramSet& set) {
-  std::set<Sent> all;
+Sent sent_by(const config::Settings& s) {
+  return {config::find_variable("collective_over")->print(s), config::find_variable("collective")->print(s),
+          s.message_bytes};
+}
+
+// Calls on_message(sent, label) for every message of the step that crosses between ranks; the embedding's group is part
+// of the pipeline's axis.
+template <class OnMessage>
+void visit_messages(const program::ProgramSet& set, OnMessage&& on_message) {
   for (const program::Program& program : set.roles) {
     const auto bytes = [&](const program::View& v) { return v.count * program::size_of(program.buffer_of(v).type); };
     for (const program::Operation& op : program.step) {
       if (const auto* send = std::get_if<program::Send>(&op.action)) {
-        all.insert({program::name_of(send->peer.axis), "send_recv", bytes(send->data)});
+        on_message(Sent{program::name_of(send->peer.axis), "send_recv", bytes(send->data)}, op.label);
       } else if (const auto* reduce = std::get_if<program::AllReduce>(&op.action)) {
         const program::Group& group = set.group(reduce->group);
         if (group.size(set.layout) < 2) continue;
         const std::string over = group.name == "embedding" ? "pipeline" : group.name;
-        all.insert({over, "all_reduce", bytes(reduce->data)});
+        on_message(Sent{over, "all_reduce", bytes(reduce->data)}, op.label);
       }
     }
   }
-  return all;
 }
 
 // nccl-tests' doc/PERFORMANCE.md: what a link carries for each byte of the size, if the algorithm wastes nothing.
@@ -232,20 +234,30 @@ class CollectiveWorkload : public Workload {
   }
 
   std::vector<std::string> values_from_model(const program::ProgramSet& set, const config::Settings& s) const override {
-    const std::string over = config::find_variable("collective_over")->print(s),
-                      wanted = config::find_variable("collective")->print(s);
+    const Sent wanted = sent_by(s);
+    std::set<Sent> all;
+    visit_messages(set, [&](const Sent& sent, const program::Label&) { all.insert(sent); });
     std::vector<std::string> sizes, others;
-    const std::set<Sent> all = messages(set);
     for (const Sent& sent : all) {
-      if (sent.over == over && sent.operation == wanted) sizes.push_back(print_bytes_exact(sent.bytes));
+      if (sent.over == wanted.over && sent.operation == wanted.operation)
+        sizes.push_back(print_bytes_exact(sent.bytes));
       const std::string other = fmt::format("{} over {}", sent.operation, sent.over);
       if (std::ranges::find(others, other) == others.end()) others.push_back(other);
     }
     if (sizes.empty()) {
-      fail("the model's step on this layout has no {} over {}; it has {}", wanted, over,
+      fail("the model's step on this layout has no {} over {}; it has {}", wanted.operation, wanted.over,
            others.empty() ? "no communication" : join(others, ", "));
     }
     return sizes;
+  }
+
+  std::vector<std::string> uses_in_model(const program::ProgramSet& set, const config::Settings& s) const override {
+    std::vector<std::string> uses;
+    const Sent wanted = sent_by(s);
+    visit_messages(set, [&](const Sent& sent, const program::Label& label) {
+      if (sent == wanted) add_use(uses, label);
+    });
+    return uses;
   }
 };
 

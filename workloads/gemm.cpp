@@ -27,6 +27,10 @@ class GemmCheck : public ProductCheck {
   }
 };
 
+config::GemmShape shape_of(const program::Matmul& m) {
+  return {m.m, m.n, m.k, m.transpose_a, m.transpose_b};
+}
+
 class GemmWorkload : public Workload {
  public:
   std::string_view name() const override { return "gemm"; }
@@ -74,12 +78,24 @@ class GemmWorkload : public Workload {
         const auto* m = std::get_if<program::Matmul>(&op.action);
         if (m == nullptr) continue;
         config::Settings s;
-        s.gemm = {m->m, m->n, m->k, m->transpose_a, m->transpose_b};
+        s.gemm = shape_of(*m);
         const std::string text = config::find_variable("gemm")->print(s);
         if (std::ranges::find(shapes, text) == shapes.end()) shapes.push_back(text);
       }
     }
     return shapes;
+  }
+
+  std::vector<std::string> uses_in_model(const program::ProgramSet& training_step,
+                                         const config::Settings& s) const override {
+    std::vector<std::string> uses;
+    for (const program::Program& program : training_step.roles) {
+      for (const program::Operation& op : program.step) {
+        const auto* m = std::get_if<program::Matmul>(&op.action);
+        if (m != nullptr && shape_of(*m) == s.gemm) add_use(uses, op.label);
+      }
+    }
+    return uses;
   }
 };
 

@@ -13,6 +13,9 @@ const Workload& attention_workload();
 std::unique_ptr<OutputCheck> collective_check(const config::Settings& settings, const program::Layout& layout,
                                               const program::Coordinates& at, const program::Program& program);
 
+/// Adds what the label calls an operation of a training step, "qkv, forward" or "qkv weight gradient", if it is new.
+void add_use(std::vector<std::string>& uses, const program::Label& label);
+
 /// The axes along which the members of a collective differ.
 program::AxisSet axes_of(config::CollectiveOver over);
 

@@ -69,6 +69,16 @@ std::int64_t Workload::micro_batches(const config::Settings&, const program::Lay
 std::string Workload::flop_formula() const {
   return "2 per multiply-add of the matrix products; causal attention at half";
 }
+void add_use(std::vector<std::string>& uses, const program::Label& label) {
+  std::string use(label.what);
+  if (label.phase == program::Phase::forward) use += ", forward";
+  if (std::ranges::find(uses, use) == uses.end()) uses.push_back(std::move(use));
+}
+
+std::vector<std::string> Workload::uses_in_model(const program::ProgramSet&, const config::Settings&) const {
+  return {};
+}
+
 std::vector<std::string> Workload::values_from_model(const program::ProgramSet&, const config::Settings&) const {
   fail("workload {} takes no values from a model", name());
 }

@@ -69,6 +69,10 @@ class Workload {
   /// text. Throws Error, which says what the step has instead, if there are none.
   virtual std::vector<std::string> values_from_model(const program::ProgramSet& training_step,
                                                      const config::Settings& settings) const;
+  /// What of a training step is the operation that the settings describe, each once, in the order of the step: "qkv,
+  /// forward". Of a training step, and where it has no such operation: nothing.
+  virtual std::vector<std::string> uses_in_model(const program::ProgramSet& training_step,
+                                                 const config::Settings& settings) const;
 };
 
 /// All workloads, in the order of workload_names (config/settings.h).

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "analysis/levers.h"
+#include "base/percent.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -16,10 +17,6 @@ namespace {
 using Kind = BottleneckKind;
 constexpr double min_lever = 0.002;  // of the step: less is not worth trying
 constexpr std::size_t max_levers = 10;
-
-std::string percent(double share) {
-  return fmt::format("{:.1f} %", 100 * share);
-}
 
 // The shares of the step that each part loses: all of it, or what it takes beyond its roof where that is known.
 std::map<Part, double> lost_shares(const Breakdown& mean, const Waterfall* waterfall) {

@@ -7,12 +7,6 @@
 namespace harness::analysis {
 namespace {
 
-int declared_comparisons(const store::Result& result) {
-  return static_cast<int>(std::ranges::count_if(result.cases, [](const store::ResultCase& planned) {
-    return planned.role() == store::CaseRole::change && planned.status != store::CaseStatus::impossible;
-  }));
-}
-
 // What a case's step gets done, in the unit that cases are compared by: tokens; bytes on the bus of a collective; FLOP
 // of a rank. 0: not known.
 double work_of(const store::Result& result, std::int32_t case_index) {
@@ -41,12 +35,20 @@ SweepBlocks comparable_blocks(const store::Result& result) {
   return sweep;
 }
 
+int declared_comparisons(const store::Result& result) {
+  const auto changes = std::ranges::count_if(result.cases, [](const store::ResultCase& planned) {
+    return planned.role() == store::CaseRole::change && planned.status != store::CaseStatus::impossible;
+  });
+  const int rungs = static_cast<int>(result.ladder.size());
+  return static_cast<int>(changes) + 2 * std::max(rungs - 1, 0);
+}
+
 std::vector<Question> questions_of(const store::Result& result) {
-  const double family = family_alpha(declared_comparisons(result));
+  const double family = family_alpha(declared_comparisons(result), result.confidence);
   std::vector<Question> questions;
   for (std::int32_t i = 0; i < result.case_count(); ++i) {
     const bool is_control = result.case_at(i).role() == store::CaseRole::control;
-    questions.push_back({i, is_control ? family_alpha(1) : family, result.smallest_effect});
+    questions.push_back({i, is_control ? family_alpha(1, result.confidence) : family, result.smallest_effect});
   }
   return questions;
 }

@@ -12,6 +12,10 @@ namespace harness::analysis {
 /// for taking longer. Nothing without a baseline.
 SweepBlocks comparable_blocks(const store::Result& result);
 
+/// How many comparisons share the error of the sweep: one for every change that can run here, and for every fix of a
+/// ladder but the first two more (ladder.h).
+int declared_comparisons(const store::Result& result);
+
 /// One question per case of the file, in its order. Changes share the error of the family (Bonferroni): every change
 /// that was planned counts, whether or not it finished. The control has its own.
 std::vector<Question> questions_of(const store::Result& result);

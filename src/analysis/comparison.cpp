@@ -7,22 +7,14 @@
 #include <map>
 
 #include "analysis/blocks.h"
+#include "analysis/runs.h"
+#include "analysis/setting_differences.h"
 #include "analysis/statistics.h"
 #include "base/error.h"
 #include "base/text.h"
 
 namespace harness::analysis {
 namespace {
-
-constexpr std::size_t runs_for_an_interval = 3;
-
-bool same_settings(const store::Result& first, const store::ResultCase& first_case, const store::Result& second,
-                   const store::ResultCase& second_case) {
-  return std::ranges::all_of(first.variables, [&](const std::string& variable) {
-    if (std::ranges::find(second.variables, variable) == second.variables.end()) return true;
-    return first.setting(first_case, variable) == second.setting(second_case, variable);
-  });
-}
 
 // The case of another file that is this one, by settings; nullptr if there is none. Of several (the baseline and its
 // copy) the one with the same variable and value and then the same name is meant.
@@ -31,7 +23,7 @@ const store::ResultCase* counterpart(const store::Result& from, const store::Res
   const store::ResultCase* best = nullptr;
   int best_score = -1;
   for (const store::ResultCase& candidate : in.cases) {
-    if (!same_settings(from, wanted, in, candidate)) continue;
+    if (!setting_differences(from, wanted, in, candidate).empty()) continue;
     // The control is compared with the control and with nothing else.
     if ((wanted.role() == store::CaseRole::control) != (candidate.role() == store::CaseRole::control)) continue;
     const bool same_change = wanted.variable == candidate.variable && wanted.value == candidate.value;
@@ -87,53 +79,17 @@ std::vector<std::string> labels(std::span<const ComparedFile> files) {
   return out;
 }
 
-void refuse_copies(std::span<const ComparedFile> side) {
-  std::map<std::string, std::string> seen;
-  for (const ComparedFile& file : side) {
-    const auto [at, fresh] = seen.emplace(file.result->run_uuid, file.label);
-    if (fresh) continue;
-    fail("{} and {} hold the same run ({}). A run counts once on a side: leave one of them out", at->second, file.label,
-         file.result->run_uuid);
-  }
-}
-
 bool share_a_run(std::span<const ComparedFile> first, std::span<const ComparedFile> second) {
   return std::ranges::any_of(first, [&](const ComparedFile& a) {
     return std::ranges::any_of(second, [&](const ComparedFile& b) { return a.result->run_uuid == b.result->run_uuid; });
   });
 }
 
-// A variable that both files know and set differently.
-struct SettingDifference {
-  std::string variable, first, second;
-};
-
-std::vector<SettingDifference> setting_differences(const store::Result& first, const store::ResultCase& first_case,
-                                                   const store::Result& second, const store::ResultCase& second_case) {
-  std::vector<SettingDifference> differences;
-  for (const std::string& variable : first.variables) {
-    if (std::ranges::find(second.variables, variable) == second.variables.end()) continue;
-    const std::string here(first.setting(first_case, variable)), there(second.setting(second_case, variable));
-    if (here != there) differences.push_back({variable, here, there});
-  }
-  return differences;
-}
-
-// "threads is 1 and 2"
-std::string settings_in_words(const store::Result& first, const store::ResultCase& first_case,
-                              const store::Result& second, const store::ResultCase& second_case) {
-  std::vector<std::string> words;
-  for (const auto& [variable, here, there] : setting_differences(first, first_case, second, second_case)) {
-    words.push_back(fmt::format("{} is {} and {}", variable, here, there));
-  }
-  return join(words, ", ");
-}
-
 // Why a case of the first side has no counterpart.
 std::string why_not_aligned(const ComparedFile& first, const store::ResultCase& left_over, const ComparedFile& second) {
   const store::ResultCase* namesake = second.result->find_case(left_over.name);
   if (namesake == nullptr) return fmt::format("{} is only in {}", left_over.name, first.label);
-  const std::string words = settings_in_words(*first.result, left_over, *second.result, *namesake);
+  const std::string words = settings_in_words(setting_differences(*first.result, left_over, *second.result, *namesake));
   if (words.empty()) return fmt::format("{} is in both, but its counterpart matches another case", left_over.name);
   return fmt::format("{} is not the same case in both: {}", left_over.name, words);
 }
@@ -255,7 +211,8 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
     const store::Result& of_second = pair.same ? reference : *second[0].result;
     const store::ResultCase& wanted = pair.same ? *pair.first : *pair.second;
     if (!pair.same && row.role == store::CaseRole::baseline) {
-      out.baselines_differ = settings_in_words(reference, *pair.first, *second[0].result, *pair.second);
+      out.baselines_differ =
+          settings_in_words(setting_differences(reference, *pair.first, *second[0].result, *pair.second));
     }
     row.first = side_of(first, find_in(first, pair.first, reference, *pair.first), options.parts_of);
     row.second = side_of(second, find_in(second, pair.second, of_second, wanted), options.parts_of);
@@ -287,10 +244,6 @@ std::vector<std::string> why_unreliable(std::span<const ComparedFile> files) {
     }
   }
   return reasons;
-}
-
-bool any_slower(const Comparison& comparison, double share) {
-  return std::ranges::any_of(comparison.cases, [&](const CaseComparison& row) { return row.low > 1 + share; });
 }
 
 }  // namespace harness::analysis

@@ -75,7 +75,4 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
 /// What makes the verdicts about these files worth nothing, a sentence each: a control that moved, a partial file.
 std::vector<std::string> why_unreliable(std::span<const ComparedFile> files);
 
-/// Whether some case is slower than `share` beyond its interval.
-bool any_slower(const Comparison& comparison, double share);
-
 }  // namespace harness::analysis

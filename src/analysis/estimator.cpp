@@ -24,6 +24,11 @@ constexpr std::array rows{
 
 }  // namespace
 
+std::vector<CaseWeight> contrast_of(const Question& question, std::int32_t baseline) {
+  if (!question.contrast.empty()) return question.contrast;
+  return {{question.case_index, 1}, {baseline, -1}};
+}
+
 Estimator estimator_of(EstimatorKind kind) {
   return std::ranges::find(rows, kind, &Row::kind)->estimator;
 }

@@ -5,10 +5,25 @@
 #include "analysis/rules.h"
 
 namespace harness::analysis {
+namespace {
+
+std::optional<std::int32_t> best_case(const store::Result& result, const Summary& summary) {
+  const CaseSummary* best = nullptr;
+  for (const CaseSummary& row : summary.cases) {
+    if (row.role != store::CaseRole::change || !row.effect || row.effect->verdict != Verdict::faster) continue;
+    if (result.at(row).variable == "ranks") continue;
+    if (best == nullptr || row.effect->ratio < best->effect->ratio) best = &row;
+  }
+  if (best == nullptr || summary.unreliable) return std::nullopt;
+  return best->case_index;
+}
+
+}  // namespace
 
 Findings find_all(const store::Result& result, const SummaryOptions& options) {
   Findings findings;
   findings.summary = summarise(result, options);
+  findings.best_case = best_case(result, findings.summary);
   findings.stragglers = find_stragglers(result);
   findings.rules = fired_rules(result, findings.summary);
   for (CaseBreakdown& breakdown : break_down(result)) {
@@ -29,13 +44,7 @@ const CaseSummary* Findings::baseline() const {
 }
 
 const CaseSummary* Findings::best() const {
-  const CaseSummary* best = nullptr;
-  if (summary.unreliable) return best;
-  for (const CaseSummary& row : summary.cases) {
-    if (row.role != store::CaseRole::change || !row.effect || row.effect->verdict != Verdict::faster) continue;
-    if (best == nullptr || row.effect->ratio < best->effect->ratio) best = &row;
-  }
-  return best;
+  return best_case ? &summary.case_at(*best_case) : nullptr;
 }
 
 std::vector<const CaseSummary*> Findings::before_and_after() const {

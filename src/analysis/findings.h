@@ -26,14 +26,16 @@ struct StepFindings {
 /// All that the analysis says about a result, found once: what every report, page and table is made from.
 struct Findings {
   Summary summary;
-  std::vector<StepFindings> steps;  // of the cases that have a timeline, in order of cases
+  std::optional<std::int32_t> best_case;  // index of what best() is
+  std::vector<StepFindings> steps;        // of the cases that have a timeline, in order of cases
   Stragglers stragglers;
   std::vector<std::string> rules;    // about the sweep as a whole
   std::optional<CostEstimate> cost;  // where there is a price; filled by the caller
 
   /// The baseline, if it was measured; else nullptr.
   const CaseSummary* baseline() const;
-  /// The largest proven improvement; nullptr if there is none, or if the control moved: then no verdict counts.
+  /// The largest proven improvement; nullptr if there is none, or if the control moved: then no verdict counts. More
+  /// ranks are no improvement: they say how the step scales.
   const CaseSummary* best() const;
   /// The baseline and the best: those of the two that are there.
   std::vector<const CaseSummary*> before_and_after() const;

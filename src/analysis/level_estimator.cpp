@@ -32,17 +32,16 @@ class GuardedFit {
 
   Estimate answer(const Question& question) const {
     Estimate estimate;
-    const auto found = groups_.find(question.case_index);
-    if (found == groups_.end() || found->second == 0) return estimate;
-    const int group = found->second;
-    estimate.rounds = blocks_of(group);
-    estimate.log_ratio = level_interval(fit_, group, question.alpha, serial_.widening());
+    const std::vector<GroupWeight> contrast = groups_of(contrast_of(question, sweep_.baseline));
+    if (contrast.empty()) return estimate;
+    estimate.log_ratio = level_interval(fit_, contrast, question.alpha, serial_.widening());
+    estimate.rounds = estimate.log_ratio.n;
     if (estimate.rounds < least_level_rounds) {
       estimate.log_ratio = {.center = estimate.log_ratio.center, .n = estimate.rounds};
       return estimate;
     }
     estimate.rounds_needed = level_rounds_to_reach(distance_to_threshold(estimate.log_ratio, question.smallest_effect),
-                                                   fit_, group, question.alpha, serial_.widening());
+                                                   fit_, contrast, question.alpha, serial_.widening());
     return estimate;
   }
 
@@ -63,6 +62,19 @@ class GuardedFit {
   }
 
  private:
+  // Empty if a case has no block, or if only the reference is asked about.
+  std::vector<GroupWeight> groups_of(const std::vector<CaseWeight>& cases) const {
+    std::vector<GroupWeight> contrast;
+    bool has_case = false;
+    for (const CaseWeight& term : cases) {
+      const auto found = groups_.find(term.case_index);
+      if (found == groups_.end()) return {};
+      has_case = has_case || found->second != 0;
+      contrast.push_back({found->second, term.weight});
+    }
+    return has_case ? contrast : std::vector<GroupWeight>{};
+  }
+
   int blocks_of(int group) const { return static_cast<int>(std::ranges::count(blocks_, group, &LevelBlock::group)); }
 
   std::vector<LevelBlock> all_blocks() const {

@@ -5,6 +5,7 @@
 
 #include "analysis/distributions.h"
 #include "analysis/power.h"
+#include "analysis/statistics.h"
 
 namespace harness::analysis {
 namespace {
@@ -14,7 +15,6 @@ constexpr double clip = 2.5;                    // a block pulls its neighbours'
 constexpr double bisquare_reach = 6;            // in scales
 constexpr int bisquare_steps = 10;
 constexpr double least_slope = 0.5;
-constexpr double mad_to_deviation = 1.4826;  // of a normal distribution
 
 double bisquare_weight(double u) {
   return std::abs(u) < 1 ? (1 - u * u) * (1 - u * u) : 0;
@@ -68,8 +68,10 @@ class Alternation {
     fit.decay = decay_;
     fit.time_constant_s = neighbours_.time_constant_s(decay_);
     fit.influence.resize(blocks_.size());
-    for (std::size_t group = 0; group < members_.size(); ++group)
-      fit.groups.push_back(summary_of(group, fit.influence));
+    fit.set_aside.resize(blocks_.size());
+    for (std::size_t group = 0; group < members_.size(); ++group) fit.groups.push_back(summary_of(group, fit));
+    fit.level = level_;
+    for (double& level : fit.level) level += location_[0];
     moderate(fit);
     return fit;
   }
@@ -153,21 +155,22 @@ class Alternation {
     }
   }
 
-  // Also writes the influence of the group's blocks.
-  LevelGroup summary_of(std::size_t group, std::vector<double>& influence) const {
+  // Also writes what becomes of the group's blocks.
+  LevelGroup summary_of(std::size_t group, LevelFit& fit) const {
     LevelGroup out;
     out.location = location_[group];
     double squares = 0, slope = 0;
     for (const std::size_t i : members_[group]) {
       const double off = times_[i] - level_[i] - location_[group];
       const double u = off / (bisquare_reach * group_scale_[group]);
-      influence[i] = off * bisquare_weight(u);
-      squares += influence[i] * influence[i];
+      fit.influence[i] = off * bisquare_weight(u);
+      squares += fit.influence[i] * fit.influence[i];
       ++out.blocks;
       if (std::abs(u) < 1) {
         slope += (1 - u * u) * (1 - 5 * u * u);
       } else {
         ++out.set_aside;
+        fit.set_aside[i] = true;
       }
     }
     slope = std::max(slope / out.blocks, least_slope);
@@ -206,19 +209,33 @@ class Alternation {
   std::size_t decay_ = 0;
 };
 
-// The standard error of a difference and its degrees of freedom, had each side `share` times its blocks.
-struct DifferenceError {
+// The standard error of a contrast and its degrees of freedom, had each group `share` times its blocks.
+struct ContrastError {
   double standard_error = 0, degrees = 0;
 };
 
-DifferenceError error_of(const LevelGroup& group, const LevelGroup& reference, double share = 1) {
-  const double a = group.variance / (group.blocks * share), b = reference.variance / (reference.blocks * share);
-  if (!(a + b > 0)) return {};
-  const double degrees = (a + b) * (a + b) / (a * a / group.degrees + b * b / reference.degrees);
-  return {std::sqrt(a + b), degrees * share};
+ContrastError error_of(const LevelFit& fit, std::span<const GroupWeight> contrast, double share = 1) {
+  double variance = 0, by_degrees = 0;
+  for (const GroupWeight& term : contrast) {
+    const LevelGroup& group = fit.groups[static_cast<std::size_t>(term.group)];
+    const double part = term.weight * term.weight * group.variance / (group.blocks * share);
+    variance += part;
+    by_degrees += part * part / group.degrees;
+  }
+  if (!(variance > 0)) return {};
+  return {std::sqrt(variance), variance * variance / by_degrees * share};
 }
 
-double half_width(const DifferenceError& error, double alpha, double widening) {
+// The reference has the blocks of two cases, which says nothing of the rounds.
+int fewest_blocks(const LevelFit& fit, std::span<const GroupWeight> contrast) {
+  int fewest = max_rounds;
+  for (const GroupWeight& term : contrast) {
+    if (term.group != 0) fewest = std::min(fewest, fit.groups[static_cast<std::size_t>(term.group)].blocks);
+  }
+  return fewest;
+}
+
+double half_width(const ContrastError& error, double alpha, double widening) {
   if (!(error.standard_error > 0)) return 0;
   return student_t_quantile(1 - alpha / 2, std::max(error.degrees, 1.0)) * error.standard_error * widening;
 }
@@ -229,21 +246,30 @@ LevelFit fit_level(std::span<const LevelBlock> blocks, LevelSource source) {
   return Alternation(blocks, source).result();
 }
 
-ConfidenceInterval level_interval(const LevelFit& fit, int group, double alpha, double widening) {
-  const LevelGroup& own = fit.groups[static_cast<std::size_t>(group)];
-  const LevelGroup& reference = fit.groups[0];
-  const DifferenceError error = error_of(own, reference);
-  const double center = own.location - reference.location, half = half_width(error, alpha, widening);
-  return {center, center - half, center + half, own.blocks, error.standard_error * widening};
+ConfidenceInterval level_interval(const LevelFit& fit, std::span<const GroupWeight> contrast, double alpha,
+                                  double widening) {
+  const ContrastError error = error_of(fit, contrast);
+  double center = 0;
+  for (const GroupWeight& term : contrast) {
+    center += term.weight * fit.groups[static_cast<std::size_t>(term.group)].location;
+  }
+  const double half = half_width(error, alpha, widening);
+  return {center,
+          center - half,
+          center + half,
+          fewest_blocks(fit, contrast),
+          error.standard_error * widening,
+          std::max(error.degrees, 1.0)};
 }
 
-int level_rounds_to_reach(double distance, const LevelFit& fit, int group, double alpha, double widening) {
-  const LevelGroup& own = fit.groups[static_cast<std::size_t>(group)];
+int level_rounds_to_reach(double distance, const LevelFit& fit, std::span<const GroupWeight> contrast, double alpha,
+                          double widening) {
+  const int now = fewest_blocks(fit, contrast);
   const auto reached = [&](int rounds) {
-    const double share = static_cast<double>(rounds) / own.blocks;
-    return half_width(error_of(own, fit.groups[0], share), alpha, widening) < distance;
+    const double share = static_cast<double>(rounds) / now;
+    return half_width(error_of(fit, contrast, share), alpha, widening) < distance;
   };
-  int low = own.blocks, high = max_rounds;  // low does not reach it; high does, or is the answer anyway
+  int low = now, high = max_rounds;  // low does not reach it; high does, or is the answer anyway
   while (high - low > 1) {
     const int middle = (low + high) / 2;
     (reached(middle) ? high : low) = middle;

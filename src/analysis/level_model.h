@@ -43,6 +43,8 @@ struct LevelGroup {
 struct LevelFit {
   std::vector<LevelGroup> groups;
   std::vector<double> influence;  // of each block: how far it is off its group, less where it counts less
+  std::vector<double> level;      // at each block: log seconds that a block of group 0 would have taken just then
+  std::vector<bool> set_aside;    // of each block: so far off that it counts nothing
   double common_variance = 0;     // of one block
   std::size_t decay = 0;          // an index of NeighbourLevel::decays; meaningless for LevelSource::round
   double time_constant_s = 0;     // that it stands for
@@ -52,12 +54,25 @@ struct LevelFit {
 /// highest has one at least.
 LevelFit fit_level(std::span<const LevelBlock> blocks, LevelSource source = LevelSource::neighbours);
 
-/// The interval of (location of `group`) - (location of group 0) at confidence 1 - alpha, `widening` times as wide as
-/// the scatter alone makes it. n: the group's blocks.
-ConfidenceInterval level_interval(const LevelFit& fit, int group, double alpha, double widening = 1);
+/// A part of a contrast, which is a weighted sum of locations whose weights add up to 0.
+struct GroupWeight {
+  int group = 0;
+  double weight = 1;
+};
+
+/// A group against the reference.
+inline std::vector<GroupWeight> against_reference(int group) {
+  return {{group, 1}, {0, -1}};
+}
+
+/// The interval of a contrast at confidence 1 - alpha, `widening` times as wide as the scatter alone makes it. n: the
+/// fewest blocks of a group in it, the reference aside.
+ConfidenceInterval level_interval(const LevelFit& fit, std::span<const GroupWeight> contrast, double alpha,
+                                  double widening = 1);
 
 /// How many rounds bring the half width of that interval below `distance` if locations and scatter stay what they are.
 /// At most max_rounds.
-int level_rounds_to_reach(double distance, const LevelFit& fit, int group, double alpha, double widening = 1);
+int level_rounds_to_reach(double distance, const LevelFit& fit, std::span<const GroupWeight> contrast, double alpha,
+                          double widening = 1);
 
 }  // namespace harness::analysis

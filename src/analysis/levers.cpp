@@ -25,6 +25,7 @@ const std::vector<LeverRow>& table() {
       {"bucket_size", {data}},
       {"overlap_optimizer", {other_compute}},
       {"cuda_graph", {idle}},
+      {"programmatic_launch", {idle}},
       {"layout", {matrix_products, tensor, pipeline, data, embedding, bubble}},
       {"micro_batch_size", {matrix_products, bubble, idle}},
       {"global_batch_size", {data, embedding, world, bubble}},

@@ -15,7 +15,43 @@
 namespace harness::analysis {
 namespace {
 
-// How many rounds are over: none of their blocks is still to be measured, and nothing after them was.
+// "5,8,12"
+std::vector<int> read_rounds(const std::string& list, std::string_view what) {
+  const auto refuse = [&] { fail("the file declares {} {}, which are no ascending rounds", what, quote(list)); };
+  std::vector<int> all;
+  std::istringstream words(list);
+  for (std::string word; std::getline(words, word, ',');) {
+    int rounds = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), rounds);
+    if (error != std::errc{} || end != word.data() + word.size()) refuse();
+    if (rounds <= (all.empty() ? 0 : all.back())) refuse();
+    all.push_back(rounds);
+  }
+  return all;
+}
+
+// The totals that were declared, one after the other: the last is the present one.
+std::vector<int> totals_of(const store::Result& result) {
+  std::vector<int> totals = read_rounds(result.extended, "the extended rounds");
+  totals.push_back(declared_rounds(result));
+  return totals;
+}
+
+bool is_settled(const Estimate& answer, double smallest_effect) {
+  const Verdict verdict = verdict_of(answer.log_ratio, smallest_effect);
+  return moved(verdict) || verdict == Verdict::same;
+}
+
+}  // namespace
+
+std::vector<int> declared_looks(const store::Result& result) {
+  return read_rounds(result.looks, "the looks");
+}
+
+int declared_rounds(const store::Result& result) {
+  return result.looks.empty() ? result.rounds : declared_looks(result).back();
+}
+
 int rounds_over(const store::Result& result) {
   int first_open = result.rounds, last_measured = -1;
   for (const store::ResultBlock& block : result.blocks) {
@@ -26,39 +62,22 @@ int rounds_over(const store::Result& result) {
   return std::min(first_open, last_measured + 1);
 }
 
-// "5,8,12"
-std::vector<int> declared_looks(const store::Result& result) {
-  const auto refuse = [&] {
-    fail("the file declares the looks {}, which are no ascending rounds", quote(result.looks));
-  };
-  std::vector<int> looks;
-  std::istringstream words(result.looks);
-  for (std::string word; std::getline(words, word, ',');) {
-    int rounds = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), rounds);
-    if (error != std::errc{} || end != word.data() + word.size()) refuse();
-    if (rounds <= (looks.empty() ? 0 : looks.back())) refuse();
-    looks.push_back(rounds);
-  }
-  return looks;
+double error_bound(const store::Result& result) {
+  const std::vector<int> totals = totals_of(result);
+  double times = 1;
+  for (std::size_t i = 1; i < totals.size(); ++i) times += static_cast<double>(totals[i] - totals[i - 1]) / totals[i];
+  return (1 - result.confidence) * times;
 }
-
-bool is_settled(const Estimate& answer, double smallest_effect) {
-  const Verdict verdict = verdict_of(answer.log_ratio, smallest_effect);
-  return moved(verdict) || verdict == Verdict::same;
-}
-
-}  // namespace
 
 std::vector<Look> looks_of(const store::Result& result) {
-  if (result.looks.empty()) return {{std::numeric_limits<int>::max(), 1}};
-  const std::vector<int> declared = declared_looks(result);
-  const double all = declared.back();
+  if (result.looks.empty()) return {{at_the_end, 1}};
+  const std::vector<int> declared = declared_looks(result), totals = totals_of(result);
   const int over = rounds_over(result);
   std::vector<Look> looks;
   int before = 0;
   const auto look = [&](int rounds) {
-    looks.push_back({rounds, (rounds - before) / all});
+    const auto total = std::ranges::find_if(totals, [&](int declared_then) { return declared_then >= rounds; });
+    looks.push_back({rounds, (rounds - before) / static_cast<double>(total == totals.end() ? rounds : *total)});
     before = rounds;
   };
   for (const int rounds : declared) {
@@ -94,7 +113,7 @@ LookByLook look_by_look(SweepBlocks sweep, std::span<const Question> questions, 
     std::set<std::int32_t> leaving;
     for (std::size_t i = 0; i < open.size(); ++i) {
       out.answers[open[i]] = estimate.answers[i];
-      if (look.share == 1 || !is_settled(estimate.answers[i], asked[i].smallest_effect)) continue;
+      if (look.rounds == at_the_end || !is_settled(estimate.answers[i], asked[i].smallest_effect)) continue;
       out.settled_after[open[i]] = look.rounds;
       leaving.insert(asked[i].case_index);
     }

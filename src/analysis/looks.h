@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -10,9 +11,12 @@ namespace harness::analysis {
 // A sweep may look at its results more than once, and measure a settled case no more, without more false verdicts than
 // it declared: each look spends a part of the error (docs/method.md, "Looks").
 
+/// In place of a number of rounds.
+inline constexpr int at_the_end = std::numeric_limits<int>::max();
+
 /// A moment at which the blocks so far decide.
 struct Look {
-  int rounds = 0;    // that are over by then
+  int rounds = 0;    // that are over by then; at_the_end: all there are, with nothing to follow
   double share = 1;  // of each comparison's error, spent by this look
 };
 
@@ -20,8 +24,20 @@ struct Look {
 /// ended between two, the round that it reached. Look n after look p spends (n - p) / R of the error, R being the
 /// declared rounds, so all looks together spend no more than all of it (Lan and DeMets, Biometrika 70, 1983, with
 /// linear spending; the errors of the looks are added up, which is a little on the safe side). Without declared looks:
-/// one, at the end, of all the error.
+/// one, at the end, of all the error. Where rounds were added later, R is what was declared when look n was taken.
 std::vector<Look> looks_of(const store::Result& result);
+
+/// The rounds after which the file looks; empty: at the end only. Throws Error if they do not ascend.
+std::vector<int> declared_looks(const store::Result& result);
+/// Of how many rounds the sweep may consist at most.
+int declared_rounds(const store::Result& result);
+/// How many rounds are over: none of their blocks is still to be measured, and nothing after them was.
+int rounds_over(const store::Result& result);
+
+/// Of sweeps like this in which nothing differs, how many show a false verdict at most, as a share. More than what was
+/// declared where rounds were added after the results had been seen: who adds N - R rounds to R spends
+/// (N - R) / N of the error once more.
+double error_bound(const store::Result& result);
 
 struct LookByLook {
   std::vector<Estimate> answers;       // one per question: of the look that settled it, else of the last

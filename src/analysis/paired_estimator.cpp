@@ -23,8 +23,9 @@ Estimate with_trimmed_mean(std::span<const double> log_ratios, const Question& q
   Estimate estimate;
   estimate.rounds = static_cast<int>(log_ratios.size());
   estimate.log_ratio = yuen_interval(log_ratios, question.alpha, share);
-  if (std::isnan(estimate.log_ratio.center)) {  // fewer than two pairs: a ratio perhaps, never an interval
-    if (estimate.rounds == 1) estimate.log_ratio.center = log_ratios[0];
+  if (estimate.rounds < least_pairs) {  // a ratio perhaps, never an interval
+    estimate.log_ratio = {.center = estimate.rounds == 1 ? log_ratios[0] : estimate.log_ratio.center,
+                          .n = estimate.rounds};
     return estimate;
   }
   estimate.rounds_needed = rounds_to_reach(distance_to_threshold(estimate.log_ratio, question.smallest_effect),
@@ -72,10 +73,29 @@ std::vector<double> log_ratios_of(const Pairs& pairs) {
   return log_ratios;
 }
 
+std::vector<double> log_contrasts(const SweepBlocks& sweep, const Question& question) {
+  const std::vector<CaseWeight> contrast = contrast_of(question, sweep.baseline);
+  std::map<std::int32_t, std::pair<double, std::size_t>> sums;  // by round: so far, and of how many cases
+  std::map<std::int32_t, std::int32_t> sessions;
+  for (const CaseWeight& term : contrast) {
+    for (const auto& [round, block] : blocks_of(sweep, term.case_index)) {
+      if (sessions.try_emplace(round, block->session).first->second != block->session) continue;
+      auto& [sum, cases] = sums[round];
+      sum += term.weight * std::log(block->seconds);
+      ++cases;
+    }
+  }
+  std::vector<double> log_contrasts;
+  for (const auto& entry : sums) {
+    if (entry.second.second == contrast.size()) log_contrasts.push_back(entry.second.first);
+  }
+  return log_contrasts;
+}
+
 SweepEstimate estimate_trimmed_pairs(const SweepBlocks& sweep, std::span<const Question> questions) {
   SweepEstimate out;
   for (const Question& question : questions) {
-    out.answers.push_back(with_trimmed_mean(log_ratios_of(pair_blocks(sweep, question.case_index)), question));
+    out.answers.push_back(with_trimmed_mean(log_contrasts(sweep, question), question));
   }
   return out;
 }
@@ -83,9 +103,9 @@ SweepEstimate estimate_trimmed_pairs(const SweepBlocks& sweep, std::span<const Q
 SweepEstimate estimate_median_pairs(const SweepBlocks& sweep, std::span<const Question> questions) {
   SweepEstimate out;
   for (const Question& question : questions) {
-    const std::vector<double> log_ratios = log_ratios_of(pair_blocks(sweep, question.case_index));
+    const std::vector<double> log_ratios = log_contrasts(sweep, question);
     Estimate estimate = with_trimmed_mean(log_ratios, question);
-    if (estimate.rounds >= 2) estimate.log_ratio = sign_interval(log_ratios, question.alpha);
+    if (estimate.rounds >= least_pairs) estimate.log_ratio = sign_interval(log_ratios, question.alpha);
     // Fewer cannot settle anything, whatever they show.
     const int least = static_cast<int>(std::ceil(1 - std::log2(question.alpha)));
     estimate.rounds_needed = std::max(estimate.rounds_needed, least);
@@ -103,7 +123,7 @@ SweepEstimate estimate_mean_pairs(const SweepBlocks& sweep, std::span<const Ques
   SweepEstimate out;
   for (const Question& question : questions) {
     const SweepBlocks& blocks = question.case_index == sweep.control ? sweep : joint;
-    out.answers.push_back(with_trimmed_mean(log_ratios_of(pair_blocks(blocks, question.case_index)), question, 0));
+    out.answers.push_back(with_trimmed_mean(log_contrasts(blocks, question), question, 0));
   }
   return out;
 }

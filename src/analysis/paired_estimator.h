@@ -10,6 +10,11 @@ namespace harness::analysis {
 // Estimators that compare each case with the baseline of its round, so that whatever a round's blocks share (other
 // jobs, temperature, clocks) cancels.
 
+/// Pairs below which no estimator of pairs gives an interval. Two have a t quantile of 12.7 and three of 4.3, so such
+/// intervals are as good as their assumption that log ratios scatter normally, and chance alone makes some very narrow:
+/// two pairs that happen to agree would prove anything. With four, the interval begins to know the scatter.
+inline constexpr int least_pairs = 4;
+
 /// The pairs of a case with the baseline: the blocks of both in the rounds in which both finished in one session, in
 /// order of rounds.
 struct Pairs {
@@ -19,10 +24,13 @@ Pairs pair_blocks(const SweepBlocks& sweep, std::int32_t case_index);
 /// Of the second to the first.
 std::vector<double> log_ratios_of(const Pairs& pairs);
 
+/// The contrast that a question asks for, in each round in which all of its cases finished in one session.
+std::vector<double> log_contrasts(const SweepBlocks& sweep, const Question& question);
+
 /// How far the centre of a log ratio is from the nearer of the two thresholds: the half width that would settle it.
 double distance_to_threshold(const ConfidenceInterval& interval, double smallest_effect);
 
-/// Trimmed mean and Yuen's interval of the pairs' log ratios.
+/// Trimmed mean and Yuen's interval of the pairs' log ratios; of fewer than least_pairs the centre alone, as below.
 SweepEstimate estimate_trimmed_pairs(const SweepBlocks& sweep, std::span<const Question> questions);
 
 /// Median and sign interval of the pairs' log ratios.

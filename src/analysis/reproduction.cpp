@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <set>
 
-#include "analysis/statistics.h"
+#include "analysis/runs.h"
 #include "base/error.h"
 
 namespace harness::analysis {
@@ -31,21 +30,13 @@ SideChange change_of_run(const CaseSummary& row) {
 
 // Of several: the runs are the sample.
 SideChange change_over_runs(const std::vector<const CaseSummary*>& rows, int comparisons, double smallest_effect) {
-  constexpr std::size_t runs_for_an_interval = 3;
   std::vector<double> log_ratios;
   for (const CaseSummary* row : rows) {
-    if (!row->effect || row->effect->verdict == Verdict::not_honoured) continue;
-    if (std::isfinite(row->effect->ratio)) log_ratios.push_back(std::log(row->effect->ratio));
+    if (const auto log_ratio = log_ratio_of(*row)) log_ratios.push_back(*log_ratio);
   }
-  SideChange change;
-  change.n = static_cast<int>(log_ratios.size());
-  if (log_ratios.size() < runs_for_an_interval) return change;
-  const ConfidenceInterval interval = yuen_interval(log_ratios, family_alpha(comparisons));
-  change.ratio = std::exp(interval.center);
-  change.low = std::exp(interval.low);
-  change.high = std::exp(interval.high);
-  change.verdict = decide(interval, smallest_effect, {}).verdict;
-  return change;
+  const ConfidenceInterval interval = interval_over_runs(log_ratios, family_alpha(comparisons));
+  return {decide(interval, smallest_effect, {}).verdict, std::exp(interval.center), std::exp(interval.low),
+          std::exp(interval.high), interval.n};
 }
 
 // What a change did on a side; nothing if no file of it tried the change.
@@ -73,12 +64,7 @@ void check_side(std::span<const ComparedFile> side) {
     fail("{} and {} are two runs of one side: give one run, or at least three so that their spread can be estimated",
          side[0].label, side[1].label);
   }
-  std::set<std::string> runs;
-  for (const ComparedFile& file : side) {
-    if (!runs.insert(file.result->run_uuid).second) {
-      fail("{} holds a run that is on its side already: a run counts once", file.label);
-    }
-  }
+  refuse_copies(side);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "analysis/blocks.h"
 #include "analysis/statistics.h"
+#include "base/percent.h"
 
 namespace harness::analysis {
 namespace {
@@ -22,10 +23,6 @@ constexpr double high_utilisation = 0.90, low_mfu = 0.30;
 constexpr double max_idle = 0.02;         // of the step, in one place
 constexpr double min_beyond_node = 0.90;  // efficiency per rank, of that on one node
 constexpr double min_of_batch = 1.05;     // tokens/s for at least twice the batch
-
-std::string percent(double share) {
-  return fmt::format("{:.1f} %", 100 * share);
-}
 
 // By the nearest rank.
 double quantile(const std::vector<double>& sorted, double share) {

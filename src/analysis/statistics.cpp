@@ -46,14 +46,16 @@ TrimmedMean trimmed_mean(std::span<const double> values, double share) {
   return out;
 }
 
-ConfidenceInterval around(double center, double half_width, int n, double standard_error) {
-  return {center, center - half_width, center + half_width, n, standard_error};
+// Student's t interval.
+ConfidenceInterval around(double center, double standard_error, double degrees, double alpha, int n) {
+  const double half_width = student_t_quantile(1 - alpha / 2, degrees) * standard_error;
+  return {center, center - half_width, center + half_width, n, standard_error, degrees};
 }
 
 }  // namespace
 
-double family_alpha(int comparisons) {
-  return (1 - confidence) / std::max(comparisons, 1);
+double family_alpha(int comparisons, double together) {
+  return (1 - together) / std::max(comparisons, 1);
 }
 
 double median(std::span<const double> values) {
@@ -82,15 +84,14 @@ std::size_t trimmed_count(std::size_t n, double share) {
 ConfidenceInterval yuen_interval(std::span<const double> values, double alpha, double share) {
   const TrimmedMean of = trimmed_mean(values, share);
   if (of.kept < 2) return {.n = of.n};
-  const double standard_error = std::sqrt(of.variance);
-  return around(of.mean, student_t_quantile(1 - alpha / 2, of.kept - 1) * standard_error, of.n, standard_error);
+  return around(of.mean, std::sqrt(of.variance), of.kept - 1, alpha, of.n);
 }
 
 ConfidenceInterval sign_interval(std::span<const double> values, double alpha) {
   const auto n = static_cast<int>(values.size());
   if (n < 2) return {.n = n};
   const std::vector<double> in_order = sorted(values);
-  ConfidenceInterval interval{median(values), -infinite, infinite, n, nan};
+  ConfidenceInterval interval{.center = median(values), .low = -infinite, .high = infinite, .n = n};
   const int rank = fair_coin_lower_rank(n, alpha / 2);
   if (rank == 0) return interval;
   interval.low = *(in_order.begin() + rank - 1);
@@ -105,11 +106,10 @@ ConfidenceInterval yuen_welch_interval(std::span<const double> first, std::span<
   const int n = a.n + b.n;
   if (!std::isfinite(variance)) return {.center = center, .n = n};
   // Samples without any scatter, as of a file compared with itself at one round, have no width.
-  if (!(variance > 0)) return around(center, 0, n, 0);
-  const double standard_error = std::sqrt(variance);
+  if (!(variance > 0)) return {center, center, center, n, 0};
   const double degrees =
       variance * variance / (a.variance * a.variance / (a.kept - 1) + b.variance * b.variance / (b.kept - 1));
-  return around(center, student_t_quantile(1 - alpha / 2, degrees) * standard_error, n, standard_error);
+  return around(center, std::sqrt(variance), degrees, alpha, n);
 }
 
 }  // namespace harness::analysis

@@ -8,13 +8,15 @@ namespace harness::analysis {
 
 // Location, scatter and intervals of samples: pure arithmetic, no I/O. docs/method.md has the references.
 
-/// The confidence of every interval in the program; Bonferroni's correction divides what it leaves over.
+/// The confidence of intervals unless another is declared; Bonferroni's correction divides what it leaves over.
 inline constexpr double confidence = 0.95;
 /// The share that a trimmed mean leaves out at either end.
 inline constexpr double trim_share = 0.2;
+/// A median absolute deviation times this is the standard deviation, if the sample is of a normal distribution.
+inline constexpr double mad_to_deviation = 1.4826;
 
-/// 1 - confidence, shared out over the comparisons that are made together (Bonferroni).
-double family_alpha(int comparisons);
+/// 1 - `together`, shared out over the comparisons that are made together (Bonferroni).
+double family_alpha(int comparisons, double together = confidence);
 
 double median(std::span<const double> values);  // NaN when empty
 
@@ -30,6 +32,7 @@ struct ConfidenceInterval {
   double low = std::numeric_limits<double>::quiet_NaN(), high = std::numeric_limits<double>::quiet_NaN();
   int n = 0;  // values that it rests on
   double standard_error = std::numeric_limits<double>::quiet_NaN();
+  double degrees = std::numeric_limits<double>::quiet_NaN();  // of freedom, of the standard error
 };
 
 /// Yuen's interval of the trimmed mean of one sample, such as paired differences: winsorised variance, Student's t with

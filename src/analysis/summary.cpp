@@ -14,10 +14,8 @@
 namespace harness::analysis {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
 void measure_losses(const store::Result& result, std::span<const FinishedBlock> blocks, CaseSummary& row) {
-  row.first_loss = row.last_loss = nan;
+  row.first_loss = row.last_loss = std::numeric_limits<double>::quiet_NaN();
   std::vector<double> last_losses;
   for (const FinishedBlock& block : blocks) {
     if (block.index >= result.losses.size() || result.losses[block.index].empty()) continue;
@@ -136,6 +134,8 @@ std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect
   effect.low = std::exp(estimate.log_ratio.low);
   effect.high = std::exp(estimate.log_ratio.high);
   effect.rounds = estimate.rounds;
+  effect.standard_error = estimate.log_ratio.standard_error;
+  effect.degrees = estimate.log_ratio.degrees;
   if (verdict_of(estimate.log_ratio, smallest_effect) == Verdict::unresolved) {
     effect.rounds_needed = estimate.rounds_needed;
   }
@@ -148,7 +148,10 @@ namespace {
 void compare_with_baseline(const store::Result& result, Summary& summary) {
   const Estimator estimator = estimator_of(summary.estimator);
   SweepBlocks sweep = comparable_blocks(result);
-  const std::vector<Question> questions = questions_of(result);
+  std::vector<Question> questions = questions_of(result);
+  for (Question& question : ladder_questions(result, family_alpha(declared_comparisons(result), result.confidence))) {
+    questions.push_back(std::move(question));
+  }
   const std::vector<Look> looks = looks_of(result);
   const LookByLook all = look_by_look(sweep, questions, looks, estimator);
   summary.level = all.level;
@@ -159,9 +162,10 @@ void compare_with_baseline(const store::Result& result, Summary& summary) {
   });
   LookByLook cool = all;
   if (!summary.throttled_rounds.empty()) cool = look_by_look(sweep, questions, looks, estimator);
+  std::vector<Evidence> of_cases;
   for (std::size_t i = 0; i < summary.cases.size(); ++i) {
     CaseSummary& row = summary.cases[i];
-    const Evidence evidence = evidence_of(row);
+    const Evidence& evidence = of_cases.emplace_back(evidence_of(row));
     row.judgement = decide(all.answers[i].log_ratio, result.smallest_effect, evidence);
     if (row.role == store::CaseRole::baseline) continue;
     row.settled_after = all.settled_after[i];
@@ -170,6 +174,8 @@ void compare_with_baseline(const store::Result& result, Summary& summary) {
       row.unthrottled = effect_of(cool.answers[i], result.smallest_effect, evidence);
     if (row.role == store::CaseRole::control) summary.control = row.effect;
   }
+  summary.ladder = ladder_of(result, std::span(all.answers).subspan(summary.cases.size()), of_cases);
+  if (!summary.ladder.empty()) summary.ladder[0].on_top = summary.case_at(summary.ladder[0].alone).effect;
 }
 
 // A case that failed or cannot run leaves blocks undone without making the sweep partial; it is reported as such.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/estimator.h"
+#include "analysis/ladder.h"
 #include "analysis/looks.h"
 #include "analysis/verdict.h"
 #include "store/result.h"
@@ -62,6 +63,7 @@ struct Summary {
   bool declared = true;                                     // before the first result
   std::vector<Look> looks;                                  // that have taken place
   std::optional<LevelFindings> level;                       // of the estimator that has a level
+  std::vector<LadderRung> ladder;                           // from the first fix to the last
   int failed_cases = 0;
   std::vector<std::int32_t> throttled_rounds;  // flagged, not left out: see CaseSummary::unthrottled
   std::vector<std::string> warnings;           // each with a remedy

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "analysis/statistics.h"
 #include "store/result.h"
@@ -8,7 +9,7 @@
 namespace harness::analysis {
 
 // What may be said of a case, and why. Every verdict of the program is made here: decide() is called for the cases of a
-// sweep (summarise), for two sets of files (compare_sides) and for a change on two clusters (reproduce).
+// sweep (summarise), for two sets of files (compare_sides, reproduce) and for several runs as one (pool_runs).
 
 enum class Verdict : std::uint8_t {
   faster,        // than what it is compared with, by more than the smallest effect
@@ -37,7 +38,7 @@ enum class Reason : std::uint8_t {
   impossible,      // it cannot run here
   not_measured,    // it has no finished block
   not_honoured,    // what it asked for did not happen
-  too_few_rounds,  // fewer than two pairs of blocks
+  too_few_rounds,  // fewer blocks than an interval needs (least_level_rounds, least_pairs)
 };
 
 /// What is known besides the interval. The defaults are those of a change that was measured without any trouble.
@@ -66,6 +67,8 @@ struct Effect {
   double ratio = 0, low = 0, high = 0;  // step time of the case over the other's; NaN where not known
   int rounds = 0;                       // pairs used
   int rounds_needed = 0;                // unresolved: an estimate of the rounds that would settle it; else 0
+  // Of the logarithm of the ratio, with its degrees of freedom; NaN where the interval has none.
+  double standard_error = std::numeric_limits<double>::quiet_NaN(), degrees = std::numeric_limits<double>::quiet_NaN();
 };
 
 }  // namespace harness::analysis

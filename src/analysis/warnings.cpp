@@ -12,6 +12,8 @@
 #include "analysis/blocks.h"
 #include "analysis/level_estimator.h"
 #include "analysis/level_warnings.h"
+#include "analysis/machine_warnings.h"
+#include "analysis/paired_estimator.h"
 #include "analysis/power.h"
 #include "base/text.h"
 
@@ -125,8 +127,8 @@ void peaks(const store::Result& result, const Summary& summary, Warnings& warnin
   }
   if (names.empty()) return;
   const char* remedy = result.peak_source.starts_with("measured")
-                           ? "It was measured at another moment, or with more ranks at once than the case has. Compare "
-                             "step times instead, or measure again on a quiet machine with fewer threads than cores."
+                           ? "The machine was busier each time it was measured. Compare step times instead, or measure "
+                             "again on a quiet machine with fewer threads than cores."
                            : "Correct peak_flops or the hardware file, or look for work that the case does not do.";
   warnings.push_back(fmt::format(
       "above the peak: {:.1f} % of it in {} (marked ! in the table). The peak ({}) is too low, so no MFU of "
@@ -169,12 +171,26 @@ void totals(const store::Result& result, Warnings& warnings) {
   }
 }
 
+// A block that ended well and has a reason is one whose first start failed for a cause outside of it.
+void started_again(const store::Result& result, Warnings& warnings) {
+  const auto blocks = std::ranges::count_if(result.blocks, [](const store::ResultBlock& block) {
+    return block.status == store::BlockStatus::ok && !block.reason.empty();
+  });
+  if (blocks == 0) return;
+  warnings.push_back(fmt::format(
+      "{} lost connections before the first step and counted only when started again (column reason of /blocks). "
+      "Another process may be probing the ports of these hosts.",
+      blocks_in_words(static_cast<int>(blocks))));
+}
+
 void rounds(const store::Result& result, const Summary& summary, Warnings& warnings) {
+  constexpr std::size_t max_named = 6;
   std::vector<std::string> unresolved, unpaired;
-  int needed = 0;
+  int needed = 0, done = 0;
   for (const CaseSummary& row : summary.cases) {
     if (row.blocks == 0 || row.role == store::CaseRole::baseline || row.judgement.reason == Reason::beyond_limit)
       continue;
+    done = std::max(done, row.blocks);
     if (row.judgement.verdict == Verdict::none) unpaired.push_back(row.name);
     if (row.judgement.verdict != Verdict::unresolved) continue;
     unresolved.push_back(row.name);
@@ -184,24 +200,39 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
     warnings.push_back(fmt::format(
         "no verdict on {}: a verdict needs {}, and about 12 rounds to see small effects. Measure with --rounds 12, or "
         "continue with --resume.",
-        join(unpaired, ", "),
-        summary.level ? fmt::format("at least {} blocks of the case", least_level_rounds)
-                      : "at least 2 rounds in which the case and the baseline both finished in one session"));
+        join_first(unpaired, max_named),
+        summary.level
+            ? fmt::format("at least {} blocks of the case", least_level_rounds)
+            : fmt::format("at least {} rounds in which the case and the baseline both finished in one session",
+                          least_pairs)));
   }
   if (unresolved.empty()) return;
+  const std::string rounds =
+      done < result.rounds ? fmt::format("{} of {}", done, result.rounds) : std::to_string(result.rounds);
   const std::string open =
-      fmt::format("{} unresolved after {} rounds: {}.", unresolved.size(), result.rounds, join(unresolved, ", "));
+      fmt::format("{} unresolved after {} rounds: {}.", unresolved.size(), rounds, join_first(unresolved, max_named));
   if (needed >= max_rounds) {
     warnings.push_back(fmt::format(
         "{} More rounds will not resolve all of these: either an effect is close to the {:.3g} % threshold, or the "
         "machine is too noisy. Use longer blocks (measure.steps) or raise smallest_effect.",
         open, 100 * result.smallest_effect));
   } else {
-    warnings.push_back(
-        fmt::format("{} About {} rounds would settle {}, if scatter and effect stay as they are: measure again with "
-                    "--rounds {}.",
-                    open, needed, unresolved.size() == 1 ? "it" : "all of them", needed));
+    const char* how = result.ladder.empty() && result.state == store::RunState::complete
+                          ? "`sweep --resume FILE --rounds {0}` adds them to this file"
+                          : "measure again with --rounds {0}";
+    warnings.push_back(fmt::format("{} About {} rounds would settle {}, if scatter and effect stay as they are: {}.",
+                                   open, needed, unresolved.size() == 1 ? "it" : "all of them",
+                                   fmt::format(fmt::runtime(how), needed)));
   }
+}
+
+void added_rounds(const store::Result& result, Warnings& warnings) {
+  if (result.extended.empty()) return;
+  warnings.push_back(fmt::format(
+      "rounds were added after the results of round {} had been seen. Of sweeps in which nothing differs and that are "
+      "extended like this, up to {:.3g} % show a false verdict, instead of {:.3g} %. Declare enough rounds before the "
+      "first result (measure.until: settled).",
+      result.extended, 100 * error_bound(result), 100 * (1 - result.confidence)));
 }
 
 void oversubscription(const store::Result& result, Warnings& warnings) {
@@ -268,9 +299,13 @@ std::vector<std::string> find_warnings(const store::Result& result, const Summar
   peaks(result, summary, warnings);
   training(result, summary, warnings);
   totals(result, warnings);
+  started_again(result, warnings);
   rounds(result, summary, warnings);
+  added_rounds(result, warnings);
   throttling(result, summary, warnings);
   for (std::string& warning : level_warnings(result, summary)) warnings.push_back(std::move(warning));
+  for (std::string& warning : machine_warnings(result, summary, level_course(result)))
+    warnings.push_back(std::move(warning));
   oversubscription(result, warnings);
   return warnings;
 }

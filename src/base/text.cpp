@@ -86,6 +86,11 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
   return out;
 }
 
+std::string join_first(std::span<const std::string> parts, std::size_t max_shown) {
+  if (parts.size() <= max_shown) return join(parts, ", ");
+  return join(parts.first(max_shown), ", ") + ", " + std::to_string(parts.size() - max_shown) + " more";
+}
+
 std::uint64_t fnv1a(std::string_view bytes, std::uint64_t seed) {
   for (const char c : bytes) {
     seed ^= static_cast<unsigned char>(c);

@@ -25,6 +25,8 @@ std::string lower(std::string_view text);
 bool same_word(std::string_view a, std::string_view b);
 
 std::string join(std::span<const std::string> parts, std::string_view separator);
+/// "a, b, c", of more than `max_shown` parts "a, b, 5 more".
+std::string join_first(std::span<const std::string> parts, std::size_t max_shown);
 
 /// FNV-1a, 64 bit: names equal things equally on every machine. Not for secrets.
 std::uint64_t fnv1a(std::string_view bytes, std::uint64_t seed = 0xcbf29ce484222325ull);

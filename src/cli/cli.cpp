@@ -15,6 +15,7 @@
 #include "base/escape.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "cli/init_verb.h"
 #include "cli/verbs.h"
 #include "launch/job.h"
 
@@ -29,6 +30,8 @@ struct Arguments {
   CompareOptions compare;
   ExportOptions export_settings;
   TraceOptions trace;
+  VariablesOptions variables;
+  InitOptions init;
   SelftestOptions selftest;
   std::string rounds, time_budget, seed, backend;  // sugar for --set
   std::string resume;                              // the value of sweep --resume
@@ -56,6 +59,14 @@ void add_common(CLI::App& verb, std::string& config, std::vector<std::string>& o
   verb.add_option("--seed", a.seed, "seed of the weights, the tokens and the order of blocks");
 }
 
+void add_view(CLI::App& verb, ViewOptions& view) {
+  verb.add_option("--columns", view.columns, "only these columns of the table: step,change,verdict")->delimiter(',');
+  verb.add_option("--sort", view.sort, "order (of the file), name or change")
+      ->check(CLI::IsMember({"order", "name", "change"}));
+  verb.add_option("--color", view.color, "auto, always or never: verdicts in colour (auto: on a terminal)")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+}
+
 void add_cost(CLI::App& verb, CostOptions& cost) {
   verb.add_option("--cost", cost.per_gpu_hour,
                   "price of a GPU for an hour: 2.50; estimates the cost of a training run");
@@ -68,22 +79,26 @@ struct Parser {
       "Finds out why a GPU training cluster is slow: runs real GPT training steps, changes one setting at a time, "
       "and reports the effect of each with its confidence interval.",
       "harness"};
-  CLI::App *sweep, *plan, *show, *report, *selftest, *compare, *export_settings, *trace;
+  CLI::App *sweep, *plan, *show, *report, *selftest, *compare, *export_settings, *trace, *variables, *init;
 
   explicit Parser(Arguments& a) {
     app.require_subcommand(1);
     app.set_version_flag("--version", tool_version() + "\n" + backends::build_description());
-    sweep = app.add_subcommand("sweep", "measure: mpirun -np 4 ./harness sweep configs/laptop.yaml");
+    sweep = app.add_subcommand("sweep", "measure: mpirun -np 2 ./harness sweep configs/laptop.yaml");
     add_common(*sweep, a.sweep.config, a.sweep.overrides, a.sweep.only, a);
     sweep->add_option("-o,--output", a.sweep.output, "the result file (default: `output` in the configuration)");
     sweep->add_option(
         "--wrap", a.sweep.wrap,
         "start the timed workers under this command: 'nsys profile -o b%q{HARNESS_BLOCK}-r%q{HARNESS_RANK}'");
+    sweep->add_flag("--climb", a.sweep.climb,
+                    "repeat from the best proven change until no single change is proven to help; a file per stage");
+    sweep->add_option("--blocks", a.sweep.blocks, "of a climb, all stages together, at most")->needs("--climb");
     sweep->add_flag("--force", a.sweep.force, "overwrite the result file if it exists");
     sweep->get_option("config")->required(false);
     sweep
         ->add_option("--resume", a.resume,
-                     "continue an interrupted result file; with FILE, nothing else is needed, else -o names it")
+                     "continue an interrupted result file; with FILE, nothing else is needed, else -o names it. With "
+                     "FILE and --rounds N, add rounds to a complete one")
         ->expected(0, 1)
         ->type_name("[FILE]");
     plan = app.add_subcommand("plan",
@@ -103,10 +118,12 @@ struct Parser {
                      "with --budget: the shares of the hardware's rates to expect, such as products=70%,memory=80%")
         ->delimiter(',')
         ->needs("--budget");
-    show = app.add_subcommand("show", "print the table of a result file");
-    show->add_option("file", a.show.file, "a result file")->required();
-    show->add_option("--format", a.show.format, "text, md, csv or json")
-        ->check(CLI::IsMember({"text", "md", "csv", "json"}));
+    show = app.add_subcommand("show", "print the table of a result file, or of several runs of one configuration");
+    show->add_option("files", a.show.files, "a result file; several: runs of one configuration, pooled")->required();
+    show->add_option("--format", a.show.format,
+                     "text, md, csv, long-csv (a line per number), json, or for CI junit or github")
+        ->check(CLI::IsMember({"text", "md", "csv", "long-csv", "json", "junit", "github"}));
+    show->add_flag("--follow", a.show.follow, "print the table again after each round until the sweep has ended");
     show->add_flag("--breakdown", a.show.breakdown,
                    "where the time of each case's step went, its bottleneck and the late ranks (text and md)");
     show->add_option("--interval", a.show.interval,
@@ -114,8 +131,20 @@ struct Parser {
                      "default: the declared one")
         ->check(CLI::IsMember({"level", "pairs", "sign"}));
     add_cost(*show, a.show.cost);
+    add_view(*show, a.show.view);
     add_report(a.report);
     add_readers(a);
+    variables = app.add_subcommand("variables", "what a configuration may say: every variable and every other key");
+    variables->add_option("name", a.variables.name, "a variable or a key, such as bucket_size or measure.rounds");
+    variables
+        ->add_option("--format", a.variables.format,
+                     "text, md (docs/variables.md) or schema (JSON Schema, for editors)")
+        ->check(CLI::IsMember({"text", "md", "schema"}));
+    init = app.add_subcommand("init", "write a first configuration for this machine");
+    init->add_option("--ranks", a.init.ranks, "number of ranks (default: one per GPU, or by the cores)")
+        ->check(CLI::Range(1, 1 << 20));
+    init->add_option("--backend", a.init.backend, "cpu or cuda (default: cuda where there is a GPU)");
+    init->add_option("-o,--output", a.init.output, "the file to write (default: harness.yaml)");
     add_selftest(a.selftest);
   }
 
@@ -126,17 +155,26 @@ struct Parser {
     compare->add_option("--with", a.compare.with, "runs of the other side: compare a1.h5 a2.h5 a3.h5 --with b1.h5 …");
     compare->add_flag("--reproduce", a.compare.reproduce,
                       "compare each change's effect on its own baseline, not times: for different clusters");
-    compare->add_option("--fail-on", a.compare.fail_on,
-                        "slower[:PERCENT]: exit code 2 if a case is slower by more (default: the smallest effect)");
+    compare->add_flag("--history", a.compare.history,
+                      "take the files as one series of runs: which case changed, between which two?");
+    compare->add_option(
+        "--fail-on", a.compare.fail_on,
+        "exit code 2: slower[:PERCENT], if a case is proven slower by more (default: the smallest effect); "
+        "not-proven-within:PERCENT, unless each is proven to be no slower than that");
     compare->add_flag("--anyway", a.compare.anyway,
                       "compare even if the models, the numbers of ranks or the settings of the baselines differ");
-    compare->add_option("--format", a.compare.format, "text, md or json")->check(CLI::IsMember({"text", "md", "json"}));
-    export_settings = app.add_subcommand("export", "write the settings that a result proves, for another framework");
+    compare->add_option("--format", a.compare.format, "text, md, json, or for CI junit or github")
+        ->check(CLI::IsMember({"text", "md", "json", "junit", "github"}));
+    add_view(*compare, a.compare.view);
+    export_settings =
+        app.add_subcommand("export", "write the settings that a result proves, for a framework or the next sweep");
     export_settings->add_option("file", a.export_settings.file, "a result file")->required();
     export_settings->add_option("--case", a.export_settings.case_name, "only this case");
-    export_settings->add_option("--format", a.export_settings.format, "env, megatron, deepspeed or pytorch")
+    export_settings
+        ->add_option("--format", a.export_settings.format,
+                     "env, megatron, deepspeed, pytorch, or harness: the next configuration")
         ->required()
-        ->check(CLI::IsMember({"env", "megatron", "deepspeed", "pytorch"}));
+        ->check(CLI::IsMember({"env", "megatron", "deepspeed", "pytorch", "harness"}));
     trace = app.add_subcommand("trace", "write one profiled step, for chrome://tracing and ui.perfetto.dev");
     trace->add_option("file", a.trace.file, "a result file")->required();
     trace->add_option("--case", a.trace.case_name, "whose step (default: baseline)");
@@ -248,7 +286,9 @@ int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std:
   if (parser.compare->parsed()) return compare(a.compare, out);
   if (parser.export_settings->parsed()) return export_settings(a.export_settings, out);
   if (parser.trace->parsed()) return trace(a.trace, out, err);
-  return parser.plan->parsed() ? plan(a.plan, out) : show(a.show, out);
+  if (parser.init->parsed()) return init(a.init, out);
+  if (parser.variables->parsed()) return variables(a.variables, out);
+  return parser.plan->parsed() ? plan(a.plan, out) : show(a.show, out, err);
 }
 
 // `--resume FILE`; in `--resume CONFIG -o FILE` the word is the configuration.
@@ -267,8 +307,8 @@ std::vector<std::string> understood(std::vector<std::string> arguments) {
     arguments.emplace_back("--help");
     return arguments;
   }
-  static const std::vector<std::string> verbs{"sweep",    "plan",    "show",   "report",
-                                              "selftest", "compare", "export", "trace"};
+  static const std::vector<std::string> verbs{"sweep",   "plan",   "show",  "report",    "selftest",
+                                              "compare", "export", "trace", "variables", "init"};
   if (std::ranges::find(verbs, arguments[0]) != verbs.end()) return arguments;
   fail("there is no command {}; allowed: {}{}", quote(arguments[0]), join(verbs, ", "),
        did_you_mean(nearest(arguments[0], verbs)));
@@ -297,9 +337,10 @@ int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::o
       Arguments a;
       Parser parser(a);
       if (parse(parser, arguments, out, err, code)) {
-        a.sweep.overrides = a.with_sugar(a.sweep.overrides);
         a.sweep.resume = parser.sweep->count("--resume") > 0;
         take_resume_value(a.resume, a.sweep);
+        if (a.sweep.resume && a.sweep.config.empty()) a.sweep.rounds = std::exchange(a.rounds, "");
+        a.sweep.overrides = a.with_sugar(a.sweep.overrides);
         a.sweep.command = "harness " + join(arguments, " ");
         code = sweep(*job, a.sweep, out, err);
       }

@@ -1,17 +1,20 @@
 #include <algorithm>
-#include <cmath>
-#include <filesystem>
+#include <deque>
 #include <map>
+#include <optional>
 #include <ostream>
-#include <set>
 
 #include "analysis/comparison.h"
+#include "analysis/gate.h"
 #include "analysis/reproduction.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "base/units.h"
+#include "cli/labels.h"
 #include "cli/verbs.h"
+#include "cli/view.h"
+#include "report/checks.h"
+#include "report/history.h"
 #include "report/show_comparison.h"
 #include "store/result_file.h"
 
@@ -47,37 +50,20 @@ analysis::PartsOf parts_from(const std::vector<Loaded>& loaded) {
   };
 }
 
-// The files' own names where they tell the files apart, else the paths as they were given.
-std::vector<std::string> labels_of(const std::vector<std::string>& paths) {
-  std::vector<std::string> names;
-  for (const auto& path : paths) names.push_back(std::filesystem::path(path).filename().string());
-  const std::set<std::string> unique(names.begin(), names.end()), unique_paths(paths.begin(), paths.end());
-  return unique.size() == unique_paths.size() ? names : paths;
-}
-
-// The share that "slower:5" names; the smallest effect where it names none.
-double threshold_of(const std::string& fail_on, double smallest_effect) {
-  const std::string word = fail_on.substr(0, fail_on.find(':'));
-  if (word != "slower") fail("--fail-on {}: expected slower or slower:PERCENT, such as slower:5", quote(fail_on));
-  if (word.size() == fail_on.size()) return smallest_effect;
-  std::string number = fail_on.substr(word.size() + 1);
-  if (!number.empty() && number.back() == '%') number.pop_back();
-  double percent = 0;
-  try {
-    percent = parse_real(number);
-  } catch (const Error& error) {
-    fail("--fail-on {}: {}; expected a percentage, such as slower:5", quote(fail_on), error.what());
-  }
-  if (!std::isfinite(percent) || percent < 0 || percent > 10000) {
-    fail("--fail-on {}: allowed: 0 to 10000 percent, such as slower:5", quote(fail_on));
-  }
-  return percent / 100;
-}
-
-report::Format format_of(const std::string& word) {
+void print(const report::ComparisonReport& report, const CompareOptions& options,
+           const std::optional<analysis::Gate>& gate, std::ostream& out) {
+  const std::string& format = options.format;
   static const std::map<std::string, report::Format> formats{
       {"text", report::Format::text}, {"md", report::Format::md}, {"json", report::Format::json}};
-  return formats.at(word);
+  if (format == "junit") {
+    out << report::write_junit(report::checks_of(report, gate));
+  } else if (format == "github") {
+    out << report::write_github(report::checks_of(report, gate));
+  } else if (format == "text") {
+    out << view(report::comparison_document(report), options.view, out);
+  } else {
+    out << report::show(report, formats.at(format));
+  }
 }
 
 // The sides, each a stretch of the list of all files.
@@ -102,11 +88,62 @@ void compare_all(const CompareOptions& options, const std::vector<std::span<cons
   }
 }
 
-bool nothing_in_common(const report::ComparisonReport& report) {
-  return std::ranges::all_of(report.comparisons,
-                             [](const analysis::Comparison& pair) { return pair.comparisons == 0; }) &&
-         std::ranges::all_of(report.reproductions,
-                             [](const analysis::Reproduction& pair) { return pair.changes.empty(); });
+void print(const report::HistoryReport& report, const CompareOptions& options,
+           const std::optional<analysis::Gate>& gate, std::ostream& out) {
+  const std::string& format = options.format;
+  if (format == "json") {
+    out << report::history_json(report);
+  } else if (format == "junit") {
+    out << report::write_junit(report::checks_of(report, gate));
+  } else if (format == "github") {
+    out << report::write_github(report::checks_of(report, gate));
+  } else if (format == "text") {
+    out << view(report::history_document(report), options.view, out);
+  } else {
+    out << report::write(report::history_document(report), report::Format::md);
+  }
+}
+
+// What does not count in a history: an alarm must not last for as long as one bad night is in it.
+std::vector<analysis::ComparedFile> those_that_count(const std::vector<analysis::ComparedFile>& files,
+                                                     std::vector<std::string>& left_out) {
+  std::vector<analysis::ComparedFile> counting;
+  for (const analysis::ComparedFile& file : files) {
+    const auto reasons = analysis::why_unreliable(std::span(&file, 1));
+    if (reasons.empty()) counting.push_back(file);
+    for (const std::string& reason : reasons) left_out.push_back("Left out: " + reason);
+  }
+  return counting;
+}
+
+int history(const CompareOptions& options, const std::optional<analysis::Gate>& gate, std::ostream& out) {
+  if (!options.with.empty() || options.reproduce)
+    fail("--history takes all files as one series: leave out --with and --reproduce");
+  if (gate && gate->fails_on != analysis::Gate::FailsOn::slower)
+    fail("--history names proven changes; --fail-on takes slower or slower:PERCENT with it");
+  std::deque<store::Result> results;
+  std::deque<analysis::Summary> summaries;
+  std::vector<analysis::ComparedFile> files;
+  const auto labels = labels_of(options.files);
+  for (std::size_t i = 0; i < options.files.size(); ++i) {
+    results.push_back(store::read_result(options.files[i], {.rank_seconds = false, .timeline = false}));
+    summaries.push_back(analysis::summarise(results.back()));
+    files.push_back({labels[i], &results.back(), &summaries.back()});
+  }
+  report::HistoryReport report;
+  const auto counting = those_that_count(files, report.left_out);
+  const auto incomparable = analysis::why_incomparable(files);
+  if (!incomparable.empty() && !options.anyway) {
+    throw Error("these files are no series (--anyway takes them as one): " + join(incomparable, " "),
+                incomparable_code);
+  }
+  if (counting.empty()) throw Error("no file counts: " + join(report.left_out, " "), unreliable_code);
+  report.history = analysis::find_history(counting);
+  print(report, options, gate, out);
+  const bool fails = gate && std::ranges::any_of(report.history.cases, [&](const analysis::CaseHistory& row) {
+                       return report::fails(*gate, report.history, row);
+                     });
+  return fails ? slower_code : 0;
 }
 
 }  // namespace
@@ -114,10 +151,12 @@ bool nothing_in_common(const report::ComparisonReport& report) {
 int compare(const CompareOptions& options, std::ostream& out) {
   std::vector<std::string> paths = options.files;
   paths.insert(paths.end(), options.with.begin(), options.with.end());
+  std::optional<analysis::Gate> gate;
+  if (!options.fail_on.empty()) gate = analysis::parse_gate(options.fail_on);  // before any file is read
+  if (options.history) return history(options, gate, out);
   if (paths.size() < 2) fail("compare needs at least two result files, such as: compare monday.h5 friday.h5");
   if (options.reproduce && !options.fail_on.empty())
     fail("--fail-on judges times, but --reproduce compares effects: give only one of them");
-  if (!options.fail_on.empty()) threshold_of(options.fail_on, 0);  // a mistake in it shows before any file is read
   std::vector<Loaded> loaded;
   loaded.reserve(paths.size());
   for (const auto& path : paths) loaded.push_back(load(path));
@@ -132,15 +171,10 @@ int compare(const CompareOptions& options, std::ostream& out) {
   report.incomparable = analysis::why_incomparable(report.files, {.rank_counts = !options.reproduce});
   report.unreliable = analysis::why_unreliable(report.files);
   if (report.incomparable.empty() || options.anyway) compare_all(options, sides, parts_from(loaded), report);
-  out << report::show(report, format_of(options.format));
-  if (report.comparisons.empty() && report.reproductions.empty()) return incomparable_code;
-  if (nothing_in_common(report)) return incomparable_code;
+  print(report, options, gate, out);
+  if (report.nothing_in_common()) return incomparable_code;
   if (!report.unreliable.empty()) return unreliable_code;
-  if (options.fail_on.empty()) return 0;
-  const bool slower = std::ranges::any_of(report.comparisons, [&](const analysis::Comparison& pair) {
-    return analysis::any_slower(pair, threshold_of(options.fail_on, pair.smallest_effect));
-  });
-  return slower ? slower_code : 0;
+  return gate && analysis::any_fails(*gate, report.comparisons) ? slower_code : 0;
 }
 
 }  // namespace harness::cli

@@ -5,6 +5,7 @@
 #include "analysis/summary.h"
 #include "cli/verbs.h"
 #include "report/export.h"
+#include "report/next_configuration.h"
 #include "store/result_file.h"
 
 namespace harness::cli {
@@ -18,6 +19,10 @@ int export_settings(const ExportOptions& options, std::ostream& out) {
   const analysis::Summary summary = analysis::summarise(result);
   const std::string name = std::filesystem::path(options.file).filename().string();
   const report::Proven proven = report::find_proven(result, summary, options.case_name, name);
+  if (options.format == "harness") {
+    out << report::next_configuration(result, summary, proven, options.case_name, name);
+    return 0;
+  }
   out << report::export_text(result, proven, name, formats.at(options.format));
   return 0;
 }

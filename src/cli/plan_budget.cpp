@@ -1,6 +1,7 @@
 #include "cli/plan_budget.h"
 
 #include "base/error.h"
+#include "base/percent.h"
 #include "base/units.h"
 #include "report/table.h"
 
@@ -12,10 +13,6 @@ constexpr double min_shown_s = 1e-6;  // a single number filled or copied
 std::string operation_text(const plan::BudgetLine& line) {
   const std::string name = line.what.empty() ? line.kind : fmt::format("{} {}", line.kind, line.what);
   return fmt::format("{}, {}", name, program::name_of(line.phase));
-}
-
-std::string percent(double share) {
-  return fmt::format("{:.1f} %", 100 * share);
 }
 
 }  // namespace

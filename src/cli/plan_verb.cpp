@@ -2,14 +2,20 @@
 #include <cmath>
 #include <ostream>
 
+#include "analysis/comparable.h"
+#include "analysis/paired_estimator.h"
 #include "analysis/power.h"
 #include "backend/backend.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "cli/plan_budget.h"
 #include "cli/plan_time.h"
 #include "cli/verbs.h"
+#include "config/combine.h"
 #include "plan/prepare.h"
+#include "report/sections.h"
+#include "sweep/planned_result.h"
 
 namespace harness::cli {
 namespace {
@@ -58,8 +64,9 @@ void print_cases(const plan::Plan& p, std::ostream& out) {
   const double memory = p.experiment.hardware ? p.experiment.hardware->memory_bytes : 0;
   std::size_t width = 4;
   for (const plan::PlannedCase& c : p.cases) width = std::max(width, c.name.size());
-  out << fmt::format("\n{:{}}  {:14} {:>13} {:>11} {:>11} {:>13}\n", "case", width, "layout", "micro-batches",
-                     "memory/rank", "messages", "sent/rank");
+  const bool named = std::ranges::any_of(p.cases, [](const plan::PlannedCase& c) { return !c.uses.empty(); });
+  out << fmt::format("\n{:{}}  {:14} {:>13} {:>11} {:>11} {:>13}{}\n", "case", width, "layout", "micro-batches",
+                     "memory/rank", "messages", "sent/rank", named ? fmt::format("  {}", report::uses_heading) : "");
   std::vector<std::string> notes;
   for (const plan::PlannedCase& c : p.cases) {
     const plan::Survey& s = c.survey;
@@ -83,8 +90,9 @@ void print_cases(const plan::Plan& p, std::ostream& out) {
     if (memory > 0 && need > memory)
       note(fmt::format("needs {} of {}: will not fit", show_bytes(need), show_bytes(memory)));
     for (const std::string& text : c.notes) note(text);
-    out << fmt::format("{:{}}  {:14} {:>13} {:>11} {:>11} {:>13}{}\n", c.name, width, layout_text(c.layout),
-                       c.micro_batches, show_bytes(need), all.messages, show_bytes(all.bytes), mark);
+    const std::string uses = c.uses.empty() || c.is_control ? "" : "  " + join(c.uses, "; ");
+    out << fmt::format("{:{}}  {:14} {:>13} {:>11} {:>11} {:>13}{}{}\n", c.name, width, layout_text(c.layout),
+                       c.micro_batches, show_bytes(need), all.messages, show_bytes(all.bytes), uses, mark);
   }
   for (std::size_t i = 0; i < notes.size(); ++i) out << fmt::format("  [{}] {}\n", i + 1, notes[i]);
   out << "memory/rank: the largest rank's planned peak. messages, sent/rank: of that rank in one step, as buffer "
@@ -118,22 +126,47 @@ void print_schedule(const plan::Plan& p, std::ostream& out) {
 
 void print_power(const plan::Plan& p, std::ostream& out) {
   const config::Measure& m = p.experiment.measure;
-  const auto comparisons = static_cast<int>(
-      std::ranges::count_if(p.cases, [](const plan::PlannedCase& c) { return c.is_change() && c.is_possible(); }));
+  const int comparisons = analysis::declared_comparisons(sweep::planned_result(p));
   if (comparisons == 0) return;
+  if (m.rounds < analysis::least_pairs) {
+    out << fmt::format("\n{} rounds give no verdict: it takes {} or more, and about 12 to see small effects\n",
+                       m.rounds, analysis::least_pairs);
+    return;
+  }
   out << fmt::format(
       "\nWith {} comparisons over {} rounds, a change is detected 4 times in 5 (beyond the smallest effect of "
       "{:.3g} %) if it is at least\n",
       comparisons, m.rounds, m.smallest_effect * 100);
   const bool level = m.interval == config::Interval::level;
   for (const double noise : {0.002, 0.005, 0.01, 0.02}) {
-    const double effect = level ? analysis::resolvable_effect(m.rounds, comparisons, noise, m.smallest_effect)
-                                : analysis::resolvable_effect_of_pairs(m.rounds, comparisons, noise, m.smallest_effect);
+    const double effect =
+        level ? analysis::resolvable_effect(m.rounds, comparisons, noise, m.smallest_effect, m.confidence)
+              : analysis::resolvable_effect_of_pairs(m.rounds, comparisons, noise, m.smallest_effect, m.confidence);
     out << (std::isfinite(effect) ? fmt::format("  {:5.2f} %", effect * 100) : std::string("  (more rounds needed)"))
         << fmt::format(" when {} by {:.1f} %\n",
                        level ? "a block scatters around the machine's level" : "blocks of one round scatter",
                        noise * 100);
   }
+}
+
+int ranks_named(const config::Settings& s) {
+  return std::max(s.layout.tensor_parallel * s.layout.pipeline_parallel, s.ranks);
+}
+
+// For a plan without --ranks: the most ranks that a value of the configuration asks for by itself, and which value. ""
+// where one rank is enough. Throws Error where it is the baseline's.
+std::string planned_for_one(const config::Experiment& e) {
+  constexpr std::string_view text =
+      "planned for 1 rank, but {} needs {}; give --ranks N, as many as the sweep will have";
+  if (const int ranks = ranks_named(e.baseline); ranks > 1) fail(text, "the baseline", ranks);
+  int most = 1;
+  std::string which;
+  for (const config::Change& change : e.changes) {
+    if (ranks_named(change.settings) <= most) continue;
+    most = ranks_named(change.settings);
+    which = config::case_name(change);
+  }
+  return most == 1 ? "" : fmt::format(text, which, most);
 }
 
 std::string budget_of(const plan::Plan& p, const PlanOptions& options, program::FusedSet declared) {
@@ -153,10 +186,12 @@ std::string budget_of(const plan::Plan& p, const PlanOptions& options, program::
 int plan(const PlanOptions& options, std::ostream& out) {
   const config::Experiment experiment = config::load_experiment(options.config, options.overrides);
   const program::FusedSet declared = backend::declared_fused(experiment.backend);
-  const plan::Plan p = plan::prepare(experiment, declared, options.ranks, options.only);
+  const std::string hint = options.ranks > 0 ? "" : planned_for_one(experiment);
+  const plan::Plan p = plan::prepare(experiment, declared, std::max(options.ranks, 1), options.only);
   // Before anything is printed, so that an error stands alone.
   const std::string budget = options.budget.empty() ? "" : budget_of(p, options, declared);
   const std::string time = time_text(p, {options.like, options.assume_mfu, options.assume_setup});
+  if (!hint.empty()) out << hint << "\n\n";
   print_head(p, out);
   print_cases(p, out);
   print_schedule(p, out);

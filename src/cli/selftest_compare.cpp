@@ -12,13 +12,14 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/percent.h"
 #include "base/units.h"
 #include "report/table.h"
 
 namespace harness::cli {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 // The whole file is one object, or the last of its lines that tells of a performance.
 Json read(const std::string& path) {
@@ -52,9 +53,6 @@ std::vector<std::string> row(const std::string& name, double before, double afte
 std::string plain(double x) {
   return fmt::format("{:.0f}", x);
 }
-std::string percent(double x) {
-  return fmt::format("{:.2f} %", 100 * x);
-}
 std::string megahertz(double x) {
   return fmt::format("{:.0f} MHz", x / 1e6);
 }
@@ -72,7 +70,7 @@ std::string step_table(const Json& before, const Json& after) {
   add("first steps", before, after, "first_median_seconds", show_seconds);
   add("last steps", before, after, "last_median_seconds", show_seconds);
   add("tokens/s", before, after, "tokens_per_second", plain);
-  add("MFU", before, after, "mfu", percent);
+  add("MFU", before, after, "mfu", [](double share) { return percent(share, 2); });
   const Json nothing = Json::object(), a = before.value("device", nothing), b = after.value("device", nothing);
   add("SM clock", a, b, "mean_sm_clock_hz", megahertz);
   add("power", a, b, "mean_power_w", watts);

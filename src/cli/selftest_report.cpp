@@ -28,7 +28,7 @@ std::string rate(const selftest::KindShare& k, double value) {
   return k.by_flop ? show_flops(value) : show_bytes(value) + "/s";
 }
 
-std::string percent(double share) {
+std::string share_or_unknown(double share) {
   return share > 0 ? fmt::format("{:.1f} %", 100 * share) : "unknown";
 }
 
@@ -243,7 +243,8 @@ std::string split_text(const selftest::Performance& p) {
   table.columns = {{"operation", true}, {"number"}, {"time"}, {"share"}, {"rate"}, {"roof"}, {"of roof"}};
   for (const selftest::KindShare& k : p.split.kinds) {
     table.rows.push_back({k.kind, std::to_string(k.operations), show_seconds(k.seconds),
-                          fmt::format("{:.2f} %", 100 * k.share), rate(k, k.rate), rate(k, k.roof), percent(k.ratio)});
+                          fmt::format("{:.2f} %", 100 * k.share), rate(k, k.rate), rate(k, k.roof),
+                          share_or_unknown(k.ratio)});
   }
   table.rows.push_back({"idle", "", show_seconds(p.split.idle_seconds),
                         fmt::format("{:.2f} %", 100 * p.split.idle_seconds / p.split.step_seconds), "", "", ""});

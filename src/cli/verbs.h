@@ -18,13 +18,16 @@ struct SweepOptions {
   std::string command;  // as it was typed, for the result file
   bool force = false;
   bool resume = false;
+  bool climb = false;
+  std::string blocks = {};  // of a climb, at most
+  std::string rounds = {};  // with resume and no configuration: the total that a complete file is extended to
 };
 
 struct PlanOptions {
   std::string config;
   std::vector<std::string> overrides;
   std::vector<std::string> only;
-  int ranks = 1;
+  int ranks = 0;                                   // 0: not given; then 1
   std::string like;                                // a result file to take times from
   std::string assume_mfu = {}, assume_setup = {};  // what to assume where there is none
   std::string budget;                              // the case whose budget to print; "" for none
@@ -36,11 +39,20 @@ struct CostOptions {
   std::string per_gpu_hour, run_tokens, currency;
 };
 
+/// How a person wants to see tables on a terminal.
+struct ViewOptions {
+  std::vector<std::string> columns;  // headings without units; empty: all that fit
+  std::string sort = "order";        // order, name or change
+  std::string color = "auto";        // auto, always or never
+};
+
 struct ShowOptions {
-  std::string file;
+  std::vector<std::string> files;  // several: runs of one configuration, to be pooled
+  ViewOptions view;
   std::string format = "text";
   CostOptions cost;
   bool breakdown = false;  // where the profiled steps went, below the table
+  bool follow = false;     // again after each round, until the sweep has ended
   std::string interval;    // level, pairs or sign; "": the declared one
 };
 
@@ -48,8 +60,10 @@ struct CompareOptions {
   std::vector<std::string> files;  // the first is the reference; each of the others is a side
   std::vector<std::string> with;   // then `files` are the runs of one side and these of the other
   std::string format = "text";
-  std::string fail_on;     // slower, slower:5 or slower:5%
+  ViewOptions view;
+  std::string fail_on;     // as analysis::parse_gate reads it; "": nothing
   bool reproduce = false;  // compare what changes did, not times
+  bool history = false;    // `files` as one series of runs
   bool anyway = false;     // also files that cannot be compared
 };
 
@@ -74,6 +88,11 @@ struct ReportOptions {
   bool force = false;
 };
 
+struct VariablesOptions {
+  std::string name;  // a variable or a key; "" for all
+  std::string format = "text";
+};
+
 struct SelftestOptions {
   std::vector<std::string> suites;  // operations, reference, equality, performance; none or "all": every one
   std::string backend = "cuda", oracle = "cpu";
@@ -95,13 +114,14 @@ struct SelftestOptions {
 // One verb each. They return the exit code and throw Error.
 int sweep(launch::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 int plan(const PlanOptions& options, std::ostream& out);
-int show(const ShowOptions& options, std::ostream& out);
+int show(const ShowOptions& options, std::ostream& out, std::ostream& err);
 /// 0: the report was written, whatever its findings.
 int report(const ReportOptions& options, std::ostream& out);
-/// 0; 2: a case is slower (fail_on); 3: the files cannot be compared; 4: a control moved or a file is partial.
+/// 0; 2: a case does not pass fail_on; 3: the files cannot be compared; 4: a control moved or a file is partial.
 int compare(const CompareOptions& options, std::ostream& out);
 int export_settings(const ExportOptions& options, std::ostream& out);
 int trace(const TraceOptions& options, std::ostream& out, std::ostream& err);
+int variables(const VariablesOptions& options, std::ostream& out);
 /// 0: everything that ran passed; 1: something failed; 3: nothing could be run, with a message in one line.
 int selftest(const SelftestOptions& options, std::ostream& out, std::ostream& err);
 int selftest(const SelftestOptions& options, const backend::Backend& subject, const backend::Backend& oracle,

@@ -4,8 +4,12 @@
 
 namespace harness::config {
 
+bool is_joint(std::string_view variable) {
+  return variable == combination || variable == ladder_fixes;
+}
+
 std::string case_name(const Change& change) {
-  return change.variable == combination ? change.value : fmt::format("{}={}", change.variable, change.value);
+  return is_joint(change.variable) ? change.value : fmt::format("{}={}", change.variable, change.value);
 }
 
 bool changes(const Change& change, const Variable& variable, const Settings& baseline) {

@@ -41,14 +41,25 @@ double parse_tokens(std::string_view text) {
 std::optional<Cost> read_cost(const YamlNode& node, const std::string& key, Problems& problems) {
   Cost cost;
   const auto run = [&](const YamlNode& value, const std::string& path) {
-    const std::array<Field, 1> fields{
-        {{.key = "tokens", .parse = [&](auto text) { cost.run_tokens = parse_tokens(text); }, .required = true}}};
+    const std::array<Field, 1> fields{{{.key = "tokens",
+                                        .parse = [&](auto text) { cost.run_tokens = parse_tokens(text); },
+                                        .required = true,
+                                        .help = "tokens of that run",
+                                        .allowed = "a number such as 300e9"}}};
     read_map(problems, value, path, fields);
   };
   const std::array<Field, 3> fields{
-      {{.key = "per_gpu_hour", .parse = [&](auto text) { cost.per_gpu_hour = parse_price(text); }, .required = true},
-       {.key = "currency", .parse = [&](auto text) { cost.currency = parse_currency(text); }},
-       {.key = "run", .parse = {}, .read = run, .required = true}}};
+      {{.key = "per_gpu_hour",
+        .parse = [&](auto text) { cost.per_gpu_hour = parse_price(text); },
+        .required = true,
+        .help = "price of a GPU for an hour",
+        .allowed = "a price such as 2.50"},
+       {.key = "currency",
+        .parse = [&](auto text) { cost.currency = parse_currency(text); },
+        .help = "what the price is in",
+        .allowed = "up to 8 letters, such as EUR",
+        .fallback = Cost().currency},
+       {.key = "run", .parse = {}, .read = run, .required = true, .help = "the training run that is planned"}}};
   if (!read_map(problems, node, key, fields) || !(cost.per_gpu_hour > 0) || !(cost.run_tokens > 0)) return {};
   return cost;
 }

@@ -169,7 +169,8 @@ bool belongs_to_launcher(std::string_view name) {
 Variable env_variable() {
   Variable v;
   v.name = "env";
-  v.allowed = "{NAME: value, …}, any environment variables that are not variables of harness";
+  v.allowed =
+      "{NAME: value, …}, environment variables that are not variables of harness, such as {NCCL_IB_TIMEOUT: 22}";
   v.help = "environment variables of the workers; a change adds or replaces those that it names";
   v.backends = everywhere;
   v.free_parts = true;

@@ -17,19 +17,14 @@ namespace {
 
 // Where an unknown key at the top may belong: "rounds" is nearest to "measure.rounds".
 std::vector<std::string> nested_keys() {
-  std::vector<std::string> keys;
-  for (const char* key : {"rounds", "warmup_steps", "steps", "seed", "smallest_effect", "interval", "deadlines",
-                          "deadlines.start", "deadlines.step", "time_budget", "memory_limit", "share_gpus"}) {
-    keys.push_back(fmt::format("measure.{}", key));
+  std::vector<std::string> nested;
+  for (const Key& key : keys()) {
+    if (key.name.find('.') != std::string::npos && !key.help.empty()) nested.push_back(key.name);
   }
-  for (const char* key : {"layers", "hidden", "heads", "vocab", "sequence", "preset"}) {
-    keys.push_back(fmt::format("model.{}", key));
-  }
-  for (const char* key : {"per_gpu_hour", "currency", "run", "run.tokens"}) keys.push_back(fmt::format("cost.{}", key));
   for (const Variable& v : registry()) {
-    if (!v.fixed) keys.push_back("baseline." + v.name);
+    if (!v.fixed) nested.push_back("baseline." + v.name);
   }
-  return keys;
+  return nested;
 }
 
 // The name stands in file names and tables.
@@ -79,19 +74,28 @@ double parse_peak(std::string_view text) {
 Fabric read_fabric(const YamlNode& node, const std::string& key, Problems& problems) {
   Fabric fabric;
   const auto rate = [](double& into) { return [&into](std::string_view text) { into = parse_bandwidth(text); }; };
-  const std::array<Field, 2> fields{{{.key = "rank", .parse = rate(fabric.rank_bytes_per_s)},
-                                     {.key = "node", .parse = rate(fabric.node_bytes_per_s)}}};
+  const std::string allowed = "a bandwidth such as 450 GB/s";
+  const std::array<Field, 2> fields{{{.key = "rank",
+                                      .parse = rate(fabric.rank_bytes_per_s),
+                                      .help = "of one rank towards the others of its node",
+                                      .allowed = allowed,
+                                      .fallback = "the hardware file's nvlink"},
+                                     {.key = "node",
+                                      .parse = rate(fabric.node_bytes_per_s),
+                                      .help = "of one node towards the others, all its ranks together",
+                                      .allowed = allowed,
+                                      .fallback = "not known"}}};
   read_map(problems, node, key, fields);
   return fabric;
 }
 
 void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
-  const YamlNode *baseline = nullptr, *sweep = nullptr, *combine = nullptr;
-  bool backend_known = true;
-  const auto backend = [&](const YamlNode& node, const std::string& key) {
-    const auto text = scalar_of(problems, node, key, "cpu, cuda");
-    const auto parse = [&](std::string_view word) { e.backend = parse_backend(word); };
-    backend_known = text && parse_or_report(problems, node.place, key, *text, parse);
+  VariableSections variables;
+  const YamlNode*& baseline = variables.baseline;
+  bool backend_known = root.find("backend") == nullptr;  // then cpu, beside the problem
+  const auto backend = [&](std::string_view word) {
+    e.backend = parse_backend(word);
+    backend_known = true;
   };
   const auto hardware = [&](const YamlNode& node, const std::string& key) {
     const auto text = scalar_of(problems, node, key, "the name of a file in hardware/, or a path, or none");
@@ -109,33 +113,83 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
       workload_known = false;
     }
   }
-  const std::array<Field, 13> fields{
-      {{.key = "name", .parse = [&](auto text) { e.name = parse_name(text); }},
-       {.key = "workload", .parse = read_workload},
-       {.key = "backend", .parse = {}, .read = backend, .required = true},
+  const auto fabric = [&](const auto& node, const auto& key) { e.fabric = read_fabric(node, key, problems); };
+  const auto model = [&](const auto& node, const auto& key) { e.model = read_model(node, key, problems); };
+  const auto measure = [&](const auto& node, const auto& key) { e.measure = read_measure(node, key, problems); };
+  const auto cost = [&](const auto& node, const auto& key) { e.cost = read_cost(node, key, problems); };
+  const std::array<Field, 14> fields{
+      {{.key = "name",
+        .parse = [&](auto text) { e.name = parse_name(text); },
+        .help = "name of the sweep, and of its result file",
+        .allowed = "up to 64 letters or digits or '.', '_' and '-'",
+        .fallback = "the file's name"},
+       {.key = "workload",
+        .parse = read_workload,
+        .help = workload.help,
+        .allowed = workload.allowed,
+        .fallback = workload.print({})},
+       {.key = "backend",
+        .parse = backend,
+        .required = true,
+        .help = "what computes: cpu (the cores of the host) or cuda (its GPUs)",
+        .allowed = "cpu, cuda"},
        {.key = "model",
         .parse = {},
-        .read = [&](const auto& node, const auto& key) { e.model = read_model(node, key, problems); },
-        .required = workload_known && e.baseline.workload == training_workload},
-       {.key = "hardware", .parse = {}, .read = hardware},
+        .read = model,
+        .required = workload_known && e.baseline.workload == training_workload,
+        .help = "a preset, or layers, hidden, heads, vocab and sequence; required for gpt",
+        .allowed = join(model_preset_names(), ", "),
+        .takes = Takes::name_or_map},
+       {.key = "hardware",
+        .parse = {},
+        .read = hardware,
+        .help = "the GPU's peak rates and memory; none: no MFU",
+        .allowed = "a file's name in hardware/, a path, or none",
+        .fallback = "found by the GPU's name"},
+       {.key = "peak_flops",
+        .parse = [&](auto text) { e.peak_flops = parse_peak(text); },
+        .help = "dense peak of one rank, instead of the hardware file's",
+        .allowed = "a rate such as 989 TFLOP/s"},
+       {.key = "fabric",
+        .parse = {},
+        .read = fabric,
+        .help = "bandwidth in one direction: rank in a node, node between nodes"},
        {.key = "baseline",
         .parse = {},
         .read = [&](const auto& node, const auto&) { baseline = &node; },
-        .required = true},
-       {.key = "sweep", .parse = {}, .read = [&](const auto& node, const auto&) { sweep = &node; }},
-       {.key = "combine", .parse = {}, .read = [&](const auto& node, const auto&) { combine = &node; }},
-       {.key = "measure",
+        .required = true,
+        .help = "one value per variable",
+        .fallback = "each variable's default",
+        .takes = Takes::values},
+       {.key = "sweep",
         .parse = {},
-        .read = [&](const auto& node, const auto& key) { e.measure = read_measure(node, key, problems); }},
+        .read = [&](const auto& node, const auto&) { variables.sweep = &node; },
+        .help = "the values to try; each is one case",
+        .takes = Takes::lists},
+       {.key = "combine",
+        .parse = {},
+        .read = [&](const auto& node, const auto&) { variables.combine = &node; },
+        .help = "a list of maps: several variables changed together, each map one case",
+        .fallback = "none",
+        .takes = Takes::maps},
+       {.key = "ladder",
+        .parse = {},
+        .read = [&](const auto& node, const auto&) { variables.ladder = &node; },
+        .help = "a list of fixes, name: {variable: value, …}, one on top of the other",
+        .fallback = "none",
+        .takes = Takes::named_maps},
+       {.key = "measure", .parse = {}, .read = measure, .help = "how to measure"},
        {.key = "cost",
         .parse = {},
-        .read = [&](const auto& node, const auto& key) { e.cost = read_cost(node, key, problems); }},
-       {.key = "peak_flops", .parse = [&](auto text) { e.peak_flops = parse_peak(text); }},
-       {.key = "fabric",
-        .parse = {},
-        .read = [&](const auto& node, const auto& key) { e.fabric = read_fabric(node, key, problems); }},
-       {.key = "output", .parse = [&](auto text) { e.output = parse_output(text); }}}};
-  const auto elsewhere = nested_keys();
+        .read = cost,
+        .help = "per_gpu_hour, currency and run.tokens: what a change is worth",
+        .fallback = "none"},
+       {.key = "output",
+        .parse = [&](auto text) { e.output = parse_output(text); },
+        .help = "the result file; {name} and {date} are replaced",
+        .allowed = "a file's path",
+        .fallback = Experiment().output}}};
+  const auto elsewhere = problems.listing != nullptr ? std::vector<std::string>() : nested_keys();
   if (!read_map(problems, root, "", fields, elsewhere)) return;
   if (baseline != nullptr) {
     const YamlNode* layout = baseline->find("layout");
@@ -153,7 +207,7 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
         "(baseline: {precision: bf16})");
   }
   // Which variables are honoured depends on these: with one unknown, more would be guessed than said.
-  if (backend_known && workload_known) read_variables(baseline, sweep, combine, e, problems);
+  if (backend_known && workload_known) read_variables(variables, e, problems);
 }
 
 constexpr int min_rounds_for_verdicts = 6;
@@ -187,6 +241,16 @@ Experiment load(std::optional<std::string> text, const std::string& path, const 
 }
 
 }  // namespace
+
+std::vector<Key> keys() {
+  std::vector<Key> found;
+  Problems unread;
+  unread.add_file("");
+  unread.listing = &found;
+  Experiment nowhere;
+  read_experiment({}, nowhere, unread);
+  return found;
+}
 
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides) {
   return load({}, path, overrides);

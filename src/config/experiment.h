@@ -51,6 +51,7 @@ struct Measure {
   int steps = 6;
   std::uint64_t seed = 1;
   double smallest_effect = 0.01;  // share: 0.01 is 1 %
+  double confidence = 0.95;       // of all intervals together
   Interval interval = Interval::level;
   bool auto_steps = false;  // `steps` is chosen before the first block, from how long set-up takes (sweep/rounds.h)
   /// The rounds after which cases whose verdict is settled leave the sweep, ascending; the last is `rounds`. Empty: all
@@ -74,6 +75,13 @@ struct Change {
   std::string from_model = "";
 };
 
+/// One fix of a ladder, by the names of its cases (config/combine.h).
+struct Rung {
+  std::string name;
+  std::string alone;     // the baseline with this fix
+  std::string together;  // with all fixes before it, too; of the first fix the same case
+};
+
 /// What the links between ranks carry in one direction, bytes per second; 0: not stated.
 struct Fabric {
   double rank_bytes_per_s = 0;  // of one rank, towards the others on its node
@@ -88,6 +96,7 @@ struct Experiment {
   Model model;  // no layers: not given, which only gpt needs
   Settings baseline;
   std::vector<Change> changes;  // in file order
+  std::vector<Rung> ladder;     // its cases are among `changes`
   Measure measure;
   std::optional<Cost> cost;
   std::string output = "results/{name}-{date}.h5";

@@ -1,6 +1,7 @@
 #include "config/fields.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -40,7 +41,46 @@ void report_unknown(Problems& problems, const YamlNode& child, const std::string
   problems.add(child.key_place, dotted(prefix, shown), text);
 }
 
+// A map is listed with what is in it: its reader, asked to read nothing, comes to read_map() again.
+void list_fields(Problems& problems, const std::string& prefix, std::span<const Field> fields) {
+  for (const Field& field : fields) {
+    const std::string name = dotted(prefix, field.key);
+    const auto at = std::ssize(*problems.listing);
+    problems.listing->push_back({.name = name,
+                                 .help = field.help,
+                                 .allowed = field.allowed,
+                                 .fallback = field.fallback,
+                                 .required = field.required,
+                                 .takes = field.takes,
+                                 .words = {}});
+    if (field.parse) problems.listing->back().words = words_of(field.allowed, field.parse);
+    if (field.read) field.read({}, name);
+    Key& listed = (*problems.listing)[at];
+    if (listed.takes == Takes::value && std::ssize(*problems.listing) > at + 1) listed.takes = Takes::map;
+  }
+}
+
 }  // namespace
+
+Words words_of(std::string_view allowed, const std::function<void(std::string_view)>& parse) {
+  constexpr std::string_view between = ", ", last = "or ";
+  Words found{.words = {}, .all = true};
+  while (!allowed.empty()) {
+    const std::size_t end = std::min(allowed.find(between), allowed.size());
+    std::string_view word = allowed.substr(0, end);
+    allowed.remove_prefix(std::min(end + between.size(), allowed.size()));
+    if (word.starts_with(last)) word.remove_prefix(last.size());
+    try {
+      if (word.find(' ') != std::string_view::npos) fail("{} is a description", word);
+      parse(word);
+      found.words.emplace_back(word);
+    } catch (const Error&) {
+      found.all = false;
+    }
+  }
+  found.all = found.all && !found.words.empty();
+  return found;
+}
 
 std::string dotted(std::string_view prefix, std::string_view key) {
   return prefix.empty() ? std::string(key) : fmt::format("{}.{}", prefix, key);
@@ -67,6 +107,10 @@ bool parse_or_report(Problems& problems, const Place& place, const std::string& 
 
 bool read_map(Problems& problems, const YamlNode& node, const std::string& prefix, std::span<const Field> fields,
               std::span<const std::string> known_elsewhere) {
+  if (problems.listing != nullptr) {
+    list_fields(problems, prefix, fields);
+    return false;
+  }
   std::vector<std::string> allowed;
   for (const Field& field : fields) allowed.push_back(field.key);
   if (node.kind != YamlNode::Kind::map) {
@@ -87,7 +131,7 @@ bool read_map(Problems& problems, const YamlNode& node, const std::string& prefi
       if (field.required) problems.add(node.place, key, "missing; it has no default");
     } else if (field.read) {
       field.read(*child, key);
-    } else if (const auto text = scalar_of(problems, *child, key, "")) {
+    } else if (const auto text = scalar_of(problems, *child, key, field.allowed)) {
       parse_or_report(problems, child->place, key, *text, field.parse);
     }
   }

@@ -7,18 +7,22 @@
 #include <string_view>
 #include <vector>
 
+#include "config/keys.h"
 #include "config/problems.h"
 #include "config/yaml_tree.h"
 
 namespace harness::config {
 
 /// One key that a map may have and what to do with its value. Either `parse`, for a scalar: reads its text and throws
-/// Error saying what was found and what is allowed; or `read`, for anything else: reports its own problems.
+/// Error saying what was found and what is allowed; or `read`, for anything else: reports its own problems. The texts
+/// are those of Key.
 struct Field {
   std::string key;
   std::function<void(std::string_view text)> parse;
   std::function<void(const YamlNode& value, const std::string& key)> read = {};
   bool required = false;
+  std::string help = {}, allowed = {}, fallback = {};
+  Takes takes = Takes::value;
 };
 
 /// "prefix.key", or "key" at the top.
@@ -26,7 +30,7 @@ std::string dotted(std::string_view prefix, std::string_view key);
 
 /// Reads a map: calls the fields in the order of `fields`, whatever their order in the file, and reports unknown and
 /// missing keys, and values that are not scalars where a scalar is due. `known_elsewhere`: where an unknown key may
-/// belong, as dotted paths, for the suggestion. False if `node` is not a map.
+/// belong, as dotted paths, for the suggestion. False if `node` is not a map, or if the keys are only listed.
 bool read_map(Problems& problems, const YamlNode& node, const std::string& prefix, std::span<const Field> fields,
               std::span<const std::string> known_elsewhere = {});
 

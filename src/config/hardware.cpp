@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "config/fields.h"
 #include "config/sections.h"
+#include "config/shipped.h"
 #include "config/text_file.h"
 
 namespace harness::config {
@@ -25,15 +26,9 @@ std::vector<std::string> names_in(const fs::path& directory) {
   return names;
 }
 
-// configs/hardware of the source tree or the bundle that this program is part of; nowhere if it was installed without.
 fs::path shipped_hardware() {
-  std::error_code ignored;
-  fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (int level = 0; level < 4 && folder.has_relative_path(); ++level, folder = folder.parent_path()) {
-    fs::path candidate = folder / "configs" / "hardware";
-    if (fs::is_directory(candidate, ignored)) return candidate;
-  }
-  return {};
+  const fs::path configs = shipped_configs();
+  return configs.empty() ? fs::path() : configs / "hardware";
 }
 
 // The file meant by `text`; throws Error if there is none of that name.
@@ -147,8 +142,13 @@ fs::path hardware_beside(const std::string& config_path) {
   return fs::path(config_path).parent_path() / "hardware";
 }
 
-// The file of a folder that lists this device.
-std::optional<Hardware> find_in(const fs::path& directory, std::string_view device) {
+// The file of a folder that lists this device, and its name.
+struct Found {
+  std::optional<Hardware> hardware;
+  std::string name;
+};
+
+Found find_in(const fs::path& directory, std::string_view device) {
   std::optional<Hardware> found;
   std::string found_in;
   for (const std::string& name : names_in(directory)) {
@@ -163,10 +163,29 @@ std::optional<Hardware> find_in(const fs::path& directory, std::string_view devi
     found = std::move(hardware);
     found_in = name;
   }
-  return found;
+  return {std::move(found), std::move(found_in)};
+}
+
+// Beside the configuration, else among the files that come with the program.
+Found find_device(std::string_view device, const std::string& config_path) {
+  const fs::path beside = hardware_beside(config_path), shipped = shipped_hardware();
+  Found found = find_in(beside, device);
+  std::error_code ignored;
+  if (found.hardware || shipped.empty() || fs::equivalent(beside, shipped, ignored)) return found;
+  return find_in(shipped, device);
 }
 
 }  // namespace
+
+fs::path shipped_configs() {
+  std::error_code ignored;
+  fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (int level = 0; level < 4 && folder.has_relative_path(); ++level, folder = folder.parent_path()) {
+    fs::path candidate = folder / "configs";
+    if (fs::is_directory(candidate / "hardware", ignored)) return candidate;
+  }
+  return {};
+}
 
 double Hardware::peak_flops(Precision precision) const {
   switch (precision) {
@@ -193,11 +212,11 @@ std::optional<Hardware> read_hardware(const std::string& text, const Place& plac
 }
 
 std::optional<Hardware> find_hardware_for_device(std::string_view device, const std::string& config_path) {
-  const fs::path beside = hardware_beside(config_path), shipped = shipped_hardware();
-  auto found = find_in(beside, device);
-  std::error_code ignored;
-  if (found || shipped.empty() || fs::equivalent(beside, shipped, ignored)) return found;
-  return find_in(shipped, device);
+  return find_device(device, config_path).hardware;
+}
+
+std::string hardware_name_for_device(std::string_view device, const std::string& config_path) {
+  return find_device(device, config_path).name;
 }
 
 std::string unknown_device_message(std::string_view device, const std::string& config_path) {

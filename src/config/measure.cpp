@@ -36,6 +36,13 @@ std::vector<int> usual_looks(int rounds) {
   return looks;
 }
 
+// Of a sweep that goes on for long, for people.
+std::vector<int> first_looks() {
+  std::vector<int> looks = usual_looks(max_rounds);
+  looks.resize(4);
+  return looks;
+}
+
 std::vector<int> read_looks(const YamlNode& node, const std::string& key, Problems& problems) {
   std::vector<int> looks;
   if (node.kind != YamlNode::Kind::sequence) {
@@ -89,6 +96,12 @@ Measure read_measure(const YamlNode& node, const std::string& key, Problems& pro
     }
     m.smallest_effect = share;
   };
+  const auto confidence = [&m](std::string_view text) {
+    m.confidence = parse_share(text);
+    if (!(m.confidence >= 0.5 && m.confidence < 1)) {
+      fail("found {}; allowed: 50 % up to less than 100 %, such as 95 %", quote(text));
+    }
+  };
   const auto memory = [&m](std::string_view text) {
     const std::int64_t bytes = parse_bytes(text);
     if (bytes == 0) fail("found {}; allowed: a size above 0, such as 2 GiB", quote(text));
@@ -114,24 +127,95 @@ Measure read_measure(const YamlNode& node, const std::string& key, Problems& pro
   const auto weight = [&](const YamlNode& value, const std::string& path) {
     m.weights = read_weights(value, path, problems);
   };
+  const std::string duration = "a time such as 30 s or 10 min";
   const auto deadlines = [&](const YamlNode& value, const std::string& path) {
-    const std::array<Field, 2> fields{{{.key = "start", .parse = positive_seconds(m.deadlines.start_s)},
-                                       {.key = "step", .parse = positive_seconds(m.deadlines.step_s)}}};
+    const std::array<Field, 2> fields{{{.key = "start",
+                                        .parse = positive_seconds(m.deadlines.start_s),
+                                        .help = "from a worker's start until it is ready",
+                                        .allowed = duration,
+                                        .fallback = fmt::format("{} s", Deadlines().start_s)},
+                                       {.key = "step",
+                                        .parse = positive_seconds(m.deadlines.step_s),
+                                        .help = "for each step",
+                                        .allowed = duration,
+                                        .fallback = fmt::format("{} s", Deadlines().step_s)}}};
     read_map(problems, value, path, fields);
   };
-  const std::array<Field, 13> fields{{{.key = "rounds", .parse = whole(m.rounds, 1, max_rounds)},
-                                      {.key = "until", .parse = until},
-                                      {.key = "looks", .parse = {}, .read = looks},
-                                      {.key = "weight", .parse = {}, .read = weight},
-                                      {.key = "warmup_steps", .parse = whole(m.warmup_steps, 0, max_steps - 1)},
-                                      {.key = "steps", .parse = steps},
-                                      {.key = "seed", .parse = seed},
-                                      {.key = "smallest_effect", .parse = effect},
-                                      {.key = "interval", .parse = interval},
-                                      {.key = "deadlines", .parse = {}, .read = deadlines},
-                                      {.key = "time_budget", .parse = positive_seconds(m.time_budget_s)},
-                                      {.key = "memory_limit", .parse = memory},
-                                      {.key = "share_gpus", .parse = share_gpus}}};
+  const Measure usual;
+  const std::array<Field, 14> fields{
+      {{.key = "rounds",
+        .parse = whole(m.rounds, 1, max_rounds),
+        .help = "blocks per case; with until: settled, at most",
+        .allowed = fmt::format("1 to {}", max_rounds),
+        .fallback = fmt::format("{}; {}", usual.rounds, rounds_to_settle)},
+       {.key = "until",
+        .parse = until,
+        .help = "rounds, or settled: a case leaves when its verdict is settled",
+        .allowed = "rounds, settled",
+        .fallback = "rounds"},
+       {.key = "looks",
+        .parse = {},
+        .read = looks,
+        .help = "until: settled: the rounds after which verdicts are taken",
+        .allowed = "a list such as [5, 8, 12]",
+        .fallback = fmt::format("{}, …", fmt::join(first_looks(), ", ")),
+        .takes = Takes::list},
+       {.key = "weight",
+        .parse = {},
+        .read = weight,
+        .help = "by variable: the share of the rounds that its cases take part in",
+        .allowed = "a share above 0 and up to 1, such as 0.25",
+        .fallback = "1"},
+       {.key = "warmup_steps",
+        .parse = whole(m.warmup_steps, 0, max_steps - 1),
+        .help = "untimed steps of a block",
+        .allowed = fmt::format("0 to {}", max_steps - 1),
+        .fallback = fmt::format("{}", usual.warmup_steps)},
+       {.key = "steps",
+        .parse = steps,
+        .help = "timed steps of a block; auto: a little less than set-up takes",
+        .allowed = fmt::format("auto, or 1 to {}", max_steps),
+        .fallback = fmt::format("{}", usual.steps)},
+       {.key = "smallest_effect",
+        .parse = effect,
+        .help = "changes below it do not matter to you",
+        .allowed = "a share such as 1 %",
+        .fallback = fmt::format("{} %", usual.smallest_effect * 100)},
+       {.key = "confidence",
+        .parse = confidence,
+        .help = "of all intervals of the sweep together",
+        .allowed = "50 % up to less than 100 %",
+        .fallback = fmt::format("{} %", usual.confidence * 100)},
+       {.key = "interval",
+        .parse = interval,
+        .help = "verdicts rest on level (of the machine) or pairs (in rounds)",
+        .allowed = "level, pairs",
+        .fallback = name_of(usual.interval)},
+       {.key = "seed",
+        .parse = seed,
+        .help = "of weights, tokens and the order of blocks",
+        .allowed = "a whole number from 0",
+        .fallback = fmt::format("{}", usual.seed)},
+       {.key = "deadlines",
+        .parse = {},
+        .read = deadlines,
+        .help = "start of a worker, each step",
+        .fallback = fmt::format("{} s, {} s", usual.deadlines.start_s, usual.deadlines.step_s)},
+       {.key = "time_budget",
+        .parse = positive_seconds(m.time_budget_s),
+        .help = "fewer rounds, decided before the first result; ends settled",
+        .allowed = duration,
+        .fallback = "none"},
+       {.key = "memory_limit",
+        .parse = memory,
+        .help = "per worker",
+        .allowed = "a size such as 2 GiB",
+        .fallback = "its share of the node"},
+       {.key = "share_gpus",
+        .parse = share_gpus,
+        .help = "allows several ranks per GPU, for tests only",
+        .allowed = "true, false",
+        .fallback = "false"}}};
   const bool is_map = read_map(problems, node, key, fields);
   if (const YamlNode* given = is_map ? node.find("looks") : nullptr; given != nullptr && !until_settled) {
     problems.add(given->key_place, dotted(key, "looks"), "looks need `until: settled`; add it, or remove them");

@@ -79,16 +79,47 @@ Model read_model(const YamlNode& node, const std::string& key, Problems& problem
     parse_or_report(problems, node.place, key, node.scalar, preset);
     return model;
   }
-  const bool complete = node.kind != YamlNode::Kind::map || node.find("preset") == nullptr;
+  // Listed for a reference, none is required: a preset may have it.
+  const bool complete =
+      problems.listing == nullptr && (node.kind != YamlNode::Kind::map || node.find("preset") == nullptr);
   const auto number = [](std::int64_t& into) {
     return [&into](std::string_view text) { into = parse_within(text, 1, max_number); };
   };
-  const std::array<Field, 6> fields{{{.key = "preset", .parse = preset},
-                                     {.key = "layers", .parse = number(model.layers), .required = complete},
-                                     {.key = "hidden", .parse = number(model.hidden), .required = complete},
-                                     {.key = "heads", .parse = number(model.heads), .required = complete},
-                                     {.key = "vocab", .parse = number(model.vocab), .required = complete},
-                                     {.key = "sequence", .parse = number(model.sequence), .required = complete}}};
+  const std::string whole = "a whole number";
+  const std::array<Field, 6> fields{{{.key = "preset",
+                                      .parse = preset,
+                                      .help = "a preset, of which the other keys change some numbers",
+                                      .allowed = join(model_preset_names(), ", ")},
+                                     {.key = "layers",
+                                      .parse = number(model.layers),
+                                      .required = complete,
+                                      .help = "transformer layers",
+                                      .allowed = whole,
+                                      .fallback = "the preset's"},
+                                     {.key = "hidden",
+                                      .parse = number(model.hidden),
+                                      .required = complete,
+                                      .help = "width of the residual stream; the MLP is four times as wide",
+                                      .allowed = whole,
+                                      .fallback = "the preset's"},
+                                     {.key = "heads",
+                                      .parse = number(model.heads),
+                                      .required = complete,
+                                      .help = "attention heads; they divide hidden",
+                                      .allowed = whole,
+                                      .fallback = "the preset's"},
+                                     {.key = "vocab",
+                                      .parse = number(model.vocab),
+                                      .required = complete,
+                                      .help = "tokens of the vocabulary",
+                                      .allowed = whole,
+                                      .fallback = "the preset's"},
+                                     {.key = "sequence",
+                                      .parse = number(model.sequence),
+                                      .required = complete,
+                                      .help = "tokens of a sequence",
+                                      .allowed = whole,
+                                      .fallback = "the preset's"}}};
   if (!read_map(problems, node, key, fields)) return model;
   if (model.hidden > 0 && model.heads > 0 && model.hidden % model.heads != 0) {
     // Where the later of the two was said; with a preset perhaps only one was.

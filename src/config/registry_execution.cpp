@@ -88,6 +88,16 @@ std::vector<Variable> execution_variables() {
                   .parse = [](Settings& s, auto text) { s.cuda_graph = parse_bool(text); },
                   .print = [](const Settings& s) { return s.cuda_graph ? "true" : "false"; },
                   .environment_name = ""});
+  rows.push_back({.name = "programmatic_launch",
+                  .unit = "",
+                  .allowed = "true, false",
+                  .help = "start own kernels while the kernel ahead ends (programmatic dependent launch), or after it; "
+                          "compute capability 9.0 or later",
+                  .backends = only_cuda,
+                  .parts = {},
+                  .parse = [](Settings& s, auto text) { s.programmatic_launch = parse_bool(text); },
+                  .print = [](const Settings& s) { return s.programmatic_launch ? "true" : "false"; },
+                  .environment_name = ""});
   return rows;
 }
 

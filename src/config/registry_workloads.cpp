@@ -28,7 +28,7 @@ const std::vector<std::string> all_workloads(workload_names.begin(), workload_na
 const std::vector<std::string> only_collective{"collective"}, only_gemm{"gemm"}, only_attention{"attention"},
     single_operations{"collective", "gemm", "attention"};
 
-constexpr std::int64_t max_elements = std::int64_t{1} << 24;  // along one side
+constexpr std::int64_t longest_side = std::int64_t{1} << 24;  // along one side
 constexpr int max_repetitions = 1000;
 
 const std::vector<std::string> gemm_parts{"m", "n", "k", "transpose"};
@@ -44,7 +44,7 @@ void parse_side(std::string_view key, std::string_view value, const std::array<C
                 const std::vector<std::string>& parts) {
   for (const auto& [name, side] : sides) {
     if (key != name) continue;
-    *side = parse_within(value, 1, max_elements);
+    *side = parse_within(value, 1, longest_side);
     return;
   }
   unknown_part(key, parts);
@@ -135,7 +135,7 @@ std::vector<Variable> workload_variables() {
       [](Settings& s, auto text) { s.collective_over = parse_choice(text, over_choices); },
       [](const Settings& s) { return print_choice(s.collective_over, over_choices); }, only_collective));
   rows.push_back(row(
-      "message_size", "B", "a size such as 25 MiB",
+      "message_size", "B", "a size such as 25 MiB; under sweep also a range, 8 B..8 GiB x2",
       "size of the whole buffer, all parts together, as nccl-tests counts it",
       [](Settings& s, auto text) {
         const std::int64_t bytes = parse_bytes(text);

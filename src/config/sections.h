@@ -25,9 +25,12 @@ Measure read_measure(const YamlNode& node, const std::string& key, Problems& pro
 std::optional<Hardware> read_hardware(const std::string& text, const Place& place, const std::string& config_path,
                                       Problems& problems);
 
-/// `baseline`, `sweep` and `combine` (each may be absent): the settings of the baseline, one Change per value of
-/// `sweep` that is not the baseline's, and one per map of `combine`.
-void read_variables(const YamlNode* baseline, const YamlNode* sweep, const YamlNode* combine, Experiment& experiment,
-                    Problems& problems);
+/// The sections that set variables; each may be absent.
+struct VariableSections {
+  const YamlNode *baseline = nullptr, *sweep = nullptr, *combine = nullptr, *ladder = nullptr;
+};
+/// The settings of the baseline, one Change per value of `sweep` that is not the baseline's, one per map of `combine`,
+/// and for every fix of `ladder` one alone and one with the fixes before it.
+void read_variables(const VariableSections& sections, Experiment& experiment, Problems& problems);
 
 }  // namespace harness::config

@@ -71,6 +71,7 @@ struct Settings {
   AttentionKind attention = AttentionKind::fused;
   int attention_engine = -1;                // of the fused kernels the library offers; -1: its own choice
   bool cuda_graph = true;                   // the step is captured once and launched as one
+  bool programmatic_launch = false;         // kernels start while the one ahead of them ends
   int threads = 0;                          // 0: cores / ranks on the node
   bool repeat_batch = false;                // every step trains on the batch of step 0
   std::map<std::string, std::string> nccl;  // by variable name (nccl_algo); absent: left to NCCL

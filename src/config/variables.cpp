@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "config/combine.h"
 #include "config/env_value.h"
 #include "config/fields.h"
@@ -10,6 +12,8 @@
 
 namespace harness::config {
 namespace {
+
+constexpr std::string_view range_dots = "..";
 
 // A compound value is read part by part, so that a problem has the place of its part.
 bool read_parts(const Variable& variable, const YamlNode& node, const std::string& key, Settings& settings,
@@ -91,6 +95,39 @@ bool honoured(const Variable& variable, const YamlNode& node, const std::string&
   return false;
 }
 
+// "8 B..8 GiB x2": 8 B, 16 B and so on, up to 8 GiB; without a factor it is 2. Throws Error.
+std::vector<std::string> sizes_of_range(std::string_view text) {
+  constexpr std::string_view example = "expected a range of sizes such as 8 B..8 GiB x2";
+  constexpr std::int64_t usual_factor = 2, max_factor = 1024;
+  const std::size_t dots = text.find(range_dots);
+  const std::string_view low_text = trim(text.substr(0, dots)), rest = trim(text.substr(dots + range_dots.size()));
+  const std::size_t times = rest.rfind('x');
+  const bool has_factor = times != std::string_view::npos;
+  const std::int64_t factor =
+      has_factor ? parse_within(trim(rest.substr(times + 1)), usual_factor, max_factor) : usual_factor;
+  const std::int64_t low = parse_bytes(low_text), high = parse_bytes(trim(rest.substr(0, times)));
+  if (low < 1 || high <= low) fail("found {}, whose end is not above its beginning; {}", quote(text), example);
+  std::vector<std::string> sizes{print_bytes_exact(low)};
+  for (std::int64_t size = low; size <= high / factor; sizes.push_back(print_bytes_exact(size))) size *= factor;
+  return sizes;
+}
+
+// The values that an item of a list stands for: itself, or the sizes of a range.
+std::vector<YamlNode> values_of(const Variable& variable, const YamlNode& item, const std::string& key,
+                                Problems& problems) {
+  const bool range =
+      variable.unit == "B" && item.kind == YamlNode::Kind::scalar && item.scalar.find(range_dots) != std::string::npos;
+  if (!range) return {item};
+  std::vector<YamlNode> values;
+  parse_or_report(problems, item.place, key, item.scalar, [&](std::string_view text) {
+    for (std::string& size : sizes_of_range(text)) {
+      values.push_back(item);
+      values.back().scalar = std::move(size);
+    }
+  });
+  return values;
+}
+
 void read_changes(const Variable& variable, const YamlNode& node, const std::string& key, bool baseline_known,
                   Experiment& experiment, Problems& problems) {
   if (variable.from_model && node.kind == YamlNode::Kind::scalar && node.scalar == "from_model") {
@@ -113,9 +150,14 @@ void read_changes(const Variable& variable, const YamlNode& node, const std::str
     return;
   }
   std::vector<std::string> tried;
+  std::vector<std::pair<std::string, YamlNode>> items;
   for (std::size_t i = 0; i < node.children.size(); ++i) {
-    const YamlNode& item = node.children[i];
     const std::string path = fmt::format("{}[{}]", key, i);
+    for (YamlNode& value : values_of(variable, node.children[i], path, problems)) {
+      items.emplace_back(path, std::move(value));
+    }
+  }
+  for (const auto& [path, item] : items) {
     Settings settings = experiment.baseline;
     if (!read_value(variable, item, path, experiment.backend, settings, problems)) continue;
     const std::string value = variable.print(settings);
@@ -130,9 +172,11 @@ void read_changes(const Variable& variable, const YamlNode& node, const std::str
   }
 }
 
-// One map of several variables with a value each.
-void read_combination(const YamlNode& node, const std::string& key, Experiment& experiment, Problems& problems) {
-  Change change{std::string(combination), "", experiment.baseline};
+// A map of variables with a value each, into `settings`. Returns what it changes, "micro_batch_size=4" …; nothing where
+// there is a problem.
+std::optional<std::vector<std::string>> read_joint(const YamlNode& node, const std::string& key,
+                                                   const Experiment& experiment, Settings& settings,
+                                                   Problems& problems) {
   std::vector<std::string> parts;
   bool good = true;
   std::vector<Field> fields;
@@ -140,23 +184,30 @@ void read_combination(const YamlNode& node, const std::string& key, Experiment& 
     if (variable.fixed) continue;
     const auto read = [&](const YamlNode& value, const std::string& path) {
       if (!honoured(variable, value, path, experiment, true, problems) ||
-          !read_value(variable, value, path, experiment.backend, change.settings, problems)) {
+          !read_value(variable, value, path, experiment.backend, settings, problems)) {
         good = false;
-      } else if (!changes(change, variable, experiment.baseline)) {
+      } else if (variable.print(settings) == variable.print(experiment.baseline)) {
         problems.add(value.place, path, "this is the baseline's value; leave it out");
         good = false;
       } else {
-        parts.push_back(fmt::format("{}={}", variable.name, variable.print(change.settings)));
+        parts.push_back(fmt::format("{}={}", variable.name, variable.print(settings)));
       }
     };
     fields.push_back({.key = variable.name, .parse = {}, .read = read});
   }
-  if (!read_map(problems, node, key, fields) || !good) return;
-  if (parts.size() < 2) {
+  if (!read_map(problems, node, key, fields) || !good) return std::nullopt;
+  return parts;
+}
+
+void read_combination(const YamlNode& node, const std::string& key, Experiment& experiment, Problems& problems) {
+  Change change{std::string(combination), "", experiment.baseline};
+  const auto parts = read_joint(node, key, experiment, change.settings, problems);
+  if (!parts) return;
+  if (parts->size() < 2) {
     problems.add(node.place, key, "a combination changes two variables or more; a single one belongs under sweep");
     return;
   }
-  change.value = join(parts, " + ");
+  change.value = join(*parts, " + ");
   experiment.changes.push_back(std::move(change));
 }
 
@@ -169,6 +220,67 @@ void read_combinations(const YamlNode& node, Experiment& experiment, Problems& p
   }
   for (std::size_t i = 0; i < node.children.size(); ++i)
     read_combination(node.children[i], fmt::format("combine[{}]", i), experiment, problems);
+}
+
+// Names become the names of cases, alone and joined by " + ".
+std::string what_is_wrong(const std::string& name, const Experiment& experiment) {
+  if (name.empty() || name.size() > 60) return "a fix needs a name of 1 to 60 characters";
+  if (name.find_first_of("=+,;\n\t") != std::string::npos) return "the name of a fix cannot have = + , or ; in it";
+  const auto taken = [&](const Rung& rung) { return rung.name == name; };
+  if (std::ranges::any_of(experiment.ladder, taken)) return "there is a fix of this name above; name them differently";
+  if (name == "baseline" || name == "baseline_again") return "this is the name of a case that every sweep has";
+  return "";
+}
+
+// One fix: `name: {variable: value, …}`. `before`: the settings with all fixes before it; becomes those with it.
+void read_fix(const YamlNode& node, const std::string& key, Settings& before, Experiment& experiment,
+              Problems& problems) {
+  Change alone{std::string(ladder_fixes), node.key, experiment.baseline};
+  const std::string wrong = what_is_wrong(node.key, experiment);
+  if (!wrong.empty()) {
+    problems.add(node.key_place, key, wrong);
+    return;
+  }
+  if (!read_joint(node, key, experiment, alone.settings, problems)) return;
+  Change together{std::string(ladder_fixes), node.key, before};
+  if (!read_joint(node, key, experiment, together.settings, problems)) return;
+  const auto differs = [&](const Variable& v) { return v.print(together.settings) != v.print(before); };
+  if (std::ranges::none_of(registry(), differs)) {
+    problems.add(node.place, key, "it changes nothing on top of the fixes before it; leave it out");
+    return;
+  }
+  before = together.settings;
+  Rung rung{node.key, node.key, node.key};
+  experiment.changes.push_back(std::move(alone));
+  if (!experiment.ladder.empty()) {
+    together.value = rung.together = fmt::format("{} + {}", experiment.ladder.back().together, node.key);
+    experiment.changes.push_back(std::move(together));
+  }
+  experiment.ladder.push_back(std::move(rung));
+}
+
+void read_ladder(const YamlNode& node, Experiment& experiment, Problems& problems) {
+  const auto refuse = [&](const YamlNode& at) {
+    problems.add(at.place, "ladder",
+                 fmt::format("found {}; expected a list of named fixes, such as [{{larger batches: {{micro_batch_size: "
+                             "4}}}}, {{overlap: {{overlap_grad_reduce: true}}}}]",
+                             describe(at)));
+  };
+  if (node.kind != YamlNode::Kind::sequence || node.children.empty()) return refuse(node);
+  Settings before = experiment.baseline;
+  for (std::size_t i = 0; i < node.children.size(); ++i) {
+    const YamlNode& child = node.children[i];
+    if (child.kind != YamlNode::Kind::map || child.children.size() != 1) return refuse(child);
+    read_fix(child.children[0], fmt::format("ladder[{}].{}", i, child.children[0].key), before, experiment, problems);
+  }
+  if (node.children.size() < 2) {
+    problems.add(node.place, "ladder", "a ladder has two fixes or more; a single one belongs under sweep or combine");
+  }
+  if (!experiment.measure.looks.empty()) {
+    problems.add(node.key_place, "ladder",
+                 "a ladder measures all of its cases to the end, so it cannot go with `measure.until: settled`; remove "
+                 "one of the two");
+  }
 }
 
 void read_sweep(const YamlNode& sweep, const std::set<std::string>& unknown, Experiment& experiment,
@@ -196,8 +308,7 @@ void read_sweep(const YamlNode& sweep, const std::set<std::string>& unknown, Exp
 
 }  // namespace
 
-void read_variables(const YamlNode* baseline, const YamlNode* sweep, const YamlNode* combine, Experiment& experiment,
-                    Problems& problems) {
+void read_variables(const VariableSections& sections, Experiment& experiment, Problems& problems) {
   std::set<std::string> unknown;  // variables whose baseline could not be read
   std::vector<Field> fields;
   for (const Variable& variable : registry()) {
@@ -209,10 +320,11 @@ void read_variables(const YamlNode* baseline, const YamlNode* sweep, const YamlN
     };
     fields.push_back({.key = variable.name, .parse = {}, .read = read_baseline});
   }
-  if (baseline != nullptr) read_map(problems, *baseline, "baseline", fields);
+  if (sections.baseline != nullptr) read_map(problems, *sections.baseline, "baseline", fields);
 
-  if (sweep != nullptr) read_sweep(*sweep, unknown, experiment, problems);
-  if (combine != nullptr) read_combinations(*combine, experiment, problems);
+  if (sections.sweep != nullptr) read_sweep(*sections.sweep, unknown, experiment, problems);
+  if (sections.combine != nullptr) read_combinations(*sections.combine, experiment, problems);
+  if (sections.ladder != nullptr) read_ladder(*sections.ladder, experiment, problems);
 }
 
 }  // namespace harness::config

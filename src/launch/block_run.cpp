@@ -8,6 +8,7 @@
 #include <cctype>
 #include <limits>
 
+#include "base/elapsed.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "config/case_environment.h"
@@ -34,10 +35,6 @@ std::string file_safe(std::string_view name) {
 }
 
 constexpr double wrap_report_s = 300;  // for the command of --wrap to end after its worker
-
-double seconds_since(std::chrono::steady_clock::time_point then) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
-}
 
 double unix_now_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -70,11 +67,13 @@ BlockRun::BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const BlockRe
 BlockOutcome BlockRun::run() {
   outcome_.start_unix_s = unix_now_s();
   spawned_ = memory_checked_ = Clock::now();
+  const NodeWatch watch(site_, request_.layout.ranks());
   if (takes_part_) start_worker();
   rendezvous();
   if (agree_to_go()) watch_steps();
   const bool success = agree_on_success();
   end_worker(success);
+  gather_conditions(watch);
   return collect(success);
 }
 
@@ -211,6 +210,13 @@ bool BlockRun::ends_by_itself() {
   return false;
 }
 
+void BlockRun::gather_conditions(const NodeWatch& watch) {
+  std::vector<NodeReport> reports;
+  for (const std::string& bytes : ranks_.gather(encode_fields(watch.report(worker_ ? worker_->cpu_s() : 0)), idle_))
+    reports.push_back(decode_fields<NodeReport>(bytes));
+  outcome_.conditions = worst_of(reports);
+}
+
 BlockOutcome BlockRun::collect(bool success) {
   if (success) {
     for (const std::string& bytes : ranks_.gather(worker_ ? arrived_[FrameType::samples] : "", idle_)) {
@@ -228,6 +234,12 @@ BlockOutcome BlockRun::collect(bool success) {
   if (ranks_.rank() != 0) return outcome_;
   Blame blame = find_culprit(reports);
   outcome_.stopped = alarms_.stop_level() >= 2;
+  const auto lost = [](const RankReport& r) {
+    return r.kind == FaultKind::peer_lost && r.progress.phase < WorkerPhase::stepping;
+  };
+  const auto failed = [](const RankReport& r) { return r.kind != FaultKind::none; };
+  lost_connections_ = std::ranges::any_of(reports, lost) &&
+                      std::ranges::count_if(reports, failed) == std::ranges::count_if(reports, lost);
   outcome_.culprit_rank = outcome_.stopped ? -1 : blame.culprit_rank;
   outcome_.reason = outcome_.stopped ? "stopped by a signal" : std::move(blame.reason);
   outcome_.signature = outcome_.stopped ? "stopped" : std::move(blame.signature);

@@ -9,6 +9,7 @@
 #include "launch/alarms.h"
 #include "launch/fault.h"
 #include "launch/job.h"
+#include "launch/node_watch.h"
 #include "launch/ranks.h"
 #include "launch/site.h"
 #include "launch/worker_process.h"
@@ -24,6 +25,9 @@ class BlockRun {
            const NameValues& rank0_environment);
   /// Collective. The returned value is valid on rank 0 only. Afterwards no worker is left.
   BlockOutcome run();
+  /// Rank 0, after run(): the workers lost their connections before the first step, though none of them failed. A
+  /// process that is not of this job may have connected to their ports.
+  bool lost_connections() const { return lost_connections_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -40,6 +44,7 @@ class BlockRun {
   bool agree_on_success();
   void end_worker(bool success);
   bool ends_by_itself();
+  void gather_conditions(const NodeWatch& watch);
   BlockOutcome collect(bool success);
 
   /// Waits until the worker has sent `wanted`, a fault occurred on any rank, or `limit_s` has passed.
@@ -70,6 +75,7 @@ class BlockRun {
   Clock::time_point progress_changed_, spawned_, memory_checked_;
   std::uint64_t program_hash_ = 0;
   RankReport report_;
+  bool lost_connections_ = false;
   BlockOutcome outcome_;
 };
 

@@ -1,6 +1,7 @@
 // The part of BlockRun that watches the worker and the other ranks.
 #include <signal.h>
 
+#include "base/elapsed.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "launch/block_run.h"
@@ -12,10 +13,6 @@ constexpr double memory_check_interval_s = 0.2;
 constexpr double answer_patience_s = 1.0;  // for `ask`, answered by a thread that sleeps until then
 constexpr double quick_answer_s = 0.05;    // while memory runs out
 constexpr double cause_patience_s = 0.5;   // for the death behind a lost connection to show
-
-double seconds_since(std::chrono::steady_clock::time_point then) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
-}
 
 FaultKind fault_of(WorkerFailureKind kind) {
   switch (kind) {

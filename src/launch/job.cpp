@@ -44,10 +44,14 @@ class MpiJob final : public Job {
     if (request.layout.ranks() > size()) {
       fail("case {} needs {} ranks, but this job has {}", request.case_name, request.layout.ranks(), size());
     }
-    ++block_;
-    std::string message = encode(JobOrder{JobOrder::Kind::run, 0, block_, environment_, request});
-    ranks_->broadcast(message, idle_);
-    return run_here(request, environment_);
+    BlockOutcome outcome = run_on_all(request);
+    if (!lost_connections_ || stop_requests() > 0) return outcome;
+    const std::string first = outcome.reason;
+    outcome = run_on_all(request);  // new ports; whoever took the place of a rank may be gone
+    if (outcome.ok) outcome.reason = "started again: " + first;
+    if (lost_connections_)
+      outcome.reason += "; so twice in a row: a process that is not of this job may have connected";
+    return outcome;
   }
 
   int follow() override {
@@ -84,9 +88,17 @@ class MpiJob final : public Job {
   }
 
  private:
+  BlockOutcome run_on_all(const BlockRequest& request) {
+    ++block_;
+    std::string message = encode(JobOrder{JobOrder::Kind::run, 0, block_, environment_, request});
+    ranks_->broadcast(message, idle_);
+    return run_here(request, environment_);
+  }
   BlockOutcome run_here(const BlockRequest& request, const NameValues& environment) {
     alarms_.begin_block(block_);
-    BlockOutcome outcome = BlockRun(*ranks_, alarms_, site_, request, environment).run();
+    BlockRun block(*ranks_, alarms_, site_, request, environment);
+    BlockOutcome outcome = block.run();
+    lost_connections_ = block.lost_connections();
     alarms_.end_block();
     return outcome;
   }
@@ -97,6 +109,7 @@ class MpiJob final : public Job {
   std::vector<RankPlace> places_;
   NameValues environment_;  // rank 0's, what may be recorded of it
   std::int64_t block_ = 0;
+  bool lost_connections_ = false;  // in the last block
   Ranks::Idle idle_ = [this] { alarms_.look(); };
 };
 

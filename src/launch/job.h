@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/experiment.h"
+#include "launch/conditions.h"
 #include "launch/gpus.h"
 #include "measure/block.h"
 
@@ -44,12 +45,15 @@ struct BlockOutcome {
   bool ok = false;
   bool stopped = false;  // by SIGINT/SIGTERM, not by a fault
   int culprit_rank = -1;
-  std::string reason;  // "rank 2 on node7: worker killed by signal 11 (segmentation fault) in step 3, matmul …"
+  /// "rank 2 on node7: worker killed by signal 11 (segmentation fault) in step 3, matmul …". Of a block that is ok: why
+  /// it was started a second time; "": it was not.
+  std::string reason;
   std::string
       signature;  // equal for faults of the same kind at the same rank: a case that fails twice alike is dropped
   double start_unix_s = 0;                     // of the block
   double setup_s = 0;                          // spawn to go, slowest rank
   std::vector<measure::BlockSamples> samples;  // per rank of the layout, when ok
+  Conditions conditions;                       // from the start of its workers to their end
 };
 
 /// The supervisors of a job. Rank 0 leads, the others follow: calls on rank 0 that say so are carried out by every

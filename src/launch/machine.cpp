@@ -10,6 +10,8 @@
 #include <map>
 #include <sstream>
 
+#include "launch/kernel_text.h"
+
 namespace harness::launch {
 namespace {
 
@@ -22,13 +24,6 @@ std::string first_line(const std::filesystem::path& path) {
   std::string line;
   std::getline(in, line);
   return line;
-}
-
-std::string whole(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
 }
 
 // The value after "key :" in the style of /proc/cpuinfo and /proc/meminfo.
@@ -129,19 +124,19 @@ std::vector<std::vector<int>> cores_of(const CpuSet& cpus) {
 }
 
 int limited_by_quota(int cores) {
-  const double quota = smallest_cpu_quota(whole("/proc/self/cgroup"), "/sys/fs/cgroup");
+  const double quota = smallest_cpu_quota(kernel_text("/proc/self/cgroup"), "/sys/fs/cgroup");
   if (quota <= 0) return cores;
   return std::clamp(static_cast<int>(std::ceil(quota)), 1, cores);
 }
 
 double memory_bytes() {
-  double bytes = number(value_of(whole("/proc/meminfo"), "MemTotal")) * 1024;
-  keep_smaller(bytes, smallest_memory_limit(whole("/proc/self/cgroup"), "/sys/fs/cgroup"));
+  double bytes = number(value_of(kernel_text("/proc/meminfo"), "MemTotal")) * 1024;
+  keep_smaller(bytes, smallest_memory_limit(kernel_text("/proc/self/cgroup"), "/sys/fs/cgroup"));
   return bytes;
 }
 
 std::string cpu_model() {
-  const std::string text = whole("/proc/cpuinfo");
+  const std::string text = kernel_text("/proc/cpuinfo");
   if (std::string name = value_of(text, "model name"); !name.empty()) return name;
   const std::string implementer = value_of(text, "CPU implementer");  // 64-bit Arm has numbers only
   if (implementer.empty()) return "unknown CPU";
@@ -152,6 +147,13 @@ std::string host_name() {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
   return name.data();
+}
+
+double cpu_seconds(const rusage& used) {
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
 double smallest_memory_limit(const std::string& cgroup_text, const std::filesystem::path& mount) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/resource.h>
+
 #include <bitset>
 #include <filesystem>
 #include <string>
@@ -27,6 +29,8 @@ double memory_bytes();
 /// "AMD EPYC 9654", "Neoverse-V2 …"; "unknown CPU" if the kernel does not name it.
 std::string cpu_model();
 std::string host_name();
+/// User and system time together. Seconds.
+double cpu_seconds(const rusage& used);
 
 /// The smallest limit that the control groups of a process set, for "memory.max" (version 2) or
 /// "memory.limit_in_bytes" (version 1); 0 when there is none. `cgroup_text` is /proc/self/cgroup's content.

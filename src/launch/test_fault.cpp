@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "config/registry.h"
 
 namespace harness::launch {
 
@@ -50,12 +51,32 @@ void eat_memory(bool shared) {
 
 }  // namespace
 
-TestFault TestFault::from_environment(int rank, const std::string& case_name) {
+TestFault TestFault::from_environment(int rank, const std::string& case_name, const config::Settings& settings) {
   const char* text = std::getenv("HARNESS_TEST_FAULT");
-  return text == nullptr ? TestFault() : parse(text, rank, case_name);
+  return text == nullptr ? TestFault() : parse(text, rank, case_name, settings);
 }
 
-TestFault TestFault::parse(const std::string& text, int rank, const std::string& case_name) {
+TestFault TestFault::parse(const std::string& text, int rank, const std::string& case_name,
+                           const config::Settings& settings) {
+  TestFault sum;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view one = rest.substr(0, rest.find(';'));
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+    const TestFault fault = parse_one(one, rank, case_name, settings);
+    if (fault.kind_.empty()) continue;
+    const bool adds = !sum.kind_.empty();
+    if (adds && !(fault.kind_ == "delay" && sum.kind_ == "delay" && fault.every_step_ && sum.every_step_))
+      fail("HARNESS_TEST_FAULT: only delays of every step can be joined by ';'");
+    const double before_s = adds ? sum.seconds_ : 0;
+    sum = fault;
+    sum.seconds_ += before_s;
+  }
+  return sum;
+}
+
+TestFault TestFault::parse_one(std::string_view text, int rank, const std::string& case_name,
+                               const config::Settings& settings) {
   TestFault fault;
   bool here = true;
   std::string_view rest = text;
@@ -70,6 +91,10 @@ TestFault TestFault::parse(const std::string& text, int rank, const std::string&
       here = here && parse_integer(value) == rank;
     } else if (name == "case") {
       here = here && value == case_name;
+    } else if (name == "unless") {
+      const config::Variable* variable = config::find_variable(value.substr(0, value.find(':')));
+      if (variable == nullptr) fail("HARNESS_TEST_FAULT: unless={} names no variable", value);
+      here = here && variable->print(settings) != value.substr(value.find(':') + 1);
     } else if (name == "stream") {
       fault.stream_ = value;
     } else if (name == "step" && value == "every") {
@@ -101,6 +126,12 @@ std::unique_ptr<program::InputSource> TestFault::around(std::unique_ptr<program:
 void TestFault::act() const {
   if (kind_ == "delay") {
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
+    return;
+  }
+  if (kind_ == "spin") {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds_);
+    while (std::chrono::steady_clock::now() < end) {
+    }
     return;
   }
   std::cerr << "test fault: " << kind_ << std::endl;

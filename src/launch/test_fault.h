@@ -2,21 +2,26 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
+#include "config/settings.h"
 #include "program/memory.h"
 
 namespace harness::launch {
 
 /// A deliberate fault, for tests of the fault handling: HARNESS_TEST_FAULT="rank=1,step=3,kind=segfault"
 /// with optional "case=NAME" and "seconds=0.2". Kinds: segfault, abort, exit, throw, kill, hang, stop (the process is
-/// suspended and cannot answer), memory, shared_memory, allocation (1 GiB at once), delay. Step -1 is before the
-/// Program is built; "step=every" delays every step. "kind=delay,stream=data" instead lengthens each communication on
-/// that stream (cpu backend).
+/// suspended and cannot answer), memory, shared_memory, allocation (1 GiB at once), delay, spin (a
+/// delay that keeps its core, so that no longer one comes of it: a virtual machine may get a core back late). Step -1
+/// is before the Program is built; "step=every" delays every step. "kind=delay,stream=data" instead lengthens each
+/// communication on that stream (cpu backend). "unless=VARIABLE:VALUE": not where the case has this setting. Several
+/// delays of every step, each with its own conditions, are joined by ";" and add up.
 class TestFault {
  public:
   /// No fault unless the environment names this rank and case. Throws Error for invalid text.
-  static TestFault from_environment(int rank, const std::string& case_name);
-  static TestFault parse(const std::string& text, int rank, const std::string& case_name);
+  static TestFault from_environment(int rank, const std::string& case_name, const config::Settings& settings);
+  static TestFault parse(const std::string& text, int rank, const std::string& case_name,
+                         const config::Settings& settings = {});
 
   void act_before_steps() const;
   /// Wraps `inputs`: the fault occurs while they are filled, at its step.
@@ -28,6 +33,8 @@ class TestFault {
 
  private:
   friend class FaultyInputs;
+  static TestFault parse_one(std::string_view text, int rank, const std::string& case_name,
+                             const config::Settings& settings);
   void act() const;
 
   std::string kind_;  // "": none

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <new>
 
+#include "base/elapsed.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "launch/stop_signals.h"
@@ -25,10 +26,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int failed_exit = 1;
 constexpr std::size_t max_text_bytes = 1 << 16;               // of a failure: less than its frame may have
 constexpr std::size_t max_communication_durations = 1 << 26;  // of all ranks; 256 MiB
-
-double seconds_since(Clock::time_point then) {
-  return std::chrono::duration<double>(Clock::now() - then).count();
-}
 
 // A worker ends when its supervisor does, whatever ends that, and for no other reason than its own: signals meant for
 // the job are its supervisor's business.
@@ -72,7 +69,7 @@ void live(WorkerChannel& channel, const WorkFactory& make, WorkerOrder& order) {
   order = decode<WorkerOrder>(channel.receive(FrameType::order));
   // A driver maps far more than it uses; what fits on a device is not the host's limit.
   if (order.request.backend == config::BackendKind::cpu) limit_memory(order.memory_limit_bytes, order.threads);
-  const TestFault fault = TestFault::from_environment(order.rank, order.request.case_name);
+  const TestFault fault = TestFault::from_environment(order.rank, order.request.case_name, order.request.settings);
 
   measure::BlockSamples samples;
   set_worker_phase(WorkerPhase::building);

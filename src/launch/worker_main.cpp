@@ -10,7 +10,7 @@
 namespace harness::launch {
 namespace {
 
-constexpr double probe_seconds = 0.3;  // per precision
+constexpr double probe_seconds = 0.3;
 // Whose logs are kept: enough to hold a first rank of every kind of communicator, and little enough for rank 0.
 constexpr int logging_ranks = 64;
 constexpr std::size_t max_log_bytes = std::size_t{1} << 20;
@@ -21,8 +21,9 @@ std::function<void(measure::BlockSamples&)> probing(const backend::Backend& with
   return [&with, where](measure::BlockSamples& samples) {
     samples.device = with.device(where);
     if (with.kind() != config::BackendKind::cpu) return;  // a GPU's peak is its hardware file's
-    samples.peak_flops_fp32 = with.measure_matmul_flops(config::Precision::fp32, where, probe_seconds);
-    samples.peak_flops_bf16 = with.measure_matmul_flops(config::Precision::bf16, where, probe_seconds);
+    const config::Precision precision = where.settings.precision;
+    double& flops = precision == config::Precision::bf16 ? samples.peak_flops_bf16 : samples.peak_flops_fp32;
+    flops = with.measure_matmul_flops(precision, where, probe_seconds);
   };
 }
 
@@ -86,7 +87,7 @@ Work make_work(const WorkerOrder& order) {
       if (rank < logging_ranks) samples.nccl_log = log->text(max_log_bytes);
     };
   }
-  const TestFault fault = TestFault::from_environment(order.rank, request.case_name);
+  const TestFault fault = TestFault::from_environment(order.rank, request.case_name, request.settings);
   wanted.delayed_stream = fault.delayed_stream();
   wanted.delay_s = fault.seconds();
   work.executable = with.create(wanted);

@@ -15,6 +15,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "launch/machine.h"
 #include "launch/stop_signals.h"
 #include "launch/worker_channel.h"
 
@@ -227,7 +228,8 @@ bool WorkerProcess::reap(double max_wait_s) {
     pump(2e-3);
     if (end_) {
       kill();
-      ::waitpid(pid_, nullptr, 0);  // ended already: returns at once
+      rusage used{};
+      if (::wait4(pid_, nullptr, 0, &used) == pid_) cpu_s_ = cpu_seconds(used);  // ended already: returns at once
       reaped_ = true;
     } else if (std::chrono::steady_clock::now() > give_up) {
       return false;

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <deque>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,6 +51,8 @@ class WorkerProcess {
   /// Waits at most this long for the worker, or its --wrap command, to end. Call it after kill(), or when the worker
   /// has ended by itself.
   bool reap(double max_wait_s);
+  /// CPU time of the worker and of all that it or its --wrap command waited for; NaN until reap() has returned true.
+  double cpu_s() const { return cpu_s_; }
 
  private:
   void write_pending();
@@ -64,6 +67,7 @@ class WorkerProcess {
   std::string last_words_;
   std::optional<ProcessEnd> end_;
   bool reaped_ = false;
+  double cpu_s_ = std::numeric_limits<double>::quiet_NaN();
 };
 
 }  // namespace harness::launch

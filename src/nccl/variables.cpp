@@ -67,14 +67,14 @@ std::string without_block_threads(const Environment& environment) {
 std::vector<VariableRow> choice_rows() {
   return {{.name = "nccl_algo",
            .environment_name = "NCCL_ALGO",
-           .allowed = "default, Ring, Tree, CollNetDirect, CollNetChain, NVLS, NVLSTree, PAT, or by function: "
-                      "AllReduce:Tree,Ring",
+           .allowed = "default, Ring, Tree, CollNetDirect, CollNetChain, NVLS, NVLSTree, PAT, or by function, "
+                      "such as AllReduce:Tree",
            .help = "NCCL's algorithm. A bare name applies to all functions; since NCCL 2.24 those without it fail: "
                    "write AllReduce:Tree, not Tree",
            .canonical = canonical_algo},
           {.name = "nccl_proto",
            .environment_name = "NCCL_PROTO",
-           .allowed = "default, LL, LL128, Simple, or by function: AllReduce:LL128",
+           .allowed = "default, LL, LL128, Simple, or by function, such as AllReduce:LL128",
            .help = "NCCL's protocol. NVLS, CollNet and PAT support only Simple; forcing LL128 on hardware that "
                    "NCCL does not choose it for can corrupt data",
            .canonical = canonical_proto}};
@@ -99,7 +99,7 @@ std::vector<VariableRow> resource_rows() {
            .unit = "blocks"},
           {.name = "nccl_buffsize",
            .environment_name = "NCCL_BUFFSIZE",
-           .allowed = "default, a power of two such as 4 MiB",
+           .allowed = "default, a power of two such as 8 MiB",
            .help = "buffer of a channel between two GPUs, for protocol Simple; NCCL's own is 4 MiB",
            .canonical = [](std::string_view text) { return canonical_bytes(text, min_buffer, max_buffer); },
            .unit = "B",

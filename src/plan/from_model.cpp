@@ -7,16 +7,27 @@
 namespace harness::plan {
 namespace {
 
-// The values of the size of e's workload that the model's training step has.
-std::vector<std::string> values_of(const config::Experiment& e, int ranks) {
+// A training step of the configured model with the baseline's settings.
+struct TrainingStep {
+  std::string why_impossible;
+  program::ProgramSet programs;  // of a possible one
+};
+
+TrainingStep training_step(const config::Experiment& e, int ranks) {
   config::Settings training = e.baseline;
   training.workload = config::training_workload;
   const Division division = divide_ranks(e.model, training, ranks);
-  if (!division.why_impossible.empty()) {
-    fail("the model's training step cannot run on {} ranks: {}", ranks, division.why_impossible);
+  if (!division.why_impossible.empty()) return {division.why_impossible, {}};
+  return {"", workloads::build_programs(e.model, training, division.layout)};
+}
+
+// The values of the size of e's workload that the model's training step has.
+std::vector<std::string> values_of(const config::Experiment& e, int ranks) {
+  const TrainingStep step = training_step(e, ranks);
+  if (!step.why_impossible.empty()) {
+    fail("the model's training step cannot run on {} ranks: {}", ranks, step.why_impossible);
   }
-  return workloads::workload_of(e.baseline)
-      .values_from_model(workloads::build_programs(e.model, training, division.layout), e.baseline);
+  return workloads::workload_of(e.baseline).values_from_model(step.programs, e.baseline);
 }
 
 }  // namespace
@@ -42,6 +53,17 @@ config::Experiment with_model_values(const config::Experiment& experiment, int r
     }
   }
   return e;
+}
+
+void name_uses(Plan& plan) {
+  const config::Experiment& e = plan.experiment;
+  if (e.model.layers == 0 || e.baseline.workload == config::training_workload) return;
+  const TrainingStep step = training_step(e, plan.ranks);
+  if (!step.why_impossible.empty()) return;
+  const workloads::Workload& workload = workloads::workload_of(e.baseline);
+  for (PlannedCase& planned : plan.cases) {
+    if (planned.is_possible()) planned.uses = workload.uses_in_model(step.programs, planned.settings);
+  }
 }
 
 }  // namespace harness::plan

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "config/experiment.h"
+#include "plan/plan.h"
 
 namespace harness::plan {
 
@@ -9,5 +10,9 @@ namespace harness::plan {
 /// shapes of matrix products, the shape of attention. The baseline's own value is left out. Throws Error with the
 /// place where `from_model` stands if the step has none of them.
 config::Experiment with_model_values(const config::Experiment& experiment, int ranks);
+
+/// Fills `uses` of every possible case from the same Program. Nothing where the configuration has no model, or its
+/// training step cannot run on `ranks` ranks.
+void name_uses(Plan& plan);
 
 }  // namespace harness::plan

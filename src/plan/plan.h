@@ -20,6 +20,7 @@ struct PlannedCase {
   std::string impossible;          // why it cannot run on these ranks, "" if it can
   std::vector<std::string> notes;  // "bucket_size has no effect: data_parallel is 1, …"
   std::int64_t micro_batches = 0;  // per data-parallel replica and step (gradient accumulation)
+  std::vector<std::string> uses;   // of one operation, what of the model's step it is: "qkv, forward"; by prepare()
   bool is_control = false;         // baseline_again: what is found out about the baseline holds for it
   Survey survey;                   // filled by prepare()
 

@@ -22,6 +22,7 @@ Plan prepare(const config::Experiment& experiment, program::FusedSet declared, i
     if (!planned.is_possible()) continue;
     planned.survey = survey(experiment.model, planned, declared);
   }
+  name_uses(plan);
   return plan;
 }
 

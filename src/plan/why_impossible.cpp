@@ -64,6 +64,10 @@ std::string why_impossible_on(const config::Settings& s, const config::Hardware&
           "is {}",
           forced ? "nccl_nvls 1" : "nccl_algo " + algorithm, capability(h));
     }
+    if (s.programmatic_launch) {
+      return fmt::format("programmatic_launch needs compute capability 9.0 (Hopper) or later; the GPU is {}",
+                         capability(h));
+    }
   }
   if (h.compute_capability < ampere && s.precision != config::Precision::fp32) {
     return fmt::format("precision {} needs tensor cores of compute capability 8.0 (Ampere) or later; the GPU is {}",

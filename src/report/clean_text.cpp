@@ -79,6 +79,32 @@ std::string cleaned(std::string_view text) {
   });
 }
 
+std::string escaped_markup(std::string_view text) {
+  std::string out;
+  for (const char c : cleaned(text)) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
 std::string inline_markdown(std::string_view text) {
   std::string out;
   for (const char c : cleaned(text)) {

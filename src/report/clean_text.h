@@ -15,6 +15,9 @@ std::string one_line(std::string_view text);
 /// For files: the same characters go, but line breaks and tabs stay; what is not UTF-8 becomes U+FFFD.
 std::string cleaned(std::string_view text);
 
+/// cleaned() for HTML and XML, between tags or within a quoted attribute, with everything escaped that would be markup.
+std::string escaped_markup(std::string_view text);
+
 /// cleaned() in one line of Markdown, with everything escaped that would be markup.
 std::string inline_markdown(std::string_view text);
 

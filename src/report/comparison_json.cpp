@@ -1,6 +1,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "report/files_json.h"
+#include "report/json_number.h"
 #include "report/show_comparison.h"
 
 namespace harness::report {
@@ -8,19 +10,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json number(double value) {
-  return std::isfinite(value) ? Json(value) : Json(nullptr);
-}
-
 Json side_json(const analysis::CaseSide& side) {
   Json parts = Json::object();
-  for (const analysis::StepPart& part : side.parts) parts[part.name] = number(part.seconds);
+  for (const analysis::StepPart& part : side.parts) parts[part.name] = json_number(part.seconds);
   return {{"runs", side.run_seconds.size()},
           {"blocks", side.block_seconds.size()},
           {"run_seconds", side.run_seconds},
-          {"step_seconds", number(side.step_seconds)},
-          {"tokens_per_second", number(side.tokens_per_second)},
-          {"mfu", side.mfu ? number(*side.mfu) : Json(nullptr)},
+          {"step_seconds", json_number(side.step_seconds)},
+          {"tokens_per_second", json_number(side.tokens_per_second)},
+          {"mfu", side.mfu ? json_number(*side.mfu) : Json(nullptr)},
           {"part_seconds", std::move(parts)}};
 }
 
@@ -38,9 +36,9 @@ Json comparison_of(const analysis::Comparison& comparison) {
                             {"a", side_json(row.first)},
                             {"b", side_json(row.second)},
                             {"per_token", row.per_token},
-                            {"ratio", number(row.ratio)},
-                            {"low", number(row.low)},
-                            {"high", number(row.high)},
+                            {"ratio", json_number(row.ratio)},
+                            {"low", json_number(row.low)},
+                            {"high", json_number(row.high)},
                             {"verdict", analysis::name_of(row.judgement.verdict)}});
   }
   return out;
@@ -48,9 +46,9 @@ Json comparison_of(const analysis::Comparison& comparison) {
 
 Json effect_json(const analysis::SideChange& side) {
   return {{"verdict", analysis::name_of(side.verdict)},
-          {"ratio", number(side.ratio)},
-          {"low", number(side.low)},
-          {"high", number(side.high)},
+          {"ratio", json_number(side.ratio)},
+          {"low", json_number(side.low)},
+          {"high", json_number(side.high)},
           {"n", side.n}};
 }
 
@@ -73,22 +71,10 @@ Json reproduction_of(const analysis::Reproduction& reproduction) {
 }  // namespace
 
 std::string comparison_json(const ComparisonReport& report) {
-  Json out = {{"schema", "harness-compare"},
-              {"schema_version", 1},
-              {"files", Json::array()},
-              {"differences", Json::array()},
-              {"incomparable", report.incomparable},
-              {"unreliable", report.unreliable},
-              {"comparisons", Json::array()},
-              {"reproductions", Json::array()}};
-  for (const analysis::ComparedFile& file : report.files) {
-    out["files"].push_back(
-        {{"label", file.label}, {"run_uuid", file.result->run_uuid}, {"created", file.result->created}});
-  }
-  for (const analysis::Difference& difference : report.differences) {
-    out["differences"].push_back(
-        {{"group", difference.group}, {"name", difference.name}, {"values", difference.values}});
-  }
+  Json out = {{"schema", "harness-compare"},         {"schema_version", 1},
+              {"files", files_json(report.files)},   {"differences", differences_json(report.differences)},
+              {"incomparable", report.incomparable}, {"unreliable", report.unreliable},
+              {"comparisons", Json::array()},        {"reproductions", Json::array()}};
   for (const analysis::Comparison& comparison : report.comparisons)
     out["comparisons"].push_back(comparison_of(comparison));
   for (const analysis::Reproduction& reproduction : report.reproductions) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/comparable.h"
 #include "analysis/statistics.h"
 #include "base/text.h"
 #include "config/registry.h"
@@ -136,11 +137,9 @@ std::string spaced(const std::string& list) {
 }
 
 std::string change_line(const store::Result& result, const analysis::Summary& summary) {
-  const auto comparisons = std::ranges::count_if(result.cases, [](const store::ResultCase& result_case) {
-    return result_case.role() == store::CaseRole::change && result_case.status != store::CaseStatus::impossible;
-  });
+  const int comparisons = analysis::declared_comparisons(result);
   std::string line = fmt::format("Change: {} against {}; {:.3g} % intervals", what_changes(result),
-                                 reference_of(summary), 100 * analysis::confidence);
+                                 reference_of(summary), 100 * result.confidence);
   if (comparisons > 1) line += fmt::format(", which hold for all {} comparisons together", comparisons);
   line += fmt::format("; a verdict must clear {:.3g} %.", 100 * result.smallest_effect);
   if (std::isfinite(summary.noise)) {
@@ -152,8 +151,8 @@ std::string change_line(const store::Result& result, const analysis::Summary& su
                         percent(summary.level->block_deviation, 2));
   }
   if (!result.looks.empty()) {
-    line += fmt::format(" The sweep looks after rounds {}, and the looks share the error; what is settled leaves.",
-                        spaced(result.looks));
+    line += fmt::format(" The sweep looks after rounds {}{}; what is settled leaves.", spaced(result.looks),
+                        result.extended.empty() ? ", and the looks share the error" : "");
   }
   if (!summary.declared) line += fmt::format(" These are not the declared intervals ({}).", result.interval);
   return line;

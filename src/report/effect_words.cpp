@@ -37,8 +37,8 @@ std::string interval_of(const analysis::CaseSummary& row) {
   return row.effect ? interval_words(row.effect->low, row.effect->high) : "";
 }
 
-std::string interval_heading() {
-  return fmt::format("{:.3g} % interval", 100 * analysis::confidence);
+std::string interval_heading(double confidence) {
+  return fmt::format("{:.3g} % interval", 100 * confidence);
 }
 
 }  // namespace harness::report

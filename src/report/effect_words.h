@@ -16,6 +16,6 @@ std::string change_of(const analysis::CaseSummary& row);
 std::string interval_of(const analysis::CaseSummary& row);
 
 /// The heading of a column of intervals: "95 % interval".
-std::string interval_heading();
+std::string interval_heading(double confidence = analysis::confidence);
 
 }  // namespace harness::report

@@ -3,73 +3,54 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "analysis/climb.h"
 #include "base/text.h"
 #include "report/context.h"
 #include "report/scale.h"
+#include "report/what_moved.h"
 
 namespace harness::report {
 namespace {
 
-// "12.3 % faster [10.1 %, 14.4 %]"
-std::string with_interval(const store::Result& result, const analysis::Effect& effect) {
-  const bool faster = effect.ratio < 1;
-  const double low = faster ? 1 - effect.high : effect.low - 1;
-  const double high = faster ? 1 - effect.low : effect.high - 1;
-  return fmt::format("{} {}{} [{}, {}]", percent(std::abs(effect.ratio - 1)), faster ? "faster" : "slower",
-                     per_what(result), percent(low), percent(high));
-}
-
-struct Outcome {
-  std::vector<const analysis::CaseSummary*> faster, slower, same, unresolved;
+struct SortedChanges {
+  std::vector<KnownChange> known;                     // those that have an effect
+  std::vector<const analysis::CaseSummary*> scaling;  // how much hardware there is: no setting that could be better
   int changes = 0, measured = 0;
 };
 
-Outcome sort_out(const analysis::Summary& summary) {
-  Outcome outcome;
-  for (const analysis::CaseSummary& row : summary.cases) {
-    if (row.role != store::CaseRole::change) continue;
-    ++outcome.changes;
-    if (row.blocks > 0) ++outcome.measured;
-    if (!row.effect) continue;
-    switch (row.effect->verdict) {
-      case analysis::Verdict::faster:
-        outcome.faster.push_back(&row);
-        break;
-      case analysis::Verdict::slower:
-        outcome.slower.push_back(&row);
-        break;
-      case analysis::Verdict::same:
-        outcome.same.push_back(&row);
-        break;
-      case analysis::Verdict::unresolved:
-        outcome.unresolved.push_back(&row);
-        break;
-      case analysis::Verdict::not_honoured:
-      case analysis::Verdict::none:
-        break;
-    }
-  }
-  const auto by_ratio = [](const analysis::CaseSummary* a, const analysis::CaseSummary* b) {
-    return a->effect->ratio < b->effect->ratio;
-  };
-  std::stable_sort(outcome.faster.begin(), outcome.faster.end(), by_ratio);
-  std::stable_sort(outcome.slower.begin(), outcome.slower.end(), by_ratio);
-  return outcome;
+KnownChange known_change(const std::string& name, const analysis::Effect& effect) {
+  return {name, effect.verdict, effect.ratio, effect.low, effect.high};
 }
 
-// "2 others are faster, 1 is slower, …"
-std::string the_rest(std::size_t faster, std::size_t slower, std::size_t same, std::size_t unresolved) {
+SortedChanges sort_out(const store::Result& result, const analysis::Summary& summary) {
+  SortedChanges sorted;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (row.role != store::CaseRole::change) continue;
+    ++sorted.changes;
+    if (row.blocks > 0) ++sorted.measured;
+    if (!row.effect) continue;
+    if (result.at(row).variable == "ranks") {
+      sorted.scaling.push_back(&row);
+    } else {
+      sorted.known.push_back(known_change(row.name, *row.effect));
+    }
+  }
+  return sorted;
+}
+
+// " Scaling: 8 ranks 1.74 times as fast as 4, efficiency 87.0 %; 2 ranks …"
+std::string scaling_words(const store::Result& result, const SortedChanges& found) {
   std::vector<std::string> parts;
-  const auto add = [&](std::size_t n, const char* what) {
-    if (n > 0) parts.push_back(fmt::format("{} {}", n, what));
-  };
-  add(faster, faster == 1 ? "other faster" : "others faster");
-  add(slower, "slower");
-  add(same, "the same");
-  add(unresolved, "unresolved");
-  return parts.empty() ? "" : "; " + join(parts, ", ");
+  const store::ResultCase* baseline = result.baseline();
+  for (const analysis::CaseSummary* row : found.scaling) {
+    const int ranks = result.at(*row).ranks;
+    if (baseline == nullptr || ranks <= 0 || baseline->ranks <= 0 || !(row->effect->ratio > 0)) continue;
+    const double speedup = 1 / row->effect->ratio;
+    parts.push_back(fmt::format("{} {} {:.2f} times as fast as {}, efficiency {}", ranks, ranks == 1 ? "rank" : "ranks",
+                                speedup, baseline->ranks, percent(speedup * baseline->ranks / ranks)));
+  }
+  return parts.empty() ? "" : " Scaling: " + join(parts, "; ") + ".";
 }
 
 // The first failure, which the others usually share.
@@ -85,32 +66,27 @@ std::string nothing_measured(const analysis::Summary& summary) {
                      first->reason);
 }
 
-std::string what_moved(const store::Result& result, const analysis::Summary& summary) {
-  const Outcome found = sort_out(summary);
-  const std::string threshold = fmt::format("{:.3g} %", 100 * result.smallest_effect);
-  const std::size_t same = found.same.size(), unresolved = found.unresolved.size(), slower = found.slower.size();
-  if (!found.faster.empty()) {
-    return fmt::format("Fastest proven change: {}, {}{}.", found.faster[0]->name,
-                       with_interval(result, *found.faster[0]->effect),
-                       the_rest(found.faster.size() - 1, slower, same, unresolved));
+std::string what_was_found(const store::Result& result, const analysis::Summary& summary, const SortedChanges& found) {
+  const int asked = found.changes - static_cast<int>(found.scaling.size());
+  if (std::string text = what_moved(found.known, {result.smallest_effect, asked, per_what(result)}); !text.empty()) {
+    return text;
   }
-  if (slower > 0) {
-    return fmt::format("No change is proven faster than the baseline; the slowest: {}, {}{}.",
-                       found.slower.back()->name, with_interval(result, *found.slower.back()->effect),
-                       the_rest(0, slower - 1, same, unresolved));
-  }
-  if (same > 0 && unresolved == 0) {
-    return fmt::format("Nothing moved beyond {}: {} came out the same as the baseline.", threshold,
-                       same == 1 ? found.same[0]->name : fmt::format("all {} changes", same));
-  }
-  if (unresolved > 0) {
-    return fmt::format("Nothing is proven to move beyond {}: of {} changes {} unresolved{}.", threshold, found.changes,
-                       unresolved == 1 ? "1 is" : fmt::format("{} are", unresolved),
-                       same > 0 ? fmt::format(", {} the same", same) : "");
-  }
+  if (!found.scaling.empty()) return "Only numbers of ranks were compared.";
   if (found.changes == 0) return "Only the baseline was asked for: nothing to compare.";
   if (found.measured == 0) return nothing_measured(summary);
   return "Too few rounds for any verdict.";
+}
+
+// "Stage 4 of a climb: 3 proven changes made the step 6.26 times as fast. "
+std::string climbed(const store::Result& result, const analysis::Summary& summary) {
+  if (result.climb.empty()) return "";
+  const std::size_t changes = result.climb.size();
+  std::string text =
+      fmt::format("Stage {} of a climb, after {} proven change{}", changes + 1, changes, changes == 1 ? "" : "s");
+  const analysis::CaseSummary* start = analysis::start_of_climb(result, summary);
+  if (start != nullptr && start->effect && start->effect->verdict == analysis::Verdict::slower)
+    text += fmt::format(": {:.3g} times as fast as at the start", start->effect->ratio);
+  return text + ". ";
 }
 
 }  // namespace
@@ -124,11 +100,15 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
     text = fmt::format("Partial ({} of {} blocks{}). ", done, result.blocks.size(),
                        result.state == store::RunState::running ? ", still running or killed" : "");
   }
-  if (!summary.unreliable) return text + what_moved(result, summary);
+  text += climbed(result, summary);
+  if (!summary.unreliable) {
+    const SortedChanges found = sort_out(result, summary);
+    return text + what_was_found(result, summary, found) + scaling_words(result, found);
+  }
   return text + fmt::format(
                     "Unreliable: the control baseline_again came out {} than the baseline, which it repeats; no "
                     "verdict below counts.",
-                    with_interval(result, *summary.control));
+                    how_much(known_change("baseline_again", *summary.control), per_what(result)));
 }
 
 }  // namespace harness::report

@@ -1,7 +1,9 @@
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "report/headline.h"
+#include "report/json_number.h"
+#include "report/machine_json.h"
+#include "report/metric_json.h"
 #include "report/metrics.h"
 #include "report/show.h"
 
@@ -10,35 +12,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json number(double value) {
-  return std::isfinite(value) ? Json(value) : Json(nullptr);
-}
 Json effect_json(const std::optional<analysis::Effect>& effect) {
   if (!effect) return nullptr;
   return {{"verdict", analysis::name_of(effect->verdict)},
-          {"ratio", number(effect->ratio)},
-          {"low", number(effect->low)},
-          {"high", number(effect->high)},
+          {"ratio", json_number(effect->ratio)},
+          {"low", json_number(effect->low)},
+          {"high", json_number(effect->high)},
           {"rounds", effect->rounds},
           {"rounds_needed", effect->rounds_needed}};
-}
-
-Json number(const Metric& metric, double value) {
-  if (!std::isfinite(value)) return nullptr;
-  return metric.unit == Unit::count ? Json(static_cast<std::int64_t>(value)) : Json(value);
-}
-
-// "effect.ratio" becomes the key "ratio" of the object "effect".
-void add(const Metric& metric, const store::Result& result, const analysis::CaseSummary& row, Json& out) {
-  const std::string key(metric.key);
-  const std::optional<double> value = metric.value(result, row);
-  const Json json = value ? number(metric, *value) : Json(nullptr);
-  const std::size_t dot = key.find('.');
-  if (dot == std::string::npos) {
-    out[key] = json;
-  } else if (Json& object = out[key.substr(0, dot)]; object.is_object()) {
-    object[key.substr(dot + 1)] = json;
-  }
 }
 
 Json case_json(const store::Result& result, const analysis::CaseSummary& row) {
@@ -52,9 +33,14 @@ Json case_json(const store::Result& result, const analysis::CaseSummary& row) {
               {"effect", nullptr}};
   if (row.effect) out["effect"] = {{"verdict", analysis::name_of(row.effect->verdict)}};
   if (!result.points.empty()) out["rates"] = nullptr;
-  if (row.rates) out["rates"] = {{"operation", row.rates->operation}, {"beyond_limit", row.rates->impossible}};
+  if (row.rates) {
+    const store::ResultPoint* point = result.find_point(row.case_index);
+    out["rates"] = {{"operation", row.rates->operation},
+                    {"uses", point == nullptr ? "" : point->uses},
+                    {"beyond_limit", row.rates->impossible}};
+  }
   for (const Metric& metric : case_metrics()) {
-    if (!result.points.empty() || !metric.key.starts_with("rates.")) add(metric, result, row, out);
+    if (!result.points.empty() || !metric.key.starts_with("rates.")) put_metric(metric, metric.value(result, row), out);
   }
   Json settings = Json::object();
   for (const std::string& variable : result.variables) settings[variable] = result.setting(result_case, variable);
@@ -65,9 +51,9 @@ Json case_json(const store::Result& result, const analysis::CaseSummary& row) {
 Json cost_of_case(const analysis::CaseCost& cost) {
   return {{"name", cost.name},
           {"ranks", cost.ranks},
-          {"tokens_per_second", number(cost.tokens_per_second)},
-          {"duration_s", number(cost.duration_s)},
-          {"price", number(cost.price)}};
+          {"tokens_per_second", json_number(cost.tokens_per_second)},
+          {"duration_s", json_number(cost.duration_s)},
+          {"price", json_number(cost.price)}};
 }
 
 Json cost_json(const analysis::CostEstimate& e) {
@@ -80,10 +66,12 @@ Json cost_json(const analysis::CostEstimate& e) {
               {"after", Json::array()}};
   for (const analysis::CaseSaving& saving : e.after) {
     Json row = cost_of_case(saving.after);
-    row["gpus_recovered"] = {number(saving.gpus_low), number(saving.gpus_recovered), number(saving.gpus_high)};
-    row["saved_share"] = {number(saving.saved_share_low), number(saving.saved_share), number(saving.saved_share_high)};
-    row["saved_run"] = number(saving.saved_run);
-    row["saved_yearly"] = number(saving.saved_yearly);
+    row["gpus_recovered"] = {json_number(saving.gpus_low), json_number(saving.gpus_recovered),
+                             json_number(saving.gpus_high)};
+    row["saved_share"] = {json_number(saving.saved_share_low), json_number(saving.saved_share),
+                          json_number(saving.saved_share_high)};
+    row["saved_run"] = json_number(saving.saved_run);
+    row["saved_yearly"] = json_number(saving.saved_yearly);
     out["after"].push_back(std::move(row));
   }
   return out;
@@ -92,7 +80,7 @@ Json cost_json(const analysis::CostEstimate& e) {
 Json level_json(const store::Result& result, const std::optional<analysis::LevelFindings>& level) {
   if (!level) return nullptr;
   Json out = {{"block_deviation", level->block_deviation},
-              {"time_constant_s", number(level->time_constant_s)},
+              {"time_constant_s", json_number(level->time_constant_s)},
               {"carry_over", nullptr},
               {"serial_correlation", level->serial_correlation},
               {"widening", level->widening},
@@ -109,8 +97,37 @@ Json level_json(const store::Result& result, const std::optional<analysis::Level
 Json looks_json(const analysis::Summary& summary) {
   Json out = Json::array();
   for (const analysis::Look& look : summary.looks) {
-    if (look.share == 1) continue;  // the only one, at the end
+    if (look.rounds == analysis::at_the_end) continue;
     out.push_back({{"rounds", look.rounds}, {"share", look.share}});
+  }
+  return out;
+}
+
+Json ladder_json(const analysis::Summary& summary) {
+  Json out = Json::array();
+  for (const analysis::LadderRung& rung : summary.ladder) {
+    out.push_back({{"fix", rung.name},
+                   {"alone", summary.case_at(rung.alone).name},
+                   {"together", summary.case_at(rung.together).name},
+                   {"on_top", effect_json(rung.on_top)},
+                   {"interaction", effect_json(rung.interaction)}});
+  }
+  return out;
+}
+
+Json climb_json(const store::Result& result) {
+  Json out = Json::array();
+  for (const store::ResultStage& stage : result.climb) {
+    out.push_back({{"change", stage.change},
+                   {"was", stage.was},
+                   {"ratio", json_number(stage.ratio)},
+                   {"low", json_number(stage.low)},
+                   {"high", json_number(stage.high)},
+                   {"step_seconds", json_number(stage.step_seconds)},
+                   {"tokens_per_second", json_number(stage.tokens_per_second)},
+                   {"mfu", json_number(stage.mfu)},
+                   {"run_uuid", stage.run_uuid},
+                   {"path", stage.path}});
   }
   return out;
 }
@@ -141,6 +158,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"smallest_effect", result.smallest_effect},
               {"interval", std::string(analysis::name_of(summary.estimator))},
               {"interval_declared", summary.declared},
+              {"confidence", result.confidence},
               {"looks", looks_json(summary)},
               {"model",
                {{"name", result.model_name},
@@ -152,10 +170,13 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"flop_formula", result.flop_formula},
               {"peak_source", result.peak_source},
               {"control", effect_json(summary.control)},
-              {"noise", number(summary.noise)},
+              {"noise", json_number(summary.noise)},
               {"level", level_json(result, summary.level)},
+              {"machine", machine_json(result)},
               {"cases", Json::array()},
               {"warnings", summary.warnings}};
+  if (!summary.ladder.empty()) out["ladder"] = ladder_json(summary);
+  if (!result.climb.empty()) out["climb"] = climb_json(result);
   for (const analysis::CaseSummary& row : summary.cases) out["cases"].push_back(case_json(result, row));
   if (cost) out["cost"] = cost_json(*cost);
   // Texts come from the outside (host names, stderr of workers): what is not UTF-8 in them must not lose the rest.

@@ -40,6 +40,13 @@ Value of_training(const store::Result& result, double value) {
   return result.points.empty() ? finite(value) : std::nullopt;
 }
 
+// Of a case on another number of ranks than the baseline's: how many times as fast it does the same work.
+Value speedup_of(const store::Result& result, const analysis::CaseSummary& row) {
+  const store::ResultCase* baseline = result.baseline();
+  if (baseline == nullptr || baseline->ranks <= 0 || result.at(row).ranks == baseline->ranks) return std::nullopt;
+  return row.effect && row.effect->ratio > 0 ? finite(1 / row.effect->ratio) : std::nullopt;
+}
+
 // Short names for the parameters of the functions below.
 using R = store::Result;
 using C = analysis::CaseSummary;
@@ -175,6 +182,20 @@ const std::vector<Metric>& table() {
        .unit = count,
        .value = [](const R&, const C& c) { return of_effect(c, &analysis::Effect::rounds_needed); },
        .help = "for an unresolved case, about how many rounds would settle it (1000: not with this noise); else 0"},
+      {.key = "speedup",
+       .heading = "speed-up",
+       .unit = number,
+       .value = [](const R& r, const C& c) { return speedup_of(r, c); },
+       .help = "1 / effect.ratio of a case on another number of ranks than the baseline's; else null"},
+      {.key = "efficiency",
+       .heading = "efficiency",
+       .unit = share,
+       .value = [](const R& r, const C& c) -> Value {
+         const Value speedup = speedup_of(r, c);
+         if (!speedup || r.at(c).ranks <= 0) return std::nullopt;
+         return *speedup * r.baseline()->ranks / r.at(c).ranks;
+       },
+       .help = "speedup / (ranks of the case / ranks of the baseline): 1 where every rank is as useful"},
       {.key = "settled_after",
        .unit = count,
        .value = [](const R&, const C& c) -> Value { return c.settled_after; },

@@ -25,25 +25,18 @@ std::string commit_of(const store::Result& result) {
   return result.tool_version;
 }
 
-std::string change_of(const analysis::Effect& effect) {
+std::string proven_change(const analysis::Effect& effect) {
   if (!std::isfinite(effect.ratio)) return "no ratio";
   std::string text = "time " + signed_percent(effect.ratio - 1);
   if (!std::isfinite(effect.low)) return text;
   return text + fmt::format(" [{}, {}]", signed_percent(effect.low - 1), signed_percent(effect.high - 1));
 }
 
-std::string why_not(const analysis::CaseSummary& row) {
-  if (row.status == store::CaseStatus::failed || row.status == store::CaseStatus::impossible)
-    return store::name_of(row.status);
-  if (!row.effect || row.effect->verdict == analysis::Verdict::none) return analysis::name_of(row.judgement);
-  return fmt::format("{}, {} in {} rounds", analysis::name_of(row.effect->verdict), change_of(*row.effect),
-                     row.effect->rounds);
-}
-
 // Reads the value as a configuration would, so that nothing goes out that harness would not take in.
 ProvenSetting read_back(const store::Result& result, const analysis::CaseSummary& row, const std::string& file) {
   const store::ResultCase& result_case = result.at(row);
-  if (result_case.variable == config::combination) fail("a combination; export its variables from cases of their own");
+  if (config::is_joint(result_case.variable))
+    fail("several changes together; export its variables from cases of their own");
   const config::Variable* variable = config::find_variable(result_case.variable);
   if (variable == nullptr) fail("this version of harness knows no variable {}", quote(result_case.variable));
   ProvenSetting proven;
@@ -59,8 +52,8 @@ ProvenSetting read_back(const store::Result& result, const analysis::CaseSummary
     config::check_env_entry(name, value);
     proven.environment.emplace_back(name, value);
   }
-  proven.evidence = one_line(fmt::format("{}: {}, {} rounds; {}, harness {}", proven.name, change_of(*row.effect),
-                                         row.effect->rounds, file, commit_of(result)));
+  proven.evidence = evidence_for(result, row, proven.name, file);
+  proven.ratio = row.effect->ratio;
   return proven;
 }
 
@@ -80,6 +73,20 @@ auto place_in_registry(const std::string& name) {
 
 }  // namespace
 
+std::string outcome_of(const analysis::CaseSummary& row) {
+  if (row.status == store::CaseStatus::failed || row.status == store::CaseStatus::impossible)
+    return store::name_of(row.status);
+  if (!row.effect || row.effect->verdict == analysis::Verdict::none) return analysis::name_of(row.judgement);
+  return fmt::format("{}, {} in {} rounds", analysis::name_of(row.effect->verdict), proven_change(*row.effect),
+                     row.effect->rounds);
+}
+
+std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
+                         const std::string& file) {
+  return one_line(fmt::format("{}: {}, {} rounds; {}, harness {}", name, proven_change(*row.effect), row.effect->rounds,
+                              file, commit_of(result)));
+}
+
 Proven find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
                    const std::string& file) {
   if (summary.unreliable) {
@@ -93,7 +100,7 @@ Proven find_proven(const store::Result& result, const analysis::Summary& summary
     if (row.role != store::CaseRole::change)
       fail("{} is the baseline: it changes nothing that could be exported", quote(case_name));
     if (!row.effect || row.effect->verdict != analysis::Verdict::faster) {
-      fail("{} is not proven faster ({}): only what is proven is exported", quote(case_name), why_not(row));
+      fail("{} is not proven faster ({}): only what is proven is exported", quote(case_name), outcome_of(row));
     }
   }
   std::vector<const analysis::CaseSummary*> faster;
@@ -103,7 +110,7 @@ Proven find_proven(const store::Result& result, const analysis::Summary& summary
     if (row.effect && row.effect->verdict == analysis::Verdict::faster) {
       faster.push_back(&row);
     } else {
-      out.left_out.push_back(one_line(fmt::format("{}: {}", row.name, why_not(row))));
+      out.left_out.push_back(one_line(fmt::format("{}: {}", row.name, outcome_of(row))));
     }
   }
   std::stable_sort(faster.begin(), faster.end(),
@@ -122,8 +129,8 @@ Proven find_proven(const store::Result& result, const analysis::Summary& summary
     if (taken == out.settings.end()) {
       out.settings.push_back(std::move(*setting));
     } else {
-      out.left_out.push_back(one_line(
-          fmt::format("{}: proven too ({}), but {} is faster", setting->name, change_of(*row->effect), taken->name)));
+      out.left_out.push_back(one_line(fmt::format("{}: proven too ({}), but {} is faster", setting->name,
+                                                  proven_change(*row->effect), taken->name)));
     }
   }
   std::stable_sort(out.settings.begin(), out.settings.end(), [](const auto& a, const auto& b) {

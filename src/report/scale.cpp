@@ -41,14 +41,4 @@ Scale scale_of_bytes(std::span<const double> values) {
   return choose(values, {{"GiB", 1073741824.0}, {"MiB", 1048576.0}, {"KiB", 1024.0}});
 }
 
-std::string percent(double share, int decimals) {
-  return fmt::format("{:.{}f} %", 100 * share, decimals);
-}
-
-std::string signed_percent(double share, int decimals) {
-  const std::string text = fmt::format("{:+.{}f} %", 100 * share, decimals);
-  // A rounded zero has no direction.
-  return text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
-}
-
 }  // namespace harness::report

@@ -3,6 +3,8 @@
 #include <span>
 #include <string>
 
+#include "base/percent.h"
+
 namespace harness::report {
 
 /// A unit that suits these values, and how to print one in it with four digits.
@@ -14,8 +16,5 @@ struct Scale {
 Scale scale_of_seconds(std::span<const double> values);
 Scale scale_of_flops(std::span<const double> values);
 Scale scale_of_bytes(std::span<const double> values);
-
-std::string percent(double share, int decimals = 1);         // "12.3 %"
-std::string signed_percent(double share, int decimals = 1);  // "+12.3 %"
 
 }  // namespace harness::report

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <span>
+#include <vector>
+
+#include "analysis/differences.h"
 #include "analysis/findings.h"
 #include "report/document.h"
 #include "store/result.h"
@@ -13,6 +17,10 @@ namespace harness::report {
 Section overview_section(const store::Result& result, const analysis::Summary& summary);
 /// The best proven change beside the baseline, a line per metric.
 Section before_after_section(const store::Result& result, const analysis::Findings& findings);
+/// What each fix of a ladder adds; no pieces without one.
+Section ladder_section(const store::Result& result, const analysis::Summary& summary);
+/// The stages of a climb up to this file; no pieces in the first or without one.
+Section climb_section(const store::Result& result, const analysis::Summary& summary);
 /// What a training run takes and costs, before and after each proven change.
 Section cost_section(const analysis::CostEstimate& estimate);
 /// Where one profiled step of each case went.
@@ -23,6 +31,12 @@ Section environment_section(const store::Result& result, const analysis::Finding
 Section warnings_section(const analysis::Findings& findings);
 Section configuration_section(const store::Result& result);
 Section reproduce_section(const store::Result& result);
+/// What differs between files besides their times, a line each; a sentence where nothing does.
+Section differences_section(std::span<const analysis::ComparedFile> files,
+                            const std::vector<analysis::Difference>& differences);
+
+/// The column that names what a single operation is in a training step.
+inline constexpr const char* uses_heading = "in the step";
 
 /// The rows of all cases, what to know of its columns, and the notes that their verdict column points to as [1], [2] ….
 struct CaseTable {
@@ -32,9 +46,9 @@ struct CaseTable {
 };
 CaseTable case_table(const store::Result& result, const analysis::Summary& summary);
 
-/// What one profiled step says: table, bottleneck, what is worth trying, remarks. baseline: to compare with, or
-/// nullptr.
-void add_step(const store::Result& result, const analysis::StepFindings& step, const analysis::StepFindings* baseline,
-              Section& section);
+/// What one profiled step says: table, bottleneck, what is worth trying and what this sweep says of it, remarks.
+/// baseline: to compare with, or nullptr.
+void add_step(const store::Result& result, const analysis::Findings& findings, const analysis::StepFindings& step,
+              const analysis::StepFindings* baseline, Section& section);
 
 }  // namespace harness::report

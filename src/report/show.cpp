@@ -24,6 +24,9 @@ Document show_document(const store::Result& result, const analysis::Summary& sum
   Document document;
   document.headline = headline(result, summary);
   document.sections.push_back(overview_section(result, summary));
+  for (Section section : {ladder_section(result, summary), climb_section(result, summary)}) {
+    if (!section.pieces.empty()) document.sections.push_back(std::move(section));
+  }
   if (cost) document.sections.push_back(cost_section(*cost));
   return document;
 }
@@ -35,11 +38,15 @@ std::string show(const store::Result& result, const analysis::Summary& summary, 
   return write(show_document(result, summary, cost), format);
 }
 
-std::string show_breakdown(const store::Result& result, const analysis::Findings& findings, Format format) {
+Document breakdown_document(const store::Result& result, const analysis::Findings& findings) {
   Document document = show_document(result, findings.summary, findings.cost);
   document.sections.push_back(breakdown_section(result, findings));
   document.sections.push_back(stragglers_section(result, findings));
-  return write(document, format);
+  return document;
+}
+
+std::string show_breakdown(const store::Result& result, const analysis::Findings& findings, Format format) {
+  return write(breakdown_document(result, findings), format);
 }
 
 }  // namespace harness::report

@@ -19,7 +19,9 @@ std::string show(const store::Result& result, const analysis::Summary& summary, 
 Document show_document(const store::Result& result, const analysis::Summary& summary,
                        const std::optional<analysis::CostEstimate>& cost = {});
 
-/// The same with where the profiled steps went. Throws Error for csv and json.
+/// The same with where the profiled steps went.
+Document breakdown_document(const store::Result& result, const analysis::Findings& findings);
+/// Throws Error for csv and json.
 std::string show_breakdown(const store::Result& result, const analysis::Findings& findings, Format format);
 
 /// One line per case, full precision, empty where there is no value.

@@ -21,6 +21,9 @@ struct ComparisonReport {
   std::vector<std::string> unreliable;
   std::vector<analysis::Comparison> comparisons;
   std::vector<analysis::Reproduction> reproductions;
+
+  /// No case was compared: the files cannot be, or no case of one is a case of the other.
+  bool nothing_in_common() const;
 };
 
 /// Why not to believe it, then for each pair of sides the verdict in a line and a table in the manner of benchstat: a

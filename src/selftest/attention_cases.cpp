@@ -5,18 +5,18 @@
 namespace harness::selftest {
 namespace {
 
-struct Size {
+struct AttentionSize {
   std::int64_t batch, heads, head_dim, queries, keys;
   bool packed, causal;
   bool large = false;
 };
 
-constexpr Size sizes[] = {
+constexpr AttentionSize attention_sizes[] = {
     {2, 2, 16, 32, 32, true, true},    {1, 3, 64, 37, 37, true, true},   {2, 2, 64, 128, 128, true, true},
     {1, 2, 128, 160, 160, true, true}, {2, 2, 64, 64, 64, false, false}, {1, 2, 64, 48, 80, false, false},
     {1, 1, 80, 64, 64, true, true},    {2, 2, 32, 96, 96, false, true},  {1, 16, 128, 2048, 2048, true, true, true}};
 
-program::AttentionShape shape_of(const Size& s) {
+program::AttentionShape shape_of(const AttentionSize& s) {
   const std::int64_t width = s.heads * s.head_dim, stride = s.packed ? 3 * width : width;
   return {s.batch, s.heads, s.head_dim, s.queries, s.keys, stride, stride, s.causal};
 }
@@ -26,7 +26,7 @@ struct Three {
 };
 
 // Deviation below 1: scores then differ between keys without one of them winning all.
-Three three(CaseBuilder& b, const Size& s, const char* prefix, bool written, bool accumulate) {
+Three three(CaseBuilder& b, const AttentionSize& s, const char* prefix, bool written, bool accumulate) {
   const std::int64_t width = s.heads * s.head_dim;
   const auto make = [&](const std::string& name, std::int64_t count) {
     if (!written) return b.normal(name, count, 0.7);
@@ -42,7 +42,7 @@ Three three(CaseBuilder& b, const Size& s, const char* prefix, bool written, boo
           make(std::string(prefix) + "v", s.batch * s.keys * width)};
 }
 
-std::string name_for(const Size& s, config::AttentionKind kind) {
+std::string name_for(const AttentionSize& s, config::AttentionKind kind) {
   return fmt::format("{}, {} x {} heads of {}, {} x {}{}{}", kind == config::AttentionKind::fused ? "fused" : "unfused",
                      s.batch, s.heads, s.head_dim, s.queries, s.keys, s.packed ? ", packed" : "",
                      s.causal ? ", causal" : "");
@@ -51,7 +51,7 @@ std::string name_for(const Size& s, config::AttentionKind kind) {
 }  // namespace
 
 void add_attention_cases(Cases& cases, program::DType type, bool tf32) {
-  for (const Size& s : sizes) {
+  for (const AttentionSize& s : attention_sizes) {
     const std::int64_t rows = s.batch * s.queries, width = s.heads * s.head_dim;
     const auto builder = [&](config::AttentionKind kind) {
       CaseBuilder b(type, tf32);

@@ -11,14 +11,14 @@ std::string shape(std::int64_t rows, std::int64_t width) {
   return fmt::format("{} x {}", rows, width);
 }
 
-struct Size {
+struct RowsSize {
   std::int64_t rows, width;
   bool large = false;
 };
 // Odd widths meet the ends of vectors, wide rows several passes of a block, few rows an almost empty device.
-constexpr Size sizes[] = {{1, 8}, {5, 33}, {64, 96}, {37, 257}, {130, 2048}, {8192, 2048, true}};
+constexpr RowsSize row_sizes[] = {{1, 8}, {5, 33}, {64, 96}, {37, 257}, {130, 2048}, {8192, 2048, true}};
 
-CaseBuilder builder(program::DType type, const Size& s) {
+CaseBuilder builder(program::DType type, const RowsSize& s) {
   CaseBuilder b(type);
   if (s.large) b.large();
   return b;
@@ -63,7 +63,7 @@ void add_elementwise_cases(Cases& cases, program::DType type) {
                         counter = b.constant("counter", program::DType::i32, 8);
     cases.push_back(b.take(program::Record{value, ring, counter}, "step 8 in a ring of 5"));
   }
-  for (const Size& s : sizes) {
+  for (const RowsSize& s : row_sizes) {
     const std::int64_t n = s.rows * s.width;
     const std::string name = shape(s.rows, s.width);
     CaseBuilder g = builder(type, s);
@@ -89,7 +89,7 @@ void add_elementwise_cases(Cases& cases, program::DType type) {
 }
 
 void add_norm_cases(Cases& cases, program::DType type) {
-  for (const Size& s : sizes) {
+  for (const RowsSize& s : row_sizes) {
     const std::int64_t n = s.rows * s.width;
     for (const auto& [bias, residual] : {std::pair{false, false}, {true, true}, {true, false}, {false, true}}) {
       CaseBuilder b = builder(type, s);

@@ -79,13 +79,13 @@ bool is_poison(program::DType type, const std::vector<std::byte>& bytes, std::si
 }
 
 // Largest value and sum of squares.
-struct Size {
+struct Magnitude {
   double most = 0, squares = 0;
   void add(double x) {
     most = std::max(most, std::abs(x));
     squares += x * x;
   }
-  void add(const Size& other) {
+  void add(const Magnitude& other) {
     most = std::max(most, other.most);
     squares += other.squares;
   }
@@ -95,7 +95,7 @@ struct Size {
 struct Findings {
   std::string failure;  // the first
   std::int64_t written = 0, untouched_by_oracle = 0;
-  Size value, difference, change;
+  Magnitude value, difference, change;
   void add(const Findings& later) {
     if (failure.empty()) failure = later.failure;
     written += later.written;

@@ -7,7 +7,7 @@
 namespace harness::selftest {
 namespace {
 
-struct Size {
+struct LinearSize {
   std::int64_t rows, in, out;  // of a linear layer: x [rows, in] -> y [rows, out]
   bool large = false;
 };
@@ -24,7 +24,7 @@ program::Matmul dimensions(std::int64_t m, std::int64_t n, std::int64_t k) {
 // the operation allows besides.
 class LinearLayer {
  public:
-  LinearLayer(Cases& cases, program::DType type, bool tf32, const Size& size)
+  LinearLayer(Cases& cases, program::DType type, bool tf32, const LinearSize& size)
       : cases_(cases), type_(type), tf32_(tf32), s_(size) {}
 
   // y = x w^T + bias, with gelu between, or + residual.
@@ -94,14 +94,15 @@ class LinearLayer {
   Cases& cases_;
   program::DType type_;
   bool tf32_;
-  Size s_;
+  LinearSize s_;
 };
 
 }  // namespace
 
 void add_product_cases(Cases& cases, program::DType type, bool tf32) {
-  for (const Size& size : {Size{17, 19, 33}, Size{64, 96, 128}, Size{48, 64, 1000}, Size{256, 192, 320},
-                           Size{2048, 2048, 8192, true}, Size{2048, 8192, 2048, true}}) {
+  for (const LinearSize& size :
+       {LinearSize{17, 19, 33}, LinearSize{64, 96, 128}, LinearSize{48, 64, 1000}, LinearSize{256, 192, 320},
+        LinearSize{2048, 2048, 8192, true}, LinearSize{2048, 8192, 2048, true}}) {
     LinearLayer layer(cases, type, tf32, size);
     layer.forward(false, program::Epilogue::none);
     layer.forward(true, program::Epilogue::none);

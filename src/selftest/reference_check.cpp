@@ -20,18 +20,18 @@ Allowed allowed(config::Precision precision) {
   return {2e-2, 3e-2};
 }
 
-struct Way {
+struct Variant {
   config::AttentionKind attention;
   std::int64_t micro_batch_size;
   bool tuned = false;
 };
 
-std::vector<Way> ways(const backend::Backend& subject, std::int64_t batch) {
+std::vector<Variant> variants(const backend::Backend& subject, std::int64_t batch) {
   using config::AttentionKind;
-  std::vector<Way> all{{AttentionKind::fused, batch},
-                       {AttentionKind::fused, 1},
-                       {AttentionKind::unfused, batch},
-                       {AttentionKind::unfused, 1}};
+  std::vector<Variant> all{{AttentionKind::fused, batch},
+                           {AttentionKind::fused, 1},
+                           {AttentionKind::unfused, batch},
+                           {AttentionKind::unfused, 1}};
   // Others have nothing to tune.
   if (subject.kind() == config::BackendKind::cuda) all.push_back({AttentionKind::fused, batch, true});
   return all;
@@ -65,7 +65,7 @@ std::vector<CheckLine> check_reference(const backend::Backend& subject, const st
     const char* name = precision == config::Precision::bf16 ? "bf16" : "fp32";
     CheckLine losses = line_for("losses", name, allowed(precision).loss);
     CheckLine gradients = line_for("gradients", name, allowed(precision).gradient);
-    for (const Way& way : ways(subject, reference.settings.global_batch_size)) {
+    for (const Variant& way : variants(subject, reference.settings.global_batch_size)) {
       config::Settings settings = reference.settings;
       settings.micro_batch_size = way.micro_batch_size;
       settings.attention = way.attention;

@@ -14,6 +14,7 @@ namespace harness::store {
 
 inline constexpr hdf5::TextSize reason_size{512, true};
 inline constexpr hdf5::TextSize throttling_size{96, true};
+inline constexpr hdf5::TextSize host_size{64, true};
 inline constexpr std::size_t warning_bytes = 512;
 
 template <class Visitor, class Row>  // Row: ResultCase, const or not
@@ -143,7 +144,7 @@ void nccl_fact_columns(Visitor& visit, Row& row) {
 }
 
 template <class Visitor, class Row>
-void point_columns(Visitor& visit, Row& row) {
+void point_columns(Visitor& visit, Row& row, Columns columns = Columns::all) {
   visit.number("case", row.case_index);
   visit.text("operation", row.operation);
   visit.number("repetitions", row.repetitions);
@@ -151,6 +152,7 @@ void point_columns(Visitor& visit, Row& row) {
   visit.number("bus_factor", row.bus_factor);
   visit.number("limit_bytes_per_s", row.limit_bytes_per_s);
   visit.text("limit_source", row.limit_source);
+  if (columns == Columns::all) visit.text("uses", row.uses);
 }
 
 template <class Visitor, class Row>
@@ -166,6 +168,37 @@ void gpu_columns(Visitor& visit, Row& row) {
   visit.number("memory_used_bytes", row.memory_used_bytes);
   visit.number("energy_j", row.energy_j);
   visit.text("throttling", row.throttling, throttling_size);
+}
+
+template <class Visitor, class Row>
+void conditions_columns(Visitor& visit, Row& row) {
+  visit.key("block");
+  visit.number("load", row.load);
+  visit.number("steal_share", row.steal_share);
+  visit.number("foreign_cores", row.foreign_cores);
+  visit.number("cpu_clock_hz", row.cpu_clock_hz);
+  visit.text("busiest_host", row.busiest_host, host_size);
+}
+
+template <class Visitor, class Row>
+void rung_columns(Visitor& visit, Row& row) {
+  visit.text("name", row.name);
+  visit.number("alone", row.alone);
+  visit.number("together", row.together);
+}
+
+template <class Visitor, class Row>
+void stage_columns(Visitor& visit, Row& row) {
+  visit.text("change", row.change);
+  visit.text("was", row.was);
+  visit.number("ratio", row.ratio);
+  visit.number("low", row.low);
+  visit.number("high", row.high);
+  visit.number("step_seconds", row.step_seconds);
+  visit.number("tokens_per_second", row.tokens_per_second);
+  visit.number("mfu", row.mfu);
+  visit.text("run_uuid", row.run_uuid);
+  visit.text("path", row.path);
 }
 
 template <class Visitor, class Row>
@@ -199,7 +232,9 @@ void run_attributes(const Visitor& visit, R& result) {
   visit("seed", result.seed);
   visit("smallest_effect", result.smallest_effect);
   visit("interval", result.interval);
+  visit("confidence", result.confidence);
   visit("looks", result.looks);
+  visit("extended", result.extended);
   visit("model_name", result.model_name);
   visit("layers", result.layers);
   visit("hidden", result.hidden);

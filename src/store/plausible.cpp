@@ -28,6 +28,11 @@ void check_run(const Result& r) {
   require_within("attribute steps of /run", r.steps, 0, 4096);
   require_within("attribute rounds of /run", r.rounds, 0, 10000);
   require_within("/run/sessions", r.sessions, 0, 1'000'000);
+  if (!(r.confidence > 0 && r.confidence < 1)) fail("attribute confidence of /run is {}, which is none", r.confidence);
+  for (const ResultRung& rung : r.ladder) {
+    require_within("column alone of /ladder", rung.alone, 0, r.case_count() - 1);
+    require_within("column together of /ladder", rung.together, 0, r.case_count() - 1);
+  }
 }
 
 void check_cases(const Result& r) {
@@ -60,6 +65,9 @@ void check_blocks(const Result& r) {
   }
   if (!r.gpu.empty() && r.gpu.size() != r.blocks.size()) {
     fail("/gpu has {} rows for {} blocks", r.gpu.size(), r.blocks.size());
+  }
+  if (!r.conditions.empty() && r.conditions.size() != r.blocks.size()) {
+    fail("/conditions has {} rows for {} blocks", r.conditions.size(), r.blocks.size());
   }
 }
 

@@ -18,18 +18,23 @@ namespace {
 using hdf5::Element;
 using hdf5::Kind;
 
+// Attributes that older files do not have.
+bool is_later(std::string_view name) {
+  constexpr std::array<std::string_view, 6> later = {"link_source", "interval", "looks",
+                                                     "confidence",  "extended", "memory_bytes_per_s"};
+  return std::ranges::find(later, name) != later.end();
+}
+
 struct ReadAttribute {
   const hdf5::File& file;
   void operator()(const char* name, std::string& value) const {
-    constexpr std::array<std::string_view, 3> later = {"link_source", "interval", "looks"};
-    const bool younger = std::ranges::find(later, name) != later.end();
-    if (younger && !file.has_attribute("/run", name)) return;  // an older file
+    if (is_later(name) && !file.has_attribute("/run", name)) return;
     value = file.text_attribute("/run", name);
   }
   void operator()(const char* name, std::int64_t& value) const { value = file.integer_attribute("/run", name); }
   void operator()(const char* name, std::uint64_t& value) const { value = file.unsigned_attribute("/run", name); }
   void operator()(const char* name, double& value) const {
-    if (name == std::string_view("memory_bytes_per_s") && !file.has_attribute("/run", name)) return;  // an older file
+    if (is_later(name) && !file.has_attribute("/run", name)) return;
     value = file.real_attribute("/run", name);
   }
   void operator()(const char* name, std::int32_t& value) const {
@@ -62,7 +67,8 @@ std::vector<Row> used_rows(const hdf5::File& file, const std::string& path, Colu
 
 // What a table of an older file lacks, known by the column that came later.
 Columns columns_in(const hdf5::File& file, const std::string& path, const char* later) {
-  return file.dataset(path, 1).element().find(later) != nullptr ? Columns::all : Columns::without_later;
+  const bool all = !file.contains(path) || file.dataset(path, 1).element().find(later) != nullptr;
+  return all ? Columns::all : Columns::without_later;
 }
 
 RunState read_state(const hdf5::File& file) {
@@ -91,14 +97,17 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
     if (file.contains(path)) rows = hdf5::read_rows<Row>(file.dataset(path, 1), columns);
   };
   optional(result.tuning, "/tuning", pairs);
-  const bool has_splits = file.contains("/timeline_splits");
-  const Columns split = has_splits ? columns_in(file, "/timeline_splits", "waiting_s") : Columns::all;
+  const Columns split = columns_in(file, "/timeline_splits", "waiting_s");
   optional(result.splits, "/timeline_splits", [&](auto& visit, auto& row) { split_columns(visit, row, split); });
   optional(result.operations, "/timeline_operations", [](auto& visit, auto& row) { operations_columns(visit, row); });
   optional(result.nccl_calls, "/nccl_calls", [](auto& visit, auto& row) { nccl_call_columns(visit, row); });
   optional(result.nccl_facts, "/nccl_facts", [](auto& visit, auto& row) { nccl_fact_columns(visit, row); });
-  optional(result.points, "/points", [](auto& visit, auto& row) { point_columns(visit, row); });
+  const Columns point = columns_in(file, "/points", "uses");
+  optional(result.points, "/points", [&](auto& visit, auto& row) { point_columns(visit, row, point); });
   optional(result.gpu, "/gpu", [](auto& visit, auto& row) { gpu_columns(visit, row); });
+  optional(result.conditions, "/conditions", [](auto& visit, auto& row) { conditions_columns(visit, row); });
+  optional(result.ladder, "/ladder", [](auto& visit, auto& row) { rung_columns(visit, row); });
+  optional(result.climb, "/climb", [](auto& visit, auto& row) { stage_columns(visit, row); });
   if (!options.timeline) return;
   const Columns there = columns_in(file, "/timeline", "waiting_s");
   result.timeline = used_rows<ResultInterval>(file, "/timeline",

@@ -129,6 +129,33 @@ struct ResultGpu {
   static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 };
 
+/// What else the machine did during a block, by its kernel: of each figure the worst node's. NaN: not known.
+struct ResultConditions {
+  double load = nan;           // load average of the last minute, when the block ended
+  double steal_share = nan;    // of the node's CPU time, taken by other guests of its host
+  double foreign_cores = nan;  // that processes besides the harness kept busy, on average
+  double cpu_clock_hz = nan;   // mean over the cores, when the block ended; of the slowest node
+  std::string busiest_host;    // where foreign_cores is from
+  static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+};
+
+/// One fix of a ladder: fixes are applied one on top of the other.
+struct ResultRung {
+  std::string name;
+  std::int32_t alone = 0;     // the case that has this fix only
+  std::int32_t together = 0;  // the case that has this fix and all before it; the first's is `alone`
+};
+
+/// A stage of a climb that came before this sweep: what was changed then, and where it started from.
+struct ResultStage {
+  std::string change;                              // name of the case that won: "micro_batch_size=4"
+  std::string was;                                 // what its variable was before: "1"
+  double ratio = 0, low = 0, high = 0;             // its step time (per unit of work) over that stage's baseline
+  double step_seconds = 0, tokens_per_second = 0;  // of that stage's baseline
+  double mfu = std::numeric_limits<double>::quiet_NaN();
+  std::string run_uuid, path;  // of that stage's file
+};
+
 /// What a case's step repeats, of the workloads that are one operation.
 struct ResultPoint {
   std::int32_t case_index = 0;
@@ -138,6 +165,7 @@ struct ResultPoint {
   double bus_factor = 0;         // bus bandwidth / algorithm bandwidth; 0: no collective
   double limit_bytes_per_s = 0;  // of the bus bandwidth (of no collective: of bytes / time); 0: not known
   std::string limit_source;
+  std::string uses = "";  // what of the configured model's training step it is: "qkv, forward"; "": nothing, no model
 };
 
 struct ResultRank {
@@ -154,6 +182,8 @@ struct Result {
   std::int32_t rounds = 0, warmup_steps = 0, steps = 0;  // steps: timed
   std::uint64_t seed = 0;
   double smallest_effect = 0.01;
+  double confidence = 0.95;        // of all intervals together, as declared
+  std::string extended;            // "12,18": the rounds that a complete sweep had when more were added; "": never
   std::string looks;               // the rounds after which settled cases left, "5,8,12", as declared; "": none did
   std::string interval = "pairs";  // what verdicts rest on, as declared; files that do not say were made before others
   std::string config_text, config_path;
@@ -184,6 +214,9 @@ struct Result {
   std::vector<std::pair<std::string, std::string>> tuning;  // what was chosen by timing, as the backend wrote it
   std::vector<ResultPoint> points;                          // per possible case; none for gpt
   std::vector<ResultGpu> gpu;                               // per block
+  std::vector<ResultConditions> conditions;                 // per block; none in older files
+  std::vector<ResultRung> ladder;                           // from the first fix to the last
+  std::vector<ResultStage> climb;                           // from the first stage to the one before this sweep
 
   /// The case that a row of another table is about.
   const ResultCase& at(const AboutACase auto& row) const { return case_at(row.case_index); }

@@ -20,6 +20,7 @@ using hdf5::Kind;
 constexpr auto interval_visitor = [](auto& visit, auto& row) { interval_columns(visit, row); };
 constexpr auto total_visitor = [](auto& visit, auto& row) { total_columns(visit, row); };
 constexpr auto gpu_visitor = [](auto& visit, auto& row) { gpu_columns(visit, row); };
+constexpr auto conditions_visitor = [](auto& visit, auto& row) { conditions_columns(visit, row); };
 constexpr auto block_visitor = [](auto& visit, auto& row) { block_columns(visit, row); };
 
 // A table that rows are appended to, within the size it was made with. Unused rows have case -1.
@@ -92,6 +93,13 @@ class Hdf5ResultFile final : public ResultFile {
     Dataset table = file_.dataset("/gpu", 1);
     const Element element = hdf5::bind(hdf5::declare<ResultGpu>({}, gpu_visitor), table);
     hdf5::write_rows(table, element, &row, 1, index(block, table), gpu_visitor);
+  }
+
+  void write_conditions(int block, const ResultConditions& row) override {
+    if (!file_.contains("/conditions")) return;  // begun by an earlier version
+    Dataset table = file_.dataset("/conditions", 1);
+    const Element element = hdf5::bind(hdf5::declare<ResultConditions>({}, conditions_visitor), table);
+    hdf5::write_rows(table, element, &row, 1, index(block, table), conditions_visitor);
   }
 
   void write_case(int at, const ResultCase& row) override {

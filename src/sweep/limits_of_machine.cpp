@@ -1,54 +1,32 @@
 #include "sweep/limits_of_machine.h"
 
-#include <algorithm>
-
 #include "plan/prepare.h"
 
 namespace harness::sweep {
-namespace {
 
-// A rank's part of what its node reached, by the threads that the case uses there.
-double measured_share(const Machine& machine, const plan::PlannedCase& planned, const launch::RankPlace& place) {
-  const bool bf16 = planned.settings.precision == config::Precision::bf16;
-  const std::vector<double>& flops = bf16 ? machine.bf16_flops : machine.fp32_flops;
-  double node_flops = 0;
-  for (std::size_t rank = 0; rank < flops.size(); ++rank) {
-    if (machine.places[rank].node == place.node) node_flops += flops[rank];
-  }
-  const int local = std::max(1, machine.local_ranks(place.node, planned.layout.ranks()));
-  const int threads = planned.settings.threads > 0 ? planned.settings.threads : std::max(1, place.cores / local);
-  return node_flops * std::min(1.0, static_cast<double>(threads) * local / place.cores) / local;
-}
-
-double measured_peak(const Machine& machine, const plan::PlannedCase& planned) {
-  const int ranks = planned.layout.ranks();
-  double total = 0;
-  for (const launch::RankPlace& place : machine.places) {
-    if (place.rank < ranks) total += measured_share(machine, planned, place);
-  }
-  return total / ranks;
-}
-
-}  // namespace
-
-void fill_peaks(store::Result& result, const plan::Plan& plan, const Machine& machine) {
+void fill_peaks(store::Result& result, const plan::Plan& plan) {
   const config::Experiment& e = plan.experiment;
-  // Without a configured peak and without a measurement, the peak is unknown and there is no MFU.
-  const bool measured = !e.hardware && !e.without_hardware && e.backend == config::BackendKind::cpu;
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
-    const plan::PlannedCase& planned = plan.cases[i];
-    if (!planned.is_possible()) continue;
-    const plan::Peak peak = plan::configured_peak(e, planned.settings.precision);
+    if (!plan.cases[i].is_possible()) continue;
+    const plan::Peak peak = plan::configured_peak(e, plan.cases[i].settings.precision);
     result.cases[i].peak_flops_per_rank = peak.flops;
-    if (peak.flops > 0) {
-      result.peak_source = peak.source;
-    } else if (measured) {
-      result.cases[i].peak_flops_per_rank = measured_peak(machine, planned);
-      result.peak_source = "measured: square matrix products of random numbers on all ranks at once, by precision";
-    }
+    if (peak.flops > 0) result.peak_source = peak.source;
   }
+  if (measures_peaks(e)) {
+    result.peak_source =
+        "measured: the best of several runs of square matrix products, before and after the rounds, on as many ranks "
+        "at once, with as many threads and in the same precision as each case";
+  }
+  // Without a configured peak and without a measurement, the peak is unknown and there is no MFU.
   if (result.peak_source.empty()) result.peak_source = "unknown";
   if (e.hardware) result.memory_bytes_per_s = e.hardware->memory_bytes_per_s;
+}
+
+void raise_peaks(Recorder& recorder, const plan::Plan& plan, const Peaks& peaks) {
+  if (!measures_peaks(plan.experiment)) return;
+  for (std::size_t i = 0; i < plan.cases.size(); ++i) {
+    if (plan.cases[i].is_possible()) recorder.raise_peak(i, peaks.of(plan.cases[i]));
+  }
 }
 
 workloads::Links links_of(const config::Experiment& experiment, const plan::PlannedCase& planned) {

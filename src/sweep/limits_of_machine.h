@@ -3,16 +3,20 @@
 #include "plan/plan.h"
 #include "store/result.h"
 #include "sweep/probe.h"
+#include "sweep/recorder.h"
 #include "workloads/limits.h"
 
 namespace harness::sweep {
 
 // Upper limits of the machine, to compare with what is measured on it.
 
-/// Writes peak_flops_per_rank of every possible case, peak_source and memory_bytes_per_s. A configured peak counts per
-/// accelerator. A measured one is what all ranks of a node reach together, shared out: a case with fewer ranks per node
-/// has more of the node to each, up to the threads it uses.
-void fill_peaks(store::Result& result, const plan::Plan& plan, const Machine& machine);
+/// Writes peak_source, memory_bytes_per_s and, where the configuration says it, peak_flops_per_rank of every possible
+/// case. A configured peak counts per accelerator.
+void fill_peaks(store::Result& result, const plan::Plan& plan);
+
+/// Raises the peaks of the cases to what was measured so far, unless the configuration says what they are. No peak
+/// falls: an earlier session may have seen the machine at a quieter moment.
+void raise_peaks(Recorder& recorder, const plan::Plan& plan, const Peaks& peaks);
 
 /// Writes link_source and the limit of every point of operation.
 void fill_link_limits(store::Result& result, const plan::Plan& plan, const Machine& machine);

@@ -1,5 +1,7 @@
 #include "sweep/planned_result.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/version.h"
 #include "plan/prepare.h"
@@ -34,6 +36,19 @@ store::ResultCase case_row(const plan::PlannedCase& planned) {
   return row;
 }
 
+// Nothing unless all of its cases are in the plan (--only).
+std::vector<store::ResultRung> rungs_of(const plan::Plan& plan) {
+  std::vector<store::ResultRung> rungs;
+  for (const config::Rung& rung : plan.experiment.ladder) {
+    const auto alone = std::ranges::find(plan.cases, rung.alone, &plan::PlannedCase::name);
+    const auto together = std::ranges::find(plan.cases, rung.together, &plan::PlannedCase::name);
+    if (alone == plan.cases.end() || together == plan.cases.end()) return {};
+    rungs.push_back({rung.name, static_cast<std::int32_t>(alone - plan.cases.begin()),
+                     static_cast<std::int32_t>(together - plan.cases.begin())});
+  }
+  return rungs;
+}
+
 }  // namespace
 
 store::Result planned_result(const plan::Plan& plan) {
@@ -48,6 +63,7 @@ store::Result planned_result(const plan::Plan& plan) {
   r.steps = e.measure.steps;
   r.seed = e.measure.seed;
   r.smallest_effect = e.measure.smallest_effect;
+  r.confidence = e.measure.confidence;
   r.interval = config::name_of(e.measure.interval);
   r.looks = fmt::format("{}", fmt::join(e.measure.looks, ","));
   r.config_text = e.text;
@@ -66,9 +82,10 @@ store::Result planned_result(const plan::Plan& plan) {
     r.cases.push_back(case_row(plan.cases[i]));
     const workloads::Rate& rate = plan.cases[i].survey.rate;
     if (rate.repetitions == 0) continue;
-    r.points.push_back(
-        {static_cast<std::int32_t>(i), rate.operation, rate.repetitions, rate.bytes, rate.bus_factor, 0, ""});
+    r.points.push_back({static_cast<std::int32_t>(i), rate.operation, rate.repetitions, rate.bytes, rate.bus_factor, 0,
+                        "", fmt::format("{}", fmt::join(plan.cases[i].uses, "; "))});
   }
+  r.ladder = rungs_of(plan);
   for (const plan::Slot& slot : plan.schedule) {
     store::ResultBlock block;
     block.round = slot.round;

@@ -40,8 +40,8 @@ void require_equal_identities(const std::vector<launch::RankPlace>& places,
 }
 
 store::ResultRank rank_row(const Machine& machine, const launch::RankPlace& place, int baseline_threads) {
-  const int local = machine.local_ranks(place.node, static_cast<int>(machine.places.size()));
-  const int threads = baseline_threads > 0 ? baseline_threads : std::max(1, place.cores / std::max(1, local));
+  const int threads =
+      baseline_threads > 0 ? baseline_threads : std::max(1, place.cores / std::max(1, place.local_ranks));
   const std::string& device = machine.device.empty() ? place.device : machine.device;
   return {place.rank, place.local_rank, place.node, place.host, device, place.cores, threads, place.memory_bytes};
 }
@@ -60,11 +60,6 @@ std::vector<int> Machine::node_of_ranks() const {
   return nodes;
 }
 
-int Machine::local_ranks(int node, int first_ranks) const {
-  return static_cast<int>(std::count_if(places.begin(), places.begin() + first_ranks,
-                                        [&](const launch::RankPlace& p) { return p.node == node; }));
-}
-
 Machine probe(launch::Job& job, const plan::Plan& plan) {
   const config::Experiment& e = plan.experiment;
   Machine machine;
@@ -73,11 +68,12 @@ Machine probe(launch::Job& job, const plan::Plan& plan) {
   if (const auto conflicts = launch::contradictions(machine.environment, e); !conflicts.empty())
     throw Error(fmt::format("{}", fmt::join(conflicts, "\n")));
 
-  // The peak is the whole node's, whatever share of it the baseline uses: each case gets its part of it.
+  // All cores of the nodes, whatever share of them the baseline uses: what they reach, each case gets its part of.
   launch::BlockRequest whole_node = block_request(e, plan.baseline(), measure::BlockMode::probe, {});
   whole_node.settings.threads = 0;
   const launch::BlockOutcome outcome = job.run(whole_node);
   if (!outcome.ok) throw Error("the first worker of the job failed, so nothing was measured: " + outcome.reason);
+  machine.conditions = outcome.conditions;
   require_equal_identities(machine.places, outcome.samples);
   if (!e.measure.share_gpus) require_own_devices(machine.places, outcome.samples);
 
@@ -85,11 +81,10 @@ Machine probe(launch::Job& job, const plan::Plan& plan) {
   if (e.backend == config::BackendKind::cuda) machine.device = value_of(identity, "device");
   machine.identity = build_identity();
   machine.identity.insert(machine.identity.end(), identity.begin(), identity.end());
-  for (const measure::BlockSamples& s : outcome.samples) {
-    machine.fp32_flops.push_back(s.peak_flops_fp32);
-    machine.bf16_flops.push_back(s.peak_flops_bf16);
+  for (const measure::BlockSamples& s : outcome.samples)
     machine.warnings.insert(machine.warnings.end(), s.warnings.begin(), s.warnings.end());
-  }
+  machine.peaks = Peaks(machine.places);
+  machine.peaks.add({whole_node.layout.ranks(), 0, whole_node.settings.precision}, outcome.samples);
   for (const launch::RankPlace& place : machine.places) {
     machine.ranks.push_back(rank_row(machine, place, e.baseline.threads));
     if (!place.one_core_bound) continue;

@@ -7,29 +7,29 @@
 #include "launch/job.h"
 #include "plan/plan.h"
 #include "store/result.h"
+#include "sweep/peaks.h"
 
 namespace harness::sweep {
 
 /// What the first worker of every rank found out about the machine.
 struct Machine {
-  std::string device;                          // the GPU that all ranks have; "" on cpu
-  NameValues identity;                         // library versions, CPU or GPU model: equal on all ranks
-  NameValues environment;                      // rank 0's, as far as it may be published
-  std::vector<launch::RankPlace> places;       // by rank
-  std::vector<store::ResultRank> ranks;        // the same as rows of the result
-  std::vector<double> fp32_flops, bf16_flops;  // by rank: matrix products on all ranks at once; 0: not measured
+  std::string device;                     // the GPU that all ranks have; "" on cpu
+  NameValues identity;                    // library versions, CPU or GPU model: equal on all ranks
+  NameValues environment;                 // rank 0's, as far as it may be published
+  std::vector<launch::RankPlace> places;  // by rank
+  std::vector<store::ResultRank> ranks;   // the same as rows of the result
   std::vector<std::string> warnings;
+  Peaks peaks{{}};                // what these workers reached, with all cores of their nodes
+  launch::Conditions conditions;  // while these workers ran
 
   int nodes() const;
   /// Node of each rank.
   std::vector<int> node_of_ranks() const;
-  /// How many of the first `first_ranks` ranks are on `node`.
-  int local_ranks(int node, int first_ranks) const;
 };
 
 /// Starts one worker on every rank, checks that all ranks have the same program, libraries and devices, and measures
-/// the rate of matrix products. Throws Error that names the ranks that differ, two ranks on one GPU, or an environment
-/// that contradicts the configuration.
+/// the rate of matrix products once. Throws Error that names the ranks that differ, two ranks on one GPU, or an
+/// environment that contradicts the configuration.
 Machine probe(launch::Job& job, const plan::Plan& plan);
 
 }  // namespace harness::sweep

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <ostream>
 
+#include "base/elapsed.h"
 #include "base/error.h"
 #include "base/escape.h"
 
@@ -15,10 +16,6 @@ std::string minutes(double seconds) {
   const auto s = std::lround(seconds);
   return s >= 3600 ? fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
                    : fmt::format("{}:{:02}", s / 60, s % 60);
-}
-
-double seconds_since(Clock::time_point then) {
-  return std::chrono::duration<double>(Clock::now() - then).count();
 }
 
 }  // namespace

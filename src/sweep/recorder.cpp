@@ -71,6 +71,11 @@ store::ResultGpu gpu_row(const std::vector<measure::BlockSamples>& samples) {
   return row;
 }
 
+store::ResultConditions conditions_row(const launch::Conditions& conditions) {
+  return {conditions.load, conditions.steal_share, conditions.foreign_cores, conditions.cpu_clock_hz,
+          conditions.busiest_host};
+}
+
 // What a block's row and its samples say, steps by ranks.
 struct BlockRows {
   std::vector<float> step_seconds, losses, rank_seconds;
@@ -107,7 +112,7 @@ BlockRows fill_block(store::ResultBlock& block, const launch::BlockOutcome& outc
   return rows;
 }
 
-[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+[[noreturn]] void refuse_resume(const std::string& path, const std::string& why) {
   fail("{} cannot be resumed: {}. `harness sweep --resume {}` takes everything from the file; or name another with -o",
        path, why, path);
 }
@@ -142,15 +147,16 @@ namespace {
 void refuse_unlike(const store::Result& earlier, const store::Result& planned, const std::string& path) {
   if (earlier.state == store::RunState::complete)
     fail("{} is complete, so there is nothing to resume; name another file with -o, or replace it with --force", path);
-  if (earlier.config_text != planned.config_text) refuse(path, "its configuration differs from " + planned.config_path);
+  if (earlier.config_text != planned.config_text)
+    refuse_resume(path, "its configuration differs from " + planned.config_path);
   if (earlier.overrides != planned.overrides) {
-    refuse(path, fmt::format("it was made with other --set options: \"{}\" then, \"{}\" now",
-                             fmt::join(earlier.overrides, " "), fmt::join(planned.overrides, " ")));
+    refuse_resume(path, fmt::format("it was made with other --set options: \"{}\" then, \"{}\" now",
+                                    fmt::join(earlier.overrides, " "), fmt::join(planned.overrides, " ")));
   }
   if (earlier.ranks != planned.ranks)
-    refuse(path, fmt::format("it was made on {} ranks, but this job has {}", earlier.ranks, planned.ranks));
+    refuse_resume(path, fmt::format("it was made on {} ranks, but this job has {}", earlier.ranks, planned.ranks));
   if (!std::ranges::equal(earlier.cases, planned.cases, {}, &store::ResultCase::name, &store::ResultCase::name))
-    refuse(path, "its cases are others (--only)");
+    refuse_resume(path, "its cases are others (--only)");
 }
 
 }  // namespace
@@ -164,7 +170,7 @@ bool Recorder::resume_file(const std::string& path) {
   refuse_unlike(earlier, result_, path);
   const bool same_programs = std::ranges::equal(earlier.cases, result_.cases, {}, &store::ResultCase::program_hash,
                                                 &store::ResultCase::program_hash);
-  if (!same_programs) refuse(path, "its programs differ from those of this build");
+  if (!same_programs) refuse_resume(path, "its programs differ from those of this build");
   const bool changed = earlier.identity != result_.identity;
   result_ = std::move(earlier);
   session_ = result_.sessions;
@@ -194,6 +200,13 @@ void Recorder::note_failure(std::size_t case_index, const launch::BlockOutcome& 
   write_case(case_index);
 }
 
+void Recorder::raise_peak(std::size_t case_index, double flops) {
+  double& peak = result_.cases[case_index].peak_flops_per_rank;
+  if (!(flops > peak)) return;
+  peak = flops;
+  write_case(case_index);
+}
+
 double Recorder::write_block(std::size_t block_index, const launch::BlockOutcome& outcome) {
   store::ResultBlock& block = result_.blocks[block_index];
   const std::size_t case_index = block.case_index;
@@ -203,6 +216,7 @@ double Recorder::write_block(std::size_t block_index, const launch::BlockOutcome
   for (const measure::BlockSamples& s : outcome.samples) warn(s.warnings);
   const int index = static_cast<int>(block_index);
   if (outcome.ok) file_->write_gpu(index, gpu_row(outcome.samples));
+  file_->write_conditions(index, conditions_row(outcome.conditions));
   file_->write_block(index, block, rows.step_seconds, rows.losses, rows.rank_seconds);
   result_.step_seconds.resize(result_.blocks.size());  // what the sweep looks at while it runs
   result_.step_seconds[block_index] = rows.step_seconds;
@@ -227,6 +241,10 @@ void Recorder::leave_out(std::size_t block_index, const std::string& reason) {
   const std::vector<float> none(steps, std::numeric_limits<float>::quiet_NaN());
   const std::vector<float> none_by_rank(steps * result_.rank_count(), std::numeric_limits<float>::quiet_NaN());
   file_->write_block(static_cast<int>(block_index), block, none, none, none_by_rank);
+}
+
+bool Recorder::is_open(const store::ResultBlock& block) const {
+  return block.status != store::BlockStatus::left_out && !states_[block.case_index].dropped;
 }
 
 double Recorder::expected_block_s(std::size_t case_index) const {

@@ -39,8 +39,8 @@ class Recorder {
   /// Throws Error like ResultFile::create().
   void create_file(const std::string& path, const std::string& command, bool overwrite);
   /// Continues a file that create_file() made in an earlier session. Throws Error if it is complete, or if its
-  /// configuration, ranks or programs differ. Peaks and measured facts stay those of the first session. Returns whether
-  /// the libraries or the machine have changed since.
+  /// configuration, ranks or programs differ. Facts stay those of the first session. Returns whether the libraries or
+  /// the machine have changed since.
   bool resume_file(const std::string& path);
 
   /// A block failed: its case is dropped if it failed the same way before.
@@ -49,8 +49,12 @@ class Recorder {
   double write_block(std::size_t block_index, const launch::BlockOutcome& outcome);
   /// Notes that a block will never be measured, and why.
   void leave_out(std::size_t block_index, const std::string& reason);
+  /// Whether a block may still be measured: it was not left out, and its case was not dropped.
+  bool is_open(const store::ResultBlock& block) const;
   /// About how long a block of this case takes.
   double expected_block_s(std::size_t case_index) const;
+  /// A measured peak of a case, FLOP/s of a rank, counts if it is larger than what the case has: in the file, too.
+  void raise_peak(std::size_t case_index, double flops);
   /// Writes the state and closes the file. `interrupted`: not all blocks were tried.
   store::RunState finish(bool interrupted);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <ctime>
 #include <set>
 #include <span>
@@ -35,16 +34,12 @@ bool out_of_time(const launch::Job& job, double next_seconds) {
   return end > 0 && static_cast<double>(std::time(nullptr)) + 1.5 * next_seconds + 10 > end;
 }
 
-bool is_open(const Recorder& recorder, const store::ResultBlock& block) {
-  return block.status != store::BlockStatus::left_out && !recorder.state(block.case_index).dropped;
-}
-
 // Of the blocks from `first` on that belong to a round before `end_round`.
 double expected_s(const Recorder& recorder, std::span<const std::size_t> blocks, int end_round) {
   double seconds = 0;
   for (const std::size_t index : blocks) {
     const store::ResultBlock& block = recorder.result().blocks[index];
-    if (block.round < end_round && is_open(recorder, block)) seconds += recorder.expected_block_s(block.case_index);
+    if (block.round < end_round && recorder.is_open(block)) seconds += recorder.expected_block_s(block.case_index);
   }
   return seconds;
 }
@@ -85,40 +80,6 @@ void leave_out_settled(Recorder& recorder, ProgressLine& progress) {
 
 }  // namespace
 
-void decide_steps(Recorder& recorder, config::Measure& measure) {
-  if (!measure.auto_steps) return;
-  constexpr double share = 0.75;
-  constexpr int min_steps = 3, max_steps = 1000;
-  const CaseState& baseline = recorder.state(0);
-  if (!(baseline.step_s > 0)) return;
-  const double fixed_s = baseline.set_up_s + measure.warmup_steps * baseline.step_s;
-  const double steps = std::clamp<double>(std::round(share * fixed_s / baseline.step_s), min_steps, max_steps);
-  measure.steps = recorder.draft().steps = static_cast<int>(steps);
-}
-
-void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s) {
-  store::Result& result = recorder.draft();
-  if (measure.time_budget_s <= 0 || !measure.looks.empty()) return;
-  double total_s = 0;
-  int fit = 0;
-  for (int round = 0; round < result.rounds; ++round) {
-    for (const store::ResultBlock& block : result.blocks) {
-      if (block.round == round && is_open(recorder, block)) total_s += recorder.expected_block_s(block.case_index);
-    }
-    if (spent_s + total_s > measure.time_budget_s) break;
-    fit = round + 1;
-  }
-  if (fit >= result.rounds) return;
-  const int rounds = std::max(1, fit);
-  recorder.warn(fmt::format(
-      "{} rounds were reduced to {} before the first block, to fit the time budget of {}: preparation took {}, a round "
-      "takes about {}. A larger time_budget allows all of them",
-      measure.rounds, rounds, show_seconds(measure.time_budget_s), show_seconds(spent_s),
-      show_seconds(total_s / (fit + 1))));
-  result.rounds = rounds;
-  std::erase_if(result.blocks, [&](const store::ResultBlock& block) { return block.round >= rounds; });
-}
-
 bool run_rounds(launch::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
                 ProgressLine& progress, std::optional<std::chrono::steady_clock::time_point> end) {
   using Clock = std::chrono::steady_clock;
@@ -142,17 +103,17 @@ bool run_rounds(launch::Job& job, const plan::Plan& plan, const BlockDefaults& d
         leave_out(
             recorder, [](const auto&) { return true; }, reason);
       }
-      if (std::ranges::none_of(rest, [&](std::size_t k) { return is_open(recorder, result.blocks[k]); })) return false;
+      if (std::ranges::none_of(rest, [&](std::size_t k) { return recorder.is_open(result.blocks[k]); })) return false;
     }
     CaseState& state = recorder.state(case_index);
     if (job.stop_requests() > 0) return true;
-    if (is_open(recorder, block) && out_of_time(job, recorder.expected_block_s(case_index))) {
+    if (recorder.is_open(block) && out_of_time(job, recorder.expected_block_s(case_index))) {
       recorder.warn(
           "the allocation ends before another block can finish; continue with --resume in the next allocation");
       return true;
     }
     progress.begin(fmt::format("round {}/{} {}", block.round + 1, result.rounds, result.cases[case_index].name));
-    if (!is_open(recorder, block)) {
+    if (!recorder.is_open(block)) {
       progress.skip();
       continue;
     }

@@ -6,6 +6,8 @@
 #include "backend/backend.h"
 #include "base/error.h"
 #include "plan/prepare.h"
+#include "sweep/busy_machine.h"
+#include "sweep/decide.h"
 #include "sweep/limits_of_machine.h"
 #include "sweep/observe.h"
 #include "sweep/planned_result.h"
@@ -23,9 +25,15 @@ store::Result result_on(const Machine& machine, const plan::Plan& plan) {
   result.environment = machine.environment;
   result.rank_table = machine.ranks;
   result.nodes = machine.nodes();
-  fill_peaks(result, plan, machine);
+  fill_peaks(result, plan);
   fill_link_limits(result, plan, machine);
   return result;
+}
+
+// The best counts, so moments far apart serve better than several in a row: the machine may be quieter at one of them.
+void measure_peaks_again(launch::Job& job, const plan::Plan& plan, Peaks& peaks, Recorder& recorder) {
+  measure_peaks(job, plan, peaks);
+  raise_peaks(recorder, plan, peaks);
 }
 
 // Everything that is not timed, once. Returns whether it was interrupted.
@@ -53,13 +61,16 @@ store::RunState run_sweep(launch::Job& job, plan::Plan plan, const SweepRequest&
                    ? "checking that all ranks agree, measuring the peak of matrix products"
                    : "checking that all ranks agree and that each has a GPU of its own");
   const Machine machine = probe(job, plan);
+  if (const std::string busy = busy_machine(machine.conditions); !busy.empty()) progress.say(busy);
   if (!machine.device.empty())
     plan = plan::plan_for_device(std::move(plan), backend::declared_fused(backend), machine.device);
   Recorder recorder(result_on(machine, plan));
+  recorder.draft().climb = request.climb;
   recorder.warn(machine.warnings);
 
   BlockDefaults defaults;
   defaults.wrap = request.wrap;
+  Peaks peaks = machine.peaks;
   bool interrupted = false;
   if (request.resume) {
     if (recorder.resume_file(request.path)) {
@@ -69,8 +80,10 @@ store::RunState run_sweep(launch::Job& job, plan::Plan plan, const SweepRequest&
     }
     defaults.tuning = recorder.result().tuning;
     plan.experiment.measure.steps = recorder.result().steps;
+    measure_peaks_again(job, plan, peaks, recorder);
   } else {
     interrupted = prepare_blocks(job, plan, machine, recorder, defaults, progress);
+    measure_peaks_again(job, plan, peaks, recorder);
     decide_steps(recorder, plan.experiment.measure);
     if (plan.experiment.measure.auto_steps)
       progress.say(fmt::format("{} timed steps per block, by how long set-up takes", plan.experiment.measure.steps));
@@ -89,6 +102,7 @@ store::RunState run_sweep(launch::Job& job, plan::Plan plan, const SweepRequest&
     end = start + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                       std::chrono::duration<double>(measure.time_budget_s));
   if (!interrupted) interrupted = run_rounds(job, plan, defaults, recorder, progress, end);
+  if (!interrupted) measure_peaks_again(job, plan, peaks, recorder);
   return recorder.finish(interrupted);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "launch/job.h"
 #include "plan/plan.h"
@@ -14,7 +15,8 @@ struct SweepRequest {
   std::string command;  // as it was typed, for the result file
   std::string wrap;     // a command that timed workers are started under; "": none
   bool overwrite = false;
-  bool resume = false;  // `path` is an interrupted file to continue
+  bool resume = false;                         // `path` is an interrupted file to continue
+  std::vector<store::ResultStage> climb = {};  // of a climb, the stages before this one
 };
 
 /// One sweep on rank 0, from a prepared plan to a finished result file: probe, tune, observe, record timelines, run

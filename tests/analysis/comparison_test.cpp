@@ -7,6 +7,7 @@
 #include <cmath>
 #include <deque>
 
+#include "analysis/gate.h"
 #include "analysis/reproduction.h"
 #include "base/error.h"
 #include "support/errors.h"
@@ -72,7 +73,7 @@ TEST(Comparison, AFileAgainstItselfMovesNothing) {
       EXPECT_LE(row.low, 1);
       EXPECT_GE(row.high, 1);
     }
-    EXPECT_FALSE(any_slower(c, 0));
+    EXPECT_FALSE(any_fails(parse_gate("slower:0"), std::span(&c, 1)));
     EXPECT_TRUE(find_differences(std::vector{a, a}).empty());
   }
 }
@@ -90,8 +91,34 @@ TEST(Comparison, OneRunASideComparesBlocksAndDoesNotEstimateRuns) {
     EXPECT_EQ(row.first.block_seconds.size(), 12u);
     EXPECT_EQ(row.first.run_seconds.size(), 1u);
   }
-  EXPECT_TRUE(any_slower(c, 0.05));
-  EXPECT_FALSE(any_slower(c, 0.25));
+  EXPECT_TRUE(any_fails(parse_gate("slower:5"), std::span(&c, 1)));
+  EXPECT_FALSE(any_fails(parse_gate("slower:25"), std::span(&c, 1)));
+}
+
+TEST(Gate, NotProvenWithinWantsAProofForEveryCase) {
+  Files files;
+  const ComparedFile a = files.add("a", two_changes()), b = files.add("b", two_changes(1.01));
+  Comparison c = compare_sides(std::span(&a, 1), std::span(&b, 1));
+  double widest = 0;
+  for (const auto& row : c.cases) widest = std::max(widest, row.high - 1);
+  const auto fails_within = [&](double percent) {
+    return any_fails(parse_gate(fmt::format("not-proven-within:{}%", percent)), std::span(&c, 1));
+  };
+  EXPECT_FALSE(any_fails(parse_gate("slower:5"), std::span(&c, 1)));
+  EXPECT_TRUE(fails_within(100 * widest - 0.01));
+  EXPECT_FALSE(fails_within(100 * widest + 0.01));
+  // What one side did not measure is no proof, and no proof of a slowdown either.
+  c.cases[2].low = c.cases[2].high = NAN;
+  EXPECT_TRUE(fails_within(1000));
+  EXPECT_FALSE(any_fails(parse_gate("slower:5"), std::span(&c, 1)));
+}
+
+TEST(Gate, SlipsSayWhatIsAllowed) {
+  EXPECT_DOUBLE_EQ(parse_gate("not-proven-within: 2 %").share.value(), 0.02);
+  EXPECT_FALSE(parse_gate("slower").share.has_value());
+  for (const char* text :
+       {"not-proven-within", "not-proven-within:", "slower:", "within:2%", "slower:nan", "slower:-1"})
+    EXPECT_THROW(parse_gate(text), Error) << text;
 }
 
 TEST(Comparison, ThreeRunsASideUseTheSpreadOfRuns) {

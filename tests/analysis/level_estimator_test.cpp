@@ -199,7 +199,7 @@ TEST(LevelEstimator, RoundsNeededBringTheHalfWidthThere) {
   LevelFit fit;
   fit.groups = {{.blocks = 12, .variance = 4e-6, .degrees = 20}, {.blocks = 6, .variance = 4e-6, .degrees = 10}};
   const double alpha = family_alpha(3), distance = 0.001;
-  const int needed = level_rounds_to_reach(distance, fit, 1, alpha);
+  const int needed = level_rounds_to_reach(distance, fit, against_reference(1), alpha);
   const auto half_width_of = [&](int rounds) {
     const double share = rounds / 6.0, a = 4e-6 / rounds, b = 4e-6 / (2.0 * rounds);
     const double degrees = (a + b) * (a + b) / (a * a / 10 + b * b / 20) * share;

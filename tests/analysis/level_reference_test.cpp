@@ -64,7 +64,8 @@ void expect_equal(const json& expected, const std::vector<LevelBlock>& given, do
   EXPECT_NEAR(serial.widening(), expected["widening"], 1e-7);
   ASSERT_EQ(fit.groups.size(), expected["effect"].size() + 1);
   for (std::size_t i = 0; i < expected["effect"].size(); ++i) {
-    const ConfidenceInterval interval = level_interval(fit, static_cast<int>(i) + 1, alpha, serial.widening());
+    const auto contrast = against_reference(static_cast<int>(i) + 1);
+    const ConfidenceInterval interval = level_interval(fit, contrast, alpha, serial.widening());
     EXPECT_NEAR(interval.center, expected["effect"][i], tolerance);
     EXPECT_NEAR(interval.low, expected["low"][i], tolerance);
     EXPECT_NEAR(interval.high, expected["high"][i], tolerance);

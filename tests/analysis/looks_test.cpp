@@ -70,6 +70,19 @@ TEST(Looks, TakePlaceWhenTheirRoundsAreOver) {
   EXPECT_NEAR(spent(all), 1, 1e-12);
 }
 
+TEST(Looks, OfAnExtendedSweepSpendErrorOfTheirOwn) {
+  store::Result result = declared("8,12", 12);
+  result.extended = "8";
+  const std::vector<Look> looks = looks_of(result);
+  EXPECT_THAT(rounds_of(looks), ElementsAre(8, 12));
+  EXPECT_EQ(looks[0].share, 1);  // it was the only one when it was taken
+  EXPECT_NEAR(looks[1].share, 4.0 / 12, 1e-12);
+  EXPECT_NEAR(error_bound(result), 0.05 * (1 + 4.0 / 12), 1e-12);
+  EXPECT_NEAR(error_bound(declared("8,12", 12)), 0.05, 1e-12);
+  result.extended = "8,4";
+  EXPECT_THROW(looks_of(result), Error);
+}
+
 TEST(Looks, ASweepThatEndedEarlyLooksOnceMore) {
   store::Result result = declared("5,8,12", 10);
   for (store::ResultBlock& block : result.blocks) {
@@ -112,12 +125,12 @@ TEST(Looks, AnEarlyLookSpendsItsShareAlone) {
 }
 
 TEST(Looks, StandingsAreFromTheFastestOn) {
-  const std::vector<Standing> standings = standings_of(declared("5,8,12", 3));
+  const std::vector<Standing> standings = standings_of(declared("5,8,12", 4));
   ASSERT_EQ(standings.size(), 3u);
   EXPECT_EQ(standings[0].case_index, 2);
   EXPECT_NEAR(standings[0].ratio, 0.9, 0.01);
   EXPECT_LT(standings[0].low, 0.9);
-  EXPECT_TRUE(std::isnan(standings_of(declared("5,8,12", 1))[0].low));
+  EXPECT_TRUE(std::isnan(standings_of(declared("5,8,12", 3))[0].low));
 }
 
 // --- What looks are worth: whole sweeps under noise whose truth is known.

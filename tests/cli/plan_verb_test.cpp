@@ -40,19 +40,19 @@ TEST(Plan, SaysWhereThePeakComesFrom) {
 // The promise is that of the procedure behind the verdicts.
 TEST(Plan, PromisesWhatTheDeclaredIntervalDetects) {
   const std::string laptop = test::source_dir() + "/configs/laptop.yaml";
-  const auto promise = [&](const std::string& interval) {
+  const auto promise = [&](const std::string& interval, int rounds = 12) {
     std::ostringstream out;
     plan({.config = laptop,
-          .overrides = {"measure.interval=" + interval},
-          .only = {"baseline", "baseline_again", "micro_batch_size=2"},
-          .ranks = 4,
+          .overrides = {"measure.interval=" + interval, fmt::format("measure.rounds={}", rounds)},
+          .only = {"baseline", "baseline_again", "micro_batch_size=4"},
+          .ranks = 2,
           .like = "",
           .budget = "",
           .efficiencies = {}},
          out);
     return out.str();
   };
-  const config::Measure m = config::load_experiment(laptop, {}).measure;
+  const config::Measure m = config::load_experiment(laptop, {"measure.rounds=12"}).measure;
   const double pairs = analysis::resolvable_effect_of_pairs(m.rounds, 1, 0.01, m.smallest_effect);
   const double level = analysis::resolvable_effect(m.rounds, 1, 0.01, m.smallest_effect);
   EXPECT_THAT(promise("pairs"),
@@ -61,9 +61,13 @@ TEST(Plan, PromisesWhatTheDeclaredIntervalDetects) {
       promise("level"),
       HasSubstr(fmt::format("{:5.2f} % when a block scatters around the machine's level by 1.0 %", level * 100)));
   EXPECT_NE(pairs, level);
+  for (const char* interval : {"pairs", "level"}) {
+    EXPECT_THAT(promise(interval, 3), HasSubstr("3 rounds give no verdict: it takes 4 or more"));
+    EXPECT_THAT(promise(interval, 4), HasSubstr("a change is detected 4 times in 5"));
+  }
 }
 
-// The times of four ranks of a small model on a CPU say nothing about 128 GPUs.
+// The times of two ranks of a small model on a CPU say nothing about 128 GPUs.
 TEST(Plan, TakesTimesFromALikeResultOnly) {
   const std::string example = test::source_dir() + "/results/example.h5";
   const auto planned = [&](const std::string& file, const std::vector<std::string>& overrides, int ranks) {
@@ -78,14 +82,14 @@ TEST(Plan, TakesTimesFromALikeResultOnly) {
          out);
     return out.str();
   };
-  EXPECT_THAT(planned("laptop.yaml", {}, 4), HasSubstr("estimated from " + example));
+  EXPECT_THAT(planned("laptop.yaml", {}, 2), HasSubstr("estimated from " + example));
   const auto complaint = [&](const std::string& file, const std::vector<std::string>& overrides, int ranks) {
     return test::error_of([&] { planned(file, overrides, ranks); });
   };
   EXPECT_THAT(complaint("16node.yaml", {"hardware=h100-sxm"}, 128),
-              AllOf(HasSubstr("backend cpu, here cuda"), HasSubstr("ranks 4, here 128"), HasSubstr("layers 4, here")));
-  EXPECT_THAT(complaint("laptop.yaml", {}, 8), HasSubstr("(ranks 4, here 8)"));
-  EXPECT_THAT(complaint("laptop.yaml", {"model.hidden=256"}, 4), HasSubstr("(hidden 128, here 256)"));
+              AllOf(HasSubstr("backend cpu, here cuda"), HasSubstr("ranks 2, here 128"), HasSubstr("layers 2, here")));
+  EXPECT_THAT(complaint("laptop.yaml", {}, 8), HasSubstr("(ranks 2, here 8)"));
+  EXPECT_THAT(complaint("laptop.yaml", {"model.hidden=256"}, 2), HasSubstr("(hidden 192, here 256)"));
 }
 
 // By hand: a step of the 128-GPU baseline computes its model FLOP at 40 % of 989 TFLOP/s on each GPU; a block is 45 s
@@ -120,6 +124,30 @@ TEST(Plan, TakesTimesFromAnAssumedMfu) {
   EXPECT_THAT(text, HasSubstr("--time="));
   EXPECT_THAT(test::error_of([&] { planned(overrides, "140%", ""); }), HasSubstr("up to 100 %"));
   EXPECT_THAT(test::error_of([&] { planned({"hardware=none"}, "40%", ""); }), HasSubstr("needs the peak"));
+}
+
+// A plan for one rank skips every layout of a cluster: it says so instead of leaving it to the footnotes.
+TEST(Plan, WithoutRanksSaysWhatNeedsMore) {
+  const auto text = [](const std::string& path, const std::vector<std::string>& overrides, int ranks) {
+    std::ostringstream out;
+    plan({.config = path,
+          .overrides = overrides,
+          .only = {},
+          .ranks = ranks,
+          .like = "",
+          .budget = "",
+          .efficiencies = {}},
+         out);
+    return out.str();
+  };
+  const std::string laptop = test::source_dir() + "/configs/laptop.yaml";
+  EXPECT_THAT(text(laptop, {}, 0), ::testing::StartsWith("planned for 1 rank, but layout={tensor_parallel: 2, "
+                                                         "pipeline_parallel: 1} needs 2; give --ranks N"));
+  EXPECT_THAT(text(laptop, {"sweep={ranks: [2, 64]}"}, 0), HasSubstr("but ranks=64 needs 64;"));
+  EXPECT_THAT(text(laptop, {}, 1), ::testing::Not(HasSubstr("planned for")));
+  EXPECT_THAT(text(laptop, {"sweep={micro_batch_size: [2]}"}, 0), ::testing::Not(HasSubstr("planned for")));
+  EXPECT_THAT(test::error_of([&] { text(laptop, {"layout={tensor_parallel: 2}"}, 0); }),
+              HasSubstr("planned for 1 rank, but the baseline needs 2; give --ranks N"));
 }
 
 }  // namespace

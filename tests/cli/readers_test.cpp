@@ -3,16 +3,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/cli.h"
+#include "cli/follow.h"
+#include "readers_fixture.h"
 #include "support/files.h"
 #include "support/sample_timeline.h"
 #include "support/temporary_folder.h"
-#include "written_result.h"
 
 namespace harness::cli {
 namespace {
@@ -20,35 +23,12 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-struct Said {
-  int code = -1;
-  std::string out, err;
-};
-
-class Readers : public ::testing::Test {
- protected:
-  std::string write(const std::string& name, store::Result result, double factor = 1) {
-    result.run_uuid = name;
-    for (auto& steps : result.step_seconds) {
-      for (auto& step : steps) step = static_cast<float>(step * factor);
-    }
-    test::samples::write_result(folder_ / name, result);
-    return folder_ / name;
-  }
-  static Said say(const std::vector<std::string>& arguments) {
-    std::ostringstream out, err;
-    const int code = run_cli(arguments, out, err);
-    return {code, out.str(), err.str()};
-  }
-  test::TemporaryFolder folder_;
-};
-
 // Whatever a name or a file holds, a terminal gets no control of it; and no words of a library.
 TEST_F(Readers, NoMessageCarriesControls) {
   const auto hostile = say({"show", "\u009b31m\u202e\x1b[2J"});
   EXPECT_EQ(hostile.code, 1);
   EXPECT_EQ(hostile.err, "harness: \\x9b31m\\u202e\\x1b[2J: no such file\n");
-  EXPECT_THAT(say({"show", "a", "\u009b31m"}).err, HasSubstr("\\x9b31m"));
+  EXPECT_THAT(say({"variables", "a", "\u009b31m"}).err, HasSubstr("\\x9b31m"));
   EXPECT_THAT(say({"plan", "x.yaml", "--set"}).err, HasSubstr("--set needs a value"));
   EXPECT_THAT(say({"show", std::string(300, 'n')}).err, HasSubstr("File name too long"));
 }
@@ -66,6 +46,165 @@ TEST_F(Readers, CompareExitsWithWhatItFound) {
   EXPECT_EQ(say({"compare", a, faster, "--fail-on", "slower"}).code, 0);
   EXPECT_EQ(say({"compare", a, faster, slower, "--fail-on", "slower"}).code, 2);
   EXPECT_EQ(say({"compare", a, a, "--fail-on", "slower"}).code, 0);
+}
+
+TEST_F(Readers, TheGateOfNonInferiorityWantsAProof) {
+  const auto a = write("a.h5", test::samples::nothing_moved());
+  const auto slower = write("slower.h5", test::samples::nothing_moved(), 1.1);
+  EXPECT_EQ(say({"compare", a, slower, "--fail-on", "slower:11"}).code, 0);
+  EXPECT_EQ(say({"compare", a, slower, "--fail-on", "not-proven-within:5%"}).code, 2);
+  EXPECT_EQ(say({"compare", a, slower, "--fail-on", "not-proven-within:50%"}).code, 0);
+  EXPECT_EQ(say({"compare", a, a, "--fail-on", "not-proven-within:20%"}).code, 0);
+  EXPECT_EQ(say({"compare", a, a, "--fail-on", "not-proven-within:0.01%"}).code, 2);  // no proof, though it is the same
+  EXPECT_THAT(say({"compare", a, a, "--fail-on", "not-proven-within"}).err, HasSubstr("not-proven-within:2%"));
+}
+
+TEST_F(Readers, CiFormatsHaveALinePerCase) {
+  const auto a = write("a.h5", test::samples::nothing_moved());
+  const auto slower = write("slower.h5", test::samples::nothing_moved(), 1.1);
+  const Said junit = say({"compare", a, slower, "--fail-on", "slower:5", "--format", "junit"});
+  EXPECT_EQ(junit.code, 2);
+  EXPECT_THAT(junit.out, HasSubstr("<testsuite name=\"harness compare\" tests=\"5\" failures=\"4\" errors=\"0\""));
+  EXPECT_THAT(junit.out, HasSubstr("<testcase classname=\"slower.h5 against a.h5\" name=\"micro_batch_size=2\""));
+  EXPECT_THAT(junit.out, HasSubstr("<failure message=\"slower, +10.0 % ["));
+  const Said github = say({"compare", a, slower, "--fail-on", "slower:5", "--format", "github"});
+  EXPECT_THAT(github.out, HasSubstr("::error title=micro_batch_size=2::slower, +10.0 %25 ["));
+  EXPECT_THAT(github.out, HasSubstr("::notice title=harness compare::4 of 5 checks failed.\n"));
+  EXPECT_THAT(say({"compare", a, slower, "--fail-on", "slower:15", "--format", "junit"}).out,
+              HasSubstr("failures=\"0\""));
+  EXPECT_THAT(say({"compare", a, slower, "--fail-on", "not-proven-within:5%", "--format", "junit"}).out,
+              HasSubstr("; not proven to be within 5 %"));
+  // Files that cannot be compared are a failure, not an empty report.
+  store::Result other = test::samples::nothing_moved();
+  other.ranks = 8;
+  const Said unlike = say({"compare", a, write("ranks.h5", other), "--format", "junit"});
+  EXPECT_EQ(unlike.code, 3);
+  EXPECT_THAT(unlike.out, HasSubstr("tests=\"1\" failures=\"1\""));
+}
+
+TEST_F(Readers, CiFormatsOfOneSweepFailWhereItFailed) {
+  const auto a = write("a.h5", test::samples::everything());
+  const Said junit = say({"show", a, "--format", "junit"});
+  EXPECT_EQ(junit.code, 4);
+  EXPECT_THAT(junit.out, HasSubstr("tests=\"9\" failures=\"1\" errors=\"0\" skipped=\"1\" timestamp=\"2026-01-02T"));
+  EXPECT_THAT(junit.out, HasSubstr("<failure message=\"failed: rank 2 on node7: worker killed by signal 11"));
+  EXPECT_THAT(junit.out, Not(HasSubstr("\x1b")));
+  const Said github = say({"show", a, "--format", "github"});
+  EXPECT_THAT(github.out, HasSubstr("::error title=layout={tensor_parallel%3A 2}::failed: rank 2"));
+  EXPECT_THAT(github.out, HasSubstr("::warning title=harness show laptop::bf16 is emulated"));
+  const Said moved = say({"show", write("moved.h5", test::samples::unreliable()), "--format", "junit"});
+  EXPECT_EQ(moved.code, 4);
+  EXPECT_THAT(moved.out, HasSubstr("no verdict of this sweep counts</failure>"));
+}
+
+TEST_F(Readers, LongCsvHasALinePerNumber) {
+  const auto a = write("a.h5", test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8}));
+  const Said said = say({"show", a, "--format", "long-csv"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_THAT(said.out, testing::StartsWith("run,created,name,host,case,metric,value,low,high\n"
+                                            "a.h5,2026-01-02T03:04:05Z,laptop,,baseline,blocks,12,,\n"));
+  const auto at = said.out.find("micro_batch_size=2,effect.ratio,0.");
+  ASSERT_NE(at, std::string::npos);
+  const std::string line = said.out.substr(at, said.out.find('\n', at) - at);
+  EXPECT_THAT(line, testing::MatchesRegex("micro_batch_size=2,effect.ratio,0.[0-9]+,0.[0-9]+,0.[0-9]+"));
+  EXPECT_THAT(said.out, Not(HasSubstr("effect.low")));
+  std::istringstream lines(said.out);
+  for (std::string each; std::getline(lines, each);) EXPECT_EQ(std::count(each.begin(), each.end(), ','), 8) << each;
+}
+
+TEST_F(Readers, FollowPrintsAfterEachRoundUntilTheSweepHasEnded) {
+  store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8}, 3);
+  for (std::size_t i = 0; i < result.blocks.size(); ++i) result.blocks[i].start_unix_s = 1000 + 10 * double(i);
+  const store::Result whole = result;
+  const auto measured = [&](std::size_t blocks, store::RunState state) {
+    result = whole;
+    result.state = state;
+    for (std::size_t i = blocks; i < result.blocks.size(); ++i) result.blocks[i].status = store::BlockStatus::pending;
+    const std::string path = write("a.h5", result);
+    // Whatever the clock of the file system is worth: every write is another time.
+    static int writes = 0;
+    std::filesystem::last_write_time(path,
+                                     std::filesystem::file_time_type::clock::now() + std::chrono::seconds(++writes));
+    return path;
+  };
+  const std::string path = measured(0, store::RunState::running);
+  std::ostringstream out, err;
+  int waits = 0;
+  ShowOptions options;
+  options.files = {path};
+  const int code = follow(options, out, err, [&] {
+    ++waits;
+    if (waits == 1) measured(2, store::RunState::running);  // within a round: nothing new
+    if (waits == 3) measured(3, store::RunState::running);
+    if (waits == 160) measured(6, store::RunState::running);
+    if (waits == 161) measured(9, store::RunState::complete);
+    ASSERT_LT(waits, 200);
+  });
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(waits, 161);
+  const std::string text = out.str();
+  EXPECT_THAT(text, testing::StartsWith("Running: 0 of 3 rounds, 0 of 9 blocks.\n"));
+  EXPECT_THAT(text, HasSubstr("\n\nRunning: 1 of 3 rounds, 3 of 9 blocks; about "));
+  EXPECT_THAT(text, HasSubstr("Running: 2 of 3 rounds, 6 of 9 blocks; about "));
+  EXPECT_THAT(text, HasSubstr("\n\nComplete: 3 of 3 rounds, 9 of 9 blocks.\n"));
+  EXPECT_THAT(text, Not(HasSubstr("2 of 9")));
+  EXPECT_EQ(err.str(), "no new block for five minutes: the sweep may have been killed. Ctrl-C ends this.\n");
+  // Stopped: the code of show.
+  std::ostringstream stopped;
+  measured(6, store::RunState::partial);
+  EXPECT_EQ(follow(options, stopped, err, [] { FAIL(); }), 0);
+  EXPECT_THAT(stopped.str(), testing::StartsWith("Stopped: 2 of 3 rounds, 6 of 9 blocks.\n"));
+  EXPECT_THAT(say({"show", path, "--follow", "--format", "json"}).err, HasSubstr("--follow prints text"));
+}
+
+TEST_F(Readers, HistoryNamesWhereACaseChanged) {
+  std::vector<std::string> files;
+  for (int night = 1; night <= 10; ++night) {
+    store::Result result = test::samples::nothing_moved();
+    result.created = fmt::format("2026-01-{:02}T03:00:00Z", night);
+    files.push_back(write(fmt::format("n{}.h5", night), result, (night < 7 ? 1 : 1.1) + 0.001 * (night % 3)));
+  }
+  std::vector<std::string> arguments{"compare", "--history"};
+  arguments.insert(arguments.end(), files.rbegin(), files.rend());
+  const Said text = say(arguments);
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("Over 10 runs the step time changed: baseline +10.0 % between n6.h5 and n7.h5"));
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), arguments.begin(), arguments.end());
+    return say(more);
+  };
+  EXPECT_EQ(with({"--fail-on", "slower"}).code, 2);
+  EXPECT_EQ(with({"--fail-on", "slower:15"}).code, 0);
+  EXPECT_EQ(with({"--fail-on", "not-proven-within:5"}).code, 1);
+  EXPECT_EQ(with({"--reproduce"}).code, 1);
+  const auto json = nlohmann::json::parse(with({"--format", "json"}).out);
+  EXPECT_EQ(json["schema"], "harness-history");
+  EXPECT_EQ(json["cases"][0]["change"]["first_run_after"], 6);
+  EXPECT_EQ(json["cases"][0]["step_seconds"].size(), 10u);
+  EXPECT_THAT(with({"--format", "junit"}).out, HasSubstr("failures=\"4\""));
+  // A bad night does not count, and too few runs have no verdict.
+  const Said left_out = with({write("moved.h5", test::samples::unreliable())});
+  EXPECT_EQ(left_out.code, 0) << left_out.err;
+  EXPECT_THAT(left_out.out, HasSubstr("! Left out: moved.h5 is unreliable"));
+  EXPECT_THAT(say({"compare", "--history", files[0], files[1]}).out, HasSubstr("too few for a verdict"));
+  store::Result other = test::samples::nothing_moved();
+  other.ranks = 8;
+  EXPECT_EQ(with({write("ranks.h5", other)}).code, 3);
+}
+
+TEST_F(Readers, TablesAreSeenAsAskedFor) {
+  const auto a = write("a.h5", test::samples::everything());
+  EXPECT_THAT(say({"show", a, "--columns", "change,verdict"}).out,
+              HasSubstr("\ncase                            change  verdict\n"));
+  EXPECT_THAT(say({"show", a, "--columns", "x"}).err, HasSubstr("there is no such column"));
+  EXPECT_THAT(say({"show", a}).out, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(say({"show", a, "--color", "always"}).out, HasSubstr("\x1b[31mslower"));
+  EXPECT_THAT(say({"compare", a, a, "--sort", "name", "--columns", "change,verdict"}).out, HasSubstr("\nbaseline "));
+  setenv("COLUMNS", "80", 1);
+  const std::string narrow = say({"show", a}).out, csv = say({"show", a, "--format", "csv"}).out;
+  unsetenv("COLUMNS");
+  EXPECT_THAT(narrow, HasSubstr("Left out to fit 80 columns"));
+  EXPECT_EQ(csv, say({"show", a, "--format", "csv"}).out);
 }
 
 TEST_F(Readers, CompareRefusesWhatIsUnlikeAndDoubtsWhatIsUnreliable) {

@@ -118,6 +118,52 @@ TEST(Experiment, ACombinationChangesSeveralVariables) {
   EXPECT_FALSE(e.changes[1].settings.overlap_grad_reduce);
 }
 
+TEST(Experiment, ALadderHasEachFixAloneAndWithThoseBeforeIt) {
+  const TemporaryFolder folder;
+  const std::string head = "backend: cpu\nmodel: gpt3-125m\nbaseline: {}\n";
+  const Experiment e = load_experiment(folder.write(
+      "a.yaml", head + "ladder:\n  - batches: {micro_batch_size: 2}\n  - no overlap: {overlap_grad_reduce: "
+                       "false}\n  - buckets: {bucket_size: 4 MiB, micro_batch_size: 4}\n"));
+  ASSERT_EQ(e.ladder.size(), 3u);
+  std::vector<std::string> names;
+  for (const Change& change : e.changes) names.push_back(case_name(change));
+  EXPECT_EQ(names, (std::vector<std::string>{"batches", "no overlap", "batches + no overlap", "buckets",
+                                             "batches + no overlap + buckets"}));
+  EXPECT_EQ(e.ladder[0].together, "batches");
+  EXPECT_EQ(e.ladder[2].together, "batches + no overlap + buckets");
+  EXPECT_TRUE(e.changes[3].settings.overlap_grad_reduce);
+  EXPECT_EQ(e.changes[4].settings.micro_batch_size, 4);
+  EXPECT_FALSE(e.changes[4].settings.overlap_grad_reduce);
+  const std::vector<std::pair<std::string, std::string>> broken{
+      {"ladder: [{a: {micro_batch_size: 2}}]\n", "two fixes or more"},
+      {"ladder: [{a: {micro_batch_size: 2}}, {a: {bucket_size: 4 MiB}}]\n", "name them differently"},
+      {"ladder: [{a: {micro_batch_size: 2}}, {b: {micro_batch_size: 2}}]\n", "changes nothing on top"},
+      {"ladder: [{a=b: {micro_batch_size: 2}}, {b: {bucket_size: 4 MiB}}]\n", "cannot have = + , or ;"},
+      {"ladder: [{baseline: {micro_batch_size: 2}}, {b: {bucket_size: 4 MiB}}]\n", "a case that every sweep has"},
+      {"ladder: [{a: {micro_batch_size: 1}}, {b: {bucket_size: 4 MiB}}]\n", "this is the baseline's value"},
+      {"ladder: {a: {micro_batch_size: 2}}\n", "expected a list of named fixes"},
+      {"ladder: [{a: {micro_batch_size: 2}}, {b: {bucket_size: 4 MiB}}]\nmeasure: {until: settled}\n",
+       "measures all of its cases to the end"}};
+  for (const auto& [text, expected] : broken) {
+    try {
+      load_experiment(folder.write("b.yaml", head + text));
+      ADD_FAILURE() << "no error for " << text;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(expected));
+    }
+  }
+}
+
+TEST(Experiment, ADeclaredConfidenceIsAShare) {
+  const TemporaryFolder folder;
+  const std::string text = "backend: cpu\nmodel: gpt3-125m\nbaseline: {}\n";
+  const std::string path = folder.write("a.yaml", text);
+  EXPECT_EQ(load_experiment(path).measure.confidence, 0.95);
+  EXPECT_EQ(load_experiment(path, {"measure.confidence=99 %"}).measure.confidence, 0.99);
+  EXPECT_THROW(load_experiment(path, {"measure.confidence=100 %"}), Error);
+  EXPECT_THROW(load_experiment(path, {"measure.confidence=20 %"}), Error);
+}
+
 TEST(Experiment, AllowedKeysAreListedOncePerMap) {
   const TemporaryFolder folder;
   const std::string text = "backend: cpu\nmodel: gpt3-125m\nbaseline: {tp: 2, pp: 2, dtype: bf16, foo: 1}\n";
@@ -297,6 +343,32 @@ TEST(Hardware, IsReadFromBesideTheConfiguration) {
   const std::string message = test::complaint(folder.write("d.yaml", "hardware: bad" + rest));
   EXPECT_THAT(message, HasSubstr("hardware/bad.yaml:3:14: peak_flops.bf61: unknown key"));
   EXPECT_THAT(message, HasSubstr("did you mean bf16?"));
+}
+
+// nccl-tests' habit: a ladder of sizes in one word.
+TEST(Sweep, ARangeOfSizesIsEachOfThem) {
+  const test::TemporaryFolder folder;
+  const auto path_with = [&](const std::string& sizes) {
+    return folder.write("ladder.yaml",
+                        "workload: collective\nbackend: cpu\nbaseline: {message_size: 32 B}\n"
+                        "sweep: {message_size: " +
+                            sizes + "}\n");
+  };
+  const auto values = [&](const std::string& sizes) {
+    std::vector<std::string> found;
+    for (const Change& change : load_experiment(path_with(sizes)).changes) found.push_back(change.value);
+    return found;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(values("[8 B..128 B x2]"), ElementsAre("8 B", "16 B", "64 B", "128 B"));  // 32 B is the baseline
+  EXPECT_THAT(values("[8B..128B]"), ElementsAre("8 B", "16 B", "64 B", "128 B"));
+  EXPECT_THAT(values("[1 KiB..100 KiB x4, 1 MiB]"), ElementsAre("1 KiB", "4 KiB", "16 KiB", "64 KiB", "1 MiB"));
+  EXPECT_EQ(values("[8 B..8 GiB x2]").size(), 30u);
+  const auto says = [&](const std::string& sizes) { return test::complaint(path_with(sizes)); };
+  EXPECT_THAT(says("[1 MiB..8 B]"), HasSubstr("sweep.message_size[0]: found '1 MiB..8 B', whose end is not above"));
+  EXPECT_THAT(says("[8 B..1 KiB x1]"), HasSubstr("found 1; allowed: 2 to 1024"));
+  EXPECT_THAT(says("[8 B..many]"), HasSubstr("sweep.message_size[0]: "));
+  EXPECT_THAT(says("[8 B..32 B x2, 16 B]"), HasSubstr("16 B is in the list twice"));
 }
 
 }  // namespace

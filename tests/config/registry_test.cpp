@@ -43,6 +43,7 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"attention", {"fused", "unfused"}},
     {"attention_engine", {"auto", "0", "7"}},
     {"cuda_graph", {"true", "false"}},
+    {"programmatic_launch", {"true", "false"}},
     {"nccl_min_ctas", {"default", "1", "64"}},
     {"nccl_max_ctas", {"default", "1", "64"}},
     {"nccl_buffsize", {"default", "4 MiB", "64 KiB"}},
@@ -184,7 +185,7 @@ TEST(Registry, OnlyOneOfItsWordsIsRefusedByABackend) {
 }
 
 TEST(Registry, WhatRunsAStepOnAGpuIsForGpus) {
-  for (const char* name : {"attention", "attention_engine", "cuda_graph"}) {
+  for (const char* name : {"attention", "attention_engine", "cuda_graph", "programmatic_launch"}) {
     EXPECT_EQ(find_variable(name)->backends, std::vector<BackendKind>{BackendKind::cuda}) << name;
   }
   EXPECT_EQ(canonical("cuda_graph", "off"), "false");

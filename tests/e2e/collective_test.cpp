@@ -117,6 +117,7 @@ TEST(Collective, ProductsAndAttentionOfAModel) {
     const auto o = test::run(test::harness_job(2, "sweep --force " + write(folder, text)));
     ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
     EXPECT_THAT(o.out, HasSubstr("of peak"));
+    EXPECT_EQ(o.out.find("qkv, forward") != std::string::npos, text.starts_with("workload: gemm"));
     const store::Result r = store::read_result(folder / "point.h5");
     EXPECT_GE(r.cases.size(), 5u);
     for (const store::ResultBlock& b : r.blocks) EXPECT_EQ(b.status, store::BlockStatus::ok) << b.reason;

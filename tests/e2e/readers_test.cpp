@@ -35,6 +35,11 @@ TEST(ReadersAsAUser, TheExampleIsExportedAndTraced) {
     EXPECT_EQ(o.exit_code, 0) << o.err;
     EXPECT_THAT(o.out, HasSubstr("Measured on backend cpu"));
   }
+  const auto next = test::run(program + "export " + example + " --format harness > " + (folder / "next.yaml"));
+  EXPECT_EQ(next.exit_code, 0) << next.err;
+  const auto planned = test::run(program + "plan " + (folder / "next.yaml") + " --ranks 2");
+  EXPECT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_THAT(planned.out, HasSubstr("micro_batch_size=4"));
   const auto o = test::run(program + "trace " + example + " -o " + (folder / "trace.json"));
   EXPECT_EQ(o.exit_code, 0) << o.err;
   EXPECT_GT(std::filesystem::file_size(folder / "trace.json"), 10000u);

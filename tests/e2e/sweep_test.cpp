@@ -75,9 +75,52 @@ TEST(Sweep, StoppedEarlyItSaysSoAndGoesOnFromItsFileAlone) {
   EXPECT_EQ(r.state, store::RunState::complete);
   EXPECT_EQ(r.cases.size(), 3u);
   EXPECT_EQ(r.rounds, 6);
-  const auto changed = test::run(harness_job(2, "sweep --rounds 9 --resume " + (folder / "small.h5")));
+  const auto changed = test::run(harness_job(2, "sweep --seed 9 --resume " + (folder / "small.h5")));
   EXPECT_EQ(changed.exit_code, 1);
   EXPECT_THAT(changed.err, HasSubstr("takes the configuration from the file"));
+}
+
+TEST(Sweep, ACompleteFileTakesMoreRoundsForWhatIsUnresolved) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "small.h5";
+  // One case is slower by far and settled after five rounds, the others are copies of the baseline.
+  const auto config = write_small_config(folder, 5, "  env: [{SLOW: 1}, {AA: 1}]\n");
+  const std::string planted = "HARNESS_TEST_FAULT='case=env={SLOW: 1},kind=delay,step=every,seconds=0.1' ";
+  const std::string job = "--set measure.smallest_effect=0.001% ";
+  const auto first = test::run(planted + harness_job(2, "sweep " + config + " " + job));
+  ASSERT_TRUE(first.exit_code == 0 || first.exit_code == 4) << first.err;
+  const store::Result before = store::read_result(file);
+  std::filesystem::remove(config);
+
+  const auto fewer = test::run(harness_job(2, "sweep --rounds 5 --resume " + file));
+  EXPECT_EQ(fewer.exit_code, 1);
+  EXPECT_THAT(fewer.err, HasSubstr("--rounds names the new total, 6 or more"));
+
+  const auto more = test::run(planted + harness_job(2, "sweep --rounds 8 --resume " + file));
+  ASSERT_TRUE(more.exit_code == 0 || more.exit_code == 4) << more.err;
+  EXPECT_THAT(more.out, HasSubstr("rounds were added after the results of round 5 had been seen"));
+  const store::Result after = store::read_result(file);
+  EXPECT_EQ(after.state, store::RunState::complete);
+  EXPECT_EQ(after.rounds, 8);
+  EXPECT_EQ(after.extended, "5");
+  EXPECT_EQ(after.looks, "5,8");
+  EXPECT_EQ(after.run_uuid, before.run_uuid);
+  EXPECT_EQ(after.sessions, 2);
+  ASSERT_EQ(after.blocks.size(), 8u * 4);
+  for (std::size_t i = 0; i < before.blocks.size(); ++i) {
+    EXPECT_EQ(after.blocks[i].start_unix_s, before.blocks[i].start_unix_s);
+    EXPECT_EQ(after.step_seconds[i], before.step_seconds[i]);
+    EXPECT_EQ(after.rank_seconds[i], before.rank_seconds[i]);
+  }
+  EXPECT_EQ(after.timeline.size(), before.timeline.size());
+  const auto of = [&](const char* name, store::BlockStatus status) {
+    return std::ranges::count_if(after.blocks, [&](const store::ResultBlock& block) {
+      return after.at(block).name == name && block.status == status;
+    });
+  };
+  EXPECT_EQ(of("env={SLOW: 1}", store::BlockStatus::ok), 5);  // settled by the look after round 5
+  EXPECT_EQ(of("env={SLOW: 1}", store::BlockStatus::left_out), 3);
+  EXPECT_EQ(of("baseline", store::BlockStatus::ok), 8);
 }
 
 TEST(Sweep, MeasuresWritesAndShows) {
@@ -110,6 +153,11 @@ TEST(Sweep, MeasuresWritesAndShows) {
     EXPECT_GT(r.blocks[i].peak_memory_bytes, 1e6);
   }
   EXPECT_NEAR(r.losses[0][0], std::log(64.0), 0.2);
+  // What else the machine did, unless its kernel hides that.
+  ASSERT_EQ(r.conditions.size(), r.blocks.size());
+  if (std::ifstream("/proc/loadavg")) {
+    for (const store::ResultConditions& row : r.conditions) EXPECT_GE(row.load, 0);
+  }
   EXPECT_FALSE(r.timeline.empty());
   EXPECT_FALSE(r.totals.empty());
   for (const auto& x : r.timeline) EXPECT_LE(x.start_s, x.end_s);

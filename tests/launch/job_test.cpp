@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launch/kernel_text.h"
 #include "launched.h"
+#include "support/files.h"
+#include "support/temporary_folder.h"
 
 namespace harness::launch {
 namespace {
 
 using test::Launched;
+using test::TemporaryFolder;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -33,6 +37,18 @@ TEST(Job, TheLastRanksMaySitABlockOut) {
   EXPECT_THAT(job.output(), HasSubstr("block 0 ok true stopped false culprit -1 samples 2"));
 }
 
+// As far as the kernel of this machine tells.
+TEST(Job, ABlockKnowsWhatElseTheMachineDid) {
+  Launched job(3, "ranks=2");
+  ASSERT_TRUE(job.wait()) << job.output();
+  CpuSet cpus;
+  cpus.set(0);
+  const bool tells = cpu_times(test::text_of("/proc/stat"), cpus, 100).busy_s >= 0;
+  const int cores = static_cast<int>(cores_of(allowed_cpus()).size());
+  if (!tells || limited_by_quota(cores) < cores) GTEST_SKIP() << "/proc/stat is hidden, or there is a CPU quota";
+  EXPECT_THAT(job.output(), HasSubstr("conditions load true steal true foreign true of true on " + host_name()));
+}
+
 TEST(Job, ATimelineIsKeptOncePerRoleAndItsTotalsByAll) {
   Launched job(2, fmt::format("mode={}", static_cast<int>(measure::BlockMode::timeline)));
   ASSERT_TRUE(job.wait()) << job.output();
@@ -51,6 +67,20 @@ TEST(Job, WorkersSeeOneCleanEnvironment) {
     EXPECT_THAT(out, HasSubstr(line)) << line;
   }
   EXPECT_THAT(out, Not(HasSubstr("OMP_NUM_THREADS=77")));
+}
+
+// A stranger that was taken for a rank goes away; one that stays is spoken of.
+TEST(Job, ConnectionsThatAreLostBeforeTheFirstStepAreTriedOnceMore) {
+  for (const int strangers : {1, 2}) {
+    const TemporaryFolder folder;
+    for (int i = 1; i <= strangers; ++i) folder.write(std::to_string(i), "");
+    Launched job(2, "", "FAKE_STRANGERS=" + folder.path());
+    ASSERT_TRUE(job.wait()) << job.output();
+    EXPECT_THAT(job.output(), HasSubstr(strangers == 1 ? "ok true" : "ok false"));
+    EXPECT_EQ(job.output().find("a process that is not of this job may have connected") != std::string::npos,
+              strangers == 2);
+    EXPECT_EQ(job.output().find("reason [started again: ") != std::string::npos, strangers == 1);
+  }
 }
 
 TEST(Job, DifferentProgramsAreNotRunTogether) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <ctime>
+
 #include "launch/test_fault.h"
 #include "support/temporary_folder.h"
 
@@ -103,8 +106,23 @@ TEST(TestFaults, ConcernOneRankAndCase) {
   EXPECT_EQ(TestFault::parse(text, 1, "layout=2").kind(), "segfault");
   EXPECT_EQ(TestFault::parse(text, 0, "layout=2").kind(), "");
   EXPECT_EQ(TestFault::parse(text, 1, "baseline").kind(), "");
+  const std::string delays =
+      "kind=delay,step=every,seconds=0.5,unless=micro_batch_size:4;kind=delay,step=every,seconds=0.25";
+  config::Settings settings;
+  EXPECT_EQ(TestFault::parse(delays, 0, "", settings).seconds(), 0.75);
+  settings.micro_batch_size = 4;
+  EXPECT_EQ(TestFault::parse(delays, 0, "", settings).seconds(), 0.25);
+  EXPECT_THROW(TestFault::parse("kind=exit;kind=abort", 0, ""), Error);
   EXPECT_THROW(TestFault::parse("rnk=1", 1, ""), Error);
   EXPECT_THROW(TestFault::parse("segfault", 1, ""), Error);
+}
+
+TEST(TestFaults, ASpinTakesItsTimeAndKeepsItsCore) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t own = std::clock();
+  TestFault::parse("kind=spin,step=-1,seconds=0.1", 0, "").act_before_steps();
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(100));
+  EXPECT_GT(static_cast<double>(std::clock() - own) / CLOCKS_PER_SEC, 0.01);
 }
 
 }  // namespace

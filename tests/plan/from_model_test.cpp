@@ -54,5 +54,65 @@ TEST(FromModel, ProductsAndAttentionAreThoseOfTheStep) {
             std::vector<std::string>{"{batch: 1, heads: 4, head_dim: 16, sequence: 32}"});
 }
 
+std::vector<std::vector<std::string>> uses_in(const config::Experiment& experiment, int ranks) {
+  Plan plan;
+  plan.experiment = with_model_values(experiment, ranks);
+  plan.ranks = ranks;
+  for (const config::Change& c : plan.experiment.changes) {
+    PlannedCase planned;
+    planned.name = c.variable + "=" + c.value;
+    planned.settings = c.settings;
+    plan.cases.push_back(planned);
+  }
+  name_uses(plan);
+  std::vector<std::vector<std::string>> uses;
+  for (const PlannedCase& planned : plan.cases) uses.push_back(planned.uses);
+  return uses;
+}
+
+using Uses = std::vector<std::string>;
+
+TEST(FromModel, ProductsAreNamedByWhatTheyAre) {
+  config::Experiment e = experiment_of("gemm", "gemm");
+  e.model.vocab = 320;
+  const auto uses = uses_in(e, 2);
+  for (const Uses& one : {Uses{"qkv, forward"}, Uses{"fc1, forward"}, Uses{"qkv weight gradient"},
+                          Uses{"head weight gradient"}, Uses{"fc2 input gradient"}}) {
+    EXPECT_EQ(std::ranges::count(uses, one), 1) << one.front();
+  }
+  EXPECT_EQ(std::ranges::count(uses, Uses{}), 0);
+}
+
+TEST(FromModel, AProductOfTwoUsesHasBothNames) {
+  const config::Experiment e = experiment_of("gemm", "gemm");
+  ASSERT_EQ(e.model.vocab, 4 * e.model.hidden);  // the head is as wide as the MLP
+  EXPECT_EQ(std::ranges::count(uses_in(e, 2), Uses{"fc1, forward", "head, forward"}), 1);
+}
+
+TEST(FromModel, MessagesAreNamedByWhatTheyCarry) {
+  config::Experiment e = experiment_of("message_size", "collective");
+  e.baseline.layout = {2, 1};
+  e.baseline.collective_over = config::CollectiveOver::tensor;
+  const auto uses = uses_in(e, 2);
+  ASSERT_FALSE(uses.empty());
+  const auto found = std::ranges::find_if(
+      uses, [](const Uses& u) { return std::ranges::find(u, std::string("projection, forward")) != u.end(); });
+  EXPECT_NE(found, uses.end());
+}
+
+// A size may be given beside a model that cannot run on these ranks, or without one.
+TEST(FromModel, NothingIsNamedWithoutAStep) {
+  config::Experiment e = experiment_of("gemm", "gemm");
+  config::Change given{"gemm", "", e.baseline};
+  given.settings.gemm = {32, 192, 64, false, true};
+  e.changes = {given};
+  EXPECT_EQ(uses_in(e, 2), std::vector<Uses>{Uses{"qkv, forward"}});
+  e.baseline.layout = {8, 1};  // four heads
+  EXPECT_EQ(uses_in(e, 8), std::vector<Uses>{Uses{}});
+  e.baseline.layout = {};
+  e.model = {};
+  EXPECT_EQ(uses_in(e, 2), std::vector<Uses>{Uses{}});
+}
+
 }  // namespace
 }  // namespace harness::plan

@@ -63,6 +63,10 @@ TEST(DivideRanks, StepsThatAreTooLongToPlan) {
   e = small_experiment();
   e.model.layers = 100000;
   EXPECT_THAT(why_not(e, 1), HasSubstr("layers 100000 * micro-batches"));
+  e.model.layers = e.baseline.layout.pipeline_parallel = 1024;
+  EXPECT_EQ(why_not(e, 1024), "");
+  e.model.layers = e.baseline.layout.pipeline_parallel = 2048;
+  EXPECT_EQ(why_not(e, 2048), "pipeline_parallel 2048 is more than the 1024 stages that harness plans");
 }
 
 TEST(DivideRanks, SaysWhatDoesNotFitAndWhatWould) {

@@ -72,6 +72,8 @@ inline store::Result full(const std::string& name = "node7") {
       result.splits.push_back(split);
     }
   }
+  result.ladder = {{name, 2, 2}, {"second", 3, 4}};
+  result.climb = {{name, name, 0.9, 0.85, 0.95, 0.14, 1000, 0.25, name, name + ".h5"}};
   const auto ranks = static_cast<std::size_t>(result.ranks);
   for (const auto& steps : result.step_seconds) {
     std::vector<float> seconds;
@@ -88,6 +90,9 @@ inline store::Result full(const std::string& name = "node7") {
     gpu.power_w = 640;
     gpu.energy_j = 300;
     result.gpu.push_back(gpu);
+    result.blocks[i].start_unix_s = 1767364200 + 20 * static_cast<double>(i);
+    const bool busy = result.blocks[i].round > 8;
+    result.conditions.push_back({busy ? 9.0 : 1.0, 0.001, busy ? 7.5 : 0.25, 3e9, name});
   }
   return result;
 }

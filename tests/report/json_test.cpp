@@ -8,6 +8,7 @@
 
 #include "full_result.h"
 #include "report/metrics.h"
+#include "report/pooled.h"
 #include "report/show.h"
 #include "report/show_comparison.h"
 #include "support/files.h"
@@ -81,6 +82,25 @@ TEST(JsonPage, DescribesEveryKeyOfCompare) {
   ASSERT_FALSE(report.comparisons[0].cases.empty());
   ASSERT_FALSE(report.reproductions[0].changes.empty());
   expect_described(keys_of(show(report, Format::json)));
+}
+
+TEST(JsonPage, DescribesEveryKeyOfSeveralRuns) {
+  std::vector<store::Result> results(2, collectives());
+  results[0].seed = 7;
+  PooledReport report;
+  std::vector<analysis::Summary> summaries;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    results[i].run_uuid = std::to_string(i);
+    summaries.push_back(analysis::summarise(results[i]));
+  }
+  report.files = {{"a", results.data(), summaries.data()}, {"b", &results[1], &summaries[1]}};
+  report.pool = analysis::pool_runs(report.files);
+  report.differences = analysis::find_differences(report.files);
+  ASSERT_FALSE(report.differences.empty());
+  const std::set<std::string> keys = keys_of(show(report, Format::json));
+  EXPECT_TRUE(keys.contains("bus_bytes_per_s"));
+  EXPECT_TRUE(keys.contains("runs_differ_p"));
+  expect_described(keys);
 }
 
 TEST(JsonPage, DescribesEveryMetricInTheWordsOfItsHelp) {

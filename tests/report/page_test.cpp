@@ -13,7 +13,6 @@
 #include "report/clean_text.h"
 #include "report/money.h"
 #include "report/page/axis.h"
-#include "report/page/escape.h"
 #include "report/page/heat_map.h"
 #include "report/page/page.h"
 #include "report/page/report.h"
@@ -22,6 +21,9 @@
 #include "report/page/waterfall_chart.h"
 
 namespace harness::page {
+
+using report::escaped_markup;
+
 namespace {
 
 std::string page_of(const store::Result& result) {
@@ -87,11 +89,12 @@ TEST(Page, IsWellFormedWhateverTheResult) {
 TEST(Page, HasEverySectionAndChart) {
   const std::string text = page_of(test::samples::full());
   for (const char* id : {"before-after", "changes", "steps", "scaling-section", "losses", "timeline", "stragglers",
-                         "nccl", "environment", "warnings", "configuration", "reproduce"}) {
+                         "machine-section", "nccl", "environment", "warnings", "configuration", "reproduce"}) {
     EXPECT_NE(text.find("<h2 id=\"" + std::string(id) + "\">"), std::string::npos) << id;
     EXPECT_NE(text.find("<a href=\"#" + std::string(id) + "\">"), std::string::npos) << id;
   }
-  for (const char* id : {"tornado", "ladder", "scaling", "timeline-baseline", "timeline-best", "heat-map"}) {
+  for (const char* id : {"tornado", "step-times", "ladder", "climb", "scaling", "timeline-baseline", "timeline-best",
+                         "heat-map", "machine"}) {
     const auto figure = text.find("<figure id=\"" + std::string(id) + "\">");
     ASSERT_NE(figure, std::string::npos) << id;
     const std::string whole = text.substr(figure, text.find("</figure>", figure) - figure);
@@ -261,11 +264,11 @@ TEST(WaterfallChart, HasABarForEveryPartAndItsNumbers) {
 }
 
 TEST(Escape, CleansAndEscapes) {
-  EXPECT_EQ(escaped("a<b>&\"'"), "a&lt;b&gt;&amp;&quot;&#39;");
-  EXPECT_EQ(escaped("x\x1b[31m\x07\x7f y\n\tz"), "x[31m y\n\tz");
-  EXPECT_EQ(escaped("\xff\xc0\xaf\xed\xa0\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD");
-  EXPECT_EQ(escaped("a\u202Eb\u200Bc\u2066d\u0085e\uFEFF"), "abcde");
-  EXPECT_EQ(escaped("müß 漢 😀"), "müß 漢 😀");
+  EXPECT_EQ(escaped_markup("a<b>&\"'"), "a&lt;b&gt;&amp;&quot;&#39;");
+  EXPECT_EQ(escaped_markup("x\x1b[31m\x07\x7f y\n\tz"), "x[31m y\n\tz");
+  EXPECT_EQ(escaped_markup("\xff\xc0\xaf\xed\xa0\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(escaped_markup("a\u202Eb\u200Bc\u2066d\u0085e\uFEFF"), "abcde");
+  EXPECT_EQ(escaped_markup("müß 漢 😀"), "müß 漢 😀");
   EXPECT_EQ(report::inline_markdown("a|b `c` [d](e) <f> & *g*\n"), "a\\|b \\`c\\` \\[d\\](e) &lt;f> &amp; \\*g\\* ");
 }
 

@@ -64,6 +64,7 @@ for shell in $shells; do
   expect "$shell" "sweep " "laptop.yaml old.yml runs" "monday.h5 notes.txt"
   expect "$shell" "sweep laptop.yaml --force " "laptop.yaml" "monday.h5"
   expect "$shell" "show " "monday.h5 runs" "laptop.yaml notes.txt"
+  expect "$shell" "show monday.h5 " "monday.h5 runs" "laptop.yaml notes.txt"
   expect "$shell" "compare --with " "monday.h5" "laptop.yaml"
   expect "$shell" "show monday.h5 --format " "text md csv json" "html monday.h5"
   expect "$shell" "report --format " "html md" "json"

@@ -65,9 +65,9 @@ TEST_F(Document, ItNamesEveryObjectColumnAndAttribute) {
     EXPECT_THAT(text, HasSubstr("`" + name + "`")) << name << " is not in docs/file-format.md";
     ++named;
   };
-  for (const char* table :
-       {"/run/environment", "/run/identity", "/ranks", "/cases", "/blocks", "/timeline", "/timeline_totals",
-        "/timeline_splits", "/timeline_operations", "/tuning", "/nccl_calls", "/nccl_facts", "/points", "/gpu"}) {
+  for (const char* table : {"/run/environment", "/run/identity", "/ranks", "/cases", "/blocks", "/timeline",
+                            "/timeline_totals", "/timeline_splits", "/timeline_operations", "/tuning", "/nccl_calls",
+                            "/nccl_facts", "/points", "/gpu", "/conditions", "/ladder", "/climb"}) {
     EXPECT_THAT(text, HasSubstr(table[1] == 'r' && table[4] == '/' ? "`" + std::string(table + 5) + "`" : table));
     for (const auto& field : file.dataset(table, 1).element().fields) {
       const bool variable = std::count(plan_.variables.begin(), plan_.variables.end(), field.name) > 0;

@@ -59,6 +59,9 @@ TEST_F(ResultFileTest, WhatThePlanKnowsIsThereBeforeTheFirstBlock) {
   EXPECT_EQ(got.seed, plan_.seed);
   EXPECT_EQ(got.smallest_effect, 0.0125);
   EXPECT_EQ(got.interval, "level");
+  EXPECT_EQ(got.confidence, 0.98);
+  EXPECT_EQ(got.extended, "2");
+  EXPECT_EQ(got.looks, "2,4");
   EXPECT_EQ(got.config_text, plan_.config_text);
   EXPECT_EQ(got.config_path, plan_.config_path);
   EXPECT_EQ(got.overrides, plan_.overrides);
@@ -271,11 +274,13 @@ TEST_F(ResultFileTest, NothingButRawDataIsWrittenAfterCreation) {
   EXPECT_GT(changed, 100);
 }
 
-// The committed example was measured before files declared their interval.
+// A real file, measured before files declared their interval.
 TEST(ResultFileOfBefore, RestsOnPairs) {
   const Result got =
-      read_result(test::source_dir() + "/results/example.h5", {.rank_seconds = false, .timeline = false});
+      read_result(test::source_dir() + "/tests/store/before_intervals.h5", {.rank_seconds = false, .timeline = false});
   EXPECT_EQ(got.interval, "pairs");
+  EXPECT_EQ(got.confidence, 0.95);
+  EXPECT_EQ(got.extended, "");
 }
 
 TEST_F(ResultFileTest, TablesOfTheProfiledStepsAreReadBackWhole) {
@@ -316,10 +321,32 @@ TEST_F(ResultFileTest, TablesOfTheProfiledStepsAreReadBackWhole) {
 }
 
 // A killed process leaves each page as it was or as it was to be, so no row is ever half written.
+TEST_F(ResultFileTest, LadderClimbAndConditionsAreReadBackWhole) {
+  plan_.ladder = {{"NCCL", 1, 1}, {"micro-batch", 2, 0}};
+  plan_.climb = {{"micro_batch_size=2", "1", 0.9, 0.85, 0.95, 1.5, 1000, 0.25, "uuid-1", "runs/a.h5"}};
+  const auto file = ResultFile::create(path_, plan_, room, false);
+  file->write_conditions(1, {2.5, 0.125, 0.75, 3e9, "node1"});
+  const Result got = read_result(path_);
+  ASSERT_EQ(got.ladder.size(), 2u);
+  EXPECT_EQ(got.ladder[1].name, "micro-batch");
+  EXPECT_EQ((std::pair{got.ladder[1].alone, got.ladder[1].together}), (std::pair{2, 0}));
+  ASSERT_EQ(got.climb.size(), 1u);
+  const ResultStage& stage = got.climb[0];
+  EXPECT_EQ(stage.change + stage.was + stage.run_uuid + stage.path, "micro_batch_size=21uuid-1runs/a.h5");
+  EXPECT_EQ((std::vector{stage.ratio, stage.low, stage.high, stage.step_seconds, stage.tokens_per_second, stage.mfu}),
+            (std::vector{0.9, 0.85, 0.95, 1.5, 1000.0, 0.25}));
+  ASSERT_EQ(got.conditions.size(), got.blocks.size());
+  EXPECT_TRUE(std::isnan(got.conditions[0].load));
+  const ResultConditions& there = got.conditions[1];
+  EXPECT_EQ((std::vector{there.load, there.steal_share, there.foreign_cores, there.cpu_clock_hz}),
+            (std::vector{2.5, 0.125, 0.75, 3e9}));
+  EXPECT_EQ(there.busiest_host, "node1");
+}
+
 TEST_F(ResultFileTest, RowsThatChangeLieWithinOnePage) {
   ResultFile::create(path_, sample_plan(4, 50), {.intervals = 100, .totals = 100}, false);
   const hdf5::File file = hdf5::File::open(path_, false);
-  for (const char* path : {"/cases", "/blocks", "/timeline", "/timeline_totals", "/run/warnings"}) {
+  for (const char* path : {"/cases", "/blocks", "/conditions", "/timeline", "/timeline_totals", "/run/warnings"}) {
     const hdf5::Dataset table = file.dataset(path, 1);
     EXPECT_EQ(4096 % table.element().bytes, 0u) << path;
     EXPECT_EQ(table.offset() % 4096, 0u) << path;

@@ -28,6 +28,8 @@ inline Result sample_plan(int ranks = 4, int rounds = 4) {
   plan.seed = 0xFEDCBA9876543210u;  // more than a signed number holds
   plan.smallest_effect = 0.0125;
   plan.interval = "level";
+  plan.confidence = 0.98;
+  plan.extended = "2";
   plan.looks = "2,4";
   plan.config_text = "name: sample\n# ünïcödé\n" + std::string(70000, 'x') + "\n";  // longer than an attribute may be
   plan.config_path = "configs/sample.yaml";

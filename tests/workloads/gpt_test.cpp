@@ -5,10 +5,9 @@
 
 #include <set>
 
+#include "gpt_jobs.h"
 #include "program/arena.h"
-#include "program/beside.h"
 #include "program/count.h"
-#include "program/happens_before.h"
 #include "program/lower.h"
 #include "program/verify.h"
 #include "workloads/workload.h"
@@ -19,31 +18,6 @@ namespace {
 using ::testing::HasSubstr;
 
 const config::Model model_1b3{"gpt3-1.3b", 24, 2048, 16, 50304, 2048};
-
-struct Job {
-  config::Model model;
-  config::Settings settings;
-  program::Layout layout;
-};
-
-Job job(config::Model model, int tp, int pp, int dp, std::int64_t micro_batches, std::int64_t micro_batch_size = 1) {
-  Job j{std::move(model), {}, {}};
-  j.settings.layout = {tp, pp};
-  j.settings.micro_batch_size = micro_batch_size;
-  j.settings.global_batch_size = dp * micro_batches * micro_batch_size;
-  j.layout.size = {tp, 1, dp, pp};
-  return j;
-}
-
-program::ProgramSet build(const Job& j) {
-  return build_programs(j.model, j.settings, j.layout);
-}
-
-std::string texts(const std::vector<program::Problem>& problems) {
-  std::string all;
-  for (const auto& p : problems) all += p.text + "\n";
-  return all;
-}
 
 program::Traffic traffic(const program::ProgramSet& set, int role, const std::string& where, const std::string& kind) {
   const program::Program& p = set.roles[role];
@@ -148,137 +122,6 @@ TEST(Gpt, OverlapIsADifferenceOfDependenciesAlone) {
   };
   EXPECT_LT(earliest_wait(on).first, earliest_wait(on).second);
   EXPECT_EQ(earliest_wait(off).first, earliest_wait(off).second);
-}
-
-// ---- updates beside the backward pass -------------------------------------------------------------------------------
-
-program::ProgramSet with_overlapped_optimizer(int tp, int pp, int dp, bool overlap_grad_reduce = true) {
-  Job j = job({"m", 4, 64, 4, 256, 32}, tp, pp, dp, 2);
-  j.settings.bucket_size_bytes = 32 << 10;
-  j.settings.overlap_grad_reduce = overlap_grad_reduce;
-  j.settings.overlap_optimizer = true;
-  return build(j);
-}
-
-const std::array<std::array<int, 3>, 5> overlapped_layouts{{{1, 1, 1}, {1, 1, 2}, {1, 2, 1}, {1, 2, 2}, {2, 2, 2}}};
-
-std::vector<program::OperationId> updates(const program::Program& p) {
-  std::vector<program::OperationId> found;
-  for (std::size_t i = 0; i < p.step.size(); ++i) {
-    if (std::holds_alternative<program::AdamW>(p.step[i].action)) found.push_back(static_cast<program::OperationId>(i));
-  }
-  return found;
-}
-
-TEST(OverlappedOptimizer, UpdatesEveryParameterOnceOnAStreamOfItsOwn) {
-  for (const auto& [tp, pp, dp] : overlapped_layouts) {
-    for (const bool overlap_reduction : {true, false}) {
-      const auto set = with_overlapped_optimizer(tp, pp, dp, overlap_reduction);
-      EXPECT_EQ(texts(program::verify(set)), "");
-      EXPECT_EQ(texts(program::verify(program::expand(set))), "");
-      EXPECT_EQ(texts(program::verify(program::lower(set, 0))), "");
-      for (const program::Program& role : set.roles) {
-        std::map<std::int64_t, std::int64_t> parts;  // first element: count
-        std::int64_t whole = 0;
-        for (const program::OperationId id : updates(role)) {
-          const auto& update = std::get<program::AdamW>(role.step[id].action);
-          EXPECT_EQ(role.step[id].stream, optimizer_stream);
-          EXPECT_EQ(update.master.offset, update.gradient.offset);
-          EXPECT_EQ(update.moment2.count, update.gradient.count);
-          EXPECT_TRUE(parts.emplace(update.gradient.offset, update.gradient.count).second);
-          whole = role.buffer_of(update.gradient).count;
-        }
-        EXPECT_GE(parts.size(), 4u);
-        std::int64_t covered = 0;
-        for (const auto& [first, count] : parts) {
-          EXPECT_EQ(first, covered);
-          covered += count;
-        }
-        EXPECT_EQ(covered, whole);
-      }
-    }
-  }
-}
-
-TEST(OverlappedOptimizer, IsOneUpdateAfterTheBackwardPassWhereItIsOff) {
-  const auto set = build(job({"m", 4, 64, 4, 256, 32}, 1, 1, 2, 2));
-  const auto& step = set.roles[0].step;
-  ASSERT_EQ(updates(set.roles[0]).size(), 1u);
-  EXPECT_EQ(step[updates(set.roles[0]).front()].stream, compute_stream);
-  for (const program::Operation& op : step) EXPECT_NE(op.stream, optimizer_stream);
-  for (const char beside : program::computes_beside_another(step, set.roles[0].streams.size())) EXPECT_EQ(beside, 0);
-}
-
-// What the updates run beside: products of the layers, in the backward pass of the last micro-batch.
-TEST(OverlappedOptimizer, RunsBesideTheLastBackwardPass) {
-  for (const auto& [tp, pp, dp] : overlapped_layouts) {
-    for (const bool overlap_reduction : {true, false}) {
-      const auto set = with_overlapped_optimizer(tp, pp, dp, overlap_reduction);
-      const bool expected = overlap_reduction || dp == 1;  // else all updates follow it
-      for (const program::Program& role : set.roles) {
-        const auto beside = program::computes_beside_another(role.step, role.streams.size());
-        int products = 0, updates_beside = 0;
-        for (std::size_t i = 0; i < role.step.size(); ++i) {
-          if (beside[i] == 0) continue;
-          const program::Operation& op = role.step[i];
-          if (op.stream == optimizer_stream) {
-            ++updates_beside;
-            continue;
-          }
-          EXPECT_EQ(op.label.phase, program::Phase::backward) << program::title(op);
-          EXPECT_EQ(op.label.micro_batch, 1) << program::title(op);
-          products += std::holds_alternative<program::Matmul>(op.action) ? 1 : 0;
-        }
-        EXPECT_EQ(products > 0, expected);
-        EXPECT_EQ(updates_beside > 0, expected);
-        EXPECT_LT(updates_beside, static_cast<int>(updates(role).size()));  // the last bucket has nothing beside it
-      }
-    }
-  }
-}
-
-TEST(OverlappedOptimizer, UpdatesTheTiedTableAfterItsExchange) {
-  const auto set = with_overlapped_optimizer(1, 2, 2);
-  for (std::size_t r = 0; r < set.roles.size(); ++r) {
-    const program::Program& role = set.roles[r];
-    const program::HappensBefore before(role.step, role.streams.size());
-    program::OperationId exchange = -1;
-    program::View tied;
-    for (std::size_t i = 0; i < role.step.size(); ++i) {
-      if (role.step[i].label.what != "tied embedding") continue;
-      exchange = static_cast<program::OperationId>(i);
-      tied = std::get<program::AllReduce>(role.step[i].action).data;
-    }
-    ASSERT_GE(exchange, 0);
-    int after = 0;
-    for (const program::OperationId id : updates(role)) {
-      const program::View& gradient = std::get<program::AdamW>(role.step[id].action).gradient;
-      const bool holds_tied =
-          gradient.offset < tied.offset + tied.count && tied.offset < gradient.offset + gradient.count;
-      EXPECT_EQ(before.ordered(exchange, data_stream, id), holds_tied);
-      after += holds_tied ? 1 : 0;
-    }
-    EXPECT_EQ(after, 1);
-  }
-}
-
-TEST(OverlappedOptimizer, IsRefusedWithoutAnyOneOfItsWaits) {
-  for (const auto& [tp, pp, dp] : overlapped_layouts) {
-    const auto sound = with_overlapped_optimizer(tp, pp, dp);
-    for (std::size_t r = 0; r < sound.roles.size(); ++r) {
-      int waits = 0;
-      for (const program::OperationId id : updates(sound.roles[r])) {
-        for (const program::OperationId dropped : sound.roles[r].step[id].waits) {
-          auto set = sound;
-          std::erase(set.roles[r].step[id].waits, dropped);
-          EXPECT_THAT(texts(program::verify(set)), HasSubstr("a wait is missing"))
-              << program::describe(set.roles[r], set.roles[r].step[id]) << " without " << dropped;
-          ++waits;
-        }
-      }
-      EXPECT_GE(waits, 4);
-    }
-  }
 }
 
 TEST(Gpt, VerifiesByRoleAndByRankUpTo512Ranks) {

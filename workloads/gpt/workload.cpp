@@ -50,6 +50,8 @@ class TokenSource : public program::InputSource {
 
 // A pass is one layer's work on one micro-batch: some thirty operations, 30 KiB and 200 us of planning.
 constexpr std::int64_t max_passes = 65536;
+// Each stage has Programs of its own: 0.2 MiB and 4 ms.
+constexpr int max_stages = 1024;
 
 std::string why_too_long(const config::Model& model, const config::Settings& s, std::int64_t share) {
   const auto widest = static_cast<double>(std::max({model.vocab, 4 * model.hidden, model.heads * model.sequence}));
@@ -96,7 +98,10 @@ class GptWorkload : public Workload {
 
   std::string why_impossible_on(const config::Model& model, const config::Settings& s,
                                 const program::Layout& layout) const override {
-    const int data = layout[program::Axis::data];
+    const int data = layout[program::Axis::data], stages = layout[program::Axis::pipeline];
+    if (stages > max_stages) {
+      return fmt::format("pipeline_parallel {} is more than the {} stages that harness plans", stages, max_stages);
+    }
     if (s.global_batch_size % data != 0) {
       return fmt::format("data_parallel {} ({} ranks / {}) does not divide global_batch_size {}; nearest batches: {}",
                          data, layout.ranks(), layout.ranks() / data, s.global_batch_size,

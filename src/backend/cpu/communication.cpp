@@ -226,7 +226,8 @@ void Communication::connect(const std::vector<backend::RendezvousMessage>& recei
           context->connect(p, *it->second);
         } catch (const std::exception& e) {
           throw backend::PeerLost(
-              fmt::format("rank {} cannot connect to rank {} within {} s ({}); if no rank failed, set "
+              fmt::format("rank {} cannot connect to rank {} within {} s ({}); if no rank failed, a process that is "
+                          "not of this job may have connected to its port (a port scan?), or set "
                           "HARNESS_GLOO_IFNAME to an interface over which the nodes reach each other",
                           s.rank, peer, timeout_s, e.what()));
         }

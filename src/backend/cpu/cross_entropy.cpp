@@ -11,10 +11,6 @@ using simd::Vec;
 
 constexpr std::int64_t block = 64 * simd::lanes;  // partial sums of exponentials: keeps rounding errors small
 
-std::int64_t grain_of(std::int64_t vocab) {
-  return std::max<std::int64_t>(1, elementwise_grain / vocab);
-}
-
 template <class T>
 float row_maximum(const T* x, std::int64_t n) {
   Vec m[4] = {simd::splat(-INFINITY), simd::splat(-INFINITY), simd::splat(-INFINITY), simd::splat(-INFINITY)};
@@ -68,7 +64,7 @@ void run(const backend::Bound<program::CrossEntropy>& op, const backend::KernelC
   float* row_losses = context.scratch;
   backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
-    parallel_ranges(op.rows, grain_of(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
+    parallel_ranges(op.rows, row_grain(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) {
         T* x = op.logits.as<T>() + r * op.vocab;
         const float maximum = row_maximum(x, op.vocab);
@@ -89,7 +85,7 @@ void run(const backend::Bound<program::CrossEntropy>& op, const backend::KernelC
 void run(const backend::Bound<program::CrossEntropyMaximum>& op, const backend::KernelContext&) {
   backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
-    parallel_ranges(op.rows, grain_of(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
+    parallel_ranges(op.rows, row_grain(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) {
         op.maximum.f32()[r] = row_maximum(op.logits.as<const T>() + r * op.vocab, op.vocab);
       }
@@ -101,7 +97,7 @@ void run(const backend::Bound<program::CrossEntropySums>& op, const backend::Ker
   const std::int64_t first_here = backend::first_row(op.shard, context.at);
   backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
-    parallel_ranges(op.rows, grain_of(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
+    parallel_ranges(op.rows, row_grain(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) {
         const T* x = op.logits.as<const T>() + r * op.vocab;
         const float m = op.maximum.f32()[r];
@@ -117,7 +113,7 @@ void run(const backend::Bound<program::CrossEntropyGradient>& op, const backend:
   const std::int64_t first_here = backend::first_row(op.shard, context.at);
   backend::with_type(op.logits.type, [&](auto tag) {
     using T = decltype(tag);
-    parallel_ranges(op.rows, grain_of(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
+    parallel_ranges(op.rows, row_grain(op.vocab), [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) {
         write_gradient(op.logits.as<T>() + r * op.vocab, op.vocab, op.labels.i32()[r] - first_here, op.maximum.f32()[r],
                        op.sum.f32()[r], static_cast<float>(op.gradient_scale));

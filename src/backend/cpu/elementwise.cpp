@@ -91,7 +91,7 @@ void run(const backend::Bound<program::GeluBackward>& op, const backend::KernelC
 }
 
 void run(const backend::Bound<program::ResidualAdd>& op, const backend::KernelContext&) {
-  const std::int64_t width = op.width, grain = std::max<std::int64_t>(1, elementwise_grain / width);
+  const std::int64_t width = op.width, grain = row_grain(width);
   backend::with_type(op.out.type, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(op.rows, grain, [&](std::int64_t first, std::int64_t last, int) {

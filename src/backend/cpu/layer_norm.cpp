@@ -15,10 +15,6 @@ using simd::Vec;
 
 constexpr std::int64_t row_block = 32;  // rows whose column sums are added up before they join the total
 
-std::int64_t grain_of(std::int64_t width) {
-  return std::max<std::int64_t>(1, elementwise_grain / width);
-}
-
 template <class T>
 void forward_row(const backend::Bound<program::LayerNorm>& t, std::int64_t r) {
   const std::int64_t width = t.width;
@@ -95,7 +91,7 @@ void add_and_clear(float* to, float* from, std::int64_t width) {
   });
 }
 
-std::int64_t padded(std::int64_t width) {
+std::int64_t padded_width(std::int64_t width) {
   return (width + 63) / 64 * 64;
 }
 
@@ -103,23 +99,23 @@ std::int64_t padded(std::int64_t width) {
 
 void run(const backend::Bound<program::LayerNorm>& t, const backend::KernelContext&) {
   backend::with_type(t.in.type, [&](auto tag) {
-    parallel_ranges(t.rows, grain_of(t.width), [&](std::int64_t first, std::int64_t last, int) {
+    parallel_ranges(t.rows, row_grain(t.width), [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) forward_row<decltype(tag)>(t, r);
     });
   });
 }
 
 std::int64_t scratch_floats(const program::LayerNormBackward& op, int threads) {
-  return padded(op.width) * 6 * threads;
+  return padded_width(op.width) * 6 * threads;
 }
 
 void run(const backend::Bound<program::LayerNormBackward>& t, const backend::KernelContext& context) {
-  const std::int64_t width = t.width, stride = padded(width);
+  const std::int64_t width = t.width, stride = padded_width(width);
   float* scratch = context.scratch;
   int used = 0;
   backend::with_type(t.dout.type, [&](auto tag) {
     using T = decltype(tag);
-    const std::int64_t grain = std::max(row_block, grain_of(width));
+    const std::int64_t grain = std::max(row_block, row_grain(width));
     const std::int64_t units = (t.rows + grain - 1) / grain;
     used = static_cast<int>(std::min<std::int64_t>(omp_get_max_threads(), units));
     std::fill_n(scratch, stride * 6 * used, 0.0f);

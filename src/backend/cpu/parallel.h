@@ -27,5 +27,9 @@ void parallel_ranges(std::int64_t n, std::int64_t grain, F&& f) {
 }
 
 inline constexpr std::int64_t elementwise_grain = 16384;  // elements: some microseconds of work
+/// As many rows of `width` elements: one at least.
+inline std::int64_t row_grain(std::int64_t width) {
+  return std::max<std::int64_t>(1, elementwise_grain / width);
+}
 
 }  // namespace harness::cpu

@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "backend/cuda/attention.h"
 #include "backend/cuda/blas.h"
+#include "backend/cuda/launch_plan.h"
 #include "backend/cuda/runtime.h"
 #include "backend/tensor.h"
 
@@ -24,9 +25,9 @@ class Compiler {
   ~Compiler();
 
   using Run = std::function<void(Stream)>;
-  /// multiprocessors: what the operation may take of the GPU, 0: all. Products and AdamW keep to it; other kernels,
-  /// attention's among them, are written for the whole.
-  Run compile(const program::Operation& operation, int multiprocessors);
+  /// The operations of a list in their order: what one leaves for a later one to complete is kept until that. Products
+  /// and AdamW keep to the plan's multiprocessors; other kernels, attention's among them, are written for the whole.
+  Run compile(const program::Operation& operation, const LaunchPlan& plan);
 
   /// What travels with the results: choices that were not tuned, attention that could not be fused.
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -35,9 +36,11 @@ class Compiler {
 
  private:
   struct OfStream;  // what the operations of one stream use one after the other
-  Run prepare(const backend::Bound<program::Matmul>& op, OfStream& own, int multiprocessors);
-  Run prepare(const backend::Bound<program::Attention>& op, OfStream& own, int multiprocessors);
-  Run prepare(const backend::Bound<program::AttentionBackward>& op, OfStream& own, int multiprocessors);
+  Run launches_of(const program::Operation& operation, const LaunchPlan& plan);
+  Run prepare(const backend::Bound<program::Matmul>& op, OfStream& own, const LaunchPlan& plan);
+  Run prepare(const backend::Bound<program::Attention>& op, OfStream& own, const LaunchPlan& plan);
+  Run prepare(const backend::Bound<program::AttentionBackward>& op, OfStream& own, const LaunchPlan& plan);
+  Run prepare(const backend::Bound<program::LayerNormBackward>& op, OfStream& own, const LaunchPlan& plan);
   AttentionKernel& attention(const program::AttentionShape& shape, program::DType type, OfStream& own);
   template <class Op>
   std::int64_t scratch_for(const Op& op) const;  // floats
@@ -49,7 +52,8 @@ class Compiler {
   backend::KernelContext context_;  // without scratch, which every stream has its own of
   config::Settings settings_;
   std::shared_ptr<const backend::Tuning> tuning_;
-  std::map<program::StreamId, std::int64_t> scratch_of_;  // floats
+  std::map<program::StreamId, std::int64_t> scratch_of_;       // floats
+  std::map<program::StreamId, std::int64_t> norm_scratch_of_;  // floats, of the largest LayerNormBackward
   std::map<program::StreamId, std::unique_ptr<OfStream>> streams_;
   std::vector<std::string> warnings_;
 };

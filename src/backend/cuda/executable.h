@@ -67,7 +67,7 @@ class CudaExecutable : public backend::Executable {
   std::vector<backend::Interval> timed_by_events(std::int64_t step, const program::InputSource& inputs);
 
   const program::Program& program_;
-  bool with_graph_;
+  bool with_graph_, programmatic_;
   double timeout_s_;
   bool alone_;
   std::unique_ptr<State> state_;  // everything that holds GPU memory: leaked after a fault, for freeing would block

@@ -68,8 +68,8 @@ report::Table worst_rows(const analysis::HeatMap& heat) {
       excess.push_back(share);
     }
     if (excess.empty()) continue;
-    table.rows.push_back({ranks_of(heat, row), report::signed_percent(analysis::median(excess), 2),
-                          report::signed_percent(*std::max_element(excess.begin(), excess.end()), 2),
+    table.rows.push_back({ranks_of(heat, row), signed_percent(analysis::median(excess), 2),
+                          signed_percent(*std::max_element(excess.begin(), excess.end()), 2),
                           std::to_string(worst + 1)});
   }
   return table;

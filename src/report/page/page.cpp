@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "report/page/escape.h"
+#include "report/clean_text.h"
 #include "report/page/style.h"
 
 namespace harness::page {
+
+using report::escaped_markup;
+
 namespace {
 
 // Nothing may be loaded, sent, framed or run; styles are those of this file.
@@ -26,11 +29,11 @@ class Writer {
   void table(const report::Table& table, const std::string& caption, const char* kind = "") {
     if (table.rows.empty()) return;
     out += fmt::format(R"(<div class="scroll" tabindex="0"><table class="{}">)", kind);
-    if (!caption.empty()) out += "<caption>" + escaped(caption) + "</caption>";
+    if (!caption.empty()) out += "<caption>" + escaped_markup(caption) + "</caption>";
     const auto kind_of = [&](std::size_t c) { return c == 0 || table.columns[c].words ? " class=\"w\"" : ""; };
     out += "\n<thead><tr>";
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      out += fmt::format(R"(<th scope="col"{}>{}</th>)", kind_of(c), escaped(table.columns[c].heading));
+      out += fmt::format(R"(<th scope="col"{}>{}</th>)", kind_of(c), escaped_markup(table.columns[c].heading));
     }
     out += "</tr></thead>\n<tbody>";
     for (const auto& row : table.rows) {
@@ -38,41 +41,41 @@ class Writer {
       for (std::size_t c = 0; c < row.size(); ++c) {
         const char* tag = c == 0 ? "th" : "td";
         out += fmt::format("<{}{}{}>{}</{}>", tag, c == 0 ? " scope=\"row\"" : "", kind_of(c),
-                           c == 0 ? breakable(escaped(row[c])) : escaped(row[c]), tag);
+                           c == 0 ? breakable(escaped_markup(row[c])) : escaped_markup(row[c]), tag);
       }
       out += "</tr>\n";
     }
     out += "</tbody></table></div>\n";
   }
 
-  void operator()(const report::Subheading& piece) { out += "<h3>" + escaped(piece.text) + "</h3>\n"; }
+  void operator()(const report::Subheading& piece) { out += "<h3>" + escaped_markup(piece.text) + "</h3>\n"; }
   void operator()(const report::Paragraph& piece) {
-    out += fmt::format("<p{}>{}</p>\n", piece.strong ? " class=\"strong\"" : "", escaped(piece.text));
+    out += fmt::format("<p{}>{}</p>\n", piece.strong ? " class=\"strong\"" : "", escaped_markup(piece.text));
   }
   void operator()(const report::List& piece) {
     if (piece.items.empty()) return;
     out += piece.mark == report::List::Mark::warning ? "<ul class=\"warnings\">" : "<ul>";
     for (std::size_t i = 0; i < piece.items.size(); ++i) {
       const std::string number = piece.mark == report::List::Mark::number ? fmt::format("[{}] ", i + 1) : "";
-      out += "<li>" + number + escaped(piece.items[i]) + "</li>\n";
+      out += "<li>" + number + escaped_markup(piece.items[i]) + "</li>\n";
     }
     out += "</ul>\n";
   }
   void operator()(const report::Numbers& piece) {
     if (piece.table.rows.empty()) return;
-    if (piece.folded) out += "<details><summary>" + escaped(piece.caption) + "</summary>";
+    if (piece.folded) out += "<details><summary>" + escaped_markup(piece.caption) + "</summary>";
     table(piece.table, piece.folded ? "" : piece.caption);
     if (piece.folded) out += "</details>\n";
   }
   void operator()(const report::Figure& piece) {
-    out += fmt::format(R"(<figure id="{}"><figcaption><b>{}</b> {})", escaped(piece.id), escaped(piece.title),
-                       escaped(piece.caption));
+    out += fmt::format(R"(<figure id="{}"><figcaption><b>{}</b> {})", escaped_markup(piece.id),
+                       escaped_markup(piece.title), escaped_markup(piece.caption));
     if (!piece.legend.empty()) {
       out += R"(<ul class="legend">)";
       for (const auto& [swatch, words] : piece.legend) {
         out += fmt::format(
             R"(<li><svg aria-hidden="true"><rect class="{}" x="1" y="1" width="12" height="10"/></svg>{}</li>)", swatch,
-            escaped(words));
+            escaped_markup(words));
       }
       out += "</ul>";
     }
@@ -82,11 +85,11 @@ class Writer {
   }
   void operator()(const report::Listing& piece) {
     if (piece.folded) {
-      out += "<details class=\"printed\"><summary>" + escaped(piece.caption) + "</summary>";
+      out += "<details class=\"printed\"><summary>" + escaped_markup(piece.caption) + "</summary>";
     } else {
-      out += "<p>" + escaped(piece.caption) + "</p>";
+      out += "<p>" + escaped_markup(piece.caption) + "</p>";
     }
-    out += R"(<pre tabindex="0">)" + escaped(piece.text) + "</pre>" + (piece.folded ? "</details>" : "") + "\n";
+    out += R"(<pre tabindex="0">)" + escaped_markup(piece.text) + "</pre>" + (piece.folded ? "</details>" : "") + "\n";
   }
 };
 
@@ -113,26 +116,27 @@ std::string page(const report::Document& document) {
 <p class="subtitle">{}</p>
 <p class="headline" id="headline">{}</p>
 )",
-                    policy, escaped(document.title), style, escaped(document.title), escaped(document.subtitle),
-                    escaped(document.headline));
+                    policy, escaped_markup(document.title), style, escaped_markup(document.title),
+                    escaped_markup(document.subtitle), escaped_markup(document.headline));
   for (const auto& notice : document.notices) {
-    const std::string text = escaped(notice.text);
-    out += "<p class=\"notice\">" +
-           (notice.section.empty() ? text : fmt::format(R"(<a href="#{}">{}</a>)", escaped(notice.section), text)) +
-           "</p>\n";
+    const std::string text = escaped_markup(notice.text);
+    out +=
+        "<p class=\"notice\">" +
+        (notice.section.empty() ? text : fmt::format(R"(<a href="#{}">{}</a>)", escaped_markup(notice.section), text)) +
+        "</p>\n";
   }
   out += "</header>\n<nav aria-label=\"Sections\"><ul>";
   for (const auto& section : document.sections) {
-    out += fmt::format(R"(<li><a href="#{}">{}</a></li>)", escaped(section.id), escaped(section.title));
+    out += fmt::format(R"(<li><a href="#{}">{}</a></li>)", escaped_markup(section.id), escaped_markup(section.title));
   }
   out += "</ul></nav>\n<main id=\"content\">\n";
   for (const auto& section : document.sections) {
-    out += fmt::format("<section aria-labelledby=\"{0}\">\n<h2 id=\"{0}\">{1}</h2>\n", escaped(section.id),
-                       escaped(section.title));
+    out += fmt::format("<section aria-labelledby=\"{0}\">\n<h2 id=\"{0}\">{1}</h2>\n", escaped_markup(section.id),
+                       escaped_markup(section.title));
     for (const auto& piece : section.pieces) std::visit(writer, piece);
     out += "</section>\n";
   }
-  out += "</main>\n<footer>" + escaped(document.footer) + "</footer>\n</body>\n</html>\n";
+  out += "</main>\n<footer>" + escaped_markup(document.footer) + "</footer>\n</body>\n</html>\n";
   return std::move(writer.out);
 }
 

@@ -33,8 +33,8 @@ report::Document make_report(const store::Result& result, const analysis::Findin
   document.sections.push_back(report::before_after_section(result, findings));
   if (findings.cost) document.sections.push_back(report::cost_section(*findings.cost));
   for (report::Section (*make)(const store::Result&, const analysis::Findings&) :
-       {bandwidth_section, changes_section, steps_section, scaling_section, losses_section, timeline_section,
-        lateness_section}) {
+       {climb_section, ladder_section, bandwidth_section, changes_section, steps_section, scaling_section,
+        losses_section, timeline_section, lateness_section, machine_section}) {
     document.sections.push_back(make(result, findings));
   }
   document.sections.push_back(report::nccl_section(result));

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "report/page/escape.h"
+#include "report/clean_text.h"
 
 namespace harness::page {
+
+using report::escaped_markup;
 
 std::string RowChart::drawn(const std::string& id, const std::string& title, const std::string& description) const {
   constexpr double tall = 1000;  // more than any row; the drawing is cut off at its row
@@ -21,8 +23,8 @@ std::string RowChart::drawn(const std::string& id, const std::string& title, con
     out += fmt::format(
         R"(<div class="row{}{}"><div class="label">{}</div><div class="plot"><svg aria-hidden="true">{}</svg></div>)"
         R"(<div class="value">{}{}</div></div>)",
-        row.kind.empty() ? "" : " ", row.kind, escaped(row.label), centred.body(), escaped(row.value),
-        row.note.empty() ? "" : " <small>" + escaped(row.note) + "</small>");
+        row.kind.empty() ? "" : " ", row.kind, escaped_markup(row.label), centred.body(), escaped_markup(row.value),
+        row.note.empty() ? "" : " <small>" + escaped_markup(row.note) + "</small>");
     out += "\n";
   }
   Svg ends;

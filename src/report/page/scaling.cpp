@@ -35,7 +35,7 @@ std::vector<Point> points_of(const store::Result& result, const analysis::Summar
 }
 
 // Left to right over `top` … `bottom`, one line per neighbouring pair, a dot and its words at each point.
-struct Panel {
+struct ScalingPanel {
   const Axis& x;
   double top, bottom, low, high;
   bool logarithmic;
@@ -67,8 +67,8 @@ Svg curves(const std::vector<Point>& points, const Axis& x) {
     high = std::max(high, point.rate);
     max_efficiency = std::max(max_efficiency, point.efficiency);
   }
-  const Panel rate{x, 40, 220, low / 1.15, high * 1.05, true};
-  const Panel efficiency{x, 292, 392, 0, max_efficiency, false};
+  const ScalingPanel rate{x, 40, 220, low / 1.15, high * 1.05, true};
+  const ScalingPanel efficiency{x, 292, 392, 0, max_efficiency, false};
   for (const double tick : x.ticks) {
     svg.line("grid", x.at(tick), 30, x.at(tick), 226);
     svg.line("grid", x.at(tick), 286, x.at(tick), 398);
@@ -76,7 +76,7 @@ Svg curves(const std::vector<Point>& points, const Axis& x) {
   }
   for (const double share : {0.0, 0.5, 1.0}) {
     svg.line(share == 1 ? "reference" : "grid", 0, efficiency.y(share), 1, efficiency.y(share));
-    if (share < 1) svg.text("tick", 0, efficiency.y(share) - 4, Svg::Anchor::start, report::percent(share, 0));
+    if (share < 1) svg.text("tick", 0, efficiency.y(share) - 4, Svg::Anchor::start, percent(share, 0));
   }
   svg.text("panel", 0, 14, Svg::Anchor::start, "tokens/s (log scale)");
   svg.text("panel", 0, 256, Svg::Anchor::start, "efficiency per rank");
@@ -86,7 +86,7 @@ Svg curves(const std::vector<Point>& points, const Axis& x) {
       [](const Point& p) { return report::Scale{}.print(p.rate); });
   efficiency.draw(
       svg, points, "curve", [](const Point& p) { return p.efficiency; },
-      [](const Point& p) { return report::percent(p.efficiency, 0); });
+      [](const Point& p) { return percent(p.efficiency, 0); });
   svg.text("axis", 0.5, 432, Svg::Anchor::middle, "ranks");
   return svg;
 }
@@ -150,14 +150,14 @@ std::optional<Scaling> scaling(const store::Result& result, const analysis::Find
   out.curve.drawing =
       curves(points, x).figure("scaling-drawing", 438, out.curve.title,
                                fmt::format("Efficiency at {:.0f} ranks: {}; all numbers are in the table below.",
-                                           points.back().ranks, report::percent(points.back().efficiency)));
+                                           points.back().ranks, percent(points.back().efficiency)));
   out.curve.numbers.columns = {{"ranks", true},       {"case", true}, {"tokens/s"},
                                {"tokens/s per rank"}, {"efficiency"}, {"MFU"}};
   for (const Point& point : points) {
-    out.curve.numbers.rows.push_back(
-        {fmt::format("{:.0f}", point.ranks), point.of->name, report::Scale{}.print(point.rate),
-         report::Scale{}.print(point.rate / point.ranks), report::percent(point.efficiency),
-         point.of->mfu ? report::percent(*point.of->mfu) : ""});
+    out.curve.numbers.rows.push_back({fmt::format("{:.0f}", point.ranks), point.of->name,
+                                      report::Scale{}.print(point.rate),
+                                      report::Scale{}.print(point.rate / point.ranks), percent(point.efficiency),
+                                      point.of->mfu ? percent(*point.of->mfu) : ""});
   }
   out.what_grew = grown(points, findings);
   return out;

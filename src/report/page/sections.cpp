@@ -7,9 +7,11 @@
 
 #include "report/metrics.h"
 #include "report/page/bandwidth.h"
+#include "report/page/course_chart.h"
 #include "report/page/heat_map.h"
-#include "report/page/ladder.h"
+#include "report/page/progress.h"
 #include "report/page/scaling.h"
+#include "report/page/step_times.h"
 #include "report/page/timeline_chart.h"
 #include "report/page/tornado.h"
 #include "report/page/waterfall_chart.h"
@@ -61,6 +63,20 @@ report::Section changes_section(const store::Result& result, const analysis::Fin
   return section;
 }
 
+report::Section ladder_section(const store::Result& result, const analysis::Findings& findings) {
+  report::Section section = report::ladder_section(result, findings.summary);
+  if (auto figure = ladder_chart(result, findings.summary))
+    section.pieces.insert(section.pieces.begin(), std::move(*figure));
+  return section;
+}
+
+report::Section climb_section(const store::Result& result, const analysis::Findings& findings) {
+  report::Section section = report::climb_section(result, findings.summary);
+  if (auto figure = climb_chart(result, findings.summary))
+    section.pieces.insert(section.pieces.begin(), std::move(*figure));
+  return section;
+}
+
 report::Section bandwidth_section(const store::Result&, const analysis::Findings& findings) {
   report::Section section{"bandwidth-section", "Bandwidth", {}};
   if (auto figure = bandwidth_chart(findings.summary)) section.pieces.push_back(std::move(*figure));
@@ -69,7 +85,7 @@ report::Section bandwidth_section(const store::Result&, const analysis::Findings
 
 report::Section steps_section(const store::Result& result, const analysis::Findings& findings) {
   report::Section section{"steps", "Step times", {}};
-  if (auto figure = ladder(result, findings.summary)) {
+  if (auto figure = step_times(result, findings.summary)) {
     section.pieces.push_back(std::move(*figure));
   } else {
     section.pieces.push_back(report::Paragraph{"No block has finished."});
@@ -94,7 +110,7 @@ report::Section losses_section(const store::Result& result, const analysis::Find
   for (const analysis::CaseSummary* row : findings.before_and_after()) {
     const analysis::StepFindings* step = findings.step_of(*row);
     if (step == nullptr) continue;
-    report::add_step(result, *step, baseline, section);
+    report::add_step(result, findings, *step, baseline, section);
     add_waterfall(*step, *row, section);
     if (row->role == store::CaseRole::baseline) baseline = step;
   }
@@ -126,6 +142,13 @@ report::Section timeline_section(const store::Result& result, const analysis::Fi
   }
   if (section.pieces.empty())
     section.pieces.push_back(report::Paragraph{"The file has no profiled step of the baseline."});
+  return section;
+}
+
+report::Section machine_section(const store::Result& result, const analysis::Findings& findings) {
+  report::Section section{"machine-section", "The machine over the sweep", {}};
+  if (auto figure = course_chart(result, findings.summary, analysis::level_course(result)))
+    section.pieces.push_back(std::move(*figure));
   return section;
 }
 

@@ -88,12 +88,17 @@ svg .more { font-size: 11px; fill: var(--ink); }
 .interval { stroke: var(--ink); stroke-width: 1.5; }
 .link { stroke: var(--soft); stroke-width: 1; shape-rendering: crispEdges; }
 .dot { fill: var(--mark, var(--same)); fill-opacity: .55; }
+.aside { fill: none; stroke: var(--mark, var(--same)); stroke-width: 1.2; }
+.legend .aside { fill: var(--paper); }
+.level { stroke: var(--ink); stroke-width: 1.2; }
+.jump { stroke: var(--slower); stroke-width: 1.2; stroke-dasharray: 2 2; }
+.foreign { fill: var(--slower); fill-opacity: .6; } .stolen { fill: var(--attention); fill-opacity: .6; }
 .median { stroke: var(--ink); stroke-width: 2.5; }
 .curve { stroke: var(--mark, var(--faster)); stroke-width: 2; } .mark { fill: var(--mark, var(--faster)); stroke: var(--paper); stroke-width: 1.5; }
 .bar { fill: var(--mark, var(--same)); }
 .v-faster { --mark: var(--faster); } .v-slower { --mark: var(--slower); } .v-same, .v-none { --mark: var(--same); }
 .v-baseline { --mark: var(--ink); } .v-unresolved { --mark: var(--same); }
-.v-unresolved .bar, .legend .v-unresolved { fill: var(--paper); stroke: var(--same); stroke-width: 1.2; stroke-dasharray: 3 2; }
+.v-unresolved .bar, .v-none .bar, .legend .v-unresolved { fill: var(--paper); stroke: var(--same); stroke-width: 1.2; stroke-dasharray: 3 2; }
 .w-total { --mark: var(--ink); } .w-total .label, .w-total .value { font-weight: 600; } .w-other { --mark: var(--world); }
 .k-matmul { --mark: var(--matmul); } .k-attention { --mark: var(--attention); } .k-compute { --mark: var(--compute); }
 .k-optimizer { --mark: var(--optimizer); } .k-tensor { --mark: var(--tensor); } .k-data { --mark: var(--data); }

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "report/page/escape.h"
+#include "report/clean_text.h"
 
 namespace harness::page {
+
+using report::escaped_markup;
+
 namespace {
 
 // Without trailing zeros: pages hold tens of thousands of these.
@@ -42,7 +45,7 @@ void Svg::circle(const char* kind, double x, double y, double radius) {
 void Svg::text(const char* kind, double x, double y, Anchor anchor, std::string_view words) {
   const char* anchors[] = {"start", "middle", "end"};
   body_ += fmt::format(R"(<text class="{}" x="{}" y="{}" text-anchor="{}">{}</text>)", kind, in_percent(x), pixels(y),
-                       anchors[static_cast<int>(anchor)], escaped(words));
+                       anchors[static_cast<int>(anchor)], escaped_markup(words));
 }
 
 void Svg::text_within(const char* kind, double x, double y, std::string_view words) {
@@ -69,7 +72,7 @@ std::string Svg::figure(const std::string& id, double height, std::string_view t
   return fmt::format(
       R"(<svg class="drawing" role="img" aria-labelledby="{0}-title {0}-about" width="100%" height="{1}">)"
       R"(<title id="{0}-title">{2}</title><desc id="{0}-about">{3}</desc>{4}</svg>)",
-      escaped(id), pixels(height), escaped(title), escaped(description), body_);
+      escaped_markup(id), pixels(height), escaped_markup(title), escaped_markup(description), body_);
 }
 
 }  // namespace harness::page

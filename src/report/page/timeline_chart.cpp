@@ -188,8 +188,7 @@ std::optional<report::Figure> timeline_chart(const store::Result& result, int ca
   std::int32_t before = -1;
   for (const auto& [key, lane] : found.lanes) {
     const bool first = before >= 0 && key.first != before;
-    chart.rows.push_back(
-        {lane.label, report::percent(lane.busy_s / found.step_s, 0), lane.drawing(), first ? "gap" : ""});
+    chart.rows.push_back({lane.label, percent(lane.busy_s / found.step_s, 0), lane.drawing(), first ? "gap" : ""});
     before = key.first;
   }
 
@@ -200,7 +199,7 @@ std::optional<report::Figure> timeline_chart(const store::Result& result, int ca
   for (const auto& [key, value] : found.by_kind) {
     present.insert(key.second);
     figure.numbers.rows.push_back({std::to_string(found.rank_of.at(key.first)), kinds[key.second].name,
-                                   scale.print(value.first), report::percent(value.first / found.step_s),
+                                   scale.print(value.first), percent(value.first / found.step_s),
                                    std::to_string(value.second)});
   }
   for (const std::size_t kind : present) figure.legend.emplace_back(kinds[kind].swatch, kinds[kind].name);

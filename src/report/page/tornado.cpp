@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/power.h"
+#include "report/case_label.h"
 #include "report/context.h"
 #include "report/effect_words.h"
 #include "report/page/row_chart.h"
@@ -37,7 +38,7 @@ Axis axis_for(const std::vector<const analysis::CaseSummary*>& cases, double sma
   }
   high = std::min(high, std::clamp(-4 * low, 0.1, 1.0));
   const int decimals = std::max(0, tick_decimals(tick_distance(high - low, 7)) - 2);
-  return round_axis(low, high, 7, [decimals](double share) { return report::signed_percent(share, decimals); });
+  return round_axis(low, high, 7, [decimals](double share) { return signed_percent(share, decimals); });
 }
 
 // It goes on beyond that edge of the drawing.
@@ -74,9 +75,9 @@ std::string rounds_needed(const analysis::Effect& effect) {
   return fmt::format("{} or more", analysis::max_rounds);
 }
 
-report::Table numbers(const std::vector<const analysis::CaseSummary*>& cases) {
+report::Table numbers(const std::vector<const analysis::CaseSummary*>& cases, double confidence) {
   report::Table table;
-  table.columns = {{"case", true},    {"change"}, {report::interval_heading()},
+  table.columns = {{"case", true},    {"change"}, {report::interval_heading(confidence)},
                    {"verdict", true}, {"rounds"}, {"rounds needed"}};
   for (const analysis::CaseSummary* row : cases) {
     table.rows.push_back({row->name, report::change_of(*row), report::interval_of(*row),
@@ -93,12 +94,12 @@ bool is_cut(const Axis& axis, const analysis::Effect& effect) {
 }
 
 std::string caption_of(const std::vector<const analysis::CaseSummary*>& cases, const Axis& axis,
-                       double smallest_effect) {
+                       const store::Result& result) {
   std::string caption = fmt::format(
       "Bars: change against the baseline. Whiskers: {:.3g} % intervals, which hold for all comparisons together. "
       "Shaded: "
       "±{:.3g} %, the effects too small to matter; a verdict must clear them.",
-      100 * analysis::confidence, 100 * smallest_effect);
+      100 * result.confidence, 100 * result.smallest_effect);
   if (std::ranges::any_of(cases,
                           [](const analysis::CaseSummary* row) { return row->role == store::CaseRole::control; })) {
     caption += " baseline_again is the baseline once more, as a control.";
@@ -129,20 +130,24 @@ std::optional<report::Figure> tornado(const store::Result& result, const analysi
                          1000);
   chart.behind.line("zero", axis.at(0), -1000, axis.at(0), 1000);
   for (const analysis::CaseSummary* row : cases) {
-    chart.rows.push_back({row->name, fmt::format("{} {}", report::change_of(*row), analysis::name_of(row->judgement)),
+    chart.rows.push_back({report::label_of(result, *row),
+                          fmt::format("{} {}", report::change_of(*row), analysis::name_of(row->judgement)),
                           bar(axis, *row), verdict_class(*row), report::interval_of(*row)});
   }
 
   report::Figure figure;
   figure.id = "tornado";
   figure.title = fmt::format("What each change does to the {}.", report::what_changes(result));
-  figure.caption = caption_of(cases, axis, result.smallest_effect);
-  figure.legend = {{"v-faster", "faster"}, {"v-slower", "slower"}, {"v-same", "same"}, {"v-unresolved", "unresolved"}};
+  figure.caption = caption_of(cases, axis, result);
+  figure.legend = {{"v-faster", "faster"},
+                   {"v-slower", "slower"},
+                   {"v-same", "same"},
+                   {"v-unresolved", "unresolved, or no verdict"}};
   figure.drawing = chart.drawn("tornado-drawing", figure.title,
                                fmt::format("{} cases from {} ({}) to {} ({}); all numbers are in the table below.",
                                            cases.size(), cases.front()->name, report::change_of(*cases.front()),
                                            cases.back()->name, report::change_of(*cases.back())));
-  figure.numbers = numbers(cases);
+  figure.numbers = numbers(cases, result.confidence);
   return figure;
 }
 

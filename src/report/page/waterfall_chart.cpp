@@ -55,7 +55,7 @@ report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::
   const report::Scale scale = report::scale_of_seconds(seconds);
 
   RowChart chart;
-  chart.axis = round_axis(low, high, 5, [](double share) { return report::percent(share, 0); });
+  chart.axis = round_axis(low, high, 5, [](double share) { return percent(share, 0); });
   chart.axis_title = "share of the peak FLOP/s";
   chart.kind = "compact";
   const Axis& axis = chart.axis;
@@ -84,7 +84,7 @@ report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::
   Svg rest;
   rest.line("link", axis.at(level), -14, axis.at(level), 7);
   rest.rectangle("bar", axis.at(0), axis.at(waterfall.mfu), -7, 7);
-  chart.rows.push_back({"MFU", report::percent(waterfall.mfu), rest, "w-total"});
+  chart.rows.push_back({"MFU", percent(waterfall.mfu), rest, "w-total"});
   figure.title = fmt::format("Where the MFU of {} goes.", case_name);
   figure.caption = fmt::format(
       "From the peak of the hardware to the measured MFU; the bars add up exactly. The parts are those of one profiled "
@@ -92,11 +92,11 @@ report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::
       "(the table names the limit).{}",
       waterfall.gpu_utilisation
           ? fmt::format(" NVML reported GPU utilisation of {} meanwhile: a busy GPU need not do useful work.",
-                        report::percent(*waterfall.gpu_utilisation, 0))
+                        percent(*waterfall.gpu_utilisation, 0))
           : "");
   figure.drawing = chart.drawn(id + "-drawing", figure.title,
                                fmt::format("{} parts between 100 % and {}; all numbers are in the table below.",
-                                           waterfall.bars.size(), report::percent(waterfall.mfu)));
+                                           waterfall.bars.size(), percent(waterfall.mfu)));
   return figure;
 }
 

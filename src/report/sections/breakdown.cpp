@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "report/case_label.h"
 #include "report/metrics.h"
 #include "report/scale.h"
 #include "report/sections.h"
@@ -147,11 +148,8 @@ std::string words_for(analysis::Part part) {
 template <class Key>
 std::string listed(const std::vector<std::pair<Key, double>>& list, std::size_t max_listed) {
   std::vector<std::string> words;
-  for (const auto& [key, s] : list) {
-    if (words.size() < max_listed) words.push_back(fmt::format("{} {}", words_for(key), show_seconds(s)));
-  }
-  if (list.size() > max_listed) words.push_back(fmt::format("{} more", list.size() - max_listed));
-  return join(words, ", ");
+  for (const auto& [key, s] : list) words.push_back(fmt::format("{} {}", words_for(key), show_seconds(s)));
+  return join_first(words, max_listed);
 }
 
 std::string absent_parts(const analysis::Breakdown& mean) {
@@ -162,15 +160,45 @@ std::string absent_parts(const analysis::Breakdown& mean) {
   return join(names, ", ");
 }
 
-void add_bottleneck(const analysis::Bottleneck& found, Section& section) {
+// "4 MiB slower, 2 MiB unresolved": what this sweep found of a variable, which may be what the step has already.
+std::string tried(const store::Result& result, const analysis::Summary& summary, const std::string& variable) {
+  constexpr std::size_t max_listed = 3;
+  std::vector<std::string> words;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (row.role != store::CaseRole::change || result.at(row).variable != variable) continue;
+    const std::string layout = short_layout(row.name);
+    words.push_back(
+        fmt::format("{} {}", layout.empty() ? result.at(row).value : layout, analysis::name_of(row.judgement)));
+  }
+  return words.empty() ? "not tried" : join_first(words, max_listed);
+}
+
+// No variable makes a slow rank fast, so the list below acts on everything else.
+const char* what_acts_on_stragglers(const analysis::Stragglers& stragglers) {
+  return stragglers.found()
+             ? "No variable makes a slow rank fast. Compare its host and device with the others' (clock, temperature, "
+               "other "
+               "jobs, binding), or leave it out and measure again."
+             : "No variable removes it. Chance makes another rank late in each step: other jobs and interrupts on the "
+               "nodes, clocks, data loading. Fewer points where ranks wait for each other help, which is fewer or "
+               "larger "
+               "messages and more work between them.";
+}
+
+void add_bottleneck(const store::Result& result, const analysis::Findings& findings, const analysis::Bottleneck& found,
+                    Section& section) {
   if (found.kind == analysis::BottleneckKind::none) return;
   section.pieces.push_back(Paragraph{
       fmt::format("Bottleneck: {}, {} of the step.", analysis::name_of(found.kind), percent(found.share)), true});
   if (!found.evidence.empty()) section.pieces.push_back(Paragraph{found.evidence});
+  if (found.kind == analysis::BottleneckKind::stragglers) {
+    section.pieces.push_back(Paragraph{what_acts_on_stragglers(findings.stragglers)});
+  }
   Table levers;
-  levers.columns = {{"variable", true}, {"of the step"}, {"acts on", true}};
+  levers.columns = {{"variable", true}, {"of the step"}, {"acts on", true}, {"in this sweep", true}};
   for (const analysis::Lever& lever : found.levers) {
-    levers.rows.push_back({lever.variable, percent(lever.gain_share), lever.acts_on});
+    levers.rows.push_back(
+        {lever.variable, percent(lever.gain_share), lever.acts_on, tried(result, findings.summary, lever.variable)});
   }
   section.pieces.push_back(Numbers{"Worth trying (upper bound of the gain):", std::move(levers)});
 }
@@ -262,12 +290,12 @@ Table straggler_table(const analysis::Stragglers& stragglers, std::size_t max_ro
 
 }  // namespace
 
-void add_step(const store::Result& result, const analysis::StepFindings& step, const analysis::StepFindings* baseline,
-              Section& section) {
+void add_step(const store::Result& result, const analysis::Findings& findings, const analysis::StepFindings& step,
+              const analysis::StepFindings* baseline, Section& section) {
   section.pieces.push_back(Subheading{result.at(step).name});
   section.pieces.push_back(Numbers{"", StepTable(step, baseline).take()});
   // What bounds a training step, and what to try, says nothing of one operation.
-  if (measured_by(result) == Measured::training) add_bottleneck(step.bottleneck, section);
+  if (measured_by(result) == Measured::training) add_bottleneck(result, findings, step.bottleneck, section);
   section.pieces.push_back(List{remarks_on(result, step)});
 }
 
@@ -287,7 +315,7 @@ Section breakdown_section(const store::Result& result, const analysis::Findings&
       "known."});
   const analysis::StepFindings* baseline = nullptr;
   for (const analysis::StepFindings& step : findings.steps) {
-    add_step(result, step, baseline, section);
+    add_step(result, findings, step, baseline, section);
     if (result.at(step).role() == store::CaseRole::baseline) baseline = &step;
   }
   if (!findings.rules.empty() && measured_by(result) == Measured::training) {

@@ -107,6 +107,10 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
   CaseTable out;
   CaseTableBuilder build(result, summary);
   build.add("case", true, [](const analysis::CaseSummary& row) { return row.name; });
+  build.add(uses_heading, true, [&](const analysis::CaseSummary& row) -> std::string {
+    const store::ResultPoint* point = result.find_point(row.case_index);
+    return point == nullptr || row.role == store::CaseRole::control ? "" : point->uses;
+  });
   if (ranks_differ(result)) {
     build.add("ranks", false, [&](const analysis::CaseSummary& row) {
       return row.blocks > 0 ? std::to_string(result.at(row).ranks) : "";
@@ -116,7 +120,7 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
     if (!metric.heading.empty()) build.add(metric);
   }
   build.add("change", false, change_of);
-  build.add(interval_heading(), false, interval_of);
+  build.add(interval_heading(result.confidence), false, interval_of);
   build.add("verdict", true, [&](const analysis::CaseSummary& row) {
     std::string verdict = analysis::name_of(row.judgement) + rounds_of(row, result.rounds);
     if (row.reason.empty()) return verdict;

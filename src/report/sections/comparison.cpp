@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 
 #include "analysis/statistics.h"
 #include "base/text.h"
 #include "report/effect_words.h"
 #include "report/scale.h"
+#include "report/sections.h"
 #include "report/show_comparison.h"
 
 namespace harness::report {
@@ -33,7 +33,7 @@ std::string verdict_of(const analysis::CaseComparison& row) {
   return row.second.run_seconds.empty() ? "not measured" : "not measured in A";
 }
 
-std::string change_of(const analysis::CaseComparison& row) {
+std::string compared_change(const analysis::CaseComparison& row) {
   if (!row.measured_on_both()) return "";
   return analysis::moved(row.judgement.verdict) ? change_words(row.ratio) : "~";
 }
@@ -220,37 +220,6 @@ std::string headline_of(const analysis::Reproduction& reproduction) {
                      reproduction.changes.size() == 1 ? "change" : "changes", counted(counts));
 }
 
-// "onednn: 2.6.3 (monday.h5, tuesday.h5); 3.1 (friday.h5)": files with the same value together, in order.
-std::string difference_line(const ComparisonReport& report, const analysis::Difference& difference) {
-  std::vector<std::string> order;
-  std::map<std::string, std::vector<std::string>> by_value;
-  for (std::size_t i = 0; i < difference.values.size(); ++i) {
-    auto& labels = by_value[difference.values[i]];
-    if (labels.empty()) order.push_back(difference.values[i]);
-    labels.push_back(report.files[i].label);
-  }
-  std::vector<std::string> parts;
-  for (const std::string& value : order) {
-    parts.push_back(fmt::format("{} ({})", value.empty() ? "\"\"" : value, join(by_value[value], ", ")));
-  }
-  return fmt::format("{}, {}: {}", difference.group, difference.name, join(parts, "; "));
-}
-
-Section differences_section(const ComparisonReport& report) {
-  Section section{"differences", "", {}};
-  if (report.differences.empty()) {
-    section.pieces.push_back(
-        Paragraph{"No hidden differences between these files: same program, machine, settings and environment."});
-  } else {
-    section.pieces.push_back(Paragraph{"What differs besides the times:"});
-    List lines;
-    for (const analysis::Difference& difference : report.differences)
-      lines.items.push_back(difference_line(report, difference));
-    section.pieces.push_back(std::move(lines));
-  }
-  return section;
-}
-
 Section reservations_section(const ComparisonReport& report) {
   Section section{"reservations", "", {}};
   if (!report.incomparable.empty()) {
@@ -312,7 +281,7 @@ Table comparison_table(const analysis::Comparison& comparison) {
       const bool measured = std::isfinite(side->step_seconds);
       cells.push_back(measured ? scale.print(side->step_seconds) + scatter(sample_of(comparison, *side)) : "");
     }
-    cells.push_back(change_of(row));
+    cells.push_back(compared_change(row));
     cells.push_back(interval_words(row.low, row.high));
     cells.push_back(row.measured_on_both() ? fmt::format("{}+{}", sample_of(comparison, row.first).size(),
                                                          sample_of(comparison, row.second).size())
@@ -336,7 +305,7 @@ Document comparison_document(const ComparisonReport& report) {
   for (const analysis::Reproduction& reproduction : report.reproductions) {
     document.sections.push_back(section_of(reproduction, table_of(reproduction), {}));
   }
-  document.sections.push_back(differences_section(report));
+  document.sections.push_back(differences_section(report.files, report.differences));
   return document;
 }
 

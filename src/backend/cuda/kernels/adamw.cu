@@ -47,6 +47,7 @@ __device__ __forceinline__ void update(const AdamWFlat<T>& t, const Factors& f, 
 template <class T>
 __global__ void __launch_bounds__(adamw_threads, resident_blocks(blocks_per_multiprocessor, adamw_threads))
     adamw_flat(AdamWFlat<T> t) {
+  wait_for_work_ahead();
   HARNESS_SHARED(Factors, shared, 1);
   if (threadIdx.x == 0) {  // double precision is slow on some devices: once a block
     const double step = *t.counter + 1.0, rate = *t.learning_rate;

@@ -26,12 +26,13 @@ void run(Stream stream, const backend::Bound<program::ColumnSum>& op, const back
     const auto start = [&](auto kernel, int n) {
       const std::int64_t tiles = ceil_div(width, tile_lanes * n);
       launch("column_sum", kernel, {tiles * slices, tile_lanes * tile_groups}, stream, op.in.as<const T>(), rows, width,
-             tiles, ceil_div(rows, slices), scratch, Sums{}, width, false);
+             tiles, ceil_div(rows, slices), scratch);
     };
     constexpr int n = lanes_of<T>;
-    width % n == 0 ? start(sum_rows<T, n, false>, n) : start(sum_rows<T, 1, false>, 1);
+    width % n == 0 ? start(sum_slices<T, n>, n) : start(sum_slices<T, 1>, 1);
   });
-  launch_last_sums("column_sum (second stage)", stream, scratch, slices, width, 1, {{op.out.f32()}}, op.accumulate);
+  const PartialSums sums[] = {{scratch, slices, width, 1, {op.out.f32()}, op.accumulate}};
+  launch_finish_sums("column_sum (second stage)", stream, sums);
 }
 
 }  // namespace harness::cuda

@@ -4,6 +4,7 @@
 
 #include "backend/cuda/kernels/launch.h"
 #include "backend/cuda/kernels/platform.cuh"
+#include "backend/cuda/kernels/programmatic.h"
 
 #ifdef HARNESS_EMULATED_CUDA
 #include "backend/cuda/emulation/emulation.h"
@@ -32,10 +33,11 @@ inline DeviceLimits device_limits() {
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), const Grid& grid, Stream stream, Arguments... arguments) {
   if (grid.blocks == 0) return;
-  emulation::submit(stream, [=] {
+  const auto work = [=] {
     emulation::run({name, grid.blocks, grid.threads, grid.shared_bytes},
                    [&] { kernel(static_cast<Parameters>(arguments)...); });
-  });
+  };
+  emulation::submit(stream, work, ProgrammaticLaunches::on());
 }
 
 #else

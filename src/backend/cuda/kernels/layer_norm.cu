@@ -57,6 +57,7 @@ constexpr std::int64_t widest_kept = 1024 * pieces* lanes_of<T>;
 // A block holds a row in its registers: memory is touched once. Vectors of a thread are a block's width apart.
 template <class T>
 __global__ void __launch_bounds__(1024) layer_norm_kept(Forward<T> t) {
+  wait_for_work_ahead();
   constexpr int n = lanes_of<T>;
   HARNESS_SHARED(float, sums, max_warps);
   HARNESS_SHARED(float, squares, max_warps);
@@ -115,6 +116,7 @@ __global__ void __launch_bounds__(1024) layer_norm_kept(Forward<T> t) {
 // Any width: the row is read again, from the caches if it fits.
 template <class T, int n>
 __global__ void __launch_bounds__(512) layer_norm_reread(Forward<T> t) {
+  wait_for_work_ahead();
   HARNESS_SHARED(float, sums, max_warps);
   HARNESS_SHARED(float, squares, max_warps);
   const std::int64_t row = blockIdx.x, base = row * t.width;

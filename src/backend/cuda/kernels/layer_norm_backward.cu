@@ -31,6 +31,7 @@ constexpr int wide_threads = 1024, narrow_threads = 512;
 // Rows of up to 8 elements a thread, column sums in registers.
 template <class T>
 __global__ void __launch_bounds__(max_threads<T>) layer_norm_backward_kept(Backward<T> t) {
+  wait_for_work_ahead();
   constexpr int n = n_kept;
   HARNESS_SHARED(float2, parts, 2 * max_warps);
   const int c = threadIdx.x * n;
@@ -91,6 +92,7 @@ __global__ void __launch_bounds__(max_threads<T>) layer_norm_backward_kept(Backw
 template <class T, int n>
 __global__ void __launch_bounds__(n == 1 ? narrow_threads : wide_threads)
     layer_norm_backward_reread(Backward<T> t, bool sums_in_shared) {
+  wait_for_work_ahead();
   HARNESS_SHARED(float2, parts, 2 * max_warps);
   const std::int64_t width = t.width, first = threadIdx.x * n, stride = blockDim.x * n;
   const float share = 1.0f / static_cast<float>(width);
@@ -173,13 +175,21 @@ std::int64_t scratch_floats(const program::LayerNormBackward& op) {
   return blocks_of(op.rows, op.width, max_multiprocessors) * 3 * op.width;
 }
 
-void run(Stream stream, const backend::Bound<program::LayerNormBackward>& a, const backend::KernelContext& context) {
+PartialSums partial_sums(const backend::Bound<program::LayerNormBackward>& op, const backend::KernelContext& context) {
+  const std::int64_t blocks =
+      blocks_of(op.rows, op.width, std::min(device_limits().multiprocessors, max_multiprocessors));
+  return {context.scratch, blocks, op.width, op.dbias ? 3 : 2, {op.dgamma.f32(), op.dbeta.f32(), op.dbias.f32()},
+          op.accumulate};
+}
+
+void run_first_stage(Stream stream, const backend::Bound<program::LayerNormBackward>& a,
+                     const backend::KernelContext& context) {
   const std::int64_t rows = a.rows, width = a.width;
-  float* scratch = context.scratch;
   const char* const name = "layer_norm_backward";
   const DeviceLimits device = device_limits();
-  const std::int64_t blocks = blocks_of(rows, width, std::min(device.multiprocessors, max_multiprocessors));
-  const int sums = a.dbias ? 3 : 2;
+  const PartialSums left = partial_sums(a, context);
+  const std::int64_t blocks = left.slices;
+  const int sums = left.count;
   backend::with_type(a.dout.type, [&](auto tag) {
     using T = decltype(tag);
     const Backward<T> t{a.dout.as<const T>(),
@@ -189,7 +199,7 @@ void run(Stream stream, const backend::Bound<program::LayerNormBackward>& a, con
                         a.rstd.f32(),
                         a.dresidual.as<const T>(),
                         a.din.as<T>(),
-                        scratch,
+                        context.scratch,
                         rows,
                         width,
                         sums};
@@ -206,8 +216,16 @@ void run(Stream stream, const backend::Bound<program::LayerNormBackward>& a, con
              stream, t, fits);
     }
   });
-  launch_last_sums("layer_norm_backward (second stage)", stream, scratch, blocks, width, sums,
-                   {{a.dgamma.f32(), a.dbeta.f32(), a.dbias.f32()}}, a.accumulate);
+}
+
+void run_second_stages(Stream stream, std::span<const PartialSums> sums) {
+  launch_finish_sums("layer_norm_backward (second stage)", stream, sums);
+}
+
+void run(Stream stream, const backend::Bound<program::LayerNormBackward>& op, const backend::KernelContext& context) {
+  run_first_stage(stream, op, context);
+  const PartialSums sums[] = {partial_sums(op, context)};
+  run_second_stages(stream, sums);
 }
 
 }  // namespace harness::cuda

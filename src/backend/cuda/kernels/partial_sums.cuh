@@ -1,33 +1,31 @@
 #pragma once
 
+#include <limits>
+#include <span>
+
 #include "backend/cuda/kernels/launch.cuh"
 #include "backend/cuda/kernels/vectors.cuh"
 
 namespace harness::cuda {
 
 // Sums over rows in two stages. Many blocks each sum some rows to one row of partial sums; then those are summed. Which
-// rows go together depends on the shapes alone.
-
-/// Up to three rows of the same width next to each other, and where each goes. nullptr: nowhere.
-struct Sums {
-  float* to[3];
-};
+// rows go together, and the order in which they are added, depends on the shapes alone.
+//
+// The last block of the first stage to end could do the second stage, without a launch, but would be alone with it. A
+// norm of width 2048 leaves 528 rows of 3 * 2048 partial sums on an H200, 13 MB: at 64 bytes a clock more than 100 us
+// for one multiprocessor, against some 4 us that a launch costs (calculated, not measured). So the second stage stays a
+// launch, of many blocks, and one launch ends several operations (most_joined_sums).
 
 constexpr int tile_lanes = 32, tile_groups = 8;  // of a block: lanes take columns, groups take rows
 
-/// partial[slice, :] = the sum over the slice's rows of in [rows, width], or, in the last stage, with one slice, to its
-/// places. Grid: tiles * slices. n divides the width.
-template <class T, int n, bool last>
-__global__ void __launch_bounds__(tile_lanes* tile_groups)
-    sum_rows(const T* in, std::int64_t rows, std::int64_t width, int tiles, std::int64_t rows_per_slice, float* partial,
-             Sums sums, std::int64_t sums_width, bool accumulate) {
+/// put(column, sum over rows [first, end) of in [rows, width]) for the columns of a tile. `shared` has tile_groups *
+/// tile_lanes * n elements; n divides the width. All of the block call it.
+template <class T, int n, class Put>
+__device__ __forceinline__ void sum_tile(const T* in, std::int64_t first, std::int64_t end, std::int64_t width,
+                                         std::int64_t tile, float* shared, const Put& put) {
   constexpr int columns = tile_lanes * n;
-  HARNESS_SHARED(float, shared, tile_groups* columns);
   const int lane = threadIdx.x % tile_lanes, group = threadIdx.x / tile_lanes;
-  const std::int64_t tile = blockIdx.x % tiles, slice = blockIdx.x / tiles;
   const std::int64_t c = (tile * tile_lanes + lane) * n;
-  const std::int64_t first = slice * rows_per_slice;
-  const std::int64_t end = first + rows_per_slice < rows ? first + rows_per_slice : rows;
   float total[n] = {};
   if (c < width) {
     std::int64_t r = first + group;
@@ -49,27 +47,65 @@ __global__ void __launch_bounds__(tile_lanes* tile_groups)
     float sum = 0;
 #pragma unroll
     for (int g = 0; g < tile_groups; ++g) sum += shared[g * columns + i % n * tile_lanes + i / n];
-    if (last) {
-      const std::int64_t which = column / sums_width;
-      float* to = sums.to[0];  // by a constant index each: one that varies would put the array into memory
-      if (which == 1) to = sums.to[1];
-      if (which == 2) to = sums.to[2];
-      if (to) {
-        to += column % sums_width;
-        *to = accumulate ? *to + sum : sum;
-      }
-    } else {
-      partial[slice * width + column] = sum;
-    }
+    put(column, sum);
   }
 }
 
-/// The last stage: partial [slices, count * sums_width] to `count` places.
-inline void launch_last_sums(const char* name, Stream stream, const float* partial, std::int64_t slices,
-                             std::int64_t sums_width, int count, const Sums& sums, bool accumulate) {
-  const std::int64_t width = sums_width * count, tiles = ceil_div(width, tile_lanes);
-  launch(name, sum_rows<float, 1, true>, {tiles, tile_lanes * tile_groups}, stream, partial, slices, width, tiles,
-         slices, nullptr, sums, sums_width, accumulate);
+/// The first stage: partial[slice, :] = the sum over the slice's rows of in [rows, width]. Grid: tiles * slices.
+template <class T, int n>
+__global__ void __launch_bounds__(tile_lanes* tile_groups)
+    sum_slices(const T* in, std::int64_t rows, std::int64_t width, int tiles, std::int64_t rows_per_slice,
+               float* partial) {
+  wait_for_work_ahead();
+  HARNESS_SHARED(float, shared, tile_groups* tile_lanes* n);
+  const std::int64_t tile = blockIdx.x % tiles, slice = blockIdx.x / tiles;
+  const std::int64_t first = slice * rows_per_slice;
+  const std::int64_t end = first + rows_per_slice < rows ? first + rows_per_slice : rows;
+  sum_tile<T, n>(in, first, end, width, tile, shared,
+                 [&](std::int64_t column, float sum) { partial[slice * width + column] = sum; });
+}
+
+/// The last stages of several operations, whose places differ.
+struct JoinedSums {
+  PartialSums part[most_joined_sums];
+  unsigned first_tile[most_joined_sums];  // of the grid; beyond it where there is no such part
+};
+
+inline __global__ void __launch_bounds__(tile_lanes* tile_groups) finish_sums(JoinedSums sums) {
+  wait_for_work_ahead();
+  HARNESS_SHARED(float, shared, tile_groups* tile_lanes);
+  PartialSums own = sums.part[0];  // by a constant index each: one that varies would put the arrays into memory
+  unsigned first = 0;
+#pragma unroll
+  for (int k = 1; k < most_joined_sums; ++k) {
+    if (blockIdx.x < sums.first_tile[k]) continue;
+    own = sums.part[k];
+    first = sums.first_tile[k];
+  }
+  sum_tile<float, 1>(own.partial, 0, own.slices, own.width * own.count, blockIdx.x - first, shared,
+                     [&](std::int64_t column, float sum) {
+                       const std::int64_t which = column / own.width;
+                       float* to = own.to[0];
+                       if (which == 1) to = own.to[1];
+                       if (which == 2) to = own.to[2];
+                       if (!to) return;
+                       to += column % own.width;
+                       *to = own.accumulate ? *to + sum : sum;
+                     });
+}
+
+/// One launch; up to most_joined_sums.
+inline void launch_finish_sums(const char* name, Stream stream, std::span<const PartialSums> sums) {
+  JoinedSums joined{};
+  std::int64_t tiles = 0;
+  for (int k = 0; k < most_joined_sums; ++k) {
+    const bool there = static_cast<std::size_t>(k) < sums.size();
+    joined.first_tile[k] = there ? static_cast<unsigned>(tiles) : std::numeric_limits<unsigned>::max();
+    if (!there) continue;
+    joined.part[k] = sums[k];
+    tiles += ceil_div(sums[k].width * sums[k].count, tile_lanes);
+  }
+  launch(name, finish_sums, {tiles, tile_lanes * tile_groups}, stream, joined);
 }
 
 }  // namespace harness::cuda

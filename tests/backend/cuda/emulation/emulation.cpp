@@ -26,6 +26,7 @@ struct Thread {
   Indices indices{};
   State state = State::ready;
   bool second = false;  // which of the two exchange buffers comes next
+  bool waited = false;  // for the work ahead on the stream
 };
 
 // All that one host thread needs to run a block. Kept from launch to launch: fibers are dear to make.
@@ -65,7 +66,15 @@ class Machine {
 
   Indices& indices() { return current_->indices; }
 
+  void wait_for_work_ahead() { current_->waited = true; }
+
+  void must_have_waited(const char* what) const {
+    if (current_->waited) return;
+    fail("emulated kernel {}: a thread {} before it has waited for the work ahead on the stream", shape_.name, what);
+  }
+
   void stop(State state) {
+    must_have_waited("meets others");
     current_->state = state;
     current_->fiber.suspend();
   }
@@ -103,6 +112,7 @@ class Machine {
 
   const char* name() const { return shape_.name; }
   const LaunchShape& shape() const { return shape_; }
+  std::uint64_t launches() const { return launches_; }
 
  private:
   static void check(const LaunchShape& shape) {
@@ -116,6 +126,7 @@ class Machine {
   void body_of_thread() {
     try {
       (*body_)();
+      must_have_waited("ends");
     } catch (...) {
       failure_ = std::current_exception();
     }
@@ -137,6 +148,7 @@ class Machine {
                         {static_cast<unsigned>(shape_.blocks)}};
       thread.state = State::ready;
       thread.second = false;
+      thread.waited = false;
     }
     const auto warps = static_cast<std::uint32_t>(shape_.threads / lanes);
     for (bool more = true; more;) {
@@ -215,6 +227,10 @@ LaunchShape last_run() {
   return Machine::mine().shape();
 }
 
+std::uint64_t runs() {
+  return Machine::mine().launches();
+}
+
 Indices& indices() {
   return Machine::mine().indices();
 }
@@ -237,6 +253,14 @@ void warp_barrier() {
 
 std::uint64_t exchange(std::uint64_t mine, int lane_mask) {
   return Machine::mine().exchange(mine, lane_mask);
+}
+
+void wait_for_work_ahead() {
+  Machine::mine().wait_for_work_ahead();
+}
+
+void must_have_waited(const char* what) {
+  Machine::mine().must_have_waited(what);
 }
 
 std::uint64_t nanoseconds() {

@@ -2,7 +2,7 @@
 
 namespace harness::emulation {
 
-void submit(CUstream_st*, std::function<void()> work) {
+void submit(CUstream_st*, std::function<void()> work, bool /*programmatic*/) {
   work();
 }
 

@@ -19,7 +19,6 @@ struct Attribute {
 };
 constexpr Attribute attributes[] = {
     {cudaDevAttrMultiProcessorCount, 132},
-    {cudaDevAttrComputeCapabilityMajor, 9},
     {cudaDevAttrComputeCapabilityMinor, 0},
     {cudaDevAttrL2CacheSize, 50 << 20},
     {cudaDevAttrClockRate, 1980000},
@@ -111,7 +110,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
   std::snprintf(properties->name, sizeof properties->name, "NVIDIA Fake");
   properties->totalGlobalMem = settings().device_bytes;
-  properties->major = 9;
+  properties->major = settings().capability_major;
   properties->minor = 0;
   properties->multiProcessorCount = 132;
   properties->l2CacheSize = 50 << 20;
@@ -138,6 +137,10 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   if (const cudaError_t error = check_device(device, "cudaDeviceGetAttribute"); error != cudaSuccess) return error;
   if (attribute == cudaDevAttrPciBusId) {
     *value = pci_bus(device);
+    return cudaSuccess;
+  }
+  if (attribute == cudaDevAttrComputeCapabilityMajor) {
+    *value = settings().capability_major;
     return cudaSuccess;
   }
   for (const Attribute& known : attributes) {

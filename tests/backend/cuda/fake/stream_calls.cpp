@@ -123,7 +123,7 @@ cudaError_t cudaDeviceSynchronize() {
 
 namespace harness::emulation {
 
-void submit(Stream handle, std::function<void()> kernel) {
+void submit(Stream handle, std::function<void()> kernel, bool programmatic) {
   if (const cudaError_t error = fake::device_error(); error != cudaSuccess) {
     fake::failed(error);
     return;
@@ -135,7 +135,7 @@ void submit(Stream handle, std::function<void()> kernel) {
     fake::failed(cudaErrorInvalidResourceHandle,
                  fmt::format("kernel launch: the stream is of device {}, the current one is {}", stream->device,
                              fake::current_device()));
-  } else {
+  } else if (!programmatic || fake::check_programmatic(stream) == cudaSuccess) {
     fake::give(stream, "kernel", std::move(kernel));
   }
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "backend/cpu/kernels.h"
+#include "backend/cuda/emulation/emulation.h"
 #include "backend/cuda/kernels/kernels.h"
 #include "buffers.h"
 
@@ -112,6 +113,75 @@ TEST_P(LayerNorms, Backward) {
         EXPECT_TRUE(close(got.dbias, wanted.dbias, limit())) << of(s, variant);
       }
     }
+  }
+}
+
+// One norm's backward pass, with old gradients to add to, or not.
+class Gradients {
+ public:
+  Gradients(program::DType type, Shape s, std::uint64_t seed, bool with_bias, bool accumulate)
+      : shape_(s),
+        with_bias_(with_bias),
+        accumulate_(accumulate),
+        dout_(random(type, s.rows * s.width, seed)),
+        x_(random(type, s.rows * s.width, seed + 1)),
+        gamma_(random(type, s.width, seed + 2)),
+        mean_(random(program::DType::f32, s.rows, seed + 3, 0.01)),
+        rstd_(random(program::DType::f32, s.rows, seed + 4, 0.01, 0.33)),
+        din_(type, s.rows * s.width),
+        dgamma_(accumulate ? random(program::DType::f32, s.width, seed + 5) : Buffer(program::DType::f32, s.width)),
+        dbeta_(dgamma_),
+        dbias_(dgamma_),
+        scratch_(cuda::scratch_floats(program::LayerNormBackward{.rows = s.rows, .width = s.width})) {}
+
+  backend::Bound<program::LayerNormBackward> operation() const {
+    return {dout_,       x_,           gamma_,     mean_,  rstd_,
+            {},          din_,         dgamma_,    dbeta_, with_bias_ ? dbias_.tensor() : backend::Tensor{},
+            shape_.rows, shape_.width, accumulate_};
+  }
+  backend::KernelContext context() const { return {.scratch = scratch_}; }
+
+  std::vector<float> results() const {
+    std::vector<float> all;
+    for (const Buffer* b : {&dgamma_, &dbeta_, &dbias_}) {
+      if (b == &dbias_ && !with_bias_) continue;
+      all.insert(all.end(), b->tensor().f32(), b->tensor().f32() + shape_.width);
+    }
+    return all;
+  }
+
+ private:
+  Shape shape_;
+  bool with_bias_, accumulate_;
+  Buffer dout_, x_, gamma_, mean_, rstd_, din_, dgamma_, dbeta_, dbias_;
+  Scratch scratch_;
+};
+
+TEST_P(LayerNorms, OneSecondStageCompletesSeveralToTheSameBits) {
+  const auto make = [&] {
+    std::vector<std::unique_ptr<Gradients>> norms;
+    norms.push_back(std::make_unique<Gradients>(type(), Shape{130, 64}, 1, true, false));
+    norms.push_back(std::make_unique<Gradients>(type(), Shape{67, 83}, 11, false, true));
+    norms.push_back(std::make_unique<Gradients>(type(), Shape{40, 64}, 21, true, true));
+    norms.push_back(std::make_unique<Gradients>(type(), Shape{5, 2048}, 31, false, false));
+    return norms;
+  };
+  const auto alone = make();
+  std::uint64_t before = emulation::runs();
+  for (const auto& norm : alone) cuda::run(nullptr, norm->operation(), norm->context());
+  EXPECT_EQ(emulation::runs() - before, 8);
+
+  for (std::size_t count = 1; count <= cuda::most_joined_sums; ++count) {
+    const auto together = make();
+    std::vector<cuda::PartialSums> left;
+    before = emulation::runs();
+    for (std::size_t i = 0; i < count; ++i) {
+      cuda::run_first_stage(nullptr, together[i]->operation(), together[i]->context());
+      left.push_back(cuda::partial_sums(together[i]->operation(), together[i]->context()));
+    }
+    cuda::run_second_stages(nullptr, left);
+    EXPECT_EQ(emulation::runs() - before, count + 1);
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(together[i]->results(), alone[i]->results()) << i;
   }
 }
 

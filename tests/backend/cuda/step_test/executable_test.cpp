@@ -42,6 +42,26 @@ TEST(CudaExecutable, AGraphTrainsAsTheStreamsDo) {
   }
 }
 
+// The stand-ins refuse a programmatic launch that depends on more than the kernel ahead.
+TEST(CudaExecutable, ProgrammaticLaunchesChangeNothingButTheLaunches) {
+  for (const program::Layout& layout : {test::layout_of(1, 1, 1), test::layout_of(2, 1, 1), test::layout_of(1, 2, 2)}) {
+    for (const bool graph : {true, false}) {
+      config::Settings s = small();
+      s.cuda_graph = graph;
+      s.overlap_optimizer = layout.ranks() > 1;
+      const auto without = losses(s, layout);
+      EXPECT_EQ(fake::programmatic_launches(), 0);
+      s.programmatic_launch = true;
+      const auto with = losses(s, layout);
+      EXPECT_GT(fake::programmatic_launches(), 0);
+      EXPECT_EQ(fake::complaints(), std::vector<std::string>{});
+      ASSERT_EQ(with.size(), without.size());
+      // Embedding gradients add up in any order.
+      for (std::size_t i = 0; i < with.size(); ++i) EXPECT_NEAR(with[i] / without[i], 1, 1e-4);
+    }
+  }
+}
+
 // The stand-in's device has 132 multiprocessors; its streams' priorities go from 0, the lowest, to -5.
 TEST(CudaExecutable, UpdatesBesideTheBackwardPassLeaveItMostOfTheGpu) {
   for (const bool graph : {true, false}) {

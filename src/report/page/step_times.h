@@ -9,6 +9,6 @@
 namespace harness::page {
 
 /// Step time of every measured case, the slowest first: a dot for each block, a mark at their median.
-std::optional<report::Figure> ladder(const store::Result& result, const analysis::Summary& summary);
+std::optional<report::Figure> step_times(const store::Result& result, const analysis::Summary& summary);
 
 }  // namespace harness::page

@@ -1,4 +1,4 @@
-#include "report/page/ladder.h"
+#include "report/page/step_times.h"
 
 #include <fmt/format.h>
 
@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/blocks.h"
+#include "report/case_label.h"
 #include "report/effect_words.h"
 #include "report/page/row_chart.h"
 #include "report/page/verdict_class.h"
@@ -14,32 +15,32 @@
 namespace harness::page {
 namespace {
 
-struct Rung {
+struct Row {
   const analysis::CaseSummary* of = nullptr;
   std::vector<double> blocks;  // medians, in order of blocks
 };
 
-std::vector<Rung> rungs_of(const store::Result& result, const analysis::Summary& summary) {
-  std::vector<Rung> all;
-  for (const analysis::CaseSummary& row : summary.cases) {
-    Rung rung{&row, {}};
-    for (const analysis::FinishedBlock& block : analysis::finished_blocks(result, row.case_index))
-      rung.blocks.push_back(block.seconds);
-    if (!rung.blocks.empty()) all.push_back(std::move(rung));
+std::vector<Row> rows_of(const store::Result& result, const analysis::Summary& summary) {
+  std::vector<Row> all;
+  for (const analysis::CaseSummary& of : summary.cases) {
+    Row row{&of, {}};
+    for (const analysis::FinishedBlock& block : analysis::finished_blocks(result, of.case_index))
+      row.blocks.push_back(block.seconds);
+    if (!row.blocks.empty()) all.push_back(std::move(row));
   }
   std::stable_sort(all.begin(), all.end(),
-                   [](const Rung& a, const Rung& b) { return a.of->step_seconds > b.of->step_seconds; });
+                   [](const Row& a, const Row& b) { return a.of->step_seconds > b.of->step_seconds; });
   return all;
 }
 
 // One case or block that took ten times as long must not press all others together.
-std::pair<double, double> range_of(const std::vector<Rung>& rungs) {
+std::pair<double, double> range_of(const std::vector<Row>& rows) {
   std::vector<double> medians;
-  for (const Rung& rung : rungs) medians.push_back(rung.of->step_seconds);
+  for (const Row& row : rows) medians.push_back(row.of->step_seconds);
   const double limit = 2 * analysis::median(medians);
   double low = INFINITY, high = 0;
-  for (const Rung& rung : rungs) {
-    for (const double seconds : rung.blocks) {
+  for (const Row& row : rows) {
+    for (const double seconds : row.blocks) {
       low = std::min(low, seconds);
       high = std::max(high, seconds);
     }
@@ -47,32 +48,32 @@ std::pair<double, double> range_of(const std::vector<Rung>& rungs) {
   return {low, std::min(high, limit)};
 }
 
-Svg dots(const Axis& axis, const Rung& rung) {
+Svg dots(const Axis& axis, const Row& row) {
   constexpr std::size_t max_dots = 200;  // dots in a row
   Svg svg;
-  const std::size_t stride = (rung.blocks.size() + max_dots - 1) / max_dots;
-  for (std::size_t i = 0; i < rung.blocks.size(); i += stride) {
-    const double seconds = rung.blocks[i];
+  const std::size_t stride = (row.blocks.size() + max_dots - 1) / max_dots;
+  for (std::size_t i = 0; i < row.blocks.size(); i += stride) {
+    const double seconds = row.blocks[i];
     // Spread over the row's height, so that equal ones can be told apart.
     const double y = static_cast<double>(i * 7 % 13) - 6;
     if (axis.contains(seconds)) {
       svg.circle("dot", axis.at(seconds), y * 0.9, 2.4);
     }
   }
-  const bool beyond = std::any_of(rung.blocks.begin(), rung.blocks.end(), [&](double x) { return x > axis.high; });
+  const bool beyond = std::any_of(row.blocks.begin(), row.blocks.end(), [&](double x) { return x > axis.high; });
   if (beyond) svg.text("more", 1, 4, Svg::Anchor::end, "▸");
-  if (!axis.contains(rung.of->step_seconds)) return svg;
-  const double at = axis.at(rung.of->step_seconds);
+  if (!axis.contains(row.of->step_seconds)) return svg;
+  const double at = axis.at(row.of->step_seconds);
   svg.line("median", at, -10, at, 10);
   return svg;
 }
 
 }  // namespace
 
-std::optional<report::Figure> ladder(const store::Result& result, const analysis::Summary& summary) {
-  const std::vector<Rung> rungs = rungs_of(result, summary);
-  if (rungs.empty()) return std::nullopt;
-  const auto [low, high] = range_of(rungs);
+std::optional<report::Figure> step_times(const store::Result& result, const analysis::Summary& summary) {
+  const std::vector<Row> rows = rows_of(result, summary);
+  if (rows.empty()) return std::nullopt;
+  const auto [low, high] = range_of(rows);
   const std::vector<double> ends{low, high};
   const report::Scale scale = report::scale_of_seconds(ends);
   RowChart chart;
@@ -90,22 +91,22 @@ std::optional<report::Figure> ladder(const store::Result& result, const analysis
   chart.kind = "compact";
 
   report::Figure figure;
-  figure.id = "ladder";
+  figure.id = "step-times";
   figure.numbers.columns = {{"case", true},
                             {"median " + scale.unit},
                             {"fastest block " + scale.unit},
                             {"slowest block " + scale.unit},
                             {"blocks"}};
-  for (const Rung& rung : rungs) {
-    if (rung.of->role == store::CaseRole::baseline) {
-      const double at = chart.axis.at(rung.of->step_seconds);
+  for (const Row& row : rows) {
+    if (row.of->role == store::CaseRole::baseline) {
+      const double at = chart.axis.at(row.of->step_seconds);
       chart.behind.line("reference", at, -1000, at, 1000);
     }
-    chart.rows.push_back({rung.of->name, scale.print(rung.of->step_seconds) + " " + scale.unit, dots(chart.axis, rung),
-                          verdict_class(*rung.of)});
-    const auto [fastest, slowest] = std::minmax_element(rung.blocks.begin(), rung.blocks.end());
-    figure.numbers.rows.push_back({rung.of->name, scale.print(rung.of->step_seconds), scale.print(*fastest),
-                                   scale.print(*slowest), std::to_string(rung.blocks.size())});
+    chart.rows.push_back({report::label_of(result, *row.of), scale.print(row.of->step_seconds) + " " + scale.unit,
+                          dots(chart.axis, row), verdict_class(*row.of)});
+    const auto [fastest, slowest] = std::minmax_element(row.blocks.begin(), row.blocks.end());
+    figure.numbers.rows.push_back({row.of->name, scale.print(row.of->step_seconds), scale.print(*fastest),
+                                   scale.print(*slowest), std::to_string(row.blocks.size())});
   }
   figure.title = "Step time of every case, the slowest first.";
   figure.caption =
@@ -113,9 +114,9 @@ std::optional<report::Figure> ladder(const store::Result& result, const analysis
       "the dashed line is the baseline's. Verdicts do not come from this picture: they compare blocks that ran close "
       "together, which share the state of the machine. An arrow: some blocks took longer than the drawing shows.";
   figure.drawing = chart.drawn(
-      "ladder-drawing", figure.title,
-      fmt::format("{} cases, medians from {} to {} {}; all numbers are in the table below.", rungs.size(),
-                  scale.print(rungs.back().of->step_seconds), scale.print(rungs.front().of->step_seconds), scale.unit));
+      "step-times-drawing", figure.title,
+      fmt::format("{} cases, medians from {} to {} {}; all numbers are in the table below.", rows.size(),
+                  scale.print(rows.back().of->step_seconds), scale.print(rows.front().of->step_seconds), scale.unit));
   return figure;
 }
 

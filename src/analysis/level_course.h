@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/estimator.h"
+#include "store/result.h"
+
+namespace harness::analysis {
+
+// How fast the machine was while the sweep ran, by the level model (level_model.h): for people to look at, and to find
+// the moment at which something changed. No verdict rests on it. docs/method.md has the formulas.
+
+/// A finished block and the machine's level just then.
+struct CourseBlock {
+  std::size_t index = 0;  // of Result::blocks
+  std::int32_t case_index = 0, round = 0, session = 0;
+  double time_unix_s = 0;  // when its timed part began
+  /// Comparable between cases: per unit of work, in terms of the baseline's step.
+  double seconds = 0;
+  double level_seconds = 0;  // what the baseline's step would have taken, judged by the other blocks
+  double machine = 0;        // log seconds without what its case differs in from the baseline
+  bool set_aside = false;    // too far off the others of its case to count
+};
+
+/// The machine became faster or slower from one block to the next and stayed so.
+struct LevelJump {
+  std::size_t first = 0;      // of LevelCourse::blocks: the first one after it
+  double log_change = 0;      // of the time; above 0: slower
+  double standard_error = 0;  // of log_change, had nothing changed
+};
+
+struct LevelCourse {
+  std::vector<CourseBlock> blocks;  // by session, within a session by time
+  std::vector<LevelJump> jumps;     // in that order
+};
+
+/// Blocks as comparable_blocks() leaves them. Empty where there is no block of the baseline, or no session with two
+/// blocks at different times.
+LevelCourse level_course(const SweepBlocks& sweep);
+LevelCourse level_course(const store::Result& result);
+
+/// Log change of the machine's median from the first third of the blocks to the last; NaN with fewer than 15 blocks or
+/// more than one session.
+double level_drift(const LevelCourse& course);
+
+/// "12 % slower", of a log change of the time.
+std::string change_in_words(double log_change);
+
+}  // namespace harness::analysis

@@ -1,0 +1,204 @@
+#include "cli/init_verb.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/output_file.h"
+#include "config/recorded.h"
+#include "config/shipped.h"
+#include "launch/machine.h"
+#include "plan/prepare.h"
+
+namespace harness::cli {
+namespace {
+
+// What the lines of the configuration are made of.
+struct First {
+  config::BackendKind backend = config::BackendKind::cpu;
+  int ranks = 1;
+  std::string machine;      // in words
+  std::string device;       // the GPU's name, "" if there is none here
+  std::string hardware;     // the file that lists it, "" if none does
+  double memory_bytes = 0;  // of a GPU
+  std::string model, precision;
+  int micro_batch = 1;
+
+  bool on_gpus() const { return backend == config::BackendKind::cuda; }
+  bool even() const { return ranks % 2 == 0; }
+};
+
+constexpr double fits = 0.9;  // of the GPU's memory: the libraries need some, too
+constexpr const char* small_model = "{layers: 4, hidden: 128, heads: 4, vocab: 2048, sequence: 128}";
+constexpr const char* largest_first_model = "gpt3-2.7b";  // larger ones take long for a first look
+
+std::string gpus_in_words(const std::vector<Gpu>& gpus) {
+  if (gpus.empty()) return "no GPU here";
+  return fmt::format("{} GPU{}: {}", gpus.size(), gpus.size() == 1 ? "" : "s", gpus[0].name);
+}
+
+config::BackendKind backend_for(const FirstMachine& machine, const InitOptions& options) {
+  if (!options.backend.empty()) return config::parse_backend(options.backend);
+  return machine.gpus.empty() ? config::BackendKind::cpu : config::BackendKind::cuda;
+}
+
+int usual_ranks(const FirstMachine& machine, config::BackendKind backend) {
+  constexpr int gpus_of_a_node = 8, enough_on_cores = 4;
+  if (backend == config::BackendKind::cpu) return std::clamp(machine.cores, 1, enough_on_cores);
+  return machine.gpus.empty() ? gpus_of_a_node : static_cast<int>(machine.gpus.size());
+}
+
+// Where the editor finds what each key means.
+std::string schema_line() {
+  const std::filesystem::path schema = config::shipped_configs() / "harness.schema.json";
+  std::error_code ignored;
+  if (!std::filesystem::exists(schema, ignored)) return "";
+  return fmt::format("# yaml-language-server: $schema={}\n", schema.string());
+}
+
+std::string sweep_lines(const First& f) {
+  std::string out = "sweep:                       # each value is one case: the baseline with this one change\n";
+  out += fmt::format("  micro_batch_size: [{}, {}]   # fewer and larger matrix products\n", f.micro_batch * 2,
+                     f.micro_batch * 4);
+  if (f.even()) {
+    out +=
+        "  layout:                    # what a value omits stays as in the baseline\n"
+        "    - {tensor_parallel: 2}\n    - {pipeline_parallel: 2}\n";
+  }
+  if (f.ranks > 1) out += "  overlap_grad_reduce: [false]   # what hiding the gradient reduction gains\n";
+  out += "  overlap_optimizer: [true]  # update the weights beside the backward pass\n";
+  if (f.on_gpus()) {
+    out +=
+        "  attention: [unfused]       # what fused attention gains\n"
+        "  cuda_graph: [false]        # what launching kernel by kernel costs\n";
+    if (f.ranks > 1) out += "  nccl_algo: [AllReduce:Ring, AllReduce:Tree]\n";
+  } else if (f.ranks > 1) {
+    out += "  allreduce_algorithm: [halving_doubling]\n";
+  }
+  return out;
+}
+
+std::string hardware_lines(const First& f) {
+  if (!f.on_gpus()) return "";
+  if (!f.hardware.empty())
+    return fmt::format("hardware: {:18} # peak FLOP/s and memory of the {}\n", f.hardware, f.device);
+  const std::string why = f.device.empty() ? "no GPU here" : "no hardware file lists the " + f.device;
+  return fmt::format("hardware: none               # {}, so there is no MFU; such as h100-sxm\n", why);
+}
+
+std::string text_of(const First& f, const std::string& path) {
+  std::string out = schema_line();
+  out += fmt::format(
+      "# Written by `harness init` for {} rank{} on this machine ({}). Change what you like:\n"
+      "# `harness variables` lists all that a configuration may say, `harness variables NAME` explains one.\n"
+      "#\n"
+      "#     harness plan {} --ranks {}\n"
+      "#     mpirun -np {} harness sweep {}\n",
+      f.ranks, f.ranks == 1 ? "" : "s", f.machine, path, f.ranks, f.ranks, path);
+  out += fmt::format("backend: {}\n", config::name_of(f.backend));
+  out += "model: " + f.model + (f.on_gpus() ? "             # a preset; harness variables model\n" : "\n");
+  out += hardware_lines(f);
+  out += fmt::format(
+      "baseline:                    # what is not named has its default\n"
+      "  precision: {}\n"
+      "  global_batch_size: {:<8} # sequences per step, whatever the layout\n"
+      "  micro_batch_size: {:<9} # sequences per forward pass of one rank\n",
+      f.precision, f.ranks * f.micro_batch * 4, f.micro_batch);
+  if (f.even())
+    out += "  layout: {tensor_parallel: 1, pipeline_parallel: 1}   # data_parallel follows from the ranks\n";
+  out += sweep_lines(f);
+  out +=
+      "# A round measures every case once, in fresh processes. More rounds resolve smaller effects.\n"
+      "measure:\n"
+      "  rounds: 12\n"
+      "  warmup_steps: 2\n"
+      "  steps: auto                # a little less than the start of the processes takes\n"
+      "  smallest_effect: 1 %       # changes below it do not matter here\n";
+  out += fmt::format("  deadlines: {{start: {} s, step: 60 s}}\n", f.on_gpus() ? 300 : 60);
+  return out + "  time_budget: 30 min\n";
+}
+
+// What the case that takes most will need on a GPU.
+double most_memory(const First& f, const std::string& path) {
+  const config::Experiment e = config::load_recorded(text_of(f, path), path, {});
+  const plan::Plan p = plan::prepare(e, backend::declared_fused(e.backend), f.ranks, {"micro_batch_size", "attention"});
+  double most = 0;
+  for (const plan::PlannedCase& c : p.cases) most = std::max(most, plan::planned_memory_bytes(c));
+  return most;
+}
+
+// The largest preset of which every case fits.
+void choose_model(First& f, const std::string& path) {
+  const double memory = f.memory_bytes * fits;
+  for (const int micro_batch : {2, 1}) {
+    std::string chosen;
+    for (const std::string& preset : config::model_preset_names()) {
+      f.model = preset;
+      f.micro_batch = micro_batch;
+      if (most_memory(f, path) > memory) break;
+      chosen = preset;
+      if (preset == largest_first_model) break;
+    }
+    f.model = chosen;
+    if (!chosen.empty()) return;
+  }
+  f.model = small_model;
+}
+
+void take_gpus(First& f, const FirstMachine& machine, const InitOptions& options) {
+  constexpr double usual_memory = 80e9;
+  constexpr int first_with_bf16 = 80;
+  f.machine = gpus_in_words(machine.gpus);
+  f.precision = "bf16";
+  f.memory_bytes = usual_memory;
+  if (!machine.gpus.empty()) {
+    f.device = machine.gpus[0].name;
+    if (machine.gpus[0].memory_bytes > 0) f.memory_bytes = machine.gpus[0].memory_bytes;
+    f.hardware = config::hardware_name_for_device(f.device, options.output);
+    const auto hardware = config::find_hardware_for_device(f.device, options.output);
+    const int capability = hardware ? hardware->compute_capability : 0;
+    if (capability > 0 && capability < first_with_bf16) f.precision = "fp32";
+  }
+  choose_model(f, options.output);
+}
+
+}  // namespace
+
+FirstConfiguration first_configuration(const FirstMachine& machine, const InitOptions& options) {
+  First f;
+  f.backend = backend_for(machine, options);
+  f.ranks = options.ranks > 0 ? options.ranks : usual_ranks(machine, f.backend);
+  if (f.on_gpus()) {
+    take_gpus(f, machine, options);
+  } else {
+    f.machine = fmt::format("{} core{}, {}", machine.cores, machine.cores == 1 ? "" : "s", machine.cpu);
+    f.model = small_model;
+    f.precision = "fp32";
+  }
+  const std::string summary = fmt::format("backend {}, {} rank{}, model {}; {}", config::name_of(f.backend), f.ranks,
+                                          f.ranks == 1 ? "" : "s", f.model, f.machine);
+  return {text_of(f, options.output), summary, f.ranks};
+}
+
+int init(const InitOptions& options, std::ostream& out) {
+  if (std::filesystem::exists(options.output)) fail("{} exists; -o names another file", options.output);
+  const FirstMachine machine{
+      .gpus = gpus_of_driver(),
+      .cores = launch::limited_by_quota(static_cast<int>(launch::cores_of(launch::allowed_cpus()).size())),
+      .cpu = launch::cpu_model()};
+  const FirstConfiguration first = first_configuration(machine, options);
+  write_output(options.output, first.text, false);
+  const bool crowded = first.ranks > machine.cores;
+  out << fmt::format(
+      "wrote {}: {}\n\nNext, look at the plan, which needs neither MPI nor a GPU, and measure:\n\n"
+      "  harness plan {} --ranks {}\n"
+      "  mpirun -np {}{} harness sweep {}\n",
+      options.output, first.summary, options.output, first.ranks, first.ranks, crowded ? " --oversubscribe" : "",
+      options.output);
+  return 0;
+}
+
+}  // namespace harness::cli

@@ -1,0 +1,50 @@
+#include "cli/view.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "report/terminal.h"
+
+namespace harness::cli {
+namespace {
+
+bool is_terminal(const std::ostream& out) {
+  return out.rdbuf() == std::cout.rdbuf() && isatty(STDOUT_FILENO) == 1;
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// 0: no limit.
+std::size_t width_of(const std::ostream& out) {
+  winsize size{};
+  if (is_terminal(out) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  try {
+    const std::int64_t columns = parse_integer(environment("COLUMNS"));
+    return columns > 0 ? static_cast<std::size_t>(columns) : 0;
+  } catch (const Error&) {  // not set, or not by a terminal
+    return 0;
+  }
+}
+
+bool in_color(const std::string& asked, const std::ostream& out) {
+  if (asked != "auto") return asked == "always";
+  return is_terminal(out) && environment("NO_COLOR").empty() && environment("TERM") != "dumb";
+}
+
+}  // namespace
+
+std::string view(report::Document document, const ViewOptions& options, const std::ostream& out) {
+  report::arrange(document, {width_of(out), options.columns, options.sort});
+  const std::string text = report::write_text(document);
+  return in_color(options.color, out) ? report::colored(text) : text;
+}
+
+}  // namespace harness::cli

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <iosfwd>
+#include <string>
+
+#include "cli/verbs.h"
+#include "report/document.h"
+
+namespace harness::cli {
+
+/// The document as text for `out`: arranged as the options ask, as wide as the terminal that `out` is, or as COLUMNS
+/// says, or without limit; verdicts in colour on a terminal, unless NO_COLOR is set, or as the options say.
+/// Throws Error for a column that no table has.
+std::string view(report::Document document, const ViewOptions& options, const std::ostream& out);
+
+}  // namespace harness::cli

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace harness::config {
+
+/// What stands behind a key of a configuration.
+enum class Takes : std::uint8_t {
+  value,
+  list,
+  map,          // of the keys that have this one before them
+  name_or_map,  // `model`
+  values,       // a value per variable: `baseline`
+  lists,        // a list of values per variable: `sweep`
+  maps,         // a list of maps with a value per variable: `combine`
+  named_maps,   // the same, each under a name: `ladder`
+};
+
+/// What of a list for people, "fp32, bf16, tf32" or "auto, or 1 to 4096", is itself a value.
+struct Words {
+  std::vector<std::string> words;
+  bool all = false;  // nothing else is allowed
+};
+/// `parse` throws Error for what is no value.
+Words words_of(std::string_view allowed, const std::function<void(std::string_view)>& parse);
+
+/// One key that a configuration may have, as its reader declares it.
+struct Key {
+  std::string name;      // dotted: "measure.rounds"
+  std::string help;      // one line; "" for a key that is the name of a variable (`measure.weight`)
+  std::string allowed;   // for people: "1 to 10000"
+  std::string fallback;  // what holds without it, for people; "" where nothing does
+  bool required = false;
+  Takes takes = Takes::value;
+  Words words;
+};
+
+/// All keys of a configuration, in the order in which they are read; a map stands before what is in it. Variables are
+/// not among them: they are in the registry.
+std::vector<Key> keys();
+
+}  // namespace harness::config

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "analysis/summary.h"
+#include "store/result.h"
+
+namespace harness::report {
+
+// What to call a case where its name is too long.
+
+/// "TP2" for the case "layout={tensor_parallel: 2, pipeline_parallel: 1}"; "" for a case of another variable.
+std::string short_layout(std::string_view case_name);
+
+/// Whether the case changes the size of the one operation that is measured: then what the model's step has of this size
+/// can stand for its name. Another case has the baseline's size.
+bool is_of_a_size(std::string_view case_name);
+
+/// For a drawing: "qkv, forward" where that stands for the case's name, else the name.
+std::string label_of(const store::Result& result, const analysis::CaseSummary& row);
+
+}  // namespace harness::report

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/gate.h"
+#include "report/show_comparison.h"
+
+namespace harness::report {
+
+/// A case as a CI system wants it: passed or not, with one line that says what was found.
+struct Check {
+  enum class Outcome : std::uint8_t { passed, failed, skipped };
+  std::string group, name;
+  Outcome outcome = Outcome::passed;
+  std::string line;
+  double seconds = 0;  // the step time; 0: not known
+};
+struct Checks {
+  std::string suite, created, headline;
+  std::vector<Check> checks;
+  std::vector<std::string> warnings;
+};
+
+/// Of one sweep: failed are cases that failed and a control that moved; skipped is what could not run here or was not
+/// measured. A slower case is a finding and passes.
+Checks checks_of(const store::Result& result, const analysis::Summary& summary);
+/// Of a comparison: failed is what the gate says (without one: what is proven slower), what was not reproduced, and the
+/// comparison itself where the files cannot be compared or are unreliable.
+Checks checks_of(const ComparisonReport& report, const std::optional<analysis::Gate>& gate);
+
+/// JUnit's XML, one testcase per check.
+std::string write_junit(const Checks& checks);
+/// Workflow commands of GitHub: ::error for what failed, ::warning for warnings, ::notice for the headline.
+std::string write_github(const Checks& checks);
+
+}  // namespace harness::report

@@ -1,0 +1,143 @@
+#include "report/history.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/statistics.h"
+#include "base/text.h"
+#include "report/effect_words.h"
+#include "report/scale.h"
+
+namespace harness::report {
+namespace {
+
+std::string between(const analysis::History& history, const analysis::CaseHistory& row) {
+  // The last run before the change that measured the case.
+  std::size_t before = row.largest->run;
+  while (before > 0 && !(row.seconds[--before] > 0)) {
+  }
+  return fmt::format("{} and {}", history.labels[before], history.labels[row.largest->run]);
+}
+
+bool is_proven(const analysis::CaseHistory& row) {
+  return analysis::moved(row.verdict) || row.verdict == analysis::Verdict::same;
+}
+
+std::string words_on(const analysis::History& history, const analysis::CaseHistory& row) {
+  if (!row.largest) return fmt::format("too few runs: {} are needed", analysis::min_history_runs);
+  const std::string change =
+      fmt::format("{} between {} (p {:.3g})", change_words(row.largest->ratio), between(history, row), row.largest->p);
+  if (!is_proven(row)) return "no change proven; the largest is " + change;
+  return (analysis::moved(row.verdict) ? std::string(analysis::name_of(row.verdict)) + ": "
+                                       : "below the smallest effect: ") +
+         change;
+}
+
+std::string headline_of(const analysis::History& history) {
+  if (history.labels.size() < analysis::min_history_runs) {
+    return fmt::format("{} {}: too few for a verdict, which needs {} that count.", history.labels.size(),
+                       history.labels.size() == 1 ? "run" : "runs", analysis::min_history_runs);
+  }
+  std::vector<std::string> moved;
+  for (const analysis::CaseHistory& row : history.cases) {
+    if (analysis::moved(row.verdict)) {
+      moved.push_back(
+          fmt::format("{} {} between {}", row.name, change_words(row.largest->ratio), between(history, row)));
+    }
+  }
+  if (moved.empty()) return fmt::format("No change is proven over {} runs.", history.labels.size());
+  return fmt::format("Over {} runs the step time changed: {}.", history.labels.size(), join(moved, "; "));
+}
+
+Scale scale_of(const analysis::History& history) {
+  std::vector<double> seconds;
+  for (const analysis::CaseHistory& row : history.cases) {
+    for (const double value : row.seconds) {
+      if (value > 0) seconds.push_back(value);
+    }
+  }
+  return scale_of_seconds(seconds);
+}
+
+Table table_of_cases(const analysis::History& history) {
+  Table table;
+  table.columns = {{"case", true}, {"no."}, {"runs"}, {"change"}, {"between", true}, {"p"}, {"verdict", true}};
+  for (std::size_t i = 0; i < history.cases.size(); ++i) {
+    const analysis::CaseHistory& row = history.cases[i];
+    const auto runs = std::ranges::count_if(row.seconds, [](double value) { return value > 0; });
+    std::vector<std::string> cells{row.name, fmt::format("[{}]", i + 1), std::to_string(runs)};
+    if (row.largest) {
+      cells.insert(cells.end(), {is_proven(row) ? change_words(row.largest->ratio) : "~", between(history, row),
+                                 fmt::format("{:.4f}", row.largest->p)});
+    } else {
+      cells.resize(cells.size() + 3);
+    }
+    const char* verdict = analysis::name_of(row.verdict);
+    if (row.verdict == analysis::Verdict::unresolved) verdict = "no change proven";
+    if (row.verdict == analysis::Verdict::none) verdict = "too few runs";
+    cells.emplace_back(verdict);
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+Table table_of_runs(const analysis::History& history, const Scale& scale) {
+  Table table;
+  table.columns = {{"run", true}, {"created", true}};
+  for (std::size_t i = 0; i < history.cases.size(); ++i) table.columns.push_back({fmt::format("[{}]", i + 1)});
+  for (std::size_t run = 0; run < history.labels.size(); ++run) {
+    std::vector<std::string> cells{history.labels[run], history.created[run]};
+    for (const analysis::CaseHistory& row : history.cases) {
+      cells.push_back(row.seconds[run] > 0 ? scale.print(row.seconds[run]) : "");
+    }
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+}  // namespace
+
+Document history_document(const HistoryReport& report) {
+  const analysis::History& history = report.history;
+  const Scale scale = scale_of(history);
+  Section section{"history", "", {}};
+  section.pieces.push_back(Paragraph{headline_of(history), true});
+  section.pieces.push_back(List{report.left_out, List::Mark::warning});
+  section.pieces.push_back(Numbers{"", table_of_cases(history)});
+  section.pieces.push_back(
+      Numbers{fmt::format("Step times in {}, a run a row, oldest first:", scale.unit), table_of_runs(history, scale)});
+  section.pieces.push_back(List{
+      {fmt::format("One number per run and case. The largest shift of the mean of their logarithms is held against "
+                   "permutations "
+                   "of the runs; p counts for all cases together, and up to {:.2g} a change is proven. ~: none is.",
+                   1 - analysis::confidence),
+       "Only the largest change of a case is named. A slow drift is named as the step that fits it best. One odd run "
+       "is "
+       "no change: with ten runs a change must have lasted for two."},
+      List::Mark::none});
+  Document document;
+  document.sections.push_back(std::move(section));
+  return document;
+}
+
+bool fails(const analysis::Gate& gate, const analysis::History& history, const analysis::CaseHistory& row) {
+  return row.verdict == analysis::Verdict::slower &&
+         row.largest->ratio > 1 + gate.share.value_or(history.smallest_effect);
+}
+
+Checks checks_of(const HistoryReport& report, const std::optional<analysis::Gate>& gate) {
+  const analysis::History& history = report.history;
+  Checks out{"harness history", history.created.back(), headline_of(history), {}, report.left_out};
+  for (const analysis::CaseHistory& row : history.cases) {
+    Check check{"history", row.name, Check::Outcome::passed, words_on(history, row)};
+    if (!row.largest) check.outcome = Check::Outcome::skipped;
+    if (fails(gate.value_or(analysis::Gate{}), history, row)) check.outcome = Check::Outcome::failed;
+    if (row.seconds.back() > 0) check.seconds = row.seconds.back();
+    out.checks.push_back(std::move(check));
+  }
+  return out;
+}
+
+}  // namespace harness::report

@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "analysis/climb.h"
+#include "report/effect_words.h"
+#include "report/scale.h"
+#include "report/sections.h"
+
+namespace harness::report {
+namespace {
+
+std::string ladder_change(const std::optional<analysis::Effect>& effect) {
+  return effect ? change_words(effect->ratio) : "";
+}
+
+std::string interval_of(const std::optional<analysis::Effect>& effect) {
+  return effect ? interval_words(effect->low, effect->high) : "";
+}
+
+std::string verdict_of(const std::optional<analysis::Effect>& effect) {
+  return effect ? name_of(effect->verdict) : "not measured";
+}
+
+std::string mfu_of(const analysis::CaseSummary& row) {
+  return row.mfu ? percent(*row.mfu) : "";
+}
+
+Table table_of(const store::Result& result, const analysis::Summary& summary, const Scale& scale) {
+  Table table;
+  table.columns = {{"fix", true},
+                   {"step " + scale.unit},
+                   {"MFU"},
+                   {"on top"},
+                   {interval_heading(result.confidence)},
+                   {"verdict", true},
+                   {"alone"},
+                   {"interaction"},
+                   {interval_heading(result.confidence)}};
+  if (const analysis::CaseSummary* baseline = summary.baseline()) {
+    table.rows.push_back(
+        {"(baseline)", scale.print(baseline->step_seconds), mfu_of(*baseline), "", "", "", "", "", ""});
+  }
+  for (const analysis::LadderRung& rung : summary.ladder) {
+    const analysis::CaseSummary& row = summary.case_at(rung.together);
+    const bool first = &rung == &summary.ladder.front();
+    table.rows.push_back({first ? rung.name : "+ " + rung.name, scale.print(row.step_seconds), mfu_of(row),
+                          ladder_change(rung.on_top), interval_of(rung.on_top), verdict_of(rung.on_top),
+                          ladder_change(summary.case_at(rung.alone).effect), ladder_change(rung.interaction),
+                          interval_of(rung.interaction)});
+  }
+  return table;
+}
+
+// "All of them together: step time -41.0 % [-43.1 %, -38.8 %] against the baseline, faster; MFU from 7.1 % to 12.0 %."
+std::string total_of(const analysis::Summary& summary) {
+  const analysis::CaseSummary& all = summary.case_at(summary.ladder.back().together);
+  if (!all.effect) return "All fixes together were not measured.";
+  std::string text =
+      fmt::format("All fixes together: step time {} {} against the baseline, {}", change_words(all.effect->ratio),
+                  interval_words(all.effect->low, all.effect->high), analysis::name_of(all.judgement));
+  const analysis::CaseSummary* baseline = summary.baseline();
+  if (baseline != nullptr && baseline->mfu && all.mfu)
+    text += fmt::format("; MFU from {} to {}", percent(*baseline->mfu), percent(*all.mfu));
+  return text + ".";
+}
+
+}  // namespace
+
+Section ladder_section(const store::Result& result, const analysis::Summary& summary) {
+  Section section{"ladder-section", "Ladder", {}};
+  if (summary.ladder.empty()) return section;
+  std::vector<double> seconds;
+  for (const analysis::CaseSummary& row : summary.cases) seconds.push_back(row.step_seconds);
+  section.pieces.push_back(
+      Numbers{"Each fix on top of those above it:", table_of(result, summary, scale_of_seconds(seconds))});
+  section.pieces.push_back(List{
+      {total_of(summary),
+       "on top: the step time with this fix and all above it, against that with those above it. alone: this fix "
+       "against "
+       "the baseline. interaction: on top against alone; below 0 % it does more together with the others than alone.",
+       "Step time and MFU are of this fix and all above it. All intervals of the sweep hold together."},
+      List::Mark::none});
+  return section;
+}
+
+Section climb_section(const store::Result& result, const analysis::Summary& summary) {
+  Section section{"climb-section", "Climb", {}};
+  if (result.climb.empty()) return section;
+  std::vector<double> seconds;
+  for (const store::ResultStage& stage : result.climb) seconds.push_back(stage.step_seconds);
+  const Scale scale = scale_of_seconds(seconds);
+  Table table;
+  table.columns = {{"stage"},
+                   {"baseline", true},
+                   {"step " + scale.unit},
+                   {"MFU"},
+                   {"proven change", true},
+                   {"its effect"},
+                   {interval_heading(result.confidence)},
+                   {"file", true}};
+  std::string baseline = "as configured";
+  for (std::size_t i = 0; i < result.climb.size(); ++i) {
+    const store::ResultStage& stage = result.climb[i];
+    table.rows.push_back({std::to_string(i + 1), baseline, scale.print(stage.step_seconds),
+                          std::isfinite(stage.mfu) ? percent(stage.mfu) : "",
+                          fmt::format("{} (was {})", stage.change, stage.was), change_words(stage.ratio),
+                          interval_words(stage.low, stage.high),
+                          std::filesystem::path(stage.path).filename().string()});
+    baseline = "+ " + stage.change;
+  }
+  const analysis::CaseSummary* now = summary.baseline();
+  if (now != nullptr)
+    table.rows.push_back({std::to_string(result.climb.size() + 1), baseline, scale.print(now->step_seconds),
+                          mfu_of(*now), "", "", "", "(this file)"});
+  section.pieces.push_back(Numbers{"Each stage starts from the change that the one before it proved best:", table});
+  List notes{{}, List::Mark::none};
+  const analysis::CaseSummary* start = analysis::start_of_climb(result, summary);
+  if (start != nullptr && start->effect) {
+    notes.items.push_back(
+        fmt::format("The whole climb, measured in the rounds of this stage: where it started takes {} {} in step time "
+                    "against this baseline.",
+                    change_words(start->effect->ratio), interval_words(start->effect->low, start->effect->high)));
+  }
+  notes.items.emplace_back("The stages share the error: all intervals of the whole climb hold together.");
+  section.pieces.push_back(std::move(notes));
+  return section;
+}
+
+}  // namespace harness::report

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/document.h"
+
+namespace harness::report {
+
+/// How a person wants to see the table of cases.
+struct TableView {
+  std::size_t width = 0;                  // columns of the terminal; 0: no limit
+  std::vector<std::string> columns = {};  // which ones, by their headings without units ("step", "change"); empty: all
+  std::string sort = "order";  // order (of the file), name or change; the baseline and its control stay on top
+};
+
+/// Arranges each table of the document whose first column is "case" and that has a verdict. One that is wider than the
+/// view gets short names of cases first (TP2 for layout={tensor_parallel: 2, …}, "qkv, forward" for a product's sizes),
+/// explained below; then the columns of least worth go, and a line names them. Throws Error for a column that no
+/// such table has.
+void arrange(Document& document, const TableView& view);
+
+/// The text of a document with its verdicts in colour: green what is faster, red what is slower, failed or beyond the
+/// limit, yellow what is unresolved. What stands in the text itself cannot set colours: writers remove controls.
+std::string colored(const std::string& text);
+
+}  // namespace harness::report

@@ -1,0 +1,73 @@
+#include "report/what_moved.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "report/scale.h"
+
+namespace harness::report {
+namespace {
+
+// Those with a verdict, the smallest ratio first.
+std::vector<KnownChange> those_that_are(const std::vector<KnownChange>& changes, analysis::Verdict verdict) {
+  std::vector<KnownChange> found;
+  std::ranges::copy_if(changes, std::back_inserter(found),
+                       [&](const KnownChange& change) { return change.verdict == verdict; });
+  std::ranges::stable_sort(found, {}, &KnownChange::ratio);
+  return found;
+}
+
+// "; 2 others faster, 1 slower, …"
+std::string the_rest(std::size_t faster, std::size_t slower, std::size_t same, std::size_t unresolved) {
+  std::vector<std::string> parts;
+  const auto add = [&](std::size_t n, const char* what) {
+    if (n > 0) parts.push_back(fmt::format("{} {}", n, what));
+  };
+  add(faster, faster == 1 ? "other faster" : "others faster");
+  add(slower, "slower");
+  add(same, "the same");
+  add(unresolved, "unresolved");
+  return parts.empty() ? "" : "; " + join(parts, ", ");
+}
+
+}  // namespace
+
+std::string how_much(const KnownChange& change, const std::string& per) {
+  const bool faster = change.ratio < 1;
+  const double low = faster ? 1 - change.high : change.low - 1;
+  const double high = faster ? 1 - change.low : change.high - 1;
+  return fmt::format("{} {}{} [{}, {}]", percent(std::abs(change.ratio - 1)), faster ? "faster" : "slower", per,
+                     percent(low), percent(high));
+}
+
+std::string what_moved(const std::vector<KnownChange>& changes, const Asked& asked) {
+  using enum analysis::Verdict;
+  const std::vector<KnownChange> all_faster = those_that_are(changes, faster),
+                                 all_slower = those_that_are(changes, slower), all_same = those_that_are(changes, same);
+  const std::size_t open = those_that_are(changes, unresolved).size(), alike = all_same.size();
+  const std::string threshold = fmt::format("{:.3g} %", 100 * asked.smallest_effect);
+  if (!all_faster.empty()) {
+    return fmt::format("Fastest proven change: {}, {}{}.", all_faster.front().name,
+                       how_much(all_faster.front(), asked.per),
+                       the_rest(all_faster.size() - 1, all_slower.size(), alike, open));
+  }
+  if (!all_slower.empty()) {
+    const std::size_t n = all_slower.size();
+    return fmt::format("No change is proven faster than the baseline; {}: {}, {}{}.",
+                       n == 1 ? "the slowest" : fmt::format("the slowest of {}", n), all_slower.back().name,
+                       how_much(all_slower.back(), asked.per), the_rest(0, 0, alike, open));
+  }
+  if (alike > 0 && open == 0) {
+    return fmt::format("Nothing moved beyond {}: {} came out the same as the baseline.", threshold,
+                       alike == 1 ? all_same.front().name : fmt::format("all {} changes", alike));
+  }
+  if (open == 0) return "";
+  return fmt::format("Nothing is proven to move beyond {}: of {} changes {} unresolved{}.", threshold, asked.changes,
+                     open == 1 ? "1 is" : fmt::format("{} are", open),
+                     alike > 0 ? fmt::format(", {} the same", alike) : "");
+}
+
+}  // namespace harness::report

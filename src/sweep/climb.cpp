@@ -1,0 +1,97 @@
+#include "sweep/climb.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/combine.h"
+#include "config/registry.h"
+#include "config/yaml_text.h"
+
+namespace harness::sweep {
+namespace {
+
+bool is_selected(const config::Change& change, const std::vector<std::string>& only) {
+  if (only.empty()) return true;
+  return std::ranges::find(only, change.variable) != only.end() ||
+         std::ranges::find(only, config::case_name(change)) != only.end();
+}
+
+const analysis::CaseSummary* best_proven(const store::Result& result, const analysis::Summary& summary) {
+  const analysis::CaseSummary* best = nullptr;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (row.role != store::CaseRole::change || row.judgement.verdict != analysis::Verdict::faster) continue;
+    if (row.status != store::CaseStatus::ok || config::is_joint(result.at(row).variable)) continue;
+    if (best == nullptr || row.effect->ratio < best->effect->ratio) best = &row;
+  }
+  return best;
+}
+
+}  // namespace
+
+Climb::Climb(const config::Experiment& start, const std::vector<std::string>& only, int stages)
+    : confidence_(1 - (1 - start.measure.confidence) / stages) {
+  for (const config::Change& change : start.changes) {
+    if (!is_selected(change, only)) continue;
+    if (!change.from_model.empty() || config::is_joint(change.variable))
+      fail("--climb changes one variable at a time; remove `{}` from the configuration",
+           change.from_model.empty() ? change.variable : change.variable + ": from_model");
+    if (change.variable == "ranks" || change.variable == "message_size")
+      fail("--climb: {} is no setting that can be improved; leave it out (--only)", change.variable);
+    std::vector<std::string>& values = values_[change.variable];
+    if (values.empty()) values.push_back(config::find_variable(change.variable)->print(start.baseline));
+    values.push_back(change.value);
+  }
+  if (values_.empty()) fail("--climb: the configuration sweeps nothing; add `sweep`");
+}
+
+std::vector<std::string> Climb::settings() const {
+  std::vector<std::string> settings;
+  for (const auto& [variable, value] : changed_) settings.push_back(fmt::format("baseline.{}={}", variable, value));
+  return settings;
+}
+
+std::vector<std::string> Climb::overrides() const {
+  std::vector<std::string> overrides = settings();
+  std::vector<std::string> sweep, start;
+  for (const auto& [variable, values] : values_) {
+    const auto now = changed_.find(variable);
+    const std::string& current = now == changed_.end() ? values[0] : now->second;
+    std::vector<std::string> others;
+    for (const std::string& value : values) {
+      if (value != current) others.push_back(config::yaml_value(value));
+    }
+    sweep.push_back(fmt::format("{}: [{}]", variable, join(others, ", ")));
+    if (current != values[0]) start.push_back(fmt::format("{}: {}", variable, config::yaml_value(values[0])));
+  }
+  overrides.push_back(fmt::format("sweep={{{}}}", join(sweep, ", ")));
+  // One change undone is among the sweep's values already; several at once say what the climb brought as a whole.
+  if (start.size() > 1) overrides.push_back(fmt::format("combine=[{{{}}}]", join(start, ", ")));
+  overrides.push_back(fmt::format("measure.confidence={}", confidence_));
+  return overrides;
+}
+
+std::string Climb::take(const store::Result& result, const analysis::Summary& summary, const std::string& path) {
+  if (summary.unreliable) return "the control moved, so this stage proves nothing";
+  const analysis::CaseSummary* best = best_proven(result, summary);
+  if (best == nullptr) return "no single change is proven to help";
+  const store::ResultCase& changed = result.at(*best);
+  store::ResultStage stage;
+  stage.change = best->name;
+  stage.was = std::string(result.setting(*result.baseline(), changed.variable));
+  stage.ratio = best->effect->ratio;
+  stage.low = best->effect->low;
+  stage.high = best->effect->high;
+  const analysis::CaseSummary* baseline = summary.baseline();
+  stage.step_seconds = baseline->step_seconds;
+  stage.tokens_per_second = baseline->tokens_per_second;
+  if (baseline->mfu) stage.mfu = *baseline->mfu;
+  stage.run_uuid = result.run_uuid;
+  stage.path = path;
+  path_.push_back(std::move(stage));
+  changed_[changed.variable] = changed.value;
+  return "";
+}
+
+}  // namespace harness::sweep

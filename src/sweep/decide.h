@@ -1,0 +1,18 @@
+#pragma once
+
+#include "config/experiment.h"
+#include "sweep/recorder.h"
+
+namespace harness::sweep {
+
+// Called before the first block, so that no result can influence the decision.
+
+/// With `steps: auto`: as many timed steps as take three quarters of the time that a block of the baseline spends on
+/// its set-up and warm-up. Shorter blocks waste the machine on set-up, longer ones leave too few of them to follow its
+/// drift (docs/method.md, "How long a block is").
+void decide_steps(Recorder& recorder, config::Measure& measure);
+/// Reduces the rounds to what the time budget leaves after `spent_s` of preparation. A sweep that ends when all is
+/// settled keeps its rounds: the clock ends it.
+void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s);
+
+}  // namespace harness::sweep

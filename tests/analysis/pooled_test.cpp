@@ -1,0 +1,339 @@
+#include "analysis/pooled.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <deque>
+
+#include "analysis/distributions.h"
+#include "analysis/reproduction.h"
+#include "analysis/runs.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "support/errors.h"
+#include "support/sample_results.h"
+
+namespace harness::analysis {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Runs of one test, kept where ComparedFile can point at them.
+struct Runs {
+  std::vector<ComparedFile> files;
+  std::deque<store::Result> results;
+  std::deque<Summary> summaries;
+
+  void add(store::Result result) {
+    const std::string label = fmt::format("r{}", files.size());
+    result.run_uuid = label;
+    results.push_back(std::move(result));
+    summaries.push_back(summarise(results.back()));
+    files.push_back({label, &results.back(), &summaries.back()});
+  }
+};
+
+const std::vector<std::string> two_changes{"micro_batch_size=2", "overlap_grad_reduce=false"};
+
+Runs three_runs() {
+  Runs runs;
+  for (const double ratio : {0.9, 0.91, 0.905}) runs.add(test::samples::sweep(two_changes, {1, 1, ratio, 1.2 * ratio}));
+  return runs;
+}
+
+PooledCase find(const Pool& pool, const std::string& name) {
+  const auto found = std::ranges::find(pool.cases, name, &PooledCase::name);
+  if (found == pool.cases.end()) throw std::logic_error("no " + name);
+  return *found;
+}
+
+std::string refusal(const std::vector<ComparedFile>& files) {
+  return test::error_of([&] { pool_runs(files); });
+}
+
+TEST(Pooled, TheIntervalIsStudentsTOverTheRunsRatios) {
+  const Runs runs = three_runs();
+  const Pool pool = pool_runs(runs.files);
+  EXPECT_EQ(pool.comparisons, 2);
+  EXPECT_FALSE(pool.unreliable);
+  const PooledCase row = find(pool, "micro_batch_size=2");
+  ASSERT_EQ(row.n, 3);
+  std::vector<double> logs;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Effect& own = runs.summaries[i].cases[2].effect.value();
+    EXPECT_DOUBLE_EQ(row.runs[i].ratio, own.ratio);
+    logs.push_back(std::log(own.ratio));
+  }
+  const double mean = (logs[0] + logs[1] + logs[2]) / 3;
+  const double half = student_t_quantile(1 - 0.05 / 2 / 2, 2) * standard_deviation(logs) / std::sqrt(3.0);
+  EXPECT_NEAR(std::log(row.ratio), mean, 1e-12);
+  EXPECT_NEAR(std::log(row.low), mean - half, 1e-9);
+  EXPECT_NEAR(std::log(row.high), mean + half, 1e-9);
+  EXPECT_EQ(row.judgement.verdict, Verdict::faster);
+  EXPECT_EQ(find(pool, "baseline").judgement.reason, Reason::baseline);
+  EXPECT_EQ(find(pool, "baseline").n, 3);
+}
+
+TEST(Pooled, AFourthAndAFifthRunNarrowTheInterval) {
+  double before = INFINITY;
+  std::vector<double> logs{0.010, 0.014};
+  for (const double next : {0.012, 0.011, 0.013, 0.012}) {
+    logs.push_back(next);
+    const ConfidenceInterval interval = interval_over_runs(logs, 0.01);
+    EXPECT_LT(interval.high - interval.low, before) << logs.size();
+    before = interval.high - interval.low;
+  }
+}
+
+TEST(Pooled, TwoRunsHaveARatioAndNoVerdict) {
+  Runs runs = three_runs();
+  runs.files.pop_back();
+  const PooledCase row = find(pool_runs(runs.files), "micro_batch_size=2");
+  EXPECT_NEAR(row.ratio, std::sqrt(0.9 * 0.91), 1e-3);
+  EXPECT_TRUE(std::isnan(row.low));
+  EXPECT_EQ(row.judgement.verdict, Verdict::none);
+}
+
+TEST(Pooled, EveryRunIsSureOfItselfAndTheyDisagree) {
+  Runs runs;
+  for (const double ratio : {0.8, 0.9, 1.0}) runs.add(test::samples::sweep({"precision=bf16"}, {1, 1, ratio}));
+  const Pool pool = pool_runs(runs.files);
+  const PooledCase row = find(pool, "precision=bf16");
+  EXPECT_EQ(row.judgement.verdict, Verdict::unresolved);
+  EXPECT_TRUE(row.runs_differ);
+  EXPECT_LT(row.runs_differ_p.value(), 1e-4);
+  EXPECT_FALSE(find(pool, "baseline_again").runs_differ);
+  EXPECT_FALSE(find(pool, "baseline").runs_differ_p);
+}
+
+TEST(Pooled, RunsThatDifferByLessThanMattersAreNotMarked) {
+  Runs runs;
+  for (const double ratio : {0.900, 0.902, 0.904}) runs.add(test::samples::sweep({"precision=bf16"}, {1, 1, ratio}));
+  const Pool pool = pool_runs(runs.files);
+  const PooledCase row = find(pool, "precision=bf16");
+  EXPECT_LT(row.runs_differ_p.value(), 0.01);
+  EXPECT_FALSE(row.runs_differ);
+}
+
+TEST(Pooled, AControlThatMovesOverTheRunsIsFoundWhereNoRunFindsIt) {
+  Runs runs;
+  const std::vector<double> ratios{1.013, 1.014, 1.0135, 1.0138};
+  for (const double ratio : ratios) {
+    runs.add(test::samples::sweep({"precision=bf16"}, {1, ratio, 0.9}));
+    runs.summaries.back().unreliable = false;
+  }
+  const Pool pool = pool_runs(runs.files);
+  EXPECT_TRUE(pool.unreliable);
+  EXPECT_EQ(find(pool, "baseline_again").judgement.verdict, Verdict::slower);
+  EXPECT_EQ(exit_code(pool, runs.files), 4);
+}
+
+TEST(Pooled, TheExitCodeIsThatOfItsFilesAndItsControl) {
+  Runs runs = three_runs();
+  EXPECT_EQ(exit_code(pool_runs(runs.files), runs.files), 0);
+  runs.summaries[1].unreliable = true;
+  EXPECT_EQ(exit_code(pool_runs(runs.files), runs.files), 4);
+  runs.summaries[1].unreliable = false;
+  runs.summaries[2].failed_cases = 1;
+  EXPECT_EQ(exit_code(pool_runs(runs.files), runs.files), 4);
+}
+
+TEST(Pooled, ACaseOfSomeRunsIsPooledOverThem) {
+  Runs runs = three_runs();
+  runs.add(test::samples::sweep({"micro_batch_size=2", "precision=bf16"}, {1, 1, 0.9, 0.7}));
+  runs.results[0].cases[3].reason = "as ever";
+  const Pool pool = pool_runs(runs.files);
+  EXPECT_EQ(pool.comparisons, 3);
+  std::vector<std::string> names;
+  for (const PooledCase& row : pool.cases) names.push_back(row.name);
+  EXPECT_THAT(names, ElementsAre("baseline", "baseline_again", "micro_batch_size=2", "overlap_grad_reduce=false",
+                                 "precision=bf16"));
+  EXPECT_EQ(find(pool, "micro_batch_size=2").n, 4);
+  EXPECT_EQ(find(pool, "overlap_grad_reduce=false").n, 3);
+  EXPECT_EQ(find(pool, "precision=bf16").n, 1);
+  EXPECT_EQ(find(pool, "precision=bf16").judgement.verdict, Verdict::none);
+  EXPECT_NEAR(find(pool, "precision=bf16").ratio, 0.7, 0.01);
+}
+
+TEST(Pooled, ARunWhereNcclDidSomethingElseDoesNotCountAndSaysSo) {
+  Runs runs;
+  for (int run = 0; run < 4; ++run) {
+    store::Result result = test::samples::sweep(two_changes, {1, 1, run == 3 ? 1.5 : 0.9 + 0.001 * run, 1});
+    if (run == 3) result.nccl_facts.push_back({2, "not honoured", "asked for Tree, got Ring"});
+    runs.add(std::move(result));
+  }
+  const PooledCase row = find(pool_runs(runs.files), "micro_batch_size=2");
+  EXPECT_EQ(row.n, 3);
+  EXPECT_EQ(row.runs.size(), 4u);
+  EXPECT_EQ(row.judgement.verdict, Verdict::faster);
+  EXPECT_THAT(row.remarks, ElementsAre("not honoured: asked for Tree, got Ring (r3)"));
+}
+
+TEST(Pooled, WhatFailedOrCannotRunInEveryRunIsNamedSo) {
+  Runs runs;
+  for (int run = 0; run < 3; ++run) runs.add(test::samples::everything());
+  const Pool pool = pool_runs(runs.files);
+  EXPECT_EQ(pool.comparisons, 6);  // one of seven is impossible
+  EXPECT_EQ(find(pool, "layout={tensor_parallel: 2}").judgement.reason, Reason::failed);
+  EXPECT_EQ(find(pool, "layout={pipeline_parallel: 8}").judgement.reason, Reason::impossible);
+  EXPECT_THAT(find(pool, "precision=bf16").remarks, ElementsAre("bf16 is emulated on this CPU"));  // once, not thrice
+}
+
+TEST(Pooled, TheStrictestConfidenceCounts) {
+  Runs runs = three_runs();
+  const double narrow = find(pool_runs(runs.files), "micro_batch_size=2").high;
+  runs.results[1].confidence = 0.99;
+  const Pool pool = pool_runs(runs.files);
+  EXPECT_EQ(pool.confidence, 0.99);
+  EXPECT_GT(find(pool, "micro_batch_size=2").high, narrow);
+}
+
+TEST(Pooled, MediansOverRunsNeedEveryRun) {
+  Runs runs = three_runs();
+  const Pool pool = pool_runs(runs.files);
+  const auto value = [](const store::Result& result, const CaseSummary&) {
+    return std::optional<double>(result.run_uuid == "r0" ? 7 : 4);
+  };
+  EXPECT_EQ(median_over_runs(find(pool, "baseline"), runs.files, value), 4);
+  const auto some = [](const store::Result& result, const CaseSummary&) {
+    return result.run_uuid == "r1" ? std::nullopt : std::optional<double>(1);
+  };
+  EXPECT_FALSE(median_over_runs(find(pool, "baseline"), runs.files, some));
+}
+
+TEST(Repeats, WhatIsNoRepeatIsRefusedInOneLine) {
+  const auto with = [](const std::function<void(store::Result&)>& change) {
+    Runs runs = three_runs();
+    store::Result other = test::samples::sweep(two_changes, {1, 1, 0.9, 1});
+    change(other);
+    runs.add(std::move(other));
+    return refusal(runs.files);
+  };
+  EXPECT_EQ(with([](store::Result&) {}), "");
+  EXPECT_EQ(with([](store::Result& r) { r.seed = 7, r.rounds = 9, r.identity = {{"driver", "580"}}; }), "");
+  EXPECT_THAT(with([](store::Result& r) { r.ranks = 8; }), HasSubstr("Numbers of ranks differ: 4 in r0, 8 in r3"));
+  EXPECT_THAT(with([](store::Result& r) { r.hidden = 256; }), HasSubstr("Models differ"));
+  EXPECT_THAT(with([](store::Result& r) { r.backend = "cuda"; }), HasSubstr("Backends differ: cpu in r0, cuda in r3"));
+  const auto bf16 = [](store::Result& r) {
+    for (store::ResultCase& row : r.cases) row.settings[0] = "bf16";
+  };
+  EXPECT_THAT(with(bf16), HasSubstr("baseline has other settings: precision is fp32 and bf16 in r0 and r3"));
+  EXPECT_THAT(with(bf16), Not(HasSubstr("micro_batch_size")));  // said once
+  EXPECT_THAT(with([](store::Result& r) { r.cases[2].settings[3] = "false"; }),
+              HasSubstr("micro_batch_size=2 has other settings: overlap_grad_reduce is true and false in r0 and r3"));
+  EXPECT_THAT(with([](store::Result& r) {
+                for (std::size_t c = 2; c < 4; ++c) r.cases[c].name += "0";
+              }),
+              HasSubstr("no other file has a change of r3, which are micro_batch_size=20, overlap_grad_reduce=false0"));
+  EXPECT_THAT(with([](store::Result& r) { r.cases[0].name = "base"; }), HasSubstr("r3 has no baseline"));
+}
+
+TEST(Repeats, ARunCountsOnce) {
+  Runs runs = three_runs();
+  runs.files.push_back(runs.files[1]);
+  EXPECT_THAT(refusal(runs.files), HasSubstr("r1 and r1 hold the same run (r1). A run counts once"));
+  EXPECT_THAT(refusal({runs.files[0]}), HasSubstr("two runs or more"));
+}
+
+TEST(Repeats, BaselinesAloneAreRepeats) {
+  Runs runs;
+  for (int run = 0; run < 3; ++run) runs.add(test::samples::sweep({}, {1, 1}));
+  EXPECT_EQ(pool_runs(runs.files).comparisons, 0);
+  runs.add(test::samples::sweep({"precision=bf16"}, {1, 1, 1}));
+  EXPECT_THAT(refusal(runs.files), HasSubstr("r0 has no change, but other files have"));
+}
+
+// docs/method.md quotes the numbers printed here. Whole pools are drawn with known truth: no case has an effect, but
+// each run has an offset of its own per case, and one of its baseline that all its cases share, beside the scatter of
+// its rounds.
+class NoEffect {
+ public:
+  static constexpr std::size_t cases = 11;
+  struct Amounts {
+    double run = 0.01, baseline = 0.01, own_error = 0.003;
+  };
+
+  NoEffect(std::size_t runs, const Amounts& amounts) : amounts_(amounts) {
+    std::vector<std::string> names;
+    for (std::size_t c = 0; c < cases; ++c) names.push_back(fmt::format("micro_batch_size={}", c + 2));
+    for (std::size_t run = 0; run < runs; ++run) {
+      store::Result result = test::samples::sweep(names, std::vector<double>(cases + 2, 1), 1);
+      result.smallest_effect = 0;  // every interval that leaves out "no change" is a verdict
+      pool_.add(std::move(result));
+    }
+  }
+  Pool draw(std::uint64_t trial) {
+    for (std::size_t run = 0; run < pool_.files.size(); ++run) {
+      const auto normal = [&](std::uint64_t which) { return philox_normal(trial, which, 100 + run); };
+      for (std::size_t c = 1; c < cases + 2; ++c) {
+        Effect effect;
+        effect.standard_error = amounts_.own_error;
+        effect.degrees = 1e6;
+        effect.ratio =
+            std::exp(amounts_.run * normal(c) + amounts_.baseline * normal(50) + amounts_.own_error * normal(c + 60));
+        effect.verdict = Verdict::unresolved;
+        pool_.summaries[run].cases[c].effect = effect;
+      }
+    }
+    return pool_runs(pool_.files);
+  }
+
+ private:
+  Runs pool_;
+  Amounts amounts_;
+};
+
+struct Shares {
+  double false_verdict = 0, control = 0, differing = 0;  // of pools that show it in any case
+};
+
+Shares simulate(std::size_t runs, int trials, const NoEffect::Amounts& amounts) {
+  NoEffect no_effect(runs, amounts);
+  Shares shares;
+  for (int trial = 0; trial < trials; ++trial) {
+    const Pool pool = no_effect.draw(static_cast<std::uint64_t>(trial));
+    const auto any = [&](auto predicate) { return std::ranges::any_of(pool.cases, predicate) ? 1.0 / trials : 0.0; };
+    shares.false_verdict +=
+        any([](const PooledCase& row) { return row.role == store::CaseRole::change && moved(row.judgement.verdict); });
+    shares.control += pool.unreliable ? 1.0 / trials : 0;
+    shares.differing += any([](const PooledCase& row) { return row.runs_differ; });
+  }
+  return shares;
+}
+
+TEST(PooledSimulation, AFalseVerdictIsAsRareAsDeclared) {
+  constexpr int trials = 2000;
+  const double error = std::sqrt(0.05 * 0.95 / trials), bound = 0.05 + 2.6 * error;
+  for (const std::size_t runs : {3u, 5u, 8u}) {
+    for (const NoEffect::Amounts& amounts : {NoEffect::Amounts{}, NoEffect::Amounts{.baseline = 0}}) {
+      const Shares shares = simulate(runs, trials, amounts);
+      std::printf(
+          "%zu runs, offset of the baseline %.0f %%: pools with a false verdict %.1f %%, control moved %.1f %%\n", runs,
+          100 * amounts.baseline, 100 * shares.false_verdict, 100 * shares.control);
+      EXPECT_LT(shares.false_verdict, bound) << runs << " runs, baseline " << amounts.baseline;
+      EXPECT_LT(shares.control, bound) << runs << " runs, baseline " << amounts.baseline;
+      EXPECT_GT(shares.control, 0.05 - 2.6 * error) << runs << " runs, baseline " << amounts.baseline;
+      EXPECT_GT(shares.differing, 0.95) << "offsets of three standard errors are found";
+    }
+  }
+}
+
+TEST(PooledSimulation, RunsThatDifferByTheirRoundsAloneAreRarelyMarked) {
+  constexpr int trials = 2000;
+  const double bound = 0.05 + 2.6 * std::sqrt(0.05 * 0.95 / trials);
+  for (const std::size_t runs : {2u, 3u, 5u, 8u}) {
+    const Shares shares = simulate(runs, trials, {.run = 0, .baseline = 0});
+    std::printf("%zu runs, no offsets: pools with a marked case %.1f %%\n", runs, 100 * shares.differing);
+    EXPECT_LT(shares.differing, bound) << runs;
+    EXPECT_GT(shares.differing, 0.02) << runs;
+  }
+}
+
+}  // namespace
+}  // namespace harness::analysis

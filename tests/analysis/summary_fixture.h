@@ -1,0 +1,76 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "analysis/summary.h"
+#include "store/result.h"
+
+namespace harness::analysis {
+
+// A finished sweep written down by hand: `cases` besides the two baselines, one block per case and round, whose timed
+// steps are `seconds(case, round)` after a slow warm-up step.
+class SummaryTest : public ::testing::Test {
+ protected:
+  template <class Seconds>
+  store::Result sweep(int rounds, const std::vector<std::string>& changes, Seconds seconds) {
+    store::Result result;
+    result.state = store::RunState::complete;
+    result.ranks = 4;
+    result.rounds = rounds;
+    result.warmup_steps = 1;
+    result.steps = 3;
+    result.variables = {"micro_batch_size", "repeat_batch"};
+    std::vector<std::string> names{"baseline", "baseline_again"};
+    names.insert(names.end(), changes.begin(), changes.end());
+    for (const auto& name : names) {
+      store::ResultCase row;
+      row.name = name;
+      row.status = store::CaseStatus::ok;
+      row.settings = {"1", "false"};
+      row.ranks = 4;
+      row.tokens_per_step = 1000;
+      row.model_flop_per_step = 8e9;
+      row.noncausal_flop_per_step = 9e9;
+      row.hardware_flop_per_step = 10e9;
+      row.peak_flops_per_rank = 4e9;
+      result.cases.push_back(row);
+    }
+    for (int round = 0; round < rounds; ++round) {
+      for (std::size_t c = 0; c < names.size(); ++c) {
+        store::ResultBlock block;
+        block.round = round;
+        block.position = static_cast<int>(c);
+        block.case_index = static_cast<int>(c);
+        block.status = store::BlockStatus::ok;
+        block.session = 0;
+        block.peak_memory_bytes = 1e6 * (round + 1);
+        const auto s = static_cast<float>(seconds(static_cast<int>(c), round));
+        block.timed_total_s = 3 * s;
+        result.blocks.push_back(block);
+        result.step_seconds.push_back({50 * s, s * 0.99f, s, s * 1.01f});
+        result.losses.push_back({5, 4, 3, 2});
+      }
+    }
+    return result;
+  }
+  // Case 2 takes 0.8 s, the others 1 s, with a drift all share and a scatter of 0.1 %.
+  store::Result ordinary(int rounds = 12) {
+    return sweep(rounds, {"micro_batch_size=2", "micro_batch_size=4"}, [](int c, int round) {
+      return (c == 2 ? 0.8 : 1.0) * (1 + 0.1 * round) * (1 + 0.001 * ((7 * c + 3 * round) % 5 - 2));
+    });
+  }
+  static store::ResultBlock& block(store::Result& result, int round, int of) {
+    return result.blocks[static_cast<std::size_t>(round) * result.cases.size() + static_cast<std::size_t>(of)];
+  }
+  static bool warns(const Summary& summary, const std::string& part) {
+    for (const auto& warning : summary.warnings) {
+      if (warning.find(part) != std::string::npos) return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace harness::analysis

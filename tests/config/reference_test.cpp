@@ -1,0 +1,110 @@
+#include "config/reference.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "base/text.h"
+#include "config/keys.h"
+#include "config_files.h"
+#include "support/files.h"
+#include "support/paths.h"
+#include "support/temporary_folder.h"
+
+namespace harness::config {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const Key* find_key(const std::vector<Key>& all, const std::string& name) {
+  const auto it = std::ranges::find(all, name, &Key::name);
+  return it == all.end() ? nullptr : &*it;
+}
+
+// A configuration whose backend and workload honour the variable.
+std::string config_with(const Variable& v, const std::string& line) {
+  const std::string workload = v.workloads.empty() || v.honoured_by("gpt") ? "gpt" : v.workloads.front();
+  std::string text = fmt::format("backend: {}\nhardware: none\nbaseline: {{}}\n", name_of(v.backends.back()));
+  if (!line.starts_with("workload:")) text += "workload: " + workload + "\n";
+  if (workload == "gpt") text += "model: gpt3-125m\n";
+  return text + line + "\n";
+}
+
+TEST(Reference, EveryVariableHasAnExampleThatLoads) {
+  const test::TemporaryFolder folder;
+  for (const Variable& v : registry()) {
+    const std::string line = example_of(v);
+    EXPECT_THAT(line, HasSubstr(v.name + ": "));
+    EXPECT_EQ(test::complaint(folder.write("example.yaml", config_with(v, line))), "") << line;
+    const Experiment e = load_experiment(folder.write("example.yaml", config_with(v, line)));
+    EXPECT_EQ(e.changes.size(), v.fixed ? 0 : example_values(v).size()) << line;
+  }
+}
+
+TEST(Reference, ExamplesAreWhatOneWouldTry) {
+  const auto example = [](const char* name) { return example_of(*find_variable(name)); };
+  EXPECT_EQ(example("precision"), "sweep: {precision: [bf16, tf32]}");
+  EXPECT_EQ(example("bucket_size"), "sweep: {bucket_size: [50 MiB, 100 MiB]}");
+  EXPECT_EQ(example("layout"), "sweep: {layout: [{tensor_parallel: 2}, {tensor_parallel: 4}]}");
+  EXPECT_EQ(example("nccl_algo"), "sweep: {nccl_algo: [AllReduce:Tree, Ring]}");
+  EXPECT_EQ(example("nccl_ib_hca").substr(0, 39), "sweep: {nccl_ib_hca: [\"mlx5_0,mlx5_1:1\"");
+  EXPECT_EQ(example("env"), "sweep: {env: [{NCCL_IB_TIMEOUT: 22}]}");
+  EXPECT_EQ(example("workload"), "workload: collective");
+}
+
+TEST(Reference, WordsAreTheValuesAmongWhatIsAllowed) {
+  const std::vector<Key> all = keys();
+  EXPECT_THAT(find_key(all, "backend")->words.words, ElementsAre("cpu", "cuda"));
+  EXPECT_TRUE(find_key(all, "backend")->words.all);
+  EXPECT_THAT(find_key(all, "measure.steps")->words.words, ElementsAre("auto"));
+  EXPECT_FALSE(find_key(all, "measure.steps")->words.all);
+  EXPECT_TRUE(find_key(all, "measure.rounds")->words.words.empty());
+  EXPECT_THAT(find_key(all, "measure.share_gpus")->words.words, ElementsAre("true", "false"));
+}
+
+TEST(Reference, EveryKeyIsListedAfterItsMap) {
+  const std::vector<Key> all = keys();
+  for (const char* name : {"name", "model.preset", "measure.looks", "measure.deadlines.step", "cost.run.tokens",
+                           "fabric.node", "combine", "output"}) {
+    ASSERT_NE(find_key(all, name), nullptr) << name;
+  }
+  for (auto key = all.begin(); key != all.end(); ++key) {
+    const std::size_t dot = key->name.rfind('.');
+    if (dot == std::string::npos) continue;
+    const Key* map = find_key(all, key->name.substr(0, dot));
+    ASSERT_NE(map, nullptr) << key->name;
+    EXPECT_LT(map, &*key);
+  }
+  EXPECT_EQ(find_key(all, "measure")->takes, Takes::map);
+  EXPECT_EQ(find_key(all, "measure.weight")->takes, Takes::map);
+  EXPECT_EQ(find_key(all, "model")->takes, Takes::name_or_map);
+}
+
+// Only the shares of `weight`, a key per variable, explain themselves by the map that they are in.
+TEST(Reference, EveryKeySaysWhatItIs) {
+  for (const Key& key : keys()) {
+    if (key.name.starts_with("measure.weight.")) continue;
+    EXPECT_FALSE(key.help.empty()) << key.name;
+    EXPECT_EQ(key.help.find('|'), std::string::npos) << key.name << " would break a table";
+    EXPECT_FALSE(key.allowed.empty() && key.takes == Takes::value) << key.name;
+  }
+}
+
+// The table of the README is for reading, so it leaves out what is inside cost, model and the like.
+TEST(Reference, TheReadmeHasTheSameTable) {
+  std::string page = test::text_of(test::source_dir() + "/README.md");
+  page.erase(std::remove(page.begin(), page.end(), '`'), page.end());
+  for (const Key& key : keys()) {
+    const bool inner = std::ranges::count(key.name, '.') - (key.name.starts_with("measure.") ? 1 : 0) > 0;
+    if (inner || key.name == "measure" || key.help.empty()) continue;
+    const std::string row =
+        fmt::format("| {} | {} | {}{}|\n", key.name, key.help, key.fallback, key.fallback.empty() ? "" : " ");
+    EXPECT_NE(page.find(row), std::string::npos) << row;
+  }
+}
+
+}  // namespace
+}  // namespace harness::config

@@ -1,0 +1,104 @@
+// Delays planted in the worker come out where a ladder and a climb look for them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "analysis/climb.h"
+#include "analysis/summary.h"
+#include "command.h"
+#include "store/result_file.h"
+
+namespace harness {
+namespace {
+
+using test::harness_job;
+using test::TemporaryFolder;
+using ::testing::HasSubstr;
+
+// Each of these settings removes a delay of every step. The work of a step takes a few milliseconds, and on a machine
+// that runs other tests beside this one some tens. The delays must stand out from those, and so must the step that has
+// none of them: else its noise is a large share of it, and a change that does nothing may seem proven to help. The
+// median of three steps leaves out a slow first one, and one that got its core back late.
+constexpr const char* planted =
+    "HARNESS_TEST_FAULT='kind=delay,step=every,seconds=0.24,unless=bucket_size:2 MiB;"
+    "kind=delay,step=every,seconds=0.16,unless=allreduce_algorithm:halving_doubling;"
+    "kind=delay,step=every,seconds=0.1,unless=overlap_grad_reduce:false;"
+    "kind=delay,step=every,seconds=0.08' ";
+
+constexpr const char* head =
+    "backend: cpu\n"
+    "model: {layers: 1, hidden: 32, heads: 2, vocab: 64, sequence: 16}\n"
+    "baseline: {global_batch_size: 8, micro_batch_size: 4, threads: 1, bucket_size: 1 MiB, allreduce_algorithm: "
+    "ring}\n";
+
+TEST(Ladder, RecoversThreePlantedDelaysAndTheirSum) {
+  const TemporaryFolder folder;
+  const std::string config = folder.write("ladder.yaml", std::string("name: ladder\n") + head +
+                                                             "ladder:\n"
+                                                             "  - buckets: {bucket_size: 2 MiB}\n"
+                                                             "  - algorithm: {allreduce_algorithm: halving_doubling}\n"
+                                                             "  - no overlap: {overlap_grad_reduce: false}\n"
+                                                             "measure: {rounds: 6, warmup_steps: 0, steps: 3}\n");
+  const std::string file = folder / "ladder.h5";
+  const auto o = test::run(planted + harness_job(2, "sweep " + config + " -o " + file), 240);
+  EXPECT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("All fixes together: step time -"));
+  const store::Result result = store::read_result(file);
+  const analysis::Summary summary = analysis::summarise(result);
+  ASSERT_EQ(summary.ladder.size(), 3u);
+  const double before = summary.cases[0].step_seconds;
+  const auto seconds_at = [&](std::size_t rung) {
+    return before * summary.case_at(summary.ladder[rung].together).effect->ratio;
+  };
+  EXPECT_NEAR(before - seconds_at(0), 0.24, 0.06);
+  EXPECT_NEAR(seconds_at(0) - seconds_at(1), 0.16, 0.06);
+  EXPECT_NEAR(seconds_at(1) - seconds_at(2), 0.1, 0.06);
+  EXPECT_NEAR(before - seconds_at(2), 0.5, 0.1);
+  for (const analysis::LadderRung& rung : summary.ladder) {
+    ASSERT_TRUE(rung.on_top);
+    EXPECT_EQ(rung.on_top->verdict, analysis::Verdict::faster) << rung.name;
+    // The same seconds are a larger share of a step that is shorter already.
+    if (rung.interaction) {
+      EXPECT_LT(rung.interaction->ratio, 1) << rung.name;
+    }
+  }
+}
+
+TEST(Climb, FindsThePlantedBestOfFourVariablesAndStops) {
+  const TemporaryFolder folder;
+  const std::string config =
+      folder.write("climb.yaml", std::string("name: climb\n") + head +
+                                     "sweep:\n"
+                                     "  bucket_size: [2 MiB]\n"
+                                     "  allreduce_algorithm: [halving_doubling]\n"
+                                     "  overlap_grad_reduce: [false]\n"
+                                     "  repeat_batch: [true]\n"  // nothing is planted here
+                                     "measure: {rounds: 5, warmup_steps: 0, steps: 3, smallest_effect: 15 %}\n");
+  const auto o = test::run(planted + harness_job(2, "sweep --climb " + config + " -o " + (folder / "climb.h5")), 550);
+  EXPECT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
+  if (o.exit_code == 4) GTEST_SKIP() << "the control moved by chance, so the climb ended there";
+  EXPECT_THAT(o.out, HasSubstr("climb: no single change is proven to help, after 3 proven changes"));
+  const store::Result last = store::read_result(folder / "climb.4.h5");
+  ASSERT_EQ(last.climb.size(), 3u);
+  EXPECT_EQ(last.climb[0].change, "bucket_size=2 MiB");
+  EXPECT_EQ(last.climb[0].was, "1 MiB");
+  EXPECT_EQ(last.climb[1].change, "allreduce_algorithm=halving_doubling");
+  EXPECT_EQ(last.climb[2].change, "overlap_grad_reduce=false");
+  EXPECT_EQ(last.climb[2].run_uuid, store::read_result(folder / "climb.3.h5").run_uuid);
+  // Five stages were declared, and share the error.
+  EXPECT_NEAR(last.confidence, 0.99, 1e-9);
+  EXPECT_EQ(last.setting(*last.baseline(), "bucket_size"), "2 MiB");
+  // What the climb brought as a whole is measured in the last stage.
+  const analysis::Summary summary = analysis::summarise(last);
+  const analysis::CaseSummary* start = analysis::start_of_climb(last, summary);
+  ASSERT_NE(start, nullptr);
+  EXPECT_EQ(start->effect->verdict, analysis::Verdict::slower);
+  EXPECT_GT(start->effect->ratio, 2);
+  EXPECT_THAT(o.out, HasSubstr("The whole climb, measured in the rounds of this stage"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "climb.5.h5"));
+}
+
+}  // namespace
+}  // namespace harness

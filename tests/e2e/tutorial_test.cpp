@@ -1,0 +1,117 @@
+// The commands of docs/tutorial.md work, in their order, in one folder: what they print where it does not depend on
+// time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "support/files.h"
+#include "support/paths.h"
+#include "support/temporary_folder.h"
+
+namespace harness {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+struct Step {
+  std::string command;
+  std::vector<std::string> shown;  // the lines below it
+};
+
+std::vector<Step> steps_of(const std::string& page) {
+  std::vector<Step> steps;
+  std::istringstream in(page);
+  bool inside = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("```")) {
+      inside = line == "```console";
+    } else if (inside && line.starts_with("$ ")) {
+      steps.push_back({line.substr(2), {}});
+    } else if (inside && !line.empty()) {
+      steps.back().shown.push_back(line);
+    }
+  }
+  return steps;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// A sweep measures two rounds of two cases, and waiting ends when the first block does.
+std::string shortened(const std::string& command) {
+  if (command.starts_with("sleep ")) {
+    return "for i in $(seq 600); do grep -q 'round 1/' first.log && break; sleep 0.1; done";
+  }
+  const std::size_t at = command.find("sweep first.yaml");
+  if (at == std::string::npos) return command;
+  const std::string only = has(command, "--only") ? "" : " --only micro_batch_size";
+  return std::string(command).insert(at + std::string("sweep first.yaml").size(),
+                                     " --rounds 2 --set model.layers=1 --set measure.steps=1" + only);
+}
+
+// Runs all of them in one shell; each leaves its output and its exit code in files by its number.
+void run_all(const std::vector<Step>& steps, const test::TemporaryFolder& folder) {
+  std::string script = "cd '" + folder.path() + "'\nexport OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " +
+                       "OMPI_MCA_rmaps_base_oversubscribe=1\nexport PATH='" +
+                       std::filesystem::path(test::program_path()).parent_path().string() + "':$PATH\n";
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const std::string command = shortened(steps[i].command), number = std::to_string(i);
+    const bool background = command.ends_with("&");
+    script += background ? command + "\n" : "{ " + command + "; } > out" + number + "\necho $? > code" + number + "\n";
+  }
+  const test::Outcome outcome = test::run("bash '" + folder.write("tutorial.sh", script) + "'", 280);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+}
+
+TEST(Tutorial, ItsCommandsWork) {
+  const std::vector<Step> steps = steps_of(test::text_of(test::source_dir() + "/docs/tutorial.md"));
+  ASSERT_GE(steps.size(), 16u);
+  const test::TemporaryFolder folder;
+  run_all(steps, folder);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const std::string& command = steps[i].command;
+    if (command.ends_with("&")) continue;
+    const std::string code = test::text_of(folder / ("code" + std::to_string(i)));
+    const std::string output = test::text_of(folder / ("out" + std::to_string(i)));
+    SCOPED_TRACE(command + "\n" + output);
+    const bool measures = has(command, "sweep") || has(command, "compare") || command == "wait $!";
+    if (measures) {
+      EXPECT_THAT(code, AnyOf("0\n", "2\n", "4\n", "5\n"));  // what two rounds say is chance
+    } else {
+      EXPECT_EQ(code, "0\n");
+    }
+    const bool timeless = has(command, "harness plan") || has(command, "harness variables");
+    for (const std::string& line : timeless ? steps[i].shown : std::vector<std::string>()) {
+      EXPECT_THAT(output, HasSubstr(line + "\n"));
+    }
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder / "first.html"));
+  EXPECT_THAT(test::text_of(folder / "first.log"), HasSubstr("harness sweep --resume first.h5"));
+}
+
+// As the README says: init, plan, sweep.
+TEST(Tutorial, WhatInitWritesIsPlannedAndSwept) {
+  const test::TemporaryFolder folder;
+  const std::string config = folder / "first.yaml";
+  const test::Outcome init = test::run(test::program_path() + " init --ranks 2 --backend cpu -o " + config);
+  ASSERT_EQ(init.exit_code, 0) << init.err;
+  EXPECT_EQ(test::run(test::program_path() + " plan --ranks 2 " + config).exit_code, 0);
+  const test::Outcome sweep = test::run(
+      test::harness_job(2, "sweep " + config + " --rounds 1 --only overlap_optimizer -o " + (folder / "first.h5")),
+      240);
+  EXPECT_THAT(sweep.exit_code, AnyOf(0, 4)) << sweep.err;
+  EXPECT_TRUE(std::filesystem::exists(folder / "first.h5"));
+  const test::Outcome again = test::run(test::program_path() + " init -o " + config);
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_THAT(again.err, HasSubstr("exists; -o names another file"));
+}
+
+}  // namespace
+}  // namespace harness

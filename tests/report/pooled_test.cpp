@@ -1,0 +1,181 @@
+#include "report/pooled.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "analysis/comparison.h"
+#include "golden.h"
+#include "report/terminal.h"
+#include "support/sample_results.h"
+
+namespace harness::report {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+
+struct Runs {
+  std::deque<store::Result> results;
+  std::deque<analysis::Summary> summaries;
+  PooledReport report;
+
+  void add(store::Result result) {
+    const std::string label = fmt::format("{}.h5", static_cast<char>('a' + results.size()));
+    result.run_uuid = label;
+    result.created = fmt::format("2026-01-0{}T03:00:00Z", results.size() + 1);
+    results.push_back(std::move(result));
+    summaries.push_back(analysis::summarise(results.back()));
+    report.files.push_back({label, &results.back(), &summaries.back()});
+  }
+  void pool() {
+    report.pool = analysis::pool_runs(report.files);
+    report.differences = analysis::find_differences(report.files);
+    report.unreliable = analysis::why_unreliable(report.files);
+  }
+};
+
+// A change that is faster in all runs, one whose runs disagree, one that failed once, and one that the last run left
+// out.
+Runs three_runs() {
+  Runs runs;
+  for (int run = 0; run < 3; ++run) {
+    const double faster = 0.9 + 0.002 * run, restless = 0.95 + 0.05 * run;
+    std::vector<std::string> changes{"micro_batch_size=2", "overlap_grad_reduce=false", "precision=bf16"};
+    if (run < 2) changes.emplace_back("layout={tensor_parallel: 2}");
+    store::Result result = test::samples::sweep(changes, {1, 1.0005, faster, restless, 1.3, 1.5});
+    result.identity = {{"driver", run == 2 ? "580" : "570"}};
+    result.seed = static_cast<std::uint64_t>(run + 1);
+    if (run == 1) {
+      result.cases[4].status = store::CaseStatus::failed;
+      result.cases[4].reason = "rank 2 on node7: worker killed by signal 9";
+    }
+    runs.add(std::move(result));
+  }
+  runs.pool();
+  return runs;
+}
+
+const Json& case_of(const Json& json, const std::string& name) {
+  for (const Json& row : json["cases"]) {
+    if (row["name"] == name) return row;
+  }
+  throw std::logic_error("no " + name);
+}
+
+TEST(PooledReport, Golden) {
+  const Runs runs = three_runs();
+  test::expect_golden("pooled.txt", show(runs.report, Format::text));
+  test::expect_golden("pooled.md", show(runs.report, Format::md));
+  test::expect_golden("pooled.csv", show(runs.report, Format::csv));
+  test::expect_golden("pooled.json", show(runs.report, Format::json));
+}
+
+TEST(PooledReport, TheVerdictComesFirstThenTheTableThenTheDifferences) {
+  const std::string text = show(three_runs().report, Format::text);
+  EXPECT_THAT(text, StartsWith("3 runs pooled. Fastest proven change: micro_batch_size=2, 9.8 % faster ["));
+  EXPECT_LT(text.find("step ms"), text.find("Runs: 1 is a.h5"));
+  EXPECT_LT(text.find("Runs: 1 is a.h5"), text.find("What differs besides the times:"));
+  EXPECT_THAT(text, HasSubstr("identity, driver: 570 (a.h5, b.h5); 580 (c.h5)"));
+  EXPECT_THAT(text, HasSubstr("hold for all 4 comparisons together; a verdict must"));
+}
+
+TEST(PooledReport, RunsThatDifferAreMarkedAndNamed) {
+  const std::string text = show(three_runs().report, Format::text);
+  EXPECT_THAT(text, HasSubstr("overlap_grad_reduce=false: runs differ more than their rounds explain: -5.0 % in a.h5 to"
+                              " +5.0 % in c.h5 (p "));
+  EXPECT_THAT(text, Not(HasSubstr("baseline_again: runs differ")));
+  EXPECT_THAT(text, Not(HasSubstr("micro_batch_size=2: runs differ")));  // they do, by less than matters
+}
+
+TEST(PooledReport, TheTableSaysOfHowManyRuns) {
+  const Runs runs = three_runs();
+  const std::string text = show(runs.report, Format::text);
+  const std::string row = text.substr(text.find("layout={tensor_parallel: 2}"));
+  EXPECT_THAT(row.substr(0, row.find('\n')), HasSubstr("2 of 3"));
+  EXPECT_THAT(row.substr(0, row.find('\n')), HasSubstr("too few runs"));
+  EXPECT_THAT(text, HasSubstr("precision=bf16: rank 2 on node7: worker killed by signal 9 (b.h5)"));
+}
+
+TEST(PooledReport, TwoRunsSayThatAThirdIsNeeded) {
+  Runs runs;
+  for (const double ratio : {0.9, 0.8}) runs.add(test::samples::sweep({"precision=bf16"}, {1, 1, ratio}));
+  runs.pool();
+  const std::string text = show(runs.report, Format::text);
+  EXPECT_THAT(text, StartsWith("2 runs pooled. Two runs have no interval, so there is no verdict: a third run is "
+                               "needed.\n"));
+  EXPECT_THAT(text, HasSubstr("-15.2 %"));
+  EXPECT_THAT(text, Not(HasSubstr("95 % interval")));
+  EXPECT_THAT(text, HasSubstr("runs differ more than their rounds explain"));
+}
+
+TEST(PooledReport, AMovedControlComesFirst) {
+  Runs runs;
+  for (int run = 0; run < 3; ++run) runs.add(test::samples::sweep({"precision=bf16"}, {1, 1.06 + 0.001 * run, 0.9}));
+  runs.pool();
+  const std::string text = show(runs.report, Format::text);
+  EXPECT_THAT(text, StartsWith("3 runs pooled. Unreliable: over the runs the control baseline_again came out 6.1 % "
+                               "slower ["));
+  EXPECT_LT(text.find("! b.h5 is unreliable: its control"), text.find("tokens/s"));
+  EXPECT_EQ(Json::parse(show(runs.report, Format::json))["control_moved"], true);
+}
+
+TEST(PooledReport, NumbersAreMediansOverTheRuns) {
+  Runs runs;
+  for (const double factor : {1.0, 3.0, 2.0}) {
+    store::Result result = test::samples::sweep({"precision=bf16"}, {1, 1, 0.9});
+    for (auto& steps : result.step_seconds) {
+      for (float& step : steps) step = static_cast<float>(step * factor);
+    }
+    runs.add(std::move(result));
+  }
+  runs.pool();
+  const Json json = Json::parse(show(runs.report, Format::json));
+  const analysis::CaseSummary& middle = runs.summaries[2].cases[0];
+  EXPECT_EQ(case_of(json, "baseline")["medians"]["step_seconds"], middle.step_seconds);
+  EXPECT_EQ(case_of(json, "baseline")["medians"]["mfu"], *middle.mfu);
+  EXPECT_EQ(case_of(json, "baseline")["ratio"], nullptr);
+  EXPECT_EQ(case_of(json, "precision=bf16")["runs"].size(), 3u);
+  EXPECT_EQ(case_of(json, "precision=bf16")["runs"][1]["step_seconds"], runs.summaries[1].cases[2].step_seconds);
+}
+
+TEST(PooledReport, FitsTheTerminal) {
+  Document document = pooled_document(three_runs().report);
+  arrange(document, {80, {}, "order"});
+  const std::string text = write_text(document);
+  const std::string table =
+      text.substr(text.find("\ncase ") + 1, text.find("\n\n", text.find("\ncase ")) - text.find("\ncase "));
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  EXPECT_THAT(text, HasSubstr("Left out to fit 80 columns: "));
+}
+
+TEST(PooledReport, NoTextOfAFileReachesTheTerminalAsACommand) {
+  Runs runs;
+  for (int run = 0; run < 3; ++run) {
+    store::Result hostile = test::samples::sweep({"precision=bf16"}, {1, 1, 0.9});
+    hostile.cases[2].name =
+        "a\x1b[2J\xc2\x9b"
+        "1m\n=<b>|\xff";
+    hostile.cases[2].reason = fmt::format("x{}\x1b]0;t\x07", run);
+    hostile.tool_version = hostile.cases[2].reason;
+    runs.add(std::move(hostile));
+    runs.report.files.back().label += "\x1b[31m";
+  }
+  runs.pool();
+  for (const Format format : {Format::text, Format::md, Format::json}) {
+    const std::string text = show(runs.report, format);
+    for (const char* never : {"\x1b", "\x07", "\xc2\x9b", "\xff"}) EXPECT_THAT(text, Not(HasSubstr(never)));
+    EXPECT_TRUE(format != Format::md || text.find("<b>") == std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace harness::report

@@ -1,0 +1,68 @@
+// Files of earlier versions lack the columns that came later.
+#include <gtest/gtest.h>
+#include <hdf5.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "sample.h"
+#include "store/result_file.h"
+#include "support/temporary_folder.h"
+
+namespace harness::store {
+namespace {
+
+// The table made again, without these columns.
+void remove_columns(const std::string& file_path, const char* table, const std::vector<std::string>& columns) {
+  const hid_t file = H5Fopen(file_path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  const hid_t before = H5Dopen2(file, table, H5P_DEFAULT);
+  const hid_t all = H5Dget_type(before), space = H5Dget_space(before);
+  const hid_t kept = H5Tcreate(H5T_COMPOUND, H5Tget_size(all));
+  std::size_t bytes = 0;
+  for (int i = 0; i < H5Tget_nmembers(all); ++i) {
+    char* const name = H5Tget_member_name(all, i);
+    const hid_t type = H5Tget_member_type(all, i);
+    if (std::ranges::find(columns, name) == columns.end()) {
+      H5Tinsert(kept, name, bytes, type);
+      bytes += H5Tget_size(type);
+    }
+    H5Tclose(type);
+    H5free_memory(name);
+  }
+  H5Tset_size(kept, bytes);
+  std::vector<char> rows(bytes * H5Sget_simple_extent_npoints(space));
+  EXPECT_GE(H5Dread(before, kept, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data()), 0);
+  H5Dclose(before);
+  H5Ldelete(file, table, H5P_DEFAULT);
+  const hid_t after = H5Dcreate2(file, table, kept, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  EXPECT_GE(H5Dwrite(after, kept, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data()), 0);
+  H5Dclose(after);
+  H5Tclose(kept);
+  H5Sclose(space);
+  H5Tclose(all);
+  EXPECT_GE(H5Fclose(file), 0);
+}
+
+TEST(OlderFile, IsReadWithoutTheColumnsThatCameLater) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "r.h5";
+  Result plan = sample_plan();
+  plan.points = {{1, "gemm", 5, 4096, 0, 0, "given", "qkv, forward"}};
+  plan.splits = {{1, 2, 10, 6, 3, 2, 1, 2, 0.5, 0.25, 0.125}};
+  ResultFile::create(path, plan, {.intervals = 4, .totals = 3}, true)->finish(RunState::complete);
+  EXPECT_EQ(read_result(path).points.at(0).uses, "qkv, forward");
+  remove_columns(path, "/points", {"uses"});
+  remove_columns(path, "/timeline_splits", {"loading_s", "waiting_s", "bubble_s"});
+  const Result got = read_result(path);
+  ASSERT_EQ(got.points.size(), 1u);
+  EXPECT_EQ(got.points[0].limit_source, "given");
+  EXPECT_EQ(got.points[0].uses, "");
+  ASSERT_EQ(got.splits.size(), 1u);
+  EXPECT_EQ(got.splits[0].idle_s, 2);
+  EXPECT_TRUE(std::isnan(got.splits[0].waiting_s));
+}
+
+}  // namespace
+}  // namespace harness::store

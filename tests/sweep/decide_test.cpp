@@ -1,0 +1,102 @@
+// What a sweep decides before its first block, from how long the preparation took.
+#include "sweep/decide.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace harness::sweep {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Two cases, ten rounds of one warm-up and nine timed steps.
+Recorder recorder() {
+  store::Result planned;
+  planned.rounds = 10;
+  planned.warmup_steps = 1;
+  planned.steps = 9;
+  for (const char* name : {"baseline", "ranks=2"}) {
+    planned.cases.emplace_back().name = name;
+  }
+  for (int round = 0; round < planned.rounds; ++round) {
+    for (int which = 0; which < 2; ++which) {
+      store::ResultBlock& block = planned.blocks.emplace_back();
+      block.round = round;
+      block.case_index = which;
+    }
+  }
+  return Recorder(std::move(planned));
+}
+
+config::Measure measure(double budget_s) {
+  config::Measure m;
+  m.rounds = 10;
+  m.warmup_steps = 1;
+  m.steps = 9;
+  m.time_budget_s = budget_s;
+  return m;
+}
+
+// A block of the baseline takes 30 + 10 s, one of the other case 30 + 20 s: a round takes 90 s.
+void know_times(Recorder& r) {
+  r.state(0).set_up_s = r.state(1).set_up_s = 30;
+  r.state(0).step_s = 1;
+  r.state(1).step_s = 2;
+}
+
+TEST(DecideRounds, SetUpIsCountedOnceAndThePreparationIsPartOfTheBudget) {
+  Recorder r = recorder();
+  know_times(r);
+  decide_rounds(r, measure(100 + 4 * 90 + 10), 100);
+  EXPECT_EQ(r.result().rounds, 4);
+  EXPECT_EQ(r.result().blocks.size(), 8u);
+  ASSERT_EQ(r.result().warnings.size(), 1u);
+  EXPECT_THAT(r.result().warnings[0], HasSubstr("10 rounds were reduced to 4"));
+}
+
+TEST(DecideRounds, AllStayWhereTheyFitAndOneStaysInAnyCase) {
+  Recorder enough = recorder();
+  know_times(enough);
+  decide_rounds(enough, measure(1000), 100);
+  EXPECT_EQ(enough.result().rounds, 10);
+  EXPECT_TRUE(enough.result().warnings.empty());
+  Recorder little = recorder();
+  know_times(little);
+  decide_rounds(little, measure(50), 100);
+  EXPECT_EQ(little.result().rounds, 1);
+}
+
+TEST(DecideRounds, ADroppedCaseTakesNoTime) {
+  Recorder r = recorder();
+  know_times(r);
+  r.state(1).dropped = true;
+  decide_rounds(r, measure(4 * 40 + 10), 0);
+  EXPECT_EQ(r.result().rounds, 4);
+}
+
+TEST(DecideRounds, ASweepThatEndsWhenAllIsSettledKeepsItsRounds) {
+  Recorder r = recorder();
+  know_times(r);
+  config::Measure m = measure(100);
+  m.looks = {5, 10};
+  decide_rounds(r, m, 0);
+  EXPECT_EQ(r.result().rounds, 10);
+}
+
+TEST(DecideSteps, TakeThreeQuartersOfSetUpAndWarmUp) {
+  Recorder r = recorder();
+  know_times(r);
+  config::Measure m = measure(0);
+  decide_steps(r, m);
+  EXPECT_EQ(m.steps, 9);  // as configured
+  m.auto_steps = true;
+  decide_steps(r, m);
+  EXPECT_EQ(m.steps, 23);  // 0.75 · (30 s + 1 s) / 1 s
+  EXPECT_EQ(r.result().steps, 23);
+  r.state(0).set_up_s = 0.1;
+  decide_steps(r, m);
+  EXPECT_EQ(m.steps, 3);
+}
+
+}  // namespace
+}  // namespace harness::sweep
