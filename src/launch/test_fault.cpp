@@ -66,7 +66,8 @@ TestFault TestFault::parse(const std::string& text, int rank, const std::string&
     const TestFault fault = parse_one(one, rank, case_name, settings);
     if (fault.kind_.empty()) continue;
     const bool adds = !sum.kind_.empty();
-    if (adds && !(fault.kind_ == "delay" && sum.kind_ == "delay" && fault.every_step_ && sum.every_step_))
+    const bool can_add = fault.kind_ == "delay" || fault.kind_ == "pretend";
+    if (adds && !(can_add && fault.kind_ == sum.kind_ && fault.every_step_ && sum.every_step_))
       fail("HARNESS_TEST_FAULT: only delays of every step can be joined by ';'");
     const double before_s = adds ? sum.seconds_ : 0;
     sum = fault;
@@ -111,6 +112,7 @@ TestFault TestFault::parse_one(std::string_view text, int rank, const std::strin
   }
   if (!fault.stream_.empty() && fault.kind_ != "delay")
     fail("HARNESS_TEST_FAULT: stream= is valid with kind=delay only");
+  if (fault.kind_ == "pretend" && !fault.every_step_) fail("HARNESS_TEST_FAULT: kind=pretend needs step=every");
   return here ? fault : TestFault();
 }
 
@@ -119,8 +121,14 @@ void TestFault::act_before_steps() const {
 }
 
 std::unique_ptr<program::InputSource> TestFault::around(std::unique_ptr<program::InputSource> inputs) const {
-  if (kind_.empty() || step_ < 0 || !stream_.empty()) return inputs;
+  if (kind_.empty() || kind_ == "pretend" || step_ < 0 || !stream_.empty()) return inputs;
   return std::make_unique<FaultyInputs>(std::move(inputs), *this);
+}
+
+void TestFault::pretend(measure::BlockSamples& samples, int timed_steps) const {
+  if (kind_ != "pretend") return;
+  for (double& seconds : samples.step_seconds) seconds += seconds_;
+  samples.timed_total_seconds += seconds_ * timed_steps;
 }
 
 void TestFault::act() const {

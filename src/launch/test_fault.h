@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "config/settings.h"
+#include "measure/block.h"
 #include "program/memory.h"
 
 namespace harness::launch {
@@ -12,10 +13,12 @@ namespace harness::launch {
 /// A deliberate fault, for tests of the fault handling: HARNESS_TEST_FAULT="rank=1,step=3,kind=segfault"
 /// with optional "case=NAME" and "seconds=0.2". Kinds: segfault, abort, exit, throw, kill, hang, stop (the process is
 /// suspended and cannot answer), memory, shared_memory, allocation (1 GiB at once), delay, spin (a
-/// delay that keeps its core, so that no longer one comes of it: a virtual machine may get a core back late). Step -1
-/// is before the Program is built; "step=every" delays every step. "kind=delay,stream=data" instead lengthens each
-/// communication on that stream (cpu backend). "unless=VARIABLE:VALUE": not where the case has this setting. Several
-/// delays of every step, each with its own conditions, are joined by ";" and add up.
+/// delay that keeps its core, so that no longer one comes of it: a virtual machine may get a core back late), pretend
+/// (with step=every: nothing waits, but every step is reported as longer by this much, so that a planted effect can be
+/// many times the noise of any machine). Step -1 is before the Program is built; "step=every" delays every step.
+/// "kind=delay,stream=data" instead lengthens each communication on that stream (cpu backend).
+/// "unless=VARIABLE:VALUE": not where the case has this setting. Several delays of every step, or several pretended
+/// ones, each with its own conditions, are joined by ";" and add up.
 class TestFault {
  public:
   /// No fault unless the environment names this rank and case. Throws Error for invalid text.
@@ -26,6 +29,8 @@ class TestFault {
   void act_before_steps() const;
   /// Wraps `inputs`: the fault occurs while they are filled, at its step.
   std::unique_ptr<program::InputSource> around(std::unique_ptr<program::InputSource> inputs) const;
+  /// Adds the pretended delays to what a block measured, whose last `timed_steps` steps were timed as one too.
+  void pretend(measure::BlockSamples& samples, int timed_steps) const;
   const std::string& kind() const { return kind_; }
   /// The stream whose communication is delayed; "" if none.
   const std::string& delayed_stream() const { return stream_; }

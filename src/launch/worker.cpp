@@ -107,6 +107,7 @@ void live(WorkerChannel& channel, const WorkFactory& make, WorkerOrder& order) {
   if (work.executable) {
     measure::run_block(*work.executable, *work.program, *work.inputs, request.mode, request.warmup_steps, request.steps,
                        samples);
+    fault.pretend(samples, request.mode == measure::BlockMode::timed ? request.steps : 0);
     samples.warnings = work.executable->warnings();
     if (!work.speaks_for_role) samples.timeline.clear();
     // Rank 0 holds those of all ranks at once.

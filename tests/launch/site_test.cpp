@@ -1,5 +1,6 @@
 #include "launch/site.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -115,6 +116,20 @@ TEST(TestFaults, ConcernOneRankAndCase) {
   EXPECT_THROW(TestFault::parse("kind=exit;kind=abort", 0, ""), Error);
   EXPECT_THROW(TestFault::parse("rnk=1", 1, ""), Error);
   EXPECT_THROW(TestFault::parse("segfault", 1, ""), Error);
+}
+
+TEST(TestFaults, PretendedDelaysAddUpInWhatWasMeasured) {
+  const std::string text = "kind=pretend,step=every,seconds=2;kind=pretend,step=every,seconds=3";
+  measure::BlockSamples samples;
+  samples.step_seconds = {0.25, 0.5, 0.5};
+  samples.timed_total_seconds = 1;
+  TestFault::parse(text, 0, "").pretend(samples, 2);
+  EXPECT_THAT(samples.step_seconds, testing::ElementsAre(5.25, 5.5, 5.5));
+  EXPECT_EQ(samples.timed_total_seconds, 11);
+  TestFault::parse("kind=delay,step=every,seconds=2", 0, "").pretend(samples, 2);
+  EXPECT_EQ(samples.timed_total_seconds, 11);
+  EXPECT_THROW(TestFault::parse("kind=pretend,step=3", 0, ""), Error);
+  EXPECT_THROW(TestFault::parse("kind=pretend,step=every;kind=delay,step=every", 0, ""), Error);
 }
 
 TEST(TestFaults, ASpinTakesItsTimeAndKeepsItsCore) {
