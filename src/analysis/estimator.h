@@ -47,6 +47,7 @@ struct Estimate {
   ConfidenceInterval log_ratio;  // of the case's time to the baseline's, or of the contrast asked for
   int rounds = 0;                // of the case that it rests on; 0: nothing is known
   int rounds_needed = 0;         // should the verdict be unresolved: about how many would settle it, at most max_rounds
+  bool two_states = false;       // some blocks lie apart, and the interval reaches to them (level_guards.h)
 };
 
 /// What estimating the level of the machine showed, the objections of its guards included.

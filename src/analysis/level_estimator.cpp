@@ -25,6 +25,7 @@ class GuardedFit {
     if (carry.found()) fall_back_to_rounds(carry);
     if (!has_reference()) return;
     serial_ = find_serial_correlation(blocks_, fit_);
+    apart_ = find_blocks_apart(blocks_, fit_);
   }
 
   /// Whether it has enough of the reference for an interval.
@@ -42,6 +43,13 @@ class GuardedFit {
     }
     estimate.rounds_needed = level_rounds_to_reach(distance_to_threshold(estimate.log_ratio, question.smallest_effect),
                                                    fit_, contrast, question.alpha, serial_.widening());
+    const Reach reach = reach_to_apart(apart_, contrast, question.alpha);
+    if (!reach.any()) return estimate;
+    estimate.two_states = true;
+    estimate.log_ratio.low += reach.low;
+    estimate.log_ratio.high += reach.high;
+    estimate.rounds_needed =
+        std::max(estimate.rounds_needed, rounds_to_tell_apart(apart_, contrast, question.alpha, estimate.rounds));
     return estimate;
   }
 
@@ -118,6 +126,7 @@ class GuardedFit {
   LevelFit fit_;
   std::int32_t carry_over_ = no_case;
   SerialCorrelation serial_;
+  std::vector<BlocksApart> apart_;  // of each group
 };
 
 int rounds_of(const SweepBlocks& sweep) {

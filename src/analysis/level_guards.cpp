@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "analysis/distributions.h"
+#include "analysis/power.h"
+#include "analysis/statistics.h"
 
 namespace harness::analysis {
 namespace {
@@ -90,6 +92,65 @@ double SerialCorrelation::widening() const {
   if (!found()) return 1;
   const double r = std::min(correlation, most);
   return std::sqrt((1 + r) / (1 - r));
+}
+
+std::vector<BlocksApart> find_blocks_apart(std::span<const LevelBlock> blocks, const LevelFit& fit) {
+  constexpr double apart = 3;  // scales: 0.3 % of blocks that scatter normally
+  std::vector<BlocksApart> out(fit.groups.size());
+  std::vector<std::vector<double>> below(out.size()), above(out.size());
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const auto group = static_cast<std::size_t>(blocks[i].group);
+    const double beyond_reference = blocks[i].log_seconds - fit.level[i];
+    const double off = beyond_reference - (fit.groups[group].location - fit.groups[0].location);
+    ++out[group].blocks;
+    if (std::abs(off) > apart * fit.groups[group].scale) (off < 0 ? below : above)[group].push_back(off);
+  }
+  for (std::size_t group = 0; group < out.size(); ++group) {
+    out[group].below = static_cast<int>(below[group].size());
+    out[group].above = static_cast<int>(above[group].size());
+    if (!below[group].empty()) out[group].below_off = median(below[group]);
+    if (!above[group].empty()) out[group].above_off = median(above[group]);
+  }
+  return out;
+}
+
+Reach reach_to_apart(std::span<const BlocksApart> groups, std::span<const GroupWeight> contrast, double alpha) {
+  int blocks = 0, apart = 0;
+  for (const BlocksApart& group : groups) {
+    blocks += group.blocks;
+    apart += group.below + group.above;
+  }
+  // One more of each kind than was seen: that none was seen does not mean that there is none.
+  const double share = std::min((apart + 1.0) / (blocks + 2.0), 0.5);
+  Reach reach;
+  for (const GroupWeight& term : contrast) {
+    const BlocksApart& group = groups[static_cast<std::size_t>(term.group)];
+    const auto add = [&](int count, double off) {
+      if (count == 0 || binomial_upper_tail(group.blocks, group.blocks - count, share) <= alpha / 2) return;
+      const double shift = term.weight * off;
+      (shift < 0 ? reach.low : reach.high) += shift;
+    };
+    add(group.below, group.below_off);
+    add(group.above, group.above_off);
+  }
+  return reach;
+}
+
+int rounds_to_tell_apart(std::span<const BlocksApart> groups, std::span<const GroupWeight> contrast, double alpha,
+                         int rounds) {
+  for (int wanted = rounds + 1; wanted < max_rounds; ++wanted) {
+    const auto then = [&](int count) {
+      return static_cast<int>(std::lround(static_cast<double>(count) * wanted / rounds));
+    };
+    std::vector<BlocksApart> grown(groups.begin(), groups.end());
+    for (BlocksApart& group : grown) {
+      group.blocks = then(group.blocks);
+      group.below = then(group.below);
+      group.above = then(group.above);
+    }
+    if (!reach_to_apart(grown, contrast, alpha).any()) return wanted;
+  }
+  return max_rounds;
 }
 
 }  // namespace harness::analysis

@@ -32,4 +32,26 @@ struct SerialCorrelation {
 };
 SerialCorrelation find_serial_correlation(std::span<const LevelBlock> blocks, const LevelFit& fit);
 
+/// The blocks of a group that lie more than three scales off the others, where the location hardly sees them. Most
+/// blocks of a group are taken for undisturbed. Where so many of the sweep lie apart that chance may have disturbed
+/// most blocks of a group, those that lie apart may be the undisturbed ones, and the location may be theirs.
+struct BlocksApart {
+  int blocks = 0;                       // of the group
+  int below = 0, above = 0;             // how many lie apart
+  double below_off = 0, above_off = 0;  // their medians from the location, in log seconds; 0 if there are none
+};
+std::vector<BlocksApart> find_blocks_apart(std::span<const LevelBlock> blocks, const LevelFit& fit);
+
+/// How far an interval must reach beyond its ends for the locations of the blocks apart: low <= 0 <= high, in log
+/// seconds. A group's count if chance, at the sweep's share of blocks apart, disturbs all its others with a probability
+/// of more than alpha / 2.
+struct Reach {
+  double low = 0, high = 0;
+  bool any() const { return low < 0 || high > 0; }
+};
+Reach reach_to_apart(std::span<const BlocksApart> groups, std::span<const GroupWeight> contrast, double alpha);
+/// How many rounds would end that, if the shares of blocks apart stay what they are after `rounds`. At most max_rounds.
+int rounds_to_tell_apart(std::span<const BlocksApart> groups, std::span<const GroupWeight> contrast, double alpha,
+                         int rounds);
+
 }  // namespace harness::analysis

@@ -159,6 +159,7 @@ class Alternation {
   LevelGroup summary_of(std::size_t group, LevelFit& fit) const {
     LevelGroup out;
     out.location = location_[group];
+    out.scale = group_scale_[group];
     double squares = 0, slope = 0;
     for (const std::size_t i : members_[group]) {
       const double off = times_[i] - level_[i] - location_[group];

@@ -35,6 +35,7 @@ struct LevelGroup {
   int blocks = 0;
   int set_aside = 0;        // blocks so far off that they count nothing
   double location = 0;      // beyond the level
+  double scale = 0;         // of one block, from medians; at least that of all blocks
   double own_variance = 0;  // of one block
   double variance = 0;      // moved towards the common one, never below the own
   double degrees = 0;       // of freedom, of `variance`

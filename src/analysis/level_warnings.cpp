@@ -43,6 +43,22 @@ std::vector<std::string> set_aside_warnings(const store::Result& result, const L
   return warnings;
 }
 
+// Whether they matter is for the verdict to say: an interval that reaches far may still lie beyond the threshold.
+std::vector<std::string> two_states_warning(const Summary& summary) {
+  constexpr std::size_t max_named = 6;
+  std::vector<std::string> names;
+  for (const CaseSummary& row : summary.cases) {
+    if (row.effect && row.effect->two_states) names.push_back(row.name);
+  }
+  if (names.empty()) return {};
+  return {fmt::format(
+      "some blocks of {} lie far off the rest. Blocks so far off are so common in this sweep that most blocks of a "
+      "case "
+      "may be the disturbed ones, so its interval reaches to both groups. More rounds tell them apart; so does a quiet "
+      "machine.",
+      join_first(names, max_named))};
+}
+
 }  // namespace
 
 std::vector<std::string> level_warnings(const store::Result& result, const Summary& summary) {
@@ -69,6 +85,7 @@ std::vector<std::string> level_warnings(const store::Result& result, const Summa
         "conditions of this sweep; measure when the machine is quiet, or repeat the sweep another day.",
         level.serial_correlation, level.widening));
   }
+  for (std::string& warning : two_states_warning(summary)) warnings.push_back(std::move(warning));
   for (std::string& warning : set_aside_warnings(result, level)) warnings.push_back(std::move(warning));
   return warnings;
 }

@@ -67,6 +67,7 @@ struct Effect {
   double ratio = 0, low = 0, high = 0;  // step time of the case over the other's; NaN where not known
   int rounds = 0;                       // pairs used
   int rounds_needed = 0;                // unresolved: an estimate of the rounds that would settle it; else 0
+  bool two_states = false;              // the interval reaches to blocks apart from the others: Estimate::two_states
   // Of the logarithm of the ratio, with its degrees of freedom; NaN where the interval has none.
   double standard_error = std::numeric_limits<double>::quiet_NaN(), degrees = std::numeric_limits<double>::quiet_NaN();
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/distributions.h"
+#include "analysis/level_guards.h"
 #include "analysis/level_model.h"
 #include "analysis/paired_estimator.h"
 #include "analysis/power.h"
@@ -156,6 +157,43 @@ TEST(LevelEstimator, ADisturbedBlockIsSetAsideAndCounted) {
   EXPECT_EQ(estimate.level->set_aside[0].case_index, 2);
   EXPECT_EQ(estimate.level->set_aside[0].set_aside, 3);
   EXPECT_EQ(estimate.level->set_aside[0].blocks, 12);
+}
+
+// Three of a case's five blocks are slow, and so are a few of the others: the two may be the undisturbed ones.
+TEST(LevelEstimator, AMajorityThatChanceMayHaveDisturbedProvesNothing) {
+  const auto states = [](int which, int i) {
+    const int round = i / columns;
+    const bool slow = (which == 2 && round % 2 == 0) || (which == 3 && round == 1) || (which == 0 && round == 3);
+    return (slow ? 0.4 : 0.0) + noise(i);
+  };
+  const SweepEstimate early = estimate_level(sweep(5, states), questions());
+  EXPECT_TRUE(early.answers[1].two_states);
+  EXPECT_LT(early.answers[1].log_ratio.low, 0);
+  EXPECT_NEAR(early.answers[1].log_ratio.high, 0.4, 0.05);
+  EXPECT_GT(early.answers[1].rounds_needed, 5);
+  EXPECT_FALSE(early.answers[3].two_states);
+  // Many more rounds, and blocks disturbed as often, by chance: most of them are right.
+  const auto rare = [](int which, int i) { return (which == 2 && i / columns % 3 == 0 ? 0.4 : 0.0) + noise(i); };
+  const SweepEstimate late = estimate_level(sweep(24, rare), questions());
+  EXPECT_FALSE(late.answers[1].two_states);
+  EXPECT_NEAR(late.answers[1].log_ratio.high, 0, e);
+}
+
+TEST(LevelEstimator, BlocksApartReachAsFarAsTheyLie) {
+  // Two of five lie below the others in group 1; none elsewhere.
+  const std::vector<BlocksApart> groups{{.blocks = 10}, {.blocks = 5, .below = 2, .below_off = -0.3}, {.blocks = 5}};
+  const double share = 3.0 / 22, tail = binomial_upper_tail(5, 3, share);
+  const Reach reach = reach_to_apart(groups, against_reference(1), 1.99 * tail);
+  EXPECT_EQ(reach.low, -0.3);
+  EXPECT_EQ(reach.high, 0);
+  EXPECT_FALSE(reach_to_apart(groups, against_reference(1), 2.01 * tail).any());
+  EXPECT_FALSE(reach_to_apart(groups, against_reference(2), 1.99 * tail).any());
+  // Where the group counts against another, its faster blocks make the contrast larger.
+  const std::vector<GroupWeight> against{{2, 1}, {1, -1}};
+  EXPECT_EQ(reach_to_apart(groups, against, 1.99 * tail).high, 0.3);
+  const int rounds = rounds_to_tell_apart(groups, against_reference(1), 1.99 * tail, 5);
+  EXPECT_GT(rounds, 5);
+  EXPECT_LT(rounds, 20);
 }
 
 TEST(LevelEstimator, SessionsHaveLevelsOfTheirOwn) {

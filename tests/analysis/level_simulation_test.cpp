@@ -11,6 +11,7 @@
 #include "analysis/level_estimator.h"
 #include "analysis/power.h"
 #include "analysis/statistics.h"
+#include "analysis/verdict.h"
 #include "noisy_sweep.h"
 
 namespace harness::analysis {
@@ -178,6 +179,34 @@ TEST(LevelSimulation, ErrorAndPowerByNoise) {
     const Tally tally = simulate(row.noise, {}, sweeps, 100 + static_cast<unsigned>(i));
     print(row.noise.name, tally);
     expect_as_studied(row, tally);
+  }
+}
+
+// A machine that runs some blocks, whole and by chance, in a slower state: a neighbour on the other half of the core, a
+// clock that stays low. With few blocks of a case, most of them may be slow ones.
+TEST(LevelSimulation, ASecondStateOfTheMachineIsNoEffect) {
+  const int sweeps = soaking() ? 3000 : 300;
+  std::printf("%-40s %s\n", "blocks in a slower state", "false sweeps, half width (%)");
+  for (const double share : {0.05, 0.1, 0.25}) {
+    for (const int rounds : {5, 6, 8, 12, 20}) {
+      const Size size{.cases = 6, .rounds = rounds};
+      std::vector<Question> questions;
+      for (int i = 0; i < size.cases; ++i) questions.push_back({i + 2, family_alpha(size.cases), 0.1});
+      NoisySweeps noisy({.drift = 0, .set_up = 0.03, .second_state = share}, size, 9);
+      int wrong = 0;
+      std::vector<double> half_widths;
+      for (int sweep = 0; sweep < sweeps; ++sweep) {
+        bool moved_one = false;
+        for (const Estimate& answer : estimate_level(noisy.draw(), questions).answers) {
+          moved_one |= moved(verdict_of(answer.log_ratio, 0.1));
+          half_widths.push_back((answer.log_ratio.high - answer.log_ratio.low) / 2);
+        }
+        wrong += moved_one;
+      }
+      std::printf("%2.0f %% of blocks, %2d rounds: %5.1f %%  %5.1f\n", 100 * share, rounds, 100.0 * wrong / sweeps,
+                  100 * median(half_widths));
+      EXPECT_LE(wrong, 0.05 * sweeps + 3 * std::sqrt(0.05 * 0.95 * sweeps)) << share << " " << rounds;
+    }
   }
 }
 

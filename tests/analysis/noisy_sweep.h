@@ -30,6 +30,7 @@ struct Disturbance {
   double odd_drift = 0;                          // every second case drifts by itself as well
   bool odd_drift_centred = false;                // around its mean over the sweep
   int sessions = 1;                              // whose levels are 3 % apart
+  double second_state = 0;                       // the share of blocks that take half as long again, each by chance
 };
 
 struct Size {
@@ -75,6 +76,7 @@ class NoisySweeps {
       log_seconds += noise_.set_up * scatter * (noise_.heavy_tails ? student() : normal());
       log_seconds += 1.2533 * noise_.step / std::sqrt(size_.steps) * normal();  // of a median
       if (uniform() < noise_.hit) log_seconds += std::log1p(0.05 + 0.15 * uniform());
+      if (noise_.second_state > 0 && uniform() < noise_.second_state) log_seconds += std::log(1.5);
       if (previous >= 2 && (previous - 2) % 3 == 0) log_seconds += noise_.after_third;
       previous = which;
       y[at] = log_seconds;

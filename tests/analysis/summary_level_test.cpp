@@ -75,6 +75,16 @@ TEST_F(SummaryTest, BlocksThatLieApartAreReported) {
   EXPECT_FALSE(warns(summary, "too far off the others of their case"));  // 3 of 48
 }
 
+TEST_F(SummaryTest, ACaseWhoseStateIsADoubtfulMajorityIsNamed) {
+  const Summary summary = summarise(declared_level(sweep(5, {"a=1", "b=1"}, [](int c, int round) {
+    const bool slow = (c == 2 && round % 2 == 0) || (c == 3 && round == 1);
+    return (slow ? 1.5 : 1.0) * (1 + 0.001 * ((7 * c + 3 * round) % 5 - 2));
+  })));
+  EXPECT_EQ(summary.cases[2].effect->verdict, Verdict::unresolved);
+  EXPECT_TRUE(summary.cases[2].effect->two_states);
+  EXPECT_TRUE(warns(summary, "some blocks of a=1 lie far off the rest"));
+}
+
 TEST_F(SummaryTest, AControlThatMovedIsNamedAsNoReference) {
   const store::Result result = declared_level(sweep(12, {"a=1", "b=1"}, [](int c, int round) {
     return (c == 1 ? 1.05 : 1.0) * (1 + 0.001 * ((7 * c + 3 * round) % 5 - 2));
