@@ -1,5 +1,7 @@
 #include "base/version.h"
 
+#include "git_describe.h"  // written by the build
+
 namespace harness {
 
 std::string tool_version() {
