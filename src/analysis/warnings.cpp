@@ -183,9 +183,21 @@ void started_again(const store::Result& result, Warnings& warnings) {
       blocks_in_words(static_cast<int>(blocks))));
 }
 
+// What an interval proves although it reaches across a threshold: which way the case differs. "" if not even that.
+std::string proven_direction(const CaseSummary& row) {
+  const Effect& effect = *row.effect;
+  if (effect.high < 1)
+    return fmt::format("{} is faster, by {:.3g} to {:.3g} %", row.name, 100 * (1 - effect.high),
+                       100 * (1 - effect.low));
+  if (effect.low > 1)
+    return fmt::format("{} is slower, by {:.3g} to {:.3g} %", row.name, 100 * (effect.low - 1),
+                       100 * (effect.high - 1));
+  return "";
+}
+
 void rounds(const store::Result& result, const Summary& summary, Warnings& warnings) {
   constexpr std::size_t max_named = 6;
-  std::vector<std::string> unresolved, unpaired;
+  std::vector<std::string> unresolved, unpaired, directions;
   int needed = 0, done = 0;
   for (const CaseSummary& row : summary.cases) {
     if (row.blocks == 0 || row.role == store::CaseRole::baseline || row.judgement.reason == Reason::beyond_limit)
@@ -195,6 +207,7 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
     if (row.judgement.verdict != Verdict::unresolved) continue;
     unresolved.push_back(row.name);
     needed = std::max(needed, row.effect->rounds_needed);
+    if (std::string direction = proven_direction(row); !direction.empty()) directions.push_back(std::move(direction));
   }
   if (!unpaired.empty()) {
     warnings.push_back(fmt::format(
@@ -223,6 +236,12 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
     warnings.push_back(fmt::format("{} About {} rounds would settle {}, if scatter and effect stay as they are: {}.",
                                    open, needed, unresolved.size() == 1 ? "it" : "all of them",
                                    fmt::format(fmt::runtime(how), needed)));
+  }
+  if (!directions.empty()) {
+    warnings.push_back(fmt::format(
+        "of the unresolved, some is proven: {}. Open is only whether by more than {:.3g} %, which a verdict "
+        "must clear.",
+        join_first(directions, max_named), 100 * result.smallest_effect));
   }
 }
 

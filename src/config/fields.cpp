@@ -22,7 +22,8 @@ std::string nearest_key(const std::string& key, std::span<const std::string> all
   return it == tails.end() ? "" : known_elsewhere[it - tails.begin()];
 }
 
-// What to write instead comes first. The allowed keys follow once per map, after its first unknown one.
+// What to write instead comes first. The allowed keys follow once per map, after its first unknown one; a long list
+// only if there is nothing better to say.
 void report_unknown(Problems& problems, const YamlNode& child, const std::string& prefix,
                     std::span<const std::string> allowed, std::span<const std::string> known_elsewhere, bool first) {
   std::string shown = quote(child.key);
@@ -31,13 +32,19 @@ void report_unknown(Problems& problems, const YamlNode& child, const std::string
     problems.add(child.key_place, dotted(prefix, shown), "merge keys are not supported: write the keys out");
     return;
   }
-  std::string text = "unknown key";
+  std::string advice;
   if (const std::string known = known_elsewhere_as(child.key); !known.empty()) {
-    text += "; " + known;
+    advice = "; " + known;
   } else {
-    text += did_you_mean(nearest_key(child.key, allowed, known_elsewhere));
+    advice = did_you_mean(nearest_key(child.key, allowed, known_elsewhere));
   }
-  if (first) text += "; allowed: " + join(allowed, ", ");
+  std::string text = "unknown key" + advice;
+  constexpr std::size_t short_list = 12;
+  if (first && !advice.empty() && allowed.size() > short_list) {
+    text += "; `harness variables` lists all";
+  } else if (first) {
+    text += "; allowed: " + join(allowed, ", ");
+  }
   problems.add(child.key_place, dotted(prefix, shown), text);
 }
 

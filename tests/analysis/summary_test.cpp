@@ -203,6 +203,22 @@ TEST_F(SummaryTest, UnresolvedCasesSayHowManyRounds) {
               warns(summary, std::to_string(summary.cases[1].effect->rounds_needed)));
 }
 
+TEST_F(SummaryTest, AnUnresolvedCaseMayStillBeProvenFasterOrSlower) {
+  const auto with = [&](double seconds, double scatter) {
+    return summarise(sweep(12, {"a=1"}, [&](int c, int round) {
+      return c == 2 ? seconds * (1 + scatter * (5 * round % 7 - 3)) : 1 + 1e-4 * ((3 * c + round) % 5);
+    }));
+  };
+  const Summary slower = with(1.012, 0.003), faster = with(1 / 1.012, 0.003), neither = with(1.006, 0.01);
+  for (const Summary* summary : {&slower, &faster, &neither}) {
+    ASSERT_EQ(summary->cases[2].effect->verdict, Verdict::unresolved);
+  }
+  EXPECT_TRUE(warns(slower, "of the unresolved, some is proven: a=1 is slower, by 0."));
+  EXPECT_TRUE(warns(faster, "of the unresolved, some is proven: a=1 is faster, by 0."));
+  EXPECT_TRUE(warns(faster, "Open is only whether by more than 1 %"));
+  EXPECT_FALSE(warns(neither, "some is proven"));
+}
+
 TEST_F(SummaryTest, TheLastLossIsTheMeanOverBlocks) {
   store::Result result = ordinary(2);
   result.losses[0].back() = 2.5f;
