@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(score_threads)
     float v[n] = {};
     if (c < visible) load(x + c, v);
 #pragma unroll
-    for (int k = 0; k < n; ++k) v[k] = c + k < visible ? __expf(v[k] * scale - all.maximum) * factor : 0.0f;
+    for (int k = 0; k < n; ++k) v[k] = c + k < visible ? quick_exp(v[k] * scale - all.maximum) * factor : 0.0f;
     store(x + c, v);
   }
 }
@@ -71,7 +71,7 @@ struct ProbabilitiesOf {
     float v[n];
     unpack(in.x, v);
 #pragma unroll
-    for (int k = 0; k < n; ++k) v[k] = c + k < visible ? __expf(v[k] * scale - in.stats) : 0.0f;
+    for (int k = 0; k < n; ++k) v[k] = c + k < visible ? quick_exp(v[k] * scale - in.stats) : 0.0f;
     cuda::store(scores + row * key_length + c, v);
   }
 };

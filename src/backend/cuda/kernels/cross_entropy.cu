@@ -11,38 +11,38 @@ constexpr int row_threads = 768, rows_at_once = 2;
 
 // x = scale * (softmax(x) - onehot(label)); label outside [0, width): no one there.
 template <class T, int n>
-__device__ __forceinline__ void write_gradient(T* x, std::int64_t width, std::int64_t label, float maximum, float sum,
+__device__ __forceinline__ void write_gradient(T* x, int width, std::int64_t label, float maximum, float sum,
                                                float scale) {
-  const float inverse = 1.0f / sum;
-#pragma unroll 2
-  for (std::int64_t c = threadIdx.x * n; c < width; c += blockDim.x * n) {
+  const float factor = scale / sum;
+  const int one = label >= 0 && label < width ? static_cast<int>(label) : -1;
+  const int stride = static_cast<int>(blockDim.x) * n;
+  for (int c = static_cast<int>(threadIdx.x) * n; c < width; c += stride) {
     float v[n];
     unpack(load_raw<n, Use::last>(x + c), v);
-    const int at = label >= c && label < c + n ? static_cast<int>(label - c) : -1;
 #pragma unroll
-    for (int k = 0; k < n; ++k) v[k] = (__expf(v[k] - maximum) * inverse - (k == at ? 1.0f : 0.0f)) * scale;
+    for (int k = 0; k < n; ++k) v[k] = quick_exp(v[k] - maximum) * factor;
+    if (one >= c && one < c + n) {
+#pragma unroll
+      for (int k = 0; k < n; ++k) v[k] -= c + k == one ? scale : 0.0f;
+    }
     store_raw<Use::last>(x + c, pack<T>(v));
   }
 }
 
+// Three loads at a time: a vocabulary of 50304 in bf16 takes nine a thread.
 template <class T, int n>
 __global__ void __launch_bounds__(row_threads, resident_blocks(rows_at_once, row_threads))
-    cross_entropy_row(T* logits, const std::int32_t* labels, std::int64_t width, float scale, float* row_losses) {
+    cross_entropy_row(T* logits, const std::int32_t* labels, int width, float scale, float* row_losses) {
   wait_for_work_ahead();
   HARNESS_SHARED(float2, parts, max_warps);
   T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
+  ExponentialSum own;
+  over_row<3, n>(x, width, [&](int, const float(&v)[n]) { own.add(v); });
   const std::int64_t label = labels[blockIdx.x];
   float at_label = 0.0f;
   if (threadIdx.x == 0) {
     // A label that is no token has no probability: the loss shows it.
     at_label = label >= 0 && label < width ? load_one(x + label) : __uint_as_float(0x7fc00000u);
-  }
-  ExponentialSum own;
-#pragma unroll 2
-  for (std::int64_t c = threadIdx.x * n; c < width; c += blockDim.x * n) {
-    float v[n];
-    load(x + c, v);
-    own.add(v);
   }
   const ExponentialSum all = block_join(own, parts);  // its barrier also keeps x[label] until it was read
   if (threadIdx.x == 0) row_losses[blockIdx.x] = logf(all.sum) - (at_label - all.maximum);
@@ -50,38 +50,31 @@ __global__ void __launch_bounds__(row_threads, resident_blocks(rows_at_once, row
 }
 
 template <class T, int n>
-__global__ void __launch_bounds__(row_threads) maximum_row(const T* logits, std::int64_t width, float* maximum) {
+__global__ void __launch_bounds__(row_threads) maximum_row(const T* logits, int width, float* maximum) {
   wait_for_work_ahead();
   HARNESS_SHARED(float, parts, max_warps);
-  const T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
   float high = __uint_as_float(0xff800000u);
-#pragma unroll 4
-  for (std::int64_t c = threadIdx.x * n; c < width; c += blockDim.x * n) {
-    float v[n];
-    load(x + c, v);
+  over_row<4, n>(logits + static_cast<std::int64_t>(blockIdx.x) * width, width, [&](int, const float(&v)[n]) {
 #pragma unroll
     for (int k = 0; k < n; ++k) high = fmaxf(high, v[k]);
-  }
+  });
   high = block_maximum(high, parts);
   if (threadIdx.x == 0) maximum[blockIdx.x] = high;
 }
 
 template <class T, int n>
 __global__ void __launch_bounds__(row_threads)
-    sums_row(const T* logits, const std::int32_t* labels, const float* maximum, float* target, float* sum,
-             std::int64_t width, std::int64_t first) {
+    sums_row(const T* logits, const std::int32_t* labels, const float* maximum, float* target, float* sum, int width,
+             std::int64_t first) {
   wait_for_work_ahead();
   HARNESS_SHARED(float, parts, max_warps);
   const T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
   const float high = maximum[blockIdx.x];
   float total = 0;
-#pragma unroll 4
-  for (std::int64_t c = threadIdx.x * n; c < width; c += blockDim.x * n) {
-    float v[n];
-    load(x + c, v);
+  over_row<4, n>(x, width, [&](int, const float(&v)[n]) {
 #pragma unroll
-    for (int k = 0; k < n; ++k) total += __expf(v[k] - high);
-  }
+    for (int k = 0; k < n; ++k) total += quick_exp(v[k] - high);
+  });
   total = block_sum(total, parts);
   if (threadIdx.x != 0) return;
   const std::int64_t label = labels[blockIdx.x] - first;
@@ -92,7 +85,7 @@ __global__ void __launch_bounds__(row_threads)
 template <class T, int n>
 __global__ void __launch_bounds__(row_threads)
     gradient_row(T* logits, const std::int32_t* labels, const float* maximum, const float* target, const float* sum,
-                 std::int64_t width, std::int64_t first, float scale, float* row_losses) {
+                 int width, std::int64_t first, float scale, float* row_losses) {
   wait_for_work_ahead();
   T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;
   const float total = sum[blockIdx.x];

@@ -17,9 +17,8 @@ __global__ void __launch_bounds__(difference_threads)
   wait_for_work_ahead();
   HARNESS_SHARED(float2, shared, max_warps);
   float2 sums = make_float2(0, 0);
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * difference_threads;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * difference_threads + threadIdx.x; i < count;
-       i += stride) {
+  const std::int64_t begin = count * blockIdx.x / gridDim.x, end = count * (blockIdx.x + 1) / gridDim.x;
+  for (std::int64_t i = begin + threadIdx.x; i < end; i += difference_threads) {
     const float x = load_one(a + i), y = load_one(b + i);
     sums.x += (x - y) * (x - y);
     sums.y += y * y;

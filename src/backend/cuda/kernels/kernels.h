@@ -55,8 +55,8 @@ void run(Stream stream, const backend::Bound<program::CrossEntropySums>& op,
 void run(Stream stream, const backend::Bound<program::CrossEntropyGradient>& op, const backend::KernelContext& context);
 std::int64_t scratch_floats(const program::CrossEntropyGradient& op);
 
-/// One launch over the flat buffers; learning rate and counter are read on the device. Has no more blocks than the
-/// multiprocessors of its context hold at a time.
+/// One launch over the flat buffers; learning rate and counter are read on the device. Where its context gives it some
+/// multiprocessors, it has a block for each, and no two fit on one.
 void run(Stream stream, const backend::Bound<program::AdamW>& op, const backend::KernelContext& context = {});
 
 // ---- the parts of LayerNormBackward --------------------------------------------------------------------------------
@@ -104,8 +104,8 @@ void attention_softmax_backward(Stream stream, backend::Tensor probabilities, ba
 
 // ---- for timing -----------------------------------------------------------------------------------------------------
 
-/// out[i] = philox_normal(seed, i) in out's type: data for timing.
-void fill_random(Stream stream, backend::Tensor out, std::uint64_t seed);
+/// out[i] = deviation * philox_normal(seed, i) in out's type: data for timing.
+void fill_random(Stream stream, backend::Tensor out, std::uint64_t seed, float deviation = 1);
 /// Keeps the device busy for at least this long, so that the host can queue work behind it.
 void spin(Stream stream, double seconds);
 

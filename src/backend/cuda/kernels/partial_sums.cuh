@@ -28,13 +28,14 @@ __device__ __forceinline__ void sum_tile(const T* in, std::int64_t first, std::i
   const std::int64_t c = (tile * tile_lanes + lane) * n;
   float total[n] = {};
   if (c < width) {
+    constexpr int batch = n == 1 ? 16 : 4;  // loads before the first addition: the registers that there are
     std::int64_t r = first + group;
-    for (; r + 3 * tile_groups < end; r += 4 * tile_groups) {
-      Raw<T, n> raw[4];
+    for (; r + (batch - 1) * tile_groups < end; r += batch * tile_groups) {
+      Raw<T, n> raw[batch];
 #pragma unroll
-      for (int k = 0; k < 4; ++k) raw[k] = load_raw<n>(in + (r + k * tile_groups) * width + c);
+      for (int k = 0; k < batch; ++k) raw[k] = load_raw<n>(in + (r + k * tile_groups) * width + c);
 #pragma unroll
-      for (int k = 0; k < 4; ++k) add_to(total, raw[k]);
+      for (int k = 0; k < batch; ++k) add_to(total, raw[k]);
     }
     for (; r < end; r += tile_groups) add_to(total, load_raw<n>(in + r * width + c));
   }
@@ -71,7 +72,9 @@ struct JoinedSums {
   unsigned first_tile[most_joined_sums];  // of the grid; beyond it where there is no such part
 };
 
-inline __global__ void __launch_bounds__(tile_lanes* tile_groups) finish_sums(JoinedSums sums) {
+// A template, because a function that several files define may not be an inline kernel.
+template <class Sums>
+__global__ void __launch_bounds__(tile_lanes* tile_groups) finish_sums(Sums sums) {
   wait_for_work_ahead();
   HARNESS_SHARED(float, shared, tile_groups* tile_lanes);
   PartialSums own = sums.part[0];  // by a constant index each: one that varies would put the arrays into memory
@@ -105,7 +108,7 @@ inline void launch_finish_sums(const char* name, Stream stream, std::span<const 
     joined.part[k] = sums[k];
     tiles += ceil_div(sums[k].width * sums[k].count, tile_lanes);
   }
-  launch(name, finish_sums, {tiles, tile_lanes * tile_groups}, stream, joined);
+  launch(name, finish_sums<JoinedSums>, {tiles, tile_lanes * tile_groups}, stream, joined);
 }
 
 }  // namespace harness::cuda

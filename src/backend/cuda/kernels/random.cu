@@ -35,6 +35,7 @@ template <class T>
 struct RandomMap {
   T* out;
   std::uint64_t seed;
+  float deviation;
   static constexpr int lanes = lanes_of<T>;
   template <int n>
   struct In {};
@@ -46,7 +47,7 @@ struct RandomMap {
   __device__ __forceinline__ void store(std::int64_t i, const In<n>&) const {
     float v[n];
 #pragma unroll
-    for (int k = 0; k < n; ++k) v[k] = quick_normal(seed, static_cast<std::uint64_t>(i + k));
+    for (int k = 0; k < n; ++k) v[k] = deviation * quick_normal(seed, static_cast<std::uint64_t>(i + k));
     cuda::store(out + i, v);
   }
 };
@@ -65,10 +66,10 @@ void run(Stream stream, const backend::Bound<program::Initialize>& op, const bac
   });
 }
 
-void fill_random(Stream stream, backend::Tensor out, std::uint64_t seed) {
+void fill_random(Stream stream, backend::Tensor out, std::uint64_t seed, float deviation) {
   backend::with_type(out.type, [&](auto tag) {
     using T = decltype(tag);
-    launch_flat("fill_random", stream, RandomMap<T>{out.as<T>(), seed}, out.count);
+    launch_flat("fill_random", stream, RandomMap<T>{out.as<T>(), seed, deviation}, out.count);
   });
 }
 

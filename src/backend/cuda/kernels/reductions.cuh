@@ -65,16 +65,16 @@ struct ExponentialSum {
     float high = maximum;
 #pragma unroll
     for (int k = 0; k < n; ++k) high = fmaxf(high, x[k]);
-    sum *= __expf(maximum - high);
+    sum *= quick_exp(maximum - high);
     maximum = high;
 #pragma unroll
-    for (int k = 0; k < n; ++k) sum += __expf(x[k] - high);
+    for (int k = 0; k < n; ++k) sum += quick_exp(x[k] - high);
   }
 };
 
 __device__ __forceinline__ ExponentialSum warp_join(ExponentialSum e) {
   const float high = warp_maximum(e.maximum);
-  e.sum = warp_sum(e.sum * __expf(e.maximum - high));
+  e.sum = warp_sum(e.sum * quick_exp(e.maximum - high));
   e.maximum = high;
   return e;
 }

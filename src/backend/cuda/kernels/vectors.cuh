@@ -125,6 +125,28 @@ __device__ __forceinline__ float load_one(const T* p) {
   return v[0];
 }
 
+/// f(c, the n elements at x + c) for the pieces c of a row that are this thread's share of a block's; n divides the
+/// width, which is far below 2^31. `batch` loads stand before the first use: the compiler leaves them no more apart
+/// than they are written.
+template <int batch, int n, class T, class F>
+__device__ __forceinline__ void over_row(const T* x, int width, const F& f) {
+  const int stride = static_cast<int>(blockDim.x) * n;
+  for (int c = static_cast<int>(threadIdx.x) * n; c < width; c += batch * stride) {
+    Raw<T, n> raw[batch];
+#pragma unroll
+    for (int b = 0; b < batch; ++b) {
+      if (c + b * stride < width) raw[b] = load_raw<n>(x + c + b * stride);
+    }
+#pragma unroll
+    for (int b = 0; b < batch; ++b) {
+      if (c + b * stride >= width) continue;
+      float v[n];
+      unpack(raw[b], v);
+      f(c + b * stride, v);
+    }
+  }
+}
+
 /// v += the n elements at p.
 template <int n, class T>
 __device__ __forceinline__ void add_to(float (&v)[n], const Raw<T, n>& raw) {
