@@ -201,14 +201,8 @@ void disable_all() {
   for (const CUpti_ActivityKind kind : kinds) library().disable(kind);
 }
 
-bool has_kernels() {
-  const std::lock_guard lock(collected().mutex);
-  return std::ranges::find(collected().records, ActivityKind::kernel, &ActivityRecord::kind) !=
-         collected().records.end();
-}
-
-// A flush hands over only buffers in which every record is complete, and a step fits into one buffer: a single late
-// record keeps them all back. Forced, it hands over every buffer, even of a device that has been synchronized with
+// A flush hands over only buffers in which every record is complete: a single late record keeps a whole buffer back.
+// Forced, it hands over every buffer; the device has been synchronized with, so nothing is on its way
 // (https://github.com/pytorch/kineto/pull/95). Returns CUPTI's first complaint.
 CUptiResult flush_and_disable() {
   constexpr std::uint32_t forced = CUPTI_ACTIVITY_FLAG_FLUSH_FORCED;
@@ -218,9 +212,8 @@ CUptiResult flush_and_disable() {
     if (problem == CUPTI_SUCCESS) problem = result;
   };
   flush(0);
-  if (!has_kernels()) flush(forced);
   disable_all();
-  if (!has_kernels()) flush(forced);
+  flush(forced);
   return problem;
 }
 

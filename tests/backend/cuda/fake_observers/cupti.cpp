@@ -99,7 +99,6 @@ CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind) {
 CUptiResult CUPTIAPI cuptiActivityFlushAll(std::uint32_t flag) {
   const bool forced = (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0;
   const bool running = state.synchronized != nullptr && !state.synchronized();
-  if (forced) ++state.forced_flushes;
   if (state.silent || ((state.late || running) && !forced)) return CUPTI_SUCCESS;
   std::vector<Launch> launched;
   {

@@ -24,7 +24,6 @@ struct FakeCupti {
   bool silent = false;               // no flush hands over anything, forced or not
   bool (*synchronized)() = nullptr;  // while it says no, launches have not ended: late, and records without times
   bool kernel_per_push = false;      // every id that is pushed launches a kernel
-  int forced_flushes = 0;
 };
 FakeCupti* fake_cupti();
 /// kind: 0 kernel, 1 memcpy, 2 memcpy between GPUs, 3 memset.

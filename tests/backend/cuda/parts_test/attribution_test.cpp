@@ -166,5 +166,15 @@ TEST(Attribution, AReplayOfOtherKernelsIsRefused) {
   EXPECT_FALSE(refusal(other_kind).empty());
 }
 
+// Between kernels, a graph may clear memory by one of its own.
+TEST(LabelReplay, AMemsetMayBeAKernelInTheGraph) {
+  Replayed both;
+  both.eager[0].kind = ActivityKind::memset;
+  std::string why;
+  EXPECT_TRUE(label_replay(both.replay, both.eager, why).has_value()) << why;
+  both.eager[0].kind = ActivityKind::memcpy;
+  EXPECT_FALSE(label_replay(both.replay, both.eager, why).has_value());
+}
+
 }  // namespace
 }  // namespace harness::cuda
