@@ -109,6 +109,7 @@ struct ExecutableRequest {
   int local_rank = 0, local_ranks = 1;     // among the job's ranks on this node
   bool share_devices = false;              // more ranks than devices on a node are meant to be: for tests
   std::shared_ptr<const Tuning> tuning{};  // nullptr: the backend's defaults
+  double tuning_s = 45;                    // about how long tune() may try
   std::string delayed_stream;              // for tests: each communication on this stream of the step takes
   double delay_s = 0;                      // so much longer; the cpu backend can
 };

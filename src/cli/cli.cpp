@@ -212,6 +212,12 @@ struct Parser {
     selftest->add_option("--precision", o.precision, "performance: bf16, tf32 or fp32");
     selftest->add_option("--roof-seconds", o.roof_seconds, "performance: to measure each roof (default: 3)")
         ->check(CLI::Range(0.01, 600.0));
+    selftest
+        ->add_option("--tuning-seconds", o.tuning_seconds,
+                     "performance: about how long to tune matrix products (default: 45; 0: cuBLASLt's first proposals)")
+        ->check(CLI::Range(0.0, 3600.0));
+    selftest->add_option("--tuning", o.tuning, "performance: tuned choices to begin with; those found are written back")
+        ->type_name("FILE");
     selftest->add_option("--peak-flops", o.peak_flops,
                          "performance: the device's dense peak, for MFU (default: from its hardware file)");
     selftest->add_option("--warmup-steps", o.warmup_steps, "performance: untimed steps")->check(CLI::Range(0, 2000));

@@ -153,6 +153,7 @@ Json json_of(const selftest::Performance& p) {
           {"device", device_json(p.gpu)},
           {"profiled_step_seconds", known(p.split.step_seconds)},
           {"idle_seconds", p.split.idle_seconds},
+          {"overlap_seconds", p.split.overlap_seconds},
           {"product_seconds_alone", known(p.roofs.product_seconds())},
           {"matmul_roof", known(p.roofs.matmul_flops)},
           {"copy_roof", known(p.roofs.copy_bytes_per_s)},
@@ -248,6 +249,10 @@ std::string split_text(const selftest::Performance& p) {
   }
   table.rows.push_back({"idle", "", show_seconds(p.split.idle_seconds),
                         fmt::format("{:.2f} %", 100 * p.split.idle_seconds / p.split.step_seconds), "", "", ""});
+  if (p.split.overlap_seconds > 0) {
+    table.rows.push_back({"counted twice where two overlap", "", "-" + show_seconds(p.split.overlap_seconds),
+                          fmt::format("-{:.2f} %", 100 * p.split.overlap_seconds / p.split.step_seconds), "", "", ""});
+  }
   table.rows.push_back({"profiled step", "", show_seconds(p.split.step_seconds), "100.00 %", "", "", ""});
   text += table.text();
   text += fmt::format("the median timed step is {:.2f} % {} than the sum of the profiled step's operations\n",

@@ -5,6 +5,7 @@
 #include <random>
 #include <thread>
 
+#include "backend/tuning_file.h"
 #include "backends/backends.h"
 #include "backends/load.h"
 #include "base/error.h"
@@ -84,7 +85,10 @@ class Check {
   void run() {
     if (wanted("operations")) operations();
     if (wanted("reference")) reference();
-    if (wanted("equality")) add(selftest::check_equality(subject_, {threads_, 1}), "equality");
+    if (wanted("equality")) {
+      static_cast<void>(selftest::check_equality(subject_, step_options()));
+      done("equality");
+    }
     if (wanted("performance")) performance();
   }
 
@@ -104,9 +108,9 @@ class Check {
     transcript_.say(check_sentence(line));
     store();
   }
-  void add(const std::vector<selftest::CheckLine>& more, const char* suite) {
-    for (const selftest::CheckLine& line : more) add(line);
-    err_ << "selftest: " << suite << " done\n";
+  void done(const char* suite) { err_ << "selftest: " << suite << " done\n"; }
+  selftest::StepCheckOptions step_options() {
+    return {threads_, 1, [this](const selftest::CheckLine& line) { add(line); }};
   }
   void not_run(const std::string& check, const std::string& why) {
     selftest::CheckLine line;
@@ -135,7 +139,7 @@ class Check {
         selftest::operation_cases(subject_.kind() == config::BackendKind::cuda), subject_, oracle_, o);
     if (found.empty())
       not_run("operations", fmt::format("no operation case has {} in its name", fmt::join(options_.only, " or ")));
-    add({}, "operations");
+    done("operations");
   }
 
   void reference() {
@@ -146,7 +150,8 @@ class Check {
                      "no reference found beside this program (share/reference or tests/reference); name its "
                      "folder with --reference");
     }
-    add(selftest::check_reference(subject_, directory, {threads_, 1}), "reference");
+    static_cast<void>(selftest::check_reference(subject_, directory, step_options()));
+    done("reference");
   }
 
   // As said, else of the hardware file that names this device; an unknown device has no MFU.
@@ -177,10 +182,17 @@ class Check {
     o.roof_seconds = options_.roof_seconds;
     o.seed = seed_;
     o.threads = threads_;
+    o.tuning_s = options_.tuning_seconds;
+    if (!options_.tuning.empty()) o.known = backend::read_tuning(options_.tuning);
+    o.stage = [&](const std::string& what) { err_ << "selftest: performance: " << what << std::endl; };
     o.timed = [&](const selftest::Performance& p) {
       performances = {p};
       transcript_.say("\n" + timing_text(p));
       store();
+      if (options_.tuning.empty() || p.tuning == o.known) return;
+      if (const std::string problem = backend::write_tuning(options_.tuning, p.tuning); !problem.empty()) {
+        err_ << "selftest: " << problem << "\n";
+      }
     };
     try {
       performances = {selftest::measure_performance(subject_, o)};

@@ -104,6 +104,8 @@ struct SelftestOptions {
   std::int64_t micro_batch = 4, sequence = 0;  // sequence 0: the model's
   int warmup_steps = 20, steps = 30;
   double roof_seconds = 3;           // to measure each roof
+  double tuning_seconds = 45;        // about how long products are tuned; 0: not at all
+  std::string tuning;                // the file of tuned choices to begin with, and to write
   int threads = 0;                   // of the cpu backend; 0: all cores
   std::uint64_t seed = 0;            // of the operations' numbers; 0: another every time
   std::string output;                // -o: the text once more, and JSON lines beside it

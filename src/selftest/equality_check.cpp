@@ -9,6 +9,8 @@
 namespace harness::selftest {
 namespace {
 
+constexpr double few_seconds = 3;  // for tuning that is checked, not used
+
 const config::Model small{"small", 2, 128, 2, 256, 64};
 
 const char* name_of(config::Precision precision) {
@@ -91,7 +93,7 @@ class Equality {
 
   Trained train(const Way& way, int steps) const {
     OneRank job(subject_, small, way.settings,
-                {.seed = options_.seed, .threads = options_.threads, .tuned = way.tuned});
+                {.seed = options_.seed, .threads = options_.threads, .tuning_s = way.tuned ? few_seconds : 0});
     Trained t;
     static_cast<void>(job.run(1));
     t.gradient = job.read("gradient");
@@ -104,6 +106,12 @@ class Equality {
   void two_ways(const std::string& what, config::Precision precision, const Way& way, const Way& other,
                 const std::string& variable, double tolerance, int steps) {
     CheckLine& l = line(what, precision, tolerance);
+    compare(l, precision, way, other, variable, steps);
+    options_.finished(l);
+  }
+
+  void compare(CheckLine& l, config::Precision precision, const Way& way, const Way& other, const std::string& variable,
+               int steps) {
     if (!honours(variable)) {
       l.outcome = Outcome::not_run;
       l.notes.push_back(
@@ -119,7 +127,7 @@ class Equality {
       }
       ++l.cases;
       // A gradient differs by as much as its least exact part: more than a loss, which averages.
-      const double allowed = std::max(tolerance, precision == config::Precision::fp32 ? 1e-4 : 2e-2);
+      const double allowed = std::max(l.tolerance, precision == config::Precision::fp32 ? 1e-4 : 2e-2);
       const double off = relative_distance(a.gradient, b.gradient);
       l.notes.push_back(fmt::format("all gradients together differ by {:.2g} (allowed {:.2g})", off, allowed));
       if (!(off <= allowed)) {
@@ -153,6 +161,7 @@ class Equality {
       l.failures.emplace_back(e.what());
     }
     if (!l.failures.empty()) l.outcome = Outcome::failed;
+    options_.finished(l);
   }
 
   const backend::Backend& subject_;

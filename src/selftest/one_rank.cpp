@@ -1,6 +1,8 @@
 #include "selftest/one_rank.h"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include "workloads/gpt/gpt.h"
 #include "workloads/workload.h"
@@ -16,13 +18,23 @@ OneRank::OneRank(const backend::Backend& backend, const config::Model& model, co
   request_.seed = options.seed;
   request_.threads = options.threads;
   request_.timeout_s = options.timeout_s;
-  if (options.tuned) request_.tuning = std::make_shared<const backend::Tuning>(backend.tune(request_));
+  if (options.tuning_s > 0) tune(backend, options);
   inputs_ = workloads::make_inputs(model, settings, {}, {}, options.seed);
   executable_ = backend.create(request_);
   std::vector<backend::RendezvousMessage> to_itself;
   for (const backend::RendezvousMessage& m : executable_->publish()) to_itself.push_back({0, m.key, m.bytes});
   executable_->connect(to_itself, options.timeout_s);
   executable_->initialize();
+}
+
+void OneRank::tune(const backend::Backend& backend, const Options& options) {
+  const auto began = std::chrono::steady_clock::now();
+  backend::Tuning all = options.known;
+  request_.tuning_s = options.tuning_s;
+  request_.tuning = std::make_shared<const backend::Tuning>(all);
+  all.merge(backend.tune(request_));
+  request_.tuning = std::make_shared<const backend::Tuning>(std::move(all));
+  tuned_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
 std::vector<double> OneRank::run(int steps) {

@@ -14,12 +14,17 @@ class OneRank {
   struct Options {
     std::uint64_t seed = 1;
     int threads = 1;
-    double timeout_s = 120;  // for one step
-    bool tuned = false;      // times the backend's choices first: slow, and only for what is timed
+    double timeout_s = 120;   // for one step
+    double tuning_s = 0;      // about how long the backend may time its choices first; 0: it takes its defaults
+    backend::Tuning known{};  // choices that were timed before
   };
   /// Throws Error.
   OneRank(const backend::Backend& backend, const config::Model& model, const config::Settings& settings,
           const Options& options);
+
+  /// What the job was tuned to, and how long that took.
+  backend::Tuning tuning() const { return request_.tuning ? *request_.tuning : backend::Tuning{}; }
+  double tuned_s() const { return tuned_s_; }
 
   /// Seconds of each step.
   std::vector<double> run(int steps);
@@ -40,12 +45,14 @@ class OneRank {
   const backend::ExecutableRequest& request() const { return request_; }
 
  private:
+  void tune(const backend::Backend& backend, const Options& options);
   program::BufferId find(const std::string& buffer) const;
 
   program::ProgramSet set_;
   backend::ExecutableRequest request_;
   std::unique_ptr<program::InputSource> inputs_;
   std::unique_ptr<backend::Executable> executable_;
+  double tuned_s_ = 0;
   int done_ = 0;
 };
 

@@ -20,6 +20,10 @@ struct PerformanceOptions {
   std::uint64_t seed = 1;
   int threads = 1;
   double roof_seconds = 3;  // to measure each roof, on a device that stays hot
+  double tuning_s = 45;     // about how long the backend may time its choices first; 0: it takes its defaults
+  backend::Tuning known{};  // choices that were timed before
+  /// Called with a sentence at the end of each stage, for who wonders what takes so long.
+  std::function<void(const std::string&)> stage = [](const std::string&) {};
   /// Called when the steps are timed and before one is profiled, which is where most can go wrong.
   std::function<void(const Performance&)> timed = [](const Performance&) {};
 };
@@ -61,6 +65,7 @@ struct LineShare {
 struct Split {
   double step_seconds = 0;
   double busy_seconds = 0, idle_seconds = 0;  // idle: no operation at all
+  double overlap_seconds = 0;                 // what the operations' own times add up to beyond busy_seconds
   std::vector<KindShare> kinds;               // longest first
   std::vector<LineShare> lines;               // longest first
 };
@@ -79,14 +84,16 @@ struct Performance {
   double mfu = 0, mfu_noncausal = 0;             // 0: the peak is unknown
   double first_loss = 0, last_loss = 0;
   Roofs roofs;
-  Split split;  // no kinds: no step could be profiled, and `warnings` say why
+  backend::Tuning tuning;  // the choices that the steps ran with
+  Split split;             // no kinds: no step could be profiled, and `warnings` say why
   std::vector<std::string> warnings;
 };
 
 /// Times the training step of one rank and takes it apart. Throws Error if it cannot be timed.
 Performance measure_performance(const backend::Backend& subject, const PerformanceOptions& options);
 
-/// What must hold whatever the speed: losses near the logarithm of the vocabulary, and parts that add up to the step.
+/// What must hold whatever the speed: losses that are numbers, and parts that add up to the step but for what overlaps.
+/// Losses far from the logarithm of the vocabulary are noted.
 CheckLine judge_performance(const Performance& performance);
 
 }  // namespace harness::selftest

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@ namespace harness::selftest {
 struct StepCheckOptions {
   int threads = 1;
   std::uint64_t seed = 1;
+  /// Called with each line when it is known.
+  std::function<void(const CheckLine&)> finished = [](const CheckLine&) {};
 };
 
 /// Loss and gradients of the small model in `directory` (check/reference.h), in one micro-batch and in several.

@@ -6,9 +6,8 @@
 
 namespace harness::sweep {
 
-/// Tuned choices kept between sweeps, in one text file per GPU model and library version, in $XDG_CACHE_HOME/harness
-/// (else ~/.cache/harness). A line per choice, key and value separated by a tab. The cache is a convenience: a file
-/// that cannot be read is ignored.
+/// Tuned choices kept between sweeps, in one file (backend/tuning_file.h) per GPU model and library version, in
+/// $XDG_CACHE_HOME/harness (else ~/.cache/harness). The cache is a convenience: a file that cannot be read is ignored.
 class TuningCache {
  public:
   TuningCache(const std::string& device, const std::string& library_version);

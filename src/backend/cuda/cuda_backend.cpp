@@ -1,5 +1,7 @@
 #include "backend/cuda/cuda_backend.h"
 
+#include <algorithm>
+
 #include "backend/cuda/attention.h"
 #include "backend/cuda/blas.h"
 #include "backend/cuda/collectives.h"
@@ -39,8 +41,11 @@ class CudaBackend : public backend::Backend {
   backend::Tuning tune(const backend::ExecutableRequest& request) const override {
     const cuda::Device device = cuda::use_device(request);
     const bool tf32 = request.settings.precision == config::Precision::tf32;
+    cuda::Effort effort;
+    effort.limit_s = request.tuning_s;
+    effort.warm_up_s = std::min(effort.warm_up_s, request.tuning_s / 10);
     return cuda::tune_products(*request.program, tf32, device.multiprocessors,
-                               request.tuning ? *request.tuning : backend::Tuning{}, device.l2_bytes);
+                               request.tuning ? *request.tuning : backend::Tuning{}, device.l2_bytes, effort);
   }
 
   double measure_matmul_flops(config::Precision precision, const backend::ExecutableRequest& request,

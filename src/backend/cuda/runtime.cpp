@@ -137,7 +137,10 @@ void synchronize(Stream stream) {
 }
 
 void synchronize_device() {
-  check(cudaDeviceSynchronize(), "the work on the GPU");
+  const cudaError_t status = cudaDeviceSynchronize();
+  if (status == cudaSuccess) return;
+  throw DeviceFailed(
+      fmt::format("the work on the GPU failed: {} ({})", cudaGetErrorString(status), cudaGetErrorName(status)));
 }
 
 Graph::Graph(Stream origin, const std::function<void()>& enqueue) {
@@ -153,7 +156,11 @@ Graph::Graph(Stream origin, const std::function<void()>& enqueue) {
   }
   check(cudaStreamEndCapture(origin, &graph), "the capture of a step");
   cudaError_t status = cudaGraphGetNodes(graph, nullptr, &nodes_);
-  if (status == cudaSuccess) status = cudaGraphInstantiate(&executable_, graph, 0);
+  // Without the flag every node has the priority of the stream that launches the graph, not of the one it was captured
+  // from: communication would wait behind the kernels beside it.
+  if (status == cudaSuccess) {
+    status = cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority);
+  }
   static_cast<void>(cudaGraphDestroy(graph));
   check(status, "cudaGraphInstantiate");
   check(cudaGraphUpload(executable_, origin), "cudaGraphUpload");

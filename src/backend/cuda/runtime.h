@@ -5,6 +5,8 @@
 #include <functional>
 #include <string>
 
+#include "base/error.h"
+
 struct CUstream_st;
 struct CUevent_st;
 struct CUgraphExec_st;
@@ -17,6 +19,12 @@ namespace harness::cuda {
 
 using Stream = CUstream_st*;
 using Event = CUevent_st*;
+
+/// The GPU failed under what ran on it, such as by an illegal address. This process can do nothing with it any more.
+class DeviceFailed : public Error {
+ public:
+  using Error::Error;
+};
 
 /// What cudaMalloc, or pinned, cudaMallocHost gives.
 class Memory {
@@ -84,7 +92,7 @@ void copy_within(Stream stream, void* to, const void* from, std::int64_t bytes);
 void clear(Stream stream, void* device, std::int64_t bytes);
 /// Blocks until the stream is empty. For places where no other rank is waited for.
 void synchronize(Stream stream);
-/// Blocks until the calling thread's GPU has nothing left to do. For the same places.
+/// Blocks until the calling thread's GPU has nothing left to do. For the same places. Throws DeviceFailed.
 void synchronize_device();
 
 /// Work captured from `origin` and the streams that fork from it and join it again, to be launched as one.

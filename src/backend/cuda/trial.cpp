@@ -2,85 +2,96 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <limits>
+#include <set>
 #include <utility>
 
 #include "backend/cuda/algorithm.h"
-#include "backend/cuda/kernels/difference.h"
+#include "backend/cuda/judge.h"
 #include "backend/cuda/kernels/kernels.h"
 #include "base/error.h"
 
 namespace harness::cuda {
 namespace {
 
-constexpr std::int64_t max_memory = std::int64_t{8} << 30;
-constexpr int max_calls = 200;  // at a time: a stream holds a limited number of launches
+using Clock = std::chrono::steady_clock;
 
-// Relative to the norm. Where bf16 is an input, the separate form rounds once more on its way.
-double tolerance_of(const Product& product) {
-  return product.a.type == program::DType::bf16 ? 1e-2 : 1e-3;
-}
-
-/// What the reference made of the first set of operands, and whether another choice makes the same.
-class Judge {
+// What was tried so far, each form and algorithm once.
+class Trials {
  public:
-  Judge(const Product& product, const Operands& operands, Blas& blas, Stream stream)
-      : product_(product), at_(operands), blas_(blas), stream_(stream) {
-    for (const backend::Tensor& t : {at_.out, at_.aux, at_.bias_gradient}) {
-      if (t) kept_.push_back({t, Memory(Memory::Kind::device, t.bytes(), "what a product should be")});
+  Trials(const Product& product, const Rotation& rotation, Blas& blas, Timer& timer, const Effort& effort)
+      : product_(product),
+        rotation_(rotation),
+        blas_(blas),
+        timer_(timer),
+        quick_s_(effort.quick_s),
+        end_(Clock::now() +
+             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(effort.limit_s))) {}
+
+  // Times those that are new, until the time is up.
+  void add(std::vector<ProductChoice> choices) {
+    for (ProductChoice& choice : choices) {
+      if (!timed_.empty() && Clock::now() > end_) return;
+      if (!seen_.emplace(choice.fused, choice.algorithm).second) continue;
+      attempt(choice, [&] {
+        choice.seconds = timer_.mean(runs_of(product_, rotation_, blas_, choice), quick_s_, hopeless * fastest_s_);
+        fastest_s_ = std::min(fastest_s_, choice.seconds);
+        timed_.push_back(choice);
+      });
     }
   }
 
-  void set_reference(const ProductChoice& choice) {
-    compute(choice);
-    for (const Kept& k : kept_) copy_within(stream_, k.memory.data(), k.result.data, k.result.bytes());
-    synchronize(stream_);
+  // Calls f(); false if the library refuses. Throws DeviceFailed if the device does not survive it.
+  template <class F>
+  bool attempt(const ProductChoice& choice, F&& f) const {
+    try {
+      f();
+      return true;
+    } catch (const Error& e) {
+      try {
+        synchronize_device();
+      } catch (const Error& failure) {
+        throw DeviceFailed(fmt::format("while cuBLASLt's algorithm {} was tried for {}: {}; {}", print_choice(choice),
+                                       key_of(product_), e.what(), failure.what()));
+      }
+      return false;
+    }
   }
 
-  bool agrees(const ProductChoice& choice) {
-    compute(choice);
-    return std::ranges::all_of(kept_, [&](const Kept& k) { return is_near(k); });
+  // In the order in which they were tried.
+  const std::vector<ProductChoice>& timed() const { return timed_; }
+  std::vector<ProductChoice> from_the_fastest() const {
+    std::vector<ProductChoice> sorted = timed_;
+    std::ranges::stable_sort(sorted, {}, &ProductChoice::seconds);
+    return sorted;
   }
 
  private:
-  struct Kept {
-    backend::Tensor result;
-    Memory memory;  // the reference's
-  };
-
-  // Results may be added to, or be inputs as well: before each call they are the same again.
-  void compute(const ProductChoice& choice) {
-    std::uint64_t seed = 1000;
-    for (const Kept& k : kept_) fill_random(stream_, k.result, seed++);
-    blas_.prepare(product_, at_, choice)(stream_);
-  }
-
-  bool is_near(const Kept& k) {
-    const backend::Tensor reference{k.memory.data(), k.result.type, k.result.count};
-    const int count = difference(stream_, k.result, reference, reinterpret_cast<float*>(parts_.data()));
-    std::vector<float> parts(2 * max_difference_parts);
-    copy_out(stream_, parts.data(), parts_.data(), parts_.bytes());
-    synchronize(stream_);
-    double apart = 0, norm = 0;
-    for (int i = 0; i < count; ++i) {
-      apart += parts[2 * i];
-      norm += parts[2 * i + 1];
-    }
-    return std::sqrt(apart) <= tolerance_of(product_) * std::sqrt(norm);  // false for a NaN
-  }
+  // So many times as slow as the fastest in its first call, a proposal needs no second one.
+  static constexpr double hopeless = 1.4;
 
   const Product& product_;
-  Operands at_;
+  const Rotation& rotation_;
   Blas& blas_;
-  Stream stream_;
-  std::vector<Kept> kept_;
-  Memory parts_{Memory::Kind::device, 2 * max_difference_parts* std::int64_t{sizeof(float)}, "comparing products"};
+  Timer& timer_;
+  double quick_s_, fastest_s_ = std::numeric_limits<double>::infinity();
+  Clock::time_point end_;
+  std::set<std::pair<bool, std::string>> seen_;
+  std::vector<ProductChoice> timed_;
 };
 
-double median(std::vector<double> values) {
-  const std::size_t half = values.size() / 2;
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(half));
-  return values[half];
+// Variants of the fastest of each form.
+std::vector<ProductChoice> variants_of_fastest(const Trials& trials, int at_most) {
+  std::vector<ProductChoice> variants;
+  const std::vector<ProductChoice> sorted = trials.from_the_fastest();
+  for (const bool fused : {true, false}) {
+    const auto best = std::ranges::find(sorted, fused, &ProductChoice::fused);
+    if (best == sorted.end()) continue;
+    for (std::string& algorithm : variants_of(best->algorithm, at_most)) {
+      variants.push_back({fused, std::move(algorithm)});
+    }
+  }
+  return variants;
 }
 
 // The first proposal, of the separate form where there is one: `timed` is in the library's order.
@@ -89,55 +100,23 @@ ProductChoice reference_of(const std::vector<ProductChoice>& timed) {
   return separate == timed.end() ? timed.front() : *separate;
 }
 
-}  // namespace
-
-double Timer::measure(const std::vector<Blas::Run>& runs, int calls) {
-  spin(stream_.get(), 50e-6 + 5e-6 * calls);  // the device waits until the host has queued everything
-  begin_.record(stream_.get());
-  for (int i = 0; i < calls; ++i) runs[i % runs.size()](stream_.get());
-  end_.record(stream_.get());
-  synchronize(stream_.get());
-  return end_.seconds_since(begin_) / calls;
-}
-
-double Timer::mean(const std::vector<Blas::Run>& runs, double seconds) {
-  runs.front()(stream_.get());  // loads its code
-  const double rounds = seconds / std::max(measure(runs, 2), 1e-7);
-  return measure(runs, static_cast<int>(std::clamp(rounds, 3.0, double{max_calls})));
-}
-
-double Timer::sustained(const std::vector<Blas::Run>& runs, double seconds) {
-  constexpr double batch_s = 0.05;
-  const double rounds = batch_s / std::max(measure(runs, 2), 1e-7);
-  const int batch = static_cast<int>(std::clamp(rounds, 1.0, double{max_calls}));
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  double total_s = 0;
-  std::int64_t batches = 0;
-  do {
-    total_s += measure(runs, batch);
-    ++batches;
-  } while (std::chrono::steady_clock::now() < end);
-  return total_s / static_cast<double>(batches);
-}
-
-std::vector<double> Timer::medians(const std::vector<std::vector<Blas::Run>>& contestants, int rounds) {
-  const int calls = rounds * static_cast<int>(contestants.size());
-  std::vector<OwnedEvent> ends;  // [i]: of call i - 1
-  for (int i = 0; i <= calls; ++i) ends.emplace_back(OwnedEvent::Timing::on);
-  spin(stream_.get(), 50e-6 + 10e-6 * calls);
-  ends[0].record(stream_.get());
-  for (int i = 0; i < calls; ++i) {
-    const auto& runs = contestants[i % contestants.size()];
-    runs[i % runs.size()](stream_.get());
-    ends[i + 1].record(stream_.get());
+// Mean times of each contestant running alone, one after the other and once more: not at the same clock, as in turns
+// call by call, but at the clock that its own power allows.
+std::vector<double> lasting_times(Timer& timer, const std::vector<std::vector<Blas::Run>>& contestants,
+                                  double seconds) {
+  std::vector<double> means(contestants.size());
+  for (int turn = 0; turn < 2; ++turn) {
+    for (std::size_t i = 0; i < contestants.size(); ++i) means[i] += timer.sustained(contestants[i], seconds) / 2;
   }
-  synchronize(stream_.get());
-  std::vector<std::vector<double>> seconds(contestants.size());
-  for (int i = 0; i < calls; ++i) seconds[i % contestants.size()].push_back(ends[i + 1].seconds_since(ends[i]));
-  std::vector<double> medians;
-  for (const auto& s : seconds) medians.push_back(median(s));
-  return medians;
+  return means;
 }
+
+void sort_by(std::vector<double> seconds, std::vector<ProductChoice>& choices) {
+  for (std::size_t i = 0; i < choices.size(); ++i) choices[i].seconds = seconds[i];
+  std::ranges::stable_sort(choices, {}, &ProductChoice::seconds);
+}
+
+}  // namespace
 
 Rotation::Rotation(const Product& p, const program::Matmul& op, std::int64_t at_least_bytes) {
   // Every operand lies as badly as the worst of the real ones: the library asks addresses for their alignment.
@@ -151,7 +130,7 @@ Rotation::Rotation(const Product& p, const program::Matmul& op, std::int64_t at_
   const std::int64_t scratch = bytes(Blas::scratch_floats(p), program::DType::f32);
   const std::int64_t set_bytes = a + b + out + aux + add + 2 * vector + scratch;
   const std::int64_t sets = std::clamp<std::int64_t>((at_least_bytes + set_bytes - 1) / set_bytes, 1, 32);
-  if (sets * set_bytes > max_memory) fail("{} bytes to tune a product", sets * set_bytes);
+  while (deviation_of_a_ * deviation_of_a_ * static_cast<float>(p.k) > 2) deviation_of_a_ /= 2;
   memory_ = Memory(Memory::Kind::device, sets * set_bytes, "tuning a matrix product");
   std::byte* at = memory_.data();
   const auto take = [&](std::int64_t size, program::DType type, std::int64_t count) {
@@ -178,7 +157,8 @@ Rotation::Rotation(const Product& p, const program::Matmul& op, std::int64_t at_
 void Rotation::fill(Stream stream) const {
   std::uint64_t seed = 1;
   for (const Operands& o : operands_) {
-    for (const backend::Tensor& t : {o.a, o.b, o.out, o.add, o.aux, o.bias, o.bias_gradient}) {
+    fill_random(stream, o.a, seed++, deviation_of_a_);
+    for (const backend::Tensor& t : {o.b, o.out, o.add, o.aux, o.bias, o.bias_gradient}) {
       if (t) fill_random(stream, t, seed++);
     }
   }
@@ -196,48 +176,37 @@ ProductChoice fastest(const Product& product, const program::Matmul& operation, 
   const Rotation rotation(product, operation, 2 * l2_bytes);
   rotation.fill(timer.stream());
   const Operands& first = rotation.operands().front();
-  std::vector<ProductChoice> timed;
-  const auto time_all = [&](std::vector<ProductChoice> choices) {
-    for (ProductChoice& choice : choices) {
-      try {
-        choice.seconds = timer.mean(runs_of(product, rotation, blas, choice), effort.quick_s);
-        timed.push_back(choice);
-      } catch (const Error&) {  // a proposal may still refuse to run
-      }
-    }
-  };
-  time_all(blas.candidates(product, first, effort.proposals));
-  if (timed.empty()) fail("no algorithm runs");
-  const ProductChoice reference = reference_of(timed);
-  std::ranges::stable_sort(timed, {}, &ProductChoice::seconds);
-  std::vector<ProductChoice> variants;
-  for (std::size_t i = 0; i < timed.size() && std::cmp_less(i, effort.varied); ++i) {
-    for (std::string& algorithm : variants_of(timed[i].algorithm, effort.variants)) {
-      variants.push_back({timed[i].fused, std::move(algorithm)});
-    }
+  Trials trials(product, rotation, blas, timer, effort);
+  trials.add(blas.candidates(product, first, effort.proposals));
+  if (trials.timed().empty()) fail("no algorithm runs");
+  const ProductChoice reference = reference_of(trials.timed());
+  for (int i = 0; i < effort.varied; ++i) {
+    trials.add(blas.runnable(product, first, variants_of_fastest(trials, effort.variants)));
   }
-  time_all(blas.runnable(product, first, variants));
   Judge judge(product, first, blas, timer.stream());
   judge.set_reference(reference);
-  std::ranges::stable_sort(timed, {}, &ProductChoice::seconds);
   std::vector<ProductChoice> finalists;
   int rejected = 0;
-  for (const ProductChoice& choice : timed) {
+  for (const ProductChoice& choice : trials.from_the_fastest()) {
     if (std::cmp_equal(finalists.size(), effort.finalists)) break;
-    if (judge.agrees(choice)) {
-      finalists.push_back(choice);
-    } else {
-      ++rejected;
-    }
+    bool agrees = false;
+    trials.attempt(choice, [&] { agrees = judge.agrees(choice); });
+    if (agrees) finalists.push_back(choice);
+    rejected += agrees ? 0 : 1;
   }
   if (finalists.empty()) fail("no algorithm computes the same twice");
-  std::vector<std::vector<Blas::Run>> contestants;
-  for (const ProductChoice& choice : finalists) contestants.push_back(runs_of(product, rotation, blas, choice));
-  const std::vector<double> seconds = timer.medians(contestants, effort.rounds);
-  for (std::size_t i = 0; i < finalists.size(); ++i) finalists[i].seconds = seconds[i];
-  ProductChoice best = *std::ranges::min_element(finalists, {}, &ProductChoice::seconds);
-  best.rejected = rejected;
-  return best;
+  const auto runs = [&] {
+    std::vector<std::vector<Blas::Run>> all;
+    for (const ProductChoice& choice : finalists) all.push_back(runs_of(product, rotation, blas, choice));
+    return all;
+  };
+  sort_by(timer.medians(runs(), effort.rounds), finalists);
+  if (effort.lasting_s > 0) {
+    finalists.resize(std::min<std::size_t>(finalists.size(), effort.lasting));
+    sort_by(lasting_times(timer, runs(), effort.lasting_s), finalists);
+  }
+  finalists.front().rejected = rejected;
+  return finalists.front();
 }
 
 }  // namespace harness::cuda

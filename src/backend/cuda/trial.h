@@ -5,40 +5,29 @@
 
 #include "backend/cuda/blas.h"
 #include "backend/cuda/product.h"
+#include "backend/cuda/timer.h"
 #include "program/compute.h"
 
 namespace harness::cuda {
 
 /// How much is tried to find the fastest form of a Product.
 struct Effort {
-  double warm_up_s = 1.5;  // of products before the first is timed: an idle GPU's clocks climb meanwhile
-  int proposals = 64;      // of the library, per form
-  int varied = 2;     // of the fastest proposals: variants of their tile, cluster and order of blocks are tried too
-  int variants = 40;  // of each
-  double quick_s = 0.5e-3;  // of calls of each proposal, to find the finalists
-  int finalists = 4;
-  int rounds = 20;  // of one call of each finalist
+  double warm_up_s = 1.5;   // of products before the first is timed: an idle GPU's clocks climb meanwhile
+  double limit_s = 45;      // for the trials of all products together; then the fastest until then are the finalists
+  int proposals = 64;       // of the library, per form
+  int varied = 2;           // times that the fastest of each form so far is varied (algorithm.h)
+  int variants = 48;        // of each
+  double quick_s = 0.5e-3;  // of calls of each, to find the finalists
+  int finalists = 8;
+  int rounds = 10;  // of one call of each finalist
+  // A GPU at its power limit slows down by what a product draws, so in the end some finalists run without the others,
+  // twice in turns; all products together for no more than a quarter of limit_s.
+  int lasting = 3;
+  double lasting_s = 0.15;  // of each turn; 0: none
 };
 
-/// A stream whose work is timed by events.
-class Timer {
- public:
-  /// Seconds of one call on average, of as many as fill `seconds`, going round the runs.
-  double mean(const std::vector<Blas::Run>& runs, double seconds);
-  /// The same of as many as keep the device at work for `seconds` of the wall clock.
-  double sustained(const std::vector<Blas::Run>& runs, double seconds);
-  /// The median time of a call of each contestant, whose runs take turns: each in every round, so that clocks and
-  /// temperature are the same for all.
-  std::vector<double> medians(const std::vector<std::vector<Blas::Run>>& contestants, int rounds);
-  Stream stream() const { return stream_.get(); }
-
- private:
-  double measure(const std::vector<Blas::Run>& runs, int calls);
-  OwnedStream stream_{Priority::normal};
-  OwnedEvent begin_{OwnedEvent::Timing::on}, end_{OwnedEvent::Timing::on};
-};
-
-/// Random operands of a Product, several sets in turn, so many that no cache holds them.
+/// Random operands of a Product, several sets in turn, so many that no cache holds them. `a` is scaled so that sums
+/// over k are of order 1, where GELU bends and whatever is added to them counts.
 class Rotation {
  public:
   /// `operation` says which operands there are.
@@ -47,6 +36,7 @@ class Rotation {
   const std::vector<Operands>& operands() const { return operands_; }
 
  private:
+  float deviation_of_a_ = 1;
   Memory memory_;
   std::vector<Operands> operands_;
 };
@@ -55,9 +45,10 @@ class Rotation {
 std::vector<Blas::Run> runs_of(const Product& product, const Rotation& rotation, Blas& blas,
                                const ProductChoice& choice);
 
-/// The fastest of the library's proposals for a Product among those that compute what its first proposal for the plain
-/// product does with own kernels beside it: `rejected` of the choice counts those that were fast and did not. Throws
-/// Error if none runs, or memory does not suffice.
+/// The fastest of the library's proposals for a Product and their variants, among those that compute what its first
+/// proposal for the plain product does with own kernels beside it: `rejected` of the choice counts those that were fast
+/// and did not. Tries for about effort.limit_s. Throws Error if none runs, or memory does not suffice, and DeviceFailed
+/// if one breaks the device.
 ProductChoice fastest(const Product& product, const program::Matmul& operation, Blas& blas, Timer& timer,
                       std::int64_t l2_bytes, const Effort& effort);
 

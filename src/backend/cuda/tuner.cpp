@@ -91,17 +91,25 @@ std::vector<backend::ProductTiming> time_products(const program::Program& progra
 
 backend::Tuning tune_products(const program::Program& program, bool tf32, int multiprocessors,
                               const backend::Tuning& known, std::int64_t l2_bytes, const Effort& effort) {
+  std::vector<NeededProduct> unknown = needed_products(program, tf32, multiprocessors);
+  std::erase_if(unknown, [&](const NeededProduct& n) { return known.contains(key_of(n.product)); });
+  double flop = 0;
+  for (const NeededProduct& n : unknown) flop += n.product.flop();
   backend::Tuning found;
   Blas blas;
   Timer timer;
   bool warm = false;
-  for (const NeededProduct& needed : needed_products(program, tf32, multiprocessors)) {
-    const std::string key = key_of(needed.product);
-    if (known.contains(key)) continue;
+  for (const NeededProduct& needed : unknown) {
     try {
       if (!warm) warm_up(needed, blas, timer, l2_bytes, effort.warm_up_s);
       warm = true;
-      found[key] = print_choice(fastest(needed.product, needed.operation, blas, timer, l2_bytes, effort));
+      Effort its = effort;
+      its.limit_s *= needed.product.flop() / flop;
+      its.lasting_s = std::min(its.lasting_s, its.limit_s / 4 / (2 * its.lasting));
+      found[key_of(needed.product)] =
+          print_choice(fastest(needed.product, needed.operation, blas, timer, l2_bytes, its));
+    } catch (const DeviceFailed&) {
+      throw;
     } catch (const Error&) {  // too large to be tried beside nothing else: the library's first proposal serves
     }
   }
@@ -116,7 +124,8 @@ double measure_products(config::Precision precision, double seconds) {
   needed.product = product_of(needed.operation, type, type, type, precision == config::Precision::tf32, 256);
   Blas blas;
   Timer timer;
-  const ProductChoice choice = fastest(needed.product, needed.operation, blas, timer, 0, Effort{});
+  constexpr Effort effort{.limit_s = 5};
+  const ProductChoice choice = fastest(needed.product, needed.operation, blas, timer, 0, effort);
   const Rotation rotation(needed.product, needed.operation, 0);
   rotation.fill(timer.stream());
   const std::vector<Blas::Run> runs{blas.prepare(needed.product, rotation.operands().front(), choice)};

@@ -47,6 +47,9 @@ struct Settings {
   int lt_epilogue_status = 0;
   // The number of an algorithm of cuBLASLt's that computes something else, and in no time; -1: none does.
   int lt_wrong_algorithm = -1;
+  std::int64_t lt_wrong_elements = 0;  // how many of its results are something else; 0: all
+  // A product by an algorithm with this tile reads beyond its operands, after which the device is lost; 0: none does.
+  std::uint32_t lt_fatal_tile = 0;
   // The tile of cuBLASLt's algorithms that is not slow; 0: none is. With one, the time between two events is that of
   // the products alone, 10 us with this tile and 2 ms with another, however busy the machine.
   std::uint32_t lt_fast_tile = 0;

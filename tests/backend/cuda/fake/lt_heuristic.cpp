@@ -103,7 +103,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDe
   std::memcpy(&algorithm, algo, sizeof algorithm);
   if (algorithm.magic != LtAlgorithm::live) return CUBLAS_STATUS_INVALID_VALUE;  // an answer, not a mistake
   if (algorithm.fingerprint != problem.fingerprint) return CUBLAS_STATUS_NOT_SUPPORTED;
-  if (algorithm.tile == LtAlgorithm::tiles || algorithm.cluster > CUBLASLT_CLUSTER_SHAPE_2x1x1) {
+  if (algorithm.tile == std::end(LtAlgorithm::tiles)[-1] || algorithm.cluster > CUBLASLT_CLUSTER_SHAPE_2x1x1) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   *result = {};
@@ -129,6 +129,18 @@ std::span<std::byte> attribute_of(LtAlgorithm& algorithm, cublasLtMatmulAlgoConf
   }
 }
 
+// Those that the library has in four bytes and these stand-ins in one; nullptr: it is none of them.
+std::uint8_t* small_attribute_of(LtAlgorithm& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
+  switch (attribute) {
+    case CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING:
+      return &algorithm.swizzling;
+    case CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION:
+      return &algorithm.option;
+    default:
+      return nullptr;
+  }
+}
+
 bool is_one(const LtAlgorithm& algorithm) {
   return algorithm.magic == LtAlgorithm::live;
 }
@@ -142,9 +154,10 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* 
   LtAlgorithm algorithm;
   std::memcpy(&algorithm, algo, sizeof algorithm);
   if (!is_one(algorithm)) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "the algorithm is none");
-  if (attribute == CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING && bytes == sizeof(std::uint32_t)) {
-    const std::uint32_t swizzling = algorithm.swizzling;
-    std::memcpy(value, &swizzling, bytes);
+  if (const std::uint8_t* number = small_attribute_of(algorithm, attribute);
+      number != nullptr && bytes == sizeof(std::uint32_t)) {
+    const std::uint32_t wide = *number;
+    std::memcpy(value, &wide, bytes);
     return CUBLAS_STATUS_SUCCESS;
   }
   const auto own = attribute_of(algorithm, attribute);
@@ -161,10 +174,11 @@ cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t* algo,
   LtAlgorithm algorithm;
   std::memcpy(&algorithm, algo, sizeof algorithm);
   if (!is_one(algorithm)) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "the algorithm is none");
-  if (attribute == CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING && bytes == sizeof(std::uint32_t)) {
-    std::uint32_t swizzling = 0;
-    std::memcpy(&swizzling, value, bytes);
-    algorithm.swizzling = static_cast<std::uint16_t>(swizzling);
+  if (std::uint8_t* number = small_attribute_of(algorithm, attribute);
+      number != nullptr && bytes == sizeof(std::uint32_t)) {
+    std::uint32_t wide = 0;
+    std::memcpy(&wide, value, bytes);
+    *number = static_cast<std::uint8_t>(wide);
   } else {
     const auto own = attribute_of(algorithm, attribute);
     if (own.size() != bytes) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "not the size of the attribute");
@@ -183,9 +197,11 @@ cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t* alg
   if (!is_one(algorithm)) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "the algorithm is none");
   std::vector<std::uint32_t> values;
   if (attribute == CUBLASLT_ALGO_CAP_TILE_IDS) {
-    for (std::uint32_t tile = 1; tile <= LtAlgorithm::tiles; ++tile) values.push_back(tile);
+    values.assign(std::begin(LtAlgorithm::tiles), std::end(LtAlgorithm::tiles));
   } else if (attribute == CUBLASLT_ALGO_CAP_CTA_SWIZZLING_SUPPORT) {
     values = {1};
+  } else if (attribute == CUBLASLT_ALGO_CAP_CUSTOM_OPTION_MAX) {
+    values = {LtAlgorithm::most_option};
   } else {
     return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, "these stand-ins know no such attribute");
   }

@@ -175,6 +175,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   if (!why.empty()) return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, why.c_str());
 
   const auto work = [job, ranges, device = stream->device] {
+    if (job.tile == settings().lt_fatal_tile) {
+      break_device(device, cudaErrorIllegalAddress, "a matrix multiplication read beyond its operands");
+      return;
+    }
     for (const Range& range : ranges) {
       if (on_device(range.data, range.bytes, device)) continue;
       break_device(device, cudaErrorIllegalAddress,

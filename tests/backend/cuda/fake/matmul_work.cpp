@@ -126,11 +126,10 @@ void multiply(const MatmulJob& job) {
   for (int batch = 0; batch < problem.batch_count; ++batch) {
     const auto a = packed(problem.a, job.a, batch * problem.a.batch_step);
     const auto b = packed(problem.b, job.b, batch * problem.b.batch_step);
-    if (job.algorithm == settings().lt_wrong_algorithm) {
-      std::fill_n(sums, problem.m * problem.n, 0.5);
-    } else {
-      accumulate(problem, a, b, job.algorithm == 3, sums);
-    }
+    const bool wrong = job.algorithm == settings().lt_wrong_algorithm;
+    const std::int64_t wrong_elements = settings().lt_wrong_elements;
+    if (!wrong || wrong_elements > 0) accumulate(problem, a, b, job.algorithm == 3, sums);
+    if (wrong) std::fill_n(sums, wrong_elements > 0 ? wrong_elements : problem.m * problem.n, 0.5);
     // A workspace that is used by two at a time shows now.
     if (job.workspace != nullptr) thread_chance().delay();
     finish(job, sums, batch);

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <set>
 
 #include "backend/cuda/algorithm.h"
 #include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/judge.h"
 #include "backend/cuda/kernels/kernels.h"
 #include "backend/cuda/trial.h"
 #include "fake.h"
@@ -58,7 +60,7 @@ class TunerOverFake : public ::testing::Test {
     return s;
   }
 
-  static constexpr Effort quick{.warm_up_s = 0, .varied = 0, .quick_s = 1e-5, .rounds = 3};
+  static constexpr Effort quick{.warm_up_s = 0, .varied = 0, .quick_s = 1e-5, .rounds = 3, .lasting_s = 0};
   const config::Settings settings_ = settings();
   const program::ProgramSet set_ =
       program::lower(workloads::build_programs({"tiny", 1, 32, 2, 64, 16}, settings_, program::Layout{}),
@@ -108,15 +110,97 @@ std::uint32_t tile_of(const ProductChoice& choice) {
 // No proposal has this tile.
 TEST_F(TunerOverFake, AVariantThatTheLibraryDoesNotProposeIsFound) {
   fake::Settings settings;
-  settings.lt_fast_tile = 3;
+  settings.lt_fast_tile = CUBLASLT_MATMUL_TILE_256x128;
   fake::reset(settings);
   Effort effort = quick;
   effort.varied = 1;
   const backend::Tuning tuning = tune_products(program_, false, multiprocessors, {}, 0, effort);
-  const auto found =
-      std::ranges::count_if(tuning, [](const auto& entry) { return tile_of(parse_choice(entry.second)) == 3; });
+  const auto found = std::ranges::count_if(
+      tuning, [](const auto& entry) { return tile_of(parse_choice(entry.second)) == CUBLASLT_MATMUL_TILE_256x128; });
   EXPECT_EQ(found, std::ssize(tuning));
   EXPECT_THAT(fake::complaints(), IsEmpty());
+}
+
+TEST_F(TunerOverFake, WhenItsTimeIsUpWhatWasFoundUntilThenServes) {
+  fake::Settings settings;
+  settings.lt_fast_tile = CUBLASLT_MATMUL_TILE_256x128;
+  fake::reset(settings);
+  Effort effort = quick;
+  effort.varied = 1;
+  effort.limit_s = 0;
+  const backend::Tuning tuning = tune_products(program_, false, multiprocessors, {}, 0, effort);
+  EXPECT_EQ(tuning.size(), needed_products(program_, false, multiprocessors).size());
+  for (const auto& [key, text] : tuning) EXPECT_EQ(number_of(parse_choice(text)), 0) << key;
+}
+
+TEST_F(TunerOverFake, AProposalThatBreaksTheDeviceIsNamed) {
+  fake::Settings settings;
+  settings.lt_fatal_tile = CUBLASLT_MATMUL_TILE_256x128;
+  fake::reset(settings);
+  Effort effort = quick;
+  effort.varied = 1;
+  try {
+    tune_products(program_, false, multiprocessors, {}, 0, effort);
+    FAIL() << "nothing was said";
+  } catch (const DeviceFailed& e) {
+    EXPECT_THAT(e.what(), HasSubstr("was tried for matmul 1x"));
+    EXPECT_THAT(e.what(), HasSubstr("illegal"));
+  }
+  fake::reset();
+}
+
+TEST_F(TunerOverFake, AFewWrongElementsOfManyAreSeen) {
+  fake::Settings settings;
+  settings.lt_wrong_algorithm = 3;
+  settings.lt_wrong_elements = 16;  // 0.8 % of the norm of all
+  fake::reset(settings);
+  program::Matmul operation;
+  operation.m = operation.n = 512;
+  operation.k = 32;
+  const Product product =
+      product_of(operation, program::DType::bf16, program::DType::bf16, program::DType::bf16, false, 256);
+  const Rotation rotation(product, operation, 0);
+  Timer timer;
+  rotation.fill(timer.stream());
+  Blas blas;
+  const std::vector<ProductChoice> choices = blas.candidates(product, rotation.operands().front(), 4);
+  Judge judge(product, rotation.operands().front(), blas, timer.stream());
+  judge.set_reference(choices.front());
+  for (const ProductChoice& choice : choices) EXPECT_EQ(judge.agrees(choice), number_of(choice) != 3);
+}
+
+TEST_F(TunerOverFake, OperandsAreScaledSoThatSumsAreOfOrderOne) {
+  program::Matmul operation;
+  operation.m = operation.n = 64;
+  operation.k = 1024;
+  const Product product =
+      product_of(operation, program::DType::f32, program::DType::f32, program::DType::f32, false, 256);
+  const Rotation rotation(product, operation, 0);
+  Timer timer;
+  rotation.fill(timer.stream());
+  Blas blas;
+  const Operands& at = rotation.operands().front();
+  blas.prepare(product, at, blas.default_choice(product, at))(timer.stream());
+  synchronize(timer.stream());
+  double squares = 0;
+  for (std::int64_t i = 0; i < at.out.count; ++i) squares += at.out.f32()[i] * at.out.f32()[i];
+  const double deviation = std::sqrt(squares / static_cast<double>(at.out.count));
+  EXPECT_GT(deviation, 0.5);
+  EXPECT_LT(deviation, 2);
+}
+
+TEST_F(TunerOverFake, FinalistsThatLastAreRunAloneToo) {
+  fake::Settings settings;
+  settings.lt_fast_tile = CUBLASLT_MATMUL_TILE_256x128;
+  fake::reset(settings);
+  Effort effort = quick;
+  effort.varied = 1;
+  effort.limit_s = 5;
+  effort.lasting_s = 1e-3;
+  for (const auto& [key, text] : tune_products(program_, false, multiprocessors, {}, 0, effort)) {
+    EXPECT_EQ(tile_of(parse_choice(text)), CUBLASLT_MATMUL_TILE_256x128) << key;
+    EXPECT_NEAR(parse_choice(text).seconds, 10e-6, 1e-6) << key;
+  }
 }
 
 TEST_F(TunerOverFake, VariantsDifferInOneThingAndThoseThatCannotRunAreLeftOut) {
@@ -126,12 +210,10 @@ TEST_F(TunerOverFake, VariantsDifferInOneThingAndThoseThatCannotRunAreLeftOut) {
   const ProductChoice choice = blas.candidates(needed.product, rotation.operands().front(), 1).front();
   std::vector<ProductChoice> variants;
   for (const std::string& algorithm : variants_of(choice.algorithm, 40)) variants.push_back({choice.fused, algorithm});
-  EXPECT_EQ(variants.size(), 3u + 6u + 1u);  // tiles, clusters, order of blocks
-  // The last tile and four clusters.
-  EXPECT_EQ(blas.runnable(needed.product, rotation.operands().front(), variants).size(), variants.size() - 5);
-  const std::size_t some = variants_of(choice.algorithm, 8).size();
-  EXPECT_LE(some, 8u);
-  EXPECT_GT(some, 6u);  // of every kind
+  EXPECT_EQ(variants.size(), 8u + 1u + 2u + 3u);  // clusters, order of blocks, custom options, large tiles
+  // The last tile and six clusters.
+  EXPECT_EQ(blas.runnable(needed.product, rotation.operands().front(), variants).size(), variants.size() - 7);
+  EXPECT_EQ(variants_of(choice.algorithm, 8).size(), 8u);
 }
 
 TEST_F(TunerOverFake, EveryProductOfTheStepIsTimedAlone) {
