@@ -1,6 +1,7 @@
 #!/bin/bash
 # Builds llm.c's GPU training program as its Makefile does, with cuDNN's attention, in bf16, for one GPU without NCCL and
-# MPI, and writes a file of random tokens in its format. The checkout itself is not changed.
+# MPI, and writes a file of random tokens in its format. The checkout itself is not changed; in the copy, no memory is
+# managed memory.
 #
 # usage: bench/build_llmc.sh [-o DIR] [--arch 90] CHECKOUT
 #   CHECKOUT    git clone https://github.com/karpathy/llm.c
@@ -61,7 +62,7 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 rm -rf "${out:?}/source" "${out:?}/lib"
 mkdir -p "$out/source/cudnn-frontend" "$out/lib"
-for library in cublas cublasLt cudnn nvidia-ml; do
+for library in cublas cublasLt cudnn nvrtc nvidia-ml; do
   mapfile -t paths < <(candidates lib64/lib$library.so lib/lib$library.so lib/x86_64-linux-gnu/lib$library.so \
     lib64/stubs/lib$library.so lib/lib$library.so.{13,12,9} lib/x86_64-linux-gnu/lib$library.so.{13,12,9,1})
   if found=$(first "${paths[@]}"); then
@@ -77,11 +78,17 @@ done
 # ---- the program -------------------------------------------------------------------------------------------------------
 cp -r "$checkout/Makefile" "$checkout/train_gpt2.cu" "$checkout/llmc" "$out/source/"
 ln -s "$(dirname "$frontend")" "$out/source/cudnn-frontend/include"  # the only place where its Makefile looks
+# When the GPU's memory is full, llm.c goes on in managed memory. Such a step is no yardstick, and it can hang the GPU. The
+# call that it needs for that has other arguments since CUDA 13, too. The copy ends with "out of memory" instead.
+{ grep -rlE 'cudaMallocManaged\(|cudaMemAdvise\(' "$out/source/train_gpt2.cu" "$out/source/llmc" || true; } |
+  while read -r changed; do
+    sed -i -e 's/cudaMallocManaged(out, bytes)/cudaMalloc(out, bytes)/' -e '/cudaMemAdvise(\*out, /d' "$changed"
+  done
 say "building for sm_$arch; this takes minutes …"
-# HOME: a cudnn-frontend that lies there would come first.
+# HOME: a cudnn-frontend that lies there would come first. NVCC_LDLIBS: newer ones than its Makefile knows need NVRTC.
 if ! HOME=$out PATH=$(dirname "$nvcc"):$PATH CPATH=$(dirname "$cudnn")${CPATH:+:$CPATH} \
   LIBRARY_PATH=$out/lib${LIBRARY_PATH:+:$LIBRARY_PATH} make -C "$out/source" train_gpt2cu USE_CUDNN=1 NO_MULTI_GPU=1 \
-  NO_USE_MPI=1 GPU_COMPUTE_CAPABILITY="$arch" > "$out/build.log" 2>&1; then
+  NO_USE_MPI=1 NVCC_LDLIBS=-lnvrtc GPU_COMPUTE_CAPABILITY="$arch" > "$out/build.log" 2>&1; then
   tail -n 20 "$out/build.log" >&2
   fail "llm.c does not build; the whole log is $out/build.log"
 fi

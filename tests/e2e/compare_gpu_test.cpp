@@ -249,11 +249,14 @@ TEST(BuildLlmc, BuildsACopyAndWritesTokens) {
   std::ofstream(folder / "cuda/include/cudnn.h");
   std::ofstream(folder / "cuda/include/cudnn_version.h")
       << "#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 15\n#define CUDNN_PATCHLEVEL 1\n";
-  for (const std::string library : {"cublas", "cublasLt", "cudnn"}) {
+  for (const std::string library : {"cublas", "cublasLt", "cudnn", "nvrtc"}) {
     std::ofstream(folder / ("cuda/lib64/lib" + library + ".so"));
   }
   std::ofstream(folder / "frontend/include/cudnn_frontend.h");
   std::ofstream(folder / "llm.c/train_gpt2.cu");
+  std::ofstream(folder / "llm.c/llmc/cuda_utils.cuh")
+      << "check(cudaMallocManaged(out, bytes));\n  check(cudaMemAdvise(*out, bytes, preferred, "
+         "cudaCpuDeviceId));\nend\n";
   std::ofstream(folder / "llm.c/Makefile")
       << "train_gpt2cu:\n\ttest -e cudnn-frontend/include/cudnn_frontend.h\n\techo '"
       << "$(USE_CUDNN) "
@@ -265,6 +268,8 @@ TEST(BuildLlmc, BuildsACopyAndWritesTokens) {
   EXPECT_EQ(text_of(folder / "out/train_gpt2cu"), "1 90\n");
   EXPECT_THAT(text_of(folder / "out/about"), HasSubstr("CUDA 13.9, cuDNN 9.15.1, sm_90"));
   EXPECT_FALSE(std::filesystem::exists(folder / "llm.c/train_gpt2cu"));
+  EXPECT_EQ(text_of(folder / "out/source/llmc/cuda_utils.cuh"), "check(cudaMalloc(out, bytes));\nend\n");
+  EXPECT_THAT(text_of(folder / "llm.c/llmc/cuda_utils.cuh"), HasSubstr("cudaMallocManaged"));
 
   const std::string file = text_of(folder / "out/tokens.bin");
   std::int32_t header[3] = {};
