@@ -100,7 +100,7 @@ if [ $rc = 3 ]; then
   say "there is no GPU to check: ${why:-the binary gave no reason}"
   exit 3
 fi
-if [ $rc = 1 ] && [ ! -s "$folder/first.txt" ]; then
+if { [ $rc = 1 ] || [ $rc = 126 ] || [ $rc = 127 ]; } && [ ! -s "$folder/first.txt" ]; then
   say "$harness does not run: $(sed -n '$s/^selftest: //; $p' "$folder/first.err")"
   exit 1
 fi

@@ -95,6 +95,17 @@ TEST(GpuCheck, AnUnknownRowRunsNothing) {
   EXPECT_EQ(o.out, "");
 }
 
+// As the loader ends, for a binary whose libraries are elsewhere.
+TEST(GpuCheck, AProgramThatDoesNotStartEndsTheCheck) {
+  const TemporaryFolder folder;
+  const auto program = write_program(folder, "echo 'libmpi.so.40: cannot open shared object file' >&2; exit 127");
+  const auto o = test::run("env BACKEND=cpu HARNESS=" + program + " " + script("-o " + folder / "table.txt"));
+  EXPECT_EQ(o.exit_code, 1);
+  EXPECT_EQ(o.out, "");
+  EXPECT_THAT(o.err, HasSubstr("does not run: libmpi.so.40: cannot open"));
+  EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;
+}
+
 TEST(GpuCheck, EndsWhatHangsAndGoesOn) {
   const TemporaryFolder folder;
   const auto program = write_program(
