@@ -3,6 +3,8 @@
 # in $log, and sets median, fastest, slowest (seconds per step) and tokens_per_second, or `reason`.
 # shellcheck shell=bash disable=SC2154,SC2034
 
+libraries_of_python=${LD_LIBRARY_PATH:-}  # find_harness changes it; PyTorch finds its own
+
 value() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^\",}]*\).*/\1/p" "$2" | tail -n 1; }  # of the last such key in JSON
 version() {  # SIDE TEXT
   sed -i "/^$1\t/d" "$versions"
@@ -49,16 +51,17 @@ run_harness() {
 }
 
 # ---- PyTorch ---------------------------------------------------------------------------------------------------------------
+limited_python() { local limit=$1; shift; limited "$limit" env LD_LIBRARY_PATH="$libraries_of_python" "$python" "$@"; }
 find_pytorch() {
   python=${PYTHON:-python3}
   IFS=, read -ra side_variants <<< "$variants"
-  "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' > /dev/null 2>&1 ||
+  limited_python 120 -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' > /dev/null 2>&1 ||
     { reason="$python has no PyTorch with CUDA; set PYTHON to one that has"; return 1; }
   export TORCHINDUCTOR_CACHE_DIR=$keep/inductor  # each variant compiles once
 }
 run_pytorch() {
   local rc=0 json=${log%.txt}.json
-  limited "$1" "$python" "$root/bench/pytorch_step.py" --device cuda --model "$model" --micro-batch "$3" \
+  limited_python "$1" "$root/bench/pytorch_step.py" --device cuda --model "$model" --micro-batch "$3" \
     --global-batch "$3" --precision bf16 --warmup "$warmup" --steps "$steps" --variants "$2" > "$json" 2> "$log" || rc=$?
   if [ $rc != 0 ] || ! take_json "$json" step_seconds; then failure $rc "$1"; return 1; fi
   version pytorch "torch $(value torch "$json"), CUDA $(value cuda "$json"), cuDNN $(value cudnn "$json"), attention \

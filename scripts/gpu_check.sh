@@ -45,7 +45,8 @@ configs=$root/configs
 [ -d "$configs" ] || configs=$root/share/configs
 python=${PYTHON:-python3}
 
-# CUDA's libraries, of pip's packages or a toolkit, where the loader does not look by itself.
+# CUDA's libraries, of pip's packages or a toolkit, where the loader does not look by itself. PyTorch finds its own.
+libraries_of_python=${LD_LIBRARY_PATH:-}
 module=${harness%/*}/libharness_cuda.so
 [ -e "$module" ] || module=${harness%/*}/bin/libharness_cuda.so
 if [ "$backend" = cuda ] && [ -e "$module" ]; then
@@ -90,6 +91,7 @@ limited() {  # SECONDS COMMAND...
   wait $! || rc=$?
   return $rc
 }
+limited_python() { local limit=$1; shift; limited "$limit" env LD_LIBRARY_PATH="$libraries_of_python" "$python" "$@"; }
 
 # ---- is there a GPU? ---------------------------------------------------------------------------------------------------
 rc=0

@@ -43,7 +43,7 @@ row_environment() {
       limited 20 nvidia-smi -q -d CLOCK,POWER,PERFORMANCE,TEMPERATURE,ECC
       smi=$(nvidia-smi --query-gpu=clocks.max.sm,power.limit,temperature.gpu --format=csv,noheader 2> /dev/null | head -n 1)
     fi
-    limited $(($1 < 60 ? $1 : 60)) "$python" -c '
+    limited_python $(($1 < 60 ? $1 : 60)) -c '
 import torch
 cudnn = torch.backends.cudnn.version()
 print("torch", torch.__version__, "with CUDA", torch.version.cuda, "and cuDNN", cudnn, "on", torch.cuda.device_count(), "GPUs")' \
@@ -93,7 +93,7 @@ row_pytorch() {
   [ "$backend" = cuda ] || { detail="for GPUs only; on CPUs, use bench/compare_pytorch.sh"; return 2; }
   [ -e "$script" ] || script=$root/share/bench/pytorch_step.py
   [ -e "$script" ] || { detail="bench/pytorch_step.py was not found"; return 2; }
-  "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2> /dev/null ||
+  limited_python $(($1 < 120 ? $1 : 120)) -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2> /dev/null ||
     { detail="$python has no PyTorch with CUDA; set PYTHON to one that has"; return 2; }
   ours=$(number tokens_per_second "$folder/performance.jsonl" 2> /dev/null)
   micro_batch=$(number micro_batch "$folder/performance.jsonl" 2> /dev/null)
@@ -106,7 +106,7 @@ row_pytorch() {
   while :; do
     rc=0 left=$(($1 - (SECONDS - begin)))
     if [ "$left" -lt 5 ]; then rc=124; break; fi
-    limited "$left" "$python" "$script" --device cuda --model "$model" --micro-batch "$batch" \
+    limited_python "$left" "$script" --device cuda --model "$model" --micro-batch "$batch" \
       --global-batch "$batch" --precision bf16 --warmup 20 --steps 30 --variants "${PYTORCH_VARIANTS:-compile}" \
       > /dev/null 2> "$log.part" || rc=$?
     cat "$log.part" >> "$log"

@@ -239,10 +239,11 @@ INSTANTIATE_TEST_SUITE_P(
                            "other cases that are not ok: 1"}));
 
 #ifdef HARNESS_HAS_EMULATED_PROGRAM
-// A python whose site-packages are `site`.
+// A python whose site-packages are `site`. It notes which libraries PyTorch would find.
 std::string write_python(const TemporaryFolder& folder, const std::string& site) {
   const std::string path = folder / "python";
-  std::ofstream(path) << "#!/bin/sh\nPYTHONPATH=" << site << " exec python3 \"$@\"\n";
+  std::ofstream(path) << "#!/bin/sh\ncase \"$*\" in *torch*) echo \"<$LD_LIBRARY_PATH>\" > " << folder / "seen"
+                      << " ;; esac\nPYTHONPATH=" << site << " exec python3 \"$@\"\n";
   ::chmod(path.c_str(), 0755);
   return path;
 }
@@ -252,10 +253,12 @@ TEST(GpuCheck, FindsALibraryInAPackageOfPip) {
   const std::filesystem::path pip = folder / "site/nvidia/cu13/lib", program = test::incomplete_program_path();
   std::filesystem::create_directories(pip);
   std::filesystem::copy(program.parent_path() / "elsewhere/libharness_stray.so.13", pip / "libharness_stray.so.13");
-  const auto o = test::run("env HARNESS=" + program.string() + " PYTHON=" + write_python(folder, folder / "site") +
-                           " " + script("-o " + folder / "table.txt" + " pytorch"));
+  const auto o = test::run("env LD_LIBRARY_PATH=/of/mine HARNESS=" + program.string() +
+                           " PYTHON=" + write_python(folder, folder / "site") + " " +
+                           script("-o " + folder / "table.txt" + " pytorch"));
   EXPECT_EQ(o.exit_code, 0) << o.out << o.err;  // the module was loaded and its smallest check passed
   EXPECT_THAT(o.out, HasSubstr("tokens/s against PyTorch             not run"));
+  EXPECT_EQ(test::text_of(folder / "seen"), "</of/mine>\n");
 }
 
 TEST(GpuCheck, AMissingLibraryIsNamedAndIsNotAMissingGpu) {
