@@ -34,6 +34,10 @@ cp -r configs "$out/configs"
 cp -r tests/reference "$out/share/reference"
 mkdir "$out/bench"
 cp bench/pytorch_step.py bench/*.sh bench/compare_gpu_table.awk "$out/bench/"
+if [ -x build/llm.c/train_gpt2cu ]; then  # a side of bench/compare_gpu.sh, where bench/build_llmc.sh has built it
+  mkdir -p "$out/build/llm.c"
+  cp build/llm.c/{train_gpt2cu,tokens.bin,about} "$out/build/llm.c/"
+fi
 mkdir "$out/scripts"
 cp scripts/gpu_check.sh scripts/gpu_check_rows.sh scripts/cuda_libraries.sh scripts/mpi_root.sh "$out/scripts/"
 cp README.md LICENSE "$out/"
