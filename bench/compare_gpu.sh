@@ -109,7 +109,10 @@ one_run() {  # ROUND SIDE VARIANT MICRO_BATCH
   fi
   printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$round" "$side" "$variant" "$micro_batch" "$status" "$median" \
     "$fastest" "$slowest" "$tokens_per_second" "$((SECONDS - begin))" "$(tr '\t\n' '  ' <<< "$reason")" >> "$runs"
-  [ "$status" = ok ] && return 0
+  if [ "$status" = ok ]; then
+    say "$side: $(awk -v t="$median" -v r="$tokens_per_second" 'BEGIN {printf "%.1f ms, %.0f tokens/s", 1e3 * t, r}')"
+    return 0
+  fi
   say "$side: $reason"
   return 1
 }

@@ -121,6 +121,8 @@ TEST(CompareGpu, RunsTheSidesInTurnsAndComputesTheRatios) {
                            HasSubstr("PyTorch: torch 2.99, CUDA 13.9, cuDNN 9.9.9, attention FLASH"),
                            HasSubstr("llm.c: commit 0123456789, CUDA 13.9")));
   EXPECT_EQ(sides.json().at("runs").size(), 11u);
+  EXPECT_THAT(o.err,
+              HasSubstr("round 1 of 3: harness fused, tuned, micro-batch 16 …\ncompare: harness: 500.0 ms, 65536 tok"));
 }
 
 TEST(CompareGpu, AnAbsentSideIsNamedAndTheOthersRun) {
