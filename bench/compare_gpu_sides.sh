@@ -41,7 +41,8 @@ find_harness() {
 run_harness() {
   local rc=0 json=${log%.txt}.json
   limited "$1" "$harness" selftest performance --backend cuda --model "$model" --sequence "$sequence" --micro-batch "$3" \
-    --precision bf16 --warmup-steps "$warmup" --steps "$steps" --roof-seconds 0.1 --json "$json" > "$log" 2>&1 || rc=$?
+    --precision bf16 --warmup-steps "$warmup" --steps "$steps" --roof-seconds 0.1 --tuning "$keep/tuning.txt" \
+    --json "$json" > "$log" 2>&1 || rc=$?
   # The times are written before a step is profiled: a run that failed later has them.
   if [ ! -e "$json" ] || ! take_json "$json" median_seconds; then failure $rc "$1"; return 1; fi
   [ $rc = 0 ] || { failure $rc "$1"; note harness "timed, but $reason"; reason=""; }

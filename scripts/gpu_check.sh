@@ -169,10 +169,10 @@ row() {  # ID LIMIT AT_LEAST NAME; with less than AT_LEAST seconds left there is
 # shellcheck source=scripts/gpu_check_rows.sh
 . "$root/scripts/gpu_check_rows.sh"
 row environment 90 5 "clocks, power, versions, libraries"
-row performance 180 20 "a step of $model, by operation"
+row performance 240 20 "a step of $model, by operation"
 row pytorch 300 60 "tokens/s against PyTorch"
 row operations 120 5 "operations against the cpu backend"
-row reference 90 5 "reference and equalities"
+row reference 150 5 "reference and equalities"
 row layouts 400 60 "2 and 4 ranks on one device"
 row killed 90 30 "a worker killed in a collective"
 row absent 180 45 "a worker that never joins"

@@ -40,7 +40,8 @@ std::string build_description() {
   const std::string cpu = "left out";
 #endif
 #ifdef HARNESS_HAS_CUDA_BACKEND
-  const std::string cuda = "built with CUDA " HARNESS_CUDA_VERSION " for " HARNESS_CUDA_ARCHITECTURES;
+  const std::string cuda =
+      "built with CUDA " HARNESS_CUDA_VERSION " for " HARNESS_CUDA_ARCHITECTURES ", " HARNESS_CUDA_ATTENTION;
 #else
   const std::string cuda = "left out, missing " HARNESS_CUDA_MISSING;
 #endif

@@ -54,6 +54,8 @@ BlockRun::BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const BlockRe
   if (takes_part_) {
     share_ = share_of(site, request.layout.ranks(), request.settings.threads, request.memory_limit_bytes);
     if (request.backend == config::BackendKind::cuda) {
+      // What fits on a device is not the host's limit. A limit that was asked for still counts.
+      if (request.memory_limit_bytes <= 0) share_.memory_limit_bytes = 0;
       // Any core of the node: the worker stays near its GPU, which only it knows.
       for (const std::vector<int>& core : site.cores) {
         for (const int cpu : core) share_.cpus.set(cpu);

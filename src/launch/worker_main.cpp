@@ -84,7 +84,8 @@ Work make_work(const WorkerOrder& order) {
   if (request.mode == measure::BlockMode::observe) {
     const auto log = std::make_shared<nccl::LogFile>();
     work.conclude = [log, rank = order.rank](measure::BlockSamples& samples) {
-      if (rank < logging_ranks) samples.nccl_log = log->text(max_log_bytes);
+      std::string text = log->take(max_log_bytes);
+      if (rank < logging_ranks) samples.nccl_log = std::move(text);
     };
   }
   const TestFault fault = TestFault::from_environment(order.rank, request.case_name, request.settings);

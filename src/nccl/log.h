@@ -44,10 +44,10 @@ struct Observed {
 
 inline constexpr std::string_view fact_separator = " | ";
 
-/// Reads the log that NCCL writes with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,TUNING. The text may
-/// hold several ranks and communicators, in any order. Never throws on content: what is not understood is passed over.
-/// Calls are logged by rank 0 of each communicator, from NCCL 2.20 on, when they are enqueued (a CUDA graph's once, at
-/// capture).
+/// Reads the log that NCCL writes with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET,GRAPH,TUNING. The
+/// text may hold several ranks and communicators, in any order. Never throws on content: what is not understood is
+/// passed over. Calls are logged by rank 0 of each communicator, from NCCL 2.20 on, when they are enqueued: those of a
+/// step at its rehearsal and, of a CUDA graph, once more at its capture.
 Observed parse_log(std::string_view text);
 
 }  // namespace harness::nccl

@@ -16,7 +16,7 @@ LogFile::LogFile() {
   if (folder.empty()) folder = "/tmp";
   path_ = (folder / fmt::format("harness-nccl-{}.log", ::getpid())).string();
   ::setenv("NCCL_DEBUG", "INFO", 1);
-  ::setenv("NCCL_DEBUG_SUBSYS", "INIT,ENV,NET,GRAPH,TUNING", 1);
+  ::setenv("NCCL_DEBUG_SUBSYS", "INIT,BOOTSTRAP,ENV,NET,GRAPH,TUNING", 1);
   ::setenv("NCCL_DEBUG_FILE", path_.c_str(), 1);
 }
 
@@ -25,11 +25,13 @@ LogFile::~LogFile() {
   std::filesystem::remove(path_, ignored);
 }
 
-std::string LogFile::text(std::size_t max_bytes) const {
+std::string LogFile::take(std::size_t max_bytes) const {
   std::ifstream file(path_, std::ios::binary);
   std::string text(max_bytes, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(std::max<std::streamsize>(file.gcount(), 0));
+  std::error_code ignored;
+  std::filesystem::remove(path_, ignored);
   return text;
 }
 

@@ -10,12 +10,12 @@ namespace harness::nccl {
 class LogFile {
  public:
   LogFile();
-  ~LogFile();  // removes the file
+  ~LogFile();
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
-  /// What has been written so far: its first `max_bytes` bytes.
-  std::string text(std::size_t max_bytes) const;
+  /// What has been written so far: its first `max_bytes` bytes. Removes the file; NCCL may still write to it.
+  std::string take(std::size_t max_bytes) const;
 
  private:
   std::string path_;

@@ -164,19 +164,40 @@ TEST(GpuCheck, InterruptedItEndsItsRowAndWritesTheReports) {
   EXPECT_TRUE(job.tagged("").empty());
 }
 
-TEST(GpuCheck, TriesASmallerMicroBatchAndKeepsTheFiles) {
-  const TemporaryFolder folder;
+// A selftest whose steps at micro-batch 32 end with `at_32`; before it they are timed, as all others are, if `timed`.
+auto performance_row(const TemporaryFolder& folder, const std::string& at_32, bool timed) {
+  const std::string times =
+      "while [ \"$1\" != -o ]; do shift; done\n"
+      "echo '{\"tokens_per_second\": 100.0}' > \"$2.jsonl\"\n"
+      "echo 'step: median 1 s, 100 tokens/s, loss 1'\n";
   const auto program =
-      write_program(folder,
-                    "case \"$*\" in *'--micro-batch 32'*) echo 'out of memory' >&2; exit 1;; esac\necho 0.1.0\n"
-                    "echo 'step: median 1 s, 100 tokens/s, loss 1'\necho '1 checks passed, 0 failed, 0 not run'");
+      write_program(folder, "arguments=\"$*\"; echo \"$arguments\" >> " + folder / "calls" + "\n" +
+                                "case $1 in --version) echo 0.1.0; exit;; esac\n" +
+                                "case $arguments in *'--only fill'*) echo 0.1.0; exit;; esac\n" + (timed ? times : "") +
+                                "case $arguments in *'--micro-batch 32'*) " + at_32 + ";; esac\n" +
+                                (timed ? "" : times) + "echo '1 checks passed, 0 failed, 0 not run'");
   std::ofstream(folder / "nvidia-smi") << "#!/bin/sh\necho 141120\n";
   ::chmod((folder / "nvidia-smi").c_str(), 0755);
-  const auto o = test::run("env BACKEND=cpu PATH=" + folder.path() + ":$PATH HARNESS=" + program + " " +
-                           script("-o " + folder / "table.txt --keep " + folder / "kept performance"));
+  return test::run("env BACKEND=cpu PATH=" + folder.path() + ":$PATH HARNESS=" + program + " " +
+                   script("-o " + folder / "table.txt --keep " + folder / "kept performance"));
+}
+
+TEST(GpuCheck, TriesASmallerMicroBatchAndKeepsTheFiles) {
+  const TemporaryFolder folder;
+  const auto o = performance_row(folder, "echo 'out of memory' >&2; exit 1", false);
   EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
   EXPECT_THAT(o.out, HasSubstr("micro-batch 16: step: median 1 s, 100 tokens/s; micro-batch 32: exit status 1"));
   EXPECT_THAT(test::text_of(folder / "kept/performance.txt"), HasSubstr("out of memory"));
+  EXPECT_THAT(test::text_of(folder / "calls"), HasSubstr("--micro-batch 16 --precision bf16 --tuning"));
+  EXPECT_THAT(test::text_of(folder / "calls"), HasSubstr("--tuning-seconds 0"));
+}
+
+TEST(GpuCheck, WhatWasTimedIsNotTimedAgainWithASmallerMicroBatch) {
+  const TemporaryFolder folder;
+  const auto o = performance_row(folder, "echo '0 checks passed, 1 failed, 0 not run'; exit 1", true);
+  EXPECT_EQ(o.exit_code, 1) << o.out << o.err;
+  EXPECT_THAT(o.out, HasSubstr("micro-batch 32: step: median 1 s, 100 tokens/s; exit status 1; 0 checks passed"));
+  EXPECT_EQ(test::text_of(folder / "calls").find("--micro-batch 16"), std::string::npos);
 }
 
 // The rows that sweep, on the cpu backend: layouts train alike, and a case that loses a worker fails alone.

@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "log_files.h"
+#include "nccl/log_file.h"
 
 namespace harness::nccl {
 namespace {
@@ -153,6 +157,16 @@ TEST(NcclLog, DamagedTextsAreRead) {
       ASSERT_GE(call.bytes, 0);
     }
   }
+}
+
+// A worker ends without destructors: whatever is left lies in /tmp for ever.
+TEST(LogFile, IsGoneOnceItWasTaken) {
+  const nccl::LogFile log;
+  const std::string path = std::getenv("NCCL_DEBUG_FILE");
+  std::ofstream(path) << "host:1:1 [0] NCCL INFO Bootstrap: Using lo:127.0.0.1<0>\n";
+  EXPECT_EQ(log.take(9), "host:1:1 ");
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_EQ(log.take(9), "");
 }
 
 }  // namespace

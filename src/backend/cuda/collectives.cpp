@@ -315,6 +315,8 @@ void pretend_own_host(int rank) {
   ::setenv("NCCL_HOSTID", fmt::format("harness-rank-{}", rank).c_str(), 0);
   ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
   ::setenv("NCCL_IB_DISABLE", "1", 0);
+  ::setenv("NCCL_NET", "Socket", 0);      // a plugin would come before it
+  ::setenv("NCCL_MNNVL_ENABLE", "0", 0);  // one GPU is no NVLink domain of several nodes, as its fabric id would say
   ::setenv("NCCL_RAS_ENABLE", "0", 0);
   ::setenv("NCCL_MAX_CTAS", "2", 0);
 }
