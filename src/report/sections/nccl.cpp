@@ -26,7 +26,7 @@ std::string channels_of(const store::ResultNcclCall& call) {
 
 Table calls_table(const store::Result& result, bool of_baseline) {
   Table table;
-  table.columns = {{"case", true},     {"collective", true}, {"size"}, {"algorithm", true},
+  table.columns = {{"case", true},     {"collective", true}, {"size"},  {"algorithm", true},
                    {"protocol", true}, {"channels"},         {"logged"}};
   if (of_baseline) table.columns.erase(table.columns.begin());
   for (const store::ResultNcclCall& call : result.nccl_calls) {
@@ -97,7 +97,10 @@ Section nccl_section(const store::Result& result) {
   const auto add = [&](Table table, const char* caption, bool folded) {
     if (!table.rows.empty()) section.pieces.push_back(Numbers{caption, std::move(table), folded});
   };
-  add(calls_table(result, true), "Collectives of the baseline by NCCL's own log, which has each whenever it is enqueued: before the steps and in them", false);
+  add(calls_table(result, true),
+      "Collectives of the baseline by NCCL's own log, which has each whenever it is enqueued: before the steps and in "
+      "them",
+      false);
   add(calls_table(result, false), "Collectives of the other cases", true);
   add(facts_table(result, true), "What NCCL reported in the baseline", true);
   add(facts_table(result, false), "What it reported differently in other cases", true);
