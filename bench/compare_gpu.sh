@@ -63,7 +63,7 @@ sequence=2048 started=$SECONDS
 # ---- the table, whatever ends this script --------------------------------------------------------------------------------
 runs=$keep/runs.tsv notes=$keep/notes.tsv versions=$keep/versions.tsv
 : > "$runs"; : > "$notes"; : > "$versions"
-gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2> /dev/null | head -n 1)
+gpu=$(timeout 20 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2> /dev/null | head -n 1)
 finish() {
   awk -f "$root/bench/compare_gpu_table.awk" -v json="$file" -v model="$model" -v sequence=$sequence -v warmup="$warmup" \
     -v steps="$steps" -v rounds="$rounds" -v device="${gpu:-unknown}" -v date="$(date -u +%Y-%m-%dT%H:%MZ)" \

@@ -112,10 +112,11 @@ if [ $rc != 0 ]; then
 fi
 
 gpu_name="" gpu_memory=0 driver=""
+ask_gpu() { timeout -k "$grace" 20 nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits 2> /dev/null; }  # can hang
 if command -v nvidia-smi > /dev/null; then
-  gpu_name=$(nvidia-smi --query-gpu=name --format=csv,noheader 2> /dev/null | head -n 1)
-  gpu_memory=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits 2> /dev/null | head -n 1)
-  driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2> /dev/null | head -n 1)
+  gpu_name=$(ask_gpu name | head -n 1)
+  gpu_memory=$(ask_gpu memory.total | head -n 1)
+  driver=$(ask_gpu driver_version | head -n 1)
 fi
 case $gpu_memory in '' | *[!0-9]*) gpu_memory=0 ;; esac
 [ -n "$gpu_name" ] || gpu_name=$(sed -n 's/^\(device\|cpu\): //p' "$folder/first.txt" | head -n 1)

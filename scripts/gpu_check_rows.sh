@@ -43,7 +43,8 @@ row_environment() {
     if command -v nvidia-smi > /dev/null; then
       limited 20 nvidia-smi
       limited 20 nvidia-smi -q -d CLOCK,POWER,PERFORMANCE,TEMPERATURE,ECC
-      smi=$(nvidia-smi --query-gpu=clocks.max.sm,power.limit,temperature.gpu --format=csv,noheader 2> /dev/null | head -n 1)
+      smi=$(ask_gpu clocks.max.sm,power.limit,temperature.gpu |
+        awk -F ', ' 'NR == 1 {printf "%s MHz, %s W, %s C", $1, $2, $3}')
     fi
     limited_python $(($1 < 60 ? $1 : 60)) -c '
 import torch
@@ -204,7 +205,7 @@ row_layouts() {
   detail="$bad cases train alike${only[0]:+ (only the layouts: $1 s were left)}"
 }
 
-memory_used() { nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits 2> /dev/null | awk '{s += $1} END {print s + 0}'; }
+memory_used() { ask_gpu memory.used | awk '{s += $1} END {print s + 0}'; }
 # Plants a fault in one case. Only this case may fail, in time, and name the rank. The GPU's memory must be free again.
 fault() {  # LIMIT NAME fault
   need_mpirun && need_shm || return 2
