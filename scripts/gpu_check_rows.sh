@@ -205,11 +205,11 @@ row_layouts() {
   detail="$bad cases train alike${only[0]:+ (only the layouts: $1 s were left)}"
 }
 
-memory_used() { ask_gpu memory.used | awk '{s += $1} END {print s + 0}'; }
+memory_used() { ask_gpu memory.used | awk '{s += $1} END {if (NR) print s}'; }  # nothing: unknown
 # Plants a fault in one case. Only this case may fail, in time, and name the rank. The GPU's memory must be free again.
 fault() {  # LIMIT NAME fault
   need_mpirun && need_shm || return 2
-  local rc=0 wrong=overlap_grad_reduce=false before=0 after=0 begin took others
+  local rc=0 wrong=overlap_grad_reduce=false before="" after="" begin took others
   [ "$backend" = cuda ] && command -v nvidia-smi > /dev/null && before=$(memory_used)
   begin=$SECONDS
   HARNESS_TEST_FAULT="rank=1,case=$wrong,$3" sweep "$1" "$2" --only overlap_grad_reduce \
@@ -224,14 +224,14 @@ fault() {  # LIMIT NAME fault
   others=$(cases "$2" | grep -v "^$wrong	" | grep -vc '	ok	')
   if [ "$others" != 0 ]; then detail="other cases that are not ok: $others"; return 1; fi
   detail="the case failed, the others ran; $took s"
-  [ "$before" = 0 ] && return 0
+  [ -n "$before" ] || return 0
   # The driver takes a moment to release the memory of a dead process.
   for _ in 1 2 3 4 5 6 7 8 9 10; do
     after=$(memory_used)
-    [ "$after" -le $((before + 64)) ] && { detail="$detail; GPU memory $before MiB before, $after MiB after"; return 0; }
+    [ "${after:-999999}" -le $((before + 64)) ] && { detail="$detail; GPU memory $before MiB before, $after MiB after"; return 0; }
     sleep 1
   done
-  detail="GPU memory: $before MiB before, $after MiB ten seconds later"
+  detail="GPU memory: $before MiB before, ${after:-unknown} MiB ten seconds later"
   return 1
 }
 row_killed() { fault "$1" killed step=2,kind=kill; }
