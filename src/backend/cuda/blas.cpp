@@ -86,6 +86,15 @@ bool has_fused_form(const Product& p) {
   return p.epilogue == program::Epilogue::none || (p.out.leading % 8 == 0 && p.alignment_bytes >= 16);
 }
 
+// Whether C may lie elsewhere than D: one layout serves both, so the library cannot tell that `add` asks for it.
+bool takes_another_c(const cublasLtMatmulAlgo_t& algorithm) {
+  std::int32_t supported = 1;
+  std::size_t written = 0;
+  static_cast<void>(cublasLtMatmulAlgoCapGetAttribute(&algorithm, CUBLASLT_ALGO_CAP_OUT_OF_PLACE_RESULT_SUPPORT,
+                                                      &supported, sizeof supported, &written));
+  return supported != 0;
+}
+
 }  // namespace
 
 struct Blas::Handle {
@@ -180,6 +189,7 @@ std::vector<std::string> Blas::proposals(const Product& product, const Operands&
   for (int i = 0; i < found; ++i) {
     const auto& r = results[i];
     if (r.state != CUBLAS_STATUS_SUCCESS || std::cmp_greater(r.workspaceSize, workspace_bytes)) continue;
+    if (product.add && !takes_another_c(r.algo)) continue;
     algorithms.emplace_back(reinterpret_cast<const char*>(&r.algo), sizeof r.algo);
   }
   return algorithms;

@@ -48,6 +48,7 @@ struct Settings {
   // The number of an algorithm of cuBLASLt's that computes something else, and in no time; -1: none does.
   int lt_wrong_algorithm = -1;
   std::int64_t lt_wrong_elements = 0;  // how many of its results are something else; 0: all
+  bool lt_first_is_in_place = false;   // cuBLASLt's first proposal adds nothing but what its result holds
   // A product by an algorithm with this tile reads beyond its operands, after which the device is lost; 0: none does.
   std::uint32_t lt_fatal_tile = 0;
   // The tile of cuBLASLt's algorithms that is not slow; 0: none is. With one, the time between two events is that of

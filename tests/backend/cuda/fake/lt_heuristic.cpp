@@ -73,6 +73,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
       result.state = CUBLAS_STATUS_NOT_SUPPORTED;
     } else {
       algorithm.number = number;
+      algorithm.in_place = settings().lt_first_is_in_place && number == 0;
       algorithm.workspace_bytes = 0;
       if (number == 0) {
         algorithm.workspace_bytes = static_cast<std::uint64_t>(problem.m * problem.n) * sizeof(double);
@@ -200,6 +201,8 @@ cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t* alg
     values.assign(std::begin(LtAlgorithm::tiles), std::end(LtAlgorithm::tiles));
   } else if (attribute == CUBLASLT_ALGO_CAP_CTA_SWIZZLING_SUPPORT) {
     values = {1};
+  } else if (attribute == CUBLASLT_ALGO_CAP_OUT_OF_PLACE_RESULT_SUPPORT) {
+    values = {algorithm.in_place ? 0u : 1u};
   } else if (attribute == CUBLASLT_ALGO_CAP_CUSTOM_OPTION_MAX) {
     values = {LtAlgorithm::most_option};
   } else {

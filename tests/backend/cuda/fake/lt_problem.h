@@ -59,6 +59,7 @@ struct LtAlgorithm {
   std::uint16_t cluster = CUBLASLT_CLUSTER_SHAPE_AUTO;
   std::uint8_t swizzling = 0;
   std::uint8_t option = 0;  // the custom one
+  bool in_place = false;    // its C has to be its D
   // The last needs more of a device than there is. One is for narrow products.
   static constexpr std::uint32_t tiles[] = {CUBLASLT_MATMUL_TILE_8x128, CUBLASLT_MATMUL_TILE_128x128,
                                             CUBLASLT_MATMUL_TILE_128x256, CUBLASLT_MATMUL_TILE_256x128,

@@ -146,6 +146,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   if (algorithm.fingerprint != job.problem.fingerprint) {
     return lt_failed(CUBLAS_STATUS_NOT_SUPPORTED, call, "the algorithm was offered for another problem");
   }
+  if (algorithm.in_place && c != d && *static_cast<const float*>(beta) != 0) {
+    return lt_failed(CUBLAS_STATUS_NOT_SUPPORTED, call, "the algorithm takes no C but its D");
+  }
   if (workspace_bytes < algorithm.workspace_bytes) {
     why = fmt::format("a workspace of {} bytes, the algorithm needs {}", workspace_bytes, algorithm.workspace_bytes);
     return lt_failed(CUBLAS_STATUS_INVALID_VALUE, call, why.c_str());
