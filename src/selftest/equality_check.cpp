@@ -9,8 +9,6 @@
 namespace harness::selftest {
 namespace {
 
-constexpr double few_seconds = 3;  // for tuning that is checked, not used
-
 const config::Model small{"small", 2, 128, 2, 256, 64};
 
 const char* name_of(config::Precision precision) {
@@ -93,7 +91,7 @@ class Equality {
 
   Trained train(const Way& way, int steps) const {
     OneRank job(subject_, small, way.settings,
-                {.seed = options_.seed, .threads = options_.threads, .tuning_s = way.tuned ? few_seconds : 0});
+                {.seed = options_.seed, .threads = options_.threads, .tuning_s = way.tuned ? checked_tuning_s : 0});
     Trained t;
     static_cast<void>(job.run(1));
     t.gradient = job.read("gradient");

@@ -9,8 +9,6 @@
 namespace harness::selftest {
 namespace {
 
-constexpr double few_seconds = 3;  // for tuning that is checked, not used
-
 struct Allowed {
   double loss, gradient;
 };
@@ -76,7 +74,7 @@ std::vector<CheckLine> check_reference(const backend::Backend& subject, const st
           settings.global_batch_size / way.micro_batch_size, way.tuned ? ", tuned" : "");
       try {
         OneRank job(subject, reference.model, settings,
-                    {.seed = reference.seed, .threads = options.threads, .tuning_s = way.tuned ? few_seconds : 0});
+                    {.seed = reference.seed, .threads = options.threads, .tuning_s = way.tuned ? checked_tuning_s : 0});
         static_cast<void>(job.run(1));
         for (const gpt::Parameter& p : gpt::parameters(reference.model, {}, 0)) {
           ++gradients.cases;

@@ -10,6 +10,9 @@
 
 namespace harness::selftest {
 
+/// About how long products are tuned where tuning is checked, not used.
+inline constexpr double checked_tuning_s = 3;
+
 struct StepCheckOptions {
   int threads = 1;
   std::uint64_t seed = 1;
