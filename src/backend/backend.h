@@ -90,11 +90,13 @@ class Executable {
 /// everybody but the backend. Recorded with the results; every block of a sweep reads the same.
 using Tuning = std::map<std::string, std::string>;
 
-/// How one matrix product of a step runs with nothing beside it.
-struct ProductTiming {
+/// How one matrix product or attention of a step runs with nothing beside it.
+struct AloneTiming {
   program::OperationId operation = 0;
   double seconds = 0;  // mean of a call
-  std::string form;    // "fused" with what follows it in one call of the library, "separate", or "plain": nothing does
+  // A product: "fused" with what follows it in one call of the library, "separate", or "plain": nothing does. An
+  // attention: "fused, kernel 1" of those that the library proposes.
+  std::string form;
 };
 
 struct ExecutableRequest {
@@ -135,10 +137,10 @@ class Backend {
                                       double seconds) const = 0;
   /// Bytes per second, read plus written, of copying memory that no cache holds, for about `seconds`; 0: unknown.
   virtual double measure_copy_bandwidth(const ExecutableRequest& /*where*/, double /*seconds*/) const { return 0; }
-  /// Times the matrix products of request.program's step alone, as request.tuning has them, one kind after the other
-  /// and `seconds` in all, so that the device stays hot. In the order of the step; without those for which memory does
-  /// not suffice. Needs the memory of their operands beside what is in use.
-  virtual std::vector<ProductTiming> time_products(const ExecutableRequest& /*request*/, double /*seconds*/) const {
+  /// Times the matrix products and fused attentions of request.program's step alone, as request.tuning has them, one
+  /// kind after the other and `seconds` in all, so that the device stays hot. Without those for which memory does not
+  /// suffice. Needs the memory of their operands beside what is in use.
+  virtual std::vector<AloneTiming> time_alone(const ExecutableRequest& /*request*/, double /*seconds*/) const {
     return {};
   }
 };

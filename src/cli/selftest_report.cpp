@@ -154,7 +154,7 @@ Json json_of(const selftest::Performance& p) {
           {"profiled_step_seconds", known(p.split.step_seconds)},
           {"idle_seconds", p.split.idle_seconds},
           {"overlap_seconds", p.split.overlap_seconds},
-          {"product_seconds_alone", known(p.roofs.product_seconds())},
+          {"seconds_alone", known(p.roofs.alone_seconds())},
           {"matmul_roof", known(p.roofs.matmul_flops)},
           {"copy_roof", known(p.roofs.copy_bytes_per_s)},
           {"kinds", kinds_json(p.split)},
@@ -236,9 +236,9 @@ std::string split_text(const selftest::Performance& p) {
   std::string text =
       fmt::format("roofs: matrix products {}, copies {}\n", show_flops(p.roofs.matmul_flops),
                   p.roofs.copy_bytes_per_s > 0 ? show_bytes(p.roofs.copy_bytes_per_s) + "/s" : "unknown");
-  if (!p.roofs.products.empty()) {
-    text += fmt::format("       {} products of the step, each alone: {}\n", p.roofs.products.size(),
-                        show_seconds(p.roofs.product_seconds()));
+  if (!p.roofs.alone.empty()) {
+    text += fmt::format("       {} products and attentions of the step, each alone: {}\n", p.roofs.alone.size(),
+                        show_seconds(p.roofs.alone_seconds()));
   }
   report::Table table;
   table.columns = {{"operation", true}, {"number"}, {"time"}, {"share"}, {"rate"}, {"roof"}, {"of roof"}};

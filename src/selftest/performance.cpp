@@ -33,13 +33,16 @@ double covered_seconds(std::vector<backend::Interval> intervals) {
   return covered;
 }
 
-// FLOP/s of the step's own products, each alone; 0: none was timed.
-double product_roof(const program::Program& program, const Roofs& roofs) {
-  double flop = 0;
-  for (const backend::ProductTiming& t : roofs.products) {
-    flop += program::flop_of(program.step.at(t.operation).action).model;
+// FLOP/s of the step's own operations of a kind, each alone; 0: none was timed.
+double own_roof(const program::Program& program, std::string_view kind, const Roofs& roofs) {
+  double flop = 0, seconds = 0;
+  for (const backend::AloneTiming& t : roofs.alone) {
+    const program::Action& action = program.step.at(t.operation).action;
+    if (program::name_of(action) != kind) continue;
+    flop += program::flop_of(action).model;
+    seconds += t.seconds;
   }
-  return flop > 0 ? flop / roofs.product_seconds() : 0;
+  return flop > 0 ? flop / seconds : 0;
 }
 
 void compare_with_roof(KindShare& k, const program::Program& program, const Roofs& roofs) {
@@ -48,8 +51,7 @@ void compare_with_roof(KindShare& k, const program::Program& program, const Roof
   if (!(k.seconds > 0)) return;
   k.rate = work / k.seconds;
   k.roof = k.by_flop ? roofs.matmul_flops : roofs.copy_bytes_per_s;
-  const double own_roof = k.kind == program::Matmul::name ? product_roof(program, roofs) : 0;
-  if (own_roof > 0) k.roof = own_roof;
+  if (const double own = own_roof(program, k.kind, roofs); own > 0) k.roof = own;
   if (k.roof > 0) k.ratio = k.rate / k.roof;
 }
 
@@ -74,10 +76,10 @@ struct LineSums {
 };
 
 std::vector<LineShare> lines_of(const program::Program& program, const std::vector<backend::Interval>& intervals,
-                                double step_seconds, const std::vector<backend::ProductTiming>& products,
+                                double step_seconds, const std::vector<backend::AloneTiming>& timings,
                                 const std::vector<std::string>& kernels) {
-  std::map<program::OperationId, const backend::ProductTiming*> alone;
-  for (const backend::ProductTiming& t : products) alone[t.operation] = &t;
+  std::map<program::OperationId, const backend::AloneTiming*> alone;
+  for (const backend::AloneTiming& t : timings) alone[t.operation] = &t;
   std::map<std::array<std::string, 4>, LineSums> sums;
   for (const backend::Interval& i : intervals) {
     const program::Operation& op = program.step.at(i.operation);
@@ -149,9 +151,9 @@ void profile_step(OneRank& job, const backend::Backend& subject, Performance& p)
   p.warnings = job.warnings();
   const std::vector<std::string> kernels = job.kernels();
   p.split = split_by_kind(job.program(), intervals, {}, kernels);
-  // After the step, as warm as it left the device; the products need its memory.
+  // After the step, as warm as it left the device; their operands need its memory.
   job.end();
-  p.roofs.products = subject.time_products(job.request(), p.options.roof_seconds);
+  p.roofs.alone = subject.time_alone(job.request(), p.options.roof_seconds);
   p.roofs.matmul_flops = subject.measure_matmul_flops(p.options.precision, job.request(), p.options.roof_seconds);
   p.roofs.copy_bytes_per_s = subject.measure_copy_bandwidth(job.request(), p.options.roof_seconds);
   p.split = split_by_kind(job.program(), intervals, p.roofs, kernels);
@@ -159,9 +161,9 @@ void profile_step(OneRank& job, const backend::Backend& subject, Performance& p)
 
 }  // namespace
 
-double Roofs::product_seconds() const {
+double Roofs::alone_seconds() const {
   double seconds = 0;
-  for (const backend::ProductTiming& t : products) seconds += t.seconds;
+  for (const backend::AloneTiming& t : alone) seconds += t.seconds;
   return seconds;
 }
 
@@ -189,7 +191,7 @@ Split split_by_kind(const program::Program& program, const std::vector<backend::
     split.kinds.push_back(k);
   }
   std::ranges::stable_sort(split.kinds, std::greater<>(), &KindShare::seconds);
-  split.lines = lines_of(program, intervals, split.step_seconds, roofs.products, kernels);
+  split.lines = lines_of(program, intervals, split.step_seconds, roofs.alone, kernels);
   return split;
 }
 

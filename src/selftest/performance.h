@@ -30,10 +30,10 @@ struct PerformanceOptions {
 
 /// What the machine can do at most, measured on it; 0: unknown.
 struct Roofs {
-  double matmul_flops = 0;                         // FLOP/s of a large product of random numbers
-  double copy_bytes_per_s = 0;                     // read plus written
-  std::vector<backend::ProductTiming> products{};  // the step's own, each alone, as far as they could be timed
-  double product_seconds() const;                  // of all `products`
+  double matmul_flops = 0;                    // FLOP/s of a large product of random numbers
+  double copy_bytes_per_s = 0;                // read plus written
+  std::vector<backend::AloneTiming> alone{};  // the step's own products and attentions that could be timed
+  double alone_seconds() const;               // of all of these
 };
 
 /// One operation kind's part of a step.
@@ -55,10 +55,10 @@ struct LineShare {
   std::string shape;  // of a matrix product, with what it does besides: "4096 x 6144 x 2048, bias"
   std::int64_t count = 0;
   double seconds = 0, mean_s = 0, share = 0;  // share: of the whole step
-  double alone_s = 0;                         // mean of the same product with nothing beside it; 0: unknown
+  double alone_s = 0;                         // mean of the same operation with nothing beside it; 0: unknown
   bool by_flop = false;                       // else `rate` is of its bytes
   double rate = 0;                            // FLOP/s or B/s
-  std::string form;                           // of a product, backend::ProductTiming::form; "": unknown
+  std::string form;                           // backend::AloneTiming::form; "": unknown
   std::string kernels;                        // of one such operation, Executable::kernels(); "": unknown
 };
 

@@ -63,7 +63,7 @@ TEST(Split, ComparesWithTheRightRoof) {
   };
   EXPECT_DOUBLE_EQ(ratio({.matmul_flops = 10e9}, 1), 0.5);
   // Its own shapes know better.
-  EXPECT_DOUBLE_EQ(ratio({.matmul_flops = 10e9, .products = {{0, 0.2, "plain"}, {2, 0.4, "plain"}}}, 1), 0.75);
+  EXPECT_DOUBLE_EQ(ratio({.matmul_flops = 10e9, .alone = {{0, 0.2, "plain"}, {2, 0.4, "plain"}}}, 1), 0.75);
   EXPECT_NEAR(ratio({.copy_bytes_per_s = 120e6}, 2), 0.5, 1e-9);
   EXPECT_EQ(ratio({.matmul_flops = 10e9}, 2), 0);
 }
@@ -100,7 +100,7 @@ const LineShare& find_line(const std::vector<LineShare>& lines, const std::strin
 }
 
 TEST(Split, HasALinePerProductAndPhase) {
-  const Roofs roofs{.products = {{0, 0.3, "separate"}}};
+  const Roofs roofs{.alone = {{0, 0.3, "separate"}}};
   const auto lines = split_by_kind(sample_program(), intervals, roofs, {"gemm + gelu", "", "gemm", ""}).lines;
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines.front().what, "grad_reduce");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backend/cuda/attention_tuner.h"
 #include "backend/cuda/kernels/kernels.h"
 #include "backend/cuda/kernels/programmatic.h"
 #include "base/error.h"
@@ -140,8 +141,20 @@ AttentionKernel& Compiler::attention(const program::AttentionShape& shape, progr
     fused = false;
     warn_once("attention ran unfused: " + why);
   }
-  kernel = fused ? make_fused_attention(shape, type, settings_.attention_engine)
-                 : make_unfused_attention(shape, type, tf32(), own.products());
+  AttentionEngines engines{settings_.attention_engine, settings_.attention_engine};
+  if (fused && tuning_ && settings_.attention_engine < 0) {
+    if (const auto tuned = tuning_->find(key_of(shape)); tuned != tuning_->end()) {
+      const AttentionChoice choice = parse_attention(tuned->second);
+      engines = choice.engines;
+      if (choice.rejected > 0) {
+        warn_once(
+            fmt::format("{} of cuDNN's kernels for {} did not compute what its first one does; they were not chosen",
+                        choice.rejected, key_of(shape)));
+      }
+    }
+  }
+  kernel =
+      fused ? make_fused_attention(shape, type, engines) : make_unfused_attention(shape, type, tf32(), own.products());
   return *kernel;
 }
 

@@ -1,8 +1,10 @@
 #include "backend/cuda/cuda_backend.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "backend/cuda/attention.h"
+#include "backend/cuda/attention_tuner.h"
 #include "backend/cuda/blas.h"
 #include "backend/cuda/collectives.h"
 #include "backend/cuda/device.h"
@@ -41,11 +43,15 @@ class CudaBackend : public backend::Backend {
   backend::Tuning tune(const backend::ExecutableRequest& request) const override {
     const cuda::Device device = cuda::use_device(request);
     const bool tf32 = request.settings.precision == config::Precision::tf32;
+    const backend::Tuning known = request.tuning ? *request.tuning : backend::Tuning{};
     cuda::Effort effort;
     effort.limit_s = request.tuning_s;
     effort.warm_up_s = std::min(effort.warm_up_s, request.tuning_s / 10);
-    return cuda::tune_products(*request.program, tf32, device.multiprocessors,
-                               request.tuning ? *request.tuning : backend::Tuning{}, device.l2_bytes, effort);
+    effort.lasting_s = std::min(effort.lasting_s, request.tuning_s / 100);
+    backend::Tuning found =
+        cuda::tune_products(*request.program, tf32, device.multiprocessors, known, device.l2_bytes, effort);
+    found.merge(cuda::tune_attention(request, known, effort));
+    return found;
   }
 
   double measure_matmul_flops(config::Precision precision, const backend::ExecutableRequest& request,
@@ -59,12 +65,15 @@ class CudaBackend : public backend::Backend {
     return cuda::measure_copies(seconds);
   }
 
-  std::vector<backend::ProductTiming> time_products(const backend::ExecutableRequest& request,
-                                                    double seconds) const override {
+  std::vector<backend::AloneTiming> time_alone(const backend::ExecutableRequest& request,
+                                               double seconds) const override {
     const cuda::Device device = cuda::use_device(request);
     const bool tf32 = request.settings.precision == config::Precision::tf32;
-    return cuda::time_products(*request.program, tf32, device.multiprocessors,
-                               request.tuning ? *request.tuning : backend::Tuning{}, device.l2_bytes, seconds);
+    const backend::Tuning tuning = request.tuning ? *request.tuning : backend::Tuning{};
+    std::vector<backend::AloneTiming> timings =
+        cuda::time_products(*request.program, tf32, device.multiprocessors, tuning, device.l2_bytes, seconds);
+    std::ranges::move(cuda::time_attentions(request, tuning, seconds / 4), std::back_inserter(timings));
+    return timings;
   }
 };
 

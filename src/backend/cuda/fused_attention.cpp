@@ -178,21 +178,30 @@ class Plan {
   Memory workspace_;
 };
 
-class FusedAttention : public AttentionKernel {
+class CudnnHandle {
  public:
-  FusedAttention(const program::AttentionShape& shape, int engine) : shape_(shape), engine_(engine) {
+  CudnnHandle() {
     if (const cudnnStatus_t status = cudnnCreate(&handle_); status != CUDNN_STATUS_SUCCESS) {
       fail("cudnnCreate failed: {}", cudnnGetErrorString(status));
     }
   }
-  ~FusedAttention() override {
-    forward_.reset();
-    backward_.reset();
-    static_cast<void>(cudnnDestroy(handle_));
-  }
+  ~CudnnHandle() { static_cast<void>(cudnnDestroy(handle_)); }
+  CudnnHandle(const CudnnHandle&) = delete;
+  CudnnHandle& operator=(const CudnnHandle&) = delete;
+  cudnnHandle_t get() const { return handle_; }
+
+ private:
+  cudnnHandle_t handle_ = nullptr;
+};
+
+class FusedAttention : public AttentionKernel {
+ public:
+  FusedAttention(const program::AttentionShape& shape, const AttentionEngines& engines)
+      : shape_(shape), engines_(engines) {}
 
   Run forward(const backend::Bound<program::Attention>& t) override {
-    if (!forward_) forward_ = std::make_unique<Plan>(handle_, Graphs(shape_).forward(), engine_, "forward");
+    if (!forward_)
+      forward_ = std::make_unique<Plan>(handle_.get(), Graphs(shape_).forward(), engines_.forward, "forward");
     std::unordered_map<std::int64_t, void*> at{
         {q_id, t.q.data}, {k_id, t.k.data}, {v_id, t.v.data}, {out_id, t.out.data}, {stats_id, t.stats.data}};
     return [this, at](Stream s) mutable { forward_->run(s, at); };
@@ -200,7 +209,8 @@ class FusedAttention : public AttentionKernel {
 
   Run backward(const backend::Bound<program::AttentionBackward>& t) override {
     if (t.accumulate) fail("cuDNN's fused attention cannot add to gradients; attention: unfused can");
-    if (!backward_) backward_ = std::make_unique<Plan>(handle_, Graphs(shape_).backward(), engine_, "backward");
+    if (!backward_)
+      backward_ = std::make_unique<Plan>(handle_.get(), Graphs(shape_).backward(), engines_.backward, "backward");
     std::unordered_map<std::int64_t, void*> at{{q_id, t.q.data},     {k_id, t.k.data},         {v_id, t.v.data},
                                                {out_id, t.out.data}, {stats_id, t.stats.data}, {dout_id, t.dout.data},
                                                {dq_id, t.dq.data},   {dk_id, t.dk.data},       {dv_id, t.dv.data}};
@@ -209,8 +219,8 @@ class FusedAttention : public AttentionKernel {
 
  private:
   const program::AttentionShape shape_;
-  int engine_;
-  cudnnHandle_t handle_ = nullptr;
+  const AttentionEngines engines_;
+  const CudnnHandle handle_;  // outlives the plans
   std::unique_ptr<Plan> forward_, backward_;
 };
 
@@ -222,9 +232,20 @@ std::string fused_attention_unavailable(program::DType type) {
 }
 
 std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& shape, program::DType type,
-                                                      int engine) {
+                                                      const AttentionEngines& engines) {
   if (const std::string why = fused_attention_unavailable(type); !why.empty()) fail("attention: fused: {}", why);
-  return std::make_unique<FusedAttention>(shape, engine);
+  return std::make_unique<FusedAttention>(shape, engines);
+}
+
+AttentionEngines fused_attention_offers(const program::AttentionShape& shape) {
+  const CudnnHandle handle;
+  const auto offered = [&](fe::graph::Graph graph) {
+    check(graph.validate(), "the description");
+    check(graph.build_operation_graph(handle.get()), "the operation graph");
+    check(graph.create_execution_plans({fe::HeurMode_t::A}), "asking for kernels");
+    return static_cast<int>(graph.get_execution_plan_count());
+  };
+  return {offered(Graphs(shape).forward()), offered(Graphs(shape).backward())};
 }
 
 std::vector<std::string> fused_attention_kernels(const program::AttentionShape& shape, bool backward,
@@ -255,8 +276,12 @@ std::string fused_attention_unavailable(program::DType /*type*/) {
 }
 
 std::unique_ptr<AttentionKernel> make_fused_attention(const program::AttentionShape& /*shape*/, program::DType type,
-                                                      int /*engine*/) {
+                                                      const AttentionEngines& /*engines*/) {
   fail("attention: fused: {}", fused_attention_unavailable(type));
+}
+
+AttentionEngines fused_attention_offers(const program::AttentionShape& /*shape*/) {
+  return {0, 0};
 }
 
 #endif

@@ -1,33 +1,37 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
-#include "backend/cuda/blas.h"
+#include "backend/cuda/runtime.h"
+#include "backend/tensor.h"
 
 namespace harness::cuda {
 
-/// What the first way to compute a Product made of its operands, and whether another way makes the same.
+/// What the first way to compute something made of its operands, and whether another way makes the same.
 class Judge {
  public:
-  /// `operands` must outlive it; their results are overwritten. Throws Error if memory does not suffice.
-  Judge(const Product& product, const Operands& operands, Blas& blas, Stream stream);
+  using Run = std::function<void(Stream)>;
+  /// `results` are overwritten. Before each run they hold the same random numbers of deviation `before`: a run may add
+  /// to them, or read them too; 0: zeros, for results that are not dense. `tolerance` is relative to the norm. Throws
+  /// Error if memory does not suffice.
+  Judge(const std::vector<backend::Tensor>& results, double tolerance, float before, Stream stream);
 
-  void set_reference(const ProductChoice& choice);
-  /// Within what rounding explains, as a whole and in each of many parts: a tile that was left out is a large share of
-  /// the part that it lies in.
-  bool agrees(const ProductChoice& choice);
+  void set_reference(const Run& run);
+  /// Within the tolerance as a whole, and in each of many parts: a tile that was left out is a large share of the part
+  /// that it lies in.
+  bool agrees(const Run& run);
 
  private:
   struct Kept {
     backend::Tensor result;
     Memory memory;  // the reference's
   };
-  void compute(const ProductChoice& choice);
+  void compute(const Run& run);
   bool is_near(const Kept& kept);
 
-  const Product& product_;
-  const Operands& at_;
-  Blas& blas_;
+  double tolerance_;
+  float before_;
   Stream stream_;
   std::vector<Kept> kept_;
   Memory parts_;

@@ -17,6 +17,9 @@ class Timer {
   /// The median time of a call of each contestant, whose runs take turns: each in every round, so that clocks and
   /// temperature are the same for all.
   std::vector<double> medians(const std::vector<std::vector<Blas::Run>>& contestants, int rounds);
+  /// Mean times of a call of each contestant, each running without the others for `seconds`, twice in turns: not at one
+  /// clock, as call by call, but at the clock that its own power allows.
+  std::vector<double> lasting(const std::vector<std::vector<Blas::Run>>& contestants, double seconds);
   Stream stream() const { return stream_.get(); }
 
  private:

@@ -59,11 +59,10 @@ std::vector<NeededProduct> needed_products(const program::Program& program, bool
   return needed;
 }
 
-std::vector<backend::ProductTiming> time_products(const program::Program& program, bool tf32, int multiprocessors,
-                                                  const backend::Tuning& tuning, std::int64_t l2_bytes,
-                                                  double seconds) {
+std::vector<backend::AloneTiming> time_products(const program::Program& program, bool tf32, int multiprocessors,
+                                                const backend::Tuning& tuning, std::int64_t l2_bytes, double seconds) {
   const std::vector<NeededProduct> needed = needed_products(program, tf32, multiprocessors);
-  std::map<std::string, backend::ProductTiming> timed;  // by key
+  std::map<std::string, backend::AloneTiming> timed;  // by key
   Blas blas;
   Timer timer;
   for (const NeededProduct& n : needed) {
@@ -79,7 +78,7 @@ std::vector<backend::ProductTiming> time_products(const program::Program& progra
     } catch (const Error&) {  // too large beside what is in memory
     }
   }
-  std::vector<backend::ProductTiming> timings;
+  std::vector<backend::AloneTiming> timings;
   over_products(program, tf32, multiprocessors, [&](const Product& product, const program::Operation& operation) {
     const auto found = timed.find(key_of(product));
     if (found == timed.end()) return;

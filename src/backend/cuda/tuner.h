@@ -24,10 +24,10 @@ std::vector<NeededProduct> needed_products(const program::Program& program, bool
 backend::Tuning tune_products(const program::Program& program, bool tf32, int multiprocessors,
                               const backend::Tuning& known, std::int64_t l2_bytes, const Effort& effort = {});
 
-/// What Backend::time_products() promises, on the calling thread's GPU. What `tuning` does not name runs as the library
-/// proposes first.
-std::vector<backend::ProductTiming> time_products(const program::Program& program, bool tf32, int multiprocessors,
-                                                  const backend::Tuning& tuning, std::int64_t l2_bytes, double seconds);
+/// What Backend::time_alone() promises of products, in the order of the step, on the calling thread's GPU. What
+/// `tuning` does not name runs as the library proposes first.
+std::vector<backend::AloneTiming> time_products(const program::Program& program, bool tf32, int multiprocessors,
+                                                const backend::Tuning& tuning, std::int64_t l2_bytes, double seconds);
 
 /// Sustained FLOP/s of large square products of random numbers for about `seconds`.
 double measure_products(config::Precision precision, double seconds);

@@ -164,9 +164,12 @@ TEST_F(TunerOverFake, AFewWrongElementsOfManyAreSeen) {
   rotation.fill(timer.stream());
   Blas blas;
   const std::vector<ProductChoice> choices = blas.candidates(product, rotation.operands().front(), 4);
-  Judge judge(product, rotation.operands().front(), blas, timer.stream());
-  judge.set_reference(choices.front());
-  for (const ProductChoice& choice : choices) EXPECT_EQ(judge.agrees(choice), number_of(choice) != 3);
+  const Operands& at = rotation.operands().front();
+  Judge judge({at.out}, 1e-2, 1, timer.stream());
+  judge.set_reference(blas.prepare(product, at, choices.front()));
+  for (const ProductChoice& choice : choices) {
+    EXPECT_EQ(judge.agrees(blas.prepare(product, at, choice)), number_of(choice) != 3);
+  }
 }
 
 TEST_F(TunerOverFake, OperandsAreScaledSoThatSumsAreOfOrderOne) {
@@ -239,7 +242,7 @@ TEST_F(TunerOverFake, EveryProductOfTheStepIsTimedAlone) {
     text = print_choice(choice);
   }
   std::set<std::string> forms_of_separate;
-  for (const backend::ProductTiming& t : time_products(program_, false, multiprocessors, separate, 0, 0.05)) {
+  for (const backend::AloneTiming& t : time_products(program_, false, multiprocessors, separate, 0, 0.05)) {
     forms_of_separate.insert(t.form);
   }
   EXPECT_THAT(forms_of_separate, ElementsAre("plain", "separate"));
