@@ -113,8 +113,9 @@ fi
 
 gpu_name="" gpu_memory=0 driver=""
 ask_gpu() { timeout -k "$grace" 20 nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits 2> /dev/null; }  # can hang
-if command -v nvidia-smi > /dev/null; then
-  gpu_name=$(ask_gpu name | head -n 1)
+if command -v nvidia-smi > /dev/null; then gpu_name=$(ask_gpu name | head -n 1); fi
+can_ask_gpu=$gpu_name
+if [ -n "$can_ask_gpu" ]; then
   gpu_memory=$(ask_gpu memory.total | head -n 1)
   driver=$(ask_gpu driver_version | head -n 1)
 fi

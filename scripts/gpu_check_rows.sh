@@ -40,7 +40,7 @@ row_environment() {
     echo "LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}"
     df -Pm /dev/shm || true
     echo "loopback: $(cat /sys/class/net/lo/operstate /sys/class/net/lo/flags 2> /dev/null | tr '\n' ' ')"
-    if command -v nvidia-smi > /dev/null; then
+    if [ -n "$can_ask_gpu" ]; then
       limited 20 nvidia-smi
       limited 20 nvidia-smi -q -d CLOCK,POWER,PERFORMANCE,TEMPERATURE,ECC
       smi=$(ask_gpu clocks.max.sm,power.limit,temperature.gpu |
@@ -210,7 +210,7 @@ memory_used() { ask_gpu memory.used | awk '{s += $1} END {if (NR) print s}'; }  
 fault() {  # LIMIT NAME fault
   need_mpirun && need_shm || return 2
   local rc=0 wrong=overlap_grad_reduce=false before="" after="" begin took others
-  [ "$backend" = cuda ] && command -v nvidia-smi > /dev/null && before=$(memory_used)
+  [ "$backend" = cuda ] && [ -n "$can_ask_gpu" ] && before=$(memory_used)
   begin=$SECONDS
   HARNESS_TEST_FAULT="rank=1,case=$wrong,$3" sweep "$1" "$2" --only overlap_grad_reduce \
     --set 'measure.deadlines={start: 30 s, step: 10 s}' || rc=$?
