@@ -130,7 +130,7 @@ TEST_F(TunerOverFake, WhenItsTimeIsUpWhatWasFoundUntilThenServes) {
   effort.limit_s = 0;
   const backend::Tuning tuning = tune_products(program_, false, multiprocessors, {}, 0, effort);
   EXPECT_EQ(tuning.size(), needed_products(program_, false, multiprocessors).size());
-  for (const auto& [key, text] : tuning) EXPECT_EQ(number_of(parse_choice(text)), 0) << key;
+  for (const auto& [key, text] : tuning) EXPECT_EQ(tile_of(parse_choice(text)), CUBLASLT_MATMUL_TILE_128x128) << key;
 }
 
 TEST_F(TunerOverFake, AProposalThatBreaksTheDeviceIsNamed) {
