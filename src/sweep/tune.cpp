@@ -7,7 +7,7 @@
 namespace harness::sweep {
 namespace {
 
-constexpr double tuning_limit_s = 900;  // for one case's products
+constexpr double tuning_limit_s = 900;  // for one case
 
 // How many choices were new. The lowest rank's counts where several timed the same product: all ranks must do alike.
 std::size_t keep_new_choices(backend::Tuning& known, const std::vector<measure::BlockSamples>& samples) {
@@ -22,7 +22,8 @@ TuningOutcome tune(launch::Job& job, const plan::Plan& plan, const Machine& mach
   const config::Experiment& e = plan.experiment;
   // Several ranks on one device would time each other.
   if (e.backend != config::BackendKind::cuda || e.measure.share_gpus) return {};
-  const TuningCache cache(machine.device, value_of(machine.identity, "cublaslt"));
+  const TuningCache cache(machine.device, fmt::format("cublaslt-{}-cudnn-{}", value_of(machine.identity, "cublaslt"),
+                                                      value_of(machine.identity, "cudnn")));
   backend::Tuning known = cache.read();
   const std::size_t remembered = known.size();
   TuningOutcome result;
@@ -40,7 +41,7 @@ TuningOutcome tune(launch::Job& job, const plan::Plan& plan, const Machine& mach
     const launch::BlockOutcome outcome = job.run(request);
     result.interrupted = stop_wanted(job, outcome);
     const std::size_t found = keep_new_choices(known, outcome.samples);
-    progress.end(outcome.ok ? std::to_string(found) + " products timed" : "failed: " + outcome.reason);
+    progress.end(outcome.ok ? std::to_string(found) + " choices made" : "failed: " + outcome.reason);
     if (outcome.ok || outcome.stopped) continue;
     result.warnings.push_back("a case was not tuned and uses the library's first choice: " + outcome.reason);
   }

@@ -28,10 +28,10 @@ fs::path folder() {
 
 }  // namespace
 
-TuningCache::TuningCache(const std::string& device, const std::string& library_version) {
+TuningCache::TuningCache(const std::string& device, const std::string& libraries) {
   const fs::path in = folder();
-  if (in.empty() || device.empty() || library_version.empty()) return;
-  path_ = (in / fmt::format("{}-cublaslt-{}.txt", word_of(device), word_of(library_version))).string();
+  if (in.empty() || device.empty() || libraries.empty()) return;
+  path_ = (in / fmt::format("{}-{}.txt", word_of(device), word_of(libraries))).string();
 }
 
 backend::Tuning TuningCache::read() const {

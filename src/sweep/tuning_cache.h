@@ -6,11 +6,13 @@
 
 namespace harness::sweep {
 
-/// Tuned choices kept between sweeps, in one file (backend/tuning_file.h) per GPU model and library version, in
-/// $XDG_CACHE_HOME/harness (else ~/.cache/harness). The cache is a convenience: a file that cannot be read is ignored.
+/// Tuned choices kept between sweeps, in one file (backend/tuning_file.h) per GPU model and versions of the libraries,
+/// in $XDG_CACHE_HOME/harness (else ~/.cache/harness). The cache is a convenience: a file that cannot be read is
+/// ignored.
 class TuningCache {
  public:
-  TuningCache(const std::string& device, const std::string& library_version);
+  /// Either "": nothing is kept.
+  TuningCache(const std::string& device, const std::string& libraries);
   /// Empty if there is none, or none that can be read.
   backend::Tuning read() const;
   /// "" or why it could not be written. Replaces the file as a whole.
