@@ -26,6 +26,7 @@ class Fiber {
   struct Context;
   static void enter(void* fiber);
   void arrived_in_fiber();
+  void must_be_within_its_stack() const;
 
   std::function<void()> work_;
   char* memory_ = nullptr;
