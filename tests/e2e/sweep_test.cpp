@@ -87,8 +87,14 @@ TEST(Sweep, ACompleteFileTakesMoreRoundsForWhatIsUnresolved) {
   const auto config = write_small_config(folder, 5, "  env: [{SLOW: 1}, {AA: 1}]\n");
   const std::string planted = "HARNESS_TEST_FAULT='case=env={SLOW: 1},kind=delay,step=every,seconds=0.1' ";
   const std::string job = "--set measure.smallest_effect=0.001% ";
-  const auto first = test::run(planted + harness_job(2, "sweep " + config + " " + job));
-  ASSERT_TRUE(first.exit_code == 0 || first.exit_code == 4) << first.err;
+  // One sweep in twenty calls a copy faster or slower by chance, and then nothing is left unresolved.
+  std::string shown;
+  for (int attempt = 0; attempt < 4 && shown.find("unresolved after 5 rounds") == std::string::npos; ++attempt) {
+    std::filesystem::remove(file);
+    const auto first = test::run(planted + harness_job(2, "sweep " + config + " " + job));
+    ASSERT_TRUE(first.exit_code == 0 || first.exit_code == 4) << first.err;
+    shown = test::run(test::program_path() + " show " + file).out;
+  }
   const store::Result before = store::read_result(file);
   std::filesystem::remove(config);
 
