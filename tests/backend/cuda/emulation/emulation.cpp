@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <vector>
 
@@ -29,17 +30,11 @@ struct Thread {
   bool waited = false;  // for the work ahead on the stream
 };
 
-// All that one host thread needs to run a block. Kept from launch to launch: fibers are dear to make.
+// All that is needed to run a block, for one host thread at a time.
 class Machine {
  public:
-  static Machine& mine() {
-    thread_local Machine machine;
-    return machine;
-  }
-
-  void run(const LaunchShape& shape, const std::function<void()>& body) {
-    if (running_) fail("emulated kernel {}: started from inside a kernel", shape.name);
-    check(shape);
+  /// `seed` says in which order things run.
+  void run(const LaunchShape& shape, const std::function<void()>& body, std::uint64_t seed) {
     shape_ = shape;
     body_ = &body;
     failure_ = nullptr;
@@ -48,20 +43,18 @@ class Machine {
       threads_.back()->fiber.start([this] { body_of_thread(); });
     }
     dynamic_.reset(new unsigned char[static_cast<std::size_t>(shape.shared_bytes) + red_zone]);
-    running_ = true;
     try {
       // Every block once, in an order that looks random: steps of a length that has no divisor in common with them.
-      const auto draw = philox(0x5eed, launches_++);
+      const auto draw = philox(0x5eed, seed);
+      random_ = draw[2];
       std::int64_t step = 1 + static_cast<std::int64_t>(draw[0]) % shape.blocks;
       while (std::gcd(step, shape.blocks) != 1) ++step;
       std::int64_t block = static_cast<std::int64_t>(draw[1]) % shape.blocks;
       for (std::int64_t i = 0; i < shape.blocks; ++i, block = (block + step) % shape.blocks) run_block(block);
     } catch (...) {
       threads_.clear();  // some stand in the middle of the kernel
-      running_ = false;
       throw;
     }
-    running_ = false;
   }
 
   Indices& indices() { return current_->indices; }
@@ -111,18 +104,8 @@ class Machine {
   }
 
   const char* name() const { return shape_.name; }
-  const LaunchShape& shape() const { return shape_; }
-  std::uint64_t launches() const { return launches_; }
 
  private:
-  static void check(const LaunchShape& shape) {
-    if (shape.blocks < 1 || shape.blocks > 0x7fffffff || shape.threads < lanes || shape.threads > 1024 ||
-        shape.threads % lanes != 0 || shape.shared_bytes < 0 || shape.shared_bytes > shared_limit_bytes) {
-      fail("emulated kernel {}: {} blocks of {} threads with {} bytes of shared memory is no launch a device takes",
-           shape.name, shape.blocks, shape.threads, shape.shared_bytes);
-    }
-  }
-
   void body_of_thread() {
     try {
       (*body_)();
@@ -213,54 +196,113 @@ class Machine {
   const std::function<void()>* body_ = nullptr;
   Thread* current_ = nullptr;
   std::exception_ptr failure_;
-  std::uint64_t launches_ = 0, random_ = 1;
-  bool running_ = false;
+  std::uint64_t random_ = 1;
 };
+
+// A machine with its fibers is dear to make and 100 MB and more under a sanitizer; streams' host threads come and go.
+// So there are as many as ever ran at a time, until the process ends.
+class Machines {
+ public:
+  static Machines& all() {
+    static auto& machines = *new Machines;  // never destroyed: host threads may outlive main()
+    return machines;
+  }
+
+  std::unique_ptr<Machine> take() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return std::make_unique<Machine>();
+    auto machine = std::move(idle_.back());
+    idle_.pop_back();
+    return machine;
+  }
+
+  void give_back(std::unique_ptr<Machine> machine) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(machine));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Machine>> idle_;
+};
+
+struct HostThread {
+  Machine* machine = nullptr;  // while it runs a kernel
+  LaunchShape last_run{};
+  std::uint64_t runs = 0;
+};
+
+thread_local HostThread host_thread;
+
+Machine& machine() {
+  return *host_thread.machine;
+}
+
+void check(const LaunchShape& shape) {
+  if (shape.blocks < 1 || shape.blocks > 0x7fffffff || shape.threads < lanes || shape.threads > 1024 ||
+      shape.threads % lanes != 0 || shape.shared_bytes < 0 || shape.shared_bytes > shared_limit_bytes) {
+    fail("emulated kernel {}: {} blocks of {} threads with {} bytes of shared memory is no launch a device takes",
+         shape.name, shape.blocks, shape.threads, shape.shared_bytes);
+  }
+}
 
 }  // namespace
 
 void run(const LaunchShape& shape, const std::function<void()>& thread) {
-  Machine::mine().run(shape, thread);
+  if (host_thread.machine != nullptr) fail("emulated kernel {}: started from inside a kernel", shape.name);
+  check(shape);
+  auto machine = Machines::all().take();
+  host_thread.machine = machine.get();
+  std::exception_ptr failure;
+  try {
+    machine->run(shape, thread, host_thread.runs++);
+    host_thread.last_run = shape;
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  host_thread.machine = nullptr;
+  Machines::all().give_back(std::move(machine));
+  if (failure) std::rethrow_exception(failure);
 }
 
 LaunchShape last_run() {
-  return Machine::mine().shape();
+  return host_thread.last_run;
 }
 
 std::uint64_t runs() {
-  return Machine::mine().launches();
+  return host_thread.runs;
 }
 
 Indices& indices() {
-  return Machine::mine().indices();
+  return machine().indices();
 }
 
 void* shared(const void* site, std::size_t bytes) {
-  return Machine::mine().shared(site, bytes);
+  return machine().shared(site, bytes);
 }
 
 void* dynamic_shared() {
-  return Machine::mine().dynamic_shared();
+  return machine().dynamic_shared();
 }
 
 void block_barrier() {
-  Machine::mine().stop(State::at_block_barrier);
+  machine().stop(State::at_block_barrier);
 }
 
 void warp_barrier() {
-  Machine::mine().stop(State::at_warp_barrier);
+  machine().stop(State::at_warp_barrier);
 }
 
 std::uint64_t exchange(std::uint64_t mine, int lane_mask) {
-  return Machine::mine().exchange(mine, lane_mask);
+  return machine().exchange(mine, lane_mask);
 }
 
 void wait_for_work_ahead() {
-  Machine::mine().wait_for_work_ahead();
+  machine().wait_for_work_ahead();
 }
 
 void must_have_waited(const char* what) {
-  Machine::mine().must_have_waited(what);
+  machine().must_have_waited(what);
 }
 
 std::uint64_t nanoseconds() {
@@ -268,12 +310,12 @@ std::uint64_t nanoseconds() {
 }
 
 void misaligned(const void* p, std::size_t bytes) {
-  fail("emulated kernel {}: {} bytes at once at an address that is no multiple of them ({})", Machine::mine().name(),
-       bytes, p);
+  fail("emulated kernel {}: {} bytes at once at an address that is no multiple of them ({})", machine().name(), bytes,
+       p);
 }
 
 void partial_mask(unsigned mask) {
-  fail("emulated kernel {}: a shuffle with mask {:x}; only whole warps are emulated", Machine::mine().name(), mask);
+  fail("emulated kernel {}: a shuffle with mask {:x}; only whole warps are emulated", machine().name(), mask);
 }
 
 }  // namespace harness::emulation

@@ -37,6 +37,7 @@ class Fiber {
   std::size_t outer_bytes_ = 0;
   void* outer_fake_ = nullptr;
   void* own_fake_ = nullptr;
+  bool leaves_for_good_ = false;
 };
 
 }  // namespace harness::emulation
