@@ -207,6 +207,11 @@ Summary summarise(const store::Result& result, const SummaryOptions& options) {
   return summary;
 }
 
+bool is_unresolved(const CaseSummary& row) {
+  return row.role == store::CaseRole::change && row.judgement.verdict == Verdict::unresolved &&
+         row.judgement.reason == Reason::interval;
+}
+
 const CaseSummary* Summary::baseline() const {
   const auto found = std::ranges::find(cases, store::CaseRole::baseline, &CaseSummary::role);
   return found == cases.end() ? nullptr : &*found;

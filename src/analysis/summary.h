@@ -52,6 +52,10 @@ struct CaseSummary {
   std::string reason;
 };
 
+/// Whether more rounds could say more: a change that runs and whose verdict is open. The control is not asked about:
+/// its interval shows the noise, and a sweep takes no rounds for it.
+bool is_unresolved(const CaseSummary& row);
+
 struct Summary {
   std::vector<CaseSummary> cases;                           // in file order
   bool partial = false;                                     // not every planned block is there

@@ -204,7 +204,7 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
       continue;
     done = std::max(done, row.blocks);
     if (row.judgement.verdict == Verdict::none) unpaired.push_back(row.name);
-    if (row.judgement.verdict != Verdict::unresolved) continue;
+    if (!is_unresolved(row)) continue;
     unresolved.push_back(row.name);
     needed = std::max(needed, row.effect->rounds_needed);
     if (std::string direction = proven_direction(row); !direction.empty()) directions.push_back(std::move(direction));

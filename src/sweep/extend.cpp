@@ -16,13 +16,6 @@ namespace {
   fail("{} cannot have more rounds: {}", path, why);
 }
 
-bool anything_unsettled(const analysis::Summary& summary) {
-  return std::ranges::any_of(summary.cases, [](const analysis::CaseSummary& row) {
-    return row.role == store::CaseRole::change && row.status == store::CaseStatus::ok &&
-           row.judgement.verdict == analysis::Verdict::unresolved;
-  });
-}
-
 void require_extensible(const std::string& path, const store::Result& result, const plan::Plan& plan, int rounds) {
   if (result.state != store::RunState::complete)
     refuse_more_rounds(path, fmt::format("it is not complete; `harness sweep --resume {}` continues it", path));
@@ -35,7 +28,8 @@ void require_extensible(const std::string& path, const store::Result& result, co
   }
   if (!std::ranges::equal(result.cases, plan.cases, {}, &store::ResultCase::name, &plan::PlannedCase::name))
     refuse_more_rounds(path, "its cases are not those that its configuration gives on these ranks");
-  if (!anything_unsettled(analysis::summarise(result))) refuse_more_rounds(path, "no verdict in it is unresolved");
+  if (std::ranges::none_of(analysis::summarise(result).cases, analysis::is_unresolved))
+    refuse_more_rounds(path, "the verdict on no change in it is unresolved");
 }
 
 }  // namespace

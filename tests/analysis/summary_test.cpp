@@ -203,6 +203,28 @@ TEST_F(SummaryTest, UnresolvedCasesSayHowManyRounds) {
               warns(summary, std::to_string(summary.cases[1].effect->rounds_needed)));
 }
 
+TEST_F(SummaryTest, OnlyChangesThatRunAreAReasonForMoreRounds) {
+  const auto noisy = [&](int which) {
+    return sweep(4, {"a=1"}, [&](int c, int round) {
+      return (c == 2 ? 1.5 : 1.0) * (1 + (c == which ? 0.02 : 1e-4) * ((3 * c + 5 * round) % 7 - 3));
+    });
+  };
+  const auto open = [](const Summary& summary) { return std::ranges::count_if(summary.cases, is_unresolved); };
+  const Summary control = summarise(noisy(1));
+  ASSERT_EQ(control.cases[1].judgement.verdict, Verdict::unresolved);
+  ASSERT_EQ(control.cases[2].judgement.verdict, Verdict::slower);
+  EXPECT_EQ(open(control), 0);
+  EXPECT_FALSE(warns(control, "unresolved after"));
+
+  store::Result change = sweep(
+      4, {"a=1"}, [](int c, int round) { return (c == 2 ? 1.03 : 1.0) * (1 + 0.005 * ((3 * c + 5 * round) % 7 - 3)); });
+  EXPECT_EQ(open(summarise(change)), 1);
+  EXPECT_TRUE(warns(summarise(change), "1 unresolved after 4 rounds: a=1."));
+  change.cases[2].status = store::CaseStatus::failed;
+  EXPECT_EQ(open(summarise(change)), 0);
+  EXPECT_FALSE(warns(summarise(change), "unresolved after"));
+}
+
 TEST_F(SummaryTest, AnUnresolvedCaseMayStillBeProvenFasterOrSlower) {
   const auto with = [&](double seconds, double scatter) {
     return summarise(sweep(12, {"a=1"}, [&](int c, int round) {

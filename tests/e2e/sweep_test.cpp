@@ -103,7 +103,7 @@ TEST(Sweep, ACompleteFileTakesMoreRoundsForWhatIsUnresolved) {
   EXPECT_THAT(fewer.err, HasSubstr("--rounds names the new total, 6 or more"));
 
   const auto more = test::run(planted + harness_job(2, "sweep --rounds 8 --resume " + file));
-  ASSERT_TRUE(more.exit_code == 0 || more.exit_code == 4) << more.err;
+  ASSERT_TRUE(more.exit_code == 0 || more.exit_code == 4) << more.err << shown;
   EXPECT_THAT(more.out, HasSubstr("rounds were added after the results of round 5 had been seen"));
   const store::Result after = store::read_result(file);
   EXPECT_EQ(after.state, store::RunState::complete);
