@@ -55,8 +55,8 @@ void run(Stream stream, const backend::Bound<program::CrossEntropySums>& op,
 void run(Stream stream, const backend::Bound<program::CrossEntropyGradient>& op, const backend::KernelContext& context);
 std::int64_t scratch_floats(const program::CrossEntropyGradient& op);
 
-/// One launch over the flat buffers; learning rate and counter are read on the device. Has no more blocks than the
-/// multiprocessors of its context hold at a time.
+/// One launch over the flat buffers; learning rate and counter are read on the device. Where its context gives it some
+/// multiprocessors, it has a block for each, and no two fit on one.
 void run(Stream stream, const backend::Bound<program::AdamW>& op, const backend::KernelContext& context = {});
 
 // ---- the parts of LayerNormBackward --------------------------------------------------------------------------------

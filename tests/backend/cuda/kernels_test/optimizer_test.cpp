@@ -79,8 +79,9 @@ TEST_P(Optimizer, KeepsToItsMultiprocessors) {
     results.push_back(master);
     results.push_back(weights);
   }
-  EXPECT_EQ(blocks[0], emulation::multiprocessors * blocks[1]);
-  EXPECT_EQ(blocks[2], 2 * blocks[1]);
+  EXPECT_EQ(blocks[0] % emulation::multiprocessors, 0);
+  EXPECT_EQ(blocks[1], 1);  // each has one to itself
+  EXPECT_EQ(blocks[2], 2);
   for (std::size_t i = 2; i < results.size(); ++i) {
     for (std::int64_t k = 0; k < n; ++k) ASSERT_EQ(results[i][k], results[i % 2][k]) << k;
   }
