@@ -237,11 +237,11 @@ std::vector<backend::AloneTiming> time_attentions(const backend::ExecutableReque
     if (const auto tuned = tuning.find(key_of(shape)); engine < 0 && tuned != tuning.end()) {
       engines = parse_attention(tuned->second).engines;
     }
-    try {
+    const auto time = [&] {
       timed[shape] = time_attention(shape, program::DType::bf16, engines, fused(shape), timer,
                                     seconds / static_cast<double>(shapes.size()));
-    } catch (const Error&) {  // too large beside what is in memory
-    }
+    };
+    survives(time, [&] { return "while " + key_of(shape) + " was timed alone"; });  // or memory does not suffice
   }
   for (const program::Operation& operation : request.program->step) {
     const program::AttentionShape* shape = shape_of(operation);

@@ -67,7 +67,7 @@ std::vector<backend::AloneTiming> time_products(const program::Program& program,
   Timer timer;
   for (const NeededProduct& n : needed) {
     const std::string key = key_of(n.product);
-    try {
+    const auto time = [&] {
       const Rotation rotation(n.product, n.operation, 2 * l2_bytes);
       rotation.fill(timer.stream());
       const auto tuned = tuning.find(key);
@@ -75,8 +75,8 @@ std::vector<backend::AloneTiming> time_products(const program::Program& program,
                                                          : blas.default_choice(n.product, rotation.operands().front());
       const double once = timer.sustained(runs_of(n.product, rotation, blas, choice), seconds / std::ssize(needed));
       timed[key] = {.seconds = once, .form = form_of(n.product, choice)};
-    } catch (const Error&) {  // too large beside what is in memory
-    }
+    };
+    survives(time, [&] { return "while " + key + " was timed alone"; });  // or it is too large beside what is in memory
   }
   std::vector<backend::AloneTiming> timings;
   over_products(program, tf32, multiprocessors, [&](const Product& product, const program::Operation& operation) {

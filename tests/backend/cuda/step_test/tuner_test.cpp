@@ -149,45 +149,53 @@ TEST_F(TunerOverFake, AProposalThatBreaksTheDeviceIsNamed) {
   fake::reset();
 }
 
+// A plain product of n x k and k x n, all of one type, with the operands that a trial gives it.
+struct SquareProduct {
+  SquareProduct(std::int64_t n, std::int64_t k, program::DType type)
+      : operation(operation_of(n, k)),
+        product(product_of(operation, type, type, type, false, 256)),
+        rotation(product, operation, 0),
+        at(rotation.operands().front()) {
+    rotation.fill(timer.stream());
+  }
+  static program::Matmul operation_of(std::int64_t n, std::int64_t k) {
+    program::Matmul op;
+    op.m = op.n = n;
+    op.k = k;
+    return op;
+  }
+
+  const program::Matmul operation;
+  const Product product;
+  const Rotation rotation;
+  const Operands& at;
+  Timer timer;
+  Blas blas;
+};
+
 TEST_F(TunerOverFake, AFewWrongElementsOfManyAreSeen) {
   fake::Settings settings;
   settings.lt_wrong_algorithm = 3;
   settings.lt_wrong_elements = 16;  // 0.8 % of the norm of all
   fake::reset(settings);
-  program::Matmul operation;
-  operation.m = operation.n = 512;
-  operation.k = 32;
-  const Product product =
-      product_of(operation, program::DType::bf16, program::DType::bf16, program::DType::bf16, false, 256);
-  const Rotation rotation(product, operation, 0);
-  Timer timer;
-  rotation.fill(timer.stream());
-  Blas blas;
-  const std::vector<ProductChoice> choices = blas.candidates(product, rotation.operands().front(), 4);
-  const Operands& at = rotation.operands().front();
-  Judge judge({at.out}, 1e-2, 1, timer.stream());
-  judge.set_reference(blas.prepare(product, at, choices.front()));
+  SquareProduct square(512, 32, program::DType::bf16);
+  const std::vector<ProductChoice> choices = square.blas.candidates(square.product, square.at, 4);
+  Judge judge({square.at.out}, 1e-2, 1, square.timer.stream());
+  judge.set_reference(square.blas.prepare(square.product, square.at, choices.front()));
   for (const ProductChoice& choice : choices) {
-    EXPECT_EQ(judge.agrees(blas.prepare(product, at, choice)), number_of(choice) != 3);
+    EXPECT_EQ(judge.agrees(square.blas.prepare(square.product, square.at, choice)), number_of(choice) != 3);
   }
 }
 
 TEST_F(TunerOverFake, OperandsAreScaledSoThatSumsAreOfOrderOne) {
-  program::Matmul operation;
-  operation.m = operation.n = 64;
-  operation.k = 1024;
-  const Product product =
-      product_of(operation, program::DType::f32, program::DType::f32, program::DType::f32, false, 256);
-  const Rotation rotation(product, operation, 0);
-  Timer timer;
-  rotation.fill(timer.stream());
-  Blas blas;
-  const Operands& at = rotation.operands().front();
-  blas.prepare(product, at, blas.default_choice(product, at))(timer.stream());
-  synchronize(timer.stream());
+  SquareProduct square(64, 1024, program::DType::f32);
+  square.blas.prepare(square.product, square.at,
+                      square.blas.default_choice(square.product, square.at))(square.timer.stream());
+  synchronize(square.timer.stream());
+  const backend::Tensor& out = square.at.out;
   double squares = 0;
-  for (std::int64_t i = 0; i < at.out.count; ++i) squares += at.out.f32()[i] * at.out.f32()[i];
-  const double deviation = std::sqrt(squares / static_cast<double>(at.out.count));
+  for (std::int64_t i = 0; i < out.count; ++i) squares += out.f32()[i] * out.f32()[i];
+  const double deviation = std::sqrt(squares / static_cast<double>(out.count));
   EXPECT_GT(deviation, 0.5);
   EXPECT_LT(deviation, 2);
 }
