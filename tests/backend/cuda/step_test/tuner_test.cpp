@@ -149,6 +149,24 @@ TEST_F(TunerOverFake, AProposalThatBreaksTheDeviceIsNamed) {
   fake::reset();
 }
 
+TEST_F(TunerOverFake, AChoiceThatBreaksTheDeviceWhileItIsTimedAloneIsNamed) {
+  fake::Settings settings;
+  settings.lt_fast_tile = CUBLASLT_MATMUL_TILE_256x128;
+  fake::reset(settings);
+  Effort effort = quick;
+  effort.varied = 1;
+  const backend::Tuning tuning = tune_products(program_, false, multiprocessors, {}, 0, effort);
+  settings.lt_fatal_tile = CUBLASLT_MATMUL_TILE_256x128;
+  fake::reset(settings);
+  try {
+    static_cast<void>(time_products(program_, false, multiprocessors, tuning, 0, 0.05));
+    FAIL() << "nothing was said";
+  } catch (const DeviceFailed& e) {
+    EXPECT_THAT(e.what(), HasSubstr("was timed alone"));
+  }
+  fake::reset();
+}
+
 // A plain product of n x k and k x n, all of one type, with the operands that a trial gives it.
 struct SquareProduct {
   SquareProduct(std::int64_t n, std::int64_t k, program::DType type)
