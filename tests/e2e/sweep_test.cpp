@@ -19,8 +19,10 @@ using test::harness_job;
 using test::run;
 using test::TemporaryFolder;
 using test::write_small_config;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pair;
 
 TEST(Sweep, LeavesOutWhatIsSettledAndShowsWhereTheCasesStand) {
   const TemporaryFolder folder;
@@ -159,6 +161,10 @@ TEST(Sweep, MeasuresWritesAndShows) {
     EXPECT_GT(r.blocks[i].peak_memory_bytes, 1e6);
   }
   EXPECT_NEAR(r.losses[0][0], std::log(64.0), 0.2);
+  // Which program measured it, by its commit.
+  const std::string version = test::run(test::program_path() + " --version").out;
+  EXPECT_THAT(version, HasSubstr("(git "));
+  EXPECT_THAT(r.identity, Contains(Pair("harness", version.substr(0, version.find('\n')))));
   // What else the machine did, unless its kernel hides that.
   ASSERT_EQ(r.conditions.size(), r.blocks.size());
   if (std::ifstream("/proc/loadavg")) {
