@@ -99,6 +99,24 @@ TEST(Emulation, FaultsAreErrors) {
   EXPECT_THROW(launch("faulty", faulty, {1, 64, 300 * 1024}, nullptr, Fault::none, out), Error);
 }
 
+#ifndef __SANITIZE_ADDRESS__  // which sees it first
+[[gnu::noinline]] void overflow_the_stack() {
+  constexpr int more_than_it_has = 257 * 1024;
+  volatile char frame[more_than_it_has];
+  for (volatile char& c : frame) c = 1;
+}
+
+__global__ void overflowing() {
+  wait_for_work_ahead();
+  overflow_the_stack();
+}
+
+// What lies below is another thread's stack, so nothing faults by itself.
+TEST(EmulationDeathTest, AThreadThatOverflowsItsStackEndsTheProgram) {
+  EXPECT_DEATH(launch("overflowing", overflowing, {1, 1024}, nullptr), "a thread overflowed its stack");
+}
+#endif
+
 TEST(Emulation, DeclaredAndDynamicSharedMemoryCountTogether) {
   alignas(16) float out[8] = {};
   constexpr std::int64_t declared = 8 * sizeof(float), rest = emulation::shared_limit_bytes - declared;

@@ -40,7 +40,21 @@ class TunerOverFake : public ::testing::Test {
     fake_settings.lt_wrong_algorithm = wrong_algorithm;
     fake::reset(fake_settings);
   }
-  backend::Tuning tune() const { return tune_products(program_, false, multiprocessors, {}, 0, quick); }
+  backend::Tuning tune(const Effort& effort = quick) const {
+    return tune_products(program_, false, multiprocessors, {}, 0, effort);
+  }
+  // From here on the fastest tile is one that no proposal has.
+  void only_a_variant_is_fast() const {
+    fake::Settings fake_settings;
+    fake_settings.lt_fast_tile = unproposed_tile;
+    fake::reset(fake_settings);
+  }
+  // From here on that tile breaks the device.
+  void a_variant_is_fatal() const {
+    fake::Settings fake_settings;
+    fake_settings.lt_fatal_tile = unproposed_tile;
+    fake::reset(fake_settings);
+  }
 
   std::vector<std::string> warnings_with(const backend::Tuning& tuning) const {
     backend::ExecutableRequest request;
@@ -61,6 +75,8 @@ class TunerOverFake : public ::testing::Test {
   }
 
   static constexpr Effort quick{.warm_up_s = 0, .varied = 0, .quick_s = 1e-5, .rounds = 3, .lasting_s = 0};
+  static constexpr Effort with_variants{.warm_up_s = 0, .varied = 1, .quick_s = 1e-5, .rounds = 3, .lasting_s = 0};
+  static constexpr std::uint32_t unproposed_tile = CUBLASLT_MATMUL_TILE_256x128;
   const config::Settings settings_ = settings();
   const program::ProgramSet set_ =
       program::lower(workloads::build_programs({"tiny", 1, 32, 2, 64, 16}, settings_, program::Layout{}),
@@ -107,64 +123,45 @@ std::uint32_t tile_of(const ProductChoice& choice) {
   return algorithm.tile;
 }
 
-// No proposal has this tile.
 TEST_F(TunerOverFake, AVariantThatTheLibraryDoesNotProposeIsFound) {
-  fake::Settings settings;
-  settings.lt_fast_tile = CUBLASLT_MATMUL_TILE_256x128;
-  fake::reset(settings);
-  Effort effort = quick;
-  effort.varied = 1;
-  const backend::Tuning tuning = tune_products(program_, false, multiprocessors, {}, 0, effort);
+  only_a_variant_is_fast();
+  const backend::Tuning tuning = tune(with_variants);
   const auto found = std::ranges::count_if(
-      tuning, [](const auto& entry) { return tile_of(parse_choice(entry.second)) == CUBLASLT_MATMUL_TILE_256x128; });
+      tuning, [](const auto& entry) { return tile_of(parse_choice(entry.second)) == unproposed_tile; });
   EXPECT_EQ(found, std::ssize(tuning));
   EXPECT_THAT(fake::complaints(), IsEmpty());
 }
 
 TEST_F(TunerOverFake, WhenItsTimeIsUpWhatWasFoundUntilThenServes) {
-  fake::Settings settings;
-  settings.lt_fast_tile = CUBLASLT_MATMUL_TILE_256x128;
-  fake::reset(settings);
-  Effort effort = quick;
-  effort.varied = 1;
+  only_a_variant_is_fast();
+  Effort effort = with_variants;
   effort.limit_s = 0;
-  const backend::Tuning tuning = tune_products(program_, false, multiprocessors, {}, 0, effort);
+  const backend::Tuning tuning = tune(effort);
   EXPECT_EQ(tuning.size(), needed_products(program_, false, multiprocessors).size());
   for (const auto& [key, text] : tuning) EXPECT_EQ(tile_of(parse_choice(text)), CUBLASLT_MATMUL_TILE_128x128) << key;
 }
 
 TEST_F(TunerOverFake, AProposalThatBreaksTheDeviceIsNamed) {
-  fake::Settings settings;
-  settings.lt_fatal_tile = CUBLASLT_MATMUL_TILE_256x128;
-  fake::reset(settings);
-  Effort effort = quick;
-  effort.varied = 1;
+  a_variant_is_fatal();
   try {
-    tune_products(program_, false, multiprocessors, {}, 0, effort);
+    tune(with_variants);
     FAIL() << "nothing was said";
   } catch (const DeviceFailed& e) {
     EXPECT_THAT(e.what(), HasSubstr("was tried for matmul 1x"));
     EXPECT_THAT(e.what(), HasSubstr("illegal"));
   }
-  fake::reset();
 }
 
 TEST_F(TunerOverFake, AChoiceThatBreaksTheDeviceWhileItIsTimedAloneIsNamed) {
-  fake::Settings settings;
-  settings.lt_fast_tile = CUBLASLT_MATMUL_TILE_256x128;
-  fake::reset(settings);
-  Effort effort = quick;
-  effort.varied = 1;
-  const backend::Tuning tuning = tune_products(program_, false, multiprocessors, {}, 0, effort);
-  settings.lt_fatal_tile = CUBLASLT_MATMUL_TILE_256x128;
-  fake::reset(settings);
+  only_a_variant_is_fast();
+  const backend::Tuning tuning = tune(with_variants);
+  a_variant_is_fatal();
   try {
     static_cast<void>(time_products(program_, false, multiprocessors, tuning, 0, 0.05));
     FAIL() << "nothing was said";
   } catch (const DeviceFailed& e) {
     EXPECT_THAT(e.what(), HasSubstr("was timed alone"));
   }
-  fake::reset();
 }
 
 // A plain product of n x k and k x n, all of one type, with the operands that a trial gives it.
@@ -219,15 +216,12 @@ TEST_F(TunerOverFake, OperandsAreScaledSoThatSumsAreOfOrderOne) {
 }
 
 TEST_F(TunerOverFake, FinalistsThatLastAreRunAloneToo) {
-  fake::Settings settings;
-  settings.lt_fast_tile = CUBLASLT_MATMUL_TILE_256x128;
-  fake::reset(settings);
-  Effort effort = quick;
-  effort.varied = 1;
+  only_a_variant_is_fast();
+  Effort effort = with_variants;
   effort.limit_s = 5;
   effort.lasting_s = 1e-3;
-  for (const auto& [key, text] : tune_products(program_, false, multiprocessors, {}, 0, effort)) {
-    EXPECT_EQ(tile_of(parse_choice(text)), CUBLASLT_MATMUL_TILE_256x128) << key;
+  for (const auto& [key, text] : tune(effort)) {
+    EXPECT_EQ(tile_of(parse_choice(text)), unproposed_tile) << key;
     EXPECT_NEAR(parse_choice(text).seconds, 10e-6, 1e-6) << key;
   }
 }
