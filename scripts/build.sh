@@ -1,10 +1,11 @@
 #!/bin/sh
-# Configures (if necessary) and builds one CMake preset.
-# usage: scripts/build.sh PRESET [--configure-only]      environment: WERROR=1, JOBS=N, CMAKE_FLAGS=...
+# Configures (if necessary) and builds one CMake preset, or only some targets of it.
+# usage: scripts/build.sh PRESET [--configure-only | TARGET...]      environment: WERROR=1, JOBS=N, CMAKE_FLAGS=...
 set -eu
 cd "$(dirname "$0")/.."
 preset=$1
 folder=build/$preset
+shift
 
 say() { echo "harness: $*" >&2; }
 if ! command -v cmake > /dev/null; then
@@ -16,7 +17,9 @@ if ! command -v "${CXX:-c++}" > /dev/null && ! command -v g++ > /dev/null; then
   exit 1
 fi
 if ! command -v ninja > /dev/null && [ ! -e "$folder/build.ninja" ]; then
-  set -- "$@" "-GUnix Makefiles"
+  generator="-GUnix Makefiles"
+else
+  generator=""
 fi
 
 # Configure if this never succeeded or if the options changed. CMake itself notices changed build files.
@@ -25,13 +28,12 @@ if [ "$(cat "$folder/.configured" 2> /dev/null)" != "$wishes" ]; then
   rm -f "$folder/.configured"
   werror=OFF
   [ -n "${WERROR:-}" ] && [ "${WERROR:-}" != 0 ] && werror=ON
-  generator=""
-  for word in "$@"; do case $word in -G*) generator=$word ;; esac; done
   # shellcheck disable=SC2086
   cmake --preset "$preset" ${generator:+"$generator"} -DHARNESS_WERROR=$werror ${CMAKE_FLAGS:-}
   echo "$wishes" > "$folder/.configured"
 fi
-[ "${2:-}" = --configure-only ] && exit 0
+[ "${1:-}" = --configure-only ] && exit 0
+[ $# = 0 ] || set -- --target "$@"
 
 # One compiler per core, but at most one per gigabyte of free memory.
 jobs=${JOBS:-}
@@ -41,4 +43,4 @@ if [ -z "$jobs" ]; then
   [ "${free:-2}" -ge 1 ] || free=1
   [ "$jobs" -le "$free" ] || jobs=$free
 fi
-cmake --build "$folder" -j "$jobs"
+cmake --build "$folder" -j "$jobs" "$@"

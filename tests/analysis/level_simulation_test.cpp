@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <vector>
 
 #include "analysis/level_estimator.h"
@@ -13,17 +12,15 @@
 #include "analysis/statistics.h"
 #include "analysis/verdict.h"
 #include "noisy_sweep.h"
+#include "support/soak.h"
 
 namespace harness::analysis {
 namespace {
 
+using test::soaking;
 using test::simulated::Disturbance;
 using test::simulated::NoisySweeps;
 using test::simulated::Size;
-
-bool soaking() {
-  return std::getenv("HARNESS_SOAK") != nullptr;
-}
 
 struct Tally {
   int sweeps = 0;

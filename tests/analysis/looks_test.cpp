@@ -7,7 +7,6 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <set>
 
 #include "analysis/level_estimator.h"
@@ -17,18 +16,16 @@
 #include "base/error.h"
 #include "noisy_sweep.h"
 #include "support/sample_results.h"
+#include "support/soak.h"
 
 namespace harness::analysis {
 namespace {
 
+using test::soaking;
 using test::simulated::Disturbance;
 using test::simulated::NoisySweeps;
 using test::simulated::Size;
 using ::testing::ElementsAre;
-
-bool soaking() {
-  return std::getenv("HARNESS_SOAK") != nullptr;
-}
 
 std::vector<int> rounds_of(const std::vector<Look>& looks) {
   std::vector<int> rounds;

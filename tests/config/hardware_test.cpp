@@ -14,7 +14,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::string rest = "\nmodel: gpt3-125m\nbackend: cuda\nbaseline: {}\n";
+const std::string body = "\nmodel: gpt3-125m\nbackend: cuda\nbaseline: {}\n";
 const std::string whole =
     "name: Fast\nsource: its datasheet\ndevices: [NVIDIA FAST, FAST-SXM]\n"
     "peak_flops: {fp32: 60 TFLOP/s, tf32: 500 TFLOP/s, bf16: 1 PFLOP/s}\nmemory: 80 GB\nmemory_bandwidth: 3.35 TB/s\n"
@@ -23,7 +23,7 @@ const std::string whole =
 TEST(HardwareFile, EveryKeyIsRead) {
   const TemporaryFolder folder;
   folder.write("hardware/fast.yaml", whole);
-  const Hardware h = load_experiment(folder.write("a.yaml", "hardware: fast" + rest)).hardware.value();
+  const Hardware h = load_experiment(folder.write("a.yaml", "hardware: fast" + body)).hardware.value();
   EXPECT_EQ(h.devices, (std::vector<std::string>{"NVIDIA FAST", "FAST-SXM"}));
   EXPECT_EQ(h.peak_flops(Precision::fp32), 60e12);
   EXPECT_EQ(h.peak_flops(Precision::tf32), 500e12);
@@ -41,7 +41,7 @@ TEST(HardwareFile, EveryKeyIsRead) {
 
 TEST(HardwareFile, WrongValuesHaveTheirPlace) {
   const TemporaryFolder folder;
-  const std::string config = folder.write("a.yaml", "hardware: bad" + rest);
+  const std::string config = folder.write("a.yaml", "hardware: bad" + body);
   const std::string start = "name: Bad\nsource: x\npeak_flops: {}\n";
   for (const auto& [line, expected] : std::vector<std::pair<std::string, std::string>>{
            {"memory_bandwidth: 3.35 TB", "bad.yaml:4:19: memory_bandwidth: found '3.35 TB'; expected bytes per second"},
@@ -62,7 +62,7 @@ TEST(HardwareFile, WrongValuesHaveTheirPlace) {
 
 TEST(HardwareFile, IsFoundByTheNameOfTheDevice) {
   const TemporaryFolder folder;
-  const std::string config = folder.write("a.yaml", "name: a" + rest);
+  const std::string config = folder.write("a.yaml", "name: a" + body);
   EXPECT_FALSE(find_hardware_for_device("NVIDIA FAST", config));
   folder.write("hardware/fast.yaml", whole);
   folder.write("hardware/slow.yaml", "name: Slow\nsource: x\npeak_flops: {bf16: 1 TFLOP/s}\n");
@@ -90,18 +90,18 @@ TEST(HardwareFile, AnUnknownGpuIsToldWhatToDo) {
 
 TEST(HardwareFile, NoneIsAChoice) {
   const TemporaryFolder folder;
-  const auto none = load_experiment(folder.write("a.yaml", "hardware: none" + rest));
+  const auto none = load_experiment(folder.write("a.yaml", "hardware: none" + body));
   EXPECT_TRUE(none.without_hardware);
   EXPECT_FALSE(none.hardware);
-  EXPECT_FALSE(load_experiment(folder.write("b.yaml", "name: b" + rest)).without_hardware);
+  EXPECT_FALSE(load_experiment(folder.write("b.yaml", "name: b" + body)).without_hardware);
 }
 
 TEST(ShareGpus, IsWarnedOf) {
   const TemporaryFolder folder;
-  const auto shared = load_experiment(folder.write("a.yaml", "measure: {share_gpus: true}" + rest));
+  const auto shared = load_experiment(folder.write("a.yaml", "measure: {share_gpus: true}" + body));
   EXPECT_TRUE(shared.measure.share_gpus);
   EXPECT_THAT(shared.warnings, Contains(HasSubstr("share_gpus")));
-  const auto plain = load_experiment(folder.write("b.yaml", "name: b" + rest));
+  const auto plain = load_experiment(folder.write("b.yaml", "name: b" + body));
   EXPECT_FALSE(plain.measure.share_gpus);
   EXPECT_THAT(plain.warnings, Not(Contains(HasSubstr("share_gpus"))));
 }

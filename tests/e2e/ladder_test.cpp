@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -11,6 +10,7 @@
 #include "analysis/summary.h"
 #include "command.h"
 #include "store/result_file.h"
+#include "support/soak.h"
 
 namespace harness {
 namespace {
@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 // pretended ones, many times as long. HARNESS_SOAK=1 plants real delays, a hundredth of these, for a quiet machine.
 // The step that has lost the three keeps a fourth: else its noise is a large share of it, and a change that does
 // nothing may seem proven to help.
-const bool real = std::getenv("HARNESS_SOAK") != nullptr;
+const bool real = test::soaking();
 const double unit_s = real ? 0.01 : 1;
 
 std::string planted() {

@@ -219,8 +219,8 @@ class Memory : public program::BufferAccess {
 };
 
 // All ranks of a job whose step is carried out here, naively.
-struct Job {
-  Job(const config::Settings& s, int ranks)
+struct OperationJob {
+  OperationJob(const config::Settings& s, int ranks)
       : settings(s), layout(layout_of(1, ranks, 1)), set(build_programs({}, s, layout)) {
     for (int r = 0; r < ranks; ++r) {
       memory.emplace_back(program(r));
@@ -293,7 +293,7 @@ TEST(OutputChecks, AcceptWhatACollectiveMustGiveAndNothingElse) {
         config::Settings s = collective(kind, config::CollectiveOver::world, in_place);
         s.precision = precision;
         s.message_bytes = 3 * 500 * 4;
-        Job job(s, 3);
+        OperationJob job(s, 3);
         const std::string name = config::find_variable("collective")->print(s);
         EXPECT_NE(job.complaint(1), "") << name << " before the step: nothing was computed";
         job.run();

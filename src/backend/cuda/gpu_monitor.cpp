@@ -19,11 +19,11 @@ constexpr auto patience = std::chrono::seconds(2);
 
 // The few functions of NVML that are used, by its C ABI, which the driver keeps
 // (https://docs.nvidia.com/deploy/nvml-api/): results are 0 for success.
-using Device = struct nvmlDevice_st*;
+using NvmlDevice = struct nvmlDevice_st*;
 struct Utilisation {
   unsigned gpu_percent, memory_percent;
 };
-struct Memory {
+struct NvmlMemory {
   unsigned long long total, free, used;  // bytes
 };
 enum : int { clock_sm = 1, temperature_gpu = 0 };
@@ -32,15 +32,15 @@ struct Nvml {
   std::string problem;
   int (*initialise)() = nullptr;
   const char* (*error_text)(int) = nullptr;
-  int (*by_bus_id)(const char*, Device*) = nullptr;
-  int (*utilisation)(Device, Utilisation*) = nullptr;
-  int (*clock)(Device, int, unsigned*) = nullptr;
-  int (*max_clock)(Device, int, unsigned*) = nullptr;
-  int (*power)(Device, unsigned*) = nullptr;
-  int (*temperature)(Device, int, unsigned*) = nullptr;
-  int (*memory)(Device, Memory*) = nullptr;
-  int (*throttle)(Device, unsigned long long*) = nullptr;
-  int (*energy)(Device, unsigned long long*) = nullptr;
+  int (*by_bus_id)(const char*, NvmlDevice*) = nullptr;
+  int (*utilisation)(NvmlDevice, Utilisation*) = nullptr;
+  int (*clock)(NvmlDevice, int, unsigned*) = nullptr;
+  int (*max_clock)(NvmlDevice, int, unsigned*) = nullptr;
+  int (*power)(NvmlDevice, unsigned*) = nullptr;
+  int (*temperature)(NvmlDevice, int, unsigned*) = nullptr;
+  int (*memory)(NvmlDevice, NvmlMemory*) = nullptr;
+  int (*throttle)(NvmlDevice, unsigned long long*) = nullptr;
+  int (*energy)(NvmlDevice, unsigned long long*) = nullptr;
 
   Nvml() {
     void* handle = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -80,13 +80,13 @@ Nvml& nvml() {
 
 constexpr double hz_per_mhz = 1e6, w_per_mw = 1e-3, j_per_mj = 1e-3;
 
-backend::GpuSample sample(Device device) {
+backend::GpuSample sample(NvmlDevice device) {
   Nvml& api = nvml();
   backend::GpuSample now;
   Utilisation use{};
   unsigned value = 0;
   unsigned long long bits = 0;
-  Memory memory{};
+  NvmlMemory memory{};
   if (api.utilisation != nullptr && api.utilisation(device, &use) == 0) now.utilisation = use.gpu_percent / 100.0;
   if (api.clock != nullptr && api.clock(device, clock_sm, &value) == 0) now.sm_clock_hz = value * hz_per_mhz;
   if (api.power != nullptr && api.power(device, &value) == 0) now.power_w = value * w_per_mw;
@@ -102,7 +102,7 @@ backend::GpuSample sample(Device device) {
 
 // Shared with the thread, so that a thread that hangs in the driver can be left behind.
 struct GpuMonitor::Watch {
-  Device device = nullptr;
+  NvmlDevice device = nullptr;
   std::mutex mutex;
   std::condition_variable changed;
   bool stopping = false, running = false;
@@ -140,7 +140,7 @@ GpuMonitor::GpuMonitor(const std::string& pci_bus_id) {
   Nvml& api = nvml();
   problem_ = api.problem;
   if (!problem_.empty()) return;
-  Device device = nullptr;
+  NvmlDevice device = nullptr;
   if (const int result = api.by_bus_id(pci_bus_id.c_str(), &device); result != 0) {
     problem_ = fmt::format("NVML finds no GPU at {}: {}", pci_bus_id, api.error_text(result));
     return;
@@ -158,7 +158,7 @@ GpuMonitor::~GpuMonitor() {
 
 void GpuMonitor::start() {
   if (!watch_) return;
-  const Device device = watch_->device;
+  const NvmlDevice device = watch_->device;
   {
     const std::lock_guard lock(watch_->mutex);
     watch_->stopping = true;  // one that was not stopped
@@ -182,7 +182,7 @@ backend::GpuStatistics GpuMonitor::stop() {
   watch_->changed.wait_for(lock, patience, [&] { return !watch_->running; });
   backend::GpuStatistics statistics = backend::summarise(watch_->samples);
   statistics.energy_j = watch_->energy_end_j - watch_->energy_begin_j;
-  const Device device = watch_->device;
+  const NvmlDevice device = watch_->device;
   const bool answered = !watch_->running && statistics.samples > 0;
   lock.unlock();
   unsigned mhz = 0;

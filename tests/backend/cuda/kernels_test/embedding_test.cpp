@@ -8,10 +8,10 @@ namespace {
 class Embeddings : public PerType {};
 INSTANTIATE_TEST_SUITE_P(Types, Embeddings, both_types(), type_name);
 
-struct Shape {
+struct EmbeddingShape {
   std::int64_t rows, width, sequence;
 };
-constexpr Shape shapes[] = {{1, 1, 1}, {24, 64, 8}, {24, 83, 8}, {12, 2056, 12}, {20, 5000, 5}};
+constexpr EmbeddingShape embedding_shapes[] = {{1, 1, 1}, {24, 64, 8}, {24, 83, 8}, {12, 2056, 12}, {20, 5000, 5}};
 constexpr std::int64_t shard_rows = 40;
 constexpr program::Shard shard{program::Axis::tensor, shard_rows};
 
@@ -22,7 +22,7 @@ backend::KernelContext on_shard(int coordinate) {
 }
 
 TEST_P(Embeddings, Forward) {
-  for (const Shape s : shapes) {
+  for (const EmbeddingShape s : embedding_shapes) {
     for (const int coordinate : {0, 1}) {
       for (const bool with_positions : {false, true}) {
         const Buffer tokens = integers(s.rows, 1, 0, 2 * shard_rows), words = random(type(), shard_rows * s.width, 2),
@@ -42,7 +42,7 @@ TEST_P(Embeddings, Forward) {
 }
 
 TEST_P(Embeddings, Backward) {
-  for (const Shape s : shapes) {
+  for (const EmbeddingShape s : embedding_shapes) {
     for (const int coordinate : {0, 1}) {
       for (const bool accumulate : {false, true}) {
         const Buffer tokens = integers(s.rows, 1, 0, 2 * shard_rows), dout = random(type(), s.rows * s.width, 2);

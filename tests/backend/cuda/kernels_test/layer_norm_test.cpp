@@ -11,26 +11,26 @@ namespace {
 class LayerNorms : public PerType {};
 INSTANTIATE_TEST_SUITE_P(Types, LayerNorms, both_types(), type_name);
 
-struct Shape {
+struct NormShape {
   std::int64_t rows, width;
 };
 // Rows in registers, in one thread and in many; not for vectors; wider than registers hold; and (backward) with column
 // sums too many for registers, then for shared memory.
-constexpr Shape shapes[] = {{1, 8},    {5, 16},   {130, 64},  {67, 83},   {9, 1027},
-                            {6, 2048}, {5, 5120}, {3, 12288}, {4, 16392}, {4, 20000}};
+constexpr NormShape norm_shapes[] = {{1, 8},    {5, 16},   {130, 64},  {67, 83},   {9, 1027},
+                                     {6, 2048}, {5, 5120}, {3, 12288}, {4, 16392}, {4, 20000}};
 
-std::string of(Shape s, int variant) {
+std::string of(NormShape s, int variant) {
   return std::to_string(s.rows) + " x " + std::to_string(s.width) + ", variant " + std::to_string(variant);
 }
 
 TEST_P(LayerNorms, Forward) {
-  for (const Shape s : shapes) {
+  for (const NormShape s : norm_shapes) {
     for (int parts = 0; parts < 4; ++parts) {
       const std::int64_t n = s.rows * s.width;
       const Buffer in = random(type(), n, 1), gamma = random(type(), s.width, 2), beta = random(type(), s.width, 3),
                    bias = random(type(), s.width, 4), residual = random(type(), n, 5, 2);
       struct Outputs {
-        Outputs(program::DType type, Shape shape)
+        Outputs(program::DType type, NormShape shape)
             : sum(type, shape.rows * shape.width), out(sum), mean(program::DType::f32, shape.rows), rstd(mean) {}
         Buffer sum, out, mean, rstd;
       } got(type(), s), wanted(type(), s);
@@ -73,7 +73,7 @@ TEST_P(LayerNorms, ForwardOfLargeNumbersThatDifferLittle) {
 }
 
 TEST_P(LayerNorms, Backward) {
-  for (const Shape s : shapes) {
+  for (const NormShape s : norm_shapes) {
     for (int variant = 0; variant < 8; ++variant) {
       if (s.width > 6000 && variant % 7 != 0 && variant != 3) continue;  // 0, 3, 7: each both ways
       const bool with_residual = variant & 1, with_bias = variant & 2, accumulate = variant & 4;
@@ -84,7 +84,7 @@ TEST_P(LayerNorms, Backward) {
       const Buffer mean = random(program::DType::f32, s.rows, 5, 0.01),
                    rstd = random(program::DType::f32, s.rows, 6, 0.01, 0.33);
       struct Outputs {
-        Outputs(program::DType type, Shape shape, bool old)
+        Outputs(program::DType type, NormShape shape, bool old)
             : din(type, shape.rows * shape.width),
               dgamma(old ? random(program::DType::f32, shape.width, 7) : Buffer(program::DType::f32, shape.width)),
               dbeta(dgamma),
@@ -119,7 +119,7 @@ TEST_P(LayerNorms, Backward) {
 // One norm's backward pass, with old gradients to add to, or not.
 class Gradients {
  public:
-  Gradients(program::DType type, Shape s, std::uint64_t seed, bool with_bias, bool accumulate)
+  Gradients(program::DType type, NormShape s, std::uint64_t seed, bool with_bias, bool accumulate)
       : shape_(s),
         with_bias_(with_bias),
         accumulate_(accumulate),
@@ -151,7 +151,7 @@ class Gradients {
   }
 
  private:
-  Shape shape_;
+  NormShape shape_;
   bool with_bias_, accumulate_;
   Buffer dout_, x_, gamma_, mean_, rstd_, din_, dgamma_, dbeta_, dbias_;
   Scratch scratch_;
@@ -160,10 +160,10 @@ class Gradients {
 TEST_P(LayerNorms, OneSecondStageCompletesSeveralToTheSameBits) {
   const auto make = [&] {
     std::vector<std::unique_ptr<Gradients>> norms;
-    norms.push_back(std::make_unique<Gradients>(type(), Shape{130, 64}, 1, true, false));
-    norms.push_back(std::make_unique<Gradients>(type(), Shape{67, 83}, 11, false, true));
-    norms.push_back(std::make_unique<Gradients>(type(), Shape{40, 64}, 21, true, true));
-    norms.push_back(std::make_unique<Gradients>(type(), Shape{5, 2048}, 31, false, false));
+    norms.push_back(std::make_unique<Gradients>(type(), NormShape{130, 64}, 1, true, false));
+    norms.push_back(std::make_unique<Gradients>(type(), NormShape{67, 83}, 11, false, true));
+    norms.push_back(std::make_unique<Gradients>(type(), NormShape{40, 64}, 21, true, true));
+    norms.push_back(std::make_unique<Gradients>(type(), NormShape{5, 2048}, 31, false, false));
     return norms;
   };
   const auto alone = make();

@@ -8,10 +8,10 @@ namespace {
 class Losses : public PerType {};
 INSTANTIATE_TEST_SUITE_P(Types, Losses, both_types(), type_name);
 
-struct Shape {
+struct LossShape {
   std::int64_t rows, vocab;
 };
-constexpr Shape shapes[] = {{1, 8}, {3, 31}, {5, 1000}, {2, 50304}, {2, 8191}, {1500, 16}};
+constexpr LossShape loss_shapes[] = {{1, 8}, {3, 31}, {5, 1000}, {2, 50304}, {2, 8191}, {1500, 16}};
 
 Buffer scalar(double value) {
   Buffer b(program::DType::f32, 1);
@@ -19,12 +19,13 @@ Buffer scalar(double value) {
   return b;
 }
 
-backend::Bound<program::CrossEntropy> whole(Shape s, const Buffer& logits, const Buffer& labels, const Buffer& loss) {
+backend::Bound<program::CrossEntropy> whole(LossShape s, const Buffer& logits, const Buffer& labels,
+                                            const Buffer& loss) {
   return {logits, labels, loss, s.rows, s.vocab, 0.25, 1.5};
 }
 
 TEST_P(Losses, Whole) {
-  for (const Shape s : shapes) {
+  for (const LossShape s : loss_shapes) {
     Buffer logits = random(type(), s.rows * s.vocab, 1, 4), wanted = logits;
     const Buffer labels = integers(s.rows, 2, 0, s.vocab);
     Buffer loss = scalar(2), wanted_loss = scalar(2);
@@ -37,7 +38,7 @@ TEST_P(Losses, Whole) {
 }
 
 TEST_P(Losses, FirstAndLastLabelAndHugeLogits) {
-  const Shape s{2, 4096};
+  const LossShape s{2, 4096};
   Buffer logits = random(type(), s.rows * s.vocab, 1, 30, 1000), wanted = logits;
   Buffer labels(program::DType::i32, 2), loss = scalar(0), wanted_loss = scalar(0);
   labels.set(0, 0);
@@ -50,7 +51,7 @@ TEST_P(Losses, FirstAndLastLabelAndHugeLogits) {
 }
 
 TEST_P(Losses, LogitsOfMinusInfinityHaveNoProbability) {
-  const Shape s{2, 640};
+  const LossShape s{2, 640};
   Buffer logits = random(type(), s.rows * s.vocab, 1);
   for (std::int64_t i = 0; i < s.vocab; i += 1 + i % 3) logits.set(i, -INFINITY);
   logits.set(7, 1);
@@ -66,7 +67,7 @@ TEST_P(Losses, LogitsOfMinusInfinityHaveNoProbability) {
 
 TEST_P(Losses, AnUnknownLabelOrANaNShows) {
   for (const double label : {-1.0, 64.0, 5.0}) {
-    const Shape s{1, 64};
+    const LossShape s{1, 64};
     Buffer logits = random(type(), s.vocab, 1), labels(program::DType::i32, 1), loss = scalar(0);
     if (label == 5) logits.set(17, NAN);
     labels.set(0, label);
@@ -78,7 +79,7 @@ TEST_P(Losses, AnUnknownLabelOrANaNShows) {
 }
 
 TEST_P(Losses, InPartsOfAShard) {
-  for (const Shape s : shapes) {
+  for (const LossShape s : loss_shapes) {
     for (const int coordinate : {0, 1}) {
       Buffer logits = random(type(), s.rows * s.vocab, 1, 4), wanted = logits;
       const Buffer labels = integers(s.rows, 2, 0, 2 * s.vocab);  // about half of them another rank's

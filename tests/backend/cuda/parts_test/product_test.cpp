@@ -14,7 +14,7 @@
 namespace harness::cuda {
 namespace {
 
-constexpr int multiprocessors = 132;
+constexpr int all_multiprocessors = 132;
 
 program::Matmul matmul(std::int64_t m, std::int64_t n, std::int64_t k) {
   program::Matmul op;
@@ -109,7 +109,7 @@ TEST(Product, AStepNeedsFewDistinctOnes) {
   const program::Program program =
       program::lower(workloads::build_programs(model, settings, program::Layout{}).roles.front(),
                      backend::declared_fused(config::BackendKind::cuda));
-  const auto needed = needed_products(program, false, multiprocessors);
+  const auto needed = needed_products(program, false, all_multiprocessors);
   std::set<std::string> keys;
   for (const NeededProduct& n : needed) keys.insert(key_of(n.product));
   EXPECT_EQ(keys.size(), needed.size());
@@ -120,7 +120,7 @@ TEST(Product, AStepNeedsFewDistinctOnes) {
   for (const NeededProduct& n : needed) EXPECT_GE(n.product.alignment_bytes, 16) << key_of(n.product);
 }
 
-// The updates run beside the layers of the backward pass: their products are tuned for fewer multiprocessors.
+// The updates run beside the layers of the backward pass: their products are tuned for fewer all_multiprocessors.
 TEST(Product, BesideTheOptimizerOnlyTheBackwardPassIsLaidOutForFewerMultiprocessors) {
   const config::Model model{"test", 2, 64, 4, 128, 32};
   config::Settings settings;
@@ -131,7 +131,7 @@ TEST(Product, BesideTheOptimizerOnlyTheBackwardPassIsLaidOutForFewerMultiprocess
     const program::Program program =
         program::lower(workloads::build_programs(model, settings, program::Layout{}).roles.front(),
                        backend::declared_fused(config::BackendKind::cuda));
-    const std::vector<int> shares = shares_of(program.step, program.streams.size(), multiprocessors);
+    const std::vector<int> shares = shares_of(program.step, program.streams.size(), all_multiprocessors);
     int fewer = 0, few = 0;
     for (std::size_t i = 0; i < program.step.size(); ++i) {
       const program::Operation& op = program.step[i];
@@ -148,7 +148,7 @@ TEST(Product, BesideTheOptimizerOnlyTheBackwardPassIsLaidOutForFewerMultiprocess
     EXPECT_EQ(fewer > 0, overlap);
     EXPECT_EQ(few > 0, overlap);
     int targets = 0;
-    for (const NeededProduct& n : needed_products(program, false, multiprocessors)) {
+    for (const NeededProduct& n : needed_products(program, false, all_multiprocessors)) {
       targets += n.product.multiprocessors == 116 ? 1 : 0;
     }
     EXPECT_EQ(targets > 0, overlap);

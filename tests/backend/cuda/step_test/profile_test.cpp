@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const config::Model tiny{"tiny", 1, 32, 2, 64, 16};
+const config::Model one_layer{"tiny", 1, 32, 2, 64, 16};
 constexpr const char* empty_handed = "CUPTI recorded nothing";
 
 class ProfiledStep : public ::testing::Test {
@@ -29,7 +29,7 @@ class ProfiledStep : public ::testing::Test {
     s.global_batch_size = 2;
     s.micro_batch_size = 1;
     s.cuda_graph = graph;
-    LocalJob job(tiny, s, layout);
+    LocalJob job(one_layer, s, layout);
     operations_ = job.program(0).step.size();
     const auto intervals = job.run_profiled();
     job.run(1);  // every rank ran as many steps as the others
