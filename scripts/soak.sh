@@ -1,19 +1,14 @@
 #!/bin/sh
-# Runs the tests that take too long for `make test`: tests that repeat more often with HARNESS_SOAK (a job killed 200
+# Runs what takes too long for every change: all tests at -O2, some of them more often (HARNESS_SOAK: a job killed 200
 # times, 3000 simulated sweeps under each of 23 noises), twenty sweeps in which nothing changes, one in which something
-# does, a sweep of 128 ranks; and clang-tidy's static analyzer.
+# does, a sweep of 128 ranks; and clang-tidy on each source alone, with its static analyzer. docs/testing.md has the list.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_root.sh
 export HARNESS_SOAK=1
 started=$(date +%s)
-ran=0
-for program in build/release/tests/test_launch build/release/tests/test_analysis build/release/tests/test_e2e; do
-  [ -x "$program" ] || continue
-  "$program" --gtest_brief=1
-  ran=1
-done
-[ $ran = 1 ] || { echo "soak: no tests are built in build/release/tests; run \`make test\`" >&2; exit 1; }
+# One at a time: some measure real delays. A test may take as long as 200 sweeps do.
+TEST_JOBS=1 TEST_TIMEOUT=7200 scripts/test.sh release
 result=$(mktemp -d)
 trap 'rm -rf "$result"' EXIT
 scripts/soak_aa.sh

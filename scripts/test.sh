@@ -1,8 +1,10 @@
 #!/bin/sh
 # Runs the tests of one preset. usage: scripts/test.sh PRESET [ctest options...]
+# environment: TEST_JOBS=N at once (default: one per core), TEST_TIMEOUT=SECONDS for each (default: 1200)
 set -eu
 cd "$(dirname "$0")/.."
 preset=$1
 shift
 . scripts/mpi_root.sh
-exec ctest --preset "$preset" -j "${TEST_JOBS:-$(nproc 2> /dev/null || echo 1)}" --no-tests=error "$@"
+exec ctest --preset "$preset" -j "${TEST_JOBS:-$(nproc 2> /dev/null || echo 1)}" \
+  --no-tests=error --timeout "${TEST_TIMEOUT:-1200}" "$@"

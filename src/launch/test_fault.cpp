@@ -49,6 +49,13 @@ void eat_memory(bool shared) {
   }
 }
 
+// Of the timed block that this worker runs, by its number; "" in any other worker.
+std::string_view parity_of_block() {
+  const char* block = std::getenv("HARNESS_BLOCK");
+  if (block == nullptr) return "";
+  return parse_integer(block) % 2 == 0 ? "even" : "odd";
+}
+
 }  // namespace
 
 TestFault TestFault::from_environment(int rank, const std::string& case_name, const config::Settings& settings) {
@@ -96,6 +103,8 @@ TestFault TestFault::parse_one(std::string_view text, int rank, const std::strin
       const config::Variable* variable = config::find_variable(value.substr(0, value.find(':')));
       if (variable == nullptr) fail("HARNESS_TEST_FAULT: unless={} names no variable", value);
       here = here && variable->print(settings) != value.substr(value.find(':') + 1);
+    } else if (name == "blocks") {
+      here = here && value == parity_of_block();
     } else if (name == "stream") {
       fault.stream_ = value;
     } else if (name == "step" && value == "every") {

@@ -131,7 +131,7 @@ std::string write_small_config(const TemporaryFolder& folder, int rounds, const 
           "sweep:\n"
        << (sweep.empty() ? "  micro_batch_size: [2]\n  overlap_grad_reduce: [false]\n" : sweep)
        << "measure: {rounds: " << rounds
-       << ", warmup_steps: 1, steps: 3, seed: 1, deadlines: {start: 30 s, step: 3 s}}\n"
+       << ", warmup_steps: 1, steps: 3, seed: 1, deadlines: {start: 120 s, step: 60 s}}\n"
        << "output: " << folder.path() << "/{name}.h5\n";
   return folder.write("small.yaml", text.str());
 }

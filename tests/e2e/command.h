@@ -24,12 +24,12 @@ class Command {
 
   pid_t pid() const { return pid_; }
   /// Waits at most this long; then kills the group and reports exit code -1.
-  Outcome wait(double timeout_s = 120);
+  Outcome wait(double timeout_s = 400);
   void kill_all(int signal) const;  // every process that carries the tag
   /// Processes that carry the tag; with `argument`, those whose first argument it is ("sweep": a supervisor).
   std::vector<pid_t> tagged(const std::string& argument) const;
   /// Waits until `text` stands in what the command wrote to stderr so far; false after the time-out.
-  bool wait_for(const std::string& text, double timeout_s = 60) const;
+  bool wait_for(const std::string& text, double timeout_s = 200) const;
   std::string err_so_far() const;
 
  private:
@@ -39,7 +39,7 @@ class Command {
   const std::string out_file_ = outputs_ / "out", err_file_ = outputs_ / "err";
 };
 
-Outcome run(const std::string& shell, double timeout_s = 120);
+Outcome run(const std::string& shell, double timeout_s = 400);
 
 /// mpirun with `ranks` ranks of the built program, from the source directory.
 std::string harness_job(int ranks, const std::string& arguments);

@@ -4,16 +4,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "command.h"
 #include "support/files.h"
+#include "support/wait.h"
 
 namespace harness {
 namespace {
@@ -219,9 +218,9 @@ TEST(CompareGpu, InterruptedItLeavesWhatIsDone) {
   sides.write();
   test::Command job(sides.command("--rounds 2 --pytorch compile"));
   ASSERT_TRUE(job.wait_for("round 1 of 2: pytorch"));
-  std::this_thread::sleep_for(std::chrono::seconds(1));  // until the run is under way
+  ASSERT_TRUE(test::wait_until([&] { return !job.tagged("600").empty(); }));  // the run is under way
   ::kill(job.pid(), SIGTERM);
-  const auto o = job.wait(20);
+  const auto o = job.wait();
   EXPECT_EQ(o.exit_code, 143) << o.err;
   EXPECT_EQ(sides.result("harness").at("runs"), 1);
   EXPECT_THAT(o.out, HasSubstr("interrupted"));

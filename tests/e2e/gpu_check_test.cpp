@@ -4,14 +4,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "command.h"
 #include "support/files.h"
 #include "support/paths.h"
+#include "support/wait.h"
 
 namespace harness {
 namespace {
@@ -154,9 +153,9 @@ TEST(GpuCheck, InterruptedItEndsItsRowAndWritesTheReports) {
   test::Command job("env BACKEND=cpu HARNESS=" + program_that_hangs(folder) + " " +
                     script("-o " + folder / "table.txt" + " operations reference"));
   ASSERT_TRUE(job.wait_for("reference and equalities …"));
-  std::this_thread::sleep_for(std::chrono::seconds(1));  // until the row is under way
+  ASSERT_TRUE(test::wait_until([&] { return !job.tagged("600").empty(); }));  // the row is under way
   ::kill(job.pid(), SIGTERM);
-  const auto o = job.wait(20);
+  const auto o = job.wait();
   EXPECT_EQ(o.exit_code, 143) << o.err;
   EXPECT_THAT(o.out, HasSubstr("reference and equalities             not run        0  interrupted"));
   EXPECT_THAT(test::text_of(folder / "table.txt"), HasSubstr("---- operations ----\n0.1.0\n9 checks passed"));

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "launched.h"
+#include "support/wait.h"
 
 namespace harness::launch {
 namespace {
@@ -77,14 +78,12 @@ TEST(Faults, AreAlikeByRankAndKind) {
 TEST(Faults, AKilledSupervisorLeavesNoWorkerBehind) {
   Launched job(3, "steps=3000");
   ASSERT_TRUE(job.says("begin 0")) << job.output();
-  for (int i = 0; i < 1000 && job.processes("worker").size() < 3; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  ASSERT_TRUE(test::wait_until([&] { return job.processes("worker").size() == 3; }));
   const auto supervisors = job.supervisors();
   ASSERT_EQ(job.processes("worker").size(), 3u);
   ASSERT_EQ(supervisors.size(), 3u);
   ::kill(supervisors.back(), SIGKILL);
-  EXPECT_TRUE(job.wait(30)) << job.output();
+  EXPECT_TRUE(job.wait()) << job.output();
   EXPECT_NE(job.exit_code(), 0);
 }
 
@@ -130,7 +129,7 @@ TEST(Signals, TheSecondStopsAtOnce) {
     for (const pid_t pid : job.supervisors()) ::kill(pid, SIGINT);
     std::this_thread::sleep_for(std::chrono::milliseconds(400));
   }
-  ASSERT_TRUE(job.wait(10)) << job.output();
+  ASSERT_TRUE(job.wait()) << job.output();
   EXPECT_EQ(job.exit_code(), 0);
   EXPECT_THAT(job.output(), HasSubstr("ok false stopped true"));
 }
@@ -140,7 +139,7 @@ TEST(Signals, MpirunInterruptedLeavesTimeForAWord) {
   Launched job(2, "steps=3000");
   ASSERT_TRUE(job.says("begin 0")) << job.output();
   ::kill(job.mpirun(), SIGINT);
-  ASSERT_TRUE(job.wait(20)) << job.output();
+  ASSERT_TRUE(job.wait()) << job.output();
   EXPECT_THAT(job.output(), HasSubstr("ok false stopped true"));
   EXPECT_THAT(job.output(), HasSubstr("end stop 2"));
 }

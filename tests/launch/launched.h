@@ -17,9 +17,9 @@ class Launched {
   Launched& operator=(const Launched&) = delete;
 
   /// Waits for its end and for the end of all it started. False if that takes too long.
-  bool wait(double longest_s = 60);
+  bool wait(double longest_s = 300);
   /// Waits until its output has this text.
-  bool says(const std::string& text, double longest_s = 60);
+  bool says(const std::string& text, double longest_s = 200);
   const std::string& output();
   int exit_code() const { return exit_code_; }
   /// Living processes with the tag whose first argument is this; "" for all.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 // Libraries that go by the names of the driver's and the toolkit's and do what a test tells them: dlopen finds them
@@ -9,8 +10,8 @@ extern "C" {
 /// NVML: one GPU at 0000:18:00.0, whose readings change with every sample.
 struct FakeNvml {
   bool answers = true;                  // false: all readings fail
-  int samples = 0;                      // utilisation read
-  double hang_s = 0;                    // every reading of the power takes this long
+  std::atomic<int> samples = 0;         // utilisation read
+  std::atomic<bool> hangs = false;      // readings of the power wait until this is false
   unsigned long long energy_mj = 1000;  // grows by 500 with each reading
 };
 FakeNvml* fake_nvml();

@@ -40,7 +40,7 @@ int nvmlDeviceGetMaxClockInfo(void*, int type, unsigned* mhz) {
   return state.answers ? 0 : not_supported;
 }
 int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) {
-  if (state.hang_s > 0) std::this_thread::sleep_for(std::chrono::duration<double>(state.hang_s));
+  while (state.hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   *milliwatts = 400500;
   return state.answers ? 0 : not_supported;
 }
