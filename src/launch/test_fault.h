@@ -17,9 +17,9 @@ namespace harness::launch {
 /// (with step=every: nothing waits, but every step is reported as longer by this much, so that a planted effect can be
 /// many times the noise of any machine). Step -1 is before the Program is built; "step=every" delays every step.
 /// "kind=delay,stream=data" instead lengthens each communication on that stream (cpu backend).
-/// "unless=VARIABLE:VALUE": not where the case has this setting. "blocks=even" or "blocks=odd": only in timed blocks with
-/// such a number, so that a case disagrees with itself. Several delays of every step, or several pretended
-/// ones, each with its own conditions, are joined by ";" and add up.
+/// "unless=VARIABLE:VALUE": not where the case has this setting. "blocks=even" or "blocks=odd": only in timed blocks
+/// with such a number, so that a case disagrees with itself. Several delays of every step, or several pretended ones,
+/// each with its own conditions, are joined by ";" and add up.
 class TestFault {
  public:
   /// No fault unless the environment names this rank and case. Throws Error for invalid text.
