@@ -18,6 +18,7 @@
 #include "cli/init_verb.h"
 #include "cli/verbs.h"
 #include "launch/job.h"
+#include "launch/launcher.h"
 
 namespace harness::cli {
 namespace {
@@ -104,11 +105,14 @@ struct Parser {
     plan = app.add_subcommand("plan",
                               "show what would run, whether it fits, and which effects it can resolve; needs no MPI");
     add_common(*plan, a.plan.config, a.plan.overrides, a.plan.only, a);
-    plan->add_option("--ranks", a.plan.ranks, "number of ranks to plan for")->check(CLI::Range(1, 1 << 20));
+    plan->add_option("--ranks", a.plan.ranks, "number of ranks to plan for (default: as many as mpirun starts)")
+        ->check(CLI::Range(1, 1 << 20));
     plan->add_option("--like", a.plan.like, "a result file of this configuration, to estimate the time from");
     plan->add_option("--assume-mfu", a.plan.assume_mfu, "estimate the time from an MFU of all cases: 40%");
     plan->add_option("--assume-setup", a.plan.assume_setup, "with --assume-mfu: to set up a block (default: 30 s)")
         ->needs("--assume-mfu");
+    plan->add_option("--gpu-hours", a.plan.gpu_hours,
+                     "plan for this many hours of a rank, all ranks together: the rounds that fit and what they resolve");
     plan->add_option("--budget", a.plan.budget,
                      "print the FLOP, bytes and least time of each operation of CASE on the stated hardware")
         ->expected(0, 1)
@@ -370,6 +374,8 @@ int run_cli(const std::vector<std::string>& typed, std::ostream& out, std::ostre
     const bool help =
         std::any_of(arguments.begin(), arguments.end(), [](const auto& x) { return x == "-h" || x == "--help"; });
     if (!arguments.empty() && arguments[0] == "sweep" && !help) return run_job(arguments, out, err);
+    // Started by mpirun or srun, all others leave it to the first: it works once and prints once.
+    if (const auto claim = launch::launcher_claim(launch::own_environment); claim && claim->rank != 0) return 0;
     return deliver(run_alone(arguments, out, err), out, err);
   } catch (...) {
     return say(err, std::current_exception());

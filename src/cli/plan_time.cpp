@@ -10,12 +10,17 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/comparable.h"
+#include "analysis/paired_estimator.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "plan/prepare.h"
 #include "store/result_file.h"
+#include "sweep/decide.h"
+#include "sweep/planned_result.h"
+#include "sweep/time_budget.h"
 
 namespace harness::cli {
 namespace {
@@ -92,51 +97,104 @@ std::string slurm_time(double seconds) {
   return minutes < 24 * 60 ? hours : fmt::format("{}-{}", minutes / (24 * 60), hours);
 }
 
-/// What the blocks of a plan take, by what is known of each case.
+// What the blocks of a plan take, by what is known of each case.
 class Estimate {
  public:
-  Estimate(const plan::Plan& plan, const Costs& costs) : plan_(plan), measure_(plan.experiment.measure) {
+  Estimate(const plan::Plan& plan, const Costs& costs, std::string source)
+      : plan_(plan), measure_(plan.experiment.measure), source_(std::move(source)), steps_(steps_of(plan, costs)) {
     for (const plan::PlannedCase& planned : plan.cases) {
       const auto known = costs.find(planned.name);
-      if (!planned.is_possible() || planned.is_control || known == costs.end()) continue;
-      preparation_s_ += known->second.block_s(measure_.warmup_steps + 1);
+      if (!planned.is_possible() || known == costs.end()) continue;
+      const double block_s = known->second.block_s(measure_.warmup_steps + steps_);
+      costs_.push_back({planned.name, planned.variable, preparation_of(planned, known->second), block_s});
+      preparation_s_ += costs_.back().preparation_s;
+      step_s_[planned.name] = known->second.step_s;
     }
-    round_ends_s_.assign(measure_.rounds, preparation_s_);
+    double end_s = preparation_s_;
+    round_ends_s_.assign(measure_.rounds, 0);
+    timed_s_.assign(measure_.rounds, 0);
     for (const plan::Slot& slot : plan.schedule) {
-      const plan::PlannedCase& planned = plan.cases[slot.case_index];
-      const auto known = costs.find(planned.name);
-      if (known == costs.end()) {
+      const auto known = std::ranges::find(costs_, plan.cases[slot.case_index].name, &sweep::CaseCost::name);
+      if (known == costs_.end()) {
         ++unknown_;
         continue;
       }
-      const double seconds = known->second.block_s(measure_.warmup_steps + measure_.steps);
-      by_case_[planned.name] += seconds;
-      for (int round = slot.round; round < measure_.rounds; ++round) round_ends_s_[round] += seconds;
+      end_s += known->block_s;
+      timed_total_s_ += steps_ * step_s_[known->name];
+      round_ends_s_[slot.round] = end_s;
+      timed_s_[slot.round] = timed_total_s_;
     }
   }
 
-  std::string text(const std::string& source) const {
-    const double total_s = round_ends_s_.back();
-    const bool gpus = plan_.experiment.backend == config::BackendKind::cuda;
+  PlannedTime result() const {
+    const int fit = rounds_that_fit();
+    const int least = measure_.looks.empty() ? analysis::least_pairs : measure_.looks.front();
+    const bool has_verdicts = analysis::declared_comparisons(sweep::planned_result(plan_)) > 0;
+    if (fit < std::min(least, measure_.rounds) && has_verdicts) {
+      fail("{} for {} of {} rounds, and no verdict is possible before {}: all cases take {} for {} rounds. {}",
+           budget_text(), fit, measure_.rounds, least, show_seconds(round_ends_s_[std::min(least, measure_.rounds) - 1]),
+           std::min(least, measure_.rounds), sweep::selections_that_fit(costs_, measure_.time_budget_s, least));
+    }
+    return {fit, text(std::max(fit, 1))};
+  }
+
+ private:
+  static int steps_of(const plan::Plan& plan, const Costs& costs) {
+    const config::Measure& measure = plan.experiment.measure;
+    const auto baseline = costs.find(plan.baseline().name);
+    if (!measure.auto_steps || baseline == costs.end() || !(baseline->second.step_s > 0)) return measure.steps;
+    return sweep::auto_steps(baseline->second.set_up_s, baseline->second.step_s, measure.warmup_steps);
+  }
+
+  // Untimed workers before round 1: one records the timeline; on GPUs one tunes, and one reads NCCL's log.
+  double preparation_of(const plan::PlannedCase& planned, const BlockCost& cost) const {
+    if (planned.is_control) return 0;
+    double seconds = cost.block_s(measure_.warmup_steps + 1);
+    if (!has_gpus()) return seconds;
+    if (!measure_.share_gpus) seconds += cost.set_up_s;
+    if (planned.layout.ranks() > 1) seconds += cost.block_s(1);
+    return seconds;
+  }
+
+  bool has_gpus() const { return plan_.experiment.backend == config::BackendKind::cuda; }
+  std::string hours_name() const { return has_gpus() ? "GPU hours" : "rank hours"; }
+
+  int rounds_that_fit() const {
+    if (measure_.time_budget_s <= 0) return measure_.rounds;
+    return static_cast<int>(
+        std::ranges::count_if(round_ends_s_, [&](double s) { return s <= measure_.time_budget_s; }));
+  }
+
+  std::string budget_text() const {
+    return fmt::format("the time budget of {} ({:.3g} {} on {}) is enough", show_seconds(measure_.time_budget_s),
+                       measure_.time_budget_s * plan_.ranks / 3600, hours_name(), count(plan_.ranks, "rank"));
+  }
+
+  std::string text(int rounds) const {
+    const double total_s = round_ends_s_[rounds - 1];
     const double hours = total_s * plan_.ranks / 3600;
     std::string text =
-        fmt::format("\ntime: {}, {}{}\n", show_seconds(total_s), source,
+        fmt::format("\ntime: {}{}, {}{}\n", show_seconds(total_s),
+                    rounds < measure_.rounds ? fmt::format(" for {} of {} rounds", rounds, measure_.rounds) : "", source_,
                     unknown_ > 0 ? fmt::format("; without {} blocks of cases that are not known", unknown_) : "");
-    text += fmt::format("  {:.3g} {} hours", hours, gpus ? "GPU" : "rank");
+    text += fmt::format("  {:.3g} {}", hours, hours_name());
     if (plan_.experiment.cost && plan_.experiment.cost->per_gpu_hour > 0) {
       text += fmt::format(", {:.0f} {}", hours * plan_.experiment.cost->per_gpu_hour, plan_.experiment.cost->currency);
     }
     text += fmt::format("; under Slurm, ask for --time={}\n", slurm_time(total_s));
-    text += fmt::format("  preparation {} (a profiled step of each case{}), a round {}\n", show_seconds(preparation_s_),
-                        gpus ? "; without the tuning of products" : "",
-                        show_seconds((total_s - preparation_s_) / measure_.rounds));
-    return text + longest_cases() + limits();
+    if (measure_.auto_steps) text += fmt::format("  steps: auto gives {} timed steps per block\n", steps_);
+    const double share = total_s > 0 ? timed_s_[rounds - 1] / total_s : 0;
+    text += fmt::format("  {:.0f} % of them are timed steps, {:.0f} % preparation, {:.0f} % set-up and warm-up of blocks\n",
+                        100 * share, 100 * preparation_s_ / total_s, 100 * (1 - share - preparation_s_ / total_s));
+    text += fmt::format("  preparation {} (for each case a profiled step{}), a round {}\n", show_seconds(preparation_s_),
+                        has_gpus() ? ", what NCCL does, and tuning, which takes longer the first time" : "",
+                        show_seconds((total_s - preparation_s_) / rounds));
+    return text + longest_cases(rounds) + limits();
   }
 
- private:
-  std::string longest_cases() const {
+  std::string longest_cases(int rounds) const {
     std::vector<std::pair<double, std::string>> cases;
-    for (const auto& [name, seconds] : by_case_) cases.emplace_back(seconds, name);
+    for (const sweep::CaseCost& c : costs_) cases.emplace_back(rounds * c.block_s, c.name);
     std::ranges::sort(cases, std::greater<>());
     constexpr std::size_t max_shown = 4;
     std::string text = "  longest:";
@@ -148,11 +206,8 @@ class Estimate {
   // What may end the sweep before its last round.
   std::string limits() const {
     std::string text;
-    if (measure_.time_budget_s > 0) {
-      const auto fit = std::ranges::count_if(round_ends_s_, [&](double s) { return s <= measure_.time_budget_s; });
-      text += fmt::format("  the time budget of {} is enough for {} of {} rounds\n",
-                          show_seconds(measure_.time_budget_s), fit, measure_.rounds);
-    }
+    if (measure_.time_budget_s > 0)
+      text += fmt::format("  {} for {} of {} rounds\n", budget_text(), rounds_that_fit(), measure_.rounds);
     if (!measure_.looks.empty()) {
       text += fmt::format("  {} if everything is settled by the first look\n",
                           show_seconds(round_ends_s_[measure_.looks.front() - 1]));
@@ -162,9 +217,13 @@ class Estimate {
 
   const plan::Plan& plan_;
   const config::Measure& measure_;
-  double preparation_s_ = 0;
+  const std::string source_;
+  const int steps_;  // timed, of a block
+  std::vector<sweep::CaseCost> costs_;
+  std::map<std::string, double> step_s_;  // by case
+  double preparation_s_ = 0, timed_total_s_ = 0;
   std::vector<double> round_ends_s_;  // from the start of the sweep
-  std::map<std::string, double> by_case_;
+  std::vector<double> timed_s_;       // of the timed steps, up to the end of each round
   int unknown_ = 0;
 };
 
@@ -172,25 +231,26 @@ constexpr double usual_set_up_s = 30;
 
 }  // namespace
 
-std::string time_text(const plan::Plan& plan, const TimeOptions& options) {
+PlannedTime planned_time(const plan::Plan& plan, const TimeOptions& options) {
   if (!options.like.empty()) {
     if (!options.assume_mfu.empty() || !options.assume_setup.empty())
       fail("--like takes times from a result, --assume-mfu and --assume-setup do without; give one of the two");
     const store::Result earlier = store::read_result(options.like, {.rank_seconds = false, .timeline = false});
     require_alike(plan, earlier, options.like);
-    return Estimate(plan, measured_costs(earlier)).text("estimated from " + options.like);
+    return Estimate(plan, measured_costs(earlier), "estimated from " + options.like).result();
   }
   if (options.assume_mfu.empty()) {
-    return "\ntime: unknown before the first sweep; --like RESULT.h5 estimates it from an earlier result, --assume-mfu "
-           "40% "
-           "from an MFU\n";
+    return {plan.experiment.measure.rounds,
+            "\ntime: unknown before the first sweep; --like RESULT.h5 estimates it from an earlier result, --assume-mfu "
+            "40% from an MFU\n"};
   }
   const double mfu = parse_share(options.assume_mfu);
   if (!(mfu > 0 && mfu <= 1)) fail("--assume-mfu: found {}; allowed: above 0 % and up to 100 %", options.assume_mfu);
   const double set_up_s = options.assume_setup.empty() ? usual_set_up_s : parse_seconds(options.assume_setup);
-  return Estimate(plan, assumed_costs(plan, mfu, set_up_s))
-      .text(fmt::format("if every case has an MFU of {:.3g} % and a block takes {} to set up", 100 * mfu,
-                        show_seconds(set_up_s)));
+  return Estimate(plan, assumed_costs(plan, mfu, set_up_s),
+                  fmt::format("if every case has an MFU of {:.3g} % and a block takes {} to set up", 100 * mfu,
+                              show_seconds(set_up_s)))
+      .result();
 }
 
 }  // namespace harness::cli

@@ -13,9 +13,12 @@ struct TimeOptions {
   std::string assume_setup;  // "45 s", of every block
 };
 
-/// How long the plan takes, in GPU hours and money too where those are known, in words. Throws Error if the result file
-/// tells nothing of this plan (another backend, workload, model or number of ranks), or if an assumption cannot be
-/// used.
-std::string time_text(const plan::Plan& plan, const TimeOptions& options);
+struct PlannedTime {
+  int rounds = 0;    // that the time budget allows; all, where there is none or no times are known
+  std::string text;  // how long these take, in GPU hours and money too where those are known
+};
+/// Throws Error if the result file tells nothing of this plan (another backend, workload, model or number of ranks), if
+/// an assumption cannot be used, or if the time budget allows too few rounds for any verdict.
+PlannedTime planned_time(const plan::Plan& plan, const TimeOptions& options);
 
 }  // namespace harness::cli

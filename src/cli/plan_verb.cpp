@@ -13,6 +13,7 @@
 #include "cli/plan_time.h"
 #include "cli/verbs.h"
 #include "config/combine.h"
+#include "launch/launcher.h"
 #include "plan/prepare.h"
 #include "report/sections.h"
 #include "sweep/planned_result.h"
@@ -124,24 +125,25 @@ void print_schedule(const plan::Plan& p, std::ostream& out) {
       fmt::join(e.measure.looks, ", "), first, schedule.size());
 }
 
-void print_power(const plan::Plan& p, std::ostream& out) {
+// What `rounds` rounds, those that fit, can detect.
+void print_power(const plan::Plan& p, int rounds, std::ostream& out) {
   const config::Measure& m = p.experiment.measure;
   const int comparisons = analysis::declared_comparisons(sweep::planned_result(p));
   if (comparisons == 0) return;
-  if (m.rounds < analysis::least_pairs) {
+  if (rounds < analysis::least_pairs) {
     out << fmt::format("\n{} rounds give no verdict: it takes {} or more, and about 12 to see small effects\n",
-                       m.rounds, analysis::least_pairs);
+                       rounds, analysis::least_pairs);
     return;
   }
   out << fmt::format(
       "\nWith {} comparisons over {} rounds, a change is detected 4 times in 5 (beyond the smallest effect of "
       "{:.3g} %) if it is at least\n",
-      comparisons, m.rounds, m.smallest_effect * 100);
+      comparisons, rounds, m.smallest_effect * 100);
   const bool level = m.interval == config::Interval::level;
   for (const double noise : {0.002, 0.005, 0.01, 0.02}) {
     const double effect =
-        level ? analysis::resolvable_effect(m.rounds, comparisons, noise, m.smallest_effect, m.confidence)
-              : analysis::resolvable_effect_of_pairs(m.rounds, comparisons, noise, m.smallest_effect, m.confidence);
+        level ? analysis::resolvable_effect(rounds, comparisons, noise, m.smallest_effect, m.confidence)
+              : analysis::resolvable_effect_of_pairs(rounds, comparisons, noise, m.smallest_effect, m.confidence);
     out << (std::isfinite(effect) ? fmt::format("  {:5.2f} %", effect * 100) : std::string("  (more rounds needed)"))
         << fmt::format(" when {} by {:.1f} %\n",
                        level ? "a block scatters around the machine's level" : "blocks of one round scatter",
@@ -153,12 +155,12 @@ int ranks_named(const config::Settings& s) {
   return std::max(s.layout.tensor_parallel * s.layout.pipeline_parallel, s.ranks);
 }
 
-// For a plan without --ranks: the most ranks that a value of the configuration asks for by itself, and which value. ""
-// where one rank is enough. Throws Error where it is the baseline's.
+// For a plan that neither --ranks nor a launcher gives a number of ranks. Throws Error where the baseline needs more
+// than one.
 std::string planned_for_one(const config::Experiment& e) {
-  constexpr std::string_view text =
-      "planned for 1 rank, but {} needs {}; give --ranks N, as many as the sweep will have";
-  if (const int ranks = ranks_named(e.baseline); ranks > 1) fail(text, "the baseline", ranks);
+  constexpr std::string_view text = "planned for 1 rank{}; give --ranks N, as many as the sweep will have";
+  if (const int ranks = ranks_named(e.baseline); ranks > 1)
+    fail(text, fmt::format(", but the baseline needs {}", ranks));
   int most = 1;
   std::string which;
   for (const config::Change& change : e.changes) {
@@ -166,7 +168,13 @@ std::string planned_for_one(const config::Experiment& e) {
     most = ranks_named(change.settings);
     which = config::case_name(change);
   }
-  return most == 1 ? "" : fmt::format(text, which, most);
+  return fmt::format(text, most == 1 ? "" : fmt::format(", but {} needs {}", which, most));
+}
+
+// As many as the sweep would have that is started in the same way; 0 where nothing says.
+int ranks_of_launcher() {
+  const auto claim = launch::launcher_claim(launch::own_environment);
+  return claim ? claim->size : 0;
 }
 
 std::string budget_of(const plan::Plan& p, const PlanOptions& options, program::FusedSet declared) {
@@ -184,19 +192,25 @@ std::string budget_of(const plan::Plan& p, const PlanOptions& options, program::
 }  // namespace
 
 int plan(const PlanOptions& options, std::ostream& out) {
-  const config::Experiment experiment = config::load_experiment(options.config, options.overrides);
+  config::Experiment experiment = config::load_experiment(options.config, options.overrides);
   const program::FusedSet declared = backend::declared_fused(experiment.backend);
-  const std::string hint = options.ranks > 0 ? "" : planned_for_one(experiment);
-  const plan::Plan p = plan::prepare(experiment, declared, std::max(options.ranks, 1), options.only);
+  const int ranks = options.ranks > 0 ? options.ranks : ranks_of_launcher();
+  const std::string hint = ranks > 0 ? "" : planned_for_one(experiment);
+  if (options.gpu_hours > 0) {
+    if (options.like.empty() && options.assume_mfu.empty())
+      fail("--gpu-hours needs the time of a block: give --like RESULT.h5 or --assume-mfu 40%");
+    experiment.measure.time_budget_s = options.gpu_hours * 3600 / std::max(ranks, 1);
+  }
+  const plan::Plan p = plan::prepare(experiment, declared, std::max(ranks, 1), options.only);
   // Before anything is printed, so that an error stands alone.
   const std::string budget = options.budget.empty() ? "" : budget_of(p, options, declared);
-  const std::string time = time_text(p, {options.like, options.assume_mfu, options.assume_setup});
+  const PlannedTime time = planned_time(p, {options.like, options.assume_mfu, options.assume_setup});
   if (!hint.empty()) out << hint << "\n\n";
   print_head(p, out);
   print_cases(p, out);
   print_schedule(p, out);
-  print_power(p, out);
-  out << time << budget;
+  print_power(p, time.rounds, out);
+  out << time.text << budget;
   for (const std::string& w : experiment.warnings) out << "warning: " << w << "\n";
   return 0;
 }

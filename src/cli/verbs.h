@@ -27,11 +27,12 @@ struct PlanOptions {
   std::string config;
   std::vector<std::string> overrides;
   std::vector<std::string> only;
-  int ranks = 0;                                   // 0: not given; then 1
+  int ranks = 0;                                   // 0: not given; then as many as the launcher started, or 1
   std::string like;                                // a result file to take times from
   std::string assume_mfu = {}, assume_setup = {};  // what to assume where there is none
   std::string budget;                              // the case whose budget to print; "" for none
   std::vector<std::string> efficiencies;           // as plan::parse_efficiencies reads them
+  double gpu_hours = 0;                            // of all ranks together, instead of measure.time_budget; 0: not given
 };
 
 /// As typed; overrides the section `cost` of the result's configuration.

@@ -3,25 +3,55 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/comparable.h"
+#include "analysis/paired_estimator.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "sweep/time_budget.h"
 
 namespace harness::sweep {
 
-void decide_steps(Recorder& recorder, config::Measure& measure) {
-  if (!measure.auto_steps) return;
+int auto_steps(double set_up_s, double step_s, int warmup_steps) {
   constexpr double share = 0.75;
   constexpr int min_steps = 3, max_steps = 1000;
+  const double fixed_s = set_up_s + warmup_steps * step_s;
+  return static_cast<int>(std::clamp<double>(std::round(share * fixed_s / step_s), min_steps, max_steps));
+}
+
+void decide_steps(Recorder& recorder, config::Measure& measure) {
+  if (!measure.auto_steps) return;
   const CaseState& baseline = recorder.state(0);
   if (!(baseline.step_s > 0)) return;
-  const double fixed_s = baseline.set_up_s + measure.warmup_steps * baseline.step_s;
-  const double steps = std::clamp<double>(std::round(share * fixed_s / baseline.step_s), min_steps, max_steps);
-  measure.steps = recorder.draft().steps = static_cast<int>(steps);
+  measure.steps = recorder.draft().steps = auto_steps(baseline.set_up_s, baseline.step_s, measure.warmup_steps);
 }
+
+namespace {
+
+// Throws Error: the budget allows `fit` rounds, and a verdict takes `least`.
+[[noreturn]] void refuse_budget(const Recorder& recorder, const config::Measure& measure, double spent_s, int fit,
+                                int least) {
+  const store::Result& result = recorder.result();
+  const auto n = static_cast<double>(std::ranges::count_if(
+      result.cases, [](const store::ResultCase& row) { return row.status != store::CaseStatus::failed; }));
+  std::vector<CaseCost> costs;
+  double least_s = spent_s;
+  for (std::size_t i = 0; i < result.cases.size(); ++i) {
+    if (recorder.expected_block_s(i) <= 0) continue;
+    costs.push_back({result.cases[i].name, result.cases[i].variable, spent_s / n, recorder.expected_block_s(i)});
+    least_s += least * costs.back().block_s;
+  }
+  fail(
+      "the time budget of {} ends after {} of {} rounds, and no verdict is possible before {}: nothing was measured. "
+      "All cases take {} for {} rounds. {}",
+      show_seconds(measure.time_budget_s), fit, result.rounds, least, show_seconds(least_s), least,
+      selections_that_fit(costs, measure.time_budget_s, least));
+}
+
+}  // namespace
 
 void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s) {
   store::Result& result = recorder.draft();
-  if (measure.time_budget_s <= 0 || !measure.looks.empty()) return;
+  if (measure.time_budget_s <= 0) return;
   double total_s = 0;
   int fit = 0;
   for (int round = 0; round < result.rounds; ++round) {
@@ -31,7 +61,10 @@ void decide_rounds(Recorder& recorder, const config::Measure& measure, double sp
     if (spent_s + total_s > measure.time_budget_s) break;
     fit = round + 1;
   }
-  if (fit >= result.rounds) return;
+  const int least = measure.looks.empty() ? analysis::least_pairs : measure.looks.front();
+  if (fit < std::min(least, result.rounds) && analysis::declared_comparisons(result) > 0)
+    refuse_budget(recorder, measure, spent_s, fit, least);
+  if (fit >= result.rounds || !measure.looks.empty()) return;
   const int rounds = std::max(1, fit);
   recorder.warn(fmt::format(
       "{} rounds were reduced to {} before the first block, to fit the time budget of {}: preparation took {}, a round "

@@ -7,12 +7,14 @@ namespace harness::sweep {
 
 // Called before the first block, so that no result can influence the decision.
 
+/// The timed steps of a block with `steps: auto`, where a block takes `set_up_s` and a step `step_s`.
+int auto_steps(double set_up_s, double step_s, int warmup_steps);
 /// With `steps: auto`: as many timed steps as take three quarters of the time that a block of the baseline spends on
 /// its set-up and warm-up. Shorter blocks waste the machine on set-up, longer ones leave too few of them to follow its
 /// drift (docs/method.md, "How long a block is").
 void decide_steps(Recorder& recorder, config::Measure& measure);
 /// Reduces the rounds to what the time budget leaves after `spent_s` of preparation. A sweep that ends when all is
-/// settled keeps its rounds: the clock ends it.
+/// settled keeps its rounds: the clock ends it. Throws Error if too few rounds are left for any verdict.
 void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s);
 
 }  // namespace harness::sweep
