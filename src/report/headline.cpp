@@ -46,6 +46,7 @@ std::string scaling_words(const store::Result& result, const SortedChanges& foun
   for (const analysis::CaseSummary* row : found.scaling) {
     const int ranks = result.at(*row).ranks;
     if (baseline == nullptr || ranks <= 0 || baseline->ranks <= 0 || !(row->effect->ratio > 0)) continue;
+    if (ranks == baseline->ranks) continue;  // in older files: the baseline under another name
     const double speedup = 1 / row->effect->ratio;
     parts.push_back(fmt::format("{} {} {:.2f} times as fast as {}, efficiency {}", ranks, ranks == 1 ? "rank" : "ranks",
                                 speedup, baseline->ranks, percent(speedup * baseline->ranks / ranks)));
