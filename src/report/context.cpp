@@ -30,20 +30,15 @@ std::string workload_of(const store::Result& result) {
 }
 
 std::string run_line(const store::Result& result) {
-  const auto counted = [](std::int64_t n, const char* noun) {
-    return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
-  };
-  const auto blocks =
-      fmt::format("{} of {} warm-up and {} timed {}, seed {}; {}", counted(result.rounds, "round"), result.warmup_steps,
-                  result.steps, result.steps == 1 ? "step" : "steps", result.seed, result.created);
+  const auto blocks = fmt::format("{} of {} warm-up and {}, seed {}; {}", plural(result.rounds, "round"),
+                                  result.warmup_steps, plural(result.steps, "timed step"), result.seed, result.created);
   if (workload_of(result) != "gpt") {
     return fmt::format("{}: workload {} on {} of {}; {}", result.name, workload_of(result),
-                       counted(result.ranks, "rank"), counted(result.nodes, "node"), blocks);
+                       plural(result.ranks, "rank"), plural(result.nodes, "node"), blocks);
   }
   return fmt::format("{}: model {} ({}, hidden {}, {}, vocab {}, sequence {}) on {} of {}; {}", result.name,
-                     result.model_name, counted(result.layers, "layer"), result.hidden, counted(result.heads, "head"),
-                     result.vocab, result.sequence, counted(result.ranks, "rank"), counted(result.nodes, "node"),
-                     blocks);
+                     result.model_name, plural(result.layers, "layer"), result.hidden, plural(result.heads, "head"),
+                     result.vocab, result.sequence, plural(result.ranks, "rank"), plural(result.nodes, "node"), blocks);
 }
 
 bool honours(const config::Variable& variable, const std::string& backend, const std::string& workload) {

@@ -48,8 +48,8 @@ std::string scaling_words(const store::Result& result, const SortedChanges& foun
     if (baseline == nullptr || ranks <= 0 || baseline->ranks <= 0 || !(row->effect->ratio > 0)) continue;
     if (ranks == baseline->ranks) continue;  // in older files: the baseline under another name
     const double speedup = 1 / row->effect->ratio;
-    parts.push_back(fmt::format("{} {} {:.2f} times as fast as {}, efficiency {}", ranks, ranks == 1 ? "rank" : "ranks",
-                                speedup, baseline->ranks, percent(speedup * baseline->ranks / ranks)));
+    parts.push_back(fmt::format("{} {:.2f} times as fast as {}, efficiency {}", plural(ranks, "rank"), speedup,
+                                baseline->ranks, percent(speedup * baseline->ranks / ranks)));
   }
   return parts.empty() ? "" : " Scaling: " + join(parts, "; ") + ".";
 }
@@ -83,7 +83,7 @@ std::string climbed(const store::Result& result, const analysis::Summary& summar
   if (result.climb.empty()) return "";
   const std::size_t changes = result.climb.size();
   std::string text =
-      fmt::format("Stage {} of a climb, after {} proven change{}", changes + 1, changes, changes == 1 ? "" : "s");
+      fmt::format("Stage {} of a climb, after {}", changes + 1, plural(std::ssize(result.climb), "proven change"));
   const analysis::CaseSummary* start = analysis::start_of_climb(result, summary);
   if (start != nullptr && start->effect && start->effect->verdict == analysis::Verdict::slower)
     text += fmt::format(": {:.3g} times as fast as at the start", start->effect->ratio);

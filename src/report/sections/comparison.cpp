@@ -160,8 +160,7 @@ std::string headline_of(const analysis::Comparison& comparison) {
       ++open;
     }
   }
-  return fmt::format("Of {} {} in both, B is: {}.", comparison.cases.size(),
-                     comparison.cases.size() == 1 ? "case" : "cases",
+  return fmt::format("Of {} in both, B is: {}.", plural(std::ssize(comparison.cases), "case"),
                      counted({{slower, "slower"},
                               {faster, "faster"},
                               {same, "the same"},
@@ -216,8 +215,8 @@ std::string headline_of(const analysis::Reproduction& reproduction) {
     const auto n = std::ranges::count(reproduction.changes, what, &analysis::ChangeReproduction::reproduced);
     counts.emplace_back(n, analysis::name_of(what));
   }
-  return fmt::format("Of {} {} tried on both sides: {}.", reproduction.changes.size(),
-                     reproduction.changes.size() == 1 ? "change" : "changes", counted(counts));
+  return fmt::format("Of {} tried on both sides: {}.", plural(std::ssize(reproduction.changes), "change"),
+                     counted(counts));
 }
 
 Section reservations_section(const ComparisonReport& report) {
