@@ -188,6 +188,13 @@ std::string subject_of(const store::Result& result) {
 
 std::vector<std::string> context(const store::Result& result, const analysis::Summary& summary) {
   std::vector<std::string> lines{backend_line(result.backend), run_line(result)};
+  if (result.sessions > 1) {
+    lines.push_back(
+        fmt::format("Resumed: measured in {} sessions, each a start of the sweep. A change compares blocks of one "
+                    "session only; the "
+                    "medians of a row mix them.",
+                    result.sessions));
+  }
   settings_lines(result, lines);
   if (!result.points.empty()) lines.push_back(rates_line(result));
   if (measured_by(result) != Measured::collective) lines.push_back(mfu_line(result, summary));

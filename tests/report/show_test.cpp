@@ -129,9 +129,21 @@ TEST(Show, AChangeThatContradictsTheStepTimesIsExplained) {
     }
     if (round < 6) test::samples::block_of(result, round, 2)->status = store::BlockStatus::failed;
   }
-  const std::string text = shown(result, Format::md);
-  EXPECT_THAT(text, HasSubstr("it is the change that counts"));
-  EXPECT_THAT(shown(test::samples::everything(), Format::md), Not(HasSubstr("it is the change that counts")));
+  // The change stays where it was; the median is that of the fast rounds.
+  EXPECT_THAT(shown(result, Format::md),
+              HasSubstr("or by more than 1 %, in: micro_batch_size=2 (+5.0 %, medians -28.6 %)."));
+  EXPECT_THAT(shown(result, Format::md), Not(HasSubstr("micro_batch_size=4 (")));
+  result.smallest_effect = 0.9;  // then only signs differ enough
+  EXPECT_THAT(shown(result, Format::md),
+              HasSubstr("or by more than 90 %, in: micro_batch_size=2 (+5.0 %, medians -28.6 %)."));
+  EXPECT_THAT(shown(test::samples::everything(), Format::md), Not(HasSubstr("The change counts.")));
+}
+
+TEST(Show, AResumedFileSaysSo) {
+  store::Result result = test::samples::nothing_moved();
+  EXPECT_THAT(shown(result, Format::text), Not(HasSubstr("Resumed")));
+  result.sessions = 3;
+  EXPECT_THAT(shown(result, Format::text), HasSubstr("Resumed: measured in 3 sessions"));
 }
 
 TEST(Show, MfuAboveThePeakIsMarked) {
