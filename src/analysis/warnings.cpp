@@ -10,6 +10,7 @@
 
 #include "analysis/above_peak.h"
 #include "analysis/blocks.h"
+#include "analysis/comparable.h"
 #include "analysis/level_estimator.h"
 #include "analysis/level_warnings.h"
 #include "analysis/machine_warnings.h"
@@ -200,7 +201,7 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
       continue;
     done = std::max(done, row.blocks);
     if (row.judgement.verdict == Verdict::none) unpaired.push_back(row.name);
-    if (!is_unresolved(row)) continue;
+    if (!is_unresolved(row) || is_a_size(result.at(row).variable)) continue;
     unresolved.push_back(row.name);
     needed = std::max(needed, row.effect->rounds_needed);
     if (std::string direction = proven_direction(row); !direction.empty()) directions.push_back(std::move(direction));

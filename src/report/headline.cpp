@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "analysis/climb.h"
+#include "analysis/comparable.h"
 #include "base/text.h"
 #include "report/context.h"
+#include "report/reached.h"
 #include "report/scale.h"
 #include "report/what_moved.h"
 
@@ -27,8 +29,9 @@ SortedChanges sort_out(const store::Result& result, const analysis::Summary& sum
   SortedChanges sorted;
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.role != store::CaseRole::change) continue;
-    ++sorted.changes;
     if (row.blocks > 0) ++sorted.measured;
+    if (analysis::is_a_size(result.at(row).variable)) continue;  // what_was_reached() is about these
+    ++sorted.changes;
     if (!row.effect) continue;
     if (result.at(row).variable == "ranks") {
       sorted.scaling.push_back(&row);
@@ -69,9 +72,10 @@ std::string nothing_measured(const analysis::Summary& summary) {
 
 std::string what_was_found(const store::Result& result, const analysis::Summary& summary, const SortedChanges& found) {
   const int asked = found.changes - static_cast<int>(found.scaling.size());
-  if (std::string text = what_moved(found.known, {result.smallest_effect, asked, per_what(result)}); !text.empty()) {
-    return text;
-  }
+  const std::string reached = what_was_reached(result, summary);
+  const std::string moved = what_moved(found.known, {result.smallest_effect, asked, per_what(result)});
+  if (!reached.empty()) return reached + (moved.empty() ? "" : " " + moved);
+  if (!moved.empty()) return moved;
   if (!found.scaling.empty()) return "Only numbers of ranks were compared.";
   if (found.changes == 0) return "Only the baseline was asked for: nothing to compare.";
   if (found.measured == 0) return nothing_measured(summary);

@@ -57,7 +57,8 @@ Json cost_of_case(const analysis::CaseCost& cost) {
 }
 
 Json cost_json(const analysis::CostEstimate& e) {
-  Json out = {{"per_gpu_hour", e.cost.per_gpu_hour},
+  Json out = {{"priced", e.backend_has_gpus ? "GPU" : "rank"},
+              {"per_gpu_hour", e.cost.per_gpu_hour},
               {"currency", e.cost.currency},
               {"run_tokens", e.cost.run_tokens},
               {"measured_steps", e.steps},

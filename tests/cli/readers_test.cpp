@@ -327,11 +327,17 @@ TEST_F(Readers, ShowTellsCostsFromTheConfigurationOrTheCommandLine) {
   store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8});
   const auto without = write("a.h5", result);
   EXPECT_THAT(say({"show", without}).out, Not(HasSubstr("training run")));
-  EXPECT_THAT(say({"show", without, "--cost", "2.5", "--run-tokens", "300e9"}).out, HasSubstr("at 2.50 USD per GPU"));
+  EXPECT_THAT(say({"show", without, "--cost", "2.5", "--run-tokens", "300e9"}).out,
+              HasSubstr("at 2.50 USD per rank and hour"));
+  result.backend = "cuda";
+  const auto of_gpus = write("gpus.h5", result);
+  EXPECT_THAT(say({"show", of_gpus, "--cost", "2.5", "--run-tokens", "300e9"}).out,
+              HasSubstr("2.50 USD per GPU and hour"));
+  result.backend = "cpu";
   result.config_text = "cost: {per_gpu_hour: 3, currency: EUR, run: {tokens: 1e9}}\n";
   const auto with = write("b.h5", result);
-  EXPECT_THAT(say({"show", with}).out, HasSubstr("at 3.00 EUR per GPU"));
-  EXPECT_THAT(say({"show", with, "--cost", "4"}).out, HasSubstr("at 4.00 EUR per GPU"));
+  EXPECT_THAT(say({"show", with}).out, HasSubstr("at 3.00 EUR per rank"));
+  EXPECT_THAT(say({"show", with, "--cost", "4"}).out, HasSubstr("at 4.00 EUR per rank"));
   EXPECT_EQ(nlohmann::json::parse(say({"show", with, "--format", "json"}).out)["cost"]["currency"], "EUR");
 }
 

@@ -1,6 +1,7 @@
 // Golden files in tests/report/golden say what each format looks like. After a wanted change:
 //   HARNESS_UPDATE_GOLDEN=1 build/release/tests/test_report     and look at the diff.
 #include "report/show.h"
+#include "report/effect_words.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -174,7 +175,7 @@ TEST(Show, SingleOperationsHaveNoNumbersOfTraining) {
                           "tokens_per_step", "model_flop_per_step", "micro_batches"}) {
     EXPECT_TRUE(row[key].is_null()) << key << " " << row[key];
   }
-  EXPECT_THAT(shown(result, Format::text), HasSubstr("faster per byte on the bus ["));
+  EXPECT_THAT(shown(result, Format::text), ::testing::StartsWith("Most busbw: "));
   test::samples::add_profiled_steps(result);
   const std::string breakdown = show_breakdown(result, analysis::find_all(result), Format::text);
   for (const char* never : {"Worth trying", "Rule of thumb", "Bottleneck", "MFU:  "}) {
@@ -208,6 +209,50 @@ TEST(Headline, SaysWhatIsProvenAndNoMore) {
   EXPECT_EQ(said(test::samples::unreliable()).substr(0, 66),
             "Unreliable: the control baseline_again came out 6.0 % slower [5.9 ");
   EXPECT_EQ(said(test::samples::partial()).substr(0, 26), "Partial (3 of 36 blocks). ");
+}
+
+// Steps of ten operations of 0.125 s times the ratio.
+store::Result operations(const std::vector<std::string>& changes, const std::vector<double>& ratios,
+                         double bus_factor) {
+  store::Result result = test::samples::sweep(changes, ratios);
+  result.variables.emplace_back(bus_factor > 0 ? "message_size" : "gemm");
+  for (std::size_t c = 0; c < result.cases.size(); ++c) {
+    store::ResultCase& row = result.cases[c];
+    row.settings.push_back(row.variable == result.variables.back() ? row.value : "1 kB");
+    row.tokens_per_step = 0;
+    if (bus_factor > 0) row.model_flop_per_step = 0;
+    const double bytes = row.settings.back() == "1 kB" ? 1e3 : 1e9;
+    result.points.push_back(
+        {static_cast<int>(c), bus_factor > 0 ? "all_reduce" : "gemm", 10, bytes, bus_factor, 0, ""});
+  }
+  return result;
+}
+
+TEST(Headline, OfSizesSaysWhatWasReached) {
+  const auto said = [](const store::Result& result) { return headline(result, analysis::summarise(result)); };
+  EXPECT_EQ(said(operations({"message_size=1 GB"}, {1, 1, 100}, 1.5)),
+            "Most busbw: 1.17 GB/s at 1 GB; 0.000117 GB/s at 1 kB, the baseline; 1 kB takes 12.9 ms.");
+  const std::string with_setting = said(operations({"message_size=1 GB", "in_place=false"}, {1, 1, 100, 1.2}, 1.5));
+  EXPECT_THAT(with_setting, HasSubstr("takes 12.9 ms. No change is proven faster than the baseline; the slowest: "
+                                      "in_place=false, 20.0 % slower"));
+  EXPECT_THAT(with_setting, Not(HasSubstr("message_size=1 GB")));
+  EXPECT_THAT(said(operations({"gemm=large"}, {1, 1, 0.5}, 0)),
+              ::testing::MatchesRegex("Most rate: [0-9.]+ GFLOP/s at large; [0-9.]+ GFLOP/s at 1 kB, the baseline; "
+                                      "large takes [0-9.]+ ms\\."));
+}
+
+// More rounds make no size better.
+TEST(Show, AdvisesNoRoundsForSizes) {
+  store::Result result = operations({"message_size=1 GB", "in_place=false"}, {1, 1, 1e6 * 1.0102, 1.0102}, 1.5);
+  const std::string text = shown(result, Format::text);
+  EXPECT_THAT(text, HasSubstr("1 unresolved after 12 rounds: in_place=false."));
+}
+
+TEST(EffectWords, AnIntervalThatIsFarAwayKeepsItsNumbers) {
+  EXPECT_EQ(interval_words(1.01, 12), "[+1.0 %, over +1000 %]");
+  EXPECT_EQ(interval_words(0.05, 1.1), "[under -90 %, +10.0 %]");
+  EXPECT_EQ(interval_words(900, 1069), "[+89900.0 %, +106800.0 %]");
+  EXPECT_EQ(interval_words(0.01, 0.02), "[-99.0 %, -98.0 %]");
 }
 
 TEST(Scales, FourDigitsInAUnitThatFitsTheSmallest) {
