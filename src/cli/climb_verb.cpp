@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/one_sweep.h"
+#include "cli/view.h"
 #include "config/fields.h"
 #include "report/show.h"
 #include "store/result_file.h"
@@ -89,7 +90,8 @@ int climb(launch::Job& job, const SweepOptions& options, std::ostream& out, std:
     }
     const store::Result result = store::read_result(file, {.rank_seconds = false, .timeline = false});
     const analysis::Summary summary = analysis::summarise(result);
-    out << report::show(result, summary, report::Format::text) << fmt::format("\nresult file: {}\n\n", file);
+    out << view(report::show_document(result, summary), under_a_launcher, out)
+        << fmt::format("\nresult file: {}\n\n", file);
     code = analysis::exit_code(summary);
     ended = climb.take(result, summary, file);
   }

@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 
@@ -42,8 +43,11 @@ bool in_color(const std::string& asked, const std::ostream& out) {
 }  // namespace
 
 std::string view(report::Document document, const ViewOptions& options, const std::ostream& out) {
-  report::arrange(document, {width_of(out), options.columns, options.sort});
-  const std::string text = report::write_text(document);
+  constexpr std::size_t least_prose = 40, most_prose = 120;  // columns: narrower or wider is hard to read
+  const std::size_t width = width_of(out);
+  report::arrange(document, {width, options.columns, options.sort});
+  const std::string text =
+      report::write_text(document, width == 0 ? most_prose : std::clamp(width, least_prose, most_prose));
   return in_color(options.color, out) ? report::colored(text) : text;
 }
 

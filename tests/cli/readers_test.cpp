@@ -323,6 +323,21 @@ TEST_F(Readers, HelpIsACommandAndAnUnknownOneIsNamed) {
   EXPECT_THAT(said.err, HasSubstr("did you mean show?"));
 }
 
+TEST_F(Readers, ShowIsAsWideAsColumnsSaysWhereItIsPiped) {
+  const auto file = write("a.h5", test::samples::everything());
+  const auto widest = [&](const char* columns) {
+    setenv("COLUMNS", columns, 1);
+    std::istringstream lines(say({"show", file}).out);
+    unsetenv("COLUMNS");
+    std::size_t width = 0;
+    for (std::string line; std::getline(lines, line);) width = std::max(width, line.size());
+    return width;
+  };
+  EXPECT_LE(widest("90"), 90u);
+  EXPECT_GT(widest("0"), 110u);
+  EXPECT_GT(widest("wide"), 110u);
+}
+
 TEST_F(Readers, ShowTellsCostsFromTheConfigurationOrTheCommandLine) {
   store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8});
   const auto without = write("a.h5", result);
