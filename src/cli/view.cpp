@@ -14,19 +14,19 @@
 namespace harness::cli {
 namespace {
 
-bool is_terminal(const std::ostream& out) {
-  return out.rdbuf() == std::cout.rdbuf() && isatty(STDOUT_FILENO) == 1;
-}
-
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
+bool writes_to_a_terminal(const std::ostream& out) {
+  return out.rdbuf() == std::cout.rdbuf() && isatty(STDOUT_FILENO) == 1;
+}
+
 // 0: no limit.
 std::size_t width_of(const std::ostream& out) {
   winsize size{};
-  if (is_terminal(out) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  if (writes_to_a_terminal(out) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   try {
     const std::int64_t columns = parse_integer(environment("COLUMNS"));
     return columns > 0 ? static_cast<std::size_t>(columns) : 0;
@@ -37,10 +37,14 @@ std::size_t width_of(const std::ostream& out) {
 
 bool in_color(const std::string& asked, const std::ostream& out) {
   if (asked != "auto") return asked == "always";
-  return is_terminal(out) && environment("NO_COLOR").empty() && environment("TERM") != "dumb";
+  return is_terminal(out) && environment("NO_COLOR").empty();
 }
 
 }  // namespace
+
+bool is_terminal(const std::ostream& out) {
+  return writes_to_a_terminal(out) && environment("TERM") != "dumb";
+}
 
 std::string view(report::Document document, const ViewOptions& options, const std::ostream& out) {
   constexpr std::size_t least_prose = 40, most_prose = 120;  // columns: narrower or wider is hard to read

@@ -8,6 +8,9 @@
 
 namespace harness::cli {
 
+/// Whether `out` is a terminal that knows escape sequences.
+bool is_terminal(const std::ostream& out);
+
 /// For the output of ranks: a launcher may give them a terminal of its own and write what they print to a file.
 inline const ViewOptions under_a_launcher{.columns = {}, .sort = "order", .color = "never"};
 

@@ -94,6 +94,21 @@ std::string climbed(const store::Result& result, const analysis::Summary& summar
   return text + ". ";
 }
 
+// " Lost: 2 blocks of a=1, rank 1 on vm: worker killed by signal 9 (kill) …", by case with the reason of its first.
+std::string lost_words(const analysis::Summary& summary) {
+  std::vector<std::string> parts;
+  for (const analysis::LostBlock& lost : summary.lost) {
+    const auto first = std::ranges::find(summary.lost, lost.case_index, &analysis::LostBlock::case_index);
+    if (&*first != &lost) continue;  // counted with it
+    const auto blocks = std::ranges::count(summary.lost, lost.case_index, &analysis::LostBlock::case_index);
+    const std::string why = lost.reason.substr(0, lost.reason.find_first_of(";\n"));
+    parts.push_back(
+        fmt::format("{} of {}{}", plural(blocks, "block"), summary.at(lost).name, why.empty() ? "" : " (" + why + ")"));
+  }
+  constexpr std::size_t max_shown = 3;
+  return parts.empty() ? "" : " Lost: " + join_first(parts, max_shown) + ".";
+}
+
 }  // namespace
 
 std::string headline(const store::Result& result, const analysis::Summary& summary) {
@@ -108,12 +123,14 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
   text += climbed(result, summary);
   if (!summary.unreliable) {
     const SortedChanges found = sort_out(result, summary);
-    return text + what_was_found(result, summary, found) + scaling_words(result, found);
+    return text + what_was_found(result, summary, found) + scaling_words(result, found) + lost_words(summary);
   }
-  return text + fmt::format(
-                    "Unreliable: the control baseline_again came out {} than the baseline, which it repeats; no "
-                    "verdict below counts.",
-                    how_much(known_change("baseline_again", *summary.control), per_what(result)));
+  return text +
+         fmt::format(
+             "Unreliable: the control baseline_again came out {} than the baseline, which it repeats; no "
+             "verdict below counts.",
+             how_much(known_change("baseline_again", *summary.control), per_what(result))) +
+         lost_words(summary);
 }
 
 }  // namespace harness::report

@@ -95,6 +95,14 @@ Json level_json(const store::Result& result, const std::optional<analysis::Level
   return out;
 }
 
+Json lost_json(const store::Result& result, const analysis::Summary& summary) {
+  Json out = Json::array();
+  for (const analysis::LostBlock& lost : summary.lost) {
+    out.push_back({{"case", result.at(lost).name}, {"round", lost.round}, {"reason", lost.reason}});
+  }
+  return out;
+}
+
 Json looks_json(const analysis::Summary& summary) {
   Json out = Json::array();
   for (const analysis::Look& look : summary.looks) {
@@ -149,6 +157,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"partial", summary.partial},
               {"unreliable", summary.unreliable},
               {"failed_cases", summary.failed_cases},
+              {"lost_blocks", lost_json(result, summary)},
               {"ranks", result.ranks},
               {"nodes", result.nodes},
               {"sessions", result.sessions},

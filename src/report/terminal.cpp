@@ -22,9 +22,10 @@ namespace {
 
 // In the order in which they go; "case", "change" and "verdict" stay. The interval is what a verdict rests on, so of
 // the rest it goes last.
-constexpr std::array<std::string_view, 16> least_worth{
-    "memory",  "SM",      "tokens/J", "GPU busy", "A tokens/s", "B tokens/s", "MFLOP/s", "GFLOP/s",
-    "TFLOP/s", "PFLOP/s", "tokens/s", "algbw",    "limit",      "A MFU",      "B MFU",   "ranks"};
+constexpr std::array<std::string_view, 20> least_worth{
+    "p95",        "p99",     "memory",  "SM",      "tokens/J", "GPU busy",     "A tokens/s",
+    "B tokens/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s",  "tokens/s/GPU", "TFLOP/s/GPU",
+    "tokens/s",   "algbw",   "limit",   "A MFU",   "B MFU",    "ranks"};
 constexpr std::array<std::string_view, 11> then_go{"of limit", "of peak", "MFU",  "speed-up", "efficiency", "n",
                                                    "busbw",    "runs",    "step", "time",     "% interval"};
 

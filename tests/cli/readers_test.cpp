@@ -149,6 +149,15 @@ TEST_F(Readers, FollowPrintsAfterEachRoundUntilTheSweepHasEnded) {
   EXPECT_THAT(text, HasSubstr("\n\nComplete: 3 of 3 rounds, 9 of 9 blocks.\n"));
   EXPECT_THAT(text, Not(HasSubstr("2 of 9")));
   EXPECT_EQ(err.str(), "no new block for five minutes: the sweep may have been killed. Ctrl-C ends this.\n");
+  // On a terminal, each table takes the place of the one before.
+  std::ostringstream screen;
+  measured(3, store::RunState::running);
+  EXPECT_EQ(follow(
+                options, screen, err, [&] { measured(9, store::RunState::complete); }, true),
+            0);
+  EXPECT_THAT(screen.str(), testing::StartsWith("\x1b[H\x1b[2JRunning: 1 of 3"));
+  EXPECT_THAT(screen.str(), HasSubstr("\x1b[H\x1b[2JComplete: 3 of 3"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
   // Stopped: the code of show.
   std::ostringstream stopped;
   measured(6, store::RunState::partial);
@@ -271,6 +280,9 @@ TEST_F(Readers, ExportPrintsWhatIsProven) {
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out, HasSubstr("  --micro-batch-size 2\n"));
   EXPECT_THAT(said.out, HasSubstr("12 rounds; a.h5"));
+  const Said by_default = say({"export", a}), asked = say({"export", a, "--format", "harness"});
+  EXPECT_EQ(by_default.out + by_default.err, asked.out + asked.err);
+  EXPECT_NE(by_default.out + by_default.err, said.out + said.err);
   EXPECT_EQ(say({"export", write("moved.h5", test::samples::unreliable()), "--format", "env"}).code, 4);
 }
 
@@ -281,6 +293,8 @@ TEST_F(Readers, TraceWritesAFileThatParses) {
   std::ifstream in(folder_ / "trace.json");
   EXPECT_EQ(nlohmann::json::parse(in)["otherData"]["case"], "micro_batch_size=2");
   EXPECT_EQ(say({"trace", a, "-o", folder_ / "new/trace.json"}).code, 0);
+  EXPECT_EQ(say({"trace", a}).code, 0);  // beside the file
+  EXPECT_FALSE(test::text_of(folder_ / "a.trace.json").empty());
   EXPECT_EQ(nlohmann::json::parse(say({"trace", a, "-o", "-"}).out)["otherData"]["case"], "baseline");
 }
 

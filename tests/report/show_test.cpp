@@ -211,6 +211,40 @@ TEST(Headline, SaysWhatIsProvenAndNoMore) {
   EXPECT_EQ(said(test::samples::partial()).substr(0, 26), "Partial (3 of 36 blocks). ");
 }
 
+TEST(Headline, NamesLostBlocks) {
+  store::Result result = test::samples::sweep({"a=1", "b=1"}, {1, 1, 0.9, 1});
+  for (const int round : {2, 5}) {
+    store::ResultBlock& block = *test::samples::block_of(result, round, 2);
+    block.status = store::BlockStatus::failed;
+    block.reason = "rank 1 on vm: worker killed by signal 9 (kill) while it ran steps; not by harness";
+  }
+  EXPECT_THAT(headline(result, analysis::summarise(result)),
+              ::testing::EndsWith(" Lost: 2 blocks of a=1 (rank 1 on vm: worker killed by signal 9 (kill) while it ran "
+                                  "steps)."));
+}
+
+TEST(Show, RatesOfAGpuAreCalledSo) {
+  store::Result result = test::samples::nothing_moved();
+  EXPECT_THAT(shown(result, Format::text), HasSubstr("GFLOP/s/rank"));
+  EXPECT_THAT(shown(result, Format::text), Not(HasSubstr("/GPU")));
+  EXPECT_TRUE(nlohmann::json::parse(shown(result, Format::json))["cases"][0]["tokens_per_second_per_gpu"].is_null());
+  result.backend = "cuda";
+  const std::string text = shown(result, Format::text);
+  EXPECT_THAT(text, HasSubstr("tokens/s  tokens/s/GPU  TFLOP/s/GPU  "));
+  EXPECT_THAT(text, Not(HasSubstr("/rank ")));
+  const auto row = nlohmann::json::parse(shown(result, Format::json))["cases"][0];
+  EXPECT_DOUBLE_EQ(row["tokens_per_second_per_gpu"], row["tokens_per_second"].get<double>() / 4);
+  EXPECT_DOUBLE_EQ(row["tflops_per_gpu"], row["flops_per_rank"].get<double>() / 1e12);
+}
+
+TEST(Show, TailsAreThereWhereThereAreEnoughSteps) {
+  const store::Result few = test::samples::sweep({}, {1, 1}), many = test::samples::sweep({}, {1, 1}, 25);
+  EXPECT_THAT(shown(few, Format::text), Not(HasSubstr("p99")));
+  EXPECT_TRUE(nlohmann::json::parse(shown(few, Format::json))["cases"][0]["tails"]["p99"].is_null());
+  EXPECT_THAT(shown(many, Format::text), HasSubstr("step ms    p95    p99  "));
+  EXPECT_NEAR(nlohmann::json::parse(shown(many, Format::json))["cases"][0]["tails"]["p99"], 1.0, 0.01);
+}
+
 // Steps of ten operations of 0.125 s times the ratio.
 store::Result operations(const std::vector<std::string>& changes, const std::vector<double>& ratios,
                          double bus_factor) {

@@ -115,6 +115,8 @@ std::optional<report::Figure> step_times(const store::Result& result, const anal
                             {"fastest block " + scale.unit},
                             {"slowest block " + scale.unit},
                             {"blocks"}};
+  const bool tails = std::ranges::any_of(rows, [](const Row& row) { return row.of->tails.has_value(); });
+  if (tails) figure.numbers.columns.insert(figure.numbers.columns.end(), {{"p95 of steps / median"}, {"p99"}});
   for (const Row& row : rows) {
     if (row.of->role == store::CaseRole::baseline) {
       const double at = chart.axis.at(row.of->step_seconds);
@@ -125,6 +127,10 @@ std::optional<report::Figure> step_times(const store::Result& result, const anal
     const auto [fastest, slowest] = std::minmax_element(row.blocks.begin(), row.blocks.end());
     figure.numbers.rows.push_back({row.of->name, scale.print(row.of->step_seconds), scale.print(*fastest),
                                    scale.print(*slowest), std::to_string(row.blocks.size())});
+    if (!tails) continue;
+    for (double analysis::Tails::*tail : {&analysis::Tails::p95, &analysis::Tails::p99}) {
+      figure.numbers.rows.back().push_back(row.of->tails ? report::Scale{}.print((*row.of->tails).*tail) : "");
+    }
   }
   figure.title = "Step time of every case, the slowest first.";
   figure.caption =
