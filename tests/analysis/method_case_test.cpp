@@ -7,6 +7,7 @@
 #include "analysis/cost.h"
 #include "analysis/summary.h"
 #include "method_page.h"
+#include "support/sample_results.h"
 
 namespace harness::method {
 namespace {
@@ -60,6 +61,7 @@ TEST_F(MethodPageCases, ModelFlopAreTheClosedForms) {
   for (const store::ResultCase& of : file.cases) {
     SCOPED_TRACE(of.name);
     const double B = of.tokens_per_step / s;
+    EXPECT_EQ(B, std::stod(std::string(file.setting(of, "global_batch_size"))));
     const double all = 72 * B * s * L * h * h;
     expect_share(of.model_flop_per_step, all * (1 + s / (12 * h) + V / (12 * L * h)));
     expect_share(of.noncausal_flop_per_step, all * (1 + s / (6 * h) + V / (12 * L * h)));
@@ -95,6 +97,25 @@ TEST_F(MethodPageCases, NoiseIsTheScatterOfTheControl) {
   for (const double d : logs) mean += d / static_cast<double>(logs.size());
   for (const double d : logs) squares += (d - mean) * (d - mean);
   EXPECT_NEAR(summary.noise, std::sqrt(squares / static_cast<double>(logs.size() - 1)), 1e-12);
+}
+
+// "One operation on its own": an all-reduce of 4 ranks, 10 in a step.
+TEST(MethodPageOperations, BandwidthsAreThoseOfNcclTests) {
+  store::Result file = test::samples::sweep({"message_size=1 MiB"}, {1, 1, 0.5});
+  const double factor = 2.0 * 3 / 4, limit = 1e9;
+  for (std::int32_t c = 0; c < 3; ++c) {
+    const double size = c == 2 ? 1 << 20 : 1 << 22;
+    file.points.push_back({c, "all_reduce", 10, size, factor, limit, "stated"});
+  }
+  const analysis::Summary summary = analysis::summarise(file);
+  for (const store::ResultPoint& point : file.points) {
+    const double time = step_time(file, point.case_index) / 10;
+    const analysis::Rates& rates = *summary.at(point).rates;
+    expect_share(rates.operation_seconds, time);
+    expect_share(rates.algorithm_bytes_per_s, point.bytes / time);
+    expect_share(*rates.bus_bytes_per_s, point.bytes / time * factor);
+    EXPECT_EQ(rates.impossible, point.bytes / time * factor > 1.05 * limit);
+  }
 }
 
 // "Cost": an estimate of what one GPU and hour cost, whatever the ranks are.

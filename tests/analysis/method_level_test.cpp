@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "analysis/level_course.h"
 #include "analysis/summary.h"
 #include "method_level.h"
 #include "method_page.h"
@@ -133,6 +134,24 @@ TEST_F(ExampleLooks, AllIntervalsAndVerdictsFollowFromThePage) {
   EXPECT_NEAR(summary.level->block_deviation, std::sqrt(at_the_end.v), tolerance);
   EXPECT_NEAR(summary.level->serial_correlation, at_the_end.r, tolerance);
   EXPECT_NEAR(summary.level->widening, at_the_end.g, tolerance);
+}
+
+// "The machine over the sweep": its level at every block, and its drift.
+TEST_F(ExampleLooks, TheCourseOfTheMachineFollowsFromThePage) {
+  const PageModel page = model(file.rounds, true);
+  const analysis::LevelCourse course = analysis::level_course(file);
+  ASSERT_EQ(course.blocks.size(), page.level.size());
+  std::vector<double> x;
+  for (std::size_t i = 0; i < course.blocks.size(); ++i) {
+    const analysis::CourseBlock& block = course.blocks[i];
+    EXPECT_NEAR(std::log(block.level_seconds), page.level[i] + page.groups[0].m, tolerance) << i;
+    const PageGroup& group = page.groups[static_cast<std::size_t>(block.case_index)];
+    x.push_back(std::log(block.seconds) - (group.m - page.groups[0].m));
+    EXPECT_NEAR(block.machine, x.back(), tolerance) << i;
+  }
+  const auto third = static_cast<std::ptrdiff_t>(x.size() / 3);
+  EXPECT_NEAR(analysis::level_drift(course),
+              median({x.end() - third, x.end()}) - median({x.begin(), x.begin() + third}), tolerance);
 }
 
 }  // namespace
