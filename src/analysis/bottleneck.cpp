@@ -15,7 +15,7 @@ namespace harness::analysis {
 namespace {
 
 using Kind = BottleneckKind;
-constexpr double min_lever = 0.002;  // of the step: less is not worth trying
+constexpr double min_lever = 0.002;  // of the step: less is not shown
 constexpr std::size_t max_levers = 10;
 
 // The shares of the step that each part loses: all of it, or what it takes beyond its roof where that is known.
@@ -150,11 +150,11 @@ std::vector<Lever> levers_for(const store::Result& result, const Bottleneck& fou
       const auto known = std::ranges::find(levers, variable, &Lever::variable);
       Lever& lever = known == levers.end() ? levers.emplace_back() : *known;
       lever.variable = variable;
-      lever.gain_share += share;
+      lever.share += share;
       lever.acts_on += (lever.acts_on.empty() ? "" : ", ") + std::string(name_of(part));
     }
   }
-  std::ranges::stable_sort(levers, std::ranges::greater(), &Lever::gain_share);
+  std::ranges::stable_sort(levers, std::ranges::greater(), &Lever::share);
   if (levers.size() > max_levers) levers.resize(max_levers);
   return levers;
 }

@@ -25,11 +25,12 @@ enum class BottleneckKind : std::uint8_t {
 };
 const char* name_of(BottleneckKind kind);
 
-/// A variable of the registry that acts on something, and the most it could gain there.
+/// A variable of the registry that acts on something. How much it would gain is not known: a change may also raise
+/// the roof (bf16 does) or remove waiting.
 struct Lever {
   std::string variable;
-  double gain_share = 0;  // of the step, if it removed all that it acts on
-  std::string acts_on;    // "exposed communication: data"
+  double share = 0;     // of the step, that what it acts on loses
+  std::string acts_on;  // "exposed communication: data"
 };
 
 struct Bottleneck {

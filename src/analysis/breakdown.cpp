@@ -101,8 +101,11 @@ constexpr std::string_view compute_stream = "compute";
 Part CaseParts::part_of(const store::ResultInterval& x) const {
   if (!is_communication(x.kind)) return computation_part(x);
   const auto found = groups_.find({x.role, x.stream, x.kind, x.what});
-  if (found != groups_.end() && !found->second.empty()) return communication_part(found->second);
-  return x.what == tied_embedding ? Part::embedding : communication_part(x.stream);
+  const bool known = found != groups_.end() && !found->second.empty();
+  if (!known && x.what == tied_embedding) return Part::embedding;
+  const Part part = communication_part(known ? found->second : std::string_view(x.stream));
+  // All ranks meet at the end of every step, and in what a step of one collective repeats.
+  return part == Part::world && x.phase != closing_phase ? Part::communication : part;
 }
 
 // What has the moment of those that run at once. First the compute stream, then computations of other streams (the

@@ -216,6 +216,8 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
     }
     row.first = side_of(first, find_in(first, pair.first, reference, *pair.first), options.parts_of);
     row.second = side_of(second, find_in(second, pair.second, of_second, wanted), options.parts_of);
+    row.impossible =
+        pair.first->status == store::CaseStatus::impossible && pair.second->status == store::CaseStatus::impossible;
     if (!row.measured_on_both()) continue;
     ++out.comparisons;
     enough_runs = enough_runs && row.first.run_seconds.size() >= runs_for_an_interval &&

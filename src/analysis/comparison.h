@@ -50,6 +50,7 @@ struct CaseComparison {
   double ratio = std::numeric_limits<double>::quiet_NaN();
   double low = std::numeric_limits<double>::quiet_NaN(), high = std::numeric_limits<double>::quiet_NaN();
   bool per_token = false;
+  bool impossible = false;  // on both sides
 
   bool measured_on_both() const { return !first.run_seconds.empty() && !second.run_seconds.empty(); }
 };

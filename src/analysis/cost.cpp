@@ -19,6 +19,7 @@ CaseSaving saving_of(const CostEstimate& estimate, const CaseSummary& row, int r
   const CaseCost& before = estimate.before;
   CaseSaving saving;
   saving.after = cost_of(estimate.cost, row.name, ranks, before.tokens_per_second / row.effect->ratio);
+  saving.after.tokens_per_second = row.tokens_per_second;  // as measured, and as the table of cases has it
   // Price of a token after over that before: the time's ratio, and that of the GPUs where their number was changed.
   const double gpus = static_cast<double>(ranks) / before.ranks;
   const double center = row.effect->ratio * gpus, best = row.effect->low * gpus, worst = row.effect->high * gpus;

@@ -13,8 +13,8 @@ namespace harness::analysis {
 struct CaseCost {
   std::string name;
   int ranks = 0;
-  double tokens_per_second = 0;
-  double duration_s = 0;
+  double tokens_per_second = 0;  // measured
+  double duration_s = 0;         // of a change: the baseline's times its effect
   double price = 0;
 };
 
@@ -37,7 +37,8 @@ struct CostEstimate {
 };
 
 /// Nothing where the baseline was not measured or its tokens are unknown. `after` is empty for an unreliable sweep,
-/// which proves nothing. A rank counts as a GPU.
+/// which proves nothing. A rank counts as a GPU; where there are none, the price is
+/// one of a rank.
 std::optional<CostEstimate> estimate_cost(const store::Result& result, const Summary& summary,
                                           const config::Cost& cost);
 

@@ -15,7 +15,7 @@ struct LeverRow {
   std::vector<Part> on;
 };
 
-// What each variable can do something about; of two that could gain as much the first is named first. Those that only
+// What each variable can do something about; of two that act on as much the first is named first. Those that only
 // say how much is computed (ranks, repeat_batch) are none.
 const std::vector<LeverRow>& table() {
   using enum Part;

@@ -19,7 +19,7 @@ enum class Part : std::uint8_t {
   data,
   embedding,      // the tied table's gradient between first and last stage
   world,          // the closing all-reduce of the loss
-  communication,  // exposed, of a group that is none of these
+  communication,  // exposed, of a group that is none of these, or of all ranks before the end of the step
   waiting,        // in collectives, for members of the same stage that came later
   bubble,         // for other pipeline stages
   loading,        // input data
@@ -38,6 +38,9 @@ const char* name_of(Part part);            // for people: "matrix products", "te
 const char* key_of(Part part);             // for machines: "matrix_products"
 bool is_computation(Part part);            // matrix_products … recomputation
 bool is_exposed_communication(Part part);  // tensor … communication
+
+/// The phase of the operation that ends a step on all ranks, as the file names it.
+inline constexpr std::string_view closing_phase = "finish";
 
 /// By the kind of an operation, as the file names it: "all_reduce".
 bool is_collective(std::string_view kind);

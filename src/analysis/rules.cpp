@@ -9,6 +9,7 @@
 
 #include "analysis/blocks.h"
 #include "analysis/statistics.h"
+#include "analysis/tails.h"
 #include "base/percent.h"
 
 namespace harness::analysis {
@@ -25,7 +26,7 @@ constexpr double min_beyond_node = 0.90;  // efficiency per rank, of that on one
 constexpr double min_of_batch = 1.05;     // tokens/s for at least twice the batch
 
 // By the nearest rank.
-double quantile(const std::vector<double>& sorted, double share) {
+double quantile(std::span<const double> sorted, double share) {
   const double place = share * static_cast<double>(sorted.size() - 1);
   return *(sorted.begin() + std::lround(place));
 }
@@ -67,16 +68,8 @@ void idle(const Breakdown& mean, std::vector<std::string>& fired) {
   }
 }
 
-void step_spread(const store::Result& result, std::span<const FinishedBlock> blocks, std::vector<std::string>& fired) {
-  std::vector<double> steps;
-  for (const FinishedBlock& block : blocks) {
-    // Against the block's own median, so that a slow block is not counted twice.
-    for (const float seconds : result.timed_seconds(block.index)) {
-      if (seconds > 0) steps.push_back(seconds / block.seconds);
-    }
-  }
+void step_spread(std::span<const double> steps, std::vector<std::string>& fired) {
   if (steps.size() < 10) return;
-  std::ranges::sort(steps);
   const double spread = quantile(steps, 0.9) - quantile(steps, 0.1);
   if (spread <= max_step_spread) return;
   fired.push_back(
@@ -152,7 +145,7 @@ std::vector<std::string> fired_rules(const store::Result& result, const Summary&
   communication(mean, fired);
   idle(mean, fired);
   const std::vector<FinishedBlock> blocks = finished_blocks(result, breakdown.case_index);
-  step_spread(result, blocks, fired);
+  step_spread(steps_over_median(result, breakdown.case_index), fired);
   block_spread(blocks, fired);
   const CaseSummary& row = summary.at(breakdown);
   if (row.gpu_utilisation > high_utilisation && row.mfu && *row.mfu < low_mfu) {

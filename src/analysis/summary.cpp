@@ -38,6 +38,7 @@ void measure_case(const store::Result& result, CaseSummary& row) {
   }
   row.blocks = static_cast<int>(medians.size());
   row.step_seconds = median(medians);
+  row.tails = tails_of(result, row.case_index);
   measure_losses(result, blocks, row);
   if (medians.empty()) return;
   row.tokens_per_second = result_case.tokens_per_step / row.step_seconds;
@@ -188,6 +189,21 @@ bool blocks_missing(const store::Result& result) {
   });
 }
 
+std::vector<LostBlock> lost_blocks(const store::Result& result, const Summary& summary) {
+  const auto too_few = [](const CaseSummary& row) {
+    return row.role == store::CaseRole::change && row.judgement.reason == Reason::too_few_rounds;
+  };
+  const bool any_too_few = std::ranges::any_of(summary.cases, too_few);
+  std::vector<LostBlock> lost;
+  for (const store::ResultBlock& block : result.blocks) {
+    if (block.status != store::BlockStatus::failed || result.at(block).status == store::CaseStatus::failed) continue;
+    const CaseSummary& row = summary.at(block);
+    const bool cost = row.role == store::CaseRole::change ? too_few(row) : any_too_few;
+    lost.push_back({block.case_index, block.round, block.reason, cost});
+  }
+  return lost;
+}
+
 }  // namespace
 
 Summary summarise(const store::Result& result, const SummaryOptions& options) {
@@ -200,6 +216,7 @@ Summary summarise(const store::Result& result, const SummaryOptions& options) {
   compare_with_baseline(result, summary);
   summary.failed_cases =
       static_cast<int>(std::ranges::count(summary.cases, store::CaseStatus::failed, &CaseSummary::status));
+  summary.lost = lost_blocks(result, summary);
   summary.partial = result.state == store::RunState::partial || blocks_missing(result);
   summary.unreliable = summary.control && moved(summary.control->verdict);
   summary.warnings = result.warnings;
@@ -218,7 +235,8 @@ const CaseSummary* Summary::baseline() const {
 }
 
 int exit_code(const Summary& summary) {
-  return summary.failed_cases > 0 || summary.unreliable ? 4 : 0;
+  const bool verdict_lost = std::ranges::any_of(summary.lost, &LostBlock::cost_a_verdict);
+  return summary.failed_cases > 0 || verdict_lost || summary.unreliable ? 4 : 0;
 }
 
 }  // namespace harness::analysis

@@ -9,6 +9,7 @@
 #include "analysis/estimator.h"
 #include "analysis/ladder.h"
 #include "analysis/looks.h"
+#include "analysis/tails.h"
 #include "analysis/verdict.h"
 #include "store/result.h"
 
@@ -37,6 +38,7 @@ struct CaseSummary {
   double step_seconds = 0;  // median over blocks of the block median; NaN if none
   double tokens_per_second = 0, flops_per_rank = 0;
   std::optional<double> mfu, mfu_noncausal, hfu;
+  std::optional<Tails> tails;  // of its steps
   double peak_memory_bytes = 0;
   /// Against the baseline; absent for the baseline itself and without pairs. Of the time per unit of work (token, byte
   /// on the bus, FLOP), which is the step time's effect where all steps hold the same work.
@@ -56,6 +58,13 @@ struct CaseSummary {
 /// its interval shows the noise, and a sweep takes no rounds for it.
 bool is_unresolved(const CaseSummary& row);
 
+/// A block that failed although its case went on.
+struct LostBlock {
+  std::int32_t case_index = 0, round = 0;
+  std::string reason;
+  bool cost_a_verdict = false;  // some case has too few blocks for one, and this block was its own or the baseline's
+};
+
 struct Summary {
   std::vector<CaseSummary> cases;                           // in file order
   bool partial = false;                                     // not every planned block is there
@@ -69,6 +78,7 @@ struct Summary {
   std::optional<LevelFindings> level;                       // of the estimator that has a level
   std::vector<LadderRung> ladder;                           // from the first fix to the last
   int failed_cases = 0;
+  std::vector<LostBlock> lost;                 // in the order of the file
   std::vector<std::int32_t> throttled_rounds;  // flagged, not left out: see CaseSummary::unthrottled
   std::vector<std::string> warnings;           // each with a remedy
 
@@ -88,7 +98,7 @@ struct SummaryOptions {
 /// Throws Error if the file declares an interval that this program does not know.
 Summary summarise(const store::Result& result, const SummaryOptions& options = {});
 
-/// 0: fine; 4: a case failed, or the control moved.
+/// 0: fine; 4: a case failed, lost blocks cost a verdict, or the control moved.
 int exit_code(const Summary& summary);
 
 }  // namespace harness::analysis

@@ -10,6 +10,7 @@
 
 #include "analysis/above_peak.h"
 #include "analysis/blocks.h"
+#include "analysis/comparable.h"
 #include "analysis/level_estimator.h"
 #include "analysis/level_warnings.h"
 #include "analysis/machine_warnings.h"
@@ -136,10 +137,6 @@ void peaks(const store::Result& result, const Summary& summary, Warnings& warnin
       100 * highest, join(names, ", "), result.peak_source, remedy));
 }
 
-std::string blocks_in_words(int blocks) {
-  return fmt::format("{} block{}", blocks, blocks == 1 ? "" : "s");
-}
-
 // A step's time is the slowest rank's. Where ranks take turns at being slow, the steps add up to more than any rank's
 // total, and only a large difference is news; less than the total they cannot be unless time was lost between them.
 void totals(const store::Result& result, Warnings& warnings) {
@@ -161,13 +158,13 @@ void totals(const store::Result& result, Warnings& warnings) {
     warnings.push_back(
         fmt::format("in {} the step times add up to less than the block took ({:.1f} % missing): time is lost "
                     "between steps, or a clock is coarse. With longer steps (a larger batch or model) it matters less.",
-                    blocks_in_words(short_of), -100 * max_lost));
+                    plural(short_of, "block"), -100 * max_lost));
   }
   if (beyond > 0) {
     warnings.push_back(fmt::format(
         "in {} ranks take turns at being the slowest, so the step times add up to as much as {:.0f} % more than "
         "the block took. Compare tokens/s over whole blocks, and look at rank_seconds.",
-        blocks_in_words(beyond), 100 * max_beyond));
+        plural(beyond, "block"), 100 * max_beyond));
   }
 }
 
@@ -180,7 +177,7 @@ void started_again(const store::Result& result, Warnings& warnings) {
   warnings.push_back(fmt::format(
       "{} lost connections before the first step and counted only when started again (column reason of /blocks). "
       "Another process may be probing the ports of these hosts.",
-      blocks_in_words(static_cast<int>(blocks))));
+      plural(static_cast<int>(blocks), "block")));
 }
 
 // What an interval proves although it reaches across a threshold: which way the case differs. "" if not even that.
@@ -204,7 +201,7 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
       continue;
     done = std::max(done, row.blocks);
     if (row.judgement.verdict == Verdict::none) unpaired.push_back(row.name);
-    if (!is_unresolved(row)) continue;
+    if (!is_unresolved(row) || is_a_size(result.at(row).variable)) continue;
     unresolved.push_back(row.name);
     needed = std::max(needed, row.effect->rounds_needed);
     if (std::string direction = proven_direction(row); !direction.empty()) directions.push_back(std::move(direction));

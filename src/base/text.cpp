@@ -91,6 +91,10 @@ std::string join_first(std::span<const std::string> parts, std::size_t max_shown
   return join(parts.first(max_shown), ", ") + ", " + std::to_string(parts.size() - max_shown) + " more";
 }
 
+std::string plural(std::int64_t n, std::string_view noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
 std::uint64_t fnv1a(std::string_view bytes, std::uint64_t seed) {
   for (const char c : bytes) {
     seed ^= static_cast<unsigned char>(c);

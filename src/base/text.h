@@ -28,6 +28,9 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 /// "a, b, c", of more than `max_shown` parts "a, b, 5 more".
 std::string join_first(std::span<const std::string> parts, std::size_t max_shown);
 
+/// "1 rank", "3 ranks": a noun that takes an s.
+std::string plural(std::int64_t n, std::string_view noun);
+
 /// FNV-1a, 64 bit: names equal things equally on every machine. Not for secrets.
 std::uint64_t fnv1a(std::string_view bytes, std::uint64_t seed = 0xcbf29ce484222325ull);
 

@@ -176,13 +176,13 @@ struct Parser {
     export_settings->add_option("--case", a.export_settings.case_name, "only this case");
     export_settings
         ->add_option("--format", a.export_settings.format,
-                     "env, megatron, deepspeed, pytorch, or harness: the next configuration")
-        ->required()
+                     "harness (default): the next configuration; env, megatron, deepspeed or pytorch: settings for it")
         ->check(CLI::IsMember({"env", "megatron", "deepspeed", "pytorch", "harness"}));
     trace = app.add_subcommand("trace", "write one profiled step, for chrome://tracing and ui.perfetto.dev");
     trace->add_option("file", a.trace.file, "a result file")->required();
     trace->add_option("--case", a.trace.case_name, "whose step (default: baseline)");
-    trace->add_option("-o,--output", a.trace.output, "the trace to write: trace.json (- for the terminal)")->required();
+    trace->add_option("-o,--output", a.trace.output,
+                      "the trace to write (default: beside the file, as NAME.trace.json; - for the terminal)");
     trace->add_flag("--force", a.trace.force, "overwrite the trace if it exists");
   }
 

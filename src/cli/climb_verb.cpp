@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/one_sweep.h"
+#include "cli/view.h"
 #include "config/fields.h"
 #include "report/show.h"
 #include "store/result_file.h"
@@ -58,8 +59,9 @@ int climb(launch::Job& job, const SweepOptions& options, std::ostream& out, std:
   sweep::Climb climb(start, options.only, budget.stages);
   const std::string path = output_path(start, options.output);
   sweep::ProgressLine progress(err, isatty(STDERR_FILENO) != 0);
-  progress.say(fmt::format("climb: up to {} stages within {} blocks, which share the error of {:.3g} %", budget.stages,
-                           budget.blocks, 100 * (1 - start.measure.confidence)));
+  progress.say(fmt::format("climb: up to {} within {}, which share the error of {:.3g} %",
+                           plural(budget.stages, "stage"), plural(static_cast<std::int64_t>(budget.blocks), "block"),
+                           100 * (1 - start.measure.confidence)));
   std::string ended;
   std::size_t used = 0;
   int code = 0;
@@ -88,14 +90,13 @@ int climb(launch::Job& job, const SweepOptions& options, std::ostream& out, std:
     }
     const store::Result result = store::read_result(file, {.rank_seconds = false, .timeline = false});
     const analysis::Summary summary = analysis::summarise(result);
-    out << report::show(result, summary, report::Format::text) << fmt::format("\nresult file: {}\n\n", file);
+    out << view(report::show_document(result, summary), under_a_launcher, out)
+        << fmt::format("\nresult file: {}\n\n", file);
     code = analysis::exit_code(summary);
     ended = climb.take(result, summary, file);
   }
   if (ended.empty()) ended = fmt::format("all {} stages are over", budget.stages);
-  out << fmt::format(
-      "climb: {}, after {}.\n", ended,
-      climb.path().size() == 1 ? "1 proven change" : fmt::format("{} proven changes", climb.path().size()));
+  out << fmt::format("climb: {}, after {}.\n", ended, plural(std::ssize(climb.path()), "proven change"));
   for (const std::string& setting : climb.settings()) out << fmt::format("  --set '{}'\n", setting);
   return code;
 }

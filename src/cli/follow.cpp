@@ -12,6 +12,7 @@
 namespace harness::cli {
 namespace {
 
+constexpr std::string_view clear_screen = "\x1b[H\x1b[2J";
 constexpr int looks_without_news = 150;  // at two seconds each, five minutes
 
 std::optional<std::filesystem::file_time_type> modified(const std::string& path) {
@@ -33,7 +34,8 @@ std::string progress_line(const store::Result& result, const analysis::HowFar& f
 
 }  // namespace
 
-int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, const std::function<void()>& wait) {
+int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, const std::function<void()>& wait,
+           bool redraw) {
   std::optional<std::filesystem::file_time_type> known;
   int rounds_shown = -1, quiet = 0;
   for (;; wait()) {
@@ -50,7 +52,11 @@ int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, con
     const analysis::HowFar far = analysis::how_far(result);
     const bool running = result.state == store::RunState::running;
     if (running && far.rounds_done == rounds_shown) continue;
-    if (rounds_shown >= 0) out << "\n";
+    if (redraw) {
+      out << clear_screen;
+    } else if (rounds_shown >= 0) {
+      out << "\n";
+    }
     rounds_shown = far.rounds_done;
     out << progress_line(result, far) << "\n";
     const int code = show_once(options, out);

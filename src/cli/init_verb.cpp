@@ -37,7 +37,7 @@ constexpr const char* largest_first_model = "gpt3-2.7b";  // larger ones take lo
 
 std::string gpus_in_words(const std::vector<Gpu>& gpus) {
   if (gpus.empty()) return "no GPU here";
-  return fmt::format("{} GPU{}: {}", gpus.size(), gpus.size() == 1 ? "" : "s", gpus[0].name);
+  return fmt::format("{}: {}", plural(std::ssize(gpus), "GPU"), gpus[0].name);
 }
 
 config::BackendKind backend_for(const FirstMachine& machine, const InitOptions& options) {
@@ -92,12 +92,12 @@ std::string hardware_lines(const First& f) {
 std::string text_of(const First& f, const std::string& path) {
   std::string out = schema_line();
   out += fmt::format(
-      "# Written by `harness init` for {} rank{} on this machine ({}). Change what you like:\n"
+      "# Written by `harness init` for {} on this machine ({}). Change what you like:\n"
       "# `harness variables` lists all that a configuration may say, `harness variables NAME` explains one.\n"
       "#\n"
       "#     harness plan {} --ranks {}\n"
       "#     mpirun -np {} harness sweep {}\n",
-      f.ranks, f.ranks == 1 ? "" : "s", f.machine, path, f.ranks, f.ranks, path);
+      plural(f.ranks, "rank"), f.machine, path, f.ranks, f.ranks, path);
   out += fmt::format("backend: {}\n", config::name_of(f.backend));
   out += "model: " + f.model + (f.on_gpus() ? "             # a preset; harness variables model\n" : "\n");
   out += hardware_lines(f);
@@ -174,12 +174,12 @@ FirstConfiguration first_configuration(const FirstMachine& machine, const InitOp
   if (f.on_gpus()) {
     take_gpus(f, machine, options);
   } else {
-    f.machine = fmt::format("{} core{}, {}", machine.cores, machine.cores == 1 ? "" : "s", machine.cpu);
+    f.machine = fmt::format("{}, {}", plural(machine.cores, "core"), machine.cpu);
     f.model = small_model;
     f.precision = "fp32";
   }
-  const std::string summary = fmt::format("backend {}, {} rank{}, model {}; {}", config::name_of(f.backend), f.ranks,
-                                          f.ranks == 1 ? "" : "s", f.model, f.machine);
+  const std::string summary = fmt::format("backend {}, {}, model {}; {}", config::name_of(f.backend),
+                                          plural(f.ranks, "rank"), f.model, f.machine);
   return {text_of(f, options.output), summary, f.ranks};
 }
 

@@ -6,6 +6,7 @@
 #include "backend/backend.h"
 #include "backends/backends.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "launch/require_gpus.h"
 #include "plan/prepare.h"
 #include "store/atomic_file.h"
@@ -55,9 +56,10 @@ void check_output(const std::string& path, bool resume, bool force) {
 store::RunState measure_sweep(launch::Job& job, plan::Plan plan, const sweep::SweepRequest& request,
                               sweep::ProgressLine& progress) {
   const config::Experiment& experiment = plan.experiment;
-  progress.say(fmt::format("{}: {} ranks on {} node(s), backend {}, {} cases, {} rounds → {}", experiment.name,
-                           job.size(), job.places().back().node + 1, config::name_of(experiment.backend),
-                           plan.cases.size(), experiment.measure.rounds, request.path));
+  progress.say(fmt::format("{}: {} on {}, backend {}, {}, {} → {}", experiment.name, plural(job.size(), "rank"),
+                           plural(job.places().back().node + 1, "node"), config::name_of(experiment.backend),
+                           plural(std::ssize(plan.cases), "case"), plural(experiment.measure.rounds, "round"),
+                           request.path));
   return sweep::run_sweep(job, std::move(plan), request, progress);
 }
 

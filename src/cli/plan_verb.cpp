@@ -25,22 +25,18 @@ std::string layout_text(const program::Layout& l) {
   return fmt::format("TP{} PP{} DP{}", l[program::Axis::tensor], l[program::Axis::pipeline], l[program::Axis::data]);
 }
 
-std::string ranks_text(int ranks) {
-  return ranks == 1 ? "1 rank" : fmt::format("{} ranks", ranks);
-}
-
 void print_head(const plan::Plan& p, std::ostream& out) {
   const config::Experiment& e = p.experiment;
   const plan::Survey& s = p.baseline().survey;
   if (const workloads::Rate& rate = s.rate; rate.repetitions > 0) {
     out << fmt::format("{}: backend {}, {}, workload {}\none step: {} times {} of {}{}\n", e.name,
-                       config::name_of(e.backend), ranks_text(p.ranks), e.baseline.workload, rate.repetitions,
+                       config::name_of(e.backend), plural(p.ranks, "rank"), e.baseline.workload, rate.repetitions,
                        rate.operation, show_bytes(rate.bytes),
                        s.flop.model > 0 ? fmt::format(", {:.4g} TFLOP", s.flop.model / 1e12) : "");
     return;
   }
   out << fmt::format("{}: backend {}, {}, {}: {} layers, hidden {}, {} heads, vocabulary {}, sequence {}\n", e.name,
-                     config::name_of(e.backend), ranks_text(p.ranks), e.model.name, e.model.layers, e.model.hidden,
+                     config::name_of(e.backend), plural(p.ranks, "rank"), e.model.name, e.model.layers, e.model.hidden,
                      e.model.heads, e.model.vocab, e.model.sequence);
   out << fmt::format("one step: {} tokens, {:.3f} GFLOP per token ({:.3f} non-causal), {:.4g} PFLOP\n",
                      static_cast<std::int64_t>(s.tokens_per_step), s.flop.model / s.tokens_per_step / 1e9,
@@ -104,9 +100,10 @@ void print_schedule(const plan::Plan& p, std::ostream& out) {
   const config::Experiment& e = p.experiment;
   const auto& schedule = p.schedule;
   const std::string steps = e.measure.auto_steps ? "as many timed steps as take about three quarters of the set-up"
-                                                 : fmt::format("{} timed steps", e.measure.steps);
-  out << fmt::format("\n{} blocks in {} rounds, each {} warm-up and {} in fresh processes; order by seed {}:\n",
-                     schedule.size(), e.measure.rounds, e.measure.warmup_steps, steps, e.measure.seed);
+                                                 : plural(e.measure.steps, "timed step");
+  out << fmt::format("\n{} in {}, each {} warm-up and {} in fresh processes; order by seed {}:\n",
+                     plural(std::ssize(schedule), "block"), plural(e.measure.rounds, "round"), e.measure.warmup_steps,
+                     steps, e.measure.seed);
   constexpr int max_shown = 3;
   for (int round = 0; round < std::min(e.measure.rounds, max_shown); ++round) {
     std::string line = fmt::format("  round {}:", round + 1);

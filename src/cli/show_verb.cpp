@@ -72,7 +72,8 @@ int show(const ShowOptions& options, std::ostream& out, std::ostream& err) {
   if (!options.follow) return show_once(options, out);
   if (options.format != "text") fail("--follow prints text, not {}", options.format);
   constexpr std::chrono::seconds between_looks{2};
-  return follow(options, out, err, [&] { std::this_thread::sleep_for(between_looks); });
+  return follow(
+      options, out, err, [&] { std::this_thread::sleep_for(between_looks); }, is_terminal(out));
 }
 
 }  // namespace harness::cli

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cli/one_sweep.h"
 #include "cli/verbs.h"
+#include "cli/view.h"
 #include "config/fields.h"
 #include "config/recorded.h"
 #include "report/show.h"
@@ -50,7 +51,7 @@ int sweep(launch::Job& job, const SweepOptions& options, std::ostream& out, std:
   const store::Result result = store::read_result(path, {.rank_seconds = false, .timeline = false});
   const analysis::Summary summary = analysis::summarise(result);
   err << "\n";
-  out << report::show(result, summary, report::Format::text);
+  out << view(report::show_document(result, summary), under_a_launcher, out);
   out << fmt::format("\nresult file: {}\n", path);
   if (state == store::RunState::partial) {
     err << fmt::format("harness: stopped early; `harness sweep --resume {}`, started on as many ranks, continues\n",

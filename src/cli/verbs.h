@@ -71,13 +71,13 @@ struct CompareOptions {
 struct ExportOptions {
   std::string file;
   std::string case_name;  // "" for all that is proven
-  std::string format;
+  std::string format = "harness";
 };
 
 struct TraceOptions {
   std::string file;
   std::string case_name = "baseline";
-  std::string output;  // -o; "-" for `out`
+  std::string output;  // -o; "" for the result file's name with the ending .trace.json, "-" for `out`
   bool force = false;
 };
 

@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 
@@ -13,19 +14,19 @@
 namespace harness::cli {
 namespace {
 
-bool is_terminal(const std::ostream& out) {
-  return out.rdbuf() == std::cout.rdbuf() && isatty(STDOUT_FILENO) == 1;
-}
-
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
+bool writes_to_a_terminal(const std::ostream& out) {
+  return out.rdbuf() == std::cout.rdbuf() && isatty(STDOUT_FILENO) == 1;
+}
+
 // 0: no limit.
 std::size_t width_of(const std::ostream& out) {
   winsize size{};
-  if (is_terminal(out) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  if (writes_to_a_terminal(out) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   try {
     const std::int64_t columns = parse_integer(environment("COLUMNS"));
     return columns > 0 ? static_cast<std::size_t>(columns) : 0;
@@ -36,14 +37,21 @@ std::size_t width_of(const std::ostream& out) {
 
 bool in_color(const std::string& asked, const std::ostream& out) {
   if (asked != "auto") return asked == "always";
-  return is_terminal(out) && environment("NO_COLOR").empty() && environment("TERM") != "dumb";
+  return is_terminal(out) && environment("NO_COLOR").empty();
 }
 
 }  // namespace
 
+bool is_terminal(const std::ostream& out) {
+  return writes_to_a_terminal(out) && environment("TERM") != "dumb";
+}
+
 std::string view(report::Document document, const ViewOptions& options, const std::ostream& out) {
-  report::arrange(document, {width_of(out), options.columns, options.sort});
-  const std::string text = report::write_text(document);
+  constexpr std::size_t least_prose = 40, most_prose = 120;  // columns: narrower or wider is hard to read
+  const std::size_t width = width_of(out);
+  report::arrange(document, {width, options.columns, options.sort});
+  const std::string text =
+      report::write_text(document, width == 0 ? most_prose : std::clamp(width, least_prose, most_prose));
   return in_color(options.color, out) ? report::colored(text) : text;
 }
 

@@ -8,6 +8,12 @@
 
 namespace harness::cli {
 
+/// Whether `out` is a terminal that knows escape sequences.
+bool is_terminal(const std::ostream& out);
+
+/// For the output of ranks: a launcher may give them a terminal of its own and write what they print to a file.
+inline const ViewOptions under_a_launcher{.columns = {}, .sort = "order", .color = "never"};
+
 /// The document as text for `out`: arranged as the options ask, as wide as the terminal that `out` is, or as COLUMNS
 /// says, or without limit; verdicts in colour on a terminal, unless NO_COLOR is set, or as the options say.
 /// Throws Error for a column that no table has.

@@ -92,11 +92,6 @@ Fabric read_fabric(const YamlNode& node, const std::string& key, Problems& probl
 void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
   VariableSections variables;
   const YamlNode*& baseline = variables.baseline;
-  bool backend_known = root.find("backend") == nullptr;  // then cpu, beside the problem
-  const auto backend = [&](std::string_view word) {
-    e.backend = parse_backend(word);
-    backend_known = true;
-  };
   const auto hardware = [&](const YamlNode& node, const std::string& key) {
     const auto text = scalar_of(problems, node, key, "the name of a file in hardware/, or a path, or none");
     e.without_hardware = text == "none";
@@ -129,7 +124,7 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
         .allowed = workload.allowed,
         .fallback = workload.print({})},
        {.key = "backend",
-        .parse = backend,
+        .parse = [&](auto text) { e.backend = parse_backend(text); },
         .required = true,
         .help = "what computes: cpu (the cores of the host) or cuda (its GPUs)",
         .allowed = "cpu, cuda"},
@@ -206,8 +201,7 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
         "precision is not given, so it is fp32; training on GPUs mostly runs in bf16, whose peak is many times as high "
         "(baseline: {precision: bf16})");
   }
-  // Which variables are honoured depends on these: with one unknown, more would be guessed than said.
-  if (backend_known && workload_known) read_variables(variables, e, problems);
+  read_variables(variables, e, problems);
 }
 
 constexpr int min_rounds_for_verdicts = 6;

@@ -33,7 +33,11 @@ void Problems::add(const Place& place, std::string_view key, std::string_view me
   std::string text = where(place);
   if (!key.empty()) text += fmt::format(": {}", key);
   text += fmt::format(": {}", message);
-  lines_.push_back({place, std::move(text)});
+  lines_.push_back({place, std::string(key), std::move(text)});
+}
+
+bool Problems::concern(std::string_view key) const {
+  return std::ranges::find(lines_, key, &Line::key) != lines_.end();
 }
 
 void Problems::throw_if_any() const {

@@ -29,6 +29,8 @@ class Problems {
   /// One line: "where: key: message". An empty key is left out.
   void add(const Place& place, std::string_view key, std::string_view message);
   bool empty() const { return lines_.empty(); }
+  /// Whether something is wrong with this key, so that its value is not known.
+  bool concern(std::string_view key) const;
   /// Throws Error with all lines, in the order of sources, lines and columns, if there are any.
   void throw_if_any() const;
 
@@ -43,7 +45,7 @@ class Problems {
   };
   struct Line {
     Place place;
-    std::string text;
+    std::string key, text;
   };
   std::vector<Source> sources_;
   std::vector<Line> lines_;

@@ -61,7 +61,8 @@ bool read_parts(const Variable& variable, const YamlNode& node, const std::strin
 bool read_value(const Variable& variable, const YamlNode& node, const std::string& key, BackendKind backend,
                 Settings& settings, Problems& problems) {
   if (!read_parts(variable, node, key, settings, problems)) return false;
-  const std::string why = variable.refused_by ? variable.refused_by(settings, backend) : "";
+  const bool asked = variable.refused_by && !problems.concern("backend");
+  const std::string why = asked ? variable.refused_by(settings, backend) : "";
   if (!why.empty()) problems.add(node.place, key, why);
   return why.empty();
 }
@@ -74,18 +75,20 @@ std::string unhonoured_text(const Variable& variable, const std::string& workloa
 }
 
 // False, and a problem, if the workload or the backend of the experiment does nothing with this variable. In a baseline
-// with a model, what the training step honours says which sizes `from_model` finds.
+// with a model, what the training step honours says which sizes `from_model` finds. A workload or a backend that is
+// itself wrong is not held against a variable.
 bool honoured(const Variable& variable, const YamlNode& node, const std::string& key, const Experiment& experiment,
               bool swept, Problems& problems) {
   const BackendKind backend = experiment.backend;
   const std::string& workload = experiment.baseline.workload;
   const bool of_training = variable.honoured_by(training_workload);
   const bool describes_model = !swept && of_training && experiment.model.layers > 0;
-  if (!variable.honoured_by(workload) && !describes_model) {
+  if (!variable.honoured_by(workload) && !describes_model && !problems.concern("workload")) {
     problems.add(node.key_place, key, unhonoured_text(variable, workload, !swept && of_training));
     return false;
   }
   const auto& backends = variable.backends;
+  if (problems.concern("backend")) return true;
   if (std::find(backends.begin(), backends.end(), backend) != backends.end()) return true;
   std::vector<std::string> names;
   names.reserve(backends.size());

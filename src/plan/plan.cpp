@@ -37,10 +37,14 @@ PlannedCase make_case(const config::Experiment& experiment, int ranks, std::stri
     const std::string why = variable.without_effect(known);
     if (!why.empty()) c.notes.push_back(fmt::format("{} has no effect: {}", variable.name, why));
   }
-  config::Settings baseline = experiment.baseline;
-  if (baseline.ranks == 0) baseline.ranks = ranks;
-  if (known == baseline) c.notes.push_back(fmt::format("the same as the baseline on {} ranks", ranks));
   return c;
+}
+
+// A list may hold the baseline's value, which is measured as the baseline. Reading a configuration leaves these out,
+// but not a number of ranks: what the baseline runs on is known here.
+bool is_the_baseline(const config::Experiment& experiment, const config::Change& change, int ranks) {
+  const auto of = [&](const config::Settings& settings) { return settings.ranks == 0 ? ranks : settings.ranks; };
+  return change.variable == "ranks" && of(change.settings) == of(experiment.baseline);
 }
 
 // Throws if a word of `only` names nothing.
@@ -104,7 +108,7 @@ Plan make_plan(const config::Experiment& experiment, int ranks, const std::vecto
     }
   }
   for (const config::Change& change : experiment.changes) {
-    if (!change.from_model.empty()) continue;
+    if (!change.from_model.empty() || is_the_baseline(experiment, change, ranks)) continue;
     const std::string name = config::case_name(change);
     if (!only.empty() && !selection.contains(name) && !selection.contains(change.variable)) continue;
     plan.cases.push_back(make_case(experiment, ranks, name, &change));

@@ -48,8 +48,8 @@ struct Plan {
 /// The cases of an experiment on `ranks` ranks and the order of their blocks: a pure function, the same on every rank.
 /// In every round each possible case stands once; the order is a seeded shuffle whose rotations balance positions over
 /// the rounds (each block of rounds is a cyclic Latin square, shuffled anew). Throws Error if the baseline itself is
-/// impossible. A change that still stands for values of the model is left out. `only`: keep these cases (and the
-/// baselines); names matched exactly or by variable.
+/// impossible. Left out: a change that still stands for values of the model, and the baseline's own number of ranks.
+/// `only`: keep these cases (and the baselines); names matched exactly or by variable.
 Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only = {});
 
 }  // namespace harness::plan

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "config/registry.h"
+#include "analysis/comparable.h"
 
 namespace harness::report {
 
@@ -25,9 +25,7 @@ std::string short_layout(std::string_view name) {
 
 bool is_of_a_size(std::string_view case_name) {
   const std::size_t equals = case_name.find('=');
-  if (equals == std::string_view::npos) return false;
-  const config::Variable* variable = config::find_variable(case_name.substr(0, equals));
-  return variable != nullptr && variable->from_model;
+  return equals != std::string_view::npos && analysis::is_a_size(case_name.substr(0, equals));
 }
 
 std::string label_of(const store::Result& result, const analysis::CaseSummary& row) {

@@ -30,20 +30,15 @@ std::string workload_of(const store::Result& result) {
 }
 
 std::string run_line(const store::Result& result) {
-  const auto counted = [](std::int64_t n, const char* noun) {
-    return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
-  };
-  const auto blocks =
-      fmt::format("{} of {} warm-up and {} timed {}, seed {}; {}", counted(result.rounds, "round"), result.warmup_steps,
-                  result.steps, result.steps == 1 ? "step" : "steps", result.seed, result.created);
+  const auto blocks = fmt::format("{} of {} warm-up and {}, seed {}; {}", plural(result.rounds, "round"),
+                                  result.warmup_steps, plural(result.steps, "timed step"), result.seed, result.created);
   if (workload_of(result) != "gpt") {
     return fmt::format("{}: workload {} on {} of {}; {}", result.name, workload_of(result),
-                       counted(result.ranks, "rank"), counted(result.nodes, "node"), blocks);
+                       plural(result.ranks, "rank"), plural(result.nodes, "node"), blocks);
   }
   return fmt::format("{}: model {} ({}, hidden {}, {}, vocab {}, sequence {}) on {} of {}; {}", result.name,
-                     result.model_name, counted(result.layers, "layer"), result.hidden, counted(result.heads, "head"),
-                     result.vocab, result.sequence, counted(result.ranks, "rank"), counted(result.nodes, "node"),
-                     blocks);
+                     result.model_name, plural(result.layers, "layer"), result.hidden, plural(result.heads, "head"),
+                     result.vocab, result.sequence, plural(result.ranks, "rank"), plural(result.nodes, "node"), blocks);
 }
 
 bool honours(const config::Variable& variable, const std::string& backend, const std::string& workload) {
@@ -193,6 +188,13 @@ std::string subject_of(const store::Result& result) {
 
 std::vector<std::string> context(const store::Result& result, const analysis::Summary& summary) {
   std::vector<std::string> lines{backend_line(result.backend), run_line(result)};
+  if (result.sessions > 1) {
+    lines.push_back(
+        fmt::format("Resumed: measured in {} sessions, each a start of the sweep. A change compares blocks of one "
+                    "session only; the "
+                    "medians of a row mix them.",
+                    result.sessions));
+  }
   settings_lines(result, lines);
   if (!result.points.empty()) lines.push_back(rates_line(result));
   if (measured_by(result) != Measured::collective) lines.push_back(mfu_line(result, summary));

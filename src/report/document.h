@@ -72,8 +72,8 @@ struct Document {
   std::string footer;
 };
 
-/// Plain text for a terminal of 120 columns.
-std::string write_text(const Document& document);
+/// Plain text. Prose is wrapped to `width` columns; tables are as wide as they are.
+std::string write_text(const Document& document, std::size_t width = 120);
 /// GitHub's Markdown.
 std::string write_markdown(const Document& document);
 

@@ -10,11 +10,13 @@
 namespace harness::report {
 namespace {
 
-std::string bound(double ratio) {
-  constexpr double max_share = 10, min_share = -0.9;
-  const double share = ratio - 1;
-  if (share > max_share) return "over " + signed_percent(max_share, 0);
-  if (share < min_share) return "under " + signed_percent(min_share, 0);
+constexpr double max_share = 10, min_share = -0.9;
+
+// An end of an interval. Where both are beyond the same limit, they say something.
+std::string bound(double ratio, double other) {
+  const double share = ratio - 1, other_share = other - 1;
+  if (share > max_share && !(other_share > max_share)) return "over " + signed_percent(max_share, 0);
+  if (share < min_share && !(other_share < min_share)) return "under " + signed_percent(min_share, 0);
   return signed_percent(share);
 }
 
@@ -26,7 +28,7 @@ std::string change_words(double ratio) {
 
 std::string interval_words(double low, double high) {
   if (std::isnan(low) || std::isnan(high)) return "";
-  return fmt::format("[{}, {}]", bound(low), bound(high));
+  return fmt::format("[{}, {}]", bound(low, high), bound(high, low));
 }
 
 std::string change_of(const analysis::CaseSummary& row) {

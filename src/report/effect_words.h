@@ -9,7 +9,7 @@ namespace harness::report {
 /// "-12.0 %", the change that a ratio of times stands for; "" for NaN.
 std::string change_words(double ratio);
 /// "[-12.9 %, -11.1 %]", the ends of an interval of a ratio; "" for NaN. Two or three rounds give ends that say
-/// nothing: those beyond +1000 % and -90 % are cut.
+/// nothing: one end beyond +1000 % or -90 % is cut, if the other is not beyond it too.
 std::string interval_words(double low, double high);
 /// The same of a case's effect; "" where there is none.
 std::string change_of(const analysis::CaseSummary& row);

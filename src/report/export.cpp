@@ -28,9 +28,8 @@ std::string model_words(const store::Result& result) {
 
 Remarks remarks_of(const store::Result& result, const Proven& proven, const std::string& file) {
   Remarks out;
-  out.head.push_back(
-      one_line(fmt::format("What {} proves faster than its baseline ({}, {}, {} {}{}).", file, result.name,
-                           result.created, result.ranks, result.ranks == 1 ? "rank" : "ranks", model_words(result))));
+  out.head.push_back(one_line(fmt::format("What {} proves faster than its baseline ({}, {}, {}{}).", file, result.name,
+                                          result.created, plural(result.ranks, "rank"), model_words(result))));
   if (result.backend == "cpu") out.head.emplace_back("Measured on backend cpu: this says nothing about a GPU.");
   if (proven.settings.empty()) out.head.emplace_back("Nothing is proven faster: there is nothing to set.");
   if (proven.settings.size() > 1) {

@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "analysis/climb.h"
+#include "analysis/comparable.h"
 #include "base/text.h"
 #include "report/context.h"
+#include "report/reached.h"
 #include "report/scale.h"
 #include "report/what_moved.h"
 
@@ -27,8 +29,9 @@ SortedChanges sort_out(const store::Result& result, const analysis::Summary& sum
   SortedChanges sorted;
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.role != store::CaseRole::change) continue;
-    ++sorted.changes;
     if (row.blocks > 0) ++sorted.measured;
+    if (analysis::is_a_size(result.at(row).variable)) continue;  // what_was_reached() is about these
+    ++sorted.changes;
     if (!row.effect) continue;
     if (result.at(row).variable == "ranks") {
       sorted.scaling.push_back(&row);
@@ -46,9 +49,10 @@ std::string scaling_words(const store::Result& result, const SortedChanges& foun
   for (const analysis::CaseSummary* row : found.scaling) {
     const int ranks = result.at(*row).ranks;
     if (baseline == nullptr || ranks <= 0 || baseline->ranks <= 0 || !(row->effect->ratio > 0)) continue;
+    if (ranks == baseline->ranks) continue;  // in older files: the baseline under another name
     const double speedup = 1 / row->effect->ratio;
-    parts.push_back(fmt::format("{} {} {:.2f} times as fast as {}, efficiency {}", ranks, ranks == 1 ? "rank" : "ranks",
-                                speedup, baseline->ranks, percent(speedup * baseline->ranks / ranks)));
+    parts.push_back(fmt::format("{} {:.2f} times as fast as {}, efficiency {}", plural(ranks, "rank"), speedup,
+                                baseline->ranks, percent(speedup * baseline->ranks / ranks)));
   }
   return parts.empty() ? "" : " Scaling: " + join(parts, "; ") + ".";
 }
@@ -68,9 +72,10 @@ std::string nothing_measured(const analysis::Summary& summary) {
 
 std::string what_was_found(const store::Result& result, const analysis::Summary& summary, const SortedChanges& found) {
   const int asked = found.changes - static_cast<int>(found.scaling.size());
-  if (std::string text = what_moved(found.known, {result.smallest_effect, asked, per_what(result)}); !text.empty()) {
-    return text;
-  }
+  const std::string reached = what_was_reached(result, summary);
+  const std::string moved = what_moved(found.known, {result.smallest_effect, asked, per_what(result)});
+  if (!reached.empty()) return reached + (moved.empty() ? "" : " " + moved);
+  if (!moved.empty()) return moved;
   if (!found.scaling.empty()) return "Only numbers of ranks were compared.";
   if (found.changes == 0) return "Only the baseline was asked for: nothing to compare.";
   if (found.measured == 0) return nothing_measured(summary);
@@ -82,11 +87,26 @@ std::string climbed(const store::Result& result, const analysis::Summary& summar
   if (result.climb.empty()) return "";
   const std::size_t changes = result.climb.size();
   std::string text =
-      fmt::format("Stage {} of a climb, after {} proven change{}", changes + 1, changes, changes == 1 ? "" : "s");
+      fmt::format("Stage {} of a climb, after {}", changes + 1, plural(std::ssize(result.climb), "proven change"));
   const analysis::CaseSummary* start = analysis::start_of_climb(result, summary);
   if (start != nullptr && start->effect && start->effect->verdict == analysis::Verdict::slower)
     text += fmt::format(": {:.3g} times as fast as at the start", start->effect->ratio);
   return text + ". ";
+}
+
+// " Lost: 2 blocks of a=1, rank 1 on vm: worker killed by signal 9 (kill) …", by case with the reason of its first.
+std::string lost_words(const analysis::Summary& summary) {
+  std::vector<std::string> parts;
+  for (const analysis::LostBlock& lost : summary.lost) {
+    const auto first = std::ranges::find(summary.lost, lost.case_index, &analysis::LostBlock::case_index);
+    if (&*first != &lost) continue;  // counted with it
+    const auto blocks = std::ranges::count(summary.lost, lost.case_index, &analysis::LostBlock::case_index);
+    const std::string why = lost.reason.substr(0, lost.reason.find_first_of(";\n"));
+    parts.push_back(
+        fmt::format("{} of {}{}", plural(blocks, "block"), summary.at(lost).name, why.empty() ? "" : " (" + why + ")"));
+  }
+  constexpr std::size_t max_shown = 3;
+  return parts.empty() ? "" : " Lost: " + join_first(parts, max_shown) + ".";
 }
 
 }  // namespace
@@ -103,12 +123,14 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
   text += climbed(result, summary);
   if (!summary.unreliable) {
     const SortedChanges found = sort_out(result, summary);
-    return text + what_was_found(result, summary, found) + scaling_words(result, found);
+    return text + what_was_found(result, summary, found) + scaling_words(result, found) + lost_words(summary);
   }
-  return text + fmt::format(
-                    "Unreliable: the control baseline_again came out {} than the baseline, which it repeats; no "
-                    "verdict below counts.",
-                    how_much(known_change("baseline_again", *summary.control), per_what(result)));
+  return text +
+         fmt::format(
+             "Unreliable: the control baseline_again came out {} than the baseline, which it repeats; no "
+             "verdict below counts.",
+             how_much(known_change("baseline_again", *summary.control), per_what(result))) +
+         lost_words(summary);
 }
 
 }  // namespace harness::report

@@ -57,7 +57,8 @@ Json cost_of_case(const analysis::CaseCost& cost) {
 }
 
 Json cost_json(const analysis::CostEstimate& e) {
-  Json out = {{"per_gpu_hour", e.cost.per_gpu_hour},
+  Json out = {{"priced", e.backend_has_gpus ? "GPU" : "rank"},
+              {"per_gpu_hour", e.cost.per_gpu_hour},
               {"currency", e.cost.currency},
               {"run_tokens", e.cost.run_tokens},
               {"measured_steps", e.steps},
@@ -90,6 +91,14 @@ Json level_json(const store::Result& result, const std::optional<analysis::Level
   for (const auto& row : level->set_aside) {
     out["set_aside"].push_back(
         {{"case", result.case_at(row.case_index).name}, {"set_aside", row.set_aside}, {"blocks", row.blocks}});
+  }
+  return out;
+}
+
+Json lost_json(const store::Result& result, const analysis::Summary& summary) {
+  Json out = Json::array();
+  for (const analysis::LostBlock& lost : summary.lost) {
+    out.push_back({{"case", result.at(lost).name}, {"round", lost.round}, {"reason", lost.reason}});
   }
   return out;
 }
@@ -148,6 +157,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"partial", summary.partial},
               {"unreliable", summary.unreliable},
               {"failed_cases", summary.failed_cases},
+              {"lost_blocks", lost_json(result, summary)},
               {"ranks", result.ranks},
               {"nodes", result.nodes},
               {"sessions", result.sessions},

@@ -31,6 +31,10 @@ Value of_effect(const analysis::CaseSummary& row, int analysis::Effect::*member)
   return row.effect ? Value((*row.effect).*member) : std::nullopt;
 }
 
+Value of_gpu(const store::Result& result, double value) {
+  return ranks_are_gpus(result) ? positive(value) : std::nullopt;
+}
+
 // A step that computes nothing that is counted has no share of the peak.
 Value of_flop(const store::Result& result, const analysis::CaseSummary& row, Value value) {
   return result.at(row).model_flop_per_step > 0 ? value : std::nullopt;
@@ -63,6 +67,18 @@ const std::vector<Metric>& table() {
        .unit = seconds,
        .value = [](const R&, const C& c) { return finite(c.step_seconds); },
        .help = "the median over blocks of a block's median step time, s"},
+      {.key = "tails.p95",
+       .heading = "p95",
+       .name = "p95 of the steps / median",
+       .unit = number,
+       .value = [](const R&, const C& c) { return c.tails ? Value(c.tails->p95) : std::nullopt; },
+       .help = "95 % of the timed steps take at most so many times their block's median; null below 100 steps"},
+      {.key = "tails.p99",
+       .heading = "p99",
+       .name = "p99 of the steps / median",
+       .unit = number,
+       .value = [](const R&, const C& c) { return c.tails ? Value(c.tails->p99) : std::nullopt; },
+       .help = "the same of 99 %"},
       {.key = "rates.seconds",
        .heading = "time {}",
        .name = "time of one operation",
@@ -106,10 +122,27 @@ const std::vector<Metric>& table() {
        .shown_for = {training},
        .value = [](const R&, const C& c) { return positive(c.tokens_per_second); },
        .help = "tokens_per_step / step_seconds"},
+      {.key = "tokens_per_second_per_gpu",
+       .heading = "tokens/s/GPU",
+       .name = "tokens per second and GPU",
+       .unit = number,
+       .shown_for = {training},
+       .shown_where = Shown::per_gpu,
+       .value = [](const R& r, const C& c) { return of_gpu(r, c.tokens_per_second / r.at(c).ranks); },
+       .help = "tokens_per_second / ranks_used where ranks are GPUs; else null"},
+      {.key = "tflops_per_gpu",
+       .heading = "TFLOP/s/GPU",
+       .name = "model TFLOP/s of a GPU",
+       .unit = number,
+       .shown_for = {training, operation},
+       .shown_where = Shown::per_gpu,
+       .value = [](const R& r, const C& c) { return of_gpu(r, c.flops_per_rank / 1e12); },
+       .help = "flops_per_rank / 1e12 where ranks are GPUs; else null"},
       {.key = "flops_per_rank",
        .heading = "{}/rank",
        .unit = flops,
        .shown_for = {training, operation},
+       .shown_where = Shown::per_rank,
        .value = [](const R&, const C& c) { return positive(c.flops_per_rank); },
        .help = "model FLOP/s of a rank"},
       {.key = "mfu",
@@ -276,6 +309,10 @@ Scale scale_for(Unit unit, std::span<const double> values) {
 
 }  // namespace
 
+bool ranks_are_gpus(const store::Result& result) {
+  return result.backend != "cpu";
+}
+
 Measured measured_by(const store::Result& result) {
   if (result.points.empty()) return training;
   const bool on_bus = std::ranges::any_of(result.points, [](const store::ResultPoint& p) { return p.bus_factor > 0; });
@@ -288,6 +325,9 @@ std::span<const Metric> case_metrics() {
 
 std::optional<double> table_value(const Metric& metric, const store::Result& result, const analysis::CaseSummary& row) {
   if (row.blocks == 0) return std::nullopt;
+  if (metric.shown_where != Shown::everywhere && (metric.shown_where == Shown::per_gpu) != ranks_are_gpus(result)) {
+    return std::nullopt;
+  }
   if (!metric.shown_for.empty() && std::ranges::find(metric.shown_for, measured_by(result)) == metric.shown_for.end()) {
     return std::nullopt;
   }

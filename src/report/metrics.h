@@ -32,6 +32,11 @@ enum class Unit : std::uint8_t {
 enum class Measured : std::uint8_t { training, operation, collective };
 Measured measured_by(const store::Result& result);
 
+/// Where a table shows a metric: a rank is a GPU on some backends and a share of a machine's cores on others.
+enum class Shown : std::uint8_t { everywhere, per_gpu, per_rank };
+/// Whether the ranks of a result are GPUs.
+bool ranks_are_gpus(const store::Result& result);
+
 struct Metric {
   std::string_view key = {};      // in JSON, a dot for a nested object: "effect.ratio"; in CSV with '_' for the dot
   std::string_view heading = {};  // of the column in the table of cases, "{}" for the unit; "" in no such table
@@ -39,6 +44,7 @@ struct Metric {
   std::string_view name = {};                   // of the line in before/after; "" in no such table
   Unit unit = Unit::number;
   std::vector<Measured> shown_for = {};  // in tables; empty: whatever is measured
+  Shown shown_where = Shown::everywhere;
   std::optional<double> (*value)(const store::Result& result,
                                  const analysis::CaseSummary& row) = nullptr;  // in SI units
   std::string_view help = {};

@@ -286,8 +286,8 @@ class NextSweep {
         begin = end + 1;
       }
     };
-    paragraph(fmt::format("The next configuration after {}: sweep {} of {}, run {}, {} {}.", file_, result_.name,
-                          result_.created, result_.run_uuid, result_.ranks, result_.ranks == 1 ? "rank" : "ranks"));
+    paragraph(fmt::format("The next configuration after {}: sweep {} of {}, run {}, {}.", file_, result_.name,
+                          result_.created, result_.run_uuid, plural(result_.ranks, "rank")));
     if (summary_.partial) paragraph("That sweep is not complete: more rounds may settle what is unresolved here.");
     if (result_.backend == "cpu") paragraph("Measured on backend cpu: this says nothing about a GPU.");
     if (!best_) {

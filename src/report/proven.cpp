@@ -77,14 +77,14 @@ std::string outcome_of(const analysis::CaseSummary& row) {
   if (row.status == store::CaseStatus::failed || row.status == store::CaseStatus::impossible)
     return store::name_of(row.status);
   if (!row.effect || row.effect->verdict == analysis::Verdict::none) return analysis::name_of(row.judgement);
-  return fmt::format("{}, {} in {} rounds", analysis::name_of(row.effect->verdict), proven_change(*row.effect),
-                     row.effect->rounds);
+  return fmt::format("{}, {} in {}", analysis::name_of(row.effect->verdict), proven_change(*row.effect),
+                     plural(row.effect->rounds, "round"));
 }
 
 std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
                          const std::string& file) {
-  return one_line(fmt::format("{}: {}, {} rounds; {}, harness {}", name, proven_change(*row.effect), row.effect->rounds,
-                              file, commit_of(result)));
+  return one_line(fmt::format("{}: {}, {}; {}, harness {}", name, proven_change(*row.effect),
+                              plural(row.effect->rounds, "round"), file, commit_of(result)));
 }
 
 Proven find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,

@@ -20,12 +20,14 @@
 namespace harness::report {
 namespace {
 
-// In the order in which they go; "case", the times, "change" and "verdict" stay.
-constexpr std::array<std::string_view, 16> least_worth{
-    "memory",  "SM",      "tokens/J", "GPU busy", "A tokens/s", "B tokens/s", "MFLOP/s", "GFLOP/s",
-    "TFLOP/s", "PFLOP/s", "tokens/s", "algbw",    "limit",      "A MFU",      "B MFU",   "ranks"};
-constexpr std::array<std::string_view, 9> then_go{"of limit", "of peak", "MFU",  "speed-up",  "efficiency",
-                                                  "n",        "busbw",   "runs", "% interval"};
+// In the order in which they go; "case", "change" and "verdict" stay. The interval is what a verdict rests on, so of
+// the rest it goes last.
+constexpr std::array<std::string_view, 20> least_worth{
+    "p95",        "p99",     "memory",  "SM",      "tokens/J", "GPU busy",     "A tokens/s",
+    "B tokens/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s",  "tokens/s/GPU", "TFLOP/s/GPU",
+    "tokens/s",   "algbw",   "limit",   "A MFU",   "B MFU",    "ranks"};
+constexpr std::array<std::string_view, 11> then_go{"of limit", "of peak", "MFU",  "speed-up", "efficiency", "n",
+                                                   "busbw",    "runs",    "step", "time",     "% interval"};
 
 // By how its heading begins; that of an interval begins with the confidence.
 bool goes_as(const std::string& heading, std::string_view least) {
@@ -66,8 +68,8 @@ std::optional<std::size_t> uses_column(const Table& table) {
 }
 
 // Short names for long ones, each once; the others stay.
-std::map<std::string, std::string> short_names(const Table& table) {
-  constexpr std::size_t long_name = 28;
+std::map<std::string, std::string> short_names(const Table& table, std::size_t long_name) {
+  constexpr std::size_t max_variable = 28;
   const auto uses = uses_column(table);
   std::map<std::string, std::string> names;
   std::map<std::string, int> used;
@@ -77,10 +79,11 @@ std::map<std::string, std::string> short_names(const Table& table) {
     std::string shorter = uses && is_long && is_of_a_size(name) ? row[*uses] : short_layout(name);
     if (shorter.empty() && is_long) {
       const std::size_t equals = std::min(name.find('='), name.size());
-      const std::string variable = name.substr(0, std::min(equals, long_name));
+      const std::string variable = name.substr(0, std::min(equals, max_variable));
       const std::string value = name.substr(std::min(equals + 1, name.size()));
+      const bool says_nothing = value.empty() || value == "true" || value == "false";
       const bool plain =
-          !value.empty() && columns_of(value) <= long_name && value.find_first_of("{=") == std::string::npos;
+          !says_nothing && columns_of(value) <= long_name && value.find_first_of("{=") == std::string::npos;
       shorter = plain ? value : fmt::format("{} #{}", variable, ++used[variable]);
     }
     const bool taken = std::ranges::any_of(names, [&](const auto& known) { return known.second == shorter; }) ||
@@ -151,7 +154,8 @@ bool names_itself(const std::vector<std::string>& row, std::size_t column) {
 std::vector<std::string> fit(Table& table, std::size_t width) {
   std::vector<std::string> remarks;
   if (width == 0 || width_of(table) <= width) return remarks;
-  const auto names = short_names(table);
+  constexpr std::size_t long_name = 28, long_on_a_narrow_terminal = 18, narrow = 100;
+  const auto names = short_names(table, width < narrow ? long_on_a_narrow_terminal : long_name);
   const auto uses = uses_column(table);
   bool named_by_use = false;
   std::vector<std::string> legend;

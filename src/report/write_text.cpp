@@ -6,11 +6,10 @@
 namespace harness::report {
 namespace {
 
-constexpr std::size_t width = 120;
-
 // Paragraphs and lists follow one another without a gap; tables, listings and headings have a line free around them.
 class TextWriter {
  public:
+  explicit TextWriter(std::size_t width) : width_(width) {}
   std::string out;
 
   void operator()(const Subheading& piece) {
@@ -41,7 +40,7 @@ class TextWriter {
   void operator()(const Figure& piece) { table(piece.title + " " + piece.caption, piece.numbers); }
   void operator()(const Listing& piece) {
     gap();
-    if (!piece.caption.empty()) out += wrapped(piece.caption, width, 2);
+    if (!piece.caption.empty()) out += wrapped(piece.caption, width_, 2);
     std::size_t begin = 0;
     while (begin < piece.text.size()) {
       const std::size_t end = std::min(piece.text.find('\n', begin), piece.text.size());
@@ -58,7 +57,7 @@ class TextWriter {
   }
   void paragraph(const std::string& text, std::size_t indent) {
     if (wants_gap_) gap();
-    out += wrapped(text, width, indent);
+    out += wrapped(text, width_, indent);
     gap_is_there_ = false;
   }
   // After it, whatever comes.
@@ -71,7 +70,7 @@ class TextWriter {
   void table(const std::string& caption, const Table& table) {
     if (table.rows.empty()) return;
     gap();
-    if (!caption.empty()) out += wrapped(caption, width, 2);
+    if (!caption.empty()) out += wrapped(caption, width_, 2);
     out += table.text();
     end_block();
   }
@@ -81,14 +80,15 @@ class TextWriter {
     wants_gap_ = false;
   }
 
+  std::size_t width_;
   bool wants_gap_ = false;     // before the next paragraph too
   bool gap_is_there_ = false;  // an empty line, or a heading, is the last thing written
 };
 
 }  // namespace
 
-std::string write_text(const Document& document) {
-  TextWriter writer;
+std::string write_text(const Document& document, std::size_t width) {
+  TextWriter writer(width);
   if (!document.title.empty()) writer.heading(document.title);
   if (!document.subtitle.empty()) writer.paragraph(document.subtitle, 0);
   if (!document.headline.empty()) {

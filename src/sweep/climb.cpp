@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/power.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "config/combine.h"
@@ -11,6 +12,8 @@
 
 namespace harness::sweep {
 namespace {
+
+constexpr int usual_rounds = 12;  // where too few tell nothing of the scatter
 
 bool is_selected(const config::Change& change, const std::vector<std::string>& only) {
   if (only.empty()) return true;
@@ -26,6 +29,29 @@ const analysis::CaseSummary* best_proven(const store::Result& result, const anal
     if (best == nullptr || row.effect->ratio < best->effect->ratio) best = &row;
   }
   return best;
+}
+
+// ", but 3 of 3 are unresolved after 6 rounds: …": what would settle them. "" where every change has its verdict.
+std::string what_is_open(const store::Result& result, const analysis::Summary& summary) {
+  int changes = 0, open = 0, needed = 0, blocks = 0;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (row.role != store::CaseRole::change || row.blocks == 0) continue;
+    ++changes;
+    const bool too_few = row.judgement.reason == analysis::Reason::too_few_rounds;
+    if (!too_few && !analysis::is_unresolved(row)) continue;
+    ++open;
+    blocks = std::max(blocks, row.blocks);
+    needed = std::max(needed, too_few ? usual_rounds : row.effect->rounds_needed);
+  }
+  if (open == 0) return "";
+  std::string text = fmt::format(", but {} of {} {} unresolved after {}, so this is no answer: ", open,
+                                 plural(changes, "change"), open == 1 ? "is" : "are", plural(blocks, "round"));
+  if (needed < analysis::max_rounds) return text + fmt::format("about {0} would settle them (--rounds {0})", needed);
+  return text +
+         fmt::format(
+             "more rounds will not settle all of them; use longer blocks (measure.steps), a quieter machine or a "
+             "larger smallest_effect than {:.3g} %",
+             100 * result.smallest_effect);
 }
 
 }  // namespace
@@ -75,7 +101,7 @@ std::vector<std::string> Climb::overrides() const {
 std::string Climb::take(const store::Result& result, const analysis::Summary& summary, const std::string& path) {
   if (summary.unreliable) return "the control moved, so this stage proves nothing";
   const analysis::CaseSummary* best = best_proven(result, summary);
-  if (best == nullptr) return "no single change is proven to help";
+  if (best == nullptr) return "no single change is proven to help" + what_is_open(result, summary);
   const store::ResultCase& changed = result.at(*best);
   store::ResultStage stage;
   stage.change = best->name;

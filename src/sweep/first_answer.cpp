@@ -16,22 +16,42 @@ std::string change_text(double ratio) {
   return std::abs(change) < 1000 ? fmt::format("{:+.1f} %", change) : fmt::format("x{:.3g}", ratio);
 }
 
+std::string range_text(double low, double high) {
+  const bool known = std::isfinite(low) && std::isfinite(high);
+  return known ? fmt::format("[{}, {}]", change_text(low), change_text(high)) : "[not known yet]";
+}
+
+std::string line_of(double ratio, double low, double high, const std::string& what) {
+  return fmt::format("\n  {:>9}  {:<22}  {}", change_text(ratio), range_text(low, high), what);
+}
+
 }  // namespace
 
-std::string first_answer(const store::Result& result, int rounds) {
-  const std::vector<analysis::Standing> standings = analysis::standings_of(result);
-  if (standings.empty()) return "";
-  std::string text =
-      fmt::format("after round {} of {}, no verdict yet: step time against the baseline, and what it could still be",
-                  rounds, result.rounds);
-  for (std::size_t i = 0; i < std::min(standings.size(), max_shown); ++i) {
-    const analysis::Standing& standing = standings[i];
-    const bool known = std::isfinite(standing.low) && std::isfinite(standing.high);
-    const std::string range = known ? fmt::format("[{}, {}]", change_text(standing.low), change_text(standing.high))
-                                    : std::string("[not known yet]");
-    text += fmt::format("\n  {:>9}  {:<22}  {}", change_text(standing.ratio), range, result.at(standing).name);
+std::string first_answer(const store::Result& result, const analysis::Summary& summary, int rounds) {
+  const auto settled = [&](std::int32_t case_index) { return summary.case_at(case_index).settled_after > 0; };
+  std::string of_settled, of_open;
+  std::size_t shown = 0, more = 0;
+  for (const analysis::Standing& standing : analysis::standings_of(result)) {
+    const analysis::CaseSummary& row = summary.at(standing);
+    if (settled(standing.case_index)) {
+      of_settled += line_of(
+          row.effect->ratio, row.effect->low, row.effect->high,
+          fmt::format("{}: {} by the look after round {}", row.name, name_of(row.effect->verdict), row.settled_after));
+    } else if (shown < max_shown) {
+      of_open += line_of(standing.ratio, standing.low, standing.high, row.name);
+      ++shown;
+    } else {
+      ++more;
+    }
   }
-  if (standings.size() > max_shown) text += fmt::format("\n  … and {} slower ones", standings.size() - max_shown);
+  if (of_settled.empty() && of_open.empty()) return "";
+  if (more > 0) of_open += fmt::format("\n  … and {} slower ones", more);
+  std::string text = fmt::format("after round {} of {}, ", rounds, result.rounds);
+  if (!of_settled.empty()) text += "settled (change of the step time, and measured no more):" + of_settled;
+  if (!of_settled.empty() && !of_open.empty()) text += "\nand ";
+  if (!of_open.empty()) {
+    text += "no verdict yet: step time against the baseline, and what it could still be" + of_open;
+  }
   return text;
 }
 

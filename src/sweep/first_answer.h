@@ -2,12 +2,14 @@
 
 #include <string>
 
+#include "analysis/summary.h"
 #include "store/result.h"
 
 namespace harness::sweep {
 
-/// What a sweep would say after its first `rounds` rounds, for somebody who waits: the cases from the fastest on, with
-/// what their change could still be. No verdict. "" if nothing can be said.
-std::string first_answer(const store::Result& result, int rounds);
+/// Where a sweep stands after its first `rounds` rounds, for somebody who waits: the settled cases with the numbers of
+/// their verdicts, and the open ones from the fastest on with what their change could still be, which is no verdict.
+/// `summary` is that of `result`. "" if nothing can be said.
+std::string first_answer(const store::Result& result, const analysis::Summary& summary, int rounds);
 
 }  // namespace harness::sweep

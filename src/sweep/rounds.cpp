@@ -54,8 +54,7 @@ void leave_out(Recorder& recorder, Which&& which, const std::string& reason) {
 
 // What the declared looks have settled so far is measured no more, and the baselines no longer than anything else.
 // Between two looks, and for a case that has left, there is nothing to do.
-void leave_out_settled(Recorder& recorder, ProgressLine& progress) {
-  const analysis::Summary summary = analysis::summarise(recorder.result());
+void leave_out_settled(const analysis::Summary& summary, Recorder& recorder, ProgressLine& progress) {
   if (summary.looks.empty()) return;
   bool all_settled = true;
   for (const analysis::CaseSummary& row : summary.cases) {
@@ -68,7 +67,6 @@ void leave_out_settled(Recorder& recorder, ProgressLine& progress) {
     } else if (std::ranges::any_of(recorder.result().blocks, is_its)) {
       const std::string reason =
           fmt::format("settled by the look after round {}: {}", row.settled_after, name_of(row.effect->verdict));
-      progress.say(fmt::format("{}: {}", row.name, reason));
       leave_out(recorder, is_its, reason);
     }
   }
@@ -92,9 +90,11 @@ bool run_rounds(launch::Job& job, const plan::Plan& plan, const BlockDefaults& d
     const std::size_t case_index = block.case_index;
     const std::span<const std::size_t> rest = std::span(blocks).subspan(i);
     if (block.round != round) {
-      const std::string standing = round < 0 ? "" : first_answer(result, block.round);
+      const analysis::Summary summary = analysis::summarise(result);
+      const std::string standing = round < 0 ? "" : first_answer(result, summary, block.round);
       if (!standing.empty()) progress.say(standing);
-      if (!result.looks.empty()) leave_out_settled(recorder, progress);  // also what a killed sweep had not come to
+      if (!result.looks.empty())
+        leave_out_settled(summary, recorder, progress);  // also what a killed sweep had not done
       round = block.round;
       const std::chrono::duration<double> next(expected_s(recorder, rest, round + 1));
       if (end && round > 0 && Clock::now() + next > *end) {

@@ -93,6 +93,17 @@ store::Result by_hand(int pipeline, int data) {
   return r;
 }
 
+// All ranks meet in what a step of one collective repeats, and in the end of the step: two things.
+TEST(Breakdown, OnlyTheEndOfAStepIsItsClosingAllReduce) {
+  store::Result r = by_hand(1, 2);
+  r.timeline = {interval(0, 0, "all_reduce", "world", "forward", 1, 4),
+                interval(0, 0, "all_reduce", "world", "forward", 4, 7),
+                interval(0, 0, "all_reduce", "world", "finish", 8, 9)};
+  const Breakdown b = break_down(r)[0].ranks[0];
+  EXPECT_DOUBLE_EQ(*b[Part::communication], 6);
+  EXPECT_DOUBLE_EQ(*b[Part::world], 1);
+}
+
 TEST(Breakdown, ByHand) {
   store::Result r = by_hand(1, 2);
   r.timeline = {interval(0, 0, "matmul", "compute", "forward", 1, 3),

@@ -173,7 +173,7 @@ TEST(Bottleneck, NamesWhatCostsMostAndWhatActsOnIt) {
     return std::ranges::find(of.levers, name, &Lever::variable) != of.levers.end();
   };
   EXPECT_TRUE(has(b, "overlap_grad_reduce"));
-  for (std::size_t i = 1; i < b.levers.size(); ++i) EXPECT_GE(b.levers[i - 1].gain_share, b.levers[i].gain_share);
+  for (std::size_t i = 1; i < b.levers.size(); ++i) EXPECT_GE(b.levers[i - 1].share, b.levers[i].share);
   r.variables = {"overlap_grad_reduce"};
   r.cases[0].settings = {"true"};  // on already
   EXPECT_FALSE(has(find_bottleneck(r, made_of({{Part::data, 1}}), nullptr, {}), "overlap_grad_reduce"));

@@ -325,6 +325,34 @@ TEST_F(SummaryTest, ThrottledRoundsAreFlaggedAndVerdictsGivenWithoutThem) {
   EXPECT_TRUE(warns(summary, "micro_batch_size=2 is unresolved with them and same without"));
 }
 
+TEST_F(SummaryTest, ALostBlockIsNamedAndCountsOnlyIfItCostAVerdict) {
+  store::Result result = ordinary();
+  EXPECT_TRUE(summarise(result).lost.empty());
+  const auto lose = [&](int round, int of) {
+    block(result, round, of).status = store::BlockStatus::failed;
+    block(result, round, of).reason = "rank 1 on vm: worker killed by signal 9 (kill)";
+  };
+  lose(3, 2);
+  Summary summary = summarise(result);
+  ASSERT_EQ(summary.lost.size(), 1u);
+  EXPECT_EQ(summary.lost[0].case_index, 2);
+  EXPECT_EQ(summary.lost[0].round, 3);
+  EXPECT_FALSE(summary.lost[0].cost_a_verdict);
+  EXPECT_EQ(exit_code(summary), 0);
+  for (int round = 4; round < 12; ++round) lose(round, 2);  // three are left
+  summary = summarise(result);
+  EXPECT_TRUE(summary.lost[0].cost_a_verdict);
+  EXPECT_EQ(exit_code(summary), 4);
+  // The baseline's are everybody's. A case that failed is reported as such.
+  result = ordinary(4);
+  lose(0, 0);
+  EXPECT_EQ(exit_code(summarise(result)), 4);
+  result = ordinary();
+  lose(3, 2);
+  result.cases[2].status = store::CaseStatus::failed;
+  EXPECT_TRUE(summarise(result).lost.empty());
+}
+
 // Steps of 10 all-reduces of 1000 bytes over 4 ranks: 1 s without drift, so 1.5 * 10 kB/s on the bus.
 TEST_F(SummaryTest, CollectivesHaveRatesAndALimit) {
   store::Result result =

@@ -149,6 +149,15 @@ TEST_F(Readers, FollowPrintsAfterEachRoundUntilTheSweepHasEnded) {
   EXPECT_THAT(text, HasSubstr("\n\nComplete: 3 of 3 rounds, 9 of 9 blocks.\n"));
   EXPECT_THAT(text, Not(HasSubstr("2 of 9")));
   EXPECT_EQ(err.str(), "no new block for five minutes: the sweep may have been killed. Ctrl-C ends this.\n");
+  // On a terminal, each table takes the place of the one before.
+  std::ostringstream screen;
+  measured(3, store::RunState::running);
+  EXPECT_EQ(follow(
+                options, screen, err, [&] { measured(9, store::RunState::complete); }, true),
+            0);
+  EXPECT_THAT(screen.str(), testing::StartsWith("\x1b[H\x1b[2JRunning: 1 of 3"));
+  EXPECT_THAT(screen.str(), HasSubstr("\x1b[H\x1b[2JComplete: 3 of 3"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
   // Stopped: the code of show.
   std::ostringstream stopped;
   measured(6, store::RunState::partial);
@@ -271,6 +280,9 @@ TEST_F(Readers, ExportPrintsWhatIsProven) {
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out, HasSubstr("  --micro-batch-size 2\n"));
   EXPECT_THAT(said.out, HasSubstr("12 rounds; a.h5"));
+  const Said by_default = say({"export", a}), asked = say({"export", a, "--format", "harness"});
+  EXPECT_EQ(by_default.out + by_default.err, asked.out + asked.err);
+  EXPECT_NE(by_default.out + by_default.err, said.out + said.err);
   EXPECT_EQ(say({"export", write("moved.h5", test::samples::unreliable()), "--format", "env"}).code, 4);
 }
 
@@ -281,6 +293,8 @@ TEST_F(Readers, TraceWritesAFileThatParses) {
   std::ifstream in(folder_ / "trace.json");
   EXPECT_EQ(nlohmann::json::parse(in)["otherData"]["case"], "micro_batch_size=2");
   EXPECT_EQ(say({"trace", a, "-o", folder_ / "new/trace.json"}).code, 0);
+  EXPECT_EQ(say({"trace", a}).code, 0);  // beside the file
+  EXPECT_FALSE(test::text_of(folder_ / "a.trace.json").empty());
   EXPECT_EQ(nlohmann::json::parse(say({"trace", a, "-o", "-"}).out)["otherData"]["case"], "baseline");
 }
 
@@ -323,15 +337,36 @@ TEST_F(Readers, HelpIsACommandAndAnUnknownOneIsNamed) {
   EXPECT_THAT(said.err, HasSubstr("did you mean show?"));
 }
 
+TEST_F(Readers, ShowIsAsWideAsColumnsSaysWhereItIsPiped) {
+  const auto file = write("a.h5", test::samples::everything());
+  const auto widest = [&](const char* columns) {
+    setenv("COLUMNS", columns, 1);
+    std::istringstream lines(say({"show", file}).out);
+    unsetenv("COLUMNS");
+    std::size_t width = 0;
+    for (std::string line; std::getline(lines, line);) width = std::max(width, line.size());
+    return width;
+  };
+  EXPECT_LE(widest("90"), 90u);
+  EXPECT_GT(widest("0"), 110u);
+  EXPECT_GT(widest("wide"), 110u);
+}
+
 TEST_F(Readers, ShowTellsCostsFromTheConfigurationOrTheCommandLine) {
   store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8});
   const auto without = write("a.h5", result);
   EXPECT_THAT(say({"show", without}).out, Not(HasSubstr("training run")));
-  EXPECT_THAT(say({"show", without, "--cost", "2.5", "--run-tokens", "300e9"}).out, HasSubstr("at 2.50 USD per GPU"));
+  EXPECT_THAT(say({"show", without, "--cost", "2.5", "--run-tokens", "300e9"}).out,
+              HasSubstr("at 2.50 USD per rank and hour"));
+  result.backend = "cuda";
+  const auto of_gpus = write("gpus.h5", result);
+  EXPECT_THAT(say({"show", of_gpus, "--cost", "2.5", "--run-tokens", "300e9"}).out,
+              HasSubstr("2.50 USD per GPU and hour"));
+  result.backend = "cpu";
   result.config_text = "cost: {per_gpu_hour: 3, currency: EUR, run: {tokens: 1e9}}\n";
   const auto with = write("b.h5", result);
-  EXPECT_THAT(say({"show", with}).out, HasSubstr("at 3.00 EUR per GPU"));
-  EXPECT_THAT(say({"show", with, "--cost", "4"}).out, HasSubstr("at 4.00 EUR per GPU"));
+  EXPECT_THAT(say({"show", with}).out, HasSubstr("at 3.00 EUR per rank"));
+  EXPECT_THAT(say({"show", with, "--cost", "4"}).out, HasSubstr("at 4.00 EUR per rank"));
   EXPECT_EQ(nlohmann::json::parse(say({"show", with, "--format", "json"}).out)["cost"]["currency"], "EUR");
 }
 

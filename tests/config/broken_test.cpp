@@ -337,20 +337,8 @@ TEST_P(BrokenConfig, GetsOneLineThatSaysWhere) {
 INSTANTIATE_TEST_SUITE_P(Kinds, BrokenConfig, testing::ValuesIn(broken_configs()),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
-TEST(BrokenConfigs, AllProblemsAtOnceInTheOrderOfTheFile) {
-  const TemporaryFolder folder;
-  const std::string path = folder.write("a.yaml", R"(name: a b
-backend: cpu
-modle: gpt3-125m
-baseline:
-  micro_batch_size: x
-  bucket_size: 1 mib
-sweep:
-  micro_batch_size: [1, 2, 2]
-  layout: [{tensor_parallel: two, pipeline_parallel: three}]
-measure: {rounds: -1, deadlines: {start: 0}}
-)");
-  const std::string message = test::complaint(path, {"measure.steps=none"});
+// "1:7: name" …: place and key of every line of a complaint.
+std::vector<std::string> places_of(const std::string& message, const std::string& path) {
   std::vector<std::string> starts;
   for (std::size_t at = 0; at < message.size();) {
     const std::size_t end = std::min(message.find('\n', at), message.size());
@@ -360,6 +348,25 @@ measure: {rounds: -1, deadlines: {start: 0}}
     starts.push_back(line.substr(from, line.find(": ", key + 1) - from));
     at = end + 1;
   }
+  return starts;
+}
+
+const std::string many_mistakes = R"(name: a b
+backend: cpu
+modle: gpt3-125m
+baseline:
+  micro_batch_size: x
+  bucket_size: 1 mib
+sweep:
+  micro_batch_size: [1, 2, 2]
+  layout: [{tensor_parallel: two, pipeline_parallel: three}]
+measure: {rounds: -1, deadlines: {start: 0}}
+)";
+
+TEST(BrokenConfigs, AllProblemsAtOnceInTheOrderOfTheFile) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a.yaml", many_mistakes);
+  const std::string message = test::complaint(path, {"measure.steps=none"});
   std::vector<std::string> expected{"1:1: model",
                                     "1:7: name",
                                     "3:1: modle",
@@ -371,7 +378,25 @@ measure: {rounds: -1, deadlines: {start: 0}}
                                     "10:19: measure.rounds",
                                     "10:42: measure.deadlines.start",
                                     "--set measure.steps=none: measure.steps"};
-  EXPECT_EQ(starts, expected) << message;
+  EXPECT_EQ(places_of(message, path), expected) << message;
+  // A backend that does not exist hides none of them, and is held against no variable.
+  std::string text = many_mistakes;
+  text.replace(text.find("cpu"), 3, "cpuu");
+  const std::string other = folder.write("b.yaml", text + "combine: [{threads: 2, nccl_algo: Ring}]\n");
+  expected.insert(expected.begin() + 2, "2:10: backend");
+  const std::string with_backend = test::complaint(other, {"measure.steps=none"});
+  EXPECT_EQ(places_of(with_backend, other), expected) << with_backend;
+}
+
+TEST(BrokenConfigs, AnUnknownWorkloadHidesNothing) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a.yaml",
+                                        "workload: colective\nbackend: cpu\nbaseline: {message_size: 4 Mb}\n"
+                                        "sweep: {threads: [two]}\n");
+  const std::string message = test::complaint(path);
+  EXPECT_EQ(places_of(message, path),
+            (std::vector<std::string>{"1:11: workload", "3:26: baseline.message_size", "4:19: sweep.threads[0]"}))
+      << message;
 }
 
 }  // namespace

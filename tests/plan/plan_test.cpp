@@ -162,14 +162,28 @@ TEST(Plan, NotesWhatHasNoEffect) {
   e.baseline.overlap_grad_reduce = false;
   add_change(e, "bucket_size", "2 MiB");
   add_change(e, "overlap_grad_reduce", "true");
-  add_change(e, "ranks", "4");
   const Plan plan = make_plan(e, 4);
   EXPECT_TRUE(plan.cases[2].notes.empty());
   EXPECT_TRUE(plan.cases[3].notes.empty());
-  EXPECT_EQ(plan.cases[4].notes, std::vector<std::string>{"the same as the baseline on 4 ranks"});
   const Plan alone = make_plan(e, 1, {"overlap_grad_reduce"});
   ASSERT_EQ(alone.cases[2].notes.size(), 1u);
   EXPECT_THAT(alone.cases[2].notes[0], HasSubstr("data_parallel is 1"));
+}
+
+TEST(Plan, TheBaselinesNumberOfRanksIsTheBaseline) {
+  config::Experiment e = small_experiment();
+  add_change(e, "ranks", "2");
+  add_change(e, "ranks", "4");
+  const auto last_case = [&](int ranks) { return make_plan(e, ranks).cases.back().name; };
+  EXPECT_EQ(make_plan(e, 4).cases.size(), 3u);
+  EXPECT_EQ(last_case(4), "ranks=2");
+  EXPECT_EQ(make_plan(e, 8).cases.size(), 4u);
+  e.changes.pop_back();
+  EXPECT_EQ(last_case(2), "baseline_again");
+  e.baseline.ranks = 2;
+  e.changes.clear();
+  add_change(e, "ranks", "2");
+  EXPECT_EQ(last_case(4), "baseline_again");
 }
 
 TEST(Plan, OnlySomeCases) {

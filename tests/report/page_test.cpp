@@ -126,6 +126,20 @@ TEST(Page, OfCollectivesHasBandwidthAndNoMfu) {
     EXPECT_NE(whole.find(part), std::string::npos) << part;
   }
   EXPECT_NE(text.find("time per byte on the bus"), std::string::npos);
+  // Sizes a hundred times as slow are drawn, too: each row has its dots and its median.
+  const auto times = text.find("<figure id=\"step-times\">");
+  const std::string rows = text.substr(times, text.find("<details", times) - times);
+  std::size_t drawn = 0;
+  for (std::size_t row = rows.find("class=\"row "); row != std::string::npos;
+       row = rows.find("class=\"row ", row + 1)) {
+    const std::string one = rows.substr(row, rows.find("class=\"row ", row + 1) - row);
+    if (one.starts_with("class=\"row ends")) continue;
+    EXPECT_NE(one.find("class=\"dot\""), std::string::npos) << one;
+    EXPECT_NE(one.find("class=\"median\""), std::string::npos) << one;
+    EXPECT_EQ(one.find("class=\"more\""), std::string::npos) << one;
+    ++drawn;
+  }
+  EXPECT_EQ(drawn, 5u);
   for (const char* never : {"Where the MFU", "MFU</td>", "tokens per second", "Worth trying", "id=\"losses\""}) {
     EXPECT_EQ(text.find(never), std::string::npos) << never;
   }

@@ -1,6 +1,7 @@
 // Golden files in tests/report/golden say what each format looks like. After a wanted change:
 //   HARNESS_UPDATE_GOLDEN=1 build/release/tests/test_report     and look at the diff.
 #include "report/show.h"
+#include "report/effect_words.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -129,9 +130,21 @@ TEST(Show, AChangeThatContradictsTheStepTimesIsExplained) {
     }
     if (round < 6) test::samples::block_of(result, round, 2)->status = store::BlockStatus::failed;
   }
-  const std::string text = shown(result, Format::md);
-  EXPECT_THAT(text, HasSubstr("it is the change that counts"));
-  EXPECT_THAT(shown(test::samples::everything(), Format::md), Not(HasSubstr("it is the change that counts")));
+  // The change stays where it was; the median is that of the fast rounds.
+  EXPECT_THAT(shown(result, Format::md),
+              HasSubstr("or by more than 1 %, in: micro_batch_size=2 (+5.0 %, medians -28.6 %)."));
+  EXPECT_THAT(shown(result, Format::md), Not(HasSubstr("micro_batch_size=4 (")));
+  result.smallest_effect = 0.9;  // then only signs differ enough
+  EXPECT_THAT(shown(result, Format::md),
+              HasSubstr("or by more than 90 %, in: micro_batch_size=2 (+5.0 %, medians -28.6 %)."));
+  EXPECT_THAT(shown(test::samples::everything(), Format::md), Not(HasSubstr("The change counts.")));
+}
+
+TEST(Show, AResumedFileSaysSo) {
+  store::Result result = test::samples::nothing_moved();
+  EXPECT_THAT(shown(result, Format::text), Not(HasSubstr("Resumed")));
+  result.sessions = 3;
+  EXPECT_THAT(shown(result, Format::text), HasSubstr("Resumed: measured in 3 sessions"));
 }
 
 TEST(Show, MfuAboveThePeakIsMarked) {
@@ -162,7 +175,7 @@ TEST(Show, SingleOperationsHaveNoNumbersOfTraining) {
                           "tokens_per_step", "model_flop_per_step", "micro_batches"}) {
     EXPECT_TRUE(row[key].is_null()) << key << " " << row[key];
   }
-  EXPECT_THAT(shown(result, Format::text), HasSubstr("faster per byte on the bus ["));
+  EXPECT_THAT(shown(result, Format::text), ::testing::StartsWith("Most busbw: "));
   test::samples::add_profiled_steps(result);
   const std::string breakdown = show_breakdown(result, analysis::find_all(result), Format::text);
   for (const char* never : {"Worth trying", "Rule of thumb", "Bottleneck", "MFU:  "}) {
@@ -196,6 +209,84 @@ TEST(Headline, SaysWhatIsProvenAndNoMore) {
   EXPECT_EQ(said(test::samples::unreliable()).substr(0, 66),
             "Unreliable: the control baseline_again came out 6.0 % slower [5.9 ");
   EXPECT_EQ(said(test::samples::partial()).substr(0, 26), "Partial (3 of 36 blocks). ");
+}
+
+TEST(Headline, NamesLostBlocks) {
+  store::Result result = test::samples::sweep({"a=1", "b=1"}, {1, 1, 0.9, 1});
+  for (const int round : {2, 5}) {
+    store::ResultBlock& block = *test::samples::block_of(result, round, 2);
+    block.status = store::BlockStatus::failed;
+    block.reason = "rank 1 on vm: worker killed by signal 9 (kill) while it ran steps; not by harness";
+  }
+  EXPECT_THAT(headline(result, analysis::summarise(result)),
+              ::testing::EndsWith(" Lost: 2 blocks of a=1 (rank 1 on vm: worker killed by signal 9 (kill) while it ran "
+                                  "steps)."));
+}
+
+TEST(Show, RatesOfAGpuAreCalledSo) {
+  store::Result result = test::samples::nothing_moved();
+  EXPECT_THAT(shown(result, Format::text), HasSubstr("GFLOP/s/rank"));
+  EXPECT_THAT(shown(result, Format::text), Not(HasSubstr("/GPU")));
+  EXPECT_TRUE(nlohmann::json::parse(shown(result, Format::json))["cases"][0]["tokens_per_second_per_gpu"].is_null());
+  result.backend = "cuda";
+  const std::string text = shown(result, Format::text);
+  EXPECT_THAT(text, HasSubstr("tokens/s  tokens/s/GPU  TFLOP/s/GPU  "));
+  EXPECT_THAT(text, Not(HasSubstr("/rank ")));
+  const auto row = nlohmann::json::parse(shown(result, Format::json))["cases"][0];
+  EXPECT_DOUBLE_EQ(row["tokens_per_second_per_gpu"], row["tokens_per_second"].get<double>() / 4);
+  EXPECT_DOUBLE_EQ(row["tflops_per_gpu"], row["flops_per_rank"].get<double>() / 1e12);
+}
+
+TEST(Show, TailsAreThereWhereThereAreEnoughSteps) {
+  const store::Result few = test::samples::sweep({}, {1, 1}), many = test::samples::sweep({}, {1, 1}, 25);
+  EXPECT_THAT(shown(few, Format::text), Not(HasSubstr("p99")));
+  EXPECT_TRUE(nlohmann::json::parse(shown(few, Format::json))["cases"][0]["tails"]["p99"].is_null());
+  EXPECT_THAT(shown(many, Format::text), HasSubstr("step ms    p95    p99  "));
+  EXPECT_NEAR(nlohmann::json::parse(shown(many, Format::json))["cases"][0]["tails"]["p99"], 1.0, 0.01);
+}
+
+// Steps of ten operations of 0.125 s times the ratio.
+store::Result operations(const std::vector<std::string>& changes, const std::vector<double>& ratios,
+                         double bus_factor) {
+  store::Result result = test::samples::sweep(changes, ratios);
+  result.variables.emplace_back(bus_factor > 0 ? "message_size" : "gemm");
+  for (std::size_t c = 0; c < result.cases.size(); ++c) {
+    store::ResultCase& row = result.cases[c];
+    row.settings.push_back(row.variable == result.variables.back() ? row.value : "1 kB");
+    row.tokens_per_step = 0;
+    if (bus_factor > 0) row.model_flop_per_step = 0;
+    const double bytes = row.settings.back() == "1 kB" ? 1e3 : 1e9;
+    result.points.push_back(
+        {static_cast<int>(c), bus_factor > 0 ? "all_reduce" : "gemm", 10, bytes, bus_factor, 0, ""});
+  }
+  return result;
+}
+
+TEST(Headline, OfSizesSaysWhatWasReached) {
+  const auto said = [](const store::Result& result) { return headline(result, analysis::summarise(result)); };
+  EXPECT_EQ(said(operations({"message_size=1 GB"}, {1, 1, 100}, 1.5)),
+            "Most busbw: 1.17 GB/s at 1 GB; 0.000117 GB/s at 1 kB, the baseline; 1 kB takes 12.9 ms.");
+  const std::string with_setting = said(operations({"message_size=1 GB", "in_place=false"}, {1, 1, 100, 1.2}, 1.5));
+  EXPECT_THAT(with_setting, HasSubstr("takes 12.9 ms. No change is proven faster than the baseline; the slowest: "
+                                      "in_place=false, 20.0 % slower"));
+  EXPECT_THAT(with_setting, Not(HasSubstr("message_size=1 GB")));
+  EXPECT_THAT(said(operations({"gemm=large"}, {1, 1, 0.5}, 0)),
+              ::testing::MatchesRegex("Most rate: [0-9.]+ GFLOP/s at large; [0-9.]+ GFLOP/s at 1 kB, the baseline; "
+                                      "large takes [0-9.]+ ms\\."));
+}
+
+// More rounds make no size better.
+TEST(Show, AdvisesNoRoundsForSizes) {
+  store::Result result = operations({"message_size=1 GB", "in_place=false"}, {1, 1, 1e6 * 1.0102, 1.0102}, 1.5);
+  const std::string text = shown(result, Format::text);
+  EXPECT_THAT(text, HasSubstr("1 unresolved after 12 rounds: in_place=false."));
+}
+
+TEST(EffectWords, AnIntervalThatIsFarAwayKeepsItsNumbers) {
+  EXPECT_EQ(interval_words(1.01, 12), "[+1.0 %, over +1000 %]");
+  EXPECT_EQ(interval_words(0.05, 1.1), "[under -90 %, +10.0 %]");
+  EXPECT_EQ(interval_words(900, 1069), "[+89900.0 %, +106800.0 %]");
+  EXPECT_EQ(interval_words(0.01, 0.02), "[-99.0 %, -98.0 %]");
 }
 
 TEST(Scales, FourDigitsInAUnitThatFitsTheSmallest) {

@@ -43,11 +43,29 @@ TEST(Terminal, ANarrowTableKeepsWhatMattersAndNamesWhatWent) {
   for (const std::size_t width : {80, 100, 120}) {
     const std::string text = arranged({.width = width});
     for (const std::string& line : table_in(text)) EXPECT_LE(columns_of(line), width) << line;
-    EXPECT_THAT(table_in(text).front(), ::testing::MatchesRegex("case .*step ms.*change.*verdict"));
+    EXPECT_THAT(table_in(text).front(), ::testing::MatchesRegex("case .*change.*95 % interval.*verdict"));
     EXPECT_THAT(text, HasSubstr("\nTP2 "));
     EXPECT_THAT(text, HasSubstr("TP2: layout={tensor_parallel: 2}; PP8: layout={pipeline_parallel: 8}."));
   }
   EXPECT_THAT(arranged({.width = 80}), HasSubstr("Left out to fit 80 columns: memory MiB, "));
+}
+
+TEST(Terminal, AShortNameSaysWhichVariableWasSwitched) {
+  store::Result result = test::samples::sweep({"overlap_grad_reduce=false"}, {1, 1, 1.2});
+  Document document = show_document(result, analysis::summarise(result));
+  arrange(document, {.width = 80});
+  EXPECT_THAT(write_text(document), HasSubstr("\noverlap_grad_reduce"));
+}
+
+TEST(Terminal, ProseIsWrappedToTheWidth) {
+  std::istringstream lines(write_text(everything(), 70));
+  bool in_table = false;
+  for (std::string line; std::getline(lines, line);) {
+    in_table = !line.empty() && (in_table || line.starts_with("case "));
+    if (!in_table) {
+      EXPECT_LE(columns_of(line), 70u) << line;
+    }
+  }
 }
 
 TEST(Terminal, AnIntervalOfAnyConfidenceGoesToo) {

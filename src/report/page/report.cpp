@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "report/context.h"
 #include "report/headline.h"
 #include "report/page/sections.h"
@@ -26,8 +27,8 @@ void add_notices(const store::Result& result, const analysis::Summary& summary, 
 report::Document make_report(const store::Result& result, const analysis::Findings& findings) {
   report::Document document;
   document.title = result.name.empty() ? "harness report" : result.name;
-  document.subtitle = fmt::format("{} on {} {}, backend {}, {}", report::subject_of(result), result.ranks,
-                                  result.ranks == 1 ? "rank" : "ranks", result.backend, result.created);
+  document.subtitle = fmt::format("{} on {}, backend {}, {}", report::subject_of(result), plural(result.ranks, "rank"),
+                                  result.backend, result.created);
   document.headline = report::headline(result, findings.summary);
   add_notices(result, findings.summary, document);
   document.sections.push_back(report::before_after_section(result, findings));

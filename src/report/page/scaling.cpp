@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "report/page/axis.h"
 #include "report/page/svg.h"
 #include "report/scale.h"
@@ -99,7 +100,7 @@ std::optional<report::Numbers> grown(const std::vector<Point>& points, const ana
     const analysis::StepFindings* found = findings.step_of(*point.of);
     if (found == nullptr) continue;
     of.push_back(&found->breakdown.mean);
-    table.columns.push_back({fmt::format("{:.0f} rank{}", point.ranks, point.ranks == 1 ? "" : "s")});
+    table.columns.push_back({plural(std::llround(point.ranks), "rank")});
   }
   if (of.size() < 2) return std::nullopt;
   table.columns.push_back({"growth"});
@@ -141,10 +142,10 @@ std::optional<Scaling> scaling(const store::Result& result, const analysis::Find
   out.curve.id = "scaling";
   out.curve.title = "Tokens per second and efficiency against the number of ranks.";
   out.curve.caption = fmt::format(
-      "Dashed: the tokens/s per rank of the smallest size measured, {:.0f} {}. Efficiency is tokens/s per rank "
+      "Dashed: the tokens/s per rank of the smallest size measured, {}. Efficiency is tokens/s per rank "
       "relative to "
       "that.{}",
-      points[0].ranks, points[0].ranks == 1 ? "rank" : "ranks",
+      plural(std::llround(points[0].ranks), "rank"),
       result.backend == "cpu" ? " On the cpu backend ranks share cores, so fewer ranks do not mean less hardware."
                               : "");
   out.curve.drawing =

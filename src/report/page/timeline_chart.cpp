@@ -9,6 +9,7 @@
 #include <set>
 
 #include "analysis/drawn_step.h"
+#include "analysis/part.h"
 #include "report/page/row_chart.h"
 #include "report/scale.h"
 
@@ -22,15 +23,16 @@ struct Kind {
   const char* swatch;
   const char* name;
 };
-constexpr std::array<Kind, 9> kinds{{{"k-matmul", "matrix products"},
-                                     {"k-attention", "attention"},
-                                     {"k-compute", "other computation"},
-                                     {"k-optimizer", "optimizer"},
-                                     {"k-tensor", "tensor-parallel communication"},
-                                     {"k-data", "data-parallel communication"},
-                                     {"k-pipeline", "pipeline communication"},
-                                     {"k-world", "loss over all ranks"},
-                                     {"k-waiting", "waiting for other ranks"}}};
+constexpr std::array<Kind, 10> kinds{{{"k-matmul", "matrix products"},
+                                      {"k-attention", "attention"},
+                                      {"k-compute", "other computation"},
+                                      {"k-optimizer", "optimizer"},
+                                      {"k-tensor", "tensor-parallel communication"},
+                                      {"k-data", "data-parallel communication"},
+                                      {"k-pipeline", "pipeline communication"},
+                                      {"k-world", "closing all-reduce"},
+                                      {"k-waiting", "waiting for other ranks"},
+                                      {"k-everyone", "communication of all ranks"}}};
 constexpr std::size_t waiting_kind = 8;
 
 std::size_t kind_of(const store::ResultInterval& row) {
@@ -38,7 +40,7 @@ std::size_t kind_of(const store::ResultInterval& row) {
   if (row.stream == "tensor") return 4;
   if (row.stream == "data") return 5;
   if (row.stream == "pipeline") return 6;
-  if (row.stream != "compute") return 7;
+  if (row.stream != "compute") return row.phase == analysis::closing_phase ? 7 : 9;
   if (row.kind == "matmul") return 0;
   if (row.kind.starts_with("attention")) return 1;
   return 2;

@@ -27,8 +27,11 @@ const std::vector<double>& sample_of(const analysis::Comparison& comparison, con
   return comparison.between_runs ? side.run_seconds : side.block_seconds;
 }
 
+constexpr const char* impossible_on_both = "impossible on both sides";
+
 std::string verdict_of(const analysis::CaseComparison& row) {
   if (row.measured_on_both()) return analysis::name_of(row.judgement);
+  if (row.impossible) return impossible_on_both;
   if (!row.first.run_seconds.empty()) return "not measured in B";
   return row.second.run_seconds.empty() ? "not measured" : "not measured in A";
 }
@@ -145,10 +148,12 @@ std::string headline_of(const analysis::Comparison& comparison) {
     return "No case of one side is a case of the other: there is nothing to compare. --anyway compares baseline with "
            "baseline.";
   }
-  std::size_t faster = 0, slower = 0, same = 0, open = 0, missing = 0;
+  std::size_t faster = 0, slower = 0, same = 0, open = 0, missing = 0, impossible = 0;
   for (const analysis::CaseComparison& row : comparison.cases) {
     const analysis::Verdict verdict = row.judgement.verdict;
-    if (!row.measured_on_both()) {
+    if (row.impossible) {
+      ++impossible;
+    } else if (!row.measured_on_both()) {
       ++missing;
     } else if (verdict == analysis::Verdict::faster) {
       ++faster;
@@ -160,13 +165,13 @@ std::string headline_of(const analysis::Comparison& comparison) {
       ++open;
     }
   }
-  return fmt::format("Of {} {} in both, B is: {}.", comparison.cases.size(),
-                     comparison.cases.size() == 1 ? "case" : "cases",
+  return fmt::format("Of {} in both, B is: {}.", plural(std::ssize(comparison.cases), "case"),
                      counted({{slower, "slower"},
                               {faster, "faster"},
                               {same, "the same"},
                               {open, "unresolved"},
-                              {missing, "not measured on a side"}}));
+                              {missing, "not measured on a side"},
+                              {impossible, impossible_on_both}}));
 }
 
 Table table_of(const analysis::Reproduction& reproduction) {
@@ -216,8 +221,8 @@ std::string headline_of(const analysis::Reproduction& reproduction) {
     const auto n = std::ranges::count(reproduction.changes, what, &analysis::ChangeReproduction::reproduced);
     counts.emplace_back(n, analysis::name_of(what));
   }
-  return fmt::format("Of {} {} tried on both sides: {}.", reproduction.changes.size(),
-                     reproduction.changes.size() == 1 ? "change" : "changes", counted(counts));
+  return fmt::format("Of {} tried on both sides: {}.", plural(std::ssize(reproduction.changes), "change"),
+                     counted(counts));
 }
 
 Section reservations_section(const ComparisonReport& report) {

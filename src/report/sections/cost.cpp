@@ -18,12 +18,17 @@ std::vector<std::string> cells_of(const analysis::CaseCost& cost, const std::str
           show_money(cost.price, currency)};
 }
 
+// What has the price: a rank is a GPU where the backend has any.
+std::string priced_in(const analysis::CostEstimate& estimate) {
+  return estimate.backend_has_gpus ? "GPU" : "rank";
+}
+
 Table table_of(const analysis::CostEstimate& estimate) {
-  const std::string& currency = estimate.cost.currency;
+  const std::string &currency = estimate.cost.currency, priced = priced_in(estimate);
   Table table;
-  table.columns = {{"case", true}, {"GPUs"}, {"tokens/s"}, {"duration"}, {"price of the run"}};
+  table.columns = {{"case", true}, {priced + "s"}, {"tokens/s"}, {"duration"}, {"price of the run"}};
   if (!estimate.after.empty()) {
-    table.columns.insert(table.columns.end(), {{"saved"}, {"GPUs recovered"}, {"saved in a year"}});
+    table.columns.insert(table.columns.end(), {{"saved"}, {priced + "s recovered"}, {"saved in a year"}});
   }
   std::vector<std::string> before = cells_of(estimate.before, currency);
   before.resize(table.columns.size());
@@ -44,8 +49,8 @@ Table table_of(const analysis::CostEstimate& estimate) {
 Section cost_section(const analysis::CostEstimate& estimate) {
   Section section{"cost", "What it is worth", {}};
   section.pieces.push_back(
-      Numbers{fmt::format("A training run of {} at {:.2f} {} per GPU and hour:", show_tokens(estimate.cost.run_tokens),
-                          estimate.cost.per_gpu_hour, estimate.cost.currency),
+      Numbers{fmt::format("A training run of {} at {:.2f} {} per {} and hour:", show_tokens(estimate.cost.run_tokens),
+                          estimate.cost.per_gpu_hour, estimate.cost.currency, priced_in(estimate)),
               table_of(estimate)});
   List notes;
   notes.items.push_back(fmt::format(
@@ -55,14 +60,19 @@ Section cost_section(const analysis::CostEstimate& estimate) {
   if (estimate.after.empty()) {
     notes.items.emplace_back("No change is proven faster, so there is nothing to save yet.");
   } else {
-    notes.items.emplace_back(
-        "GPUs recovered: how many more the baseline would need for the same rate. Saved in a year: the same work on "
-        "the "
-        "baseline's GPUs, in use all year. Each change was measured alone; together they were not measured.");
+    notes.items.push_back(
+        fmt::format("The duration after a change is the baseline's times the change; tokens/s are medians, as in the "
+                    "table of cases. What "
+                    "is recovered are the {0}s that the baseline would need beyond its own for the same rate. Saved in "
+                    "a year: the same "
+                    "work on the baseline's {0}s, in use all year. Each change was measured alone; together they were "
+                    "not measured.",
+                    priced_in(estimate)));
   }
   if (!estimate.backend_has_gpus) {
     notes.items.emplace_back(
-        "Measured on CPU cores, with each rank counted as a GPU: this shows the form of an answer, not an answer.");
+        "Measured on CPU cores: the price is that of a rank, which is a share of a machine's cores. This says nothing "
+        "about GPUs.");
   }
   section.pieces.push_back(std::move(notes));
   return section;

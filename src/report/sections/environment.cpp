@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "report/context.h"
 #include "report/export.h"
 #include "report/sections.h"
@@ -58,8 +59,8 @@ Section environment_section(const store::Result& result, const analysis::Finding
   std::size_t left_out = 0;
   Table hosts = hosts_table(result, left_out);
   if (!hosts.rows.empty()) {
-    std::string caption = fmt::format("Ranks and hosts ({} rank{} on {} node{})", result.ranks,
-                                      result.ranks == 1 ? "" : "s", result.nodes, result.nodes == 1 ? "" : "s");
+    std::string caption =
+        fmt::format("Ranks and hosts ({} on {})", plural(result.ranks, "rank"), plural(result.nodes, "node"));
     if (left_out > 0) caption += fmt::format("; {} further ranks are in the file", left_out);
     section.pieces.push_back(Numbers{caption, std::move(hosts), true});
   }
@@ -115,7 +116,7 @@ Section reproduce_section(const store::Result& result) {
     if (!value.empty()) table.rows.push_back({name, value});
   };
   add("program", program);
-  add("ranks", fmt::format("{} on {} node{}", result.ranks, result.nodes, result.nodes == 1 ? "" : "s"));
+  add("ranks", fmt::format("{} on {}", result.ranks, plural(result.nodes, "node")));
   add("seed", fmt::format("{} (weights, tokens, order of blocks)", result.seed));
   add("rounds", std::to_string(result.rounds));
   add("sessions", result.sessions > 1 ? std::to_string(result.sessions) : "");

@@ -37,8 +37,8 @@ std::string words_on(const analysis::History& history, const analysis::CaseHisto
 
 std::string headline_of(const analysis::History& history) {
   if (history.labels.size() < analysis::min_history_runs) {
-    return fmt::format("{} {}: too few for a verdict, which needs {} that count.", history.labels.size(),
-                       history.labels.size() == 1 ? "run" : "runs", analysis::min_history_runs);
+    return fmt::format("{}: too few for a verdict, which needs {} that count.",
+                       plural(std::ssize(history.labels), "run"), analysis::min_history_runs);
   }
   std::vector<std::string> moved;
   for (const analysis::CaseHistory& row : history.cases) {

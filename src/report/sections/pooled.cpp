@@ -93,8 +93,8 @@ std::string runs_line(const PooledReport& report) {
   std::vector<std::string> runs;
   for (std::size_t i = 0; i < report.files.size(); ++i) {
     const store::Result& result = *report.files[i].result;
-    runs.push_back(fmt::format("{} is {} ({}, {} {})", i + 1, report.files[i].label, result.created, result.rounds,
-                               result.rounds == 1 ? "round" : "rounds"));
+    runs.push_back(
+        fmt::format("{} is {} ({}, {})", i + 1, report.files[i].label, result.created, plural(result.rounds, "round")));
   }
   return "Runs: " + join(runs, "; ") + ".";
 }
