@@ -26,8 +26,7 @@ const backend::Backend& get(config::BackendKind kind) {
           "It needs the libraries of the CUDA Toolkit that it was built with, cuDNN and NCCL: put their folders into "
           "LD_LIBRARY_PATH (or `module load` them); scripts/cuda_libraries.sh prints those of a PyTorch or a toolkit");
 #else
-      fail("the cuda backend is not in this build, which missed {}; install it and build again, or use `backend: cpu`",
-           HARNESS_CUDA_MISSING);
+      fail("the cuda backend is not in this build; {}, or use `backend: cpu`", HARNESS_CUDA_REMEDY);
 #endif
   }
   fail("unknown backend number {}", static_cast<int>(kind));

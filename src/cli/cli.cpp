@@ -111,8 +111,9 @@ struct Parser {
     plan->add_option("--assume-mfu", a.plan.assume_mfu, "estimate the time from an MFU of all cases: 40%");
     plan->add_option("--assume-setup", a.plan.assume_setup, "with --assume-mfu: to set up a block (default: 30 s)")
         ->needs("--assume-mfu");
-    plan->add_option("--gpu-hours", a.plan.gpu_hours,
-                     "plan for this many hours of a rank, all ranks together: the rounds that fit and what they resolve");
+    plan->add_option(
+        "--gpu-hours", a.plan.gpu_hours,
+        "plan for this many hours of a rank, all ranks together: the rounds that fit and what they resolve");
     plan->add_option("--budget", a.plan.budget,
                      "print the FLOP, bytes and least time of each operation of CASE on the stated hardware")
         ->expected(0, 1)
@@ -248,6 +249,22 @@ std::string in_our_words(const CLI::ParseError& error) {
   return fmt::format("{} needs a value", text.substr(0, name_end));
 }
 
+// What the arguments that a verb does not know may have meant; "" if nothing is near.
+std::string nearest_option(CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<CLI::App*> verbs = app.get_subcommands();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr || verbs.empty()) return "";
+  std::vector<std::string> names;
+  for (const CLI::Option* option : verbs.front()->get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  std::istringstream words(error.what());
+  for (std::string word; words >> word;) {
+    if (!word.starts_with("--")) continue;
+    if (const std::string near = nearest(word, names); !near.empty()) return did_you_mean(near);
+  }
+  return "";
+}
+
 // Parses; what goes wrong or asks for help ends here with its exit code.
 bool parse(Parser& parser, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, int& code) {
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // CLI11 takes them last first
@@ -259,7 +276,7 @@ bool parse(Parser& parser, const std::vector<std::string>& arguments, std::ostre
     code = parser.app.exit(e, help, wrong) == 0 ? 0 : 1;
     std::string text = wrong.str();
     if (const auto at = text.find(e.what()); at != std::string::npos && code != 0) {
-      text.replace(at, std::string(e.what()).size(), in_our_words(e));
+      text.replace(at, std::string(e.what()).size(), in_our_words(e) + nearest_option(parser.app, e));
     }
     out << help.str();
     err << escaped_lines(text);

@@ -180,7 +180,8 @@ FirstConfiguration first_configuration(const FirstMachine& machine, const InitOp
   }
   const std::string summary = fmt::format("backend {}, {}, model {}; {}", config::name_of(f.backend),
                                           plural(f.ranks, "rank"), f.model, f.machine);
-  return {text_of(f, options.output), summary, f.ranks};
+  return {text_of(f, options.output), summary, f.ranks,
+          f.backend == config::BackendKind::cpu && f.ranks > machine.cores};
 }
 
 int init(const InitOptions& options, std::ostream& out) {
@@ -191,12 +192,11 @@ int init(const InitOptions& options, std::ostream& out) {
       .cpu = launch::cpu_model()};
   const FirstConfiguration first = first_configuration(machine, options);
   write_output(options.output, first.text, false);
-  const bool crowded = first.ranks > machine.cores;
   out << fmt::format(
       "wrote {}: {}\n\nNext, look at the plan, which needs neither MPI nor a GPU, and measure:\n\n"
       "  harness plan {} --ranks {}\n"
       "  mpirun -np {}{} harness sweep {}\n",
-      options.output, first.summary, options.output, first.ranks, first.ranks, crowded ? " --oversubscribe" : "",
+      options.output, first.summary, options.output, first.ranks, first.ranks, first.crowded ? " --oversubscribe" : "",
       options.output);
   return 0;
 }

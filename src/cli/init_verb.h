@@ -26,6 +26,7 @@ struct FirstConfiguration {
   std::string text;
   std::string summary;  // "backend cpu, 2 ranks on the 2 cores of …"
   int ranks = 1;
+  bool crowded = false;  // more ranks than cores to compute on
 };
 
 /// `options.output` is where it will stand: paths in it are from there. Throws Error.

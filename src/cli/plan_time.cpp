@@ -132,8 +132,9 @@ class Estimate {
     const bool has_verdicts = analysis::declared_comparisons(sweep::planned_result(plan_)) > 0;
     if (fit < std::min(least, measure_.rounds) && has_verdicts) {
       fail("{} for {} of {} rounds, and no verdict is possible before {}: all cases take {} for {} rounds. {}",
-           budget_text(), fit, measure_.rounds, least, show_seconds(round_ends_s_[std::min(least, measure_.rounds) - 1]),
-           std::min(least, measure_.rounds), sweep::selections_that_fit(costs_, measure_.time_budget_s, least));
+           budget_text(), fit, measure_.rounds, least,
+           show_seconds(round_ends_s_[std::min(least, measure_.rounds) - 1]), std::min(least, measure_.rounds),
+           sweep::selections_that_fit(costs_, measure_.time_budget_s, least));
     }
     return {fit, text(std::max(fit, 1))};
   }
@@ -167,16 +168,16 @@ class Estimate {
 
   std::string budget_text() const {
     return fmt::format("the time budget of {} ({:.3g} {} on {}) is enough", show_seconds(measure_.time_budget_s),
-                       measure_.time_budget_s * plan_.ranks / 3600, hours_name(), count(plan_.ranks, "rank"));
+                       measure_.time_budget_s * plan_.ranks / 3600, hours_name(), plural(plan_.ranks, "rank"));
   }
 
   std::string text(int rounds) const {
     const double total_s = round_ends_s_[rounds - 1];
     const double hours = total_s * plan_.ranks / 3600;
-    std::string text =
-        fmt::format("\ntime: {}{}, {}{}\n", show_seconds(total_s),
-                    rounds < measure_.rounds ? fmt::format(" for {} of {} rounds", rounds, measure_.rounds) : "", source_,
-                    unknown_ > 0 ? fmt::format("; without {} blocks of cases that are not known", unknown_) : "");
+    std::string text = fmt::format(
+        "\ntime: {}{}, {}{}\n", show_seconds(total_s),
+        rounds < measure_.rounds ? fmt::format(" for {} of {} rounds", rounds, measure_.rounds) : "", source_,
+        unknown_ > 0 ? fmt::format("; without {} blocks of cases that are not known", unknown_) : "");
     text += fmt::format("  {:.3g} {}", hours, hours_name());
     if (plan_.experiment.cost && plan_.experiment.cost->per_gpu_hour > 0) {
       text += fmt::format(", {:.0f} {}", hours * plan_.experiment.cost->per_gpu_hour, plan_.experiment.cost->currency);
@@ -184,11 +185,13 @@ class Estimate {
     text += fmt::format("; under Slurm, ask for --time={}\n", slurm_time(total_s));
     if (measure_.auto_steps) text += fmt::format("  steps: auto gives {} timed steps per block\n", steps_);
     const double share = total_s > 0 ? timed_s_[rounds - 1] / total_s : 0;
-    text += fmt::format("  {:.0f} % of them are timed steps, {:.0f} % preparation, {:.0f} % set-up and warm-up of blocks\n",
-                        100 * share, 100 * preparation_s_ / total_s, 100 * (1 - share - preparation_s_ / total_s));
-    text += fmt::format("  preparation {} (for each case a profiled step{}), a round {}\n", show_seconds(preparation_s_),
-                        has_gpus() ? ", what NCCL does, and tuning, which takes longer the first time" : "",
-                        show_seconds((total_s - preparation_s_) / rounds));
+    text +=
+        fmt::format("  {:.0f} % of them are timed steps, {:.0f} % preparation, {:.0f} % set-up and warm-up of blocks\n",
+                    100 * share, 100 * preparation_s_ / total_s, 100 * (1 - share - preparation_s_ / total_s));
+    text +=
+        fmt::format("  preparation {} (for each case a profiled step{}), a round {}\n", show_seconds(preparation_s_),
+                    has_gpus() ? ", what NCCL does, and tuning, which takes longer the first time" : "",
+                    show_seconds((total_s - preparation_s_) / rounds));
     return text + longest_cases(rounds) + limits();
   }
 
@@ -240,9 +243,10 @@ PlannedTime planned_time(const plan::Plan& plan, const TimeOptions& options) {
     return Estimate(plan, measured_costs(earlier), "estimated from " + options.like).result();
   }
   if (options.assume_mfu.empty()) {
-    return {plan.experiment.measure.rounds,
-            "\ntime: unknown before the first sweep; --like RESULT.h5 estimates it from an earlier result, --assume-mfu "
-            "40% from an MFU\n"};
+    return {
+        plan.experiment.measure.rounds,
+        "\ntime: unknown before the first sweep; --like RESULT.h5 estimates it from an earlier result, --assume-mfu "
+        "40% from an MFU\n"};
   }
   const double mfu = parse_share(options.assume_mfu);
   if (!(mfu > 0 && mfu <= 1)) fail("--assume-mfu: found {}; allowed: above 0 % and up to 100 %", options.assume_mfu);

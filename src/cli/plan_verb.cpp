@@ -128,8 +128,8 @@ void print_power(const plan::Plan& p, int rounds, std::ostream& out) {
   const int comparisons = analysis::declared_comparisons(sweep::planned_result(p));
   if (comparisons == 0) return;
   if (rounds < analysis::least_pairs) {
-    out << fmt::format("\n{} rounds give no verdict: it takes {} or more, and about 12 to see small effects\n",
-                       rounds, analysis::least_pairs);
+    out << fmt::format("\n{} rounds give no verdict: it takes {} or more, and about 12 to see small effects\n", rounds,
+                       analysis::least_pairs);
     return;
   }
   out << fmt::format(

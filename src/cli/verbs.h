@@ -32,7 +32,7 @@ struct PlanOptions {
   std::string assume_mfu = {}, assume_setup = {};  // what to assume where there is none
   std::string budget;                              // the case whose budget to print; "" for none
   std::vector<std::string> efficiencies;           // as plan::parse_efficiencies reads them
-  double gpu_hours = 0;                            // of all ranks together, instead of measure.time_budget; 0: not given
+  double gpu_hours = 0;  // of all ranks together, instead of measure.time_budget; 0: not given
 };
 
 /// As typed; overrides the section `cost` of the result's configuration.

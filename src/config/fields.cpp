@@ -36,7 +36,9 @@ void report_unknown(Problems& problems, const YamlNode& child, const std::string
   if (const std::string known = known_elsewhere_as(child.key); !known.empty()) {
     advice = "; " + known;
   } else {
-    advice = did_you_mean(nearest_key(child.key, allowed, known_elsewhere));
+    const std::string near = nearest_key(child.key, allowed, known_elsewhere);
+    const bool here = std::ranges::find(allowed, near) != allowed.end();
+    advice = did_you_mean(here ? dotted(prefix, near) : near);
   }
   std::string text = "unknown key" + advice;
   constexpr std::size_t short_list = 12;

@@ -36,7 +36,6 @@ struct RankPlace {
   std::string host, device;
   int cores = 0;                // of the node that this job may use
   double memory_bytes = 0;      // of the node
-  bool one_core_bound = false;  // the launcher bound this rank to a single core
   GpuView gpus;                 // that this rank may see
 };
 

@@ -40,9 +40,8 @@ Site find_site(Ranks& ranks) {
   site.gpus = find_gpus(gpu_environment(), root != nullptr ? root : "/");
   const CpuSet bound = bound_cpus();
   const CpuSet allowed = allowed_cpus();
-  site.one_core_bound = cores_of(bound).size() == 1 && cores_of(allowed).size() > 1;
   Bits bits = bits_of(bound);
-  bits[words] = site.one_core_bound ? 1 : 0;
+  bits[words] = cores_of(bound).size() == 1 && cores_of(allowed).size() > 1 ? 1 : 0;
   ranks.node_union(bits, {});
   // One core per rank is what mpirun does unasked; it was not meant for processes with threads.
   const bool ignore_binding = bits[words] != 0;
@@ -61,7 +60,7 @@ struct PlaceReport {
 template <MessageOf<PlaceReport> M, class Each>
 void each_field(M& m, Each& each) {
   auto& p = m.place;
-  each(p.local_rank, p.local_ranks, p.host, p.device, p.cores, p.memory_bytes, p.one_core_bound, p.gpus.on_node,
+  each(p.local_rank, p.local_ranks, p.host, p.device, p.cores, p.memory_bytes, p.gpus.on_node,
        p.gpus.count, p.gpus.names, m.leader);
 }
 
@@ -74,7 +73,6 @@ std::vector<RankPlace> gather_places(Ranks& ranks, const Site& site) {
   own.place.device = site.device;
   own.place.cores = site.usable_cores;
   own.place.memory_bytes = site.memory_bytes;
-  own.place.one_core_bound = site.one_core_bound;
   own.place.gpus = site.gpus;
   own.leader = site.node_ranks.front();
   std::vector<RankPlace> places;

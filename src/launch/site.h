@@ -18,7 +18,6 @@ struct Site {
   int usable_cores = 1;                 // of these, by a container's quota
   double memory_bytes = 0;
   std::string host, device;
-  bool one_core_bound = false;
   GpuView gpus;
 };
 /// Collective.

@@ -85,13 +85,8 @@ Machine probe(launch::Job& job, const plan::Plan& plan) {
     machine.warnings.insert(machine.warnings.end(), s.warnings.begin(), s.warnings.end());
   machine.peaks = Peaks(machine.places);
   machine.peaks.add({whole_node.layout.ranks(), 0, whole_node.settings.precision}, outcome.samples);
-  for (const launch::RankPlace& place : machine.places) {
+  for (const launch::RankPlace& place : machine.places)
     machine.ranks.push_back(rank_row(machine, place, e.baseline.threads));
-    if (!place.one_core_bound) continue;
-    machine.warnings.emplace_back(
-        "the launcher bound each rank to one core; each worker got its share of the node's cores instead (mpirun "
-        "--bind-to none avoids the binding)");
-  }
   return machine;
 }
 

@@ -110,20 +110,59 @@ TEST(Plan, TakesTimesFromAnAssumedMfu) {
          out);
     return out.str();
   };
-  const std::vector<std::string> overrides{"hardware=h100-sxm", "measure.rounds=10", "measure.time_budget=20 min",
+  const std::vector<std::string> overrides{"hardware=h100-sxm", "measure.until=rounds", "measure.rounds=10",
+                                           "measure.time_budget=25 min",
                                            "cost={per_gpu_hour: 2.5, run: {tokens: 1e9}}"};
   const config::Experiment e = config::load_experiment(config, overrides);
   const plan::Plan p = plan::prepare(e, {}, 128, {"baseline"});
   const double step_s = p.baseline().survey.flop.model / (128 * 989e12 * 0.4);
   const double block_s = 45 + step_s * (e.measure.warmup_steps + e.measure.steps);
-  const double total_s = 45 + step_s * (e.measure.warmup_steps + 1) + 20 * block_s;
+  // Before round 1: a worker that records the timeline, one that tunes, one that reads NCCL's log.
+  const double preparation_s = 3 * 45 + step_s * (e.measure.warmup_steps + 2);
+  const double total_s = preparation_s + 20 * block_s;
   const std::string text = planned(overrides, "40%", "45 s");
   EXPECT_THAT(text, HasSubstr("time: " + show_seconds(total_s) + ", if every case has an MFU of 40 %"));
   EXPECT_THAT(text, HasSubstr(fmt::format("{:.3g} GPU hours, {:.0f} USD", total_s * 128 / 3600, total_s * 128 / 1440)));
-  EXPECT_THAT(text, HasSubstr("of 10 rounds"));
+  EXPECT_THAT(text, HasSubstr("is enough for 10 of 10 rounds"));
+  EXPECT_THAT(
+      text, HasSubstr(fmt::format("{:.0f} % of them are timed steps", 100 * 20 * step_s * e.measure.steps / total_s)));
   EXPECT_THAT(text, HasSubstr("--time="));
+  // As many timed steps as take three quarters of set-up and warm-up.
+  const double auto_steps = std::round(0.75 * (45 + e.measure.warmup_steps * step_s) / step_s);
+  EXPECT_THAT(planned({"hardware=h100-sxm", "measure.steps=auto", "measure.time_budget=24 h"}, "40%", "45 s"),
+              HasSubstr(fmt::format("steps: auto gives {} timed steps", auto_steps)));
   EXPECT_THAT(test::error_of([&] { planned(overrides, "140%", ""); }), HasSubstr("up to 100 %"));
   EXPECT_THAT(test::error_of([&] { planned({"hardware=none"}, "40%", ""); }), HasSubstr("needs the peak"));
+}
+
+// A budget that allows no verdict is refused, with what would fit in it; one that allows fewer rounds gets their power.
+TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
+  const auto planned = [&](const std::string& budget, double gpu_hours) {
+    std::ostringstream out;
+    std::vector<std::string> overrides{"measure.until=rounds", "measure.rounds=12"};
+    if (!budget.empty()) overrides.push_back("measure.time_budget=" + budget);
+    plan({.config = config,
+          .overrides = overrides,
+          .only = {},
+          .ranks = 128,
+          .like = "",
+          .assume_mfu = "40%",
+          .assume_setup = "30 s",
+          .budget = "",
+          .efficiencies = {},
+          .gpu_hours = gpu_hours},
+         out);
+    return out.str();
+  };
+  const std::string refused = test::error_of([&] { planned("1 h", 0); });
+  EXPECT_THAT(refused, HasSubstr("the time budget of 1.00 h (128 GPU hours on 128 ranks) is enough for"));
+  EXPECT_THAT(refused, HasSubstr("no verdict is possible before 4"));
+  EXPECT_THAT(refused, HasSubstr("`--only overlap_grad_reduce"));
+  EXPECT_THAT(refused, ::testing::Not(HasSubstr("--only layout")));
+  EXPECT_EQ(test::error_of([&] { planned("", 128); }), refused);
+  const std::string less = planned("3 h", 0);
+  EXPECT_THAT(less, ::testing::ContainsRegex("comparisons over [4-9] rounds, a change is detected"));
+  EXPECT_THAT(less, ::testing::ContainsRegex("time: .* for [4-9] of 12 rounds, if every case"));
 }
 
 // A plan for one rank skips every layout of a cluster: it says so instead of leaving it to the footnotes.
@@ -145,7 +184,8 @@ TEST(Plan, WithoutRanksSaysWhatNeedsMore) {
                                                          "pipeline_parallel: 1} needs 2; give --ranks N"));
   EXPECT_THAT(text(laptop, {"sweep={ranks: [2, 64]}"}, 0), HasSubstr("but ranks=64 needs 64;"));
   EXPECT_THAT(text(laptop, {}, 1), ::testing::Not(HasSubstr("planned for")));
-  EXPECT_THAT(text(laptop, {"sweep={micro_batch_size: [2]}"}, 0), ::testing::Not(HasSubstr("planned for")));
+  EXPECT_THAT(text(laptop, {"sweep={micro_batch_size: [2]}"}, 0),
+              ::testing::StartsWith("planned for 1 rank; give --ranks N"));
   EXPECT_THAT(test::error_of([&] { text(laptop, {"layout={tensor_parallel: 2}"}, 0); }),
               HasSubstr("planned for 1 rank, but the baseline needs 2; give --ranks N"));
 }

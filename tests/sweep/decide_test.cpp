@@ -4,10 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/errors.h"
+#include "sweep/time_budget.h"
+
 namespace harness::sweep {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // Two cases, ten rounds of one warm-up and nine timed steps.
 Recorder recorder() {
@@ -54,16 +58,30 @@ TEST(DecideRounds, SetUpIsCountedOnceAndThePreparationIsPartOfTheBudget) {
   EXPECT_THAT(r.result().warnings[0], HasSubstr("10 rounds were reduced to 4"));
 }
 
-TEST(DecideRounds, AllStayWhereTheyFitAndOneStaysInAnyCase) {
+TEST(DecideRounds, AllStayWhereTheyFit) {
   Recorder enough = recorder();
   know_times(enough);
   decide_rounds(enough, measure(1000), 100);
   EXPECT_EQ(enough.result().rounds, 10);
   EXPECT_TRUE(enough.result().warnings.empty());
+}
+
+TEST(DecideRounds, TooFewForAnyVerdictAreRefused) {
   Recorder little = recorder();
   know_times(little);
-  decide_rounds(little, measure(50), 100);
-  EXPECT_EQ(little.result().rounds, 1);
+  const std::string refused = test::error_of([&] { decide_rounds(little, measure(100 + 3 * 90 + 10), 100); });
+  EXPECT_THAT(refused, HasSubstr("ends after 3 of 10 rounds, and no verdict is possible before 4"));
+  EXPECT_THAT(refused, HasSubstr("no single variable fits"));
+}
+
+TEST(TimeBudget, NamesTheSelectionsThatFit) {
+  const std::vector<CaseCost> costs{{"baseline", "", 10, 10}, {"baseline_again", "", 0, 10}, {"a=1", "a", 10, 10},
+                                    {"a=2", "a", 10, 10},     {"b=1", "b", 10, 20},          {"c=1", "c", 10, 90}};
+  // For four rounds the baselines take 90 s, a 100 s, b 90 s, c 370 s.
+  EXPECT_EQ(selections_that_fit(costs, 285, 4),
+            "`--only b --only a` fits (4 rounds in 4.67 min); each of these fits alone: b (3.00 min), a (3.17 min)");
+  EXPECT_THAT(selections_that_fit(costs, 200, 4), StartsWith("`--only b` fits (4 rounds in 3.00 min);"));
+  EXPECT_EQ(selections_that_fit(costs, 100, 4), "no single variable fits: 4 rounds of the baselines alone take 90 s");
 }
 
 TEST(DecideRounds, ADroppedCaseTakesNoTime) {
