@@ -11,11 +11,11 @@ namespace harness::sweep {
 void decide_steps(Recorder& recorder, config::Measure& measure) {
   if (!measure.auto_steps) return;
   constexpr double share = 0.75;
-  constexpr int min_steps = 3, max_steps = 1000;
+  constexpr int min_steps = 3;
   const CaseState& baseline = recorder.state(0);
   if (!(baseline.step_s > 0)) return;
   const double fixed_s = baseline.set_up_s + measure.warmup_steps * baseline.step_s;
-  const double steps = std::clamp<double>(std::round(share * fixed_s / baseline.step_s), min_steps, max_steps);
+  const double steps = std::clamp<double>(std::round(share * fixed_s / baseline.step_s), min_steps, most_auto_steps);
   measure.steps = recorder.draft().steps = static_cast<int>(steps);
 }
 

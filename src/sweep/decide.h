@@ -11,6 +11,7 @@ namespace harness::sweep {
 /// its set-up and warm-up. Shorter blocks waste the machine on set-up, longer ones leave too few of them to follow its
 /// drift (docs/method.md, "How long a block is").
 void decide_steps(Recorder& recorder, config::Measure& measure);
+inline constexpr int most_auto_steps = 1000;
 /// Reduces the rounds to what the time budget leaves after `spent_s` of preparation. A sweep that ends when all is
 /// settled keeps its rounds: the clock ends it.
 void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s);
