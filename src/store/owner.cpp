@@ -49,17 +49,25 @@ std::string boot_of_this_kernel() {
   return clean(id + " " + std::string(space.data(), static_cast<std::size_t>(length)));
 }
 
-// Field 22 of /proc/PID/stat; -1 if it cannot be read. The second field, a name in brackets, may hold anything.
-std::int64_t start_of(std::int64_t pid) {
+struct Running {
+  std::int64_t start = -1;  // -1: cannot be read
+  bool ended = false;       // only its parent has not asked yet how
+};
+
+// By /proc/PID/stat: fields 3 and 22. The second field, a name in brackets, may hold anything.
+Running look_up(std::int64_t pid) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
   const std::string stat{std::istreambuf_iterator<char>(in), {}};
   const auto end_of_name = stat.rfind(')');
-  if (end_of_name == std::string::npos) return -1;
+  if (end_of_name == std::string::npos) return {};
   std::istringstream rest(stat.substr(end_of_name + 1));
-  std::string word;
-  for (int field = 3; field < 22; ++field) rest >> word;
-  std::int64_t ticks = -1;
-  return rest >> ticks ? ticks : -1;
+  std::string state, word;
+  rest >> state;
+  for (int field = 4; field < 22; ++field) rest >> word;
+  Running found;
+  if (!(rest >> found.start)) return {};
+  found.ended = state == "Z" || state == "X";
+  return found;
 }
 
 std::string own_host() {
@@ -101,7 +109,7 @@ Owner this_process() {
   owner.host = clean(own_host());
   owner.boot = boot_of_this_kernel();
   owner.pid = getpid();
-  owner.process_start = std::max<std::int64_t>(0, start_of(owner.pid));
+  owner.process_start = std::max<std::int64_t>(0, look_up(owner.pid).start);
   owner.user = clean(own_user());
   owner.slurm_job = clean(variable("SLURM_JOB_ID"));
   owner.since = own_time();
@@ -149,9 +157,9 @@ Process process_of(const Owner& owner) {
   if (owner.boot.empty() || owner.boot != boot_of_this_kernel() || owner.pid <= 0) return Process::unknown;
   // Also where /proc hides the processes of others, the kernel says whether there is one.
   if (kill(static_cast<pid_t>(owner.pid), 0) != 0 && errno == ESRCH) return Process::gone;
-  const std::int64_t start = start_of(owner.pid);
-  if (start < 0) return Process::unknown;
-  return start == owner.process_start ? Process::runs : Process::gone;
+  const Running found = look_up(owner.pid);
+  if (found.start < 0) return Process::unknown;
+  return found.start == owner.process_start && !found.ended ? Process::runs : Process::gone;
 }
 
 }  // namespace harness::store

@@ -1,6 +1,7 @@
 #include "store/watch.h"
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include "base/error.h"
@@ -48,7 +49,7 @@ Life judge(const Look& look, Trust trust, const std::string& path, const Say& sa
   const auto time = watching_time(first->period);
   const std::string who = first->owner ? describe(*first->owner) : "a process that has not said who it is";
   say(fmt::format("{} is claimed by {}; watching for {:.0f} s at most for a sign of life", path, who,
-                  std::max(1.0, std::chrono::duration<double>(time).count())));
+                  std::ceil(std::chrono::duration<double>(time).count())));
   const auto nap = std::clamp(time / 30, std::chrono::milliseconds(10), std::chrono::milliseconds(500));
   for (const auto end = Clock::now() + time; Clock::now() < end;) {
     std::this_thread::sleep_for(nap);
