@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <random>
 #include <thread>
@@ -46,23 +47,28 @@ class Judged {
  public:
   Judged(const std::string& path, const Say& say) : path_(path), say_(say) {}
 
-  /// Throws Error if its owner is alive.
-  void judge_one(std::int64_t generation, const std::string& claim) {
+  /// The owner if he is alive, as far as he has said who he is.
+  std::optional<Claim::Earlier> living(std::int64_t generation, const std::string& claim) {
     const Look look = look_at_claim(claim);
     const auto sign = look();
     if (const auto known = known_.find(generation); known != known_.end()) {
       // The same number again may be another's: whoever holds a higher one removes those below.
-      if (!sign || same(known->second.owner, sign->owner)) return;
+      if (!sign || same(known->second.owner, sign->owner)) return std::nullopt;
     }
     Claim::Earlier found{claim, sign ? sign->owner : std::nullopt, judge(look, Trust::process, path_, say_)};
     if (const auto now = look(); now && now->owner) found.owner = now->owner;
-    if (found.life == Life::alive) refuse(path_, found.owner);
+    if (found.life == Life::alive) return found;
     known_[generation] = std::move(found);
+    return std::nullopt;
   }
-  void judge_below(std::int64_t generation) {
-    for (const auto& [number, claim] : claims_on(path_)) {
-      if (number < generation) judge_one(number, claim);
+  /// Of those below `end`, from the highest down.
+  std::optional<Claim::Earlier> anyone_living(std::int64_t end) {
+    auto there = claims_on(path_);
+    std::erase_if(there, [&](const auto& one) { return one.first >= end; });
+    for (auto one = there.rbegin(); one != there.rend(); ++one) {
+      if (auto found = living(one->first, one->second)) return found;
     }
+    return std::nullopt;
   }
   /// Without those that ended by themselves.
   std::vector<Claim::Earlier> left_behind() const {
@@ -127,23 +133,21 @@ std::unique_ptr<Claim> Claim::take(const std::string& path, const Say& say) {
   Judged judged(path, say);
   std::int64_t taken = 0;  // a number that somebody has, even where this node's list of the directory does not show it
   for (int attempt = 0; attempt < 20; ++attempt) {
+    if (taken > 0) {
+      if (const auto other = judged.living(taken, claim_path(path, taken))) refuse(path, other->owner);
+    }
+    if (const auto other = judged.anyone_living(std::numeric_limits<std::int64_t>::max())) refuse(path, other->owner);
     const auto there = claims_on(path);
     const std::int64_t highest = std::max(taken, there.empty() ? 0 : there.back().first);
-    if (highest > 0) judged.judge_one(highest, claim_path(path, highest));
     std::unique_ptr<Claim> mine = create(path, highest + 1);
     if (mine == nullptr) {
       taken = highest + 1;
       continue;
     }
-    try {
-      // Creating it has made this node read the directory anew: now everyone who came before is in it.
-      judged.judge_below(mine->generation_);
-    } catch (...) {
-      mine->release();
-      throw;
-    }
-    if (!mine->holds()) {
-      taken = 0;
+    taken = 0;
+    // Creating it has made this node read the directory anew: now everyone who came before is in it. Where another came
+    // at the same time, both withdraw, and who is first to come back has it.
+    if (judged.anyone_living(mine->generation_) || !mine->holds()) {
       mine->release();
       wait_a_moment();
       continue;
