@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the tests that take too long for `make test`: tests that repeat more often with HARNESS_SOAK (a job killed 200
-# times, 3000 simulated sweeps under each of 23 noises), twenty sweeps in which nothing changes, one in which something
-# does, a sweep of 128 ranks; and clang-tidy's static analyzer.
+# times, 200 pairs of sweeps on one file, 3000 simulated sweeps under each of 23 noises), twenty sweeps in which nothing
+# changes, one in which something does, a sweep of 128 ranks; and clang-tidy's static analyzer.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_root.sh

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "store/owner.h"
 #include "store/plain_file.h"
 
 namespace harness::store {
@@ -46,8 +47,7 @@ AtomicFile::AtomicFile(const std::string& path, bool overwrite) : path_(path), o
   if (faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
     fail("cannot write to the directory {}: {}", directory, std::strerror(errno));
   }
-  temporary_ = beside(path, ".", fmt::format(".{}.tmp", getpid()));
-  fs::remove(temporary_, error);
+  temporary_ = beside(path, ".", "." + new_token() + ".tmp");
 }
 
 AtomicFile::~AtomicFile() {

@@ -75,11 +75,11 @@ class Pairs : public ::testing::Test {
  protected:
   // What the first step of a model with this seed loses: the seed can be told from any block's data.
   static void SetUpTestSuite() {
-    for (const int seed : {11, 22, 33}) {
+    for (const int seed : {11, 22}) {
       const TemporaryFolder folder;
       const std::string config = test::write_small_config(folder, 1, "  micro_batch_size: [2]\n");
       const std::string file = folder / "small.h5";
-      test::run(harness_job(1, "sweep " + config + " --seed " + std::to_string(seed)));
+      test::run(harness_job(1, "sweep " + config + " --only baseline --seed " + std::to_string(seed)));
       losses_[seed] = store::read_result(file).losses.at(0).at(0);
     }
   }
@@ -113,7 +113,6 @@ void check_ending(const Actor& actor, const test::Outcome& o) {
 
 TEST_F(Pairs, AtRandomMomentsLoseNoBlockAndMixNothing) {
   ASSERT_NE(losses_[11], losses_[22]);
-  ASSERT_NE(losses_[22], losses_[33]);
   const int pairs = std::getenv("HARNESS_SOAK") != nullptr ? 200 : 8;
   for (int seed = 1; seed <= pairs; ++seed) {
     SCOPED_TRACE("pair " + std::to_string(seed));
