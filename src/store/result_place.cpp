@@ -89,11 +89,10 @@ void ResultPlace::settle_superseded() {
 void ResultPlace::judge_present() {
   const auto imprint = imprint_of(path_);
   if (!imprint || imprint->state != RunState::running || !imprint->owner) return;
-  Life life = Life::silent;
   const auto& known = claim_->superseded();
   const auto claimed = std::ranges::find_if(
       known, [&](const Claim::Earlier& earlier) { return earlier.owner && earlier.owner->token == imprint->token; });
-  life = claimed != known.end() ? claimed->life : judge(look_at_result(path_), Trust::count, path_, say_);
+  const Life life = claimed != known.end() ? claimed->life : judge(look_at_result(path_), Trust::count, path_, say_);
   if (life == Life::alive) {
     fail("{} is in use by {}: wait until that sweep has ended, or stop it; -o names another file", path_,
          describe(*imprint->owner));
