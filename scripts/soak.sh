@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs what takes too long for every change: all tests at -O2, some of them more often (HARNESS_SOAK: a job killed 200
-# times, 3000 simulated sweeps under each of 23 noises), twenty sweeps in which nothing changes, one in which something
-# does, a sweep of 128 ranks; and clang-tidy on each source alone, with its static analyzer. docs/testing.md has the list.
+# times, 200 pairs of sweeps on one file, 3000 simulated sweeps under each of 23 noises), twenty sweeps in which nothing
+# changes, one in which something does, a sweep of 128 ranks; and clang-tidy on each source alone, with its static
+# analyzer. docs/testing.md has the list.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_root.sh

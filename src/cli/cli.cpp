@@ -94,7 +94,7 @@ struct Parser {
     sweep->add_flag("--climb", a.sweep.climb,
                     "repeat from the best proven change until no single change is proven to help; a file per stage");
     sweep->add_option("--blocks", a.sweep.blocks, "of a climb, all stages together, at most")->needs("--climb");
-    sweep->add_flag("--force", a.sweep.force, "overwrite the result file if it exists");
+    sweep->add_flag("--force", a.sweep.force, "replace the result file if it exists; the old one is kept beside it");
     sweep->get_option("config")->required(false);
     sweep
         ->add_option("--resume", a.resume,

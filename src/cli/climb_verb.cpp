@@ -69,7 +69,7 @@ int climb(launch::Job& job, const SweepOptions& options, std::ostream& out, std:
     std::vector<std::string> overrides = options.overrides;
     for (std::string& text : climb.overrides()) overrides.push_back(std::move(text));
     const config::Experiment experiment = config::load_experiment(options.config, overrides);
-    plan::Plan plan = plan_sweep(job, experiment, {});
+    const plan::Plan plan = plan_sweep(job, experiment, {});
     used += plan.schedule.size();
     if (used > budget.blocks) {
       ended = fmt::format("the {} blocks are spent", budget.blocks);
@@ -80,10 +80,9 @@ int climb(launch::Job& job, const SweepOptions& options, std::ostream& out, std:
     progress.say(
         fmt::format("climb, stage {}: {}", stage, stage == 1 ? "as configured" : join(climb.settings(), ", ")));
     if (found != store::RunState::complete) {
-      check_output(file, found.has_value(), options.force);
-      const sweep::SweepRequest request{file,          options.command,   options.wrap,
-                                        options.force, found.has_value(), climb.path()};
-      if (measure_sweep(job, std::move(plan), request, progress) == store::RunState::partial) {
+      const OutputRequest output{file, found.has_value(), options.force};
+      const sweep::SweepRequest request{options.command, options.wrap, found.has_value(), climb.path()};
+      if (measure_sweep(job, plan, output, request, progress).state == store::RunState::partial) {
         err << fmt::format("harness: stopped early; the same command with --resume and -o {} continues\n", path);
         return exit_partial;
       }

@@ -7,6 +7,8 @@
 #include "analysis/how_far.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/vigil.h"
+#include "store/imprint.h"
 #include "store/result_file.h"
 
 namespace harness::cli {
@@ -21,12 +23,17 @@ std::optional<std::filesystem::file_time_type> modified(const std::string& path)
   return error ? std::nullopt : std::optional(time);
 }
 
-std::string progress_line(const store::Result& result, const analysis::HowFar& far) {
-  const char* state = result.state == store::RunState::complete ? "Complete" : "Stopped";
-  std::string line =
-      fmt::format("{}: {} of {} rounds, {} of {} blocks", result.state == store::RunState::running ? "Running" : state,
-                  far.rounds_done, far.rounds, far.blocks_done, far.blocks);
-  if (result.state == store::RunState::running && far.remaining_s) {
+const char* state_word(const store::Result& result, Vigil::Word word) {
+  if (result.state == store::RunState::complete) return "Complete";
+  if (result.state == store::RunState::partial) return "Stopped";
+  if (word == Vigil::Word::running) return "Running";
+  return word == Vigil::Word::killed ? "Killed" : "Unfinished";
+}
+
+std::string progress_line(const store::Result& result, const analysis::HowFar& far, Vigil::Word word) {
+  std::string line = fmt::format("{}: {} of {} rounds, {} of {} blocks", state_word(result, word), far.rounds_done,
+                                 far.rounds, far.blocks_done, far.blocks);
+  if (result.state == store::RunState::running && word != Vigil::Word::killed && far.remaining_s) {
     line += fmt::format("; about {} left", show_seconds(*far.remaining_s));
   }
   return line + ".";
@@ -38,10 +45,15 @@ int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, con
            bool redraw) {
   std::optional<std::filesystem::file_time_type> known;
   int rounds_shown = -1, quiet = 0;
+  Vigil vigil;
   for (;; wait()) {
+    if (const auto imprint = store::imprint_of(options.files.at(0))) {
+      const std::string news = vigil.look(*imprint, Vigil::Clock::now());
+      if (!news.empty()) err << news << "\n" << std::flush;
+    }
     const auto now = modified(options.files.at(0));
     if (now && known && *now == *known) {
-      if (++quiet == looks_without_news) {
+      if (++quiet == looks_without_news && vigil.word() == Vigil::Word::unfinished) {
         err << "no new block for five minutes: the sweep may have been killed. Ctrl-C ends this.\n" << std::flush;
       }
       continue;
@@ -58,7 +70,7 @@ int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, con
       out << "\n";
     }
     rounds_shown = far.rounds_done;
-    out << progress_line(result, far) << "\n";
+    out << progress_line(result, far, vigil.word()) << "\n";
     const int code = show_once(options, out);
     out << std::flush;
     if (!running || !out) return code;

@@ -10,6 +10,12 @@
 #include "launch/require_gpus.h"
 #include "plan/prepare.h"
 #include "store/atomic_file.h"
+#include "store/result_file.h"
+#include "store/result_place.h"
+#include "sweep/extend.h"
+#include "sweep/needed_space.h"
+#include "sweep/planned_result.h"
+#include "sweep/resumable.h"
 
 namespace harness::cli {
 namespace {
@@ -39,28 +45,47 @@ plan::Plan plan_sweep(const launch::Job& job, const config::Experiment& experime
   return plan::prepare(experiment, backend::declared_fused(experiment.backend), job.size(), only);
 }
 
-void check_output(const std::string& path, bool resume, bool force) {
+void check_output(const OutputRequest& output, const plan::Plan& plan) {
+  const std::string& path = output.path;
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   const bool exists = std::filesystem::exists(status);
   if (error && status.type() != std::filesystem::file_type::not_found) {
     fail("{} cannot be the result file: {}; -o names another", path, error.message());
   }
-  if (resume && !exists) fail("{} does not exist, so there is nothing to resume", path);
-  if (exists && !resume && !force) {
-    fail("{} exists: --resume continues it if it was interrupted, --force overwrites it, -o names another file", path);
+  if (std::filesystem::is_directory(status)) fail("{} is a directory; -o names a result file: {}/NAME.h5", path, path);
+  if (output.resume && !exists) fail("{} does not exist, so there is nothing to resume", path);
+  if (exists && !output.resume && !output.force) {
+    fail("{} exists: --resume continues it if it was interrupted, --force replaces it, -o names another file", path);
   }
-  if (!resume) static_cast<void>(store::AtomicFile(path, force));  // throws where a file cannot be put
+  if (!output.resume) static_cast<void>(store::AtomicFile(path, output.force));  // throws where a file cannot be put
+  if (output.resume && output.more_rounds == 0) sweep::require_resumable(path, sweep::planned_result(plan));
 }
 
-store::RunState measure_sweep(launch::Job& job, plan::Plan plan, const sweep::SweepRequest& request,
-                              sweep::ProgressLine& progress) {
+Measured measure_sweep(launch::Job& job, const plan::Plan& plan, const OutputRequest& output,
+                       const sweep::SweepRequest& request, sweep::ProgressLine& progress) {
+  using Purpose = store::ResultPlace::Purpose;
   const config::Experiment& experiment = plan.experiment;
-  progress.say(fmt::format("{}: {} on {}, backend {}, {}, {} → {}", experiment.name, plural(job.size(), "rank"),
-                           plural(job.places().back().node + 1, "node"), config::name_of(experiment.backend),
-                           plural(std::ssize(plan.cases), "case"), plural(experiment.measure.rounds, "round"),
-                           request.path));
-  return sweep::run_sweep(job, std::move(plan), request, progress);
+  check_output(output, plan);
+  const Purpose fresh = output.force ? Purpose::replace : Purpose::create;
+  const auto place = store::ResultPlace::take(output.path, output.resume ? Purpose::resume : fresh,
+                                              output.resume ? 0 : sweep::needed_space(plan),
+                                              [&](const std::string& text) { progress.say(text); });
+  try {
+    if (output.more_rounds > 0) sweep::extend_file(place->path(), plan, output.more_rounds);
+    progress.say(fmt::format("{}: {} on {}, backend {}, {}, {} → {}", experiment.name, plural(job.size(), "rank"),
+                             plural(job.places().back().node + 1, "node"), config::name_of(experiment.backend),
+                             plural(std::ssize(plan.cases), "case"), plural(experiment.measure.rounds, "round"),
+                             output.path));
+    Measured measured{sweep::run_sweep(job, plan, *place, request, progress), {}};
+    measured.result = store::read_result(place->path(), {.rank_seconds = false, .timeline = false});
+    if (!place->is_mine()) place->give_up();
+    place->release();
+    return measured;
+  } catch (...) {
+    place->release();
+    throw;
+  }
 }
 
 }  // namespace harness::cli

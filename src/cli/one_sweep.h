@@ -18,12 +18,23 @@ std::string output_path(const config::Experiment& experiment, const std::string&
 plan::Plan plan_sweep(const launch::Job& job, const config::Experiment& experiment,
                       const std::vector<std::string>& only);
 
-/// Throws Error, before anything is measured, if the result file cannot be written or resumed there.
-void check_output(const std::string& path, bool resume, bool force);
+/// What becomes of a file that is there.
+struct OutputRequest {
+  std::string path;
+  bool resume = false, force = false;
+  int more_rounds = 0;  // with resume: the total that a complete file is extended to; 0: none are added
+};
+/// Throws Error, before anything is claimed or measured, if the result file cannot be written or resumed there.
+void check_output(const OutputRequest& output, const plan::Plan& plan);
 
-/// Measures, and says first what. Returns the state of the file.
-store::RunState measure_sweep(launch::Job& job, plan::Plan plan, const sweep::SweepRequest& request,
-                              sweep::ProgressLine& progress);
+struct Measured {
+  store::RunState state = store::RunState::complete;
+  store::Result result;  // as the file has it
+};
+/// Claims the file, says what will be measured, measures it and reads it back. The file is this sweep's from the first
+/// to the last, or else an Error says whose it is.
+Measured measure_sweep(launch::Job& job, const plan::Plan& plan, const OutputRequest& output,
+                       const sweep::SweepRequest& request, sweep::ProgressLine& progress);
 
 /// 5: as much as a script must know of a sweep that was stopped, which is whether to come back.
 inline constexpr int exit_partial = 5;

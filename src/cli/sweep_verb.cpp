@@ -12,17 +12,19 @@
 #include "config/recorded.h"
 #include "report/show.h"
 #include "store/result_file.h"
-#include "sweep/extend.h"
+#include "sweep/resumable.h"
 
 namespace harness::cli {
 namespace {
 
 // What the sweep that made a file was told, for --resume without a configuration. The file's cases are the selection.
-config::Experiment take_recorded(const SweepOptions& options, const std::string& path, std::vector<std::string>& only) {
+config::Experiment take_recorded(const SweepOptions& options, int ranks, std::vector<std::string>& only) {
+  const std::string& path = options.output;
   if (!options.overrides.empty() || !options.only.empty())
     fail("--resume FILE takes the configuration from the file, so --set, --only and their like cannot change it");
   if (!std::filesystem::exists(path)) fail("{} does not exist, so there is nothing to resume", path);
   const store::Result earlier = store::read_result(path, {.rank_seconds = false, .timeline = false});
+  sweep::require_same_ranks(earlier, ranks, path);  // on others there may not even be a plan
   only.clear();
   for (const store::ResultCase& row : earlier.cases) only.push_back(row.name);
   return config::load_recorded(earlier.config_text, earlier.config_path, earlier.overrides);
@@ -36,25 +38,24 @@ int sweep(launch::Job& job, const SweepOptions& options, std::ostream& out, std:
   if (options.resume && options.output.empty()) fail("--resume needs the file to continue: --resume FILE");
   if (!options.resume && options.config.empty()) fail("sweep needs a configuration, such as configs/laptop.yaml");
   std::vector<std::string> only = options.only;
-  config::Experiment experiment = options.config.empty() ? take_recorded(options, options.output, only)
+  config::Experiment experiment = options.config.empty() ? take_recorded(options, job.size(), only)
                                                          : config::load_experiment(options.config, options.overrides);
   if (!options.rounds.empty())
     experiment.measure.rounds = static_cast<int>(config::parse_within(options.rounds, 2, 10000));
-  plan::Plan plan = plan_sweep(job, experiment, only);
+  const plan::Plan plan = plan_sweep(job, experiment, only);
   const std::string path = output_path(experiment, options.output);
-  check_output(path, options.resume, options.force);
-  if (!options.rounds.empty()) sweep::extend_file(path, plan, experiment.measure.rounds);
+  const OutputRequest output{path, options.resume, options.force,
+                             options.rounds.empty() ? 0 : experiment.measure.rounds};
 
   sweep::ProgressLine progress(err, isatty(STDERR_FILENO) != 0);
-  const store::RunState state = measure_sweep(
-      job, std::move(plan), {path, options.command, options.wrap, options.force, options.resume}, progress);
-  const store::Result result = store::read_result(path, {.rank_seconds = false, .timeline = false});
+  const auto [state, result] =
+      measure_sweep(job, plan, output, {options.command, options.wrap, options.resume}, progress);
   const analysis::Summary summary = analysis::summarise(result);
   err << "\n";
   out << view(report::show_document(result, summary), under_a_launcher, out);
   out << fmt::format("\nresult file: {}\n", path);
   if (state == store::RunState::partial) {
-    err << fmt::format("harness: stopped early; `harness sweep --resume {}`, started on as many ranks, continues\n",
+    err << fmt::format("harness: stopped early; `mpirun -np {} ./harness sweep --resume {}` continues\n", job.size(),
                        path);
     return exit_partial;
   }

@@ -117,8 +117,8 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
     const auto done = std::count_if(result.blocks.begin(), result.blocks.end(), [](const store::ResultBlock& block) {
       return block.status != store::BlockStatus::pending;
     });
-    text = fmt::format("Partial ({} of {} blocks{}). ", done, result.blocks.size(),
-                       result.state == store::RunState::running ? ", still running or killed" : "");
+    const std::string standing = result.standing.empty() ? "" : ", " + result.standing;
+    text = fmt::format("Partial ({} of {} blocks{}). ", done, result.blocks.size(), standing);
   }
   text += climbed(result, summary);
   if (!summary.unreliable) {

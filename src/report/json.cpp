@@ -154,6 +154,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"run_uuid", result.run_uuid},
               {"tool_version", result.tool_version},
               {"state", store::name_of(result.state)},
+              {"standing", result.standing.empty() ? Json() : Json(result.standing)},
               {"partial", summary.partial},
               {"unreliable", summary.unreliable},
               {"failed_cases", summary.failed_cases},

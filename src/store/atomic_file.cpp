@@ -3,36 +3,22 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 
 #include "base/error.h"
+#include "store/owner.h"
+#include "store/plain_file.h"
 
 namespace harness::store {
 namespace {
 
 namespace fs = std::filesystem;
 
-fs::path directory_of(const std::string& path) {
-  const fs::path parent = fs::path(path).parent_path();
-  return parent.empty() ? fs::path(".") : parent;
-}
-
 [[noreturn]] void taken(const std::string& path) {
   fail("{} already exists: choose another name with -o, or give --force to replace it", path);
-}
-
-// Beside `path`, and no longer than a name may be, even where that of `path` is as long.
-fs::path temporary_beside(const fs::path& path) {
-  constexpr std::size_t max_name_bytes = 255;
-  const std::string end = fmt::format(".{}.tmp", getpid());
-  std::string name = "." + path.filename().string();
-  std::size_t kept = std::min(name.size(), max_name_bytes - end.size());
-  while (kept < name.size() && (static_cast<unsigned char>(name[kept]) & 0xC0) == 0x80) --kept;  // whole characters
-  return directory_of(path.string()) / (name.substr(0, kept) + end);
 }
 
 void sync(const std::string& path, bool required) {
@@ -55,14 +41,13 @@ AtomicFile::AtomicFile(const std::string& path, bool overwrite) : path_(path), o
   if (fs::is_directory(there)) fail("{} cannot be written: it is a directory", path);
   if (fs::exists(there) && !fs::is_regular_file(there)) fail("{} cannot be written: it is not a regular file", path);
   if (fs::exists(there) && !overwrite) taken(path);
-  const fs::path directory = directory_of(path);
+  const std::string directory = directory_of(path);
   fs::create_directories(directory, error);
-  if (error) fail("cannot create the directory {} of {}: {}", directory.string(), path, error.message());
+  if (error) fail("cannot create the directory {} of {}: {}", directory, path, error.message());
   if (faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
-    fail("cannot write to the directory {}: {}", directory.string(), std::strerror(errno));
+    fail("cannot write to the directory {}: {}", directory, std::strerror(errno));
   }
-  temporary_ = temporary_beside(path).string();
-  fs::remove(temporary_, error);
+  temporary_ = beside(path, ".", "." + new_token() + ".tmp");
 }
 
 AtomicFile::~AtomicFile() {
@@ -76,7 +61,7 @@ void AtomicFile::put_in_place() {
     if (link(temporary_.c_str(), path_.c_str()) == 0) {
       unlink(temporary_.c_str());
       temporary_.clear();
-      sync(directory_of(path_).string(), false);
+      sync(directory_of(path_), false);
       return;
     }
     if (errno == EEXIST || access(path_.c_str(), F_OK) == 0) taken(path_);
@@ -85,7 +70,7 @@ void AtomicFile::put_in_place() {
     fail("cannot rename {} to {}: {}", temporary_, path_, std::strerror(errno));
   }
   temporary_.clear();
-  sync(directory_of(path_).string(), false);
+  sync(directory_of(path_), false);
 }
 
 }  // namespace harness::store

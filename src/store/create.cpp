@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "store/columns.h"
+#include "store/imprint.h"
 #include "store/schema.h"
 #include "store/table.h"
 
@@ -79,6 +80,7 @@ void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& 
   hdf5::create_text(file, "/run/state", name_of(RunState::running), 16);
   Dataset sessions = file.create_dataset("/run/sessions", Element::of(Kind::int32), {}, nullptr);
   sessions.write(Element::of(Kind::int32), 0, 1, &plan.sessions);
+  create_imprint(file);
   run_attributes(WriteAttribute{file}, plan);
   hdf5::create_text(file, "/run/config_yaml", plan.config_text);
   hdf5::create_text(file, "/run/argv", plan.argv);

@@ -59,6 +59,8 @@ class File {
   static bool is_hdf5(const std::string& path);
   static File create(const std::string& path);  // must not exist
   static File open(const std::string& path, bool writable);
+  /// What messages call it from now on, where it is about to be renamed.
+  void call(const std::string& name) { path_ = name; }
 
   void create_group(const std::string& path);
   /// Contiguous, allocated at once, every element `fill` (nullptr: zeros; a fill

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "store/schema.h"
+#include "store/standing.h"
 
 namespace harness::store {
 
@@ -17,7 +18,7 @@ namespace {
 void require_plain_file(const std::string& path, bool writable) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  if (status.type() == std::filesystem::file_type::not_found) fail("{}: no such file", path);
+  if (status.type() == std::filesystem::file_type::not_found) fail("{}: no such file{}", path, preparation_of(path));
   if (error) fail("{} cannot be opened: {}", path, error.message());
   if (std::filesystem::is_directory(status)) fail("{} is a directory; give a result file in it", path);
   // A FIFO would be waited for without end.

@@ -10,6 +10,7 @@
 #include "store/open_result.h"
 #include "store/plausible.h"
 #include "store/result_file.h"
+#include "store/standing.h"
 #include "store/table.h"
 
 namespace harness::store {
@@ -123,6 +124,7 @@ Result read_open(const hdf5::File& file, const ReadOptions& options) {
   result.run_uuid = file.text_attribute("/", "run_uuid");
   run_attributes(ReadAttribute{file}, result);
   result.state = read_state(file);
+  if (result.state == RunState::running) result.standing = standing_of(read_imprint(file));
   file.dataset("/run/sessions", 0).read(Element::of(Kind::int32), 0, 1, &result.sessions);
   result.config_text = hdf5::read_text(file, "/run/config_yaml");
   result.argv = hdf5::read_text(file, "/run/argv");

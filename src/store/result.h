@@ -178,6 +178,7 @@ struct ResultRank {
 struct Result {
   std::string tool_version, created, run_uuid, name, backend, argv;
   RunState state = RunState::running;
+  std::string standing;  // where the state is running, who runs it or what is known of him, when it was read; else ""
   std::int32_t ranks = 0, nodes = 1, sessions = 1;
   std::int32_t rounds = 0, warmup_steps = 0, steps = 0;  // steps: timed
   std::uint64_t seed = 0;

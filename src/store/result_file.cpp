@@ -56,7 +56,7 @@ class Hdf5ResultFile final : public ResultFile {
   }
 
  public:
-  explicit Hdf5ResultFile(const std::string& path)
+  Hdf5ResultFile(const std::string& path, const std::string& name)
       : file_(open_result(path, true)),
         variables_(hdf5::read_texts(file_, "/run/variables")),
         blocks_(file_.dataset("/blocks", 1)),
@@ -70,6 +70,7 @@ class Hdf5ResultFile final : public ResultFile {
         state_(file_.dataset("/run/state", 0)),
         timeline_(file_, "/timeline", interval_visitor),
         totals_(file_, "/timeline_totals", total_visitor) {
+    if (!name.empty()) file_.call(name);
     ResultCase example;
     example.settings.resize(variables_.size());
     case_element_ = hdf5::bind(hdf5::declare<ResultCase>({}, case_visitor(), example), cases_);
@@ -194,8 +195,8 @@ std::unique_ptr<ResultFile> ResultFile::create(const std::string& path, const Re
   return reopen(path);
 }
 
-std::unique_ptr<ResultFile> ResultFile::reopen(const std::string& path) {
-  return std::make_unique<Hdf5ResultFile>(path);
+std::unique_ptr<ResultFile> ResultFile::reopen(const std::string& path, const std::string& name) {
+  return std::make_unique<Hdf5ResultFile>(path, name);
 }
 
 }  // namespace harness::store

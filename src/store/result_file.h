@@ -23,8 +23,8 @@ class ResultFile {
   /// beside and renamed into place. Throws Error if `path` exists, unless `overwrite`; makes missing directories.
   static std::unique_ptr<ResultFile> create(const std::string& path, const Result& plan, const ResultCapacity& capacity,
                                             bool overwrite);
-  /// Opens a file that create() made to go on with it.
-  static std::unique_ptr<ResultFile> reopen(const std::string& path);
+  /// Opens a file that create() made to go on with it. `name`: what messages call it, where it is to be renamed.
+  static std::unique_ptr<ResultFile> reopen(const std::string& path, const std::string& name = "");
 
   virtual ~ResultFile() = default;
   virtual void write_block(int block, const ResultBlock& row, const std::vector<float>& step_seconds,

@@ -13,9 +13,9 @@ namespace harness::sweep {
 
 int auto_steps(double set_up_s, double step_s, int warmup_steps) {
   constexpr double share = 0.75;
-  constexpr int min_steps = 3, max_steps = 1000;
+  constexpr int min_steps = 3;
   const double fixed_s = set_up_s + warmup_steps * step_s;
-  return static_cast<int>(std::clamp<double>(std::round(share * fixed_s / step_s), min_steps, max_steps));
+  return static_cast<int>(std::clamp<double>(std::round(share * fixed_s / step_s), min_steps, most_auto_steps));
 }
 
 void decide_steps(Recorder& recorder, config::Measure& measure) {

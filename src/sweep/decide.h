@@ -13,6 +13,7 @@ int auto_steps(double set_up_s, double step_s, int warmup_steps);
 /// its set-up and warm-up. Shorter blocks waste the machine on set-up, longer ones leave too few of them to follow its
 /// drift (docs/method.md, "How long a block is").
 void decide_steps(Recorder& recorder, config::Measure& measure);
+inline constexpr int most_auto_steps = 1000;
 /// Reduces the rounds to what the time budget leaves after `spent_s` of preparation. A sweep that ends when all is
 /// settled keeps its rounds: the clock ends it. Throws Error if too few rounds are left for any verdict.
 void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s);

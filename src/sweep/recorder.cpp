@@ -2,23 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <limits>
 #include <random>
 
 #include "analysis/blocks.h"
 #include "analysis/statistics.h"
 #include "base/error.h"
+#include "sweep/resumable.h"
 
 namespace harness::sweep {
 namespace {
-
-std::string now_utc() {
-  const std::time_t t = std::time(nullptr);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&t));
-  return text;
-}
 
 std::string new_uuid() {
   std::random_device device;
@@ -112,11 +105,6 @@ BlockRows fill_block(store::ResultBlock& block, const launch::BlockOutcome& outc
   return rows;
 }
 
-[[noreturn]] void refuse_resume(const std::string& path, const std::string& why) {
-  fail("{} cannot be resumed: {}. `harness sweep --resume {}` takes everything from the file; or name another with -o",
-       path, why, path);
-}
-
 }  // namespace
 
 void Recorder::warn(const std::string& text) {
@@ -129,53 +117,28 @@ void Recorder::warn(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) warn(text);
 }
 
-void Recorder::create_file(const std::string& path, const std::string& command, bool overwrite) {
+void Recorder::create_file(store::ResultPlace& place, const std::string& command) {
   result_.argv = command;
-  result_.created = now_utc();
+  result_.created = store::own_time();
   result_.run_uuid = new_uuid();
   store::ResultCapacity capacity;
   capacity.intervals = static_cast<std::int64_t>(result_.timeline.size());
   capacity.totals = static_cast<std::int64_t>(result_.totals.size());
-  file_ = store::ResultFile::create(path, result_, capacity, overwrite);
+  place_ = &place;
+  file_ = place.create(result_, capacity);
   file_->add_timeline(result_.timeline);
   file_->add_totals(result_.totals);
 }
 
-namespace {
-
-// Throws if `earlier` is not an unfinished sweep of what is planned, as far as that is known before any worker runs.
-void refuse_unlike(const store::Result& earlier, const store::Result& planned, const std::string& path) {
-  if (earlier.state == store::RunState::complete)
-    fail("{} is complete, so there is nothing to resume; name another file with -o, or replace it with --force", path);
-  if (earlier.config_text != planned.config_text)
-    refuse_resume(path, "its configuration differs from " + planned.config_path);
-  if (earlier.overrides != planned.overrides) {
-    refuse_resume(path, fmt::format("it was made with other --set options: \"{}\" then, \"{}\" now",
-                                    fmt::join(earlier.overrides, " "), fmt::join(planned.overrides, " ")));
-  }
-  if (earlier.ranks != planned.ranks)
-    refuse_resume(path, fmt::format("it was made on {} ranks, but this job has {}", earlier.ranks, planned.ranks));
-  if (!std::ranges::equal(earlier.cases, planned.cases, {}, &store::ResultCase::name, &store::ResultCase::name))
-    refuse_resume(path, "its cases are others (--only)");
-}
-
-}  // namespace
-
-void require_resumable(const std::string& path, const store::Result& planned) {
-  refuse_unlike(store::read_result(path, {.rank_seconds = false, .timeline = false}), planned, path);
-}
-
-bool Recorder::resume_file(const std::string& path) {
-  store::Result earlier = store::read_result(path, {.rank_seconds = false, .timeline = false});
-  refuse_unlike(earlier, result_, path);
-  const bool same_programs = std::ranges::equal(earlier.cases, result_.cases, {}, &store::ResultCase::program_hash,
-                                                &store::ResultCase::program_hash);
-  if (!same_programs) refuse_resume(path, "its programs differ from those of this build");
+bool Recorder::resume_file(store::ResultPlace& place) {
+  store::Result earlier = store::read_result(place.path(), {.rank_seconds = false, .timeline = false});
+  require_same_programs(earlier, result_, place.path());
   const bool changed = earlier.identity != result_.identity;
   result_ = std::move(earlier);
   session_ = result_.sessions;
   result_.sessions = session_ + 1;
-  file_ = store::ResultFile::reopen(path);
+  place_ = &place;
+  file_ = place.resume();
   file_->set_sessions(result_.sessions);
   for (std::size_t i = 0; i < result_.cases.size(); ++i)
     states_[i].dropped = result_.cases[i].status == store::CaseStatus::failed;
@@ -184,6 +147,13 @@ bool Recorder::resume_file(const std::string& path) {
     states_[block.case_index].step_s = block.seconds;
   }
   return changed;
+}
+
+void Recorder::require_place() {
+  if (place_ == nullptr || place_->is_mine()) return;
+  file_->finish(store::RunState::partial);
+  file_.reset();
+  place_->give_up();
 }
 
 void Recorder::write_case(std::size_t case_index) {

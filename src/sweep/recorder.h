@@ -6,6 +6,7 @@
 
 #include "launch/job.h"
 #include "store/result_file.h"
+#include "store/result_place.h"
 
 namespace harness::sweep {
 
@@ -17,10 +18,6 @@ struct CaseState {
   std::string last_failure;  // signature
   bool dropped = false;      // failed twice in the same way: it is not run again
 };
-
-/// Throws Error if the file is complete, or was made by another configuration, with other options or on other ranks:
-/// what can be known before any worker runs.
-void require_resumable(const std::string& path, const store::Result& planned);
 
 /// A sweep's result as it grows, and its file once there is one. Rank 0 only.
 class Recorder {
@@ -36,12 +33,14 @@ class Recorder {
   void warn(const std::string& text);
   void warn(const std::vector<std::string>& texts);
 
-  /// Throws Error like ResultFile::create().
-  void create_file(const std::string& path, const std::string& command, bool overwrite);
+  /// Throws Error like ResultPlace::create().
+  void create_file(store::ResultPlace& place, const std::string& command);
   /// Continues a file that create_file() made in an earlier session. Throws Error if it is complete, or if its
   /// configuration, ranks or programs differ. Facts stay those of the first session. Returns whether the libraries or
   /// the machine have changed since.
-  bool resume_file(const std::string& path);
+  bool resume_file(store::ResultPlace& place);
+  /// Throws Error if another sweep has taken over; what this one measured is then closed and kept.
+  void require_place();
 
   /// A block failed: its case is dropped if it failed the same way before.
   void note_failure(std::size_t case_index, const launch::BlockOutcome& outcome);
@@ -63,6 +62,7 @@ class Recorder {
 
   store::Result result_;
   std::vector<CaseState> states_;
+  store::ResultPlace* place_ = nullptr;  // once there is a file
   std::unique_ptr<store::ResultFile> file_;
   int session_ = 0;
 };

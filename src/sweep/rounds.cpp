@@ -117,6 +117,7 @@ bool run_rounds(launch::Job& job, const plan::Plan& plan, const BlockDefaults& d
       progress.skip();
       continue;
     }
+    recorder.require_place();
     const auto start = Clock::now();
     launch::BlockRequest request =
         block_request(plan.experiment, plan.cases[case_index], measure::BlockMode::timed, defaults);

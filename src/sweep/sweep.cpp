@@ -53,10 +53,10 @@ bool prepare_blocks(launch::Job& job, const plan::Plan& plan, const Machine& mac
 
 }  // namespace
 
-store::RunState run_sweep(launch::Job& job, plan::Plan plan, const SweepRequest& request, ProgressLine& progress) {
+store::RunState run_sweep(launch::Job& job, plan::Plan plan, store::ResultPlace& place, const SweepRequest& request,
+                          ProgressLine& progress) {
   const auto start = std::chrono::steady_clock::now();
   const config::BackendKind backend = plan.experiment.backend;
-  if (request.resume) require_resumable(request.path, planned_result(plan));
   progress.say(backend == config::BackendKind::cpu
                    ? "checking that all ranks agree, measuring the peak of matrix products"
                    : "checking that all ranks agree and that each has a GPU of its own");
@@ -73,7 +73,7 @@ store::RunState run_sweep(launch::Job& job, plan::Plan plan, const SweepRequest&
   Peaks peaks = machine.peaks;
   bool interrupted = false;
   if (request.resume) {
-    if (recorder.resume_file(request.path)) {
+    if (recorder.resume_file(place)) {
       progress.say(
           "warning: the library versions or the machine have changed since the file was created; rounds are compared "
           "only within a session");
@@ -94,7 +94,7 @@ store::RunState run_sweep(launch::Job& job, plan::Plan plan, const SweepRequest&
           "the workers ran under `{}`, so their times cannot be compared with others; measure again without --wrap",
           request.wrap));
     }
-    recorder.create_file(request.path, request.command, request.overwrite);
+    recorder.create_file(place, request.command);
   }
   std::optional<std::chrono::steady_clock::time_point> end;
   const config::Measure& measure = plan.experiment.measure;

@@ -6,21 +6,22 @@
 #include "launch/job.h"
 #include "plan/plan.h"
 #include "store/result.h"
+#include "store/result_place.h"
 #include "sweep/progress.h"
 
 namespace harness::sweep {
 
 struct SweepRequest {
-  std::string path;     // of the result file
-  std::string command;  // as it was typed, for the result file
-  std::string wrap;     // a command that timed workers are started under; "": none
-  bool overwrite = false;
-  bool resume = false;                         // `path` is an interrupted file to continue
+  std::string command;                         // as it was typed, for the result file
+  std::string wrap;                            // a command that timed workers are started under; "": none
+  bool resume = false;                         // the place has an interrupted file to continue
   std::vector<store::ResultStage> climb = {};  // of a climb, the stages before this one
 };
 
-/// One sweep on rank 0, from a prepared plan to a finished result file: probe, tune, observe, record timelines, run
-/// rounds. Returns the state of the file. Throws Error if nothing can be measured.
-store::RunState run_sweep(launch::Job& job, plan::Plan plan, const SweepRequest& request, ProgressLine& progress);
+/// One sweep on rank 0, from a prepared plan to a finished result file in its place: probe, tune, observe, record
+/// timelines, run rounds. Returns the state of the file. Throws Error if nothing can be measured, or if another sweep
+/// takes the place over.
+store::RunState run_sweep(launch::Job& job, plan::Plan plan, store::ResultPlace& place, const SweepRequest& request,
+                          ProgressLine& progress);
 
 }  // namespace harness::sweep

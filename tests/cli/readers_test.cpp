@@ -143,9 +143,9 @@ TEST_F(Readers, FollowPrintsAfterEachRoundUntilTheSweepHasEnded) {
   EXPECT_EQ(code, 0);
   EXPECT_EQ(waits, 161);
   const std::string text = out.str();
-  EXPECT_THAT(text, testing::StartsWith("Running: 0 of 3 rounds, 0 of 9 blocks.\n"));
-  EXPECT_THAT(text, HasSubstr("\n\nRunning: 1 of 3 rounds, 3 of 9 blocks; about "));
-  EXPECT_THAT(text, HasSubstr("Running: 2 of 3 rounds, 6 of 9 blocks; about "));
+  EXPECT_THAT(text, testing::StartsWith("Unfinished: 0 of 3 rounds, 0 of 9 blocks.\n"));
+  EXPECT_THAT(text, HasSubstr("\n\nUnfinished: 1 of 3 rounds, 3 of 9 blocks; about "));
+  EXPECT_THAT(text, HasSubstr("Unfinished: 2 of 3 rounds, 6 of 9 blocks; about "));
   EXPECT_THAT(text, HasSubstr("\n\nComplete: 3 of 3 rounds, 9 of 9 blocks.\n"));
   EXPECT_THAT(text, Not(HasSubstr("2 of 9")));
   EXPECT_EQ(err.str(), "no new block for five minutes: the sweep may have been killed. Ctrl-C ends this.\n");

@@ -76,9 +76,10 @@ TEST_F(Document, ItNamesEveryObjectColumnAndAttribute) {
   }
   const auto attribute = [&](const char* name, const auto&) { expect_named(name); };
   run_attributes(attribute, plan_);
-  for (const char* name : {"schema", "schema_version", "tool_version", "created", "run_uuid", "state", "sessions",
-                           "config_yaml", "argv", "overrides", "variables", "warnings", "/step_seconds", "/losses",
-                           "/rank_seconds", "units", "DIMENSION_LABELS"}) {
+  for (const char* name :
+       {"schema",       "schema_version", "tool_version", "created",       "run_uuid", "state",           "sessions",
+        "config_yaml",  "argv",           "overrides",    "variables",     "warnings", "owner",           "token",
+        "sign_of_life", "/step_seconds",  "/losses",      "/rank_seconds", "units",    "DIMENSION_LABELS"}) {
     expect_named(name);
   }
   EXPECT_GT(named, 80);

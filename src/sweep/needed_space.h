@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+
+#include "plan/plan.h"
+
+namespace harness::sweep {
+
+/// At least as many bytes as the result of this plan can have, known before anything runs: with as many steps as
+/// `steps: auto` may choose, and with the whole timeline of every case.
+std::int64_t needed_space(const plan::Plan& plan);
+
+}  // namespace harness::sweep

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "store/result.h"
+
+namespace harness::sweep {
+
+/// Throws Error, with the command that works, if a file was made on another number of ranks than this job has.
+void require_same_ranks(const store::Result& earlier, int ranks, const std::string& path);
+
+/// Throws Error if the file is complete, or was made by another configuration, with other options or on other ranks:
+/// what can be known before any worker runs.
+void require_resumable(const std::string& path, const store::Result& planned);
+
+/// Once the machine is known: throws Error also if the programs of the cases differ.
+void require_same_programs(const store::Result& earlier, const store::Result& planned, const std::string& path);
+
+}  // namespace harness::sweep
