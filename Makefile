@@ -2,10 +2,11 @@
 #   make WERROR=1 ...        treat warnings as errors
 #   make JOBS=8 ...          compile this many files at once (default: limited by cores and free memory)
 #   make CMAKE_FLAGS=... ... pass flags to CMake, such as CMAKE_FLAGS=-DHARNESS_MARCH=x86-64-v3
-.PHONY: all setup build demo test soak bench bundle lint asan gpu-check clean help
+.PHONY: all setup build demo test soak bench bundle install lint asan gpu-check clean help
 .NOTPARALLEL:
 
-export WERROR JOBS CMAKE_FLAGS
+PREFIX = /usr/local
+export WERROR JOBS CMAKE_FLAGS DESTDIR
 
 all: build
 
@@ -20,6 +21,7 @@ help:
 	@echo "make soak       run the tests that take too long for make test: 200 killed jobs, repeated sweeps, 128 ranks"
 	@echo "make gpu-check  run every check that one GPU allows, in under ten minutes (only some: ROWS=\"layouts memcheck\")"
 	@echo "make bundle     pack the binary, mpirun and their libraries into one archive for nodes without packages"
+	@echo "make install    install into PREFIX=/usr/local or another folder, which may be moved; DESTDIR=... is put before it"
 	@echo "make clean      remove build/"
 
 setup:
@@ -46,6 +48,9 @@ bench: setup build
 
 bundle: setup
 	@scripts/bundle.sh
+
+install:
+	@scripts/install.sh release "$(PREFIX)"
 
 lint:
 	@scripts/setup.sh --dev

@@ -22,7 +22,7 @@ pmix=$(ls -d /usr/lib/*/pmix2/lib/pmix "$plugins/../pmix" 2> /dev/null | head -1
 name=harness-bundle
 out=build/$name
 rm -rf "$out"
-mkdir -p "$out"/{bin,lib,plugins,texts,share}
+mkdir -p "$out"/{bin,lib,plugins,texts,share/harness}
 strip -o "$out/bin/harness" $program
 [ -e build/bundle/bin/libharness_cuda.so ] && strip -o "$out/bin/libharness_cuda.so" build/bundle/bin/libharness_cuda.so
 cp -L "$mpirun" "$out/bin/mpirun"
@@ -31,7 +31,7 @@ cp -L "$plugins"/*.so "$out/plugins/"
 [ -d "$texts" ] && cp -rL "$texts"/. "$out/texts/"
 if [ -n "$pmix" ]; then mkdir "$out/pmix"; cp -L "$pmix"/*.so "$out/pmix/"; fi
 cp -r configs "$out/configs"
-cp -r tests/reference "$out/share/reference"
+cp -r tests/reference "$out/share/harness/reference"
 mkdir "$out/bench"
 cp bench/pytorch_step.py bench/*.sh bench/compare_gpu_table.awk "$out/bench/"
 if [ -x build/llm.c/train_gpt2cu ]; then  # a side of bench/compare_gpu.sh, where bench/build_llmc.sh has built it

@@ -15,6 +15,7 @@
 #include "cli/selftest_report.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
+#include "config/shipped.h"
 #include "report/table.h"
 #include "selftest/operation_check.h"
 #include "selftest/performance.h"
@@ -147,8 +148,8 @@ class Check {
     if (directory.empty()) directory = selftest::find_reference(own_path());
     if (directory.empty()) {
       return not_run("reference",
-                     "no reference found beside this program (share/reference or tests/reference); name its "
-                     "folder with --reference");
+                     "no reference found beside this program (share/harness/reference or tests/reference); name "
+                     "its folder with --reference");
     }
     static_cast<void>(selftest::check_reference(subject_, directory, step_options()));
     done("reference");
@@ -157,12 +158,11 @@ class Check {
   // As said, else of the hardware file that names this device; an unknown device has no MFU.
   double peak_flops(config::Precision precision) const {
     if (!options_.peak_flops.empty()) return parse_flops(options_.peak_flops);
-    const std::string hardware = selftest::find_beside(own_path(), {"configs/hardware", "share/configs/hardware"});
-    if (hardware.empty()) return 0;
+    const std::filesystem::path configs = config::shipped_configs();
+    if (configs.empty()) return 0;
     for (const auto& [name, value] : subject_.identity({})) {
       if (name != "device") continue;
-      const auto found =
-          config::find_hardware_for_device(value, std::filesystem::path(hardware).parent_path() / "any.yaml");
+      const auto found = config::find_hardware_for_device(value, configs / "any.yaml");
       if (found) return found->peak_flops(precision);
     }
     return 0;

@@ -181,8 +181,10 @@ fs::path shipped_configs() {
   std::error_code ignored;
   fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   for (int level = 0; level < 4 && folder.has_relative_path(); ++level, folder = folder.parent_path()) {
-    fs::path candidate = folder / "configs";
-    if (fs::is_directory(candidate / "hardware", ignored)) return candidate;
+    for (const char* place : {"share/harness/configs", "configs"}) {
+      fs::path candidate = folder / place;
+      if (fs::is_directory(candidate / "hardware", ignored)) return candidate;
+    }
   }
   return {};
 }

@@ -65,7 +65,7 @@ std::string find_beside(const std::string& program_path, std::initializer_list<c
 
 std::string find_reference(const std::string& program_path) {
   const std::string index =
-      find_beside(program_path, {"share/reference/gpt_tiny.json", "tests/reference/gpt_tiny.json"});
+      find_beside(program_path, {"share/harness/reference/gpt_tiny.json", "tests/reference/gpt_tiny.json"});
   return index.empty() ? "" : fs::path(index).parent_path().string();
 }
 

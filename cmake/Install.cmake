@@ -1,0 +1,14 @@
+# What `cmake --install` copies: a tree that finds all of its parts from the program's own place, so that it may be moved
+# as a whole. src/config/shipped.h and src/selftest/reference.h say where the program looks.
+install(TARGETS harness_program_bin RUNTIME DESTINATION bin)
+if(TARGET harness_cuda_module)
+  install(TARGETS harness_cuda_module LIBRARY DESTINATION bin)  # load_backend() looks beside the program
+  install(PROGRAMS scripts/cuda_libraries.sh DESTINATION share/harness/scripts)
+endif()
+install(DIRECTORY configs DESTINATION share/harness)
+install(DIRECTORY tests/reference DESTINATION share/harness FILES_MATCHING PATTERN *.json PATTERN *.f32)
+install(FILES scripts/completion/harness.bash DESTINATION share/bash-completion/completions RENAME harness)
+install(FILES scripts/completion/_harness DESTINATION share/zsh/site-functions)
+install(FILES scripts/deploy/modulefile DESTINATION share/modulefiles/harness RENAME ${PROJECT_VERSION})
+install(FILES README.md CHANGELOG.md LICENSE DESTINATION share/doc/harness)
+install(DIRECTORY docs DESTINATION share/doc/harness)

@@ -1,0 +1,87 @@
+#!/bin/bash
+# What `cmake --install` makes of a built tree works, is complete, and may be moved. usage: install_test.sh CMAKE FOLDER
+# FOLDER is the build folder. The zsh part runs where zsh is installed, that of the module file where tclsh is.
+set -u
+cmake=$1 build=$(realpath "$2")
+source=$(cd "$(dirname "$0")/../.." && pwd)
+folder=$(realpath "$(mktemp -d)")
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+for name in ${!HARNESS_*}; do unset "$name"; done
+unset DESTDIR
+failures=0
+wrong() { echo "install: $*"; failures=$((failures + 1)); }
+
+# Installed for one place, below the folder of a package; used in another.
+DESTDIR=$folder/package "$cmake" --install "$build" --prefix /opt/first > log 2>&1 || { cat log; exit 1; }
+[ "$(ls package package/opt)" = "$(printf 'package:\nopt\n\npackage/opt:\nfirst')" ] || wrong "DESTDIR: $(find package -maxdepth 2)"
+mkdir "a site"
+mv package/opt/first "a site/second"
+rm -r package
+prefix=$folder/a\ site/second
+program=$prefix/bin/harness
+
+# $1: words that the output must have; then the command.
+expect() {
+  local words=$1 output rc=0
+  shift
+  output=$("$@" 2>&1) || rc=$?
+  [ $rc = 0 ] && [[ $output == *"$words"* ]] && return
+  wrong "expected '$words' of: $* (exit code $rc)"
+  echo "$output" | head -20
+}
+
+version=$("$build/bin/harness" --version)
+number=$(echo "$version" | sed -n '1s/^harness \([^ ]*\).*/\1/p')
+expect "$version" "$program" --version
+expect "2 ranks" "$program" plan "$prefix/share/harness/configs/laptop.yaml" --ranks 2
+for config in "$source"/configs/*.yaml "$source"/configs/hardware/*.yaml; do
+  cmp "$config" "$prefix/share/harness/${config#"$source"/}" || failures=$((failures + 1))
+done
+# The hardware files: of a configuration that came along, and of one of the user's own, somewhere else.
+expect "H100" "$program" plan "$prefix/share/harness/configs/16node.yaml" --ranks 128 --set hardware=h100-sxm
+cp "$source/configs/16node.yaml" own.yaml
+expect "H100" "$program" plan own.yaml --ranks 128 --set hardware=h100-sxm
+expect "wrote" "$program" init -o first.yaml
+grep -q -x "# yaml-language-server: \$schema=$prefix/share/harness/configs/harness.schema.json" first.yaml || wrong "the schema: $(head -1 first.yaml)"
+expect "reference" "$program" selftest reference --backend cpu
+for file in README.md CHANGELOG.md LICENSE docs/running.md; do
+  [ -s "$prefix/share/doc/harness/$file" ] || wrong "$file is missing"
+done
+
+# Nothing points back to where it was built, and the module of the cuda backend is there if it was built.
+if [ -e "$build/bin/libharness_cuda.so" ] && [ ! -e "$prefix/bin/libharness_cuda.so" ]; then wrong "no module"; fi
+for file in "$prefix"/bin/*; do
+  path=$(readelf -d "$file" | sed -n 's/.*R\(UN\)\?PATH.*\[\(.*\)\]/\2/p')
+  case :$path: in *":$build"* | *":$source"* | *"/opt/first"*) wrong "$file searches in $path" ;; *':$ORIGIN'*) ;; *) wrong "$file: no \$ORIGIN in its path '$path'" ;; esac
+done
+
+bash_file=$prefix/share/bash-completion/completions/harness
+zsh_folder=$prefix/share/zsh/site-functions
+# shellcheck disable=SC2016  # expanded by the inner shell
+expect "complete -F _harness harness" bash -c 'source "$1" && complete -p harness' - "$bash_file"
+if command -v zsh > /dev/null; then
+  # shellcheck disable=SC2016
+  expect "_harness" zsh -f -c 'fpath=($1 $fpath); autoload -U compinit; compinit -u -D; print $_comps[harness]' - "$zsh_folder"
+else
+  echo "zsh is not installed: its completion was not loaded"
+fi
+
+# The module file, through a link of the site: what the commands of Environment Modules would be told.
+ln -s "$prefix/share/modulefiles/harness/$number" "$folder/latest"
+head -1 "$folder/latest" | grep -q '^#%Module' || wrong "$(ls "$prefix/share/modulefiles/harness"): not a module file"
+if command -v tclsh > /dev/null; then
+  cat > read.tcl << 'END'
+foreach command {module-whatis conflict prepend-path} {proc $command args "puts \"$command \[join \$args]\""}
+set ModulesCurrentModulefile [lindex $argv 0]
+source $ModulesCurrentModulefile
+ModulesHelp
+END
+  expect "prepend-path PATH $prefix/bin" tclsh read.tcl "$folder/latest"
+  expect "$prefix/share/harness/configs" tclsh read.tcl "$folder/latest"
+else
+  echo "tclsh is not installed: the module file was not read"
+fi
+
+[ $failures = 0 ] && echo "install: passed"
+exit $((failures > 0))
