@@ -36,6 +36,13 @@ std::string output_path(const config::Experiment& experiment, const std::string&
   return replace(replace(given.empty() ? experiment.output : given, "{name}", experiment.name), "{date}", date);
 }
 
+void require_named_backend(const std::vector<std::string>& overrides) {
+  constexpr std::string_view key = "backend=";
+  for (const std::string& text : overrides) {
+    if (text.starts_with(key)) static_cast<void>(backends::get(config::parse_backend(text.substr(key.size()))));
+  }
+}
+
 plan::Plan plan_sweep(const launch::Job& job, const config::Experiment& experiment,
                       const std::vector<std::string>& only) {
   static_cast<void>(backends::get(experiment.backend));  // an Error here says what is missing

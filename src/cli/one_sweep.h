@@ -14,6 +14,10 @@ namespace harness::cli {
 /// Where the result goes: `given` or the experiment's template, with {name} and {date} filled in.
 std::string output_path(const config::Experiment& experiment, const std::string& given);
 
+/// What --backend asks for must be in this build: a configuration for another backend has a dozen keys that this one
+/// does not honour, which would hide it. Throws Error.
+void require_named_backend(const std::vector<std::string>& overrides);
+
 /// The plan on all ranks of the job. Throws Error if the backend or a GPU is missing, or if nothing can be planned.
 plan::Plan plan_sweep(const launch::Job& job, const config::Experiment& experiment,
                       const std::vector<std::string>& only);

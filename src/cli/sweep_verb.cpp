@@ -37,6 +37,7 @@ int sweep(launch::Job& job, const SweepOptions& options, std::ostream& out, std:
   if (options.climb) return climb(job, options, out, err);
   if (options.resume && options.output.empty()) fail("--resume needs the file to continue: --resume FILE");
   if (!options.resume && options.config.empty()) fail("sweep needs a configuration, such as configs/laptop.yaml");
+  require_named_backend(options.overrides);
   std::vector<std::string> only = options.only;
   config::Experiment experiment = options.config.empty() ? take_recorded(options, job.size(), only)
                                                          : config::load_experiment(options.config, options.overrides);

@@ -38,7 +38,7 @@ void report_unknown(Problems& problems, const YamlNode& child, const std::string
   } else {
     const std::string near = nearest_key(child.key, allowed, known_elsewhere);
     const bool here = std::ranges::find(allowed, near) != allowed.end();
-    advice = did_you_mean(here ? dotted(prefix, near) : near);
+    advice = did_you_mean(here && problems.is_override_key(child.key_place) ? dotted(prefix, near) : near);
   }
   std::string text = "unknown key" + advice;
   constexpr std::size_t short_list = 12;

@@ -24,6 +24,10 @@ int Problems::add_override(const std::string& text) {
   return static_cast<int>(sources_.size()) - 1;
 }
 
+bool Problems::is_override_key(const Place& place) const {
+  return !sources_.at(place.source).has_lines && place.line == 1 && place.column == 1;
+}
+
 std::string Problems::where(const Place& place) const {
   const Source& source = sources_.at(place.source);
   return source.has_lines ? fmt::format("{}:{}:{}", source.label, place.line, place.column) : source.label;

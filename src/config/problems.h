@@ -26,6 +26,8 @@ class Problems {
 
   /// "path:line:column", or the override as it was given.
   std::string where(const Place& place) const;
+  /// Whether the place is the key of an override: what a person types there is the whole path.
+  bool is_override_key(const Place& place) const;
   /// One line: "where: key: message". An empty key is left out.
   void add(const Place& place, std::string_view key, std::string_view message);
   bool empty() const { return lines_.empty(); }

@@ -155,7 +155,7 @@ TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
     return out.str();
   };
   const std::string refused = test::error_of([&] { planned("1 h", 0); });
-  EXPECT_THAT(refused, HasSubstr("the time budget of 1.00 h (128 GPU hours on 128 ranks) is enough for"));
+  EXPECT_THAT(refused, HasSubstr("the time budget of 60 min (128 GPU hours on 128 ranks) is enough for"));
   EXPECT_THAT(refused, HasSubstr("no verdict is possible before 4"));
   EXPECT_THAT(refused, HasSubstr("`--only overlap_grad_reduce"));
   EXPECT_THAT(refused, ::testing::Not(HasSubstr("--only layout")));

@@ -155,7 +155,7 @@ TEST_F(Readers, FollowPrintsAfterEachRoundUntilTheSweepHasEnded) {
   EXPECT_EQ(follow(
                 options, screen, err, [&] { measured(9, store::RunState::complete); }, true),
             0);
-  EXPECT_THAT(screen.str(), testing::StartsWith("\x1b[H\x1b[2JRunning: 1 of 3"));
+  EXPECT_THAT(screen.str(), testing::StartsWith("\x1b[H\x1b[2JUnfinished: 1 of 3"));
   EXPECT_THAT(screen.str(), HasSubstr("\x1b[H\x1b[2JComplete: 3 of 3"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
   // Stopped: the code of show.

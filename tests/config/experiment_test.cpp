@@ -307,6 +307,7 @@ TEST(Overrides, ProblemsNameTheOverride) {
   says("measure.rounds=four", "measure.rounds: found 'four'; expected a whole number");
   says("mesure.rounds=4", "mesure: unknown key");
   says("mesure.rounds=4", "did you mean measure?");
+  says("measure.round=4", "did you mean measure.rounds?");
   says("rounds=4", "did you mean measure.rounds?");
   says("micro_batch_sise=2", "did you mean baseline.micro_batch_size?");
   says("measure.rounds", "expected key=value");
