@@ -21,7 +21,7 @@ help:
 	@echo "make soak       run the tests that take too long for make test: 200 killed jobs, repeated sweeps, 128 ranks"
 	@echo "make gpu-check  run every check that one GPU allows, in under ten minutes (only some: ROWS=\"layouts memcheck\")"
 	@echo "make bundle     pack the binary, mpirun and their libraries into one archive for nodes without packages"
-	@echo "make install    install into PREFIX=/usr/local or another folder, which may be moved; DESTDIR=... is put before it"
+	@echo "make install    install into PREFIX=/usr/local or any other folder, which may be moved; honours DESTDIR"
 	@echo "make clean      remove build/"
 
 setup:

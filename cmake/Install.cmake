@@ -3,8 +3,8 @@
 install(TARGETS harness_program_bin RUNTIME DESTINATION bin)
 if(TARGET harness_cuda_module)
   install(TARGETS harness_cuda_module LIBRARY DESTINATION bin)  # load_backend() looks beside the program
-  install(PROGRAMS scripts/cuda_libraries.sh DESTINATION share/harness/scripts)
 endif()
+install(PROGRAMS scripts/cuda_libraries.sh scripts/deploy/slurm.sbatch DESTINATION share/harness/scripts)
 install(DIRECTORY configs DESTINATION share/harness)
 install(DIRECTORY tests/reference DESTINATION share/harness FILES_MATCHING PATTERN *.json PATTERN *.f32)
 install(FILES scripts/completion/harness.bash DESTINATION share/bash-completion/completions RENAME harness)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds one CMake preset and installs it into PREFIX. The installed tree may be moved or copied as a whole.
+# Builds the program of one CMake preset and installs it into PREFIX. The installed tree may be moved or copied as a whole.
 # usage: scripts/install.sh PRESET PREFIX      environment: DESTDIR=FOLDER, which is put before PREFIX (for packages)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,7 +14,7 @@ if ! mkdir -p "${DESTDIR:-}$prefix" 2> /dev/null || [ ! -w "${DESTDIR:-}$prefix"
 fi
 
 # Under sudo, with other modules and another git: what the owner of the folder has built, as it is.
-if [ ! -x "$folder/bin/harness" ] || [ -O "$folder" ]; then scripts/build.sh "$1"; fi
+if [ ! -x "$folder/bin/harness" ] || [ -O "$folder" ]; then scripts/build.sh "$1" harness_program_bin; fi
 rm -f "$folder/install_manifest.txt"  # another user's cannot be written
 cmake --install "$folder" --prefix "$prefix" --strip
 say "$prefix/bin/harness; for \`module load harness\`: module use $prefix/share/modulefiles"

@@ -6,8 +6,8 @@
 
 namespace harness::config {
 
-/// The folder `configs` of the source tree or the bundle that this program is part of, or `share/harness/configs` of
-/// its installation; empty if there is none.
+/// The folder `configs` of the source tree or the bundle that this program is part of, or `share/harness/configs` where
+/// it is installed; empty if there is none.
 std::filesystem::path shipped_configs();
 
 /// What `hardware:` calls the file that lists this device, "h100-sxm", as find_hardware_for_device() finds it; "" if

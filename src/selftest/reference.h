@@ -32,8 +32,8 @@ struct Reference {
 Reference load_reference(const std::string& directory, config::Precision precision);
 
 /// The first of `places` ("tests/reference/gpt_tiny.json") that exists in the folder of the program or one above it: a
-/// program finds what came with it in its source tree's build folder, in an unpacked bundle and where it is installed. ""
-/// if none does.
+/// program finds what came with it in its source tree's build folder, in a bundle and where it is installed. "" if none
+/// does.
 std::string find_beside(const std::string& program_path, std::initializer_list<const char*> places);
 /// The folder of the reference that came with a program: share/harness/reference or tests/reference.
 std::string find_reference(const std::string& program_path);

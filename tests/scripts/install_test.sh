@@ -14,7 +14,8 @@ wrong() { echo "install: $*"; failures=$((failures + 1)); }
 
 # Installed for one place, below the folder of a package; used in another.
 DESTDIR=$folder/package "$cmake" --install "$build" --prefix /opt/first > log 2>&1 || { cat log; exit 1; }
-[ "$(ls package package/opt)" = "$(printf 'package:\nopt\n\npackage/opt:\nfirst')" ] || wrong "DESTDIR: $(find package -maxdepth 2)"
+[ "$(ls package package/opt)" = "$(printf 'package:\nopt\n\npackage/opt:\nfirst')" ] ||
+  wrong "DESTDIR: $(find package -maxdepth 2)"
 mkdir "a site"
 mv package/opt/first "a site/second"
 rm -r package
@@ -32,19 +33,22 @@ expect() {
 }
 
 version=$("$build/bin/harness" --version)
-number=$(echo "$version" | sed -n '1s/^harness \([^ ]*\).*/\1/p')
+number=${version%% *}
 expect "$version" "$program" --version
 expect "2 ranks" "$program" plan "$prefix/share/harness/configs/laptop.yaml" --ranks 2
 for config in "$source"/configs/*.yaml "$source"/configs/hardware/*.yaml; do
   cmp "$config" "$prefix/share/harness/${config#"$source"/}" || failures=$((failures + 1))
 done
 # The hardware files: of a configuration that came along, and of one of the user's own, somewhere else.
-expect "H100" "$program" plan "$prefix/share/harness/configs/16node.yaml" --ranks 128 --set hardware=h100-sxm
+expect "hardware file H100" "$program" plan "$prefix/share/harness/configs/16node.yaml" --ranks 128 --set hardware=h100-sxm
 cp "$source/configs/16node.yaml" own.yaml
-expect "H100" "$program" plan own.yaml --ranks 128 --set hardware=h100-sxm
+expect "hardware file H100" "$program" plan own.yaml --ranks 128 --set hardware=h100-sxm
 expect "wrote" "$program" init -o first.yaml
-grep -q -x "# yaml-language-server: \$schema=$prefix/share/harness/configs/harness.schema.json" first.yaml || wrong "the schema: $(head -1 first.yaml)"
-expect "reference" "$program" selftest reference --backend cpu
+grep -q -x "# yaml-language-server: \$schema=$prefix/share/harness/configs/harness.schema.json" first.yaml ||
+  wrong "the schema: $(head -1 first.yaml)"
+if [[ $version == *"backend cpu: built"* ]]; then
+  expect "0 failed, 0 not run" "$program" selftest reference --backend cpu
+fi
 for file in README.md CHANGELOG.md LICENSE docs/running.md; do
   [ -s "$prefix/share/doc/harness/$file" ] || wrong "$file is missing"
 done
@@ -53,7 +57,8 @@ done
 if [ -e "$build/bin/libharness_cuda.so" ] && [ ! -e "$prefix/bin/libharness_cuda.so" ]; then wrong "no module"; fi
 for file in "$prefix"/bin/*; do
   path=$(readelf -d "$file" | sed -n 's/.*R\(UN\)\?PATH.*\[\(.*\)\]/\2/p')
-  case :$path: in *":$build"* | *":$source"* | *"/opt/first"*) wrong "$file searches in $path" ;; *':$ORIGIN'*) ;; *) wrong "$file: no \$ORIGIN in its path '$path'" ;; esac
+  case :$path: in *":$build"* | *":$source"* | *":/opt/first"*) wrong "$file searches in $path" ;; esac
+  case $path in "\$ORIGIN"*) ;; *) wrong "$file: \$ORIGIN is not first in its path '$path'" ;; esac
 done
 
 bash_file=$prefix/share/bash-completion/completions/harness
@@ -62,7 +67,8 @@ zsh_folder=$prefix/share/zsh/site-functions
 expect "complete -F _harness harness" bash -c 'source "$1" && complete -p harness' - "$bash_file"
 if command -v zsh > /dev/null; then
   # shellcheck disable=SC2016
-  expect "_harness" zsh -f -c 'fpath=($1 $fpath); autoload -U compinit; compinit -u -D; print $_comps[harness]' - "$zsh_folder"
+  expect "_harness" zsh -f -c 'fpath=($1 $fpath); autoload -U compinit; compinit -u -D; print $_comps[harness]' - \
+    "$zsh_folder"
 else
   echo "zsh is not installed: its completion was not loaded"
 fi
