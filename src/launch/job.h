@@ -34,9 +34,9 @@ struct BlockRequest {
 struct RankPlace {
   int rank = 0, local_rank = 0, local_ranks = 1, node = 0;
   std::string host, device;
-  int cores = 0;                // of the node that this job may use
-  double memory_bytes = 0;      // of the node
-  GpuView gpus;                 // that this rank may see
+  int cores = 0;            // of the node that this job may use
+  double memory_bytes = 0;  // of the node
+  GpuView gpus;             // that this rank may see
 };
 
 /// How a block went, at rank 0.

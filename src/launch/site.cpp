@@ -60,8 +60,8 @@ struct PlaceReport {
 template <MessageOf<PlaceReport> M, class Each>
 void each_field(M& m, Each& each) {
   auto& p = m.place;
-  each(p.local_rank, p.local_ranks, p.host, p.device, p.cores, p.memory_bytes, p.gpus.on_node,
-       p.gpus.count, p.gpus.names, m.leader);
+  each(p.local_rank, p.local_ranks, p.host, p.device, p.cores, p.memory_bytes, p.gpus.on_node, p.gpus.count,
+       p.gpus.names, m.leader);
 }
 
 std::vector<RankPlace> gather_places(Ranks& ranks, const Site& site) {

@@ -73,7 +73,7 @@ std::string nothing_measured(const analysis::Summary& summary) {
 std::string what_was_found(const store::Result& result, const analysis::Summary& summary, const SortedChanges& found) {
   const int asked = found.changes - static_cast<int>(found.scaling.size());
   const std::string reached = what_was_reached(result, summary);
-  const std::string moved = what_moved(found.known, {result.smallest_effect, asked, per_what(result)});
+  std::string moved = what_moved(found.known, {result.smallest_effect, asked, per_what(result)});
   if (!reached.empty()) return reached + (moved.empty() ? "" : " " + moved);
   if (!moved.empty()) return moved;
   if (!found.scaling.empty()) return "Only numbers of ranks were compared.";
