@@ -24,22 +24,50 @@ using ::testing::Not;
 
 const Say quietly = [](const std::string&) {};
 
+// Holds a claim until it is told to release it.
+const OtherProcess::Role holder("holder", [](const OtherProcess::Side& side, const std::string& path) {
+  const auto claim = Claim::take(path, quietly);
+  side.say("held by " + claim->owner().token);
+  side.wait();
+  claim->release();
+  side.say("released");
+  side.wait();
+});
+
+// Looks again when it is told to.
+const OtherProcess::Role superseded("superseded", [](const OtherProcess::Side& side, const std::string& path) {
+  const auto claim = Claim::take(path, quietly);
+  side.say(claim->holds() ? "mine" : "lost");
+  side.wait();
+  const auto successor = claim->successor();
+  side.say((claim->holds() ? "mine" : "lost to ") + (successor ? successor->token : "nobody"));
+  claim->release();
+  side.say("released");
+  side.wait();
+});
+
+const OtherProcess::Role contender("contender", [](const OtherProcess::Side& side, const std::string& path) {
+  side.say("ready");
+  side.wait();
+  const auto claim = Claim::take(path, quietly);
+  side.say("won");
+  side.wait();
+  // Nobody else may have come in meanwhile.
+  const bool held = claim->holds();
+  claim->release();
+  side.say(held ? "still mine" : "lost");
+});
+
+const OtherProcess::Role bystander("bystander", [](const OtherProcess::Side& side, const std::string& /*path*/) {
+  side.say(std::to_string(this_process().process_start));
+  side.wait();
+});
+
 class Claims : public ::testing::Test {
  protected:
   // Elsewhere, and with another period where what is tested waits for its end.
   static Environment elsewhere(const std::string& period_s) {
     return {{"HARNESS_TEST_BOOT_ID", "another"}, {"HARNESS_TEST_SIGN_OF_LIFE_S", period_s}};
-  }
-  // Holds a claim until it is told to release it.
-  auto holder() {
-    return [this](const OtherProcess::Side& side) {
-      const auto claim = Claim::take(path_, quietly);
-      side.say("held by " + claim->owner().token);
-      side.wait();
-      claim->release();
-      side.say("released");
-      side.wait();
-    };
   }
   std::string refusal() {
     return test::error_of([&] { Claim::take(path_, quietly)->release(); });
@@ -89,10 +117,7 @@ TEST_F(Claims, TheKernelKnowsItsProcessesAndNoOthers) {
   EXPECT_EQ(process_of(self), Process::runs);
   ++self.process_start;  // another process had the number before
   EXPECT_EQ(process_of(self), Process::gone);
-  OtherProcess other({}, [](const OtherProcess::Side& side) {
-    side.say(std::to_string(this_process().process_start));
-    side.wait();
-  });
+  OtherProcess other({}, bystander, "");
   Owner owner = this_process();
   owner.pid = other.pid();
   owner.process_start = std::stoll(other.line());
@@ -110,7 +135,7 @@ TEST_F(Claims, TheKernelKnowsItsProcessesAndNoOthers) {
 }
 
 TEST_F(Claims, OneIsRefusedWhileItsProcessRunsAndGivenAtOnceWhenItIsGone) {
-  OtherProcess other({}, holder());
+  OtherProcess other({}, holder, path_);
   ASSERT_THAT(other.line(), HasSubstr("held by"));
   EXPECT_THAT(refusal(), HasSubstr("is in use by"));
   EXPECT_THAT(refusal(), HasSubstr("(process " + std::to_string(other.pid()) + ")"));
@@ -128,7 +153,7 @@ TEST_F(Claims, OneIsRefusedWhileItsProcessRunsAndGivenAtOnceWhenItIsGone) {
 }
 
 TEST_F(Claims, ReleasedItIsFree) {
-  OtherProcess other({}, holder());
+  OtherProcess other({}, holder, path_);
   ASSERT_THAT(other.line(), HasSubstr("held by"));
   other.go();
   ASSERT_EQ(other.line(), "released");
@@ -144,7 +169,7 @@ TEST_F(Claims, ElsewhereACountThatMovesIsALifeAndOneThatDoesNotIsNone) {
   for (const char* offset_s : {"-600", "600"}) {
     Environment environment = elsewhere("1.5");
     environment["HARNESS_TEST_CLOCK_OFFSET_S"] = offset_s;
-    OtherProcess other(environment, holder());
+    OtherProcess other(environment, holder, path_);
     ASSERT_THAT(other.line(), HasSubstr("held by"));
     EXPECT_THAT(refusal(), HasSubstr("is in use by")) << offset_s;
     other.send(SIGSTOP);
@@ -164,16 +189,7 @@ TEST_F(Claims, ElsewhereACountThatMovesIsALifeAndOneThatDoesNotIsNone) {
 }
 
 TEST_F(Claims, WhoWasSupersededKnowsIt) {
-  OtherProcess other(elsewhere("0.1"), [this](const OtherProcess::Side& side) {
-    const auto claim = Claim::take(path_, quietly);
-    side.say(claim->holds() ? "mine" : "lost");
-    side.wait();
-    const auto successor = claim->successor();
-    side.say((claim->holds() ? "mine" : "lost to ") + (successor ? successor->token : "nobody"));
-    claim->release();
-    side.say("released");
-    side.wait();
-  });
+  OtherProcess other(elsewhere("0.1"), superseded, path_);
   ASSERT_EQ(other.line(), "mine");
   other.send(SIGSTOP);
   const auto claim = Claim::take(path_, quietly);
@@ -209,22 +225,11 @@ TEST_F(Claims, OneThatIsHalfWrittenIsWatchedLikeAnyOther) {
 TEST_F(Claims, OfManyAtOnceOneHoldsIt) {
   for (int round = 0; round < 6; ++round) {
     if (round % 2 == 1) {
-      OtherProcess dead(elsewhere("0.1"), holder());
+      OtherProcess dead(elsewhere("0.1"), holder, path_);
       ASSERT_THAT(dead.line(), HasSubstr("held by"));
     }
-    const auto contend = [this](const OtherProcess::Side& side) {
-      side.say("ready");
-      side.wait();
-      const auto claim = Claim::take(path_, quietly);
-      side.say("won");
-      side.wait();
-      // Nobody else may have come in meanwhile.
-      const bool held = claim->holds();
-      claim->release();
-      side.say(held ? "still mine" : "lost");
-    };
     std::vector<std::unique_ptr<OtherProcess>> all;
-    for (int i = 0; i < 6; ++i) all.push_back(std::make_unique<OtherProcess>(Environment{}, contend));
+    for (int i = 0; i < 6; ++i) all.push_back(std::make_unique<OtherProcess>(Environment{}, contender, path_));
     for (auto& one : all) ASSERT_EQ(one->line(), "ready");
     for (auto& one : all) one->go();
     std::vector<OtherProcess*> winners;

@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "other_process.h"
 #include "python.h"
 #include "sample.h"
 #include "support/temporary_folder.h"
@@ -18,43 +19,32 @@ namespace {
 constexpr int blocks_per_file = 240;  // 80 rounds of 3
 
 // Writes blocks as fast as it can, over and over, and says the number of each that was written.
-[[noreturn]] void write_until_killed(const std::string& path, int report) {
-  try {
-    const Result plan = sample_plan(16, blocks_per_file / 3);
-    const auto file = ResultFile::create(path, plan, {.intervals = 100, .totals = 100}, true);
-    const int ready = -1;
-    if (write(report, &ready, sizeof ready) != sizeof ready) _exit(1);
-    for (int index = 0;; index = (index + 1) % blocks_per_file) {
-      write_sample(*file, plan, index);
-      if (index % 3 == 0) file->write_case(index % 2, plan.cases[static_cast<std::size_t>(index % 2)]);
-      if (write(report, &index, sizeof index) != sizeof index) _exit(1);
-    }
-  } catch (...) {
-    _exit(2);
+const OtherProcess::Role hasty("hasty", [](const OtherProcess::Side& side, const std::string& path) {
+  const auto report = [&](int number) {
+    if (write(side.out, &number, sizeof number) != sizeof number) _exit(1);
+  };
+  const Result plan = sample_plan(16, blocks_per_file / 3);
+  const auto file = ResultFile::create(path, plan, {.intervals = 100, .totals = 100}, true);
+  report(-1);
+  for (int index = 0;; index = (index + 1) % blocks_per_file) {
+    write_sample(*file, plan, index);
+    if (index % 3 == 0) file->write_case(index % 2, plan.cases[static_cast<std::size_t>(index % 2)]);
+    report(index);
   }
-}
+});
 
 // Starts a writer, kills it `after` its file exists and returns the blocks it reported.
 std::vector<int> killed_writer(const std::string& path, std::chrono::microseconds after) {
-  int ends[2];
-  if (pipe(ends) != 0) return {};
-  const pid_t child = fork();
-  if (child == 0) {
-    close(ends[0]);
-    write_until_killed(path, ends[1]);
-  }
-  close(ends[1]);
+  OtherProcess writer({}, hasty, path);
   int number = 0;
   std::vector<int> reported;
-  const bool started = read(ends[0], &number, sizeof number) == sizeof number;
+  const bool started = read(writer.says(), &number, sizeof number) == sizeof number;
   EXPECT_TRUE(started);
   // The pipe holds 16 Ki reports, more than are written meanwhile.
   std::this_thread::sleep_for(after);
-  kill(child, SIGKILL);
-  while (read(ends[0], &number, sizeof number) == sizeof number) reported.push_back(number);
-  close(ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
+  writer.send(SIGKILL);
+  while (read(writer.says(), &number, sizeof number) == sizeof number) reported.push_back(number);
+  const int status = writer.end();
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
   return reported;
 }

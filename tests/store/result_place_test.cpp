@@ -23,6 +23,41 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Purpose = ResultPlace::Purpose;
 
+std::unique_ptr<ResultPlace> take_quietly(const std::string& path) {
+  return ResultPlace::take(path, Purpose::create, 1000, [](const std::string&) {});
+}
+
+// Writes a block at every word, and says what became of it.
+const OtherProcess::Role writer("writer", [](const OtherProcess::Side& side, const std::string& path) {
+  const Result plan = sample_plan();
+  const auto place = take_quietly(path);
+  const auto file = place->create(plan, {});
+  side.say("began");
+  for (int block = 0;; ++block) {
+    side.wait();
+    if (!place->is_mine()) {
+      file->finish(RunState::partial);
+      place->give_up();
+    }
+    write_sample(*file, plan, block);
+    side.say("wrote " + std::to_string(block));
+  }
+});
+
+// Writes a block after its last look.
+const OtherProcess::Role late_writer("late writer", [](const OtherProcess::Side& side, const std::string& path) {
+  const Result plan = sample_plan();
+  const auto place = take_quietly(path);
+  const auto file = place->create(plan, {});
+  side.say(place->is_mine() ? "mine" : "lost");
+  side.wait();
+  write_sample(*file, plan, 7);
+  side.say(place->is_mine() ? "mine" : "lost");
+  side.wait();
+  file->finish(RunState::partial);
+  place->give_up();
+});
+
 class Places : public ::testing::Test {
  protected:
   std::unique_ptr<ResultPlace> take(Purpose purpose, std::int64_t bytes = 1000) {
@@ -30,23 +65,6 @@ class Places : public ::testing::Test {
   }
   static Environment elsewhere(const std::string& period_s) {
     return {{"HARNESS_TEST_BOOT_ID", "another"}, {"HARNESS_TEST_SIGN_OF_LIFE_S", period_s}};
-  }
-  // Writes a block at every word, and says what became of it.
-  auto writer(Purpose purpose) {
-    return [this, purpose](const OtherProcess::Side& side) {
-      const auto place = take(purpose);
-      const auto file = purpose == Purpose::resume ? place->resume() : place->create(plan_, {});
-      side.say("began");
-      for (int block = 0;; ++block) {
-        side.wait();
-        if (!place->is_mine()) {
-          file->finish(RunState::partial);
-          place->give_up();
-        }
-        write_sample(*file, plan_, block);
-        side.say("wrote " + std::to_string(block));
-      }
-    };
   }
   int blocks_in(const std::string& path) {
     const Result result = read_result(path);
@@ -92,7 +110,7 @@ TEST_F(Places, AWholeLifeLeavesTheFileAlone) {
 }
 
 TEST_F(Places, OfAProcessThatIsGoneNothingRemains) {
-  OtherProcess other({}, writer(Purpose::create));
+  OtherProcess other({}, writer, path_);
   ASSERT_EQ(other.line(), "began");
   other.go();
   ASSERT_EQ(other.line(), "wrote 0");
@@ -111,7 +129,7 @@ TEST_F(Places, OfAProcessThatIsGoneNothingRemains) {
 // Elsewhere nobody can know whether who is silent is dead. He was stopped, comes back and must not touch what is new.
 TEST_F(Places, WhoComesBackKeepsWhatHeHasAndTouchesNothing) {
   for (const Purpose purpose : {Purpose::resume, Purpose::replace}) {
-    OtherProcess other(elsewhere("0.1"), writer(Purpose::create));
+    OtherProcess other(elsewhere("0.1"), writer, path_);
     ASSERT_EQ(other.line(), "began");
     other.go();
     ASSERT_EQ(other.line(), "wrote 0");
@@ -148,17 +166,7 @@ TEST_F(Places, WhoComesBackKeepsWhatHeHasAndTouchesNothing) {
 
 // He was stopped after his last look, and writes a block before the next: into his own file.
 TEST_F(Places, ABlockThatWasUnderWayStaysInItsOwnFile) {
-  OtherProcess other(elsewhere("0.1"), [this](const OtherProcess::Side& side) {
-    const auto place = take(Purpose::create);
-    const auto file = place->create(plan_, {});
-    side.say(place->is_mine() ? "mine" : "lost");
-    side.wait();
-    write_sample(*file, plan_, 7);
-    side.say(place->is_mine() ? "mine" : "lost");
-    side.wait();
-    file->finish(RunState::partial);
-    place->give_up();
-  });
+  OtherProcess other(elsewhere("0.1"), late_writer, path_);
   ASSERT_EQ(other.line(), "mine");
   other.send(SIGSTOP);
   const auto place = take(Purpose::resume);
