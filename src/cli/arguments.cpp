@@ -1,0 +1,252 @@
+#include "cli/arguments.h"
+
+#include <fmt/format.h>
+
+#include <ostream>
+#include <sstream>
+
+#include "backends/backends.h"
+#include "base/escape.h"
+#include "base/text.h"
+#include "base/version.h"
+
+namespace harness::cli {
+namespace {
+
+void add_common(CLI::App& verb, std::string& config, std::vector<std::string>& overrides,
+                std::vector<std::string>& only, Arguments& a) {
+  verb.add_option("config", config, "the configuration, such as configs/laptop.yaml")->required();
+  verb.add_option("--set", overrides, "override a key: measure.rounds=4, micro_batch_size=2, backend=cpu")->take_all();
+  verb.add_option("--only", only, "measure only these cases or variables, and the baseline")->take_all();
+  verb.add_option("--backend", a.backend, "cpu or cuda");
+  verb.add_option("--rounds", a.rounds, "number of rounds");
+  verb.add_option("--time-budget", a.time_budget, "fit the rounds into this time: 10 min");
+  verb.add_option("--seed", a.seed, "seed of the weights, the tokens and the order of blocks");
+}
+
+void add_view(CLI::App& verb, ViewOptions& view) {
+  verb.add_option("--columns", view.columns, "only these columns of the table: step,change,verdict")->delimiter(',');
+  verb.add_option("--sort", view.sort, "order (of the file), name or change")
+      ->check(CLI::IsMember({"order", "name", "change"}));
+  verb.add_option("--color", view.color, "auto, always or never: verdicts in colour (auto: on a terminal)")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+}
+
+void add_cost(CLI::App& verb, CostOptions& cost) {
+  verb.add_option("--cost", cost.per_gpu_hour,
+                  "price of a GPU for an hour: 2.50; estimates the cost of a training run");
+  verb.add_option("--run-tokens", cost.run_tokens, "tokens of that training run: 300e9");
+  verb.add_option("--currency", cost.currency, "currency of the price (default USD)");
+}
+
+// "--set: 1 required TEXT missing" is the library's way to say it.
+std::string in_our_words(const CLI::ParseError& error) {
+  std::string text = error.what();
+  const auto at = text.find(" required ");
+  const auto name_end = text.find(": ");
+  if (at == std::string::npos || name_end == std::string::npos || !text.ends_with(" missing")) return text;
+  return fmt::format("{} needs a value", text.substr(0, name_end));
+}
+
+// What the arguments that a verb does not know may have meant; "" if nothing is near.
+std::string nearest_option(CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<CLI::App*> verbs = app.get_subcommands();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr || verbs.empty()) return "";
+  std::vector<std::string> names;
+  for (const CLI::Option* option : verbs.front()->get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  std::istringstream words(error.what());
+  for (std::string word; words >> word;) {
+    if (!word.starts_with("--")) continue;
+    if (const std::string near = nearest(word, names); !near.empty()) return did_you_mean(near);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> Arguments::with_sugar(std::vector<std::string> overrides) const {
+  const auto add = [&](const char* key, const std::string& value) {
+    if (!value.empty()) overrides.push_back(fmt::format("{}={}", key, value));
+  };
+  add("backend", backend);
+  add("measure.rounds", rounds);
+  add("measure.time_budget", time_budget);
+  add("measure.seed", seed);
+  return overrides;
+}
+
+Parser::Parser(Arguments& a) {
+  app.require_subcommand(1);
+  app.set_version_flag("--version", tool_version() + "\n" + backends::build_description());
+  sweep = app.add_subcommand("sweep", "measure: mpirun -np 2 ./harness sweep configs/laptop.yaml");
+  add_common(*sweep, a.sweep.config, a.sweep.overrides, a.sweep.only, a);
+  sweep->add_option("-o,--output", a.sweep.output, "the result file (default: `output` in the configuration)");
+  sweep->add_option(
+      "--wrap", a.sweep.wrap,
+      "start the timed workers under this command: 'nsys profile -o b%q{HARNESS_BLOCK}-r%q{HARNESS_RANK}'");
+  sweep->add_flag("--climb", a.sweep.climb,
+                  "repeat from the best proven change until no single change is proven to help; a file per stage");
+  sweep->add_option("--blocks", a.sweep.blocks, "of a climb, all stages together, at most")->needs("--climb");
+  sweep->add_flag("--force", a.sweep.force, "replace the result file if it exists; the old one is kept beside it");
+  sweep->get_option("config")->required(false);
+  sweep
+      ->add_option("--resume", a.resume,
+                   "continue an interrupted result file; with FILE, nothing else is needed, else -o names it. With "
+                   "FILE and --rounds N, add rounds to a complete one")
+      ->expected(0, 1)
+      ->type_name("[FILE]");
+  plan = app.add_subcommand("plan",
+                            "show what would run, whether it fits, and which effects it can resolve; needs no MPI");
+  add_common(*plan, a.plan.config, a.plan.overrides, a.plan.only, a);
+  plan->add_option("--ranks", a.plan.ranks, "number of ranks to plan for (default: as many as mpirun starts)")
+      ->check(CLI::Range(1, 1 << 20));
+  plan->add_option("--like", a.plan.like, "a result file of this configuration, to estimate the time from");
+  plan->add_option("--assume-mfu", a.plan.assume_mfu, "estimate the time from an MFU of all cases: 40%");
+  plan->add_option("--assume-setup", a.plan.assume_setup, "with --assume-mfu: to set up a block (default: 30 s)")
+      ->needs("--assume-mfu");
+  plan->add_option("--gpu-hours", a.plan.gpu_hours,
+                   "plan for this many hours of a rank, all ranks together: the rounds that fit and what they resolve");
+  plan->add_option("--budget", a.plan.budget,
+                   "print the FLOP, bytes and least time of each operation of CASE on the stated hardware")
+      ->expected(0, 1)
+      ->default_str("baseline")
+      ->type_name("[CASE]");
+  plan->add_option("--efficiency", a.plan.efficiencies,
+                   "with --budget: the shares of the hardware's rates to expect, such as products=70%,memory=80%")
+      ->delimiter(',')
+      ->needs("--budget");
+  show = app.add_subcommand("show", "print the table of a result file, or of several runs of one configuration");
+  show->add_option("files", a.show.files, "a result file; several: runs of one configuration, pooled")->required();
+  show->add_option("--format", a.show.format,
+                   "text, md, csv, long-csv (a line per number), json, or for CI junit or github")
+      ->check(CLI::IsMember({"text", "md", "csv", "long-csv", "json", "junit", "github"}));
+  show->add_flag("--follow", a.show.follow, "print the table again after each round until the sweep has ended");
+  show->add_flag("--breakdown", a.show.breakdown,
+                 "where the time of each case's step went, its bottleneck and the late ranks (text and md)");
+  show->add_option("--interval", a.show.interval,
+                   "interval behind the verdicts: level, pairs (trimmed means) or sign (exact; needs more rounds); "
+                   "default: the declared one")
+      ->check(CLI::IsMember({"level", "pairs", "sign"}));
+  add_cost(*show, a.show.cost);
+  add_view(*show, a.show.view);
+  add_report(a.report);
+  add_readers(a);
+  variables = app.add_subcommand("variables", "what a configuration may say: every variable and every other key");
+  variables->add_option("name", a.variables.name, "a variable or a key, such as bucket_size or measure.rounds");
+  variables
+      ->add_option("--format", a.variables.format, "text, md (docs/variables.md) or schema (JSON Schema, for editors)")
+      ->check(CLI::IsMember({"text", "md", "schema"}));
+  init = app.add_subcommand("init", "write a first configuration for this machine");
+  init->add_option("--ranks", a.init.ranks, "number of ranks (default: one per GPU, or by the cores)")
+      ->check(CLI::Range(1, 1 << 20));
+  init->add_option("--backend", a.init.backend, "cpu or cuda (default: cuda where there is a GPU)");
+  init->add_option("-o,--output", a.init.output, "the file to write (default: harness.yaml)");
+  add_selftest(a.selftest);
+}
+
+// Verbs that read result files and nothing else.
+void Parser::add_readers(Arguments& a) {
+  compare = app.add_subcommand("compare", "compare result files: compare monday.h5 friday.h5");
+  compare->add_option("files", a.compare.files, "result files; the others are compared with the first")->required();
+  compare->add_option("--with", a.compare.with, "runs of the other side: compare a1.h5 a2.h5 a3.h5 --with b1.h5 …");
+  compare->add_flag("--reproduce", a.compare.reproduce,
+                    "compare each change's effect on its own baseline, not times: for different clusters");
+  compare->add_flag("--history", a.compare.history,
+                    "take the files as one series of runs: which case changed, between which two?");
+  compare->add_option(
+      "--fail-on", a.compare.fail_on,
+      "exit code 2: slower[:PERCENT], if a case is proven slower by more (default: the smallest effect); "
+      "not-proven-within:PERCENT, unless each is proven to be no slower than that");
+  compare->add_flag("--anyway", a.compare.anyway,
+                    "compare even if the models, the numbers of ranks or the settings of the baselines differ");
+  compare->add_option("--format", a.compare.format, "text, md, json, or for CI junit or github")
+      ->check(CLI::IsMember({"text", "md", "json", "junit", "github"}));
+  add_view(*compare, a.compare.view);
+  export_settings =
+      app.add_subcommand("export", "write the settings that a result proves, for a framework or the next sweep");
+  export_settings->add_option("file", a.export_settings.file, "a result file")->required();
+  export_settings->add_option("--case", a.export_settings.case_name, "only this case");
+  export_settings
+      ->add_option("--format", a.export_settings.format,
+                   "harness (default): the next configuration; env, megatron, deepspeed or pytorch: settings for it")
+      ->check(CLI::IsMember({"env", "megatron", "deepspeed", "pytorch", "harness"}));
+  trace = app.add_subcommand("trace", "write one profiled step, for chrome://tracing and ui.perfetto.dev");
+  trace->add_option("file", a.trace.file, "a result file")->required();
+  trace->add_option("--case", a.trace.case_name, "whose step (default: baseline)");
+  trace->add_option("-o,--output", a.trace.output,
+                    "the trace to write (default: beside the file, as NAME.trace.json; - for the terminal)");
+  trace->add_flag("--force", a.trace.force, "overwrite the trace if it exists");
+}
+
+void Parser::add_report(ReportOptions& o) {
+  report = app.add_subcommand("report", "write a report on a result file, for a browser or for print");
+  report->add_option("file", o.file, "a result file")->required();
+  report->add_option("-o,--output", o.output, "the page (default: beside the result file; - for the terminal)");
+  report->add_option("--format", o.format, "html or md")->check(CLI::IsMember({"html", "md"}));
+  report->add_flag("--force", o.force, "overwrite the page if it exists");
+  add_cost(*report, o.cost);
+}
+
+void Parser::add_selftest(SelftestOptions& o) {
+  selftest =
+      app.add_subcommand("selftest", "check a backend on this machine for correctness and speed: `make gpu-check`");
+  selftest->add_option("suites", o.suites, "operations, reference, equality, performance or all (the default)")
+      ->check(CLI::IsMember({"operations", "reference", "equality", "performance", "all"}));
+  selftest->add_option("--backend", o.backend, "the backend to check: cuda or cpu");
+  selftest->add_option("--oracle", o.oracle, "the backend to compare operations with: cpu");
+  selftest->add_option("--only", o.only, "only operations whose case has this in its name: layer_norm, 'fused, 2 x 2'")
+      ->take_all();
+  selftest->add_flag("--fast", o.fast, "operations at small sizes only");
+  selftest->add_flag("--verbose", o.verbose, "name each operation's case before it runs");
+  selftest->add_option("--reference", o.reference, "the folder of the reference (tests/reference)");
+  selftest->add_option("--model", o.model, "performance: a preset such as gpt3-350m");
+  selftest->add_option("--micro-batch", o.micro_batch, "performance: sequences per step")
+      ->check(CLI::Range(1, 1 << 20));
+  selftest->add_option("--sequence", o.sequence, "performance: tokens per sequence (default: the model's)")
+      ->check(CLI::Range(1, 1 << 20));
+  selftest->add_option("--precision", o.precision, "performance: bf16, tf32 or fp32");
+  selftest->add_option("--roof-seconds", o.roof_seconds, "performance: to measure each roof (default: 3)")
+      ->check(CLI::Range(0.01, 600.0));
+  selftest
+      ->add_option("--tuning-seconds", o.tuning_seconds,
+                   "performance: about how long to tune matrix products (default: 45; 0: cuBLASLt's first proposals)")
+      ->check(CLI::Range(0.0, 3600.0));
+  selftest->add_option("--tuning", o.tuning, "performance: tuned choices to begin with; those found are written back")
+      ->type_name("FILE");
+  selftest->add_option("--peak-flops", o.peak_flops,
+                       "performance: the device's dense peak, for MFU (default: from its hardware file)");
+  selftest->add_option("--warmup-steps", o.warmup_steps, "performance: untimed steps")->check(CLI::Range(0, 2000));
+  selftest->add_option("--steps", o.steps, "performance: timed steps")->check(CLI::Range(1, 2000));
+  selftest->add_option("--threads", o.threads, "threads of the cpu backend (default: all cores)")
+      ->check(CLI::Range(0, 4096));
+  selftest->add_option("--seed", o.seed, "seed of the operations' numbers (default: a new one each time)");
+  selftest->add_option("-o,--output", o.output, "write the table to this file too, and FILE.jsonl beside it");
+  selftest->add_option("--json", o.json, "performance: write all that was measured to this file")->type_name("FILE");
+  selftest
+      ->add_option("--compare", o.compare,
+                   "measure nothing: print what changed from one file of --json to another, line by line")
+      ->expected(2)
+      ->type_name("BEFORE AFTER");
+}
+
+bool parse(Parser& parser, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, int& code) {
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // CLI11 takes them last first
+  try {
+    parser.app.parse(reversed);
+    return true;
+  } catch (const CLI::ParseError& e) {
+    std::ostringstream help, wrong;
+    code = parser.app.exit(e, help, wrong) == 0 ? 0 : 1;
+    std::string text = wrong.str();
+    if (const auto at = text.find(e.what()); at != std::string::npos && code != 0) {
+      text.replace(at, std::string(e.what()).size(), in_our_words(e) + nearest_option(parser.app, e));
+    }
+    out << help.str();
+    err << escaped_lines(text);
+    return false;
+  }
+}
+
+}  // namespace harness::cli

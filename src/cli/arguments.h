@@ -1,0 +1,52 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "cli/init_verb.h"
+#include "cli/verbs.h"
+
+namespace harness::cli {
+
+/// Where the values of the command line go.
+struct Arguments {
+  SweepOptions sweep;
+  PlanOptions plan;
+  ShowOptions show;
+  ReportOptions report;
+  CompareOptions compare;
+  ExportOptions export_settings;
+  TraceOptions trace;
+  VariablesOptions variables;
+  InitOptions init;
+  SelftestOptions selftest;
+  std::string rounds, time_budget, seed, backend;  // sugar for --set
+  std::string resume;                              // the value of sweep --resume
+
+  /// The overrides with what the sugar says.
+  std::vector<std::string> with_sugar(std::vector<std::string> overrides) const;
+};
+
+/// The command line: every verb with its options.
+struct Parser {
+  CLI::App app{
+      "Finds out why a GPU training cluster is slow: runs real GPT training steps, changes one setting at a time, "
+      "and reports the effect of each with its confidence interval.",
+      "harness"};
+  CLI::App *sweep, *plan, *show, *report, *selftest, *compare, *export_settings, *trace, *variables, *init;
+
+  /// Its values go to `a`, which outlives it.
+  explicit Parser(Arguments& a);
+
+ private:
+  void add_readers(Arguments& a);
+  void add_report(ReportOptions& o);
+  void add_selftest(SelftestOptions& o);
+};
+
+/// What goes wrong, and what asks for help, ends here: it is printed, `code` is the exit code, and false is returned.
+bool parse(Parser& parser, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, int& code);
+
+}  // namespace harness::cli
