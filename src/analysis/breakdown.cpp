@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <span>
 #include <string_view>
 #include <tuple>
 
@@ -82,7 +84,9 @@ class CaseParts {
  private:
   Part part_of(const store::ResultInterval& x) const;
   Breakdown of_rank(int role, int rank, const Intervals& intervals) const;
+  std::vector<Breakdown> role_means(std::span<const Breakdown> ranks, int ranks_of_role) const;
   Breakdown role_mean(const Breakdown& of_rank, int ranks_of_role) const;
+  void find_critical(CaseBreakdown& whole, int ranks_of_role) const;
   void add_occupants(const store::ResultInterval& x, std::size_t index, std::vector<Piece>& pieces,
                      std::vector<Occupant>& occupants) const;
 
@@ -189,7 +193,7 @@ Breakdown CaseParts::role_mean(const Breakdown& of_rank, int ranks_of_role) cons
 }
 
 // Every role has as many ranks.
-Breakdown mean_of(const std::vector<Breakdown>& ranks) {
+Breakdown mean_of(std::span<const Breakdown> ranks) {
   Breakdown mean;
   mean.case_index = ranks.front().case_index;
   mean.role = mean.rank = -1;
@@ -208,28 +212,48 @@ Breakdown mean_of(const std::vector<Breakdown>& ranks) {
   return mean;
 }
 
+// Exact where every rank of a role has a timeline; else divided as on the one that has.
+std::vector<Breakdown> CaseParts::role_means(std::span<const Breakdown> ranks, int ranks_of_role) const {
+  std::vector<Breakdown> roles;
+  while (!ranks.empty()) {
+    const auto end = std::ranges::find_if(ranks, [&](const Breakdown& b) { return b.role != ranks.front().role; });
+    const auto of_role = ranks.first(static_cast<std::size_t>(end - ranks.begin()));
+    const bool complete = of_role.size() > 1 && std::ssize(of_role) == ranks_of_role;
+    roles.push_back(complete ? mean_of(of_role) : role_mean(of_role.front(), ranks_of_role));
+    ranks = ranks.subspan(of_role.size());
+  }
+  return roles;
+}
+
+// The rank with the longest step, and the entry of `ranks` that is closest to it: its own, else its role's.
+void CaseParts::find_critical(CaseBreakdown& whole, int ranks_of_role) const {
+  double longest = 0;
+  const auto consider = [&](std::int32_t rank, double step_s) {
+    if (!(step_s > longest)) return;
+    longest = step_s;
+    whole.critical_rank = rank;
+  };
+  for (const auto& [rank, split] : splits_) consider(rank, split->step_s);
+  if (whole.critical_rank < 0) {
+    for (const Breakdown& b : whole.ranks) consider(b.rank, b.step_s);
+  }
+  const auto same_role = [&](std::int32_t rank) { return rank / ranks_of_role == whole.critical_rank / ranks_of_role; };
+  auto found = std::ranges::find(whole.ranks, whole.critical_rank, &Breakdown::rank);
+  if (found == whole.ranks.end()) found = std::ranges::find_if(whole.ranks, same_role, &Breakdown::rank);
+  if (found != whole.ranks.end()) whole.critical = static_cast<std::size_t>(found - whole.ranks.begin());
+}
+
 CaseBreakdown CaseParts::all() const {
   CaseBreakdown whole;
   whole.case_index = case_index_;
-  for (const auto& [key, intervals] : by_role_) whole.ranks.push_back(of_rank(key.first, key.second, intervals));
-  const int of_role = std::max(1, layout_.ranks / static_cast<int>(whole.ranks.size()));
-  std::vector<Breakdown> roles;
-  for (const Breakdown& rank : whole.ranks) roles.push_back(role_mean(rank, of_role));
-  whole.mean = mean_of(roles);
-  double longest = 0;
-  for (const auto& [rank, split] : splits_) {
-    if (!(split->step_s > longest)) continue;
-    longest = split->step_s;
-    whole.critical_rank = rank;
+  std::set<int> roles;
+  for (const auto& [key, intervals] : by_role_) {
+    roles.insert(key.first);
+    whole.ranks.push_back(of_rank(key.first, key.second, intervals));
   }
-  if (whole.critical_rank < 0) {
-    for (std::size_t i = 1; i < whole.ranks.size(); ++i) {
-      if (whole.ranks[i].step_s > whole.ranks[whole.critical].step_s) whole.critical = i;
-    }
-    whole.critical_rank = whole.ranks[whole.critical].rank;
-  } else {
-    whole.critical = std::min(static_cast<std::size_t>(whole.critical_rank / of_role), whole.ranks.size() - 1);
-  }
+  const int ranks_of_role = std::max(1, layout_.ranks / static_cast<int>(roles.size()));
+  whole.mean = mean_of(role_means(whole.ranks, ranks_of_role));
+  find_critical(whole, ranks_of_role);
   return whole;
 }
 

@@ -16,6 +16,7 @@
 #include "launch/launcher.h"
 #include "plan/prepare.h"
 #include "report/sections.h"
+#include "sweep/needed_space.h"
 #include "sweep/planned_result.h"
 
 namespace harness::cli {
@@ -201,11 +202,13 @@ int plan(const PlanOptions& options, std::ostream& out) {
   const plan::Plan p = plan::prepare(experiment, declared, std::max(ranks, 1), options.only);
   // Before anything is printed, so that an error stands alone.
   const std::string budget = options.budget.empty() ? "" : budget_of(p, options, declared);
+  const std::int64_t result_bytes = sweep::needed_space(p);
   const PlannedTime time = planned_time(p, {options.like, options.assume_mfu, options.assume_setup});
   if (!hint.empty()) out << hint << "\n\n";
   print_head(p, out);
   print_cases(p, out);
   print_schedule(p, out);
+  out << "the result file takes at most " << show_bytes(static_cast<double>(result_bytes)) << "\n";
   print_power(p, time.rounds, out);
   out << time.text << budget;
   for (const std::string& w : experiment.warnings) out << "warning: " << w << "\n";

@@ -45,6 +45,9 @@ enum class Interval : std::uint8_t {
 /// As it stands in the configuration and in the result file.
 const char* name_of(Interval interval);
 
+/// Of which ranks the result keeps the profiled step whole; totals it keeps of all.
+enum class Timelines : std::uint8_t { roles, all };  // one rank per role; every rank
+
 struct Measure {
   int rounds = 12;
   int warmup_steps = 2;
@@ -62,7 +65,8 @@ struct Measure {
   Deadlines deadlines;
   double time_budget_s = 0;       // 0: none
   double memory_limit_bytes = 0;  // per worker; 0: its share of the node
-  bool share_gpus = false;        // more ranks than GPUs on a node are meant to be: for tests of function
+  Timelines timeline = Timelines::roles;
+  bool share_gpus = false;  // more ranks than GPUs on a node are meant to be: for tests of function
 };
 
 /// One value of one variable to try.

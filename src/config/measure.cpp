@@ -13,6 +13,7 @@ namespace harness::config {
 namespace {
 
 constexpr std::array<Choice<Interval>, 2> intervals{{{"level", Interval::level}, {"pairs", Interval::pairs}}};
+constexpr std::array<Choice<Timelines>, 2> timelines{{{"roles", Timelines::roles}, {"all", Timelines::all}}};
 constexpr int max_rounds = 10000;
 constexpr int max_steps = 4096;  // of a block, with its warm-up: as many losses as a worker keeps
 
@@ -108,6 +109,7 @@ Measure read_measure(const YamlNode& node, const std::string& key, Problems& pro
     m.memory_limit_bytes = static_cast<double>(bytes);
   };
   const auto interval = [&m](std::string_view text) { m.interval = parse_choice(text, intervals); };
+  const auto timeline = [&m](std::string_view text) { m.timeline = parse_choice(text, timelines); };
   const auto share_gpus = [&m](std::string_view text) { m.share_gpus = parse_bool(text); };
   // Without `rounds`, a sweep that ends when all is settled may go on for long; one that does not has 12.
   constexpr int rounds_to_settle = 40;
@@ -142,7 +144,7 @@ Measure read_measure(const YamlNode& node, const std::string& key, Problems& pro
     read_map(problems, value, path, fields);
   };
   const Measure usual;
-  const std::array<Field, 14> fields{
+  const std::array<Field, 15> fields{
       {{.key = "rounds",
         .parse = whole(m.rounds, 1, max_rounds),
         .help = "blocks per case; with until: settled, at most",
@@ -211,6 +213,11 @@ Measure read_measure(const YamlNode& node, const std::string& key, Problems& pro
         .help = "per worker",
         .allowed = "a size such as 2 GiB",
         .fallback = "its share of the node"},
+       {.key = "timeline",
+        .parse = timeline,
+        .help = "keep the profiled step of one rank per role (roles), or of all ranks (all)",
+        .allowed = "roles, all",
+        .fallback = "roles"},
        {.key = "share_gpus",
         .parse = share_gpus,
         .help = "allows several ranks per GPU, for tests only",

@@ -27,6 +27,7 @@ struct BlockRequest {
   std::vector<std::pair<std::string, std::string>> tuning;  // what tuning workers found, for every block alike
   std::string wrap;         // a command that the workers are started under ("nsys profile …"), "": none
   bool share_gpus = false;  // several ranks may use one GPU
+  config::Timelines timeline = config::Timelines::roles;
   std::vector<std::pair<std::string, std::string>> environment;  // for the worker, over its supervisor's own
 };
 

@@ -58,7 +58,7 @@ void each_field(M& m, Each& each) {
   each(m.case_name, m.backend, m.model);
   each_setting(m.settings, each);
   each(m.layout, m.mode, m.warmup_steps, m.steps, m.seed, m.deadlines, m.memory_limit_bytes, m.tuning, m.wrap,
-       m.share_gpus, m.environment);
+       m.share_gpus, m.timeline, m.environment);
 }
 
 template <MessageOf<WorkerOrder> M, class Each>

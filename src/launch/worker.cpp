@@ -109,7 +109,7 @@ void live(WorkerChannel& channel, const WorkFactory& make, WorkerOrder& order) {
                        samples);
     fault.pretend(samples, request.mode == measure::BlockMode::timed ? request.steps : 0);
     samples.warnings = work.executable->warnings();
-    if (!work.speaks_for_role) samples.timeline.clear();
+    if (!work.keeps_timeline) samples.timeline.clear();
     // Rank 0 holds those of all ranks at once.
     const auto durations = samples.communication_s.size() * request.layout.ranks();
     if (durations > max_communication_durations) samples.communication_s.clear();

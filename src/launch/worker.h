@@ -15,7 +15,7 @@ struct Work {
   std::unique_ptr<program::Program> program;  // lowered; before the executable that refers to it
   std::unique_ptr<program::InputSource> inputs;
   std::unique_ptr<backend::Executable> executable;
-  bool speaks_for_role = false;                          // its timeline is kept whole
+  bool keeps_timeline = false;                           // else only its totals go home
   std::function<void(measure::BlockSamples&)> probe;     // instead of an executable
   std::function<void(measure::BlockSamples&)> conclude;  // after an executable's steps; optional
   std::unique_ptr<workloads::OutputCheck> check;         // of what the steps computed, after all else; optional

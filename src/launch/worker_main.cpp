@@ -80,7 +80,7 @@ Work make_work(const WorkerOrder& order) {
   }
   work.inputs = workload.inputs(request.model, request.settings, request.layout, at, request.seed);
   work.check = workload.output_check(request.settings, request.layout, at, *work.program);
-  work.speaks_for_role = set.first_rank(role) == order.rank;
+  work.keeps_timeline = request.timeline == config::Timelines::all || set.first_rank(role) == order.rank;
   if (request.mode == measure::BlockMode::observe) {
     const auto log = std::make_shared<nccl::LogFile>();
     work.conclude = [log, rank = order.rank](measure::BlockSamples& samples) {

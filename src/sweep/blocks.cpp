@@ -16,6 +16,7 @@ launch::BlockRequest block_request(const config::Experiment& experiment, const p
   request.seed = experiment.measure.seed;
   request.deadlines = experiment.measure.deadlines;
   request.memory_limit_bytes = experiment.measure.memory_limit_bytes;
+  request.timeline = experiment.measure.timeline;
   request.share_gpus = experiment.measure.share_gpus;
   if (mode == measure::BlockMode::timed) request.wrap = defaults.wrap;
   request.tuning = defaults.tuning;

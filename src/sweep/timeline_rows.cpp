@@ -60,6 +60,27 @@ double sum_of(const std::vector<measure::Waiting>& waits, float measure::Waiting
   return sum;
 }
 
+void add_intervals(store::Result& result, store::ResultInterval row, const program::Program& program,
+                   const measure::BlockSamples& samples, const std::vector<measure::Waiting>& waits) {
+  for (const backend::Interval& x : samples.timeline) {
+    const program::Operation& op = program.step[x.operation];
+    row.operation = x.operation;
+    row.kind = program::name_of(op.action);
+    row.stream = program.streams[x.stream];
+    row.phase = program::name_of(op.label.phase);
+    row.what = op.label.what;
+    row.micro_batch = op.label.micro_batch;
+    row.layer = op.label.layer;
+    row.recomputed = op.label.recomputed ? 1 : 0;
+    row.start_s = x.start_s;
+    row.end_s = x.end_s;
+    const bool communicates = program::is_communication(op.action);
+    row.waiting_s = communicates ? waits[x.operation].members_s : NAN;
+    row.bubble_s = communicates ? waits[x.operation].stages_s : NAN;
+    result.timeline.push_back(row);
+  }
+}
+
 }  // namespace
 
 void add_timeline(store::Result& result, int case_index, const program::ProgramSet& set,
@@ -68,45 +89,29 @@ void add_timeline(store::Result& result, int case_index, const program::ProgramS
   for (const measure::BlockSamples& s : samples) durations.push_back(s.communication_s);
   const auto waiting = measure::find_waiting(set, durations);
   for (int role = 0; role < static_cast<int>(set.roles.size()); ++role) {
-    const int rank = set.first_rank(role);
-    const program::Program& program = set.roles[role];
-    const auto waits = by_operation(program, waiting[rank]);
-    for (const backend::Interval& x : samples[rank].timeline) {
-      const program::Operation& op = program.step[x.operation];
-      store::ResultInterval row;
-      row.case_index = case_index;
-      row.role = role;
-      row.rank = rank;
-      row.operation = x.operation;
-      row.kind = program::name_of(op.action);
-      row.stream = program.streams[x.stream];
-      row.phase = program::name_of(op.label.phase);
-      row.what = op.label.what;
-      row.micro_batch = op.label.micro_batch;
-      row.layer = op.label.layer;
-      row.recomputed = op.label.recomputed ? 1 : 0;
-      row.start_s = x.start_s;
-      row.end_s = x.end_s;
-      if (program::is_communication(op.action)) {
-        row.waiting_s = waits[x.operation].members_s;
-        row.bubble_s = waits[x.operation].stages_s;
-      }
-      result.timeline.push_back(std::move(row));
-    }
     for (store::ResultOperations& row : sorts_of_operations(set, role, limits)) {
       row.case_index = case_index;
       row.role = role;
       result.operations.push_back(std::move(row));
     }
   }
-  for (std::size_t rank = 0; rank < samples.size(); ++rank) {
-    const measure::StepSplit& s = samples[rank].split;
-    result.splits.push_back({case_index, static_cast<std::int32_t>(rank), s.step_s, s.compute_s, s.communication_s,
-                             s.exposed_s, s.overlapped_s, s.idle_s, samples[rank].loading_s,
-                             sum_of(waiting[rank], &measure::Waiting::members_s),
+  for (std::int32_t rank = 0; rank < std::ssize(samples); ++rank) {
+    const measure::BlockSamples& of_rank = samples[rank];
+    if (!of_rank.timeline.empty()) {
+      const int role = set.role_of(set.layout.coordinates(rank));
+      const program::Program& program = set.roles[role];
+      store::ResultInterval row;
+      row.case_index = case_index;
+      row.role = role;
+      row.rank = rank;
+      add_intervals(result, row, program, of_rank, by_operation(program, waiting[rank]));
+    }
+    const measure::StepSplit& s = of_rank.split;
+    result.splits.push_back({case_index, rank, s.step_s, s.compute_s, s.communication_s, s.exposed_s, s.overlapped_s,
+                             s.idle_s, of_rank.loading_s, sum_of(waiting[rank], &measure::Waiting::members_s),
                              sum_of(waiting[rank], &measure::Waiting::stages_s)});
-    for (const measure::KindTotal& t : samples[rank].totals) {
-      result.totals.push_back({case_index, static_cast<std::int32_t>(rank), t.kind, t.stream, t.seconds, t.operations});
+    for (const measure::KindTotal& t : of_rank.totals) {
+      result.totals.push_back({case_index, rank, t.kind, t.stream, t.seconds, t.operations});
     }
   }
 }

@@ -9,9 +9,9 @@
 
 namespace harness::sweep {
 
-/// Adds the profiled steps of a case's ranks to the result: the intervals of one rank per role, with how long each
-/// communication waited; the sums of the operations; the splits and totals of every rank. `set` as the
-/// workers ran it, lowered; samples[rank] from BlockMode::timeline; `limits` of the same set.
+/// Adds the profiled steps of a case's ranks to the result: the intervals of the ranks that kept them, with how long
+/// each communication waited; the sums of the operations; the splits and totals of every rank. `set` as the workers ran
+/// it, lowered; samples[rank] from BlockMode::timeline; `limits` of the same set.
 void add_timeline(store::Result& result, int case_index, const program::ProgramSet& set,
                   const std::vector<measure::BlockSamples>& samples, workloads::LeastTimes& limits);
 

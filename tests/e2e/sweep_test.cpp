@@ -10,6 +10,7 @@
 
 #include "command.h"
 #include "store/result_file.h"
+#include "support/files.h"
 #include "support/paths.h"
 
 namespace harness {
@@ -133,7 +134,7 @@ TEST(Sweep, ACompleteFileTakesMoreRoundsForWhatIsUnresolved) {
 TEST(Sweep, MeasuresWritesAndShows) {
   const TemporaryFolder folder;
   const auto config = test::write_small_config(folder);
-  const auto o = test::run(test::harness_job(2, "sweep " + config));
+  const auto o = test::run(test::harness_job(2, "sweep " + config + " --set measure.timeline=all"));
   // The A/A control may fail by chance; everything else must be right.
   ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.exit_code << o.out << o.err;
   if (o.exit_code == 4) {
@@ -173,6 +174,13 @@ TEST(Sweep, MeasuresWritesAndShows) {
   EXPECT_FALSE(r.totals.empty());
   for (const auto& x : r.timeline) EXPECT_LE(x.start_s, x.end_s);
   EXPECT_EQ(r.timeline.back().kind, "record");
+  const auto traced =
+      test::run(test::program_path() + " trace " + (folder / "small.h5") + " -o " + (folder / "t.json"));
+  ASSERT_EQ(traced.exit_code, 0) << traced.err;
+  const std::string trace = test::text_of(folder / "t.json");
+  for (const int rank : {0, 1}) {
+    EXPECT_THAT(trace, HasSubstr(fmt::format(R"("name":"rank {} (role 0)", rank)));
+  }
 
   for (const char* format : {"text", "md", "csv", "json"}) {
     const auto shown = test::run(test::program_path() + " show " + (folder / "small.h5") + " --format " + format);

@@ -151,7 +151,7 @@ launch::Work fake_work(const launch::WorkerOrder& order) {
                         {program::AllReduce{}, 0, {}, -1, {"loss", program::Phase::finish, -1, -1, false}}};
   work.inputs = std::make_unique<NoInputs>();
   work.executable = std::make_unique<FakeExecutable>(order);
-  work.speaks_for_role = order.rank == 0;
+  work.keeps_timeline = order.rank == 0;
   return work;
 }
 

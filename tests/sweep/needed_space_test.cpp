@@ -1,6 +1,7 @@
 // What is allocated before the preparation holds the result, and is not much more.
 #include "sweep/needed_space.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include "config/recorded.h"
 #include "plan/prepare.h"
 #include "store/result_file.h"
+#include "support/errors.h"
 #include "support/paths.h"
 
 namespace harness::sweep {
@@ -30,7 +32,20 @@ TEST(NeededSpace, HoldsTheExampleAndLittleMore) {
   EXPECT_GE(as_it_was, bytes);
   EXPECT_LE(as_it_was, 8 * bytes);
   experiment.measure.auto_steps = true;  // as many as it may choose
-  EXPECT_GE(needed() - as_it_was, (1000 - example.steps) * static_cast<std::int64_t>(example.blocks.size()) * 4 * 4);
+  const std::int64_t of_roles = needed();
+  EXPECT_GE(of_roles - as_it_was, (1000 - example.steps) * static_cast<std::int64_t>(example.blocks.size()) * 4 * 4);
+  experiment.measure.timeline = config::Timelines::all;
+  EXPECT_GT(needed(), of_roles);
+  EXPECT_LT(needed(), 4 * of_roles);
+}
+
+// 128 ranks, whose timelines rank 0 would have to hold.
+TEST(NeededSpace, RefusesMoreTimelinesThanAReaderHolds) {
+  const std::string path = test::source_dir() + "/configs/16node.yaml";
+  const config::Experiment all = config::load_experiment(path, {"measure.timeline=all"});
+  const plan::Plan plan = plan::prepare(all, backend::declared_fused(all.backend), 128, {});
+  EXPECT_THAT(test::error_of([&] { needed_space(plan); }),
+              ::testing::HasSubstr("measure.timeline: all would keep up to "));
 }
 
 }  // namespace

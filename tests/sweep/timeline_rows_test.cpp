@@ -50,7 +50,13 @@ TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
     ASSERT_TRUE(step.finished()) << seed;
     workloads::LeastTimes limits(set, std::vector<int>(static_cast<std::size_t>(result.ranks), 0),
                                  {1e9, 0, false, false});
-    add_timeline(result, 0, set, step.samples(), limits);
+    std::vector<measure::BlockSamples> samples = step.samples();
+    const bool all_ranks = seed % 2 == 0;
+    for (int rank = 0; rank < result.ranks && !all_ranks; ++rank) {
+      const int role = set.role_of(set.layout.coordinates(rank));
+      if (set.first_rank(role) != rank) samples[static_cast<std::size_t>(rank)].timeline.clear();
+    }
+    add_timeline(result, 0, set, samples, limits);
     for (const store::ResultOperations& row : result.operations) {
       EXPECT_EQ(row.limit_s > 0, !row.group.empty() && result.ranks > 1) << row.kind;
     }
@@ -72,7 +78,7 @@ TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
     }
     const auto all = analysis::break_down(result);
     ASSERT_EQ(all.size(), 1u);
-    ASSERT_EQ(all[0].ranks.size(), set.roles.size());
+    ASSERT_EQ(all[0].ranks.size(), all_ranks ? static_cast<std::size_t>(result.ranks) : set.roles.size());
     const store::ResultCase& row = result.cases[0];
     // The mean is of all ranks, not of those that have a timeline.
     double compute_s = 0, idle_s = 0, step_s = 0;
@@ -87,6 +93,14 @@ TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
         << seed;
     EXPECT_NEAR(mean.step_s, step_s, 1e-9) << seed;
     EXPECT_NEAR(mean.parts.sum(), step_s, 1e-9) << seed;
+    if (all_ranks) {
+      for (const analysis::Part part : analysis::all_parts) {
+        double seconds = 0;
+        for (const analysis::Breakdown& b : all[0].ranks) seconds += b[part].value_or(0) / result.ranks;
+        EXPECT_NEAR(mean[part].value_or(0), seconds, 1e-9) << seed;
+      }
+      EXPECT_EQ(all[0].ranks[all[0].critical].rank, all[0].critical_rank) << seed;
+    }
     for (const analysis::Breakdown& b : all[0].ranks) {
       EXPECT_NEAR(b.parts.sum(), b.step_s, 1e-9) << seed;
       EXPECT_EQ(b[analysis::Part::tensor].has_value(), row.tensor_parallel > 1) << seed;

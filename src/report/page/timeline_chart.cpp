@@ -16,7 +16,7 @@
 namespace harness::page {
 namespace {
 
-constexpr std::size_t max_roles = 8;
+constexpr std::size_t max_ranks = 8;
 constexpr unsigned cells = 2000;
 
 struct Kind {
@@ -92,45 +92,46 @@ struct Lane {
 
 struct Collected {
   double step_s = 0;
-  std::size_t roles = 0;  // all of them
+  std::size_t ranks = 0, roles = 0;  // with a timeline: all of them
   bool one_clock = false;
-  std::vector<std::int32_t> shown;
-  std::map<std::pair<std::int32_t, std::string>, Lane> lanes;                      // by role and track, compute first
-  std::map<std::pair<std::int32_t, std::size_t>, std::pair<double, int>> by_kind;  // by role and kind
-  std::map<std::int32_t, std::int32_t> rank_of;
+  std::vector<std::int32_t> shown;                                                 // ranks
+  std::map<std::pair<std::int32_t, std::string>, Lane> lanes;                      // by rank and track, compute first
+  std::map<std::pair<std::int32_t, std::size_t>, std::pair<double, int>> by_kind;  // by rank and kind
 };
 
-// Roles from first to last, evenly, if there are more than fit.
-std::vector<std::int32_t> chosen(const std::set<std::int32_t>& roles) {
-  std::vector<std::int32_t> all(roles.begin(), roles.end());
-  if (all.size() <= max_roles) return all;
+// Ranks from first to last, evenly, if there are more than fit.
+std::vector<std::int32_t> chosen(const std::set<std::int32_t>& ranks) {
+  std::vector<std::int32_t> all(ranks.begin(), ranks.end());
+  if (all.size() <= max_ranks) return all;
   std::vector<std::int32_t> some;
-  for (std::size_t i = 0; i < max_roles; ++i) some.push_back(all[i * (all.size() - 1) / (max_roles - 1)]);
+  for (std::size_t i = 0; i < max_ranks; ++i) some.push_back(all[i * (all.size() - 1) / (max_ranks - 1)]);
   return some;
 }
 
 Collected collect(const store::Result& result, int case_index, double length_s) {
   Collected out;
-  std::set<std::int32_t> roles;
+  std::set<std::int32_t> ranks, roles;
   const analysis::DrawnStep step = analysis::drawn_step(result, case_index);
   out.one_clock = step.one_clock;
   for (const analysis::DrawnInterval& x : step.intervals) {
+    ranks.insert(x.row->rank);
     roles.insert(x.row->role);
     out.step_s = std::max(out.step_s, x.end_s);
   }
   if (!(out.step_s > 0)) return out;
+  out.ranks = ranks.size();
   out.roles = roles.size();
-  out.shown = chosen(roles);
+  out.shown = chosen(ranks);
   for (const analysis::DrawnInterval& x : step.intervals) {
     const store::ResultInterval& row = *x.row;
-    if (std::find(out.shown.begin(), out.shown.end(), row.role) == out.shown.end()) continue;
+    if (std::find(out.shown.begin(), out.shown.end(), row.rank) == out.shown.end()) continue;
     const std::string order = x.track == "compute" ? "" : x.track;
-    Lane& lane = out.lanes[{row.role, order}];
+    Lane& lane = out.lanes[{row.rank, order}];
     if (lane.label.empty()) lane.label = fmt::format("rank {} {}", row.rank, x.track);
     const auto add = [&](std::size_t kind, double start_s, double end_s) {
       lane.busy_s += end_s - start_s;
       lane.add(kind, start_s / length_s * cells, end_s / length_s * cells);
-      auto& [total, operations] = out.by_kind[{row.role, kind}];
+      auto& [total, operations] = out.by_kind[{row.rank, kind}];
       total += end_s - start_s;
       ++operations;
     };
@@ -138,21 +139,21 @@ Collected collect(const store::Result& result, int case_index, double length_s) 
     const double goes_on_s = waited_s > 0 ? std::min(x.start_s + waited_s, x.end_s) : x.start_s;
     if (goes_on_s > x.start_s) add(waiting_kind, x.start_s, goes_on_s);
     add(kind_of(row), goes_on_s, x.end_s);
-    out.rank_of[row.role] = row.rank;
   }
   return out;
 }
 
 std::string caption_of(const Collected& found, bool has_waiting) {
+  const bool one_of_role = found.ranks == found.roles;
   std::string lanes = "A lane is a stream of one rank.";
-  if (found.roles > found.shown.size()) {
-    lanes = fmt::format("A lane is a stream of one rank, for {} of {} roles from the first to the last.",
-                        found.shown.size(), found.roles);
-  } else if (found.roles > 1) {
+  if (found.ranks > found.shown.size()) {
+    lanes = fmt::format("A lane is a stream of one rank, for {} of {} {} from the first to the last.",
+                        found.shown.size(), found.ranks, one_of_role ? "roles" : "ranks");
+  } else if (found.roles > 1 && one_of_role) {
     lanes = "A lane is a stream of one rank, for one rank of each role (ranks of a role run the same operations).";
   }
   const char* clock = "";
-  if (found.roles > 1) {
+  if (found.ranks > 1) {
     clock = found.one_clock ? " The lanes share a clock: the closing all-reduce ends at once on all ranks."
                             : " Each rank counts from the start of its own step.";
   }
@@ -200,9 +201,8 @@ std::optional<report::Figure> timeline_chart(const store::Result& result, int ca
   std::set<std::size_t> present;
   for (const auto& [key, value] : found.by_kind) {
     present.insert(key.second);
-    figure.numbers.rows.push_back({std::to_string(found.rank_of.at(key.first)), kinds[key.second].name,
-                                   scale.print(value.first), percent(value.first / found.step_s),
-                                   std::to_string(value.second)});
+    figure.numbers.rows.push_back({std::to_string(key.first), kinds[key.second].name, scale.print(value.first),
+                                   percent(value.first / found.step_s), std::to_string(value.second)});
   }
   for (const std::size_t kind : present) figure.legend.emplace_back(kinds[kind].swatch, kinds[kind].name);
   figure.title = fmt::format("One profiled step of {}.", name);

@@ -8,7 +8,7 @@
 
 namespace harness::page {
 
-/// One profiled step of a case: a lane for each track of one rank per role, on one clock (analysis::drawn_step),
+/// One profiled step of a case: a lane for each track of up to eight ranks, on one clock (analysis::drawn_step),
 /// operations coloured by kind. A lane is drawn in 2000 cells, each in the colour of what took most of it, so that a
 /// step of a hundred thousand operations stays small. length_s: what the width stands for, so that two can be compared.
 /// Nothing if the file has no timeline of the case.
