@@ -26,6 +26,11 @@ Check check_of(const analysis::Summary& summary, const analysis::CaseSummary& ro
   } else if (row.blocks == 0) {
     check.outcome = Outcome::skipped;
   }
+  for (const analysis::LostBlock& lost : summary.lost) {
+    if (lost.case_index != row.case_index) continue;
+    check.line += fmt::format("; lost its block of round {}: {}", lost.round + 1, lost.reason);
+    if (lost.cost_a_verdict) check.outcome = Outcome::failed;
+  }
   if (moved) check.line += "; it repeats the baseline, so no verdict of this sweep counts";
   return check;
 }

@@ -24,8 +24,8 @@ struct Checks {
   std::vector<std::string> warnings;
 };
 
-/// Of one sweep: failed are cases that failed and a control that moved; skipped is what could not run here or was not
-/// measured. A slower case is a finding and passes.
+/// Of one sweep: failed are cases that failed, those whose lost blocks cost a verdict, and a control that moved;
+/// skipped is what could not run here or was not measured. A slower case is a finding and passes.
 Checks checks_of(const store::Result& result, const analysis::Summary& summary);
 /// Of a comparison: failed is what the gate says (without one: what is proven slower), what was not reproduced, and the
 /// comparison itself where the files cannot be compared or are unreliable.
