@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/units.h"
+#include "report/clean_text.h"
 #include "report/table.h"
 
 namespace harness::cli {

@@ -16,6 +16,7 @@
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "config/shipped.h"
+#include "report/clean_text.h"
 #include "report/table.h"
 #include "selftest/operation_check.h"
 #include "selftest/performance.h"

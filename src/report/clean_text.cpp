@@ -126,6 +126,11 @@ std::string wrapped(std::string_view paragraph, std::size_t width, std::size_t i
   std::istringstream words(one_line(paragraph));
   std::string out, line;
   for (std::string word; words >> word;) {
+    if (words >> std::ws && words.peek() == '%') {  // a number and its sign stay together
+      std::string sign;
+      words >> sign;
+      word += " " + sign;
+    }
     if (!line.empty() && columns_of(line) + 1 + columns_of(word) > width) {
       out += line + '\n';
       line = std::string(indent, ' ') + word;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "report/clean_text.h"
 #include "report/frameworks.h"
 #include "report/table.h"
 

@@ -1,6 +1,7 @@
 #include "report/table.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "report/clean_text.h"
 
@@ -19,26 +20,32 @@ void end_line(std::string& out) {
 
 }  // namespace
 
-std::string Table::text() const {
-  auto clean = rows;
-  for (auto& row : clean) {
-    for (auto& cell : row) cell = one_line(cell);
-  }
+std::vector<std::size_t> Table::widths() const {
   std::vector<std::size_t> widths;
   for (const auto& column : columns) widths.push_back(columns_of(column.heading));
-  for (const auto& row : clean) {
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], columns_of(row[c]));
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], columns_of(one_line(row[c])));
   }
+  return widths;
+}
+
+std::size_t Table::width() const {
+  const std::vector<std::size_t> each = widths();
+  return std::accumulate(each.begin(), each.end(), std::size_t{0}) + 2 * (std::max<std::size_t>(1, each.size()) - 1);
+}
+
+std::string Table::text() const {
+  const std::vector<std::size_t> each = widths();
   std::string out;
   const auto line = [&](const auto& cell) {
     for (std::size_t c = 0; c < columns.size(); ++c) {
       if (c > 0) out += "  ";
-      out += padded(cell(c), widths[c], columns[c].words);
+      out += padded(cell(c), each[c], columns[c].words);
     }
     end_line(out);
   };
   line([&](std::size_t c) { return columns[c].heading; });
-  for (const auto& row : clean) line([&](std::size_t c) { return row[c]; });
+  for (const auto& row : rows) line([&](std::size_t c) { return one_line(row[c]); });
   return out;
 }
 

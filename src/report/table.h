@@ -1,9 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
-
-#include "report/clean_text.h"
 
 namespace harness::report {
 
@@ -18,6 +17,9 @@ struct Table {
 
   /// Aligned with two spaces between; no trailing spaces.
   std::string text() const;
+  /// Of the columns of text(), and of all of it.
+  std::vector<std::size_t> widths() const;
+  std::size_t width() const;
 };
 
 }  // namespace harness::report

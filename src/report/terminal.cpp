@@ -10,11 +10,13 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "report/case_label.h"
 #include "report/clean_text.h"
+#include "report/narrow.h"
 #include "report/sections.h"
 
 namespace harness::report {
@@ -38,16 +40,6 @@ bool goes_as(const std::string& heading, std::string_view least) {
 bool is_called(const std::string& heading, std::string_view name) {
   const std::string words = " " + lower(heading) + " ", wanted = " " + lower(name) + " ";
   return words.find(wanted) != std::string::npos || lower(heading).starts_with(lower(name) + "/");
-}
-
-std::size_t width_of(const Table& table) {
-  std::size_t width = 0;
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    std::size_t column = columns_of(table.columns[c].heading);
-    for (const auto& row : table.rows) column = std::max(column, columns_of(one_line(row[c])));
-    width += column + (c > 0 ? 2 : 0);
-  }
-  return width;
 }
 
 void remove_column(Table& table, std::size_t column) {
@@ -133,7 +125,7 @@ void sort_rows(Table& table, const std::string& order) {
 std::vector<std::string> drop_columns(Table& table, std::size_t width) {
   std::vector<std::string> dropped;
   const auto drop = [&](std::string_view least) {
-    for (std::size_t c = table.columns.size(); width_of(table) > width && c-- > 1;) {
+    for (std::size_t c = table.columns.size(); table.width() > width && c-- > 1;) {
       const std::string& heading = table.columns[c].heading;
       if (!goes_as(heading, least) || heading == "verdict") continue;
       dropped.push_back(heading);
@@ -153,7 +145,7 @@ bool names_itself(const std::vector<std::string>& row, std::size_t column) {
 // What to say below the table.
 std::vector<std::string> fit(Table& table, std::size_t width) {
   std::vector<std::string> remarks;
-  if (width == 0 || width_of(table) <= width) return remarks;
+  if (width == 0 || table.width() <= width) return remarks;
   constexpr std::size_t long_name = 28, long_on_a_narrow_terminal = 18, narrow = 100;
   const auto names = short_names(table, width < narrow ? long_on_a_narrow_terminal : long_name);
   const auto uses = uses_column(table);
@@ -203,16 +195,25 @@ const char* color_of(std::string_view verdict) {
 
 void arrange(Document& document, const TableView& view) {
   for (Section& section : document.sections) {
-    for (std::size_t i = 0; i < section.pieces.size(); ++i) {
-      auto* numbers = std::get_if<Numbers>(&section.pieces[i]);
-      if (numbers == nullptr || !is_case_table(numbers->table)) continue;
-      if (view.sort != "order") sort_rows(numbers->table, view.sort);
-      select_columns(numbers->table, view.columns);
-      const auto remarks = fit(numbers->table, view.width);
-      if (remarks.empty()) continue;
-      section.pieces.insert(section.pieces.begin() + static_cast<std::ptrdiff_t>(i) + 1,
-                            List{remarks, List::Mark::none});
+    std::vector<Piece> pieces;
+    for (Piece& piece : section.pieces) {
+      auto* numbers = std::get_if<Numbers>(&piece);
+      if (numbers == nullptr) {
+        pieces.push_back(std::move(piece));
+      } else if (is_case_table(numbers->table)) {
+        if (view.sort != "order") sort_rows(numbers->table, view.sort);
+        select_columns(numbers->table, view.columns);
+        const auto remarks = fit(numbers->table, view.width);
+        pieces.push_back(std::move(piece));
+        if (!remarks.empty()) pieces.emplace_back(List{remarks, List::Mark::none});
+      } else {
+        std::string caption = std::move(numbers->caption);
+        for (Table& table : narrowed(numbers->table, view.width == 0 ? numbers->table.width() : view.width)) {
+          pieces.emplace_back(Numbers{std::exchange(caption, ""), std::move(table), numbers->folded});
+        }
+      }
     }
+    section.pieces = std::move(pieces);
   }
 }
 

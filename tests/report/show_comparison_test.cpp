@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "golden.h"
+#include "report/clean_text.h"
 #include "support/sample_timeline.h"
 
 namespace harness::report {

@@ -14,7 +14,7 @@
 namespace harness::report {
 namespace {
 
-constexpr std::size_t max_roles = 8;  // columns
+constexpr std::size_t max_ranks = 8;  // columns
 
 std::string cell(const std::optional<double>& seconds, const Scale& scale) {
   return seconds ? fmt::format("{:.2f}", *seconds / scale.factor + 0.0) : "";
@@ -44,8 +44,8 @@ class StepTable {
  public:
   StepTable(const analysis::StepFindings& step, const analysis::StepFindings* baseline)
       : step_(step), baseline_(baseline), scale_(scale_of_seconds(std::array{step.breakdown.mean.step_s})) {
-    const std::size_t roles = step.breakdown.ranks.size();
-    shows_roles_ = roles > 1 && roles <= max_roles;
+    const std::size_t ranks = step.breakdown.ranks.size();
+    shows_ranks_ = ranks > 1 && ranks <= max_ranks;
     add_columns();
     if (step.waterfall) add({.name = "(peak)", .now = {}, .before = {}, .points = percent(1)});
     for (const analysis::Part part : analysis::all_parts) add(part);
@@ -66,7 +66,7 @@ class StepTable {
     heading("MFU", step_.waterfall.has_value());
     heading("roof " + scale_.unit, step_.waterfall.has_value());
     for (const analysis::Breakdown& rank : step_.breakdown.ranks)
-      heading(fmt::format("rank {}", rank.rank), shows_roles_);
+      heading(fmt::format("rank {}", rank.rank), shows_ranks_);
   }
 
   void add(const Line& line) {
@@ -82,7 +82,7 @@ class StepTable {
     put(line.points, step_.waterfall.has_value());
     put(cell(line.roof, scale_), step_.waterfall.has_value());
     for (std::size_t i = 0; i < step_.breakdown.ranks.size(); ++i) {
-      put(i < line.of_ranks.size() ? cell(line.of_ranks[i], scale_) : "", shows_roles_);
+      put(i < line.of_ranks.size() ? cell(line.of_ranks[i], scale_) : "", shows_ranks_);
     }
   }
 
@@ -131,7 +131,7 @@ class StepTable {
   const analysis::StepFindings& step_;
   const analysis::StepFindings* baseline_;
   Scale scale_;
-  bool shows_roles_ = false;
+  bool shows_ranks_ = false;
   Table table_;
 };
 
@@ -267,9 +267,9 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
 
 Table straggler_table(const analysis::Stragglers& stragglers, std::size_t max_rows) {
   Table table;
-  table.columns = {{"rank", true},         {"host", true},          {"device", true},   {"late ms", false},
-                   {"of the step", false}, {"computing ms", false}, {"idle ms", false}, {"late in", true},
-                   {"last in", true},      {"then by ms", false}};
+  table.columns = {{"rank", true},         {"host", true},        {"device", true},   {"late ms", false},
+                   {"of the step", false}, {"compute ms", false}, {"idle ms", false}, {"late in", false},
+                   {"last in", false},     {"then by ms", false}};
   const auto ms = [](double s) { return fmt::format("{:+.2f}", 1e3 * s); };
   for (const analysis::Straggler& straggler : stragglers.ranks) {
     if (table.rows.size() == max_rows) break;
@@ -278,12 +278,11 @@ Table straggler_table(const analysis::Stragglers& stragglers, std::size_t max_ro
     if (stragglers.cases > 0) {
       cells.insert(cells.end(),
                    {ms(straggler.late_s), percent(straggler.late_share), ms(straggler.compute_s), ms(straggler.idle_s),
-                    fmt::format("{} of {} profiled steps", straggler.late_cases, stragglers.cases)});
+                    fmt::format("{} of {}", straggler.late_cases, stragglers.cases)});
     } else {
       cells.resize(cells.size() + 5);
     }
-    cells.push_back(stragglers.steps > 0 ? fmt::format("{} of {} timed steps", straggler.last_steps, stragglers.steps)
-                                         : "");
+    cells.push_back(stragglers.steps > 0 ? fmt::format("{} of {}", straggler.last_steps, stragglers.steps) : "");
     cells.push_back(straggler.last_steps > 0 ? ms(straggler.last_excess_s) : "");
     table.rows.push_back(std::move(cells));
   }
@@ -310,8 +309,8 @@ Section breakdown_section(const store::Result& result, const analysis::Findings&
     return section;
   }
   section.pieces.push_back(Paragraph{
-      "One profiled step of each case, outside the timed blocks; means over ranks, divided as on one rank per "
-      "role. Each moment belongs to one part: computation where any runs, else communication, else idle. MFU: "
+      "One profiled step of each case, outside the timed blocks; means over ranks, divided as on those with a "
+      "timeline. Each moment belongs to one part: computation where any runs, else communication, else idle. MFU: "
       "points of the peak that a part costs. Roof: what it would take at the limit of the hardware (peak "
       "FLOP/s, memory bandwidth or stated links; 0 for what needs no time); empty where the limit is not "
       "known."});
@@ -345,7 +344,8 @@ Section stragglers_section(const store::Result& result, const analysis::Findings
     section.pieces.push_back(Paragraph{"No rank is consistently late.", true});
   }
   section.pieces.push_back(Paragraph{found.evidence});
-  section.pieces.push_back(Numbers{"", straggler_table(found, max_shown)});
+  section.pieces.push_back(
+      Numbers{"Late in: of the profiled steps. Last in: of the timed steps.", straggler_table(found, max_shown)});
   return section;
 }
 

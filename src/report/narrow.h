@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "report/table.h"
+
+namespace harness::report {
+
+/// The table within `width` columns, with nothing left out. Cells of words continue on further lines; if that is not
+/// enough, columns move to tables of their own that repeat the first column. A column that is wider by itself stays so.
+std::vector<Table> narrowed(const Table& table, std::size_t width);
+
+}  // namespace harness::report
