@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "store/result_file.h"
 
 namespace harness::sweep {
@@ -40,7 +41,7 @@ void refuse_unlike(const store::Result& earlier, const store::Result& planned, c
 void require_same_ranks(const store::Result& earlier, int ranks, const std::string& path) {
   if (earlier.ranks == ranks) return;
   fail("{} was made on {}, but this job has {}: `mpirun -np {} ./harness sweep --resume {}` continues it", path,
-       earlier.ranks == 1 ? "1 rank" : fmt::format("{} ranks", earlier.ranks), ranks, earlier.ranks, path);
+       plural(earlier.ranks, "rank"), ranks, earlier.ranks, path);
 }
 
 void require_resumable(const std::string& path, const store::Result& planned) {
