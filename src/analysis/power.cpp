@@ -88,16 +88,17 @@ double resolvable_effect_of_pairs(int rounds, int comparisons, double pair_devia
 // Yuen's standard error falls with the root of the h values that trimming leaves.
 int rounds_to_reach(double distance, const ConfidenceInterval& now, double alpha) {
   const double scatter = now.standard_error * std::sqrt(kept_of(now.n));
-  const auto half_width = [&](int rounds) {
+  const auto reached = [&](int rounds) {
     const int kept = kept_of(rounds);
-    return student_t_quantile(1 - alpha / 2, kept - 1) * scatter / std::sqrt(kept);
+    return student_t_quantile(1 - alpha / 2, kept - 1) * scatter / std::sqrt(kept) < distance;
   };
   int low = now.n, high = max_rounds;  // low does not reach it; high does, or is the answer anyway
   while (high - low > 1) {
     const int middle = (low + high) / 2;
-    (half_width(middle) < distance ? high : low) = middle;
+    (reached(middle) ? high : low) = middle;
   }
-  return high;
+  // Trimming leaves 10 of 14 rounds, 9 of 15 and 10 of 16: two fewer may do as well.
+  return high - 2 > now.n && reached(high - 2) ? high - 2 : high;
 }
 
 }  // namespace harness::analysis

@@ -17,8 +17,8 @@ double resolvable_effect(int rounds, int comparisons, double block_deviation, do
 double resolvable_effect_of_pairs(int rounds, int comparisons, double pair_deviation, double smallest_effect,
                                   double together = confidence);
 
-/// How many rounds bring the half-width of a Yuen interval below `distance` if centre and scatter stay what they are
-/// now. At most max_rounds, which stands for "not with this noise".
+/// The fewest rounds beyond the present ones that bring the half-width of a Yuen interval below `distance` if centre
+/// and scatter stay what they are now. At most max_rounds, which stands for "not with this noise".
 int rounds_to_reach(double distance, const ConfidenceInterval& now, double alpha);
 inline constexpr int max_rounds = 1000;
 

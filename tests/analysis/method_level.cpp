@@ -27,9 +27,10 @@ double weight(double u) {
 
 }  // namespace
 
-PageModel::PageModel(std::vector<PageBlock> blocks) : blocks_(std::move(blocks)) {
+PageModel::PageModel(std::vector<PageBlock> blocks, bool guarded) : blocks_(std::move(blocks)) {
   std::ranges::stable_sort(blocks_, {}, [](const PageBlock& b) { return std::tuple(b.session, b.t); });
   estimate(false);
+  if (!guarded) return;
   carry_p = after_effects();
   carries_over = carry_p < 0.05;
   if (carries_over) {
@@ -232,37 +233,78 @@ void PageModel::widen() {
   if (r > 2 / std::sqrt(pairs)) g = std::sqrt((1 + std::min(r, 0.9)) / (1 - std::min(r, 0.9)));
 }
 
-PageInterval PageModel::interval(int group, double alpha) const {
-  const PageGroup &k = groups[group], &reference = groups[0];
-  const double e_k = k.V / k.n, e_0 = reference.V / reference.n;  // squared errors
+PageInterval PageModel::interval(const PageContrast& contrast, double alpha) const {
   PageInterval out;
-  out.center = out.low = out.high = k.m - reference.m;
-  if (e_k + e_0 > 0) {
-    const double f = std::pow(e_k + e_0, 2) / (e_k * e_k / k.f + e_0 * e_0 / reference.f);
-    const double half = student_t(1 - alpha / 2, std::max(f, 1.0)) * std::sqrt(e_k + e_0) * g;
-    out.low -= half;
-    out.high += half;
+  double variance = 0, squares = 0;
+  for (const auto& [k, w] : contrast) {
+    const PageGroup& of = groups[k];
+    const double part = w * w * of.V / of.n;
+    out.center += w * of.m;
+    variance += part;
+    squares += part * part / of.f;
   }
-  // Two states of the machine.
+  out.low = out.high = out.center;
+  if (variance > 0) {
+    out = t_interval(out.center, std::sqrt(variance) * g, std::max(variance * variance / squares, 1.0), alpha);
+  }
+  const auto [lower, higher] = reach(contrast, alpha);
+  out.low += lower;
+  out.high += higher;
+  return out;
+}
+
+std::pair<double, double> PageModel::reach(const PageContrast& contrast, double alpha, int then, int now) const {
+  const auto grown = [&](std::size_t count) {
+    return static_cast<int>(std::lround(static_cast<double>(count) * then / now));
+  };
   std::vector<std::vector<double>> below(groups.size()), above(groups.size());
-  int apart = 0;
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     const PageGroup& of = groups[blocks_[i].group];
     const double off = blocks_[i].y - level[i] - of.m;
     if (std::abs(off / (6 * of.s)) <= 0.5) continue;
-    ++apart;
     (off < 0 ? below : above)[blocks_[i].group].push_back(off);
   }
-  const double q = std::min((apart + 1.0) / (static_cast<double>(blocks_.size()) + 2), 0.5);
-  for (const int which : {group, 0}) {
-    for (const auto* side : {&below[which], &above[which]}) {
-      const int n = groups[which].n, count = static_cast<int>(side->size());
-      if (count == 0 || binomial_tail(n, n - count, q) <= alpha / 2) continue;
-      const double shift = (which == 0 ? -1 : 1) * median(*side);
-      (shift < 0 ? out.low : out.high) += shift;
+  double apart = 0, all = 0;
+  for (std::size_t k = 0; k < groups.size(); ++k) {
+    apart += grown(below[k].size()) + grown(above[k].size());
+    all += grown(groups[k].n);
+  }
+  const double q = std::min((apart + 1) / (all + 2), 0.5);
+  std::pair<double, double> ends;
+  for (const auto& [k, w] : contrast) {
+    for (const auto* side : {&below[k], &above[k]}) {
+      const int n = grown(groups[k].n), a = grown(side->size());
+      if (a == 0 || binomial_tail(n, n - a, q) <= alpha / 2) continue;
+      const double shift = w * median(*side);
+      (shift < 0 ? ends.first : ends.second) += shift;
     }
   }
-  return out;
+  return ends;
+}
+
+bool PageModel::reaches(const PageContrast& contrast, double alpha) const {
+  return reach(contrast, alpha) != std::pair(0.0, 0.0);
+}
+
+int PageModel::rounds_to_settle(const PageContrast& contrast, double alpha, double e) const {
+  const PageInterval now = interval(contrast, alpha);
+  const double distance = std::abs(std::abs(now.center) - std::log(1 + e));
+  int rounds = 1000;
+  for (const PageWeight& of : contrast) {
+    if (of.group != 0) rounds = std::min(rounds, groups[of.group].n);
+  }
+  const auto least = [&](auto settles) {
+    int n = rounds + 1;
+    while (n < 1000 && !settles(n)) ++n;
+    return n;
+  };
+  const int narrow_enough = least([&](int n) {
+    const double times = static_cast<double>(n) / rounds;
+    return t_tails(distance / (now.error / std::sqrt(times)), now.degrees * times) < alpha;
+  });
+  if (!reaches(contrast, alpha)) return narrow_enough;
+  return std::max(narrow_enough,
+                  least([&](int n) { return reach(contrast, alpha, n, rounds) == std::pair(0.0, 0.0); }));
 }
 
 }  // namespace harness::method

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <utility>
 #include <vector>
+
+#include "method_page.h"
 
 // docs/method.md, "The machine's level".
 namespace harness::method {
@@ -18,17 +21,26 @@ struct PageGroup {
   int set_aside = 0;
 };
 
-struct PageInterval {
-  double center = 0, low = 0, high = 0;
+/// A part of a contrast, whose weights add up to 0.
+struct PageWeight {
+  int group = 0;
+  double weight = 0;
 };
+using PageContrast = std::vector<PageWeight>;
 
-/// The model of a sweep with the consequences of its three guards.
+/// The model of a sweep with the consequences of its three guards, or without any.
 class PageModel {
  public:
-  explicit PageModel(std::vector<PageBlock> blocks);
+  explicit PageModel(std::vector<PageBlock> blocks, bool guarded = true);
 
   /// Of the log ratio of a group to the reference.
-  PageInterval interval(int group, double alpha) const;
+  PageInterval interval(int group, double alpha) const { return interval({{group, 1}, {0, -1}}, alpha); }
+  /// "Ladder and climb": of a weighted sum of locations.
+  PageInterval interval(const PageContrast& contrast, double alpha) const;
+  /// "Verdict": the rounds that would settle it if centre and scatter stayed as they are.
+  int rounds_to_settle(const PageContrast& contrast, double alpha, double e) const;
+  /// "Two states of the machine": whether the interval reaches to blocks apart.
+  bool reaches(const PageContrast& contrast, double alpha) const;
 
   bool carries_over = false;
   double rho = 0, carry_p = 1, r = 0, g = 1, v = 0;
@@ -42,6 +54,8 @@ class PageModel {
   void find_variances();
   double after_effects() const;
   void widen();
+  /// By how far each end moves for blocks apart, were there `then` rounds instead of `now`, all else alike.
+  std::pair<double, double> reach(const PageContrast& contrast, double alpha, int then = 1, int now = 1) const;
   std::vector<double> values(const std::vector<double>& of_blocks, int group) const;
 
   std::vector<PageBlock> blocks_;

@@ -57,14 +57,43 @@ double step_time(const store::Result& result, std::int32_t case_index) {
   return median(of_case);
 }
 
+PageInterval t_interval(double center, double error, double degrees, double alpha) {
+  const double half = student_t(1 - alpha / 2, degrees) * error;
+  return {center, center - half, center + half, error, degrees};
+}
+
+analysis::Verdict verdict(const PageInterval& interval, double e) {
+  const double least = std::log(1 + e);
+  if (interval.low > least) return analysis::Verdict::slower;
+  if (interval.high < -least) return analysis::Verdict::faster;
+  return interval.low > -least && interval.high < least ? analysis::Verdict::same : analysis::Verdict::unresolved;
+}
+
+Trimmed trimmed(std::vector<double> values) {
+  std::ranges::sort(values);
+  const int n = static_cast<int>(values.size()), g = n / 5, h = n - 2 * g;
+  double mean = 0, winsorised_mean = 0, squares = 0;
+  for (int i = g; i < n - g; ++i) mean += values[i] / h;
+  for (int i = 0; i < g; ++i) {
+    values[i] = values[g];
+    values[n - 1 - i] = values[n - 1 - g];
+  }
+  for (const double w : values) winsorised_mean += w / n;
+  for (const double w : values) squares += std::pow(w - winsorised_mean, 2);
+  return {n, h, mean, squares / (h * (h - 1.0))};
+}
+
 double student_t(double probability, double degrees) {
   double low = 0, high = 100;
   for (int i = 0; i < 45; ++i) {
     const double t = (low + high) / 2;
-    const double two_tails = beta_share(degrees / (degrees + t * t), degrees / 2, 0.5);
-    (1 - two_tails / 2 < probability ? low : high) = t;
+    (1 - t_tails(t, degrees) / 2 < probability ? low : high) = t;
   }
   return low;
+}
+
+double t_tails(double t, double degrees) {
+  return beta_share(degrees / (degrees + t * t), degrees / 2, 0.5);
 }
 
 double f_tail(double f, double numerator, double denominator) {

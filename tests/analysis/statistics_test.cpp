@@ -159,6 +159,17 @@ TEST(ResolvableEffect, FallsWithRoundsAndIsNeverBelowTheThreshold) {
   EXPECT_TRUE(std::isinf(resolvable_effect(3, 11, 0.004, 0.01)));
 }
 
+// Trimming leaves more of 14 rounds than of 15, so a bisection may miss the fewest.
+TEST(RoundsToReach, AreTheFewestThatDo) {
+  const ConfidenceInterval now{.center = 0, .n = 12, .standard_error = 0.01};
+  const auto kept = [](int n) { return n - 2 * (n / 5); };
+  for (double distance = 0.01; distance < 0.03; distance *= 1.003) {
+    int fewest = 13;
+    while (student_t_quantile(0.975, kept(fewest) - 1) * 0.01 * std::sqrt(8.0 / kept(fewest)) >= distance) ++fewest;
+    EXPECT_EQ(rounds_to_reach(distance, now, 0.05), fewest) << distance;
+  }
+}
+
 // Conover, Practical Nonparametric Statistics, table of the binomial: 8 values at 5 % leave out none at either end but
 // the extremes (2 / 2^8 = 0.8 %, with one more 7.0 %); 12 leave out two (3.9 %).
 TEST(SignInterval, IsTheExactOrderStatistic) {
