@@ -215,7 +215,7 @@ Measure read_measure(const YamlNode& node, const std::string& key, Problems& pro
         .fallback = "its share of the node"},
        {.key = "timeline",
         .parse = timeline,
-        .help = "keep the profiled step of one rank per role (roles), or of all ranks (all)",
+        .help = "ranks whose profiled step is kept: one per role, or all",
         .allowed = "roles, all",
         .fallback = "roles"},
        {.key = "share_gpus",

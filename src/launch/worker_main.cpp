@@ -1,3 +1,5 @@
+#include <cstdlib>
+
 #include "backends/backends.h"
 #include "base/error.h"
 #include "config/registry.h"
@@ -72,6 +74,7 @@ Work make_work(const WorkerOrder& order) {
   work.program = std::make_unique<program::Program>(program::lower(set.roles[role], with.declared()));
   wanted.program = work.program.get();
   if (request.mode == measure::BlockMode::tuning) {
+    if (const char* text = std::getenv("HARNESS_TEST_TUNING_S")) wanted.tuning_s = std::atof(text);
     work.probe = [&with, wanted](measure::BlockSamples& samples) {
       const backend::Tuning found = with.tune(wanted);
       samples.tuning.assign(found.begin(), found.end());

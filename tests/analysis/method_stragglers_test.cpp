@@ -161,7 +161,8 @@ TEST(MethodStragglers, OfSweepsWithALateRank) {
     for (int c = 0; c < 2 + static_cast<int>(sweep % 7); ++c) {
       store::ResultCase of;
       of.ranks = 6;
-      of.pipeline_parallel = c % 4 == 3 ? 3 : c % 3 == 2 ? 2 : 1;
+      constexpr int stages[] = {1, 1, 2, 3, 1, 2, 1, 3};
+      of.pipeline_parallel = stages[c];
       of.data_parallel = 6 / of.pipeline_parallel;
       file.cases.push_back(of);
       const auto key = static_cast<std::uint64_t>(100 * c);

@@ -74,8 +74,12 @@ class TunerOverFake : public ::testing::Test {
     return s;
   }
 
-  static constexpr Effort quick{.warm_up_s = 0, .varied = 0, .quick_s = 1e-5, .rounds = 3, .lasting_s = 0};
-  static constexpr Effort with_variants{.warm_up_s = 0, .varied = 1, .quick_s = 1e-5, .rounds = 3, .lasting_s = 0};
+  // All that there is to try is tried, however long that takes here.
+  static constexpr double no_limit_s = 10000;
+  static constexpr Effort quick{
+      .warm_up_s = 0, .limit_s = no_limit_s, .varied = 0, .quick_s = 1e-5, .rounds = 3, .lasting_s = 0};
+  static constexpr Effort with_variants{
+      .warm_up_s = 0, .limit_s = no_limit_s, .varied = 1, .quick_s = 1e-5, .rounds = 3, .lasting_s = 0};
   static constexpr std::uint32_t unproposed_tile = CUBLASLT_MATMUL_TILE_256x128;
   const config::Settings settings_ = settings();
   const program::ProgramSet set_ =
@@ -218,7 +222,6 @@ TEST_F(TunerOverFake, OperandsAreScaledSoThatSumsAreOfOrderOne) {
 TEST_F(TunerOverFake, FinalistsThatLastAreRunAloneToo) {
   only_a_variant_is_fast();
   Effort effort = with_variants;
-  effort.limit_s = 5;
   effort.lasting_s = 1e-3;
   for (const auto& [key, text] : tune(effort)) {
     EXPECT_EQ(tile_of(parse_choice(text)), unproposed_tile) << key;
