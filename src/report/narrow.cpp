@@ -8,7 +8,14 @@
 namespace harness::report {
 namespace {
 
-constexpr std::size_t gap = 2;  // between two columns
+constexpr std::size_t gap = 2;          // between two columns
+constexpr std::size_t short_name = 24;  // of what a row is about: not broken below that
+
+// The columns that say what a row is about: words, before the first number.
+std::size_t keys_of(const Table& table) {
+  const auto number = std::ranges::find(table.columns, false, &Table::Column::words);
+  return std::max<std::ptrdiff_t>(1, number - table.columns.begin());
+}
 
 std::size_t longest_word(const std::string& text) {
   std::istringstream words(one_line(text));
@@ -24,16 +31,16 @@ std::vector<std::size_t> widths_within(const Table& table, std::size_t width) {
   std::size_t sum = gap * (count - 1);
   for (std::size_t c = 0; c < count; ++c) {
     sum += widths[c];
-    if (c == 0 || !table.columns[c].words) continue;
-    least[c] = columns_of(table.columns[c].heading);
+    if (!table.columns[c].words) continue;
+    least[c] = std::max(columns_of(table.columns[c].heading), c == 0 ? std::min(short_name, widths[c]) : 0);
     for (const auto& row : table.rows) least[c] = std::max(least[c], longest_word(row[c]));
   }
   for (; sum > width; --sum) {
-    std::size_t widest = 0;
-    for (std::size_t c = 1; c < count; ++c) {
-      if (widths[c] > least[c] && (widest == 0 || widths[c] > widths[widest])) widest = c;
+    std::size_t widest = count;
+    for (std::size_t c = 0; c < count; ++c) {
+      if (widths[c] > least[c] && (widest == count || widths[c] > widths[widest])) widest = c;
     }
-    if (widest == 0) return {};
+    if (widest == count) return {};
     --widths[widest];
   }
   return widths;
@@ -64,12 +71,12 @@ Table with_lines(const Table& table, const std::vector<std::size_t>& widths) {
   return out;
 }
 
-Table with_columns(const Table& table, std::size_t begin, std::size_t end) {
+Table with_columns(const Table& table, std::size_t keys, std::size_t begin, std::size_t end) {
   Table out;
   const auto take = [&](const auto& from, auto& into) {
-    into.push_back(from.front());
-    into.insert(into.end(), from.begin() + static_cast<std::ptrdiff_t>(begin),
-                from.begin() + static_cast<std::ptrdiff_t>(end));
+    for (std::size_t c = 0; c < end; ++c) {
+      if (c < keys || c >= begin) into.push_back(from[c]);
+    }
   };
   take(table.columns, out.columns);
   for (const auto& row : table.rows) take(row, out.rows.emplace_back());
@@ -79,18 +86,21 @@ Table with_columns(const Table& table, std::size_t begin, std::size_t end) {
 }  // namespace
 
 std::vector<Table> narrowed(const Table& table, std::size_t width) {
-  if (table.width() <= width || table.columns.size() < 2) return {table};
+  if (table.width() <= width || table.columns.empty()) return {table};
   if (const auto widths = widths_within(table, width); !widths.empty()) return {with_lines(table, widths)};
-  if (table.columns.size() == 2) return {table};
-  const std::vector<std::size_t> widths = table.widths();
+  const std::size_t keys = keys_of(table);
   std::vector<Table> tables;
-  for (std::size_t begin = 1; begin < widths.size();) {
-    std::size_t end = begin, sum = widths[0];
-    while (end < widths.size() && (end == begin || sum + gap + widths[end] <= width)) sum += gap + widths[end++];
-    for (Table& part : narrowed(with_columns(table, begin, end), width)) tables.push_back(std::move(part));
-    begin = end;
+  for (std::size_t begin = keys, end = keys; begin < table.columns.size(); begin = end) {
+    // As many as fit, however narrow the words become; at least one.
+    const auto fits = [&](std::size_t to) {
+      return !widths_within(with_columns(table, keys, begin, to), width).empty();
+    };
+    for (end = begin + 1; end < table.columns.size() && fits(end + 1);) ++end;
+    const Table part = with_columns(table, keys, begin, end);
+    const auto widths = widths_within(part, width);
+    tables.push_back(widths.empty() ? part : with_lines(part, widths));
   }
-  return tables;
+  return tables.empty() ? std::vector<Table>{table} : tables;
 }
 
 }  // namespace harness::report
