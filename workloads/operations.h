@@ -21,7 +21,7 @@ program::AxisSet axes_of(config::CollectiveOver over);
 
 /// The element type of the buffers of an operation.
 inline program::DType element_type(const config::Settings& settings) {
-  return settings.precision == config::Precision::bf16 ? program::DType::bf16 : program::DType::f32;
+  return config::storage_of(settings.precision);
 }
 
 }  // namespace harness::workloads

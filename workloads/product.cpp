@@ -17,9 +17,9 @@ double rounding_of(config::Precision precision) {
     case config::Precision::tf32:
       return 5e-3;
     case config::Precision::fp32:
-      break;
+      return 1e-4;
   }
-  return 1e-4;
+  fail("no rounding is known of precision {}", config::name_of(precision));
 }
 
 }  // namespace

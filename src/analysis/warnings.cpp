@@ -17,6 +17,7 @@
 #include "analysis/paired_estimator.h"
 #include "analysis/power.h"
 #include "base/text.h"
+#include "config/precision.h"
 
 namespace harness::analysis {
 namespace {
@@ -61,9 +62,11 @@ void losses(const store::Result& result, Warnings& warnings) {
 }
 
 // How far apart the last losses of two cases may be that compute the same in another order: a few steps multiply what
-// rounding leaves.
+// rounding leaves. A precision that this version does not know gets what fp32 gets.
 double loss_tolerance(std::string_view precision) {
-  return precision == "bf16" || precision == "tf32" ? 2e-2 : 1e-3;
+  constexpr int half = 10;  // bits of a mantissa: tf32's, fp16's; bf16 has fewer
+  const config::PrecisionRow* row = config::find_precision(precision);
+  return row != nullptr && row->product_mantissa_bits <= half ? 2e-2 : 1e-3;
 }
 
 // A case that differs from the baseline in one of these may train differently; all others compute the same.

@@ -18,12 +18,6 @@ constexpr std::size_t max_shown_failures = 8;  // of one line; the rest is count
 
 using Json = nlohmann::ordered_json;
 
-const char* word(config::Precision precision) {
-  if (precision == config::Precision::bf16) return "bf16";
-  if (precision == config::Precision::tf32) return "tf32";
-  return "fp32";
-}
-
 std::string rate(const selftest::KindShare& k, double value) {
   if (!(value > 0)) return "unknown";
   return k.by_flop ? show_flops(value) : show_bytes(value) + "/s";
@@ -135,7 +129,7 @@ Json lines_json(const selftest::Split& split) {
 
 Json json_of(const selftest::Performance& p) {
   return {{"performance", p.options.model.name},
-          {"precision", word(p.options.precision)},
+          {"precision", config::name_of(p.options.precision)},
           {"sequence", p.options.model.sequence},
           {"micro_batch", p.options.micro_batch},
           {"warmup_steps", p.options.warmup_steps},
@@ -213,7 +207,7 @@ std::string check_sentence(const selftest::CheckLine& l) {
 std::string timing_text(const selftest::Performance& p) {
   const selftest::PerformanceOptions& o = p.options;
   std::string text = fmt::format("{}, {}, micro-batch {}: {} layers, hidden {}, {} heads, sequence {}, vocabulary {}\n",
-                                 o.model.name, word(o.precision), o.micro_batch, o.model.layers, o.model.hidden,
+                                 o.model.name, config::name_of(o.precision), o.micro_batch, o.model.layers, o.model.hidden,
                                  o.model.heads, o.model.sequence, o.model.vocab);
   text +=
       fmt::format("step: median {} of {} after {} (fastest {}, slowest {}), {:.0f} tokens/s, loss {:.4f} to {:.4f}\n",

@@ -14,6 +14,7 @@
 #include "cli/selftest_compare.h"
 #include "cli/selftest_report.h"
 #include "cli/verbs.h"
+#include "config/choice.h"
 #include "config/experiment.h"
 #include "config/shipped.h"
 #include "report/clean_text.h"
@@ -27,13 +28,6 @@ namespace harness::cli {
 namespace {
 
 constexpr int nothing_ran = 3;  // the exit code of exit_code(lines) for it too
-
-config::Precision parse_precision(const std::string& text) {
-  if (text == "fp32") return config::Precision::fp32;
-  if (text == "tf32") return config::Precision::tf32;
-  if (text == "bf16") return config::Precision::bf16;
-  fail("--precision: found {}; allowed: fp32, tf32, bf16", text);
-}
 
 std::string own_path() {
   return std::filesystem::read_symlink("/proc/self/exe").string();
@@ -175,7 +169,11 @@ class Check {
     if (!model) fail("--model: found {}; allowed: {}", options_.model, fmt::join(config::model_preset_names(), ", "));
     o.model = *model;
     if (options_.sequence > 0) o.model.sequence = options_.sequence;
-    o.precision = parse_precision(options_.precision);
+    try {
+      o.precision = config::parse_choice(options_.precision, config::precision_choices);
+    } catch (const Error& error) {
+      fail("--precision: {}", error.what());
+    }
     o.micro_batch = options_.micro_batch;
     o.warmup_steps = options_.warmup_steps;
     o.steps = options_.steps;

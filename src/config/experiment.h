@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,8 +18,8 @@ namespace harness::config {
 struct Hardware {
   std::string name, source;
   std::vector<std::string> devices;  // its names as CUDA reports them, whole; empty: not said
-  double peak_fp32_flops = 0, peak_tf32_flops = 0, peak_bf16_flops = 0;  // dense
-  double memory_bytes = 0;                                               // per accelerator
+  std::map<Precision, double> peaks_flops;  // dense; absent: unknown
+  double memory_bytes = 0;                  // per accelerator
   double memory_bytes_per_s = 0;
   int compute_capability = 0;  // 90 is 9.0
   int sms = 0;
@@ -26,7 +27,7 @@ struct Hardware {
   double nvlink_bytes_per_s = 0;  // all links together, one direction
   double l2_bytes = 0;
 
-  double peak_flops(Precision precision) const;
+  double peak_flops(Precision precision) const;  // 0: unknown
   /// Whether `devices` has this name. They are compared whole: "NVIDIA A10" is not "NVIDIA A100-SXM4-40GB", and a slice
   /// of a GPU (MIG) or its laptop form has another name because it has other peaks.
   bool is(std::string_view device) const;

@@ -114,9 +114,11 @@ Hardware read_file(const fs::path& path, Problems& problems) {
     };
   };
   const auto peaks = [&](const YamlNode& value, const std::string& key) {
-    const std::array<Field, 3> fields{{{.key = "fp32", .parse = rate(hardware.peak_fp32_flops)},
-                                       {.key = "tf32", .parse = rate(hardware.peak_tf32_flops)},
-                                       {.key = "bf16", .parse = rate(hardware.peak_bf16_flops)}}};
+    std::vector<Field> fields;
+    for (const PrecisionRow& row : precision_table) {
+      fields.push_back(
+          {.key = row.name, .parse = [&](auto text) { rate(hardware.peaks_flops[row.precision])(text); }});
+    }
     read_map(problems, value, key, fields);
   };
   const auto devices = [&](const YamlNode& value, const std::string& key) {
@@ -190,15 +192,8 @@ fs::path shipped_configs() {
 }
 
 double Hardware::peak_flops(Precision precision) const {
-  switch (precision) {
-    case Precision::fp32:
-      return peak_fp32_flops;
-    case Precision::tf32:
-      return peak_tf32_flops;
-    case Precision::bf16:
-      return peak_bf16_flops;
-  }
-  return 0;
+  const auto found = peaks_flops.find(precision);
+  return found == peaks_flops.end() ? 0.0 : found->second;
 }
 
 bool Hardware::is(std::string_view device) const {

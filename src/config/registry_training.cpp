@@ -10,9 +10,6 @@
 namespace harness::config {
 namespace {
 
-constexpr std::array<Choice<Precision>, 3> precision_choices{
-    {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"tf32", Precision::tf32}}};
-
 const std::vector<std::string> layout_parts{"tensor_parallel", "pipeline_parallel"};
 constexpr int max_ranks = 1 << 20;
 

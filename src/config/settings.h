@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "config/precision.h"
+
 namespace harness::config {
 
 /// GPT-2/GPT-3 style decoder. hidden is a multiple of heads; the MLP is 4 * hidden wide; embeddings are tied.
@@ -17,11 +19,6 @@ struct Model {
   bool operator==(const Model&) const = default;
 };
 
-enum class Precision : std::uint8_t {
-  fp32,
-  bf16,
-  tf32,  // fp32 storage, matrix products on tensor cores with 10-bit mantissas; cuda only
-};
 enum class AttentionKind : std::uint8_t {
   fused,    // one kernel, scores never in memory
   unfused,  // two batched products with a softmax between them

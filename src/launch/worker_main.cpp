@@ -23,9 +23,7 @@ std::function<void(measure::BlockSamples&)> probing(const backend::Backend& with
   return [&with, where](measure::BlockSamples& samples) {
     samples.device = with.device(where);
     if (with.kind() != config::BackendKind::cpu) return;  // a GPU's peak is its hardware file's
-    const config::Precision precision = where.settings.precision;
-    double& flops = precision == config::Precision::bf16 ? samples.peak_flops_bf16 : samples.peak_flops_fp32;
-    flops = with.measure_matmul_flops(precision, where, probe_seconds);
+    samples.peak_flops = with.measure_matmul_flops(where.settings.precision, where, probe_seconds);
   };
 }
 

@@ -71,7 +71,7 @@ std::string why_impossible_on(const config::Settings& s, const config::Hardware&
   }
   if (h.compute_capability < ampere && s.precision != config::Precision::fp32) {
     return fmt::format("precision {} needs tensor cores of compute capability 8.0 (Ampere) or later; the GPU is {}",
-                       s.precision == config::Precision::bf16 ? "bf16" : "tf32", capability(h));
+                       config::name_of(s.precision), capability(h));
   }
   return "";
 }

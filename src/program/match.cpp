@@ -19,8 +19,7 @@ struct Signature {
 };
 
 std::string show(const Signature& s) {
-  static constexpr const char* types[] = {"f32", "bf16", "i32"};
-  return fmt::format("{} of {} {}", s.kind, s.count, types[static_cast<std::size_t>(s.type)]);
+  return fmt::format("{} of {} {}", s.kind, s.count, name_of(s.type));
 }
 
 // The communications of a role, in list order, and how far it has got.

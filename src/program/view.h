@@ -2,14 +2,10 @@
 
 #include <cstdint>
 
+#include "program/dtype.h"
 #include "program/layout.h"
 
 namespace harness::program {
-
-enum class DType : std::uint8_t { f32, bf16, i32 };
-inline constexpr std::int64_t size_of(DType type) {
-  return type == DType::bf16 ? 2 : 4;
-}
 
 using BufferId = std::int32_t;
 using GroupId = std::int32_t;

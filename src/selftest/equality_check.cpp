@@ -11,18 +11,6 @@ namespace {
 
 const config::Model small{"small", 2, 128, 2, 256, 64};
 
-const char* name_of(config::Precision precision) {
-  switch (precision) {
-    case config::Precision::bf16:
-      return "bf16";
-    case config::Precision::tf32:
-      return "tf32";
-    case config::Precision::fp32:
-      break;
-  }
-  return "fp32";
-}
-
 /// One way to train.
 struct Way {
   config::Settings settings;
@@ -76,7 +64,7 @@ class Equality {
 
   CheckLine& line(const std::string& what, config::Precision precision, double tolerance) {
     lines_.emplace_back();
-    lines_.back().check = fmt::format("equality: {}, {}", what, name_of(precision));
+    lines_.back().check = fmt::format("equality: {}, {}", what, config::name_of(precision));
     lines_.back().tolerance = tolerance;
     return lines_.back();
   }

@@ -48,8 +48,7 @@ void Peaks::add(const PeakSetup& setup, const std::vector<measure::BlockSamples>
   // A node's ranks count together: on cores that they share, one is quick while another waits.
   ByNode found;
   for (std::size_t rank = 0; rank < samples.size(); ++rank) {
-    const bool bf16 = setup.precision == config::Precision::bf16;
-    found[places_[rank].node] += bf16 ? samples[rank].peak_flops_bf16 : samples[rank].peak_flops_fp32;
+    found[places_[rank].node] += samples[rank].peak_flops;
   }
   keep_larger(alike_[setup], found);
   keep_larger(of_any_[setup.precision], found);

@@ -331,8 +331,8 @@ TEST(Hardware, IsReadFromBesideTheConfiguration) {
   ASSERT_TRUE(e.hardware);
   EXPECT_EQ(e.hardware->name, "Fast");
   EXPECT_EQ(e.hardware->source, "its datasheet");
-  EXPECT_EQ(e.hardware->peak_bf16_flops, 1e15);
-  EXPECT_EQ(e.hardware->peak_fp32_flops, 0);
+  EXPECT_EQ(e.hardware->peak_flops(Precision::bf16), 1e15);
+  EXPECT_EQ(e.hardware->peak_flops(Precision::fp32), 0);
   EXPECT_EQ(e.hardware->memory_bytes, 80e9);
   EXPECT_TRUE(load_experiment(folder.write("b.yaml", "hardware: hardware/fast.yaml" + rest)).hardware);
   const std::string misspelt = test::complaint(folder.write("c.yaml", "hardware: fats" + rest));

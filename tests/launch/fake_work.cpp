@@ -140,7 +140,7 @@ launch::Work fake_work(const launch::WorkerOrder& order) {
       const char* value = std::getenv(name);
       work.identity.emplace_back(name, value == nullptr ? "unset" : value);
     }
-    work.probe = [](measure::BlockSamples& samples) { samples.peak_flops_fp32 = 1e9; };
+    work.probe = [](measure::BlockSamples& samples) { samples.peak_flops = 1e9; };
     return work;
   }
   work.program = std::make_unique<program::Program>();

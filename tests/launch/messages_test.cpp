@@ -91,7 +91,7 @@ TEST(Messages, SamplesComeBackAsTheyWere) {
   s.totals = {{"matmul", "compute", 0.5, 12}};
   s.identity = {{"oneDNN", "2.6.3"}};
   s.warnings = {"warm"};
-  s.peak_flops_bf16 = 1e12;
+  s.peak_flops = 1e12;
   s.split = {1.0, 0.5, 0.375, 0.25, 0.125, 0.25};
   s.device = "0000:1B:00.0 NVIDIA H200";
   s.tuning = {{"matmul 1x2x3", "fused 0a 1"}};
@@ -111,7 +111,7 @@ TEST(Messages, SamplesComeBackAsTheyWere) {
   EXPECT_EQ(back.totals[0].operations, 12);
   EXPECT_EQ(back.identity, s.identity);
   EXPECT_EQ(back.warnings, s.warnings);
-  EXPECT_EQ(back.peak_flops_bf16, 1e12);
+  EXPECT_EQ(back.peak_flops, 1e12);
   EXPECT_EQ(back.split.step_s, 1.0);
   EXPECT_EQ(back.split.idle_s, 0.25);
   EXPECT_EQ(back.device, s.device);

@@ -103,7 +103,7 @@ TEST(Budget, RefusesWhatItCannotKnow) {
   OneH200 job;
   job.plan.experiment.hardware->memory_bytes_per_s = 0;
   EXPECT_THAT(test::error_of([&] { job.budget(); }), HasSubstr("states no memory_bandwidth"));
-  job.plan.experiment.hardware->peak_bf16_flops = 0;
+  job.plan.experiment.hardware->peaks_flops.erase(config::Precision::bf16);
   EXPECT_THAT(test::error_of([&] { job.budget(); }), HasSubstr("states no peak"));
 }
 

@@ -47,7 +47,7 @@ TEST(Configs, SixteenNodesSweepWhatOneWould) {
   EXPECT_EQ(plan.experiment.model.name, "gpt3-1.3b");
   EXPECT_EQ(plan.experiment.backend, config::BackendKind::cuda);
   ASSERT_TRUE(plan.experiment.hardware);
-  EXPECT_DOUBLE_EQ(plan.experiment.hardware->peak_bf16_flops, 989.4e12);
+  EXPECT_DOUBLE_EQ(plan.experiment.hardware->peak_flops(config::Precision::bf16), 989.4e12);
   std::set<std::string> variables;
   bool inside = false, across = false;
   for (const PlannedCase& c : plan.cases) {
@@ -84,7 +84,7 @@ TEST(Configs, EveryHardwareFileLoadsAndNoDeviceIsInTwo) {
     EXPECT_FALSE(h.source.empty()) << name;
     EXPECT_FALSE(h.devices.empty()) << name;
     EXPECT_GT(h.compute_capability, 0) << name;
-    EXPECT_GT(h.peak_fp32_flops + h.peak_bf16_flops, 10e12) << name;
+    EXPECT_GT(h.peak_flops(config::Precision::fp32) + h.peak_flops(config::Precision::bf16), 10e12) << name;
     for (const std::string& device : h.devices) {
       EXPECT_TRUE(owner.emplace(device, name).second) << device << " is in " << owner[device] << " and in " << name;
       const auto found = config::find_hardware_for_device(device, (configs / "laptop.yaml").string());
@@ -109,13 +109,13 @@ TEST(Configs, PeaksAreWhatTheChipCanDo) {
   int checked = 0;
   for (const std::string& name : hardware_names()) {
     const config::Hardware h = hardware_file(name);
-    if (h.peak_tf32_flops > 0 && h.peak_bf16_flops > 0) {
-      EXPECT_NEAR(h.peak_tf32_flops / h.peak_bf16_flops, 0.5, 0.015) << name;
+    if (h.peak_flops(config::Precision::tf32) > 0 && h.peak_flops(config::Precision::bf16) > 0) {
+      EXPECT_NEAR(h.peak_flops(config::Precision::tf32) / h.peak_flops(config::Precision::bf16), 0.5, 0.015) << name;
     }
-    if (h.boost_clock_hz == 0 || h.peak_bf16_flops == 0) continue;
+    if (h.boost_clock_hz == 0 || h.peak_flops(config::Precision::bf16) == 0) continue;
     ASSERT_GT(h.sms, 0) << name;
     const double flops = h.sms * h.boost_clock_hz * flop_per_clock(name, h.compute_capability);
-    EXPECT_NEAR(h.peak_bf16_flops / flops, 1, 0.03) << name;
+    EXPECT_NEAR(h.peak_flops(config::Precision::bf16) / flops, 1, 0.03) << name;
     ++checked;
   }
   EXPECT_GE(checked, 12);

@@ -52,7 +52,7 @@ class FakeJob : public launch::Job {
     const double flops = flops_(request, blocks++);
     outcome.ok = flops > 0;
     for (int rank = 0; rank < request.layout.ranks() && outcome.ok; ++rank)
-      outcome.samples.emplace_back().peak_flops_fp32 = flops;
+      outcome.samples.emplace_back().peak_flops = flops;
     return outcome;
   }
   int follow() override { return 0; }
@@ -122,7 +122,7 @@ TEST(Peaks, RanksOfUnlikeNodesHaveTheirMean) {
   const plan::Plan plan = plan_of({planned("baseline", 4), planned("ranks=2", 2)});
   Peaks peaks(places(4, 2, 2));
   std::vector<measure::BlockSamples> samples(4);
-  for (int rank = 0; rank < 4; ++rank) samples[rank].peak_flops_fp32 = rank < 2 ? 10e9 : 30e9;
+  for (int rank = 0; rank < 4; ++rank) samples[rank].peak_flops = rank < 2 ? 10e9 : 30e9;
   peaks.add({4, 0, config::Precision::fp32}, samples);
   EXPECT_EQ(peaks.of(plan.cases[0]), 20e9);
   EXPECT_EQ(peaks.of(plan.cases[1]), 10e9);

@@ -24,7 +24,7 @@ Dimensions dimensions(const config::Model& model, const config::Settings& settin
   d.first_layer = d.layers * stage;
   d.micro_batches = static_cast<int>(settings.global_batch_size / (settings.micro_batch_size * d.data));
   d.tokens = static_cast<double>(settings.global_batch_size * model.sequence);
-  d.type = settings.precision == config::Precision::bf16 ? program::DType::bf16 : program::DType::f32;
+  d.type = config::storage_of(settings.precision);
   return d;
 }
 

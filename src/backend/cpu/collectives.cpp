@@ -25,7 +25,14 @@ std::size_t bytes_of(const backend::Tensor& t) {
 // Gloo wants an element type for its size only.
 template <class F>
 void with_width(program::DType type, F&& f) {
-  type == program::DType::bf16 ? f(std::uint16_t{}) : f(std::uint32_t{});
+  switch (program::size_of(type)) {
+    case 2:
+      return f(std::uint16_t{});
+    case 4:
+      return f(std::uint32_t{});
+    default:
+      fail("Gloo sends no elements of {}", program::name_of(type));
+  }
 }
 
 class Copy : public Transfer {
@@ -240,16 +247,19 @@ std::unique_ptr<Transfer> make_all_reduce(ContextPointer context, backend::Tenso
     case config::AllReduceAlgorithm::bcube:
       return std::make_unique<AllReduceByFunction>(std::move(context), in, data, reduction,
                                                    gloo::AllreduceOptions::Algorithm::BCUBE);
-    case config::AllReduceAlgorithm::halving_doubling:
+    case config::AllReduceAlgorithm::halving_doubling: {
       if (bytes_of(data) >= std::numeric_limits<int>::max()) {
         fail(
             "Gloo's halving-doubling all-reduce takes less than 2 GiB at a time, got {} bytes; use a smaller "
             "bucket_size or another allreduce_algorithm",
             bytes_of(data));
       }
-      if (data.type == program::DType::bf16)
-        return std::make_unique<AllReduceHalving<bf16>>(context, in, data, reduction);
-      return std::make_unique<AllReduceHalving<float>>(context, in, data, reduction);
+      std::unique_ptr<Transfer> transfer;
+      backend::with_type(data.type, [&](auto tag) {
+        transfer = std::make_unique<AllReduceHalving<decltype(tag)>>(context, in, data, reduction);
+      });
+      return transfer;
+    }
   }
   return std::make_unique<AllReduceByFunction>(std::move(context), in, data, reduction,
                                                gloo::AllreduceOptions::Algorithm::RING);

@@ -49,7 +49,7 @@ class CpuBackend : public backend::Backend {
                               double seconds) const override {
     omp_set_num_threads(where.threads);
     constexpr std::int64_t n = 1024;
-    const program::DType type = precision == config::Precision::bf16 ? program::DType::bf16 : program::DType::f32;
+    const program::DType type = config::storage_of(precision);
     // Random numbers: what units draw, and so how fast they run, depends on the data.
     std::vector<float> a(n * n), b(n * n), out(n * n);
     for (std::size_t i = 0; i < a.size(); ++i) {

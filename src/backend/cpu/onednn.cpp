@@ -21,8 +21,15 @@ dnnl::engine& engine() {
 }
 
 memory::data_type type_of(program::DType type) {
-  if (type == program::DType::i32) fail("the cpu backend has no matrix products of i32");
-  return type == program::DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
+  switch (type) {
+    case program::DType::f32:
+      return memory::data_type::f32;
+    case program::DType::bf16:
+      return memory::data_type::bf16;
+    case program::DType::i32:
+      break;
+  }
+  fail("the cpu backend has no matrix products of {}", program::name_of(type));
 }
 
 memory::desc desc_of(const MatrixForm& f, std::int64_t batch, std::int64_t rows, std::int64_t columns) {

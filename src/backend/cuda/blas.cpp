@@ -24,7 +24,15 @@ void check(cublasStatus_t status, const char* what, const Product* product = nul
 }
 
 cudaDataType_t data_type(program::DType type) {
-  return type == program::DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+  switch (type) {
+    case program::DType::f32:
+      return CUDA_R_32F;
+    case program::DType::bf16:
+      return CUDA_R_16BF;
+    case program::DType::i32:
+      break;
+  }
+  fail("cuBLASLt multiplies no {}", program::name_of(type));
 }
 
 template <class T>

@@ -35,9 +35,9 @@ ncclDataType_t type_of(const backend::Tensor& t) {
     case program::DType::bf16:
       return ncclBfloat16;
     case program::DType::i32:
-      break;
+      return ncclInt32;
   }
-  return ncclInt32;
+  fail("NCCL has no word for elements of {}", program::name_of(t.type));
 }
 
 ncclRedOp_t operation_of(program::Reduction reduction) {

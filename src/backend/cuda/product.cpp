@@ -9,20 +9,8 @@
 namespace harness::cuda {
 namespace {
 
-const char* word(program::DType type) {
-  switch (type) {
-    case program::DType::f32:
-      return "f32";
-    case program::DType::bf16:
-      return "bf16";
-    case program::DType::i32:
-      break;
-  }
-  fail("a matrix product of integers was asked for");
-}
-
 std::string matrix_key(const Matrix& m) {
-  std::string key = fmt::format("{}{}/{}", word(m.type), m.transposed ? "T" : "", m.leading);
+  std::string key = fmt::format("{}{}/{}", program::name_of(m.type), m.transposed ? "T" : "", m.leading);
   if (m.batch_stride != 0) key += fmt::format("+{}", m.batch_stride);
   return key;
 }

@@ -117,7 +117,7 @@ backend::Tuning tune_products(const program::Program& program, bool tf32, int mu
 
 double measure_products(config::Precision precision, double seconds) {
   constexpr std::int64_t n = 8192;
-  const program::DType type = precision == config::Precision::bf16 ? program::DType::bf16 : program::DType::f32;
+  const program::DType type = config::storage_of(precision);
   NeededProduct needed;
   needed.operation.m = needed.operation.n = needed.operation.k = n;
   needed.product = product_of(needed.operation, type, type, type, precision == config::Precision::tf32, 256);
