@@ -15,7 +15,7 @@ plan::PlannedCase job(int tp, int pp, int dp, std::int64_t micro_batches) {
   plan::PlannedCase c;
   c.name = "bench";
   c.settings.precision = config::Precision::bf16;
-  c.settings.layout = {tp, pp};
+  c.settings.layout = {{program::Axis::tensor, tp}, {program::Axis::pipeline, pp}};
   c.settings.global_batch_size = dp * micro_batches;
   c.layout.size = {tp, 1, dp, pp};
   return c;

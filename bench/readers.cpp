@@ -69,8 +69,8 @@ store::Result plan() {
     row.settings = {"bf16", std::to_string(c < 2 ? 1 : c)};
     row.status = store::CaseStatus::ok;
     row.ranks = ranks;
-    row.pipeline_parallel = roles;
-    row.data_parallel = ranks / roles;
+    row.layout[program::Axis::pipeline] = roles;
+    row.layout[program::Axis::data] = ranks / roles;
     row.tokens_per_step = 1e8;
     row.model_flop_per_step = 5e18;
     row.peak_flops_per_rank = 989e12;

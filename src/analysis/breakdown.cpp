@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <span>
 #include <string_view>
 #include <tuple>
 
+#include "analysis/case_ranks.h"
 #include "analysis/occupancy.h"
-#include "analysis/parallel_layout.h"
 #include "analysis/role_mean.h"
 
 namespace harness::analysis {
@@ -69,7 +68,7 @@ IdlePlace place_of(const Gap& gap, const std::vector<Piece>& pieces, const Inter
 class CaseParts {
  public:
   CaseParts(const store::Result& result, int case_index, const Intervals& intervals)
-      : layout_(result.case_at(case_index)), case_index_(case_index) {
+      : ranks_(result, case_index), case_index_(case_index) {
     for (const store::ResultOperations& row : result.operations) {
       if (row.case_index == case_index) groups_[{row.role, row.stream, row.kind, row.what}] = row.group;
     }
@@ -84,13 +83,13 @@ class CaseParts {
  private:
   Part part_of(const store::ResultInterval& x) const;
   Breakdown of_rank(int role, int rank, const Intervals& intervals) const;
-  std::vector<Breakdown> role_means(std::span<const Breakdown> ranks, int ranks_of_role) const;
-  Breakdown role_mean(const Breakdown& of_rank, int ranks_of_role) const;
-  void find_critical(CaseBreakdown& whole, int ranks_of_role) const;
+  std::vector<Breakdown> role_means(std::span<const Breakdown> ranks) const;
+  Breakdown role_mean(const Breakdown& of_rank) const;
+  void find_critical(CaseBreakdown& whole) const;
   void add_occupants(const store::ResultInterval& x, std::size_t index, std::vector<Piece>& pieces,
                      std::vector<Occupant>& occupants) const;
 
-  ParallelLayout layout_;
+  CaseRanks ranks_;
   int case_index_;
   std::map<std::tuple<int, std::string_view, std::string_view, std::string_view>, std::string_view> groups_;
   std::map<int, const store::ResultSplit*> splits_;
@@ -135,9 +134,9 @@ void CaseParts::add_occupants(const store::ResultInterval& x, std::size_t index,
     const auto within = [&](double seconds) {
       return std::clamp(start_s + seconds, start_s, std::max(start_s, x.end_s));
     };
-    const bool others = is_collective(x.kind) && layout_.stage_ranks() > 1;
+    const bool others = is_collective(x.kind) && ranks_.has_stage_mates();
     if (others && std::isfinite(x.waiting_s)) add(Part::waiting, within(x.waiting_s));
-    if (layout_.pipeline > 1 && std::isfinite(x.bubble_s)) add(Part::bubble, within(x.bubble_s));
+    if (ranks_.has_stages() && std::isfinite(x.bubble_s)) add(Part::bubble, within(x.bubble_s));
   }
   add(part, x.end_s);
 }
@@ -181,11 +180,9 @@ Breakdown CaseParts::of_rank(int role, int rank, const Intervals& intervals) con
   return b;
 }
 
-// Roles are cut along the slowest axis.
-Breakdown CaseParts::role_mean(const Breakdown& of_rank, int ranks_of_role) const {
+Breakdown CaseParts::role_mean(const Breakdown& of_rank) const {
   std::vector<const store::ResultSplit*> splits;
-  const int first = of_rank.rank / ranks_of_role * ranks_of_role;
-  for (int rank = first; rank < first + ranks_of_role; ++rank) {
+  for (const std::int32_t rank : ranks_.of_same_role(of_rank.rank)) {
     const auto found = splits_.find(rank);
     splits.push_back(found == splits_.end() ? nullptr : found->second);
   }
@@ -213,20 +210,20 @@ Breakdown mean_of(std::span<const Breakdown> ranks) {
 }
 
 // Exact where every rank of a role has a timeline; else divided as on the one that has.
-std::vector<Breakdown> CaseParts::role_means(std::span<const Breakdown> ranks, int ranks_of_role) const {
+std::vector<Breakdown> CaseParts::role_means(std::span<const Breakdown> ranks) const {
   std::vector<Breakdown> roles;
   while (!ranks.empty()) {
     const auto end = std::ranges::find_if(ranks, [&](const Breakdown& b) { return b.role != ranks.front().role; });
     const auto of_role = ranks.first(static_cast<std::size_t>(end - ranks.begin()));
-    const bool complete = of_role.size() > 1 && std::ssize(of_role) == ranks_of_role;
-    roles.push_back(complete ? mean_of(of_role) : role_mean(of_role.front(), ranks_of_role));
+    const bool complete = of_role.size() > 1 && of_role.size() == ranks_.of_same_role(of_role.front().rank).size();
+    roles.push_back(complete ? mean_of(of_role) : role_mean(of_role.front()));
     ranks = ranks.subspan(of_role.size());
   }
   return roles;
 }
 
 // The rank with the longest step, and the entry of `ranks` that is closest to it: its own, else its role's.
-void CaseParts::find_critical(CaseBreakdown& whole, int ranks_of_role) const {
+void CaseParts::find_critical(CaseBreakdown& whole) const {
   double longest = 0;
   const auto consider = [&](std::int32_t rank, double step_s) {
     if (!(step_s > longest)) return;
@@ -237,7 +234,7 @@ void CaseParts::find_critical(CaseBreakdown& whole, int ranks_of_role) const {
   if (whole.critical_rank < 0) {
     for (const Breakdown& b : whole.ranks) consider(b.rank, b.step_s);
   }
-  const auto same_role = [&](std::int32_t rank) { return rank / ranks_of_role == whole.critical_rank / ranks_of_role; };
+  const auto same_role = [&](std::int32_t rank) { return ranks_.same_role(rank, whole.critical_rank); };
   auto found = std::ranges::find(whole.ranks, whole.critical_rank, &Breakdown::rank);
   if (found == whole.ranks.end()) found = std::ranges::find_if(whole.ranks, same_role, &Breakdown::rank);
   if (found != whole.ranks.end()) whole.critical = static_cast<std::size_t>(found - whole.ranks.begin());
@@ -246,14 +243,9 @@ void CaseParts::find_critical(CaseBreakdown& whole, int ranks_of_role) const {
 CaseBreakdown CaseParts::all() const {
   CaseBreakdown whole;
   whole.case_index = case_index_;
-  std::set<int> roles;
-  for (const auto& [key, intervals] : by_role_) {
-    roles.insert(key.first);
-    whole.ranks.push_back(of_rank(key.first, key.second, intervals));
-  }
-  const int ranks_of_role = std::max(1, layout_.ranks / static_cast<int>(roles.size()));
-  whole.mean = mean_of(role_means(whole.ranks, ranks_of_role));
-  find_critical(whole, ranks_of_role);
+  for (const auto& [key, intervals] : by_role_) whole.ranks.push_back(of_rank(key.first, key.second, intervals));
+  whole.mean = mean_of(role_means(whole.ranks));
+  find_critical(whole);
   return whole;
 }
 

@@ -8,8 +8,8 @@
 #include <map>
 #include <tuple>
 
+#include "analysis/case_ranks.h"
 #include "analysis/distributions.h"
-#include "analysis/parallel_layout.h"
 #include "analysis/statistics.h"
 
 namespace harness::analysis {
@@ -137,8 +137,8 @@ double median_without(const std::vector<OwnTime>& all, std::size_t left_out, Fie
   return median(values);
 }
 
-// One stage of one case: ranks that do the same.
-void compare_stage(const std::vector<OwnTime>& all, std::size_t first_rank, double step_s,
+// Ranks of one case that do the same work, and the time of each.
+void compare_alike(const CaseRanks::Ranks& ranks, const std::vector<OwnTime>& all, double step_s,
                    std::vector<Lateness>& late) {
   // The median of the others is that of all but for the middle ones: one pass for many ranks.
   const auto total = [](const OwnTime& o) { return o.total; };
@@ -157,7 +157,7 @@ void compare_stage(const std::vector<OwnTime>& all, std::size_t first_rank, doub
   const double scatter = all.size() > 2 ? median(deviations) : 0;
   constexpr std::size_t few = 64;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    Lateness& l = late[first_rank + i];
+    Lateness& l = late[ranks[i]];
     const bool exact = &all[i] == &latest || all.size() <= few;
     const double late_s = all[i].total - (exact ? median_without(all, i, total) : middle);
     ++l.cases;
@@ -181,25 +181,26 @@ std::vector<Lateness> lateness_in_profiled_steps(const store::Result& result, st
   std::map<std::int32_t, std::vector<const store::ResultSplit*>> by_case;
   for (const store::ResultSplit& split : result.splits) by_case[split.case_index].push_back(&split);
   for (const auto& [case_index, splits] : by_case) {
-    const ParallelLayout layout(result.case_at(case_index));
+    const CaseRanks ranks(result, case_index);
     std::map<std::int32_t, const store::ResultSplit*> by_rank;
     double step_s = 0;
     for (const store::ResultSplit* split : splits) {
-      if (split->rank < 0 || split->rank >= layout.ranks || split->rank >= result.ranks) continue;
+      if (split->rank < 0 || split->rank >= ranks.count() || split->rank >= result.ranks) continue;
       by_rank[split->rank] = split;
       step_s = std::max(step_s, split->step_s);
     }
-    if (layout.stage_ranks() < 2 || !(step_s > 0) || layout.ranks > result.ranks) continue;
-    if (std::ssize(by_rank) < layout.ranks) continue;
+    const auto has_others = [](const CaseRanks::Ranks& alike) { return alike.size() > 1; };
+    if (std::ranges::none_of(ranks.alike(), has_others) || !(step_s > 0) || ranks.count() > result.ranks) continue;
+    if (std::ssize(by_rank) < ranks.count()) continue;
     ++cases;
-    std::vector<OwnTime> stage;
-    std::size_t rank = 0;
-    for (const auto& [number, split] : by_rank) {
-      stage.push_back({split->compute_s + split->idle_s, split->compute_s, split->idle_s});
-      ++rank;
-      if (std::ssize(stage) < layout.stage_ranks()) continue;
-      compare_stage(stage, rank - stage.size(), step_s, late);
-      stage.clear();
+    for (const CaseRanks::Ranks& alike : ranks.alike()) {
+      if (!has_others(alike)) continue;
+      std::vector<OwnTime> times;
+      for (const std::int32_t rank : alike) {
+        const store::ResultSplit& split = *by_rank[rank];
+        times.push_back({split.compute_s + split.idle_s, split.compute_s, split.idle_s});
+      }
+      compare_alike(alike, times, step_s, late);
     }
   }
   return late;

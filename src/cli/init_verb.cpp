@@ -64,9 +64,10 @@ std::string sweep_lines(const First& f) {
   out += fmt::format("  micro_batch_size: [{}, {}]   # fewer and larger matrix products\n", f.micro_batch * 2,
                      f.micro_batch * 4);
   if (f.even()) {
-    out +=
-        "  layout:                    # what a value omits stays as in the baseline\n"
-        "    - {tensor_parallel: 2}\n    - {pipeline_parallel: 2}\n";
+    out += "  layout:                    # what a value omits stays as in the baseline\n";
+    for (const program::Axis axis : program::set_axes) {
+      out += fmt::format("    - {{{}: 2}}\n", program::row_of(axis).key);
+    }
   }
   if (f.ranks > 1) out += "  overlap_grad_reduce: [false]   # what hiding the gradient reduction gains\n";
   out += "  overlap_optimizer: [true]  # update the weights beside the backward pass\n";
@@ -107,8 +108,11 @@ std::string text_of(const First& f, const std::string& path) {
       "  global_batch_size: {:<8} # sequences per step, whatever the layout\n"
       "  micro_batch_size: {:<9} # sequences per forward pass of one rank\n",
       f.precision, f.ranks * f.micro_batch * 4, f.micro_batch);
-  if (f.even())
-    out += "  layout: {tensor_parallel: 1, pipeline_parallel: 1}   # data_parallel follows from the ranks\n";
+  if (f.even()) {
+    out += fmt::format("  layout: {}   # {} follows from the ranks\n",
+                       config::find_variable("layout")->print(config::Settings()),
+                       program::row_of(program::Axis::data).key);
+  }
   out += sweep_lines(f);
   out +=
       "# A round measures every case once, in fresh processes. More rounds resolve smaller effects.\n"

@@ -22,10 +22,6 @@
 namespace harness::cli {
 namespace {
 
-std::string layout_text(const program::Layout& l) {
-  return fmt::format("TP{} PP{} DP{}", l[program::Axis::tensor], l[program::Axis::pipeline], l[program::Axis::data]);
-}
-
 void print_head(const plan::Plan& p, std::ostream& out) {
   const config::Experiment& e = p.experiment;
   const plan::Survey& s = p.baseline().survey;
@@ -89,7 +85,7 @@ void print_cases(const plan::Plan& p, std::ostream& out) {
       note(fmt::format("needs {} of {}: will not fit", show_bytes(need), show_bytes(memory)));
     for (const std::string& text : c.notes) note(text);
     const std::string uses = c.uses.empty() || c.is_control ? "" : "  " + join(c.uses, "; ");
-    out << fmt::format("{:{}}  {:14} {:>13} {:>11} {:>11} {:>13}{}{}\n", c.name, width, layout_text(c.layout),
+    out << fmt::format("{:{}}  {:14} {:>13} {:>11} {:>11} {:>13}{}{}\n", c.name, width, program::text_of(c.layout),
                        c.micro_batches, show_bytes(need), all.messages, show_bytes(all.bytes), uses, mark);
   }
   for (std::size_t i = 0; i < notes.size(); ++i) out << fmt::format("  [{}] {}\n", i + 1, notes[i]);
@@ -149,8 +145,8 @@ void print_power(const plan::Plan& p, int rounds, std::ostream& out) {
   }
 }
 
-int ranks_named(const config::Settings& s) {
-  return std::max(s.layout.tensor_parallel * s.layout.pipeline_parallel, s.ranks);
+std::int64_t ranks_named(const config::Settings& s) {
+  return std::max<std::int64_t>(s.replica_ranks(), s.ranks);
 }
 
 // For a plan that neither --ranks nor a launcher gives a number of ranks. Throws Error where the baseline needs more

@@ -116,8 +116,7 @@ Hardware read_file(const fs::path& path, Problems& problems) {
   const auto peaks = [&](const YamlNode& value, const std::string& key) {
     std::vector<Field> fields;
     for (const PrecisionRow& row : precision_table) {
-      fields.push_back(
-          {.key = row.name, .parse = [&](auto text) { rate(hardware.peaks_flops[row.precision])(text); }});
+      fields.push_back({.key = row.name, .parse = [&](auto text) { rate(hardware.peaks_flops[row.precision])(text); }});
     }
     read_map(problems, value, key, fields);
   };

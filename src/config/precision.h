@@ -55,11 +55,13 @@ inline constexpr const PrecisionRow* find_precision(std::string_view name) {
   return nullptr;
 }
 
-static_assert([] {
-  for (std::size_t i = 0; i < precision_table.size(); ++i) {
-    if (static_cast<std::size_t>(precision_table[i].precision) != i) return false;
-  }
-  return true;
-}(), "the rows stand in the order of Precision");
+static_assert(
+    [] {
+      for (std::size_t i = 0; i < precision_table.size(); ++i) {
+        if (static_cast<std::size_t>(precision_table[i].precision) != i) return false;
+      }
+      return true;
+    }(),
+    "the rows stand in the order of Precision");
 
 }  // namespace harness::config

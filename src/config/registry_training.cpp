@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -10,31 +11,45 @@
 namespace harness::config {
 namespace {
 
-const std::vector<std::string> layout_parts{"tensor_parallel", "pipeline_parallel"};
 constexpr int max_ranks = 1 << 20;
 
-// "{tensor_parallel: 2, pipeline_parallel: 1}", or any part of it.
+std::vector<std::string> layout_parts() {
+  std::vector<std::string> parts;
+  for (const program::Axis axis : program::set_axes) parts.emplace_back(program::row_of(axis).key);
+  return parts;
+}
+
+// "{tensor_parallel: 2, pipeline_parallel: 1}", with the size of an axis as `size` prints it.
+template <class Size>
+std::string layout_text(Size size) {
+  std::vector<std::string> parts;
+  for (const program::Axis axis : program::set_axes) {
+    parts.push_back(fmt::format("{}: {}", program::row_of(axis).key, size(axis)));
+  }
+  return fmt::format("{{{}}}", join(parts, ", "));
+}
+
+std::string print_layout(const Settings& s) {
+  return layout_text([&](program::Axis axis) { return s.layout[axis]; });
+}
+
+// As print_layout() has it, or any part of it.
 void parse_layout(Settings& settings, std::string_view text) {
-  LayoutSetting layout = settings.layout;
-  each_part(text, "{tensor_parallel: 2, pipeline_parallel: 1}", [&](std::string_view key, std::string_view value) {
-    if (key == "tensor_parallel") {
-      layout.tensor_parallel = static_cast<int>(parse_within(value, 1, max_ranks));
-    } else if (key == "pipeline_parallel") {
-      layout.pipeline_parallel = static_cast<int>(parse_within(value, 1, max_ranks));
-    } else {
-      fail("found {}; allowed: {}{}", quote(key), join(layout_parts, ", "), did_you_mean(nearest(key, layout_parts)));
+  program::Layout layout = settings.layout;
+  const std::string example = layout_text([](program::Axis axis) { return axis == program::set_axes[0] ? 2 : 1; });
+  each_part(text, example, [&](std::string_view key, std::string_view value) {
+    const auto has_key = [&](program::Axis axis) { return key == program::row_of(axis).key; };
+    const auto* axis = std::ranges::find_if(program::set_axes, has_key);
+    if (axis == program::set_axes.end()) {
+      fail("found {}; allowed: {}{}", quote(key), program::set_axis_keys(), did_you_mean(nearest(key, layout_parts())));
     }
+    layout[*axis] = static_cast<int>(parse_within(value, 1, max_ranks));
   });
   settings.layout = layout;
 }
 
-std::string print_layout(const Settings& s) {
-  return fmt::format("{{tensor_parallel: {}, pipeline_parallel: {}}}", s.layout.tensor_parallel,
-                     s.layout.pipeline_parallel);
-}
-
 std::string without_data_parallel(const Settings& s) {
-  const bool alone = s.ranks != 0 && s.ranks == s.layout.tensor_parallel * s.layout.pipeline_parallel;
+  const bool alone = s.ranks != 0 && s.ranks == s.replica_ranks();
   return alone ? "data_parallel is 1, so there are no gradients to reduce" : "";
 }
 
@@ -90,10 +105,10 @@ std::vector<Variable> training_variables() {
                   .workloads = only_gpt});
   rows.push_back({.name = "layout",
                   .unit = "",
-                  .allowed = "{tensor_parallel: N, pipeline_parallel: N}",
+                  .allowed = layout_text([](program::Axis) { return 'N'; }),
                   .help = "how the model is cut; data_parallel is what remains: ranks / (tensor * pipeline)",
                   .backends = everywhere,
-                  .parts = layout_parts,
+                  .parts = layout_parts(),
                   .parse = parse_layout,
                   .print = print_layout,
                   .environment_name = "",

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "config/precision.h"
+#include "program/layout.h"
 
 namespace harness::config {
 
@@ -46,20 +47,13 @@ struct AttentionProblem {
   bool operator==(const AttentionProblem&) const = default;
 };
 
-/// The compound variable `layout`. data_parallel is derived: ranks / (tensor_parallel * pipeline_parallel).
-struct LayoutSetting {
-  int tensor_parallel = 1;
-  int pipeline_parallel = 1;
-  bool operator==(const LayoutSetting&) const = default;
-};
-
 /// One value for every variable of the registry: all that can differ between two cases. A new variable is a field here
 /// and a row in the registry file of its family; tests name the rest (docs/adding.md).
 struct Settings {
   Precision precision = Precision::fp32;
   std::int64_t global_batch_size = 16;  // sequences per step, over all ranks
   std::int64_t micro_batch_size = 1;    // sequences per forward pass of one rank
-  LayoutSetting layout;
+  program::Layout layout;               // of one replica: 1 along the data axis, which takes what remains of the ranks
   int ranks = 0;  // 0: all of the job; a case on N ranks uses ranks 0..N-1
   bool overlap_grad_reduce = true;
   std::int64_t bucket_size_bytes = 25 << 20;  // of fp32 gradients
@@ -83,6 +77,13 @@ struct Settings {
   bool attention_backward = false;
   int repetitions = 20;  // of the operation in a step
   bool operator==(const Settings&) const = default;
+
+  /// Ranks that hold the model once. It may be more than an int holds: any value of the configuration is possible.
+  std::int64_t replica_ranks() const {
+    std::int64_t ranks = 1;
+    for (const int n : layout.size) ranks *= n;
+    return ranks;
+  }
 };
 
 }  // namespace harness::config

@@ -17,14 +17,14 @@ constexpr const char* no_such_parallelism = "harness has tensor, pipeline and da
 
 // What harness has comes first: "here it is …".
 constexpr std::array<std::pair<std::string_view, std::string_view>, 46> here{{
-    {"tensor_model_parallel_size", "layout.tensor_parallel"},
-    {"tensor_parallel_size", "layout.tensor_parallel"},
-    {"tp_size", "layout.tensor_parallel"},
-    {"tp", "layout.tensor_parallel"},
-    {"pipeline_model_parallel_size", "layout.pipeline_parallel"},
-    {"pipeline_parallel_size", "layout.pipeline_parallel"},
-    {"pp_size", "layout.pipeline_parallel"},
-    {"pp", "layout.pipeline_parallel"},
+    {"tensor_model_parallel_size", "layout.layout[program::Axis::tensor]"},
+    {"tensor_parallel_size", "layout.layout[program::Axis::tensor]"},
+    {"tp_size", "layout.layout[program::Axis::tensor]"},
+    {"tp", "layout.layout[program::Axis::tensor]"},
+    {"pipeline_model_parallel_size", "layout.layout[program::Axis::pipeline]"},
+    {"pipeline_parallel_size", "layout.layout[program::Axis::pipeline]"},
+    {"pp_size", "layout.layout[program::Axis::pipeline]"},
+    {"pp", "layout.layout[program::Axis::pipeline]"},
     {"world_size", "ranks (a variable), or as many as mpirun starts"},
     {"nranks", "ranks (a variable), or as many as mpirun starts"},
     {"num_gpus", "ranks (a variable), or as many as mpirun starts"},

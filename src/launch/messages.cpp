@@ -91,8 +91,7 @@ template <MessageOf<measure::BlockSamples> M, class Each>
 void each_field(M& m, Each& each) {
   each(m.step_seconds, m.losses, m.timed_total_seconds, m.build_seconds, m.connect_seconds, m.initialize_seconds,
        m.first_step_seconds, m.peak_memory_bytes, m.timeline, m.profiled_step_seconds, m.loading_s, m.totals,
-       m.communication_s, m.split, m.peak_flops, m.device, m.tuning, m.nccl_log, m.gpu,
-       m.identity, m.warnings);
+       m.communication_s, m.split, m.peak_flops, m.device, m.tuning, m.nccl_log, m.gpu, m.identity, m.warnings);
 }
 
 template <MessageOf<WorkerFailure> M, class Each>

@@ -41,8 +41,8 @@ struct BlockSamples {
   std::vector<KindTotal> totals;
   std::vector<float> communication_s;  // BlockMode::timeline: communication_durations() of that step; empty: too many
   StepSplit split;                     // BlockMode::timeline: of that step
-  double peak_flops = 0;  // BlockMode::probe: of products in the block's precision; 0: not measured
-  std::string device;                                       // BlockMode::probe: as Backend::device()
+  double peak_flops = 0;               // BlockMode::probe: of products in the block's precision; 0: not measured
+  std::string device;                  // BlockMode::probe: as Backend::device()
   std::vector<std::pair<std::string, std::string>> tuning;  // BlockMode::tuning: what was found, by key
   std::string nccl_log;                                     // BlockMode::observe: as much of it as is kept
   backend::GpuStatistics gpu;                               // BlockMode::timed: of this rank's device

@@ -18,6 +18,7 @@ Survey survey(const config::Model& model, const PlannedCase& the_case, program::
   Survey s;
   s.program_hash = program::hash(set);
   s.roles = static_cast<std::int64_t>(set.roles.size());
+  s.role_axes = set.role_axes;
   const workloads::Workload& workload = workloads::workload_of(the_case.settings);
   s.tokens_per_step = static_cast<double>(workload.tokens_per_step(model, the_case.settings));
   s.rate = workload.rate(the_case.settings, the_case.layout);

@@ -5,6 +5,7 @@
 
 #include "program/arena.h"
 #include "program/count.h"
+#include "program/layout.h"
 #include "program/lower.h"
 #include "workloads/workload.h"
 
@@ -17,6 +18,7 @@ struct PlannedCase;
 struct Survey {
   std::uint64_t program_hash = 0;
   std::int64_t roles = 0;
+  program::AxisSet role_axes;  // ranks that agree on these have one role
   double tokens_per_step = 0;  // of a training step
   workloads::Rate rate;        // of one operation again and again
   program::Flop flop;

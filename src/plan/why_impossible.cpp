@@ -96,20 +96,18 @@ std::string why_impossible_together(const config::Settings& s) {
   return "";
 }
 
-// Tensor and pipeline parallelism as set; data parallelism takes the ranks that remain.
+// As set; data parallelism takes the ranks that remain.
 Division layout_on(const config::Settings& s, int ranks) {
-  const int tensor = s.layout.tensor_parallel;
-  const int pipeline = s.layout.pipeline_parallel;
-  const std::int64_t replica = std::int64_t{tensor} * pipeline;
+  const std::int64_t replica = s.replica_ranks();
   if (ranks % replica != 0) {
-    return {{},
-            fmt::format("tensor_parallel {} * pipeline_parallel {} = {} does not divide {} ranks", tensor, pipeline,
-                        replica, ranks)};
+    std::vector<std::string> sizes;
+    for (const program::Axis axis : program::set_axes) {
+      sizes.push_back(fmt::format("{} {}", program::row_of(axis).key, s.layout[axis]));
+    }
+    return {{}, fmt::format("{} = {} does not divide {} ranks", fmt::join(sizes, " * "), replica, ranks)};
   }
-  program::Layout layout;
-  layout[program::Axis::tensor] = tensor;
+  program::Layout layout = s.layout;
   layout[program::Axis::data] = static_cast<int>(ranks / replica);
-  layout[program::Axis::pipeline] = pipeline;
   return {layout, ""};
 }
 

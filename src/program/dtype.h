@@ -13,9 +13,9 @@ enum class DType : std::uint8_t { f32, bf16, i32 };
 /// switch without a default, so that a type without a word there does not compile.
 struct DTypeRow {
   DType type;
-  std::string_view name;   // in listings, messages and keys
-  std::int64_t bytes;      // of one element
-  int mantissa_bits;       // stored ones; 0: not a floating-point type
+  std::string_view name;  // in listings, messages and keys
+  std::int64_t bytes;     // of one element
+  int mantissa_bits;      // stored ones; 0: not a floating-point type
 };
 inline constexpr std::array<DTypeRow, 3> dtype_table{{
     {DType::f32, "f32", 4, 23},
@@ -33,11 +33,13 @@ inline constexpr std::string_view name_of(DType type) {
   return row_of(type).name;
 }
 
-static_assert([] {
-  for (std::size_t i = 0; i < dtype_table.size(); ++i) {
-    if (static_cast<std::size_t>(dtype_table[i].type) != i) return false;
-  }
-  return true;
-}(), "the rows stand in the order of DType");
+static_assert(
+    [] {
+      for (std::size_t i = 0; i < dtype_table.size(); ++i) {
+        if (static_cast<std::size_t>(dtype_table[i].type) != i) return false;
+      }
+      return true;
+    }(),
+    "the rows stand in the order of DType");
 
 }  // namespace harness::program

@@ -1,12 +1,43 @@
 #include "program/layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace harness::program {
 
+const AxisRow& row_of(Axis axis) {
+  static constexpr std::array<AxisRow, axis_count> rows{
+      {{"tensor", "tensor_parallel", "TP", "size of a tensor-parallel group"},
+       {"context", "context_parallel", "CP", "size of a context-parallel group"},
+       {"data", "data_parallel", "DP", "number of data-parallel replicas"},
+       {"pipeline", "pipeline_parallel", "PP", "number of pipeline stages"}}};
+  return rows[static_cast<std::size_t>(axis)];
+}
+
 const char* name_of(Axis axis) {
-  static constexpr std::array names{"tensor", "context", "data", "pipeline"};
-  return names[static_cast<std::size_t>(axis)];
+  return row_of(axis).name;
+}
+
+std::string set_axis_keys(std::string_view between) {
+  std::vector<const char*> keys;
+  for (const Axis axis : set_axes) keys.push_back(row_of(axis).key);
+  return fmt::format("{}", fmt::join(keys, between));
+}
+
+std::string text_of(const Layout& layout) {
+  std::vector<std::string> sizes;
+  for (const Axis axis : told_axes) sizes.push_back(fmt::format("{}{}", row_of(axis).short_name, layout[axis]));
+  return fmt::format("{}", fmt::join(sizes, " "));
+}
+
+std::string label_of(const Layout& layout) {
+  std::vector<std::string> cut, all;
+  for (const Axis axis : set_axes) {
+    all.push_back(fmt::format("{}{}", row_of(axis).short_name, layout[axis]));
+    if (layout[axis] > 1) cut.push_back(all.back());
+  }
+  return fmt::format("{}", fmt::join(cut.empty() ? all : cut, " "));
 }
 
 Coordinates Layout::coordinates(int rank) const {

@@ -2,7 +2,10 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace harness::program {
@@ -11,13 +14,29 @@ namespace harness::program {
 /// as in Megatron-LM's default order tp-cp-dp-pp.
 enum class Axis : std::uint8_t { tensor, context, data, pipeline };
 inline constexpr int axis_count = 4;
+
+/// The words for an axis, and what its size is.
+struct AxisRow {
+  const char* name;        // of groups, streams and coordinates: "tensor"
+  const char* key;         // of the size, in configurations, results and messages: "tensor_parallel"
+  const char* short_name;  // of the size, in labels: "TP"
+  const char* help;
+};
+const AxisRow& row_of(Axis axis);
 const char* name_of(Axis axis);
+
+/// The axes in the order in which people read them. `context` joins them with the workload that uses it.
+inline constexpr std::array<Axis, 3> told_axes{Axis::tensor, Axis::pipeline, Axis::data};
+/// Those whose size a configuration sets. Data parallelism is what remains of the ranks.
+inline constexpr std::array<Axis, 2> set_axes{Axis::tensor, Axis::pipeline};
+/// "tensor_parallel, pipeline_parallel": the keys of set_axes.
+std::string set_axis_keys(std::string_view between = ", ");
 
 /// Where a rank stands on each axis.
 struct Coordinates {
   std::array<int, axis_count> at{};
   int& operator[](Axis axis) { return at[static_cast<std::size_t>(axis)]; }
-  int operator[](Axis axis) const { return at[static_cast<std::size_t>(axis)]; }
+  const int& operator[](Axis axis) const { return at[static_cast<std::size_t>(axis)]; }
   bool operator==(const Coordinates&) const = default;
 };
 
@@ -37,8 +56,13 @@ struct AxisSet {
 /// How many ranks stand along each axis. rank = tensor + T * (context + C * (data + D * pipeline)).
 struct Layout {
   std::array<int, axis_count> size{1, 1, 1, 1};
+  Layout() = default;
+  /// {{Axis::tensor, 2}, {Axis::data, 4}}: the sizes of some axes, 1 along the others.
+  Layout(std::initializer_list<std::pair<Axis, int>> sizes) {
+    for (const auto& [axis, n] : sizes) (*this)[axis] = n;
+  }
   int& operator[](Axis axis) { return size[static_cast<std::size_t>(axis)]; }
-  int operator[](Axis axis) const { return size[static_cast<std::size_t>(axis)]; }
+  const int& operator[](Axis axis) const { return size[static_cast<std::size_t>(axis)]; }
   int ranks() const { return size[0] * size[1] * size[2] * size[3]; }
   Coordinates coordinates(int rank) const;
   int rank(const Coordinates& at) const;
@@ -46,6 +70,10 @@ struct Layout {
   int neighbour(int rank, Axis axis, int offset) const;
   bool operator==(const Layout&) const = default;
 };
+/// "TP2 PP1 DP4": of told_axes.
+std::string text_of(const Layout& layout);
+/// Short, of what a configuration sets: "TP2", "TP2 PP4", or "TP1 PP1" where nothing is cut.
+std::string label_of(const Layout& layout);
 
 /// A set of ranks that talk together, seen from any of its members: all ranks whose coordinates differ only along
 /// `axes`, and, when `pipeline_stages` is not empty, only those on the named pipeline coordinates.

@@ -12,7 +12,7 @@ const char* name_of(BufferKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-int ProgramSet::role_of(const Coordinates& at) const {
+int role_of(const Layout& layout, AxisSet role_axes, const Coordinates& at) {
   int role = 0;
   for (int a = axis_count - 1; a >= 0; --a) {
     const Axis axis = static_cast<Axis>(a);

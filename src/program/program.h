@@ -39,8 +39,10 @@ struct Program {
   const std::string& stream_name(StreamId stream) const { return streams.at(stream); }
 };
 
-/// The Programs of a job. All ranks that agree on `role_axes` run the same Program: roles are numbered by mixed radix
-/// over those axes, fastest first.
+/// The role of who stands at `at`: roles are numbered by mixed radix over `role_axes`, fastest first.
+int role_of(const Layout& layout, AxisSet role_axes, const Coordinates& at);
+
+/// The Programs of a job. All ranks that agree on `role_axes` run the same Program.
 struct ProgramSet {
   Layout layout;
   std::vector<Group> groups;
@@ -48,7 +50,7 @@ struct ProgramSet {
   std::vector<Program> roles;
 
   const Group& group(GroupId id) const { return groups.at(id); }
-  int role_of(const Coordinates& at) const;
+  int role_of(const Coordinates& at) const { return program::role_of(layout, role_axes, at); }
   /// The lowest rank of a role: its representative.
   int first_rank(int role) const;
 };

@@ -1,26 +1,21 @@
 #include "report/case_label.h"
 
-#include <fmt/format.h>
-
-#include <utility>
-
 #include "analysis/comparable.h"
+#include "base/error.h"
+#include "config/registry.h"
 
 namespace harness::report {
 
 std::string short_layout(std::string_view name) {
-  if (!name.starts_with("layout={")) return "";
-  std::string out;
-  for (const auto& [part, word] : {std::pair<std::string_view, const char*>{"tensor_parallel: ", "TP"},
-                                   std::pair<std::string_view, const char*>{"pipeline_parallel: ", "PP"}}) {
-    const auto at = name.find(part);
-    if (at == std::string_view::npos) continue;
-    const std::string_view rest = name.substr(at + part.size());
-    const std::string_view number = rest.substr(0, rest.find_first_not_of("0123456789"));
-    if (number.empty() || number == "1") continue;
-    out += fmt::format("{}{}{}", out.empty() ? "" : " ", word, number);
+  constexpr std::string_view variable = "layout";
+  if (!name.starts_with(variable) || name.substr(variable.size(), 1) != "=") return "";
+  config::Settings settings;
+  try {
+    config::find_variable(variable)->parse(settings, name.substr(variable.size() + 1));
+  } catch (const Error&) {  // of a file that another version wrote
+    return "";
   }
-  return out.empty() ? "TP1 PP1" : out;
+  return program::label_of(settings.layout);
 }
 
 bool is_of_a_size(std::string_view case_name) {

@@ -28,8 +28,8 @@ FrameworkWords megatron_words(const ProvenSetting& p) {
   if (p.variable == "global_batch_size") return {{{"--global-batch-size", text(s.global_batch_size)}}, "", true};
   if (p.variable == "micro_batch_size") return {{{"--micro-batch-size", text(s.micro_batch_size)}}, "", true};
   if (p.variable == "layout") {
-    return {{{"--tensor-model-parallel-size", text(s.layout.tensor_parallel)},
-             {"--pipeline-model-parallel-size", text(s.layout.pipeline_parallel)}},
+    return {{{"--tensor-model-parallel-size", text(s.layout[program::Axis::tensor])},
+             {"--pipeline-model-parallel-size", text(s.layout[program::Axis::pipeline])}},
             "the remaining ranks are data-parallel",
             true};
   }
@@ -70,10 +70,10 @@ FrameworkWords deepspeed_words(const ProvenSetting& p) {
     return {{{"train_micro_batch_size_per_gpu", text(s.micro_batch_size)}}, "", true};
   }
   if (p.variable == "layout") {
-    FrameworkWords words{{{"tensor_parallel.autotp_size", text(s.layout.tensor_parallel)}}, "", true};
-    if (s.layout.pipeline_parallel > 1) {
+    FrameworkWords words{{{"tensor_parallel.autotp_size", text(s.layout[program::Axis::tensor])}}, "", true};
+    if (s.layout[program::Axis::pipeline] > 1) {
       words.note = fmt::format("pipeline_parallel {} has no key: PipelineModule(num_stages={}) in the training script",
-                               s.layout.pipeline_parallel, s.layout.pipeline_parallel);
+                               s.layout[program::Axis::pipeline], s.layout[program::Axis::pipeline]);
     }
     return words;
   }
@@ -120,7 +120,7 @@ FrameworkWords pytorch_words(const ProvenSetting& p) {
     return no_word(
         fmt::format("no argument: init_device_mesh with tensor {} and pipeline {}, and a plan that splits "
                     "the model (torch.distributed.tensor.parallel, torch.distributed.pipelining)",
-                    s.layout.tensor_parallel, s.layout.pipeline_parallel));
+                    s.layout[program::Axis::tensor], s.layout[program::Axis::pipeline]));
   }
   if (p.variable == "overlap_grad_reduce") {
     return no_word(s.overlap_grad_reduce ? "DistributedDataParallel always overlaps"

@@ -55,6 +55,16 @@ Value speedup_of(const store::Result& result, const analysis::CaseSummary& row) 
 using R = store::Result;
 using C = analysis::CaseSummary;
 
+template <program::Axis axis>
+Metric size_along() {
+  const program::AxisRow& row = program::row_of(axis);
+  return {.key = row.key,
+          .unit = count,
+          .value = [](const R& r, const C& c) -> Value { return r.at(c).layout[axis]; },
+          .help = row.help};
+}
+static_assert(program::told_axes.size() == 3, "each has a line in the table below");
+
 const std::vector<Metric>& table() {
   static const std::vector<Metric> metrics{
       {.key = "blocks",
@@ -245,18 +255,9 @@ const std::vector<Metric>& table() {
        .unit = count,
        .value = [](const R& r, const C& c) -> Value { return r.at(c).ranks; },
        .help = "ranks of the case"},
-      {.key = "tensor_parallel",
-       .unit = count,
-       .value = [](const R& r, const C& c) -> Value { return r.at(c).tensor_parallel; },
-       .help = "size of a tensor-parallel group"},
-      {.key = "pipeline_parallel",
-       .unit = count,
-       .value = [](const R& r, const C& c) -> Value { return r.at(c).pipeline_parallel; },
-       .help = "number of pipeline stages"},
-      {.key = "data_parallel",
-       .unit = count,
-       .value = [](const R& r, const C& c) -> Value { return r.at(c).data_parallel; },
-       .help = "number of data-parallel replicas"},
+      size_along<program::told_axes[0]>(),
+      size_along<program::told_axes[1]>(),
+      size_along<program::told_axes[2]>(),
       {.key = "micro_batches",
        .unit = count,
        .value = [](const R& r, const C& c) { return positive(static_cast<double>(r.at(c).micro_batches)); },

@@ -46,7 +46,7 @@ void add_elementwise_cases(Cases& cases, program::DType type) {
   if (type == program::DType::f32) {
     for (const int parts : {1, 2}) {
       CaseBuilder b(type);
-      if (parts == 2) b.at({{2, 1, 1, 1}}, 1);
+      if (parts == 2) b.at({{program::Axis::tensor, 2}}, 1);
       const program::Initialize op{b.output("out", std::int64_t{3} * 5 * 7),
                                    1000003,
                                    program::Axis::tensor,
@@ -148,7 +148,7 @@ void add_embedding_cases(Cases& cases, program::DType type) {
   };
   for (const Table& t : {Table{12, 33, 6, 20, 1, 0}, Table{64, 64, 16, 50, 1, 0}, Table{64, 64, 16, 50, 2, 0},
                          Table{64, 96, 16, 50, 2, 1}, Table{8192, 2048, 2048, 50304, 1, 0, true}}) {
-    const program::Layout layout{{t.shards, 1, 1, 1}};
+    const program::Layout layout{{program::Axis::tensor, t.shards}};
     const program::Shard shard{program::Axis::tensor, t.vocab / t.shards};
     const std::string name = fmt::format("{} tokens of {} x {}{}", t.rows, t.vocab, t.width,
                                          t.shards == 1 ? "" : fmt::format(", shard {} of {}", t.rank, t.shards));

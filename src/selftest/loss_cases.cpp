@@ -13,7 +13,7 @@ void add_loss_cases(Cases& cases, program::DType type) {
   for (const Size& s : {Size{1, 8, 1, 0}, Size{7, 33, 1, 0}, Size{64, 1000, 1, 0}, Size{4, 50304, 1, 0},
                         Size{24, 1024, 2, 0}, Size{24, 1024, 2, 1}, Size{2048, 50304, 1, 0, true}}) {
     const std::int64_t vocab = s.vocab / s.shards, n = s.rows * vocab;
-    const program::Layout layout{{s.shards, 1, 1, 1}};
+    const program::Layout layout{{program::Axis::tensor, s.shards}};
     const program::Shard shard{program::Axis::tensor, vocab};
     const std::string name =
         fmt::format("{} x {}{}", s.rows, vocab, s.shards == 1 ? "" : fmt::format(", shard {} of {}", s.rank, s.shards));

@@ -25,9 +25,7 @@ void case_columns(Visitor& visit, Row& row, const std::vector<std::string>& vari
   visit.text("value", row.value);
   visit.word("status", row.status, CaseStatus::impossible);
   visit.number("ranks_used", row.ranks);
-  visit.number("tensor_parallel", row.tensor_parallel);
-  visit.number("pipeline_parallel", row.pipeline_parallel);
-  visit.number("data_parallel", row.data_parallel);
+  for (const program::Axis axis : program::told_axes) visit.number(program::row_of(axis).key, row.layout[axis]);
   visit.number("micro_batches", row.micro_batches);
   visit.number("tokens_per_step", row.tokens_per_step);
   visit.number("model_flop_per_step", row.model_flop_per_step);
@@ -41,13 +39,25 @@ void case_columns(Visitor& visit, Row& row, const std::vector<std::string>& vari
 }
 
 template <class Visitor, class Row>
-void block_columns(Visitor& visit, Row& row) {
+void role_columns(Visitor& visit, Row& row) {
+  visit.number("case", row.case_index);
+  visit.number("rank", row.rank);
+  visit.number("role", row.role);
+  for (const program::Axis axis : program::told_axes) visit.number(program::name_of(axis), row.at[axis]);
+}
+
+/// A file of an earlier version may lack some columns of a table.
+enum class Columns { all, without_later };
+
+template <class Visitor, class Row>
+void block_columns(Visitor& visit, Row& row, Columns columns = Columns::all) {
   visit.key("block");
   visit.number("round", row.round);
   visit.number("position", row.position);
   visit.number("case", row.case_index);
   visit.word("status", row.status, BlockStatus::left_out);
   visit.number("session", row.session);
+  if (columns == Columns::all) visit.number("process", row.process);
   visit.number("start_unix_s", row.start_unix_s);
   visit.number("setup_s", row.setup_s);
   visit.number("first_step_s", row.first_step_s);
@@ -56,9 +66,6 @@ void block_columns(Visitor& visit, Row& row) {
   visit.number("peak_memory_rank", row.peak_memory_rank);
   visit.text("reason", row.reason, reason_size);
 }
-
-/// A file of an earlier version may lack the last columns of a table.
-enum class Columns { all, without_later };
 
 template <class Visitor, class Row>
 void interval_columns(Visitor& visit, Row& row, Columns columns = Columns::all) {

@@ -100,6 +100,7 @@ void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& 
   example.settings.resize(plan.variables.size());
   create_table(
       file, "/cases", plan.cases, [&](auto& visit, auto& row) { case_columns(visit, row, plan.variables); }, example);
+  create_table(file, "/roles", plan.roles, [](auto& visit, auto& row) { role_columns(visit, row); });
   create_table(file, "/blocks", plan.blocks, [](auto& visit, auto& row) { block_columns(visit, row); });
 
   create_table(file, "/tuning", plan.tuning, pairs);

@@ -35,14 +35,21 @@ void check_run(const Result& r) {
   }
 }
 
+template <class Row>
+void check_case(const Result& r, const Row& row, std::string_view where) {
+  if (!r.has_case(row.case_index)) {
+    fail("{} refers to case {}, but there are {} cases", where, row.case_index, r.case_count());
+  }
+}
+
 void check_cases(const Result& r) {
   for (const ResultCase& c : r.cases) {
     require_within("column ranks_used of /cases", c.ranks, 0, r.ranks);
     const bool runs = c.status != CaseStatus::impossible && c.ranks > 0;
     const std::int64_t most = runs ? c.ranks : INT32_MAX;
-    require_within("column tensor_parallel of /cases", c.tensor_parallel, 1, most);
-    require_within("column pipeline_parallel of /cases", c.pipeline_parallel, 1, most);
-    require_within("column data_parallel of /cases", c.data_parallel, 1, most);
+    for (const program::Axis axis : program::told_axes) {
+      require_within(fmt::format("column {} of /cases", program::row_of(axis).key), c.layout[axis], 1, most);
+    }
     require_within("column micro_batches of /cases", c.micro_batches, 0, INT32_MAX);
     require_amount("column tokens_per_step of /cases", c.tokens_per_step);
     require_amount("column model_flop_per_step of /cases", c.model_flop_per_step);
@@ -51,6 +58,26 @@ void check_cases(const Result& r) {
     require_amount("column peak_flops_per_rank of /cases", c.peak_flops_per_rank);
     require_amount("column planned_memory_bytes of /cases", c.planned_memory_bytes);
   }
+}
+
+void check_roles(const Result& r) {
+  std::int32_t case_index = -1, rank = 0;
+  for (const ResultRole& row : r.roles) {
+    check_case(r, row, "/roles");
+    const ResultCase& c = r.at(row);
+    const bool next_case = row.case_index > case_index && (case_index < 0 || rank == r.case_at(case_index).ranks);
+    if (next_case) rank = 0;
+    if (!(next_case || row.case_index == case_index) || row.rank != rank)
+      fail("/roles has no row, or not in its place, for rank {} of case {}", rank, row.case_index);
+    case_index = row.case_index;
+    ++rank;
+    require_within("column role of /roles", row.role, 0, c.ranks - 1);
+    for (const program::Axis axis : program::told_axes) {
+      require_within(fmt::format("column {} of /roles", program::name_of(axis)), row.at[axis], 0, c.layout[axis] - 1);
+    }
+  }
+  if (case_index >= 0 && rank != r.case_at(case_index).ranks)
+    fail("/roles has {} rows for the {} ranks of case {}", rank, r.case_at(case_index).ranks, case_index);
 }
 
 void check_blocks(const Result& r) {
@@ -68,13 +95,6 @@ void check_blocks(const Result& r) {
   }
   if (!r.conditions.empty() && r.conditions.size() != r.blocks.size()) {
     fail("/conditions has {} rows for {} blocks", r.conditions.size(), r.blocks.size());
-  }
-}
-
-template <class Row>
-void check_case(const Result& r, const Row& row, std::string_view where) {
-  if (!r.has_case(row.case_index)) {
-    fail("{} refers to case {}, but there are {} cases", where, row.case_index, r.case_count());
   }
 }
 
@@ -107,6 +127,7 @@ void check_timelines(const Result& r) {
 void require_plausible(const Result& result) {
   check_run(result);
   check_cases(result);
+  check_roles(result);
   check_blocks(result);
   check_timelines(result);
   for (const ResultNcclFact& fact : result.nccl_facts) check_case(result, fact, "/nccl_facts");

@@ -72,6 +72,11 @@ Columns columns_in(const hdf5::File& file, const std::string& path, const char* 
   return all ? Columns::all : Columns::without_later;
 }
 
+// In version 1 of the schema, no two blocks shared workers.
+void give_each_block_a_process(std::vector<ResultBlock>& blocks) {
+  for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i].process = static_cast<std::int32_t>(i);
+}
+
 RunState read_state(const hdf5::File& file) {
   const std::string word = hdf5::read_text(file, "/run/state");
   for (const RunState state : {RunState::running, RunState::complete, RunState::partial}) {
@@ -91,12 +96,15 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
   example.settings.resize(result.variables.size());
   result.cases = hdf5::read_rows<ResultCase>(
       file.dataset("/cases", 1), [&](auto& visit, auto& row) { case_columns(visit, row, result.variables); }, example);
+  const Columns of_blocks = columns_in(file, "/blocks", "process");
   result.blocks = hdf5::read_rows<ResultBlock>(file.dataset("/blocks", 1),
-                                               [](auto& visit, auto& row) { block_columns(visit, row); });
+                                               [&](auto& visit, auto& row) { block_columns(visit, row, of_blocks); });
+  if (of_blocks == Columns::without_later) give_each_block_a_process(result.blocks);
   // Tables that files of earlier versions do not have.
   const auto optional = [&]<class Row>(std::vector<Row>& rows, const std::string& path, auto columns) {
     if (file.contains(path)) rows = hdf5::read_rows<Row>(file.dataset(path, 1), columns);
   };
+  optional(result.roles, "/roles", [](auto& visit, auto& row) { role_columns(visit, row); });
   optional(result.tuning, "/tuning", pairs);
   const Columns split = columns_in(file, "/timeline_splits", "waiting_s");
   optional(result.splits, "/timeline_splits", [&](auto& visit, auto& row) { split_columns(visit, row, split); });

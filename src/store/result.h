@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "program/layout.h"
+
 namespace harness::store {
 
 // Everything that a result file holds, as plain values. docs/file-format.md describes the same in terms of HDF5.
@@ -41,7 +43,8 @@ struct ResultCase {
   CaseStatus status = CaseStatus::pending;
   std::string reason;                 // why it failed or cannot run; what was noted
   std::vector<std::string> settings;  // printed, in the order of Result::variables
-  std::int32_t ranks = 0, tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1;
+  std::int32_t ranks = 0;
+  program::Layout layout;
   std::int64_t micro_batches = 0;
   double tokens_per_step = 0;
   double model_flop_per_step = 0, noncausal_flop_per_step = 0, hardware_flop_per_step = 0;  // all ranks
@@ -58,11 +61,18 @@ concept AboutACase = requires(const Row& row) {
   { row.case_index } -> std::convertible_to<std::int32_t>;
 };
 
+/// Where a rank of a case stands: ranks of one role run the same Program.
+struct ResultRole {
+  std::int32_t case_index = 0, rank = 0, role = 0;
+  program::Coordinates at;
+};
+
 /// One scheduled block. seconds, losses and rank_seconds live in the matrices below at row `block`.
 struct ResultBlock {
   std::int32_t round = 0, position = 0, case_index = 0;
   BlockStatus status = BlockStatus::pending;
   std::int32_t session = -1;  // which `sweep` process wrote it: 0, then 1 after the first --resume, …
+  std::int32_t process = 0;   // blocks of one number run one after the other in the same workers
   double start_unix_s = 0, setup_s = 0, first_step_s = 0, timed_total_s = 0;
   double peak_memory_bytes = 0;  // largest rank
   std::int32_t peak_memory_rank = -1;
@@ -201,6 +211,7 @@ struct Result {
   std::vector<std::string> warnings;
   std::vector<ResultRank> rank_table;
   std::vector<ResultCase> cases;
+  std::vector<ResultRole> roles;    // of the ranks of possible cases, by case and rank; none in older files (roles.h)
   std::vector<ResultBlock> blocks;  // every scheduled block, in order
   /// [block][warmup_steps + steps]: seconds = max over ranks; losses of the same steps. NaN where nothing was measured.
   std::vector<std::vector<float>> step_seconds, losses;

@@ -21,7 +21,6 @@ constexpr auto interval_visitor = [](auto& visit, auto& row) { interval_columns(
 constexpr auto total_visitor = [](auto& visit, auto& row) { total_columns(visit, row); };
 constexpr auto gpu_visitor = [](auto& visit, auto& row) { gpu_columns(visit, row); };
 constexpr auto conditions_visitor = [](auto& visit, auto& row) { conditions_columns(visit, row); };
-constexpr auto block_visitor = [](auto& visit, auto& row) { block_columns(visit, row); };
 
 // A table that rows are appended to, within the size it was made with. Unused rows have case -1.
 template <class Row>
@@ -54,13 +53,20 @@ class Hdf5ResultFile final : public ResultFile {
   auto case_visitor() const {
     return [this](auto& visit, auto& row) { case_columns(visit, row, variables_); };
   }
+  // A file that an earlier version began keeps its columns.
+  auto block_visitor() const {
+    const bool all = blocks_.element().find("process") != nullptr;
+    return [columns = all ? Columns::all : Columns::without_later](auto& visit, auto& row) {
+      block_columns(visit, row, columns);
+    };
+  }
 
  public:
   Hdf5ResultFile(const std::string& path, const std::string& name)
       : file_(open_result(path, true)),
         variables_(hdf5::read_texts(file_, "/run/variables")),
         blocks_(file_.dataset("/blocks", 1)),
-        block_element_(hdf5::bind(hdf5::declare<ResultBlock>({}, block_visitor), blocks_)),
+        block_element_(hdf5::bind(hdf5::declare<ResultBlock>({}, block_visitor()), blocks_)),
         cases_(file_.dataset("/cases", 1)),
         step_seconds_(file_.dataset("/step_seconds", 2)),
         losses_(file_.dataset("/losses", 2)),
@@ -85,7 +91,7 @@ class Hdf5ResultFile final : public ResultFile {
     write_matrix(rank_seconds_, at, rank_seconds);
     // The row says that the block is there, so it follows what it speaks of.
     file_.flush(false);
-    hdf5::write_rows(blocks_, block_element_, &row, 1, at, block_visitor);
+    hdf5::write_rows(blocks_, block_element_, &row, 1, at, block_visitor());
     file_.flush(true);
   }
 

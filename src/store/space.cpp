@@ -47,6 +47,7 @@ std::int64_t most_bytes(const Result& plan, const ResultCapacity& capacity) {
   bytes += blocks * row_bytes<ResultConditions>([](auto& visit, auto& row) { conditions_columns(visit, row); });
   bytes += capacity.intervals * row_bytes<ResultInterval>([](auto& visit, auto& row) { interval_columns(visit, row); });
   bytes += capacity.totals * row_bytes<ResultTotal>([](auto& visit, auto& row) { total_columns(visit, row); });
+  bytes += cases * ranks * row_bytes<ResultRole>([](auto& visit, auto& row) { role_columns(visit, row); });
   bytes += cases * ranks * row_bytes<ResultSplit>([](auto& visit, auto& row) { split_columns(visit, row); });
   bytes += cases * (sayings + texts * static_cast<std::int64_t>(plan.variables.size())) + ranks * texts;
   bytes += capacity.warnings * static_cast<std::int64_t>(warning_bytes);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "store/result_file.h"
 #include "store/rewrite.h"
+#include "sweep/planned_result.h"
 
 namespace harness::sweep {
 namespace {
@@ -54,11 +55,7 @@ void extend_file(const std::string& path, const plan::Plan& plan, int rounds) {
   result.rank_seconds.resize(kept);
   for (const plan::Slot& slot : plan.schedule) {
     if (slot.round < over) continue;
-    store::ResultBlock block;
-    block.round = slot.round;
-    block.position = slot.position;
-    block.case_index = static_cast<std::int32_t>(slot.case_index);
-    result.blocks.push_back(block);
+    result.blocks.push_back(pending_block(slot, result.blocks.size()));
   }
   store::rewrite_result(path, result);
 }

@@ -23,9 +23,7 @@ store::ResultCase case_row(const plan::PlannedCase& planned) {
   }
   row.reason = fmt::format("{}", fmt::join(planned.notes, "; "));
   row.ranks = planned.layout.ranks();
-  row.tensor_parallel = planned.layout[program::Axis::tensor];
-  row.pipeline_parallel = planned.layout[program::Axis::pipeline];
-  row.data_parallel = planned.layout[program::Axis::data];
+  row.layout = planned.layout;
   row.micro_batches = planned.micro_batches;
   row.tokens_per_step = s.tokens_per_step;
   row.model_flop_per_step = s.flop.model;
@@ -34,6 +32,14 @@ store::ResultCase case_row(const plan::PlannedCase& planned) {
   row.planned_memory_bytes = plan::planned_memory_bytes(planned);
   row.program_hash = fmt::format("{:016x}", s.program_hash);
   return row;
+}
+
+void add_roles(const plan::PlannedCase& planned, std::int32_t case_index, std::vector<store::ResultRole>& roles) {
+  if (!planned.is_possible()) return;
+  for (std::int32_t rank = 0; rank < planned.layout.ranks(); ++rank) {
+    const program::Coordinates at = planned.layout.coordinates(rank);
+    roles.push_back({case_index, rank, program::role_of(planned.layout, planned.survey.role_axes, at), at});
+  }
 }
 
 // Nothing unless all of its cases are in the plan (--only).
@@ -50,6 +56,15 @@ std::vector<store::ResultRung> rungs_of(const plan::Plan& plan) {
 }
 
 }  // namespace
+
+store::ResultBlock pending_block(const plan::Slot& slot, std::size_t index) {
+  store::ResultBlock block;
+  block.round = slot.round;
+  block.position = slot.position;
+  block.case_index = static_cast<std::int32_t>(slot.case_index);
+  block.process = static_cast<std::int32_t>(index);
+  return block;
+}
 
 store::Result planned_result(const plan::Plan& plan) {
   const config::Experiment& e = plan.experiment;
@@ -80,6 +95,7 @@ store::Result planned_result(const plan::Plan& plan) {
   r.warnings = e.warnings;
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     r.cases.push_back(case_row(plan.cases[i]));
+    add_roles(plan.cases[i], static_cast<std::int32_t>(i), r.roles);
     const workloads::Rate& rate = plan.cases[i].survey.rate;
     if (rate.repetitions == 0) continue;
     r.points.push_back({static_cast<std::int32_t>(i), rate.operation, rate.repetitions, rate.bytes, rate.bus_factor, 0,
@@ -87,11 +103,7 @@ store::Result planned_result(const plan::Plan& plan) {
   }
   r.ladder = rungs_of(plan);
   for (const plan::Slot& slot : plan.schedule) {
-    store::ResultBlock block;
-    block.round = slot.round;
-    block.position = slot.position;
-    block.case_index = static_cast<std::int32_t>(slot.case_index);
-    r.blocks.push_back(block);
+    r.blocks.push_back(pending_block(slot, r.blocks.size()));
   }
   return r;
 }

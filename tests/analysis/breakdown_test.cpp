@@ -29,7 +29,7 @@ TEST(Breakdown, PartsAreTheStepWhateverTheTimeline) {
       for (const auto& s : b.parts.seconds) EXPECT_GE(s.value_or(0), -1e-12) << seed;
       EXPECT_NEAR(sum_of(b.other_compute), b[Part::other_compute].value_or(0), 1e-9);
       EXPECT_NEAR(sum_of(b.idle), b[Part::idle].value_or(0), 1e-9);
-      EXPECT_EQ(b[Part::bubble].has_value() && r.cases[0].pipeline_parallel == 1, false) << seed;
+      EXPECT_EQ(b[Part::bubble].has_value() && r.cases[0].layout[program::Axis::pipeline] == 1, false) << seed;
       EXPECT_EQ(b[Part::waiting].has_value() && seed % 2 != 0, false) << seed;
     }
   }
@@ -87,8 +87,8 @@ store::Result by_hand(int pipeline, int data) {
   r.ranks = pipeline * data;
   store::ResultCase subject;
   subject.ranks = r.ranks;
-  subject.pipeline_parallel = pipeline;
-  subject.data_parallel = data;
+  subject.layout[program::Axis::pipeline] = pipeline;
+  subject.layout[program::Axis::data] = data;
   r.cases.push_back(subject);
   return r;
 }

@@ -83,9 +83,9 @@ class PageStep {
       if (to > at) all.push_back({at, to, rank, part});
       at = std::max(at, to);
     };
-    const bool stage_has_others = of.tensor_parallel * of.data_parallel > 1;
+    const bool stage_has_others = of.layout[program::Axis::tensor] * of.layout[program::Axis::data] > 1;
     if (!is_send_or_receive(x.kind) && stage_has_others) wait("waiting", x.waiting_s, 20);
-    if (of.pipeline_parallel > 1) wait("bubble", x.bubble_s, 21);
+    if (of.layout[program::Axis::pipeline] > 1) wait("bubble", x.bubble_s, 21);
     const std::string group = group_of(x);
     all.push_back({at, x.end_s, 2 + order.at(group), group});
   }

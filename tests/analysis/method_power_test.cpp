@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "analysis/power.h"
+#include "analysis/summary.h"
 #include "method_sweep.h"
 
 namespace harness::method {

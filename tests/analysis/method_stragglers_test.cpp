@@ -67,7 +67,8 @@ std::map<int, PageLate> lateness(const store::Result& file) {
       of_rank[s.rank] = &s;
       step = std::max(step, s.step_s);
     }
-    const auto stage_ranks = static_cast<std::size_t>(file.cases[c].tensor_parallel * file.cases[c].data_parallel);
+    const auto stage_ranks = static_cast<std::size_t>(file.cases[c].layout[program::Axis::tensor] *
+                                                      file.cases[c].layout[program::Axis::data]);
     std::vector<const store::ResultSplit*> stage;
     for (const auto& [rank, split] : of_rank) {
       stage.push_back(split);
@@ -162,8 +163,8 @@ TEST(MethodStragglers, OfSweepsWithALateRank) {
       store::ResultCase of;
       of.ranks = 6;
       constexpr int stages[] = {1, 1, 2, 3, 1, 2, 1, 3};
-      of.pipeline_parallel = stages[c];
-      of.data_parallel = 6 / of.pipeline_parallel;
+      of.layout[program::Axis::pipeline] = stages[c];
+      of.layout[program::Axis::data] = 6 / of.layout[program::Axis::pipeline];
       file.cases.push_back(of);
       const auto key = static_cast<std::uint64_t>(100 * c);
       const bool hit = uniform(key + 50) < often;

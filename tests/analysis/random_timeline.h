@@ -22,9 +22,9 @@ inline store::Result random_timeline(std::uint64_t seed, int stages, int ranks_o
   subject.name = "baseline";
   subject.status = store::CaseStatus::ok;
   subject.ranks = r.ranks;
-  subject.pipeline_parallel = stages;
-  subject.tensor_parallel = ranks_of_stage % 2 == 0 ? 2 : 1;
-  subject.data_parallel = ranks_of_stage / subject.tensor_parallel;
+  subject.layout[program::Axis::pipeline] = stages;
+  subject.layout[program::Axis::tensor] = ranks_of_stage % 2 == 0 ? 2 : 1;
+  subject.layout[program::Axis::data] = ranks_of_stage / subject.layout[program::Axis::tensor];
   subject.tokens_per_step = 100;
   subject.model_flop_per_step = real(1e8, 1e9);
   subject.noncausal_flop_per_step = subject.model_flop_per_step * real(1, 1.4);

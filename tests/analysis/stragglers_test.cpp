@@ -27,7 +27,7 @@ store::Result profiled(int ranks, int cases, int late, double by) {
   r.ranks = ranks;
   for (int c = 0; c < cases; ++c) {
     store::ResultCase subject;
-    subject.ranks = subject.data_parallel = ranks;
+    subject.ranks = subject.layout[program::Axis::data] = ranks;
     r.cases.push_back(subject);
     for (int rank = 0; rank < ranks; ++rank) {
       store::ResultSplit s;
@@ -99,7 +99,7 @@ store::Result timed(std::int32_t ranks, int blocks, int steps) {
   r.warmup_steps = 1;
   r.steps = steps;
   r.cases.resize(1);
-  r.cases[0].ranks = r.cases[0].data_parallel = ranks;
+  r.cases[0].ranks = r.cases[0].layout[program::Axis::data] = ranks;
   for (int b = 0; b < blocks; ++b) {
     store::ResultBlock block;
     block.status = store::BlockStatus::ok;

@@ -32,7 +32,7 @@ TEST(Experiment, TheExampleLoads) {
   EXPECT_EQ(e.changes[0].variable, "micro_batch_size");
   EXPECT_EQ(e.changes[1].settings.micro_batch_size, 4);
   EXPECT_EQ(e.changes[2].value, "{tensor_parallel: 2, pipeline_parallel: 1}");
-  EXPECT_EQ(e.changes[3].settings.layout, (LayoutSetting{.tensor_parallel = 1, .pipeline_parallel = 2}));
+  EXPECT_EQ(e.changes[3].settings.layout, (program::Layout{{program::Axis::tensor, 1}, {program::Axis::pipeline, 2}}));
   EXPECT_FALSE(e.changes[4].settings.overlap_grad_reduce);
   EXPECT_EQ(e.changes[5].settings.allreduce_algorithm, AllReduceAlgorithm::halving_doubling);
   EXPECT_EQ(e.measure.rounds, 12);
@@ -267,10 +267,10 @@ TEST(Overrides, SetAnyKey) {
   EXPECT_EQ(e.model.layers, 2);
   EXPECT_EQ(e.measure.deadlines.step_s, 5);
   EXPECT_EQ(e.measure.deadlines.start_s, 60);
-  EXPECT_EQ(e.baseline.layout, (LayoutSetting{.tensor_parallel = 2, .pipeline_parallel = 1}));
+  EXPECT_EQ(e.baseline.layout, (program::Layout{{program::Axis::tensor, 2}, {program::Axis::pipeline, 1}}));
   EXPECT_EQ(e.output, "{name}.h5");
   EXPECT_EQ(e.changes[0].settings.micro_batch_size, 1);
-  EXPECT_EQ(e.changes[2].settings.layout.tensor_parallel, 4);
+  EXPECT_EQ(e.changes[2].settings.layout[program::Axis::tensor], 4);
   EXPECT_EQ(e.overrides, overrides);
   EXPECT_EQ(e.text, test::issue_example());
 }

@@ -108,9 +108,9 @@ TEST(Registry, EveryRowIsComplete) {
 
 TEST(Registry, APartialLayoutChangesOnlyWhatItNames) {
   Settings s;
-  s.layout = {.tensor_parallel = 4, .pipeline_parallel = 3};
+  s.layout = {{program::Axis::tensor, 4}, {program::Axis::pipeline, 3}};
   find_variable("layout")->parse(s, "{pipeline_parallel: 2}");
-  EXPECT_EQ(s.layout, (LayoutSetting{.tensor_parallel = 4, .pipeline_parallel = 2}));
+  EXPECT_EQ(s.layout, (program::Layout{{program::Axis::tensor, 4}, {program::Axis::pipeline, 2}}));
 }
 
 TEST(Registry, AWrongValueLeavesTheSettingsAlone) {
@@ -164,7 +164,7 @@ TEST(Registry, SaysWhenAVariableHasNoEffect) {
   EXPECT_EQ(find_variable("bucket_size")->without_effect(s), "");
   s.overlap_grad_reduce = false;
   EXPECT_EQ(find_variable("bucket_size")->without_effect(s), "");  // buckets are cut with and without overlap
-  s.layout.tensor_parallel = 4;
+  s.layout[program::Axis::tensor] = 4;
   EXPECT_NE(find_variable("bucket_size")->without_effect(s), "");
   s.overlap_optimizer = true;
   EXPECT_EQ(find_variable("bucket_size")->without_effect(s), "");  // updates are cut by it, too

@@ -43,12 +43,12 @@ TEST(Breakdown, PartsAreTheStepInARealSweep) {
   for (const analysis::CaseBreakdown& c : all) {
     for (const analysis::Breakdown& b : c.ranks) EXPECT_LT(analysis::unexplained(b), analysis::max_unexplained);
     const store::ResultCase& row = r.cases[static_cast<std::size_t>(c.case_index)];
-    EXPECT_EQ(c.ranks.size(), static_cast<std::size_t>(row.pipeline_parallel));
-    EXPECT_EQ(c.mean[analysis::Part::tensor].has_value(), row.tensor_parallel > 1);
-    EXPECT_EQ(c.mean[analysis::Part::pipeline].has_value(), row.pipeline_parallel > 1);
-    EXPECT_EQ(c.mean[analysis::Part::bubble].has_value(), row.pipeline_parallel > 1);
-    EXPECT_EQ(c.mean[analysis::Part::embedding].has_value(), row.pipeline_parallel > 1);
-    EXPECT_EQ(c.mean[analysis::Part::data].has_value(), row.data_parallel > 1);
+    EXPECT_EQ(c.ranks.size(), static_cast<std::size_t>(row.layout[program::Axis::pipeline]));
+    EXPECT_EQ(c.mean[analysis::Part::tensor].has_value(), row.layout[program::Axis::tensor] > 1);
+    EXPECT_EQ(c.mean[analysis::Part::pipeline].has_value(), row.layout[program::Axis::pipeline] > 1);
+    EXPECT_EQ(c.mean[analysis::Part::bubble].has_value(), row.layout[program::Axis::pipeline] > 1);
+    EXPECT_EQ(c.mean[analysis::Part::embedding].has_value(), row.layout[program::Axis::pipeline] > 1);
+    EXPECT_EQ(c.mean[analysis::Part::data].has_value(), row.layout[program::Axis::data] > 1);
     EXPECT_TRUE(c.mean[analysis::Part::loading]);
     EXPECT_FALSE(c.mean[analysis::Part::recomputation]);
     // What the step's operations are said to compute is what the case was counted to.

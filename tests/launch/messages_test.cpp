@@ -18,7 +18,7 @@ BlockRequest some_request() {
   r.model = {"tiny", 2, 64, 4, 512, 32};
   r.settings.precision = config::Precision::bf16;
   r.settings.bucket_size_bytes = 3 << 20;
-  r.settings.layout = {2, 2};
+  r.settings.layout = {{program::Axis::tensor, 2}, {program::Axis::pipeline, 2}};
   r.settings.overlap_grad_reduce = false;
   r.settings.threads = 3;
   r.layout[program::Axis::tensor] = 2;

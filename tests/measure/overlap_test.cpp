@@ -10,20 +10,6 @@ namespace {
 
 const auto odd_communicates = [](program::OperationId id) { return id % 2 == 1; };
 
-TEST(Overlap, UnionMergesWhatTouchesAndDropsWhatIsEmpty) {
-  EXPECT_EQ(united({{3, 4}, {0, 1}, {1, 2}, {0.5, 1.5}, {5, 5}, {7, 6}}), (Stretches{{0, 2}, {3, 4}}));
-  EXPECT_EQ(united({}), Stretches{});
-  EXPECT_EQ(united({{0, 10}, {1, 2}}), (Stretches{{0, 10}}));
-}
-
-TEST(Overlap, DifferenceCutsHoles) {
-  EXPECT_EQ(without({{0, 10}}, {{1, 2}, {3, 4}}), (Stretches{{0, 1}, {2, 3}, {4, 10}}));
-  EXPECT_EQ(without({{0, 2}, {3, 5}}, {{1, 4}}), (Stretches{{0, 1}, {4, 5}}));
-  EXPECT_EQ(without({{0, 2}}, {{0, 2}}), Stretches{});
-  EXPECT_EQ(without({{0, 2}}, {}), (Stretches{{0, 2}}));
-  EXPECT_EQ(without({}, {{0, 2}}), Stretches{});
-}
-
 TEST(Overlap, AStepByHand) {
   // compute 0-4 and 5-6 (twice at 1-2), communication 3-7 and 9-11 of a step of 10: 11 is beyond its end.
   const std::vector<backend::Interval> intervals = {

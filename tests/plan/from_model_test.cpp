@@ -32,7 +32,7 @@ std::vector<std::string> values_of(const config::Experiment& e, int ranks) {
 
 TEST(FromModel, SizesAreThoseOfTheStep) {
   config::Experiment e = experiment_of("message_size", "collective");
-  e.baseline.layout = {2, 2};
+  e.baseline.layout = {{program::Axis::tensor, 2}, {program::Axis::pipeline, 2}};
   e.baseline.collective_over = config::CollectiveOver::tensor;
   const auto tensor = values_of(e, 8);
   EXPECT_NE(std::ranges::find(tensor, std::string("8 KiB")), tensor.end());  // 32 rows * 64 * 4 B
@@ -91,7 +91,7 @@ TEST(FromModel, AProductOfTwoUsesHasBothNames) {
 
 TEST(FromModel, MessagesAreNamedByWhatTheyCarry) {
   config::Experiment e = experiment_of("message_size", "collective");
-  e.baseline.layout = {2, 1};
+  e.baseline.layout = {{program::Axis::tensor, 2}, {program::Axis::pipeline, 1}};
   e.baseline.collective_over = config::CollectiveOver::tensor;
   const auto uses = uses_in(e, 2);
   ASSERT_FALSE(uses.empty());
@@ -107,7 +107,7 @@ TEST(FromModel, NothingIsNamedWithoutAStep) {
   given.settings.gemm = {32, 192, 64, false, true};
   e.changes = {given};
   EXPECT_EQ(uses_in(e, 2), std::vector<Uses>{Uses{"qkv, forward"}});
-  e.baseline.layout = {8, 1};  // four heads
+  e.baseline.layout = {{program::Axis::tensor, 8}, {program::Axis::pipeline, 1}};  // four heads
   EXPECT_EQ(uses_in(e, 8), std::vector<Uses>{Uses{}});
   e.baseline.layout = {};
   e.model = {};

@@ -39,7 +39,7 @@ std::string why_not(const config::Experiment& e, int ranks) {
 
 TEST(DivideRanks, DerivesTheRest) {
   config::Experiment e = small_experiment();
-  e.baseline.layout = {.tensor_parallel = 2, .pipeline_parallel = 2};
+  e.baseline.layout = {{program::Axis::tensor, 2}, {program::Axis::pipeline, 2}};
   Division division = divide_ranks(e.model, e.baseline, 16);
   EXPECT_EQ(division.why_impossible, "");
   EXPECT_EQ(division.layout.size, (std::array<int, program::axis_count>{2, 1, 4, 2}));
@@ -63,26 +63,26 @@ TEST(DivideRanks, StepsThatAreTooLongToPlan) {
   e = small_experiment();
   e.model.layers = 100000;
   EXPECT_THAT(why_not(e, 1), HasSubstr("layers 100000 * micro-batches"));
-  e.model.layers = e.baseline.layout.pipeline_parallel = 1024;
+  e.model.layers = e.baseline.layout[program::Axis::pipeline] = 1024;
   EXPECT_EQ(why_not(e, 1024), "");
-  e.model.layers = e.baseline.layout.pipeline_parallel = 2048;
+  e.model.layers = e.baseline.layout[program::Axis::pipeline] = 2048;
   EXPECT_EQ(why_not(e, 2048), "pipeline_parallel 2048 is more than the 1024 stages that harness plans");
 }
 
 TEST(DivideRanks, SaysWhatDoesNotFitAndWhatWould) {
   config::Experiment e = small_experiment();
-  e.baseline.layout.tensor_parallel = 3;
+  e.baseline.layout[program::Axis::tensor] = 3;
   EXPECT_EQ(why_not(e, 4), "tensor_parallel 3 does not divide heads 4; nearest that does: 2 or 4");
-  e.baseline.layout.tensor_parallel = 8;
+  e.baseline.layout[program::Axis::tensor] = 8;
   EXPECT_EQ(why_not(e, 8), "tensor_parallel 8 does not divide heads 4; nearest that does: 4");
-  e.baseline.layout.tensor_parallel = 4;
+  e.baseline.layout[program::Axis::tensor] = 4;
   e.model.vocab = 2050;
   EXPECT_EQ(why_not(e, 4), "tensor_parallel 4 does not divide vocab 2050; pad the vocabulary to 2052");
 
   e = small_experiment();
-  e.baseline.layout.pipeline_parallel = 3;
+  e.baseline.layout[program::Axis::pipeline] = 3;
   EXPECT_EQ(why_not(e, 3), "pipeline_parallel 3 does not divide layers 4; nearest that does: 2 or 4");
-  e.baseline.layout.pipeline_parallel = 4;
+  e.baseline.layout[program::Axis::pipeline] = 4;
   EXPECT_EQ(why_not(e, 6), "tensor_parallel 1 * pipeline_parallel 4 = 4 does not divide 6 ranks");
 
   e = small_experiment();
@@ -103,7 +103,7 @@ TEST(DivideRanks, SaysWhatDoesNotFitAndWhatWould) {
 TEST(DivideRanks, HugeNumbersDoNotOverflow) {
   config::Experiment e = small_experiment();
   e.model.heads = e.model.layers = e.model.vocab = 1 << 20;
-  e.baseline.layout = {.tensor_parallel = 1 << 20, .pipeline_parallel = 1 << 20};
+  e.baseline.layout = {{program::Axis::tensor, 1 << 20}, {program::Axis::pipeline, 1 << 20}};
   EXPECT_THAT(why_not(e, 4), HasSubstr("does not divide 4 ranks"));
 }
 
@@ -142,7 +142,7 @@ TEST(Plan, ImpossibleCasesKeepTheirPlaceAndAreNotRun) {
 
 TEST(Plan, AnImpossibleBaselineIsAnError) {
   config::Experiment e = small_experiment();
-  e.baseline.layout.tensor_parallel = 3;
+  e.baseline.layout[program::Axis::tensor] = 3;
   EXPECT_EQ(test::error_of([&] { make_plan(e, 3); }),
             "small.yaml: the baseline cannot run on 3 ranks: tensor_parallel 3 does not divide heads 4; nearest that "
             "does: 2 or 4");
@@ -308,7 +308,7 @@ TEST(DivideRanks, WhatACollectiveNeeds) {
   EXPECT_EQ(why(3), "");
   s.collective_over = config::CollectiveOver::tensor;
   EXPECT_THAT(why(3), HasSubstr("over tensor of one rank sends nothing; give another layout"));
-  s.layout = {2, 2};
+  s.layout = {{program::Axis::tensor, 2}, {program::Axis::pipeline, 2}};
   s.collective = config::CollectiveKind::send_recv;
   EXPECT_EQ(why(8), "");
   s.collective_over = config::CollectiveOver::world;

@@ -12,7 +12,7 @@ const config::Model model_1b3{"gpt3-1.3b", 24, 2048, 16, 50304, 2048};
 TEST(Survey, CountsAndPlansARealJob) {
   PlannedCase c;
   c.settings.global_batch_size = 512;
-  c.settings.layout = {8, 2};
+  c.settings.layout = {{program::Axis::tensor, 8}, {program::Axis::pipeline, 2}};
   c.layout.size = {8, 1, 8, 2};
   const Survey s = survey(model_1b3, c, program::all_fused);
   EXPECT_EQ(s.roles, 2);

@@ -65,7 +65,7 @@ TEST_F(Document, ItNamesEveryObjectColumnAndAttribute) {
     EXPECT_THAT(text, HasSubstr("`" + name + "`")) << name << " is not in docs/file-format.md";
     ++named;
   };
-  for (const char* table : {"/run/environment", "/run/identity", "/ranks", "/cases", "/blocks", "/timeline",
+  for (const char* table : {"/run/environment", "/run/identity", "/ranks", "/cases", "/roles", "/blocks", "/timeline",
                             "/timeline_totals", "/timeline_splits", "/timeline_operations", "/tuning", "/nccl_calls",
                             "/nccl_facts", "/points", "/gpu", "/conditions", "/ladder", "/climb"}) {
     EXPECT_THAT(text, HasSubstr(table[1] == 'r' && table[4] == '/' ? "`" + std::string(table + 5) + "`" : table));

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "sample.h"
 #include "store/hdf5_file.h"
+#include "store/schema.h"
 #include "support/errors.h"
 #include "support/temporary_folder.h"
 
@@ -189,10 +190,10 @@ TEST_F(StoreErrors, FilesThatAreNoResults) {
 TEST_F(StoreErrors, ANewerSchemaIsRefusedByName) {
   hdf5::File file = hdf5::File::create(path_);
   file.set_attribute("/", "schema", std::string("harness-result"));
-  file.set_attribute("/", "schema_version", std::int64_t{2});
+  file.set_attribute("/", "schema_version", std::int64_t{schema_version + 1});
   file.set_attribute("/", "tool_version", std::string("9.8.7"));
   file.close();
-  EXPECT_THAT(read(path_), HasSubstr("9.8.7 with file schema 2"));
+  EXPECT_THAT(read(path_), HasSubstr(fmt::format("9.8.7 with file schema {}", schema_version + 1)));
 }
 
 TEST_F(StoreErrors, FilesThatAreCutShortOrHollow) {

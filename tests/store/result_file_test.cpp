@@ -90,7 +90,7 @@ TEST_F(ResultFileTest, WhatThePlanKnowsIsThereBeforeTheFirstBlock) {
   EXPECT_EQ(changed.value, "2");
   EXPECT_EQ(changed.status, CaseStatus::pending);
   EXPECT_EQ(changed.settings, plan_.cases[2].settings);
-  EXPECT_EQ(changed.data_parallel, 4);
+  EXPECT_EQ(changed.layout[program::Axis::data], 4);
   EXPECT_EQ(changed.micro_batches, 2);
   EXPECT_EQ(changed.tokens_per_step, 512);
   EXPECT_EQ(changed.model_flop_per_step, 1.25e9);

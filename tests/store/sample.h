@@ -57,7 +57,7 @@ inline Result sample_plan(int ranks = 4, int rounds = 4) {
     row.value = changed ? "2" : "";
     row.settings = {"fp32", changed ? "2" : "1", "0"};
     row.ranks = ranks;
-    row.data_parallel = ranks;
+    row.layout[program::Axis::data] = ranks;
     row.micro_batches = changed ? 2 : 4;
     row.tokens_per_step = 512;
     row.model_flop_per_step = 1.25e9;

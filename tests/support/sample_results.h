@@ -46,7 +46,7 @@ inline store::Result sweep(const std::vector<std::string>& changes, const std::v
       }
     }
     row.ranks = row.variable == "ranks" ? std::stoi(row.value) : 4;
-    row.data_parallel = row.ranks;
+    row.layout[program::Axis::data] = row.ranks;
     row.micro_batches = 4;
     row.tokens_per_step = 2048;
     row.model_flop_per_step = 12.5e9;
@@ -122,8 +122,8 @@ inline void add_profiled_steps(store::Result& result) {
   add(2, 1, 2, "receive", "pipeline", "forward", 0, 40, 0, 38);
   add(2, 0, 0, "send", "pipeline", "forward", 27, 29);
   layer(2, 1, 2, 40);
-  result.cases[2].pipeline_parallel = 2;
-  result.cases[2].data_parallel = 2;
+  result.cases[2].layout[program::Axis::pipeline] = 2;
+  result.cases[2].layout[program::Axis::data] = 2;
   result.memory_bytes_per_s = 2e10;
   result.operations.push_back({0, 0, 0, "layer_norm", "compute", "forward", "", "", 1, 0, 4e7, 0});
   result.operations.push_back({0, 0, 0, "all_reduce", "data", "gradient_sync", "", "data", 1, 0, 4e7, 0.008});

@@ -24,7 +24,7 @@ program::ProgramSet random_set(std::mt19937_64& random, store::ResultCase& row) 
   program::Layout layout;
   const int tensor = pick({1, 2, 4}), pipeline = pick({1, 2, 4}), data = pick({1, 2, 3}),
             micro_batches = pick({1, 3, 6});
-  settings.layout = {tensor, pipeline};
+  settings.layout = {{program::Axis::tensor, tensor}, {program::Axis::pipeline, pipeline}};
   settings.micro_batch_size = pick({1, 2});
   settings.global_batch_size = settings.micro_batch_size * micro_batches * data;
   settings.overlap_grad_reduce = pick({0, 1}) == 1;
@@ -32,9 +32,9 @@ program::ProgramSet random_set(std::mt19937_64& random, store::ResultCase& row) 
   layout.size = {tensor, 1, data, pipeline};
   row.name = "baseline";
   row.ranks = layout.ranks();
-  row.tensor_parallel = tensor;
-  row.pipeline_parallel = pipeline;
-  row.data_parallel = data;
+  row.layout[program::Axis::tensor] = tensor;
+  row.layout[program::Axis::pipeline] = pipeline;
+  row.layout[program::Axis::data] = data;
   return program::lower(workloads::build_programs(model, settings, layout),
                         pick({0, static_cast<int>(program::all_fused)}));
 }
@@ -103,10 +103,10 @@ TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
     }
     for (const analysis::Breakdown& b : all[0].ranks) {
       EXPECT_NEAR(b.parts.sum(), b.step_s, 1e-9) << seed;
-      EXPECT_EQ(b[analysis::Part::tensor].has_value(), row.tensor_parallel > 1) << seed;
-      EXPECT_EQ(b[analysis::Part::data].has_value(), row.data_parallel > 1) << seed;
-      EXPECT_EQ(b[analysis::Part::bubble].has_value(), row.pipeline_parallel > 1) << seed;
-      EXPECT_EQ(b[analysis::Part::waiting].has_value(), row.tensor_parallel * row.data_parallel > 1) << seed;
+      EXPECT_EQ(b[analysis::Part::tensor].has_value(), row.layout[program::Axis::tensor] > 1) << seed;
+      EXPECT_EQ(b[analysis::Part::data].has_value(), row.layout[program::Axis::data] > 1) << seed;
+      EXPECT_EQ(b[analysis::Part::bubble].has_value(), row.layout[program::Axis::pipeline] > 1) << seed;
+      EXPECT_EQ(b[analysis::Part::waiting].has_value(), row.layout[program::Axis::tensor] * row.layout[program::Axis::data] > 1) << seed;
       // Exposed or hidden, nothing else than communication is waited in.
       EXPECT_LE(b[analysis::Part::waiting].value_or(0),
                 result.splits[static_cast<std::size_t>(b.rank)].waiting_s + 1e-6)
@@ -126,7 +126,7 @@ std::vector<std::string> all_kinds(std::index_sequence<I...>) {
 TEST(TimelineRows, NamesFitTheirColumns) {
   const config::Model model{"small", 4, 64, 4, 256, 32};
   config::Settings settings;
-  settings.layout = {2, 2};
+  settings.layout = {{program::Axis::tensor, 2}, {program::Axis::pipeline, 2}};
   settings.global_batch_size = 4;
   program::Layout layout;
   layout.size = {2, 1, 2, 2};

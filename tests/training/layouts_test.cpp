@@ -45,7 +45,7 @@ TEST(Layouts, AllTrainAlike) {
           for (const bool overlap : {true, false}) {
             if (emulated && sanitized && !overlap) continue;  // slower still
             config::Settings s = base;
-            s.layout = {tp, pp};
+            s.layout = {{program::Axis::tensor, tp}, {program::Axis::pipeline, pp}};
             s.micro_batch_size = 8 / dp / micro_batches;
             s.overlap_grad_reduce = overlap;
             s.bucket_size_bytes = 64 << 10;

@@ -19,7 +19,7 @@ struct Job {
 inline Job job(config::Model model, int tp, int pp, int dp, std::int64_t micro_batches,
                std::int64_t micro_batch_size = 1) {
   Job j{std::move(model), {}, {}};
-  j.settings.layout = {tp, pp};
+  j.settings.layout = {{program::Axis::tensor, tp}, {program::Axis::pipeline, pp}};
   j.settings.micro_batch_size = micro_batch_size;
   j.settings.global_batch_size = dp * micro_batches * micro_batch_size;
   j.layout.size = {tp, 1, dp, pp};

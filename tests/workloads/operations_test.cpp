@@ -160,7 +160,7 @@ TEST(Operations, LimitsFollowFromWhatMustLeaveRankAndNode) {
 TEST(Operations, LeastTimesOfAStepsCommunications) {
   const config::Model model{"small", 2, 64, 4, 256, 32};
   config::Settings settings;
-  settings.layout = {2, 2};
+  settings.layout = {{program::Axis::tensor, 2}, {program::Axis::pipeline, 2}};
   settings.micro_batch_size = 1;
   settings.global_batch_size = 4;
   program::Layout layout;

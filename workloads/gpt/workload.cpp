@@ -79,7 +79,7 @@ class GptWorkload : public Workload {
   std::string_view name() const override { return "gpt"; }
 
   std::string why_impossible(const config::Model& model, const config::Settings& s) const override {
-    const int tensor = s.layout.tensor_parallel, pipeline = s.layout.pipeline_parallel;
+    const int tensor = s.layout[program::Axis::tensor], pipeline = s.layout[program::Axis::pipeline];
     // hidden is a multiple of heads and the MLP one of hidden: what divides the heads divides both.
     if (model.heads % tensor != 0) {
       return fmt::format("tensor_parallel {} does not divide heads {}; nearest that does: {}", tensor, model.heads,

@@ -35,7 +35,7 @@ std::vector<float> losses(const Case& c, config::Precision precision) {
   settings.precision = precision;
   settings.global_batch_size = 8;
   settings.micro_batch_size = c.micro_batch;
-  settings.layout = {c.tensor, c.pipeline};
+  settings.layout = {{program::Axis::tensor, c.tensor}, {program::Axis::pipeline, c.pipeline}};
   settings.overlap_grad_reduce = c.overlap;
   settings.bucket_size_bytes = 20000;
   settings.allreduce_algorithm = c.algorithm;

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "store/result.h"
+
+namespace harness::analysis {
+
+/// The ranks of a case by what they do, from the roles that the result gives them (store/roles.h).
+class CaseRanks {
+ public:
+  using Ranks = std::vector<std::int32_t>;  // ascending
+
+  CaseRanks(const store::Result& result, std::int32_t case_index);
+
+  std::int32_t count() const { return static_cast<std::int32_t>(role_of_.size()); }
+  /// The ranks that run the same Program as this one, which is among them. None, if the case has no such rank.
+  const Ranks& of_same_role(std::int32_t rank) const;
+  bool same_role(std::int32_t a, std::int32_t b) const {
+    return a >= 0 && a < count() && b >= 0 && b < count() && role_of_[a] == role_of_[b];
+  }
+  /// The sets of ranks that do the same work: of one role and one pipeline stage.
+  const std::vector<Ranks>& alike() const { return alike_; }
+  bool has_stages() const { return stages_ > 1; }
+  /// Whether a stage has more than one rank.
+  bool has_stage_mates() const { return count() > stages_; }
+
+ private:
+  std::vector<std::int32_t> role_of_;  // by rank
+  std::vector<Ranks> by_role_, alike_;
+  std::int32_t stages_ = 1;
+};
+
+}  // namespace harness::analysis
