@@ -6,10 +6,10 @@
 #include <cmath>
 #include <map>
 
-#include "analysis/levers.h"
 #include "base/percent.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "config/registry.h"
 
 namespace harness::analysis {
 namespace {
@@ -144,12 +144,14 @@ std::vector<Lever> levers_for(const store::Result& result, const Bottleneck& fou
   std::vector<Lever> levers;
   for (const auto& [part, share] : lost) {
     if (share < min_lever) continue;
-    for (const std::string& variable : variables_for(part, result.backend)) {
-      const std::string_view now = result.setting(result.at(found), variable);
-      if (now == "true" || now == "bf16") continue;  // as fast as this variable can make it
-      const auto known = std::ranges::find(levers, variable, &Lever::variable);
+    for (const config::Variable& variable : config::registry()) {
+      if (std::ranges::find(variable.acts_on, part) == variable.acts_on.end()) continue;
+      if (!variable.honoured_on(result.backend)) continue;
+      const std::string_view now = result.setting(result.at(found), variable.name);
+      if (!now.empty() && now == variable.fastest) continue;
+      const auto known = std::ranges::find(levers, variable.name, &Lever::variable);
       Lever& lever = known == levers.end() ? levers.emplace_back() : *known;
-      lever.variable = variable;
+      lever.variable = variable.name;
       lever.share += share;
       lever.acts_on += (lever.acts_on.empty() ? "" : ", ") + std::string(name_of(part));
     }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "analysis/statistics.h"
-#include "config/registry.h"
 
 namespace harness::analysis {
 namespace {
@@ -42,11 +41,6 @@ int declared_comparisons(const store::Result& result) {
   });
   const int rungs = static_cast<int>(result.ladder.size());
   return static_cast<int>(changes) + 2 * std::max(rungs - 1, 0);
-}
-
-bool is_a_size(std::string_view name) {
-  const config::Variable* variable = config::find_variable(name);
-  return variable != nullptr && variable->from_model;
 }
 
 std::vector<Question> questions_of(const store::Result& result) {

@@ -20,8 +20,4 @@ int declared_comparisons(const store::Result& result);
 /// that was planned counts, whether or not it finished. The control has its own.
 std::vector<Question> questions_of(const store::Result& result);
 
-/// Whether cases of this variable are the same operation at other sizes: then none is a setting that could be better,
-/// and no verdict on one is worth more rounds.
-bool is_a_size(std::string_view variable);
-
 }  // namespace harness::analysis

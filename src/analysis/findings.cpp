@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/rules.h"
+#include "config/registry.h"
 
 namespace harness::analysis {
 namespace {
@@ -11,7 +12,7 @@ std::optional<std::int32_t> best_case(const store::Result& result, const Summary
   const CaseSummary* best = nullptr;
   for (const CaseSummary& row : summary.cases) {
     if (row.role != store::CaseRole::change || !row.effect || row.effect->verdict != Verdict::faster) continue;
-    if (result.at(row).variable == "ranks") continue;
+    if (config::purpose_of(result.at(row).variable) == config::Purpose::scale) continue;
     if (best == nullptr || row.effect->ratio < best->effect->ratio) best = &row;
   }
   if (best == nullptr || summary.unreliable) return std::nullopt;

@@ -11,6 +11,8 @@
 #include "analysis/statistics.h"
 #include "analysis/tails.h"
 #include "base/percent.h"
+#include "config/combine.h"
+#include "config/registry.h"
 
 namespace harness::analysis {
 namespace {
@@ -105,8 +107,9 @@ void beyond_a_node(const store::Result& result, const Summary& summary, std::vec
   bool swept = false;
   for (const CaseSummary& row : summary.cases) {
     const store::ResultCase& result_case = result.at(row);
-    if (row.blocks == 0 || (row.role != store::CaseRole::baseline && result_case.variable != "ranks")) continue;
-    swept = swept || result_case.variable == "ranks";
+    const bool scales = config::purpose_of(result_case.variable) == config::Purpose::scale;
+    if (row.blocks == 0 || (row.role != store::CaseRole::baseline && !scales)) continue;
+    swept = swept || scales;
     const bool within = nodes_of(result, result_case.ranks) == 1;
     if (within && (one_node == nullptr || per_rank(row) > per_rank(*one_node))) one_node = &row;
     if (!within && (worst == nullptr || per_rank(row) < per_rank(*worst))) worst = &row;
@@ -124,7 +127,7 @@ void batch(const store::Result& result, const Summary& summary, std::vector<std:
   const CaseSummary* baseline = summary.baseline();
   if (baseline == nullptr || baseline->blocks == 0) return;
   for (const CaseSummary& row : summary.cases) {
-    if (row.blocks == 0 || result.at(row).variable != "global_batch_size") continue;
+    if (row.blocks == 0 || config::is_joint(result.at(row).variable)) continue;
     const double larger = result.at(row).tokens_per_step / result.at(*baseline).tokens_per_step;
     const double more = row.tokens_per_second / baseline->tokens_per_second;
     if (!(larger >= 2) || more >= min_of_batch) continue;

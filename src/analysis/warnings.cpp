@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <string_view>
@@ -17,7 +16,7 @@
 #include "analysis/paired_estimator.h"
 #include "analysis/power.h"
 #include "base/text.h"
-#include "config/precision.h"
+#include "config/registry.h"
 
 namespace harness::analysis {
 namespace {
@@ -69,8 +68,14 @@ double loss_tolerance(std::string_view precision) {
   return row != nullptr && row->product_mantissa_bits <= half ? 2e-2 : 1e-3;
 }
 
-// A case that differs from the baseline in one of these may train differently; all others compute the same.
-constexpr std::array<std::string_view, 3> training_variables = {"precision", "global_batch_size", "repeat_batch"};
+// Whether two cases compute the same but for the order of sums. A case that differs in another variable may train
+// differently.
+bool train_alike(const store::Result& result, const store::ResultCase& a, const store::ResultCase& b) {
+  return std::ranges::all_of(config::registry(), [&](const config::Variable& variable) {
+    return variable.mathematics == config::Mathematics::same ||
+           result.setting(a, variable.name) == result.setting(b, variable.name);
+  });
+}
 
 void training(const store::Result& result, const Summary& summary, Warnings& warnings) {
   const CaseSummary* baseline = summary.baseline();
@@ -80,11 +85,8 @@ void training(const store::Result& result, const Summary& summary, Warnings& war
   for (const CaseSummary& row : summary.cases) {
     if (row.role == store::CaseRole::baseline || !std::isfinite(row.last_loss)) continue;
     const store::ResultCase& result_case = result.at(row);
-    const bool alike = std::ranges::all_of(training_variables, [&](std::string_view variable) {
-      return result.setting(result_case, variable) == result.setting(reference, variable);
-    });
     const double off = std::abs(row.last_loss / baseline->last_loss - 1);
-    if (!alike || off <= allowed) continue;
+    if (off <= allowed || !train_alike(result, result_case, reference)) continue;
     warnings.push_back(fmt::format(
         "{} trains differently: its last loss is {:.6g}, the baseline's {:.6g} ({:.2g} % apart, {:.2g} % is allowed). "
         "Both should compute the same result, so one of them is wrong; do not trust its time. Compare both with "
@@ -204,7 +206,7 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
       continue;
     done = std::max(done, row.blocks);
     if (row.judgement.verdict == Verdict::none) unpaired.push_back(row.name);
-    if (!is_unresolved(row) || is_a_size(result.at(row).variable)) continue;
+    if (!is_unresolved(row) || config::purpose_of(result.at(row).variable) == config::Purpose::size) continue;
     unresolved.push_back(row.name);
     needed = std::max(needed, row.effect->rounds_needed);
     if (std::string direction = proven_direction(row); !direction.empty()) directions.push_back(std::move(direction));

@@ -76,7 +76,7 @@ Json reference_to(const config::Variable& variable) {
 
 Json swept(const config::Variable& variable) {
   Json list = list_of(reference_to(variable));
-  if (variable.from_model) list = {{"anyOf", {std::move(list), {{"enum", {"from_model"}}}}}};
+  if (variable.purpose == config::Purpose::size) list = {{"anyOf", {std::move(list), {{"enum", {"from_model"}}}}}};
   list["description"] = described(variable.help, variable.allowed, "");
   return list;
 }

@@ -27,7 +27,7 @@ std::string workloads_of(const config::Variable& v) {
 
 std::string swept_as(const config::Variable& v) {
   if (v.fixed) return "no: the same for all cases, at the top of a configuration";
-  return v.from_model ? "yes, also from_model" : "yes";
+  return v.purpose == config::Purpose::size ? "yes, also from_model" : "yes";
 }
 
 // `measure.weight` has a key for each variable, which need no lines of their own.
@@ -125,8 +125,8 @@ std::string all_markdown(const std::vector<config::Key>& keys) {
       "| variable | what it is | values | default | backends | workloads | example |\n|---|---|---|---|---|---|---|\n";
   for (const config::Variable& v : config::registry()) {
     out += fmt::format("| {} | {} | {}{} | {} | {} | {} | {} |\n", code(v.name), v.help, v.allowed,
-                       v.from_model ? "; under `sweep` also `from_model`" : "", code(config::default_of(v)),
-                       backends_of(v), workloads_of(v), code(config::example_of(v)));
+                       v.purpose == config::Purpose::size ? "; under `sweep` also `from_model`" : "",
+                       code(config::default_of(v)), backends_of(v), workloads_of(v), code(config::example_of(v)));
   }
   out += "\n## Keys\n\n| key | what it is | values | default |\n|---|---|---|---|\n";
   for (const config::Key& key : keys) {

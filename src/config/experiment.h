@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,29 +8,11 @@
 #include <vector>
 
 #include "config/cost.h"
+#include "config/hardware.h"
 #include "config/registry.h"
 #include "config/settings.h"
 
 namespace harness::config {
-
-/// One kind of accelerator, from configs/hardware/NAME.yaml. A number that is 0 is unknown.
-struct Hardware {
-  std::string name, source;
-  std::vector<std::string> devices;  // its names as CUDA reports them, whole; empty: not said
-  std::map<Precision, double> peaks_flops;  // dense; absent: unknown
-  double memory_bytes = 0;                  // per accelerator
-  double memory_bytes_per_s = 0;
-  int compute_capability = 0;  // 90 is 9.0
-  int sms = 0;
-  double boost_clock_hz = 0;      // that the peaks of the tensor cores count with
-  double nvlink_bytes_per_s = 0;  // all links together, one direction
-  double l2_bytes = 0;
-
-  double peak_flops(Precision precision) const;  // 0: unknown
-  /// Whether `devices` has this name. They are compared whole: "NVIDIA A10" is not "NVIDIA A100-SXM4-40GB", and a slice
-  /// of a GPU (MIG) or its laptop form has another name because it has other peaks.
-  bool is(std::string_view device) const;
-};
 
 struct Deadlines {
   double start_s = 60;  // from spawn to ready
@@ -120,12 +101,6 @@ struct Experiment {
 /// variable's bare name (then under baseline). Throws Error whose message lists every problem at once, a line each:
 /// file:line:column: key: what was found, what is allowed, the nearest valid name. Reads only.
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides = {});
-
-/// The hardware file beside the configuration (hardware/*.yaml) that has this device name among its `devices`; nullopt
-/// if none has. Throws Error if a file cannot be read or if two have it.
-std::optional<Hardware> find_hardware_for_device(std::string_view device, const std::string& config_path);
-/// What to tell a person whose GPU no file names: which file to copy and which keys it needs.
-std::string unknown_device_message(std::string_view device, const std::string& config_path);
 
 /// "gpt3-125m" … "gpt3-175b" (Brown et al. 2020, table 2.1; vocabulary 50304 = 50257 padded to a multiple of 128).
 std::optional<Model> model_preset(std::string_view name);

@@ -35,6 +35,14 @@ std::string without_communication(const Settings& s) {
   return s.ranks == 1 ? "there is only one rank, so nothing is communicated" : "";
 }
 
+std::string below_capability(const Hardware& hardware, int needed, std::string_view what) {
+  const int has = hardware.compute_capability;
+  if (has == 0 || has >= needed) return "";
+  return fmt::format("{} compute capability {}.{} ({}) or later; the GPU is {} (compute capability {}.{})", what,
+                     needed / 10, needed % 10, needed == ampere ? "Ampere" : "Hopper", hardware.name, has / 10,
+                     has % 10);
+}
+
 void each_part(std::string_view text, std::string_view example,
                const std::function<void(std::string_view key, std::string_view value)>& take) {
   const std::string_view whole = trim(text);
@@ -54,6 +62,19 @@ void each_part(std::string_view text, std::string_view example,
 
 bool Variable::honoured_by(std::string_view workload) const {
   return workloads.empty() || std::find(workloads.begin(), workloads.end(), workload) != workloads.end();
+}
+
+bool Variable::honoured_on(BackendKind backend) const {
+  return std::ranges::find(backends, backend) != backends.end();
+}
+
+bool Variable::honoured_on(std::string_view backend) const {
+  return std::ranges::any_of(backends, [&](BackendKind kind) { return backend == config::name_of(kind); });
+}
+
+Purpose purpose_of(std::string_view name) {
+  const Variable* variable = find_variable(name);
+  return variable == nullptr ? Purpose::setting : variable->purpose;
 }
 
 const char* name_of(BackendKind kind) {

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/part.h"
+#include "config/framework_words.h"
+#include "config/hardware.h"
 #include "config/settings.h"
 
 namespace harness::config {
@@ -15,40 +19,76 @@ const char* name_of(BackendKind kind);
 /// Throws Error naming what is allowed.
 BackendKind parse_backend(std::string_view text);
 
+/// What a variable is swept for.
+enum class Purpose : std::uint8_t {
+  setting,  // a value may be better than another
+  size,     // of the one operation that is measured: no value is better. A sweep may also ask for those that the
+            // configured model's training step has: `sweep: {message_size: from_model}`
+  scale,    // how much hardware takes part: a scaling curve
+};
+
+/// What becomes of the training when a variable changes.
+enum class Mathematics : std::uint8_t {
+  same,     // sums in another order at most
+  rounded,  // the same within a bound that follows from the numbers it computes in
+  another,  // another training: other batches, or as many tokens at other times
+};
+
 /// A variable is one row: the YAML key, `--set` name, result column and table heading are all `name`, and what the
-/// result file records is print(settings) of the very Settings the worker ran with.
+/// result file records is print(settings) of the very Settings the worker ran with. All that other rooms need to know of
+/// it stands here; they go through the rows, and none of them lists variables.
 struct Variable {
-  std::string name;
-  std::string unit;                   // "" | "sequences" | "B" | …
-  std::string allowed;                // for people: "fp32, bf16"
-  std::string help;                   // one line
-  std::vector<BackendKind> backends;  // that honour it
-  std::vector<std::string> parts;     // the keys of a compound value ("tensor_parallel"); empty for a plain one
+  std::string name = {};
+  std::string unit = {};                   // "" | "sequences" | "B" | …
+  std::string allowed = {};                // for people: "fp32, bf16"
+  std::string help = {};                   // one line
+  std::vector<BackendKind> backends = {};  // that honour it
+  std::vector<std::string> parts = {};     // the keys of a compound value ("tensor_parallel"); empty for a plain one
   /// Reads a value as a person writes it ("1 MiB", "true", "ring", "{tensor_parallel: 2}"). Throws Error naming what
   /// was found and what is allowed. A compound value changes only the parts it names.
-  std::function<void(Settings&, std::string_view text)> parse;
+  std::function<void(Settings&, std::string_view text)> parse = {};
   /// The value in canonical form; parse(print(s)) gives s back.
-  std::function<std::string(const Settings&)> print;
+  std::function<std::string(const Settings&)> print = {};
+
+  /// The parts of a step whose time it can change. Empty: none, or it only says how much is computed.
+  std::vector<Part> acts_on = {};
+  /// The value with which it has done what it can for them, as printed; "": there is none that always has.
+  std::string fastest = {};
+  Purpose purpose = Purpose::setting;
+  Mathematics mathematics = Mathematics::same;
+
   /// "" when the variable has an effect under these settings, else why it has none ("data_parallel is 1, …").
   /// Some answers depend on the number of ranks and need settings.ranks to be it, not 0.
   std::function<std::string(const Settings&)> without_effect = [](const Settings&) { return std::string(); };
-  /// The environment variable it becomes in the worker, "" if none ("NCCL_ALGO").
-  std::string environment_name;
-  /// What that variable is set to for a printed value, where the two differ ("4 MiB" → "4194304"). Empty: they do not.
-  std::function<std::string(const std::string& printed)> environment_text = {};
   /// "" when the backend can run this value, else why it cannot ("tf32 needs tensor cores, …"). For variables that it
   /// honours; asked of the settings after parse().
-  std::function<std::string(const Settings&, BackendKind)> refused_by = {};
+  std::function<std::string(const Settings&, BackendKind)> refused_by = [](const Settings&, BackendKind) {
+    return std::string();
+  };
+  /// Why this value cannot go with those of other variables; "" if it can. Each alone is valid.
+  std::function<std::string(const Settings&)> conflict = [](const Settings&) { return std::string(); };
+  /// What this value needs that the hardware does not have, as far as its file says; "": nothing.
+  std::function<std::string(const Settings&, const Hardware&)> lacking = [](const Settings&, const Hardware&) {
+    return std::string();
+  };
+
+  /// The environment variable it becomes in the worker, "" if none ("NCCL_ALGO").
+  std::string environment_name = {};
+  /// What that variable is set to for a printed value, where the two differ ("4 MiB" → "4194304"). Empty: they do not.
+  std::function<std::string(const std::string& printed)> environment_text = {};
   /// A compound value whose keys are the user's own (`env`): a map of names and values, `parts` is empty.
   bool free_parts = false;
   /// The workloads that it changes anything in; empty: all.
   std::vector<std::string> workloads = {};
-  /// Its values can be those that the configured model's training step has: `sweep: {message_size: from_model}`.
-  bool from_model = false;
-
   /// The same for all cases and said at the top of a configuration, beside `backend`.
   bool fixed = false;
+
+  Wordings words = {};
+  std::vector<Synonym> synonyms = {};
+
   bool honoured_by(std::string_view workload) const;
+  bool honoured_on(BackendKind backend) const;
+  bool honoured_on(std::string_view backend) const;  // by its name, as a result has it
 };
 
 /// All variables, in the order in which tables show them.
@@ -56,5 +96,7 @@ std::span<const Variable> registry();
 /// nullptr if there is none of that name.
 const Variable* find_variable(std::string_view name);
 std::vector<std::string> variable_names();
+/// Of a variable that only another version knows: a setting.
+Purpose purpose_of(std::string_view name);
 
 }  // namespace harness::config

@@ -27,77 +27,102 @@ int parse_engine(std::string_view text) {
   return static_cast<int>(parse_within(text, 0, max_engine));
 }
 
+FrameworkWords graph_for_megatron(const Settings& s) {
+  if (!s.cuda_graph) return {{{"--cuda-graph-impl", "none"}}};
+  return {{{"--cuda-graph-impl", "full_iteration"}},
+          "measured with the whole step in one graph; Megatron's graph excludes the optimizer"};
+}
+
 }  // namespace
 
 std::vector<Variable> execution_variables() {
   std::vector<Variable> rows;
   rows.push_back(
       {.name = "allreduce_algorithm",
-       .unit = "",
        .allowed = "ring, halving_doubling, bcube",
        .help = "Gloo's algorithm for all-reduces above 4 KiB (NCCL's is nccl_algo)",
        .backends = only_cpu,
-       .parts = {},
        .parse = [](Settings& s, auto text) { s.allreduce_algorithm = parse_choice(text, allreduce_choices); },
        .print = [](const Settings& s) { return print_choice(s.allreduce_algorithm, allreduce_choices); },
+       .acts_on = {Part::tensor, Part::data, Part::embedding},
        .without_effect = without_communication,
-       .environment_name = "",
        .workloads = communicating});
   rows.push_back({.name = "threads",
                   .unit = "threads",
                   .allowed = "auto, or a whole number",
                   .help = "compute threads per rank; auto is cores / ranks on the node",
                   .backends = only_cpu,
-                  .parts = {},
                   .parse = [](Settings& s, auto text) { s.threads = within_or_word(text, "auto", max_threads); },
                   .print = [](const Settings& s) { return s.threads == 0 ? "auto" : fmt::format("{}", s.threads); },
-                  .environment_name = ""});
+                  .acts_on = {Part::matrix_products, Part::attention, Part::other_compute},
+                  .words = {.pytorch = [](const Settings& s) {
+                    return no_word(s.threads == 0
+                                       ? "leave OMP_NUM_THREADS to torchrun"
+                                       : fmt::format("OMP_NUM_THREADS={} in the environment of torchrun", s.threads));
+                  }}});
   rows.push_back({.name = "attention",
-                  .unit = "",
                   .allowed = "fused, unfused",
                   .help = "fused keeps the scores inside one kernel; unfused is two batched products and a softmax, "
                           "with the scores in memory",
                   .backends = only_cuda,
-                  .parts = {},
                   .parse = [](Settings& s, auto text) { s.attention = parse_choice(text, attention_choices); },
                   .print = [](const Settings& s) { return print_choice(s.attention, attention_choices); },
-                  .environment_name = "",
-                  .workloads = {"gpt", "attention"}});
+                  .acts_on = {Part::attention},
+                  .workloads = {"gpt", "attention"},
+                  .words = {.megatron =
+                                [](const Settings& s) {
+                                  return FrameworkWords{
+                                      {{"--attention-backend", print_choice(s.attention, attention_choices)}},
+                                      "of Transformer Engine; fused is cuDNN's kernel, as it was measured"};
+                                },
+                            .pytorch =
+                                [](const Settings& s) {
+                                  const bool fused = s.attention == AttentionKind::fused;
+                                  return FrameworkWords{
+                                      {{"sdpa.backends", fmt::format("[torch.nn.attention.SDPBackend.{}]",
+                                                                     fused ? "CUDNN_ATTENTION" : "MATH")}},
+                                      "with torch.nn.attention.sdpa_kernel(**sdpa_options):"};
+                                }},
+                  .synonyms = {{"use_flash_attn", "attention: fused"}}});
   rows.push_back(
       {.name = "attention_engine",
-       .unit = "",
        .allowed = "auto, or a number from 0",
        .help = "which of the fused attention kernels that cuDNN offers, in its order; auto is the fastest, by tuning",
        .backends = only_cuda,
-       .parts = {},
        .parse = [](Settings& s, auto text) { s.attention_engine = parse_engine(text); },
        .print =
            [](const Settings& s) { return s.attention_engine < 0 ? "auto" : fmt::format("{}", s.attention_engine); },
+       .acts_on = {Part::attention},
        .without_effect =
            [](const Settings& s) {
              return s.attention == AttentionKind::unfused ? "attention is unfused, which has no engine" : "";
            },
-       .environment_name = "",
        .workloads = {"gpt", "attention"}});
   rows.push_back({.name = "cuda_graph",
-                  .unit = "",
                   .allowed = "true, false",
                   .help = "capture a step once and launch it as one CUDA graph, or launch every kernel from the host",
                   .backends = only_cuda,
-                  .parts = {},
                   .parse = [](Settings& s, auto text) { s.cuda_graph = parse_bool(text); },
                   .print = [](const Settings& s) { return s.cuda_graph ? "true" : "false"; },
-                  .environment_name = ""});
+                  .acts_on = {Part::idle},
+                  .fastest = "true",
+                  .words = {.megatron = graph_for_megatron, .pytorch = [](const Settings& s) {
+                              return no_word(s.cuda_graph ? "no argument: torch.compile(mode=\"reduce-overhead\") or "
+                                                            "torch.cuda.make_graphed_callables"
+                                                          : "do not use CUDA graphs");
+                            }}});
   rows.push_back({.name = "programmatic_launch",
-                  .unit = "",
                   .allowed = "true, false",
                   .help = "start own kernels while the kernel ahead ends (programmatic dependent launch), or after it; "
                           "compute capability 9.0 or later",
                   .backends = only_cuda,
-                  .parts = {},
                   .parse = [](Settings& s, auto text) { s.programmatic_launch = parse_bool(text); },
                   .print = [](const Settings& s) { return s.programmatic_launch ? "true" : "false"; },
-                  .environment_name = ""});
+                  .acts_on = {Part::idle},
+                  .fastest = "true",
+                  .lacking = [](const Settings& s, const Hardware& h) {
+                    return s.programmatic_launch ? below_capability(h, hopper, "programmatic_launch needs") : "";
+                  }});
   return rows;
 }
 

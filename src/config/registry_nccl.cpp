@@ -32,6 +32,17 @@ Variable variable_of(const nccl::VariableRow& row) {
     const NameValues set = environment_of(s);
     return without_effect({set.begin(), set.end()});
   };
+  v.acts_on = row.acts_on;
+  v.fastest = row.fastest;
+  if (row.conflict) v.conflict = [conflict = row.conflict](const Settings& s) { return conflict(s.nccl); };
+  if (row.needs_nvlink_reduction) {
+    v.lacking = [name = row.name, needs = row.needs_nvlink_reduction](const Settings& s, const Hardware& h) {
+      const auto value = s.nccl.find(name);
+      if (value == s.nccl.end() || !needs(value->second)) return std::string();
+      return below_capability(
+          h, hopper, fmt::format("{} {} needs reduction in the NVLink switches, which requires", name, value->second));
+    };
+  }
   v.environment_name = row.environment_name;
   v.environment_text = row.environment_text;
   return v;

@@ -33,4 +33,10 @@ int within_or_word(std::string_view text, std::string_view word, int high);
 /// For without_effect.
 std::string without_communication(const Settings& settings);
 
+/// For lacking: generations of GPUs as compute capabilities, 9.0 as 90.
+inline constexpr int ampere = 80, hopper = 90;
+/// "" where the hardware's file says that the GPU has this compute capability or a later one, or does not say; else
+/// "`what` compute capability 9.0 (Hopper) or later; the GPU is …".
+std::string below_capability(const Hardware& hardware, int needed, std::string_view what);
+
 }  // namespace harness::config

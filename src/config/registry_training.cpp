@@ -63,6 +63,94 @@ std::string needs_tensor_cores(const Settings& s, BackendKind backend) {
   return "backend cpu has no tf32, which needs the tensor cores of a GPU; allowed on cpu: fp32, bf16";
 }
 
+// ---- Words of other frameworks (framework_words.h says where they are from).
+
+constexpr const char* high_precision = "torch.set_float32_matmul_precision(\"high\") in the training script";
+
+Wordings::Wording one_flag(const char* name, std::int64_t Settings::*number) {
+  return [=](const Settings& s) { return FrameworkWords{{{name, std::to_string(s.*number)}}}; };
+}
+
+FrameworkWords precision_for_megatron(const Settings& s) {
+  if (s.precision == Precision::bf16) return {{{"--bf16", ""}}};
+  if (s.precision == Precision::fp32) return no_word("fp32 is the default, without --bf16 and --fp16");
+  return no_word(fmt::format("no flag: {}, without --bf16", high_precision));
+}
+FrameworkWords precision_for_deepspeed(const Settings& s) {
+  if (s.precision == Precision::tf32) return no_word(fmt::format("no key: {}", high_precision));
+  return {{{"bf16.enabled", s.precision == Precision::bf16 ? "true" : "false"}}};
+}
+FrameworkWords precision_for_pytorch(const Settings& s) {
+  if (s.precision == Precision::bf16) {
+    return {{{"autocast.device_type", "\"cuda\""}, {"autocast.dtype", "torch.bfloat16"}},
+            "bf16 was measured with fp32 master weights, as torch.autocast keeps them"};
+  }
+  return {{{"matmul.precision", s.precision == Precision::tf32 ? "\"high\"" : "\"highest\""}},
+          "torch.set_float32_matmul_precision(**matmul_options), without autocast"};
+}
+
+FrameworkWords layout_for_megatron(const Settings& s) {
+  return {{{"--tensor-model-parallel-size", std::to_string(s.layout[program::Axis::tensor])},
+           {"--pipeline-model-parallel-size", std::to_string(s.layout[program::Axis::pipeline])}},
+          "the remaining ranks are data-parallel"};
+}
+FrameworkWords layout_for_deepspeed(const Settings& s) {
+  FrameworkWords words{{{"tensor_parallel.autotp_size", std::to_string(s.layout[program::Axis::tensor])}}};
+  if (const int stages = s.layout[program::Axis::pipeline]; stages > 1) {
+    words.note = fmt::format("{} {} has no key: PipelineModule(num_stages={}) in the training script",
+                             program::row_of(program::Axis::pipeline).key, stages, stages);
+  }
+  return words;
+}
+FrameworkWords layout_for_pytorch(const Settings& s) {
+  return no_word(
+      fmt::format("no argument: init_device_mesh with tensor {} and pipeline {}, and a plan that splits the model "
+                  "(torch.distributed.tensor.parallel, torch.distributed.pipelining)",
+                  s.layout[program::Axis::tensor], s.layout[program::Axis::pipeline]));
+}
+
+constexpr const char* ranks_or_launcher = "ranks (a variable), or as many as mpirun starts";
+
+Wordings::Wording ranks_for(const char* launcher) {
+  return [=](const Settings& s) {
+    return no_word(fmt::format("start it on {} ranks ({})", s.ranks == 0 ? "all" : std::to_string(s.ranks), launcher));
+  };
+}
+
+constexpr const char* only_with_zero = "has an effect only with ZeRO stage 1 or higher; measured without ZeRO";
+
+FrameworkWords overlap_for_megatron(const Settings& s) {
+  if (s.overlap_grad_reduce) return {{{"--overlap-grad-reduce", ""}}};
+  return no_word("omit --overlap-grad-reduce: gradients are then reduced after the backward pass");
+}
+FrameworkWords overlap_for_deepspeed(const Settings& s) {
+  return {{{"zero_optimization.overlap_comm", s.overlap_grad_reduce ? "true" : "false"}}, only_with_zero};
+}
+FrameworkWords overlap_for_pytorch(const Settings& s) {
+  return no_word(s.overlap_grad_reduce ? "DistributedDataParallel always overlaps"
+                                       : "DistributedDataParallel always overlaps; this cannot be turned off");
+}
+
+std::string gradients_of_bucket(const Settings& s) {
+  return std::to_string(s.bucket_size_bytes / program::size_of(program::DType::f32));
+}
+FrameworkWords bucket_for_megatron(const Settings& s) {
+  return {{{"--ddp-bucket-size", gradients_of_bucket(s)}},
+          fmt::format("in parameters: {} of fp32 gradients; has an effect only with --overlap-grad-reduce",
+                      print_bytes_exact(s.bucket_size_bytes))};
+}
+FrameworkWords bucket_for_deepspeed(const Settings& s) {
+  return {
+      {{"zero_optimization.reduce_bucket_size", gradients_of_bucket(s)}},
+      fmt::format("in elements: {} of fp32 gradients; {}", print_bytes_exact(s.bucket_size_bytes), only_with_zero)};
+}
+FrameworkWords bucket_for_pytorch(const Settings& s) {
+  // It is multiplied by 1024 * 1024 and cut to whole bytes, so a fraction is fine.
+  return {{{"ddp.bucket_cap_mb", fmt::format("{:.9g}", static_cast<double>(s.bucket_size_bytes) / 1048576)}},
+          fmt::format("in MiB: {} of gradients; bf16 parameters have gradients of half the size",
+                      print_bytes_exact(s.bucket_size_bytes))};
+}
+
 constexpr std::int64_t max_batch = std::int64_t{1} << 31;
 constexpr std::int64_t min_bucket_bytes = 1024;
 
@@ -73,72 +161,115 @@ std::vector<Variable> training_variables() {
   std::vector<Variable> rows;
   rows.push_back(
       {.name = "precision",
-       .unit = "",
        .allowed = "fp32, bf16, tf32",
        .help = "number format of matrix products; bf16 keeps fp32 master weights, tf32 is fp32 that a GPU's tensor "
                "cores multiply with 10-bit mantissas",
        .backends = everywhere,
-       .parts = {},
        .parse = [](Settings& s, auto text) { s.precision = parse_choice(text, precision_choices); },
        .print = [](const Settings& s) { return print_choice(s.precision, precision_choices); },
-       .environment_name = "",
-       .refused_by = needs_tensor_cores});
+       .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline},
+       .fastest = "bf16",
+       .mathematics = Mathematics::rounded,
+       .refused_by = needs_tensor_cores,
+       .lacking = [](const Settings& s, const Hardware& h) -> std::string {
+         if (s.precision == Precision::fp32) return "";
+         return below_capability(h, ampere, fmt::format("precision {} needs tensor cores of", name_of(s.precision)));
+       },
+       .words = {.megatron = precision_for_megatron,
+                 .deepspeed = precision_for_deepspeed,
+                 .pytorch = precision_for_pytorch},
+       .synonyms = {{"dtype"}, {"params_dtype"}, {"mixed_precision"}, {"bf16", "precision: bf16"}}});
   rows.push_back({.name = "global_batch_size",
                   .unit = "sequences",
                   .allowed = "a whole number",
                   .help = "sequences per step, over all ranks",
                   .backends = everywhere,
-                  .parts = {},
                   .parse = [](Settings& s, auto text) { s.global_batch_size = parse_within(text, 1, max_batch); },
                   .print = [](const Settings& s) { return fmt::format("{}", s.global_batch_size); },
-                  .environment_name = "",
-                  .workloads = only_gpt});
+                  .acts_on = {Part::data, Part::embedding, Part::world, Part::bubble},
+                  .mathematics = Mathematics::another,
+                  .workloads = only_gpt,
+                  .words = {.megatron = one_flag("--global-batch-size", &Settings::global_batch_size),
+                            .deepspeed = one_flag("train_batch_size", &Settings::global_batch_size),
+                            .pytorch =
+                                [](const Settings& s) {
+                                  return no_word(fmt::format(
+                                      "no argument: batch_size x accumulated steps x data-parallel ranks = {}",
+                                      s.global_batch_size));
+                                }},
+                  .synonyms = {{"train_batch_size"}, {"gbs"}}});
   rows.push_back({.name = "micro_batch_size",
                   .unit = "sequences",
                   .allowed = "a whole number",
                   .help = "sequences per forward pass of one rank; the global batch is unchanged, gradients accumulate",
                   .backends = everywhere,
-                  .parts = {},
                   .parse = [](Settings& s, auto text) { s.micro_batch_size = parse_within(text, 1, max_batch); },
                   .print = [](const Settings& s) { return fmt::format("{}", s.micro_batch_size); },
-                  .environment_name = "",
-                  .workloads = only_gpt});
+                  .acts_on = {Part::matrix_products, Part::bubble, Part::idle},
+                  .workloads = only_gpt,
+                  .words = {.megatron = one_flag("--micro-batch-size", &Settings::micro_batch_size),
+                            .deepspeed = one_flag("train_micro_batch_size_per_gpu", &Settings::micro_batch_size),
+                            .pytorch =
+                                [](const Settings& s) {
+                                  FrameworkWords words = one_flag("loader.batch_size", &Settings::micro_batch_size)(s);
+                                  words.note =
+                                      "the global batch was unchanged: accumulate gradients under no_sync() up to it";
+                                  return words;
+                                }},
+                  .synonyms = {{"train_micro_batch_size_per_gpu"}, {"per_device_train_batch_size"}, {"mbs"}}});
   rows.push_back({.name = "layout",
-                  .unit = "",
                   .allowed = layout_text([](program::Axis) { return 'N'; }),
                   .help = "how the model is cut; data_parallel is what remains: ranks / (tensor * pipeline)",
                   .backends = everywhere,
                   .parts = layout_parts(),
                   .parse = parse_layout,
                   .print = print_layout,
-                  .environment_name = "",
-                  .workloads = communicating});
+                  .acts_on = {Part::matrix_products, Part::tensor, Part::pipeline, Part::data, Part::embedding,
+                              Part::bubble},
+                  .workloads = communicating,
+                  .words = {.megatron = layout_for_megatron,
+                            .deepspeed = layout_for_deepspeed,
+                            .pytorch = layout_for_pytorch},
+                  .synonyms = {{"tensor_model_parallel_size", "layout.tensor_parallel"},
+                               {"tensor_parallel_size", "layout.tensor_parallel"},
+                               {"tp_size", "layout.tensor_parallel"},
+                               {"tp", "layout.tensor_parallel"},
+                               {"pipeline_model_parallel_size", "layout.pipeline_parallel"},
+                               {"pipeline_parallel_size", "layout.pipeline_parallel"},
+                               {"pp_size", "layout.pipeline_parallel"},
+                               {"pp", "layout.pipeline_parallel"}}});
   rows.push_back({.name = "ranks",
                   .unit = "ranks",
                   .allowed = "all, or a whole number",
                   .help = "use the first N ranks and leave the others idle: a scaling curve from one allocation",
                   .backends = everywhere,
-                  .parts = {},
                   .parse = [](Settings& s, auto text) { s.ranks = within_or_word(text, "all", max_ranks); },
                   .print = [](const Settings& s) { return s.ranks == 0 ? "all" : fmt::format("{}", s.ranks); },
-                  .environment_name = ""});
+                  .purpose = Purpose::scale,
+                  .words = {.megatron = ranks_for("torchrun --nnodes, --nproc-per-node"),
+                            .deepspeed = ranks_for("deepspeed --num_nodes, --num_gpus"),
+                            .pytorch = ranks_for("torchrun --nnodes, --nproc-per-node")},
+                  .synonyms = {{"world_size", ranks_or_launcher},
+                               {"nranks", ranks_or_launcher},
+                               {"num_gpus", ranks_or_launcher}}});
   rows.push_back({.name = "overlap_grad_reduce",
-                  .unit = "",
                   .allowed = "true, false",
                   .help = "reduce gradients bucket by bucket behind the backward pass, or all of them after it",
                   .backends = everywhere,
-                  .parts = {},
                   .parse = [](Settings& s, auto text) { s.overlap_grad_reduce = parse_bool(text); },
                   .print = [](const Settings& s) { return s.overlap_grad_reduce ? "true" : "false"; },
+                  .acts_on = {Part::data},
+                  .fastest = "true",
                   .without_effect = without_data_parallel,
-                  .environment_name = "",
-                  .workloads = only_gpt});
+                  .workloads = only_gpt,
+                  .words = {.megatron = overlap_for_megatron,
+                            .deepspeed = overlap_for_deepspeed,
+                            .pytorch = overlap_for_pytorch}});
   rows.push_back({.name = "bucket_size",
                   .unit = "B",
                   .allowed = "a size such as 25 MiB",
                   .help = "bytes of fp32 gradients that are reduced, or updated, together",
                   .backends = everywhere,
-                  .parts = {},
                   .parse =
                       [](Settings& s, auto text) {
                         const std::int64_t bytes = parse_bytes(text);
@@ -146,28 +277,34 @@ std::vector<Variable> training_variables() {
                         s.bucket_size_bytes = bytes;
                       },
                   .print = [](const Settings& s) { return print_bytes_exact(s.bucket_size_bytes); },
+                  .acts_on = {Part::data},
                   .without_effect = without_buckets,
-                  .environment_name = "",
-                  .workloads = only_gpt});
+                  .workloads = only_gpt,
+                  .words = {.megatron = bucket_for_megatron,
+                            .deepspeed = bucket_for_deepspeed,
+                            .pytorch = bucket_for_pytorch},
+                  .synonyms = {{"ddp_bucket_size"}, {"bucket_cap_mb"}, {"reduce_bucket_size"}}});
   rows.push_back({.name = "overlap_optimizer",
-                  .unit = "",
                   .allowed = "true, false",
                   .help = "update the weights bucket by bucket beside the backward pass, or all of them after it",
                   .backends = everywhere,
-                  .parts = {},
                   .parse = [](Settings& s, auto text) { s.overlap_optimizer = parse_bool(text); },
                   .print = [](const Settings& s) { return s.overlap_optimizer ? "true" : "false"; },
-                  .environment_name = "",
-                  .workloads = only_gpt});
+                  .acts_on = {Part::other_compute},
+                  .fastest = "true",
+                  .workloads = only_gpt,
+                  .words = {.pytorch = [](const Settings& s) {
+                    return no_word(s.overlap_optimizer ? "no argument: an optimizer for each parameter, stepped in a "
+                                                         "hook that torch.Tensor.register_post_accumulate_grad_hook adds"
+                                                       : "optimizer.step() after the backward pass");
+                  }}});
   rows.push_back({.name = "repeat_batch",
-                  .unit = "",
                   .allowed = "true, false",
                   .help = "train every step on the first step's batch, so that the loss must fall",
                   .backends = everywhere,
-                  .parts = {},
                   .parse = [](Settings& s, auto text) { s.repeat_batch = parse_bool(text); },
                   .print = [](const Settings& s) { return s.repeat_batch ? "true" : "false"; },
-                  .environment_name = "",
+                  .mathematics = Mathematics::another,
                   .workloads = only_gpt});
   return rows;
 }

@@ -97,17 +97,14 @@ std::string without_place(const Settings& s) {
 Variable row(std::string name, std::string unit, std::string allowed, std::string help,
              std::function<void(Settings&, std::string_view)> parse, std::function<std::string(const Settings&)> print,
              const std::vector<std::string>& workloads) {
-  Variable v{.name = std::move(name),
-             .unit = std::move(unit),
-             .allowed = std::move(allowed),
-             .help = std::move(help),
-             .backends = everywhere,
-             .parts = {},
-             .parse = std::move(parse),
-             .print = std::move(print),
-             .environment_name = ""};
-  v.workloads = workloads;
-  return v;
+  return {.name = std::move(name),
+          .unit = std::move(unit),
+          .allowed = std::move(allowed),
+          .help = std::move(help),
+          .backends = everywhere,
+          .parse = std::move(parse),
+          .print = std::move(print),
+          .workloads = workloads};
 }
 
 std::string parse_workload(std::string_view text) {
@@ -143,7 +140,7 @@ std::vector<Variable> workload_variables() {
         s.message_bytes = bytes;
       },
       [](const Settings& s) { return print_bytes_exact(s.message_bytes); }, only_collective));
-  rows.back().from_model = true;
+  rows.back().purpose = Purpose::size;
   rows.push_back(row(
       "in_place", "", "true, false", "the result overwrites the input, or has a buffer of its own",
       [](Settings& s, auto text) { s.in_place = parse_bool(text); },
@@ -152,12 +149,12 @@ std::vector<Variable> workload_variables() {
   rows.push_back(row("gemm", "", "{m: N, n: N, k: N, transpose: none, a, b or both}",
                      "the matrix product out[m, n] = a[m, k] b[k, n]", parse_gemm, print_gemm, only_gemm));
   rows.back().parts = gemm_parts;
-  rows.back().from_model = true;
+  rows.back().purpose = Purpose::size;
   rows.push_back(row("attention_shape", "", "{batch: N, heads: N, head_dim: N, sequence: N}",
                      "causal self-attention on one rank", parse_attention_shape, print_attention_shape,
                      only_attention));
   rows.back().parts = attention_parts;
-  rows.back().from_model = true;
+  rows.back().purpose = Purpose::size;
   rows.push_back(row(
       "attention_pass", "", "forward, backward", "which pass of attention to run",
       [](Settings& s, auto text) { s.attention_backward = parse_choice(text, pass_choices); },

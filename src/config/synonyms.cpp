@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "config/registry.h"
 
 namespace harness::config {
 namespace {
@@ -15,19 +16,8 @@ constexpr const char* no_recomputation = "harness does not recompute activations
 constexpr const char* no_sharding = "harness does not shard optimizer states, gradients or weights over replicas";
 constexpr const char* no_such_parallelism = "harness has tensor, pipeline and data parallelism (layout)";
 
-// What harness has comes first: "here it is …".
-constexpr std::array<std::pair<std::string_view, std::string_view>, 46> here{{
-    {"tensor_model_parallel_size", "layout.layout[program::Axis::tensor]"},
-    {"tensor_parallel_size", "layout.layout[program::Axis::tensor]"},
-    {"tp_size", "layout.layout[program::Axis::tensor]"},
-    {"tp", "layout.layout[program::Axis::tensor]"},
-    {"pipeline_model_parallel_size", "layout.layout[program::Axis::pipeline]"},
-    {"pipeline_parallel_size", "layout.layout[program::Axis::pipeline]"},
-    {"pp_size", "layout.layout[program::Axis::pipeline]"},
-    {"pp", "layout.layout[program::Axis::pipeline]"},
-    {"world_size", "ranks (a variable), or as many as mpirun starts"},
-    {"nranks", "ranks (a variable), or as many as mpirun starts"},
-    {"num_gpus", "ranks (a variable), or as many as mpirun starts"},
+// What a configuration has besides variables, whose own rows say what they are called elsewhere.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 22> here{{
     {"num_layers", "model.layers"},
     {"n_layer", "model.layers"},
     {"num_hidden_layers", "model.layers"},
@@ -42,15 +32,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 46> here{{
     {"seq_length", "model.sequence"},
     {"seq_len", "model.sequence"},
     {"max_position_embeddings", "model.sequence"},
-    {"train_batch_size", "global_batch_size"},
-    {"gbs", "global_batch_size"},
-    {"train_micro_batch_size_per_gpu", "micro_batch_size"},
-    {"per_device_train_batch_size", "micro_batch_size"},
-    {"mbs", "micro_batch_size"},
-    {"dtype", "precision"},
-    {"params_dtype", "precision"},
-    {"mixed_precision", "precision"},
-    {"bf16", "precision: bf16"},
     {"train_iters", "measure.steps"},
     {"iterations", "measure.steps"},
     {"iters", "measure.steps"},
@@ -58,10 +39,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 46> here{{
     {"runs", "measure.rounds"},
     {"warmup_iters", "measure.warmup_steps"},
     {"warmup", "measure.warmup_steps"},
-    {"ddp_bucket_size", "bucket_size"},
-    {"bucket_cap_mb", "bucket_size"},
-    {"reduce_bucket_size", "bucket_size"},
-    {"use_flash_attn", "attention: fused"},
     {"threshold", "measure.smallest_effect"},
 }};
 
@@ -93,6 +70,11 @@ std::string known_elsewhere_as(std::string_view key) {
   while (key.starts_with('-')) key.remove_prefix(1);
   std::string word = lower(key);
   std::ranges::replace(word, '-', '_');
+  for (const Variable& variable : registry()) {
+    for (const Synonym& synonym : variable.synonyms) {
+      if (synonym.word == word) return "here it is " + (synonym.here.empty() ? variable.name : synonym.here);
+    }
+  }
   for (const auto& [name, answer] : here) {
     if (name == word) return "here it is " + std::string(answer);
   }

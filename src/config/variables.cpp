@@ -61,8 +61,7 @@ bool read_parts(const Variable& variable, const YamlNode& node, const std::strin
 bool read_value(const Variable& variable, const YamlNode& node, const std::string& key, BackendKind backend,
                 Settings& settings, Problems& problems) {
   if (!read_parts(variable, node, key, settings, problems)) return false;
-  const bool asked = variable.refused_by && !problems.concern("backend");
-  const std::string why = asked ? variable.refused_by(settings, backend) : "";
+  const std::string why = problems.concern("backend") ? "" : variable.refused_by(settings, backend);
   if (!why.empty()) problems.add(node.place, key, why);
   return why.empty();
 }
@@ -87,12 +86,10 @@ bool honoured(const Variable& variable, const YamlNode& node, const std::string&
     problems.add(node.key_place, key, unhonoured_text(variable, workload, !swept && of_training));
     return false;
   }
-  const auto& backends = variable.backends;
   if (problems.concern("backend")) return true;
-  if (std::find(backends.begin(), backends.end(), backend) != backends.end()) return true;
+  if (variable.honoured_on(backend)) return true;
   std::vector<std::string> names;
-  names.reserve(backends.size());
-  for (const BackendKind kind : backends) names.emplace_back(name_of(kind));
+  for (const BackendKind kind : variable.backends) names.emplace_back(name_of(kind));
   problems.add(node.key_place, key,
                fmt::format("backend {} does not honour it; backends that do: {}", name_of(backend), join(names, ", ")));
   return false;
@@ -133,7 +130,7 @@ std::vector<YamlNode> values_of(const Variable& variable, const YamlNode& item, 
 
 void read_changes(const Variable& variable, const YamlNode& node, const std::string& key, bool baseline_known,
                   Experiment& experiment, Problems& problems) {
-  if (variable.from_model && node.kind == YamlNode::Kind::scalar && node.scalar == "from_model") {
+  if (variable.purpose == Purpose::size && node.kind == YamlNode::Kind::scalar && node.scalar == "from_model") {
     if (experiment.model.layers == 0) {
       problems.add(node.place, key, "from_model takes its values from a model's training step; add a `model`");
       return;

@@ -44,7 +44,8 @@ PlannedCase make_case(const config::Experiment& experiment, int ranks, std::stri
 // but not a number of ranks: what the baseline runs on is known here.
 bool is_the_baseline(const config::Experiment& experiment, const config::Change& change, int ranks) {
   const auto of = [&](const config::Settings& settings) { return settings.ranks == 0 ? ranks : settings.ranks; };
-  return change.variable == "ranks" && of(change.settings) == of(experiment.baseline);
+  return config::purpose_of(change.variable) == config::Purpose::scale &&
+         of(change.settings) == of(experiment.baseline);
 }
 
 // Throws if a word of `only` names nothing.

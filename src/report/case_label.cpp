@@ -1,6 +1,5 @@
 #include "report/case_label.h"
 
-#include "analysis/comparable.h"
 #include "base/error.h"
 #include "config/registry.h"
 
@@ -20,7 +19,7 @@ std::string short_layout(std::string_view name) {
 
 bool is_of_a_size(std::string_view case_name) {
   const std::size_t equals = case_name.find('=');
-  return equals != std::string_view::npos && analysis::is_a_size(case_name.substr(0, equals));
+  return equals != std::string_view::npos && config::purpose_of(case_name.substr(0, equals)) == config::Purpose::size;
 }
 
 std::string label_of(const store::Result& result, const analysis::CaseSummary& row) {

@@ -43,9 +43,7 @@ std::string run_line(const store::Result& result) {
 
 bool honours(const config::Variable& variable, const std::string& backend, const std::string& workload) {
   if (!variable.honoured_by(workload)) return false;
-  if (variable.fixed) return false;  // shown elsewhere
-  return std::any_of(variable.backends.begin(), variable.backends.end(),
-                     [&](config::BackendKind kind) { return backend == config::name_of(kind); });
+  return !variable.fixed && variable.honoured_on(backend);  // a fixed one is shown elsewhere
 }
 
 // What every case shares, and the baseline's value of what differs.

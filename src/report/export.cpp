@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/registry.h"
 #include "report/clean_text.h"
-#include "report/frameworks.h"
 #include "report/table.h"
 
 namespace harness::report {
@@ -57,6 +57,11 @@ std::string with_note(const std::string& line, const std::string& note) {
   return note.empty() ? line : line + " (" + note + ")";
 }
 
+config::FrameworkWords words_of(const ProvenSetting& setting, config::Framework framework) {
+  const config::Variable* variable = config::find_variable(setting.variable);
+  return variable == nullptr ? config::no_word("") : variable->words.in(framework, setting.settings);
+}
+
 void exports(std::string& out, const ProvenSetting& setting) {
   comment(out, setting.evidence);
   for (const auto& [name, value] : setting.environment) out += fmt::format("export {}={}\n", name, shell_word(value));
@@ -85,7 +90,7 @@ std::string megatron_text(const Proven& proven, Remarks remarks) {
       exports(environment, setting);
       continue;
     }
-    const FrameworkWords words = megatron_words(setting);
+    const config::FrameworkWords words = words_of(setting, config::Framework::megatron);
     if (!words.known) {
       remarks.no_word.push_back(with_note(setting.evidence, words.note));
       continue;
@@ -126,7 +131,7 @@ std::string deepspeed_text(const Proven& proven, const Remarks& remarks) {
       for (const auto& [name, value] : setting.environment) notes["environment"][name] = value;
       continue;
     }
-    const FrameworkWords words = deepspeed_words(setting);
+    const config::FrameworkWords words = words_of(setting, config::Framework::deepspeed);
     notes[words.known ? "evidence" : "no_key"].push_back(with_note(setting.evidence, words.note));
     for (const auto& [path, value] : words.flags) set_path(out, path, value);
   }
@@ -151,7 +156,7 @@ std::string pytorch_text(const Proven& proven, Remarks remarks) {
       }
       continue;
     }
-    const FrameworkWords words = pytorch_words(setting);
+    const config::FrameworkWords words = words_of(setting, config::Framework::pytorch);
     if (!words.known) {
       remarks.no_word.push_back(with_note(setting.evidence, words.note));
       continue;

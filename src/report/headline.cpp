@@ -7,6 +7,7 @@
 #include "analysis/climb.h"
 #include "analysis/comparable.h"
 #include "base/text.h"
+#include "config/registry.h"
 #include "report/context.h"
 #include "report/reached.h"
 #include "report/scale.h"
@@ -30,10 +31,11 @@ SortedChanges sort_out(const store::Result& result, const analysis::Summary& sum
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.role != store::CaseRole::change) continue;
     if (row.blocks > 0) ++sorted.measured;
-    if (analysis::is_a_size(result.at(row).variable)) continue;  // what_was_reached() is about these
+    const config::Purpose purpose = config::purpose_of(result.at(row).variable);
+    if (purpose == config::Purpose::size) continue;  // what_was_reached() is about these
     ++sorted.changes;
     if (!row.effect) continue;
-    if (result.at(row).variable == "ranks") {
+    if (purpose == config::Purpose::scale) {
       sorted.scaling.push_back(&row);
     } else {
       sorted.known.push_back(known_change(row.name, *row.effect));

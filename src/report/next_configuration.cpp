@@ -79,7 +79,7 @@ class NextSweep {
         root_(configuration_of(result)),
         old_(settings_of_baseline(result)) {
     for (const ProvenSetting& setting : proven.settings) {
-      if (setting.variable == "ranks") continue;
+      if (config::purpose_of(setting.variable) != config::Purpose::setting) continue;
       singles_.push_back({{{setting.variable, setting.value}}, setting.name, setting.evidence, setting.ratio});
     }
     std::vector<Winner> all = singles_;
@@ -158,7 +158,10 @@ class NextSweep {
       if (!row.effect || row.effect->verdict != analysis::Verdict::faster) continue;
       try {
         const Values values = changes_of(result_.at(row));
-        if (values.empty() || values.contains("ranks")) continue;
+        const auto no_setting = [](const auto& value) {
+          return config::purpose_of(value.first) != config::Purpose::setting;
+        };
+        if (values.empty() || std::ranges::any_of(values, no_setting)) continue;
         winners.push_back({values, row.name, evidence_for(result_, row, row.name, file_), row.effect->ratio});
       } catch (const Error&) {  // another version's variable: it cannot be asked for again
       }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "analysis/runs.h"
+#include "config/registry.h"
 #include "report/context.h"
 #include "report/effect_words.h"
 #include "report/scale.h"
@@ -25,7 +26,7 @@ KnownChange known_change(const analysis::PooledCase& row) {
 bool is_scaling(const PooledReport& report, const analysis::PooledCase& row) {
   return std::ranges::any_of(report.files, [&](const analysis::ComparedFile& file) {
     const store::ResultCase* known = file.result->find_case(row.name);
-    return known != nullptr && known->variable == "ranks";
+    return known != nullptr && config::purpose_of(known->variable) == config::Purpose::scale;
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include "analysis/comparable.h"
 #include "base/units.h"
+#include "config/registry.h"
 #include "report/metrics.h"
 
 namespace harness::report {
@@ -29,7 +30,9 @@ std::string size_of(const store::Result& result, const analysis::CaseSummary& ro
   const store::ResultPoint* point = result.find_point(row.case_index);
   if (point != nullptr && !point->uses.empty()) return point->uses;
   if (row.role == store::CaseRole::change) return result.at(row).value;
-  const auto of_size = [](const store::ResultCase& other) { return analysis::is_a_size(other.variable); };
+  const auto of_size = [](const store::ResultCase& other) {
+    return config::purpose_of(other.variable) == config::Purpose::size;
+  };
   const auto sized = std::ranges::find_if(result.cases, of_size);
   const std::string_view size = sized == result.cases.end() ? "" : result.setting(result.at(row), sized->variable);
   return size.empty() ? "the baseline's size" : std::string(size);
@@ -51,7 +54,8 @@ std::string what_was_reached(const store::Result& result, const analysis::Summar
   if (measured == Measured::training) return "";
   std::vector<Point> points;  // the baseline and its other sizes
   for (const analysis::CaseSummary& row : summary.cases) {
-    const bool of_size = row.role == store::CaseRole::baseline || analysis::is_a_size(result.at(row).variable);
+    const bool of_size =
+        row.role == store::CaseRole::baseline || config::purpose_of(result.at(row).variable) == config::Purpose::size;
     if (!of_size || !row.rates || row.rates->impossible) continue;
     points.push_back({size_of(result, row), rate_of(measured, row), &row});
   }

@@ -74,7 +74,7 @@ class Equality {
     const config::BackendKind kind = subject_.kind();
     const config::Variable* v = config::find_variable(name);
     if (v == nullptr) return kind == config::BackendKind::cuda;
-    return std::ranges::find(v->backends, kind) != v->backends.end();
+    return v->honoured_on(kind);
   }
 
   Trained train(const Way& way, int steps) const {

@@ -63,7 +63,7 @@ Climb::Climb(const config::Experiment& start, const std::vector<std::string>& on
     if (!change.from_model.empty() || config::is_joint(change.variable))
       fail("--climb changes one variable at a time; remove `{}` from the configuration",
            change.from_model.empty() ? change.variable : change.variable + ": from_model");
-    if (change.variable == "ranks" || change.variable == "message_size")
+    if (config::purpose_of(change.variable) != config::Purpose::setting)
       fail("--climb: {} is no setting that can be improved; leave it out (--only)", change.variable);
     std::vector<std::string>& values = values_[change.variable];
     if (values.empty()) values.push_back(config::find_variable(change.variable)->print(start.baseline));

@@ -44,13 +44,13 @@ TEST(Breakdown, PartsAreTheStepInARealSweep) {
     for (const analysis::Breakdown& b : c.ranks) EXPECT_LT(analysis::unexplained(b), analysis::max_unexplained);
     const store::ResultCase& row = r.cases[static_cast<std::size_t>(c.case_index)];
     EXPECT_EQ(c.ranks.size(), static_cast<std::size_t>(row.layout[program::Axis::pipeline]));
-    EXPECT_EQ(c.mean[analysis::Part::tensor].has_value(), row.layout[program::Axis::tensor] > 1);
-    EXPECT_EQ(c.mean[analysis::Part::pipeline].has_value(), row.layout[program::Axis::pipeline] > 1);
-    EXPECT_EQ(c.mean[analysis::Part::bubble].has_value(), row.layout[program::Axis::pipeline] > 1);
-    EXPECT_EQ(c.mean[analysis::Part::embedding].has_value(), row.layout[program::Axis::pipeline] > 1);
-    EXPECT_EQ(c.mean[analysis::Part::data].has_value(), row.layout[program::Axis::data] > 1);
-    EXPECT_TRUE(c.mean[analysis::Part::loading]);
-    EXPECT_FALSE(c.mean[analysis::Part::recomputation]);
+    EXPECT_EQ(c.mean[Part::tensor].has_value(), row.layout[program::Axis::tensor] > 1);
+    EXPECT_EQ(c.mean[Part::pipeline].has_value(), row.layout[program::Axis::pipeline] > 1);
+    EXPECT_EQ(c.mean[Part::bubble].has_value(), row.layout[program::Axis::pipeline] > 1);
+    EXPECT_EQ(c.mean[Part::embedding].has_value(), row.layout[program::Axis::pipeline] > 1);
+    EXPECT_EQ(c.mean[Part::data].has_value(), row.layout[program::Axis::data] > 1);
+    EXPECT_TRUE(c.mean[Part::loading]);
+    EXPECT_FALSE(c.mean[Part::recomputation]);
     // What the step's operations are said to compute is what the case was counted to.
     double flop = 0;
     for (const store::ResultOperations& o : r.operations) {
@@ -76,7 +76,7 @@ TEST(Breakdown, ADelayInOneRankNamesTheStraggler) {
   EXPECT_GT(s.ranks[0].idle_s, 0.7 * delay_s);
   const auto all = analysis::break_down(r);
   ASSERT_FALSE(all.empty());
-  EXPECT_GT(all[0].mean[analysis::Part::waiting].value_or(0), 0.7 * delay_s);  // rank 0, which waits for it
+  EXPECT_GT(all[0].mean[Part::waiting].value_or(0), 0.7 * delay_s);  // rank 0, which waits for it
   const analysis::Bottleneck b = analysis::find_bottleneck(r, all[0], nullptr, s);
   EXPECT_EQ(b.kind, analysis::BottleneckKind::stragglers) << b.evidence;
   EXPECT_THAT(b.evidence, HasSubstr("Rank 2 ("));
@@ -89,17 +89,17 @@ TEST(Breakdown, ASlowLinkShowsInItsOwnPart) {
       swept(folder, 2, "  layout: [{tensor_parallel: 2}]\n", "kind=delay,stream=tensor,seconds=0.005");
   const auto all = analysis::break_down(r);
   ASSERT_EQ(all.size(), 2u);
-  EXPECT_FALSE(all[0].mean[analysis::Part::tensor]);  // the baseline has no such communication
+  EXPECT_FALSE(all[0].mean[Part::tensor]);  // the baseline has no such communication
   const analysis::Breakdown& b = all[1].mean;
   double messages = 0;
   for (const store::ResultOperations& o : r.operations) {
     if (o.case_index == all[1].case_index && o.stream == "tensor") messages += static_cast<double>(o.operations);
   }
   ASSERT_GT(messages, 10);
-  EXPECT_GT(*b[analysis::Part::tensor], 0.5 * messages * 0.005);  // the rest is hidden or counted as waiting
-  for (const analysis::Part part : analysis::all_parts) {
-    if (part != analysis::Part::tensor) {
-      EXPECT_LT(b[part].value_or(0), *b[analysis::Part::tensor]) << analysis::key_of(part);
+  EXPECT_GT(*b[Part::tensor], 0.5 * messages * 0.005);  // the rest is hidden or counted as waiting
+  for (const Part part : all_parts) {
+    if (part != Part::tensor) {
+      EXPECT_LT(b[part].value_or(0), *b[Part::tensor]) << key_of(part);
     }
   }
   EXPECT_EQ(analysis::find_bottleneck(r, all[1], nullptr, analysis::find_stragglers(r)).kind,

@@ -266,8 +266,8 @@ TEST(WaterfallChart, HasABarForEveryPartAndItsNumbers) {
   bars.mfu = 0.4;
   bars.step_s = 0.1;
   bars.gpu_utilisation = 0.99;
-  bars.bars = {{"matrix products below peak", analysis::Part::matrix_products, 0.35, 0.05, 0.02, "peak FLOP/s"},
-               {"exposed data communication", analysis::Part::data, 0.25, 0.025, std::nullopt, ""}};
+  bars.bars = {{"matrix products below peak", Part::matrix_products, 0.35, 0.05, 0.02, "peak FLOP/s"},
+               {"exposed data communication", Part::data, 0.25, 0.025, std::nullopt, ""}};
   const report::Figure figure = waterfall_chart(bars, "w", "baseline");
   ASSERT_EQ(figure.numbers.rows.size(), 2u);
   EXPECT_EQ(figure.numbers.rows[0],

@@ -89,12 +89,12 @@ TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
     }
     const analysis::Breakdown& mean = all[0].mean;
     EXPECT_NEAR(mean.parts.computation(), compute_s, 1e-9) << seed;
-    EXPECT_NEAR(mean[analysis::Part::idle].value_or(0) + mean[analysis::Part::loading].value_or(0), idle_s, 1e-9)
+    EXPECT_NEAR(mean[Part::idle].value_or(0) + mean[Part::loading].value_or(0), idle_s, 1e-9)
         << seed;
     EXPECT_NEAR(mean.step_s, step_s, 1e-9) << seed;
     EXPECT_NEAR(mean.parts.sum(), step_s, 1e-9) << seed;
     if (all_ranks) {
-      for (const analysis::Part part : analysis::all_parts) {
+      for (const Part part : all_parts) {
         double seconds = 0;
         for (const analysis::Breakdown& b : all[0].ranks) seconds += b[part].value_or(0) / result.ranks;
         EXPECT_NEAR(mean[part].value_or(0), seconds, 1e-9) << seed;
@@ -103,15 +103,15 @@ TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
     }
     for (const analysis::Breakdown& b : all[0].ranks) {
       EXPECT_NEAR(b.parts.sum(), b.step_s, 1e-9) << seed;
-      EXPECT_EQ(b[analysis::Part::tensor].has_value(), row.layout[program::Axis::tensor] > 1) << seed;
-      EXPECT_EQ(b[analysis::Part::data].has_value(), row.layout[program::Axis::data] > 1) << seed;
-      EXPECT_EQ(b[analysis::Part::bubble].has_value(), row.layout[program::Axis::pipeline] > 1) << seed;
-      EXPECT_EQ(b[analysis::Part::waiting].has_value(), row.layout[program::Axis::tensor] * row.layout[program::Axis::data] > 1) << seed;
+      EXPECT_EQ(b[Part::tensor].has_value(), row.layout[program::Axis::tensor] > 1) << seed;
+      EXPECT_EQ(b[Part::data].has_value(), row.layout[program::Axis::data] > 1) << seed;
+      EXPECT_EQ(b[Part::bubble].has_value(), row.layout[program::Axis::pipeline] > 1) << seed;
+      EXPECT_EQ(b[Part::waiting].has_value(), row.layout[program::Axis::tensor] * row.layout[program::Axis::data] > 1) << seed;
       // Exposed or hidden, nothing else than communication is waited in.
-      EXPECT_LE(b[analysis::Part::waiting].value_or(0),
+      EXPECT_LE(b[Part::waiting].value_or(0),
                 result.splits[static_cast<std::size_t>(b.rank)].waiting_s + 1e-6)
           << seed;
-      EXPECT_LE(b[analysis::Part::bubble].value_or(0), result.splits[static_cast<std::size_t>(b.rank)].bubble_s + 1e-6)
+      EXPECT_LE(b[Part::bubble].value_or(0), result.splits[static_cast<std::size_t>(b.rank)].bubble_s + 1e-6)
           << seed;
     }
   }

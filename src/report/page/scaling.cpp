@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "config/registry.h"
 #include "report/page/axis.h"
 #include "report/page/svg.h"
 #include "report/scale.h"
@@ -23,7 +24,7 @@ std::vector<Point> points_of(const store::Result& result, const analysis::Summar
   for (const analysis::CaseSummary& row : summary.cases) {
     const store::ResultCase& result_case = result.at(row);
     if (row.blocks == 0 || !(row.tokens_per_second > 0) || result_case.ranks <= 0) continue;
-    if (row.role == store::CaseRole::baseline || result_case.variable == "ranks") {
+    if (row.role == store::CaseRole::baseline || config::purpose_of(result_case.variable) == config::Purpose::scale) {
       points.push_back({&row, static_cast<double>(result_case.ranks), row.tokens_per_second, 0});
     }
   }
@@ -109,8 +110,8 @@ std::optional<report::Numbers> grown(const std::vector<Point>& points, const ana
     std::vector<std::string> cells;
   };
   std::vector<Row> rows;
-  for (const analysis::Part part : analysis::all_parts) {
-    Row row{(*of.back())[part].value_or(0) - (*of.front())[part].value_or(0), {analysis::name_of(part)}};
+  for (const Part part : all_parts) {
+    Row row{(*of.back())[part].value_or(0) - (*of.front())[part].value_or(0), {name_of(part)}};
     bool any = false;
     for (const analysis::Breakdown* breakdown : of) {
       const std::optional<double> seconds = (*breakdown)[part];

@@ -14,23 +14,23 @@ namespace {
 std::string kind_of(const analysis::WaterfallBar& bar) {
   if (!bar.part) return "w-other";
   switch (*bar.part) {
-    case analysis::Part::matrix_products:
+    case Part::matrix_products:
       return "k-matmul";
-    case analysis::Part::attention:
+    case Part::attention:
       return "k-attention";
-    case analysis::Part::other_compute:
-    case analysis::Part::recomputation:
+    case Part::other_compute:
+    case Part::recomputation:
       return "k-compute";
-    case analysis::Part::tensor:
+    case Part::tensor:
       return "k-tensor";
-    case analysis::Part::pipeline:
-    case analysis::Part::bubble:
+    case Part::pipeline:
+    case Part::bubble:
       return "k-pipeline";
-    case analysis::Part::data:
-    case analysis::Part::embedding:
+    case Part::data:
+    case Part::embedding:
       return "k-data";
-    case analysis::Part::world:
-    case analysis::Part::communication:
+    case Part::world:
+    case Part::communication:
       return "k-world";
     default:
       return "w-other";

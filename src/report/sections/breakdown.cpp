@@ -48,7 +48,7 @@ class StepTable {
     shows_ranks_ = ranks > 1 && ranks <= max_ranks;
     add_columns();
     if (step.waterfall) add({.name = "(peak)", .now = {}, .before = {}, .points = percent(1)});
-    for (const analysis::Part part : analysis::all_parts) add(part);
+    for (const Part part : all_parts) add(part);
     add_step_lines();
   }
   Table take() { return std::move(table_); }
@@ -86,9 +86,9 @@ class StepTable {
     }
   }
 
-  void add(analysis::Part part) {
+  void add(Part part) {
     const analysis::Breakdown& mean = step_.breakdown.mean;
-    Line line{.name = analysis::name_of(part), .now = mean[part], .before = before(part)};
+    Line line{.name = name_of(part), .now = mean[part], .before = before(part)};
     if (!line.now && !line.before) return;
     for (const analysis::Breakdown& rank : step_.breakdown.ranks) line.of_ranks.push_back(rank[part]);
     if (line.now) line.share = percent(mean.share(part));
@@ -118,10 +118,10 @@ class StepTable {
     add(timed);
   }
 
-  std::optional<double> before(analysis::Part part) const {
+  std::optional<double> before(Part part) const {
     return baseline_ == nullptr ? std::nullopt : baseline_->breakdown.mean[part];
   }
-  const analysis::WaterfallBar* bar_of(std::optional<analysis::Part> part) const {
+  const analysis::WaterfallBar* bar_of(std::optional<Part> part) const {
     if (!step_.waterfall) return nullptr;
     const auto found = std::ranges::find(step_.waterfall->bars, part, &analysis::WaterfallBar::part);
     return found == step_.waterfall->bars.end() ? nullptr : &*found;
@@ -141,8 +141,8 @@ std::string words_for(const std::string& name) {
 std::string words_for(const analysis::IdlePlace& place) {
   return place.name();
 }
-std::string words_for(analysis::Part part) {
-  return analysis::name_of(part);
+std::string words_for(Part part) {
+  return name_of(part);
 }
 
 template <class Key>
@@ -154,8 +154,8 @@ std::string listed(const std::vector<std::pair<Key, double>>& list, std::size_t 
 
 std::string absent_parts(const analysis::Breakdown& mean) {
   std::vector<std::string> names;
-  for (const analysis::Part part : analysis::all_parts) {
-    if (!mean[part] && part != analysis::Part::communication) names.emplace_back(analysis::name_of(part));
+  for (const Part part : all_parts) {
+    if (!mean[part] && part != Part::communication) names.emplace_back(name_of(part));
   }
   return join(names, ", ");
 }
@@ -248,7 +248,7 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
   if (!mean.other_compute.empty()) {
     remarks.push_back(fmt::format("Other computation: {}.", listed(mean.other_compute, 5)));
   }
-  if (mean[analysis::Part::idle].value_or(0) > 0) remarks.push_back(fmt::format("Idle: {}.", listed(mean.idle, 5)));
+  if (mean[Part::idle].value_or(0) > 0) remarks.push_back(fmt::format("Idle: {}.", listed(mean.idle, 5)));
   if (!mean.overlapped.empty()) {
     remarks.push_back(
         fmt::format("Hidden behind computation (not part of the sum, and not free): {}.", listed(mean.overlapped, 6)));

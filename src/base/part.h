@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace harness {
+
+/// The parts of a step. Each moment of a rank's step belongs to exactly one.
+enum class Part : std::uint8_t {
+  matrix_products,
+  attention,
+  other_compute,  // norms, additions, loss, optimizer …; by kind in a breakdown
+  recomputation,  // any computation done again for the backward pass
+  tensor,         // exposed communication: nothing was computed meanwhile, and it was no waiting
+  pipeline,
+  data,
+  embedding,      // the tied table's gradient between first and last stage
+  world,          // the closing all-reduce of the loss
+  communication,  // exposed, of a group that is none of these, or of all ranks before the end of the step
+  waiting,        // in collectives, for members of the same stage that came later
+  bubble,         // for other pipeline stages
+  loading,        // input data
+  idle,           // nothing ran on the device: host, launch, scheduling; by place in a breakdown
+};
+inline constexpr std::size_t part_count = 14;
+inline constexpr std::array<Part, part_count> all_parts = [] {
+  std::array<Part, part_count> parts{};
+  for (std::size_t i = 0; i < part_count; ++i) parts[i] = static_cast<Part>(i);
+  return parts;
+}();
+inline constexpr std::size_t index_of(Part part) {
+  return static_cast<std::size_t>(part);
+}
+const char* name_of(Part part);            // for people: "matrix products", "tensor communication"
+const char* key_of(Part part);             // for machines: "matrix_products"
+bool is_computation(Part part);            // matrix_products … recomputation
+bool is_exposed_communication(Part part);  // tensor … communication
+
+}  // namespace harness

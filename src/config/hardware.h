@@ -1,0 +1,38 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/precision.h"
+
+namespace harness::config {
+
+/// One kind of accelerator, from configs/hardware/NAME.yaml. A number that is 0 is unknown.
+struct Hardware {
+  std::string name, source;
+  std::vector<std::string> devices;         // its names as CUDA reports them, whole; empty: not said
+  std::map<Precision, double> peaks_flops;  // dense; absent: unknown
+  double memory_bytes = 0;                  // per accelerator
+  double memory_bytes_per_s = 0;
+  int compute_capability = 0;  // 90 is 9.0
+  int sms = 0;
+  double boost_clock_hz = 0;      // that the peaks of the tensor cores count with
+  double nvlink_bytes_per_s = 0;  // all links together, one direction
+  double l2_bytes = 0;
+
+  double peak_flops(Precision precision) const;  // 0: unknown
+  /// Whether `devices` has this name. They are compared whole: "NVIDIA A10" is not "NVIDIA A100-SXM4-40GB", and a slice
+  /// of a GPU (MIG) or its laptop form has another name because it has other peaks.
+  bool is(std::string_view device) const;
+};
+
+/// The hardware file beside the configuration (hardware/*.yaml) that has this device name among its `devices`; nullopt
+/// if none has. Throws Error if a file cannot be read or if two have it.
+std::optional<Hardware> find_hardware_for_device(std::string_view device, const std::string& config_path);
+/// What to tell a person whose GPU no file names: which file to copy and which keys it needs.
+std::string unknown_device_message(std::string_view device, const std::string& config_path);
+
+}  // namespace harness::config
