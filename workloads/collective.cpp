@@ -277,6 +277,15 @@ program::AxisSet axes_of(config::CollectiveOver over) {
   return program::AxisSet::all();
 }
 
+double max_bus_bandwidth(const config::Settings& s, const program::Layout& layout, std::span<const int> node_of,
+                         const program::Links& links) {
+  const double bus_factor = workload_of(s).rate(s, layout).bus_factor;
+  if (bus_factor == 0) return 0;
+  const program::Group group{"", axes_of(s.collective_over), {}};
+  const double seconds = program::least_seconds_per_byte(s.collective, group, layout, node_of, links);
+  return seconds > 0 ? bus_factor / seconds : 0;
+}
+
 const Workload& collective_workload() {
   static const CollectiveWorkload workload;
   return workload;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "base/percent.h"
 #include "base/text.h"
@@ -139,7 +140,44 @@ std::string evidence_of(const CaseBreakdown& breakdown, const Bottleneck& found,
   return "";
 }
 
-std::vector<Lever> levers_for(const store::Result& result, const Bottleneck& found,
+// The highest peak of a case with the variable's fastest value over the case's own; nothing if the file has no such
+// case.
+std::optional<double> peak_ratio(const store::Result& result, const store::ResultCase& now,
+                                 const config::Variable& variable) {
+  double highest = 0;
+  for (const store::ResultCase& other : result.cases) {
+    if (result.setting(other, variable.name) != variable.fastest || variable.fastest.empty()) continue;
+    highest = std::max(highest, other.peak_flops_per_rank);
+  }
+  const bool known = highest > 0 && now.peak_flops_per_rank > 0;
+  return known ? std::optional(std::max(1.0, highest / now.peak_flops_per_rank)) : std::nullopt;
+}
+
+// What a part takes at least, whatever the variable's value. Only what FLOP need at the peak is the same for all values
+// of most variables: bytes and messages follow the layout, the precision and the size of a micro-batch.
+double least_seconds(Part part, const Waterfall* waterfall, double of_peak) {
+  if (waterfall == nullptr || (part != Part::matrix_products && part != Part::attention)) return 0;
+  const auto bar = std::ranges::find(waterfall->bars, std::optional(part), &WaterfallBar::part);
+  return bar == waterfall->bars.end() ? 0 : bar->roof_s.value_or(0) / of_peak;
+}
+
+std::optional<double> most_gain(const store::Result& result, const CaseBreakdown& breakdown,
+                                const config::Variable& variable, const Waterfall* waterfall) {
+  const Breakdown& mean = breakdown.mean;
+  const std::optional<double> of_peak =
+      variable.moves_peak ? peak_ratio(result, result.at(breakdown), variable) : std::optional(1.0);
+  if (!of_peak || !(mean.step_s > 0)) return std::nullopt;
+  double saved_s = mean[Part::waiting].value_or(0);
+  bool stages_wait = true;
+  for (const Part part : variable.acts_on) {
+    saved_s += std::max(0.0, mean[part].value_or(0) - least_seconds(part, waterfall, *of_peak));
+    stages_wait = stages_wait && part != Part::bubble;
+  }
+  if (stages_wait) saved_s += mean[Part::bubble].value_or(0);
+  return std::min(1.0, saved_s / mean.step_s);
+}
+
+std::vector<Lever> levers_for(const store::Result& result, const CaseBreakdown& found, const Waterfall* waterfall,
                               const std::map<Part, double>& lost) {
   std::vector<Lever> levers;
   for (const auto& [part, share] : lost) {
@@ -152,6 +190,7 @@ std::vector<Lever> levers_for(const store::Result& result, const Bottleneck& fou
       const auto known = std::ranges::find(levers, variable.name, &Lever::variable);
       Lever& lever = known == levers.end() ? levers.emplace_back() : *known;
       lever.variable = variable.name;
+      lever.most = most_gain(result, found, variable, waterfall);
       lever.share += share;
       lever.acts_on += (lever.acts_on.empty() ? "" : ", ") + std::string(name_of(part));
     }
@@ -198,7 +237,7 @@ Bottleneck find_bottleneck(const store::Result& result, const CaseBreakdown& bre
   found.kind = found.losses.front().first;
   found.share = found.losses.front().second;
   found.evidence = evidence_of(breakdown, found, lost, stragglers, waterfall);
-  found.levers = levers_for(result, found, lost);
+  found.levers = levers_for(result, breakdown, waterfall, lost);
   return found;
 }
 

@@ -25,11 +25,14 @@ enum class BottleneckKind : std::uint8_t {
 };
 const char* name_of(BottleneckKind kind);
 
-/// A variable of the registry that acts on something. How much it would gain is not known: a change may also raise
-/// the roof (bf16 does) or remove waiting.
+/// A variable of the registry that acts on something.
 struct Lever {
   std::string variable;
-  double share = 0;     // of the step, that what it acts on loses
+  double share = 0;  // of the step, that what it acts on loses
+  /// Of the step, that it can save at most, with any value: the parts that it acts on down to their least times in the
+  /// configuration that it makes, and all waiting of ranks and stages for each other, which may end with it. Nothing
+  /// where it moves the peak and nobody has measured or stated how far.
+  std::optional<double> most;
   std::string acts_on;  // "exposed communication: data"
 };
 

@@ -5,6 +5,8 @@
 #include <limits>
 #include <map>
 
+#include "program/cost.h"
+
 namespace harness::analysis {
 namespace {
 
@@ -73,10 +75,11 @@ struct IdealSeconds {
   double products = 0, attention = 0, recomputation = 0;
 
   explicit IdealSeconds(const store::ResultCase& row) {
-    const double rank_flops = row.ranks * row.peak_flops_per_rank;
-    attention = (row.noncausal_flop_per_step - row.model_flop_per_step) / rank_flops;
-    products = row.model_flop_per_step / rank_flops - attention;
-    recomputation = (row.hardware_flop_per_step - row.model_flop_per_step) / rank_flops;
+    const program::DeviceRates all_ranks{.flops = row.ranks * row.peak_flops_per_rank};
+    const auto seconds = [&](double flop) { return program::least_time(flop, 0, all_ranks).seconds(); };
+    attention = seconds(row.noncausal_flop_per_step - row.model_flop_per_step);
+    products = seconds(row.model_flop_per_step) - attention;
+    recomputation = seconds(row.hardware_flop_per_step - row.model_flop_per_step);
   }
   double of(Part part) const {
     if (part == Part::matrix_products) return products;
@@ -93,7 +96,7 @@ void set_roof(const store::Result& result, const CaseBreakdown& breakdown, const
   } else if (part == Part::other_compute) {
     const std::optional<double> bytes = other_bytes(result, breakdown.case_index, roles);
     if (!bytes || !(result.memory_bytes_per_s > 0)) return;
-    bar.roof_s = *bytes / result.memory_bytes_per_s;
+    bar.roof_s = program::least_time(0, *bytes, {.memory_bytes_per_s = result.memory_bytes_per_s}).seconds();
     bar.roof = breakdown.mean.hidden_s(part) > 0 ? "memory bandwidth, hidden or not" : "memory bandwidth";
   } else if (is_exposed_communication(part)) {
     bar.roof_s = least_communication_s(result, breakdown.case_index, part, roles);

@@ -20,7 +20,7 @@ std::string operation_text(const plan::BudgetLine& line) {
 std::string budget_text(const plan::Budget& budget, const std::string& hardware, bool rates_are_stated) {
   std::string text = fmt::format("budget of one step of one rank{}, computation only, on {} ({}, {:.3g} TB/s)\n",
                                  budget.roles > 1 ? fmt::format(" of pipeline stage {}", budget.role) : "", hardware,
-                                 show_flops(budget.peak_flops), budget.memory_bytes_per_s / 1e12);
+                                 show_flops(budget.rates.flops), budget.rates.memory_bytes_per_s / 1e12);
   report::Table table;
   table.columns = {{"operation", true}, {"number"}, {"TFLOP"}, {"GB"}, {"limit", true}, {"least time"}};
   if (rates_are_stated) table.columns.insert(table.columns.end(), {{"expected"}, {"share"}});
@@ -30,7 +30,7 @@ std::string budget_text(const plan::Budget& budget, const std::string& hardware,
                                       std::to_string(line.operations),
                                       line.flop > 0 ? fmt::format("{:.1f}", line.flop / 1e12) : "",
                                       fmt::format("{:.2f}", line.bytes / 1e9),
-                                      plan::name_of(line.bound),
+                                      program::name_of(line.bound),
                                       show_seconds(line.least_s)};
     if (rates_are_stated) {
       cells.push_back(show_seconds(line.expected_s));

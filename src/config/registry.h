@@ -35,8 +35,8 @@ enum class Mathematics : std::uint8_t {
 };
 
 /// A variable is one row: the YAML key, `--set` name, result column and table heading are all `name`, and what the
-/// result file records is print(settings) of the very Settings the worker ran with. All that other rooms need to know of
-/// it stands here; they go through the rows, and none of them lists variables.
+/// result file records is print(settings) of the very Settings the worker ran with. All that other rooms need to know
+/// of it stands here; they go through the rows, and none of them lists variables.
 struct Variable {
   std::string name = {};
   std::string unit = {};                   // "" | "sequences" | "B" | …
@@ -54,6 +54,8 @@ struct Variable {
   std::vector<Part> acts_on = {};
   /// The value with which it has done what it can for them, as printed; "": there is none that always has.
   std::string fastest = {};
+  /// Whether it changes the rate that products can reach at all, and so their least time.
+  bool moves_peak = false;
   Purpose purpose = Purpose::setting;
   Mathematics mathematics = Mathematics::same;
 

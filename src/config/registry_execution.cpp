@@ -55,35 +55,35 @@ std::vector<Variable> execution_variables() {
                   .parse = [](Settings& s, auto text) { s.threads = within_or_word(text, "auto", max_threads); },
                   .print = [](const Settings& s) { return s.threads == 0 ? "auto" : fmt::format("{}", s.threads); },
                   .acts_on = {Part::matrix_products, Part::attention, Part::other_compute},
+                  .moves_peak = true,
                   .words = {.pytorch = [](const Settings& s) {
                     return no_word(s.threads == 0
                                        ? "leave OMP_NUM_THREADS to torchrun"
                                        : fmt::format("OMP_NUM_THREADS={} in the environment of torchrun", s.threads));
                   }}});
-  rows.push_back({.name = "attention",
-                  .allowed = "fused, unfused",
-                  .help = "fused keeps the scores inside one kernel; unfused is two batched products and a softmax, "
-                          "with the scores in memory",
-                  .backends = only_cuda,
-                  .parse = [](Settings& s, auto text) { s.attention = parse_choice(text, attention_choices); },
-                  .print = [](const Settings& s) { return print_choice(s.attention, attention_choices); },
-                  .acts_on = {Part::attention},
-                  .workloads = {"gpt", "attention"},
-                  .words = {.megatron =
-                                [](const Settings& s) {
-                                  return FrameworkWords{
-                                      {{"--attention-backend", print_choice(s.attention, attention_choices)}},
-                                      "of Transformer Engine; fused is cuDNN's kernel, as it was measured"};
-                                },
-                            .pytorch =
-                                [](const Settings& s) {
-                                  const bool fused = s.attention == AttentionKind::fused;
-                                  return FrameworkWords{
-                                      {{"sdpa.backends", fmt::format("[torch.nn.attention.SDPBackend.{}]",
-                                                                     fused ? "CUDNN_ATTENTION" : "MATH")}},
-                                      "with torch.nn.attention.sdpa_kernel(**sdpa_options):"};
-                                }},
-                  .synonyms = {{"use_flash_attn", "attention: fused"}}});
+  rows.push_back(
+      {.name = "attention",
+       .allowed = "fused, unfused",
+       .help = "fused keeps the scores inside one kernel; unfused is two batched products and a softmax, "
+               "with the scores in memory",
+       .backends = only_cuda,
+       .parse = [](Settings& s, auto text) { s.attention = parse_choice(text, attention_choices); },
+       .print = [](const Settings& s) { return print_choice(s.attention, attention_choices); },
+       .acts_on = {Part::attention},
+       .workloads = {"gpt", "attention"},
+       .words = {.megatron =
+                     [](const Settings& s) {
+                       return FrameworkWords{{{"--attention-backend", print_choice(s.attention, attention_choices)}},
+                                             "of Transformer Engine; fused is cuDNN's kernel, as it was measured"};
+                     },
+                 .pytorch =
+                     [](const Settings& s) {
+                       const bool fused = s.attention == AttentionKind::fused;
+                       return FrameworkWords{{{"sdpa.backends", fmt::format("[torch.nn.attention.SDPBackend.{}]",
+                                                                            fused ? "CUDNN_ATTENTION" : "MATH")}},
+                                             "with torch.nn.attention.sdpa_kernel(**sdpa_options):"};
+                     }},
+       .synonyms = {{"use_flash_attn", "attention: fused"}}});
   rows.push_back(
       {.name = "attention_engine",
        .allowed = "auto, or a number from 0",
@@ -120,9 +120,10 @@ std::vector<Variable> execution_variables() {
                   .print = [](const Settings& s) { return s.programmatic_launch ? "true" : "false"; },
                   .acts_on = {Part::idle},
                   .fastest = "true",
-                  .lacking = [](const Settings& s, const Hardware& h) {
-                    return s.programmatic_launch ? below_capability(h, hopper, "programmatic_launch needs") : "";
-                  }});
+                  .lacking =
+                      [](const Settings& s, const Hardware& h) {
+                        return s.programmatic_launch ? below_capability(h, hopper, "programmatic_launch needs") : "";
+                      }});
   return rows;
 }
 

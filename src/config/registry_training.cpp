@@ -140,9 +140,8 @@ FrameworkWords bucket_for_megatron(const Settings& s) {
                       print_bytes_exact(s.bucket_size_bytes))};
 }
 FrameworkWords bucket_for_deepspeed(const Settings& s) {
-  return {
-      {{"zero_optimization.reduce_bucket_size", gradients_of_bucket(s)}},
-      fmt::format("in elements: {} of fp32 gradients; {}", print_bytes_exact(s.bucket_size_bytes), only_with_zero)};
+  return {{{"zero_optimization.reduce_bucket_size", gradients_of_bucket(s)}},
+          fmt::format("in elements: {} of fp32 gradients; {}", print_bytes_exact(s.bucket_size_bytes), only_with_zero)};
 }
 FrameworkWords bucket_for_pytorch(const Settings& s) {
   // It is multiplied by 1024 * 1024 and cut to whole bytes, so a fraction is fine.
@@ -169,6 +168,7 @@ std::vector<Variable> training_variables() {
        .print = [](const Settings& s) { return print_choice(s.precision, precision_choices); },
        .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline},
        .fastest = "bf16",
+       .moves_peak = true,
        .mathematics = Mathematics::rounded,
        .refused_by = needs_tensor_cores,
        .lacking = [](const Settings& s, const Hardware& h) -> std::string {
@@ -205,7 +205,8 @@ std::vector<Variable> training_variables() {
                   .backends = everywhere,
                   .parse = [](Settings& s, auto text) { s.micro_batch_size = parse_within(text, 1, max_batch); },
                   .print = [](const Settings& s) { return fmt::format("{}", s.micro_batch_size); },
-                  .acts_on = {Part::matrix_products, Part::bubble, Part::idle},
+                  .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
+                              Part::bubble, Part::idle},
                   .workloads = only_gpt,
                   .words = {.megatron = one_flag("--micro-batch-size", &Settings::micro_batch_size),
                             .deepspeed = one_flag("train_micro_batch_size_per_gpu", &Settings::micro_batch_size),
@@ -217,27 +218,26 @@ std::vector<Variable> training_variables() {
                                   return words;
                                 }},
                   .synonyms = {{"train_micro_batch_size_per_gpu"}, {"per_device_train_batch_size"}, {"mbs"}}});
-  rows.push_back({.name = "layout",
-                  .allowed = layout_text([](program::Axis) { return 'N'; }),
-                  .help = "how the model is cut; data_parallel is what remains: ranks / (tensor * pipeline)",
-                  .backends = everywhere,
-                  .parts = layout_parts(),
-                  .parse = parse_layout,
-                  .print = print_layout,
-                  .acts_on = {Part::matrix_products, Part::tensor, Part::pipeline, Part::data, Part::embedding,
-                              Part::bubble},
-                  .workloads = communicating,
-                  .words = {.megatron = layout_for_megatron,
-                            .deepspeed = layout_for_deepspeed,
-                            .pytorch = layout_for_pytorch},
-                  .synonyms = {{"tensor_model_parallel_size", "layout.tensor_parallel"},
-                               {"tensor_parallel_size", "layout.tensor_parallel"},
-                               {"tp_size", "layout.tensor_parallel"},
-                               {"tp", "layout.tensor_parallel"},
-                               {"pipeline_model_parallel_size", "layout.pipeline_parallel"},
-                               {"pipeline_parallel_size", "layout.pipeline_parallel"},
-                               {"pp_size", "layout.pipeline_parallel"},
-                               {"pp", "layout.pipeline_parallel"}}});
+  rows.push_back(
+      {.name = "layout",
+       .allowed = layout_text([](program::Axis) { return 'N'; }),
+       .help = "how the model is cut; data_parallel is what remains: ranks / (tensor * pipeline)",
+       .backends = everywhere,
+       .parts = layout_parts(),
+       .parse = parse_layout,
+       .print = print_layout,
+       .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
+                   Part::data, Part::embedding, Part::bubble, Part::idle},
+       .workloads = communicating,
+       .words = {.megatron = layout_for_megatron, .deepspeed = layout_for_deepspeed, .pytorch = layout_for_pytorch},
+       .synonyms = {{"tensor_model_parallel_size", "layout.tensor_parallel"},
+                    {"tensor_parallel_size", "layout.tensor_parallel"},
+                    {"tp_size", "layout.tensor_parallel"},
+                    {"tp", "layout.tensor_parallel"},
+                    {"pipeline_model_parallel_size", "layout.pipeline_parallel"},
+                    {"pipeline_parallel_size", "layout.pipeline_parallel"},
+                    {"pp_size", "layout.pipeline_parallel"},
+                    {"pp", "layout.pipeline_parallel"}}});
   rows.push_back({.name = "ranks",
                   .unit = "ranks",
                   .allowed = "all, or a whole number",
@@ -265,25 +265,24 @@ std::vector<Variable> training_variables() {
                   .words = {.megatron = overlap_for_megatron,
                             .deepspeed = overlap_for_deepspeed,
                             .pytorch = overlap_for_pytorch}});
-  rows.push_back({.name = "bucket_size",
-                  .unit = "B",
-                  .allowed = "a size such as 25 MiB",
-                  .help = "bytes of fp32 gradients that are reduced, or updated, together",
-                  .backends = everywhere,
-                  .parse =
-                      [](Settings& s, auto text) {
-                        const std::int64_t bytes = parse_bytes(text);
-                        if (bytes < min_bucket_bytes) fail("found {}; allowed: 1 KiB or more", quote(text));
-                        s.bucket_size_bytes = bytes;
-                      },
-                  .print = [](const Settings& s) { return print_bytes_exact(s.bucket_size_bytes); },
-                  .acts_on = {Part::data},
-                  .without_effect = without_buckets,
-                  .workloads = only_gpt,
-                  .words = {.megatron = bucket_for_megatron,
-                            .deepspeed = bucket_for_deepspeed,
-                            .pytorch = bucket_for_pytorch},
-                  .synonyms = {{"ddp_bucket_size"}, {"bucket_cap_mb"}, {"reduce_bucket_size"}}});
+  rows.push_back(
+      {.name = "bucket_size",
+       .unit = "B",
+       .allowed = "a size such as 25 MiB",
+       .help = "bytes of fp32 gradients that are reduced, or updated, together",
+       .backends = everywhere,
+       .parse =
+           [](Settings& s, auto text) {
+             const std::int64_t bytes = parse_bytes(text);
+             if (bytes < min_bucket_bytes) fail("found {}; allowed: 1 KiB or more", quote(text));
+             s.bucket_size_bytes = bytes;
+           },
+       .print = [](const Settings& s) { return print_bytes_exact(s.bucket_size_bytes); },
+       .acts_on = {Part::data},
+       .without_effect = without_buckets,
+       .workloads = only_gpt,
+       .words = {.megatron = bucket_for_megatron, .deepspeed = bucket_for_deepspeed, .pytorch = bucket_for_pytorch},
+       .synonyms = {{"ddp_bucket_size"}, {"bucket_cap_mb"}, {"reduce_bucket_size"}}});
   rows.push_back({.name = "overlap_optimizer",
                   .allowed = "true, false",
                   .help = "update the weights bucket by bucket beside the backward pass, or all of them after it",
@@ -294,9 +293,10 @@ std::vector<Variable> training_variables() {
                   .fastest = "true",
                   .workloads = only_gpt,
                   .words = {.pytorch = [](const Settings& s) {
-                    return no_word(s.overlap_optimizer ? "no argument: an optimizer for each parameter, stepped in a "
-                                                         "hook that torch.Tensor.register_post_accumulate_grad_hook adds"
-                                                       : "optimizer.step() after the backward pass");
+                    return no_word(s.overlap_optimizer
+                                       ? "no argument: an optimizer for each parameter, stepped in a "
+                                         "hook that torch.Tensor.register_post_accumulate_grad_hook adds"
+                                       : "optimizer.step() after the backward pass");
                   }}});
   rows.push_back({.name = "repeat_batch",
                   .allowed = "true, false",

@@ -8,6 +8,7 @@
 
 #include "config/precision.h"
 #include "program/layout.h"
+#include "program/links.h"
 
 namespace harness::config {
 
@@ -31,7 +32,7 @@ enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling, bcube };
 inline constexpr std::array<std::string_view, 4> workload_names{"gpt", "collective", "gemm", "attention"};
 inline constexpr std::string_view training_workload = "gpt";
 
-enum class CollectiveKind : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, send_recv };
+using CollectiveKind = program::Collective;
 enum class CollectiveOver : std::uint8_t { world, tensor, data, pipeline };
 
 /// The compound variable `gemm`: out[m, n] = op(a)[m, k] op(b)[k, n].
@@ -54,7 +55,7 @@ struct Settings {
   std::int64_t global_batch_size = 16;  // sequences per step, over all ranks
   std::int64_t micro_batch_size = 1;    // sequences per forward pass of one rank
   program::Layout layout;               // of one replica: 1 along the data axis, which takes what remains of the ranks
-  int ranks = 0;  // 0: all of the job; a case on N ranks uses ranks 0..N-1
+  int ranks = 0;                        // 0: all of the job; a case on N ranks uses ranks 0..N-1
   bool overlap_grad_reduce = true;
   std::int64_t bucket_size_bytes = 25 << 20;  // of fp32 gradients
   bool overlap_optimizer = false;             // AdamW bucket by bucket, beside the backward pass

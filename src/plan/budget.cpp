@@ -26,11 +26,9 @@ std::string what_of(const program::Operation& op) {
   return std::holds_alternative<program::Matmul>(op.action) ? std::string(op.label.what) : "";
 }
 
-Budget budget_of(const program::Program& program, const config::Hardware& hardware, double peak_flops,
-                 const Efficiencies& efficiencies) {
+Budget budget_of(const program::Program& program, const program::DeviceRates& rates, const Efficiencies& efficiencies) {
   Budget b;
-  b.peak_flops = peak_flops;
-  b.memory_bytes_per_s = hardware.memory_bytes_per_s;
+  b.rates = rates;
   std::map<std::tuple<std::string, std::string, program::Phase>, std::size_t> known;
   const std::vector<char> beside = program::computes_beside_another(program.step, program.streams.size());
   for (std::size_t i = 0; i < program.step.size(); ++i) {
@@ -42,12 +40,12 @@ Budget budget_of(const program::Program& program, const config::Hardware& hardwa
     BudgetLine& line = b.lines[it->second];
     const double flop = program::flop_of(op.action).model;
     const double bytes = program::needed_bytes(program, op.action);
-    const double flop_s = flop / b.peak_flops, memory_s = bytes / b.memory_bytes_per_s;
-    const double least_s = std::max(flop_s, memory_s);
+    const program::LeastTime least = program::least_time(flop, bytes, rates);
+    const double least_s = least.seconds();
     ++line.operations;
     line.flop += flop;
     line.bytes += bytes;
-    line.bound = flop_s >= memory_s && flop > 0 ? Bound::flop : Bound::memory;
+    line.bound = least.bound();
     line.least_s += least_s;
     const double expected_s = least_s / efficiency_of(op.action, efficiencies);
     line.expected_s += expected_s;
@@ -65,10 +63,6 @@ Budget budget_of(const program::Program& program, const config::Hardware& hardwa
 }
 
 }  // namespace
-
-const char* name_of(Bound bound) {
-  return bound == Bound::flop ? "FLOP" : "memory";
-}
 
 Efficiencies parse_efficiencies(std::span<const std::string> items) {
   Efficiencies e;
@@ -95,15 +89,15 @@ Efficiencies parse_efficiencies(std::span<const std::string> items) {
 Budget budget(const config::Model& model, const PlannedCase& planned, program::FusedSet declared,
               const config::Hardware& hardware, const Efficiencies& efficiencies) {
   if (!planned.is_possible()) fail("case {} is impossible: {}", planned.name, planned.impossible);
-  const double peak_flops = hardware.peak_flops(planned.settings.precision);
-  if (!(peak_flops > 0))
+  const program::DeviceRates rates{hardware.peak_flops(planned.settings.precision), hardware.memory_bytes_per_s};
+  if (!(rates.flops > 0))
     fail("the hardware file {} states no peak for the precision of {}", hardware.name, planned.name);
-  if (!(hardware.memory_bytes_per_s > 0)) fail("the hardware file {} states no memory_bandwidth", hardware.name);
+  if (!(rates.memory_bytes_per_s > 0)) fail("the hardware file {} states no memory_bandwidth", hardware.name);
   const program::ProgramSet set =
       program::lower(workloads::build_programs(model, planned.settings, planned.layout), declared);
   Budget longest;
   for (std::size_t role = 0; role < set.roles.size(); ++role) {
-    Budget b = budget_of(set.roles[role], hardware, peak_flops, efficiencies);
+    Budget b = budget_of(set.roles[role], rates, efficiencies);
     if (role > 0 && b.expected_s <= longest.expected_s) continue;
     longest = std::move(b);
     longest.role = static_cast<std::int64_t>(role);

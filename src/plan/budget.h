@@ -7,12 +7,9 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "program/cost.h"
 
 namespace harness::plan {
-
-/// What an operation kind is limited by, and hence which rate its efficiency is a share of.
-enum class Bound : std::uint8_t { flop, memory };
-const char* name_of(Bound bound);
 
 /// The operations of one kind, label and phase in a step of one rank.
 struct BudgetLine {
@@ -20,9 +17,9 @@ struct BudgetLine {
   std::string what;  // label: "qkv"; "" where a kind has many
   program::Phase phase = program::Phase::forward;
   std::int64_t operations = 0;
-  double flop = 0;   // model FLOP, causal attention at half
-  double bytes = 0;  // every operand read or written once
-  Bound bound = Bound::memory;
+  double flop = 0;                                // model FLOP, causal attention at half
+  double bytes = 0;                               // every operand read or written once
+  program::Bound bound = program::Bound::memory;  // which rate its efficiency is a share of
   double least_s = 0;     // at the hardware's rate: per operation the longer of FLOP / peak and bytes / bandwidth
   double expected_s = 0;  // least_s / efficiency of its kind
 };
@@ -41,10 +38,10 @@ struct Budget {
   std::int64_t role = 0, roles = 1;    // the role with the longest expected_s is shown
   double least_s = 0, expected_s = 0;  // sums over the lines, less what may run beside the compute stream
   double model_flop = 0;               // of this role's rank in one step, as MFU counts it
-  double peak_flops = 0, memory_bytes_per_s = 0;
+  program::DeviceRates rates;
 
   /// What MFU would be if the step took that long and nothing else.
-  double mfu(double step_s) const { return model_flop / step_s / peak_flops; }
+  double mfu(double step_s) const { return model_flop / step_s / rates.flops; }
 };
 
 /// `declared`: the fused forms of the backend. Throws Error if the hardware's rates for the case's precision are not

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/stretches.h"
 #include "program/count.h"
 #include "selftest/one_rank.h"
 
@@ -19,18 +20,6 @@ double median_of(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t n = values.size();
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
-// Length of the union of intervals.
-double covered_seconds(std::vector<backend::Interval> intervals) {
-  std::ranges::sort(intervals, {}, &backend::Interval::start_s);
-  double covered = 0, until = 0;
-  for (const backend::Interval& i : intervals) {
-    const double from = std::max(i.start_s, until);
-    covered += std::max(0.0, i.end_s - from);
-    until = std::max(until, i.end_s);
-  }
-  return covered;
 }
 
 // FLOP/s of the step's own operations of a kind, each alone; 0: none was timed.
@@ -180,7 +169,9 @@ Split split_by_kind(const program::Program& program, const std::vector<backend::
     k.bytes += program::needed_bytes(program, action);
     split.step_seconds = std::max(split.step_seconds, i.end_s);
   }
-  split.busy_seconds = covered_seconds(intervals);
+  std::vector<Stretch> busy;
+  for (const backend::Interval& i : intervals) busy.push_back({std::max(i.start_s, 0.0), i.end_s});
+  split.busy_seconds = length(united(std::move(busy)));
   split.idle_seconds = split.step_seconds - split.busy_seconds;
   for (const auto& [name, k] : kinds) split.overlap_seconds += k.seconds;
   split.overlap_seconds -= split.busy_seconds;

@@ -1,6 +1,7 @@
 #include "sweep/limits_of_machine.h"
 
 #include "plan/prepare.h"
+#include "workloads/operations.h"
 
 namespace harness::sweep {
 
@@ -29,8 +30,8 @@ void raise_peaks(Recorder& recorder, const plan::Plan& plan, const Peaks& peaks)
   }
 }
 
-workloads::Links links_of(const config::Experiment& experiment, const plan::PlannedCase& planned) {
-  workloads::Links links{experiment.fabric.rank_bytes_per_s, experiment.fabric.node_bytes_per_s, false, false};
+program::Links links_of(const config::Experiment& experiment, const plan::PlannedCase& planned) {
+  program::Links links{experiment.fabric.rank_bytes_per_s, experiment.fabric.node_bytes_per_s, false, false};
   const auto& hardware = experiment.hardware;
   if (links.rank_bytes_per_s == 0 && hardware) links.rank_bytes_per_s = hardware->nvlink_bytes_per_s;
   constexpr int hopper = 90;  // the first whose NVLink switches add up

@@ -1,10 +1,10 @@
 #pragma once
 
 #include "plan/plan.h"
+#include "program/links.h"
 #include "store/result.h"
 #include "sweep/probe.h"
 #include "sweep/recorder.h"
-#include "workloads/limits.h"
 
 namespace harness::sweep {
 
@@ -22,6 +22,6 @@ void raise_peaks(Recorder& recorder, const plan::Plan& plan, const Peaks& peaks)
 void fill_link_limits(store::Result& result, const plan::Plan& plan, const Machine& machine);
 
 /// The links that carry a case's messages, as far as the configuration or the hardware file states them.
-workloads::Links links_of(const config::Experiment& experiment, const plan::PlannedCase& planned);
+program::Links links_of(const config::Experiment& experiment, const plan::PlannedCase& planned);
 
 }  // namespace harness::sweep

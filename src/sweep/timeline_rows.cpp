@@ -13,7 +13,7 @@ namespace {
 
 // What a step's operations amount to, by the texts that tell their intervals apart in the file.
 std::vector<store::ResultOperations> sorts_of_operations(const program::ProgramSet& set, int role,
-                                                         workloads::LeastTimes& limits) {
+                                                         program::LeastTimes& limits) {
   const program::Program& program = set.roles[role];
   using Key = std::tuple<std::string_view, program::StreamId, program::Phase, std::string_view, bool, std::string>;
   std::map<Key, store::ResultOperations> sorts;
@@ -84,7 +84,7 @@ void add_intervals(store::Result& result, store::ResultInterval row, const progr
 }  // namespace
 
 void add_timeline(store::Result& result, int case_index, const program::ProgramSet& set,
-                  const std::vector<measure::BlockSamples>& samples, workloads::LeastTimes& limits) {
+                  const std::vector<measure::BlockSamples>& samples, program::LeastTimes& limits) {
   std::vector<std::vector<float>> durations;
   for (const measure::BlockSamples& s : samples) durations.push_back(s.communication_s);
   const auto waiting = measure::find_waiting(set, durations);

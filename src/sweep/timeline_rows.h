@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "measure/block.h"
+#include "program/links.h"
 #include "program/program.h"
 #include "store/result.h"
-#include "workloads/limits.h"
 
 namespace harness::sweep {
 
@@ -13,6 +13,6 @@ namespace harness::sweep {
 /// each communication waited; the sums of the operations; the splits and totals of every rank. `set` as the workers ran
 /// it, lowered; samples[rank] from BlockMode::timeline; `limits` of the same set.
 void add_timeline(store::Result& result, int case_index, const program::ProgramSet& set,
-                  const std::vector<measure::BlockSamples>& samples, workloads::LeastTimes& limits);
+                  const std::vector<measure::BlockSamples>& samples, program::LeastTimes& limits);
 
 }  // namespace harness::sweep

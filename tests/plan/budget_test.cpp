@@ -42,7 +42,7 @@ TEST(Budget, IsTheOneComputedByHand) {
   EXPECT_DOUBLE_EQ(flop["matmul"], 6 * tokens * h * (layers * 12 * h + vocab));  // 257.7 TFLOP
   EXPECT_DOUBLE_EQ(flop["attention"], layers * 2 * tokens * 2048 * h);           // 6.6 TFLOP, causal
   EXPECT_DOUBLE_EQ(flop["attention_backward"], 2 * flop["attention"]);
-  EXPECT_DOUBLE_EQ(b.model_flop, b.peak_flops * b.mfu(1));
+  EXPECT_DOUBLE_EQ(b.model_flop, b.rates.flops * b.mfu(1));
   auto bytes = by_kind(b, &BudgetLine::bytes);
   // One rank holds the whole product, whose epilogue adds the residual: the norm reads their sum and writes one tensor.
   EXPECT_NEAR(bytes["layer_norm"] / (activation * 2 * 49), 1, 0.01);

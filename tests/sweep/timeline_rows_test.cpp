@@ -48,8 +48,8 @@ TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
     result.ranks = set.layout.ranks();
     const test::samples::SimulatedStep step(set, seed);
     ASSERT_TRUE(step.finished()) << seed;
-    workloads::LeastTimes limits(set, std::vector<int>(static_cast<std::size_t>(result.ranks), 0),
-                                 {1e9, 0, false, false});
+    program::LeastTimes limits(set, std::vector<int>(static_cast<std::size_t>(result.ranks), 0),
+                               {1e9, 0, false, false});
     std::vector<measure::BlockSamples> samples = step.samples();
     const bool all_ranks = seed % 2 == 0;
     for (int rank = 0; rank < result.ranks && !all_ranks; ++rank) {
@@ -89,8 +89,7 @@ TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
     }
     const analysis::Breakdown& mean = all[0].mean;
     EXPECT_NEAR(mean.parts.computation(), compute_s, 1e-9) << seed;
-    EXPECT_NEAR(mean[Part::idle].value_or(0) + mean[Part::loading].value_or(0), idle_s, 1e-9)
-        << seed;
+    EXPECT_NEAR(mean[Part::idle].value_or(0) + mean[Part::loading].value_or(0), idle_s, 1e-9) << seed;
     EXPECT_NEAR(mean.step_s, step_s, 1e-9) << seed;
     EXPECT_NEAR(mean.parts.sum(), step_s, 1e-9) << seed;
     if (all_ranks) {
@@ -106,13 +105,11 @@ TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
       EXPECT_EQ(b[Part::tensor].has_value(), row.layout[program::Axis::tensor] > 1) << seed;
       EXPECT_EQ(b[Part::data].has_value(), row.layout[program::Axis::data] > 1) << seed;
       EXPECT_EQ(b[Part::bubble].has_value(), row.layout[program::Axis::pipeline] > 1) << seed;
-      EXPECT_EQ(b[Part::waiting].has_value(), row.layout[program::Axis::tensor] * row.layout[program::Axis::data] > 1) << seed;
+      EXPECT_EQ(b[Part::waiting].has_value(), row.layout[program::Axis::tensor] * row.layout[program::Axis::data] > 1)
+          << seed;
       // Exposed or hidden, nothing else than communication is waited in.
-      EXPECT_LE(b[Part::waiting].value_or(0),
-                result.splits[static_cast<std::size_t>(b.rank)].waiting_s + 1e-6)
-          << seed;
-      EXPECT_LE(b[Part::bubble].value_or(0), result.splits[static_cast<std::size_t>(b.rank)].bubble_s + 1e-6)
-          << seed;
+      EXPECT_LE(b[Part::waiting].value_or(0), result.splits[static_cast<std::size_t>(b.rank)].waiting_s + 1e-6) << seed;
+      EXPECT_LE(b[Part::bubble].value_or(0), result.splits[static_cast<std::size_t>(b.rank)].bubble_s + 1e-6) << seed;
     }
   }
 }

@@ -9,10 +9,11 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "program/count.h"
+#include "program/links.h"
 #include "program/verify.h"
 #include "support/errors.h"
 #include "workloads/elements.h"
-#include "workloads/limits.h"
+#include "workloads/operations.h"
 #include "workloads/workload.h"
 
 namespace harness::workloads {
@@ -127,7 +128,7 @@ TEST(Operations, BusFactorsAreThoseOfNcclTests) {
 
 TEST(Operations, LimitsFollowFromWhatMustLeaveRankAndNode) {
   const auto limit = [](config::CollectiveKind kind, const program::Layout& layout, const std::vector<int>& nodes,
-                        const Links& links, config::CollectiveOver over = config::CollectiveOver::world) {
+                        const program::Links& links, config::CollectiveOver over = config::CollectiveOver::world) {
     return max_bus_bandwidth(collective(kind, over), layout, nodes, links);
   };
   const std::vector<int> single(8, 0), two{0, 0, 0, 0, 1, 1, 1, 1};
@@ -166,8 +167,8 @@ TEST(Operations, LeastTimesOfAStepsCommunications) {
   program::Layout layout;
   layout.size = {2, 1, 2, 2};
   const program::ProgramSet set = build_programs(model, settings, layout);
-  LeastTimes times(set, {0, 0, 0, 0, 1, 1, 1, 1}, {100, 10, false, false});
-  LeastTimes unknown(set, {0, 0, 0, 0, 1, 1, 1, 1}, {100, 0, false, false});
+  program::LeastTimes times(set, {0, 0, 0, 0, 1, 1, 1, 1}, {100, 10, false, false});
+  program::LeastTimes unknown(set, {0, 0, 0, 0, 1, 1, 1, 1}, {100, 0, false, false});
   int tensor = 0, pipeline = 0, embedding = 0;
   for (int role = 0; role < 2; ++role) {
     const program::Program& program = set.roles[role];

@@ -195,14 +195,14 @@ void add_bottleneck(const store::Result& result, const analysis::Findings& findi
     section.pieces.push_back(Paragraph{what_acts_on_stragglers(findings.stragglers)});
   }
   Table levers;
-  levers.columns = {{"variable", true}, {"share of the step"}, {"acts on", true}, {"in this sweep", true}};
+  levers.columns = {
+      {"variable", true}, {"share of the step"}, {"saves at most"}, {"acts on", true}, {"in this sweep", true}};
   for (const analysis::Lever& lever : found.levers) {
-    levers.rows.push_back(
-        {lever.variable, percent(lever.share), lever.acts_on, tried(result, findings.summary, lever.variable)});
+    levers.rows.push_back({lever.variable, percent(lever.share), lever.most ? percent(*lever.most) : "", lever.acts_on,
+                           tried(result, findings.summary, lever.variable)});
   }
-  section.pieces.push_back(
-      Numbers{"Worth trying, by the share of the step that each acts on (what it gains can be less, or more):",
-              std::move(levers)});
+  section.pieces.push_back(Numbers{
+      "Worth trying, by the share of the step that each acts on, with what it can save at most:", std::move(levers)});
 }
 
 // Which rank took longest, unless there is only one.

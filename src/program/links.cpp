@@ -1,35 +1,33 @@
-#include "workloads/limits.h"
+#include "program/links.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <variant>
 
 #include "program/count.h"
-#include "workloads/operations.h"
 
-namespace harness::workloads {
+namespace harness::program {
 namespace {
 
 // The fewest bytes that one of `parts` equal holders of a message of 1 byte must send, when their members share them
 // out: 2 (p - 1) / p for an all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009), 1 where
 // switches add up; (p - 1) / p for the halves of it.
-double share_sent(config::CollectiveKind kind, double parts, bool switches_reduce) {
+double share_sent(Collective kind, double parts, bool switches_reduce) {
   const double once = (parts - 1) / parts;
-  if (kind != config::CollectiveKind::all_reduce) return once;
+  if (kind != Collective::all_reduce) return once;
   return switches_reduce ? std::min(1.0, 2 * once) : 2 * once;
 }
 
 // Bytes that leave each node for a message of 1 byte, all groups together.
 class NodeTraffic {
  public:
-  NodeTraffic(config::CollectiveKind kind, const program::Group& group, const program::Layout& layout,
-              std::span<const int> node_of, bool switches_reduce)
+  NodeTraffic(Collective kind, const Group& group, const Layout& layout, std::span<const int> node_of,
+              bool switches_reduce)
       : kind_(kind), group_(group), layout_(layout), node_of_(node_of), switches_reduce_(switches_reduce) {}
 
   double most() {
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
-      const program::Coordinates at = layout_.coordinates(rank);
+      const Coordinates at = layout_.coordinates(rank);
       if (lowest(at)) add(group_.members(layout_, at));
     }
     double most = 0;
@@ -42,14 +40,12 @@ class NodeTraffic {
 
  private:
   // Of its instance of the group: each is looked at once.
-  bool lowest(const program::Coordinates& at) const {
+  bool lowest(const Coordinates& at) const {
     if (!group_.contains(at)) return false;
-    for (int axis = 0; axis < program::axis_count; ++axis) {
-      const bool stages =
-          static_cast<program::Axis>(axis) == program::Axis::pipeline && !group_.pipeline_stages.empty();
+    for (int axis = 0; axis < axis_count; ++axis) {
+      const bool stages = static_cast<Axis>(axis) == Axis::pipeline && !group_.pipeline_stages.empty();
       const int first = stages ? group_.pipeline_stages.front() : 0;
-      if (group_.axes.has(static_cast<program::Axis>(axis)) && at[static_cast<program::Axis>(axis)] != first)
-        return false;
+      if (group_.axes.has(static_cast<Axis>(axis)) && at[static_cast<Axis>(axis)] != first) return false;
     }
     return true;
   }
@@ -62,22 +58,22 @@ class NodeTraffic {
     if (here.size() < 2) return;
     spans_ = true;
     const auto n = static_cast<double>(members.size());
-    if (kind_ == config::CollectiveKind::send_recv) {
+    if (kind_ == Collective::send_recv) {
       for (std::size_t i = 0; i < members.size(); ++i) {
         if (node(members[i]) != node(members[(i + 1) % members.size()])) sent_[node(members[i])] += 1;
       }
       return;
     }
     for (const auto& [at, count] : here) {
-      sent_[at] += kind_ == config::CollectiveKind::all_to_all
+      sent_[at] += kind_ == Collective::all_to_all
                        ? count * (n - count) / n
                        : share_sent(kind_, static_cast<double>(here.size()), switches_reduce_);
     }
   }
 
-  config::CollectiveKind kind_;
-  const program::Group& group_;
-  const program::Layout& layout_;
+  Collective kind_;
+  const Group& group_;
+  const Layout& layout_;
   std::span<const int> node_of_;
   bool switches_reduce_;
   std::map<int, double> sent_;
@@ -85,18 +81,18 @@ class NodeTraffic {
 };
 
 // The collective that an operation is; nothing for what sends to one peer, or does what no limit is known of.
-std::optional<config::CollectiveKind> kind_of(const program::Action& action) {
-  if (std::holds_alternative<program::AllReduce>(action)) return config::CollectiveKind::all_reduce;
-  if (std::holds_alternative<program::AllGather>(action)) return config::CollectiveKind::all_gather;
-  if (std::holds_alternative<program::ReduceScatter>(action)) return config::CollectiveKind::reduce_scatter;
-  if (std::holds_alternative<program::AllToAll>(action)) return config::CollectiveKind::all_to_all;
+std::optional<Collective> kind_of(const Action& action) {
+  if (std::holds_alternative<AllReduce>(action)) return Collective::all_reduce;
+  if (std::holds_alternative<AllGather>(action)) return Collective::all_gather;
+  if (std::holds_alternative<ReduceScatter>(action)) return Collective::reduce_scatter;
+  if (std::holds_alternative<AllToAll>(action)) return Collective::all_to_all;
   return std::nullopt;
 }
 
 }  // namespace
 
-double least_seconds_per_byte(config::CollectiveKind kind, const program::Group& group, const program::Layout& layout,
-                              std::span<const int> node_of, const Links& links) {
+double least_seconds_per_byte(Collective kind, const Group& group, const Layout& layout, std::span<const int> node_of,
+                              const Links& links) {
   NodeTraffic nodes(kind, group, layout, node_of, links.switches_reduce_network);
   const double node_bytes = nodes.most();
   double seconds = 0;
@@ -106,8 +102,7 @@ double least_seconds_per_byte(config::CollectiveKind kind, const program::Group&
   }
   // What a rank sends may go to its node or beyond it: it has both ways.
   const double n = group.size(layout);
-  const double rank_bytes =
-      kind == config::CollectiveKind::send_recv ? 1 : share_sent(kind, n, links.switches_reduce_nodes);
+  const double rank_bytes = kind == Collective::send_recv ? 1 : share_sent(kind, n, links.switches_reduce_nodes);
   const double rank_rate = links.rank_bytes_per_s + (nodes.spans() ? links.node_bytes_per_s : 0);
   if (nodes.shares()) {
     if (links.rank_bytes_per_s == 0 && !nodes.spans()) return 0;
@@ -116,38 +111,29 @@ double least_seconds_per_byte(config::CollectiveKind kind, const program::Group&
   return seconds;
 }
 
-double max_bus_bandwidth(const config::Settings& s, const program::Layout& layout, std::span<const int> node_of,
-                         const Links& links) {
-  const double bus_factor = workload_of(s).rate(s, layout).bus_factor;
-  if (bus_factor == 0) return 0;
-  const program::Group group{"", axes_of(s.collective_over), {}};
-  const double seconds = least_seconds_per_byte(s.collective, group, layout, node_of, links);
-  return seconds > 0 ? bus_factor / seconds : 0;
-}
-
-double LeastTimes::seconds(int role, const program::Operation& operation) {
-  const program::Program& program = set_.roles[role];
+double LeastTimes::seconds(int role, const Operation& operation) {
+  const Program& program = set_.roles[role];
   double per_byte = 0;
-  const auto* send = std::get_if<program::Send>(&operation.action);
-  const auto* receive = std::get_if<program::Receive>(&operation.action);
+  const auto* send = std::get_if<Send>(&operation.action);
+  const auto* receive = std::get_if<Receive>(&operation.action);
   if (send != nullptr || receive != nullptr) {
-    const program::Peer peer = send != nullptr ? send->peer : receive->peer;  // the way back is as long
+    const Peer peer = send != nullptr ? send->peer : receive->peer;  // the way back is as long
     const auto [known, fresh] = known_peers_.try_emplace({role, peer.axis, peer.offset}, 0.0);
     if (fresh) known->second = of_peers(role, peer);
     per_byte = known->second;
   } else if (const auto kind = kind_of(operation.action)) {
-    const program::GroupId id = program::group_of(operation.action);
+    const GroupId id = group_of(operation.action);
     const auto [known, fresh] = known_.try_emplace({*kind, id}, 0.0);
     if (fresh) {
-      const program::Group& group = set_.groups[id];
+      const Group& group = set_.groups[id];
       known->second = least_seconds_per_byte(*kind, group, set_.layout, node_of_, links_);
     }
     per_byte = known->second;
   }
-  return per_byte * program::message_bytes(program, operation.action);
+  return per_byte * message_bytes(program, operation.action);
 }
 
-double LeastTimes::of_peers(int role, const program::Peer& peer) const {
+double LeastTimes::of_peers(int role, const Peer& peer) const {
   const auto node = [&](int rank) { return node_of_[rank]; };
   std::map<int, int> crossing;  // ranks by node whose peer is on another
   bool within = false;
@@ -163,4 +149,4 @@ double LeastTimes::of_peers(int role, const program::Peer& peer) const {
   return seconds;
 }
 
-}  // namespace harness::workloads
+}  // namespace harness::program

@@ -1,15 +1,18 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "config/settings.h"
 #include "program/program.h"
 
-namespace harness::workloads {
+namespace harness::program {
+
+/// How a message is shared out among the members of a group.
+enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, send_recv };
 
 /// What carries a collective's bytes, in one direction; 0: not known.
 struct Links {
@@ -23,30 +26,26 @@ struct Links {
 /// instances of the group communicate at once: from the fewest bytes that must leave one rank, and one node, whatever
 /// the algorithm (docs/method.md). node_of[rank]: for every rank of the layout. 0 when a link that it depends on is not
 /// known, or nobody has anybody to talk to.
-double least_seconds_per_byte(config::CollectiveKind kind, const program::Group& group, const program::Layout& layout,
-                              std::span<const int> node_of, const Links& links);
-
-/// The same as a bus bandwidth, of settings whose workload is one collective; 0 for any other.
-double max_bus_bandwidth(const config::Settings& settings, const program::Layout& layout, std::span<const int> node_of,
-                         const Links& links);
+double least_seconds_per_byte(Collective kind, const Group& group, const Layout& layout, std::span<const int> node_of,
+                              const Links& links);
 
 /// The least times of the communications of a job's Programs.
 class LeastTimes {
  public:
   /// `set` must outlive it.
-  LeastTimes(const program::ProgramSet& set, std::vector<int> node_of, const Links& links)
+  LeastTimes(const ProgramSet& set, std::vector<int> node_of, const Links& links)
       : set_(set), node_of_(std::move(node_of)), links_(links) {}
   /// Of one communication of a role: as least_seconds_per_byte(); all ranks of a stage send at once. 0: not known.
-  double seconds(int role, const program::Operation& operation);
+  double seconds(int role, const Operation& operation);
 
  private:
-  double of_peers(int role, const program::Peer& peer) const;
+  double of_peers(int role, const Peer& peer) const;
 
-  const program::ProgramSet& set_;
+  const ProgramSet& set_;
   std::vector<int> node_of_;
   Links links_;
-  std::map<std::pair<config::CollectiveKind, program::GroupId>, double> known_;
-  std::map<std::tuple<int, program::Axis, int>, double> known_peers_;  // role and how it sees its peer
+  std::map<std::pair<Collective, GroupId>, double> known_;
+  std::map<std::tuple<int, Axis, int>, double> known_peers_;  // role and how it sees its peer
 };
 
-}  // namespace harness::workloads
+}  // namespace harness::program
