@@ -40,7 +40,7 @@ Json case_json(const store::Result& result, const analysis::CaseSummary& row) {
                     {"beyond_limit", row.rates->impossible}};
   }
   for (const Metric& metric : case_metrics()) {
-    if (!result.points.empty() || !metric.key.starts_with("rates.")) put_metric(metric, metric.value(result, row), out);
+    if (belongs(metric, result)) put_metric(metric, metric.value(result, row), out);
   }
   Json settings = Json::object();
   for (const std::string& variable : result.variables) settings[variable] = result.setting(result_case, variable);

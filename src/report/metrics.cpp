@@ -323,6 +323,10 @@ std::span<const Metric> case_metrics() {
   return table();
 }
 
+bool belongs(const Metric& metric, const store::Result& result) {
+  return !result.points.empty() || !metric.key.starts_with("rates.");
+}
+
 std::optional<double> table_value(const Metric& metric, const store::Result& result, const analysis::CaseSummary& row) {
   if (row.blocks == 0) return std::nullopt;
   if (metric.shown_where != Shown::everywhere && (metric.shown_where == Shown::per_gpu) != ranks_are_gpus(result)) {

@@ -56,6 +56,8 @@ struct Metric {
   std::string_view help = {};
 };
 std::span<const Metric> case_metrics();
+/// Whether a result can have it: only single operations have rates.
+bool belongs(const Metric& metric, const store::Result& result);
 
 /// What a table shows: nothing where nothing was measured, or where the metric makes no sense for what was.
 std::optional<double> table_value(const Metric& metric, const store::Result& result, const analysis::CaseSummary& row);
