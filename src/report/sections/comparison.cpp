@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "analysis/statistics.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "report/effect_words.h"
 #include "report/scale.h"
@@ -268,6 +269,11 @@ Section section_of(const Sides& sides, Table table, Table parts) {
 
 }  // namespace
 
+bool ComparisonReport::nothing_in_common() const {
+  return std::ranges::all_of(comparisons, [](const analysis::Comparison& pair) { return pair.comparisons == 0; }) &&
+         std::ranges::all_of(reproductions, [](const analysis::Reproduction& pair) { return pair.changes.empty(); });
+}
+
 Table comparison_table(const analysis::Comparison& comparison) {
   const Scale scale = scale_of_steps(comparison);
   const bool any_mfu = std::ranges::any_of(
@@ -315,6 +321,12 @@ Document comparison_document(const ComparisonReport& report) {
   }
   document.sections.push_back(differences_section(report.files, report.differences));
   return document;
+}
+
+std::string show(const ComparisonReport& report, Format format) {
+  if (format == Format::json) return comparison_json(report);
+  if (format == Format::csv) fail("compare has no format csv; allowed: text, md, json");
+  return write(comparison_document(report), format);
 }
 
 }  // namespace harness::report
