@@ -26,12 +26,12 @@ std::string budget_text(const plan::Budget& budget, const std::string& hardware,
   if (rates_are_stated) table.columns.insert(table.columns.end(), {{"expected"}, {"share"}});
   for (const plan::BudgetLine& line : budget.lines) {
     if (line.least_s < min_shown_s) continue;
-    std::vector<std::string> cells = {operation_text(line),
-                                      std::to_string(line.operations),
-                                      line.flop > 0 ? fmt::format("{:.1f}", line.flop / 1e12) : "",
-                                      fmt::format("{:.2f}", line.bytes / 1e9),
-                                      program::name_of(line.bound),
-                                      show_seconds(line.least_s)};
+    std::vector<report::Cell> cells = {operation_text(line),
+                                       std::to_string(line.operations),
+                                       line.flop > 0 ? fmt::format("{:.1f}", line.flop / 1e12) : "",
+                                       fmt::format("{:.2f}", line.bytes / 1e9),
+                                       program::name_of(line.bound),
+                                       show_seconds(line.least_s)};
     if (rates_are_stated) {
       cells.push_back(show_seconds(line.expected_s));
       cells.push_back(percent(line.expected_s / budget.expected_s));

@@ -46,7 +46,7 @@ std::string change(double before, double after) {
   return before > 0 && std::isfinite(after) ? fmt::format("{:+.2f} %", 100 * (after / before - 1)) : "";
 }
 
-std::vector<std::string> row(const std::string& name, double before, double after, std::string (*show)(double)) {
+std::vector<report::Cell> row(const std::string& name, double before, double after, std::string (*show)(double)) {
   const auto text = [&](double x) { return std::isfinite(x) ? show(x) : std::string("unknown"); };
   return {name, text(before), text(after), change(before, after)};
 }

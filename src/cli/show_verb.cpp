@@ -11,7 +11,6 @@
 #include "cli/verbs.h"
 #include "cli/view.h"
 #include "report/checks.h"
-#include "report/long_csv.h"
 #include "report/show.h"
 #include "store/result_file.h"
 

@@ -50,9 +50,8 @@ std::string view(report::Document document, const ViewOptions& options, const st
   constexpr std::size_t least_prose = 40, most_prose = 120;  // columns: narrower or wider is hard to read
   const std::size_t width = width_of(out);
   report::arrange(document, {width, options.columns, options.sort});
-  const std::string text =
-      report::write_text(document, width == 0 ? most_prose : std::clamp(width, least_prose, most_prose));
-  return in_color(options.color, out) ? report::colored(text) : text;
+  return report::write_text(document, width == 0 ? most_prose : std::clamp(width, least_prose, most_prose),
+                            in_color(options.color, out));
 }
 
 }  // namespace harness::cli

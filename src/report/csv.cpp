@@ -1,12 +1,70 @@
-#include "report/csv_line.h"
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/text.h"
+#include "report/clean_text.h"
 #include "report/metrics.h"
+#include "report/pooled.h"
 #include "report/show.h"
 
 namespace harness::report {
 namespace {
 
-bool belongs(const Metric& metric, const store::Result& result) {
-  return !result.points.empty() || !metric.key.starts_with("rates.");
+// One line of CSV as RFC 4180 has it: texts are quoted where they must be, numbers have full precision, and what has
+// no value is empty.
+class CsvLine {
+ public:
+  void text(std::string_view value) {
+    if (started_) out_ += ',';
+    started_ = true;
+    if (value.find_first_of(",\"\r\n") == std::string_view::npos) {
+      out_ += value;
+      return;
+    }
+    out_ += '"';
+    for (const char c : value) {
+      if (c == '"') out_ += '"';
+      out_ += c;
+    }
+    out_ += '"';
+  }
+  void number(const std::optional<double>& value) {
+    text(value && std::isfinite(*value) ? fmt::format("{}", *value) : "");
+  }
+  std::string take() { return std::move(out_) + "\n"; }
+
+ private:
+  std::string out_;
+  bool started_ = false;
+};
+
+// "rates.seconds" is the column rates_seconds.
+std::string column_of(const Metric& metric) {
+  std::string column(metric.key);
+  std::ranges::replace(column, '.', '_');
+  return column;
+}
+
+// Of rank 0, where there is more than one host.
+std::string host_of(const store::Result& result) {
+  return result.rank_table.empty() ? "" : one_line(result.rank_table.front().host);
+}
+
+bool is_bound(const Metric& metric) {
+  return metric.key == "effect.low" || metric.key == "effect.high";
+}
+
+// In the first file that has it: variable and value are the same in all.
+const store::ResultCase* planned(const PooledReport& report, const std::string& name) {
+  for (const analysis::ComparedFile& file : report.files) {
+    if (const store::ResultCase* found = file.result->find_case(name)) return found;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -15,7 +73,7 @@ std::string show_csv(const store::Result& result, const analysis::Summary& summa
   CsvLine head;
   for (const char* name : {"case", "variable", "value", "status", "verdict"}) head.text(name);
   for (const Metric& metric : case_metrics()) {
-    if (belongs(metric, result)) head.text(csv_column(metric.key));
+    if (belongs(metric, result)) head.text(column_of(metric));
   }
   if (!result.points.empty()) head.text("operation");
   for (const std::string& variable : result.variables) head.text(variable);
@@ -33,6 +91,57 @@ std::string show_csv(const store::Result& result, const analysis::Summary& summa
     if (!result.points.empty()) line.text(row.rates ? row.rates->operation : "");
     for (const std::string& setting : result_case.settings) line.text(setting);
     line.text(row.reason);
+    out += line.take();
+  }
+  return out;
+}
+
+std::string show_long_csv(const store::Result& result, const analysis::Summary& summary) {
+  const std::string host = host_of(result);
+  std::string out = "run,created,name,host,case,metric,value,low,high\n";
+  for (const analysis::CaseSummary& row : summary.cases) {
+    for (const Metric& metric : case_metrics()) {
+      const std::optional<double> value = is_bound(metric) ? std::nullopt : metric.value(result, row);
+      if (!value || !std::isfinite(*value)) continue;
+      CsvLine line;
+      for (const std::string& text : {result.run_uuid, result.created, result.name}) line.text(one_line(text));
+      line.text(host);
+      line.text(one_line(row.name));
+      line.text(metric.key);
+      line.number(value);
+      const bool has_interval = metric.key == "effect.ratio" && row.effect;
+      line.number(has_interval ? std::optional(row.effect->low) : std::nullopt);
+      line.number(has_interval ? std::optional(row.effect->high) : std::nullopt);
+      out += line.take();
+    }
+  }
+  return out;
+}
+
+std::string pooled_csv(const PooledReport& report) {
+  const std::vector<Metric> metrics = pooled_metrics(*report.files[0].result);
+  CsvLine head;
+  for (const char* name : {"case", "variable", "value", "verdict", "runs", "of_runs", "ratio", "low", "high",
+                           "runs_differ", "runs_differ_p"}) {
+    head.text(name);
+  }
+  for (const Metric& metric : metrics) head.text(column_of(metric));
+  head.text("remarks");
+  std::string out = head.take();
+  for (const analysis::PooledCase& row : report.pool.cases) {
+    const store::ResultCase* of_case = planned(report, row.name);
+    CsvLine line;
+    line.text(row.name);
+    line.text(of_case == nullptr ? "" : of_case->variable);
+    line.text(of_case == nullptr ? "" : of_case->value);
+    line.text(analysis::name_of(row.judgement.verdict));
+    line.number(row.n);
+    line.number(static_cast<double>(report.files.size()));
+    for (const double value : {row.ratio, row.low, row.high}) line.number(value);
+    line.text(row.runs_differ ? "true" : "false");
+    line.number(row.runs_differ_p);
+    for (const Metric& metric : metrics) line.number(pooled_value(report, row, metric));
+    line.text(join(pooled_remarks(report, row), "; "));
     out += line.take();
   }
   return out;

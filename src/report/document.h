@@ -72,8 +72,9 @@ struct Document {
   std::string footer;
 };
 
-/// Plain text. Prose is wrapped to `width` columns; tables are as wide as they are.
-std::string write_text(const Document& document, std::size_t width = 120);
+/// Plain text. Prose is wrapped to `width` columns; tables are as wide as they are. colored: what is good in a table is
+/// green, bad red, open yellow. A text of the document cannot set colours: controls in it become spaces.
+std::string write_text(const Document& document, std::size_t width = 120, bool colored = false);
 /// GitHub's Markdown.
 std::string write_markdown(const Document& document);
 

@@ -39,6 +39,29 @@ std::string interval_of(const analysis::CaseSummary& row) {
   return row.effect ? interval_words(row.effect->low, row.effect->high) : "";
 }
 
+Cell change_cell(double ratio) {
+  Cell cell = change_words(ratio);
+  if (std::isfinite(ratio)) cell.key = std::round(1000 * (ratio - 1));
+  return cell;
+}
+
+Tone tone_of(analysis::Verdict verdict) {
+  if (analysis::moved(verdict)) return verdict == analysis::Verdict::faster ? Tone::good : Tone::bad;
+  return verdict == analysis::Verdict::unresolved ? Tone::open : Tone::plain;
+}
+
+Tone tone_of(const analysis::Judgement& judgement) {
+  switch (judgement.reason) {
+    case analysis::Reason::failed:
+    case analysis::Reason::beyond_limit:
+      return Tone::bad;
+    case analysis::Reason::interval:
+      return tone_of(judgement.verdict);
+    default:
+      return Tone::plain;
+  }
+}
+
 std::string interval_heading(double confidence) {
   return fmt::format("{:.3g} % interval", 100 * confidence);
 }

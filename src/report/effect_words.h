@@ -3,6 +3,7 @@
 #include <string>
 
 #include "analysis/summary.h"
+#include "report/table.h"
 
 namespace harness::report {
 
@@ -14,6 +15,12 @@ std::string interval_words(double low, double high);
 /// The same of a case's effect; "" where there is none.
 std::string change_of(const analysis::CaseSummary& row);
 std::string interval_of(const analysis::CaseSummary& row);
+
+/// change_words() in a table, whose rows sort by it as it is printed: what looks equal keeps its order.
+Cell change_cell(double ratio);
+/// How a reader takes a verdict; a case that failed or was faster than it can be is bad.
+Tone tone_of(analysis::Verdict verdict);
+Tone tone_of(const analysis::Judgement& judgement);
 
 /// The heading of a column of intervals: "95 % interval".
 std::string interval_heading(double confidence = analysis::confidence);

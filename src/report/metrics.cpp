@@ -72,25 +72,25 @@ const std::vector<Metric>& table() {
        .value = [](const R&, const C& c) -> Value { return c.blocks; },
        .help = "finished blocks"},
       {.key = "step_seconds",
-       .heading = "step {}",
+       .column = {"step {}", 70},
        .name = "step time",
        .unit = seconds,
        .value = [](const R&, const C& c) { return finite(c.step_seconds); },
        .help = "the median over blocks of a block's median step time, s"},
       {.key = "tails.p95",
-       .heading = "p95",
+       .column = {"p95", 10},
        .name = "p95 of the steps / median",
        .unit = number,
        .value = [](const R&, const C& c) { return c.tails ? Value(c.tails->p95) : std::nullopt; },
        .help = "95 % of the timed steps take at most so many times their block's median; null below 100 steps"},
       {.key = "tails.p99",
-       .heading = "p99",
+       .column = {"p99", 10},
        .name = "p99 of the steps / median",
        .unit = number,
        .value = [](const R&, const C& c) { return c.tails ? Value(c.tails->p99) : std::nullopt; },
        .help = "the same of 99 %"},
       {.key = "rates.seconds",
-       .heading = "time {}",
+       .column = {"time {}", 72},
        .name = "time of one operation",
        .unit = seconds,
        .value = [](const R&, const C& c) { return c.rates ? finite(c.rates->operation_seconds) : std::nullopt; },
@@ -100,25 +100,25 @@ const std::vector<Metric>& table() {
        .value = [](const R&, const C& c) { return c.rates ? finite(c.rates->bytes) : std::nullopt; },
        .help = "size of one operation: a collective's as nccl-tests counts it, else operands and result"},
       {.key = "rates.algorithm_bytes_per_s",
-       .heading = "algbw GB/s",
-       .heading_of_operations = "GB/s",
+       .column = {"algbw GB/s", 26},
+       .column_of_operations = {"GB/s"},
        .name = "size / time",
        .unit = gigabytes_s,
        .value = [](const R&, const C& c) { return c.rates ? finite(c.rates->algorithm_bytes_per_s) : std::nullopt; },
        .help = "rates.bytes / rates.seconds; the algbw of nccl-tests"},
       {.key = "rates.bus_bytes_per_s",
-       .heading = "busbw GB/s",
+       .column = {"busbw GB/s", 50},
        .name = "bus bandwidth",
        .unit = gigabytes_s,
        .value = [](const R&, const C& c) { return c.rates ? c.rates->bus_bytes_per_s : std::nullopt; },
        .help = "what a link carries; the busbw of nccl-tests"},
       {.key = "rates.limit_bytes_per_s",
-       .heading = "limit GB/s",
+       .column = {"limit GB/s", 28},
        .unit = gigabytes_s,
        .value = [](const R&, const C& c) { return c.rates ? c.rates->limit_bytes_per_s : std::nullopt; },
        .help = "the most that the stated links allow of it"},
       {.key = "rates.share_of_limit",
-       .heading = "of limit",
+       .column = {"of limit", 40},
        .unit = share,
        .value = [](const R&, const C& c) -> Value {
          if (!c.rates || !c.rates->bus_bytes_per_s || !c.rates->limit_bytes_per_s) return std::nullopt;
@@ -126,14 +126,14 @@ const std::vector<Metric>& table() {
        },
        .help = "rates.bus_bytes_per_s / rates.limit_bytes_per_s"},
       {.key = "tokens_per_second",
-       .heading = "tokens/s",
+       .column = {"tokens/s", 24},
        .name = "tokens per second",
        .unit = number,
        .shown_for = {training},
        .value = [](const R&, const C& c) { return positive(c.tokens_per_second); },
        .help = "tokens_per_step / step_seconds"},
       {.key = "tokens_per_second_per_gpu",
-       .heading = "tokens/s/GPU",
+       .column = {"tokens/s/GPU", 22},
        .name = "tokens per second and GPU",
        .unit = number,
        .shown_for = {training},
@@ -141,7 +141,7 @@ const std::vector<Metric>& table() {
        .value = [](const R& r, const C& c) { return of_gpu(r, c.tokens_per_second / r.at(c).ranks); },
        .help = "tokens_per_second / ranks_used where ranks are GPUs; else null"},
       {.key = "tflops_per_gpu",
-       .heading = "TFLOP/s/GPU",
+       .column = {"TFLOP/s/GPU", 20},
        .name = "model TFLOP/s of a GPU",
        .unit = number,
        .shown_for = {training, operation},
@@ -149,15 +149,15 @@ const std::vector<Metric>& table() {
        .value = [](const R& r, const C& c) { return of_gpu(r, c.flops_per_rank / 1e12); },
        .help = "flops_per_rank / 1e12 where ranks are GPUs; else null"},
       {.key = "flops_per_rank",
-       .heading = "{}/rank",
+       .column = {"{}/rank", 20},
        .unit = flops,
        .shown_for = {training, operation},
        .shown_where = Shown::per_rank,
        .value = [](const R&, const C& c) { return positive(c.flops_per_rank); },
        .help = "model FLOP/s of a rank"},
       {.key = "mfu",
-       .heading = "MFU",
-       .heading_of_operations = "of peak",
+       .column = {"MFU", 42},
+       .column_of_operations = {"of peak", 42},
        .name = "MFU",
        .unit = share,
        .shown_for = {training, operation},
@@ -172,13 +172,13 @@ const std::vector<Metric>& table() {
        .value = [](const R& r, const C& c) { return of_flop(r, c, c.hfu); },
        .help = "the same with recomputation counted"},
       {.key = "gpu_utilisation",
-       .heading = "GPU busy",
+       .column = {"GPU busy", 18},
        .name = "GPU utilisation (NVML)",
        .unit = share,
        .value = [](const R&, const C& c) { return finite(c.gpu_utilisation); },
        .help = "as NVML reports it, median over blocks of the mean over ranks"},
       {.key = "sm_clock_hz",
-       .heading = "SM MHz",
+       .column = {"SM MHz", 14},
        .name = "SM clock",
        .unit = hertz,
        .value = [](const R&, const C& c) { return finite(c.sm_clock_hz); },
@@ -189,14 +189,14 @@ const std::vector<Metric>& table() {
        .value = [](const R&, const C& c) { return finite(c.power_w); },
        .help = "mean power of a GPU, W"},
       {.key = "tokens_per_joule",
-       .heading = "tokens/J",
+       .column = {"tokens/J", 16},
        .name = "tokens per joule",
        .unit = number,
        .shown_for = {training},
        .value = [](const R&, const C& c) { return positive(c.tokens_per_joule); },
        .help = "tokens of the timed steps / energy of all GPUs"},
       {.key = "peak_memory_bytes",
-       .heading = "memory {}",
+       .column = {"memory {}", 12},
        .name = "peak memory (worst rank)",
        .unit = bytes,
        .value = [](const R&, const C& c) { return if_measured(c, c.peak_memory_bytes); },
@@ -226,12 +226,12 @@ const std::vector<Metric>& table() {
        .value = [](const R&, const C& c) { return of_effect(c, &analysis::Effect::rounds_needed); },
        .help = "for an unresolved case, about how many rounds would settle it (1000: not with this noise); else 0"},
       {.key = "speedup",
-       .heading = "speed-up",
+       .column = {"speed-up", 44},
        .unit = number,
        .value = [](const R& r, const C& c) { return speedup_of(r, c); },
        .help = "1 / effect.ratio of a case on another number of ranks than the baseline's; else null"},
       {.key = "efficiency",
-       .heading = "efficiency",
+       .column = {"efficiency", 44},
        .unit = share,
        .value = [](const R& r, const C& c) -> Value {
          const Value speedup = speedup_of(r, c);
@@ -324,6 +324,10 @@ std::span<const Metric> case_metrics() {
   return table();
 }
 
+bool belongs(const Metric& metric, const store::Result& result) {
+  return !result.points.empty() || !metric.key.starts_with("rates.");
+}
+
 std::optional<double> table_value(const Metric& metric, const store::Result& result, const analysis::CaseSummary& row) {
   if (row.blocks == 0) return std::nullopt;
   if (metric.shown_where != Shown::everywhere && (metric.shown_where == Shown::per_gpu) != ranks_are_gpus(result)) {
@@ -341,9 +345,10 @@ std::optional<double> table_value(const Metric& metric, const store::Result& res
 MetricPrinter::MetricPrinter(const Metric& metric, std::span<const double> values)
     : metric_(metric), scale_(scale_for(metric.unit, values)) {}
 
-std::string MetricPrinter::heading(Measured measured) const {
-  const bool other = measured == operation && !metric_.heading_of_operations.empty();
-  return fmt::format(fmt::runtime(other ? metric_.heading_of_operations : metric_.heading), scale_.unit);
+Table::Column MetricPrinter::column(Measured measured) const {
+  const bool other = measured == operation && !metric_.column_of_operations.heading.empty();
+  const Metric::Column& column = other ? metric_.column_of_operations : metric_.column;
+  return {.heading = fmt::format(fmt::runtime(column.heading), scale_.unit), .worth = column.worth};
 }
 
 std::string MetricPrinter::number(double value) const {

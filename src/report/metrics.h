@@ -9,6 +9,7 @@
 
 #include "analysis/summary.h"
 #include "report/scale.h"
+#include "report/table.h"
 #include "store/result.h"
 
 namespace harness::report {
@@ -38,10 +39,15 @@ enum class Shown : std::uint8_t { everywhere, per_gpu, per_rank };
 bool ranks_are_gpus(const store::Result& result);
 
 struct Metric {
-  std::string_view key = {};      // in JSON, a dot for a nested object: "effect.ratio"; in CSV with '_' for the dot
-  std::string_view heading = {};  // of the column in the table of cases, "{}" for the unit; "" in no such table
-  std::string_view heading_of_operations = {};  // the same where the cases are single operations other than collectives
-  std::string_view name = {};                   // of the line in before/after; "" in no such table
+  /// In the table of cases.
+  struct Column {
+    std::string_view heading = {};  // "{}" for the unit; "": no column
+    int worth = Table::Column::stays;
+  };
+  std::string_view key = {};  // in JSON, a dot for a nested object: "effect.ratio"; in CSV with '_' for the dot
+  Column column = {};
+  Column column_of_operations = {};  // in its place where the cases are single operations other than collectives
+  std::string_view name = {};        // of the line in before/after; "" in no such table
   Unit unit = Unit::number;
   std::vector<Measured> shown_for = {};  // in tables; empty: whatever is measured
   Shown shown_where = Shown::everywhere;
@@ -50,6 +56,8 @@ struct Metric {
   std::string_view help = {};
 };
 std::span<const Metric> case_metrics();
+/// Whether a result can have it: only single operations have rates.
+bool belongs(const Metric& metric, const store::Result& result);
 
 /// What a table shows: nothing where nothing was measured, or where the metric makes no sense for what was.
 std::optional<double> table_value(const Metric& metric, const store::Result& result, const analysis::CaseSummary& row);
@@ -58,7 +66,7 @@ std::optional<double> table_value(const Metric& metric, const store::Result& res
 class MetricPrinter {
  public:
   MetricPrinter(const Metric& metric, std::span<const double> values);
-  std::string heading(Measured measured) const;      // with the unit
+  Table::Column column(Measured measured) const;     // with the unit
   std::string number(double value) const;            // "128.7"; shares with their sign: "54.0 %"
   std::string number_with_unit(double value) const;  // "128.7 ms"
 

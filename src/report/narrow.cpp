@@ -33,7 +33,7 @@ std::vector<std::size_t> widths_within(const Table& table, std::size_t width) {
     sum += widths[c];
     if (!table.columns[c].words) continue;
     least[c] = std::max(columns_of(table.columns[c].heading), c == 0 ? std::min(short_name, widths[c]) : 0);
-    for (const auto& row : table.rows) least[c] = std::max(least[c], longest_word(row[c]));
+    for (const auto& row : table.rows) least[c] = std::max(least[c], longest_word(row[c].text));
   }
   for (; sum > width; --sum) {
     std::size_t widest = count;
@@ -60,11 +60,11 @@ Table with_lines(const Table& table, const std::vector<std::size_t>& widths) {
   for (const auto& row : table.rows) {
     const std::size_t first = out.rows.size();
     for (std::size_t c = 0; c < row.size(); ++c) {
-      const auto lines = lines_of(row[c], widths[c]);
+      const auto lines = lines_of(row[c].text, widths[c]);
       if (first + lines.size() > out.rows.size()) out.rows.resize(first + lines.size());
       for (std::size_t i = 0; i < lines.size(); ++i) {
         out.rows[first + i].resize(row.size());
-        out.rows[first + i][c] = lines[i];
+        out.rows[first + i][c] = {lines[i], row[c].tone};
       }
     }
   }

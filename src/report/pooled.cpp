@@ -75,9 +75,8 @@ std::string show(const PooledReport& report, Format format) {
 std::vector<Metric> pooled_metrics(const store::Result& result) {
   std::vector<Metric> metrics;
   for (const Metric& metric : case_metrics()) {
-    const bool left_out = metric.key.starts_with("effect.") ||
-                          std::ranges::find(of_one_sweep, metric.key) != of_one_sweep.end() ||
-                          (result.points.empty() && metric.key.starts_with("rates."));
+    const bool left_out = metric.key.starts_with("effect.") || !belongs(metric, result) ||
+                          std::ranges::find(of_one_sweep, metric.key) != of_one_sweep.end();
     if (!left_out) metrics.push_back(metric);
   }
   return metrics;

@@ -26,7 +26,11 @@ std::string show_breakdown(const store::Result& result, const analysis::Findings
 
 /// One line per case, full precision, empty where there is no value.
 std::string show_csv(const store::Result& result, const analysis::Summary& summary);
-/// The same and all that the text says besides; null where there is no value. docs/json.md describes it.
+/// One line per number: run, created, name, host, case, metric, value, low, high. The lines of many files, below one
+/// head, are one table for pandas or Grafana. Metrics have the keys of JSON; values are in SI units; low and high are
+/// the interval of those that have one. docs/json.md describes it.
+std::string show_long_csv(const store::Result& result, const analysis::Summary& summary);
+/// All that show_csv() and the text say; null where there is no value. docs/json.md describes it.
 std::string show_json(const store::Result& result, const analysis::Summary& summary,
                       const std::optional<analysis::CostEstimate>& cost = {});
 

@@ -1,22 +1,44 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace harness::report {
 
+/// What a cell says of its row, for writers that have colours.
+enum class Tone : std::uint8_t { plain, good, bad, open };
+
+/// A text is a cell; what else a cell knows is for those who sort and colour.
+struct Cell {
+  Cell(std::string words = "", Tone its_tone = Tone::plain) : text(std::move(words)), tone(its_tone) {}
+  Cell(const char* words) : text(words) {}
+
+  std::string text;
+  Tone tone = Tone::plain;
+  double key = -std::numeric_limits<double>::infinity();  // what rows are sorted by; one without comes first
+};
+
 /// Cells with headings. Columns of words are left-aligned, columns of numbers right-aligned.
 struct Table {
   struct Column {
+    /// What arrange() looks for in a table of cases (terminal.h).
+    enum class Id : std::uint8_t { other, name, use, change, verdict };
+    static constexpr int stays = std::numeric_limits<int>::max();
+
     std::string heading;
     bool words = false;
+    int worth = stays;  // where a table of cases is too wide, the least goes first; of equals the left one
+    Id id = Id::other;
   };
   std::vector<Column> columns;
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::vector<Cell>> rows;
 
-  /// Aligned with two spaces between; no trailing spaces.
-  std::string text() const;
+  /// Aligned with two spaces between; no trailing spaces. colored: each cell in the colour of its tone.
+  std::string text(bool colored = false) const;
   /// Of the columns of text(), and of all of it.
   std::vector<std::size_t> widths() const;
   std::size_t width() const;

@@ -16,14 +16,10 @@ struct TableView {
   std::string sort = "order";  // order (of the file), name or change; the baseline and its control stay on top
 };
 
-/// Arranges the tables of the document. One of cases (the first column is "case", the last "verdict") that is wider
+/// Arranges the tables of the document. One of cases (its first column is Id::name, its last Id::verdict) that is wider
 /// than the view gets short names of cases first (TP2 for layout={tensor_parallel: 2, …}, "qkv, forward" for a
 /// product's sizes), explained below; then the columns of least worth go, and a line names them. All others keep
 /// everything (narrow.h). Throws Error for a column that no table of cases has.
 void arrange(Document& document, const TableView& view);
-
-/// The text of a document with its verdicts in colour: green what is faster, red what is slower, failed or beyond the
-/// limit, yellow what is unresolved. What stands in the text itself cannot set colours: writers remove controls.
-std::string colored(const std::string& text);
 
 }  // namespace harness::report

@@ -51,7 +51,7 @@ class MarkdownWriter {
     for (const auto& column : table.columns) out += column.words ? "|:---" : "|---:";
     out += "|\n";
     for (const auto& row : table.rows) {
-      for (const auto& cell : row) out += "| " + inline_markdown(cell) + " ";
+      for (const auto& cell : row) out += "| " + inline_markdown(cell.text) + " ";
       out += "|\n";
     }
     out += "\n";

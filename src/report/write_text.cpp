@@ -9,7 +9,7 @@ namespace {
 // Paragraphs and lists follow one another without a gap; tables, listings and headings have a line free around them.
 class TextWriter {
  public:
-  explicit TextWriter(std::size_t width) : width_(width) {}
+  TextWriter(std::size_t width, bool colored) : width_(width), colored_(colored) {}
   std::string out;
 
   void operator()(const Subheading& piece) {
@@ -71,7 +71,7 @@ class TextWriter {
     if (table.rows.empty()) return;
     gap();
     if (!caption.empty()) out += wrapped(caption, width_, 2);
-    out += table.text();
+    out += table.text(colored_);
     end_block();
   }
   void gap() {
@@ -81,14 +81,15 @@ class TextWriter {
   }
 
   std::size_t width_;
+  bool colored_;
   bool wants_gap_ = false;     // before the next paragraph too
   bool gap_is_there_ = false;  // an empty line, or a heading, is the last thing written
 };
 
 }  // namespace
 
-std::string write_text(const Document& document, std::size_t width) {
-  TextWriter writer(width);
+std::string write_text(const Document& document, std::size_t width, bool colored) {
+  TextWriter writer(width, colored);
   if (!document.title.empty()) writer.heading(document.title);
   if (!document.subtitle.empty()) writer.paragraph(document.subtitle, 0);
   if (!document.headline.empty()) {

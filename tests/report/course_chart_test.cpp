@@ -67,7 +67,7 @@ TEST(CourseChart, AJumpAndWhatOthersTookAreDrawn) {
   EXPECT_EQ(count_of(figure->drawing, "class=\"jump\""), 1);
   EXPECT_THAT(figure->drawing, HasSubstr(" % slower<"));
   EXPECT_EQ(count_of(figure->drawing, "class=\"foreign\""), 23);  // the last block's end is not known
-  EXPECT_EQ(figure->numbers.rows.back()[6], "4.00");
+  EXPECT_EQ(figure->numbers.rows.back()[6].text, "4.00");
 }
 
 TEST(CourseChart, WithoutTimesThereIsNone) {

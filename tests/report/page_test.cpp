@@ -192,7 +192,7 @@ TEST(Tornado, FromFastestToSlowestWithoutWhatWasNotHonoured) {
   const auto figure = tornado(result, analysis::summarise(result));
   ASSERT_TRUE(figure);
   std::vector<std::string> names;
-  for (const auto& row : figure->numbers.rows) names.push_back(row[0]);
+  for (const auto& row : figure->numbers.rows) names.push_back(row[0].text);
   // Case 3 was not honoured, 6 failed, 7 is impossible.
   EXPECT_TRUE(std::find(names.begin(), names.end(), result.cases[3].name) == names.end());
   EXPECT_TRUE(std::find(names.begin(), names.end(), result.cases[7].name) == names.end());
@@ -270,9 +270,10 @@ TEST(WaterfallChart, HasABarForEveryPartAndItsNumbers) {
                {"exposed data communication", Part::data, 0.25, 0.025, std::nullopt, ""}};
   const report::Figure figure = waterfall_chart(bars, "w", "baseline");
   ASSERT_EQ(figure.numbers.rows.size(), 2u);
-  EXPECT_EQ(figure.numbers.rows[0],
-            (std::vector<std::string>{"matrix products below peak", "-35.00", "50.00", "20.00", "peak FLOP/s"}));
-  EXPECT_EQ(figure.numbers.rows[1][3], "");  // no limit is known: empty, not 0
+  std::vector<std::string> first;
+  for (const report::Cell& cell : figure.numbers.rows[0]) first.push_back(cell.text);
+  EXPECT_EQ(first, (std::vector<std::string>{"matrix products below peak", "-35.00", "50.00", "20.00", "peak FLOP/s"}));
+  EXPECT_EQ(figure.numbers.rows[1][3].text, "");  // no limit is known: empty, not 0
   EXPECT_NE(figure.caption.find("GPU utilisation of 99 %"), std::string::npos);
   EXPECT_NE(figure.drawing.find("40.0 %"), std::string::npos);
 }

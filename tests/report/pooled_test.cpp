@@ -17,6 +17,7 @@
 namespace harness::report {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -155,6 +156,10 @@ TEST(PooledReport, FitsTheTerminal) {
   std::istringstream lines(table);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
   EXPECT_THAT(text, HasSubstr("Left out to fit 80 columns: "));
+  arrange(document = pooled_document(three_runs().report), {30, {}, "order"});
+  EXPECT_THAT(write_text(document, 400, true),
+              AllOf(HasSubstr(", MFU, runs, step ms, 95 % interval (--columns"), HasSubstr("\x1b[32mfaster\x1b[0m\n"),
+                    HasSubstr("\x1b[33munresolved [1]\x1b[0m\n")));
 }
 
 TEST(PooledReport, NoTextOfAFileReachesTheTerminalAsACommand) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "golden.h"
 #include "report/clean_text.h"
+#include "report/terminal.h"
 #include "support/sample_timeline.h"
 
 namespace harness::report {
@@ -120,7 +121,16 @@ TEST(ShowComparison, ComparedWithItselfEveryChangeIsATilde) {
   files.add("a.h5", test::samples::everything());
   const std::span<const analysis::ComparedFile> all(files.report.files);
   const Table table = comparison_table(analysis::compare_sides(all, all));
-  for (const auto& row : table.rows) EXPECT_TRUE(row[3] == "~" || row[3].empty()) << row[0] << ": " << row[3];
+  for (const auto& row : table.rows) EXPECT_THAT(row[3].text, ::testing::AnyOf("~", "")) << row[0].text;
+}
+
+TEST(ShowComparison, ANarrowTableDoesWithoutRatesFirst) {
+  Document document = comparison_document(two_files().report);
+  arrange(document, {.width = 40});
+  const std::string text = write_text(document, 400, true);
+  EXPECT_THAT(text, HasSubstr("Left out to fit 40 columns: A tokens/s, B tokens/s, A MFU, B MFU, n, 95 % interval ("));
+  EXPECT_THAT(text, HasSubstr("\x1b[33munresolved\x1b[0m\n"));
+  EXPECT_THAT(text, HasSubstr("  impossible on both sides\n"));
 }
 
 TEST(ShowComparison, NoTextOfAFileReachesTheTerminalAsACommand) {

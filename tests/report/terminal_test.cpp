@@ -3,8 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/error.h"
 #include "report/clean_text.h"
+#include "report/effect_words.h"
+#include "report/history.h"
+#include "report/metrics.h"
+#include "report/sections.h"
 #include "report/show.h"
 #include "support/errors.h"
 #include "support/sample_results.h"
@@ -20,10 +26,20 @@ Document everything() {
   return show_document(result, analysis::summarise(result));
 }
 
-std::string arranged(const TableView& view) {
-  Document document = everything();
+std::string arranged(Document document, const TableView& view, bool colored = false) {
   arrange(document, view);
-  return write_text(document);
+  return write_text(document, 400, colored);
+}
+std::string arranged(const TableView& view, bool colored = false) {
+  return arranged(everything(), view, colored);
+}
+
+// The headings that went, in the order in which they went, where next to nothing fits.
+std::string left_out_of(const Document& document) {
+  const std::string text = arranged(document, {.width = 20});
+  const std::string before = "Left out to fit 20 columns: ";
+  const std::size_t begin = text.find(before) + before.size();
+  return text.substr(begin, text.find(" (--columns", begin) - begin);
 }
 
 // The lines from the heading of the table of cases to the next empty one.
@@ -35,8 +51,8 @@ std::vector<std::string> table_in(const std::string& text) {
 }
 
 TEST(Terminal, WithoutLimitNothingChanges) {
-  EXPECT_EQ(arranged({}), write_text(everything()));
-  EXPECT_EQ(arranged({.width = 400}), write_text(everything()));
+  EXPECT_EQ(arranged({}), write_text(everything(), 400));
+  EXPECT_EQ(arranged({.width = 400}), write_text(everything(), 400));
 }
 
 TEST(Terminal, ANarrowTableKeepsWhatMattersAndNamesWhatWent) {
@@ -48,6 +64,51 @@ TEST(Terminal, ANarrowTableKeepsWhatMattersAndNamesWhatWent) {
     EXPECT_THAT(text, HasSubstr("TP2: layout={tensor_parallel: 2}; PP8: layout={pipeline_parallel: 8}."));
   }
   EXPECT_THAT(arranged({.width = 80}), HasSubstr("Left out to fit 80 columns: memory MiB, "));
+}
+
+Table small_table() {
+  Table table;
+  table.columns = {
+      case_column(),   {.heading = "b", .worth = 2}, {.heading = "c", .worth = 1}, {.heading = "d", .worth = 1}, {"e"},
+      verdict_column()};
+  table.rows = {{"baseline", "1", "1", "1", "1", ""}, {"x", "1", "1", "1", "1", "faster"}};
+  return table;
+}
+
+Document with(Table table) {
+  Document document;
+  document.sections.push_back({"s", "", {Numbers{"", std::move(table)}}});
+  return document;
+}
+
+TEST(Terminal, TheColumnOfLeastWorthGoesFirstAndOfEqualsTheLeft) {
+  EXPECT_EQ(left_out_of(with(small_table())), "c, d, b");
+  EXPECT_THAT(arranged(with(small_table()), {.width = 26}), HasSubstr("Left out to fit 26 columns: c ("));
+  EXPECT_THAT(arranged(with(small_table()), {.width = 20}), HasSubstr("case      e  verdict\n"));
+}
+
+// Which tables of cases there are and what each can do without.
+TEST(Terminal, WhatGoesFirst) {
+  EXPECT_EQ(left_out_of(everything()),
+            "memory MiB, GFLOP/s/rank, tokens/s, ranks, MFU, speed-up, efficiency, step ms, 95 % interval");
+  std::vector<Metric> metrics(case_metrics().begin(), case_metrics().end());
+  std::ranges::stable_sort(metrics, {}, [](const Metric& metric) { return metric.column.worth; });
+  std::vector<std::string_view> headings;
+  for (const Metric& metric : metrics) {
+    if (!metric.column.heading.empty()) headings.push_back(metric.column.heading);
+  }
+  EXPECT_THAT(headings,
+              ::testing::ElementsAre("p95", "p99", "memory {}", "SM MHz", "tokens/J", "GPU busy", "TFLOP/s/GPU",
+                                     "{}/rank", "tokens/s/GPU", "tokens/s", "algbw GB/s", "limit GB/s", "of limit",
+                                     "MFU", "speed-up", "efficiency", "busbw GB/s", "step {}", "time {}"));
+}
+
+TEST(Terminal, WhatGoesFirstOfAHistory) {
+  HistoryReport report;
+  report.history.labels = {"a.h5", "b.h5"};
+  report.history.created = {"monday", "friday"};
+  report.history.cases = {{.name = "baseline", .seconds = {1, 2}, .largest = {}}};
+  EXPECT_EQ(left_out_of(history_document(report)), "no., runs");
 }
 
 TEST(Terminal, AShortNameSaysWhichVariableWasSwitched) {
@@ -124,11 +185,60 @@ TEST(Terminal, SortingLeavesTheBaselineOnTop) {
   EXPECT_TRUE(std::is_sorted(by_name.begin() + 2, by_name.end()));
 }
 
+// By what is printed: changes that look the same stay in the order of the file.
+TEST(Terminal, SortingByChangeIsByWhatIsPrinted) {
+  Table table = small_table();
+  table.columns[1] = change_column();
+  table.rows.clear();
+  const std::vector<std::pair<const char*, Cell>> changes{
+      {"a", change_cell(1.2)},   {"b", change_cell(0.9004)},       {"baseline", ""}, {"c", change_cell(0.9001)},
+      {"d", change_cell(0.052)}, {"e", change_cell(std::nan(""))}, {"f", "~"},       {"g", change_cell(1)}};
+  for (const auto& [name, change] : changes) table.rows.push_back({name, change, "", "", "", ""});
+  Document document = with(table);
+  arrange(document, {.sort = "change"});
+  std::string order;
+  for (const auto& row : std::get<Numbers>(document.sections[0].pieces[0]).table.rows) order += row[0].text + " ";
+  EXPECT_EQ(order, "baseline e f d b c g a ");
+}
+
+TEST(Terminal, AVerdictHasATone) {
+  using enum analysis::Verdict;
+  using analysis::Reason;
+  EXPECT_EQ(tone_of({faster, Reason::interval}), Tone::good);
+  EXPECT_EQ(tone_of({slower, Reason::interval}), Tone::bad);
+  EXPECT_EQ(tone_of({unresolved, Reason::interval}), Tone::open);
+  EXPECT_EQ(tone_of({same, Reason::interval}), Tone::plain);
+  for (const Reason reason : {Reason::failed, Reason::beyond_limit}) {
+    EXPECT_EQ(tone_of({faster, reason}), Tone::bad);
+    EXPECT_EQ(tone_of({none, reason}), Tone::bad);
+  }
+  for (const Reason reason : {Reason::baseline, Reason::impossible, Reason::not_measured, Reason::too_few_rounds}) {
+    EXPECT_EQ(tone_of({none, reason}), Tone::plain);
+  }
+  EXPECT_EQ(tone_of({not_honoured, Reason::not_honoured}), Tone::plain);
+}
+
+TEST(Terminal, AHistoryColoursWhatIsProven) {
+  HistoryReport report;
+  report.history.labels = {"a.h5", "b.h5"};
+  report.history.created = {"monday", "friday"};
+  const analysis::ChangePoint shift{.run = 1};
+  for (const auto verdict : {analysis::Verdict::slower, analysis::Verdict::faster, analysis::Verdict::unresolved}) {
+    report.history.cases.push_back({.name = "x", .seconds = {1, 2}, .largest = shift, .verdict = verdict});
+  }
+  const std::string text = write_text(history_document(report), 120, true);
+  EXPECT_THAT(text, HasSubstr("  \x1b[31mslower\x1b[0m\n"));
+  EXPECT_THAT(text, HasSubstr("  \x1b[32mfaster\x1b[0m\n"));
+  EXPECT_THAT(text, HasSubstr("  no change proven\n"));
+}
+
 TEST(Terminal, ColoursAreThoseOfVerdictsAndOfNothingElse) {
-  const std::string plain = arranged({}), text = colored(plain);
+  const std::string plain = arranged({}), text = arranged({}, true);
   EXPECT_THAT(text, HasSubstr("\x1b[32mfaster\x1b[0m\n"));
   EXPECT_THAT(text, HasSubstr("\x1b[31mslower\x1b[0m\n"));
-  EXPECT_THAT(text, HasSubstr("\x1b[31mfailed"));
+  EXPECT_THAT(text, HasSubstr("\x1b[31mfailed [2]\x1b[0m\n"));
+  EXPECT_THAT(text, HasSubstr("  (baseline)\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("  .\\[33munresolved \\([0-9]+\\).\\[0m\n"));
   std::string stripped = text;
   for (const std::string code : {"\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"}) {
     for (std::size_t at; (at = stripped.find(code)) != std::string::npos;) stripped.erase(at, code.size());

@@ -41,7 +41,7 @@ class Writer {
       for (std::size_t c = 0; c < row.size(); ++c) {
         const char* tag = c == 0 ? "th" : "td";
         out += fmt::format("<{}{}{}>{}</{}>", tag, c == 0 ? " scope=\"row\"" : "", kind_of(c),
-                           c == 0 ? breakable(escaped_markup(row[c])) : escaped_markup(row[c]), tag);
+                           c == 0 ? breakable(escaped_markup(row[c].text)) : escaped_markup(row[c].text), tag);
       }
       out += "</tr>\n";
     }

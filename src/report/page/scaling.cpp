@@ -107,7 +107,7 @@ std::optional<report::Numbers> grown(const std::vector<Point>& points, const ana
   table.columns.push_back({"growth"});
   struct Row {
     double growth;
-    std::vector<std::string> cells;
+    std::vector<report::Cell> cells;
   };
   std::vector<Row> rows;
   for (const Part part : all_parts) {

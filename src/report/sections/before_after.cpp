@@ -39,7 +39,7 @@ class BeforeAfter {
   void add(const std::string& name, double before, double after, Print print, const std::string& change = "") {
     const auto shown = [&](double value) { return std::isfinite(value) ? print(value) : ""; };
     if (!std::isfinite(before) && !std::isfinite(after)) return;
-    std::vector<std::string> cells{name, shown(before)};
+    std::vector<Cell> cells{name, shown(before)};
     if (after_ != nullptr) {
       cells.push_back(shown(after));
       cells.push_back(change.empty() && before != 0 ? change_words(after / before) : change);

@@ -70,7 +70,7 @@ class StepTable {
   }
 
   void add(const Line& line) {
-    std::vector<std::string>& cells = table_.rows.emplace_back();
+    std::vector<Cell>& cells = table_.rows.emplace_back();
     const auto put = [&](std::string text, bool wanted = true) {
       if (wanted) cells.push_back(std::move(text));
     };
@@ -273,8 +273,8 @@ Table straggler_table(const analysis::Stragglers& stragglers, std::size_t max_ro
   const auto ms = [](double s) { return fmt::format("{:+.2f}", 1e3 * s); };
   for (const analysis::Straggler& straggler : stragglers.ranks) {
     if (table.rows.size() == max_rows) break;
-    std::vector<std::string> cells{std::to_string(straggler.rank) + (straggler.named ? " *" : ""), straggler.host,
-                                   straggler.device};
+    std::vector<Cell> cells{std::to_string(straggler.rank) + (straggler.named ? " *" : ""), straggler.host,
+                            straggler.device};
     if (stragglers.cases > 0) {
       cells.insert(cells.end(),
                    {ms(straggler.late_s), percent(straggler.late_share), ms(straggler.compute_s), ms(straggler.idle_s),

@@ -23,12 +23,11 @@ class CaseTableBuilder {
     table_.rows.resize(summary.cases.size());
   }
 
-  void add(const std::string& heading, bool words,
-           const std::function<std::string(const analysis::CaseSummary&)>& cell) {
-    std::vector<std::string> cells;
-    for (const analysis::CaseSummary& row : summary_.cases) cells.push_back(cell(row));
-    if (std::ranges::all_of(cells, [](const std::string& text) { return text.empty(); })) return;
-    table_.columns.push_back({heading, words});
+  void add(const Table::Column& column, const std::function<Cell(const analysis::CaseSummary&)>& cell_of) {
+    std::vector<Cell> cells;
+    for (const analysis::CaseSummary& row : summary_.cases) cells.push_back(cell_of(row));
+    if (std::ranges::all_of(cells, [](const Cell& cell) { return cell.text.empty(); })) return;
+    table_.columns.push_back(column);
     for (std::size_t i = 0; i < cells.size(); ++i) table_.rows[i].push_back(cells[i]);
   }
   void add(const Metric& metric) {
@@ -38,7 +37,7 @@ class CaseTableBuilder {
     }
     if (values.empty()) return;
     const MetricPrinter printer(metric, values);
-    add(printer.heading(measured_by(result_)), false, [&](const analysis::CaseSummary& row) {
+    add(printer.column(measured_by(result_)), [&](const analysis::CaseSummary& row) {
       const auto value = table_value(metric, result_, row);
       return value ? printer.number(*value) : "";
     });
@@ -112,29 +111,46 @@ std::string rounds_of(const analysis::CaseSummary& row, int planned) {
 
 }  // namespace
 
+Table::Column case_column() {
+  return {.heading = "case", .words = true, .id = Table::Column::Id::name};
+}
+Table::Column change_column() {
+  return {.heading = "change", .id = Table::Column::Id::change};
+}
+// A verdict rests on it: of what may go it goes last.
+Table::Column interval_column(double confidence) {
+  return {.heading = interval_heading(confidence), .worth = 80};
+}
+Table::Column verdict_column() {
+  return {.heading = "verdict", .words = true, .id = Table::Column::Id::verdict};
+}
+
 CaseTable case_table(const store::Result& result, const analysis::Summary& summary) {
   CaseTable out;
   CaseTableBuilder build(result, summary);
-  build.add("case", true, [](const analysis::CaseSummary& row) { return row.name; });
-  build.add(uses_heading, true, [&](const analysis::CaseSummary& row) -> std::string {
+  build.add(case_column(), [](const analysis::CaseSummary& row) { return row.name; });
+  const Table::Column use{.heading = uses_heading, .words = true, .id = Table::Column::Id::use};
+  build.add(use, [&](const analysis::CaseSummary& row) {
     const store::ResultPoint* point = result.find_point(row.case_index);
     return point == nullptr || row.role == store::CaseRole::control ? "" : point->uses;
   });
   if (ranks_differ(result)) {
-    build.add("ranks", false, [&](const analysis::CaseSummary& row) {
+    build.add({.heading = "ranks", .worth = 30}, [&](const analysis::CaseSummary& row) {
       return row.blocks > 0 ? std::to_string(result.at(row).ranks) : "";
     });
   }
   for (const Metric& metric : case_metrics()) {
-    if (!metric.heading.empty()) build.add(metric);
+    if (!metric.column.heading.empty()) build.add(metric);
   }
-  build.add("change", false, change_of);
-  build.add(interval_heading(result.confidence), false, interval_of);
-  build.add("verdict", true, [&](const analysis::CaseSummary& row) {
-    std::string verdict = analysis::name_of(row.judgement) + rounds_of(row, result.rounds);
+  build.add(change_column(),
+            [](const analysis::CaseSummary& row) { return row.effect ? change_cell(row.effect->ratio) : Cell(); });
+  build.add(interval_column(result.confidence), interval_of);
+  build.add(verdict_column(), [&](const analysis::CaseSummary& row) {
+    Cell verdict(analysis::name_of(row.judgement) + rounds_of(row, result.rounds), tone_of(row.judgement));
     if (row.reason.empty()) return verdict;
     out.notes.push_back(fmt::format("{}: {}", row.name, row.reason));
-    return fmt::format("{} [{}]", verdict, out.notes.size());
+    verdict.text += fmt::format(" [{}]", out.notes.size());
+    return verdict;
   });
   out.table = build.take();
   if (std::ranges::any_of(summary.cases, has_estimate)) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "analysis/statistics.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "report/effect_words.h"
 #include "report/scale.h"
@@ -29,16 +30,16 @@ const std::vector<double>& sample_of(const analysis::Comparison& comparison, con
 
 constexpr const char* impossible_on_both = "impossible on both sides";
 
-std::string verdict_of(const analysis::CaseComparison& row) {
-  if (row.measured_on_both()) return analysis::name_of(row.judgement);
+Cell verdict_of(const analysis::CaseComparison& row) {
+  if (row.measured_on_both()) return {analysis::name_of(row.judgement), tone_of(row.judgement)};
   if (row.impossible) return impossible_on_both;
   if (!row.first.run_seconds.empty()) return "not measured in B";
   return row.second.run_seconds.empty() ? "not measured" : "not measured in A";
 }
 
-std::string compared_change(const analysis::CaseComparison& row) {
+Cell compared_change(const analysis::CaseComparison& row) {
   if (!row.measured_on_both()) return "";
-  return analysis::moved(row.judgement.verdict) ? change_words(row.ratio) : "~";
+  return analysis::moved(row.judgement.verdict) ? change_cell(row.ratio) : "~";
 }
 
 struct PartOfBoth {
@@ -182,7 +183,7 @@ Table table_of(const analysis::Reproduction& reproduction) {
   }
   table.columns.insert(table.columns.end(), {{"A", true}, {"B", true}, {"verdict", true}});
   for (const analysis::ChangeReproduction& row : reproduction.changes) {
-    std::vector<std::string> cells{row.name};
+    std::vector<Cell> cells{row.name};
     for (const analysis::SideChange* side : {&row.first, &row.second}) {
       cells.push_back(change_words(side->ratio));
       cells.push_back(interval_words(side->low, side->high));
@@ -268,20 +269,28 @@ Section section_of(const Sides& sides, Table table, Table parts) {
 
 }  // namespace
 
+bool ComparisonReport::nothing_in_common() const {
+  return std::ranges::all_of(comparisons, [](const analysis::Comparison& pair) { return pair.comparisons == 0; }) &&
+         std::ranges::all_of(reproductions, [](const analysis::Reproduction& pair) { return pair.changes.empty(); });
+}
+
 Table comparison_table(const analysis::Comparison& comparison) {
   const Scale scale = scale_of_steps(comparison);
   const bool any_mfu = std::ranges::any_of(
       comparison.cases, [](const analysis::CaseComparison& row) { return row.first.mfu || row.second.mfu; });
   Table table;
-  table.columns = {{"case", true},           {"A step " + scale.unit},
-                   {"B step " + scale.unit}, {"change"},
-                   {interval_heading()},     {"n"},
-                   {"A tokens/s"},           {"B tokens/s"}};
-  if (any_mfu) table.columns.insert(table.columns.end(), {{"A MFU"}, {"B MFU"}});
-  table.columns.push_back({"verdict", true});
+  const auto of_both = [&](const std::string& what, int worth) {
+    for (const char* side : {"A ", "B "}) table.columns.push_back({.heading = side + what, .worth = worth});
+  };
+  table.columns = {case_column()};
+  of_both("step " + scale.unit, Table::Column::stays);
+  table.columns.insert(table.columns.end(), {change_column(), interval_column(), {.heading = "n", .worth = 50}});
+  of_both("tokens/s", 20);
+  if (any_mfu) of_both("MFU", 30);
+  table.columns.push_back(verdict_column());
   for (const analysis::CaseComparison& row : comparison.cases) {
     const std::array<const analysis::CaseSide*, 2> sides{&row.first, &row.second};
-    std::vector<std::string> cells{row.name};
+    std::vector<Cell> cells{row.name};
     for (const analysis::CaseSide* side : sides) {
       const bool measured = std::isfinite(side->step_seconds);
       cells.push_back(measured ? scale.print(side->step_seconds) + scatter(sample_of(comparison, *side)) : "");
@@ -312,6 +321,12 @@ Document comparison_document(const ComparisonReport& report) {
   }
   document.sections.push_back(differences_section(report.files, report.differences));
   return document;
+}
+
+std::string show(const ComparisonReport& report, Format format) {
+  if (format == Format::json) return comparison_json(report);
+  if (format == Format::csv) fail("compare has no format csv; allowed: text, md, json");
+  return write(comparison_document(report), format);
 }
 
 }  // namespace harness::report

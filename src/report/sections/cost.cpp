@@ -13,7 +13,7 @@ std::string range(double low, double high) {
   return std::isfinite(low) && std::isfinite(high) ? fmt::format(" [{:.1f}, {:.1f}]", low, high) : "";
 }
 
-std::vector<std::string> cells_of(const analysis::CaseCost& cost, const std::string& currency) {
+std::vector<Cell> cells_of(const analysis::CaseCost& cost, const std::string& currency) {
   return {cost.name, std::to_string(cost.ranks), Scale{}.print(cost.tokens_per_second), show_duration(cost.duration_s),
           show_money(cost.price, currency)};
 }
@@ -30,11 +30,11 @@ Table table_of(const analysis::CostEstimate& estimate) {
   if (!estimate.after.empty()) {
     table.columns.insert(table.columns.end(), {{"saved"}, {priced + "s recovered"}, {"saved in a year"}});
   }
-  std::vector<std::string> before = cells_of(estimate.before, currency);
+  std::vector<Cell> before = cells_of(estimate.before, currency);
   before.resize(table.columns.size());
   table.rows.push_back(std::move(before));
   for (const analysis::CaseSaving& saving : estimate.after) {
-    std::vector<std::string> cells = cells_of(saving.after, currency);
+    std::vector<Cell> cells = cells_of(saving.after, currency);
     cells.push_back(fmt::format("{:.1f} %{}", 100 * saving.saved_share,
                                 range(100 * saving.saved_share_low, 100 * saving.saved_share_high)));
     cells.push_back(fmt::format("{:.1f}{}", saving.gpus_recovered, range(saving.gpus_low, saving.gpus_high)));

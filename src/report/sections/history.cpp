@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "report/effect_words.h"
 #include "report/scale.h"
+#include "report/sections.h"
 
 namespace harness::report {
 namespace {
@@ -63,13 +64,19 @@ Scale scale_of(const analysis::History& history) {
 
 Table table_of_cases(const analysis::History& history) {
   Table table;
-  table.columns = {{"case", true}, {"no."}, {"runs"}, {"change"}, {"between", true}, {"p"}, {"verdict", true}};
+  table.columns = {case_column(),
+                   {.heading = "no.", .worth = 50},
+                   {.heading = "runs", .worth = 60},
+                   change_column(),
+                   {"between", true},
+                   {"p"},
+                   verdict_column()};
   for (std::size_t i = 0; i < history.cases.size(); ++i) {
     const analysis::CaseHistory& row = history.cases[i];
     const auto runs = std::ranges::count_if(row.seconds, [](double value) { return value > 0; });
-    std::vector<std::string> cells{row.name, fmt::format("[{}]", i + 1), std::to_string(runs)};
+    std::vector<Cell> cells{row.name, fmt::format("[{}]", i + 1), std::to_string(runs)};
     if (row.largest) {
-      cells.insert(cells.end(), {is_proven(row) ? change_words(row.largest->ratio) : "~", between(history, row),
+      cells.insert(cells.end(), {is_proven(row) ? change_cell(row.largest->ratio) : "~", between(history, row),
                                  fmt::format("{:.4f}", row.largest->p)});
     } else {
       cells.resize(cells.size() + 3);
@@ -77,7 +84,7 @@ Table table_of_cases(const analysis::History& history) {
     const char* verdict = analysis::name_of(row.verdict);
     if (row.verdict == analysis::Verdict::unresolved) verdict = "no change proven";
     if (row.verdict == analysis::Verdict::none) verdict = "too few runs";
-    cells.emplace_back(verdict);
+    cells.emplace_back(verdict, analysis::moved(row.verdict) ? tone_of(row.verdict) : Tone::plain);
     table.rows.push_back(std::move(cells));
   }
   return table;
@@ -88,7 +95,7 @@ Table table_of_runs(const analysis::History& history, const Scale& scale) {
   table.columns = {{"run", true}, {"created", true}};
   for (std::size_t i = 0; i < history.cases.size(); ++i) table.columns.push_back({fmt::format("[{}]", i + 1)});
   for (std::size_t run = 0; run < history.labels.size(); ++run) {
-    std::vector<std::string> cells{history.labels[run], history.created[run]};
+    std::vector<Cell> cells{history.labels[run], history.created[run]};
     for (const analysis::CaseHistory& row : history.cases) {
       cells.push_back(row.seconds[run] > 0 ? scale.print(row.seconds[run]) : "");
     }

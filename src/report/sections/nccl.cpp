@@ -32,13 +32,13 @@ Table calls_table(const store::Result& result, bool of_baseline) {
   for (const store::ResultNcclCall& call : result.nccl_calls) {
     const std::string& name = result.at(call).name;
     if ((result.at(call).role() == store::CaseRole::baseline) != of_baseline) continue;
-    std::vector<std::string> row{name,
-                                 call.function.empty() ? "not logged" : call.function,
-                                 bytes_of(call.bytes),
-                                 call.algorithm,
-                                 call.protocol,
-                                 channels_of(call),
-                                 std::to_string(call.calls)};
+    std::vector<Cell> row{name,
+                          call.function.empty() ? "not logged" : call.function,
+                          bytes_of(call.bytes),
+                          call.algorithm,
+                          call.protocol,
+                          channels_of(call),
+                          std::to_string(call.calls)};
     if (of_baseline) row.erase(row.begin());
     table.rows.push_back(std::move(row));
   }
@@ -62,7 +62,7 @@ Table facts_table(const store::Result& result, bool of_baseline) {
       const auto same = baseline.find(fact.name);
       if (same != baseline.end() && same->second == fact.value) continue;
     }
-    std::vector<std::string> row{name, fact.name, fact.value};
+    std::vector<Cell> row{name, fact.name, fact.value};
     if (of_baseline) row.erase(row.begin());
     table.rows.push_back(std::move(row));
   }

@@ -27,14 +27,14 @@ void add_metric(const PooledReport& report, const Metric& metric, Table& table) 
   }
   if (known.empty()) return;
   const MetricPrinter printer(metric, known);
-  table.columns.push_back({printer.heading(measured_by(first))});
+  table.columns.push_back(printer.column(measured_by(first)));
   for (std::size_t i = 0; i < medians.size(); ++i) {
     table.rows[i].push_back(medians[i] ? printer.number(*medians[i]) : "");
   }
 }
 
-void add(const PooledReport& report, const std::string& heading, bool words, Table& table, const auto& cell) {
-  table.columns.push_back({heading, words});
+void add(const PooledReport& report, const Table::Column& column, Table& table, const auto& cell) {
+  table.columns.push_back(column);
   for (std::size_t i = 0; i < table.rows.size(); ++i) table.rows[i].push_back(cell(report.pool.cases[i]));
 }
 
@@ -53,23 +53,26 @@ TableWithNotes table_of(const PooledReport& report) {
   TableWithNotes out;
   Table& table = out.table;
   table.rows.resize(report.pool.cases.size());
-  add(report, "case", true, table, [](const analysis::PooledCase& row) { return row.name; });
+  add(report, case_column(), table, [](const analysis::PooledCase& row) { return row.name; });
   for (const Metric& metric : pooled_metrics(*report.files[0].result)) {
-    if (!metric.heading.empty()) add_metric(report, metric, table);
+    if (!metric.column.heading.empty()) add_metric(report, metric, table);
   }
-  add(report, "change", false, table, [](const analysis::PooledCase& row) { return change_words(row.ratio); });
+  add(report, change_column(), table, [](const analysis::PooledCase& row) { return change_cell(row.ratio); });
   const bool any_interval =
       std::ranges::any_of(report.pool.cases, [](const analysis::PooledCase& row) { return std::isfinite(row.low); });
   if (any_interval) {
-    add(report, interval_heading(report.pool.confidence), false, table,
+    add(report, interval_column(report.pool.confidence), table,
         [](const analysis::PooledCase& row) { return interval_words(row.low, row.high); });
   }
-  add(report, "runs", false, table, [&](const analysis::PooledCase& row) { return runs_of(report, row); });
-  add(report, "verdict", true, table, [&](const analysis::PooledCase& row) {
+  add(report, {.heading = "runs", .worth = 60}, table,
+      [&](const analysis::PooledCase& row) { return runs_of(report, row); });
+  add(report, verdict_column(), table, [&](const analysis::PooledCase& row) {
     const std::vector<std::string> remarks = pooled_remarks(report, row);
-    if (remarks.empty()) return pooled_verdict(row);
+    Cell verdict(pooled_verdict(row), tone_of(row.judgement));
+    if (remarks.empty()) return verdict;
     out.notes.push_back(fmt::format("{}: {}", row.name, join(remarks, "; ")));
-    return fmt::format("{} [{}]", pooled_verdict(row), out.notes.size());
+    verdict.text += fmt::format(" [{}]", out.notes.size());
+    return verdict;
   });
   return out;
 }
@@ -81,7 +84,7 @@ Table table_of_runs(const PooledReport& report) {
   for (std::size_t i = 0; i < report.files.size(); ++i) table.columns.push_back({fmt::format("run {}", i + 1)});
   for (const analysis::PooledCase& row : report.pool.cases) {
     if (row.role == store::CaseRole::baseline) continue;
-    std::vector<std::string> cells(1 + report.files.size());
+    std::vector<Cell> cells(1 + report.files.size());
     cells[0] = row.name;
     for (const analysis::RunOfCase& run : row.runs) cells[run.file + 1] = change_words(run.ratio);
     table.rows.push_back(std::move(cells));

@@ -1,16 +1,12 @@
-#include <nlohmann/json.hpp>
+#include <cmath>
 
+#include "analysis/level_course.h"
 #include "report/headline.h"
-#include "report/json_number.h"
-#include "report/machine_json.h"
-#include "report/metric_json.h"
-#include "report/metrics.h"
+#include "report/json/parts.h"
 #include "report/show.h"
 
 namespace harness::report {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json effect_json(const std::optional<analysis::Effect>& effect) {
   if (!effect) return nullptr;
@@ -40,7 +36,7 @@ Json case_json(const store::Result& result, const analysis::CaseSummary& row) {
                     {"beyond_limit", row.rates->impossible}};
   }
   for (const Metric& metric : case_metrics()) {
-    if (!result.points.empty() || !metric.key.starts_with("rates.")) put_metric(metric, metric.value(result, row), out);
+    if (belongs(metric, result)) put_metric(metric, metric.value(result, row), out);
   }
   Json settings = Json::object();
   for (const std::string& variable : result.variables) settings[variable] = result.setting(result_case, variable);
@@ -92,6 +88,42 @@ Json level_json(const store::Result& result, const std::optional<analysis::Level
     out["set_aside"].push_back(
         {{"case", result.case_at(row.case_index).name}, {"set_aside", row.set_aside}, {"blocks", row.blocks}});
   }
+  return out;
+}
+
+Json block_json(const store::Result& result, const analysis::CourseBlock& block) {
+  Json out = {{"block", block.index},
+              {"case", result.case_at(block.case_index).name},
+              {"round", block.round},
+              {"session", block.session},
+              {"time_unix_s", block.time_unix_s},
+              {"seconds", block.seconds},
+              {"level_seconds", json_number(block.level_seconds)},
+              {"set_aside", block.set_aside}};
+  if (block.index >= result.conditions.size()) return out;
+  const store::ResultConditions& conditions = result.conditions[block.index];
+  out["load"] = json_number(conditions.load);
+  out["steal_share"] = json_number(conditions.steal_share);
+  out["foreign_cores"] = json_number(conditions.foreign_cores);
+  out["cpu_clock_hz"] = json_number(conditions.cpu_clock_hz);
+  out["busiest_host"] = conditions.busiest_host;
+  return out;
+}
+
+// The course of the machine's level and what else the machine did, block by block; null without a level.
+Json machine_json(const store::Result& result) {
+  const analysis::LevelCourse course = analysis::level_course(result);
+  if (course.blocks.empty()) return nullptr;
+  Json out = {{"drift", json_number(std::expm1(analysis::level_drift(course)))},
+              {"jumps", Json::array()},
+              {"blocks", Json::array()}};
+  for (const analysis::LevelJump& jump : course.jumps) {
+    out["jumps"].push_back({{"first_block", course.blocks[jump.first].index},
+                            {"time_unix_s", course.blocks[jump.first].time_unix_s},
+                            {"change", std::expm1(jump.log_change)},
+                            {"standard_error", jump.standard_error}});
+  }
+  for (const analysis::CourseBlock& block : course.blocks) out["blocks"].push_back(block_json(result, block));
   return out;
 }
 
@@ -190,8 +222,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
   if (!result.climb.empty()) out["climb"] = climb_json(result);
   for (const analysis::CaseSummary& row : summary.cases) out["cases"].push_back(case_json(result, row));
   if (cost) out["cost"] = cost_json(*cost);
-  // Texts come from the outside (host names, stderr of workers): what is not UTF-8 in them must not lose the rest.
-  return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+  return json_text(out);
 }
 
 }  // namespace harness::report
