@@ -10,7 +10,8 @@
 #include "cli/output_file.h"
 #include "config/recorded.h"
 #include "config/shipped.h"
-#include "launch/machine.h"
+#include "machine/cgroups.h"
+#include "machine/cpus.h"
 #include "plan/prepare.h"
 
 namespace harness::cli {
@@ -188,8 +189,8 @@ int init(const InitOptions& options, std::ostream& out) {
   if (std::filesystem::exists(options.output)) fail("{} exists; -o names another file", options.output);
   const FirstMachine machine{
       .gpus = gpus_of_driver(),
-      .cores = launch::limited_by_quota(static_cast<int>(launch::cores_of(launch::allowed_cpus()).size())),
-      .cpu = launch::cpu_model()};
+      .cores = machine::limited_by_quota(static_cast<int>(machine::cores_of(machine::allowed_cpus()).size())),
+      .cpu = machine::cpu_model()};
   const FirstConfiguration first = first_configuration(machine, options);
   write_output(options.output, first.text, false);
   out << fmt::format(

@@ -64,7 +64,7 @@ store::ResultGpu gpu_row(const std::vector<measure::BlockSamples>& samples) {
   return row;
 }
 
-store::ResultConditions conditions_row(const launch::Conditions& conditions) {
+store::ResultConditions conditions_row(const machine::Conditions& conditions) {
   return {conditions.load, conditions.steal_share, conditions.foreign_cores, conditions.cpu_clock_hz,
           conditions.busiest_host};
 }
