@@ -28,7 +28,7 @@ std::string new_uuid() {
 store::ResultGpu gpu_row(const std::vector<measure::BlockSamples>& samples) {
   store::ResultGpu row;
   std::uint64_t throttling = 0;
-  const auto mean = [&](double backend::GpuStatistics::*field) {
+  const auto mean = [&](double machine::GpuStatistics::*field) {
     double sum = 0;
     int n = 0;
     for (const measure::BlockSamples& s : samples) {
@@ -38,7 +38,7 @@ store::ResultGpu gpu_row(const std::vector<measure::BlockSamples>& samples) {
     }
     return n > 0 ? sum / n : store::ResultGpu::nan;
   };
-  const auto extreme = [&](double backend::GpuStatistics::*field, bool largest) {
+  const auto extreme = [&](double machine::GpuStatistics::*field, bool largest) {
     double found = store::ResultGpu::nan;
     for (const measure::BlockSamples& s : samples) {
       const double value = s.gpu.*field;
@@ -52,15 +52,15 @@ store::ResultGpu gpu_row(const std::vector<measure::BlockSamples>& samples) {
     if (s.gpu.samples > 0) ++row.ranks;
     throttling |= s.gpu.throttle_reasons;
   }
-  row.utilisation = mean(&backend::GpuStatistics::mean_utilisation);
-  row.sm_clock_hz = mean(&backend::GpuStatistics::mean_sm_clock_hz);
-  row.min_sm_clock_hz = extreme(&backend::GpuStatistics::min_sm_clock_hz, false);
-  row.max_sm_clock_hz = extreme(&backend::GpuStatistics::max_possible_sm_clock_hz, true);
-  row.power_w = mean(&backend::GpuStatistics::mean_power_w);
-  row.temperature_c = extreme(&backend::GpuStatistics::max_temperature_c, true);
-  row.memory_used_bytes = extreme(&backend::GpuStatistics::max_memory_used_bytes, true);
-  row.energy_j = row.ranks > 0 ? mean(&backend::GpuStatistics::energy_j) * row.ranks : store::ResultGpu::nan;
-  row.throttling = backend::harmful_throttling(throttling);
+  row.utilisation = mean(&machine::GpuStatistics::mean_utilisation);
+  row.sm_clock_hz = mean(&machine::GpuStatistics::mean_sm_clock_hz);
+  row.min_sm_clock_hz = extreme(&machine::GpuStatistics::min_sm_clock_hz, false);
+  row.max_sm_clock_hz = extreme(&machine::GpuStatistics::max_possible_sm_clock_hz, true);
+  row.power_w = mean(&machine::GpuStatistics::mean_power_w);
+  row.temperature_c = extreme(&machine::GpuStatistics::max_temperature_c, true);
+  row.memory_used_bytes = extreme(&machine::GpuStatistics::max_memory_used_bytes, true);
+  row.energy_j = row.ranks > 0 ? mean(&machine::GpuStatistics::energy_j) * row.ranks : store::ResultGpu::nan;
+  row.throttling = machine::harmful_throttling(throttling);
   return row;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace harness::backend {
+namespace harness::machine {
 
 /// What one GPU said of itself at one moment. NaN: it did not say.
 struct GpuSample {
@@ -46,4 +46,4 @@ std::vector<ThrottleReason> throttle_reasons(std::uint64_t bits);
 /// The words of those that are not harmless, joined: "power cap, hardware thermal slowdown"; "" when there are none.
 std::string harmful_throttling(std::uint64_t bits);
 
-}  // namespace harness::backend
+}  // namespace harness::machine

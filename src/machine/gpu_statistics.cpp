@@ -1,4 +1,4 @@
-#include "backend/gpu_statistics.h"
+#include "machine/gpu_statistics.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace harness::backend {
+namespace harness::machine {
 namespace {
 
 struct Series {
@@ -87,4 +87,4 @@ std::string harmful_throttling(std::uint64_t bits) {
   return join(words, ", ");
 }
 
-}  // namespace harness::backend
+}  // namespace harness::machine
