@@ -11,19 +11,25 @@ namespace harness::machine {
 namespace {
 
 struct Series {
-  double sum = 0, least = 0, most = 0;
-  std::int64_t count = 0;
-
-  void add(double value) {
-    if (std::isnan(value)) return;
-    least = count == 0 ? value : std::min(least, value);
-    most = count == 0 ? value : std::max(most, value);
-    sum += value;
-    ++count;
-  }
-  double known(double value) const { return count == 0 ? std::numeric_limits<double>::quiet_NaN() : value; }
-  double mean() const { return known(sum / static_cast<double>(count)); }
+  double mean = std::numeric_limits<double>::quiet_NaN();
+  double least = mean, most = mean;
 };
+
+// Of what is known of a figure.
+template <class Row>
+Series series(std::span<const Row> rows, double Row::*figure) {
+  Series out;
+  double sum = 0, count = 0;
+  for (const Row& row : rows) {
+    const double value = row.*figure;
+    if (std::isnan(value)) continue;
+    out.least = std::fmin(out.least, value);  // the value where there is none yet
+    out.most = std::fmax(out.most, value);
+    sum += value;
+    out.mean = sum / ++count;
+  }
+  return out;
+}
 
 struct Named {
   std::uint64_t bit;
@@ -44,24 +50,36 @@ constexpr std::array<Named, 9> named_reasons = {{{0x1, "idle", true},
 }  // namespace
 
 GpuStatistics summarise(std::span<const GpuSample> samples) {
-  Series utilisation, clock, power, temperature, memory;
+  const auto of = [&](double GpuSample::*figure) { return series(samples, figure); };
   GpuStatistics out;
-  for (const GpuSample& sample : samples) {
-    utilisation.add(sample.utilisation);
-    clock.add(sample.sm_clock_hz);
-    power.add(sample.power_w);
-    temperature.add(sample.temperature_c);
-    memory.add(sample.memory_used_bytes);
-    out.throttle_reasons |= sample.throttle_reasons;
+  out.samples = std::ssize(samples);
+  out.mean_utilisation = of(&GpuSample::utilisation).mean;
+  out.mean_sm_clock_hz = of(&GpuSample::sm_clock_hz).mean;
+  out.min_sm_clock_hz = of(&GpuSample::sm_clock_hz).least;
+  out.mean_power_w = of(&GpuSample::power_w).mean;
+  out.max_power_w = of(&GpuSample::power_w).most;
+  out.max_temperature_c = of(&GpuSample::temperature_c).most;
+  out.max_memory_used_bytes = of(&GpuSample::memory_used_bytes).most;
+  for (const GpuSample& sample : samples) out.throttle_reasons |= sample.throttle_reasons;
+  return out;
+}
+
+GpuStatistics together(std::span<const GpuStatistics> devices) {
+  const auto of = [&](double GpuStatistics::*figure) { return series(devices, figure); };
+  GpuStatistics out;
+  for (const GpuStatistics& device : devices) {
+    out.samples += device.samples;
+    out.throttle_reasons |= device.throttle_reasons;
   }
-  out.samples = static_cast<std::int64_t>(samples.size());
-  out.mean_utilisation = utilisation.mean();
-  out.mean_sm_clock_hz = clock.mean();
-  out.min_sm_clock_hz = clock.known(clock.least);
-  out.mean_power_w = power.mean();
-  out.max_power_w = power.known(power.most);
-  out.max_temperature_c = temperature.known(temperature.most);
-  out.max_memory_used_bytes = memory.known(memory.most);
+  out.mean_utilisation = of(&GpuStatistics::mean_utilisation).mean;
+  out.mean_sm_clock_hz = of(&GpuStatistics::mean_sm_clock_hz).mean;
+  out.min_sm_clock_hz = of(&GpuStatistics::min_sm_clock_hz).least;
+  out.max_possible_sm_clock_hz = of(&GpuStatistics::max_possible_sm_clock_hz).most;
+  out.mean_power_w = of(&GpuStatistics::mean_power_w).mean;
+  out.max_power_w = of(&GpuStatistics::max_power_w).most;
+  out.max_temperature_c = of(&GpuStatistics::max_temperature_c).most;
+  out.max_memory_used_bytes = of(&GpuStatistics::max_memory_used_bytes).most;
+  out.energy_j = of(&GpuStatistics::energy_j).mean * static_cast<double>(devices.size());
   return out;
 }
 

@@ -18,7 +18,7 @@ struct GpuSample {
   std::uint64_t throttle_reasons = 0;                                   // NVML's bits
 };
 
-/// What it did over a block. NaN: not known.
+/// What it did over a block, or what several did together. NaN: not known.
 struct GpuStatistics {
   std::int64_t samples = 0;
   double mean_utilisation = std::numeric_limits<double>::quiet_NaN();  // 0..1
@@ -36,6 +36,10 @@ struct GpuStatistics {
 /// Means, extremes and the union of the bits; a value that some samples lack is taken over the others. Energy and the
 /// possible clock are not in samples and stay NaN.
 GpuStatistics summarise(std::span<const GpuSample> samples);
+
+/// Of several devices: means and extremes of what they say, the union of the bits, energy and samples of all. A device
+/// that does not tell its energy counts as the mean of the others.
+GpuStatistics together(std::span<const GpuStatistics> devices);
 
 /// NVML's throttle bits (nvmlClocksEventReasons of nvml.h) as words, in the order of the bits.
 struct ThrottleReason {

@@ -43,6 +43,31 @@ TEST(GpuStatistics, WithoutSamplesNothingIsKnown) {
   EXPECT_TRUE(std::isnan(none.max_memory_used_bytes));
 }
 
+TEST(GpuStatistics, OfSeveralDevicesTogether) {
+  GpuStatistics a, b;
+  a.samples = 3;
+  b.samples = 4;
+  a.mean_utilisation = 0.5;
+  b.mean_utilisation = 1;
+  a.min_sm_clock_hz = 1.2e9;
+  b.min_sm_clock_hz = 1.5e9;
+  a.max_power_w = 650;
+  b.max_power_w = 700;
+  a.energy_j = 100;  // b does not tell
+  a.throttle_reasons = 0x4;
+  b.throttle_reasons = 0x40;
+  const GpuStatistics both = together(std::vector{a, b});
+  EXPECT_EQ(both.samples, 7);
+  EXPECT_DOUBLE_EQ(both.mean_utilisation, 0.75);
+  EXPECT_DOUBLE_EQ(both.min_sm_clock_hz, 1.2e9);
+  EXPECT_DOUBLE_EQ(both.max_power_w, 700);
+  EXPECT_DOUBLE_EQ(both.energy_j, 200);
+  EXPECT_TRUE(std::isnan(both.max_temperature_c));
+  EXPECT_EQ(both.throttle_reasons, 0x44u);
+  EXPECT_EQ(together({}).samples, 0);
+  EXPECT_TRUE(std::isnan(together({}).energy_j));
+}
+
 TEST(GpuStatistics, ThrottleBitsAsWords) {
   EXPECT_TRUE(throttle_reasons(0).empty());
   const auto reasons = throttle_reasons(0x1 | 0x4 | 0x40 | (1ull << 63));
