@@ -49,7 +49,7 @@ std::vector<std::int32_t> throttled_rounds(const store::Result& result) {
   const std::size_t n = std::min(result.blocks.size(), result.gpu.size());
   std::vector<double> clocks;
   for (std::size_t i = 0; i < n; ++i) {
-    const double clock = result.gpu[i].sm_clock_hz;
+    const double clock = result.gpu[i].together.mean_sm_clock_hz;
     if (result.blocks[i].status == store::BlockStatus::ok && std::isfinite(clock)) clocks.push_back(clock);
   }
   const double usual = median(clocks);
@@ -57,7 +57,8 @@ std::vector<std::int32_t> throttled_rounds(const store::Result& result) {
   for (std::size_t i = 0; i < n; ++i) {
     if (result.blocks[i].status != store::BlockStatus::ok) continue;
     const store::ResultGpu& gpu = result.gpu[i];
-    if (!gpu.throttling.empty() || gpu.sm_clock_hz < usual_clocks * usual) rounds.insert(result.blocks[i].round);
+    if (!gpu.throttling.empty() || gpu.together.mean_sm_clock_hz < usual_clocks * usual)
+      rounds.insert(result.blocks[i].round);
   }
   return {rounds.begin(), rounds.end()};
 }

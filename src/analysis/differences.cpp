@@ -108,10 +108,10 @@ std::string threads_of(const store::Result& r) {
 }
 
 // Clocks wander by some MHz from block to block; they are rounded so that only a real difference shows.
-std::string clock_of(const store::Result& r, double store::ResultGpu::*clock) {
+std::string clock_of(const store::Result& r, double machine::GpuStatistics::*clock) {
   std::vector<double> values;
   for (const store::ResultGpu& row : r.gpu) {
-    if (std::isfinite(row.*clock)) values.push_back(row.*clock);
+    if (const double hz = row.together.*clock; std::isfinite(hz)) values.push_back(hz);
   }
   constexpr double step_hz = 15e6;  // what the clocks of NVIDIA's GPUs are multiples of
   return values.empty() ? "unknown" : fmt::format("{:.0f} MHz", std::round(median(values) / step_hz) * step_hz / 1e6);
@@ -204,9 +204,10 @@ std::vector<Difference> find_differences(std::span<const ComparedFile> files) {
   out.add("machine", "devices", devices_of);
   out.add("machine", "hosts", hosts_of);
   out.add("machine", "threads per rank", threads_of);
-  out.add("machine", "SM clock", [](const store::Result& r) { return clock_of(r, &store::ResultGpu::sm_clock_hz); });
+  out.add("machine", "SM clock",
+          [](const store::Result& r) { return clock_of(r, &machine::GpuStatistics::mean_sm_clock_hz); });
   out.add("machine", "SM clock possible",
-          [](const store::Result& r) { return clock_of(r, &store::ResultGpu::max_sm_clock_hz); });
+          [](const store::Result& r) { return clock_of(r, &machine::GpuStatistics::max_possible_sm_clock_hz); });
   out.add("machine", "throttling", throttling_of);
   out.add_pairs("environment", [](const store::Result& r) -> const NameValues& { return r.environment; });
   add_configuration(files, out);

@@ -52,7 +52,7 @@ void foreign_use(const store::Result& result, std::vector<std::string>& warnings
   std::map<std::string, std::int32_t> cores = cores_by_host(result);
   Exceeded foreign;
   for (std::size_t i = 0; i < std::min(result.conditions.size(), result.blocks.size()); ++i) {
-    const store::ResultConditions& row = result.conditions[i];
+    const machine::Conditions& row = result.conditions[i];
     if (result.blocks[i].status != store::BlockStatus::ok) continue;
     const std::int32_t of_host = cores[row.busiest_host];
     if (of_host > 0) foreign.count(i, row.foreign_cores, much * of_host);

@@ -78,10 +78,10 @@ void measure_gpu(const store::Result& result, CaseSummary& row) {
   };
   for (std::size_t i = 0; i < std::min(result.blocks.size(), result.gpu.size()); ++i) {
     if (result.blocks[i].case_index != row.case_index || result.blocks[i].status != store::BlockStatus::ok) continue;
-    const store::ResultGpu& gpu = result.gpu[i];
-    keep(utilisation, gpu.utilisation);
-    keep(clock, gpu.sm_clock_hz);
-    keep(power, gpu.power_w);
+    const machine::GpuStatistics& gpu = result.gpu[i].together;
+    keep(utilisation, gpu.mean_utilisation);
+    keep(clock, gpu.mean_sm_clock_hz);
+    keep(power, gpu.mean_power_w);
     if (gpu.energy_j > 0) keep(tokens_per_joule, tokens / gpu.energy_j);
   }
   row.gpu_utilisation = median(utilisation);

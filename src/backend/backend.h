@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "backend/gpu_statistics.h"
 #include "base/error.h"
 #include "config/registry.h"
 #include "config/settings.h"
+#include "machine/gpu_statistics.h"
 #include "program/arena.h"
 #include "program/lower.h"
 #include "program/memory.h"
@@ -81,7 +81,7 @@ class Executable {
 
   /// Between these two the device's clocks, power and use are sampled, where it has any that can be.
   virtual void begin_watch() {}
-  virtual GpuStatistics end_watch() { return {}; }
+  virtual machine::GpuStatistics end_watch() { return {}; }
   /// Memory in use on the device now, 0 where the host's is meant.
   virtual std::int64_t device_memory_bytes() const { return 0; }
 };

@@ -10,7 +10,8 @@
 #include "cli/output_file.h"
 #include "config/recorded.h"
 #include "config/shipped.h"
-#include "launch/machine.h"
+#include "machine/cgroups.h"
+#include "machine/cpus.h"
 #include "plan/prepare.h"
 
 namespace harness::cli {
@@ -35,7 +36,7 @@ constexpr double fits = 0.9;  // of the GPU's memory: the libraries need some, t
 constexpr const char* small_model = "{layers: 4, hidden: 128, heads: 4, vocab: 2048, sequence: 128}";
 constexpr const char* largest_first_model = "gpt3-2.7b";  // larger ones take long for a first look
 
-std::string gpus_in_words(const std::vector<Gpu>& gpus) {
+std::string gpus_in_words(const std::vector<machine::Gpu>& gpus) {
   if (gpus.empty()) return "no GPU here";
   return fmt::format("{}: {}", plural(std::ssize(gpus), "GPU"), gpus[0].name);
 }
@@ -191,9 +192,9 @@ FirstConfiguration first_configuration(const FirstMachine& machine, const InitOp
 int init(const InitOptions& options, std::ostream& out) {
   if (std::filesystem::exists(options.output)) fail("{} exists; -o names another file", options.output);
   const FirstMachine machine{
-      .gpus = gpus_of_driver(),
-      .cores = launch::limited_by_quota(static_cast<int>(launch::cores_of(launch::allowed_cpus()).size())),
-      .cpu = launch::cpu_model()};
+      .gpus = machine::Nvml::get().gpus(),
+      .cores = machine::limited_by_quota(static_cast<int>(machine::cores_of(machine::allowed_cpus()).size())),
+      .cpu = machine::cpu_model()};
   const FirstConfiguration first = first_configuration(machine, options);
   write_output(options.output, first.text, false);
   out << fmt::format(

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/gpu_names.h"
+#include "machine/nvml.h"
 
 namespace harness::cli {
 
@@ -16,7 +16,7 @@ struct InitOptions {
 
 /// What a first configuration depends on.
 struct FirstMachine {
-  std::vector<Gpu> gpus;
+  std::vector<machine::Gpu> gpus;
   int cores = 1;
   std::string cpu;  // its model
 };

@@ -28,9 +28,9 @@ std::string share_or_unknown(double share) {
 }
 
 // Clocks, power and what held them back while the timed steps ran.
-std::string device_text(const backend::GpuStatistics& g) {
+std::string device_text(const machine::GpuStatistics& g) {
   if (g.samples == 0) return {};
-  const std::string reasons = backend::harmful_throttling(g.throttle_reasons);
+  const std::string reasons = machine::harmful_throttling(g.throttle_reasons);
   return fmt::format(
       "device: SM clock {:.0f} MHz, lowest {:.0f} of {:.0f} possible; power {:.0f} W, highest {:.0f}; {:.0f} °C at "
       "most; throttled by: {}; {} samples\n",
@@ -77,9 +77,9 @@ std::string dump(const Json& j, int indent) {
   return j.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-Json device_json(const backend::GpuStatistics& g) {
+Json device_json(const machine::GpuStatistics& g) {
   Json reasons = Json::array();
-  for (const backend::ThrottleReason& r : backend::throttle_reasons(g.throttle_reasons)) reasons.push_back(r.words);
+  for (const machine::ThrottleReason& r : machine::throttle_reasons(g.throttle_reasons)) reasons.push_back(r.words);
   return {{"samples", g.samples},
           {"mean_sm_clock_hz", number(g.mean_sm_clock_hz)},
           {"min_sm_clock_hz", number(g.min_sm_clock_hz)},

@@ -94,17 +94,17 @@ void BlockRun::start_worker() {
   };
   NameValues wanted = config::environment_of(request_.settings);
   wanted.insert(wanted.end(), request_.environment.begin(), request_.environment.end());
-  const CpuSet mine = bound_cpus();
+  const machine::CpuSet mine = machine::bound_cpus();
   try {
-    bind_to(share_.cpus);  // inherited by the worker before any of its libraries looks
+    machine::bind_to(share_.cpus);  // inherited by the worker before any of its libraries looks
     worker_ = std::make_unique<WorkerProcess>(worker_environment(own_environment(), rank0_environment_, forced, wanted),
                                               request_.wrap);
-    bind_to(mine);
+    machine::bind_to(mine);
     watching_ = true;
     worker_->send(FrameType::order, encode(WorkerOrder{request_, site_.rank, share_.threads, share_.memory_limit_bytes,
                                                        share_.local_rank, share_.local_ranks}));
   } catch (const Error& e) {
-    bind_to(mine);
+    machine::bind_to(mine);
     blame(FaultKind::error, e.what(), 0, Alarm::stop);
   }
 }

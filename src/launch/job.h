@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "config/experiment.h"
-#include "launch/conditions.h"
-#include "launch/gpus.h"
+#include "machine/conditions.h"
+#include "machine/gpus.h"
 #include "measure/block.h"
 
 namespace harness::launch {
@@ -37,7 +37,7 @@ struct RankPlace {
   std::string host, device;
   int cores = 0;            // of the node that this job may use
   double memory_bytes = 0;  // of the node
-  GpuView gpus;             // that this rank may see
+  machine::GpuView gpus;    // that this rank may see
 };
 
 /// How a block went, at rank 0.
@@ -53,7 +53,7 @@ struct BlockOutcome {
   double start_unix_s = 0;                     // of the block
   double setup_s = 0;                          // spawn to go, slowest rank
   std::vector<measure::BlockSamples> samples;  // per rank of the layout, when ok
-  Conditions conditions;                       // from the start of its workers to their end
+  machine::Conditions conditions;              // from the start of its workers to their end
 };
 
 /// The supervisors of a job. Rank 0 leads, the others follow: calls on rank 0 that say so are carried out by every

@@ -45,6 +45,17 @@ std::optional<LauncherClaim> launcher_claim(const Lookup& lookup) {
   return std::nullopt;
 }
 
+machine::GpuEnvironment gpu_environment(const Lookup& lookup) {
+  machine::GpuEnvironment e;
+  const auto visible = lookup("CUDA_VISIBLE_DEVICES");
+  e.restricted = visible.has_value();
+  e.visible = visible.value_or("");
+  // With ConstrainDevices each task of a Slurm step sees its own GPUs only, numbered from 0: a "0" of one is another
+  // than that of the next.
+  e.own_task = lookup("SLURM_LOCALID").value_or("");
+  return e;
+}
+
 void check_launch(const std::optional<LauncherClaim>& claim, int mpi_size, const std::string& mpi_library) {
   if (!claim || claim->size <= 1 || mpi_size != 1) return;
   if (claim->rank != 0) throw Error("");

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "machine/gpus.h"
+
 namespace harness::launch {
 
 /// Looks up a name in the environment; nothing if it is unset.
@@ -19,6 +21,9 @@ struct LauncherClaim {
 };
 /// Nothing if no launcher started this process.
 std::optional<LauncherClaim> launcher_claim(const Lookup& lookup);
+
+/// What it states about this process's GPUs.
+machine::GpuEnvironment gpu_environment(const Lookup& lookup);
 
 /// Throws Error if the launcher started many processes but MPI reports that this is the only one: then the launcher
 /// does not match the MPI library, and each process would take itself for rank 0 of 1. The message is empty in all

@@ -1,13 +1,8 @@
 #include "launch/node_watch.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
-#include <sstream>
-#include <string>
 
 #include "launch/fault.h"
 
@@ -19,27 +14,7 @@ using Clock = std::chrono::steady_clock;
 double own_cpu_s() {
   rusage used{};
   if (::getrusage(RUSAGE_SELF, &used) != 0) return NodeReport::nan;
-  return cpu_seconds(used);
-}
-
-CpuTimes times_now(const CpuSet& cpus) {
-  return cpu_times(kernel_text("/proc/stat"), cpus, static_cast<double>(::sysconf(_SC_CLK_TCK)));
-}
-
-// The mean over a node's CPUs. Each file costs a look at its core, so of many CPUs only some are asked.
-double mean_clock_hz(const CpuSet& cpus) {
-  constexpr std::size_t most_asked = 16;
-  const std::size_t stride = cpus.count() / most_asked + 1;
-  double sum = 0;
-  std::size_t seen = 0;
-  int asked = 0;
-  for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu) {
-    if (!cpus[cpu] || seen++ % stride != 0) continue;
-    const std::string path = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cpufreq/scaling_cur_freq";
-    sum += clock_hz(kernel_text(path));
-    ++asked;
-  }
-  return asked > 0 ? sum / asked : NodeReport::nan;
+  return machine::cpu_seconds(used);
 }
 
 bool beyond(double value, double worst) {
@@ -57,7 +32,7 @@ NodeWatch::NodeWatch(const Site& site, int block_ranks)
   for (const std::vector<int>& core : site.cores) {
     for (const int cpu : core) cpus_.set(cpu);
   }
-  times_ = times_now(cpus_);
+  times_ = machine::cpu_times_now(cpus_);
 }
 
 NodeReport NodeWatch::report(double worker_cpu_s) const {
@@ -66,23 +41,23 @@ NodeReport NodeWatch::report(double worker_cpu_s) const {
   report.cores = static_cast<std::int32_t>(site_.cores.size());
   if (watches_) {
     report.wall_s = std::chrono::duration<double>(Clock::now() - start_).count();
-    const CpuTimes end = times_now(cpus_);
+    const machine::CpuTimes end = machine::cpu_times_now(cpus_);
     const bool whole_cores = site_.usable_cores == static_cast<int>(site_.cores.size());
     if (whole_cores) report.busy_s = end.busy_s - times_.busy_s;
     report.cpus = static_cast<std::int32_t>(cpus_.count());
     if (end.all_s > times_.all_s) report.steal_share = (end.steal_s - times_.steal_s) / (end.all_s - times_.all_s);
-    report.load = load_of_last_minute(kernel_text("/proc/loadavg"));
-    report.clock_hz = mean_clock_hz(cpus_);
+    report.load = machine::load_of_last_minute();
+    report.clock_hz = machine::mean_clock_hz(cpus_);
     set_text(report.host, site_.host);
   }
   report.own_s = own_cpu_s() - supervisor_s_ + worker_cpu_s;
   return report;
 }
 
-Conditions worst_of(std::span<const NodeReport> reports) {
+machine::Conditions worst_of(std::span<const NodeReport> reports) {
   std::map<std::int32_t, double> own_s;  // by node
   for (const NodeReport& report : reports) own_s[report.node] += report.own_s;
-  Conditions worst;
+  machine::Conditions worst;
   for (const NodeReport& report : reports) {
     if (!(report.wall_s > 0)) continue;
     if (beyond(report.load, worst.load)) worst.load = report.load;

@@ -5,15 +5,15 @@
 #include <cstdint>
 #include <span>
 
-#include "launch/conditions.h"
-#include "launch/kernel_text.h"
 #include "launch/site.h"
+#include "machine/conditions.h"
+#include "machine/cpus.h"
 
 namespace harness::launch {
 
 /// What one supervisor tells rank 0 about a block. Plain bytes: gathered over MPI. NaN: not known.
 struct NodeReport {
-  static constexpr double nan = Conditions::nan;
+  static constexpr double nan = machine::Conditions::nan;
   std::int32_t node = 0;     // its lowest rank
   std::int32_t cores = 0;    // of the node that this job may use
   std::int32_t cpus = 0;     // of these cores
@@ -39,14 +39,14 @@ class NodeWatch {
  private:
   const Site& site_;
   bool watches_ = false;
-  CpuSet cpus_;
+  machine::CpuSet cpus_;
   std::chrono::steady_clock::time_point start_;
   double supervisor_s_ = 0;
-  CpuTimes times_;
+  machine::CpuTimes times_;
 };
 
 /// Of each figure the worst node's. What a node's CPUs did beyond the sum of its ranks' own_s is foreign, never below
 /// 0 nor above its cores; a CPU of a core that has two counts half a core. Reports come from every rank.
-Conditions worst_of(std::span<const NodeReport> reports);
+machine::Conditions worst_of(std::span<const NodeReport> reports);
 
 }  // namespace harness::launch

@@ -4,26 +4,29 @@
 #include <array>
 #include <cstdlib>
 
+#include "launch/launcher.h"
 #include "launch/wire.h"
+#include "machine/cgroups.h"
+#include "machine/proc.h"
 
 namespace harness::launch {
 namespace {
 
 // One bit per CPU for MPI's bitwise or, and a last word of flags.
-constexpr std::size_t words = cpu_capacity / 64;
+constexpr std::size_t words = machine::cpu_capacity / 64;
 using Bits = std::array<std::uint64_t, words + 1>;
 
-Bits bits_of(const CpuSet& cpus) {
+Bits bits_of(const machine::CpuSet& cpus) {
   Bits bits{};
-  for (std::size_t i = 0; i < cpu_capacity; ++i) {
+  for (std::size_t i = 0; i < machine::cpu_capacity; ++i) {
     if (cpus[i]) bits[i / 64] |= std::uint64_t{1} << (i % 64);
   }
   return bits;
 }
 
-CpuSet cpus_of(const Bits& bits) {
-  CpuSet cpus;
-  for (std::size_t i = 0; i < cpu_capacity; ++i) cpus[i] = (bits[i / 64] >> (i % 64)) & 1u;
+machine::CpuSet cpus_of(const Bits& bits) {
+  machine::CpuSet cpus;
+  for (std::size_t i = 0; i < machine::cpu_capacity; ++i) cpus[i] = (bits[i / 64] >> (i % 64)) & 1u;
   return cpus;
 }
 
@@ -33,21 +36,22 @@ Site find_site(Ranks& ranks) {
   Site site;
   site.rank = ranks.rank();
   site.node_ranks = ranks.node_ranks();
-  site.host = host_name();
-  site.device = cpu_model();
-  site.memory_bytes = memory_bytes();
+  site.host = machine::host_name();
+  site.device = machine::cpu_model();
+  site.memory_bytes = machine::memory_bytes();
   const char* root = std::getenv("HARNESS_TEST_GPU_ROOT");  // tests show a node that is not this one
-  site.gpus = find_gpus(gpu_environment(), root != nullptr ? root : "/");
-  const CpuSet bound = bound_cpus();
-  const CpuSet allowed = allowed_cpus();
+  const machine::GpuEnvironment shown = gpu_environment([](const char* name) { return own_environment(name); });
+  site.gpus = machine::find_gpus(shown, root != nullptr ? root : "/");
+  const machine::CpuSet bound = machine::bound_cpus();
+  const machine::CpuSet allowed = machine::allowed_cpus();
   Bits bits = bits_of(bound);
-  bits[words] = cores_of(bound).size() == 1 && cores_of(allowed).size() > 1 ? 1 : 0;
+  bits[words] = machine::cores_of(bound).size() == 1 && machine::cores_of(allowed).size() > 1 ? 1 : 0;
   ranks.node_union(bits, {});
   // One core per rank is what mpirun does unasked; it was not meant for processes with threads.
   const bool ignore_binding = bits[words] != 0;
   bits[words] = 0;
-  site.cores = cores_of(ignore_binding ? allowed : cpus_of(bits));
-  site.usable_cores = limited_by_quota(static_cast<int>(std::max<std::size_t>(1, site.cores.size())));
+  site.cores = machine::cores_of(ignore_binding ? allowed : cpus_of(bits));
+  site.usable_cores = machine::limited_by_quota(static_cast<int>(std::max<std::size_t>(1, site.cores.size())));
   return site;
 }
 

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "launch/gpus.h"
 #include "launch/job.h"
-#include "launch/machine.h"
 #include "launch/ranks.h"
+#include "machine/cpus.h"
+#include "machine/gpus.h"
 
 namespace harness::launch {
 
@@ -18,7 +18,7 @@ struct Site {
   int usable_cores = 1;                 // of these, by a container's quota
   double memory_bytes = 0;
   std::string host, device;
-  GpuView gpus;
+  machine::GpuView gpus;
 };
 /// Collective.
 Site find_site(Ranks& ranks);
@@ -29,7 +29,7 @@ std::vector<RankPlace> gather_places(Ranks& ranks, const Site& site);
 struct Share {
   int local_rank = 0, local_ranks = 1;  // among the ranks of this node that take part
   int threads = 1;
-  CpuSet cpus;
+  machine::CpuSet cpus;
   double memory_limit_bytes = 0;
 };
 /// For a rank that takes part. `threads` 0: the node's cores over its ranks; `memory_limit_bytes` 0: 90 % of the node's

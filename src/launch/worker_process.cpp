@@ -15,9 +15,9 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "launch/machine.h"
 #include "launch/stop_signals.h"
 #include "launch/worker_channel.h"
+#include "machine/cpus.h"
 
 namespace harness::launch {
 namespace {
@@ -229,7 +229,8 @@ bool WorkerProcess::reap(double max_wait_s) {
     if (end_) {
       kill();
       rusage used{};
-      if (::wait4(pid_, nullptr, 0, &used) == pid_) cpu_s_ = cpu_seconds(used);  // ended already: returns at once
+      // Ended already: this returns at once.
+      if (::wait4(pid_, nullptr, 0, &used) == pid_) cpu_s_ = machine::cpu_seconds(used);
       reaped_ = true;
     } else if (std::chrono::steady_clock::now() > give_up) {
       return false;

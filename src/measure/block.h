@@ -45,7 +45,7 @@ struct BlockSamples {
   std::string device;                  // BlockMode::probe: as Backend::device()
   std::vector<std::pair<std::string, std::string>> tuning;  // BlockMode::tuning: what was found, by key
   std::string nccl_log;                                     // BlockMode::observe: as much of it as is kept
-  backend::GpuStatistics gpu;                               // BlockMode::timed: of this rank's device
+  machine::GpuStatistics gpu;                               // BlockMode::timed: of this rank's device
   std::vector<std::pair<std::string, std::string>> identity;
   std::vector<std::string> warnings;
 };

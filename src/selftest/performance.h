@@ -79,7 +79,7 @@ struct Performance {
   double median_s = 0, fastest_s = 0, slowest_s = 0, tokens_per_s = 0;
   double first_median_s = 0, last_median_s = 0;  // of the first and last ten steps: does it slow down?
   double wall_s = 0;                             // of all timed steps by the host's clock, beside their sum
-  backend::GpuStatistics gpu;                    // while they ran
+  machine::GpuStatistics gpu;                    // while they ran
   double model_flop = 0, noncausal_flop = 0;     // of one step
   double mfu = 0, mfu_noncausal = 0;             // 0: the peak is unknown
   double first_loss = 0, last_loss = 0;

@@ -166,14 +166,14 @@ template <class Visitor, class Row>
 void gpu_columns(Visitor& visit, Row& row) {
   visit.key("block");
   visit.number("ranks", row.ranks);
-  visit.number("utilisation", row.utilisation);
-  visit.number("sm_clock_hz", row.sm_clock_hz);
-  visit.number("min_sm_clock_hz", row.min_sm_clock_hz);
-  visit.number("max_sm_clock_hz", row.max_sm_clock_hz);
-  visit.number("power_w", row.power_w);
-  visit.number("temperature_c", row.temperature_c);
-  visit.number("memory_used_bytes", row.memory_used_bytes);
-  visit.number("energy_j", row.energy_j);
+  visit.number("utilisation", row.together.mean_utilisation);
+  visit.number("sm_clock_hz", row.together.mean_sm_clock_hz);
+  visit.number("min_sm_clock_hz", row.together.min_sm_clock_hz);
+  visit.number("max_sm_clock_hz", row.together.max_possible_sm_clock_hz);
+  visit.number("power_w", row.together.mean_power_w);
+  visit.number("temperature_c", row.together.max_temperature_c);
+  visit.number("memory_used_bytes", row.together.max_memory_used_bytes);
+  visit.number("energy_j", row.together.energy_j);
   visit.text("throttling", row.throttling, throttling_size);
 }
 

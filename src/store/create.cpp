@@ -112,7 +112,7 @@ void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& 
   create_table(file, "/points", plan.points, [](auto& visit, auto& row) { point_columns(visit, row); });
   const std::vector<ResultGpu> no_gpu(plan.blocks.size());
   create_table(file, "/gpu", no_gpu, [](auto& visit, auto& row) { gpu_columns(visit, row); });
-  const std::vector<ResultConditions> no_conditions(plan.blocks.size());
+  const std::vector<machine::Conditions> no_conditions(plan.blocks.size());
   create_table(file, "/conditions", no_conditions, [](auto& visit, auto& row) { conditions_columns(visit, row); });
   create_table(file, "/ladder", plan.ladder, [](auto& visit, auto& row) { rung_columns(visit, row); });
   create_table(file, "/climb", plan.climb, [](auto& visit, auto& row) { stage_columns(visit, row); });

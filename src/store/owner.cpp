@@ -7,15 +7,13 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <climits>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
 #include <random>
-#include <sstream>
 #include <utility>
 
 #include "base/error.h"
+#include "machine/proc.h"
 
 namespace harness::store {
 namespace {
@@ -39,40 +37,8 @@ std::string clean(std::string text) {
 }
 
 std::string boot_of_this_kernel() {
-  if (const std::string stated = variable("HARNESS_TEST_BOOT_ID"); !stated.empty()) return clean(stated);
-  std::string id;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
-  // Containers share their kernel's boot, but each may number its processes by itself.
-  std::array<char, 64> space{};
-  const auto length = readlink("/proc/self/ns/pid", space.data(), space.size());
-  if (id.empty() || length <= 0) return "";
-  return clean(id + " " + std::string(space.data(), static_cast<std::size_t>(length)));
-}
-
-struct Running {
-  std::int64_t start = -1;  // -1: cannot be read
-  bool ended = false;       // only its parent has not asked yet how
-};
-
-// By /proc/PID/stat: fields 3 and 22. The second field, a name in brackets, may hold anything.
-Running look_up(std::int64_t pid) {
-  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
-  const std::string stat{std::istreambuf_iterator<char>(in), {}};
-  const auto end_of_name = stat.rfind(')');
-  if (end_of_name == std::string::npos) return {};
-  std::istringstream rest(stat.substr(end_of_name + 1));
-  std::string state, word;
-  rest >> state;
-  for (int field = 4; field < 22; ++field) rest >> word;
-  Running found;
-  if (!(rest >> found.start)) return {};
-  found.ended = state == "Z" || state == "X";
-  return found;
-}
-
-std::string own_host() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
+  const std::string stated = variable("HARNESS_TEST_BOOT_ID");
+  return clean(stated.empty() ? machine::process_space() : stated);
 }
 
 // Not from the directory of users, which may be a server that does not answer.
@@ -106,10 +72,11 @@ std::string own_time() {
 
 Owner this_process() {
   Owner owner;
-  owner.host = clean(own_host());
+  const std::string host = machine::host_name();
+  owner.host = clean(host.empty() ? "unknown host" : host);
   owner.boot = boot_of_this_kernel();
   owner.pid = getpid();
-  owner.process_start = std::max<std::int64_t>(0, look_up(owner.pid).start);
+  owner.process_start = std::max<std::int64_t>(0, machine::state_of_process(owner.pid).start_ticks);
   owner.user = clean(own_user());
   owner.slurm_job = clean(variable("SLURM_JOB_ID"));
   owner.since = own_time();
@@ -157,9 +124,9 @@ Process process_of(const Owner& owner) {
   if (owner.boot.empty() || owner.boot != boot_of_this_kernel() || owner.pid <= 0) return Process::unknown;
   // Also where /proc hides the processes of others, the kernel says whether there is one.
   if (kill(static_cast<pid_t>(owner.pid), 0) != 0 && errno == ESRCH) return Process::gone;
-  const Running found = look_up(owner.pid);
-  if (found.start < 0) return Process::unknown;
-  return found.start == owner.process_start && !found.ended ? Process::runs : Process::gone;
+  const machine::ProcessState found = machine::state_of_process(owner.pid);
+  if (found.start_ticks < 0) return Process::unknown;
+  return found.start_ticks == owner.process_start && !found.ended ? Process::runs : Process::gone;
 }
 
 }  // namespace harness::store

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "machine/conditions.h"
+#include "machine/gpu_statistics.h"
 #include "program/layout.h"
 
 namespace harness::store {
@@ -130,23 +132,11 @@ struct ResultNcclFact {
   std::string name, value;
 };
 
-/// What the devices did during a block: means over ranks, extremes over ranks, energy of all together. NaN: not known.
+/// What the devices did during a block: means over ranks, extremes over ranks, energy of all together.
 struct ResultGpu {
-  std::int32_t ranks = 0;                                                                     // that reported; 0: none
-  double utilisation = nan, sm_clock_hz = nan, min_sm_clock_hz = nan, max_sm_clock_hz = nan;  // the last: possible
-  double power_w = nan, temperature_c = nan, memory_used_bytes = nan, energy_j = nan;
-  std::string throttling;  // "power cap, …": reasons that are not harmless
-  static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-};
-
-/// What else the machine did during a block, by its kernel: of each figure the worst node's. NaN: not known.
-struct ResultConditions {
-  double load = nan;           // load average of the last minute, when the block ended
-  double steal_share = nan;    // of the node's CPU time, taken by other guests of its host
-  double foreign_cores = nan;  // that processes besides the harness kept busy, on average
-  double cpu_clock_hz = nan;   // mean over the cores, when the block ended; of the slowest node
-  std::string busiest_host;    // where foreign_cores is from
-  static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  std::int32_t ranks = 0;           // that reported; 0: none
+  machine::GpuStatistics together;  // the file has neither its samples nor its highest power
+  std::string throttling;           // "power cap, …": reasons that are not harmless; the file has no others
 };
 
 /// One fix of a ladder: fixes are applied one on top of the other.
@@ -226,7 +216,7 @@ struct Result {
   std::vector<std::pair<std::string, std::string>> tuning;  // what was chosen by timing, as the backend wrote it
   std::vector<ResultPoint> points;                          // per possible case; none for gpt
   std::vector<ResultGpu> gpu;                               // per block
-  std::vector<ResultConditions> conditions;                 // per block; none in older files
+  std::vector<machine::Conditions> conditions;              // per block, without `cores`; none in older files
   std::vector<ResultRung> ladder;                           // from the first fix to the last
   std::vector<ResultStage> climb;                           // from the first stage to the one before this sweep
 

@@ -102,10 +102,10 @@ class Hdf5ResultFile final : public ResultFile {
     hdf5::write_rows(table, element, &row, 1, index(block, table), gpu_visitor);
   }
 
-  void write_conditions(int block, const ResultConditions& row) override {
+  void write_conditions(int block, const machine::Conditions& row) override {
     if (!file_.contains("/conditions")) return;  // begun by an earlier version
     Dataset table = file_.dataset("/conditions", 1);
-    const Element element = hdf5::bind(hdf5::declare<ResultConditions>({}, conditions_visitor), table);
+    const Element element = hdf5::bind(hdf5::declare<machine::Conditions>({}, conditions_visitor), table);
     hdf5::write_rows(table, element, &row, 1, index(block, table), conditions_visitor);
   }
 

@@ -32,7 +32,7 @@ class ResultFile {
   /// What the devices did during a block; before its write_block().
   virtual void write_gpu(int block, const ResultGpu& row) = 0;
   /// What else the machine did during a block; before its write_block().
-  virtual void write_conditions(int block, const ResultConditions& row) = 0;
+  virtual void write_conditions(int block, const machine::Conditions& row) = 0;
   virtual void write_case(int index, const ResultCase& row) = 0;
   virtual void add_timeline(const std::vector<ResultInterval>& rows) = 0;
   virtual void add_totals(const std::vector<ResultTotal>& rows) = 0;

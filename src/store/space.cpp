@@ -44,7 +44,7 @@ std::int64_t most_bytes(const Result& plan, const ResultCapacity& capacity) {
   std::int64_t bytes = objects + blocks * steps * (2 + ranks) * 4;
   bytes += blocks * row_bytes<ResultBlock>([](auto& visit, auto& row) { block_columns(visit, row); });
   bytes += blocks * row_bytes<ResultGpu>([](auto& visit, auto& row) { gpu_columns(visit, row); });
-  bytes += blocks * row_bytes<ResultConditions>([](auto& visit, auto& row) { conditions_columns(visit, row); });
+  bytes += blocks * row_bytes<machine::Conditions>([](auto& visit, auto& row) { conditions_columns(visit, row); });
   bytes += capacity.intervals * row_bytes<ResultInterval>([](auto& visit, auto& row) { interval_columns(visit, row); });
   bytes += capacity.totals * row_bytes<ResultTotal>([](auto& visit, auto& row) { total_columns(visit, row); });
   bytes += cases * ranks * row_bytes<ResultRole>([](auto& visit, auto& row) { role_columns(visit, row); });

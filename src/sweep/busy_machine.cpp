@@ -6,7 +6,7 @@
 
 namespace harness::sweep {
 
-std::string busy_machine(const launch::Conditions& conditions) {
+std::string busy_machine(const machine::Conditions& conditions) {
   constexpr double busy_share = 0.1, much_stolen = 0.02;
   std::string what;
   if (conditions.foreign_cores > busy_share * conditions.cores) {

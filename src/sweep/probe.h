@@ -5,6 +5,7 @@
 
 #include "base/name_values.h"
 #include "launch/job.h"
+#include "machine/conditions.h"
 #include "plan/plan.h"
 #include "store/result.h"
 #include "sweep/peaks.h"
@@ -19,8 +20,8 @@ struct Machine {
   std::vector<launch::RankPlace> places;  // by rank
   std::vector<store::ResultRank> ranks;   // the same as rows of the result
   std::vector<std::string> warnings;
-  Peaks peaks{{}};                // what these workers reached, with all cores of their nodes
-  launch::Conditions conditions;  // while these workers ran
+  Peaks peaks{{}};                 // what these workers reached, with all cores of their nodes
+  machine::Conditions conditions;  // while these workers ran
 
   int nodes() const;
   /// Node of each rank.

@@ -1,7 +1,6 @@
 #include "sweep/recorder.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <random>
 
@@ -24,49 +23,14 @@ std::string new_uuid() {
                      c & 0xffffu, d);
 }
 
-// One row for a block: means and extremes over the ranks whose device could be watched.
+// One row for a block, of the ranks whose device could be watched.
 store::ResultGpu gpu_row(const std::vector<measure::BlockSamples>& samples) {
-  store::ResultGpu row;
-  std::uint64_t throttling = 0;
-  const auto mean = [&](double backend::GpuStatistics::*field) {
-    double sum = 0;
-    int n = 0;
-    for (const measure::BlockSamples& s : samples) {
-      if (std::isnan(s.gpu.*field)) continue;
-      sum += s.gpu.*field;
-      ++n;
-    }
-    return n > 0 ? sum / n : store::ResultGpu::nan;
-  };
-  const auto extreme = [&](double backend::GpuStatistics::*field, bool largest) {
-    double found = store::ResultGpu::nan;
-    for (const measure::BlockSamples& s : samples) {
-      const double value = s.gpu.*field;
-      if (std::isnan(value)) continue;
-      const double beyond = largest ? std::max(found, value) : std::min(found, value);
-      found = std::isnan(found) ? value : beyond;
-    }
-    return found;
-  };
+  std::vector<machine::GpuStatistics> devices;
   for (const measure::BlockSamples& s : samples) {
-    if (s.gpu.samples > 0) ++row.ranks;
-    throttling |= s.gpu.throttle_reasons;
+    if (s.gpu.samples > 0) devices.push_back(s.gpu);
   }
-  row.utilisation = mean(&backend::GpuStatistics::mean_utilisation);
-  row.sm_clock_hz = mean(&backend::GpuStatistics::mean_sm_clock_hz);
-  row.min_sm_clock_hz = extreme(&backend::GpuStatistics::min_sm_clock_hz, false);
-  row.max_sm_clock_hz = extreme(&backend::GpuStatistics::max_possible_sm_clock_hz, true);
-  row.power_w = mean(&backend::GpuStatistics::mean_power_w);
-  row.temperature_c = extreme(&backend::GpuStatistics::max_temperature_c, true);
-  row.memory_used_bytes = extreme(&backend::GpuStatistics::max_memory_used_bytes, true);
-  row.energy_j = row.ranks > 0 ? mean(&backend::GpuStatistics::energy_j) * row.ranks : store::ResultGpu::nan;
-  row.throttling = backend::harmful_throttling(throttling);
-  return row;
-}
-
-store::ResultConditions conditions_row(const launch::Conditions& conditions) {
-  return {conditions.load, conditions.steal_share, conditions.foreign_cores, conditions.cpu_clock_hz,
-          conditions.busiest_host};
+  const machine::GpuStatistics all = machine::together(devices);
+  return {static_cast<std::int32_t>(devices.size()), all, machine::harmful_throttling(all.throttle_reasons)};
 }
 
 // What a block's row and its samples say, steps by ranks.
@@ -186,7 +150,7 @@ double Recorder::write_block(std::size_t block_index, const launch::BlockOutcome
   for (const measure::BlockSamples& s : outcome.samples) warn(s.warnings);
   const int index = static_cast<int>(block_index);
   if (outcome.ok) file_->write_gpu(index, gpu_row(outcome.samples));
-  file_->write_conditions(index, conditions_row(outcome.conditions));
+  file_->write_conditions(index, outcome.conditions);
   file_->write_block(index, block, rows.step_seconds, rows.losses, rows.rank_seconds);
   result_.step_seconds.resize(result_.blocks.size());  // what the sweep looks at while it runs
   result_.step_seconds[block_index] = rows.step_seconds;

@@ -246,7 +246,9 @@ TEST(Differences, AreFoundWhereverTheyHide) {
   other.seed = 2;
   other.peak_source = "hardware file";
   other.rank_table = {{0, 0, 0, "node7", "NVIDIA H200", 8, 2, 1e9}};
-  other.gpu = {{1, 0.9, 1.5e9, 1.4e9, 1.98e9, 600, 60, 1e9, 1e3, "power cap"}};
+  other.gpu = {{.ranks = 1,
+                .together = {.mean_sm_clock_hz = 1.5e9, .max_possible_sm_clock_hz = 1.98e9},
+                .throttling = "power cap"}};
   other.config_text = "# a comment\nmeasure: {rounds: 12}\nseed: 2\n";
   store::Result here = two_changes();
   here.identity = {{"onednn", "2.6"}};

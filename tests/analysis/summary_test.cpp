@@ -290,9 +290,9 @@ TEST_F(SummaryTest, DeviceStatisticsAreMediansOverBlocksThatHaveThem) {
   store::Result result = ordinary(3);
   result.gpu.resize(result.blocks.size());
   for (int round = 0; round < 2; ++round) {  // the third round's are missing
-    store::ResultGpu& gpu = result.gpu[static_cast<std::size_t>(round) * result.cases.size() + 2];
-    gpu.utilisation = 0.9;
-    gpu.sm_clock_hz = 1.5e9;
+    machine::GpuStatistics& gpu = result.gpu[static_cast<std::size_t>(round) * result.cases.size() + 2].together;
+    gpu.mean_utilisation = 0.9;
+    gpu.mean_sm_clock_hz = 1.5e9;
     gpu.energy_j = 600;
   }
   const Summary summary = summarise(result);
@@ -311,7 +311,7 @@ TEST_F(SummaryTest, ThrottledRoundsAreFlaggedAndVerdictsGivenWithoutThem) {
   result.gpu.resize(result.blocks.size());
   for (std::size_t i = 0; i < result.blocks.size(); ++i) {
     const int round = result.blocks[i].round;
-    result.gpu[i].sm_clock_hz = round < 2 ? 1.2e9 : 1.5e9;  // two by their clock, two by NVML's reason
+    result.gpu[i].together.mean_sm_clock_hz = round < 2 ? 1.2e9 : 1.5e9;  // two by their clock, two by NVML's reason
     if (round == 2 || round == 3) result.gpu[i].throttling = "power cap";
   }
   const Summary summary = summarise(result);

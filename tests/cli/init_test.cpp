@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 FirstMachine node(const std::string& gpu, double memory_bytes, int gpus) {
-  return {.gpus = std::vector<Gpu>(gpus, Gpu{gpu, memory_bytes}), .cores = 64, .cpu = "a CPU"};
+  return {.gpus = std::vector<machine::Gpu>(gpus, machine::Gpu{gpu, memory_bytes}), .cores = 64, .cpu = "a CPU"};
 }
 const FirstMachine laptop{.gpus = {}, .cores = 2, .cpu = "a CPU"};
 

@@ -168,7 +168,7 @@ TEST(Sweep, MeasuresWritesAndShows) {
   // What else the machine did, unless its kernel hides that.
   ASSERT_EQ(r.conditions.size(), r.blocks.size());
   if (std::ifstream("/proc/loadavg")) {
-    for (const store::ResultConditions& row : r.conditions) EXPECT_GE(row.load, 0);
+    for (const machine::Conditions& row : r.conditions) EXPECT_GE(row.load, 0);
   }
   EXPECT_FALSE(r.timeline.empty());
   EXPECT_FALSE(r.totals.empty());

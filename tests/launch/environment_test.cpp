@@ -145,6 +145,15 @@ TEST(Launcher, ABatchScriptWithoutSrunIsOneProcess) {
   EXPECT_FALSE(launcher_claim(lookup_in({{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}})));
 }
 
+TEST(Launcher, ShowsTheGpusOfEachTask) {
+  const machine::GpuEnvironment none = gpu_environment(lookup_in({}));
+  EXPECT_FALSE(none.restricted);
+  const machine::GpuEnvironment own =
+      gpu_environment(lookup_in({{"CUDA_VISIBLE_DEVICES", ""}, {"SLURM_LOCALID", "3"}}));
+  EXPECT_TRUE(own.restricted);
+  EXPECT_EQ(own.visible + own.own_task, "3");
+}
+
 TEST(Launcher, OpenMpiGivesASecondUnlessToldOtherwise) {
   EXPECT_EQ(seconds_until_sigkill(lookup_in({})), 0);
   EXPECT_EQ(seconds_until_sigkill(lookup_in({{"OMPI_COMM_WORLD_SIZE", "2"}})), 1);

@@ -3,9 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launch/kernel_text.h"
 #include "launched.h"
-#include "support/files.h"
+#include "machine/cgroups.h"
+#include "machine/cpus.h"
+#include "machine/proc.h"
 #include "support/temporary_folder.h"
 
 namespace harness::launch {
@@ -41,12 +42,14 @@ TEST(Job, TheLastRanksMaySitABlockOut) {
 TEST(Job, ABlockKnowsWhatElseTheMachineDid) {
   Launched job(3, "ranks=2");
   ASSERT_TRUE(job.wait()) << job.output();
-  CpuSet cpus;
+  machine::CpuSet cpus;
   cpus.set(0);
-  const bool tells = cpu_times(test::text_of("/proc/stat"), cpus, 100).busy_s >= 0;
-  const int cores = static_cast<int>(cores_of(allowed_cpus()).size());
-  if (!tells || limited_by_quota(cores) < cores) GTEST_SKIP() << "/proc/stat is hidden, or there is a CPU quota";
-  EXPECT_THAT(job.output(), HasSubstr("conditions load true steal true foreign true of true on " + host_name()));
+  const bool tells = machine::cpu_times_now(cpus).busy_s >= 0;
+  const int cores = static_cast<int>(machine::cores_of(machine::allowed_cpus()).size());
+  if (!tells || machine::limited_by_quota(cores) < cores)
+    GTEST_SKIP() << "/proc/stat is hidden, or there is a CPU quota";
+  EXPECT_THAT(job.output(),
+              HasSubstr("conditions load true steal true foreign true of true on " + machine::host_name()));
 }
 
 TEST(Job, ATimelineIsKeptOncePerRoleAndItsTotalsByAll) {

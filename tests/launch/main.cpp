@@ -49,7 +49,7 @@ int supervise(const std::vector<std::string>& arguments) {
     std::cout << fmt::format("block {} ok {} stopped {} culprit {} samples {} reason [{}] signature [{}]\n", i,
                              outcome.ok, outcome.stopped, outcome.culprit_rank, outcome.samples.size(), outcome.reason,
                              outcome.signature);
-    const launch::Conditions& c = outcome.conditions;
+    const machine::Conditions& c = outcome.conditions;
     std::cout << fmt::format("conditions load {} steal {} foreign {} of {} on {}\n", c.load >= 0, c.steal_share >= 0,
                              c.foreign_cores >= 0 && c.foreign_cores <= c.cores, c.cores > 0, c.busiest_host);
     for (std::size_t rank = 0; rank < outcome.samples.size(); ++rank) {

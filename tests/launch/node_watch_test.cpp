@@ -36,7 +36,7 @@ NodeReport other(int node, double own_s) {
 TEST(NodeWatch, ForeignIsWhatIsBusyBeyondTheOwnOfAllRanksOfTheNode) {
   const std::vector<NodeReport> reports = {watcher(0, "a", 60, 20), other(0, 20), watcher(2, "b", 100, 25),
                                            other(2, 25)};
-  const Conditions worst = worst_of(reports);
+  const machine::Conditions worst = worst_of(reports);
   EXPECT_DOUBLE_EQ(worst.foreign_cores, 2.5);  // 5 of b's 16 CPUs
   EXPECT_EQ(worst.busiest_host, "b");
   EXPECT_EQ(worst.cores, 8);
@@ -52,7 +52,7 @@ TEST(NodeWatch, TheClocksOfTheKernelMayDifferButNothingIsBelowZero) {
 TEST(NodeWatch, WhatANodeDoesNotTellIsNotKnown) {
   NodeReport silent = watcher(0, "a", NodeReport::nan, 1);
   silent.load = silent.steal_share = silent.clock_hz = NodeReport::nan;
-  const Conditions unknown = worst_of(std::vector{silent, other(0, 1)});
+  const machine::Conditions unknown = worst_of(std::vector{silent, other(0, 1)});
   EXPECT_TRUE(std::isnan(unknown.foreign_cores));
   EXPECT_TRUE(std::isnan(unknown.load));
   EXPECT_TRUE(std::isnan(unknown.cpu_clock_hz));

@@ -7,7 +7,6 @@
 #include <ctime>
 
 #include "launch/test_fault.h"
-#include "support/temporary_folder.h"
 
 namespace harness::launch {
 namespace {
@@ -23,7 +22,7 @@ Site node(int cores, int ranks, int rank) {
   return site;
 }
 
-std::vector<int> listed(const CpuSet& cpus) {
+std::vector<int> listed(const machine::CpuSet& cpus) {
   std::vector<int> list;
   for (std::size_t i = 0; i < cpus.size(); ++i) {
     if (cpus[i]) list.push_back(static_cast<int>(i));
@@ -58,48 +57,6 @@ TEST(Share, UnderAQuotaNobodyIsBound) {
   const Share share = share_of(site, 1000, 0, 0);
   EXPECT_EQ(share.threads, 2);
   EXPECT_EQ(listed(share.cpus).size(), 16u);
-}
-
-class Cgroups : public ::testing::Test {
- protected:
-  void put(const std::string& file, const std::string& text) const { root_.write(file, text + "\n"); }
-  const test::TemporaryFolder root_;
-};
-
-TEST_F(Cgroups, VersionTwoLimitsOfAllParentsCount) {
-  put("a/b/memory.max", "max");
-  put("a/memory.max", "4294967296");
-  put("a/b/cpu.max", "150000 100000");
-  put("a/cpu.max", "max 100000");
-  EXPECT_EQ(smallest_memory_limit("0::/a/b\n", root_.path()), 4294967296.0);
-  EXPECT_EQ(smallest_cpu_quota("0::/a/b\n", root_.path()), 1.5);
-}
-
-TEST_F(Cgroups, VersionOneLimitsCount) {
-  put("memory/job/memory.limit_in_bytes", "1073741824");
-  put("cpu,cpuacct/job/cpu.cfs_quota_us", "200000");
-  put("cpu,cpuacct/job/cpu.cfs_period_us", "100000");
-  const std::string text = "4:memory:/job\n3:cpu,cpuacct:/job\n1:name=systemd:/\n0::/\n";
-  EXPECT_EQ(smallest_memory_limit(text, root_.path()), 1073741824.0);
-  EXPECT_EQ(smallest_cpu_quota(text, root_.path()), 2.0);
-}
-
-TEST_F(Cgroups, NoLimitIsNoLimit) {
-  put("cpu/cpu.cfs_quota_us", "-1");
-  put("cpu/cpu.cfs_period_us", "100000");
-  EXPECT_EQ(smallest_cpu_quota("1:cpu:/gone\n", root_.path()), 0);
-  EXPECT_EQ(smallest_memory_limit("0::/\n", root_.path()), 0);
-}
-
-TEST(Machine, KnowsItself) {
-  EXPECT_GT(memory_bytes(), 1e6);
-  EXPECT_FALSE(host_name().empty());
-  EXPECT_FALSE(cpu_model().empty());
-  const CpuSet before = bound_cpus();
-  EXPECT_TRUE(before.any());
-  EXPECT_EQ((allowed_cpus() & before), before);
-  EXPECT_EQ(bound_cpus(), before);
-  EXPECT_FALSE(cores_of(before).empty());
 }
 
 TEST(TestFaults, ConcernOneRankAndCase) {

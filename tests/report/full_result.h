@@ -85,10 +85,10 @@ inline store::Result full(const std::string& name = "node7") {
   for (std::size_t i = 0; i < result.blocks.size(); ++i) {
     store::ResultGpu gpu;
     gpu.ranks = 4;
-    gpu.utilisation = 0.98;
-    gpu.sm_clock_hz = 1.98e9;
-    gpu.power_w = 640;
-    gpu.energy_j = 300;
+    gpu.together.mean_utilisation = 0.98;
+    gpu.together.mean_sm_clock_hz = 1.98e9;
+    gpu.together.mean_power_w = 640;
+    gpu.together.energy_j = 300;
     result.gpu.push_back(gpu);
     result.blocks[i].start_unix_s = 1767364200 + 20 * static_cast<double>(i);
     const bool busy = result.blocks[i].round > 8;

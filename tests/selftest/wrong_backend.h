@@ -67,8 +67,8 @@ class WrongBackend : public backend::Backend {
       return inner_->run_profiled(s, i);
     }
     void begin_watch() override { watched_ = 0; }
-    backend::GpuStatistics end_watch() override {
-      backend::GpuStatistics seen;
+    machine::GpuStatistics end_watch() override {
+      machine::GpuStatistics seen;
       seen.samples = *watched_;  // one a step
       seen.mean_sm_clock_hz = 1.5e9;
       seen.throttle_reasons = 4;

@@ -337,7 +337,7 @@ TEST_F(ResultFileTest, LadderClimbAndConditionsAreReadBackWhole) {
             (std::vector{0.9, 0.85, 0.95, 1.5, 1000.0, 0.25}));
   ASSERT_EQ(got.conditions.size(), got.blocks.size());
   EXPECT_TRUE(std::isnan(got.conditions[0].load));
-  const ResultConditions& there = got.conditions[1];
+  const machine::Conditions& there = got.conditions[1];
   EXPECT_EQ((std::vector{there.load, there.steal_share, there.foreign_cores, there.cpu_clock_hz}),
             (std::vector{2.5, 0.125, 0.75, 3e9}));
   EXPECT_EQ(there.busiest_host, "node1");

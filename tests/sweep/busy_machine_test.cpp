@@ -6,7 +6,7 @@ namespace harness::sweep {
 namespace {
 
 TEST(BusyMachine, IsNamedWithNumbers) {
-  launch::Conditions conditions;
+  machine::Conditions conditions;
   EXPECT_EQ(busy_machine(conditions), "");  // the kernel does not tell
   conditions.cores = 2;
   conditions.busiest_host = "node7";

@@ -3,28 +3,16 @@
 #include <gloo/config.h>
 #include <omp.h>
 
-#include <fstream>
 #include <vector>
 
 #include "backend/cpu/executable.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/onednn.h"
 #include "base/random.h"
+#include "machine/cpus.h"
 
 namespace harness::cpu {
 namespace {
-
-std::string cpu_model() {
-  std::ifstream info("/proc/cpuinfo");
-  std::string line;
-  while (std::getline(info, line)) {
-    if (line.starts_with("model name")) {
-      const auto at = line.find(": ");
-      if (at != std::string::npos) return line.substr(at + 2);
-    }
-  }
-  return "unknown";
-}
 
 class CpuBackend : public backend::Backend {
  public:
@@ -33,7 +21,7 @@ class CpuBackend : public backend::Backend {
 
   std::vector<std::pair<std::string, std::string>> identity(
       const backend::ExecutableRequest& /*where*/) const override {
-    return {{"cpu", cpu_model()},
+    return {{"cpu", machine::cpu_model()},
             {"onednn", cpu::onednn_version()},
             {"onednn_isa", cpu::onednn_instruction_set()},
             {"gloo", fmt::format("{}.{}.{} (of the header at build time)", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR,

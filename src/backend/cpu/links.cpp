@@ -7,7 +7,6 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <unistd.h>
 
 #include <sched.h>
 
@@ -18,6 +17,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "machine/proc.h"
 
 namespace harness::cpu {
 namespace {
@@ -34,13 +34,13 @@ bool is_loopback(const std::string& address) {
 
 // The IPv4 address of this host's name, "" if it has none.
 std::string address_of_host() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "";
+  const std::string name = machine::host_name();
+  if (name.empty()) return "";
   addrinfo hints{};
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (getaddrinfo(name.data(), nullptr, &hints, &found) != 0 || found == nullptr) return "";
+  if (getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0 || found == nullptr) return "";
   std::string text = text_of(found->ai_addr);
   freeaddrinfo(found);
   return text;

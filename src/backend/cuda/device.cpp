@@ -1,15 +1,11 @@
 #include "backend/cuda/device.h"
 
 #include <cuda_runtime_api.h>
-#include <sched.h>
 
-#include <algorithm>
 #include <array>
-#include <cctype>
-#include <charconv>
-#include <fstream>
 
 #include "base/error.h"
+#include "machine/cpus.h"
 
 namespace harness::cuda {
 namespace {
@@ -30,20 +26,6 @@ int visible_devices() {
   }
   if (status != cudaSuccess) fail("the GPUs could not be counted: {}", cudaGetErrorString(status));
   return count;
-}
-
-// Numbers of a Linux CPU list: "0-31,64-95".
-void add_cpus(std::string_view list, cpu_set_t& set) {
-  while (!list.empty()) {
-    const std::string_view part = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(list.size(), part.size() + 1));
-    int first = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), first);
-    if (error != std::errc()) return;
-    int last = first;
-    if (end != part.data() + part.size() && *end == '-') std::from_chars(end + 1, part.data() + part.size(), last);
-    for (int cpu = first; cpu <= last && cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &set);
-  }
 }
 
 }  // namespace
@@ -80,17 +62,7 @@ Device use_device(const backend::ExecutableRequest& request) {
 }
 
 void stay_near(const Device& device) {
-  std::string folder = device.bus_id;
-  std::ranges::transform(folder, folder.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  std::ifstream file("/sys/bus/pci/devices/" + folder + "/local_cpulist");
-  std::string list;
-  if (!std::getline(file, list)) return;
-  cpu_set_t near, allowed, both;
-  CPU_ZERO(&near);
-  add_cpus(list, near);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  CPU_AND(&both, &near, &allowed);
-  if (CPU_COUNT(&both) > 0) static_cast<void>(::sched_setaffinity(0, sizeof both, &both));
+  machine::bind_to(machine::bound_cpus() & machine::cpus_near(device.bus_id));
 }
 
 std::string runtime_version() {

@@ -233,7 +233,7 @@ void CudaExecutable::begin_watch() {
   state_->monitor.start();
 }
 
-backend::GpuStatistics CudaExecutable::end_watch() {
+machine::GpuStatistics CudaExecutable::end_watch() {
   return state_->monitor.stop();
 }
 

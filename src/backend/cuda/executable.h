@@ -38,7 +38,7 @@ class CudaExecutable : public backend::Executable {
   backend::Progress progress() const override;
   std::vector<std::string> warnings() const override;
   void begin_watch() override;
-  backend::GpuStatistics end_watch() override;
+  machine::GpuStatistics end_watch() override;
   std::int64_t device_memory_bytes() const override;
 
  private:

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "backend/cuda/executable.h"
-#include "backend/cuda/gpu_monitor.h"
 #include "backend/cuda/ranges.h"
 #include "backend/cuda/share.h"
+#include "machine/gpu_monitor.h"
 
 // Private to the sources of CudaExecutable.
 namespace harness::cuda {
@@ -24,7 +24,7 @@ struct CudaExecutable::State {
   std::unique_ptr<Staging> staging;
   std::optional<Graph> graph;
   Ranges ranges;  // of the step, for Nsight Systems
-  GpuMonitor monitor;
+  machine::GpuMonitor monitor;
   std::vector<std::string> warnings;
   std::vector<std::string> kernels;  // of each operation, in the last profiled step
   bool broken = false;

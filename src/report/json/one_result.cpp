@@ -101,7 +101,7 @@ Json block_json(const store::Result& result, const analysis::CourseBlock& block)
               {"level_seconds", json_number(block.level_seconds)},
               {"set_aside", block.set_aside}};
   if (block.index >= result.conditions.size()) return out;
-  const store::ResultConditions& conditions = result.conditions[block.index];
+  const machine::Conditions& conditions = result.conditions[block.index];
   out["load"] = json_number(conditions.load);
   out["steal_share"] = json_number(conditions.steal_share);
   out["foreign_cores"] = json_number(conditions.foreign_cores);

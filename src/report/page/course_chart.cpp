@@ -37,7 +37,7 @@ std::vector<Others> others_during(const store::Result& result, const LevelCourse
   std::vector<Others> others(course.blocks.size());
   for (std::size_t i = 0; i < others.size(); ++i) {
     if (course.blocks[i].index >= result.conditions.size()) continue;
-    const store::ResultConditions& row = result.conditions[course.blocks[i].index];
+    const machine::Conditions& row = result.conditions[course.blocks[i].index];
     others[i].steal_share = row.steal_share;
     others[i].foreign_cores = row.foreign_cores;
     const auto of_host = cores.find(row.busiest_host);

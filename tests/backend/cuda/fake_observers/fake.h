@@ -1,21 +1,11 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
-// Libraries that go by the names of the driver's and the toolkit's and do what a test tells them: dlopen finds them
-// since they are loaded already. They show that ours calls and reads them rightly, not what a GPU would do.
+// A library that goes by the name of the toolkit's and does what a test tells it: dlopen finds it since it is loaded
+// already. It shows that ours calls and reads it rightly, not what a GPU would do.
 
 extern "C" {
-/// NVML: one GPU at 0000:18:00.0, whose readings change with every sample.
-struct FakeNvml {
-  bool answers = true;                  // false: all readings fail
-  std::atomic<int> samples = 0;         // utilisation read
-  std::atomic<bool> hangs = false;      // readings of the power wait until this is false
-  unsigned long long energy_mj = 1000;  // grows by 500 with each reading
-};
-FakeNvml* fake_nvml();
-
 /// CUPTI: launches are made by fake_launch and come back as records, in one buffer, when flushed.
 struct FakeCupti {
   int fail_enable_kind = -1;  // CUpti_ActivityKind that cannot be enabled

@@ -1,14 +1,14 @@
-#include "backend/gpu_statistics.h"
+#include "machine/gpu_statistics.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-namespace harness::measure {
+namespace harness::machine {
 namespace {
 
 TEST(GpuStatistics, MeansAndExtremesOverWhatIsKnown) {
-  backend::GpuSample a, b, c;
+  GpuSample a, b, c;
   a.utilisation = 0.5;
   b.utilisation = 1.0;
   a.sm_clock_hz = 1.98e9;
@@ -21,7 +21,7 @@ TEST(GpuStatistics, MeansAndExtremesOverWhatIsKnown) {
   c.memory_used_bytes = 1e9;
   b.throttle_reasons = 0x4;
   c.throttle_reasons = 0x40;
-  const backend::GpuStatistics all = backend::summarise(std::vector{a, b, c});
+  const GpuStatistics all = summarise(std::vector{a, b, c});
   EXPECT_EQ(all.samples, 3);
   EXPECT_DOUBLE_EQ(all.mean_utilisation, 0.75);
   EXPECT_DOUBLE_EQ(all.mean_sm_clock_hz, 1.66e9);
@@ -35,7 +35,7 @@ TEST(GpuStatistics, MeansAndExtremesOverWhatIsKnown) {
 }
 
 TEST(GpuStatistics, WithoutSamplesNothingIsKnown) {
-  const backend::GpuStatistics none = backend::summarise({});
+  const GpuStatistics none = summarise({});
   EXPECT_EQ(none.samples, 0);
   EXPECT_TRUE(std::isnan(none.mean_utilisation));
   EXPECT_TRUE(std::isnan(none.min_sm_clock_hz));
@@ -43,9 +43,34 @@ TEST(GpuStatistics, WithoutSamplesNothingIsKnown) {
   EXPECT_TRUE(std::isnan(none.max_memory_used_bytes));
 }
 
+TEST(GpuStatistics, OfSeveralDevicesTogether) {
+  GpuStatistics a, b;
+  a.samples = 3;
+  b.samples = 4;
+  a.mean_utilisation = 0.5;
+  b.mean_utilisation = 1;
+  a.min_sm_clock_hz = 1.2e9;
+  b.min_sm_clock_hz = 1.5e9;
+  a.max_power_w = 650;
+  b.max_power_w = 700;
+  a.energy_j = 100;  // b does not tell
+  a.throttle_reasons = 0x4;
+  b.throttle_reasons = 0x40;
+  const GpuStatistics both = together(std::vector{a, b});
+  EXPECT_EQ(both.samples, 7);
+  EXPECT_DOUBLE_EQ(both.mean_utilisation, 0.75);
+  EXPECT_DOUBLE_EQ(both.min_sm_clock_hz, 1.2e9);
+  EXPECT_DOUBLE_EQ(both.max_power_w, 700);
+  EXPECT_DOUBLE_EQ(both.energy_j, 200);
+  EXPECT_TRUE(std::isnan(both.max_temperature_c));
+  EXPECT_EQ(both.throttle_reasons, 0x44u);
+  EXPECT_EQ(together({}).samples, 0);
+  EXPECT_TRUE(std::isnan(together({}).energy_j));
+}
+
 TEST(GpuStatistics, ThrottleBitsAsWords) {
-  EXPECT_TRUE(backend::throttle_reasons(0).empty());
-  const auto reasons = backend::throttle_reasons(0x1 | 0x4 | 0x40 | (1ull << 63));
+  EXPECT_TRUE(throttle_reasons(0).empty());
+  const auto reasons = throttle_reasons(0x1 | 0x4 | 0x40 | (1ull << 63));
   ASSERT_EQ(reasons.size(), 4u);
   EXPECT_EQ(reasons[0].words, "idle");
   EXPECT_TRUE(reasons[0].harmless);
@@ -53,9 +78,9 @@ TEST(GpuStatistics, ThrottleBitsAsWords) {
   EXPECT_FALSE(reasons[1].harmless);
   EXPECT_EQ(reasons[2].words, "hardware thermal slowdown");
   EXPECT_EQ(reasons[3].words, "reason 0x8000000000000000");
-  EXPECT_EQ(backend::harmful_throttling(0x1 | 0x2 | 0x100), "");
-  EXPECT_EQ(backend::harmful_throttling(0x1 | 0x8 | 0x80), "hardware slowdown, hardware power brake");
+  EXPECT_EQ(harmful_throttling(0x1 | 0x2 | 0x100), "");
+  EXPECT_EQ(harmful_throttling(0x1 | 0x8 | 0x80), "hardware slowdown, hardware power brake");
 }
 
 }  // namespace
-}  // namespace harness::measure
+}  // namespace harness::machine

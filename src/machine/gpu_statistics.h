@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace harness::backend {
+namespace harness::machine {
 
 /// What one GPU said of itself at one moment. NaN: it did not say.
 struct GpuSample {
@@ -18,7 +18,7 @@ struct GpuSample {
   std::uint64_t throttle_reasons = 0;                                   // NVML's bits
 };
 
-/// What it did over a block. NaN: not known.
+/// What it did over a block, or what several did together. NaN: not known.
 struct GpuStatistics {
   std::int64_t samples = 0;
   double mean_utilisation = std::numeric_limits<double>::quiet_NaN();  // 0..1
@@ -37,6 +37,10 @@ struct GpuStatistics {
 /// possible clock are not in samples and stay NaN.
 GpuStatistics summarise(std::span<const GpuSample> samples);
 
+/// Of several devices: means and extremes of what they say, the union of the bits, energy and samples of all. A device
+/// that does not tell its energy counts as the mean of the others.
+GpuStatistics together(std::span<const GpuStatistics> devices);
+
 /// NVML's throttle bits (nvmlClocksEventReasons of nvml.h) as words, in the order of the bits.
 struct ThrottleReason {
   std::string words;      // "power cap", "reason 0x400" for a bit that has no name here
@@ -46,4 +50,4 @@ std::vector<ThrottleReason> throttle_reasons(std::uint64_t bits);
 /// The words of those that are not harmless, joined: "power cap, hardware thermal slowdown"; "" when there are none.
 std::string harmful_throttling(std::uint64_t bits);
 
-}  // namespace harness::backend
+}  // namespace harness::machine

@@ -1,4 +1,4 @@
-#include "backend/cuda/gpu_monitor.h"
+#include "machine/gpu_monitor.h"
 
 #include <gtest/gtest.h>
 
@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <iterator>
 
-#include "backend/cuda/fake_observers/fake.h"
+#include "machine/fake_nvml/fake_nvml.h"
 #include "support/wait.h"
 
-namespace harness::cuda {
+namespace harness::machine {
 namespace {
 
 void forget() {
@@ -31,7 +31,7 @@ TEST(GpuMonitor, SamplesFromStartToStop) {
   ASSERT_EQ(monitor.unavailable(), "");
   monitor.start();
   ASSERT_TRUE(test::wait_until([] { return fake_nvml()->samples >= 1; }));
-  const backend::GpuStatistics all = monitor.stop();
+  const GpuStatistics all = monitor.stop();
   ASSERT_GE(all.samples, 2);  // the first and the one at the end; those in between depend on the machine
   const double n = static_cast<double>(all.samples);
   EXPECT_DOUBLE_EQ(all.mean_utilisation, (n - 1) / n);
@@ -45,7 +45,7 @@ TEST(GpuMonitor, SamplesFromStartToStop) {
   EXPECT_DOUBLE_EQ(all.energy_j, 0.5 * n);  // read once at the start and once with each sample
 
   monitor.start();  // forgets the first
-  const backend::GpuStatistics again = monitor.stop();
+  const GpuStatistics again = monitor.stop();
   EXPECT_LT(again.samples, all.samples + 1);
   EXPECT_GE(again.samples, 1);
 }
@@ -55,7 +55,7 @@ TEST(GpuMonitor, ReadingsThatFailAreUnknown) {
   fake_nvml()->answers = false;
   GpuMonitor monitor("0000:18:00.0");
   monitor.start();
-  const backend::GpuStatistics all = monitor.stop();
+  const GpuStatistics all = monitor.stop();
   EXPECT_GE(all.samples, 1);
   EXPECT_TRUE(std::isnan(all.mean_utilisation));
   EXPECT_TRUE(std::isnan(all.mean_power_w));
@@ -75,7 +75,7 @@ TEST(GpuMonitor, ADriverThatHangsDoesNotHangUs) {
   forget();
   fake_nvml()->hangs = true;
   const auto before = threads();
-  backend::GpuStatistics all;
+  GpuStatistics all;
   {
     GpuMonitor monitor("0000:18:00.0");
     monitor.start();
@@ -85,8 +85,9 @@ TEST(GpuMonitor, ADriverThatHangsDoesNotHangUs) {
   EXPECT_EQ(all.samples, 0);
   EXPECT_TRUE(std::isnan(all.energy_j));
   fake_nvml()->hangs = false;
-  EXPECT_TRUE(test::wait_until([&] { return threads() == before; }));
+  // Fewer where the thread of an earlier test had not quite ended before.
+  EXPECT_TRUE(test::wait_until([&] { return threads() <= before; }));
 }
 
 }  // namespace
-}  // namespace harness::cuda
+}  // namespace harness::machine

@@ -3,15 +3,14 @@
 #include <memory>
 #include <string>
 
-#include "backend/gpu_statistics.h"
+#include "machine/gpu_statistics.h"
 
-namespace harness::cuda {
+namespace harness::machine {
 
-/// Samples one GPU through NVML (the driver's libnvidia-ml.so.1, loaded when first asked for) on a thread of its own,
-/// ten times a second. Nothing here throws for want of a driver.
+/// Samples one GPU through Nvml on a thread of its own, ten times a second. Nothing here throws for want of a driver.
 class GpuMonitor {
  public:
-  /// pci_bus_id as CUDA gives it ("0000:18:00.0"): NVML numbers devices otherwise than CUDA does.
+  /// pci_bus_id as CUDA gives it: "0000:18:00.0".
   explicit GpuMonitor(const std::string& pci_bus_id);
   ~GpuMonitor();  // tells the thread to end and does not wait for it
   GpuMonitor(const GpuMonitor&) = delete;
@@ -23,7 +22,7 @@ class GpuMonitor {
   void start();
   /// Ends the sampling, takes a last sample and returns the statistics since start(). Waits for the thread, but no
   /// longer than two seconds: a driver that hangs must not hang us. All NaN when unavailable or not started.
-  backend::GpuStatistics stop();
+  GpuStatistics stop();
 
  private:
   struct Watch;
@@ -31,4 +30,4 @@ class GpuMonitor {
   std::shared_ptr<Watch> watch_;
 };
 
-}  // namespace harness::cuda
+}  // namespace harness::machine

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <thread>
 
-#include "fake.h"
+#include "fake_nvml.h"
 
 // Declared anew, by https://docs.nvidia.com/deploy/nvml-api/, rather than shared with the code under test.
 namespace {
@@ -20,6 +20,18 @@ int nvmlInit_v2() {
 }
 const char* nvmlErrorString(int code) {
   return code == not_found ? "Not Found" : "Other";
+}
+int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = 1;
+  return 0;
+}
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
+  *device = &state;
+  return index == 0 ? 0 : not_found;
+}
+int nvmlDeviceGetName(void*, char* name, unsigned) {
+  std::strcpy(name, "NVIDIA Fake");
+  return 0;
 }
 int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** device) {
   *device = &state;

@@ -3,7 +3,7 @@
 #include <limits>
 #include <string>
 
-namespace harness::launch {
+namespace harness::machine {
 
 /// What else the machine did during a block: of each figure the worst node's. NaN: not known.
 struct Conditions {
@@ -16,4 +16,4 @@ struct Conditions {
   int cores = 0;               // of that node that the job may use
 };
 
-}  // namespace harness::launch
+}  // namespace harness::machine

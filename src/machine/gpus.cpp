@@ -1,22 +1,15 @@
-#include "launch/gpus.h"
+#include "machine/gpus.h"
 
 #include <algorithm>
 #include <cctype>
 #include <system_error>
 
-#include "launch/launcher.h"
+#include "machine/proc.h"
 
-namespace harness::launch {
+namespace harness::machine {
 namespace {
 
 namespace fs = std::filesystem;
-
-int entries_in(const fs::path& directory) {
-  std::error_code error;
-  int count = 0;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) ++count;
-  return count;
-}
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.size() < 6 &&
@@ -24,15 +17,9 @@ bool is_number(std::string_view text) {
 }
 
 // nvidia0, nvidia1, …; not nvidiactl or nvidia-uvm.
-int device_nodes(const fs::path& directory) {
+bool is_device(std::string_view name) {
   constexpr std::string_view stem = "nvidia";
-  std::error_code error;
-  int count = 0;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (name.starts_with(stem) && is_number(std::string_view(name).substr(stem.size()))) ++count;
-  }
-  return count;
+  return name.starts_with(stem) && is_number(name.substr(stem.size()));
 }
 
 // Where the driver is not the one that lists its GPUs in /proc: Windows' Linux (dxg) and Tegra (nvhost, nvmap).
@@ -44,8 +31,8 @@ bool other_driver(const fs::path& root) {
 
 int gpus_on_node(const fs::path& root) {
   if (other_driver(root)) return -1;
-  const int listed = entries_in(root / "proc/driver/nvidia/gpus");
-  return listed > 0 ? listed : device_nodes(root / "dev");
+  const std::ptrdiff_t listed = std::ssize(names_in(root / "proc/driver/nvidia/gpus"));
+  return static_cast<int>(listed > 0 ? listed : std::ranges::count_if(names_in(root / "dev"), is_device));
 }
 
 // As CUDA reads CUDA_VISIBLE_DEVICES: up to the first entry that is no device.
@@ -59,23 +46,12 @@ std::vector<std::string> visible_names(std::string_view text, int on_node) {
     while (name.ends_with(' ')) name.remove_suffix(1);
     const bool by_id = name.starts_with("GPU-") || name.starts_with("MIG-");
     if (!by_id && (!is_number(name) || std::stoi(std::string(name)) >= on_node)) break;
-    names.emplace_back(by_id ? name : std::string_view(name));
+    names.emplace_back(name);
   }
   return names;
 }
 
 }  // namespace
-
-GpuEnvironment gpu_environment() {
-  GpuEnvironment e;
-  const auto visible = own_environment("CUDA_VISIBLE_DEVICES");
-  e.restricted = visible.has_value();
-  e.visible = visible.value_or("");
-  // With ConstrainDevices each task of a Slurm step sees its own GPUs only, numbered from 0: a "0" of one is another
-  // than that of the next.
-  e.own_task = own_environment("SLURM_LOCALID").value_or("");
-  return e;
-}
 
 GpuView find_gpus(const GpuEnvironment& environment, const fs::path& root) {
   GpuView view;
@@ -93,4 +69,4 @@ GpuView find_gpus(const GpuEnvironment& environment, const fs::path& root) {
   return view;
 }
 
-}  // namespace harness::launch
+}  // namespace harness::machine

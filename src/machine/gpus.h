@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace harness::launch {
+namespace harness::machine {
 
 /// The GPUs of a node as the operating system lists them: nothing here opens a device or loads the driver.
 struct GpuView {
@@ -13,15 +13,14 @@ struct GpuView {
   std::vector<std::string> names;  // of these: "3", or "GPU-8f1c…" if the launcher gives UUIDs; empty if unknown
 };
 
-/// What the launcher told this process about its GPUs, in environment variables.
+/// What a launcher tells a process about its GPUs, in environment variables.
 struct GpuEnvironment {
   bool restricted = false;  // CUDA_VISIBLE_DEVICES is set
   std::string visible;      // its value
   std::string own_task;     // the task, where each may number its GPUs from 0 (Slurm's device groups); else ""
 };
-GpuEnvironment gpu_environment();
 
 /// `root` replaces "/" in tests.
 GpuView find_gpus(const GpuEnvironment& environment, const std::filesystem::path& root = "/");
 
-}  // namespace harness::launch
+}  // namespace harness::machine

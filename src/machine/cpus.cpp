@@ -1,0 +1,157 @@
+#include "machine/cpus.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <map>
+
+#include "base/text.h"
+#include "machine/proc.h"
+
+namespace harness::machine {
+namespace {
+
+// cpu_set_t with room for large machines: the static type ends at 1024 CPUs.
+using Mask = std::array<unsigned long, cpu_capacity / (8 * sizeof(unsigned long))>;
+constexpr std::size_t bits_per_word = 8 * sizeof(unsigned long);
+
+// Where the kernel describes a CPU.
+std::filesystem::path folder_of(std::size_t cpu, const std::filesystem::path& root) {
+  return root / "sys/devices/system/cpu" / ("cpu" + std::to_string(cpu));
+}
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+CpuSet bound_cpus() {
+  Mask mask{};
+  CpuSet cpus;
+  if (::sched_getaffinity(0, sizeof mask, reinterpret_cast<cpu_set_t*>(mask.data())) != 0) return cpus;
+  for (std::size_t i = 0; i < cpu_capacity; ++i) cpus[i] = (mask[i / bits_per_word] >> (i % bits_per_word)) & 1ul;
+  return cpus;
+}
+
+// Asked for every CPU there is, the kernel gives all that the process may have.
+CpuSet allowed_cpus() {
+  const CpuSet before = bound_cpus();
+  if (before.none()) return before;
+  bind_to(CpuSet().set());
+  const CpuSet allowed = bound_cpus();
+  bind_to(before);
+  return allowed;
+}
+
+void bind_to(const CpuSet& cpus) {
+  Mask mask{};
+  for (std::size_t i = 0; i < cpu_capacity; ++i) {
+    if (cpus[i]) mask[i / bits_per_word] |= 1ul << (i % bits_per_word);
+  }
+  ::sched_setaffinity(0, sizeof mask, reinterpret_cast<const cpu_set_t*>(mask.data()));
+}
+
+std::vector<std::vector<int>> cores_of(const CpuSet& cpus, const std::filesystem::path& root) {
+  std::map<std::string, std::size_t> index;  // by the list of siblings
+  std::vector<std::vector<int>> cores;
+  for (std::size_t i = 0; i < cpu_capacity; ++i) {
+    if (!cpus[i]) continue;
+    std::string siblings = first_line(folder_of(i, root) / "topology/thread_siblings_list");
+    if (siblings.empty()) siblings = "cpu " + std::to_string(i);
+    const auto [at, is_new] = index.try_emplace(siblings, cores.size());
+    if (is_new) cores.emplace_back();
+    cores[at->second].push_back(static_cast<int>(i));
+  }
+  return cores;
+}
+
+CpuSet cpus_in(std::string_view list) {
+  CpuSet cpus;
+  while (!list.empty()) {
+    const std::string_view part = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(list.size(), part.size() + 1));
+    const char* const part_end = part.data() + part.size();
+    std::size_t first = 0;
+    const auto [end, error] = std::from_chars(part.data(), part_end, first);
+    if (error != std::errc()) break;
+    std::size_t last = first;
+    if (end != part_end && *end == '-') std::from_chars(end + 1, part_end, last);
+    for (std::size_t cpu = first; cpu <= last && cpu < cpu_capacity; ++cpu) cpus.set(cpu);
+  }
+  return cpus;
+}
+
+CpuSet cpus_near(const std::string& pci_bus_id, const std::filesystem::path& root) {
+  return cpus_in(first_line(root / "sys/bus/pci/devices" / lower(pci_bus_id) / "local_cpulist"));
+}
+
+std::string cpu_model_in(std::string_view cpuinfo) {
+  if (std::string name = value_of(cpuinfo, "model name"); !name.empty()) return name;
+  const std::string implementer = value_of(cpuinfo, "CPU implementer");  // 64-bit Arm has numbers only
+  if (implementer.empty()) return "unknown CPU";
+  return "Arm implementer " + implementer + " part " + value_of(cpuinfo, "CPU part");
+}
+
+std::string cpu_model(const std::filesystem::path& root) {
+  return cpu_model_in(kernel_text(root / "proc/cpuinfo"));
+}
+
+CpuTimes cpu_times(std::string_view proc_stat, const CpuSet& cpus, double ticks_per_s) {
+  // user nice system idle iowait irq softirq steal; what follows (guest) is part of user and nice.
+  constexpr std::size_t idle = 3, iowait = 4, steal = 7, columns = 8;
+  CpuTimes times;
+  std::size_t found = 0;
+  while (!proc_stat.empty()) {
+    std::string_view line = take_line(proc_stat);
+    const std::string_view name = take_word(line);  // "cpu12"; "cpu" is the sum of all
+    const std::optional<double> cpu = name.starts_with("cpu") ? number(name.substr(3)) : std::nullopt;
+    if (!cpu || *cpu >= static_cast<double>(cpus.size()) || !cpus[static_cast<std::size_t>(*cpu)]) continue;
+    ++found;
+    for (std::size_t column = 0; column < columns; ++column) {
+      const double seconds = number(take_word(line)).value_or(nan) / ticks_per_s;
+      times.all_s += seconds;
+      if (column == steal) {
+        times.steal_s += seconds;
+      } else if (column != idle && column != iowait) {
+        times.busy_s += seconds;
+      }
+    }
+  }
+  if (found == 0 || found != cpus.count()) return {nan, nan, nan};
+  return times;
+}
+
+CpuTimes cpu_times_now(const CpuSet& cpus, const std::filesystem::path& root) {
+  return cpu_times(kernel_text(root / "proc/stat"), cpus, static_cast<double>(::sysconf(_SC_CLK_TCK)));
+}
+
+double load_of_last_minute(const std::filesystem::path& root) {
+  return number_in(root / "proc/loadavg").value_or(nan);
+}
+
+// Each file costs a look at its core, so of many CPUs only some are asked.
+double mean_clock_hz(const CpuSet& cpus, const std::filesystem::path& root) {
+  constexpr std::size_t most_asked = 16;
+  const std::size_t stride = cpus.count() / most_asked + 1;
+  double sum = 0;
+  std::size_t seen = 0;
+  int asked = 0;
+  for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu) {
+    if (!cpus[cpu] || seen++ % stride != 0) continue;
+    sum += 1e3 * number_in(folder_of(cpu, root) / "cpufreq/scaling_cur_freq").value_or(nan);  // kHz
+    ++asked;
+  }
+  return asked > 0 ? sum / asked : nan;
+}
+
+double cpu_seconds(const rusage& used) {
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+}  // namespace harness::machine

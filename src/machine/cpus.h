@@ -1,0 +1,56 @@
+#pragma once
+
+#include <sys/resource.h>
+
+#include <bitset>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace harness::machine {
+
+// Which CPUs a node has, which of them this process may use, and what they do. NaN: the kernel does not tell. `root`
+// replaces "/" in tests.
+
+inline constexpr std::size_t cpu_capacity = 8192;
+using CpuSet = std::bitset<cpu_capacity>;
+
+/// The logical CPUs this process may run on now.
+CpuSet bound_cpus();
+/// The logical CPUs it may be bound to: all that its container or allocation allows.
+CpuSet allowed_cpus();
+/// Binds the calling thread and the processes it starts. A set that is empty or that the kernel refuses has no effect.
+void bind_to(const CpuSet& cpus);
+
+/// Each physical core as its logical CPUs, in order; CPUs whose core is unknown count as a core each.
+std::vector<std::vector<int>> cores_of(const CpuSet& cpus, const std::filesystem::path& root = "/");
+
+/// A list as the kernel writes it, "0-31,64-95", up to where it cannot be read.
+CpuSet cpus_in(std::string_view list);
+/// Those near a PCI device, by its address in any case ("0000:1B:00.0"); empty: not known.
+CpuSet cpus_near(const std::string& pci_bus_id, const std::filesystem::path& root = "/");
+
+/// "AMD EPYC 9654", "Neoverse-V2 …"; "unknown CPU" if the kernel does not name it. From /proc/cpuinfo.
+std::string cpu_model_in(std::string_view cpuinfo);
+std::string cpu_model(const std::filesystem::path& root = "/");
+
+/// CPU time since the machine started, summed over the CPUs asked for. Seconds.
+struct CpuTimes {
+  double busy_s = 0;   // user and kernel, interrupts included
+  double steal_s = 0;  // wanted, but given to other guests of the host
+  double all_s = 0;    // busy, stolen, idle
+};
+/// From /proc/stat; `ticks_per_s` is its unit. NaN unless it has a line for every CPU of the set, and for one at least.
+CpuTimes cpu_times(std::string_view proc_stat, const CpuSet& cpus, double ticks_per_s);
+CpuTimes cpu_times_now(const CpuSet& cpus, const std::filesystem::path& root = "/");
+
+/// The load average of the last minute.
+double load_of_last_minute(const std::filesystem::path& root = "/");
+/// The mean of the CPUs' clocks; of many CPUs, some are asked.
+double mean_clock_hz(const CpuSet& cpus, const std::filesystem::path& root = "/");
+
+/// User and system time together. Seconds.
+double cpu_seconds(const rusage& used);
+
+}  // namespace harness::machine

@@ -1,0 +1,113 @@
+#include "machine/nvml.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <limits>
+
+#include "base/error.h"
+
+namespace harness::machine {
+namespace {
+
+// Of NVML's C ABI, which the driver keeps (https://docs.nvidia.com/deploy/nvml-api/). What a call below passes is what
+// its function is declared with.
+constexpr int success = 0, function_not_found = 13;
+constexpr int clock_sm = 1, temperature_gpu = 0;
+struct Utilisation {
+  unsigned gpu_percent, memory_percent;
+};
+struct Memory {
+  unsigned long long total, free, used;  // bytes
+};
+
+constexpr double hz_per_mhz = 1e6, w_per_mw = 1e-3, j_per_mj = 1e-3;
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+// Looked up each time: that takes a microsecond.
+template <class... Arguments>
+int Nvml::call(const char* function, Arguments... arguments) const {
+  const auto found = reinterpret_cast<int (*)(Arguments...)>(dlsym(library_, function));
+  return found == nullptr ? function_not_found : found(arguments...);
+}
+
+std::string Nvml::error_text(int result) const {
+  const auto text = reinterpret_cast<const char* (*)(int)>(dlsym(library_, "nvmlErrorString"));
+  return text == nullptr ? fmt::format("error {}", result) : text(result);
+}
+
+const Nvml& Nvml::get() {
+  static const Nvml* const loaded = new Nvml;
+  return *loaded;
+}
+
+Nvml::Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
+  if (library_ == nullptr) {
+    const char* error = dlerror();
+    problem_ = fmt::format("no NVML: {}; it comes with the NVIDIA driver", error != nullptr ? error : "not found");
+  } else if (const int result = call("nvmlInit_v2"); result == function_not_found) {
+    problem_ = "this libnvidia-ml.so.1 lacks nvmlInit_v2 or its like";
+  } else if (result != success) {
+    problem_ = fmt::format("nvmlInit failed: {}", error_text(result));
+  }
+}
+
+std::vector<Gpu> Nvml::gpus() const {
+  std::vector<Gpu> all;
+  unsigned count = 0;
+  if (!problem_.empty() || call("nvmlDeviceGetCount_v2", &count) != success) return all;
+  for (unsigned i = 0; i < count; ++i) {
+    Device device = nullptr;
+    std::array<char, 96> name{};
+    Memory memory{};
+    if (call("nvmlDeviceGetHandleByIndex_v2", i, &device) != success) continue;
+    if (call("nvmlDeviceGetName", device, name.data(), static_cast<unsigned>(name.size())) != success) continue;
+    if (call("nvmlDeviceGetMemoryInfo", device, &memory) != success) memory = {};
+    all.push_back({name.data(), static_cast<double>(memory.total)});
+  }
+  return all;
+}
+
+Nvml::Device Nvml::find(const std::string& pci_bus_id, std::string& problem) const {
+  Device device = nullptr;
+  const int result = call("nvmlDeviceGetHandleByPciBusId_v2", pci_bus_id.c_str(), &device);
+  if (result == success) return device;
+  problem = fmt::format("NVML finds no GPU at {}: {}", pci_bus_id, error_text(result));
+  return nullptr;
+}
+
+GpuSample Nvml::sample(Device device) const {
+  GpuSample now;
+  unsigned value = 0;
+  Utilisation use{};
+  if (call("nvmlDeviceGetUtilizationRates", device, &use) == success) now.utilisation = use.gpu_percent / 100.0;
+  if (call("nvmlDeviceGetClockInfo", device, clock_sm, &value) == success) now.sm_clock_hz = value * hz_per_mhz;
+  if (call("nvmlDeviceGetPowerUsage", device, &value) == success) now.power_w = value * w_per_mw;
+  if (call("nvmlDeviceGetTemperature", device, temperature_gpu, &value) == success) now.temperature_c = value;
+  Memory memory{};
+  if (call("nvmlDeviceGetMemoryInfo", device, &memory) == success) {
+    now.memory_used_bytes = static_cast<double>(memory.used);
+  }
+  // The name since driver 535, and the one before.
+  unsigned long long bits = 0;
+  if (call("nvmlDeviceGetCurrentClocksEventReasons", device, &bits) == success ||
+      call("nvmlDeviceGetCurrentClocksThrottleReasons", device, &bits) == success) {
+    now.throttle_reasons = bits;
+  }
+  return now;
+}
+
+double Nvml::max_sm_clock_hz(Device device) const {
+  unsigned mhz = 0;
+  return call("nvmlDeviceGetMaxClockInfo", device, clock_sm, &mhz) == success ? mhz * hz_per_mhz : unknown;
+}
+
+double Nvml::energy_j(Device device) const {
+  unsigned long long mj = 0;
+  return call("nvmlDeviceGetTotalEnergyConsumption", device, &mj) == success ? static_cast<double>(mj) * j_per_mj
+                                                                             : unknown;
+}
+
+}  // namespace harness::machine

@@ -1,0 +1,104 @@
+#include "machine/proc.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+namespace harness::machine {
+
+std::string kernel_text(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::string first_line(const std::filesystem::path& path) {
+  const std::string text = kernel_text(path);
+  return text.substr(0, text.find('\n'));
+}
+
+std::optional<double> number_in(const std::filesystem::path& path) {
+  const std::string line = first_line(path);
+  std::string_view rest = line;
+  return number(take_word(rest));
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+std::string_view take_line(std::string_view& text) {
+  const std::size_t end = text.find('\n');
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return line;
+}
+
+std::string_view take_word(std::string_view& text) {
+  const std::size_t start = std::min(text.find_first_not_of(" \t"), text.size());
+  text.remove_prefix(start);
+  const std::size_t end = std::min(text.find_first_of(" \t"), text.size());
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(end);
+  return word;
+}
+
+std::optional<double> number(std::string_view word) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size() || !(value >= 0)) return {};
+  return value;
+}
+
+std::string value_of(std::string_view text, std::string_view key) {
+  while (!text.empty()) {
+    const std::string_view line = take_line(text);
+    const std::size_t colon = line.find(':');
+    if (!line.starts_with(key) || colon == std::string_view::npos) continue;
+    return std::string(line.substr(std::min(line.find_first_not_of(" \t", colon + 1), line.size())));
+  }
+  return "";
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::string process_space(const std::filesystem::path& root) {
+  std::error_code ignored;
+  const std::string boot = first_line(root / "proc/sys/kernel/random/boot_id");
+  const std::string space = std::filesystem::read_symlink(root / "proc/self/ns/pid", ignored);
+  return boot.empty() || space.empty() ? "" : boot + " " + space;
+}
+
+// Fields 3 and 22. The second field, a name in brackets, may hold anything.
+ProcessState process_state(std::string_view proc_pid_stat) {
+  const std::size_t end_of_name = proc_pid_stat.rfind(')');
+  if (end_of_name == std::string_view::npos) return {};
+  std::string_view rest = proc_pid_stat.substr(end_of_name + 1);
+  const std::string_view state = take_word(rest);
+  for (int field = 4; field < 22; ++field) take_word(rest);
+  const std::optional<double> start = number(take_word(rest));
+  if (!start) return {};
+  return {static_cast<std::int64_t>(*start), state == "Z" || state == "X"};
+}
+
+ProcessState state_of_process(std::int64_t pid, const std::filesystem::path& root) {
+  return process_state(kernel_text(root / "proc" / std::to_string(pid) / "stat"));
+}
+
+}  // namespace harness::machine

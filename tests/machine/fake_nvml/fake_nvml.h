@@ -1,0 +1,17 @@
+#pragma once
+
+#include <atomic>
+
+// A library that goes by the name of the driver's and does what a test tells it: dlopen finds it since it is loaded
+// already. It shows that ours calls and reads it rightly, not what a driver would do.
+
+extern "C" {
+/// NVML: one GPU at 0000:18:00.0, whose readings change with every sample.
+struct FakeNvml {
+  bool answers = true;                  // false: all readings fail
+  std::atomic<int> samples = 0;         // utilisation read
+  std::atomic<bool> hangs = false;      // readings of the power wait until this is false
+  unsigned long long energy_mj = 1000;  // grows by 500 with each reading
+};
+FakeNvml* fake_nvml();
+}
