@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Holds the sources against the rooms of CMakeLists.txt.
 
-1. A file includes headers of its own room and of the rooms that its room(...) line names, directly or through them.
+1. A file includes headers of its own room and of the rooms that its room(...) line names, directly or through them. The
+   line names no room that no file includes, so that it says what the room rests on.
 2. A file of a room opens the room's namespace, harness::ROOM (base: harness), or one within it.
 3. No name is defined twice in one namespace of one program: two classes of one name with external linkage are undefined
    behaviour that neither compiler nor linker reports.
@@ -40,10 +41,11 @@ def rooms():
             continue
         directory[path] = name
         needs[name] = set(re.findall(r'harness_(\w+)', libraries)) - {'options'}
+    named = {name: set(others) for name, others in needs.items()}
     for _ in needs:  # what a needed room may use, its users may
         for name in needs:
             needs[name] |= set().union(*(needs.get(other, set()) for other in needs[name]))
-    return directory, needs
+    return directory, needs, named
 
 
 def room_of(path, directory):
@@ -58,8 +60,9 @@ def sources(*folders):
     return sorted(f for f in listed if f.endswith(wanted) and (TOP / f).exists())
 
 
-def check_includes(directory, needs):
+def check_includes(directory, needs, named):
     edges, breaches = 0, []
+    used = collections.defaultdict(set)
     for path in sources('src', 'workloads'):
         own = room_of(path, directory)
         if own is None:
@@ -70,8 +73,12 @@ def check_includes(directory, needs):
             if other is None or other == own:
                 continue
             edges += 1
+            used[own].add(other)
             if other not in needs[own] and (path, other) not in EXCEPTIONS:
                 breaches.append(f'{path}: includes "{header}", but the room {own} may not use the room {other}')
+    for name, others in named.items():
+        for other in sorted(others - used[name]):
+            breaches.append(f'CMakeLists.txt: the room {name} names the room {other}, but includes nothing of it')
     return edges, breaches
 
 
@@ -121,8 +128,8 @@ def check_names():
 
 
 def main():
-    directory, needs = rooms()
-    edges, breaches = check_includes(directory, needs)
+    directory, needs, named = rooms()
+    edges, breaches = check_includes(directory, needs, named)
     breaches += check_namespaces(directory) + check_names()
     for breach in breaches:
         print('rooms:', breach, file=sys.stderr)
