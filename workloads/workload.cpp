@@ -60,7 +60,7 @@ std::unique_ptr<OutputCheck> Workload::output_check(const config::Settings&, con
 Rate Workload::rate(const config::Settings&, const program::Layout&) const {
   return {};
 }
-std::int64_t Workload::tokens_per_step(const config::Model&, const config::Settings&) const {
+std::int64_t Workload::tokens_per_step(const config::Model&, const config::Settings&, const program::Layout&) const {
   return 0;
 }
 std::int64_t Workload::micro_batches(const config::Settings&, const program::Layout&) const {

@@ -59,7 +59,8 @@ class Workload {
 
   /// What one step does, in the units of its rate. Of a training step: tokens.
   virtual Rate rate(const config::Settings& settings, const program::Layout& layout) const;
-  virtual std::int64_t tokens_per_step(const config::Model& model, const config::Settings& settings) const;
+  virtual std::int64_t tokens_per_step(const config::Model& model, const config::Settings& settings,
+                                       const program::Layout& layout) const;
   /// Per data-parallel replica and step; 0 where there are none.
   virtual std::int64_t micro_batches(const config::Settings& settings, const program::Layout& layout) const;
   /// How a step's FLOPs are counted, for a person.

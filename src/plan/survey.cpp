@@ -20,7 +20,7 @@ Survey survey(const config::Model& model, const PlannedCase& the_case, program::
   s.roles = static_cast<std::int64_t>(set.roles.size());
   s.role_axes = set.role_axes;
   const workloads::Workload& workload = workloads::workload_of(the_case.settings);
-  s.tokens_per_step = static_cast<double>(workload.tokens_per_step(model, the_case.settings));
+  s.tokens_per_step = static_cast<double>(workload.tokens_per_step(model, the_case.settings, the_case.layout));
   s.rate = workload.rate(the_case.settings, the_case.layout);
   s.flop = program::total_flop(set);
   s.hardware_flop = s.flop.model + program::total_recomputed_flop(set);

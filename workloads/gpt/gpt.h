@@ -17,6 +17,9 @@ namespace harness::gpt {
 /// Groups, in order; `embedding` joins the first and the last pipeline stage, which share the tied embedding.
 enum : program::GroupId { tensor_group, data_group, embedding_group, world_group };
 
+/// Sequences of a step, of all replicas together.
+std::int64_t global_batch(const config::Settings& settings, const program::Layout& layout);
+
 program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
                              const program::Layout& layout);
 program::Program program(const config::Model& model, const config::Settings& settings, const program::Layout& layout,

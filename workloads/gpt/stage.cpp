@@ -4,6 +4,10 @@
 
 namespace harness::gpt {
 
+std::int64_t global_batch(const config::Settings& settings, const program::Layout& /*layout*/) {
+  return settings.global_batch_size;
+}
+
 Dimensions dimensions(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
                       int stage) {
   Dimensions d;
@@ -22,8 +26,9 @@ Dimensions dimensions(const config::Model& model, const config::Settings& settin
   d.local_vocab = model.vocab / d.tensor;
   d.layers = static_cast<int>(model.layers / d.stages);
   d.first_layer = d.layers * stage;
-  d.micro_batches = static_cast<int>(settings.global_batch_size / (settings.micro_batch_size * d.data));
-  d.tokens = static_cast<double>(settings.global_batch_size * model.sequence);
+  const std::int64_t batch = global_batch(settings, layout);
+  d.micro_batches = static_cast<int>(batch / (settings.micro_batch_size * d.data));
+  d.tokens = static_cast<double>(batch * model.sequence);
   d.type = config::storage_of(settings.precision);
   return d;
 }

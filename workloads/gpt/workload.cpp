@@ -16,7 +16,7 @@ class TokenSource : public program::InputSource {
   TokenSource(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
               const program::Coordinates& at, std::uint64_t seed)
       : model_(model),
-        batch_(settings.global_batch_size),
+        batch_(gpt::global_batch(settings, layout)),
         local_(batch_ / layout[program::Axis::data]),
         first_(local_ * at[program::Axis::data]),
         repeat_(settings.repeat_batch),
@@ -102,18 +102,18 @@ class GptWorkload : public Workload {
     if (stages > max_stages) {
       return fmt::format("pipeline_parallel {} is more than the {} stages that harness plans", stages, max_stages);
     }
-    if (s.global_batch_size % data != 0) {
+    const std::int64_t batch = gpt::global_batch(s, layout);
+    if (batch % data != 0) {
       return fmt::format("data_parallel {} ({} ranks / {}) does not divide global_batch_size {}; nearest batches: {}",
-                         data, layout.ranks(), layout.ranks() / data, s.global_batch_size,
-                         nearest_multiples(data, s.global_batch_size));
+                         data, layout.ranks(), layout.ranks() / data, batch, nearest_multiples(data, batch));
     }
-    const std::int64_t share = s.global_batch_size / data;
+    const std::int64_t share = batch / data;
     if (share % s.micro_batch_size != 0) {
       return fmt::format(
           "micro_batch_size {} does not divide the {} sequences of a replica (global_batch_size {} / data_parallel "
           "{}); "
           "nearest that does: {}",
-          s.micro_batch_size, share, s.global_batch_size, data, config::nearest_divisors(share, s.micro_batch_size));
+          s.micro_batch_size, share, batch, data, config::nearest_divisors(share, s.micro_batch_size));
     }
     return why_too_long(model, s, share);
   }
@@ -129,11 +129,12 @@ class GptWorkload : public Workload {
     return std::make_unique<TokenSource>(model, settings, layout, at, seed);
   }
 
-  std::int64_t tokens_per_step(const config::Model& model, const config::Settings& settings) const override {
-    return settings.global_batch_size * model.sequence;
+  std::int64_t tokens_per_step(const config::Model& model, const config::Settings& settings,
+                               const program::Layout& layout) const override {
+    return gpt::global_batch(settings, layout) * model.sequence;
   }
   std::int64_t micro_batches(const config::Settings& settings, const program::Layout& layout) const override {
-    return settings.global_batch_size / layout[program::Axis::data] / settings.micro_batch_size;
+    return gpt::global_batch(settings, layout) / layout[program::Axis::data] / settings.micro_batch_size;
   }
   std::string flop_formula() const override {
     return "causal model FLOPs: 72 B s L h^2 (1 + s/12h + V/12Lh), 2 per multiply-add";
