@@ -104,6 +104,8 @@ void OtherProcess::go() const {
 
 void OtherProcess::send(int signal) const {
   kill(pid_, signal);
+  // A process that is told to stop may go on for a moment, on another core.
+  if (signal == SIGSTOP) waitpid(pid_, nullptr, WUNTRACED);
 }
 
 int OtherProcess::end() {

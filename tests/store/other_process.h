@@ -36,7 +36,7 @@ class OtherProcess {
   /// The next line; "" if it ends, or says nothing for a minute.
   std::string line() const;
   void go() const;
-  void send(int signal) const;
+  void send(int signal) const;  // after SIGSTOP it has stopped
   /// Kills it, unless it has ended, and waits until it is gone. Returns its status, as waitpid() gives it.
   int end();
   pid_t pid() const { return pid_; }
