@@ -177,23 +177,35 @@ std::optional<double> most_gain(const store::Result& result, const CaseBreakdown
   return std::min(1.0, saved_s / mean.step_s);
 }
 
+// "computation, data communication": computation where it is more than one part of it.
+std::string words_for(const std::vector<Part>& parts) {
+  std::vector<std::string> words;
+  const bool all_computation = std::ranges::count_if(parts, is_computation) > 1;
+  for (const Part part : parts) {
+    const std::string word = all_computation && is_computation(part) ? "computation" : name_of(part);
+    if (words.empty() || words.back() != word) words.push_back(word);
+  }
+  return join(words, ", ");
+}
+
 std::vector<Lever> levers_for(const store::Result& result, const CaseBreakdown& found, const Waterfall* waterfall,
                               const std::map<Part, double>& lost) {
   std::vector<Lever> levers;
-  for (const auto& [part, share] : lost) {
-    if (share < min_lever) continue;
-    for (const config::Variable& variable : config::registry()) {
-      if (std::ranges::find(variable.acts_on, part) == variable.acts_on.end()) continue;
-      if (!variable.honoured_on(result.backend)) continue;
-      const std::string_view now = result.setting(result.at(found), variable.name);
-      if (!now.empty() && now == variable.fastest) continue;
-      const auto known = std::ranges::find(levers, variable.name, &Lever::variable);
-      Lever& lever = known == levers.end() ? levers.emplace_back() : *known;
-      lever.variable = variable.name;
-      lever.most = most_gain(result, found, variable, waterfall);
+  for (const config::Variable& variable : config::registry()) {
+    if (!variable.honoured_on(result.backend)) continue;
+    const std::string_view now = result.setting(result.at(found), variable.name);
+    if (!now.empty() && now == variable.fastest) continue;
+    Lever lever{.variable = variable.name};
+    std::vector<Part> parts;
+    for (const auto& [part, share] : lost) {
+      if (share < min_lever || std::ranges::find(variable.acts_on, part) == variable.acts_on.end()) continue;
       lever.share += share;
-      lever.acts_on += (lever.acts_on.empty() ? "" : ", ") + std::string(name_of(part));
+      parts.push_back(part);
     }
+    if (parts.empty()) continue;
+    lever.most = most_gain(result, found, variable, waterfall);
+    lever.acts_on = words_for(parts);
+    levers.push_back(std::move(lever));
   }
   std::ranges::stable_sort(levers, std::ranges::greater(), &Lever::share);
   if (levers.size() > max_levers) levers.resize(max_levers);

@@ -32,8 +32,8 @@ struct Lever {
   /// Of the step, that it can save at most, with any value: the parts that it acts on down to their least times in the
   /// configuration that it makes, and all waiting of ranks and stages for each other, which may end with it. Nothing
   /// where it moves the peak and nobody has measured or stated how far.
-  std::optional<double> most;
-  std::string acts_on;  // "exposed communication: data"
+  std::optional<double> most = {};
+  std::string acts_on = {};  // "computation, data communication"
 };
 
 struct Bottleneck {
