@@ -89,6 +89,22 @@ FrameworkWords precision_for_pytorch(const Settings& s) {
           "torch.set_float32_matmul_precision(**matmul_options), without autocast"};
 }
 
+FrameworkWords accumulation_for_megatron(const Settings& s) {
+  if (s.gradient_accumulation == 0) return no_word("--global-batch-size decides");
+  return no_word(fmt::format("no flag: --global-batch-size is {} x --micro-batch-size x data-parallel ranks",
+                             s.gradient_accumulation));
+}
+FrameworkWords accumulation_for_deepspeed(const Settings& s) {
+  if (s.gradient_accumulation == 0) return no_word("train_batch_size decides");
+  return {{{"gradient_accumulation_steps", std::to_string(s.gradient_accumulation)}}};
+}
+FrameworkWords accumulation_for_pytorch(const Settings& s) {
+  if (s.gradient_accumulation == 0) return no_word("the batches between two calls of optimizer.step() decide");
+  return no_word(
+      fmt::format("no argument: {} backward passes before optimizer.step(), all but the last under no_sync()",
+                  s.gradient_accumulation));
+}
+
 FrameworkWords layout_for_megatron(const Settings& s) {
   return {{{"--tensor-model-parallel-size", std::to_string(s.layout[program::Axis::tensor])},
            {"--pipeline-model-parallel-size", std::to_string(s.layout[program::Axis::pipeline])}},
@@ -150,6 +166,7 @@ FrameworkWords bucket_for_pytorch(const Settings& s) {
                       print_bytes_exact(s.bucket_size_bytes))};
 }
 
+constexpr int max_accumulation = 1 << 16;
 constexpr std::int64_t max_batch = std::int64_t{1} << 31;
 constexpr std::int64_t min_bucket_bytes = 1024;
 
@@ -188,6 +205,10 @@ std::vector<Variable> training_variables() {
                   .print = [](const Settings& s) { return fmt::format("{}", s.global_batch_size); },
                   .acts_on = {Part::data, Part::embedding, Part::world, Part::bubble},
                   .mathematics = Mathematics::another,
+                  .without_effect =
+                      [](const Settings& s) {
+                        return s.gradient_accumulation == 0 ? "" : "gradient_accumulation says how large the batch is";
+                      },
                   .workloads = only_gpt,
                   .words = {.megatron = one_flag("--global-batch-size", &Settings::global_batch_size),
                             .deepspeed = one_flag("train_batch_size", &Settings::global_batch_size),
@@ -218,6 +239,26 @@ std::vector<Variable> training_variables() {
                                   return words;
                                 }},
                   .synonyms = {{"train_micro_batch_size_per_gpu"}, {"per_device_train_batch_size"}, {"mbs"}}});
+  rows.push_back({.name = "gradient_accumulation",
+                  .unit = "micro-batches",
+                  .allowed = "auto, or a whole number",
+                  .help =
+                      "micro-batches of a replica in a step: the global batch is as many times micro_batch_size and "
+                      "data_parallel; auto takes global_batch_size instead",
+                  .backends = everywhere,
+                  .parse = [](Settings& s,
+                              auto text) { s.gradient_accumulation = within_or_word(text, "auto", max_accumulation); },
+                  .print =
+                      [](const Settings& s) {
+                        return s.gradient_accumulation == 0 ? "auto" : fmt::format("{}", s.gradient_accumulation);
+                      },
+                  .acts_on = {Part::data, Part::embedding, Part::world, Part::bubble},
+                  .mathematics = Mathematics::another,
+                  .workloads = only_gpt,
+                  .words = {.megatron = accumulation_for_megatron,
+                            .deepspeed = accumulation_for_deepspeed,
+                            .pytorch = accumulation_for_pytorch},
+                  .synonyms = {{"gradient_accumulation_steps"}, {"accumulate_grad_batches"}}});
   rows.push_back(
       {.name = "layout",
        .allowed = layout_text([](program::Axis) { return 'N'; }),

@@ -54,6 +54,7 @@ struct Settings {
   Precision precision = Precision::fp32;
   std::int64_t global_batch_size = 16;  // sequences per step, over all ranks
   std::int64_t micro_batch_size = 1;    // sequences per forward pass of one rank
+  int gradient_accumulation = 0;        // micro-batches of a replica in a step; 0: they follow from the global batch
   program::Layout layout;               // of one replica: 1 along the data axis, which takes what remains of the ranks
   int ranks = 0;                        // 0: all of the job; a case on N ranks uses ranks 0..N-1
   bool overlap_grad_reduce = true;

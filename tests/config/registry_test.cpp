@@ -30,6 +30,7 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"precision", {"fp32", "bf16", "tf32"}},
     {"global_batch_size", {"1", "512"}},
     {"micro_batch_size", {"1", "8"}},
+    {"gradient_accumulation", {"auto", "1", "8"}},
     {"layout", {"{tensor_parallel: 2, pipeline_parallel: 1}", "{tensor_parallel: 8, pipeline_parallel: 4}"}},
     {"ranks", {"all", "16"}},
     {"overlap_grad_reduce", {"true", "false"}},

@@ -93,6 +93,26 @@ TEST(Gpt, DataParallelTrafficIsEveryGradientOnceInFp32) {
   EXPECT_EQ(traffic(build(j), 0, "data", "all_reduce").messages, 1);
 }
 
+TEST(Gpt, AccumulationMakesTheBatchFollowTheLayout) {
+  const config::Model small{"m", 4, 64, 4, 256, 32};
+  const Job by_batch = job(small, 1, 2, 2, 6, 3);
+  Job by_accumulation = by_batch;
+  by_accumulation.settings.gradient_accumulation = 6;
+  by_accumulation.settings.global_batch_size = 1;  // without effect
+  EXPECT_EQ(program::hash(build(by_accumulation)), program::hash(build(by_batch)));
+  EXPECT_EQ(gpt::global_batch(by_accumulation.settings, by_accumulation.layout), 6 * 3 * 2);
+  const Workload& gpt = workload_of(by_accumulation.settings);
+  for (const int replicas : {1, 2, 8}) {
+    by_accumulation.layout[program::Axis::data] = replicas;
+    EXPECT_EQ(gpt.micro_batches(by_accumulation.settings, by_accumulation.layout), 6);
+    EXPECT_EQ(gpt.tokens_per_step(small, by_accumulation.settings, by_accumulation.layout), 6 * 3 * 32 * replicas);
+    EXPECT_EQ(gpt.why_impossible_on(small, by_accumulation.settings, by_accumulation.layout), "");
+  }
+  by_accumulation.settings.gradient_accumulation = 1 << 16;
+  by_accumulation.settings.micro_batch_size = std::int64_t{1} << 31;
+  EXPECT_NE(gpt.why_impossible_on(small, by_accumulation.settings, by_accumulation.layout), "");
+}
+
 TEST(Gpt, OverlapIsADifferenceOfDependenciesAlone) {
   Job j = job({"m", 4, 64, 4, 256, 32}, 1, 1, 4, 2);
   j.settings.bucket_size_bytes = 100 << 10;

@@ -1,11 +1,16 @@
 #include "workloads/gpt/stage.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace harness::gpt {
 
-std::int64_t global_batch(const config::Settings& settings, const program::Layout& /*layout*/) {
-  return settings.global_batch_size;
+std::int64_t global_batch(const config::Settings& settings, const program::Layout& layout) {
+  if (settings.gradient_accumulation == 0) return settings.global_batch_size;
+  constexpr double most = 0x1p62;  // so many are refused for their number of micro-batches
+  const double batch = static_cast<double>(settings.gradient_accumulation) *
+                       static_cast<double>(settings.micro_batch_size) * layout[program::Axis::data];
+  return static_cast<std::int64_t>(std::min(batch, most));
 }
 
 Dimensions dimensions(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
