@@ -22,6 +22,18 @@ std::string show(const Signature& s) {
   return fmt::format("{} of {} {}", s.kind, s.count, name_of(s.type));
 }
 
+// Whether the two ends of a message speak of the same one.
+bool carries_the_same(const Label& a, const Label& b) {
+  return a.what == b.what && a.phase == b.phase && a.micro_batch == b.micro_batch && a.layer == b.layer;
+}
+
+std::string carried(const Label& l) {
+  std::string text = fmt::format("{} ({})", l.what.empty() ? "a message" : l.what, name_of(l.phase));
+  if (l.micro_batch >= 0) text += fmt::format(" of micro-batch {}", l.micro_batch);
+  if (l.layer >= 0) text += fmt::format(", layer {}", l.layer);
+  return text;
+}
+
 // The communications of a role, in list order, and how far it has got.
 struct RoleState {
   std::vector<OperationId> order;
@@ -191,6 +203,13 @@ class Matcher {
       a.kind = b.kind = "message";
       if (a != b) {
         mismatch(other, k, role, slot, fmt::format("{} meets {}", show(b), show(a)));
+        return false;
+      }
+      // Messages of one size between two ranks arrive in the order in which they were sent: which one a receive gets
+      // shows only in what the two ends call it.
+      const Label &mine = pending(role, slot).label, &of_other = pending(other, k).label;
+      if (!carries_the_same(mine, of_other)) {
+        mismatch(other, k, role, slot, fmt::format("{} meets {}", carried(of_other), carried(mine)));
         return false;
       }
       if (other == role) {

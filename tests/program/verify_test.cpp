@@ -95,6 +95,25 @@ TEST(Verify, AcceptsTwoStages) {
   EXPECT_EQ(texts(verify(expand(two_stages()))), "");
 }
 
+// Of one size and between the same ranks, a message is told from another by its label alone.
+TEST(Verify, NamesAMessageThatIsTakenForAnother) {
+  for (const bool other_batch : {true, false}) {
+    ProgramSet set = two_stages();
+    Label& label = set.roles[1].step[find(set.roles[1], "receive", "activations")].label;
+    if (other_batch) {
+      label.micro_batch = 1;
+    } else {
+      label.what = "gradients";
+    }
+    const auto problems = verify(set);
+    ASSERT_FALSE(problems.empty());
+    EXPECT_THAT(texts(problems),
+                HasSubstr(other_batch ? "activations (forward) of micro-batch 1" : "gradients (forward)"));
+    EXPECT_THAT(texts(problems), HasSubstr(" meets "));
+    EXPECT_FALSE(verify(expand(set)).empty());
+  }
+}
+
 TEST(Verify, NamesADroppedReceive) {
   auto set = expand(two_stages());
   // Rank 3 (stage 1, data 1) forgets to receive; its x is filled instead so that only the communication is wrong.
