@@ -19,7 +19,7 @@ double rounding_of(config::Precision precision) {
     case config::Precision::fp32:
       return 1e-4;
   }
-  fail("no rounding is known of precision {}", config::name_of(precision));
+  fail("no rounding is known of this precision");
 }
 
 }  // namespace

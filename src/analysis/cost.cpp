@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "config/backend.h"
+
 namespace harness::analysis {
 namespace {
 
@@ -45,7 +47,7 @@ std::optional<CostEstimate> estimate_cost(const store::Result& result, const Sum
   CostEstimate out;
   out.cost = cost;
   out.steps = baseline->blocks * result.steps;
-  out.backend_has_gpus = result.backend != "cpu";
+  out.backend_has_gpus = config::traits_of(result.backend).ranks_are_gpus;
   out.before = cost_of(cost, baseline->name, ranks, baseline->tokens_per_second);
   if (summary.unreliable) return out;
   for (const CaseSummary& row : summary.cases) {

@@ -19,7 +19,7 @@ namespace {
 
 // What the lines of the configuration are made of.
 struct First {
-  config::BackendKind backend = config::BackendKind::cpu;
+  config::BackendKind backend;
   int ranks = 1;
   std::string machine;      // in words
   std::string device;       // the GPU's name, "" if there is none here
@@ -28,7 +28,7 @@ struct First {
   std::string model, precision;
   int micro_batch = 1;
 
-  bool on_gpus() const { return backend == config::BackendKind::cuda; }
+  bool on_gpus() const { return config::traits_of(backend).ranks_are_gpus; }
   bool even() const { return ranks % 2 == 0; }
 };
 
@@ -43,12 +43,12 @@ std::string gpus_in_words(const std::vector<machine::Gpu>& gpus) {
 
 config::BackendKind backend_for(const FirstMachine& machine, const InitOptions& options) {
   if (!options.backend.empty()) return config::parse_backend(options.backend);
-  return machine.gpus.empty() ? config::BackendKind::cpu : config::BackendKind::cuda;
+  return config::usual_backend(!machine.gpus.empty());
 }
 
 int usual_ranks(const FirstMachine& machine, config::BackendKind backend) {
   constexpr int gpus_of_a_node = 8, enough_on_cores = 4;
-  if (backend == config::BackendKind::cpu) return std::clamp(machine.cores, 1, enough_on_cores);
+  if (!config::traits_of(backend).ranks_are_gpus) return std::clamp(machine.cores, 1, enough_on_cores);
   return machine.gpus.empty() ? gpus_of_a_node : static_cast<int>(machine.gpus.size());
 }
 
@@ -185,8 +185,7 @@ FirstConfiguration first_configuration(const FirstMachine& machine, const InitOp
   }
   const std::string summary = fmt::format("backend {}, {}, model {}; {}", config::name_of(f.backend),
                                           plural(f.ranks, "rank"), f.model, f.machine);
-  return {text_of(f, options.output), summary, f.ranks,
-          f.backend == config::BackendKind::cpu && f.ranks > machine.cores};
+  return {text_of(f, options.output), summary, f.ranks, !f.on_gpus() && f.ranks > machine.cores};
 }
 
 int init(const InitOptions& options, std::ostream& out) {

@@ -46,7 +46,7 @@ void require_named_backend(const std::vector<std::string>& overrides) {
 plan::Plan plan_sweep(const launch::Job& job, const config::Experiment& experiment,
                       const std::vector<std::string>& only) {
   static_cast<void>(backends::get(experiment.backend));  // an Error here says what is missing
-  if (experiment.backend == config::BackendKind::cuda) {
+  if (config::traits_of(experiment.backend).ranks_are_gpus) {
     launch::require_gpus(job.places(), experiment.measure.share_gpus, experiment.path);
   }
   return plan::prepare(experiment, backend::declared_fused(experiment.backend), job.size(), only);

@@ -157,7 +157,7 @@ class Estimate {
     return seconds;
   }
 
-  bool has_gpus() const { return plan_.experiment.backend == config::BackendKind::cuda; }
+  bool has_gpus() const { return config::traits_of(plan_.experiment.backend).ranks_are_gpus; }
   std::string hours_name() const { return has_gpus() ? "GPU hours" : "rank hours"; }
 
   int rounds_that_fit() const {

@@ -45,7 +45,7 @@ void print_head(const plan::Plan& p, std::ostream& out) {
     out << (e.hardware ? fmt::format("peak: not in the hardware file {} for precision {}; there will be no MFU\n",
                                      e.hardware->name, config::find_variable("precision")->print(e.baseline))
                        : std::string("peak: none (hardware: none); there will be no MFU\n"));
-  } else if (e.backend == config::BackendKind::cuda) {
+  } else if (config::traits_of(e.backend).ranks_are_gpus) {
     out << "peak: from the hardware file of the GPU that the sweep finds\n";
   } else {
     out << "peak: measured before the first block (a matrix product on all ranks at once)\n";

@@ -132,7 +132,7 @@ class Check {
     if (options_.verbose) o.progress = [&](const std::string& name) { err_ << "selftest: " << name << std::endl; };
     o.finished = [&](const selftest::CheckLine& line) { add(line); };
     const auto found = selftest::check_operations(
-        selftest::operation_cases(subject_.kind() == config::BackendKind::cuda), subject_, oracle_, o);
+        selftest::operation_cases(config::traits_of(subject_.kind()).has_tf32), subject_, oracle_, o);
     if (found.empty())
       not_run("operations", fmt::format("no operation case has {} in its name", fmt::join(options_.only, " or ")));
     done("operations");

@@ -36,10 +36,14 @@ struct Wordings {
   Wording megatron = {}, deepspeed = {}, pytorch = {};
 
   FrameworkWords in(Framework framework, const Settings& settings) const {
-    const Wording& wording = framework == Framework::megatron    ? megatron
-                             : framework == Framework::deepspeed ? deepspeed
-                                                                 : pytorch;
+    const Wording& wording = of(framework);
     return wording ? wording(settings) : no_word("");
+  }
+
+ private:
+  const Wording& of(Framework framework) const {
+    if (framework == Framework::megatron) return megatron;
+    return framework == Framework::deepspeed ? deepspeed : pytorch;
   }
 };
 

@@ -4,14 +4,11 @@
 #include <array>
 #include <iterator>
 
-#include "config/choice.h"
 #include "config/fields.h"
 #include "config/registry_rows.h"
 
 namespace harness::config {
 namespace {
-
-constexpr std::array<Choice<BackendKind>, 2> backend_choices{{{"cpu", BackendKind::cpu}, {"cuda", BackendKind::cuda}}};
 
 std::vector<Variable> make_registry() {
   std::vector<Variable> rows = training_variables();
@@ -75,14 +72,6 @@ bool Variable::honoured_on(std::string_view backend) const {
 Purpose purpose_of(std::string_view name) {
   const Variable* variable = find_variable(name);
   return variable == nullptr ? Purpose::setting : variable->purpose;
-}
-
-const char* name_of(BackendKind kind) {
-  return word_of(kind, backend_choices);
-}
-
-BackendKind parse_backend(std::string_view text) {
-  return parse_choice(text, backend_choices);
 }
 
 std::span<const Variable> registry() {

@@ -8,16 +8,12 @@
 #include <vector>
 
 #include "base/part.h"
+#include "config/backend.h"
 #include "config/framework_words.h"
 #include "config/hardware.h"
 #include "config/settings.h"
 
 namespace harness::config {
-
-enum class BackendKind : std::uint8_t { cpu, cuda };
-const char* name_of(BackendKind kind);
-/// Throws Error naming what is allowed.
-BackendKind parse_backend(std::string_view text);
 
 /// What a variable is swept for.
 enum class Purpose : std::uint8_t {

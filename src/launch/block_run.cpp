@@ -19,7 +19,7 @@
 namespace harness::launch {
 namespace {
 
-// "layout={tensor_parallel: 2}" as a part of a file's name: layout-tensor_parallel-2.
+// "micro_batch_size={2}" as a part of a file's name: micro_batch_size-2.
 std::string file_safe(std::string_view name) {
   std::string safe;
   for (const char c : name) {
@@ -53,7 +53,7 @@ BlockRun::BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const BlockRe
       takes_part_(site.rank < request.layout.ranks()) {
   if (takes_part_) {
     share_ = share_of(site, request.layout.ranks(), request.settings.threads, request.memory_limit_bytes);
-    if (request.backend == config::BackendKind::cuda) {
+    if (config::traits_of(request.backend).ranks_are_gpus) {
       // What fits on a device is not the host's limit. A limit that was asked for still counts.
       if (request.memory_limit_bytes <= 0) share_.memory_limit_bytes = 0;
       // Any core of the node: the worker stays near its GPU, which only it knows.

@@ -15,7 +15,7 @@ namespace harness::launch {
 /// down; settings travel as registry text.
 struct BlockRequest {
   std::string case_name;
-  config::BackendKind backend = config::BackendKind::cpu;
+  config::BackendKind backend{};
   config::Model model;
   config::Settings settings;
   program::Layout layout;  // layout.ranks() supervisors start a worker, the others sit the block out

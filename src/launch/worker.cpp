@@ -68,7 +68,7 @@ void live(WorkerChannel& channel, const WorkFactory& make, WorkerOrder& order) {
   const auto born = Clock::now();
   order = decode<WorkerOrder>(channel.receive(FrameType::order));
   // A driver maps far more than it uses; what fits on a device is not the host's limit.
-  if (order.request.backend == config::BackendKind::cpu) limit_memory(order.memory_limit_bytes, order.threads);
+  if (!config::traits_of(order.request.backend).ranks_are_gpus) limit_memory(order.memory_limit_bytes, order.threads);
   const TestFault fault = TestFault::from_environment(order.rank, order.request.case_name, order.request.settings);
 
   measure::BlockSamples samples;

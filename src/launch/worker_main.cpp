@@ -22,7 +22,7 @@ std::function<void(measure::BlockSamples&)> probing(const backend::Backend& with
                                                     const backend::ExecutableRequest& where) {
   return [&with, where](measure::BlockSamples& samples) {
     samples.device = with.device(where);
-    if (with.kind() != config::BackendKind::cpu) return;  // a GPU's peak is its hardware file's
+    if (config::traits_of(with.kind()).ranks_are_gpus) return;  // a GPU's peak is its hardware file's
     samples.peak_flops = with.measure_matmul_flops(where.settings.precision, where, probe_seconds);
   };
 }

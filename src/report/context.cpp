@@ -15,10 +15,8 @@
 namespace harness::report {
 
 std::string backend_line(const std::string& backend) {
-  if (backend == "cpu") {
-    return "Backend cpu: real arithmetic and real collectives on CPU cores. These numbers say nothing about a GPU.";
-  }
-  return "Backend " + backend + ".";
+  const std::string_view caveat = config::traits_of(backend).caveat;
+  return caveat.empty() ? fmt::format("Backend {}.", backend) : fmt::format("Backend {}: {}", backend, caveat);
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/above_peak.h"
+#include "config/backend.h"
 
 namespace harness::report {
 namespace {
@@ -311,7 +312,7 @@ Scale scale_for(Unit unit, std::span<const double> values) {
 }  // namespace
 
 bool ranks_are_gpus(const store::Result& result) {
-  return result.backend != "cpu";
+  return config::traits_of(result.backend).ranks_are_gpus;
 }
 
 Measured measured_by(const store::Result& result) {

@@ -69,11 +69,11 @@ class Equality {
     return lines_.back();
   }
 
-  // Rows of the registry say which backends honour a variable; only GPUs have tf32 and something to tune.
+  // Rows of the registry say which backends honour a variable. tf32 and tuning are none.
   bool honours(const std::string& name) const {
     const config::BackendKind kind = subject_.kind();
     const config::Variable* v = config::find_variable(name);
-    if (v == nullptr) return kind == config::BackendKind::cuda;
+    if (v == nullptr) return name == "tf32" ? config::traits_of(kind).has_tf32 : config::traits_of(kind).tunes;
     return v->honoured_on(kind);
   }
 

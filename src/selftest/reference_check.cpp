@@ -32,8 +32,7 @@ std::vector<Variant> variants(const backend::Backend& subject, std::int64_t batc
                            {AttentionKind::fused, 1},
                            {AttentionKind::unfused, batch},
                            {AttentionKind::unfused, 1}};
-  // Others have nothing to tune.
-  if (subject.kind() == config::BackendKind::cuda) all.push_back({AttentionKind::fused, batch, true});
+  if (config::traits_of(subject.kind()).tunes) all.push_back({AttentionKind::fused, batch, true});
   return all;
 }
 

@@ -21,7 +21,7 @@ launch::BlockRequest block_request(const config::Experiment& experiment, const p
   if (mode == measure::BlockMode::timed) request.wrap = defaults.wrap;
   request.tuning = defaults.tuning;
   // A log costs time; the observing worker turns it on for itself.
-  if (experiment.backend == config::BackendKind::cuda) request.environment.emplace_back("NCCL_DEBUG", "WARN");
+  if (config::traits_of(experiment.backend).uses_nccl) request.environment.emplace_back("NCCL_DEBUG", "WARN");
   return request;
 }
 

@@ -37,7 +37,7 @@ program::Links links_of(const config::Experiment& experiment, const plan::Planne
   constexpr int hopper = 90;  // the first whose NVLink switches add up
   const int capability = hardware ? hardware->compute_capability : 0;
   links.switches_reduce_nodes =
-      experiment.backend == config::BackendKind::cuda && (capability == 0 || capability >= hopper);
+      config::traits_of(experiment.backend).uses_nccl && (capability == 0 || capability >= hopper);
   const auto collnet = planned.settings.nccl.find("nccl_collnet");
   links.switches_reduce_network = collnet != planned.settings.nccl.end() && collnet->second == "true";
   return links;

@@ -28,7 +28,7 @@ void keep_log(NcclObservation& all, std::int32_t case_index, const plan::Planned
 NcclObservation observe(launch::Job& job, const plan::Plan& plan, const BlockDefaults& defaults,
                         ProgressLine& progress) {
   NcclObservation all;
-  if (plan.experiment.backend != config::BackendKind::cuda) return all;
+  if (!config::traits_of(plan.experiment.backend).uses_nccl) return all;
   progress.start_phase(plan.cases.size());
   std::int32_t index = -1;
   for (const plan::PlannedCase& planned : plan.cases) {

@@ -75,7 +75,7 @@ double Peaks::of(const plan::PlannedCase& planned) const {
 }
 
 bool measures_peaks(const config::Experiment& e) {
-  return e.backend == config::BackendKind::cpu && !e.hardware && !e.without_hardware && !(e.peak_flops > 0);
+  return !config::traits_of(e.backend).ranks_are_gpus && !e.hardware && !e.without_hardware && !(e.peak_flops > 0);
 }
 
 void measure_peaks(launch::Job& job, const plan::Plan& plan, Peaks& peaks) {

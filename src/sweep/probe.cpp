@@ -78,7 +78,7 @@ Machine probe(launch::Job& job, const plan::Plan& plan) {
   if (!e.measure.share_gpus) require_own_devices(machine.places, outcome.samples);
 
   const NameValues& identity = outcome.samples.front().identity;
-  if (e.backend == config::BackendKind::cuda) machine.device = value_of(identity, "device");
+  if (config::traits_of(e.backend).ranks_are_gpus) machine.device = value_of(identity, "device");
   machine.identity = build_identity();
   machine.identity.insert(machine.identity.end(), identity.begin(), identity.end());
   for (const measure::BlockSamples& s : outcome.samples)

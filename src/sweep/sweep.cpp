@@ -57,9 +57,9 @@ store::RunState run_sweep(launch::Job& job, plan::Plan plan, store::ResultPlace&
                           ProgressLine& progress) {
   const auto start = std::chrono::steady_clock::now();
   const config::BackendKind backend = plan.experiment.backend;
-  progress.say(backend == config::BackendKind::cpu
-                   ? "checking that all ranks agree, measuring the peak of matrix products"
-                   : "checking that all ranks agree and that each has a GPU of its own");
+  progress.say(config::traits_of(backend).ranks_are_gpus
+                   ? "checking that all ranks agree and that each has a GPU of its own"
+                   : "checking that all ranks agree, measuring the peak of matrix products");
   const Machine machine = probe(job, plan);
   if (const std::string busy = busy_machine(machine.conditions); !busy.empty()) progress.say(busy);
   if (!machine.device.empty())

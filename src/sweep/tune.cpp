@@ -21,7 +21,7 @@ std::size_t keep_new_choices(backend::Tuning& known, const std::vector<measure::
 TuningOutcome tune(launch::Job& job, const plan::Plan& plan, const Machine& machine, ProgressLine& progress) {
   const config::Experiment& e = plan.experiment;
   // Several ranks on one device would time each other.
-  if (e.backend != config::BackendKind::cuda || e.measure.share_gpus) return {};
+  if (!config::traits_of(e.backend).tunes || e.measure.share_gpus) return {};
   const TuningCache cache(machine.device, fmt::format("cublaslt-{}-cudnn-{}", value_of(machine.identity, "cublaslt"),
                                                       value_of(machine.identity, "cudnn")));
   backend::Tuning known = cache.read();

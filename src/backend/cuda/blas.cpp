@@ -32,7 +32,7 @@ cudaDataType_t data_type(program::DType type) {
     case program::DType::i32:
       break;
   }
-  fail("cuBLASLt multiplies no {}", program::name_of(type));
+  fail("cuBLASLt multiplies no elements of this type");
 }
 
 template <class T>

@@ -37,7 +37,7 @@ ncclDataType_t type_of(const backend::Tensor& t) {
     case program::DType::i32:
       return ncclInt32;
   }
-  fail("NCCL has no word for elements of {}", program::name_of(t.type));
+  fail("NCCL has no word for this type of elements");
 }
 
 ncclRedOp_t operation_of(program::Reduction reduction) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "config/backend.h"
 #include "report/context.h"
 #include "report/headline.h"
 #include "report/page/sections.h"
@@ -12,7 +13,8 @@ namespace harness::page {
 namespace {
 
 void add_notices(const store::Result& result, const analysis::Summary& summary, report::Document& document) {
-  if (result.backend != "cuda") document.notices.push_back({report::backend_line(result.backend)});
+  if (!config::traits_of(result.backend).caveat.empty())
+    document.notices.push_back({report::backend_line(result.backend)});
   const std::size_t n = summary.warnings.size();
   if (n == 1) {
     document.notices.push_back({"There is a warning to read before you believe this, with a remedy.", "warnings"});

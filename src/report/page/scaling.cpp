@@ -147,8 +147,10 @@ std::optional<Scaling> scaling(const store::Result& result, const analysis::Find
       "relative to "
       "that.{}",
       plural(std::llround(points[0].ranks), "rank"),
-      result.backend == "cpu" ? " On the cpu backend ranks share cores, so fewer ranks do not mean less hardware."
-                              : "");
+      config::traits_of(result.backend).ranks_are_gpus
+          ? ""
+          : fmt::format(" On the {} backend ranks share cores, so fewer ranks do not mean less hardware.",
+                        result.backend));
   out.curve.drawing =
       curves(points, x).figure("scaling-drawing", 438, out.curve.title,
                                fmt::format("Efficiency at {:.0f} ranks: {}; all numbers are in the table below.",

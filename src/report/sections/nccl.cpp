@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "config/backend.h"
 #include "report/scale.h"
 #include "report/sections.h"
 
@@ -85,7 +86,7 @@ void requests(const store::Result& result, const char* outcome, const char* word
 Section nccl_section(const store::Result& result) {
   Section section{"nccl", "What NCCL did", {}};
   if (result.nccl_calls.empty() && result.nccl_facts.empty()) {
-    if (result.backend == "cuda") {
+    if (config::traits_of(result.backend).uses_nccl) {
       section.pieces.push_back(Paragraph{
           "The file does not show it: on one rank NCCL has nothing to do, and files of earlier versions have no "
           "such table."});

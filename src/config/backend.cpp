@@ -1,0 +1,52 @@
+#include "config/backend.h"
+
+#include <algorithm>
+#include <array>
+
+#include "config/choice.h"
+
+namespace harness::config {
+namespace {
+
+constexpr std::array<BackendTraits, 2> table{
+    {{.kind = BackendKind::cpu,
+      .name = "cpu",
+      .caveat = "real arithmetic and real collectives on CPU cores. These numbers say nothing about a GPU."},
+     {.kind = BackendKind::cuda,
+      .name = "cuda",
+      .ranks_are_gpus = true,
+      .has_tf32 = true,
+      .tunes = true,
+      .uses_nccl = true}}};
+
+constexpr auto backend_choices = [] {
+  std::array<Choice<BackendKind>, table.size()> choices{};
+  for (std::size_t i = 0; i < table.size(); ++i) choices[i] = {table[i].name.data(), table[i].kind};
+  return choices;
+}();
+
+}  // namespace
+
+const BackendTraits& traits_of(BackendKind kind) {
+  return *std::ranges::find(table, kind, &BackendTraits::kind);
+}
+
+const BackendTraits& traits_of(std::string_view name) {
+  static constexpr BackendTraits unknown{.ranks_are_gpus = true};
+  const auto* found = std::ranges::find(table, name, &BackendTraits::name);
+  return found == table.end() ? unknown : *found;
+}
+
+const char* name_of(BackendKind kind) {
+  return word_of(kind, backend_choices);
+}
+
+BackendKind parse_backend(std::string_view text) {
+  return parse_choice(text, backend_choices);
+}
+
+BackendKind usual_backend(bool has_gpus) {
+  return std::ranges::find(table, has_gpus, &BackendTraits::ranks_are_gpus)->kind;
+}
+
+}  // namespace harness::config

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace harness::config {
+
+enum class BackendKind : std::uint8_t { cpu, cuda };
+
+/// What other rooms need to know of a backend. None of them asks for its name.
+struct BackendTraits {
+  BackendKind kind = BackendKind::cpu;
+  std::string_view name = {};
+  /// A rank has a GPU of its own, whose peak and memory its hardware file states. Else ranks share a node's cores and
+  /// memory, each with a limit of its own, and the peak of products is measured where nobody states it.
+  bool ranks_are_gpus = false;
+  bool has_tf32 = false;
+  bool tunes = false;            // has choices that are timed before the first round
+  bool uses_nccl = false;        // and so leaves its log
+  std::string_view caveat = {};  // what a reader of its numbers must know: sentences; "": nothing
+};
+
+const BackendTraits& traits_of(BackendKind kind);
+/// By the name that a result file has. Of a backend that this version does not know: a GPU per rank, and nothing else.
+const BackendTraits& traits_of(std::string_view name);
+
+const char* name_of(BackendKind kind);
+/// Throws Error naming what is allowed.
+BackendKind parse_backend(std::string_view text);
+/// What a machine with or without GPUs is for.
+BackendKind usual_backend(bool has_gpus);
+
+}  // namespace harness::config
