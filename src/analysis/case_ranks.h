@@ -20,16 +20,15 @@ class CaseRanks {
   bool same_role(std::int32_t a, std::int32_t b) const {
     return a >= 0 && a < count() && b >= 0 && b < count() && role_of_[a] == role_of_[b];
   }
-  /// The sets of ranks that do the same work: of one role and one pipeline stage.
+  /// The sets of ranks that do as much work as each other: of one pipeline stage.
   const std::vector<Ranks>& alike() const { return alike_; }
-  bool has_stages() const { return stages_ > 1; }
+  bool has_stages() const { return alike_.size() > 1; }
   /// Whether a stage has more than one rank.
-  bool has_stage_mates() const { return count() > stages_; }
+  bool has_stage_mates() const { return role_of_.size() > alike_.size(); }
 
  private:
   std::vector<std::int32_t> role_of_;  // by rank
   std::vector<Ranks> by_role_, alike_;
-  std::int32_t stages_ = 1;
 };
 
 }  // namespace harness::analysis
