@@ -6,7 +6,7 @@
 .NOTPARALLEL:
 
 PREFIX = /usr/local
-export WERROR JOBS CMAKE_FLAGS DESTDIR
+export WERROR JOBS CMAKE_FLAGS DESTDIR PARTS TESTS
 
 all: build
 
@@ -19,6 +19,7 @@ help:
 	@echo "make lint       run clang-format and clang-tidy over the sources"
 	@echo "make bench      run the Google Benchmark programs (for the comparison with PyTorch, see bench/README.md)"
 	@echo "make soak       run the tests that take too long for make test: 200 killed jobs, repeated sweeps, 128 ranks"
+	@echo "                (only some: PARTS=\"aa ranks\", or PARTS=tests TESTS=e2e/Pairs)"
 	@echo "make gpu-check  run every check that one GPU allows, in under ten minutes (only some: ROWS=\"layouts memcheck\")"
 	@echo "make bundle     pack the binary, mpirun and their libraries into one archive for nodes without packages"
 	@echo "make install    install into PREFIX=/usr/local or any other folder, which may be moved; honours DESTDIR"
