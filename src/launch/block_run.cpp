@@ -19,7 +19,7 @@
 namespace harness::launch {
 namespace {
 
-// "micro_batch_size={2}" as a part of a file's name: micro_batch_size-2.
+// "gemm={m: 64, n: 32}" as a part of a file's name: gemm-m-64-n-32.
 std::string file_safe(std::string_view name) {
   std::string safe;
   for (const char c : name) {

@@ -10,7 +10,7 @@ namespace harness::report {
 
 // What to call a case where its name is too long.
 
-/// "TP2" for the case "layout={tensor_parallel: 2, pipeline_parallel: 1}"; "" for a case of another variable.
+/// "TP2" for a case of `layout` that cuts the model in two (program::label_of); "" for a case of another variable.
 std::string short_layout(std::string_view case_name);
 
 /// Whether the case changes the size of the one operation that is measured: then what the model's step has of this size
