@@ -4,6 +4,8 @@
 #include <array>
 #include <iterator>
 
+#include "base/error.h"
+#include "base/text.h"
 #include "config/fields.h"
 #include "config/registry_rows.h"
 

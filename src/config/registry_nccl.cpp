@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "config/case_environment.h"
 #include "config/registry_rows.h"
 #include "nccl/variables.h"

@@ -82,9 +82,9 @@ struct Settings {
 
   /// Ranks that hold the model once. It may be more than an int holds: any value of the configuration is possible.
   std::int64_t replica_ranks() const {
-    std::int64_t ranks = 1;
-    for (const int n : layout.size) ranks *= n;
-    return ranks;
+    std::int64_t product = 1;
+    for (const int n : layout.size) product *= n;
+    return product;
   }
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/summary.h"
 #include "base/random.h"
 #include "method_sweep.h"
 #include "support/sample_results.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "analysis/summary.h"
 #include "method_sweep.h"
 #include "support/sample_results.h"
 

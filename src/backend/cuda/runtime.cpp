@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "program/layout.h"
 
 namespace harness::cuda {
 namespace {
