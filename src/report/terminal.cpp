@@ -116,7 +116,7 @@ bool names_itself(const std::vector<Cell>& row, std::size_t column) {
 }
 
 // What to say below the table.
-std::vector<std::string> fit(Table& table, std::size_t width) {
+std::vector<std::string> fit(Table& table, std::size_t width, bool keeps_columns) {
   std::vector<std::string> remarks;
   if (width == 0 || table.width() <= width) return remarks;
   constexpr std::size_t long_name = 28, long_on_a_narrow_terminal = 18, narrow = 100;
@@ -140,6 +140,7 @@ std::vector<std::string> fit(Table& table, std::size_t width) {
   if (uses && std::ranges::all_of(table.rows, [&](const auto& row) { return names_itself(row, *uses); })) {
     remove_column(table, *uses);
   }
+  if (keeps_columns) return remarks;
   if (const auto dropped = drop_columns(table, width); !dropped.empty()) {
     remarks.push_back(
         fmt::format("Left out to fit {} columns: {} (--columns says which to show).", width, join(dropped, ", ")));
@@ -159,7 +160,7 @@ void arrange(Document& document, const TableView& view) {
       } else if (is_case_table(numbers->table)) {
         if (view.sort != "order") sort_rows(numbers->table, view.sort);
         select_columns(numbers->table, view.columns);
-        const auto remarks = fit(numbers->table, view.width);
+        const auto remarks = fit(numbers->table, view.width, !view.columns.empty());
         pieces.push_back(std::move(piece));
         if (!remarks.empty()) pieces.emplace_back(List{remarks, List::Mark::none});
       } else {
