@@ -52,6 +52,16 @@ plan::Plan plan_sweep(const launch::Job& job, const config::Experiment& experime
   return plan::prepare(experiment, backend::declared_fused(experiment.backend), job.size(), only);
 }
 
+// " (running: OWNER)" of a result that is not finished, as far as it can be told at once; else "".
+std::string running_words(const std::string& path) {
+  try {
+    const std::string standing = store::read_result(path, {.rank_seconds = false, .timeline = false}).standing;
+    return standing.empty() ? "" : fmt::format(" ({})", standing);
+  } catch (const Error&) {  // no result at all
+    return "";
+  }
+}
+
 void check_output(const OutputRequest& output, const plan::Plan& plan) {
   const std::string& path = output.path;
   std::error_code error;
@@ -63,7 +73,8 @@ void check_output(const OutputRequest& output, const plan::Plan& plan) {
   if (std::filesystem::is_directory(status)) fail("{} is a directory; -o names a result file: {}/NAME.h5", path, path);
   if (output.resume && !exists) fail("{} does not exist, so there is nothing to resume", path);
   if (exists && !output.resume && !output.force) {
-    fail("{} exists: --resume continues it if it was interrupted, --force replaces it, -o names another file", path);
+    fail("{} exists{}: --resume continues it if it was interrupted, --force replaces it, -o names another file", path,
+         running_words(path));
   }
   if (!output.resume) static_cast<void>(store::AtomicFile(path, output.force));  // throws where a file cannot be put
   if (output.resume && output.more_rounds == 0) sweep::require_resumable(path, sweep::planned_result(plan));

@@ -59,6 +59,9 @@ TEST(InUse, ASecondWriterIsRefusedFromThePreparationOn) {
   expect_refused(test::run(on("here") + harness_job(2, "sweep " + config + " --force")));
   ASSERT_TRUE(first.wait_for("[2/160]")) << first.err_so_far();
   EXPECT_THAT(test::run(on("here") + show(file)).out, HasSubstr("running: "));
+  const auto plain = test::run(on("here") + harness_job(2, "sweep " + config));
+  EXPECT_EQ(plain.exit_code, 1);
+  EXPECT_THAT(plain.err, HasSubstr(" exists (running: "));
   expect_refused(test::run(on("here") + harness_job(2, "sweep --resume " + file)));
   expect_refused(test::run(on("there") + harness_job(2, "sweep --resume " + file)));
   EXPECT_THAT(test::run(on("there") + show(file)).out, HasSubstr("unfinished, last sign of life 20"));
