@@ -55,6 +55,9 @@ struct Variable {
   Purpose purpose = Purpose::setting;
   Mathematics mathematics = Mathematics::same;
 
+  /// The variable that decides instead, wherever it is not at its default: what is recorded of this one then says
+  /// nothing of the case. "": none.
+  std::string yields_to = {};
   /// "" when the variable has an effect under these settings, else why it has none ("data_parallel is 1, …").
   /// Some answers depend on the number of ranks and need settings.ranks to be it, not 0.
   std::function<std::string(const Settings&)> without_effect = [](const Settings&) { return std::string(); };

@@ -205,6 +205,7 @@ std::vector<Variable> training_variables() {
                   .print = [](const Settings& s) { return fmt::format("{}", s.global_batch_size); },
                   .acts_on = {Part::data, Part::embedding, Part::world, Part::bubble},
                   .mathematics = Mathematics::another,
+                  .yields_to = "gradient_accumulation",
                   .without_effect =
                       [](const Settings& s) {
                         return s.gradient_accumulation == 0 ? "" : "gradient_accumulation says how large the batch is";
@@ -222,7 +223,7 @@ std::vector<Variable> training_variables() {
   rows.push_back({.name = "micro_batch_size",
                   .unit = "sequences",
                   .allowed = "a whole number",
-                  .help = "sequences per forward pass of one rank; the global batch is unchanged, gradients accumulate",
+                  .help = "sequences per forward pass of one rank; gradients accumulate up to the global batch",
                   .backends = everywhere,
                   .parse = [](Settings& s, auto text) { s.micro_batch_size = parse_within(text, 1, max_batch); },
                   .print = [](const Settings& s) { return fmt::format("{}", s.micro_batch_size); },
@@ -234,8 +235,7 @@ std::vector<Variable> training_variables() {
                             .pytorch =
                                 [](const Settings& s) {
                                   FrameworkWords words = one_flag("loader.batch_size", &Settings::micro_batch_size)(s);
-                                  words.note =
-                                      "the global batch was unchanged: accumulate gradients under no_sync() up to it";
+                                  words.note = "accumulate gradients under no_sync() up to the global batch";
                                   return words;
                                 }},
                   .synonyms = {{"train_micro_batch_size_per_gpu"}, {"per_device_train_batch_size"}, {"mbs"}}});

@@ -44,6 +44,13 @@ bool honours(const config::Variable& variable, const std::string& backend, const
   return !variable.fixed && variable.honoured_on(backend);  // a fixed one is shown elsewhere
 }
 
+// Whether what a case sets a variable to decides anything there, or another variable does.
+bool decides(const store::Result& result, const store::ResultCase& of, const config::Variable& variable) {
+  if (variable.yields_to.empty()) return true;
+  const std::string_view other = result.setting(of, variable.yields_to);
+  return other.empty() || other == config::find_variable(variable.yields_to)->print(config::Settings());
+}
+
 // What every case shares, and the baseline's value of what differs.
 void settings_lines(const store::Result& result, std::vector<std::string>& lines) {
   std::vector<std::string> common, swept;
@@ -55,6 +62,8 @@ void settings_lines(const store::Result& result, std::vector<std::string>& lines
     const config::Variable* variable = config::find_variable(result.variables[v]);
     const bool honoured = variable == nullptr || honours(*variable, result.backend, workload_of(result));
     if (!differs && (!honoured || first == "default" || first == "{}")) continue;
+    const auto says_nothing = [&](const store::ResultCase& of) { return !decides(result, of, *variable); };
+    if (variable != nullptr && std::ranges::any_of(result.cases, says_nothing)) continue;
     (differs ? swept : common).push_back(result.variables[v] + "=" + first);
   }
   if (!common.empty()) lines.push_back("All cases: " + join(common, "  "));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "analysis/looks.h"
@@ -23,6 +24,14 @@ std::string range_text(double low, double high) {
 
 std::string line_of(double ratio, double low, double high, const std::string& what) {
   return fmt::format("\n  {:>9}  {:<22}  {}", change_text(ratio), range_text(low, high), what);
+}
+
+// Cases are compared by the time for the same work.
+std::string what_is_compared(const store::Result& result) {
+  const auto other_batch = [&](const store::ResultCase& other) {
+    return other.tokens_per_step > 0 && other.tokens_per_step != result.cases.front().tokens_per_step;
+  };
+  return std::ranges::any_of(result.cases, other_batch) ? "time per token" : "step time";
 }
 
 }  // namespace
@@ -47,10 +56,11 @@ std::string first_answer(const store::Result& result, const analysis::Summary& s
   if (of_settled.empty() && of_open.empty()) return "";
   if (more > 0) of_open += fmt::format("\n  … and {} slower ones", more);
   std::string text = fmt::format("after round {} of {}, ", rounds, result.rounds);
-  if (!of_settled.empty()) text += "settled (change of the step time, and measured no more):" + of_settled;
+  const std::string time = what_is_compared(result);
+  if (!of_settled.empty()) text += fmt::format("settled (change of the {}, and measured no more):", time) + of_settled;
   if (!of_settled.empty() && !of_open.empty()) text += "\nand ";
   if (!of_open.empty()) {
-    text += "no verdict yet: step time against the baseline, and what it could still be" + of_open;
+    text += fmt::format("no verdict yet: {} against the baseline, and what it could still be", time) + of_open;
   }
   return text;
 }

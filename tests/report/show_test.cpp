@@ -95,6 +95,17 @@ TEST(Show, TheCpuBackendSaysSoAtOnce) {
   EXPECT_THAT(third, HasSubstr("Backend cpu"));
 }
 
+// What another variable decides is not said of all cases.
+TEST(Show, ABatchThatFollowsIsNotCalledWhatWasConfigured) {
+  store::Result result = test::samples::sweep({"precision=bf16"}, {1, 1, 1});
+  result.variables = {"precision", "global_batch_size", "gradient_accumulation"};
+  for (store::ResultCase& row : result.cases) row.settings = {row.settings[0], "16", "auto"};
+  const auto text = [&] { return write_text(show_document(result, analysis::summarise(result))); };
+  EXPECT_THAT(text(), HasSubstr("global_batch_size=16"));
+  result.cases.back().settings[2] = "4";
+  EXPECT_THAT(text(), Not(HasSubstr("global_batch_size=16")));
+}
+
 TEST(Show, JsonHasFullPrecisionAndNulls) {
   const store::Result result = test::samples::partial();
   const analysis::Summary summary = analysis::summarise(result);

@@ -54,6 +54,13 @@ TEST(FirstAnswer, ASettledCaseLeavesTheOpenOnesAndKeepsTheNumbersOfItsVerdict) {
   EXPECT_NE(line_of(at_look, "b=1"), line_of(later, "b=1"));
 }
 
+TEST(FirstAnswer, CasesOfOtherBatchesAreComparedPerToken) {
+  store::Result result = running(4);
+  EXPECT_THAT(answer(result, 4), HasSubstr("no verdict yet: step time against the baseline"));
+  result.cases.back().tokens_per_step *= 2;
+  EXPECT_THAT(answer(result, 4), HasSubstr("no verdict yet: time per token against the baseline"));
+}
+
 TEST(FirstAnswer, NothingMeasuredSaysNothing) {
   EXPECT_EQ(answer(running(0), 0), "");
 }

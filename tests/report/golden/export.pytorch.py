@@ -23,7 +23,7 @@ ddp_options = dict(
 
 # torch.utils.data.DataLoader(dataset, **loader_options)
 loader_options = dict(
-    # micro_batch_size=4: time -15.0 % [-15.2 %, -14.8 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4) (the global batch was unchanged: accumulate gradients under no_sync() up to it)
+    # micro_batch_size=4: time -15.0 % [-15.2 %, -14.8 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4) (accumulate gradients under no_sync() up to the global batch)
     batch_size=4,
 )
 
