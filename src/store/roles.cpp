@@ -31,9 +31,9 @@ std::vector<ResultRole> roles_in_older_files(const Result& result, std::int32_t 
 }  // namespace
 
 std::vector<ResultRole> roles_of(const Result& result, std::int32_t case_index) {
-  const auto rows = std::ranges::equal_range(result.roles, case_index, {}, &ResultRole::case_index);
-  if (!rows.empty()) return {rows.begin(), rows.end()};
-  return roles_in_older_files(result, case_index);
+  const auto first = std::ranges::lower_bound(result.roles, case_index, {}, &ResultRole::case_index);
+  const auto end = std::ranges::upper_bound(result.roles, case_index, {}, &ResultRole::case_index);
+  return first != end ? std::vector<ResultRole>(first, end) : roles_in_older_files(result, case_index);
 }
 
 }  // namespace harness::store
