@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "sample.h"
 #include "store/result_file.h"
+#include "store/roles.h"
 #include "support/temporary_folder.h"
 
 namespace harness::store {
@@ -62,6 +64,30 @@ TEST(OlderFile, IsReadWithoutTheColumnsThatCameLater) {
   ASSERT_EQ(got.splits.size(), 1u);
   EXPECT_EQ(got.splits[0].idle_s, 2);
   EXPECT_TRUE(std::isnan(got.splits[0].waiting_s));
+}
+
+// Roles are those of the file, however it numbers them; each rank of a case has one.
+TEST(Roles, AreReadAsTheyStandAndRefusedWhereOneIsMissing) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "r.h5";
+  Result plan = sample_plan();
+  const std::int32_t ranks = plan.cases[0].ranks;
+  ASSERT_GT(ranks, 1);
+  EXPECT_EQ(roles_of(plan, 0).size(), static_cast<std::size_t>(ranks));  // as in an older file: one stage of them all
+  EXPECT_EQ(roles_of(plan, 0).back().role, 0);
+  for (std::int32_t rank = 0; rank < ranks; ++rank) {
+    program::Coordinates at;
+    at[program::Axis::data] = ranks - 1 - rank;
+    plan.roles.push_back({0, rank, ranks - 1 - rank, at});
+  }
+  ResultFile::create(path, plan, {}, true)->finish(RunState::complete);
+  const std::vector<ResultRole> got = roles_of(read_result(path), 0);
+  ASSERT_EQ(got.size(), plan.roles.size());
+  EXPECT_EQ(got.front().role, ranks - 1);
+  EXPECT_EQ(got.front().at, plan.roles.front().at);
+  plan.roles.erase(plan.roles.begin());
+  ResultFile::create(path, plan, {}, true)->finish(RunState::complete);
+  EXPECT_THROW(read_result(path), Error);
 }
 
 }  // namespace
