@@ -27,7 +27,7 @@ void on_all(Executables& ranks, const std::function<void(backend::Executable&)>&
 
 Executables connected(const program::Program& program, int n, config::AllReduceAlgorithm algorithm) {
   Executables ranks;
-  std::vector<std::vector<backend::RendezvousMessage>> inbox(static_cast<std::size_t>(n));
+  std::vector<std::vector<RendezvousMessage>> inbox(static_cast<std::size_t>(n));
   for (int r = 0; r < n; ++r) {
     backend::ExecutableRequest request;
     request.program = &program;

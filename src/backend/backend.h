@@ -10,35 +10,23 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/rendezvous.h"
 #include "config/registry.h"
 #include "config/settings.h"
 #include "machine/gpu_statistics.h"
 #include "program/arena.h"
+#include "program/interval.h"
 #include "program/lower.h"
 #include "program/memory.h"
 #include "program/program.h"
 
 namespace harness::backend {
 
-/// Bytes one worker wants another to have before communicators can connect: addresses, unique ids.
-struct RendezvousMessage {
-  int peer = 0;  // sending: the rank it is for; received: the rank it came from
-  std::string key;
-  std::string bytes;
-};
-
 /// Where a rank's step has got to, for finding out who hangs. Safe to read from another thread at any time.
 struct Progress {
   std::int64_t step = -1;               // executions begun, from 0; -1: none yet
   program::OperationId operation = -1;  // the compute stream's current operation; -1: none (finished or not begun)
   bool in_communication = false;        // every stream that has work is in a communication or waiting for one
-};
-
-/// One executed operation. Times in seconds since the step began on this rank.
-struct Interval {
-  program::OperationId operation = 0;  // in the lowered step list
-  program::StreamId stream = 0;
-  double start_s = 0, end_s = 0;  // for a communication: from when its inputs were ready and its stream free
 };
 
 /// Another rank went away or did not answer: its fault, not ours. Supervisors look for the cause elsewhere.
@@ -66,7 +54,7 @@ class Executable {
   virtual std::vector<double> run(std::int64_t first_step, int steps, const program::InputSource& inputs) = 0;
 
   /// Runs one step and returns what every operation did. Slower than run(). Collective.
-  virtual std::vector<Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) = 0;
+  virtual std::vector<program::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) = 0;
   /// What each operation of the step launched in the last run_profiled(), by operation: the names of its kernels, in
   /// order, with " + " between them. Empty where that is not known.
   virtual std::vector<std::string> kernels() const { return {}; }

@@ -14,8 +14,9 @@
 #include "cli/arguments.h"
 #include "cli/init_verb.h"
 #include "cli/verbs.h"
-#include "launch/job.h"
-#include "launch/launcher.h"
+#include "job/mpi/launcher.h"
+#include "job/mpi/mpi_job.h"
+#include "worker/worker.h"
 
 namespace harness::cli {
 namespace {
@@ -91,7 +92,7 @@ int deliver(int code, std::ostream& out, std::ostream& err) {
 // Every rank comes here; only rank 0 reads the arguments, speaks and decides, so that a mistake costs one message and
 // not one per rank.
 int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
-  const auto job = launch::Job::join();
+  const auto job = mpi::join();
   int code = 1;
   if (job->rank() != 0) {
     code = job->follow();
@@ -122,13 +123,13 @@ int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::o
 
 int run_cli(const std::vector<std::string>& typed, std::ostream& out, std::ostream& err) {
   try {
-    if (!typed.empty() && typed[0] == "worker") return launch::worker_main();
+    if (!typed.empty() && typed[0] == "worker") return worker::worker_main();
     const std::vector<std::string> arguments = understood(typed);
     const bool help =
         std::any_of(arguments.begin(), arguments.end(), [](const auto& x) { return x == "-h" || x == "--help"; });
     if (!arguments.empty() && arguments[0] == "sweep" && !help) return run_job(arguments, out, err);
     // Started by mpirun or srun, all others leave it to the first: it works once and prints once.
-    if (const auto claim = launch::launcher_claim(launch::own_environment); claim && claim->rank != 0) return 0;
+    if (const auto claim = mpi::launcher_claim(mpi::own_environment); claim && claim->rank != 0) return 0;
     return deliver(run_alone(arguments, out, err), out, err);
   } catch (...) {
     return say(err, std::current_exception());

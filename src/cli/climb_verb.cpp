@@ -49,7 +49,7 @@ Budget budget_of(const SweepOptions& options, std::size_t first_stage, int varia
 
 }  // namespace
 
-int climb(launch::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err) {
+int climb(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err) {
   if (options.config.empty()) fail("--climb needs a configuration, such as configs/laptop.yaml");
   if (options.resume && options.output.empty()) fail("--climb --resume needs -o FILE, as it was given to the climb");
   const config::Experiment start = config::load_experiment(options.config, options.overrides);

@@ -7,7 +7,6 @@
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "launch/require_gpus.h"
 #include "plan/prepare.h"
 #include "store/atomic_file.h"
 #include "store/result_file.h"
@@ -15,6 +14,7 @@
 #include "sweep/extend.h"
 #include "sweep/needed_space.h"
 #include "sweep/planned_result.h"
+#include "sweep/require_gpus.h"
 #include "sweep/resumable.h"
 
 namespace harness::cli {
@@ -43,11 +43,10 @@ void require_named_backend(const std::vector<std::string>& overrides) {
   }
 }
 
-plan::Plan plan_sweep(const launch::Job& job, const config::Experiment& experiment,
-                      const std::vector<std::string>& only) {
+plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment, const std::vector<std::string>& only) {
   static_cast<void>(backends::get(experiment.backend));  // an Error here says what is missing
   if (config::traits_of(experiment.backend).ranks_are_gpus) {
-    launch::require_gpus(job.places(), experiment.measure.share_gpus, experiment.path);
+    sweep::require_gpus(job.places(), experiment.measure.share_gpus, experiment.path);
   }
   return plan::prepare(experiment, backend::declared_fused(experiment.backend), job.size(), only);
 }
@@ -80,7 +79,7 @@ void check_output(const OutputRequest& output, const plan::Plan& plan) {
   if (output.resume && output.more_rounds == 0) sweep::require_resumable(path, sweep::planned_result(plan));
 }
 
-Measured measure_sweep(launch::Job& job, const plan::Plan& plan, const OutputRequest& output,
+Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputRequest& output,
                        const sweep::SweepRequest& request, sweep::ProgressLine& progress) {
   using Purpose = store::ResultPlace::Purpose;
   const config::Experiment& experiment = plan.experiment;

@@ -19,8 +19,7 @@ std::string output_path(const config::Experiment& experiment, const std::string&
 void require_named_backend(const std::vector<std::string>& overrides);
 
 /// The plan on all ranks of the job. Throws Error if the backend or a GPU is missing, or if nothing can be planned.
-plan::Plan plan_sweep(const launch::Job& job, const config::Experiment& experiment,
-                      const std::vector<std::string>& only);
+plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment, const std::vector<std::string>& only);
 
 /// What becomes of a file that is there.
 struct OutputRequest {
@@ -37,13 +36,13 @@ struct Measured {
 };
 /// Claims the file, says what will be measured, measures it and reads it back. The file is this sweep's from the first
 /// to the last, or else an Error says whose it is.
-Measured measure_sweep(launch::Job& job, const plan::Plan& plan, const OutputRequest& output,
+Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputRequest& output,
                        const sweep::SweepRequest& request, sweep::ProgressLine& progress);
 
 /// 5: as much as a script must know of a sweep that was stopped, which is whether to come back.
 inline constexpr int exit_partial = 5;
 
 /// What `sweep --climb` does: a stage is a sweep with a file of its own.
-int climb(launch::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);
+int climb(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace harness::cli

@@ -13,7 +13,7 @@
 #include "cli/plan_time.h"
 #include "cli/verbs.h"
 #include "config/combine.h"
-#include "launch/launcher.h"
+#include "job/mpi/launcher.h"
 #include "plan/prepare.h"
 #include "report/sections.h"
 #include "sweep/needed_space.h"
@@ -167,7 +167,7 @@ std::string planned_for_one(const config::Experiment& e) {
 
 // As many as the sweep would have that is started in the same way; 0 where nothing says.
 int ranks_of_launcher() {
-  const auto claim = launch::launcher_claim(launch::own_environment);
+  const auto claim = mpi::launcher_claim(mpi::own_environment);
   return claim ? claim->size : 0;
 }
 

@@ -32,7 +32,7 @@ config::Experiment take_recorded(const SweepOptions& options, int ranks, std::ve
 
 }  // namespace
 
-int sweep(launch::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err) {
+int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err) {
   if (options.resume && options.force) fail("--resume and --force contradict each other");
   if (options.climb) return climb(job, options, out, err);
   if (options.resume && options.output.empty()) fail("--resume needs the file to continue: --resume FILE");

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "launch/job.h"
+#include "job/job.h"
 
 namespace harness::cli {
 
@@ -115,7 +115,7 @@ struct SelftestOptions {
 };
 
 // One verb each. They return the exit code and throw Error.
-int sweep(launch::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
+int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 int plan(const PlanOptions& options, std::ostream& out);
 int show(const ShowOptions& options, std::ostream& out, std::ostream& err);
 /// 0: the report was written, whatever its findings.

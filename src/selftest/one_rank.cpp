@@ -21,8 +21,8 @@ OneRank::OneRank(const backend::Backend& backend, const config::Model& model, co
   if (options.tuning_s > 0) tune(backend, options);
   inputs_ = workloads::make_inputs(model, settings, {}, {}, options.seed);
   executable_ = backend.create(request_);
-  std::vector<backend::RendezvousMessage> to_itself;
-  for (const backend::RendezvousMessage& m : executable_->publish()) to_itself.push_back({0, m.key, m.bytes});
+  std::vector<RendezvousMessage> to_itself;
+  for (const RendezvousMessage& m : executable_->publish()) to_itself.push_back({0, m.key, m.bytes});
   executable_->connect(to_itself, options.timeout_s);
   executable_->initialize();
 }
@@ -45,7 +45,7 @@ std::vector<double> OneRank::run(int steps) {
   return seconds;
 }
 
-std::vector<backend::Interval> OneRank::run_profiled() {
+std::vector<program::Interval> OneRank::run_profiled() {
   return executable_->run_profiled(done_++, *inputs_);
 }
 

@@ -31,7 +31,7 @@ class OneRank {
   /// Between these two the device's clocks and power are sampled.
   void begin_watch() { executable_->begin_watch(); }
   machine::GpuStatistics end_watch() { return executable_->end_watch(); }
-  std::vector<backend::Interval> run_profiled();
+  std::vector<program::Interval> run_profiled();
   std::vector<std::string> kernels() const { return executable_->kernels(); }
   /// Gives the step's memory back. Nothing can be run or read any more.
   void end() { executable_.reset(); }

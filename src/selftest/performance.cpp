@@ -64,13 +64,13 @@ struct LineSums {
   std::int64_t timed_alone = 0;
 };
 
-std::vector<LineShare> lines_of(const program::Program& program, const std::vector<backend::Interval>& intervals,
+std::vector<LineShare> lines_of(const program::Program& program, const std::vector<program::Interval>& intervals,
                                 double step_seconds, const std::vector<backend::AloneTiming>& timings,
                                 const std::vector<std::string>& kernels) {
   std::map<program::OperationId, const backend::AloneTiming*> alone;
   for (const backend::AloneTiming& t : timings) alone[t.operation] = &t;
   std::map<std::array<std::string, 4>, LineSums> sums;
-  for (const backend::Interval& i : intervals) {
+  for (const program::Interval& i : intervals) {
     const program::Operation& op = program.step.at(i.operation);
     const std::string kind(program::name_of(op.action)), what(op.label.what), phase(name_of(op.label.phase));
     LineSums& s = sums[{what, phase, kind, shape_of(op.action)}];
@@ -135,7 +135,7 @@ void time_steps(OneRank& job, Performance& p) {
 }
 
 void profile_step(OneRank& job, const backend::Backend& subject, Performance& p) {
-  const std::vector<backend::Interval> intervals = job.run_profiled();
+  const std::vector<program::Interval> intervals = job.run_profiled();
   p.options.stage("a step is profiled; measuring roofs");
   p.warnings = job.warnings();
   const std::vector<std::string> kernels = job.kernels();
@@ -156,11 +156,11 @@ double Roofs::alone_seconds() const {
   return seconds;
 }
 
-Split split_by_kind(const program::Program& program, const std::vector<backend::Interval>& intervals,
+Split split_by_kind(const program::Program& program, const std::vector<program::Interval>& intervals,
                     const Roofs& roofs, const std::vector<std::string>& kernels) {
   Split split;
   std::map<std::string, KindShare> kinds;
-  for (const backend::Interval& i : intervals) {
+  for (const program::Interval& i : intervals) {
     const program::Action& action = program.step.at(i.operation).action;
     KindShare& k = kinds[std::string(program::name_of(action))];
     ++k.operations;
@@ -170,7 +170,7 @@ Split split_by_kind(const program::Program& program, const std::vector<backend::
     split.step_seconds = std::max(split.step_seconds, i.end_s);
   }
   std::vector<Stretch> busy;
-  for (const backend::Interval& i : intervals) busy.push_back({std::max(i.start_s, 0.0), i.end_s});
+  for (const program::Interval& i : intervals) busy.push_back({std::max(i.start_s, 0.0), i.end_s});
   split.busy_seconds = length(united(std::move(busy)));
   split.idle_seconds = split.step_seconds - split.busy_seconds;
   for (const auto& [name, k] : kinds) split.overlap_seconds += k.seconds;

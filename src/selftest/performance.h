@@ -70,7 +70,7 @@ struct Split {
   std::vector<LineShare> lines;               // longest first
 };
 /// Takes a profiled step apart. `kernels`: of each operation, or none are known. Pure.
-Split split_by_kind(const program::Program& program, const std::vector<backend::Interval>& intervals,
+Split split_by_kind(const program::Program& program, const std::vector<program::Interval>& intervals,
                     const Roofs& roofs, const std::vector<std::string>& kernels = {});
 
 struct Performance {

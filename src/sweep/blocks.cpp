@@ -2,30 +2,28 @@
 
 namespace harness::sweep {
 
-launch::BlockRequest block_request(const config::Experiment& experiment, const plan::PlannedCase& planned,
-                                   measure::BlockMode mode, const BlockDefaults& defaults) {
-  launch::BlockRequest request;
+job::BlockRequest block_request(const config::Experiment& experiment, const plan::PlannedCase& planned,
+                                const job::Task& task, const BlockDefaults& defaults) {
+  job::BlockRequest request;
   request.case_name = planned.name;
   request.backend = experiment.backend;
   request.model = experiment.model;
   request.settings = planned.settings;
   request.layout = planned.layout;
-  request.mode = mode;
+  request.task = task;
   request.warmup_steps = experiment.measure.warmup_steps;
-  request.steps = experiment.measure.steps;
   request.seed = experiment.measure.seed;
   request.deadlines = experiment.measure.deadlines;
   request.memory_limit_bytes = experiment.measure.memory_limit_bytes;
-  request.timeline = experiment.measure.timeline;
   request.share_gpus = experiment.measure.share_gpus;
-  if (mode == measure::BlockMode::timed) request.wrap = defaults.wrap;
+  if (std::holds_alternative<job::TimeSteps>(task)) request.wrap = defaults.wrap;
   request.tuning = defaults.tuning;
   // A log costs time; the observing worker turns it on for itself.
   if (config::traits_of(experiment.backend).uses_nccl) request.environment.emplace_back("NCCL_DEBUG", "WARN");
   return request;
 }
 
-bool stop_wanted(const launch::Job& job, const launch::BlockOutcome& outcome) {
+bool stop_wanted(const job::Job& job, const job::BlockOutcome& outcome) {
   return outcome.stopped || job.stop_requests() > 0;
 }
 

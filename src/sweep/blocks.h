@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/name_values.h"
-#include "launch/job.h"
+#include "job/job.h"
 #include "plan/plan.h"
 
 namespace harness::sweep {
@@ -15,10 +15,10 @@ struct BlockDefaults {
 };
 
 /// One block of a case, ready to run.
-launch::BlockRequest block_request(const config::Experiment& experiment, const plan::PlannedCase& planned,
-                                   measure::BlockMode mode, const BlockDefaults& defaults);
+job::BlockRequest block_request(const config::Experiment& experiment, const plan::PlannedCase& planned,
+                                const job::Task& task, const BlockDefaults& defaults);
 
 /// Whether a user asked to stop, during this block or before: no further block should start.
-bool stop_wanted(const launch::Job& job, const launch::BlockOutcome& outcome);
+bool stop_wanted(const job::Job& job, const job::BlockOutcome& outcome);
 
 }  // namespace harness::sweep

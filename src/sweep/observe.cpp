@@ -8,9 +8,10 @@ namespace harness::sweep {
 namespace {
 
 void keep_log(NcclObservation& all, std::int32_t case_index, const plan::PlannedCase& planned,
-              const std::vector<measure::BlockSamples>& samples) {
+              const job::BlockOutcome& observed_block) {
   std::string log;
-  for (const measure::BlockSamples& s : samples) log += s.nccl_log + "\n";
+  for (std::size_t rank = 0; rank < observed_block.samples.size(); ++rank)
+    log += observed_block.of<job::ObserveSamples>(rank).nccl_log + "\n";
   const nccl::Observed observed = nccl::parse_log(log);
   for (const nccl::Call& call : observed.calls) {
     all.calls.push_back({case_index, call.function, call.algorithm, call.protocol, call.bytes, call.calls,
@@ -25,8 +26,7 @@ void keep_log(NcclObservation& all, std::int32_t case_index, const plan::Planned
 
 }  // namespace
 
-NcclObservation observe(launch::Job& job, const plan::Plan& plan, const BlockDefaults& defaults,
-                        ProgressLine& progress) {
+NcclObservation observe(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, ProgressLine& progress) {
   NcclObservation all;
   if (!config::traits_of(plan.experiment.backend).uses_nccl) return all;
   progress.start_phase(plan.cases.size());
@@ -39,11 +39,10 @@ NcclObservation observe(launch::Job& job, const plan::Plan& plan, const BlockDef
       progress.skip();
       continue;
     }
-    const launch::BlockOutcome outcome =
-        job.run(block_request(plan.experiment, planned, measure::BlockMode::observe, defaults));
+    const job::BlockOutcome outcome = job.run_alone(block_request(plan.experiment, planned, job::Observe{}, defaults));
     all.interrupted = stop_wanted(job, outcome);
     progress.end(outcome.ok ? "" : "failed: " + outcome.reason);
-    if (outcome.ok) keep_log(all, index, planned, outcome.samples);
+    if (outcome.ok) keep_log(all, index, planned, outcome);
   }
   return all;
 }

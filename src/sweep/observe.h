@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "launch/job.h"
+#include "job/job.h"
 #include "plan/plan.h"
 #include "store/result.h"
 #include "sweep/blocks.h"
@@ -17,7 +17,6 @@ struct NcclObservation {
   bool interrupted = false;
 };
 /// One untimed worker per case that communicates, with NCCL's log. Nothing on other backends.
-NcclObservation observe(launch::Job& job, const plan::Plan& plan, const BlockDefaults& defaults,
-                        ProgressLine& progress);
+NcclObservation observe(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, ProgressLine& progress);
 
 }  // namespace harness::sweep

@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "launch/job.h"
+#include "job/job.h"
 #include "plan/plan.h"
 
 namespace harness::sweep {
@@ -22,12 +22,12 @@ struct PeakSetup {
 /// the best one counts: a lower bound of the peak, which every further measurement can raise and none can lower.
 class Peaks {
  public:
-  explicit Peaks(std::vector<launch::RankPlace> places) : places_(std::move(places)) {}
+  explicit Peaks(std::vector<job::RankPlace> places) : places_(std::move(places)) {}
 
   /// As the case runs.
   PeakSetup setup_of(const plan::PlannedCase& planned) const;
   /// `samples`: of one probe block on the first setup.ranks ranks, by rank.
-  void add(const PeakSetup& setup, const std::vector<measure::BlockSamples>& samples);
+  void add(const PeakSetup& setup, const std::vector<job::Samples>& samples);
   /// FLOP/s of a rank of the case, the mean over its ranks; 0: nothing was measured in its precision. What the same
   /// ranks and threads reached, or its threads' part of what its nodes reached with any others, whichever is more: the
   /// cores that a case leaves idle slow the others down if anything, so neither is more than it could reach.
@@ -36,10 +36,10 @@ class Peaks {
  private:
   using ByNode = std::map<int, double>;  // FLOP/s of all its ranks together
   int local_ranks(int node, int first_ranks) const;
-  int default_threads(const launch::RankPlace& place, int ranks) const;
-  double share(const PeakSetup& setup, const launch::RankPlace& place) const;
+  int default_threads(const job::RankPlace& place, int ranks) const;
+  double share(const PeakSetup& setup, const job::RankPlace& place) const;
 
-  std::vector<launch::RankPlace> places_;
+  std::vector<job::RankPlace> places_;
   std::map<PeakSetup, ByNode> alike_;           // the best of equal measurements
   std::map<config::Precision, ByNode> of_any_;  // the best of all
 };
@@ -50,6 +50,6 @@ bool measures_peaks(const config::Experiment& experiment);
 /// One probe block for each way in which the cases of the plan use ranks, threads and precision, adding what it
 /// reached: a second or so each. Ends early at a stop request or at the end of the allocation; a block that fails
 /// leaves the peaks as they are. Does nothing if the configuration says what the peak is.
-void measure_peaks(launch::Job& job, const plan::Plan& plan, Peaks& peaks);
+void measure_peaks(job::Job& job, const plan::Plan& plan, Peaks& peaks);
 
 }  // namespace harness::sweep

@@ -5,33 +5,33 @@
 
 #include "base/error.h"
 #include "base/version.h"
-#include "launch/environment.h"
-#include "launch/identity.h"
+#include "job/environment.h"
 #include "sweep/blocks.h"
+#include "sweep/identity.h"
 
 namespace harness::sweep {
 namespace {
 
 // Two ranks that a launcher shows the same device would measure each other.
-void require_own_devices(const std::vector<launch::RankPlace>& places,
-                         const std::vector<measure::BlockSamples>& samples) {
+void require_own_devices(const std::vector<job::RankPlace>& places, const job::BlockOutcome& probed) {
   std::map<std::pair<int, std::string>, std::size_t> taken;
-  for (std::size_t rank = 0; rank < samples.size(); ++rank) {
-    if (samples[rank].device.empty()) continue;
-    const auto [it, fresh] = taken.emplace(std::pair(places[rank].node, samples[rank].device), rank);
+  for (std::size_t rank = 0; rank < probed.samples.size(); ++rank) {
+    const std::string& device = probed.of<job::ProbeSamples>(rank).device;
+    if (device.empty()) continue;
+    const auto [it, fresh] = taken.emplace(std::pair(places[rank].node, device), rank);
     if (fresh) continue;
     throw Error(fmt::format(
         "ranks {} and {} on {} use the same GPU ({}): have the launcher give each rank its own, or start no more "
         "ranks per node than it has GPUs. For functional tests only, `measure: {{share_gpus: true}}` allows sharing",
-        it->second, rank, places[rank].host, samples[rank].device));
+        it->second, rank, places[rank].host, device));
   }
 }
 
-void require_equal_identities(const std::vector<launch::RankPlace>& places,
-                              const std::vector<measure::BlockSamples>& samples) {
+void require_equal_identities(const std::vector<job::RankPlace>& places, const job::BlockOutcome& probed) {
   std::vector<NameValues> identities;
-  for (const measure::BlockSamples& s : samples) identities.push_back(s.identity);
-  const auto differences = launch::compare_identities(identities, places);
+  for (std::size_t rank = 0; rank < probed.samples.size(); ++rank)
+    identities.push_back(probed.of<job::ProbeSamples>(rank).identity);
+  const auto differences = sweep::compare_identities(identities, places);
   if (differences.empty()) return;
   throw Error(fmt::format(
       "the ranks differ, so a measurement across them would be meaningless:\n  {}\n"
@@ -39,7 +39,7 @@ void require_equal_identities(const std::vector<launch::RankPlace>& places,
       fmt::join(differences, "\n  ")));
 }
 
-store::ResultRank rank_row(const Machine& machine, const launch::RankPlace& place, int baseline_threads) {
+store::ResultRank rank_row(const Machine& machine, const job::RankPlace& place, int baseline_threads) {
   const int threads =
       baseline_threads > 0 ? baseline_threads : std::max(1, place.cores / std::max(1, place.local_ranks));
   const std::string& device = machine.device.empty() ? place.device : machine.device;
@@ -50,42 +50,42 @@ store::ResultRank rank_row(const Machine& machine, const launch::RankPlace& plac
 
 int Machine::nodes() const {
   int nodes = 1;
-  for (const launch::RankPlace& place : places) nodes = std::max(nodes, place.node + 1);
+  for (const job::RankPlace& place : places) nodes = std::max(nodes, place.node + 1);
   return nodes;
 }
 
 std::vector<int> Machine::node_of_ranks() const {
   std::vector<int> nodes;
-  for (const launch::RankPlace& place : places) nodes.push_back(place.node);
+  for (const job::RankPlace& place : places) nodes.push_back(place.node);
   return nodes;
 }
 
-Machine probe(launch::Job& job, const plan::Plan& plan) {
+Machine probe(job::Job& job, const plan::Plan& plan) {
   const config::Experiment& e = plan.experiment;
   Machine machine;
   machine.places = job.places();
-  machine.environment = launch::recorded_environment(launch::own_environment());
-  if (const auto conflicts = launch::contradictions(machine.environment, e); !conflicts.empty())
+  machine.environment = job::recorded_environment(job::own_environment());
+  if (const auto conflicts = job::contradictions(machine.environment, e); !conflicts.empty())
     throw Error(fmt::format("{}", fmt::join(conflicts, "\n")));
 
   // All cores of the nodes, whatever share of them the baseline uses: what they reach, each case gets its part of.
-  launch::BlockRequest whole_node = block_request(e, plan.baseline(), measure::BlockMode::probe, {});
+  job::BlockRequest whole_node = block_request(e, plan.baseline(), job::Probe{}, {});
   whole_node.settings.threads = 0;
-  const launch::BlockOutcome outcome = job.run(whole_node);
+  const job::BlockOutcome outcome = job.run_alone(whole_node);
   if (!outcome.ok) throw Error("the first worker of the job failed, so nothing was measured: " + outcome.reason);
   machine.conditions = outcome.conditions;
-  require_equal_identities(machine.places, outcome.samples);
-  if (!e.measure.share_gpus) require_own_devices(machine.places, outcome.samples);
+  require_equal_identities(machine.places, outcome);
+  if (!e.measure.share_gpus) require_own_devices(machine.places, outcome);
 
-  const NameValues& identity = outcome.samples.front().identity;
+  const NameValues& identity = outcome.of<job::ProbeSamples>(0).identity;
   if (config::traits_of(e.backend).ranks_are_gpus) machine.device = value_of(identity, "device");
   machine.identity = build_identity();
   machine.identity.insert(machine.identity.end(), identity.begin(), identity.end());
-  for (const measure::BlockSamples& s : outcome.samples)
+  for (const job::Samples& s : outcome.samples)
     machine.warnings.insert(machine.warnings.end(), s.warnings.begin(), s.warnings.end());
   machine.peaks = Peaks(machine.places);
   machine.peaks.add({whole_node.layout.ranks(), 0, whole_node.settings.precision}, outcome.samples);
-  for (const launch::RankPlace& place : machine.places)
+  for (const job::RankPlace& place : machine.places)
     machine.ranks.push_back(rank_row(machine, place, e.baseline.threads));
   return machine;
 }

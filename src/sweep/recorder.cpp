@@ -24,10 +24,11 @@ std::string new_uuid() {
 }
 
 // One row for a block, of the ranks whose device could be watched.
-store::ResultGpu gpu_row(const std::vector<measure::BlockSamples>& samples) {
+store::ResultGpu gpu_row(const job::BlockOutcome& outcome) {
   std::vector<machine::GpuStatistics> devices;
-  for (const measure::BlockSamples& s : samples) {
-    if (s.gpu.samples > 0) devices.push_back(s.gpu);
+  for (std::size_t rank = 0; rank < outcome.samples.size(); ++rank) {
+    const machine::GpuStatistics& gpu = outcome.of<job::TimedSamples>(rank).gpu;
+    if (gpu.samples > 0) devices.push_back(gpu);
   }
   const machine::GpuStatistics all = machine::together(devices);
   return {static_cast<std::int32_t>(devices.size()), all, machine::harmful_throttling(all.throttle_reasons)};
@@ -39,7 +40,7 @@ struct BlockRows {
 };
 
 // The slowest rank's time of each step is the step's.
-BlockRows fill_block(store::ResultBlock& block, const launch::BlockOutcome& outcome, std::size_t steps,
+BlockRows fill_block(store::ResultBlock& block, const job::BlockOutcome& outcome, std::size_t steps,
                      std::size_t ranks) {
   const float nothing = std::numeric_limits<float>::quiet_NaN();
   BlockRows rows{std::vector(steps, nothing), std::vector(steps, nothing), std::vector(steps * ranks, nothing)};
@@ -52,15 +53,16 @@ BlockRows fill_block(store::ResultBlock& block, const launch::BlockOutcome& outc
   block.peak_memory_bytes = 0;
   block.peak_memory_rank = -1;
   for (std::size_t rank = 0; outcome.ok && rank < outcome.samples.size(); ++rank) {
-    const measure::BlockSamples& s = outcome.samples[rank];
+    const job::Samples& s = outcome.samples[rank];
+    const auto& timed = outcome.of<job::TimedSamples>(rank);
     for (std::size_t i = 0; i < steps; ++i) {
-      const auto seconds = static_cast<float>(s.step_seconds[i]);
+      const auto seconds = static_cast<float>(timed.step_s[i]);
       rows.rank_seconds[i * ranks + rank] = seconds;
       rows.step_seconds[i] = rank == 0 ? seconds : std::max(rows.step_seconds[i], seconds);
     }
-    if (rank == 0) rows.losses.assign(s.losses.begin(), s.losses.end());
-    block.first_step_s = std::max(block.first_step_s, s.first_step_seconds);
-    block.timed_total_s = std::max(block.timed_total_s, s.timed_total_seconds);
+    if (rank == 0) rows.losses.assign(timed.losses.begin(), timed.losses.end());
+    block.first_step_s = std::max(block.first_step_s, s.set_up.first_step_s);
+    block.timed_total_s = std::max(block.timed_total_s, timed.timed_total_s);
     if (static_cast<double>(s.peak_memory_bytes) > block.peak_memory_bytes) {
       block.peak_memory_bytes = static_cast<double>(s.peak_memory_bytes);
       block.peak_memory_rank = static_cast<std::int32_t>(rank);
@@ -124,7 +126,7 @@ void Recorder::write_case(std::size_t case_index) {
   if (file_) file_->write_case(static_cast<int>(case_index), result_.cases[case_index]);
 }
 
-void Recorder::note_failure(std::size_t case_index, const launch::BlockOutcome& outcome) {
+void Recorder::note_failure(std::size_t case_index, const job::BlockOutcome& outcome) {
   CaseState& state = states_[case_index];
   store::ResultCase& row = result_.cases[case_index];
   state.dropped = state.last_failure == outcome.signature;
@@ -141,15 +143,15 @@ void Recorder::raise_peak(std::size_t case_index, double flops) {
   write_case(case_index);
 }
 
-double Recorder::write_block(std::size_t block_index, const launch::BlockOutcome& outcome) {
+double Recorder::write_block(std::size_t block_index, const job::BlockOutcome& outcome) {
   store::ResultBlock& block = result_.blocks[block_index];
   const std::size_t case_index = block.case_index;
   const std::size_t steps = result_.first_timed_step() + result_.steps;
   const BlockRows rows = fill_block(block, outcome, steps, result_.rank_count());
   block.session = session_;
-  for (const measure::BlockSamples& s : outcome.samples) warn(s.warnings);
+  for (const job::Samples& s : outcome.samples) warn(s.warnings);
   const int index = static_cast<int>(block_index);
-  if (outcome.ok) file_->write_gpu(index, gpu_row(outcome.samples));
+  if (outcome.ok) file_->write_gpu(index, gpu_row(outcome));
   file_->write_conditions(index, outcome.conditions);
   file_->write_block(index, block, rows.step_seconds, rows.losses, rows.rank_seconds);
   result_.step_seconds.resize(result_.blocks.size());  // what the sweep looks at while it runs

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/job.h"
+#include "job/job.h"
 #include "store/result_file.h"
 #include "store/result_place.h"
 
@@ -43,9 +43,9 @@ class Recorder {
   void require_place();
 
   /// A block failed: its case is dropped if it failed the same way before.
-  void note_failure(std::size_t case_index, const launch::BlockOutcome& outcome);
+  void note_failure(std::size_t case_index, const job::BlockOutcome& outcome);
   /// Writes a timed block, whether it succeeded or not. Returns the median of its timed steps, NaN if it failed.
-  double write_block(std::size_t block_index, const launch::BlockOutcome& outcome);
+  double write_block(std::size_t block_index, const job::BlockOutcome& outcome);
   /// Notes that a block will never be measured, and why.
   void leave_out(std::size_t block_index, const std::string& reason);
   /// Whether a block may still be measured: it was not left out, and its case was not dropped.

@@ -1,8 +1,6 @@
 #include "sweep/rounds.h"
 
 #include <algorithm>
-#include <chrono>
-#include <ctime>
 #include <set>
 #include <span>
 
@@ -29,9 +27,9 @@ std::vector<std::size_t> blocks_to_run(const store::Result& result) {
   return blocks;
 }
 
-bool out_of_time(const launch::Job& job, double next_seconds) {
+bool out_of_time(const job::Job& job, double next_seconds) {
   const double end = job.allocation_end_unix_s();
-  return end > 0 && static_cast<double>(std::time(nullptr)) + 1.5 * next_seconds + 10 > end;
+  return end > 0 && job.clock().unix_s() + 1.5 * next_seconds + 10 > end;
 }
 
 // Of the blocks from `first` on that belong to a round before `end_round`.
@@ -78,9 +76,8 @@ void leave_out_settled(const analysis::Summary& summary, Recorder& recorder, Pro
 
 }  // namespace
 
-bool run_rounds(launch::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
-                ProgressLine& progress, std::optional<std::chrono::steady_clock::time_point> end) {
-  using Clock = std::chrono::steady_clock;
+bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
+                ProgressLine& progress, std::optional<double> end_s) {
   const store::Result& result = recorder.result();
   const std::vector<std::size_t> blocks = blocks_to_run(result);
   progress.start_phase(result.blocks.size(), result.blocks.size() - blocks.size());
@@ -96,8 +93,7 @@ bool run_rounds(launch::Job& job, const plan::Plan& plan, const BlockDefaults& d
       if (!result.looks.empty())
         leave_out_settled(summary, recorder, progress);  // also what a killed sweep had not done
       round = block.round;
-      const std::chrono::duration<double> next(expected_s(recorder, rest, round + 1));
-      if (end && round > 0 && Clock::now() + next > *end) {
+      if (end_s && round > 0 && job.clock().seconds() + expected_s(recorder, rest, round + 1) > *end_s) {
         const std::string reason = fmt::format("the time budget was spent after round {}", round);
         progress.say(reason);
         leave_out(
@@ -118,16 +114,16 @@ bool run_rounds(launch::Job& job, const plan::Plan& plan, const BlockDefaults& d
       continue;
     }
     recorder.require_place();
-    const auto start = Clock::now();
-    launch::BlockRequest request =
-        block_request(plan.experiment, plan.cases[case_index], measure::BlockMode::timed, defaults);
+    const double start_s = job.clock().seconds();
+    job::BlockRequest request =
+        block_request(plan.experiment, plan.cases[case_index], job::TimeSteps{plan.experiment.measure.steps}, defaults);
     request.environment.emplace_back("HARNESS_BLOCK", std::to_string(blocks[i]));  // for the files of a --wrap command
-    const launch::BlockOutcome outcome = job.run(request);
+    const job::BlockOutcome outcome = job.run_alone(request);
     if (outcome.stopped) {
       progress.end("stopped");
       return true;
     }
-    const double whole_s = std::chrono::duration<double>(Clock::now() - start).count();
+    const double whole_s = job.clock().seconds() - start_s;
     const double median_step_s = recorder.write_block(blocks[i], outcome);
     if (outcome.ok) {
       state.step_s = median_step_s;

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <chrono>
 #include <optional>
 
 #include "config/experiment.h"
-#include "launch/job.h"
+#include "job/job.h"
 #include "plan/plan.h"
 #include "sweep/blocks.h"
 #include "sweep/progress.h"
@@ -13,9 +12,9 @@
 namespace harness::sweep {
 
 /// Runs every block that is still to be measured, in order, and shows after each round where the cases stand. After a
-/// declared look, settled cases are left out. No round starts that would not end by `end`. Returns whether it was
-/// interrupted: by a signal, or because the allocation would end within the next block.
-bool run_rounds(launch::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
-                ProgressLine& progress, std::optional<std::chrono::steady_clock::time_point> end);
+/// declared look, settled cases are left out. No round starts that would not end by `end_s` of the job's clock. Returns
+/// whether it was interrupted: by a signal, or because the allocation would end within the next block.
+bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
+                ProgressLine& progress, std::optional<double> end_s);
 
 }  // namespace harness::sweep

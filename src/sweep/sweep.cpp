@@ -1,6 +1,5 @@
 #include "sweep/sweep.h"
 
-#include <chrono>
 #include <optional>
 
 #include "backend/backend.h"
@@ -31,13 +30,13 @@ store::Result result_on(const Machine& machine, const plan::Plan& plan) {
 }
 
 // The best counts, so moments far apart serve better than several in a row: the machine may be quieter at one of them.
-void measure_peaks_again(launch::Job& job, const plan::Plan& plan, Peaks& peaks, Recorder& recorder) {
+void measure_peaks_again(job::Job& job, const plan::Plan& plan, Peaks& peaks, Recorder& recorder) {
   measure_peaks(job, plan, peaks);
   raise_peaks(recorder, plan, peaks);
 }
 
 // Everything that is not timed, once. Returns whether it was interrupted.
-bool prepare_blocks(launch::Job& job, const plan::Plan& plan, const Machine& machine, Recorder& recorder,
+bool prepare_blocks(job::Job& job, const plan::Plan& plan, const Machine& machine, Recorder& recorder,
                     BlockDefaults& defaults, ProgressLine& progress) {
   TuningOutcome tuned = tune(job, plan, machine, progress);
   recorder.warn(tuned.warnings);
@@ -53,9 +52,9 @@ bool prepare_blocks(launch::Job& job, const plan::Plan& plan, const Machine& mac
 
 }  // namespace
 
-store::RunState run_sweep(launch::Job& job, plan::Plan plan, store::ResultPlace& place, const SweepRequest& request,
+store::RunState run_sweep(job::Job& job, plan::Plan plan, store::ResultPlace& place, const SweepRequest& request,
                           ProgressLine& progress) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start_s = job.clock().seconds();
   const config::BackendKind backend = plan.experiment.backend;
   progress.say(config::traits_of(backend).ranks_are_gpus
                    ? "checking that all ranks agree and that each has a GPU of its own"
@@ -87,8 +86,7 @@ store::RunState run_sweep(launch::Job& job, plan::Plan plan, store::ResultPlace&
     decide_steps(recorder, plan.experiment.measure);
     if (plan.experiment.measure.auto_steps)
       progress.say(fmt::format("{} timed steps per block, by how long set-up takes", plan.experiment.measure.steps));
-    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    decide_rounds(recorder, plan.experiment.measure, spent.count());
+    decide_rounds(recorder, plan.experiment.measure, job.clock().seconds() - start_s);
     if (!request.wrap.empty()) {
       recorder.warn(fmt::format(
           "the workers ran under `{}`, so their times cannot be compared with others; measure again without --wrap",
@@ -96,12 +94,10 @@ store::RunState run_sweep(launch::Job& job, plan::Plan plan, store::ResultPlace&
     }
     recorder.create_file(place, request.command);
   }
-  std::optional<std::chrono::steady_clock::time_point> end;
+  std::optional<double> end_s;
   const config::Measure& measure = plan.experiment.measure;
-  if (!measure.looks.empty() && measure.time_budget_s > 0)
-    end = start + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                      std::chrono::duration<double>(measure.time_budget_s));
-  if (!interrupted) interrupted = run_rounds(job, plan, defaults, recorder, progress, end);
+  if (!measure.looks.empty() && measure.time_budget_s > 0) end_s = start_s + measure.time_budget_s;
+  if (!interrupted) interrupted = run_rounds(job, plan, defaults, recorder, progress, end_s);
   if (!interrupted) measure_peaks_again(job, plan, peaks, recorder);
   return recorder.finish(interrupted);
 }

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/job.h"
+#include "job/job.h"
 #include "plan/plan.h"
 #include "store/result.h"
 #include "store/result_place.h"
@@ -21,7 +21,7 @@ struct SweepRequest {
 /// One sweep on rank 0, from a prepared plan to a finished result file in its place: probe, tune, observe, record
 /// timelines, run rounds. Returns the state of the file. Throws Error if nothing can be measured, or if another sweep
 /// takes the place over.
-store::RunState run_sweep(launch::Job& job, plan::Plan plan, store::ResultPlace& place, const SweepRequest& request,
+store::RunState run_sweep(job::Job& job, plan::Plan plan, store::ResultPlace& place, const SweepRequest& request,
                           ProgressLine& progress);
 
 }  // namespace harness::sweep

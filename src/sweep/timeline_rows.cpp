@@ -5,8 +5,8 @@
 #include <string_view>
 #include <tuple>
 
-#include "measure/waiting.h"
 #include "program/count.h"
+#include "program/waiting.h"
 
 namespace harness::sweep {
 namespace {
@@ -43,9 +43,9 @@ std::vector<store::ResultOperations> sorts_of_operations(const program::ProgramS
 }
 
 // A rank's waiting by operation of its Program; NaN where it is not known.
-std::vector<measure::Waiting> by_operation(const program::Program& program,
-                                           const std::vector<measure::Waiting>& of_communications) {
-  std::vector<measure::Waiting> all(program.step.size(), {NAN, NAN});
+std::vector<program::Waiting> by_operation(const program::Program& program,
+                                           const std::vector<program::Waiting>& of_communications) {
+  std::vector<program::Waiting> all(program.step.size(), {NAN, NAN});
   auto next = of_communications.begin();
   for (std::size_t i = 0; i < all.size() && next != of_communications.end(); ++i) {
     if (program::is_communication(program.step[i].action)) all[i] = *next++;
@@ -54,15 +54,15 @@ std::vector<measure::Waiting> by_operation(const program::Program& program,
 }
 
 // NaN if any of it is not known.
-double sum_of(const std::vector<measure::Waiting>& waits, float measure::Waiting::*member) {
+double sum_of(const std::vector<program::Waiting>& waits, float program::Waiting::*member) {
   double sum = waits.empty() ? NAN : 0;
-  for (const measure::Waiting& wait : waits) sum += wait.*member;
+  for (const program::Waiting& wait : waits) sum += wait.*member;
   return sum;
 }
 
 void add_intervals(store::Result& result, store::ResultInterval row, const program::Program& program,
-                   const measure::BlockSamples& samples, const std::vector<measure::Waiting>& waits) {
-  for (const backend::Interval& x : samples.timeline) {
+                   const job::TimelineSamples& samples, const std::vector<program::Waiting>& waits) {
+  for (const program::Interval& x : samples.timeline) {
     const program::Operation& op = program.step[x.operation];
     row.operation = x.operation;
     row.kind = program::name_of(op.action);
@@ -84,10 +84,10 @@ void add_intervals(store::Result& result, store::ResultInterval row, const progr
 }  // namespace
 
 void add_timeline(store::Result& result, int case_index, const program::ProgramSet& set,
-                  const std::vector<measure::BlockSamples>& samples, program::LeastTimes& limits) {
+                  const std::vector<job::Samples>& samples, program::LeastTimes& limits) {
   std::vector<std::vector<float>> durations;
-  for (const measure::BlockSamples& s : samples) durations.push_back(s.communication_s);
-  const auto waiting = measure::find_waiting(set, durations);
+  for (const job::Samples& s : samples) durations.push_back(std::get<job::TimelineSamples>(s.task).communication_s);
+  const auto waiting = program::find_waiting(set, durations);
   for (int role = 0; role < static_cast<int>(set.roles.size()); ++role) {
     for (store::ResultOperations& row : sorts_of_operations(set, role, limits)) {
       row.case_index = case_index;
@@ -96,7 +96,7 @@ void add_timeline(store::Result& result, int case_index, const program::ProgramS
     }
   }
   for (std::int32_t rank = 0; rank < std::ssize(samples); ++rank) {
-    const measure::BlockSamples& of_rank = samples[rank];
+    const auto& of_rank = std::get<job::TimelineSamples>(samples[rank].task);
     if (!of_rank.timeline.empty()) {
       const int role = set.role_of(set.layout.coordinates(rank));
       const program::Program& program = set.roles[role];
@@ -106,11 +106,11 @@ void add_timeline(store::Result& result, int case_index, const program::ProgramS
       row.rank = rank;
       add_intervals(result, row, program, of_rank, by_operation(program, waiting[rank]));
     }
-    const measure::StepSplit& s = of_rank.split;
+    const program::StepSplit& s = of_rank.split;
     result.splits.push_back({case_index, rank, s.step_s, s.compute_s, s.communication_s, s.exposed_s, s.overlapped_s,
-                             s.idle_s, of_rank.loading_s, sum_of(waiting[rank], &measure::Waiting::members_s),
-                             sum_of(waiting[rank], &measure::Waiting::stages_s)});
-    for (const measure::KindTotal& t : of_rank.totals) {
+                             s.idle_s, of_rank.loading_s, sum_of(waiting[rank], &program::Waiting::members_s),
+                             sum_of(waiting[rank], &program::Waiting::stages_s)});
+    for (const job::KindTotal& t : of_rank.totals) {
       result.totals.push_back({case_index, rank, t.kind, t.stream, t.seconds, t.operations});
     }
   }

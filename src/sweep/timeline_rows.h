@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "measure/block.h"
+#include "job/job.h"
 #include "program/links.h"
 #include "program/program.h"
 #include "store/result.h"
@@ -11,8 +11,8 @@ namespace harness::sweep {
 
 /// Adds the profiled steps of a case's ranks to the result: the intervals of the ranks that kept them, with how long
 /// each communication waited; the sums of the operations; the splits and totals of every rank. `set` as the workers ran
-/// it, lowered; samples[rank] from BlockMode::timeline; `limits` of the same set.
+/// it, lowered; samples[rank]: TimelineSamples; `limits` of the same set.
 void add_timeline(store::Result& result, int case_index, const program::ProgramSet& set,
-                  const std::vector<measure::BlockSamples>& samples, program::LeastTimes& limits);
+                  const std::vector<job::Samples>& samples, program::LeastTimes& limits);
 
 }  // namespace harness::sweep

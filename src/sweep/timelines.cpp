@@ -1,7 +1,6 @@
 #include "sweep/timelines.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "backend/backend.h"
 #include "base/error.h"
@@ -13,19 +12,19 @@ namespace harness::sweep {
 namespace {
 
 void keep_timeline(const plan::Plan& plan, std::size_t case_index, const Machine& machine,
-                   const launch::BlockOutcome& outcome, Recorder& recorder) {
+                   const job::BlockOutcome& outcome, Recorder& recorder) {
   const config::Experiment& e = plan.experiment;
   const plan::PlannedCase& planned = plan.cases[case_index];
   const program::ProgramSet set = program::lower(workloads::build_programs(e.model, planned.settings, planned.layout),
                                                  backend::declared_fused(e.backend));
   program::LeastTimes limits(set, machine.node_of_ranks(), links_of(e, planned));
   add_timeline(recorder.draft(), static_cast<int>(case_index), set, outcome.samples, limits);
-  for (const measure::BlockSamples& s : outcome.samples) recorder.warn(s.warnings);
+  for (const job::Samples& s : outcome.samples) recorder.warn(s.warnings);
 }
 
 }  // namespace
 
-bool record_timelines(launch::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, const Machine& machine,
+bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, const Machine& machine,
                       Recorder& recorder, ProgressLine& progress) {
   bool interrupted = false;
   progress.start_phase(plan.cases.size());
@@ -40,17 +39,17 @@ bool record_timelines(launch::Job& job, const plan::Plan& plan, const BlockDefau
     }
     // A second try tells a passing fault from a lasting one; what fails in ever new ways is dropped as well.
     for (int attempt = 0; attempt < 3 && !state.dropped && !interrupted; ++attempt) {
-      const auto start = std::chrono::steady_clock::now();
-      const launch::BlockOutcome outcome =
-          job.run(block_request(plan.experiment, planned, measure::BlockMode::timeline, defaults));
-      const double whole_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      const double start_s = job.clock().seconds();
+      const job::BlockOutcome outcome = job.run_alone(
+          block_request(plan.experiment, planned, job::RecordTimeline{plan.experiment.measure.timeline}, defaults));
+      const double whole_s = job.clock().seconds() - start_s;
       interrupted = stop_wanted(job, outcome);
       if (outcome.ok) {
         keep_timeline(plan, i, machine, outcome, recorder);
-        state.step_s = outcome.samples.front().profiled_step_seconds;
+        state.step_s = outcome.of<job::TimelineSamples>(0).step_s;
         const int steps = plan.experiment.measure.warmup_steps + 1;
         state.set_up_s = std::max(0.0, whole_s - steps * state.step_s);
-        progress.end(fmt::format("{} per step", show_seconds(outcome.samples.front().profiled_step_seconds)));
+        progress.end(fmt::format("{} per step", show_seconds(state.step_s)));
         break;
       }
       progress.end(outcome.stopped ? "stopped" : "failed: " + outcome.reason);

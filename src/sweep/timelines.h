@@ -1,6 +1,6 @@
 #pragma once
 
-#include "launch/job.h"
+#include "job/job.h"
 #include "plan/plan.h"
 #include "sweep/blocks.h"
 #include "sweep/probe.h"
@@ -11,7 +11,7 @@ namespace harness::sweep {
 
 /// Runs one untimed worker per case, for its timeline and for an estimate of how long a timed block takes. A case that
 /// fails twice in the same way is dropped. Throws Error if that is the baseline. Returns whether it was interrupted.
-bool record_timelines(launch::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, const Machine& machine,
+bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, const Machine& machine,
                       Recorder& recorder, ProgressLine& progress);
 
 }  // namespace harness::sweep

@@ -10,15 +10,18 @@ namespace {
 constexpr double tuning_limit_s = 900;  // for one case
 
 // How many choices were new. The lowest rank's counts where several timed the same product: all ranks must do alike.
-std::size_t keep_new_choices(backend::Tuning& known, const std::vector<measure::BlockSamples>& samples) {
+std::size_t keep_new_choices(backend::Tuning& known, const std::vector<job::Samples>& samples) {
   const std::size_t before = known.size();
-  for (const measure::BlockSamples& s : samples) known.insert(s.tuning.begin(), s.tuning.end());
+  for (const job::Samples& s : samples) {
+    const NameValues& found = std::get<job::TuneSamples>(s.task).tuning;
+    known.insert(found.begin(), found.end());
+  }
   return known.size() - before;
 }
 
 }  // namespace
 
-TuningOutcome tune(launch::Job& job, const plan::Plan& plan, const Machine& machine, ProgressLine& progress) {
+TuningOutcome tune(job::Job& job, const plan::Plan& plan, const Machine& machine, ProgressLine& progress) {
   const config::Experiment& e = plan.experiment;
   // Several ranks on one device would time each other.
   if (!config::traits_of(e.backend).tunes || e.measure.share_gpus) return {};
@@ -35,10 +38,9 @@ TuningOutcome tune(launch::Job& job, const plan::Plan& plan, const Machine& mach
       progress.skip();
       continue;
     }
-    launch::BlockRequest request =
-        block_request(e, planned, measure::BlockMode::tuning, {{known.begin(), known.end()}, ""});
+    job::BlockRequest request = block_request(e, planned, job::Tune{}, {{known.begin(), known.end()}, ""});
     request.deadlines.step_s = std::max(request.deadlines.step_s, tuning_limit_s);
-    const launch::BlockOutcome outcome = job.run(request);
+    const job::BlockOutcome outcome = job.run_alone(request);
     result.interrupted = stop_wanted(job, outcome);
     const std::size_t found = keep_new_choices(known, outcome.samples);
     progress.end(outcome.ok ? std::to_string(found) + " choices made" : "failed: " + outcome.reason);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/name_values.h"
-#include "launch/job.h"
+#include "job/job.h"
 #include "plan/plan.h"
 #include "sweep/blocks.h"
 #include "sweep/probe.h"
@@ -19,6 +19,6 @@ struct TuningOutcome {
   std::vector<std::string> warnings;
   bool interrupted = false;
 };
-TuningOutcome tune(launch::Job& job, const plan::Plan& plan, const Machine& machine, ProgressLine& progress);
+TuningOutcome tune(job::Job& job, const plan::Plan& plan, const Machine& machine, ProgressLine& progress);
 
 }  // namespace harness::sweep

@@ -37,7 +37,7 @@ program::Program sample_program() {
   return b.take();
 }
 
-const std::vector<backend::Interval> intervals{{0, 0, 0.0, 0.4}, {1, 0, 0.4, 0.5}, {2, 0, 0.6, 1.0}, {3, 1, 0.9, 2.0}};
+const std::vector<program::Interval> intervals{{0, 0, 0.0, 0.4}, {1, 0, 0.4, 0.5}, {2, 0, 0.6, 1.0}, {3, 1, 0.9, 2.0}};
 
 TEST(Split, AddsUpByKindAndKnowsIdleTime) {
   const Split s = split_by_kind(sample_program(), intervals, {});

@@ -52,8 +52,8 @@ class WrongBackend : public backend::Backend {
       }
     }
 
-    std::vector<backend::RendezvousMessage> publish() override { return inner_->publish(); }
-    void connect(const std::vector<backend::RendezvousMessage>& r, double t) override { inner_->connect(r, t); }
+    std::vector<RendezvousMessage> publish() override { return inner_->publish(); }
+    void connect(const std::vector<RendezvousMessage>& r, double t) override { inner_->connect(r, t); }
     void initialize() override { inner_->initialize(); }
     std::vector<double> run(std::int64_t first, int steps, const program::InputSource& inputs) override {
       const auto before = written_ ? bytes(*written_) : std::vector<std::byte>();
@@ -62,7 +62,7 @@ class WrongBackend : public backend::Backend {
       if (written_) spoil(before);
       return times;
     }
-    std::vector<backend::Interval> run_profiled(std::int64_t s, const program::InputSource& i) override {
+    std::vector<program::Interval> run_profiled(std::int64_t s, const program::InputSource& i) override {
       if (wrong_ == Wrong::no_profile) fail("nothing was recorded");
       return inner_->run_profiled(s, i);
     }

@@ -12,16 +12,14 @@ class Rendezvous {
   explicit Rendezvous(int ranks) : inboxes_(static_cast<std::size_t>(ranks)) {}
 
   void publish(int rank, backend::Executable& executable) {
-    for (const backend::RendezvousMessage& message : executable.publish()) {
+    for (const RendezvousMessage& message : executable.publish()) {
       inboxes_[static_cast<std::size_t>(message.peer)].push_back({rank, message.key, message.bytes});
     }
   }
-  const std::vector<backend::RendezvousMessage>& inbox(int rank) const {
-    return inboxes_[static_cast<std::size_t>(rank)];
-  }
+  const std::vector<RendezvousMessage>& inbox(int rank) const { return inboxes_[static_cast<std::size_t>(rank)]; }
 
  private:
-  std::vector<std::vector<backend::RendezvousMessage>> inboxes_;
+  std::vector<std::vector<RendezvousMessage>> inboxes_;
 };
 
 }  // namespace harness::test

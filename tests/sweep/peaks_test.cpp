@@ -26,10 +26,10 @@ plan::Plan plan_of(std::vector<plan::PlannedCase> cases) {
   return plan;
 }
 
-std::vector<launch::RankPlace> places(int ranks, int ranks_per_node, int cores) {
-  std::vector<launch::RankPlace> all;
+std::vector<job::RankPlace> places(int ranks, int ranks_per_node, int cores) {
+  std::vector<job::RankPlace> all;
   for (int rank = 0; rank < ranks; ++rank) {
-    launch::RankPlace& place = all.emplace_back();
+    job::RankPlace& place = all.emplace_back();
     place.rank = rank;
     place.node = rank / ranks_per_node;
     place.cores = cores;
@@ -37,36 +37,41 @@ std::vector<launch::RankPlace> places(int ranks, int ranks_per_node, int cores) 
   return all;
 }
 
+job::Samples reached(double flops) {
+  return {job::ProbeSamples{{}, "", flops}, {}, 0, {}};
+}
+
 // Every rank of a block reaches what `flops` says of its request and of the blocks before it.
-class FakeJob : public launch::Job {
+class FakeJob : public job::Job {
  public:
-  using Flops = std::function<double(const launch::BlockRequest&, int)>;
+  using Flops = std::function<double(const job::BlockRequest&, int)>;
   explicit FakeJob(Flops flops) : flops_(std::move(flops)) {}
 
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  const std::vector<launch::RankPlace>& places() const override { return places_; }
-  launch::BlockOutcome run(const launch::BlockRequest& request) override {
-    EXPECT_EQ(request.mode, measure::BlockMode::probe);
-    launch::BlockOutcome outcome;
+  const std::vector<job::RankPlace>& places() const override { return places_; }
+  std::vector<std::vector<job::BlockOutcome>> run(const std::vector<job::WorkerSet>& sets) override {
+    const job::BlockRequest& request = sets.at(0).blocks.at(0);
+    EXPECT_TRUE(std::holds_alternative<job::Probe>(request.task));
+    job::BlockOutcome outcome;
     const double flops = flops_(request, blocks++);
     outcome.ok = flops > 0;
-    for (int rank = 0; rank < request.layout.ranks() && outcome.ok; ++rank)
-      outcome.samples.emplace_back().peak_flops = flops;
-    return outcome;
+    for (int rank = 0; rank < request.layout.ranks() && outcome.ok; ++rank) outcome.samples.push_back(reached(flops));
+    return {{outcome}};
   }
   int follow() override { return 0; }
   void finish(int) override {}
   void leave() override {}
   int stop_requests() const override { return stops; }
   double allocation_end_unix_s() const override { return end_unix_s; }
+  const Clock& clock() const override { return system_clock(); }
 
   int blocks = 0, stops = 0;
   double end_unix_s = 0;
 
  private:
   Flops flops_;
-  std::vector<launch::RankPlace> places_;
+  std::vector<job::RankPlace> places_;
 };
 
 TEST(Peaks, TheBestMeasurementCounts) {
@@ -99,7 +104,7 @@ TEST(Peaks, EveryUseOfTheMachineIsMeasuredOnce) {
 TEST(Peaks, ACaseWithFewerThreadsHasAMeasurementOfItsOwn) {
   const plan::Plan plan = plan_of({planned("baseline", 2), planned("ranks=1", 1, 1)});
   Peaks peaks(places(2, 2, 2));
-  FakeJob job([](const launch::BlockRequest& r, int) { return r.layout.ranks() == 2 ? 10e9 : 18e9; });
+  FakeJob job([](const job::BlockRequest& r, int) { return r.layout.ranks() == 2 ? 10e9 : 18e9; });
   measure_peaks(job, plan, peaks);
   EXPECT_EQ(peaks.of(plan.cases[0]), 10e9);
   EXPECT_EQ(peaks.of(plan.cases[1]), 18e9);
@@ -111,7 +116,7 @@ TEST(Peaks, ANodeIsTheSameHoweverManyRanksShareIt) {
   const plan::Plan plan = plan_of({planned("baseline", 4), planned("ranks=1", 1)});
   for (const double alone : {40e9, 8e9}) {
     Peaks peaks(places(4, 4, 2));
-    FakeJob job([&](const launch::BlockRequest& r, int) { return r.layout.ranks() == 4 ? 5e9 : alone; });
+    FakeJob job([&](const job::BlockRequest& r, int) { return r.layout.ranks() == 4 ? 5e9 : alone; });
     measure_peaks(job, plan, peaks);
     EXPECT_EQ(peaks.of(plan.cases[0]), std::max(5e9, alone / 4));
     EXPECT_EQ(peaks.of(plan.cases[1]), std::max(20e9, alone));
@@ -121,8 +126,8 @@ TEST(Peaks, ANodeIsTheSameHoweverManyRanksShareIt) {
 TEST(Peaks, RanksOfUnlikeNodesHaveTheirMean) {
   const plan::Plan plan = plan_of({planned("baseline", 4), planned("ranks=2", 2)});
   Peaks peaks(places(4, 2, 2));
-  std::vector<measure::BlockSamples> samples(4);
-  for (int rank = 0; rank < 4; ++rank) samples[rank].peak_flops = rank < 2 ? 10e9 : 30e9;
+  std::vector<job::Samples> samples;
+  for (int rank = 0; rank < 4; ++rank) samples.push_back(reached(rank < 2 ? 10e9 : 30e9));
   peaks.add({4, 0, config::Precision::fp32}, samples);
   EXPECT_EQ(peaks.of(plan.cases[0]), 20e9);
   EXPECT_EQ(peaks.of(plan.cases[1]), 10e9);

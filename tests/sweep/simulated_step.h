@@ -6,9 +6,9 @@
 #include <tuple>
 #include <vector>
 
-#include "measure/block.h"
-#include "measure/waiting.h"
+#include "job/job.h"
 #include "program/program.h"
+#include "program/waiting.h"
 
 namespace harness::test::samples {
 
@@ -46,22 +46,22 @@ class SimulatedStep {
   }
 
   /// As workers bring it home.
-  std::vector<measure::BlockSamples> samples() const {
-    std::vector<measure::BlockSamples> all;
+  std::vector<job::Samples> samples() const {
+    std::vector<job::Samples> all;
     for (int rank = 0; rank < set_.layout.ranks(); ++rank) {
       const program::Program& program = program_of(rank);
-      measure::BlockSamples s;
+      job::TimelineSamples s;
       for (std::size_t i = 0; i < program.step.size(); ++i) {
         const Times& t = times(rank)[i];
         s.timeline.push_back({static_cast<program::OperationId>(i), program.step[i].stream, t.start_s, t.end_s});
-        s.profiled_step_seconds = std::max(s.profiled_step_seconds, t.end_s);
+        s.step_s = std::max(s.step_s, t.end_s);
       }
-      s.communication_s = measure::communication_durations(program, s.timeline);
+      s.communication_s = program::communication_durations(program, s.timeline);
       const auto communicates = [&](program::OperationId id) {
         return program::is_communication(program.step[static_cast<std::size_t>(id)].action);
       };
-      s.split = measure::split_step(s.timeline, communicates, s.profiled_step_seconds);
-      all.push_back(std::move(s));
+      s.split = program::split_step(s.timeline, communicates, s.step_s);
+      all.push_back({std::move(s), {}, 0, {}});
     }
     return all;
   }

@@ -50,11 +50,12 @@ TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
     ASSERT_TRUE(step.finished()) << seed;
     program::LeastTimes limits(set, std::vector<int>(static_cast<std::size_t>(result.ranks), 0),
                                {1e9, 0, false, false});
-    std::vector<measure::BlockSamples> samples = step.samples();
+    std::vector<job::Samples> samples = step.samples();
     const bool all_ranks = seed % 2 == 0;
     for (int rank = 0; rank < result.ranks && !all_ranks; ++rank) {
       const int role = set.role_of(set.layout.coordinates(rank));
-      if (set.first_rank(role) != rank) samples[static_cast<std::size_t>(rank)].timeline.clear();
+      if (set.first_rank(role) == rank) continue;
+      std::get<job::TimelineSamples>(samples[static_cast<std::size_t>(rank)].task).timeline.clear();
     }
     add_timeline(result, 0, set, samples, limits);
     for (const store::ResultOperations& row : result.operations) {

@@ -73,8 +73,8 @@ class LocalJob {
   }
 
   /// One profiled step; rank 0's intervals.
-  std::vector<backend::Interval> run_profiled() {
-    std::vector<backend::Interval> intervals;
+  std::vector<program::Interval> run_profiled() {
+    std::vector<program::Interval> intervals;
     on_all([&](int rank) {
       auto own = ranks_[rank]->run_profiled(done_, *inputs_[rank]);
       if (rank == 0) intervals = std::move(own);

@@ -172,9 +172,9 @@ Communication::Communication(const backend::ExecutableRequest& request) : state_
 
 Communication::~Communication() = default;
 
-std::vector<backend::RendezvousMessage> Communication::publish() {
+std::vector<RendezvousMessage> Communication::publish() {
   State& s = *state_;
-  std::vector<backend::RendezvousMessage> out;
+  std::vector<RendezvousMessage> out;
   if (s.plans.empty()) return out;
   const auto device = open_device();
   for (const auto& [name, plan] : s.plans) {
@@ -195,7 +195,7 @@ std::vector<backend::RendezvousMessage> Communication::publish() {
   return out;
 }
 
-void Communication::connect(const std::vector<backend::RendezvousMessage>& received, double timeout_s) {
+void Communication::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
   State& s = *state_;
   std::map<std::pair<std::string, int>, const std::string*> addresses;
   for (const auto& m : received) addresses[{m.key, m.peer}] = &m.bytes;

@@ -32,8 +32,8 @@ class Communication {
   explicit Communication(const backend::ExecutableRequest& request);
   ~Communication();
 
-  std::vector<backend::RendezvousMessage> publish();
-  void connect(const std::vector<backend::RendezvousMessage>& received, double timeout_s);
+  std::vector<RendezvousMessage> publish();
+  void connect(const std::vector<RendezvousMessage>& received, double timeout_s);
   /// After publish(), in the order of the operation lists.
   std::unique_ptr<Transfer> prepare(const program::Operation& op,
                                     const std::function<backend::Tensor(const program::View&)>& tensor);

@@ -81,11 +81,11 @@ backend::Tensor CpuExecutable::tensor(const program::View& v) const {
   return {base + v.offset * program::size_of(b.type), b.type, v.count};
 }
 
-std::vector<backend::RendezvousMessage> CpuExecutable::publish() {
+std::vector<RendezvousMessage> CpuExecutable::publish() {
   return communication_.publish();
 }
 
-void CpuExecutable::connect(const std::vector<backend::RendezvousMessage>& received, double timeout_s) {
+void CpuExecutable::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
   omp_set_num_threads(threads_);
   // First the transfers: their receive buffers must be known before a peer can send.
   init_ = compile(compiler_, program_.init);
@@ -120,7 +120,7 @@ void CpuExecutable::initialize() {
 }
 
 double CpuExecutable::step(std::int64_t number, const program::InputSource& inputs,
-                           std::vector<backend::Interval>* intervals) {
+                           std::vector<program::Interval>* intervals) {
   steps_begun_.fetch_add(1, std::memory_order_relaxed);
   const double began_s = now_s();
   for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
@@ -147,10 +147,10 @@ std::vector<double> CpuExecutable::run(std::int64_t first_step, int steps, const
   return times;
 }
 
-std::vector<backend::Interval> CpuExecutable::run_profiled(std::int64_t number, const program::InputSource& inputs) {
+std::vector<program::Interval> CpuExecutable::run_profiled(std::int64_t number, const program::InputSource& inputs) {
   if (!streams_) fail("the executable is not connected");
   omp_set_num_threads(threads_);
-  std::vector<backend::Interval> intervals;
+  std::vector<program::Interval> intervals;
   step(number, inputs, &intervals);
   return intervals;
 }

@@ -17,11 +17,11 @@ class CpuExecutable : public backend::Executable {
   explicit CpuExecutable(const backend::ExecutableRequest& request);
   ~CpuExecutable() override;
 
-  std::vector<backend::RendezvousMessage> publish() override;
-  void connect(const std::vector<backend::RendezvousMessage>& received, double timeout_s) override;
+  std::vector<RendezvousMessage> publish() override;
+  void connect(const std::vector<RendezvousMessage>& received, double timeout_s) override;
   void initialize() override;
   std::vector<double> run(std::int64_t first_step, int steps, const program::InputSource& inputs) override;
-  std::vector<backend::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) override;
+  std::vector<program::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) override;
   void read(const program::View& view, std::span<std::byte> to) override;
   void write(const program::View& view, std::span<const std::byte> from) override;
   backend::Progress progress() const override;
@@ -31,7 +31,7 @@ class CpuExecutable : public backend::Executable {
   backend::Tensor tensor(const program::View& view) const;
   std::span<std::byte> bytes_of(const program::View& view, std::size_t expected) const;
   TaskList compile(Compiler& compiler, const std::vector<program::Operation>& list);
-  double step(std::int64_t number, const program::InputSource& inputs, std::vector<backend::Interval>* intervals);
+  double step(std::int64_t number, const program::InputSource& inputs, std::vector<program::Interval>* intervals);
 
   const program::Program& program_;
   int threads_;

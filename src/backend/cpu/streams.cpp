@@ -41,7 +41,7 @@ Streams::~Streams() {
   for (auto& t : threads_) t.join();
 }
 
-double Streams::run(const TaskList& list, std::vector<backend::Interval>* intervals) {
+double Streams::run(const TaskList& list, std::vector<program::Interval>* intervals) {
   {
     const std::lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);

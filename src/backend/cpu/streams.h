@@ -49,7 +49,7 @@ class Streams {
   ~Streams();
 
   /// Returns the completion time (steady clock, seconds). `intervals` gets one entry per task when given.
-  double run(const TaskList& list, std::vector<backend::Interval>* intervals = nullptr);
+  double run(const TaskList& list, std::vector<program::Interval>* intervals = nullptr);
 
   program::OperationId operation() const { return operation_.load(std::memory_order_relaxed); }
   bool in_communication() const;
@@ -70,7 +70,7 @@ class Streams {
   std::mutex mutex_;
   std::condition_variable changed_;
   const TaskList* list_ = nullptr;
-  std::vector<backend::Interval>* intervals_ = nullptr;
+  std::vector<program::Interval>* intervals_ = nullptr;
   double began_s_ = 0, closed_s_ = 0;
   std::uint64_t generation_ = 0;
   std::size_t busy_ = 0;  // threads that have not finished the list

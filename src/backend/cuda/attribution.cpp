@@ -55,7 +55,7 @@ bool is_communication_kernel(std::string_view name) {
          name.find("ncclSymkDevKernel") != std::string_view::npos;
 }
 
-std::vector<backend::Interval> operation_intervals(std::span<const ActivityRecord> records,
+std::vector<program::Interval> operation_intervals(std::span<const ActivityRecord> records,
                                                    std::span<const program::Operation> step, std::uint64_t begin_ns) {
   struct Extent {
     std::uint64_t start_ns, end_ns;
@@ -96,7 +96,7 @@ std::vector<backend::Interval> operation_intervals(std::span<const ActivityRecor
   }
   for (auto& [stream, members] : group) close_group(members);
 
-  std::vector<backend::Interval> intervals;
+  std::vector<program::Interval> intervals;
   intervals.reserve(extents.size());
   for (const auto& [id, extent] : extents) {
     intervals.push_back({id, step[id].stream, since(extent.start_ns, begin_ns), since(extent.end_ns, begin_ns)});

@@ -21,7 +21,7 @@ bool is_communication_kernel(std::string_view name);
 /// For each operation that left records: from the start of its first to the end of its last, in seconds since begin_ns
 /// and in the order of the operations. The members of a fused group all get the group's interval. Records without an
 /// external id (or with one beyond the step) belong to nobody.
-std::vector<backend::Interval> operation_intervals(std::span<const ActivityRecord> records,
+std::vector<program::Interval> operation_intervals(std::span<const ActivityRecord> records,
                                                    std::span<const program::Operation> step, std::uint64_t begin_ns);
 
 /// What each operation of a step of `operations` launched: the names of its kernels in the order in which they started,

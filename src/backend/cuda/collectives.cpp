@@ -163,20 +163,20 @@ Collectives::~Collectives() {
   if (state_->job != nullptr) static_cast<void>(ncclCommAbort(state_->job));
 }
 
-std::vector<backend::RendezvousMessage> Collectives::publish() {
+std::vector<RendezvousMessage> Collectives::publish() {
   if (state_->rank != 0 || state_->ranks < 2) return {};
   check(ncclGetUniqueId(&state_->id), "making an address for the job's ranks to meet at");
-  std::vector<backend::RendezvousMessage> messages;
+  std::vector<RendezvousMessage> messages;
   for (int r = 1; r < state_->ranks; ++r) {
     messages.push_back({r, id_key, std::string(state_->id.internal, sizeof state_->id.internal)});
   }
   return messages;
 }
 
-void Collectives::connect(const std::vector<backend::RendezvousMessage>& received, double timeout_s) {
+void Collectives::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
   if (state_->ranks < 2) return;
   if (state_->rank != 0) {
-    const auto it = std::ranges::find(received, id_key, &backend::RendezvousMessage::key);
+    const auto it = std::ranges::find(received, id_key, &RendezvousMessage::key);
     if (it == received.end() || it->bytes.size() != sizeof state_->id.internal) {
       fail("rank {} was told no address to meet the others at", state_->rank);
     }

@@ -24,10 +24,10 @@ class Collectives {
   Collectives& operator=(const Collectives&) = delete;
 
   /// On rank 0: NCCL's unique id for every other rank.
-  std::vector<backend::RendezvousMessage> publish();
+  std::vector<RendezvousMessage> publish();
   /// Collective over the job. NCCL waits for missing ranks without end, so it connects on a thread of its own: past
   /// the deadline this throws PeerLost, and the thread is left to the end of the process.
-  void connect(const std::vector<backend::RendezvousMessage>& received, double timeout_s);
+  void connect(const std::vector<RendezvousMessage>& received, double timeout_s);
 
   using Run = std::function<void(Stream)>;
   /// After connect(). The communications of a fused group are run between group_start() and group_end().

@@ -50,11 +50,11 @@ Stream CudaExecutable::stream(program::StreamId id) const {
   return state_->streams.at(id).get();
 }
 
-std::vector<backend::RendezvousMessage> CudaExecutable::publish() {
+std::vector<RendezvousMessage> CudaExecutable::publish() {
   return state_->collectives.publish();
 }
 
-void CudaExecutable::connect(const std::vector<backend::RendezvousMessage>& received, double timeout_s) {
+void CudaExecutable::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
   set_device(state_->device.ordinal);
   try {
     state_->collectives.connect(received, timeout_s);

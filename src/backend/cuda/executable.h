@@ -27,11 +27,11 @@ class CudaExecutable : public backend::Executable {
   explicit CudaExecutable(const backend::ExecutableRequest& request);
   ~CudaExecutable() override;
 
-  std::vector<backend::RendezvousMessage> publish() override;
-  void connect(const std::vector<backend::RendezvousMessage>& received, double timeout_s) override;
+  std::vector<RendezvousMessage> publish() override;
+  void connect(const std::vector<RendezvousMessage>& received, double timeout_s) override;
   void initialize() override;
   std::vector<double> run(std::int64_t first_step, int steps, const program::InputSource& inputs) override;
-  std::vector<backend::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) override;
+  std::vector<program::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) override;
   std::vector<std::string> kernels() const override;
   void read(const program::View& view, std::span<std::byte> to) override;
   void write(const program::View& view, std::span<const std::byte> from) override;
@@ -60,11 +60,11 @@ class CudaExecutable : public backend::Executable {
   void await(const OwnedEvent& event, const char* what);
   Stream stream(program::StreamId id) const;
   void launch_step();
-  std::vector<backend::Interval> recorded(ActivityRecorder& recorder, std::int64_t step,
+  std::vector<program::Interval> recorded(ActivityRecorder& recorder, std::int64_t step,
                                           const program::InputSource& inputs);
   void replay(std::int64_t step, const program::InputSource& inputs);
   void await_profiled_step();
-  std::vector<backend::Interval> timed_by_events(std::int64_t step, const program::InputSource& inputs);
+  std::vector<program::Interval> timed_by_events(std::int64_t step, const program::InputSource& inputs);
 
   const program::Program& program_;
   bool with_graph_, programmatic_;

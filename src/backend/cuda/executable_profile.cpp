@@ -31,8 +31,8 @@ class OperationEvents {
   }
 
   /// Once all is done.
-  std::vector<backend::Interval> intervals() const {
-    std::vector<backend::Interval> intervals;
+  std::vector<program::Interval> intervals() const {
+    std::vector<program::Interval> intervals;
     std::vector<std::size_t> leader(program_.streams.size(), 0);  // per stream: the first of the last group
     for (std::size_t i = 0; i < timed_.size(); ++i) {
       const program::StreamId on = program_.step[i].stream;
@@ -58,7 +58,7 @@ std::string taken_with_events(const std::string& why) {
 }  // namespace
 
 // Without CUPTI.
-std::vector<backend::Interval> CudaExecutable::timed_by_events(std::int64_t step, const program::InputSource& inputs) {
+std::vector<program::Interval> CudaExecutable::timed_by_events(std::int64_t step, const program::InputSource& inputs) {
   const Stream origin = stream(0);
   state_->staging->stage(step, inputs, origin);
   OperationEvents events(program_, origin);
@@ -88,7 +88,7 @@ void CudaExecutable::await_profiled_step() {
 // Update 1, say its release notes).
 // Events go along with the eager step: CUPTI may come back empty-handed, and by then another step would be one that
 // other ranks do not run.
-std::vector<backend::Interval> CudaExecutable::recorded(ActivityRecorder& recorder, std::int64_t step,
+std::vector<program::Interval> CudaExecutable::recorded(ActivityRecorder& recorder, std::int64_t step,
                                                         const program::InputSource& inputs) {
   State& s = *state_;
   std::string problem;
@@ -128,7 +128,7 @@ std::vector<std::string> CudaExecutable::kernels() const {
   return state_->kernels;
 }
 
-std::vector<backend::Interval> CudaExecutable::run_profiled(std::int64_t step, const program::InputSource& inputs) {
+std::vector<program::Interval> CudaExecutable::run_profiled(std::int64_t step, const program::InputSource& inputs) {
   State& s = *state_;
   set_device(s.device.ordinal);
   try {

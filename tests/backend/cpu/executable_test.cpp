@@ -185,7 +185,7 @@ TEST(Failures, ConnectingGivesUpInTime) {
   request.layout = layout;
   request.timeout_s = 60;
   std::vector<std::unique_ptr<backend::Executable>> two;
-  std::vector<std::vector<backend::RendezvousMessage>> sent;
+  std::vector<std::vector<RendezvousMessage>> sent;
   for (int r = 0; r < 2; ++r) {
     request.rank = r;
     two.push_back(backends::get(config::BackendKind::cpu).create(request));

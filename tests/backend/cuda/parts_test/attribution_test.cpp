@@ -87,7 +87,7 @@ TEST(Attribution, MembersOfAGroupShareItsInterval) {
                                                kernel("ncclDevKernel_SendRecv", 5, 90, 95)};
   const auto intervals = operation_intervals(records, step, begin_ns);
   std::vector<program::OperationId> ids;
-  for (const backend::Interval& interval : intervals) ids.push_back(interval.operation);
+  for (const program::Interval& interval : intervals) ids.push_back(interval.operation);
   ASSERT_EQ(ids, (std::vector<program::OperationId>{0, 1, 2, 3, 4}));
   EXPECT_DOUBLE_EQ(intervals[2].start_s, 10e-9);
   EXPECT_DOUBLE_EQ(intervals[2].end_s, 50e-9);

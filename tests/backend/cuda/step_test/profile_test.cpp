@@ -24,7 +24,7 @@ class ProfiledStep : public ::testing::Test {
   void TearDown() override { *fake_cupti() = {}; }
 
   // Of rank 0.
-  std::vector<backend::Interval> profile(const program::Layout& layout, bool graph) {
+  std::vector<program::Interval> profile(const program::Layout& layout, bool graph) {
     config::Settings s;
     s.global_batch_size = 2;
     s.micro_batch_size = 1;
@@ -48,7 +48,7 @@ TEST_F(ProfiledStep, AnEmptyRecordingFallsBackToEventsOfTheSameStep) {
       const auto intervals = profile(layout, graph);
       ASSERT_EQ(intervals.size(), operations_);
       double longest_s = 0;
-      for (const backend::Interval& i : intervals) longest_s = std::max(longest_s, i.end_s - i.start_s);
+      for (const program::Interval& i : intervals) longest_s = std::max(longest_s, i.end_s - i.start_s);
       EXPECT_GT(longest_s, 0);
       // One recording at a time in a process: of two ranks here, one may have been refused.
       const char* why = layout.ranks() == 1 ? empty_handed : "taken with CUDA events";

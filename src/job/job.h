@@ -1,0 +1,106 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "config/experiment.h"
+#include "job/task.h"
+#include "machine/conditions.h"
+#include "machine/gpus.h"
+
+namespace harness::job {
+
+/// A block: one task of one case, on as many ranks as its layout has. Holds everything a worker needs to run it, and
+/// what its supervisor needs to judge it.
+struct BlockRequest {
+  std::string case_name;
+  config::BackendKind backend{};
+  config::Model model;
+  config::Settings settings;
+  program::Layout layout;
+  Task task;
+  int warmup_steps = 2;
+  std::uint64_t seed = 1;
+  config::Deadlines deadlines;
+  double memory_limit_bytes = 0;
+  NameValues tuning;        // what tuning workers found, for every block alike
+  std::string wrap;         // a command that the workers are started under ("nsys profile …"), "": none
+  bool share_gpus = false;  // several ranks may use one GPU
+  NameValues environment;   // for the worker, over its supervisor's own
+};
+
+/// Worker processes, one on each of its ranks, and the blocks that they run one after another. The blocks agree in all
+/// that a process has only once: backend, deadlines, memory limit, wrap, environment, and the settings that become one.
+struct WorkerSet {
+  std::vector<int> ranks;  // of the job, ascending, one for each rank of the blocks' layouts; empty: the first ones
+  std::vector<BlockRequest> blocks;
+};
+
+/// Where a rank runs. Gathered once.
+struct RankPlace {
+  int rank = 0, local_rank = 0, local_ranks = 1, node = 0;
+  std::string host, device;
+  int cores = 0;            // of the node that this job may use
+  double memory_bytes = 0;  // of the node
+  machine::GpuView gpus;    // that this rank may see
+};
+
+/// How a block went, at rank 0.
+struct BlockOutcome {
+  bool ok = false;
+  bool stopped = false;   // by SIGINT/SIGTERM, not by a fault
+  int culprit_rank = -1;  // of the job
+  /// "rank 2 on node7: worker killed by signal 11 (segmentation fault) in step 3, matmul …". Of a block that is ok: why
+  /// it was started a second time; "": it was not.
+  std::string reason;
+  /// Equal for faults of the same kind at the same rank: a case that fails twice alike is dropped.
+  std::string signature;
+  double start_unix_s = 0;
+  double setup_s = 0;              // spawn to go, slowest rank
+  std::vector<Samples> samples;    // by rank of the layout, when ok
+  machine::Conditions conditions;  // from the start of its workers to their end
+
+  /// What the rank brought home. T: the samples of the task that was asked for.
+  template <class T>
+  const T& of(std::size_t rank) const {
+    return std::get<T>(samples.at(rank).task);
+  }
+};
+
+/// What runs blocks: supervisors that start workers, or virtual time. Rank 0 leads, the others follow: calls on rank 0
+/// that say so are carried out by every rank.
+class Job {
+ public:
+  virtual ~Job() = default;  // does not block
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// By rank, at rank 0.
+  virtual const std::vector<RankPlace>& places() const = 0;
+
+  /// Rank 0: starts the workers of every set, which must not share a rank, runs their blocks and returns when every
+  /// worker is gone: the outcomes by set and block. The sets may run at once or one after another. A block that fails
+  /// ends its set: the blocks after it have neither samples nor a reason.
+  virtual std::vector<std::vector<BlockOutcome>> run(const std::vector<WorkerSet>& sets) = 0;
+  /// The same for one block, in processes of its own on the first ranks.
+  BlockOutcome run_alone(const BlockRequest& request) { return std::move(run({{{}, {request}}}).at(0).at(0)); }
+
+  /// Other ranks: carries out the calls of rank 0 until finish(). Returns the exit code that rank 0 gave.
+  virtual int follow() = 0;
+  /// Rank 0: ends follow() everywhere.
+  virtual void finish(int exit_code) = 0;
+  /// All ranks, as the last call.
+  virtual void leave() = 0;
+
+  /// Stop requests so far (SIGINT, SIGTERM) on any rank: 0 none, 1 finish the block, 2 stop now. Rank 0 learns of them
+  /// with a short delay.
+  virtual int stop_requests() const = 0;
+  /// When the allocation ends, as Slurm reports it; 0 if unknown.
+  virtual double allocation_end_unix_s() const = 0;
+  /// By which its blocks take time.
+  virtual const Clock& clock() const = 0;
+};
+
+}  // namespace harness::job

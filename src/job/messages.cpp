@@ -1,0 +1,185 @@
+#include "job/messages.h"
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "job/wire.h"
+
+namespace harness::job {
+namespace {
+
+NameValues texts_of(const config::Settings& settings) {
+  NameValues texts;
+  for (const config::Variable& variable : config::registry())
+    texts.emplace_back(variable.name, variable.print(settings));
+  return texts;
+}
+
+config::Settings settings_of(const NameValues& texts) {
+  config::Settings settings;
+  for (const auto& [name, text] : texts) {
+    const config::Variable* variable = config::find_variable(name);
+    if (variable == nullptr) {
+      fail(
+          "a block's settings name '{}', which is not a variable of this program: check that all nodes run the same "
+          "build of harness",
+          name);
+    }
+    variable->parse(settings, text);
+  }
+  return settings;
+}
+
+// A field that no variable prints would silently have its default in the workers.
+void each_setting(const config::Settings& settings, WireWriter& out) {
+  const NameValues texts = texts_of(settings);
+  if (settings_of(texts) != settings) {
+    fail(
+        "a case's settings cannot be sent to the workers: a variable of the registry does not print what it parses, or "
+        "a setting has no variable (a bug, please report it)");
+  }
+  out.put(texts);
+}
+
+void each_setting(config::Settings& settings, WireReader& in) {
+  NameValues texts;
+  in.get(texts);
+  settings = settings_of(texts);
+}
+
+}  // namespace
+
+template <MessageOf<config::Model> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.name, m.layers, m.hidden, m.heads, m.vocab, m.sequence);
+}
+
+template <MessageOf<RecordTimeline> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.ranks);
+}
+
+template <MessageOf<TimeSteps> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.steps);
+}
+
+template <MessageOf<BlockRequest> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.case_name, m.backend, m.model);
+  each_setting(m.settings, each);
+  each(m.layout, m.task, m.warmup_steps, m.seed, m.deadlines, m.memory_limit_bytes, m.tuning, m.wrap, m.share_gpus,
+       m.environment);
+}
+
+template <MessageOf<WorkerSet> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.ranks, m.blocks);
+}
+
+template <MessageOf<WorkerOrder> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.request, m.rank, m.threads, m.memory_limit_bytes, m.local_rank, m.local_ranks);
+}
+
+template <MessageOf<JobOrder> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.kind, m.exit_code, m.block);
+  if (m.kind == JobOrder::Kind::run) each(m.environment, m.set);
+}
+
+template <MessageOf<RendezvousMessage> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.peer, m.key, m.bytes);
+}
+
+template <MessageOf<Published> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.program_hash, m.messages);
+}
+
+template <MessageOf<ProbeSamples> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.identity, m.device, m.peak_flops);
+}
+
+template <MessageOf<TuneSamples> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.tuning);
+}
+
+template <MessageOf<ObserveSamples> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.nccl_log);
+}
+
+template <MessageOf<KindTotal> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.kind, m.stream, m.seconds, m.operations);
+}
+
+template <MessageOf<TimelineSamples> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split);
+}
+
+template <MessageOf<TimedSamples> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.step_s, m.losses, m.timed_total_s, m.gpu);
+}
+
+template <MessageOf<Samples> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.task, m.set_up, m.peak_memory_bytes, m.warnings);
+}
+
+template <MessageOf<WorkerFailure> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.kind, m.progress, m.text);
+}
+
+template <class Message>
+std::string encode(const Message& message) {
+  return encode_fields(message);
+}
+
+template <class Message>
+Message decode(std::string_view bytes) {
+  return decode_fields<Message>(bytes);
+}
+
+template std::string encode(const WorkerOrder&);
+template std::string encode(const JobOrder&);
+template std::string encode(const Published&);
+template std::string encode(const std::vector<RendezvousMessage>&);
+template std::string encode(const Samples&);
+template std::string encode(const WorkerFailure&);
+template WorkerOrder decode(std::string_view);
+template JobOrder decode(std::string_view);
+template Published decode(std::string_view);
+template std::vector<RendezvousMessage> decode(std::string_view);
+template Samples decode(std::string_view);
+template WorkerFailure decode(std::string_view);
+
+const char* describe(WorkerPhase phase) {
+  switch (phase) {
+    case WorkerPhase::starting:
+      return "while it started";
+    case WorkerPhase::building:
+      return "while it built its Program";
+    case WorkerPhase::exchanging:
+      return "while it waited for the addresses of its peers";
+    case WorkerPhase::connecting:
+      return "while it connected to its peers";
+    case WorkerPhase::initializing:
+      return "while it initialised weights";
+    case WorkerPhase::ready:
+      return "while it waited for the other ranks to be ready";
+    case WorkerPhase::stepping:
+      return "in a step";
+    case WorkerPhase::done:
+      return "after its last step";
+  }
+  return "";
+}
+
+}  // namespace harness::job

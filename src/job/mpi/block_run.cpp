@@ -1,0 +1,254 @@
+#include "job/mpi/block_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cctype>
+#include <limits>
+
+#include "base/elapsed.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "config/case_environment.h"
+#include "job/environment.h"
+#include "job/mpi/waiter.h"
+#include "job/wire.h"
+
+namespace harness::mpi {
+namespace {
+
+// "gemm={m: 64, n: 32}" as a part of a file's name: gemm-m-64-n-32.
+std::string file_safe(std::string_view name) {
+  std::string safe;
+  for (const char c : name) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+    if (plain) {
+      safe += c;
+    } else if (!safe.empty() && safe.back() != '-') {
+      safe += '-';
+    }
+  }
+  while (safe.ends_with('-')) safe.pop_back();
+  return safe;
+}
+
+constexpr double wrap_report_s = 300;  // for the command of --wrap to end after its worker
+
+double unix_now_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+BlockRun::BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const Members& members,
+                   const job::BlockRequest& request, const NameValues& rank0_environment)
+    : ranks_(ranks),
+      alarms_(alarms),
+      site_(site),
+      members_(members),
+      request_(request),
+      rank0_environment_(rank0_environment),
+      idle_([this] { look(0); }),
+      number_(members.number_of(site.rank)) {
+  if (number_) {
+    share_ = share_of(site, members, request.settings.threads, request.memory_limit_bytes);
+    if (config::traits_of(request.backend).ranks_are_gpus) {
+      // What fits on a device is not the host's limit. A limit that was asked for still counts.
+      if (request.memory_limit_bytes <= 0) share_.memory_limit_bytes = 0;
+      // Any core of the node: the worker stays near its GPU, which only it knows.
+      for (const std::vector<int>& core : site.cores) {
+        for (const int cpu : core) share_.cpus.set(cpu);
+      }
+    }
+  }
+  report_.rank = site.rank;
+  set_text(report_.host, site.host);
+}
+
+job::BlockOutcome BlockRun::run() {
+  outcome_.start_unix_s = unix_now_s();
+  spawned_ = memory_checked_ = Clock::now();
+  const NodeWatch watch(site_, members_);
+  if (number_) start_worker();
+  rendezvous();
+  if (agree_to_go()) watch_steps();
+  const bool success = agree_on_success();
+  end_worker(success);
+  gather_conditions(watch);
+  return collect(success);
+}
+
+void BlockRun::start_worker() {
+  const NameValues forced = {
+      {"OMP_WAIT_POLICY", "passive"},  // a waiting thread must not steal the core of a communication thread
+      {"GOMP_SPINCOUNT", "0"},
+      {"OMP_NUM_THREADS", std::to_string(share_.threads)},
+      {"HARNESS_RANK", std::to_string(*number_)},
+      {"HARNESS_RANKS", std::to_string(request_.layout.ranks())},
+      {"HARNESS_LOCAL_RANK", std::to_string(share_.local_rank)},
+      {"HARNESS_CASE", request_.case_name},
+      {"HARNESS_CASE_SLUG", file_safe(request_.case_name)},
+      // What a wrapping command starts has that command for its parent.
+      {"HARNESS_SUPERVISOR", request_.wrap.empty() ? std::to_string(::getpid()) : ""},
+  };
+  NameValues wanted = config::environment_of(request_.settings);
+  wanted.insert(wanted.end(), request_.environment.begin(), request_.environment.end());
+  const machine::CpuSet mine = machine::bound_cpus();
+  try {
+    machine::bind_to(share_.cpus);  // inherited by the worker before any of its libraries looks
+    worker_ = std::make_unique<WorkerProcess>(
+        job::worker_environment(job::own_environment(), rank0_environment_, forced, wanted), request_.wrap);
+    machine::bind_to(mine);
+    watching_ = true;
+    worker_->send(job::FrameType::order,
+                  job::encode(job::WorkerOrder{request_, *number_, share_.threads, share_.memory_limit_bytes,
+                                               share_.local_rank, share_.local_ranks}));
+  } catch (const Error& e) {
+    machine::bind_to(mine);
+    blame(FaultKind::error, e.what(), 0, Alarm::stop);
+  }
+}
+
+// What each worker wants others to know goes to those others alone.
+void BlockRun::rendezvous() {
+  std::map<int, std::vector<RendezvousMessage>> by_peer;
+  if (worker_ && await(job::FrameType::published, request_.deadlines.start_s)) {
+    job::Published published = job::decode<job::Published>(arrived_[job::FrameType::published]);
+    program_hash_ = published.program_hash;
+    for (RendezvousMessage& message : published.messages) {
+      if (message.peer < 0 || message.peer >= request_.layout.ranks()) continue;
+      by_peer[message.peer].push_back(std::move(message));
+    }
+  }
+  std::vector<std::pair<int, std::string>> outgoing;
+  outgoing.reserve(by_peer.size());
+  for (const auto& [peer, messages] : by_peer) outgoing.emplace_back(members_.rank_of(peer), job::encode(messages));
+  std::vector<RendezvousMessage> received;
+  for (const auto& [from, bytes] : ranks_.exchange(outgoing, idle_)) {
+    for (RendezvousMessage& message : job::decode<std::vector<RendezvousMessage>>(bytes)) {
+      message.peer = members_.number_of(from).value();  // who sends here has a worker
+      received.push_back(std::move(message));
+    }
+  }
+  if (!worker_ || over()) return;
+  worker_->send(job::FrameType::peers, job::encode(received));
+  reached(job::WorkerPhase::connecting);
+  await(job::FrameType::ready, request_.deadlines.start_s);
+}
+
+bool BlockRun::agree_to_go() {
+  constexpr auto nothing = std::numeric_limits<std::int64_t>::min();
+  const auto hash = std::bit_cast<std::int64_t>(program_hash_);
+  const bool compares = worker_ && !over();
+  const double setup_s = seconds_since(spawned_);
+  std::array<std::int64_t, 5> all = {over() ? 1 : 0, alarms_.stop_level(), compares ? hash : nothing,
+                                     compares ? ~hash : nothing, static_cast<std::int64_t>(setup_s * 1e6)};
+  ranks_.maximum(all, idle_);
+  alarms_.learn_stop_level(static_cast<int>(all[1]));
+  outcome_.setup_s = static_cast<double>(all[4]) * 1e-6;
+  if (all[0] != 0) return false;
+  if (all[2] != ~all[3] && number_) {
+    blame(FaultKind::error,
+          fmt::format("the ranks built different Programs from the same request ({:016x} on this rank): check that all "
+                      "nodes run the same build of harness",
+                      program_hash_),
+          0, Alarm::stop);
+  }
+  return all[2] == ~all[3];
+}
+
+void BlockRun::watch_steps() {
+  if (!worker_ || over()) return;
+  worker_->send(job::FrameType::go, "");
+  reached(job::WorkerPhase::stepping);
+  progress_changed_ = Clock::now();
+  const double limit_s = request_.deadlines.step_s;
+  auto asked = progress_changed_;
+  while (!over() && !arrived_.contains(job::FrameType::samples)) {
+    look(watching_interval_s);
+    if (seconds_since(asked) > limit_s / 2) {
+      worker_->send(job::FrameType::ask, "");
+      asked = Clock::now();
+    }
+    if (seconds_since(progress_changed_) > limit_s) {
+      alarms_.raise(Alarm::time_out);
+      return;
+    }
+  }
+}
+
+bool BlockRun::agree_on_success() {
+  if (over()) examine();
+  const bool complete = !worker_ || arrived_.contains(job::FrameType::samples);
+  std::array<std::int64_t, 2> all = {over() || !complete ? 1 : 0, alarms_.stop_level()};
+  Waiter waiter(idle_interval_s);
+  const auto sitting_out = [&] {
+    look(0);
+    waiter.sleep();
+  };
+  ranks_.maximum(all, worker_ ? idle_ : Ranks::Idle(sitting_out));
+  alarms_.learn_stop_level(static_cast<int>(all[1]));
+  return all[0] == 0;
+}
+
+void BlockRun::end_worker(bool success) {
+  watching_ = false;
+  if (!worker_) return;
+  if (success) worker_->send(job::FrameType::bye, "");
+  if (!success || !ends_by_itself()) {
+    worker_->kill();
+    worker_->reap(5.0);
+  }
+}
+
+// A worker has nothing left to do. A command around it may write its report now, until somebody stops the job.
+bool BlockRun::ends_by_itself() {
+  const double limit_s = request_.wrap.empty() ? 2 : wrap_report_s;
+  const auto began = Clock::now();
+  do {
+    if (worker_->reap(0.1)) return true;
+    alarms_.look();
+  } while (seconds_since(began) < limit_s && alarms_.stop_level() < 2);
+  return false;
+}
+
+void BlockRun::gather_conditions(const NodeWatch& watch) {
+  std::vector<NodeReport> reports;
+  for (const std::string& bytes :
+       ranks_.gather(job::encode_fields(watch.report(worker_ ? worker_->cpu_s() : 0)), idle_))
+    reports.push_back(job::decode_fields<NodeReport>(bytes));
+  outcome_.conditions = worst_of(reports);
+}
+
+job::BlockOutcome BlockRun::collect(bool success) {
+  if (success) {
+    for (const std::string& bytes : ranks_.gather(worker_ ? arrived_[job::FrameType::samples] : "", idle_)) {
+      if (!bytes.empty()) outcome_.samples.push_back(job::decode<job::Samples>(bytes));
+    }
+    outcome_.ok = true;
+    return outcome_;
+  }
+  if (worker_) set_text(report_.last_words, worker_->last_words(), true);
+  const std::string own_report = number_ ? job::encode_fields(report_) : std::string();
+  std::vector<RankReport> reports;
+  for (const std::string& bytes : ranks_.gather(own_report, idle_)) {
+    if (!bytes.empty()) reports.push_back(job::decode_fields<RankReport>(bytes));
+  }
+  if (ranks_.rank() != 0) return outcome_;
+  Blame blame = find_culprit(reports);
+  outcome_.stopped = alarms_.stop_level() >= 2;
+  const auto lost = [](const RankReport& r) {
+    return r.kind == FaultKind::peer_lost && r.progress.phase < job::WorkerPhase::stepping;
+  };
+  const auto failed = [](const RankReport& r) { return r.kind != FaultKind::none; };
+  lost_connections_ = std::ranges::any_of(reports, lost) &&
+                      std::ranges::count_if(reports, failed) == std::ranges::count_if(reports, lost);
+  outcome_.culprit_rank = outcome_.stopped ? -1 : blame.culprit_rank;
+  outcome_.reason = outcome_.stopped ? "stopped by a signal" : std::move(blame.reason);
+  outcome_.signature = outcome_.stopped ? "stopped" : std::move(blame.signature);
+  return outcome_;
+}
+
+}  // namespace harness::mpi

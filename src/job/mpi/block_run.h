@@ -1,0 +1,84 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "job/job.h"
+#include "job/mpi/alarms.h"
+#include "job/mpi/fault.h"
+#include "job/mpi/node_watch.h"
+#include "job/mpi/ranks.h"
+#include "job/mpi/site.h"
+#include "job/mpi/worker_process.h"
+
+namespace harness::mpi {
+
+/// One block as one supervisor sees it: its worker from start to end. Every rank of the job calls run(), whether it
+/// takes part or not, and all make the same collective calls whatever happens to their workers. A fault on any rank
+/// only ends the waits between these calls early.
+class BlockRun {
+ public:
+  /// `members`: as many ranks as the request's layout has.
+  BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const Members& members, const job::BlockRequest& request,
+           const NameValues& rank0_environment);
+  /// Collective. The returned value is valid on rank 0 only. Afterwards no worker is left.
+  job::BlockOutcome run();
+  /// Rank 0, after run(): the workers lost their connections before the first step, though none of them failed. A
+  /// process that is not of this job may have connected to their ports.
+  bool lost_connections() const { return lost_connections_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// A worker's own messages wake its supervisor at once; messages from other ranks are polled at this interval. Each
+  /// poll takes about 40 us of a core that a timed step may need.
+  static constexpr double watching_interval_s = 0.05;
+  /// The same for a rank that sits the block out: the collectives of the other ranks may wait for it.
+  static constexpr double idle_interval_s = 0.01;
+
+  void start_worker();
+  void rendezvous();
+  bool agree_to_go();
+  void watch_steps();
+  bool agree_on_success();
+  void end_worker(bool success);
+  bool ends_by_itself();
+  void gather_conditions(const NodeWatch& watch);
+  job::BlockOutcome collect(bool success);
+
+  /// Waits until the worker has sent `wanted`, a fault occurred on any rank, or `limit_s` has passed.
+  bool await(job::FrameType wanted, double limit_s);
+  void look(double max_wait_s);
+  void read_frames();
+  void notice_end();
+  void check_memory();
+  void reached(job::WorkerPhase phase);
+  bool over() const { return report_.kind != FaultKind::none || alarms_.current() != Alarm::none; }
+  void blame(FaultKind kind, std::string_view text, std::int32_t code, Alarm alarm);
+  void examine();
+
+  Ranks& ranks_;
+  Alarms& alarms_;
+  const Site& site_;
+  const Members& members_;
+  const job::BlockRequest& request_;
+  const NameValues& rank0_environment_;
+  Ranks::Idle idle_;
+  std::optional<int> number_;  // of this rank in the layout; nothing: it sits the block out
+  Share share_;
+  std::unique_ptr<WorkerProcess> worker_;
+  bool watching_ = false;  // its end would be news
+  std::map<job::FrameType, std::string> arrived_;
+  std::uint64_t progress_answers_ = 0;
+  job::WorkerProgress progress_;  // as far as known here
+  bool had_last_words_ = false;   // it is the crashing worker's own
+  Clock::time_point progress_changed_, spawned_, memory_checked_;
+  std::uint64_t program_hash_ = 0;
+  RankReport report_;
+  bool lost_connections_ = false;
+  job::BlockOutcome outcome_;
+};
+
+}  // namespace harness::mpi

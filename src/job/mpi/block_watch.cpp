@@ -1,0 +1,166 @@
+// The part of BlockRun that watches the worker and the other ranks.
+#include <signal.h>
+
+#include "base/elapsed.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "job/mpi/block_run.h"
+
+namespace harness::mpi {
+namespace {
+
+constexpr double memory_check_interval_s = 0.2;
+constexpr double answer_patience_s = 1.0;  // for `ask`, answered by a thread that sleeps until then
+constexpr double quick_answer_s = 0.05;    // while memory runs out
+constexpr double cause_patience_s = 0.5;   // for the death behind a lost connection to show
+
+FaultKind fault_of(job::WorkerFailureKind kind) {
+  switch (kind) {
+    case job::WorkerFailureKind::peer_lost:
+      return FaultKind::peer_lost;
+    case job::WorkerFailureKind::out_of_memory:
+      return FaultKind::out_of_memory;
+    case job::WorkerFailureKind::error:
+      break;
+  }
+  return FaultKind::error;
+}
+
+// Why a worker took too long; `answered`: it still says where it is.
+FaultKind fault_of_time_out(bool answered, const job::WorkerProgress& progress) {
+  if (!answered) return FaultKind::silent;
+  return progress.in_communication != 0 ? FaultKind::waiting : FaultKind::hung;
+}
+
+}  // namespace
+
+bool BlockRun::await(job::FrameType wanted, double limit_s) {
+  while (!over() && !arrived_.contains(wanted)) {
+    look(watching_interval_s);
+    if (seconds_since(spawned_) > limit_s) alarms_.raise(Alarm::time_out);
+  }
+  return !over();
+}
+
+void BlockRun::look(double max_wait_s) {
+  if (worker_) {
+    worker_->pump(max_wait_s);
+    read_frames();
+    if (watching_) {
+      notice_end();
+      check_memory();
+    }
+  }
+  alarms_.look();
+}
+
+void BlockRun::read_frames() {
+  const auto learn = [this](const job::WorkerProgress& progress) {
+    if (progress.step != progress_.step || progress.phase != progress_.phase) progress_changed_ = Clock::now();
+    progress_ = progress;
+  };
+  while (auto frame = worker_->next_frame()) {
+    if (frame->type == job::FrameType::progress || frame->type == job::FrameType::last_words) {
+      job::WorkerProgress progress;
+      if (frame->payload.size() != sizeof progress) continue;
+      frame->payload.copy(reinterpret_cast<char*>(&progress), sizeof progress);
+      learn(progress);
+      ++progress_answers_;
+      had_last_words_ = had_last_words_ || frame->type == job::FrameType::last_words;
+    } else if (frame->type == job::FrameType::failure) {
+      const job::WorkerFailure failure = job::decode<job::WorkerFailure>(frame->payload);
+      learn(failure.progress);
+      const bool lost = failure.kind == job::WorkerFailureKind::peer_lost;
+      blame(fault_of(failure.kind), failure.text, 0, lost ? Alarm::peer_lost : Alarm::stop);
+    } else {
+      if (frame->type == job::FrameType::published) reached(job::WorkerPhase::exchanging);
+      if (frame->type == job::FrameType::ready) reached(job::WorkerPhase::ready);
+      arrived_[frame->type] = std::move(frame->payload);
+    }
+  }
+  if (worker_->damaged() && watching_) {
+    blame(FaultKind::error, "sent its supervisor what is no message of harness", 0, Alarm::stop);
+    worker_->kill();
+  }
+}
+
+// What the order of messages tells without asking.
+void BlockRun::reached(job::WorkerPhase phase) {
+  progress_ = {};
+  progress_.phase = phase;
+  progress_.step = job::WorkerProgress::unknown_step;
+}
+
+void BlockRun::notice_end() {
+  const auto end = worker_->ended();
+  if (!end || report_.kind != FaultKind::none) return;
+  if (!had_last_words_) {  // an earlier answer says where it was then, not where it died
+    progress_.step = job::WorkerProgress::unknown_step;
+    progress_.operation = {};
+  }
+  const bool bad_alloc = worker_->last_words().find("std::bad_alloc") != std::string::npos;
+  if (end->signal == SIGABRT && bad_alloc) {  // thrown in a thread where nobody catches it
+    blame(FaultKind::out_of_memory, fmt::format("out of memory: limit {}", show_bytes(share_.memory_limit_bytes)), 0,
+          Alarm::stop);
+  } else if (end->signal != 0) {
+    blame(FaultKind::signal, "", end->signal, Alarm::stop);
+  } else {
+    blame(FaultKind::early_exit, "", end->exit_code, Alarm::stop);
+  }
+}
+
+// An address-space limit catches what one allocation overdraws; this catches the rest before the kernel picks a victim.
+void BlockRun::check_memory() {
+  if (share_.memory_limit_bytes <= 0 || seconds_since(memory_checked_) < memory_check_interval_s) return;
+  memory_checked_ = Clock::now();
+  const double used = worker_->resident_bytes();
+  if (used <= share_.memory_limit_bytes) return;
+  const auto answers = progress_answers_;
+  worker_->send(job::FrameType::ask, "");
+  const auto asked = Clock::now();
+  while (progress_answers_ == answers && report_.kind == FaultKind::none && seconds_since(asked) < quick_answer_s) {
+    worker_->pump(1e-3);
+    read_frames();
+  }
+  blame(
+      FaultKind::out_of_memory,
+      fmt::format("exceeded its memory limit: used {} of {}", show_bytes(used), show_bytes(share_.memory_limit_bytes)),
+      0, Alarm::stop);
+  worker_->kill();
+}
+
+void BlockRun::blame(FaultKind kind, std::string_view text, std::int32_t code, Alarm alarm) {
+  if (report_.kind != FaultKind::none) return;
+  report_.kind = kind;
+  report_.code = code;
+  report_.progress = progress_;
+  set_text(report_.text, text);
+  alarms_.raise(alarm);
+}
+
+// Before any worker is killed, so that what one says is not the consequence of another's end.
+void BlockRun::examine() {
+  if (!worker_ || report_.kind != FaultKind::none || arrived_.contains(job::FrameType::samples)) return;
+  const auto began = Clock::now();
+  if (alarms_.current() == Alarm::peer_lost) {
+    while (report_.kind == FaultKind::none && alarms_.current() == Alarm::peer_lost &&
+           seconds_since(began) < cause_patience_s) {
+      look(1e-3);
+    }
+  }
+  if (alarms_.current() != Alarm::time_out || report_.kind != FaultKind::none) return;
+  const auto answers = progress_answers_;
+  worker_->send(job::FrameType::ask, "");
+  while (report_.kind == FaultKind::none && progress_answers_ == answers && alarms_.current() == Alarm::time_out &&
+         seconds_since(began) < answer_patience_s) {
+    look(1e-3);
+  }
+  const bool stepping = progress_.phase >= job::WorkerPhase::stepping;
+  const std::string text =
+      stepping ? fmt::format("no step finished within {} (deadlines: step)", show_seconds(request_.deadlines.step_s))
+               : fmt::format("not ready to run within {} (deadlines: start)", show_seconds(request_.deadlines.start_s));
+  const bool answered = progress_answers_ != answers;
+  blame(fault_of_time_out(answered, progress_), text, 0, Alarm::time_out);
+}
+
+}  // namespace harness::mpi

@@ -1,0 +1,241 @@
+#include "job/mpi/worker_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "job/stop_signals.h"
+#include "machine/cpus.h"
+
+namespace harness::mpi {
+namespace {
+
+constexpr std::size_t max_last_words_bytes = 4096;
+constexpr int most_reads = 64;  // of 64 KiB, before the supervisor looks elsewhere: a flood must not hold it
+
+struct Pipe {
+  int read_end = -1, write_end = -1;
+  Pipe() {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail("cannot create a pipe for a worker: {}", std::strerror(errno));
+    read_end = ends[0];
+    write_end = ends[1];
+  }
+  ~Pipe() {
+    close_end(read_end);
+    close_end(write_end);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  static void close_end(int& fd) {
+    if (fd >= 0) ::close(fd);
+    fd = -1;
+  }
+  /// Out of the way of the numbers that a child gets its pipes under.
+  static void move_up(int& fd) {
+    const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, job::reports_descriptor + 1);
+    if (moved < 0) fail("cannot create a pipe for a worker: {} (ulimit -n)", std::strerror(errno));
+    ::close(fd);
+    fd = moved;
+  }
+  static int release(int& fd) {
+    const int kept = fd;
+    fd = -1;
+    ::fcntl(kept, F_SETFL, O_NONBLOCK);
+    return kept;
+  }
+};
+
+// What the child needs to know about its files and signals before it becomes the worker.
+struct SpawnPlan {
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  SpawnPlan(int orders, int reports, int printed) {
+    ::posix_spawn_file_actions_init(&files);
+    ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    ::posix_spawn_file_actions_adddup2(&files, printed, STDOUT_FILENO);
+    ::posix_spawn_file_actions_adddup2(&files, printed, STDERR_FILENO);
+    ::posix_spawn_file_actions_adddup2(&files, orders, job::orders_descriptor);
+    ::posix_spawn_file_actions_adddup2(&files, reports, job::reports_descriptor);
+    // Nothing of MPI's, of the result file or of the launcher's leaks into a worker.
+    for (int fd = STDERR_FILENO + 1; fd < job::orders_descriptor; ++fd) ::posix_spawn_file_actions_addclose(&files, fd);
+    ::posix_spawn_file_actions_addclosefrom_np(&files, job::reports_descriptor + 1);
+    ::posix_spawnattr_init(&attributes);
+    sigset_t blocked;
+    sigset_t all;
+    // Signals for the job are its supervisors' business: held back until the worker ignores them.
+    ::sigemptyset(&blocked);
+    for (const int number : job::stop_numbers) ::sigaddset(&blocked, number);
+    ::sigaddset(&blocked, SIGHUP);
+    ::sigfillset(&all);
+    ::posix_spawnattr_setsigmask(&attributes, &blocked);
+    ::posix_spawnattr_setsigdefault(&attributes, &all);
+    ::posix_spawnattr_setpgroup(&attributes, 0);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  ~SpawnPlan() {
+    ::posix_spawn_file_actions_destroy(&files);
+    ::posix_spawnattr_destroy(&attributes);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
+};
+
+}  // namespace
+
+WorkerProcess::WorkerProcess(const NameValues& environment, const std::string& wrap) {
+  Pipe down;
+  Pipe up;
+  Pipe errors;
+  for (int* fd : {&down.read_end, &up.write_end, &errors.write_end}) Pipe::move_up(*fd);
+  const SpawnPlan plan(down.read_end, up.write_end, errors.write_end);
+  std::vector<std::string> lines;
+  lines.reserve(environment.size());
+  for (const auto& [name, value] : environment) lines.push_back(fmt::format("{}={}", name, value));
+  std::vector<char*> pointers;
+  pointers.reserve(lines.size() + 1);
+  for (std::string& line : lines) pointers.push_back(line.data());
+  pointers.push_back(nullptr);
+  std::vector<std::string> words{"harness", "worker"};
+  std::string path = "/proc/self/exe";
+  if (!wrap.empty()) {
+    std::error_code ignored;
+    const std::string self = std::filesystem::read_symlink(path, ignored).string();
+    words = {"sh", "-c", "exec " + wrap + " \"$0\" worker", self};
+    path = "/bin/sh";
+  }
+  std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const int error =
+      ::posix_spawn(&pid_, path.c_str(), &plan.files, &plan.attributes, arguments.data(), pointers.data());
+  if (error != 0) {
+    pid_ = -1;
+    fail("cannot start a worker: {}", std::strerror(error));
+  }
+  command_ = Pipe::release(down.write_end);
+  protocol_ = Pipe::release(up.read_end);
+  errors_ = Pipe::release(errors.read_end);
+}
+
+WorkerProcess::~WorkerProcess() {
+  kill();
+  if (pid_ > 0 && !reaped_) ::waitpid(pid_, nullptr, WNOHANG);
+  for (int* fd : {&command_, &protocol_, &errors_}) Pipe::close_end(*fd);
+}
+
+void WorkerProcess::send(job::FrameType type, std::string_view payload) {
+  pending_ += job::frame_bytes(type, payload);
+  write_pending();
+}
+
+void WorkerProcess::write_pending() {
+  while (!pending_.empty() && command_ >= 0) {
+    const ssize_t n = ::write(command_, pending_.data(), pending_.size());
+    if (n > 0) {
+      pending_.erase(0, n);
+    } else if (errno == EAGAIN) {
+      return;
+    } else if (errno != EINTR) {
+      Pipe::close_end(command_);  // it is gone; how, look_for_end() will say
+    }
+  }
+}
+
+// Reads what is there, up to a bound. At the end of the stream its descriptor is closed.
+void WorkerProcess::read_some(int& fd, bool protocol) {
+  std::array<char, 65536> buffer{};
+  for (int reads = 0; reads < most_reads; ++reads) {
+    const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+    if (n > 0) {
+      const std::string_view bytes(buffer.data(), n);
+      if (protocol) {
+        reader_.append(bytes);
+      } else {
+        last_words_.append(bytes);
+        if (last_words_.size() > max_last_words_bytes) last_words_.erase(0, last_words_.size() - max_last_words_bytes);
+      }
+      continue;
+    }
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    Pipe::close_end(fd);
+    return;
+  }
+}
+
+void WorkerProcess::pump(double max_wait_s) {
+  write_pending();
+  std::array<pollfd, 3> fds = {
+      {{protocol_, POLLIN, 0}, {errors_, POLLIN, 0}, {pending_.empty() ? -1 : command_, POLLOUT, 0}}};
+  // A worker that has closed its pipes is ending: look again soon.
+  if (protocol_ < 0) max_wait_s = std::min(max_wait_s, 1e-3);
+  const timespec wait{static_cast<time_t>(max_wait_s),
+                      static_cast<long>((max_wait_s - static_cast<double>(static_cast<time_t>(max_wait_s))) * 1e9)};
+  if (frames_.empty() && !end_) ::ppoll(fds.data(), fds.size(), &wait, nullptr);
+  look_for_end();  // before the last read: what it wrote before its end is then complete
+  if (protocol_ >= 0) read_some(protocol_, true);
+  if (errors_ >= 0) read_some(errors_, false);
+  write_pending();
+  while (auto frame = reader_.next()) frames_.push_back(std::move(*frame));
+}
+
+std::optional<job::Frame> WorkerProcess::next_frame() {
+  if (frames_.empty()) return std::nullopt;
+  job::Frame frame = std::move(frames_.front());
+  frames_.pop_front();
+  return frame;
+}
+
+void WorkerProcess::look_for_end() {
+  if (end_ || pid_ <= 0) return;
+  siginfo_t info{};
+  // Left unreaped: until reap() nobody else can get its number, so that kill() cannot hit a stranger.
+  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid_) return;
+  ProcessEnd end;
+  (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
+  end_ = end;
+}
+
+double WorkerProcess::resident_bytes() const {
+  std::ifstream statm("/proc/" + std::to_string(pid_) + "/statm");
+  double all = 0;
+  double resident = 0;
+  if (!(statm >> all >> resident)) return 0;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+void WorkerProcess::kill() {
+  if (pid_ > 0 && !reaped_) ::kill(-pid_, SIGKILL);
+}
+
+bool WorkerProcess::reap(double max_wait_s) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::duration<double>(max_wait_s);
+  while (!reaped_) {
+    pump(2e-3);
+    if (end_) {
+      kill();
+      rusage used{};
+      // Ended already: this returns at once.
+      if (::wait4(pid_, nullptr, 0, &used) == pid_) cpu_s_ = machine::cpu_seconds(used);
+      reaped_ = true;
+    } else if (std::chrono::steady_clock::now() > give_up) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace harness::mpi

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <deque>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "job/frame.h"
+#include "job/messages.h"
+
+namespace harness::mpi {
+
+/// How a process ended.
+struct ProcessEnd {
+  int signal = 0;  // it was killed by, 0 if it exited
+  int exit_code = 0;
+};
+
+/// A worker as its supervisor sees it: a process group of its own and three pipes: orders, reports, and one for
+/// all that it or its --wrap command prints, of which the end is kept. No call waits for the worker
+/// longer than its time limit.
+class WorkerProcess {
+ public:
+  /// Starts this program again with the argument `worker`, under the shell command `wrap` ("nsys profile -o out")
+  /// unless that is empty. Throws Error if the system refuses.
+  explicit WorkerProcess(const NameValues& environment, const std::string& wrap = "");
+  /// Kills what is left, without waiting.
+  ~WorkerProcess();
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+  /// Queued, and written as the worker reads.
+  void send(job::FrameType type, std::string_view payload);
+  /// Reads and writes the pipes; waits at most this long for an event, 0: does not wait.
+  void pump(double max_wait_s);
+  std::optional<job::Frame> next_frame();
+  bool damaged() const { return reader_.damaged(); }
+
+  /// How the worker ended, once it has and all its output has been read. Its process id stays reserved until reap().
+  std::optional<ProcessEnd> ended() const { return end_; }
+  /// Its resident memory; 0 if that cannot be read.
+  double resident_bytes() const;
+  /// The last few KiB of what was printed, on stdout and stderr.
+  const std::string& last_words() const { return last_words_; }
+
+  /// Sends SIGKILL to its whole process group. Has no effect when all processes have ended.
+  void kill();
+  /// Waits at most this long for the worker, or its --wrap command, to end. Call it after kill(), or when the worker
+  /// has ended by itself.
+  bool reap(double max_wait_s);
+  /// CPU time of the worker and of all that it or its --wrap command waited for; NaN until reap() has returned true.
+  double cpu_s() const { return cpu_s_; }
+
+ private:
+  void write_pending();
+  void read_some(int& fd, bool protocol);
+  void look_for_end();
+
+  pid_t pid_ = -1;
+  int command_ = -1, protocol_ = -1, errors_ = -1;
+  std::string pending_;
+  job::FrameReader reader_;
+  std::deque<job::Frame> frames_;
+  std::string last_words_;
+  std::optional<ProcessEnd> end_;
+  bool reaped_ = false;
+  double cpu_s_ = std::numeric_limits<double>::quiet_NaN();
+};
+
+}  // namespace harness::mpi

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <array>
+#include <csignal>
+
+namespace harness::job {
+
+/// What asks a sweep to stop. mpirun passes SIGUSR1 and SIGUSR2 on at once, and Slurm sends one with --signal.
+inline constexpr std::array<int, 4> stop_numbers{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+
+/// From now on these are counted and do not end the process; SIGPIPE is ignored.
+void count_stop_signals();
+/// The number received so far.
+int stop_signals();
+/// Seconds since the first SIGTERM; negative if there was none.
+double seconds_since_sigterm();
+
+}  // namespace harness::job

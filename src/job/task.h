@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/name_values.h"
+#include "config/experiment.h"
+#include "machine/gpu_statistics.h"
+#include "program/interval.h"
+#include "program/step_split.h"
+
+namespace harness::job {
+
+// What a block is for, and what each of its ranks brings home: a task has one type of samples. Those that run no step
+// need no other rank.
+
+/// Asks what the rank runs on, without a step.
+struct Probe {};
+struct ProbeSamples {
+  NameValues identity;    // library versions, CPU or GPU model, settings: equal on all ranks
+  std::string device;     // as Backend::device()
+  double peak_flops = 0;  // of products in the block's precision, FLOP/s of this rank; 0: not measured
+};
+
+/// Times the choices that the Program leaves open, without a step.
+struct Tune {};
+struct TuneSamples {
+  NameValues tuning;  // what was found, by key
+};
+
+/// Runs one untimed step with the communication library's log.
+struct Observe {};
+struct ObserveSamples {
+  std::string nccl_log;  // as much of it as is kept
+};
+
+/// Runs the warm-up and one profiled step, untimed.
+struct RecordTimeline {
+  config::Timelines ranks = config::Timelines::roles;  // whose intervals come home
+};
+/// One operation kind's share of one rank's profiled step.
+struct KindTotal {
+  std::string kind;  // operation name
+  std::string stream;
+  double seconds = 0;
+  std::int64_t operations = 0;
+};
+struct TimelineSamples {
+  std::vector<program::Interval> timeline;  // of the profiled step; empty where only its totals come home
+  double step_s = 0;                        // until the last operation ended
+  double loading_s = 0;                     // of it, or beside it: filling the inputs
+  std::vector<KindTotal> totals;
+  std::vector<float> communication_s;  // program::communication_durations(); empty: too many
+  program::StepSplit split;
+};
+
+/// Runs the warm-up and the timed steps.
+struct TimeSteps {
+  int steps = 6;
+};
+struct TimedSamples {
+  std::vector<double> step_s;  // warm-up steps first, then the timed ones
+  std::vector<float> losses;   // of the same steps
+  double timed_total_s = 0;    // around all timed steps; must agree with their sum
+  machine::GpuStatistics gpu;  // of this rank's device, during the timed steps
+};
+
+using Task = std::variant<TimeSteps, RecordTimeline, Observe, Tune, Probe>;
+/// In the order of Task.
+using TaskSamples = std::variant<TimedSamples, TimelineSamples, ObserveSamples, TuneSamples, ProbeSamples>;
+
+/// Where a worker's time goes before its first timed step.
+struct SetUp {
+  double build_s = 0, connect_s = 0, initialize_s = 0;
+  double first_step_s = 0;  // from the worker's start to the end of its first step
+};
+
+/// What one rank brings home from a block.
+struct Samples {
+  TaskSamples task;
+  SetUp set_up;
+  std::int64_t peak_memory_bytes = 0;  // on the device, or resident on the host: high-water mark
+  std::vector<std::string> warnings;   // each with a remedy
+};
+
+}  // namespace harness::job

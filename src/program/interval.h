@@ -1,0 +1,14 @@
+#pragma once
+
+#include "program/program.h"
+
+namespace harness::program {
+
+/// One executed operation of a step. Times in seconds since the step began on its rank.
+struct Interval {
+  OperationId operation = 0;  // in the lowered step list
+  StreamId stream = 0;
+  double start_s = 0, end_s = 0;  // for a communication: from when its inputs were ready and its stream free
+};
+
+}  // namespace harness::program

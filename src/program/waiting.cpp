@@ -1,0 +1,121 @@
+#include "program/waiting.h"
+
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <tuple>
+
+namespace harness::program {
+namespace {
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+
+// The members of a communicator, or a sender and its receiver, meet once, twice, …: what the quickest took each time.
+class Quickest {
+ public:
+  void note(std::size_t meeting, float seconds) {
+    if (meeting >= seconds_.size()) seconds_.resize(meeting + 1, nan);
+    seconds_[meeting] = std::fmin(seconds_[meeting], seconds);  // of a number and NaN, the number
+  }
+  float operator[](std::size_t meeting) const { return seconds_[meeting]; }
+
+ private:
+  std::vector<float> seconds_;
+};
+
+struct Circle {
+  Quickest all;
+  std::map<int, Quickest> of_stage;
+};
+
+// Who meets: a group by its lowest member, a pair by its ends and how one sees the other.
+using CircleKey = std::tuple<int, int, int, int>;
+
+class Meetings {
+ public:
+  explicit Meetings(const ProgramSet& set) : set_(set) {
+    for (const Program& program : set.roles) {
+      auto& list = actions_.emplace_back();
+      for (const Operation& op : program.step) {
+        if (is_communication(op.action)) list.push_back(&op.action);
+      }
+    }
+  }
+
+  // Calls take(circle, stage, meeting, communication) for each communication of the rank.
+  template <class Take>
+  void walk(int rank, const Take& take) {
+    const Coordinates at = set_.layout.coordinates(rank);
+    const auto& actions = actions_[set_.role_of(at)];
+    std::map<const Circle*, std::size_t> met;
+    std::map<GroupId, Circle*> groups;
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      Circle& circle = circle_of(*actions[i], rank, at, groups);
+      take(circle, at[Axis::pipeline], met[&circle]++, i);
+    }
+  }
+
+ private:
+  Circle& circle_of(const Action& action, int rank, const Coordinates& at, std::map<GroupId, Circle*>& groups) {
+    if (const GroupId group = group_of(action); group >= 0) {
+      Circle*& known = groups[group];
+      if (known == nullptr) {
+        const auto members = set_.groups[group].members(set_.layout, at);
+        known = &circles_[{static_cast<int>(group), members.front(), 0, 0}];
+      }
+      return *known;
+    }
+    const auto* send = std::get_if<Send>(&action);
+    const Peer peer = send != nullptr ? send->peer : std::get<Receive>(action).peer;
+    const int other = set_.layout.neighbour(rank, peer.axis, peer.offset), axis = static_cast<int>(peer.axis);
+    // As the sender sees it: two stages are each other's next and previous one.
+    if (send != nullptr) return circles_[{-1 - axis, rank, other, peer.offset}];
+    return circles_[{-1 - axis, other, rank, -peer.offset}];
+  }
+
+  const ProgramSet& set_;
+  std::vector<std::vector<const Action*>> actions_;  // by role
+  std::map<CircleKey, Circle> circles_;
+};
+
+}  // namespace
+
+std::vector<float> communication_durations(const Program& program, std::span<const Interval> timeline) {
+  std::vector<float> of_operation(program.step.size(), nan);
+  for (const Interval& x : timeline) {
+    float& seconds = of_operation.at(x.operation);
+    seconds = (std::isnan(seconds) ? 0 : seconds) + static_cast<float>(x.end_s - x.start_s);
+  }
+  std::vector<float> durations;
+  for (std::size_t i = 0; i < program.step.size(); ++i) {
+    if (is_communication(program.step[i].action)) durations.push_back(of_operation[i]);
+  }
+  return durations;
+}
+
+std::vector<std::vector<Waiting>> find_waiting(const ProgramSet& set, std::span<const std::vector<float>> durations) {
+  Meetings meetings(set);
+  std::vector<std::vector<Waiting>> found(durations.size());
+  const auto each_rank = [&](const auto& visit) {
+    for (int rank = 0; rank < std::ssize(durations); ++rank) {
+      if (!durations[rank].empty()) visit(rank, durations[rank]);
+    }
+  };
+  each_rank([&](int rank, const std::vector<float>& seconds) {
+    meetings.walk(rank, [&](Circle& circle, int stage, std::size_t meeting, std::size_t i) {
+      circle.all.note(meeting, seconds.at(i));
+      circle.of_stage[stage].note(meeting, seconds[i]);
+    });
+  });
+  each_rank([&](int rank, const std::vector<float>& seconds) {
+    auto& of_rank = found[rank];
+    meetings.walk(rank, [&](Circle& circle, int stage, std::size_t meeting, std::size_t i) {
+      const float own_stage = circle.of_stage[stage][meeting];
+      of_rank.push_back({seconds[i] - own_stage, std::isnan(seconds[i]) ? nan : own_stage - circle.all[meeting]});
+    });
+  });
+  return found;
+}
+
+}  // namespace harness::program

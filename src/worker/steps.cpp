@@ -1,0 +1,65 @@
+#include "worker/steps.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+
+#include "base/error.h"
+#include "workloads/step.h"
+
+namespace harness::worker {
+namespace {
+
+// What filling the inputs takes the host.
+class TimedInputs final : public program::InputSource {
+ public:
+  explicit TimedInputs(const program::InputSource& inner) : inner_(inner) {}
+  void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const override {
+    const auto began = std::chrono::steady_clock::now();
+    inner_.fill(buffer, step, to);
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  }
+  double seconds() const { return seconds_; }
+
+ private:
+  const program::InputSource& inner_;
+  mutable double seconds_ = 0;  // one thread fills
+};
+
+}  // namespace
+
+std::vector<double> Steps::run(int count) {
+  std::vector<double> durations;
+  if (count <= 0) return durations;
+  const std::vector<double> completions = executable_.run(done_, count, inputs_);
+  if (std::ssize(completions) != count + 1)
+    fail("the backend timed {} of {} steps", std::ssize(completions) - 1, count);
+  for (std::size_t i = 1; i < completions.size(); ++i) durations.push_back(completions[i] - completions[i - 1]);
+  if (done_ == 0) first_step_s_ = durations.front();
+  done_ += count;
+  run_ += count;
+  return durations;
+}
+
+Steps::Profiled Steps::run_profiled() {
+  const TimedInputs timed(inputs_);
+  Profiled profiled{executable_.run_profiled(done_, timed), 0};
+  profiled.loading_s = timed.seconds();
+  ++done_;
+  return profiled;
+}
+
+// The whole ring of losses, read once.
+std::vector<float> Steps::losses() const {
+  std::vector<float> losses(run_);
+  if (losses.empty()) return losses;
+  const auto ring = std::ranges::find(program_.buffers, workloads::losses_buffer, &program::Buffer::name);
+  if (ring == program_.buffers.end())
+    fail("the Program has no buffer '{}', so there are no losses to read", workloads::losses_buffer);
+  if (run_ > ring->count) fail("a block of {} steps does not fit in the buffer of {} losses", run_, ring->count);
+  const program::View view{static_cast<program::BufferId>(ring - program_.buffers.begin()), 0, run_};
+  executable_.read(view, std::as_writable_bytes(std::span(losses)));
+  return losses;
+}
+
+}  // namespace harness::worker

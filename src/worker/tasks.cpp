@@ -1,0 +1,85 @@
+#include "worker/tasks.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "program/waiting.h"
+
+namespace harness::worker {
+namespace {
+
+constexpr std::size_t max_communication_durations = 1 << 26;  // of all ranks; 256 MiB
+
+std::vector<job::KindTotal> totals_of(const program::Program& program,
+                                      const std::vector<program::Interval>& intervals) {
+  std::map<std::pair<std::string_view, program::StreamId>, job::KindTotal> by_kind;
+  for (const program::Interval& interval : intervals) {
+    const program::Operation& operation = program.step.at(interval.operation);
+    job::KindTotal& total = by_kind[{program::name_of(operation.action), interval.stream}];
+    total.seconds += interval.end_s - interval.start_s;
+    ++total.operations;
+  }
+  std::vector<job::KindTotal> totals;
+  for (auto& [key, total] : by_kind) {
+    total.kind = key.first;
+    total.stream = program.streams.at(key.second);
+    totals.push_back(std::move(total));
+  }
+  return totals;
+}
+
+class ExecutableMemory final : public program::BufferAccess {
+ public:
+  explicit ExecutableMemory(backend::Executable& executable) : executable_(executable) {}
+  void read(const program::View& view, std::span<std::byte> to) override { executable_.read(view, to); }
+  void write(const program::View& view, std::span<const std::byte> from) override { executable_.write(view, from); }
+
+ private:
+  backend::Executable& executable_;
+};
+
+}  // namespace
+
+job::TimedSamples time_steps(Steps& steps, int warmup_steps, int timed_steps) {
+  using Clock = std::chrono::steady_clock;
+  job::TimedSamples samples;
+  // Warm-up and timed steps in two calls: the clock around the second checks the sum of its steps.
+  samples.step_s = steps.run(warmup_steps);
+  steps.executable().begin_watch();
+  const auto began = Clock::now();
+  const std::vector<double> timed = steps.run(timed_steps);
+  samples.timed_total_s = std::chrono::duration<double>(Clock::now() - began).count();
+  samples.gpu = steps.executable().end_watch();
+  samples.step_s.insert(samples.step_s.end(), timed.begin(), timed.end());
+  samples.losses = steps.losses();
+  return samples;
+}
+
+job::TimelineSamples record_timeline(Steps& steps, int warmup_steps, bool keeps_intervals, int ranks) {
+  steps.run(warmup_steps);
+  Steps::Profiled profiled = steps.run_profiled();
+  const program::Program& program = steps.program();
+  job::TimelineSamples samples;
+  samples.loading_s = profiled.loading_s;
+  for (const program::Interval& interval : profiled.intervals)
+    samples.step_s = std::max(samples.step_s, interval.end_s);
+  samples.totals = totals_of(program, profiled.intervals);
+  samples.communication_s = program::communication_durations(program, profiled.intervals);
+  if (samples.communication_s.size() * ranks > max_communication_durations) samples.communication_s.clear();
+  const auto communicates = [&](program::OperationId id) {
+    return program::is_communication(program.step.at(id).action);
+  };
+  samples.split = program::split_step(profiled.intervals, communicates, samples.step_s);
+  if (keeps_intervals) samples.timeline = std::move(profiled.intervals);
+  return samples;
+}
+
+void check_outputs(const Steps& steps, const workloads::OutputCheck& check) {
+  ExecutableMemory memory(steps.executable());
+  check.prepare(memory);
+  steps.executable().run(steps.done(), 1, steps.inputs());
+  check.check(memory);
+}
+
+}  // namespace harness::worker

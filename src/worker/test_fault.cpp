@@ -1,0 +1,170 @@
+#include "worker/test_fault.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <iterator>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "config/registry.h"
+
+namespace harness::worker {
+
+class FaultyInputs final : public program::InputSource {
+ public:
+  FaultyInputs(std::unique_ptr<program::InputSource> inner, TestFault fault)
+      : inner_(std::move(inner)), fault_(std::move(fault)) {}
+  void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const override {
+    const bool due = fault_.every_step_ ? step != last_step_ : step == fault_.step_;
+    last_step_ = step;
+    if (due) fault_.act();
+    inner_->fill(buffer, step, to);
+  }
+
+ private:
+  std::unique_ptr<program::InputSource> inner_;
+  TestFault fault_;
+  mutable std::int64_t last_step_ = -1;  // one thread fills
+};
+
+namespace {
+
+constexpr std::size_t chunk_bytes = 32u << 20;
+constexpr std::size_t allocation_bytes = 1u << 30;
+
+void eat_memory(bool shared) {
+  for (;;) {
+    void* chunk = shared ? ::mmap(nullptr, chunk_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)
+                         : ::operator new(chunk_bytes);
+    if (chunk == MAP_FAILED) throw std::bad_alloc();
+    std::memset(chunk, 1, chunk_bytes);
+    if (shared) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+// Of the timed block that this worker runs, by its number; "" in any other worker.
+std::string_view parity_of_block() {
+  const char* block = std::getenv("HARNESS_BLOCK");
+  if (block == nullptr) return "";
+  return parse_integer(block) % 2 == 0 ? "even" : "odd";
+}
+
+}  // namespace
+
+TestFault TestFault::from_environment(int rank, const std::string& case_name, const config::Settings& settings) {
+  const char* text = std::getenv("HARNESS_TEST_FAULT");
+  return text == nullptr ? TestFault() : parse(text, rank, case_name, settings);
+}
+
+TestFault TestFault::parse(const std::string& text, int rank, const std::string& case_name,
+                           const config::Settings& settings) {
+  TestFault sum;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view one = rest.substr(0, rest.find(';'));
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+    const TestFault fault = parse_one(one, rank, case_name, settings);
+    if (fault.kind_.empty()) continue;
+    const bool adds = !sum.kind_.empty();
+    const bool can_add = fault.kind_ == "delay" || fault.kind_ == "pretend";
+    if (adds && !(can_add && fault.kind_ == sum.kind_ && fault.every_step_ && sum.every_step_))
+      fail("HARNESS_TEST_FAULT: only delays of every step can be joined by ';'");
+    const double before_s = adds ? sum.seconds_ : 0;
+    sum = fault;
+    sum.seconds_ += before_s;
+  }
+  return sum;
+}
+
+TestFault TestFault::parse_one(std::string_view text, int rank, const std::string& case_name,
+                               const config::Settings& settings) {
+  TestFault fault;
+  bool here = true;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), item.size() + 1));
+    const std::size_t equals = item.find('=');
+    if (equals == std::string_view::npos) fail("HARNESS_TEST_FAULT: expected name=value, found '{}'", item);
+    const std::string_view name = item.substr(0, equals);
+    const std::string_view value = item.substr(equals + 1);
+    if (name == "rank") {
+      here = here && parse_integer(value) == rank;
+    } else if (name == "case") {
+      here = here && value == case_name;
+    } else if (name == "unless") {
+      const config::Variable* variable = config::find_variable(value.substr(0, value.find(':')));
+      if (variable == nullptr) fail("HARNESS_TEST_FAULT: unless={} names no variable", value);
+      here = here && variable->print(settings) != value.substr(value.find(':') + 1);
+    } else if (name == "blocks") {
+      here = here && value == parity_of_block();
+    } else if (name == "stream") {
+      fault.stream_ = value;
+    } else if (name == "step" && value == "every") {
+      fault.every_step_ = true;
+    } else if (name == "step") {
+      fault.step_ = parse_integer(value);
+    } else if (name == "seconds") {
+      fault.seconds_ = parse_real(value);
+    } else if (name == "kind") {
+      fault.kind_ = value;
+    } else {
+      fail("HARNESS_TEST_FAULT: unknown name '{}'", name);
+    }
+  }
+  if (!fault.stream_.empty() && fault.kind_ != "delay")
+    fail("HARNESS_TEST_FAULT: stream= is valid with kind=delay only");
+  if (fault.kind_ == "pretend" && !fault.every_step_) fail("HARNESS_TEST_FAULT: kind=pretend needs step=every");
+  return here ? fault : TestFault();
+}
+
+void TestFault::act_before_steps() const {
+  if (step_ < 0 && !kind_.empty() && stream_.empty()) act();
+}
+
+std::unique_ptr<program::InputSource> TestFault::around(std::unique_ptr<program::InputSource> inputs) const {
+  if (kind_.empty() || kind_ == "pretend" || step_ < 0 || !stream_.empty()) return inputs;
+  return std::make_unique<FaultyInputs>(std::move(inputs), *this);
+}
+
+void TestFault::pretend(job::TimedSamples& samples, int warmup_steps) const {
+  if (kind_ != "pretend") return;
+  for (double& seconds : samples.step_s) seconds += seconds_;
+  samples.timed_total_s += seconds_ * static_cast<double>(std::ssize(samples.step_s) - warmup_steps);
+}
+
+void TestFault::act() const {
+  if (kind_ == "delay") {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
+    return;
+  }
+  if (kind_ == "spin") {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds_);
+    while (std::chrono::steady_clock::now() < end) {
+    }
+    return;
+  }
+  std::cerr << "test fault: " << kind_ << std::endl;
+  if (kind_ == "segfault") ::raise(SIGSEGV);
+  if (kind_ == "abort") std::abort();
+  if (kind_ == "exit") std::exit(7);
+  if (kind_ == "throw") fail("a test fault was thrown");
+  if (kind_ == "kill") ::kill(::getpid(), SIGKILL);
+  if (kind_ == "stop") ::kill(::getpid(), SIGSTOP);
+  if (kind_ == "memory") eat_memory(false);
+  if (kind_ == "allocation")
+    fail("a single allocation of {} bytes succeeded", std::vector<char>(allocation_bytes).capacity());
+  if (kind_ == "shared_memory") eat_memory(true);
+  while (kind_ == "hang") std::this_thread::sleep_for(std::chrono::hours(1));
+  fail("HARNESS_TEST_FAULT: unknown kind '{}'", kind_);
+}
+
+}  // namespace harness::worker

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "config/settings.h"
+#include "job/task.h"
+#include "program/memory.h"
+
+namespace harness::worker {
+
+/// A deliberate fault, for tests of the fault handling: HARNESS_TEST_FAULT="rank=1,step=3,kind=segfault"
+/// with optional "case=NAME" and "seconds=0.2". Kinds: segfault, abort, exit, throw, kill, hang, stop (the process is
+/// suspended and cannot answer), memory, shared_memory, allocation (1 GiB at once), delay, spin (a
+/// delay that keeps its core, so that no longer one comes of it: a virtual machine may get a core back late), pretend
+/// (with step=every: nothing waits, but every step is reported as longer by this much, so that a planted effect can be
+/// many times the noise of any machine). Step -1 is before the Program is built; "step=every" delays every step.
+/// "kind=delay,stream=data" instead lengthens each communication on that stream (cpu backend).
+/// "unless=VARIABLE:VALUE": not where the case has this setting. "blocks=even" or "blocks=odd": only in timed blocks
+/// with such a number, so that a case disagrees with itself. Several delays of every step, or several pretended ones,
+/// each with its own conditions, are joined by ";" and add up.
+class TestFault {
+ public:
+  /// No fault unless the environment names this rank and case. Throws Error for invalid text.
+  static TestFault from_environment(int rank, const std::string& case_name, const config::Settings& settings);
+  static TestFault parse(const std::string& text, int rank, const std::string& case_name,
+                         const config::Settings& settings = {});
+
+  void act_before_steps() const;
+  /// Wraps `inputs`: the fault occurs while they are filled, at its step.
+  std::unique_ptr<program::InputSource> around(std::unique_ptr<program::InputSource> inputs) const;
+  /// Adds the pretended delays to what a block measured, whose steps after the warm-up were timed as one too.
+  void pretend(job::TimedSamples& samples, int warmup_steps) const;
+  const std::string& kind() const { return kind_; }
+  /// The stream whose communication is delayed; "" if none.
+  const std::string& delayed_stream() const { return stream_; }
+  double seconds() const { return seconds_; }
+
+ private:
+  friend class FaultyInputs;
+  static TestFault parse_one(std::string_view text, int rank, const std::string& case_name,
+                             const config::Settings& settings);
+  void act() const;
+
+  std::string kind_;  // "": none
+  std::string stream_;
+  std::int64_t step_ = 0;
+  bool every_step_ = false;
+  double seconds_ = 0.2;
+};
+
+}  // namespace harness::worker

@@ -1,0 +1,152 @@
+#include "worker/worker.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <new>
+#include <optional>
+
+#include "base/elapsed.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "job/stop_signals.h"
+#include "worker/channel.h"
+#include "worker/state.h"
+#include "worker/tasks.h"
+#include "worker/test_fault.h"
+
+namespace harness::worker {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int failed_exit = 1;
+constexpr std::size_t max_text_bytes = 1 << 16;  // of a failure: less than its frame may have
+
+// A worker ends when its supervisor does, whatever ends that, and for no other reason than its own: signals meant for
+// the job are its supervisor's business.
+void belong_to_supervisor() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const char* supervisor = std::getenv("HARNESS_SUPERVISOR");
+  if (supervisor != nullptr && *supervisor != '\0' && std::to_string(::getppid()) != supervisor)
+    std::_Exit(failed_exit);
+  for (const int number : job::stop_numbers) ::signal(number, SIG_IGN);
+  for (const int number : {SIGHUP, SIGPIPE}) ::signal(number, SIG_IGN);
+  sigset_t none;  // the supervisor started us with these blocked
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // If the kernel must kill something for memory, a worker costs one block, a supervisor the sweep.
+  std::ofstream("/proc/self/oom_score_adj") << 1000;
+}
+
+// Private writable memory beyond the limit is refused, so that whoever allocates learns it. The margin is for what is
+// reserved and never touched: stacks, allocator arenas. The supervisor watches the resident size besides.
+void limit_memory(double limit_bytes, int threads) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  if (limit_bytes <= 0) return;
+  const double margin = 256e6 + 16e6 * threads;
+  const auto limit = static_cast<rlim_t>(limit_bytes + margin);
+  const rlimit both{limit, limit};
+  ::setrlimit(RLIMIT_DATA, &both);
+#else
+  (void)limit_bytes;
+  (void)threads;
+#endif
+}
+
+std::int64_t peak_resident_bytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+void live(WorkerChannel& channel, const WorkFactory& make, job::WorkerOrder& order) {
+  const auto born = Clock::now();
+  order = job::decode<job::WorkerOrder>(channel.receive(job::FrameType::order));
+  // A driver maps far more than it uses; what fits on a device is not the host's limit.
+  if (!config::traits_of(order.request.backend).ranks_are_gpus) limit_memory(order.memory_limit_bytes, order.threads);
+  const TestFault fault = TestFault::from_environment(order.rank, order.request.case_name, order.request.settings);
+
+  job::Samples samples;
+  set_worker_phase(job::WorkerPhase::building);
+  auto mark = Clock::now();
+  fault.act_before_steps();
+  // Never destroyed: the control thread and last words look at it to the very end.
+  static Work* const forever = new Work;
+  Work& work = *forever;
+  work = make(order);
+  if (work.inputs) work.inputs = fault.around(std::move(work.inputs));
+  set_worker_executable(work.executable.get(), work.program.get());
+  job::Published published{work.program_hash, {}};
+  if (work.executable) published.messages = work.executable->publish();
+  samples.set_up.build_s = seconds_since(mark);
+  set_worker_phase(job::WorkerPhase::exchanging);
+  channel.send(job::FrameType::published, job::encode(published));
+  const auto peers = job::decode<std::vector<RendezvousMessage>>(channel.receive(job::FrameType::peers));
+
+  // The supervisors' deadlines come first and know more; these only make sure that nothing waits for ever.
+  mark = Clock::now();
+  set_worker_phase(job::WorkerPhase::connecting);
+  if (work.executable) work.executable->connect(peers, 2 * order.request.deadlines.start_s + 5);
+  samples.set_up.connect_s = seconds_since(mark);
+  mark = Clock::now();
+  set_worker_phase(job::WorkerPhase::initializing);
+  if (work.executable) work.executable->initialize();
+  samples.set_up.initialize_s = seconds_since(mark);
+  set_worker_phase(job::WorkerPhase::ready);
+  channel.send(job::FrameType::ready, "");
+  channel.receive(job::FrameType::go);
+
+  set_worker_phase(job::WorkerPhase::stepping);
+  samples.set_up.first_step_s = seconds_since(born);
+  std::optional<Steps> steps;
+  if (work.executable) steps.emplace(*work.executable, *work.program, *work.inputs);
+  samples.task = work.task(steps ? &*steps : nullptr);
+  if (auto* timed = std::get_if<job::TimedSamples>(&samples.task)) fault.pretend(*timed, order.request.warmup_steps);
+  if (steps) {
+    samples.set_up.first_step_s += steps->first_step_s();
+    samples.warnings = work.executable->warnings();
+    if (work.check) check_outputs(*steps, *work.check);
+    samples.peak_memory_bytes = work.executable->device_memory_bytes();
+  }
+  if (samples.peak_memory_bytes == 0) samples.peak_memory_bytes = peak_resident_bytes();
+  set_worker_phase(job::WorkerPhase::done);
+  channel.send(job::FrameType::samples, job::encode(samples));
+  channel.receive(job::FrameType::bye);
+}
+
+void give_up(WorkerChannel& channel, job::WorkerFailureKind kind, const std::string& text) {
+  const job::WorkerProgress progress = worker_progress();
+  set_worker_phase(job::WorkerPhase::done);  // no last words: these are
+  channel.send(job::FrameType::failure,
+               job::encode(job::WorkerFailure{kind, progress, text.substr(0, max_text_bytes)}));
+  std::_Exit(failed_exit);
+}
+
+}  // namespace
+
+int run_worker(const WorkFactory& make) {
+  belong_to_supervisor();
+  WorkerChannel channel;
+  speak_last_words(channel.output());
+  job::WorkerOrder order;
+  try {
+    live(channel, make, order);
+  } catch (const backend::PeerLost& e) {
+    give_up(channel, job::WorkerFailureKind::peer_lost, e.what());
+  } catch (const std::bad_alloc&) {
+    const double limit = order.memory_limit_bytes;
+    give_up(channel, job::WorkerFailureKind::out_of_memory,
+            limit > 0 ? fmt::format("out of memory: limit {}", show_bytes(limit)) : "out of memory");
+  } catch (const std::exception& e) {
+    give_up(channel, job::WorkerFailureKind::error, e.what());
+  }
+  // All samples are home. What is left would only be torn down; the system does that faster.
+  std::_Exit(0);
+}
+
+}  // namespace harness::worker

@@ -1,0 +1,196 @@
+#include "job/messages.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "job/frame.h"
+#include "job/wire.h"
+
+namespace harness::job {
+namespace {
+
+BlockRequest some_request() {
+  BlockRequest r;
+  r.case_name = "bucket_size=3 MiB";
+  r.model = {"tiny", 2, 64, 4, 512, 32};
+  r.settings.precision = config::Precision::bf16;
+  r.settings.bucket_size_bytes = 3 << 20;
+  r.settings.layout = {{program::Axis::tensor, 2}, {program::Axis::pipeline, 2}};
+  r.settings.overlap_grad_reduce = false;
+  r.settings.threads = 3;
+  r.layout[program::Axis::tensor] = 2;
+  r.layout[program::Axis::pipeline] = 2;
+  r.task = RecordTimeline{config::Timelines::all};
+  r.warmup_steps = 7;
+  r.seed = 0xfedcba9876543210ull;
+  r.deadlines = {12.5, 0.1};
+  r.memory_limit_bytes = 123456789.0;
+  r.share_gpus = true;
+  r.tuning = {{"matmul 1x2x3", "fused 0a 1"}};
+  r.wrap = "nsys profile -o 'a b'";
+  r.settings.nccl = {{"nccl_buffsize", "4 MiB"}, {"nccl_pxn", "false"}};
+  r.settings.env = {{"NCCL_IB_TIMEOUT", "22"}, {"ODD", "a, {b}: \"c\" \\"}};
+  r.environment = {{"NCCL_ALGO", "Ring"}, {"ODD", "a=b \"c\" \n ü"}};
+  return r;
+}
+
+TEST(Messages, ARequestComesBackAsItWas) {
+  const BlockRequest r = some_request();
+  const WorkerSet set{{1, 4, 5, 7}, {r, r}};
+  const WorkerSet carried = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::run, 0, 3, {}, set})).set;
+  EXPECT_EQ(carried.ranks, set.ranks);
+  ASSERT_EQ(carried.blocks.size(), 2u);
+  const BlockRequest& back = carried.blocks.back();
+  EXPECT_EQ(back.case_name, r.case_name);
+  EXPECT_EQ(back.model, r.model);
+  EXPECT_EQ(back.settings, r.settings);
+  EXPECT_EQ(back.layout, r.layout);
+  ASSERT_TRUE(std::holds_alternative<RecordTimeline>(back.task));
+  EXPECT_EQ(std::get<RecordTimeline>(back.task).ranks, config::Timelines::all);
+  EXPECT_EQ(back.warmup_steps, r.warmup_steps);
+  EXPECT_EQ(back.seed, r.seed);
+  EXPECT_EQ(back.deadlines.start_s, r.deadlines.start_s);
+  EXPECT_EQ(back.deadlines.step_s, r.deadlines.step_s);
+  EXPECT_EQ(back.memory_limit_bytes, r.memory_limit_bytes);
+  EXPECT_EQ(back.environment, r.environment);
+  EXPECT_TRUE(back.share_gpus);
+  EXPECT_EQ(back.tuning, r.tuning);
+  EXPECT_EQ(back.wrap, r.wrap);
+}
+
+TEST(Messages, AnOrderComesBackAsItWas) {
+  const WorkerOrder back = decode<WorkerOrder>(encode(WorkerOrder{some_request(), 5, 6, 7e9, 2, 4}));
+  EXPECT_EQ(back.rank, 5);
+  EXPECT_EQ(back.threads, 6);
+  EXPECT_EQ(back.memory_limit_bytes, 7e9);
+  EXPECT_EQ(back.local_rank, 2);
+  EXPECT_EQ(back.local_ranks, 4);
+  EXPECT_EQ(back.request.settings, some_request().settings);
+}
+
+TEST(Messages, TheEndOfAJobCarriesItsExitCode) {
+  const JobOrder back = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::finish, 4, 0, {}, {}}));
+  EXPECT_EQ(back.kind, JobOrder::Kind::finish);
+  EXPECT_EQ(back.exit_code, 4);
+}
+
+TEST(Messages, DamagedOrdersAreErrors) {
+  const std::string bytes = encode(WorkerOrder{some_request(), 5, 6, 7e9, 2, 4});
+  EXPECT_THROW(decode<WorkerOrder>(""), Error);
+  EXPECT_THROW(decode<WorkerOrder>(bytes.substr(0, bytes.size() - 1)), Error);
+  EXPECT_THROW(decode<WorkerOrder>(bytes + "x"), Error);
+}
+
+template <class T>
+Samples samples_of(T task) {
+  return {std::move(task), {0.1, 0.2, 0.3, 0.4}, 42, {"warm"}};
+}
+
+// What comes back of a rank's samples, which must be of the same task.
+template <class T>
+T task_back(const Samples& samples) {
+  const Samples back = decode<Samples>(encode(samples));
+  EXPECT_EQ(back.set_up.build_s, 0.1);
+  EXPECT_EQ(back.set_up.first_step_s, 0.4);
+  EXPECT_EQ(back.peak_memory_bytes, 42);
+  EXPECT_EQ(back.warnings, samples.warnings);
+  return std::get<T>(back.task);
+}
+
+TEST(Messages, TimedSamplesComeBackAsTheyWere) {
+  TimedSamples s{{0.1, 0.2}, {7.5f, 7.25f}, 0.3, {}};
+  s.gpu.samples = 7;
+  s.gpu.energy_j = 1234.5;
+  const auto back = task_back<TimedSamples>(samples_of(s));
+  EXPECT_EQ(back.step_s, s.step_s);
+  EXPECT_EQ(back.losses, s.losses);
+  EXPECT_EQ(back.timed_total_s, s.timed_total_s);
+  EXPECT_EQ(back.gpu.samples, 7);
+  EXPECT_EQ(back.gpu.energy_j, 1234.5);
+  EXPECT_TRUE(std::isnan(back.gpu.mean_power_w));
+  EXPECT_THROW(decode<Samples>(encode(samples_of(s)).substr(0, 40)), Error);
+}
+
+TEST(Messages, ATimelineComesBackAsItWas) {
+  TimelineSamples s;
+  s.timeline = {{3, 1, 0.5, 0.75}};
+  s.totals = {{"matmul", "compute", 0.5, 12}};
+  s.split = {1.0, 0.5, 0.375, 0.25, 0.125, 0.25};
+  const auto back = task_back<TimelineSamples>(samples_of(s));
+  ASSERT_EQ(back.timeline.size(), 1u);
+  EXPECT_EQ(back.timeline[0].operation, 3);
+  EXPECT_EQ(back.timeline[0].end_s, 0.75);
+  ASSERT_EQ(back.totals.size(), 1u);
+  EXPECT_EQ(back.totals[0].kind, "matmul");
+  EXPECT_EQ(back.totals[0].operations, 12);
+  EXPECT_EQ(back.split.step_s, 1.0);
+  EXPECT_EQ(back.split.idle_s, 0.25);
+}
+
+TEST(Messages, WhatUntimedTasksFoundComesBack) {
+  const ProbeSamples probe{{{"oneDNN", "2.6.3"}}, "0000:1B:00.0 NVIDIA H200", 1e12};
+  const auto back = task_back<ProbeSamples>(samples_of(probe));
+  EXPECT_EQ(back.identity, probe.identity);
+  EXPECT_EQ(back.device, probe.device);
+  EXPECT_EQ(back.peak_flops, 1e12);
+  const TuneSamples tune{{{"matmul 1x2x3", "fused 0a 1"}}};
+  EXPECT_EQ(task_back<TuneSamples>(samples_of(tune)).tuning, tune.tuning);
+  const ObserveSamples observe{std::string("a\nb\0c", 5)};
+  EXPECT_EQ(task_back<ObserveSamples>(samples_of(observe)).nccl_log, observe.nccl_log);
+}
+
+TEST(Messages, ATaskThatThisProgramDoesNotKnowIsDamage) {
+  std::string bytes = encode(samples_of(TuneSamples{}));
+  bytes[0] = 17;
+  EXPECT_THROW(decode<Samples>(bytes), Error);
+}
+
+TEST(Messages, RendezvousComesBackAsItWas) {
+  const Published published{77, {{3, "key", std::string("a\0b", 3)}}};
+  const Published back = decode<Published>(encode(published));
+  EXPECT_EQ(back.program_hash, 77u);
+  ASSERT_EQ(back.messages.size(), 1u);
+  EXPECT_EQ(back.messages[0].peer, 3);
+  EXPECT_EQ(back.messages[0].bytes, published.messages[0].bytes);
+}
+
+TEST(Frames, ArriveWholeHoweverTheyAreCut) {
+  const std::string bytes = frame_bytes(FrameType::samples, "hello") + frame_bytes(FrameType::go, "");
+  FrameReader reader;
+  std::vector<Frame> frames;
+  for (const char c : bytes) {
+    reader.append({&c, 1});
+    while (auto frame = reader.next()) frames.push_back(*frame);
+  }
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(frames[0].type, FrameType::samples);
+  EXPECT_EQ(frames[0].payload, "hello");
+  EXPECT_EQ(frames[1].type, FrameType::go);
+  EXPECT_FALSE(reader.damaged());
+}
+
+TEST(Frames, WhatIsNoFrameIsNoticed) {
+  FrameReader reader;
+  reader.append("this is a library's greeting");
+  EXPECT_FALSE(reader.next());
+  EXPECT_TRUE(reader.damaged());
+}
+
+// A flood that looks like a frame of gigabytes would be kept until the supervisor is killed for it.
+TEST(Frames, NoneIsLargerThanAnyMessage) {
+  for (const FrameType type : {FrameType::ready, FrameType::progress, FrameType::failure, FrameType::samples}) {
+    std::string header = frame_bytes(type, "");
+    const std::uint64_t length = max_payload_bytes(type) + 1;
+    header.replace(sizeof(std::uint32_t), sizeof length, reinterpret_cast<const char*>(&length), sizeof length);
+    FrameReader reader;
+    reader.append(header);
+    EXPECT_FALSE(reader.next());
+    EXPECT_TRUE(reader.damaged()) << static_cast<int>(type);
+  }
+}
+
+}  // namespace
+}  // namespace harness::job

@@ -1,0 +1,170 @@
+#include "fake_work.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <thread>
+
+#include "base/error.h"
+#include "support/no_inputs.h"
+#include "worker/tasks.h"
+#include "workloads/gpt/gpt.h"
+
+namespace harness::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double now_s() {
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+sockaddr_un address_of(const std::string& name) {  // abstract: leaves no file behind
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  return address;
+}
+
+class FakeExecutable final : public backend::Executable {
+ public:
+  explicit FakeExecutable(const job::WorkerOrder& order)
+      : rank_(order.rank), ranks_(order.request.layout.ranks()), losses_(workloads::loss_ring) {}
+
+  std::vector<RendezvousMessage> publish() override {
+    if (rank_ != 0 || ranks_ == 1) return {};
+    const std::string name = "harness-fake-" + std::to_string(::getpid());
+    listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_un address = address_of(name);
+    if (::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) fail("bind");
+    if (::listen(listener_, ranks_) != 0) fail("listen");
+    std::vector<RendezvousMessage> messages;
+    for (int peer = 1; peer < ranks_; ++peer) messages.push_back({peer, "address", name});
+    return messages;
+  }
+
+  void connect(const std::vector<RendezvousMessage>& received, double) override {
+    if (ranks_ == 1) return;
+    // As where a stranger takes the place of a rank: in as many blocks as the folder named so has room for.
+    if (const char* folder = std::getenv("FAKE_STRANGERS"); folder != nullptr && rank_ == 1) {
+      for (const char* name : {"/1", "/2", "/3"}) {
+        if (::unlink((folder + std::string(name)).c_str()) == 0) throw backend::PeerLost("cannot connect to rank 0");
+      }
+    }
+    if (rank_ == 0) {
+      if (!received.empty()) fail("rank 0 got {} messages", received.size());
+      for (int peer = 1; peer < ranks_; ++peer) peers_.push_back(::accept(listener_, nullptr, nullptr));
+      return;
+    }
+    if (received.size() != 1 || received[0].peer != 0 || received[0].key != "address") fail("no address came");
+    const sockaddr_un address = address_of(received[0].bytes);
+    peers_.push_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::connect(peers_[0], reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) fail("connect");
+  }
+
+  void initialize() override { barrier(); }
+
+  std::vector<double> run(std::int64_t first_step, int steps, const program::InputSource& inputs) override {
+    std::vector<double> completions = {now_s()};
+    for (std::int64_t step = first_step; step < first_step + steps; ++step) {
+      operation_ = 0;
+      step_ = step;
+      std::byte input{};
+      inputs.fill("tokens", step, {&input, 1});
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      operation_ = 1;
+      barrier();
+      losses_[static_cast<std::size_t>(step)] = 10 - static_cast<float>(step);
+      completions.push_back(now_s());
+    }
+    return completions;
+  }
+
+  std::vector<program::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) override {
+    run(step, 1, inputs);
+    return {{0, 0, 0.0, 0.002}, {1, 0, 0.002, 0.003}};
+  }
+
+  void read(const program::View& view, std::span<std::byte> to) override {
+    std::memcpy(to.data(), losses_.data() + view.offset, to.size());
+  }
+  void write(const program::View&, std::span<const std::byte>) override {}
+  backend::Progress progress() const override { return {step_, operation_, waiting_}; }
+  std::vector<std::string> warnings() const override { return {"fake"}; }
+
+ private:
+  void take(int fd) {
+    char byte = 0;
+    if (::read(fd, &byte, 1) != 1) throw backend::PeerLost("connection closed by peer");
+  }
+  void give(int fd) {
+    if (::send(fd, "x", 1, MSG_NOSIGNAL) != 1) throw backend::PeerLost("cannot write to peer");
+  }
+  void barrier() {
+    waiting_ = true;
+    if (rank_ == 0) {
+      for (const int fd : peers_) take(fd);
+      for (const int fd : peers_) give(fd);
+    } else {
+      give(peers_[0]);
+      take(peers_[0]);
+    }
+    waiting_ = false;
+  }
+
+  int rank_, ranks_, listener_ = -1;
+  std::vector<int> peers_;
+  std::vector<float> losses_;
+  std::atomic<std::int64_t> step_{-1};
+  std::atomic<program::OperationId> operation_{-1};
+  std::atomic<bool> waiting_{false};
+};
+
+}  // namespace
+
+worker::Work fake_work(const job::WorkerOrder& order) {
+  std::cout << "a library greets on stdout\n" << std::flush;  // must not disturb the protocol
+  worker::Work work;
+  work.program_hash = 42;
+  if (const char* odd = std::getenv("FAKE_ODD_RANK"); odd != nullptr && std::to_string(order.rank) == odd) {
+    work.program_hash = 43;
+  }
+  if (std::holds_alternative<job::Probe>(order.request.task)) {
+    job::ProbeSamples samples;
+    samples.peak_flops = 1e9;
+    for (const char* name : {"OMP_NUM_THREADS", "OMP_WAIT_POLICY", "NCCL_ALGO", "OMPI_COMM_WORLD_RANK", "HARNESS_RANK",
+                             "PMIX_RANK", "SLURM_PROCID"}) {
+      const char* value = std::getenv(name);
+      samples.identity.emplace_back(name, value == nullptr ? "unset" : value);
+    }
+    work.task = [samples](worker::Steps*) { return samples; };
+    return work;
+  }
+  work.program = std::make_unique<program::Program>();
+  work.program->streams = {"compute"};
+  work.program->buffers = {
+      {workloads::losses_buffer, program::DType::f32, workloads::loss_ring, program::BufferKind::output}};
+  work.program->step = {{program::Matmul{}, 0, {}, -1, {"qkv", program::Phase::forward, 1, 7, false}},
+                        {program::AllReduce{}, 0, {}, -1, {"loss", program::Phase::finish, -1, -1, false}}};
+  work.inputs = std::make_unique<NoInputs>();
+  work.executable = std::make_unique<FakeExecutable>(order);
+  const job::BlockRequest& request = order.request;
+  if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {
+    work.task = [warmup = request.warmup_steps, steps = timed->steps](worker::Steps* running) {
+      return worker::time_steps(*running, warmup, steps);
+    };
+  } else {
+    work.task = [=, warmup = request.warmup_steps, ranks = request.layout.ranks()](worker::Steps* running) {
+      return worker::record_timeline(*running, warmup, order.rank == 0, ranks);
+    };
+  }
+  return work;
+}
+
+}  // namespace harness::test

@@ -1,0 +1,148 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <thread>
+
+#include "launched.h"
+#include "support/wait.h"
+
+namespace harness::mpi {
+namespace {
+
+using test::Launched;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Fault {
+  const char* name;
+  const char* fault;
+  const char* limits;
+  std::vector<std::string> reason;
+};
+
+class Faults : public ::testing::TestWithParam<Fault> {};
+
+// The block ends with the right rank and reason; the blocks after it run as if nothing had been.
+TEST_P(Faults, CostTheirBlockAndNothingElse) {
+  const Fault& f = GetParam();
+#ifdef __SANITIZE_ADDRESS__
+  if (f.name == std::string("Allocation")) GTEST_SKIP() << "address space cannot be limited under this sanitizer";
+#endif
+  Launched job(3, std::string("blocks=2 ") + f.limits, std::string("HARNESS_TEST_FAULT=case=block0,") + f.fault);
+  ASSERT_TRUE(job.wait()) << job.output();
+  const std::string out = job.output();
+  EXPECT_EQ(job.exit_code(), 0) << out;
+  EXPECT_THAT(out, HasSubstr("block 0 ok false stopped false culprit 1 samples 0 reason [rank 1 on "));
+  for (const std::string& part : f.reason) EXPECT_THAT(out, HasSubstr(part)) << "no '" << part << "' in\n";
+  EXPECT_THAT(out, HasSubstr("block 1 ok true"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, Faults,
+    ::testing::Values(
+        Fault{"Segfault",
+              "rank=1,step=3,kind=segfault",
+              "",
+              {"signal 11 (segmentation fault) in step 3, matmul qkv, layer 7, micro-batch 1",
+               "last words: a library greets on stdout test fault: segfault"}},
+        Fault{"Abort", "rank=1,step=3,kind=abort", "", {"signal 6 (abort) in step 3"}},
+        Fault{"Kill", "rank=1,step=3,kind=kill", "", {"signal 9 (kill)", "not by harness"}},
+        Fault{"Exit", "rank=1,step=3,kind=exit", "", {"exited with code 7 in step 3"}},
+        Fault{"Throw", "rank=1,step=3,kind=throw", "", {"a test fault was thrown"}},
+        Fault{"BeforeTheFirstStep", "rank=1,step=-1,kind=segfault", "", {"signal 11", "while it built its Program"}},
+        Fault{
+            "Hang", "rank=1,step=3,kind=hang", "step=0.8", {"no step finished within 800 ms", "in step 3, matmul qkv"}},
+        Fault{"HangAtStart", "rank=1,step=-1,kind=hang", "start=0.8", {"not ready to run within 800 ms", "built"}},
+        Fault{"Suspended", "rank=1,step=3,kind=stop", "step=0.8", {"does not answer"}},
+        Fault{"Memory", "rank=1,step=3,kind=memory", "memory=200e6", {"memory", "limit", "191 MiB", "in step 3"}},
+        Fault{
+            "Allocation", "rank=1,step=3,kind=allocation", "memory=200e6", {"out of memory: limit 191 MiB in step 3"}},
+        Fault{"SharedMemory",
+              "rank=1,step=3,kind=shared_memory",
+              "memory=300e6",
+              {"exceeded its memory limit: used ", "of 286 MiB"}}),
+    [](const auto& of) { return std::string(of.param.name); });
+
+TEST(Faults, AreAlikeByRankAndKind) {
+  Launched job(2, "blocks=2", "HARNESS_TEST_FAULT=rank=1,step=2,kind=segfault");
+  ASSERT_TRUE(job.wait()) << job.output();
+  const std::string out = job.output();
+  const std::size_t first = out.find("signature [");
+  const std::size_t second = out.find("signature [", first + 1);
+  ASSERT_NE(second, std::string::npos) << out;
+  EXPECT_EQ(out.substr(first, out.find(']', first) - first), out.substr(second, out.find(']', second) - second));
+}
+
+TEST(Faults, AKilledSupervisorLeavesNoWorkerBehind) {
+  Launched job(3, "steps=3000");
+  ASSERT_TRUE(job.says("begin 0")) << job.output();
+  ASSERT_TRUE(test::wait_until([&] { return job.processes("worker").size() == 3; }));
+  const auto supervisors = job.supervisors();
+  ASSERT_EQ(job.processes("worker").size(), 3u);
+  ASSERT_EQ(supervisors.size(), 3u);
+  ::kill(supervisors.back(), SIGKILL);
+  EXPECT_TRUE(job.wait()) << job.output();
+  EXPECT_NE(job.exit_code(), 0);
+}
+
+TEST(Signals, TheFirstFinishesTheBlock) {
+  Launched job(2, "blocks=100 steps=200");
+  ASSERT_TRUE(job.says("begin 1")) << job.output();
+  for (const pid_t pid : job.supervisors()) ::kill(pid, SIGINT);
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_EQ(job.exit_code(), 0);
+  EXPECT_THAT(job.output(), HasSubstr("block 1 ok true"));
+  EXPECT_THAT(job.output(), HasSubstr("end stop 1"));
+  EXPECT_THAT(job.output(), Not(HasSubstr("begin 3")));
+}
+
+TEST(Signals, OneRankIsEnough) {
+  Launched job(3, "blocks=100 steps=50");
+  ASSERT_TRUE(job.says("begin 1")) << job.output();
+  ::kill(job.supervisors().back(), SIGINT);
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_EQ(job.exit_code(), 0);
+  EXPECT_THAT(job.output(), HasSubstr("end stop 1"));
+}
+
+// Slurm can signal every process of a step.
+TEST(Signals, WorkersTakeNoNotice) {
+  Launched job(2, "steps=300");
+  ASSERT_TRUE(job.says("begin 0")) << job.output();
+  for (int i = 0; i < 50; ++i) {
+    for (const pid_t pid : job.processes("worker")) {
+      ::kill(pid, SIGINT);
+      ::kill(pid, SIGTERM);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
+}
+
+TEST(Signals, TheSecondStopsAtOnce) {
+  Launched job(2, "steps=3000");
+  ASSERT_TRUE(job.says("begin 0")) << job.output();
+  for (int times = 0; times < 2; ++times) {
+    for (const pid_t pid : job.supervisors()) ::kill(pid, SIGINT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  }
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_EQ(job.exit_code(), 0);
+  EXPECT_THAT(job.output(), HasSubstr("ok false stopped true"));
+}
+
+// mpirun makes SIGTERM of it and kills a second later: the block is given up in time to say so.
+TEST(Signals, MpirunInterruptedLeavesTimeForAWord) {
+  Launched job(2, "steps=3000");
+  ASSERT_TRUE(job.says("begin 0")) << job.output();
+  ::kill(job.mpirun(), SIGINT);
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("ok false stopped true"));
+  EXPECT_THAT(job.output(), HasSubstr("end stop 2"));
+}
+
+}  // namespace
+}  // namespace harness::mpi

@@ -1,0 +1,111 @@
+#include "job/job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launched.h"
+#include "machine/cgroups.h"
+#include "machine/cpus.h"
+#include "machine/proc.h"
+#include "support/temporary_folder.h"
+
+namespace harness::mpi {
+namespace {
+
+using test::Launched;
+using test::TemporaryFolder;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Job, BlocksRunAndSamplesComeHome) {
+  Launched job(3, "blocks=2 steps=4");
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_EQ(job.exit_code(), 0);
+  const std::string out = job.output();
+  EXPECT_THAT(out, HasSubstr("block 0 ok true stopped false culprit -1 samples 3"));
+  EXPECT_THAT(out, HasSubstr("block 1 ok true stopped false culprit -1 samples 3"));
+  for (const char* rank : {"0", "1", "2"}) {
+    EXPECT_THAT(out, HasSubstr(std::string("sample ") + rank + " setup true steps 5 losses 5 last 6"));
+    EXPECT_THAT(out, HasSubstr(std::string("place ") + rank + " local " + rank + "/3 node 0 "));
+  }
+  EXPECT_THAT(out, HasSubstr("end stop 0"));
+}
+
+TEST(Job, TheLastRanksMaySitABlockOut) {
+  Launched job(3, "ranks=2");
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true stopped false culprit -1 samples 2"));
+}
+
+// The workers number themselves within their set.
+TEST(Job, AnyRanksOfTheJobMayHaveTheWorkers) {
+  Launched job(4, "first=2 ranks=2 task=2");
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true stopped false culprit -1 samples 2"));
+  for (const char* line : {"identity 0 HARNESS_RANK=0", "identity 1 HARNESS_RANK=1"})
+    EXPECT_THAT(job.output(), HasSubstr(line));
+}
+
+TEST(Job, TheCulpritOfASetIsNamedByItsRankInTheJob) {
+  Launched job(4, "first=1 ranks=3 steps=4", "HARNESS_TEST_FAULT=rank=1,step=2,kind=segfault");
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 0 ok false stopped false culprit 2 samples 0 reason [rank 2 on "));
+}
+
+// As far as the kernel of this machine tells.
+TEST(Job, ABlockKnowsWhatElseTheMachineDid) {
+  Launched job(3, "ranks=2");
+  ASSERT_TRUE(job.wait()) << job.output();
+  machine::CpuSet cpus;
+  cpus.set(0);
+  const bool tells = machine::cpu_times_now(cpus).busy_s >= 0;
+  const int cores = static_cast<int>(machine::cores_of(machine::allowed_cpus()).size());
+  if (!tells || machine::limited_by_quota(cores) < cores)
+    GTEST_SKIP() << "/proc/stat is hidden, or there is a CPU quota";
+  EXPECT_THAT(job.output(),
+              HasSubstr("conditions load true steal true foreign true of true on " + machine::host_name()));
+}
+
+TEST(Job, ATimelineIsKeptOncePerRoleAndItsTotalsByAll) {
+  Launched job(2, "task=1");
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("sample 0 setup true timeline 2 totals 2"));
+  EXPECT_THAT(job.output(), HasSubstr("sample 1 setup true timeline 0 totals 2"));
+}
+
+TEST(Job, WorkersSeeOneCleanEnvironment) {
+  Launched job(2, "task=2", "NCCL_ALGO=Ring OMP_NUM_THREADS=77 OMP_WAIT_POLICY=active SLURM_PROCID=0");
+  ASSERT_TRUE(job.wait()) << job.output();
+  const std::string out = job.output();
+  for (const char* line :
+       {"identity 0 NCCL_ALGO=Ring", "identity 1 NCCL_ALGO=Ring", "identity 1 OMP_WAIT_POLICY=passive",
+        "identity 1 OMPI_COMM_WORLD_RANK=unset", "identity 1 PMIX_RANK=unset", "identity 1 SLURM_PROCID=unset",
+        "identity 0 HARNESS_RANK=0", "identity 1 HARNESS_RANK=1"}) {
+    EXPECT_THAT(out, HasSubstr(line)) << line;
+  }
+  EXPECT_THAT(out, Not(HasSubstr("OMP_NUM_THREADS=77")));
+}
+
+// A stranger that was taken for a rank goes away; one that stays is spoken of.
+TEST(Job, ConnectionsThatAreLostBeforeTheFirstStepAreTriedOnceMore) {
+  for (const int strangers : {1, 2}) {
+    const TemporaryFolder folder;
+    for (int i = 1; i <= strangers; ++i) folder.write(std::to_string(i), "");
+    Launched job(2, "", "FAKE_STRANGERS=" + folder.path());
+    ASSERT_TRUE(job.wait()) << job.output();
+    EXPECT_THAT(job.output(), HasSubstr(strangers == 1 ? "ok true" : "ok false"));
+    EXPECT_EQ(job.output().find("a process that is not of this job may have connected") != std::string::npos,
+              strangers == 2);
+    EXPECT_EQ(job.output().find("reason [started again: ") != std::string::npos, strangers == 1);
+  }
+}
+
+TEST(Job, DifferentProgramsAreNotRunTogether) {
+  Launched job(3, "", "FAKE_ODD_RANK=2");
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("ok false"));
+  EXPECT_THAT(job.output(), HasSubstr("different Programs"));
+}
+
+}  // namespace
+}  // namespace harness::mpi

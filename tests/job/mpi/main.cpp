@@ -1,0 +1,95 @@
+// The test program is also what the tests launch: `job …` is a supervisor that runs a few blocks and says how they
+// went, `worker` a worker with fake work.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+
+#include "base/error.h"
+#include "fake_work.h"
+#include "job/mpi/mpi_job.h"
+
+namespace harness::test {
+namespace {
+
+int supervise(const std::vector<std::string>& arguments) {
+  std::map<std::string, double> number = {{"blocks", 1}, {"ranks", 0},  {"steps", 5}, {"start", 10},
+                                          {"step", 5},   {"memory", 0}, {"first", 0}, {"task", 0}};
+  for (const std::string& argument : arguments) {
+    const std::size_t equals = argument.find('=');
+    number.at(argument.substr(0, equals)) = std::stod(argument.substr(equals + 1));
+  }
+  const auto job = mpi::join();
+  if (job->rank() != 0) {
+    const int code = job->follow();
+    job->leave();
+    return code;
+  }
+  for (const job::RankPlace& p : job->places()) {
+    std::cout << fmt::format("place {} local {}/{} node {} cores {} memory {:.0f} device {}\n", p.rank, p.local_rank,
+                             p.local_ranks, p.node, p.cores, p.memory_bytes, p.device);
+  }
+  for (int i = 0; i < static_cast<int>(number["blocks"]) && job->stop_requests() == 0; ++i) {
+    job::BlockRequest request;
+    request.case_name = fmt::format("block{}", i);
+    request.layout[program::Axis::data] = number["ranks"] > 0 ? static_cast<int>(number["ranks"]) : job->size();
+    request.warmup_steps = 1;
+    const std::array<job::Task, 3> tasks{job::TimeSteps{static_cast<int>(number["steps"])}, job::RecordTimeline{},
+                                         job::Probe{}};
+    request.task = tasks.at(static_cast<std::size_t>(number["task"]));
+    request.deadlines = {number["start"], number["step"]};
+    request.memory_limit_bytes = number["memory"];
+    if (const char* wrap = std::getenv("LAUNCH_TEST_WRAP")) request.wrap = wrap;
+    std::cout << fmt::format("begin {}", i) << std::endl;
+    job::WorkerSet set{{}, {request}};
+    for (int rank = 0; rank < request.layout.ranks() && number["first"] > 0; ++rank)
+      set.ranks.push_back(static_cast<int>(number["first"]) + rank);
+    const job::BlockOutcome outcome = job->run({set}).at(0).at(0);
+    std::cout << fmt::format("block {} ok {} stopped {} culprit {} samples {} reason [{}] signature [{}]\n", i,
+                             outcome.ok, outcome.stopped, outcome.culprit_rank, outcome.samples.size(), outcome.reason,
+                             outcome.signature);
+    const machine::Conditions& c = outcome.conditions;
+    std::cout << fmt::format("conditions load {} steal {} foreign {} of {} on {}\n", c.load >= 0, c.steal_share >= 0,
+                             c.foreign_cores >= 0 && c.foreign_cores <= c.cores, c.cores > 0, c.busiest_host);
+    for (std::size_t rank = 0; rank < outcome.samples.size(); ++rank) {
+      const job::TaskSamples& task = outcome.samples[rank].task;
+      std::cout << fmt::format("sample {} setup {}", rank, outcome.setup_s > 0);
+      if (const auto* timed = std::get_if<job::TimedSamples>(&task)) {
+        std::cout << fmt::format(" steps {} losses {} last {}", timed->step_s.size(), timed->losses.size(),
+                                 timed->losses.back());
+      }
+      if (const auto* timeline = std::get_if<job::TimelineSamples>(&task))
+        std::cout << fmt::format(" timeline {} totals {}", timeline->timeline.size(), timeline->totals.size());
+      std::cout << "\n";
+      if (const auto* probe = std::get_if<job::ProbeSamples>(&task)) {
+        for (const auto& [name, value] : probe->identity)
+          std::cout << "identity " << rank << " " << name << "=" << value << "\n";
+      }
+    }
+    std::cout << std::flush;
+  }
+  std::cout << "end stop " << job->stop_requests() << std::endl;
+  job->finish(0);
+  job->leave();
+  return 0;
+}
+
+}  // namespace
+}  // namespace harness::test
+
+int main(int argc, char** argv) {
+  const std::string verb = argc > 1 ? argv[1] : "";
+  if (verb == "worker") return harness::worker::run_worker(harness::test::fake_work);
+  if (verb == "job") {
+    try {
+      return harness::test::supervise({argv + 2, argv + argc});
+    } catch (const harness::Error& e) {
+      if (*e.what() != '\0') std::cerr << "harness: " << e.what() << "\n";
+      return e.exit_code();
+    }
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,114 @@
+#include "program/waiting.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace harness::program {
+namespace {
+
+program::Operation communication(program::Action action) {
+  program::Operation op;
+  op.action = std::move(action);
+  return op;
+}
+
+// Two members on each axis: rank = tensor + 2 data + 4 pipeline. One role per stage. Each step: something computed, an
+// all-reduce among tensor neighbours, activations on to stage 1, another tensor all-reduce, one of everybody.
+program::ProgramSet small_set() {
+  program::ProgramSet set;
+  set.layout.size = {2, 1, 2, 2};
+  set.groups = {{"tensor", program::AxisSet::of({program::Axis::tensor}), {}}, {"world", program::AxisSet::all(), {}}};
+  set.role_axes = program::AxisSet::of({program::Axis::pipeline});
+  for (int stage = 0; stage < 2; ++stage) {
+    program::Program program;
+    program.streams = {"compute", "tensor", "pipeline", "world"};
+    program.step.push_back(communication(program::Fill{}));
+    program.step.push_back(communication(program::AllReduce{.group = 0, .data = {}}));
+    if (stage == 0) {
+      program.step.push_back(communication(program::Send{{program::Axis::pipeline, 1}, {}}));
+    } else {
+      program.step.push_back(communication(program::Receive{{program::Axis::pipeline, -1}, {}}));
+    }
+    program.step.push_back(communication(program::AllReduce{.group = 0, .data = {}}));
+    program.step.push_back(communication(program::AllReduce{.group = 1, .data = {}}));
+    set.roles.push_back(std::move(program));
+  }
+  return set;
+}
+
+TEST(Waiting, IsWhatAMemberTakesBeyondTheQuickest) {
+  std::vector<std::vector<float>> durations(8, {1, 1, 1, 1});
+  durations[0][0] = 1.5F;   // tensor neighbour 1 came half a second later …
+  durations[1][2] = 1.25F;  // … and 0 in the next one: their totals differ by less than they waited
+  durations[2][0] = 3;      // another communicator
+  for (int rank = 4; rank < 8; ++rank) durations[static_cast<std::size_t>(rank)][1] = 5;  // stage 1 waits for stage 0
+  for (int rank = 0; rank < 4; ++rank) durations[static_cast<std::size_t>(rank)][3] = 4;  // and then the other way
+  durations[3][3] = 4.5F;
+  const auto waiting = find_waiting(small_set(), durations);
+  ASSERT_EQ(waiting.size(), 8u);
+  ASSERT_EQ(waiting[0].size(), 4u);
+  EXPECT_EQ(waiting[0][0].members_s, 0.5F);
+  EXPECT_EQ(waiting[1][0].members_s, 0);
+  EXPECT_EQ(waiting[2][0].members_s, 2);
+  EXPECT_EQ(waiting[3][0].members_s, 0);
+  EXPECT_EQ(waiting[0][2].members_s, 0);
+  EXPECT_EQ(waiting[1][2].members_s, 0.25F);
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(waiting[rank][1].stages_s, 0);  // the sender came last
+    EXPECT_EQ(waiting[rank + 4][1].stages_s, 4);
+    EXPECT_EQ(waiting[rank + 4][1].members_s, 0);
+    EXPECT_EQ(waiting[rank][3].stages_s, 3);  // of everybody, whoever is on the own stage
+    EXPECT_EQ(waiting[rank + 4][3].stages_s, 0);
+  }
+  EXPECT_EQ(waiting[3][3].members_s, 0.5F);
+}
+
+TEST(Waiting, WhatWasNotMeasuredIsNotKnown) {
+  std::vector<std::vector<float>> durations(8, {1, 1, 1, 1});
+  durations[0] = {NAN, 2, 2, 2};
+  durations[5].clear();
+  const auto waiting = find_waiting(small_set(), durations);
+  EXPECT_TRUE(std::isnan(waiting[0][0].members_s));
+  EXPECT_TRUE(std::isnan(waiting[0][0].stages_s));
+  EXPECT_EQ(waiting[1][0].members_s, 0);  // beside nobody whose time is known
+  EXPECT_EQ(waiting[0][2].members_s, 1);
+  EXPECT_TRUE(waiting[5].empty());
+  EXPECT_EQ(waiting[4][0].members_s, 0);
+  EXPECT_TRUE(find_waiting(small_set(), {}).empty());
+}
+
+// Two stages are each other's next and previous one: what goes forward must not meet what goes back.
+TEST(Waiting, TellsTheWaysBetweenTwoStagesApart) {
+  program::ProgramSet set;
+  set.layout.size = {1, 1, 1, 2};
+  set.role_axes = program::AxisSet::of({program::Axis::pipeline});
+  program::Program first, second;
+  first.streams = second.streams = {"compute", "pipeline"};
+  first.step = {communication(program::Send{{program::Axis::pipeline, 1}, {}}),
+                communication(program::Receive{{program::Axis::pipeline, 1}, {}})};
+  second.step = {communication(program::Send{{program::Axis::pipeline, -1}, {}}),
+                 communication(program::Receive{{program::Axis::pipeline, -1}, {}})};
+  set.roles = {first, second};
+  const std::vector<std::vector<float>> durations{{1, 8}, {2, 4}};
+  const auto waiting = find_waiting(set, durations);
+  EXPECT_EQ(waiting[0][0].stages_s, 0);  // 1 → with the receive of 4
+  EXPECT_EQ(waiting[1][1].stages_s, 3);
+  EXPECT_EQ(waiting[0][1].stages_s, 6);  // 8 ← with the send of 2
+  EXPECT_EQ(waiting[1][0].stages_s, 0);
+}
+
+TEST(Waiting, DurationsStandInTheOrderOfTheProgram) {
+  const program::ProgramSet set = small_set();
+  const std::vector<program::Interval> timeline{
+      {4, 3, 8, 9}, {0, 0, 0, 1}, {1, 1, 1, 2}, {1, 1, 3, 3.5}, {2, 2, 4, 4.25}};
+  const auto durations = communication_durations(set.roles[0], timeline);
+  ASSERT_EQ(durations.size(), 4u);
+  EXPECT_EQ(durations[0], 1.5F);  // in two pieces
+  EXPECT_EQ(durations[1], 0.25F);
+  EXPECT_TRUE(std::isnan(durations[2]));
+  EXPECT_EQ(durations[3], 1);
+}
+
+}  // namespace
+}  // namespace harness::program

@@ -1,0 +1,145 @@
+#include "worker/tasks.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "support/no_inputs.h"
+#include "workloads/gpt/gpt.h"
+
+namespace harness::worker {
+namespace {
+
+using test::NoInputs;
+
+// Completes step i after (i + 1) milliseconds of its own clock, loss 100 + step.
+class ScriptedExecutable final : public backend::Executable {
+ public:
+  std::vector<RendezvousMessage> publish() override { return {}; }
+  void connect(const std::vector<RendezvousMessage>&, double) override {}
+  void initialize() override {}
+  std::vector<double> run(std::int64_t first_step, int steps, const program::InputSource&) override {
+    calls.emplace_back(first_step, steps);
+    std::vector<double> completions = {1000.0};
+    for (int i = 0; i < steps; ++i) {
+      completions.push_back(completions.back() + 1e-3 * static_cast<double>(first_step + i + 1));
+      ring[static_cast<std::size_t>(first_step + i)] = 100 + static_cast<float>(first_step + i);
+    }
+    if (drop_one) completions.pop_back();
+    return completions;
+  }
+  std::vector<program::Interval> run_profiled(std::int64_t step, const program::InputSource&) override {
+    calls.emplace_back(step, -1);
+    return {{0, 0, 0.0, 0.25}, {2, 1, 0.125, 0.5}, {1, 0, 0.25, 1.0}};
+  }
+  void read(const program::View& view, std::span<std::byte> to) override {
+    EXPECT_EQ(view.buffer, 1);
+    ASSERT_EQ(to.size(), static_cast<std::size_t>(view.count) * sizeof(float));
+    std::memcpy(to.data(), ring.data() + view.offset, to.size());
+  }
+  void write(const program::View&, std::span<const std::byte>) override {}
+  backend::Progress progress() const override { return {}; }
+
+  std::vector<std::pair<std::int64_t, int>> calls;
+  std::vector<float> ring = std::vector<float>(16, -1.0f);
+  bool drop_one = false;
+};
+
+program::Program small_program() {
+  program::Program program;
+  program.streams = {"compute", "data"};
+  program.buffers = {{"x", program::DType::f32, 4, program::BufferKind::persistent},
+                     {workloads::losses_buffer, program::DType::f32, 16, program::BufferKind::output}};
+  program.step = {
+      {program::Matmul{}, 0, {}, -1, {}}, {program::Matmul{}, 0, {}, -1, {}}, {program::AllReduce{}, 1, {}, -1, {}}};
+  return program;
+}
+
+// The steps of an executable, and what they need.
+struct Rig {
+  ScriptedExecutable executable;
+  program::Program program = small_program();
+  NoInputs inputs;
+  Steps steps{executable, program, inputs};
+};
+
+TEST(Tasks, TimedStepsFollowTheWarmUpAndBringTheirLosses) {
+  Rig rig;
+  const job::TimedSamples samples = time_steps(rig.steps, 2, 3);
+  using Calls = std::vector<std::pair<std::int64_t, int>>;
+  EXPECT_EQ(rig.executable.calls, (Calls{{0, 2}, {2, 3}}));
+  ASSERT_EQ(samples.step_s.size(), 5u);
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(samples.step_s[i], 1e-3 * static_cast<double>(i + 1), 1e-9);
+  EXPECT_EQ(samples.losses, (std::vector<float>{100, 101, 102, 103, 104}));
+  EXPECT_NEAR(rig.steps.first_step_s(), 1e-3, 1e-9);
+}
+
+TEST(Tasks, WithoutWarmUpTheFirstStepIsTimed) {
+  Rig rig;
+  EXPECT_EQ(time_steps(rig.steps, 0, 1).step_s.size(), 1u);
+  EXPECT_NEAR(rig.steps.first_step_s(), 1e-3, 1e-9);
+}
+
+TEST(Tasks, ATimelineIsOneProfiledStepAfterTheWarmUp) {
+  Rig rig;
+  const job::TimelineSamples samples = record_timeline(rig.steps, 2, true, 1);
+  using Calls = std::vector<std::pair<std::int64_t, int>>;
+  EXPECT_EQ(rig.executable.calls, (Calls{{0, 2}, {2, -1}}));
+  EXPECT_EQ(samples.timeline.size(), 3u);
+  EXPECT_EQ(samples.step_s, 1.0);
+  ASSERT_EQ(samples.totals.size(), 2u);
+  EXPECT_EQ(samples.totals[0].kind, "all_reduce");
+  EXPECT_EQ(samples.totals[0].stream, "data");
+  EXPECT_EQ(samples.totals[0].seconds, 0.375);
+  EXPECT_EQ(samples.totals[1].kind, "matmul");
+  EXPECT_EQ(samples.totals[1].seconds, 1.0);
+  EXPECT_EQ(samples.totals[1].operations, 2);
+  EXPECT_EQ(samples.communication_s, (std::vector<float>{0.375F}));
+}
+
+TEST(Tasks, ARankThatDoesNotKeepItsTimelineBringsItsTotals) {
+  Rig rig;
+  const job::TimelineSamples samples = record_timeline(rig.steps, 0, false, 1);
+  EXPECT_TRUE(samples.timeline.empty());
+  EXPECT_EQ(samples.totals.size(), 2u);
+  EXPECT_TRUE(record_timeline(rig.steps, 0, false, 1 << 27).communication_s.empty());
+}
+
+TEST(Tasks, AnIncompleteAnswerOfTheBackendIsAnError) {
+  Rig rig;
+  rig.executable.drop_one = true;
+  EXPECT_THROW(time_steps(rig.steps, 0, 3), Error);
+}
+
+TEST(Tasks, MoreStepsThanLossesAreKeptIsAnError) {
+  Rig rig;
+  rig.executable.ring.resize(64);
+  EXPECT_THROW(time_steps(rig.steps, 2, 20), Error);
+}
+
+// Counts what is asked of it, and finds fault or not.
+class ScriptedCheck final : public workloads::OutputCheck {
+ public:
+  explicit ScriptedCheck(bool wrong) : wrong_(wrong) {}
+  void prepare(program::BufferAccess&) const override { ++prepared; }
+  void check(program::BufferAccess&) const override {
+    EXPECT_EQ(prepared, 1);
+    if (wrong_) fail("all_reduce gives a wrong result");
+  }
+  mutable int prepared = 0;
+
+ private:
+  bool wrong_;
+};
+
+TEST(Tasks, OutputsAreCheckedAfterOneMoreStep) {
+  Rig rig;
+  rig.steps.run(7);
+  check_outputs(rig.steps, ScriptedCheck(false));
+  EXPECT_EQ(rig.executable.calls.back(), (std::pair<std::int64_t, int>{7, 1}));
+  EXPECT_THROW(check_outputs(rig.steps, ScriptedCheck(true)), Error);
+}
+
+}  // namespace
+}  // namespace harness::worker

@@ -1,0 +1,53 @@
+#include "worker/test_fault.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <ctime>
+
+#include "base/error.h"
+
+namespace harness::worker {
+namespace {
+
+TEST(TestFaults, ConcernOneRankAndCase) {
+  const std::string text = "rank=1,step=3,kind=segfault,case=layout=2";
+  EXPECT_EQ(TestFault::parse(text, 1, "layout=2").kind(), "segfault");
+  EXPECT_EQ(TestFault::parse(text, 0, "layout=2").kind(), "");
+  EXPECT_EQ(TestFault::parse(text, 1, "baseline").kind(), "");
+  const std::string delays =
+      "kind=delay,step=every,seconds=0.5,unless=micro_batch_size:4;kind=delay,step=every,seconds=0.25";
+  config::Settings settings;
+  EXPECT_EQ(TestFault::parse(delays, 0, "", settings).seconds(), 0.75);
+  settings.micro_batch_size = 4;
+  EXPECT_EQ(TestFault::parse(delays, 0, "", settings).seconds(), 0.25);
+  EXPECT_THROW(TestFault::parse("kind=exit;kind=abort", 0, ""), Error);
+  EXPECT_THROW(TestFault::parse("rnk=1", 1, ""), Error);
+  EXPECT_THROW(TestFault::parse("segfault", 1, ""), Error);
+}
+
+TEST(TestFaults, PretendedDelaysAddUpInWhatWasMeasured) {
+  const std::string text = "kind=pretend,step=every,seconds=2;kind=pretend,step=every,seconds=3";
+  job::TimedSamples samples;
+  samples.step_s = {0.25, 0.5, 0.5};
+  samples.timed_total_s = 1;
+  TestFault::parse(text, 0, "").pretend(samples, 1);
+  EXPECT_THAT(samples.step_s, testing::ElementsAre(5.25, 5.5, 5.5));
+  EXPECT_EQ(samples.timed_total_s, 11);
+  TestFault::parse("kind=delay,step=every,seconds=2", 0, "").pretend(samples, 1);
+  EXPECT_EQ(samples.timed_total_s, 11);
+  EXPECT_THROW(TestFault::parse("kind=pretend,step=3", 0, ""), Error);
+  EXPECT_THROW(TestFault::parse("kind=pretend,step=every;kind=delay,step=every", 0, ""), Error);
+}
+
+TEST(TestFaults, ASpinTakesItsTimeAndKeepsItsCore) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t own = std::clock();
+  TestFault::parse("kind=spin,step=-1,seconds=0.1", 0, "").act_before_steps();
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(100));
+  EXPECT_GT(static_cast<double>(std::clock() - own) / CLOCKS_PER_SEC, 0.01);
+}
+
+}  // namespace
+}  // namespace harness::worker
