@@ -31,11 +31,19 @@ struct BlockRequest {
   NameValues environment;   // for the worker, over its supervisor's own
 };
 
-/// Worker processes, one on each of its ranks, and the blocks that they run one after another. The blocks agree in all
-/// that a process has only once: backend, deadlines, memory limit, wrap, environment, and the settings that become one.
+/// Worker processes, one on each of its ranks, that run blocks one after another. The blocks agree in all that a
+/// process has only once: backend, threads, deadlines, memory limit, wrap, and the environment, which settings may be a
+/// part of.
 struct WorkerSet {
+  int number = 0;          // its own among the sets of a job
   std::vector<int> ranks;  // of the job, ascending, one for each rank of the blocks' layouts; empty: the first ones
-  std::vector<BlockRequest> blocks;
+};
+
+/// A block on a worker set. The first starts the workers, the last ends them.
+struct BlockOnSet {
+  WorkerSet set;
+  BlockRequest request;
+  bool last = true;
 };
 
 /// Where a rank runs. Gathered once.
@@ -80,12 +88,11 @@ class Job {
   /// By rank, at rank 0.
   virtual const std::vector<RankPlace>& places() const = 0;
 
-  /// Rank 0: starts the workers of every set, which must not share a rank, runs their blocks and returns when every
-  /// worker is gone: the outcomes by set and block. The sets may run at once or one after another. A block that fails
-  /// ends its set: the blocks after it have neither samples nor a reason.
-  virtual std::vector<std::vector<BlockOutcome>> run(const std::vector<WorkerSet>& sets) = 0;
+  /// Rank 0: runs blocks on worker sets that share no rank, at once or one after another, and returns when all have
+  /// ended. A block that fails ends its set: the next one on that set starts new workers.
+  virtual std::vector<BlockOutcome> run(const std::vector<BlockOnSet>& blocks) = 0;
   /// The same for one block, in processes of its own on the first ranks.
-  BlockOutcome run_alone(const BlockRequest& request) { return std::move(run({{{}, {request}}}).at(0).at(0)); }
+  BlockOutcome run_alone(const BlockRequest& request) { return std::move(run({{{-1, {}}, request, true}}).at(0)); }
 
   /// Other ranks: carries out the calls of rank 0 until finish(). Returns the exit code that rank 0 gave.
   virtual int follow() = 0;

@@ -73,7 +73,12 @@ void each_field(M& m, Each& each) {
 
 template <MessageOf<WorkerSet> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.ranks, m.blocks);
+  each(m.number, m.ranks);
+}
+
+template <MessageOf<BlockOnSet> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.set, m.request, m.last);
 }
 
 template <MessageOf<WorkerOrder> M, class Each>
@@ -84,7 +89,7 @@ void each_field(M& m, Each& each) {
 template <MessageOf<JobOrder> M, class Each>
 void each_field(M& m, Each& each) {
   each(m.kind, m.exit_code, m.block);
-  if (m.kind == JobOrder::Kind::run) each(m.environment, m.set);
+  if (m.kind == JobOrder::Kind::run) each(m.environment, m.on);
 }
 
 template <MessageOf<RendezvousMessage> M, class Each>

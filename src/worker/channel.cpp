@@ -48,11 +48,16 @@ void WorkerChannel::send(job::FrameType type, std::string_view payload) {
   }
 }
 
-std::string WorkerChannel::receive(job::FrameType wanted) {
+job::Frame WorkerChannel::receive() {
   std::unique_lock lock(queue_mutex_);
   queue_changed_.wait(lock, [this] { return !queue_.empty(); });
   job::Frame frame = std::move(queue_.front());
   queue_.pop_front();
+  return frame;
+}
+
+std::string WorkerChannel::receive(job::FrameType wanted) {
+  job::Frame frame = receive();
   if (frame.type != wanted) {
     fail("the supervisor sent a frame of type {}, but the worker expected type {}", static_cast<int>(frame.type),
          static_cast<int>(wanted));

@@ -21,7 +21,9 @@ class WorkerChannel {
   WorkerChannel& operator=(const WorkerChannel&) = delete;
 
   void send(job::FrameType type, std::string_view payload);
-  /// Waits for the next frame, which must be of this type. Throws Error if it is another.
+  /// Waits for the next frame.
+  job::Frame receive();
+  /// Its payload. Throws Error if it is of another type than `wanted`.
   std::string receive(job::FrameType wanted);
   static int output() { return job::reports_descriptor; }
 

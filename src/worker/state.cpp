@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "job/frame.h"
 
@@ -16,7 +17,15 @@ namespace {
 std::atomic<job::WorkerPhase> phase{job::WorkerPhase::starting};
 std::atomic<const backend::Executable*> executable{nullptr};
 std::atomic<const program::Program*> program{nullptr};
+std::atomic<int> lookers{0};  // at what executable points to
 std::atomic<int> last_words_fd{-1};
+
+struct Looking {
+  Looking() { ++lookers; }
+  ~Looking() { --lookers; }
+  Looking(const Looking&) = delete;
+  Looking& operator=(const Looking&) = delete;
+};
 
 // title() of program.h without its allocations.
 void write_title(std::array<char, 120>& to, const program::Operation& operation) {
@@ -59,6 +68,8 @@ void set_worker_phase(job::WorkerPhase now) {
 }
 
 void set_worker_executable(const backend::Executable* e, const program::Program* p) {
+  executable = nullptr;
+  while (lookers != 0) std::this_thread::yield();
   program = p;
   executable = e;
 }
@@ -69,6 +80,7 @@ job::WorkerProgress worker_progress() {
   result.in_communication = result.phase == job::WorkerPhase::exchanging ||
                             result.phase == job::WorkerPhase::connecting || result.phase == job::WorkerPhase::ready ||
                             result.phase == job::WorkerPhase::done;
+  const Looking looking;
   const backend::Executable* e = executable;
   if (e == nullptr || result.phase != job::WorkerPhase::stepping) return result;
   const backend::Progress progress = e->progress();

@@ -9,7 +9,7 @@ namespace harness::worker {
 // there is one worker per process.
 
 void set_worker_phase(job::WorkerPhase phase);
-/// Both must stay valid until the process ends.
+/// Both must stay valid until others take their place, or nullptr: when this returns, nobody looks at them any more.
 void set_worker_executable(const backend::Executable* executable, const program::Program* program);
 
 /// Takes no locks and allocates nothing.

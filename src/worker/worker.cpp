@@ -64,20 +64,31 @@ std::int64_t peak_resident_bytes() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
-void live(WorkerChannel& channel, const WorkFactory& make, job::WorkerOrder& order) {
-  const auto born = Clock::now();
-  order = job::decode<job::WorkerOrder>(channel.receive(job::FrameType::order));
-  // A driver maps far more than it uses; what fits on a device is not the host's limit.
-  if (!config::traits_of(order.request.backend).ranks_are_gpus) limit_memory(order.memory_limit_bytes, order.threads);
+// So that a block's high-water mark is its own. Where the kernel refuses, it is that of the blocks so far.
+void forget_peak_resident() {
+  std::ofstream("/proc/self/clear_refs") << 5;
+}
+
+// Never destroyed at the end of the process: the control thread and last words look at it to the very end.
+Work& current_work() {
+  static Work* const forever = new Work;
+  return *forever;
+}
+
+void drop(Work& work) {
+  set_worker_executable(nullptr, nullptr);
+  work.executable.reset();  // before the Program that it refers to
+  work = {};
+}
+
+void run_block(WorkerChannel& channel, const WorkFactory& make, const job::WorkerOrder& order, Clock::time_point born) {
   const TestFault fault = TestFault::from_environment(order.rank, order.request.case_name, order.request.settings);
 
   job::Samples samples;
   set_worker_phase(job::WorkerPhase::building);
   auto mark = Clock::now();
   fault.act_before_steps();
-  // Never destroyed: the control thread and last words look at it to the very end.
-  static Work* const forever = new Work;
-  Work& work = *forever;
+  Work& work = current_work();
   work = make(order);
   if (work.inputs) work.inputs = fault.around(std::move(work.inputs));
   set_worker_executable(work.executable.get(), work.program.get());
@@ -116,7 +127,27 @@ void live(WorkerChannel& channel, const WorkFactory& make, job::WorkerOrder& ord
   if (samples.peak_memory_bytes == 0) samples.peak_memory_bytes = peak_resident_bytes();
   set_worker_phase(job::WorkerPhase::done);
   channel.send(job::FrameType::samples, job::encode(samples));
-  channel.receive(job::FrameType::bye);
+}
+
+// One block after the other, until the supervisor has no more. `order`: the present one, for whoever explains a
+// failure.
+void live(WorkerChannel& channel, const WorkFactory& make, job::WorkerOrder& order) {
+  job::Frame frame = channel.receive();
+  for (bool first = true; frame.type != job::FrameType::bye; first = false) {
+    const auto born = Clock::now();
+    if (frame.type != job::FrameType::order)
+      fail("the supervisor sent a frame of type {} where a block was to begin", static_cast<int>(frame.type));
+    order = job::decode<job::WorkerOrder>(frame.payload);
+    if (!first) {
+      drop(current_work());
+      forget_peak_resident();
+    } else if (!config::traits_of(order.request.backend).ranks_are_gpus) {
+      // A driver maps far more than it uses; what fits on a device is not the host's limit.
+      limit_memory(order.memory_limit_bytes, order.threads);
+    }
+    run_block(channel, make, order, born);
+    frame = channel.receive();
+  }
 }
 
 void give_up(WorkerChannel& channel, job::WorkerFailureKind kind, const std::string& text) {

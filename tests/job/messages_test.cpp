@@ -39,11 +39,12 @@ BlockRequest some_request() {
 
 TEST(Messages, ARequestComesBackAsItWas) {
   const BlockRequest r = some_request();
-  const WorkerSet set{{1, 4, 5, 7}, {r, r}};
-  const WorkerSet carried = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::run, 0, 3, {}, set})).set;
-  EXPECT_EQ(carried.ranks, set.ranks);
-  ASSERT_EQ(carried.blocks.size(), 2u);
-  const BlockRequest& back = carried.blocks.back();
+  const BlockOnSet on{{8, {1, 4, 5, 7}}, r, false};
+  const BlockOnSet carried = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::run, 0, 3, {}, on})).on;
+  EXPECT_EQ(carried.set.number, 8);
+  EXPECT_EQ(carried.set.ranks, on.set.ranks);
+  EXPECT_FALSE(carried.last);
+  const BlockRequest& back = carried.request;
   EXPECT_EQ(back.case_name, r.case_name);
   EXPECT_EQ(back.model, r.model);
   EXPECT_EQ(back.settings, r.settings);

@@ -50,14 +50,14 @@ class FakeJob : public job::Job {
   int rank() const override { return 0; }
   int size() const override { return 1; }
   const std::vector<job::RankPlace>& places() const override { return places_; }
-  std::vector<std::vector<job::BlockOutcome>> run(const std::vector<job::WorkerSet>& sets) override {
-    const job::BlockRequest& request = sets.at(0).blocks.at(0);
+  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
+    const job::BlockRequest& request = blocks.at(0).request;
     EXPECT_TRUE(std::holds_alternative<job::Probe>(request.task));
     job::BlockOutcome outcome;
-    const double flops = flops_(request, blocks++);
+    const double flops = flops_(request, blocks_run++);
     outcome.ok = flops > 0;
     for (int rank = 0; rank < request.layout.ranks() && outcome.ok; ++rank) outcome.samples.push_back(reached(flops));
-    return {{outcome}};
+    return {outcome};
   }
   int follow() override { return 0; }
   void finish(int) override {}
@@ -66,7 +66,7 @@ class FakeJob : public job::Job {
   double allocation_end_unix_s() const override { return end_unix_s; }
   const Clock& clock() const override { return system_clock(); }
 
-  int blocks = 0, stops = 0;
+  int blocks_run = 0, stops = 0;
   double end_unix_s = 0;
 
  private:
@@ -97,7 +97,7 @@ TEST(Peaks, EveryUseOfTheMachineIsMeasuredOnce) {
   Peaks peaks(places(4, 4, 4));
   FakeJob job([](const auto&, int) { return 1e9; });
   measure_peaks(job, plan, peaks);
-  EXPECT_EQ(job.blocks, 4);  // 4 ranks of 1 thread, 1 rank of 4, 4 ranks of 2, bf16
+  EXPECT_EQ(job.blocks_run, 4);  // 4 ranks of 1 thread, 1 rank of 4, 4 ranks of 2, bf16
 }
 
 // A core of the two alone runs faster than both at once: half of their sum is too little for it.
@@ -139,14 +139,14 @@ TEST(Peaks, AFailureAStopAndTheEndOfTheAllocationLeaveThemAsTheyAre) {
   FakeJob job([](const auto&, int block) { return block == 0 ? 10e9 : 0.0; });
   measure_peaks(job, plan, peaks);
   measure_peaks(job, plan, peaks);
-  EXPECT_EQ(job.blocks, 2);
+  EXPECT_EQ(job.blocks_run, 2);
   EXPECT_EQ(peaks.of(plan.cases[0]), 10e9);
   job.stops = 1;
   measure_peaks(job, plan, peaks);
   job.stops = 0;
   job.end_unix_s = 1;
   measure_peaks(job, plan, peaks);
-  EXPECT_EQ(job.blocks, 2);
+  EXPECT_EQ(job.blocks_run, 2);
 }
 
 TEST(Peaks, WhatTheConfigurationSaysIsNotMeasured) {
@@ -161,7 +161,7 @@ TEST(Peaks, WhatTheConfigurationSaysIsNotMeasured) {
   plan.experiment.without_hardware = false;
   plan.experiment.backend = config::BackendKind::cuda;
   measure_peaks(job, plan, peaks);
-  EXPECT_EQ(job.blocks, 0);
+  EXPECT_EQ(job.blocks_run, 0);
 }
 
 // The file's peak: raised by what is measured after the rounds and by a later session, lowered by nothing.

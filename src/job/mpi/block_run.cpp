@@ -43,20 +43,23 @@ double unix_now_s() {
 }  // namespace
 
 BlockRun::BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const Members& members,
-                   const job::BlockRequest& request, const NameValues& rank0_environment)
+                   std::unique_ptr<WorkerProcess>& worker, const job::BlockOnSet& block,
+                   const NameValues& rank0_environment)
     : ranks_(ranks),
       alarms_(alarms),
       site_(site),
       members_(members),
-      request_(request),
+      request_(block.request),
+      last_(block.last),
       rank0_environment_(rank0_environment),
       idle_([this] { look(0); }),
-      number_(members.number_of(site.rank)) {
+      number_(members.number_of(site.rank)),
+      worker_(worker) {
   if (number_) {
-    share_ = share_of(site, members, request.settings.threads, request.memory_limit_bytes);
-    if (config::traits_of(request.backend).ranks_are_gpus) {
+    share_ = share_of(site, members, request_.settings.threads, request_.memory_limit_bytes);
+    if (config::traits_of(request_.backend).ranks_are_gpus) {
       // What fits on a device is not the host's limit. A limit that was asked for still counts.
-      if (request.memory_limit_bytes <= 0) share_.memory_limit_bytes = 0;
+      if (request_.memory_limit_bytes <= 0) share_.memory_limit_bytes = 0;
       // Any core of the node: the worker stays near its GPU, which only it knows.
       for (const std::vector<int>& core : site.cores) {
         for (const int cpu : core) share_.cpus.set(cpu);
@@ -71,7 +74,7 @@ job::BlockOutcome BlockRun::run() {
   outcome_.start_unix_s = unix_now_s();
   spawned_ = memory_checked_ = Clock::now();
   const NodeWatch watch(site_, members_);
-  if (number_) start_worker();
+  if (number_) order_block();
   rendezvous();
   if (agree_to_go()) watch_steps();
   const bool success = agree_on_success();
@@ -101,14 +104,23 @@ void BlockRun::start_worker() {
     worker_ = std::make_unique<WorkerProcess>(
         job::worker_environment(job::own_environment(), rank0_environment_, forced, wanted), request_.wrap);
     machine::bind_to(mine);
-    watching_ = true;
-    worker_->send(job::FrameType::order,
-                  job::encode(job::WorkerOrder{request_, *number_, share_.threads, share_.memory_limit_bytes,
-                                               share_.local_rank, share_.local_ranks}));
   } catch (const Error& e) {
     machine::bind_to(mine);
     blame(FaultKind::error, e.what(), 0, Alarm::stop);
   }
+}
+
+void BlockRun::order_block() {
+  if (worker_) {
+    cpu_before_s_ = worker_->cpu_s();
+  } else {
+    start_worker();
+  }
+  if (!worker_) return;
+  watching_ = true;
+  worker_->send(job::FrameType::order,
+                job::encode(job::WorkerOrder{request_, *number_, share_.threads, share_.memory_limit_bytes,
+                                             share_.local_rank, share_.local_ranks}));
 }
 
 // What each worker wants others to know goes to those others alone.
@@ -196,11 +208,15 @@ bool BlockRun::agree_on_success() {
 void BlockRun::end_worker(bool success) {
   watching_ = false;
   if (!worker_) return;
-  if (success) worker_->send(job::FrameType::bye, "");
-  if (!success || !ends_by_itself()) {
+  if (success && last_) worker_->send(job::FrameType::bye, "");
+  const bool ends = !success || last_;
+  if (!success || (last_ && !ends_by_itself())) {
     worker_->kill();
     worker_->reap(5.0);
   }
+  cpu_s_ = worker_->cpu_s() - cpu_before_s_;
+  if (!success) set_text(report_.last_words, worker_->last_words(), true);
+  if (ends) worker_.reset();
 }
 
 // A worker has nothing left to do. A command around it may write its report now, until somebody stops the job.
@@ -216,21 +232,19 @@ bool BlockRun::ends_by_itself() {
 
 void BlockRun::gather_conditions(const NodeWatch& watch) {
   std::vector<NodeReport> reports;
-  for (const std::string& bytes :
-       ranks_.gather(job::encode_fields(watch.report(worker_ ? worker_->cpu_s() : 0)), idle_))
+  for (const std::string& bytes : ranks_.gather(job::encode_fields(watch.report(cpu_s_)), idle_))
     reports.push_back(job::decode_fields<NodeReport>(bytes));
   outcome_.conditions = worst_of(reports);
 }
 
 job::BlockOutcome BlockRun::collect(bool success) {
   if (success) {
-    for (const std::string& bytes : ranks_.gather(worker_ ? arrived_[job::FrameType::samples] : "", idle_)) {
+    for (const std::string& bytes : ranks_.gather(arrived_[job::FrameType::samples], idle_)) {
       if (!bytes.empty()) outcome_.samples.push_back(job::decode<job::Samples>(bytes));
     }
     outcome_.ok = true;
     return outcome_;
   }
-  if (worker_) set_text(report_.last_words, worker_->last_words(), true);
   const std::string own_report = number_ ? job::encode_fields(report_) : std::string();
   std::vector<RankReport> reports;
   for (const std::string& bytes : ranks_.gather(own_report, idle_)) {

@@ -16,15 +16,16 @@
 
 namespace harness::mpi {
 
-/// One block as one supervisor sees it: its worker from start to end. Every rank of the job calls run(), whether it
-/// takes part or not, and all make the same collective calls whatever happens to their workers. A fault on any rank
-/// only ends the waits between these calls early.
+/// One block as one supervisor sees it. Every rank of the job calls run(), whether it takes part or not, and all make
+/// the same collective calls whatever happens to their workers. A fault on any rank only ends the waits between these
+/// calls early.
 class BlockRun {
  public:
-  /// `members`: as many ranks as the request's layout has.
-  BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const Members& members, const job::BlockRequest& request,
-           const NameValues& rank0_environment);
-  /// Collective. The returned value is valid on rank 0 only. Afterwards no worker is left.
+  /// `members`: as many ranks as the request's layout has. `worker`: this rank's in the set; absent: run() starts one.
+  /// It is absent again once the block was the `last`, or failed.
+  BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const Members& members,
+           std::unique_ptr<WorkerProcess>& worker, const job::BlockOnSet& block, const NameValues& rank0_environment);
+  /// Collective. The returned value is valid on rank 0 only.
   job::BlockOutcome run();
   /// Rank 0, after run(): the workers lost their connections before the first step, though none of them failed. A
   /// process that is not of this job may have connected to their ports.
@@ -39,6 +40,7 @@ class BlockRun {
   static constexpr double idle_interval_s = 0.01;
 
   void start_worker();
+  void order_block();
   void rendezvous();
   bool agree_to_go();
   void watch_steps();
@@ -64,11 +66,14 @@ class BlockRun {
   const Site& site_;
   const Members& members_;
   const job::BlockRequest& request_;
+  bool last_;
   const NameValues& rank0_environment_;
   Ranks::Idle idle_;
   std::optional<int> number_;  // of this rank in the layout; nothing: it sits the block out
   Share share_;
-  std::unique_ptr<WorkerProcess> worker_;
+  double cpu_before_s_ = 0;  // of the worker, until this block
+  double cpu_s_ = 0;         // of the worker in this block
+  std::unique_ptr<WorkerProcess>& worker_;
   bool watching_ = false;  // its end would be news
   std::map<job::FrameType, std::string> arrived_;
   std::uint64_t progress_answers_ = 0;

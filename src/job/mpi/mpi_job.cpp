@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <map>
 #include <thread>
 
 #include "base/error.h"
@@ -40,12 +41,9 @@ class MpiJob final : public job::Job {
   int size() const override { return ranks_->size(); }
   const std::vector<job::RankPlace>& places() const override { return places_; }
 
-  std::vector<std::vector<job::BlockOutcome>> run(const std::vector<job::WorkerSet>& sets) override {
-    std::vector<std::vector<job::BlockOutcome>> outcomes;
-    for (const job::WorkerSet& set : sets) {
-      if (set.blocks.size() != 1) fail("a worker set of {} blocks: these workers run one (a bug)", set.blocks.size());
-      outcomes.push_back({run_block(set)});
-    }
+  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
+    std::vector<job::BlockOutcome> outcomes;
+    for (const job::BlockOnSet& block : blocks) outcomes.push_back(run_block(block));
     return outcomes;
   }
 
@@ -54,15 +52,19 @@ class MpiJob final : public job::Job {
       std::string message;
       ranks_->broadcast(message, idle_);
       const auto order = job::decode<job::JobOrder>(message);
-      if (order.kind == job::JobOrder::Kind::finish) return order.exit_code;
+      if (order.kind == job::JobOrder::Kind::finish) {
+        end_workers_but(nothing);
+        return order.exit_code;
+      }
       block_ = order.block;
-      run_here(order.set, order.environment);
+      run_here(order.on, order.environment);
     }
   }
 
   void finish(int exit_code) override {
     std::string message = job::encode(job::JobOrder{job::JobOrder::Kind::finish, exit_code, 0, {}, {}});
     ranks_->broadcast(message, idle_);
+    end_workers_but(nothing);
   }
 
   void leave() override {
@@ -85,41 +87,58 @@ class MpiJob final : public job::Job {
   }
 
  private:
-  job::BlockOutcome run_block(const job::WorkerSet& set) {
-    const job::BlockRequest& request = set.blocks.front();
-    const int wanted = request.layout.ranks();
-    if (wanted > size()) fail("case {} needs {} ranks, but this job has {}", request.case_name, wanted, size());
-    job::BlockOutcome outcome = run_on_all(set);
+  static constexpr int nothing = -2;  // no set's number
+
+  job::BlockOutcome run_block(const job::BlockOnSet& block) {
+    const int wanted = block.request.layout.ranks();
+    if (wanted > size()) fail("case {} needs {} ranks, but this job has {}", block.request.case_name, wanted, size());
+    job::BlockOutcome outcome = run_on_all(block);
     if (!lost_connections_ || stop_requests() > 0) return outcome;
     const std::string first = outcome.reason;
-    outcome = run_on_all(set);  // new ports; whoever took the place of a rank may be gone
+    outcome = run_on_all(block);  // new ports; whoever took the place of a rank may be gone
     if (outcome.ok) outcome.reason = "started again: " + first;
     if (lost_connections_)
       outcome.reason += "; so twice in a row: a process that is not of this job may have connected";
     return outcome;
   }
-  job::BlockOutcome run_on_all(const job::WorkerSet& set) {
+  job::BlockOutcome run_on_all(const job::BlockOnSet& block) {
     ++block_;
-    std::string message = encode(job::JobOrder{job::JobOrder::Kind::run, 0, block_, environment_, set});
+    std::string message = encode(job::JobOrder{job::JobOrder::Kind::run, 0, block_, environment_, block});
     ranks_->broadcast(message, idle_);
-    return run_here(set, environment_);
+    return run_here(block, environment_);
   }
-  job::BlockOutcome run_here(const job::WorkerSet& set, const NameValues& environment) {
-    const job::BlockRequest& request = set.blocks.front();
-    const Members members(set.ranks, request.layout.ranks());
+  job::BlockOutcome run_here(const job::BlockOnSet& block, const NameValues& environment) {
+    end_workers_but(block.set.number);
+    const Members members(block.set.ranks, block.request.layout.ranks());
     alarms_.begin_block(block_);
-    BlockRun block(*ranks_, alarms_, site_, members, request, environment);
-    job::BlockOutcome outcome = block.run();
-    lost_connections_ = block.lost_connections();
+    BlockRun run(*ranks_, alarms_, site_, members, workers_[block.set.number], block, environment);
+    job::BlockOutcome outcome = run.run();
+    lost_connections_ = run.lost_connections();
     alarms_.end_block();
+    if (!workers_[block.set.number]) workers_.erase(block.set.number);
     return outcome;
+  }
+  // Of a set whose last block never came. A worker that waits would hold memory that the next set needs.
+  void end_workers_but(int set) {
+    for (auto it = workers_.begin(); it != workers_.end();) {
+      if (it->first == set) {
+        ++it;
+        continue;
+      }
+      if (it->second) {
+        it->second->kill();
+        it->second->reap(5.0);
+      }
+      it = workers_.erase(it);
+    }
   }
 
   std::unique_ptr<Ranks> ranks_;
   mutable Alarms alarms_;  // looking for news changes nothing that a caller can see
   Site site_;
   std::vector<job::RankPlace> places_;
-  NameValues environment_;  // rank 0's, what may be recorded of it
+  std::map<int, std::unique_ptr<WorkerProcess>> workers_;  // on this rank, by the number of their set
+  NameValues environment_;                                 // rank 0's, what may be recorded of it
   std::int64_t block_ = 0;
   bool lost_connections_ = false;  // in the last block
   Ranks::Idle idle_ = [this] { alarms_.look(); };

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -215,6 +216,14 @@ double WorkerProcess::resident_bytes() const {
   double resident = 0;
   if (!(statm >> all >> resident)) return 0;
   return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+double WorkerProcess::cpu_s() const {
+  if (reaped_) return cpu_s_;
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return cpu_s_;
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
 void WorkerProcess::kill() {

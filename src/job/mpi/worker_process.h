@@ -51,8 +51,9 @@ class WorkerProcess {
   /// Waits at most this long for the worker, or its --wrap command, to end. Call it after kill(), or when the worker
   /// has ended by itself.
   bool reap(double max_wait_s);
-  /// CPU time of the worker and of all that it or its --wrap command waited for; NaN until reap() has returned true.
-  double cpu_s() const { return cpu_s_; }
+  /// CPU time so far: of the worker alone while it runs; once reap() has returned true, of all that it or its --wrap
+  /// command waited for, too. NaN if that cannot be read.
+  double cpu_s() const;
 
  private:
   void write_pending();

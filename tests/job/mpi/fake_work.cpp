@@ -36,6 +36,10 @@ class FakeExecutable final : public backend::Executable {
  public:
   explicit FakeExecutable(const job::WorkerOrder& order)
       : rank_(order.rank), ranks_(order.request.layout.ranks()), losses_(workloads::loss_ring) {}
+  ~FakeExecutable() override {
+    for (const int fd : peers_) ::close(fd);
+    if (listener_ >= 0) ::close(listener_);
+  }
 
   std::vector<RendezvousMessage> publish() override {
     if (rank_ != 0 || ranks_ == 1) return {};
@@ -143,6 +147,7 @@ worker::Work fake_work(const job::WorkerOrder& order) {
       const char* value = std::getenv(name);
       samples.identity.emplace_back(name, value == nullptr ? "unset" : value);
     }
+    samples.identity.emplace_back("PID", std::to_string(::getpid()));
     work.task = [samples](worker::Steps*) { return samples; };
     return work;
   }

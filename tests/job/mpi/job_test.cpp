@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "launched.h"
 #include "machine/cgroups.h"
 #include "machine/cpus.h"
@@ -44,6 +46,42 @@ TEST(Job, AnyRanksOfTheJobMayHaveTheWorkers) {
   EXPECT_THAT(job.output(), HasSubstr("block 0 ok true stopped false culprit -1 samples 2"));
   for (const char* line : {"identity 0 HARNESS_RANK=0", "identity 1 HARNESS_RANK=1"})
     EXPECT_THAT(job.output(), HasSubstr(line));
+}
+
+// The processes of rank 0, one for each block.
+std::vector<std::string> processes_of(const std::string& output) {
+  const std::string mark = "identity 0 PID=";
+  std::vector<std::string> processes;
+  for (std::size_t at = output.find(mark); at != std::string::npos; at = output.find(mark, at + 1))
+    processes.push_back(output.substr(at + mark.size(), output.find('\n', at) - at - mark.size()));
+  return processes;
+}
+
+TEST(Job, BlocksOfASetShareTheirProcesses) {
+  Launched alone(2, "blocks=3 task=2"), shared(2, "blocks=3 task=2 shared=1");
+  ASSERT_TRUE(alone.wait()) << alone.output();
+  ASSERT_TRUE(shared.wait()) << shared.output();
+  const auto many = processes_of(alone.output()), one = processes_of(shared.output());
+  EXPECT_EQ(std::set<std::string>(many.begin(), many.end()).size(), 3u);
+  EXPECT_EQ(one, std::vector<std::string>(3, one.at(0)));
+}
+
+TEST(Job, TimedBlocksOfASetEachBringTheirSamples) {
+  Launched job(3, "blocks=4 steps=4 shared=1");
+  ASSERT_TRUE(job.wait()) << job.output();
+  for (const char* block : {"0", "1", "2", "3"})
+    EXPECT_THAT(job.output(), HasSubstr(fmt::format("block {} ok true stopped false culprit -1 samples 3", block)));
+  EXPECT_THAT(job.output(), Not(HasSubstr("foreign false")));
+}
+
+TEST(Job, AFaultEndsTheProcessesOfItsSetAndTheNextBlockHasNewOnes) {
+  Launched job(2, "blocks=4 task=2 shared=1", "HARNESS_TEST_FAULT=rank=1,step=-1,kind=segfault,case=block1");
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 1 ok false stopped false culprit 1"));
+  const auto processes = processes_of(job.output());
+  ASSERT_EQ(processes.size(), 3u) << job.output();
+  EXPECT_NE(processes[0], processes[1]);
+  EXPECT_EQ(processes[1], processes[2]);
 }
 
 TEST(Job, TheCulpritOfASetIsNamedByItsRankInTheJob) {

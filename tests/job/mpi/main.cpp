@@ -16,7 +16,7 @@ namespace {
 
 int supervise(const std::vector<std::string>& arguments) {
   std::map<std::string, double> number = {{"blocks", 1}, {"ranks", 0},  {"steps", 5}, {"start", 10},
-                                          {"step", 5},   {"memory", 0}, {"first", 0}, {"task", 0}};
+                                          {"step", 5},   {"memory", 0}, {"first", 0}, {"shared", 0}, {"task", 0}};
   for (const std::string& argument : arguments) {
     const std::size_t equals = argument.find('=');
     number.at(argument.substr(0, equals)) = std::stod(argument.substr(equals + 1));
@@ -43,10 +43,12 @@ int supervise(const std::vector<std::string>& arguments) {
     request.memory_limit_bytes = number["memory"];
     if (const char* wrap = std::getenv("LAUNCH_TEST_WRAP")) request.wrap = wrap;
     std::cout << fmt::format("begin {}", i) << std::endl;
-    job::WorkerSet set{{}, {request}};
+    const bool shared = number["shared"] > 0;
+    const int blocks = static_cast<int>(number["blocks"]);
+    job::BlockOnSet on{{shared ? 7 : i, {}}, request, !shared || i + 1 == blocks};
     for (int rank = 0; rank < request.layout.ranks() && number["first"] > 0; ++rank)
-      set.ranks.push_back(static_cast<int>(number["first"]) + rank);
-    const job::BlockOutcome outcome = job->run({set}).at(0).at(0);
+      on.set.ranks.push_back(static_cast<int>(number["first"]) + rank);
+    const job::BlockOutcome outcome = job->run({on}).at(0);
     std::cout << fmt::format("block {} ok {} stopped {} culprit {} samples {} reason [{}] signature [{}]\n", i,
                              outcome.ok, outcome.stopped, outcome.culprit_rank, outcome.samples.size(), outcome.reason,
                              outcome.signature);
