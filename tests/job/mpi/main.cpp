@@ -15,8 +15,8 @@ namespace harness::test {
 namespace {
 
 int supervise(const std::vector<std::string>& arguments) {
-  std::map<std::string, double> number = {{"blocks", 1}, {"ranks", 0},  {"steps", 5}, {"start", 10},
-                                          {"step", 5},   {"memory", 0}, {"first", 0}, {"shared", 0}, {"task", 0}};
+  std::map<std::string, double> number = {{"blocks", 1}, {"ranks", 0}, {"steps", 5},  {"start", 10}, {"step", 5},
+                                          {"memory", 0}, {"first", 0}, {"shared", 0}, {"task", 0}};
   for (const std::string& argument : arguments) {
     const std::size_t equals = argument.find('=');
     number.at(argument.substr(0, equals)) = std::stod(argument.substr(equals + 1));
