@@ -5,6 +5,7 @@
 #include "selftest/reference.h"
 #include "selftest/step_checks.h"
 #include "workloads/gpt/gpt.h"
+#include "workloads/gpt/parameters.h"
 
 namespace harness::selftest {
 namespace {

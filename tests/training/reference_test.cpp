@@ -5,6 +5,7 @@
 #include "local_job.h"
 #include "selftest/reference.h"
 #include "support/paths.h"
+#include "workloads/gpt/parameters.h"
 
 namespace harness {
 namespace {

@@ -10,6 +10,7 @@
 #include "program/count.h"
 #include "program/lower.h"
 #include "program/verify.h"
+#include "workloads/gpt/parameters.h"
 #include "workloads/workload.h"
 
 namespace harness::workloads {

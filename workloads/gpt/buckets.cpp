@@ -1,33 +1,29 @@
 #include "workloads/gpt/buckets.h"
 
+#include "workloads/gpt/gpt.h"
+
 namespace harness::gpt {
-namespace {
 
-constexpr const char* tied_parameter = "word_embeddings";
-
-// First and last stage each hold the tied table and a part of its gradient.
-bool exchanges_embedding(const Dimensions& d) {
-  return d.stages > 1 && (d.first() || d.last());
-}
-
-}  // namespace
-
-Buckets::Buckets(program::ProgramBuilder& builder, Stage& stage, const config::Settings& settings)
+Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters, const workloads::StepFrame& frame,
+                 const config::Settings& settings, const program::Layout& layout)
     : b_(builder),
-      stage_(stage),
+      parameters_(parameters),
+      frame_(frame),
+      learning_rate_(b_.buffer(learning_rate_buffer, program::DType::f32, 1, program::BufferKind::input)),
+      replicated_(layout[program::Axis::data] > 1),
       overlap_reduction_(settings.overlap_grad_reduce),
       overlap_optimizer_(settings.overlap_optimizer) {
-  const auto& parameters = stage.parameters();
-  std::int64_t end = stage.whole_gradient().count;
+  const auto& list = parameters.list();
+  std::int64_t end = parameters.whole_gradient().count;
   Bucket bucket;
-  for (std::size_t i = parameters.size(); i-- > 0;) {
-    const Parameter& p = parameters[i];
-    ++bucket.missing;
-    bucket.tied = bucket.tied || (p.name == tied_parameter && exchanges_embedding(stage.dims()));
-    bucket_of_[p.name] = buckets_.size();
+  for (std::size_t i = list.size(); i-- > 0;) {
+    const Parameter& p = list[i];
+    bucket.missing += p.writers;
+    bucket.tied = bucket.tied || p.tied;
+    bucket_of_[p.id] = buckets_.size();
     const std::int64_t elements = end - p.view.offset;
     if (elements * program::size_of(program::DType::f32) < settings.bucket_size_bytes && i > 0) continue;
-    bucket.gradients = stage.whole_gradient().part(p.view.offset, elements);
+    bucket.gradients = parameters.whole_gradient().part(p.view.offset, elements);
     bucket.number = static_cast<int>(buckets_.size());
     buckets_.push_back(bucket);
     bucket = {};
@@ -36,18 +32,18 @@ Buckets::Buckets(program::ProgramBuilder& builder, Stage& stage, const config::S
 }
 
 void Buckets::reduce(const Bucket& bucket, const std::vector<program::OperationId>& after) {
-  if (stage_.dims().data == 1) return;
+  if (!replicated_) return;
   b_.emit(workloads::data_stream, program::AllReduce{data_group, bucket.gradients},
           {"gradient bucket", program::Phase::gradient_sync, -1, bucket.number}, after);
 }
 
 void Buckets::update(const Bucket& bucket) {
   if (!overlap_optimizer_) return;
-  b_.emit(workloads::optimizer_stream, stage_.update_of(bucket.gradients),
+  b_.emit(workloads::optimizer_stream, update_of(bucket.gradients),
           {"gradient bucket", program::Phase::optimizer, -1, bucket.number});
 }
 
-void Buckets::complete(const std::string& parameter) {
+void Buckets::complete(ParameterId parameter) {
   Bucket& bucket = buckets_[bucket_of_.at(parameter)];
   --bucket.missing;
   if (bucket.missing > 0 || reduces_late()) return;
@@ -62,15 +58,16 @@ void Buckets::finish() {
       if (!bucket.tied) update(bucket);
     }
   }
-  if (exchanges_embedding(stage_.dims())) {
-    b_.emit(workloads::data_stream, program::AllReduce{embedding_group, stage_.gradient_of(tied_parameter)},
+  for (const Parameter& p : parameters_.list()) {
+    if (!p.tied) continue;
+    b_.emit(workloads::data_stream, program::AllReduce{embedding_group, parameters_.gradient(p.id)},
             {"tied embedding", program::Phase::gradient_sync});
   }
   for (const Bucket& bucket : buckets_) {
     if (bucket.tied) update(bucket);
   }
   if (!overlap_optimizer_) {
-    b_.emit(workloads::compute_stream, stage_.update_of(stage_.whole_gradient()), {"", program::Phase::optimizer});
+    b_.emit(workloads::compute_stream, update_of(parameters_.whole_gradient()), {"", program::Phase::optimizer});
   }
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "workloads/gpt/stage.h"
+#include "workloads/gpt/parameters.h"
+#include "workloads/step.h"
 
 namespace harness::gpt {
 
@@ -17,29 +17,37 @@ namespace harness::gpt {
 /// for, such as products that still read the old weights, follows from the memory that it touches.
 class Buckets {
  public:
-  Buckets(program::ProgramBuilder& builder, Stage& stage, const config::Settings& settings);
+  /// Begins before the step does.
+  Buckets(program::ProgramBuilder& builder, const Parameters& parameters, const workloads::StepFrame& frame,
+          const config::Settings& settings, const program::Layout& layout);
 
-  /// A parameter's gradient is complete on this rank. Emits what its bucket, if now complete, need not wait with.
-  void complete(const std::string& parameter);
+  /// The last micro-batch has written a parameter's gradient; where several operations write it, each says so. Emits
+  /// what its bucket, if now complete, need not wait with.
+  void complete(ParameterId parameter);
   /// After the backward pass: everything that is left, and the exchange of the tied embedding's gradient.
   void finish();
 
  private:
   struct Bucket {
     program::View gradients;
-    int missing = 0;  // parameters whose gradient is not complete
+    int missing = 0;  // writers of its gradients that are still to come
     int number = 0;
     bool tied = false;  // holds a gradient of which another stage has a part: not final before the exchange
   };
   void reduce(const Bucket& bucket, const std::vector<program::OperationId>& after);
   void update(const Bucket& bucket);
-  bool reduces_late() const { return stage_.dims().data > 1 && !overlap_reduction_; }
+  program::AdamW update_of(const program::View& gradients) const {
+    return parameters_.update_of(gradients, frame_.counter(), learning_rate_);
+  }
+  bool reduces_late() const { return replicated_ && !overlap_reduction_; }
 
   program::ProgramBuilder& b_;
-  Stage& stage_;
-  bool overlap_reduction_, overlap_optimizer_;
+  const Parameters& parameters_;
+  const workloads::StepFrame& frame_;
+  program::View learning_rate_;
+  bool replicated_, overlap_reduction_, overlap_optimizer_;
   std::vector<Bucket> buckets_;
-  std::map<std::string, std::size_t> bucket_of_;
+  std::map<ParameterId, std::size_t> bucket_of_;
 };
 
 }  // namespace harness::gpt

@@ -6,7 +6,7 @@ program::View Stage::linear(const program::View& x, const Linear& layer, const p
                             const program::View& add) {
   const program::View y = scratch(layer.name, d_.type, d_.rows * layer.outputs);
   emit(program::Matmul{.a = x,
-                       .b = weight(layer.weight()),
+                       .b = weight(layer.weight),
                        .bias = bias,
                        .add = add,
                        .out = y,
@@ -23,7 +23,7 @@ program::View Stage::linear_gelu(const program::View& x, const Linear& layer, co
   before_gelu = scratch(layer.name + std::string("_before_gelu"), d_.type, d_.rows * layer.outputs);
   const program::View y = scratch(layer.name, d_.type, d_.rows * layer.outputs);
   emit(program::Matmul{.a = x,
-                       .b = weight(layer.weight()),
+                       .b = weight(layer.weight),
                        .bias = bias,
                        .aux = before_gelu,
                        .out = y,
@@ -46,30 +46,30 @@ program::View Stage::attention(LayerActivations& a) {
 // residual + x W^T + bias. With tensor parallelism the product is a sum over ranks, to which bias and residual belong
 // once: the next norm adds them after the all-reduce.
 ResidualStream Stage::onto_stream(const program::View& x, const Linear& layer, const program::View& residual) {
-  const program::View bias = weight(layer.bias());
+  const program::View bias = weight(layer.bias);
   if (d_.tensor == 1) return {linear(x, layer, bias, residual)};
   return {sum_over_tensor(linear(x, layer), layer.name), bias, residual};
 }
 
-Normalised Stage::layer_norm(const ResidualStream& stream, const char* name) {
-  const std::string base = name;
-  Normalised norm{stream.x, activation(base), row_values(base + "_mean"), row_values(base + "_rstd")};
+Normalised Stage::layer_norm(const ResidualStream& stream, const Norm& norm) {
+  const std::string base = norm.name;
+  Normalised x{stream.x, activation(base), row_values(base + "_mean"), row_values(base + "_rstd")};
   program::LayerNorm op{.in = stream.x,
-                        .gamma = weight(base + ".gamma"),
-                        .beta = weight(base + ".beta"),
-                        .out = norm.out,
-                        .mean = norm.mean,
-                        .rstd = norm.rstd,
+                        .gamma = weight(norm.gamma),
+                        .beta = weight(norm.beta),
+                        .out = x.out,
+                        .mean = x.mean,
+                        .rstd = x.rstd,
                         .rows = d_.rows,
                         .width = d_.hidden};
   if (!stream.is_sum()) {
-    norm.sum = activation(base + "_sum");
+    x.sum = activation(base + "_sum");
     op.bias = stream.bias;
     op.residual = stream.residual;
-    op.sum = norm.sum;
+    op.sum = x.sum;
   }
-  emit(op, name);
-  return norm;
+  emit(op, norm.name);
+  return x;
 }
 
 program::View Stage::sum_over_tensor(const program::View& v, const char* what, program::Reduction reduction) {
@@ -80,8 +80,8 @@ program::View Stage::sum_over_tensor(const program::View& v, const char* what, p
 program::View Stage::embed(int micro_batch) {
   const program::View out = activation("embedded");
   emit(program::Embedding{.tokens = tokens_.part(micro_batch * d_.rows, d_.rows),
-                          .words = weight("word_embeddings"),
-                          .positions = weight("position_embeddings"),
+                          .words = weight(word_embeddings),
+                          .positions = weight(position_embeddings),
                           .out = out,
                           .rows = d_.rows,
                           .width = d_.hidden,
@@ -92,12 +92,12 @@ program::View Stage::embed(int micro_batch) {
 
 // x -> x + attention(norm1(x)) -> x + mlp(norm2(x)).
 ResidualStream Stage::layer_forward(LayerActivations& a, const ResidualStream& x) {
-  a.norm1 = layer_norm(x, "norm1");
-  a.qkv = linear(a.norm1.out, qkv_, weight("qkv.bias"));
+  a.norm1 = layer_norm(x, norm1);
+  a.qkv = linear(a.norm1.out, qkv_, weight(qkv_.bias));
   const ResidualStream middle = onto_stream(attention(a), projection_, a.norm1.sum);
 
-  a.norm2 = layer_norm(middle, "norm2");
-  a.fc1 = linear_gelu(a.norm2.out, fc1_, weight("fc1.bias"), a.fc1_before_gelu);
+  a.norm2 = layer_norm(middle, norm2);
+  a.fc1 = linear_gelu(a.norm2.out, fc1_, weight(fc1_.bias), a.fc1_before_gelu);
   return onto_stream(a.fc1, fc2_, a.norm2.sum);
 }
 
@@ -112,7 +112,7 @@ program::View Stage::forward(int micro_batch, const program::View& in) {
   }
   enter(program::Phase::forward, micro_batch);
   if (d_.last()) {
-    mb.final_norm = layer_norm(x, "final_norm");
+    mb.final_norm = layer_norm(x, final_norm);
     loss(mb, micro_batch);
     return {};
   }

@@ -45,7 +45,7 @@ class Neighbours {
 // first sends and what the second receives is an exchange with one neighbour: both start together, as in Megatron-LM.
 void emit_passes(const std::vector<Pass>& passes, program::ProgramBuilder& builder, Stage& stage, Buckets& buckets) {
   Neighbours neighbours(builder, stage);
-  const auto on_final = [&](const std::string& parameter) { buckets.complete(parameter); };
+  const auto on_final = [&](ParameterId parameter) { buckets.complete(parameter); };
   program::View in = neighbours.receive(passes.front(), -1);
   for (std::size_t i = 0; i < passes.size(); ++i) {
     const Pass& pass = passes[i];
@@ -68,14 +68,17 @@ void emit_passes(const std::vector<Pass>& passes, program::ProgramBuilder& build
 program::Program program(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
                          int pipeline_stage) {
   program::ProgramBuilder builder = workloads::step_builder();
-  Stage stage(builder, model, settings, layout, pipeline_stage);
-  stage.emit_init();
-  stage.begin_step();
-  Buckets buckets(builder, stage, settings);
+  workloads::StepFrame frame(builder, world_group, "loss");
+  Parameters parameters(builder, model, settings, layout, pipeline_stage);
+  Stage stage(builder, parameters, frame, model, settings, layout, pipeline_stage);
+  Buckets buckets(builder, parameters, frame, settings, layout);
+  parameters.emit_init();
+  frame.begin_step(0);
+  parameters.begin_step();
   const Dimensions& d = stage.dims();
   emit_passes(one_forward_one_backward(d.stage, d.stages, d.micro_batches), builder, stage, buckets);
   buckets.finish();
-  stage.finish_step();
+  frame.end_step();
   return builder.take();
 }
 

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "config/settings.h"
 #include "program/program.h"
@@ -29,16 +27,5 @@ program::Program program(const config::Model& model, const config::Settings& set
 inline constexpr const char* tokens_buffer = "tokens";                // [micro_batches * rows] i32
 inline constexpr const char* labels_buffer = "labels";                // [micro_batches * rows] i32
 inline constexpr const char* learning_rate_buffer = "learning_rate";  // [1] f32
-
-/// A named parameter inside the flat persistent buffers "master" (f32 values) and "gradient" (f32, after reduction).
-struct Parameter {
-  std::string name;              // as in Megatron/PyTorch: "layers.3.attention.qkv.weight"
-  program::View view;            // offset and count in the flat buffers; the buffer is the caller's choice
-  std::int64_t first_index = 0;  // of its first element among all parameters of the model, which the seed numbers
-  std::int64_t outer = 1, full = 1, part = 1, inner = 1;  // the global tensor and this shard, as in Initialize
-  bool sharded = false;                                   // over the tensor axis
-};
-/// The parameters of a stage in flat order, as the Program lays them out.
-std::vector<Parameter> parameters(const config::Model& model, const program::Layout& layout, int pipeline_stage);
 
 }  // namespace harness::gpt

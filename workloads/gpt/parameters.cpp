@@ -1,4 +1,8 @@
-#include "workloads/gpt/gpt.h"
+#include "workloads/gpt/parameters.h"
+
+#include <cmath>
+
+#include "workloads/step.h"
 
 namespace harness::gpt {
 namespace {
@@ -7,85 +11,148 @@ namespace {
 // load and for cuBLAS. With the usual model widths nothing is lost to it.
 constexpr std::int64_t parameter_alignment = 32;
 
-class ParameterList {
- public:
-  explicit ParameterList(int tensor) : tensor_(tensor) {}
-
-  void skip(std::int64_t elements) { global_ += elements; }
-  std::int64_t global() const { return global_; }
-
-  void replicated(std::string name, std::int64_t n) { add(std::move(name), 1, n, n, 1, false); }
-  void sharded(std::string name, std::int64_t outer, std::int64_t full, std::int64_t inner) {
-    add(std::move(name), outer, full, full / tensor_, inner, true);
-  }
-  /// A second copy of a parameter whose global numbers start at `first`.
-  void copy_of(std::int64_t first, std::string name, std::int64_t outer, std::int64_t full, std::int64_t inner) {
-    const std::int64_t keep = global_;
-    global_ = first;
-    sharded(std::move(name), outer, full, inner);
-    global_ = keep;
-  }
-
-  std::vector<Parameter> take() { return std::move(list_); }
-
- private:
-  void add(std::string name, std::int64_t outer, std::int64_t full, std::int64_t part, std::int64_t inner,
-           bool sharded) {
-    const std::int64_t count = outer * part * inner;
-    list_.push_back({std::move(name), {0, flat_, count}, global_, outer, full, part, inner, sharded});
-    flat_ += (count + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
-    global_ += outer * full * inner;
-  }
-
-  int tensor_;
-  std::int64_t flat_ = 0, global_ = 0;
-  std::vector<Parameter> list_;
-};
-
-std::int64_t layer_elements(const config::Model& m) {
+// Normal numbers with the deviations of GPT-2 (0.02; residual projections over sqrt(2 L)). Biases and norms are drawn
+// too instead of set to 0 and 1: matrix units draw less power on zeros and run faster, and a gradient check that meets
+// only zero biases checks less.
+std::vector<Parameter> layer_table(const config::Model& m) {
   const std::int64_t h = m.hidden, f = m.ffn();
-  return 2 * h + (3 * h * h + 3 * h) + (h * h + h) + 2 * h + (f * h + f) + (f * h + h);
+  const double onto_stream = 0.02 / std::sqrt(2.0 * static_cast<double>(m.layers));
+  return {
+      {.id = {norm1_gamma}, .name = "norm1.gamma", .full = h, .mean = 1},
+      {.id = {norm1_beta}, .name = "norm1.beta", .full = h},
+      // [q, k, v][heads * head_dim][hidden], split by heads
+      {.id = {qkv_weight}, .name = "qkv.weight", .outer = 3, .full = h, .inner = h, .sharded = true},
+      {.id = {qkv_bias}, .name = "qkv.bias", .outer = 3, .full = h, .sharded = true},
+      // [hidden][heads * head_dim], split by its input
+      {.id = {projection_weight},
+       .name = "projection.weight",
+       .outer = h,
+       .full = h,
+       .sharded = true,
+       .deviation = onto_stream},
+      {.id = {projection_bias}, .name = "projection.bias", .full = h},
+      {.id = {norm2_gamma}, .name = "norm2.gamma", .full = h, .mean = 1},
+      {.id = {norm2_beta}, .name = "norm2.beta", .full = h},
+      {.id = {fc1_weight}, .name = "fc1.weight", .full = f, .inner = h, .sharded = true},
+      {.id = {fc1_bias}, .name = "fc1.bias", .full = f, .sharded = true},
+      {.id = {fc2_weight}, .name = "fc2.weight", .outer = h, .full = f, .sharded = true, .deviation = onto_stream},
+      {.id = {fc2_bias}, .name = "fc2.bias", .full = h},
+  };
 }
 
-void add_layer(ParameterList& list, const config::Model& m, std::int64_t layer) {
-  const std::int64_t h = m.hidden, f = m.ffn();
-  const std::string prefix = "layers." + std::to_string(layer) + ".";
-  list.replicated(prefix + "norm1.gamma", h);
-  list.replicated(prefix + "norm1.beta", h);
-  list.sharded(prefix + "qkv.weight", 3, h, h);  // [q, k, v][heads * head_dim][hidden], split by heads
-  list.sharded(prefix + "qkv.bias", 3, h, 1);
-  list.sharded(prefix + "projection.weight", h, h, 1);  // [hidden][heads * head_dim], split by its input
-  list.replicated(prefix + "projection.bias", h);
-  list.replicated(prefix + "norm2.gamma", h);
-  list.replicated(prefix + "norm2.beta", h);
-  list.sharded(prefix + "fc1.weight", 1, f, h);
-  list.sharded(prefix + "fc1.bias", 1, f, 1);
-  list.sharded(prefix + "fc2.weight", h, f, 1);
-  list.replicated(prefix + "fc2.bias", h);
+std::vector<Parameter> embedding_table(const config::Model& m) {
+  return {{.id = {word_embeddings}, .name = "word_embeddings", .full = m.vocab, .inner = m.hidden, .sharded = true},
+          {.id = {position_embeddings}, .name = "position_embeddings", .full = m.sequence * m.hidden}};
+}
+
+std::vector<Parameter> final_norm_table(const config::Model& m) {
+  return {{.id = {final_norm_gamma}, .name = "final_norm.gamma", .full = m.hidden, .mean = 1},
+          {.id = {final_norm_beta}, .name = "final_norm.beta", .full = m.hidden}};
+}
+
+std::int64_t elements(const std::vector<Parameter>& table) {
+  std::int64_t sum = 0;
+  for (const Parameter& p : table) sum += p.outer * p.full * p.inner;
+  return sum;
+}
+
+// Appends the parameters of a table, whose elements the model numbers from first_index on.
+void append(std::vector<Parameter>& list, const std::vector<Parameter>& table, std::int64_t first_index, int tensor,
+            int layer = -1) {
+  for (Parameter p : table) {
+    p.id.layer = layer;
+    if (layer >= 0) p.name = "layers." + std::to_string(layer) + "." + p.name;
+    p.first_index = first_index;
+    first_index += p.outer * p.full * p.inner;
+    p.part = p.sharded ? p.full / tensor : p.full;
+    list.push_back(std::move(p));
+  }
+}
+
+void place(std::vector<Parameter>& list) {
+  std::int64_t at = 0;
+  for (Parameter& p : list) {
+    p.view = {-1, at, p.outer * p.part * p.inner};
+    at += (p.view.count + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+  }
 }
 
 }  // namespace
 
 std::vector<Parameter> parameters(const config::Model& m, const program::Layout& layout, int stage) {
-  const int stages = layout[program::Axis::pipeline];
-  const std::int64_t per_stage = m.layers / stages;
-  const std::int64_t word_elements = m.vocab * m.hidden, position_elements = m.sequence * m.hidden;
-  ParameterList list(layout[program::Axis::tensor]);
-  if (stage == 0) {
-    list.sharded("word_embeddings", 1, m.vocab, m.hidden);
-    list.replicated("position_embeddings", position_elements);
-  } else {
-    list.skip(word_elements + position_elements);
+  const int stages = layout[program::Axis::pipeline], tensor = layout[program::Axis::tensor];
+  const bool first = stage == 0, last = stage == stages - 1;
+  const int per_stage = static_cast<int>(m.layers / stages);
+  std::vector<Parameter> embedding = embedding_table(m);
+  const std::vector<Parameter> layer = layer_table(m);
+  const std::int64_t of_embedding = elements(embedding), of_layer = elements(layer);
+  // Embedding and head share the table.
+  Parameter& table = embedding.front();
+  table.writers = first && last ? 2 : 1;
+  table.only_added_to = !last;
+  table.tied = stages > 1;
+
+  std::vector<Parameter> list;
+  if (first) append(list, embedding, 0, tensor);
+  for (int l = stage * per_stage; l < (stage + 1) * per_stage; ++l) {
+    append(list, layer, of_embedding + l * of_layer, tensor, l);
   }
-  list.skip(stage * per_stage * layer_elements(m));
-  for (std::int64_t l = stage * per_stage; l < (stage + 1) * per_stage; ++l) add_layer(list, m, l);
-  if (stage == stages - 1) {
-    list.replicated("final_norm.gamma", m.hidden);
-    list.replicated("final_norm.beta", m.hidden);
-    // The tied table's copy stands last: its gradient is the first to be complete in the backward pass.
-    if (stages > 1) list.copy_of(0, "word_embeddings", 1, m.vocab, m.hidden);
+  if (last) append(list, final_norm_table(m), of_embedding + m.layers * of_layer, tensor);
+  // The head's copy stands last: its gradient is the first to be complete in the backward pass.
+  if (last && !first) append(list, {table}, 0, tensor);
+  place(list);
+  return list;
+}
+
+Parameters::Parameters(program::ProgramBuilder& builder, const config::Model& model, const config::Settings& settings,
+                       const program::Layout& layout, int stage)
+    : b_(builder), list_(parameters(model, layout, stage)) {
+  for (std::size_t i = 0; i < list_.size(); ++i) index_.emplace(list_[i].id, i);
+  const program::View& end = list_.back().view;
+  const auto flat = [&](const char* name, program::DType type) {
+    return b_.buffer(name, type, end.offset + end.count, program::BufferKind::persistent);
+  };
+  const program::DType type = config::storage_of(settings.precision);
+  master_ = flat("master", program::DType::f32);
+  weights_ = type == program::DType::f32 ? master_ : flat("weights", type);
+  moment1_ = flat("moment1", program::DType::f32);
+  moment2_ = flat("moment2", program::DType::f32);
+  gradient_ = flat("gradient", program::DType::f32);
+}
+
+program::View Parameters::in_buffer(const program::View& flat, ParameterId id) const {
+  const program::View& place = at(id).view;
+  return flat.part(place.offset, place.count);
+}
+
+void Parameters::emit_init() {
+  const auto emit = [&](const program::Action& action, const char* what) {
+    b_.emit(workloads::compute_stream, action, {what, program::Phase::setup});
+  };
+  emit(program::Fill{master_, 0}, "parameters");
+  for (const Parameter& p : list_) {
+    emit(program::Initialize{in_buffer(master_, p.id), p.first_index, program::Axis::tensor, p.outer, p.full, p.part,
+                             p.inner, p.mean, p.deviation},
+         "parameter");
   }
-  return list.take();
+  if (weights_.buffer != master_.buffer) emit(program::Convert{master_, weights_}, "weights");
+  for (const program::View& v : {moment1_, moment2_, gradient_}) emit(program::Fill{v, 0}, "optimizer state");
+}
+
+void Parameters::begin_step() {
+  for (const Parameter& p : list_) {
+    if (!p.only_added_to) continue;
+    b_.emit(workloads::compute_stream, program::Fill{gradient(p.id), 0},
+            {"embedding gradient", program::Phase::forward});
+  }
+}
+
+program::AdamW Parameters::update_of(const program::View& gradients, const program::View& finished_steps,
+                                     const program::View& learning_rate) const {
+  const auto same_part = [&](const program::View& flat) { return flat.part(gradients.offset, gradients.count); };
+  const program::View weights = weights_.buffer == master_.buffer ? program::View{} : same_part(weights_);
+  return {same_part(master_), same_part(moment1_), same_part(moment2_), gradients, weights,
+          finished_steps,     learning_rate};
 }
 
 }  // namespace harness::gpt

@@ -2,10 +2,14 @@
 
 #include <functional>
 #include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "program/builder.h"
 #include "workloads/gpt/gpt.h"
+#include "workloads/gpt/parameters.h"
+#include "workloads/step.h"
 
 namespace harness::gpt {
 
@@ -30,10 +34,17 @@ struct Linear {
   const char* name;
   std::int64_t inputs, outputs;
   const char *input_gradient, *weight_gradient;  // labels
-  const char* tied_to = nullptr;                 // the parameter that is W, if it is not the layer's "NAME.weight"
-  std::string weight() const { return tied_to != nullptr ? tied_to : name + std::string(".weight"); }
-  std::string bias() const { return name + std::string(".bias"); }
+  ParameterName weight;
+  std::optional<ParameterName> bias = {};
 };
+
+struct Norm {
+  const char* name;
+  ParameterName gamma, beta;
+};
+inline constexpr Norm norm1{"norm1", norm1_gamma, norm1_beta};
+inline constexpr Norm norm2{"norm2", norm2_gamma, norm2_beta};
+inline constexpr Norm final_norm{"final_norm", final_norm_gamma, final_norm_beta};
 
 /// The residual stream: x, or what a norm has still to add up, x + bias + residual.
 struct ResidualStream {
@@ -63,37 +74,31 @@ struct MicroBatch {
 /// neighbouring stages is emitted in gpt.cpp, which gives and takes the views at the border.
 class Stage {
  public:
-  Stage(program::ProgramBuilder& builder, const config::Model& model, const config::Settings& settings,
-        const program::Layout& layout, int stage);
+  Stage(program::ProgramBuilder& builder, const Parameters& parameters, const workloads::StepFrame& frame,
+        const config::Model& model, const config::Settings& settings, const program::Layout& layout, int stage);
 
   const Dimensions& dims() const { return d_; }
-  void emit_init();
-  /// Zeroes what the step adds to. First in a step.
-  void begin_step();
   /// in: [rows, hidden] from the previous stage (absent on the first). Returns what goes to the next (absent on the
   /// last, where the loss and its gradient are computed instead).
   program::View forward(int micro_batch, const program::View& in);
   /// gradient: of what forward() returned (absent on the last stage). Returns that of `in` (absent on the first).
-  /// on_final(parameter) is called after a parameter's gradient is complete for the step.
+  /// on_final(parameter) is called for each operation of the last micro-batch that wrote the parameter's gradient.
   program::View backward(int micro_batch, const program::View& gradient,
-                         const std::function<void(const std::string&)>& on_final);
-  /// AdamW of the parameters whose gradients these are: any part of whole_gradient().
-  program::AdamW update_of(const program::View& gradients) const;
-  void finish_step() { frame_.end_step(); }
+                         const std::function<void(ParameterId)>& on_final);
 
   program::View activation(std::string name);  // a fresh [rows, hidden]
-  const std::vector<Parameter>& parameters() const { return parameters_; }
-  program::View whole_gradient() const { return gradient_; }
-  /// Of a parameter by its whole name, as in parameters().
-  program::View gradient_of(const std::string& parameter) const { return in_buffer(gradient_, parameter); }
 
  private:
-  // What is being emitted: for the labels, and for the layer whose parameters weight() and gradient() name; -1: none.
+  // What is being emitted: for the labels, and for the layer whose parameters are meant; -1: none.
   void enter(program::Phase phase, int micro_batch = -1, int layer = -1);
-  static std::string prefix(int layer) { return layer < 0 ? "" : "layers." + std::to_string(layer) + "."; }
-  program::View weight(const std::string& name) const { return in_buffer(weights_, prefix(at_.layer) + name); }
-  program::View gradient(const std::string& name) const { return in_buffer(gradient_, prefix(at_.layer) + name); }
-  program::View in_buffer(const program::View& flat, const std::string& parameter) const;
+  ParameterId of_layer(ParameterName name) const { return {name, at_.layer}; }
+  program::View weight(std::optional<ParameterName> name) const {
+    return name ? parameters_.weight(of_layer(*name)) : program::View{};
+  }
+  program::View gradient(std::optional<ParameterId> id) const {
+    return id ? parameters_.gradient(*id) : program::View{};
+  }
+  program::View gradient(ParameterName name) const { return gradient(of_layer(name)); }
   program::View scratch(std::string name, program::DType type, std::int64_t count) {
     return b_.buffer(std::move(name), type, count);
   }
@@ -110,6 +115,8 @@ class Stage {
   void emit(const program::Action& action, const char* what = "") {
     b_.emit(workloads::compute_stream, action, label(what));
   }
+  // What was emitted writes these gradients.
+  void wrote(std::initializer_list<std::optional<ParameterId>> gradients);
 
   // The parts of a layer, forward: each emits its operation and returns where the result is.
   program::View linear(const program::View& x, const Linear& layer, const program::View& bias = {},
@@ -118,7 +125,7 @@ class Stage {
                             program::View& before_gelu);
   program::View attention(LayerActivations& a);
   ResidualStream onto_stream(const program::View& x, const Linear& layer, const program::View& residual);
-  Normalised layer_norm(const ResidualStream& stream, const char* name);
+  Normalised layer_norm(const ResidualStream& stream, const Norm& norm);
   program::View sum_over_tensor(const program::View& v, const char* what,
                                 program::Reduction reduction = program::Reduction::sum);  // in place; returns v
   program::View embed(int micro_batch);
@@ -128,26 +135,27 @@ class Stage {
   // Backward: `dy` is the gradient of a part's result, what is returned that of its input.
   program::View input_gradient(const program::View& dy, const Linear& layer, const program::View& before_gelu = {});
   void weight_gradient(const program::View& dy, const Linear& layer, const program::View& x,
-                       const program::View& dbias = {});
+                       std::optional<ParameterName> bias = {});
   program::View attention_backward(const LayerActivations& a, const program::View& dy);
-  program::View layer_norm_backward(const program::View& dy, const Normalised& norm, const char* name,
-                                    const program::View& dresidual, const program::View& dbias);
-  program::View head_backward(const MicroBatch& mb, const program::View& dbias);
-  program::View layer_backward(const LayerActivations& a, const program::View& dy, const program::View& dbias_below);
+  program::View layer_norm_backward(const program::View& dy, const Normalised& x, const Norm& norm,
+                                    const program::View& dresidual, std::optional<ParameterId> bias);
+  program::View head_backward(const MicroBatch& mb, ParameterId bias);
+  program::View layer_backward(const LayerActivations& a, const program::View& dy,
+                               std::optional<ParameterId> bias_below);
   void embed_backward(int micro_batch, const program::View& dy);
 
   program::ProgramBuilder& b_;
+  const Parameters& parameters_;
+  const workloads::StepFrame& frame_;
   Dimensions d_;
   Linear qkv_, projection_, fc1_, fc2_, head_;
   program::AttentionShape shape_;
-  std::vector<Parameter> parameters_;
-  std::map<std::string, program::View> place_;  // by name: offset and count
-  program::View master_, weights_, moment1_, moment2_, gradient_, tokens_, labels_, learning_rate_;
-  workloads::StepFrame frame_;
+  program::View tokens_, labels_;
   std::map<int, MicroBatch> saved_;  // by its number
   program::Label at_;                // micro-batch, layer and phase of what is being emitted
   bool accumulate_ = false;          // gradients are added to those of earlier micro-batches
-  double deviation_projection_ = 0.02;
+  bool final_ = false;               // and no later ones follow
+  std::vector<ParameterId> wrote_;   // whose final gradients on_final() does not know yet
 };
 
 }  // namespace harness::gpt

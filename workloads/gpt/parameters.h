@@ -1,0 +1,87 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/settings.h"
+#include "program/builder.h"
+
+namespace harness::gpt {
+
+/// The parameters of a layer, then those at the ends of the model. parameters.cpp has the table of what they are.
+enum ParameterName : std::uint8_t {
+  norm1_gamma,
+  norm1_beta,
+  qkv_weight,
+  qkv_bias,
+  projection_weight,
+  projection_bias,
+  norm2_gamma,
+  norm2_beta,
+  fc1_weight,
+  fc1_bias,
+  fc2_weight,
+  fc2_bias,
+  word_embeddings,
+  position_embeddings,
+  final_norm_gamma,
+  final_norm_beta
+};
+
+struct ParameterId {
+  ParameterName name = {};
+  int layer = -1;                                        // of the model; -1: of no layer
+  auto operator<=>(const ParameterId&) const = default;  // NOLINT(modernize-use-nullptr): 14 misreads it
+};
+
+/// A parameter inside the flat persistent buffers "master" (f32 values) and "gradient" (f32, after reduction).
+struct Parameter {
+  ParameterId id = {};
+  std::string name = {};         // "layers.3.qkv.weight"
+  program::View view = {};       // offset and count in the flat buffers; the buffer is the caller's choice
+  std::int64_t first_index = 0;  // of its first element among all parameters of the model, which the seed numbers
+  std::int64_t outer = 1, full = 1, part = 1, inner = 1;  // the global tensor and this shard, as in Initialize
+  bool sharded = false;                                   // over the tensor axis
+  double mean = 0, deviation = 0.02;                      // of the normal numbers that it begins with
+  int writers = 1;             // operations of one backward pass through the model that write its gradient
+  bool only_added_to = false;  // none of them replaces the gradient of the step before
+  bool tied = false;           // another stage has it too, and a part of its gradient
+};
+/// The parameters of a stage in flat order, as the Program lays them out.
+std::vector<Parameter> parameters(const config::Model& model, const program::Layout& layout, int pipeline_stage);
+
+/// The parameters of a stage with their gradients and the state of the optimizer, in flat persistent buffers of one
+/// layout: what stands at an offset in one of them belongs to what stands there in the others.
+class Parameters {
+ public:
+  Parameters(program::ProgramBuilder& builder, const config::Model& model, const config::Settings& settings,
+             const program::Layout& layout, int pipeline_stage);
+
+  const std::vector<Parameter>& list() const { return list_; }
+  const Parameter& at(ParameterId id) const { return list_[index_.at(id)]; }
+  /// As the products read it.
+  program::View weight(ParameterId id) const { return in_buffer(weights_, id); }
+  program::View gradient(ParameterId id) const { return in_buffer(gradient_, id); }
+  program::View whole_gradient() const { return gradient_; }
+
+  /// Emits the first values of all buffers.
+  void emit_init();
+  /// Zeroes the gradients that a step only adds to. First in a step.
+  void begin_step();
+  /// AdamW of the parameters whose gradients these are: any part of whole_gradient().
+  program::AdamW update_of(const program::View& gradients, const program::View& finished_steps,
+                           const program::View& learning_rate) const;
+
+ private:
+  program::View in_buffer(const program::View& flat, ParameterId id) const;
+
+  program::ProgramBuilder& b_;
+  std::vector<Parameter> list_;
+  std::map<ParameterId, std::size_t> index_;
+  program::View master_, weights_, moment1_, moment2_, gradient_;
+};
+
+}  // namespace harness::gpt
