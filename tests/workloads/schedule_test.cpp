@@ -32,5 +32,17 @@ TEST(OneForwardOneBackward, WithFewerMicroBatchesThanStagesAllGoForwardFirst) {
   EXPECT_EQ(text(0, 4, 2), "F0 F1 B0 B1");
 }
 
+TEST(OneForwardOneBackward, SaysWhichBackwardPassIsTheFirstAndWhichTheLast) {
+  for (int stage = 0; stage < 3; ++stage) {
+    for (const int micro_batches : {1, 2, 5}) {
+      for (const Pass& pass : one_forward_one_backward(stage, 3, micro_batches)) {
+        const bool backward = pass.direction == Pass::Direction::backward;
+        EXPECT_EQ(pass.first, backward && pass.micro_batch == 0);
+        EXPECT_EQ(pass.last, backward && pass.micro_batch == micro_batches - 1);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace harness::gpt

@@ -27,7 +27,7 @@ void Stage::weight_gradient(const program::View& dy, const Linear& layer, const 
                        .n = layer.inputs,
                        .k = d_.rows,
                        .transpose_a = true,
-                       .accumulate = accumulate_},
+                       .accumulate = !pass_.first},
        layer.weight_gradient);
   wrote({of_layer(layer.weight), bias_id});
 }
@@ -62,7 +62,7 @@ program::View Stage::layer_norm_backward(const program::View& dy, const Normalis
                                   .dbias = gradient(bias),
                                   .rows = d_.rows,
                                   .width = d_.hidden,
-                                  .accumulate = accumulate_},
+                                  .accumulate = !pass_.first},
        norm.name);
   wrote({of_layer(norm.gamma), of_layer(norm.beta), bias});
   return dx;
@@ -95,8 +95,8 @@ program::View Stage::head_backward(const MicroBatch& mb, ParameterId bias) {
   return layer_norm_backward(dnorm, mb.final_norm, final_norm, {}, bias);
 }
 
-void Stage::embed_backward(int micro_batch, const program::View& dy) {
-  emit(program::EmbeddingBackward{.tokens = tokens_.part(micro_batch * d_.rows, d_.rows),
+void Stage::embed_backward(const program::View& dy) {
+  emit(program::EmbeddingBackward{.tokens = of_micro_batch(tokens_),
                                   .dout = dy,
                                   .dwords = gradient(word_embeddings),
                                   .dpositions = gradient(position_embeddings),
@@ -104,47 +104,45 @@ void Stage::embed_backward(int micro_batch, const program::View& dy) {
                                   .width = d_.hidden,
                                   .sequence = d_.sequence,
                                   .shard = vocabulary(),
-                                  .accumulate_positions = accumulate_});
+                                  .accumulate_positions = !pass_.first});
   wrote({of_layer(position_embeddings), of_layer(word_embeddings)});
 }
 
 void Stage::wrote(std::initializer_list<std::optional<ParameterId>> gradients) {
-  if (!final_) return;
+  if (!pass_.last) return;
   for (const auto& id : gradients) {
     if (id) wrote_.push_back(*id);
   }
 }
 
-program::View Stage::backward(int micro_batch, const program::View& dy,
+program::View Stage::backward(const Pass& pass, const program::View& dy,
                               const std::function<void(ParameterId)>& on_final) {
-  enter(program::Phase::backward, micro_batch);
-  accumulate_ = micro_batch > 0;  // micro-batches go backward in the order in which they went forward
-  final_ = micro_batch + 1 == d_.micro_batches;
+  enter(pass);
   const auto tell = [&] {
     for (const ParameterId id : wrote_) on_final(id);
     wrote_.clear();
   };
-  const MicroBatch& mb = saved_.at(micro_batch);
+  const MicroBatch& mb = saved_.at(pass.micro_batch);
   const int last_layer = d_.first_layer + d_.layers - 1;
   std::optional<ParameterId> bias = ParameterId{fc2_bias, last_layer};  // what was added last to x
   program::View dx = dy;
   if (d_.last()) {
     dx = head_backward(mb, *bias);
   } else {
-    emit(program::ColumnSum{dy, gradient(bias), d_.rows, d_.hidden, accumulate_}, "fc2 bias gradient");
+    emit(program::ColumnSum{dy, gradient(bias), d_.rows, d_.hidden, !pass_.first}, "fc2 bias gradient");
     wrote({bias});
   }
   tell();
   for (int layer = last_layer; layer >= d_.first_layer; --layer) {
-    enter(program::Phase::backward, micro_batch, layer);
+    enter_layer(layer);
     bias = {};
     if (layer > d_.first_layer) bias = ParameterId{fc2_bias, layer - 1};
     dx = layer_backward(mb.layers.at(layer - d_.first_layer), dx, bias);
     tell();
   }
-  enter(program::Phase::backward, micro_batch);
+  enter_layer(-1);
   if (!d_.first()) return dx;
-  embed_backward(micro_batch, dx);
+  embed_backward(dx);
   tell();
   return {};
 }

@@ -77,9 +77,9 @@ program::View Stage::sum_over_tensor(const program::View& v, const char* what, p
   return v;
 }
 
-program::View Stage::embed(int micro_batch) {
+program::View Stage::embed() {
   const program::View out = activation("embedded");
-  emit(program::Embedding{.tokens = tokens_.part(micro_batch * d_.rows, d_.rows),
+  emit(program::Embedding{.tokens = of_micro_batch(tokens_),
                           .words = weight(word_embeddings),
                           .positions = weight(position_embeddings),
                           .out = out,
@@ -101,19 +101,19 @@ ResidualStream Stage::layer_forward(LayerActivations& a, const ResidualStream& x
   return onto_stream(a.fc1, fc2_, a.norm2.sum);
 }
 
-program::View Stage::forward(int micro_batch, const program::View& in) {
-  enter(program::Phase::forward, micro_batch);
-  MicroBatch& mb = saved_[micro_batch];
+program::View Stage::forward(const Pass& pass, const program::View& in) {
+  enter(pass);
+  MicroBatch& mb = saved_[pass.micro_batch];
   mb = {};
-  ResidualStream x{d_.first() ? embed(micro_batch) : in};
+  ResidualStream x{d_.first() ? embed() : in};
   for (int layer = d_.first_layer; layer < d_.first_layer + d_.layers; ++layer) {
-    enter(program::Phase::forward, micro_batch, layer);
+    enter_layer(layer);
     x = layer_forward(mb.layers.emplace_back(), x);
   }
-  enter(program::Phase::forward, micro_batch);
+  enter_layer(-1);
   if (d_.last()) {
     mb.final_norm = layer_norm(x, final_norm);
-    loss(mb, micro_batch);
+    loss(mb);
     return {};
   }
   if (x.is_sum()) return x.x;
@@ -122,10 +122,10 @@ program::View Stage::forward(int micro_batch, const program::View& in) {
   return out;
 }
 
-void Stage::loss(MicroBatch& mb, int micro_batch) {
+void Stage::loss(MicroBatch& mb) {
   mb.logits = linear(mb.final_norm.out, head_);
   const std::int64_t rows = d_.rows, vocab = d_.local_vocab;
-  const program::View labels = labels_.part(micro_batch * rows, rows);
+  const program::View labels = of_micro_batch(labels_);
   if (d_.tensor == 1) {
     emit(program::CrossEntropy{mb.logits, labels, frame_.value(), rows, vocab, 1 / d_.tokens, 1 / d_.tokens});
     return;

@@ -49,9 +49,8 @@ void emit_passes(const std::vector<Pass>& passes, program::ProgramBuilder& build
   program::View in = neighbours.receive(passes.front(), -1);
   for (std::size_t i = 0; i < passes.size(); ++i) {
     const Pass& pass = passes[i];
-    const program::View out = pass.direction == Pass::Direction::forward
-                                  ? stage.forward(pass.micro_batch, in)
-                                  : stage.backward(pass.micro_batch, in, on_final);
+    const program::View out =
+        pass.direction == Pass::Direction::forward ? stage.forward(pass, in) : stage.backward(pass, in, on_final);
     if (i + 1 == passes.size()) {
       neighbours.send(pass, out, -1);
       break;

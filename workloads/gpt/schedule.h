@@ -10,7 +10,9 @@ struct Pass {
   enum class Direction : std::uint8_t { forward, backward };
   Direction direction = Direction::forward;
   int micro_batch = 0;
-  int chunk = 0;  // always 0: a stage holds one chunk of the model
+  int chunk = 0;       // of the stage
+  bool first = false;  // of the backward passes of its chunk in a step: replaces the gradients, to which the others add
+  bool last = false;   // of them: leaves final gradients
   bool operator==(const Pass&) const = default;
 };
 

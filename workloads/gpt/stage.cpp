@@ -66,8 +66,10 @@ program::View Stage::activation(std::string name) {
   return scratch(std::move(name), d_.type, d_.rows * d_.hidden);
 }
 
-void Stage::enter(program::Phase phase, int micro_batch, int layer) {
-  at_ = {"", phase, micro_batch, layer};
+void Stage::enter(const Pass& pass) {
+  const bool forward = pass.direction == Pass::Direction::forward;
+  pass_ = pass;
+  at_ = {"", forward ? program::Phase::forward : program::Phase::backward, pass.micro_batch};
 }
 
 program::Label Stage::label(const char* what) const {

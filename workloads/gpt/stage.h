@@ -9,6 +9,7 @@
 #include "program/builder.h"
 #include "workloads/gpt/gpt.h"
 #include "workloads/gpt/parameters.h"
+#include "workloads/gpt/schedule.h"
 #include "workloads/step.h"
 
 namespace harness::gpt {
@@ -80,17 +81,18 @@ class Stage {
   const Dimensions& dims() const { return d_; }
   /// in: [rows, hidden] from the previous stage (absent on the first). Returns what goes to the next (absent on the
   /// last, where the loss and its gradient are computed instead).
-  program::View forward(int micro_batch, const program::View& in);
+  program::View forward(const Pass& pass, const program::View& in);
   /// gradient: of what forward() returned (absent on the last stage). Returns that of `in` (absent on the first).
-  /// on_final(parameter) is called for each operation of the last micro-batch that wrote the parameter's gradient.
-  program::View backward(int micro_batch, const program::View& gradient,
+  /// In a last pass, on_final(parameter) is called for each operation that wrote the parameter's gradient.
+  program::View backward(const Pass& pass, const program::View& gradient,
                          const std::function<void(ParameterId)>& on_final);
 
   program::View activation(std::string name);  // a fresh [rows, hidden]
 
  private:
   // What is being emitted: for the labels, and for the layer whose parameters are meant; -1: none.
-  void enter(program::Phase phase, int micro_batch = -1, int layer = -1);
+  void enter(const Pass& pass);
+  void enter_layer(int layer) { at_.layer = layer; }
   ParameterId of_layer(ParameterName name) const { return {name, at_.layer}; }
   program::View weight(std::optional<ParameterName> name) const {
     return name ? parameters_.weight(of_layer(*name)) : program::View{};
@@ -115,6 +117,10 @@ class Stage {
   void emit(const program::Action& action, const char* what = "") {
     b_.emit(workloads::compute_stream, action, label(what));
   }
+  // The micro-batch's share of an input.
+  program::View of_micro_batch(const program::View& input) const {
+    return input.part(pass_.micro_batch * d_.rows, d_.rows);
+  }
   // What was emitted writes these gradients.
   void wrote(std::initializer_list<std::optional<ParameterId>> gradients);
 
@@ -128,9 +134,9 @@ class Stage {
   Normalised layer_norm(const ResidualStream& stream, const Norm& norm);
   program::View sum_over_tensor(const program::View& v, const char* what,
                                 program::Reduction reduction = program::Reduction::sum);  // in place; returns v
-  program::View embed(int micro_batch);
+  program::View embed();
   ResidualStream layer_forward(LayerActivations& a, const ResidualStream& x);
-  void loss(MicroBatch& mb, int micro_batch);
+  void loss(MicroBatch& mb);
 
   // Backward: `dy` is the gradient of a part's result, what is returned that of its input.
   program::View input_gradient(const program::View& dy, const Linear& layer, const program::View& before_gelu = {});
@@ -142,7 +148,7 @@ class Stage {
   program::View head_backward(const MicroBatch& mb, ParameterId bias);
   program::View layer_backward(const LayerActivations& a, const program::View& dy,
                                std::optional<ParameterId> bias_below);
-  void embed_backward(int micro_batch, const program::View& dy);
+  void embed_backward(const program::View& dy);
 
   program::ProgramBuilder& b_;
   const Parameters& parameters_;
@@ -152,9 +158,8 @@ class Stage {
   program::AttentionShape shape_;
   program::View tokens_, labels_;
   std::map<int, MicroBatch> saved_;  // by its number
-  program::Label at_;                // micro-batch, layer and phase of what is being emitted
-  bool accumulate_ = false;          // gradients are added to those of earlier micro-batches
-  bool final_ = false;               // and no later ones follow
+  Pass pass_;                        // that is being emitted
+  program::Label at_;                // and its micro-batch, layer and phase
   std::vector<ParameterId> wrote_;   // whose final gradients on_final() does not know yet
 };
 
