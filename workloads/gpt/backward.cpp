@@ -71,7 +71,7 @@ program::View Stage::layer_norm_backward(const program::View& dy, const Normalis
 // `dy` is the gradient of the residual stream after the layer; returns that before it. Each input gradient is emitted
 // before the weight gradient of the same product: its all-reduce then runs behind the weight gradient. A norm adds what
 // reaches the stream past it, and yields the gradient of the bias that it added: projection's, and for norm1 that of
-// the layer below (bias_below; absent where this stage does not hold it).
+// the layer below (bias_below; absent where this chunk does not hold it).
 program::View Stage::layer_backward(const LayerActivations& a, const program::View& dy,
                                     std::optional<ParameterId> bias_below) {
   const program::View dfc1 = input_gradient(dy, fc2_, a.fc1_before_gelu);
@@ -122,26 +122,26 @@ program::View Stage::backward(const Pass& pass, const program::View& dy,
     for (const ParameterId id : wrote_) on_final(id);
     wrote_.clear();
   };
-  const MicroBatch& mb = saved_.at(pass.micro_batch);
-  const int last_layer = d_.first_layer + d_.layers - 1;
-  std::optional<ParameterId> bias = ParameterId{fc2_bias, last_layer};  // what was added last to x
+  const Chunk& chunk = chunks_[pass.chunk];
+  const MicroBatch& mb = chunk.saved.at(pass.micro_batch);
+  std::optional<ParameterId> bias = ParameterId{fc2_bias, chunk.end() - 1};  // what was added last to x
   program::View dx = dy;
-  if (d_.last()) {
+  if (chunk.last) {
     dx = head_backward(mb, *bias);
   } else {
     emit(program::ColumnSum{dy, gradient(bias), d_.rows, d_.hidden, !pass_.first}, "fc2 bias gradient");
     wrote({bias});
   }
   tell();
-  for (int layer = last_layer; layer >= d_.first_layer; --layer) {
+  for (int layer = chunk.end() - 1; layer >= chunk.first_layer; --layer) {
     enter_layer(layer);
     bias = {};
-    if (layer > d_.first_layer) bias = ParameterId{fc2_bias, layer - 1};
-    dx = layer_backward(mb.layers.at(layer - d_.first_layer), dx, bias);
+    if (layer > chunk.first_layer) bias = ParameterId{fc2_bias, layer - 1};
+    dx = layer_backward(mb.layers.at(layer - chunk.first_layer), dx, bias);
     tell();
   }
   enter_layer(-1);
-  if (!d_.first()) return dx;
+  if (!chunk.first) return dx;
   embed_backward(dx);
   tell();
   return {};

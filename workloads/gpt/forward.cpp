@@ -103,15 +103,16 @@ ResidualStream Stage::layer_forward(LayerActivations& a, const ResidualStream& x
 
 program::View Stage::forward(const Pass& pass, const program::View& in) {
   enter(pass);
-  MicroBatch& mb = saved_[pass.micro_batch];
+  Chunk& chunk = chunks_[pass.chunk];
+  MicroBatch& mb = chunk.saved[pass.micro_batch];
   mb = {};
-  ResidualStream x{d_.first() ? embed() : in};
-  for (int layer = d_.first_layer; layer < d_.first_layer + d_.layers; ++layer) {
+  ResidualStream x{chunk.first ? embed() : in};
+  for (int layer = chunk.first_layer; layer < chunk.end(); ++layer) {
     enter_layer(layer);
     x = layer_forward(mb.layers.emplace_back(), x);
   }
   enter_layer(-1);
-  if (d_.last()) {
+  if (chunk.last) {
     mb.final_norm = layer_norm(x, final_norm);
     loss(mb);
     return {};

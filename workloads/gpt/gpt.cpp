@@ -7,33 +7,36 @@
 namespace harness::gpt {
 namespace {
 
-/// The exchange with the neighbouring stages: a forward pass takes activations from the previous stage and gives them
-/// to the next, a backward pass hands gradients the other way. The ends of the pipeline have only one neighbour.
+/// The exchange with the neighbouring stages: a forward pass takes activations from the previous chunk of the model and
+/// gives them to the next, a backward pass hands gradients the other way. The ends of the model have only one
+/// neighbour.
 class Neighbours {
  public:
   Neighbours(program::ProgramBuilder& builder, Stage& stage) : b_(builder), stage_(stage) {}
 
-  /// What the pass works on; absent where no stage sends it.
+  /// What the pass works on; absent where no chunk sends it.
   program::View receive(const Pass& pass, std::int32_t fused_group) {
-    const bool forward = pass.direction == Pass::Direction::forward;
-    const int from = forward ? -1 : +1;
-    if (!exists(from)) return {};
-    const program::View v = stage_.activation(forward ? "received" : "received_gradient");
+    const int from = forward(pass) ? -1 : +1;
+    if (!exists(pass, from)) return {};
+    const program::View v = stage_.activation(forward(pass) ? "received" : "received_gradient");
     b_.emit(workloads::pipeline_stream, program::Receive{{program::Axis::pipeline, from}, v}, label(pass), {},
             fused_group);
     return v;
   }
   void send(const Pass& pass, const program::View& v, std::int32_t fused_group) {
-    const int to = pass.direction == Pass::Direction::forward ? +1 : -1;
-    if (exists(to))
-      b_.emit(workloads::pipeline_stream, program::Send{{program::Axis::pipeline, to}, v}, label(pass), {},
-              fused_group);
+    const int to = forward(pass) ? +1 : -1;
+    if (!exists(pass, to)) return;
+    b_.emit(workloads::pipeline_stream, program::Send{{program::Axis::pipeline, to}, v}, label(pass), {}, fused_group);
   }
 
  private:
-  bool exists(int offset) const { return !(offset < 0 ? stage_.dims().first() : stage_.dims().last()); }
+  static bool forward(const Pass& pass) { return pass.direction == Pass::Direction::forward; }
+  bool exists(const Pass& pass, int offset) const {
+    const Chunk& chunk = stage_.chunk(pass.chunk);
+    return !(offset < 0 ? chunk.first : chunk.last);
+  }
   static program::Label label(const Pass& pass) {
-    if (pass.direction == Pass::Direction::forward) return {"activations", program::Phase::forward, pass.micro_batch};
+    if (forward(pass)) return {"activations", program::Phase::forward, pass.micro_batch};
     return {"gradients", program::Phase::backward, pass.micro_batch};
   }
 
@@ -74,8 +77,8 @@ program::Program program(const config::Model& model, const config::Settings& set
   parameters.emit_init();
   frame.begin_step(0);
   parameters.begin_step();
-  const Dimensions& d = stage.dims();
-  emit_passes(one_forward_one_backward(d.stage, d.stages, d.micro_batches), builder, stage, buckets);
+  emit_passes(one_forward_one_backward(pipeline_stage, layout[program::Axis::pipeline], stage.dims().micro_batches),
+              builder, stage, buckets);
   buckets.finish();
   frame.end_step();
   return builder.take();

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "workloads/gpt/chunk.h"
 #include "workloads/step.h"
 
 namespace harness::gpt {
@@ -80,9 +81,9 @@ void place(std::vector<Parameter>& list) {
 }  // namespace
 
 std::vector<Parameter> parameters(const config::Model& m, const program::Layout& layout, int stage) {
-  const int stages = layout[program::Axis::pipeline], tensor = layout[program::Axis::tensor];
-  const bool first = stage == 0, last = stage == stages - 1;
-  const int per_stage = static_cast<int>(m.layers / stages);
+  const std::vector<Chunk> chunks = chunks_of(m, layout, stage);
+  const bool first = chunks.front().first, last = chunks.back().last;
+  const int tensor = layout[program::Axis::tensor];
   std::vector<Parameter> embedding = embedding_table(m);
   const std::vector<Parameter> layer = layer_table(m);
   const std::int64_t of_embedding = elements(embedding), of_layer = elements(layer);
@@ -90,12 +91,14 @@ std::vector<Parameter> parameters(const config::Model& m, const program::Layout&
   Parameter& table = embedding.front();
   table.writers = first && last ? 2 : 1;
   table.only_added_to = !last;
-  table.tied = stages > 1;
+  table.tied = layout[program::Axis::pipeline] > 1;
 
   std::vector<Parameter> list;
   if (first) append(list, embedding, 0, tensor);
-  for (int l = stage * per_stage; l < (stage + 1) * per_stage; ++l) {
-    append(list, layer, of_embedding + l * of_layer, tensor, l);
+  for (const Chunk& chunk : chunks) {
+    for (int l = chunk.first_layer; l < chunk.end(); ++l) {
+      append(list, layer, of_embedding + l * of_layer, tensor, l);
+    }
   }
   if (last) append(list, final_norm_table(m), of_embedding + m.layers * of_layer, tensor);
   // The head's copy stands last: its gradient is the first to be complete in the backward pass.

@@ -12,13 +12,9 @@ std::int64_t global_batch(const config::Settings& settings, const program::Layou
   return static_cast<std::int64_t>(std::min(batch, most));
 }
 
-Dimensions dimensions(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
-                      int stage) {
+Dimensions dimensions(const config::Model& model, const config::Settings& settings, const program::Layout& layout) {
   Dimensions d;
   d.tensor = layout[program::Axis::tensor];
-  d.data = layout[program::Axis::data];
-  d.stages = layout[program::Axis::pipeline];
-  d.stage = stage;
   d.hidden = model.hidden;
   d.head_dim = model.head_dim();
   d.heads = model.heads / d.tensor;
@@ -28,10 +24,8 @@ Dimensions dimensions(const config::Model& model, const config::Settings& settin
   d.local_hidden = model.hidden / d.tensor;
   d.local_ffn = model.ffn() / d.tensor;
   d.local_vocab = model.vocab / d.tensor;
-  d.layers = static_cast<int>(model.layers / d.stages);
-  d.first_layer = d.layers * stage;
   const std::int64_t batch = global_batch(settings, layout);
-  d.micro_batches = static_cast<int>(batch / (settings.micro_batch_size * d.data));
+  d.micro_batches = static_cast<int>(batch / (settings.micro_batch_size * layout[program::Axis::data]));
   d.tokens = static_cast<double>(batch * model.sequence);
   d.type = config::storage_of(settings.precision);
   return d;
@@ -42,17 +36,19 @@ Stage::Stage(program::ProgramBuilder& builder, const Parameters& parameters, con
     : b_(builder),
       parameters_(parameters),
       frame_(frame),
-      d_(dimensions(model, settings, layout, stage)),
+      d_(dimensions(model, settings, layout)),
       qkv_{"qkv", d_.hidden, 3 * d_.local_hidden, "qkv input gradient", "qkv weight gradient", qkv_weight, qkv_bias},
       projection_{
           "projection",      d_.local_hidden, d_.hidden, "projection input gradient", "projection weight gradient",
           projection_weight, projection_bias},
       fc1_{"fc1", d_.hidden, d_.local_ffn, "fc1 input gradient", "fc1 weight gradient", fc1_weight, fc1_bias},
       fc2_{"fc2", d_.local_ffn, d_.hidden, "fc2 input gradient", "fc2 weight gradient", fc2_weight, fc2_bias},
-      head_{"head", d_.hidden, d_.local_vocab, "head input gradient", "head weight gradient", word_embeddings} {
+      head_{"head", d_.hidden, d_.local_vocab, "head input gradient", "head weight gradient", word_embeddings},
+      chunks_(chunks_of(model, layout, stage)) {
   const std::int64_t tokens = d_.micro_batches * d_.rows;
-  if (d_.first()) tokens_ = b_.buffer(tokens_buffer, program::DType::i32, tokens, program::BufferKind::input);
-  if (d_.last()) labels_ = b_.buffer(labels_buffer, program::DType::i32, tokens, program::BufferKind::input);
+  if (chunks_.front().first)
+    tokens_ = b_.buffer(tokens_buffer, program::DType::i32, tokens, program::BufferKind::input);
+  if (chunks_.back().last) labels_ = b_.buffer(labels_buffer, program::DType::i32, tokens, program::BufferKind::input);
   const std::int64_t stride = 3 * d_.local_hidden;
   shape_ = {d_.micro_batch_size, d_.heads, d_.head_dim, d_.sequence, d_.sequence, stride, stride, true};
 }

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "program/builder.h"
+#include "workloads/gpt/chunk.h"
 #include "workloads/gpt/gpt.h"
 #include "workloads/gpt/parameters.h"
 #include "workloads/gpt/schedule.h"
@@ -19,16 +19,12 @@ struct Dimensions {
   std::int64_t rows = 0;  // tokens of a micro-batch
   std::int64_t hidden = 0, heads = 0, head_dim = 0, sequence = 0, micro_batch_size = 0;
   std::int64_t local_hidden = 0, local_ffn = 0, local_vocab = 0;  // this tensor rank's share
-  int layers = 0, first_layer = 0;
   int micro_batches = 0;
   double tokens = 0;  // of the global batch
-  int tensor = 1, data = 1, stages = 1, stage = 0;
+  int tensor = 1;
   program::DType type = program::DType::f32;  // of weights and activations in the products
-  bool first() const { return stage == 0; }
-  bool last() const { return stage == stages - 1; }
 };
-Dimensions dimensions(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
-                      int stage);
+Dimensions dimensions(const config::Model& model, const config::Settings& settings, const program::Layout& layout);
 
 /// y = x W^T, W [outputs, inputs] as sharded on this rank.
 struct Linear {
@@ -53,25 +49,7 @@ struct ResidualStream {
   bool is_sum() const { return !residual.present(); }
 };
 
-/// A normalised stream and what the backward pass of the norm needs; `sum` is the stream that was normalised.
-struct Normalised {
-  program::View sum, out, mean, rstd;
-};
-
-/// What the backward pass of one layer needs of its forward pass.
-struct LayerActivations {
-  Normalised norm1, norm2;
-  program::View qkv, attention, stats, fc1_before_gelu, fc1;
-};
-
-/// What the backward pass of one micro-batch needs.
-struct MicroBatch {
-  std::vector<LayerActivations> layers;
-  Normalised final_norm;
-  program::View logits;  // hold their gradient after the loss
-};
-
-/// Emits the forward and backward pass of one pipeline stage, micro-batch by micro-batch. The exchange with the
+/// Emits the passes of one pipeline stage. The exchange with the
 /// neighbouring stages is emitted in gpt.cpp, which gives and takes the views at the border.
 class Stage {
  public:
@@ -79,10 +57,11 @@ class Stage {
         const config::Model& model, const config::Settings& settings, const program::Layout& layout, int stage);
 
   const Dimensions& dims() const { return d_; }
-  /// in: [rows, hidden] from the previous stage (absent on the first). Returns what goes to the next (absent on the
+  const Chunk& chunk(int number) const { return chunks_[number]; }
+  /// in: [rows, hidden] from the previous chunk (absent in the first). Returns what goes to the next (absent in the
   /// last, where the loss and its gradient are computed instead).
   program::View forward(const Pass& pass, const program::View& in);
-  /// gradient: of what forward() returned (absent on the last stage). Returns that of `in` (absent on the first).
+  /// gradient: of what forward() returned (absent in the last chunk). Returns that of `in` (absent in the first).
   /// In a last pass, on_final(parameter) is called for each operation that wrote the parameter's gradient.
   program::View backward(const Pass& pass, const program::View& gradient,
                          const std::function<void(ParameterId)>& on_final);
@@ -157,10 +136,10 @@ class Stage {
   Linear qkv_, projection_, fc1_, fc2_, head_;
   program::AttentionShape shape_;
   program::View tokens_, labels_;
-  std::map<int, MicroBatch> saved_;  // by its number
-  Pass pass_;                        // that is being emitted
-  program::Label at_;                // and its micro-batch, layer and phase
-  std::vector<ParameterId> wrote_;   // whose final gradients on_final() does not know yet
+  std::vector<Chunk> chunks_;
+  Pass pass_;                       // that is being emitted
+  program::Label at_;               // and its micro-batch, layer and phase
+  std::vector<ParameterId> wrote_;  // whose final gradients on_final() does not know yet
 };
 
 }  // namespace harness::gpt

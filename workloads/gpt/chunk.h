@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "config/settings.h"
+#include "program/layout.h"
+#include "program/view.h"
+
+namespace harness::gpt {
+
+/// A normalised stream and what the backward pass of the norm needs; `sum` is the stream that was normalised.
+struct Normalised {
+  program::View sum, out, mean, rstd;
+};
+
+/// What the backward pass of one layer needs of its forward pass.
+struct LayerActivations {
+  Normalised norm1, norm2;
+  program::View qkv, attention, stats, fc1_before_gelu, fc1;
+};
+
+/// What the backward pass of one micro-batch through a chunk needs.
+struct MicroBatch {
+  std::vector<LayerActivations> layers;
+  Normalised final_norm;
+  program::View logits;  // hold their gradient after the loss
+};
+
+/// Layers of the model that follow one another, which a stage runs in one pass.
+struct Chunk {
+  int first_layer = 0, layers = 0;
+  bool first = false;               // begins the model: with the embedding
+  bool last = false;                // ends it: with the final norm, the head and the loss
+  std::map<int, MicroBatch> saved;  // by number of the micro-batch
+  int end() const { return first_layer + layers; }
+};
+
+/// The chunks of a stage, in the order of the model. The model is cut into stages * chunks runs of layers, which go to
+/// the stages in turn; where they cannot be equally long, the first ones have a layer more.
+std::vector<Chunk> chunks_of(const config::Model& model, const program::Layout& layout, int pipeline_stage,
+                             int chunks = 1);
+
+}  // namespace harness::gpt
