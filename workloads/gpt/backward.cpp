@@ -60,7 +60,7 @@ program::View Stage::layer_norm_backward(const program::View& dy, const Normalis
                                   .dgamma = gradient(norm.gamma),
                                   .dbeta = gradient(norm.beta),
                                   .dbias = gradient(bias),
-                                  .rows = d_.rows,
+                                  .rows = d_.own_rows,
                                   .width = d_.hidden,
                                   .accumulate = !pass_.first},
        norm.name);
@@ -129,7 +129,7 @@ program::View Stage::backward(const Pass& pass, const program::View& dy,
   if (chunk.last) {
     dx = head_backward(mb, *bias);
   } else {
-    emit(program::ColumnSum{dy, gradient(bias), d_.rows, d_.hidden, !pass_.first}, "fc2 bias gradient");
+    emit(program::ColumnSum{dy, gradient(bias), d_.own_rows, d_.hidden, !pass_.first}, "fc2 bias gradient");
     wrote({bias});
   }
   tell();

@@ -38,7 +38,7 @@ program::View Stage::linear_gelu(const program::View& x, const Linear& layer, co
 
 program::View Stage::attention(LayerActivations& a) {
   a.attention = scratch("attention", d_.type, d_.rows * d_.local_hidden);
-  a.stats = row_values("attention_stats", d_.heads);
+  a.stats = floats("attention_stats", d_.rows * d_.heads);
   emit(program::Attention{queries(a.qkv), keys(a.qkv), values(a.qkv), a.attention, a.stats, shape_});
   return a.attention;
 }
@@ -53,14 +53,14 @@ ResidualStream Stage::onto_stream(const program::View& x, const Linear& layer, c
 
 Normalised Stage::layer_norm(const ResidualStream& stream, const Norm& norm) {
   const std::string base = norm.name;
-  Normalised x{stream.x, activation(base), row_values(base + "_mean"), row_values(base + "_rstd")};
+  Normalised x{stream.x, activation(base), floats(base + "_mean", d_.own_rows), floats(base + "_rstd", d_.own_rows)};
   program::LayerNorm op{.in = stream.x,
                         .gamma = weight(norm.gamma),
                         .beta = weight(norm.beta),
                         .out = x.out,
                         .mean = x.mean,
                         .rstd = x.rstd,
-                        .rows = d_.rows,
+                        .rows = d_.own_rows,
                         .width = d_.hidden};
   if (!stream.is_sum()) {
     x.sum = activation(base + "_sum");
@@ -78,7 +78,7 @@ program::View Stage::sum_over_tensor(const program::View& v, const char* what, p
 }
 
 program::View Stage::embed() {
-  const program::View out = activation("embedded");
+  const program::View out = scratch("embedded", d_.type, d_.rows * d_.hidden);
   emit(program::Embedding{.tokens = of_micro_batch(tokens_),
                           .words = weight(word_embeddings),
                           .positions = weight(position_embeddings),
@@ -119,7 +119,7 @@ program::View Stage::forward(const Pass& pass, const program::View& in) {
   }
   if (x.is_sum()) return x.x;
   const program::View out = activation("stage_output");
-  emit(program::ResidualAdd{x.x, x.bias, x.residual, out, d_.rows, d_.hidden}, "stage output");
+  emit(program::ResidualAdd{x.x, x.bias, x.residual, out, d_.own_rows, d_.hidden}, "stage output");
   return out;
 }
 
@@ -133,8 +133,8 @@ void Stage::loss(MicroBatch& mb) {
   }
   // Vocabulary-parallel (Shoeybi et al. 2019): three all-reduces of a number per row. Every tensor rank ends with the
   // same loss and adds its share of it, so that the sum over the world counts it once.
-  const program::View maximum = row_values("loss_maximum"), target = row_values("loss_target"),
-                      sum = row_values("loss_sum");
+  const program::View maximum = floats("loss_maximum", rows), target = floats("loss_target", rows),
+                      sum = floats("loss_sum", rows);
   emit(program::CrossEntropyMaximum{mb.logits, maximum, rows, vocab});
   sum_over_tensor(maximum, "loss maximum", program::Reduction::max);
   emit(program::CrossEntropySums{mb.logits, labels, maximum, target, sum, rows, vocab, vocabulary()});

@@ -21,6 +21,7 @@ Dimensions dimensions(const config::Model& model, const config::Settings& settin
   d.sequence = model.sequence;
   d.micro_batch_size = settings.micro_batch_size;
   d.rows = settings.micro_batch_size * model.sequence;
+  d.own_rows = d.rows;
   d.local_hidden = model.hidden / d.tensor;
   d.local_ffn = model.ffn() / d.tensor;
   d.local_vocab = model.vocab / d.tensor;
@@ -59,7 +60,7 @@ program::View Stage::third_of(const program::View& qkv, int which) const {
 }
 
 program::View Stage::activation(std::string name) {
-  return scratch(std::move(name), d_.type, d_.rows * d_.hidden);
+  return scratch(std::move(name), d_.type, d_.own_rows * d_.hidden);
 }
 
 void Stage::enter(const Pass& pass) {

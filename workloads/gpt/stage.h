@@ -16,7 +16,8 @@ namespace harness::gpt {
 
 /// Sizes of one pipeline stage's work on one rank.
 struct Dimensions {
-  std::int64_t rows = 0;  // tokens of a micro-batch
+  std::int64_t rows = 0;      // tokens of a micro-batch: of products, attention and logits
+  std::int64_t own_rows = 0;  // those of them whose residual stream this rank has: of norms and the border of a stage
   std::int64_t hidden = 0, heads = 0, head_dim = 0, sequence = 0, micro_batch_size = 0;
   std::int64_t local_hidden = 0, local_ffn = 0, local_vocab = 0;  // this tensor rank's share
   int micro_batches = 0;
@@ -58,7 +59,7 @@ class Stage {
 
   const Dimensions& dims() const { return d_; }
   const Chunk& chunk(int number) const { return chunks_[number]; }
-  /// in: [rows, hidden] from the previous chunk (absent in the first). Returns what goes to the next (absent in the
+  /// in: [own_rows, hidden] from the previous chunk (absent in the first). Returns what goes to the next (absent in the
   /// last, where the loss and its gradient are computed instead).
   program::View forward(const Pass& pass, const program::View& in);
   /// gradient: of what forward() returned (absent in the last chunk). Returns that of `in` (absent in the first).
@@ -66,7 +67,7 @@ class Stage {
   program::View backward(const Pass& pass, const program::View& gradient,
                          const std::function<void(ParameterId)>& on_final);
 
-  program::View activation(std::string name);  // a fresh [rows, hidden]
+  program::View activation(std::string name);  // a fresh [own_rows, hidden]
 
  private:
   // What is being emitted: for the labels, and for the layer whose parameters are meant; -1: none.
@@ -83,8 +84,8 @@ class Stage {
   program::View scratch(std::string name, program::DType type, std::int64_t count) {
     return b_.buffer(std::move(name), type, count);
   }
-  program::View row_values(std::string name, std::int64_t for_each_row = 1) {
-    return scratch(std::move(name), program::DType::f32, d_.rows * for_each_row);
+  program::View floats(std::string name, std::int64_t count) {
+    return scratch(std::move(name), program::DType::f32, count);
   }
   // Queries, keys and values lie side by side in every row.
   program::View third_of(const program::View& qkv, int which) const;
