@@ -76,7 +76,7 @@ std::vector<CheckLine> check_reference(const backend::Backend& subject, const st
         OneRank job(subject, reference.model, settings,
                     {.seed = reference.seed, .threads = options.threads, .tuning_s = way.tuned ? checked_tuning_s : 0});
         static_cast<void>(job.run(1));
-        for (const gpt::Parameter& p : gpt::parameters(reference.model, {}, 0)) {
+        for (const gpt::Parameter& p : gpt::parameters(reference.model, reference.settings, {}, 0)) {
           ++gradients.cases;
           judge(gradients, p.name + ", " + how,
                 relative_distance(job.read("gradient", p.view.offset, p.view.count), reference.tensor(p.name)));

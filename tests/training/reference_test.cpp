@@ -30,7 +30,7 @@ void compare(const selftest::Reference& reference, std::int64_t micro_batch_size
   LocalJob job(reference.model, settings, {}, reference.seed);
   job.run(1);
   EXPECT_NEAR(job.losses(0)[0] / reference.losses[0], 1, loss_tolerance);
-  for (const auto& p : gpt::parameters(reference.model, {}, 0)) {
+  for (const auto& p : gpt::parameters(reference.model, reference.settings, {}, 0)) {
     const auto theirs = reference.tensor(p.name);
     const auto ours = job.read(0, "gradient", p.view.offset, p.view.count);
     ASSERT_EQ(ours.size(), theirs.size()) << p.name;

@@ -230,7 +230,7 @@ TEST(Gpt, ParametersNumberTheWholeModelOnce) {
   layout[program::Axis::pipeline] = 2;
   double elements = 0;
   for (int stage = 0; stage < 2; ++stage) {
-    for (const auto& p : gpt::parameters(m, layout, stage)) {
+    for (const auto& p : gpt::parameters(m, {}, layout, stage)) {
       if (stage == 1 && p.name == "word_embeddings") {
         EXPECT_EQ(p.first_index, 0);
         continue;

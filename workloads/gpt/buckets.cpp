@@ -13,21 +13,18 @@ Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters,
       replicated_(layout[program::Axis::data] > 1),
       overlap_reduction_(settings.overlap_grad_reduce),
       overlap_optimizer_(settings.overlap_optimizer) {
-  const auto& list = parameters.list();
-  std::int64_t end = parameters.whole_gradient().count;
-  Bucket bucket;
-  for (std::size_t i = list.size(); i-- > 0;) {
+  const std::vector<Parameter>& list = parameters.list();
+  const program::View whole = parameters.whole_gradient();
+  buckets_.resize(list.front().bucket + 1);
+  for (std::size_t i = 0; i < list.size(); ++i) {
     const Parameter& p = list[i];
+    Bucket& bucket = buckets_[p.bucket];
+    if (!bucket.gradients.present()) bucket.gradients = whole.part(p.view.offset, 0);
+    const std::int64_t end = i + 1 < list.size() ? list[i + 1].view.offset : whole.count;
+    bucket.gradients.count = end - bucket.gradients.offset;
+    bucket.number = p.bucket;
     bucket.missing += p.writers;
     bucket.tied = bucket.tied || p.tied;
-    bucket_of_[p.id] = buckets_.size();
-    const std::int64_t elements = end - p.view.offset;
-    if (elements * program::size_of(program::DType::f32) < settings.bucket_size_bytes && i > 0) continue;
-    bucket.gradients = parameters.whole_gradient().part(p.view.offset, elements);
-    bucket.number = static_cast<int>(buckets_.size());
-    buckets_.push_back(bucket);
-    bucket = {};
-    end = p.view.offset;
   }
 }
 
@@ -44,7 +41,7 @@ void Buckets::update(const Bucket& bucket) {
 }
 
 void Buckets::complete(ParameterId parameter) {
-  Bucket& bucket = buckets_[bucket_of_.at(parameter)];
+  Bucket& bucket = buckets_[parameters_.at(parameter).bucket];
   --bucket.missing;
   if (bucket.missing > 0 || reduces_late()) return;
   reduce(bucket, {});

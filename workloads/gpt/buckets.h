@@ -8,8 +8,7 @@
 namespace harness::gpt {
 
 /// What becomes of the gradients of a stage: their reduction over data-parallel ranks and the update of the weights,
-/// cut into buckets. Buckets are cut from the end of the flat gradient buffer, the order in which the backward pass
-/// completes gradients, at parameter borders, each at least bucket_size_bytes (the last takes what is left).
+/// bucket by bucket.
 ///
 /// With overlap_grad_reduce a bucket's all-reduce waits for its own gradients alone; without, it waits for the whole
 /// backward pass. With overlap_optimizer a bucket is updated on a stream of its own as soon as nothing is added to its
@@ -47,7 +46,6 @@ class Buckets {
   program::View learning_rate_;
   bool replicated_, overlap_reduction_, overlap_optimizer_;
   std::vector<Bucket> buckets_;
-  std::map<ParameterId, std::size_t> bucket_of_;
 };
 
 }  // namespace harness::gpt

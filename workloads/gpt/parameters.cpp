@@ -70,17 +70,34 @@ void append(std::vector<Parameter>& list, const std::vector<Parameter>& table, s
   }
 }
 
+std::int64_t aligned(std::int64_t count) {
+  return (count + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+}
+
+void cut_into_buckets(std::vector<Parameter>& list, std::int64_t bucket_bytes) {
+  int bucket = 0;
+  std::int64_t elements = 0;
+  for (std::size_t i = list.size(); i-- > 0;) {
+    list[i].bucket = bucket;
+    elements += i + 1 < list.size() ? aligned(list[i].count()) : list[i].count();
+    if (elements * program::size_of(program::DType::f32) < bucket_bytes) continue;
+    ++bucket;
+    elements = 0;
+  }
+}
+
 void place(std::vector<Parameter>& list) {
   std::int64_t at = 0;
   for (Parameter& p : list) {
-    p.view = {-1, at, p.outer * p.part * p.inner};
-    at += (p.view.count + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+    p.view = {-1, at, p.count()};
+    at += aligned(p.count());
   }
 }
 
 }  // namespace
 
-std::vector<Parameter> parameters(const config::Model& m, const program::Layout& layout, int stage) {
+std::vector<Parameter> parameters(const config::Model& m, const config::Settings& settings,
+                                  const program::Layout& layout, int stage) {
   const std::vector<Chunk> chunks = chunks_of(m, layout, stage);
   const bool first = chunks.front().first, last = chunks.back().last;
   const int tensor = layout[program::Axis::tensor];
@@ -103,13 +120,14 @@ std::vector<Parameter> parameters(const config::Model& m, const program::Layout&
   if (last) append(list, final_norm_table(m), of_embedding + m.layers * of_layer, tensor);
   // The head's copy stands last: its gradient is the first to be complete in the backward pass.
   if (last && !first) append(list, {table}, 0, tensor);
+  cut_into_buckets(list, settings.bucket_size_bytes);
   place(list);
   return list;
 }
 
 Parameters::Parameters(program::ProgramBuilder& builder, const config::Model& model, const config::Settings& settings,
                        const program::Layout& layout, int stage)
-    : b_(builder), list_(parameters(model, layout, stage)) {
+    : b_(builder), list_(parameters(model, settings, layout, stage)) {
   for (std::size_t i = 0; i < list_.size(); ++i) index_.emplace(list_[i].id, i);
   const program::View& end = list_.back().view;
   const auto flat = [&](const char* name, program::DType type) {
