@@ -17,19 +17,18 @@ program::View Stage::input_gradient(const program::View& dy, const Linear& layer
 }
 
 void Stage::weight_gradient(const program::View& dy, const Linear& layer, const program::View& x,
-                            std::optional<ParameterName> bias) {
-  const std::optional<ParameterId> bias_id = bias ? std::optional(of_layer(*bias)) : std::nullopt;
+                            std::optional<ParameterId> bias) {
   emit(program::Matmul{.a = dy,
                        .b = x,
                        .out = gradient(layer.weight),
-                       .bias_gradient = gradient(bias_id),
+                       .bias_gradient = gradient(bias),
                        .m = layer.outputs,
                        .n = layer.inputs,
                        .k = d_.rows,
                        .transpose_a = true,
                        .accumulate = !pass_.first},
        layer.weight_gradient);
-  wrote({of_layer(layer.weight), bias_id});
+  wrote({of_layer(layer.weight), bias});
 }
 
 program::View Stage::attention_backward(const LayerActivations& a, const program::View& dy) {
@@ -77,14 +76,14 @@ program::View Stage::layer_backward(const LayerActivations& a, const program::Vi
   const program::View dfc1 = input_gradient(dy, fc2_, a.fc1_before_gelu);
   weight_gradient(dy, fc2_, a.fc1);
   const program::View dnorm2 = sum_over_tensor(input_gradient(dfc1, fc1_), fc1_.input_gradient);
-  weight_gradient(dfc1, fc1_, a.norm2.out, fc1_.bias);
-  const program::View dmiddle = layer_norm_backward(dnorm2, a.norm2, norm2, dy, of_layer(*projection_.bias));
+  weight_gradient(dfc1, fc1_, a.norm2.out, of_layer(fc1_bias));
+  const program::View dmiddle = layer_norm_backward(dnorm2, a.norm2, norm2, dy, of_layer(projection_bias));
 
   const program::View dattention = input_gradient(dmiddle, projection_);
   weight_gradient(dmiddle, projection_, a.attention);
   const program::View dqkv = attention_backward(a, dattention);
   const program::View dnorm1 = sum_over_tensor(input_gradient(dqkv, qkv_), qkv_.input_gradient);
-  weight_gradient(dqkv, qkv_, a.norm1.out, qkv_.bias);
+  weight_gradient(dqkv, qkv_, a.norm1.out, of_layer(qkv_bias));
   return layer_norm_backward(dnorm1, a.norm1, norm1, dmiddle, bias_below);
 }
 

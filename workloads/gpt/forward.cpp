@@ -3,35 +3,19 @@
 namespace harness::gpt {
 
 program::View Stage::linear(const program::View& x, const Linear& layer, const program::View& bias,
-                            const program::View& add) {
+                            const program::View& add, const program::View& before_gelu) {
   const program::View y = scratch(layer.name, d_.type, d_.rows * layer.outputs);
   emit(program::Matmul{.a = x,
                        .b = weight(layer.weight),
                        .bias = bias,
                        .add = add,
-                       .out = y,
-                       .m = d_.rows,
-                       .n = layer.outputs,
-                       .k = layer.inputs,
-                       .transpose_b = true},
-       layer.name);
-  return y;
-}
-
-program::View Stage::linear_gelu(const program::View& x, const Linear& layer, const program::View& bias,
-                                 program::View& before_gelu) {
-  before_gelu = scratch(layer.name + std::string("_before_gelu"), d_.type, d_.rows * layer.outputs);
-  const program::View y = scratch(layer.name, d_.type, d_.rows * layer.outputs);
-  emit(program::Matmul{.a = x,
-                       .b = weight(layer.weight),
-                       .bias = bias,
                        .aux = before_gelu,
                        .out = y,
                        .m = d_.rows,
                        .n = layer.outputs,
                        .k = layer.inputs,
                        .transpose_b = true,
-                       .epilogue = program::Epilogue::gelu},
+                       .epilogue = before_gelu.present() ? program::Epilogue::gelu : program::Epilogue::none},
        layer.name);
   return y;
 }
@@ -93,11 +77,12 @@ program::View Stage::embed() {
 // x -> x + attention(norm1(x)) -> x + mlp(norm2(x)).
 ResidualStream Stage::layer_forward(LayerActivations& a, const ResidualStream& x) {
   a.norm1 = layer_norm(x, norm1);
-  a.qkv = linear(a.norm1.out, qkv_, weight(qkv_.bias));
+  a.qkv = linear(a.norm1.out, qkv_, weight(qkv_bias));
   const ResidualStream middle = onto_stream(attention(a), projection_, a.norm1.sum);
 
   a.norm2 = layer_norm(middle, norm2);
-  a.fc1 = linear_gelu(a.norm2.out, fc1_, weight(fc1_.bias), a.fc1_before_gelu);
+  a.fc1_before_gelu = scratch("fc1_before_gelu", d_.type, d_.rows * d_.local_ffn);
+  a.fc1 = linear(a.norm2.out, fc1_, weight(fc1_bias), {}, a.fc1_before_gelu);
   return onto_stream(a.fc1, fc2_, a.norm2.sum);
 }
 

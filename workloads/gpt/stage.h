@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,8 +51,8 @@ struct ResidualStream {
   bool is_sum() const { return !residual.present(); }
 };
 
-/// Emits the passes of one pipeline stage. The exchange with the
-/// neighbouring stages is emitted in gpt.cpp, which gives and takes the views at the border.
+/// Emits the passes of one pipeline stage. The exchange with the neighbouring stages is emitted in gpt.cpp, which gives
+/// and takes the views at the border.
 class Stage {
  public:
   Stage(program::ProgramBuilder& builder, const Parameters& parameters, const workloads::StepFrame& frame,
@@ -106,9 +107,7 @@ class Stage {
 
   // The parts of a layer, forward: each emits its operation and returns where the result is.
   program::View linear(const program::View& x, const Linear& layer, const program::View& bias = {},
-                       const program::View& add = {});
-  program::View linear_gelu(const program::View& x, const Linear& layer, const program::View& bias,
-                            program::View& before_gelu);
+                       const program::View& add = {}, const program::View& before_gelu = {});
   program::View attention(LayerActivations& a);
   ResidualStream onto_stream(const program::View& x, const Linear& layer, const program::View& residual);
   Normalised layer_norm(const ResidualStream& stream, const Norm& norm);
@@ -121,7 +120,7 @@ class Stage {
   // Backward: `dy` is the gradient of a part's result, what is returned that of its input.
   program::View input_gradient(const program::View& dy, const Linear& layer, const program::View& before_gelu = {});
   void weight_gradient(const program::View& dy, const Linear& layer, const program::View& x,
-                       std::optional<ParameterName> bias = {});
+                       std::optional<ParameterId> bias = {});
   program::View attention_backward(const LayerActivations& a, const program::View& dy);
   program::View layer_norm_backward(const program::View& dy, const Normalised& x, const Norm& norm,
                                     const program::View& dresidual, std::optional<ParameterId> bias);
