@@ -10,7 +10,8 @@
 namespace harness::program {
 
 /// Remembers, for every element of every buffer, who wrote it last and who has read it since. Kept as intervals, so
-/// the cost follows the number of distinct views and not the number of elements.
+/// the cost follows the number of distinct views and not the number of elements. Who touches its own part counts as
+/// touching all parts: the order that follows from it is one for all ranks.
 class AccessMap {
  public:
   struct Segment {
@@ -58,7 +59,7 @@ class AccessMap {
   void over(const View& view, F&& f) {
     if (view.count <= 0) return;
     auto& map = buffers_[view.buffer];
-    const std::int64_t end = view.offset + view.count;
+    const std::int64_t end = view.offset + view.all_parts().count;
     split(map, view.offset);
     split(map, end);
     for (std::int64_t at = view.offset; at < end;) {

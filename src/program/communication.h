@@ -26,7 +26,8 @@ struct AllReduceOf {
 };
 using AllReduce = AllReduceOf<View>;
 
-/// out [members * in.count] = every member's `in`, in member order. `in` may be this rank's own part of `out`.
+/// out [members * in.count] = every member's `in`, in member order. `in` may be this rank's own part of `out`
+/// (View::own_part).
 template <class T>
 struct AllGatherOf {
   GroupId group = 0;
@@ -36,7 +37,8 @@ struct AllGatherOf {
 };
 using AllGather = AllGatherOf<View>;
 
-/// out [in.count / members] = this member's part of the reduction of every member's `in`.
+/// out [in.count / members] = this member's part of the reduction of every member's `in`. `out` may be this rank's own
+/// part of `in`.
 template <class T>
 struct ReduceScatterOf {
   GroupId group = 0;

@@ -82,6 +82,7 @@ std::string describe(const Program& program, const Operation& op) {
     if (!view.present()) return;
     const char letter = "rwu"[static_cast<int>(access)];
     fmt::format_to(std::back_inserter(views), " {}{}+{}:{}", letter, view.buffer, view.offset, view.count);
+    if (view.parts > 1) fmt::format_to(std::back_inserter(views), " of {} by {}", view.parts, name_of(view.follows));
   };
   std::visit([&](const auto& a) { each_field(a, add_view, [&](const auto& value) { parameters.add(value); }); },
              op.action);

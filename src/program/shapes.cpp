@@ -123,8 +123,14 @@ class Shapes {
     size(a.in, a.data.count, "in");
     if (a.in.present() && buffer(a.in).type != buffer(a.data).type) note("in and data have different element types");
   }
-  void of(const AllGather& a) { size(a.out, a.in.count * members(a.group), "out"); }
-  void of(const ReduceScatter& a) { size(a.in, a.out.count * members(a.group), "in"); }
+  void of(const AllGather& a) {
+    size(a.out, a.in.count * members(a.group), "out");
+    in_place(a.in, a.out, a.group);
+  }
+  void of(const ReduceScatter& a) {
+    size(a.in, a.out.count * members(a.group), "in");
+    in_place(a.out, a.in, a.group);
+  }
   void of(const Broadcast& a) {
     if (a.root < 0 || a.root >= members(a.group))
       note(fmt::format("root {} is not one of {} members", a.root, members(a.group)));
@@ -147,8 +153,18 @@ class Shapes {
       note(fmt::format("{}: {} has {} elements, expected {}", what, buffer(v).name, v.count, expected));
     }
   }
-  static bool overlap(const View& a, const View& b) {
-    return a.buffer == b.buffer && a.offset < b.offset + b.count && b.offset < a.offset + a.count;
+  // In place, the parts lie in the order of the group's members, so ranks that run one Program need View::own_part.
+  void in_place(const View& part, const View& whole, GroupId g) {
+    if (!overlap(part, whole)) return;
+    const Group& group = set_.groups[g];
+    bool own = part.all_parts() == whole && group.axes == AxisSet::of({part.follows}) && group.pipeline_stages.empty();
+    if (part.parts == 1) own = group_size_in_role(group) == 1;
+    if (!own) note(fmt::format("its part of {} is not that of a member of group {}", buffer(whole).name, group.name));
+  }
+  // How many members of a group run this Program.
+  int group_size_in_role(Group group) const {
+    group.axes.bits &= static_cast<std::uint8_t>(~set_.role_axes.bits);
+    return group.size(set_.layout);
   }
   void type(const View& v, std::initializer_list<DType> allowed, const char* what) {
     if (!v.present()) return;

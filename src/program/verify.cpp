@@ -45,7 +45,7 @@ class RoleChecker {
   }
 
   std::string show(const View& v) const {
-    return fmt::format("{}[{}..{})", program_.buffers[v.buffer].name, v.offset, v.offset + v.count);
+    return fmt::format("{}[{}..{})", program_.buffers[v.buffer].name, v.offset, v.offset + v.all_parts().count);
   }
 
   // Views, streams, waits, element types and shapes: what later checks rely on.
@@ -67,7 +67,13 @@ class RoleChecker {
           sound_ = false;
           say(id, op, which,
               fmt::format("a view of buffer {} from element {} on, {} long, lies outside it", view.buffer, view.offset,
-                          view.count));
+                          view.all_parts().count));
+        }
+        if (view.parts != 1 && view.parts != set_.layout[view.follows]) {
+          sound_ = false;
+          say(id, op, which,
+              fmt::format("touches its own of {} parts, but the {} axis has {} ranks", view.parts,
+                          name_of(view.follows), set_.layout[view.follows]));
         }
         if (!sound_ || access == Access::read) return;
         if (program_.buffer_of(view).kind == BufferKind::input) {
@@ -92,7 +98,7 @@ class RoleChecker {
   bool within_buffer(const View& view) const {
     const std::size_t buffer = view.buffer;
     if (buffer >= program_.buffers.size() || view.offset < 0 || view.count <= 0) return false;
-    return view.offset + view.count <= program_.buffers[buffer].count;
+    return view.offset + view.all_parts().count <= program_.buffers[buffer].count;
   }
 
   // Every read sees a write, and conflicting accesses stand in a defined order.

@@ -30,8 +30,14 @@ inline constexpr config::BackendKind tested_backend = config::BackendKind::cpu;
 /// All ranks of a job in this process, a thread each, over the real backend and its real communication.
 class LocalJob {
  public:
-  LocalJob(const config::Model& model, config::Settings settings, const program::Layout& layout, std::uint64_t seed = 1)
-      : layout_(layout) {
+  LocalJob(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
+           std::uint64_t seed = 1)
+      : LocalJob(workloads::build_programs(model, settings, layout), model, settings, seed) {}
+  /// Of any Programs; those of a training step have inputs by model and settings.
+  explicit LocalJob(const program::ProgramSet& programs, const config::Model& model = {},
+                    config::Settings settings = {}, std::uint64_t seed = 1)
+      : layout_(programs.layout) {
+    const program::Layout& layout = layout_;
 #ifdef HARNESS_TEST_CUDA
     fake::Settings devices;
     devices.device_count = layout.ranks();
@@ -44,7 +50,7 @@ class LocalJob {
 #endif
     // Where the device is emulated nobody runs cuDNN's kernels.
     if (tested_backend == config::BackendKind::cuda) settings.attention = config::AttentionKind::unfused;
-    set_ = program::lower(workloads::build_programs(model, settings, layout), tested.declared());
+    set_ = program::lower(programs, tested.declared());
     const int n = layout.ranks();
     Rendezvous rendezvous(n);
     for (int rank = 0; rank < n; ++rank) {

@@ -61,6 +61,7 @@ void CpuExecutable::Free::operator()(std::byte* p) const {
 
 CpuExecutable::CpuExecutable(const backend::ExecutableRequest& request)
     : program_(*request.program),
+      at_(request.layout.coordinates(request.rank)),
       threads_(checked_threads(request.threads)),
       arena_(program::plan_arena(program_)),
       memory_(allocate(std::max<std::int64_t>(arena_.bytes, 1)),
@@ -72,13 +73,6 @@ CpuExecutable::CpuExecutable(const backend::ExecutableRequest& request)
 
 CpuExecutable::~CpuExecutable() {
   streams_.reset();  // before what its threads use
-}
-
-backend::Tensor CpuExecutable::tensor(const program::View& v) const {
-  const program::Buffer& b = program_.buffers.at(v.buffer);
-  if (v.offset < 0 || v.count < 0 || v.offset + v.count > b.count) fail("a view reaches outside buffer {}", b.name);
-  std::byte* base = memory_.get() + arena_.offset_bytes[v.buffer];
-  return {base + v.offset * program::size_of(b.type), b.type, v.count};
 }
 
 std::vector<RendezvousMessage> CpuExecutable::publish() {

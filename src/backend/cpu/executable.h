@@ -7,6 +7,7 @@
 #include "backend/cpu/communication.h"
 #include "backend/cpu/compile.h"
 #include "backend/cpu/streams.h"
+#include "backend/locate.h"
 
 namespace harness::cpu {
 
@@ -28,12 +29,15 @@ class CpuExecutable : public backend::Executable {
   std::vector<std::string> warnings() const override;
 
  private:
-  backend::Tensor tensor(const program::View& view) const;
+  backend::Tensor tensor(const program::View& view) const {
+    return backend::locate(view, program_, arena_, memory_.get(), at_);
+  }
   std::span<std::byte> bytes_of(const program::View& view, std::size_t expected) const;
   TaskList compile(Compiler& compiler, const std::vector<program::Operation>& list);
   double step(std::int64_t number, const program::InputSource& inputs, std::vector<program::Interval>* intervals);
 
   const program::Program& program_;
+  program::Coordinates at_;
   int threads_;
   program::Arena arena_;
   struct Free {

@@ -22,6 +22,7 @@ constexpr auto look_again = std::chrono::microseconds(50);
 
 CudaExecutable::CudaExecutable(const backend::ExecutableRequest& request)
     : program_(*request.program),
+      at_(request.layout.coordinates(request.rank)),
       with_graph_(request.settings.cuda_graph),
       programmatic_(request.settings.programmatic_launch),
       timeout_s_(request.timeout_s),
@@ -40,10 +41,7 @@ CudaExecutable::~CudaExecutable() {
 }
 
 backend::Tensor CudaExecutable::tensor(const program::View& v) const {
-  const program::Buffer& b = program_.buffers.at(v.buffer);
-  if (v.offset < 0 || v.count < 0 || v.offset + v.count > b.count) fail("a view reaches outside buffer {}", b.name);
-  std::byte* base = state_->memory.data() + state_->arena.offset_bytes[v.buffer];
-  return {base + v.offset * program::size_of(b.type), b.type, v.count};
+  return backend::locate(v, program_, state_->arena, state_->memory.data(), at_);
 }
 
 Stream CudaExecutable::stream(program::StreamId id) const {

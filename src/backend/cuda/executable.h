@@ -11,6 +11,7 @@
 #include "backend/cuda/compile.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/staging.h"
+#include "backend/locate.h"
 
 namespace harness::cuda {
 
@@ -67,6 +68,7 @@ class CudaExecutable : public backend::Executable {
   std::vector<program::Interval> timed_by_events(std::int64_t step, const program::InputSource& inputs);
 
   const program::Program& program_;
+  program::Coordinates at_;
   bool with_graph_, programmatic_;
   double timeout_s_;
   bool alone_;

@@ -15,10 +15,6 @@ namespace {
 using program::OperationId;
 using program::View;
 
-bool overlap(const View& a, const View& b) {
-  return a.buffer == b.buffer && a.offset < b.offset + b.count && b.offset < a.offset + a.count;
-}
-
 // Which second stages of LayerNormBackward may be done by a later one.
 class Joiner {
  public:

@@ -167,6 +167,32 @@ TEST_P(Collectives, AllGatherAlsoInPlace) {
   }
 }
 
+// One Program for all ranks: each sums up its own part in place, converts it, and gathers those of the others in place.
+TEST_P(Collectives, ReduceScatterAndAllGatherOfOwnPartsInPlace) {
+  for (const int n : {1, 2, 3, 4}) {
+    constexpr std::int64_t part = 501;
+    Collective c(n, GetParam(), part * n, part * n, [](const program::View& in, const program::View&) {
+      return program::Fill{in, 0};
+    });
+    program::ProgramBuilder b({"compute", "data"});
+    c.in = b.buffer("in", GetParam(), part * n, program::BufferKind::persistent);
+    c.out = b.buffer("out", GetParam(), part * n, program::BufferKind::persistent);
+    const program::View sum = c.in.own_part(program::Axis::data, n), own = c.out.own_part(program::Axis::data, n);
+    b.begin_step();
+    b.emit(1, program::ReduceScatter{0, c.in, sum}, {});
+    b.emit(0, program::Convert{sum, own}, {});
+    b.emit(1, program::AllGather{0, own, c.out}, {});
+    c.program = b.take();
+    for (const auto& got : c.run(c.out)) {
+      for (std::int64_t i = 0; i < part * n; ++i) {
+        double want = 0;
+        for (int r = 0; r < n; ++r) want += Collective::value(r, i);
+        ASSERT_EQ(got[i], want) << n << " ranks, element " << i;
+      }
+    }
+  }
+}
+
 TEST_P(Collectives, Broadcast) {
   for (const int n : {1, 2, 3, 4}) {
     const int root = n - 1;

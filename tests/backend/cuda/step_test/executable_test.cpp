@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "backend/cuda/cuda_backend.h"
+#include "program/builder.h"
 #include "training/local_job.h"
 #include "workloads/workload.h"
 
@@ -109,6 +110,40 @@ TEST(CudaExecutable, TheGroupOfAllRanksUsesTheJobsCommunicator) {
   EXPECT_EQ(communicators_of(test::layout_of(1, 1, 1)), 0);
   EXPECT_EQ(communicators_of(test::layout_of(1, 1, 2)), 2);  // world as the job's, data
   EXPECT_EQ(communicators_of(test::layout_of(2, 1, 2)), 3);  // and tensor
+}
+
+// One Program for both ranks: each sums up its own part in place, converts it, and gathers the other's in place.
+TEST(CudaExecutable, ReducesAndGathersOwnPartsInPlace) {
+  constexpr std::int64_t elements = 600;
+  program::ProgramSet set{layout_of(1, 1, 2), {{"data", program::AxisSet::of({program::Axis::data}), {}}}, {}, {}};
+  program::ProgramBuilder b({"compute", "data"});
+  const auto buffer = [&](const char* name) {
+    return b.buffer(name, program::DType::f32, elements, program::BufferKind::persistent);
+  };
+  const program::View in = buffer("in"), out = buffer("out");
+  b.emit(0,
+         program::Initialize{
+             .out = in, .axis = program::Axis::data, .full = 2 * elements, .part = elements, .deviation = 1},
+         {"", program::Phase::setup});
+  b.begin_step();
+  const program::View sum = in.own_part(program::Axis::data, 2), own = out.own_part(program::Axis::data, 2);
+  b.emit(1, program::ReduceScatter{0, in, sum}, {});
+  b.emit(0, program::Convert{sum, own}, {});
+  b.emit(1, program::AllGather{0, own, out}, {});
+  set.roles.push_back(b.take());
+  for (const bool graph : {true, false}) {
+    config::Settings settings;
+    settings.cuda_graph = graph;
+    LocalJob job(set, {}, settings);
+    const auto first = job.read(0, "in", 0, elements), second = job.read(1, "in", 0, elements);
+    EXPECT_NE(first, second);
+    job.run(1);
+    EXPECT_EQ(fake::complaints(), std::vector<std::string>{});
+    for (const int rank : {0, 1}) {
+      const auto got = job.read(rank, "out", 0, elements);
+      for (std::int64_t i = 0; i < elements; ++i) ASSERT_EQ(got[i], first[i] + second[i]) << i;
+    }
+  }
 }
 
 // A host that takes its time.
