@@ -29,8 +29,8 @@ program::View Stage::attention(LayerActivations& a) {
 
 // residual + x W^T + bias. With tensor parallelism the product is a sum over ranks, to which bias and residual belong
 // once: the next norm adds them after the all-reduce.
-ResidualStream Stage::onto_stream(const program::View& x, const Linear& layer, const program::View& residual) {
-  const program::View bias = weight(layer.bias);
+ResidualStream Stage::onto_stream(const program::View& x, const Linear& layer, const program::View& bias,
+                                  const program::View& residual) {
   if (d_.tensor == 1) return {linear(x, layer, bias, residual)};
   return {sum_over_tensor(linear(x, layer), layer.name), bias, residual};
 }
@@ -78,12 +78,12 @@ program::View Stage::embed() {
 ResidualStream Stage::layer_forward(LayerActivations& a, const ResidualStream& x) {
   a.norm1 = layer_norm(x, norm1);
   a.qkv = linear(a.norm1.out, qkv_, weight(qkv_bias));
-  const ResidualStream middle = onto_stream(attention(a), projection_, a.norm1.sum);
+  const ResidualStream middle = onto_stream(attention(a), projection_, weight(projection_bias), a.norm1.sum);
 
   a.norm2 = layer_norm(middle, norm2);
   a.fc1_before_gelu = scratch("fc1_before_gelu", d_.type, d_.rows * d_.local_ffn);
   a.fc1 = linear(a.norm2.out, fc1_, weight(fc1_bias), {}, a.fc1_before_gelu);
-  return onto_stream(a.fc1, fc2_, a.norm2.sum);
+  return onto_stream(a.fc1, fc2_, weight(fc2_bias), a.norm2.sum);
 }
 
 program::View Stage::forward(const Pass& pass, const program::View& in) {

@@ -38,12 +38,12 @@ Stage::Stage(program::ProgramBuilder& builder, const Parameters& parameters, con
       parameters_(parameters),
       frame_(frame),
       d_(dimensions(model, settings, layout)),
-      qkv_{"qkv", d_.hidden, 3 * d_.local_hidden, "qkv input gradient", "qkv weight gradient", qkv_weight, qkv_bias},
+      qkv_{"qkv", d_.hidden, 3 * d_.local_hidden, "qkv input gradient", "qkv weight gradient", qkv_weight},
       projection_{
-          "projection",      d_.local_hidden, d_.hidden, "projection input gradient", "projection weight gradient",
-          projection_weight, projection_bias},
-      fc1_{"fc1", d_.hidden, d_.local_ffn, "fc1 input gradient", "fc1 weight gradient", fc1_weight, fc1_bias},
-      fc2_{"fc2", d_.local_ffn, d_.hidden, "fc2 input gradient", "fc2 weight gradient", fc2_weight, fc2_bias},
+          "projection",     d_.local_hidden, d_.hidden, "projection input gradient", "projection weight gradient",
+          projection_weight},
+      fc1_{"fc1", d_.hidden, d_.local_ffn, "fc1 input gradient", "fc1 weight gradient", fc1_weight},
+      fc2_{"fc2", d_.local_ffn, d_.hidden, "fc2 input gradient", "fc2 weight gradient", fc2_weight},
       head_{"head", d_.hidden, d_.local_vocab, "head input gradient", "head weight gradient", word_embeddings},
       chunks_(chunks_of(model, layout, stage)) {
   const std::int64_t tokens = d_.micro_batches * d_.rows;

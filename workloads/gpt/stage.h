@@ -34,7 +34,6 @@ struct Linear {
   std::int64_t inputs, outputs;
   const char *input_gradient, *weight_gradient;  // labels
   ParameterName weight;
-  std::optional<ParameterName> bias = {};
 };
 
 struct Norm {
@@ -75,9 +74,7 @@ class Stage {
   void enter(const Pass& pass);
   void enter_layer(int layer) { at_.layer = layer; }
   ParameterId of_layer(ParameterName name) const { return {name, at_.layer}; }
-  program::View weight(std::optional<ParameterName> name) const {
-    return name ? parameters_.weight(of_layer(*name)) : program::View{};
-  }
+  program::View weight(ParameterName name) const { return parameters_.weight(of_layer(name)); }
   program::View gradient(std::optional<ParameterId> id) const {
     return id ? parameters_.gradient(*id) : program::View{};
   }
@@ -109,7 +106,8 @@ class Stage {
   program::View linear(const program::View& x, const Linear& layer, const program::View& bias = {},
                        const program::View& add = {}, const program::View& before_gelu = {});
   program::View attention(LayerActivations& a);
-  ResidualStream onto_stream(const program::View& x, const Linear& layer, const program::View& residual);
+  ResidualStream onto_stream(const program::View& x, const Linear& layer, const program::View& bias,
+                             const program::View& residual);
   Normalised layer_norm(const ResidualStream& stream, const Norm& norm);
   program::View sum_over_tensor(const program::View& v, const char* what,
                                 program::Reduction reduction = program::Reduction::sum);  // in place; returns v
