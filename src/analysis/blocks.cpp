@@ -13,18 +13,26 @@ namespace {
 template <class Wanted>
 std::vector<FinishedBlock> collect(const store::Result& result, Wanted wanted) {
   std::vector<FinishedBlock> finished;
+  const bool shared = shares_processes(result);
   for (std::size_t i = 0; i < result.blocks.size(); ++i) {
     const store::ResultBlock& block = result.blocks[i];
     if (!wanted(block)) continue;
     if (const auto seconds = block_median(result, i)) {
-      finished.push_back(
-          {i, block.case_index, block.round, block.session, block.start_unix_s + block.setup_s, *seconds});
+      finished.push_back({i, block.case_index, block.round, block.session, shared ? block.process : block.session,
+                          block.start_unix_s + block.setup_s, *seconds});
     }
   }
   return finished;
 }
 
 }  // namespace
+
+bool shares_processes(const store::Result& result) {
+  std::set<std::int32_t> processes;
+  return !std::ranges::all_of(result.blocks, [&](const store::ResultBlock& block) {
+    return block.process < 0 || processes.insert(block.process).second;
+  });
+}
 
 std::vector<FinishedBlock> finished_blocks(const store::Result& result) {
   return collect(result, [](const store::ResultBlock&) { return true; });

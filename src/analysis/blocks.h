@@ -13,9 +13,14 @@ namespace harness::analysis {
 struct FinishedBlock {
   std::size_t index = 0;  // of Result::blocks
   std::int32_t case_index = 0, round = 0, session = 0;
+  std::int32_t pool = 0;    // blocks of one pool show each other the machine's level: those of a session, or of a
+                            // process, where a sweep has several blocks in one
   double steps_unix_s = 0;  // when its first step began
   double seconds = 0;
 };
+/// Whether some blocks ran one after another in the same processes, as the points of an operation do.
+bool shares_processes(const store::Result& result);
+
 /// In the order of the file. Blocks without a usable sample are left out.
 std::vector<FinishedBlock> finished_blocks(const store::Result& result);
 /// Those of one case.

@@ -241,6 +241,9 @@ std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, c
   if (std::ranges::all_of(files, [](const ComparedFile& file) { return workload_of(*file.result) == "gpt"; })) {
     must_match("Models", model_of);
   }
+  must_match("Processes", [](const store::Result& r) {
+    return std::string(shares_processes(r) ? "one for the blocks of a round" : "one for each block");
+  });
   if (what.rank_counts) must_match("Numbers of ranks", [](const store::Result& r) { return number(r.ranks); });
   return reasons;
 }

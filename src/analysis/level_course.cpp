@@ -135,13 +135,13 @@ class Session {
   double scatter_;
 };
 
-// Those of sessions that last, which have two at least, by session and time: the model's order (keep_with_neighbour).
+// Those of pools that last, which have two at least, by pool and time: the model's order (keep_with_neighbour).
 std::vector<FinishedBlock> in_order(std::vector<FinishedBlock> blocks) {
   std::map<std::int32_t, std::set<double>> times;
-  for (const FinishedBlock& block : blocks) times[block.session].insert(block.steps_unix_s);
-  std::erase_if(blocks, [&](const FinishedBlock& block) { return times[block.session].size() < 2; });
+  for (const FinishedBlock& block : blocks) times[block.pool].insert(block.steps_unix_s);
+  std::erase_if(blocks, [&](const FinishedBlock& block) { return times[block.pool].size() < 2; });
   std::ranges::stable_sort(blocks, {},
-                           [](const FinishedBlock& block) { return std::pair(block.session, block.steps_unix_s); });
+                           [](const FinishedBlock& block) { return std::pair(block.pool, block.steps_unix_s); });
   return blocks;
 }
 
@@ -185,7 +185,8 @@ LevelCourse level_course(const SweepBlocks& sweep) {
                       .group = groups.at(block.case_index),
                       .case_index = block.case_index,
                       .round = block.round,
-                      .session = block.session});
+                      .session = block.session,
+                      .pool = block.pool});
   }
   const LevelFit fit = fit_level(blocks);
   for (std::size_t i = 0; i < blocks.size(); ++i) {

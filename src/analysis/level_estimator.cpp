@@ -92,7 +92,8 @@ class GuardedFit {
                         .time_s = block.steps_unix_s,
                         .case_index = block.case_index,
                         .round = block.round,
-                        .session = block.session});
+                        .session = block.session,
+                        .pool = block.pool});
     }
     return blocks;
   }

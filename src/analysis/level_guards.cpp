@@ -29,7 +29,7 @@ CarryOver find_carry_over(std::span<const LevelBlock> blocks, const LevelFit& fi
   std::vector<Followers> after(fit.groups.size());
   Followers all;
   for (std::size_t i = 1; i < blocks.size(); ++i) {
-    if (blocks[i].session != blocks[i - 1].session) continue;
+    if (blocks[i].pool != blocks[i - 1].pool) continue;
     for (Followers* followers : {&after[static_cast<std::size_t>(blocks[i - 1].group)], &all}) {
       ++followers->blocks;
       followers->sum += fit.influence[i];
@@ -48,7 +48,7 @@ CarryOver find_carry_over(std::span<const LevelBlock> blocks, const LevelFit& fi
     out.slowest_after = static_cast<int>(group);
   }
   for (std::size_t i = 1; i < blocks.size(); ++i) {
-    if (blocks[i].session == blocks[i - 1].session) total += std::pow(fit.influence[i] - all.mean(), 2);
+    if (blocks[i].pool == blocks[i - 1].pool) total += std::pow(fit.influence[i] - all.mean(), 2);
   }
   if (kinds < 2 || !scatters(total, all.blocks)) return out;
   const double numerator = kinds - 1;

@@ -17,19 +17,20 @@ struct LevelBlock {
   double log_seconds = 0;  // of the block's median timed step
   double time_s = 0;       // when its timed part began, from any origin
   int group = 0;
-  std::int32_t case_index = 0, round = 0, session = 0;  // sessions ascend
+  std::int32_t case_index = 0, round = 0, session = 0;
+  std::int32_t pool = 0;  // as FinishedBlock::pool; ascends with time
 };
 
-/// The weighted mean of the other blocks of the session, with weights that fall exponentially with distance in time:
+/// The weighted mean of the other blocks of the pool, with weights that fall exponentially with distance in time:
 ///   level_i = sum over j of w_ij value_j / sum over j of w_ij,  w_ij = decay^(|t_i - t_j| / T),
 /// T being the usual distance of successive blocks (their median). O(blocks) per decay: a sum that runs forwards and
 /// one that runs backwards.
 class NeighbourLevel {
  public:
-  /// The weight of a block at distance T. One of these is chosen by how well it predicts; 1 is the mean of the session.
+  /// The weight of a block at distance T. One of these is chosen by how well it predicts; 1 is the mean of the pool.
   static constexpr std::array<double, 9> decays = {0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 1.0};
 
-  /// Blocks by session, within a session by time; each session has two at least (keep_with_neighbour).
+  /// Blocks by pool, within a pool by time; each pool has two at least (keep_with_neighbour).
   explicit NeighbourLevel(std::span<const LevelBlock> blocks);
 
   /// Values in the order of the blocks; decay: an index of `decays`.
@@ -59,9 +60,9 @@ class RoundLevel {
   std::vector<std::vector<std::size_t>> rounds_;
 };
 
-/// The blocks that have another one in their session, in order of session and time.
+/// The blocks that have another one in their pool, in order of pool and time.
 std::vector<LevelBlock> keep_with_neighbour(std::vector<LevelBlock> blocks);
-/// The blocks that also have another one in their round of that session.
+/// The blocks that also have another one in their round of that pool.
 std::vector<LevelBlock> keep_with_round(std::vector<LevelBlock> blocks);
 
 }  // namespace harness::analysis

@@ -30,6 +30,14 @@ enum class Mathematics : std::uint8_t {
   another,  // another training: other batches, or as many tokens at other times
 };
 
+/// What a change of a variable's value needs anew. Blocks that differ in nothing but their Program may run one after
+/// another in the same processes, with the same communicators.
+enum class Anew : std::uint8_t {
+  program,
+  communicators,  // other groups of ranks
+  process,        // what a library, an allocator or a runtime reads once
+};
+
 /// A variable is one row: the YAML key, `--set` name, result column and table heading are all `name`, and what the
 /// result file records is print(settings) of the very Settings the worker ran with. All that other rooms need to know
 /// of it stands here; they go through the rows, and none of them lists variables.
@@ -54,6 +62,7 @@ struct Variable {
   bool moves_peak = false;
   Purpose purpose = Purpose::setting;
   Mathematics mathematics = Mathematics::same;
+  Anew anew = Anew::process;
 
   /// The variable that decides instead, wherever it is not at its default: what is recorded of this one then says
   /// nothing of the case. "": none.

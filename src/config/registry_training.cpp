@@ -187,6 +187,7 @@ std::vector<Variable> training_variables() {
        .fastest = "bf16",
        .moves_peak = true,
        .mathematics = Mathematics::rounded,
+       .anew = Anew::program,
        .refused_by = needs_tensor_cores,
        .lacking = [](const Settings& s, const Hardware& h) -> std::string {
          if (s.precision == Precision::fp32) return "";
@@ -269,6 +270,7 @@ std::vector<Variable> training_variables() {
        .print = print_layout,
        .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
                    Part::data, Part::embedding, Part::bubble, Part::idle},
+       .anew = Anew::communicators,
        .workloads = communicating,
        .words = {.megatron = layout_for_megatron, .deepspeed = layout_for_deepspeed, .pytorch = layout_for_pytorch},
        .synonyms = {{"tensor_model_parallel_size", "layout.tensor_parallel"},

@@ -164,6 +164,11 @@ std::vector<Variable> workload_variables() {
       "how often one step runs the operation, one after the other",
       [](Settings& s, auto text) { s.repetitions = static_cast<int>(parse_within(text, 1, max_repetitions)); },
       [](const Settings& s) { return fmt::format("{}", s.repetitions); }, single_operations));
+  // What the one operation is, and how often: of its groups of ranks, communicators.
+  for (Variable& variable : rows) {
+    if (!variable.fixed) variable.anew = Anew::program;
+    if (variable.name == "collective_over") variable.anew = Anew::communicators;
+  }
   return rows;
 }
 

@@ -27,6 +27,9 @@ PlannedCase make_case(const config::Experiment& experiment, int ranks, std::stri
   c.impossible = std::move(division.why_impossible);
   if (c.impossible.empty()) c.impossible = why_impossible(c.settings, experiment.hardware);
   if (!c.impossible.empty()) return c;
+  c.needs_process = std::ranges::any_of(config::registry(), [&](const config::Variable& variable) {
+    return variable.anew != config::Anew::program && variable.print(c.settings) != variable.print(experiment.baseline);
+  });
   c.micro_batches = workloads::workload_of(c.settings).micro_batches(c.settings, c.layout);
   if (change == nullptr) return c;
 
@@ -91,6 +94,15 @@ std::vector<Entrant> entrants_of(const Plan& plan) {
   return entrants;
 }
 
+// Whether blocks that need no process of their own may follow each other in one: of an operation, whose step is short
+// beside the start of a process, yes; of a training step, no.
+bool shares_processes(const Plan& plan) {
+  const bool operation = plan.experiment.baseline.workload != config::training_workload;
+  return operation && std::ranges::none_of(plan.cases, [](const PlannedCase& planned) {
+           return planned.is_possible() && planned.needs_process;
+         });
+}
+
 }  // namespace
 
 Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only) {
@@ -115,6 +127,11 @@ Plan make_plan(const config::Experiment& experiment, int ranks, const std::vecto
     plan.cases.push_back(make_case(experiment, ranks, name, &change));
   }
   plan.schedule = make_schedule(entrants_of(plan), experiment.measure.rounds, experiment.measure.seed);
+  const bool shares = shares_processes(plan);
+  for (std::size_t i = 0; i < plan.schedule.size(); ++i) {
+    const bool joins = shares && i > 0 && plan.schedule[i].round == plan.schedule[i - 1].round;
+    plan.schedule[i].process = joins ? plan.schedule[i - 1].process : static_cast<int>(i);
+  }
   return plan;
 }
 

@@ -22,6 +22,7 @@ struct PlannedCase {
   std::int64_t micro_batches = 0;  // per data-parallel replica and step (gradient accumulation)
   std::vector<std::string> uses;   // of one operation, what of the model's step it is: "qkv, forward"; by prepare()
   bool is_control = false;         // baseline_again: what is found out about the baseline holds for it
+  bool needs_process = true;       // of its own for every block; else it may share one with the baseline
   Survey survey;                   // filled by prepare()
 
   bool is_possible() const { return impossible.empty(); }
@@ -33,6 +34,8 @@ struct Slot {
   int round = 0;               // from 0
   int position = 0;            // within the round
   std::size_t case_index = 0;  // in Plan::cases
+  int process = 0;             // slots of one number, which follow each other, run in the same processes: the index
+                               // of the first one
 };
 
 struct Plan {
@@ -47,9 +50,10 @@ struct Plan {
 
 /// The cases of an experiment on `ranks` ranks and the order of their blocks: a pure function, the same on every rank.
 /// In every round each possible case stands once; the order is a seeded shuffle whose rotations balance positions over
-/// the rounds (each block of rounds is a cyclic Latin square, shuffled anew). Throws Error if the baseline itself is
-/// impossible. Left out: a change that still stands for values of the model, and the baseline's own number of ranks.
-/// `only`: keep these cases (and the baselines); names matched exactly or by variable.
+/// the rounds (each block of rounds is a cyclic Latin square, shuffled anew). The blocks of a round share their
+/// processes if every case of a sweep of one operation differs from the baseline in its Program alone. Throws Error if
+/// the baseline itself is impossible. Left out: a change that still stands for values of the model, and the baseline's
+/// own number of ranks. `only`: keep these cases (and the baselines); names matched exactly or by variable.
 Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only = {});
 
 }  // namespace harness::plan

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/blocks.h"
 #include "analysis/comparable.h"
 #include "analysis/statistics.h"
 #include "base/text.h"
@@ -28,8 +29,10 @@ std::string workload_of(const store::Result& result) {
 }
 
 std::string run_line(const store::Result& result) {
-  const auto blocks = fmt::format("{} of {} warm-up and {}, seed {}; {}", plural(result.rounds, "round"),
-                                  result.warmup_steps, plural(result.steps, "timed step"), result.seed, result.created);
+  const char* shared = analysis::shares_processes(result) ? ", a round's blocks in one process" : "";
+  const auto blocks =
+      fmt::format("{} of {} warm-up and {}{}, seed {}; {}", plural(result.rounds, "round"), result.warmup_steps,
+                  plural(result.steps, "timed step"), shared, result.seed, result.created);
   if (workload_of(result) != "gpt") {
     return fmt::format("{}: workload {} on {} of {}; {}", result.name, workload_of(result),
                        plural(result.ranks, "rank"), plural(result.nodes, "node"), blocks);

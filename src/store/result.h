@@ -74,7 +74,7 @@ struct ResultBlock {
   std::int32_t round = 0, position = 0, case_index = 0;
   BlockStatus status = BlockStatus::pending;
   std::int32_t session = -1;  // which `sweep` process wrote it: 0, then 1 after the first --resume, …
-  std::int32_t process = 0;   // blocks of one number run one after the other in the same workers
+  std::int32_t process = -1;  // blocks of one number run one after the other in the same workers; -1: in its own
   double start_unix_s = 0, setup_s = 0, first_step_s = 0, timed_total_s = 0;
   double peak_memory_bytes = 0;  // largest rank
   std::int32_t peak_memory_rank = -1;

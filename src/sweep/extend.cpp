@@ -55,7 +55,7 @@ void extend_file(const std::string& path, const plan::Plan& plan, int rounds) {
   result.rank_seconds.resize(kept);
   for (const plan::Slot& slot : plan.schedule) {
     if (slot.round < over) continue;
-    result.blocks.push_back(pending_block(slot, result.blocks.size()));
+    result.blocks.push_back(pending_block(slot));
   }
   store::rewrite_result(path, result);
 }

@@ -57,12 +57,12 @@ std::vector<store::ResultRung> rungs_of(const plan::Plan& plan) {
 
 }  // namespace
 
-store::ResultBlock pending_block(const plan::Slot& slot, std::size_t index) {
+store::ResultBlock pending_block(const plan::Slot& slot) {
   store::ResultBlock block;
   block.round = slot.round;
   block.position = slot.position;
   block.case_index = static_cast<std::int32_t>(slot.case_index);
-  block.process = static_cast<std::int32_t>(index);
+  block.process = slot.process;
   return block;
 }
 
@@ -103,7 +103,7 @@ store::Result planned_result(const plan::Plan& plan) {
   }
   r.ladder = rungs_of(plan);
   for (const plan::Slot& slot : plan.schedule) {
-    r.blocks.push_back(pending_block(slot, r.blocks.size()));
+    r.blocks.push_back(pending_block(slot));
   }
   return r;
 }

@@ -9,6 +9,6 @@ namespace harness::sweep {
 store::Result planned_result(const plan::Plan& plan);
 
 /// A block of the schedule before it is measured; the `index`-th of its file, and in workers of its own.
-store::ResultBlock pending_block(const plan::Slot& slot, std::size_t index);
+store::ResultBlock pending_block(const plan::Slot& slot);
 
 }  // namespace harness::sweep

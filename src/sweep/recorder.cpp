@@ -143,6 +143,11 @@ void Recorder::raise_peak(std::size_t case_index, double flops) {
   write_case(case_index);
 }
 
+void Recorder::move_to_new_process(std::span<const std::size_t> block_indices) {
+  for (const std::size_t index : block_indices)
+    result_.blocks[index].process = static_cast<std::int32_t>(block_indices.front());
+}
+
 double Recorder::write_block(std::size_t block_index, const job::BlockOutcome& outcome) {
   store::ResultBlock& block = result_.blocks[block_index];
   const std::size_t case_index = block.case_index;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,9 @@ class Recorder {
 
   /// A block failed: its case is dropped if it failed the same way before.
   void note_failure(std::size_t case_index, const job::BlockOutcome& outcome);
+  /// These blocks, which are still to be measured, will run in another process than was planned: one for all of them,
+  /// numbered by the first.
+  void move_to_new_process(std::span<const std::size_t> block_indices);
   /// Writes a timed block, whether it succeeded or not. Returns the median of its timed steps, NaN if it failed.
   double write_block(std::size_t block_index, const job::BlockOutcome& outcome);
   /// Notes that a block will never be measured, and why.

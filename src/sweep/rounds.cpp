@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "analysis/summary.h"
 #include "base/error.h"
@@ -74,6 +75,50 @@ void leave_out_settled(const analysis::Summary& summary, Recorder& recorder, Pro
       recorder, [](const auto&) { return true; }, "every verdict was settled");
 }
 
+// The blocks after the first that are to run in its process.
+std::vector<std::size_t> others_in_process(const Recorder& recorder, std::span<const std::size_t> blocks) {
+  const auto& all = recorder.result().blocks;
+  std::vector<std::size_t> others;
+  for (const std::size_t index : blocks.subspan(1)) {
+    if (all[index].process == all[blocks.front()].process && recorder.is_open(all[index])) others.push_back(index);
+  }
+  return others;
+}
+
+bool has_company(const store::Result& result, std::size_t index) {
+  const std::int32_t process = result.blocks[index].process;
+  return std::ranges::count(result.blocks, process, &store::ResultBlock::process) > 1;
+}
+
+// Measures the first of `blocks`. What shares a process begins it with a block that is not timed: the first one in a
+// process pays for what all others find ready. What fails in company is repeated at once in a process of its own, and
+// only what fails there counts against the case; the others of its process go on in a new one.
+job::BlockOutcome run_block(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
+                            std::span<const std::size_t> blocks, std::int32_t& process_underway) {
+  const store::Result& result = recorder.result();
+  const std::size_t index = blocks.front();
+  const plan::PlannedCase& planned = plan.cases[result.blocks[index].case_index];
+  const job::Task timed = job::TimeSteps{plan.experiment.measure.steps};
+  job::BlockRequest request = block_request(plan.experiment, planned, timed, defaults);
+  request.environment.emplace_back("HARNESS_BLOCK", std::to_string(index));  // for the files of a --wrap command
+  if (!has_company(result, index)) return job.run_alone(request);
+
+  const job::WorkerSet set{result.blocks[index].process, {}};
+  const std::vector<std::size_t> others = others_in_process(recorder, blocks);
+  if (std::exchange(process_underway, set.number) != set.number) {
+    const job::BlockOutcome untimed =
+        job.run({{set, block_request(plan.experiment, plan.baseline(), job::TimeSteps{1}, defaults), false}}).at(0);
+    if (untimed.stopped) return untimed;
+  }
+  job::BlockOutcome outcome = job.run({{set, request, others.empty()}}).at(0);
+  if (outcome.ok || outcome.stopped) return outcome;
+  recorder.warn(fmt::format("a block of {} failed in a process that it shared, and was repeated in one of its own: {}",
+                            planned.name, outcome.reason));
+  recorder.move_to_new_process(blocks.first(1));
+  recorder.move_to_new_process(others);
+  return job.run_alone(request);
+}
+
 }  // namespace
 
 bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
@@ -82,6 +127,7 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
   const std::vector<std::size_t> blocks = blocks_to_run(result);
   progress.start_phase(result.blocks.size(), result.blocks.size() - blocks.size());
   int round = -1;
+  std::int32_t process_underway = -1;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const store::ResultBlock& block = result.blocks[blocks[i]];
     const std::size_t case_index = block.case_index;
@@ -115,10 +161,7 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
     }
     recorder.require_place();
     const double start_s = job.clock().seconds();
-    job::BlockRequest request =
-        block_request(plan.experiment, plan.cases[case_index], job::TimeSteps{plan.experiment.measure.steps}, defaults);
-    request.environment.emplace_back("HARNESS_BLOCK", std::to_string(blocks[i]));  // for the files of a --wrap command
-    const job::BlockOutcome outcome = job.run_alone(request);
+    const job::BlockOutcome outcome = run_block(job, plan, defaults, recorder, rest, process_underway);
     if (outcome.stopped) {
       progress.end("stopped");
       return true;

@@ -63,6 +63,9 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, store::ResultPlace& pl
   if (const std::string busy = busy_machine(machine.conditions); !busy.empty()) progress.say(busy);
   if (!machine.device.empty())
     plan = plan::plan_for_device(std::move(plan), backend::declared_fused(backend), machine.device);
+  if (!request.wrap.empty()) {  // its command sees one process for each block
+    for (std::size_t i = 0; i < plan.schedule.size(); ++i) plan.schedule[i].process = static_cast<int>(i);
+  }
   Recorder recorder(result_on(machine, plan));
   recorder.draft().climb = request.climb;
   recorder.warn(machine.warnings);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/blocks.h"
 #include "backend/backend.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -22,11 +23,20 @@ void keep_timeline(const plan::Plan& plan, std::size_t case_index, const Machine
   for (const job::Samples& s : outcome.samples) recorder.warn(s.warnings);
 }
 
+// Of the slowest rank, from a process that runs.
+double set_up_of(const job::BlockOutcome& outcome) {
+  double slowest_s = 0;
+  for (const job::Samples& s : outcome.samples)
+    slowest_s = std::max(slowest_s, s.set_up.build_s + s.set_up.connect_s + s.set_up.initialize_s);
+  return slowest_s;
+}
+
 }  // namespace
 
 bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, const Machine& machine,
                       Recorder& recorder, ProgressLine& progress) {
   bool interrupted = false;
+  const bool shared = analysis::shares_processes(recorder.result());
   progress.start_phase(plan.cases.size());
   for (std::size_t i = 0; i < plan.cases.size() && !interrupted; ++i) {
     const plan::PlannedCase& planned = plan.cases[i];
@@ -48,7 +58,8 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
         keep_timeline(plan, i, machine, outcome, recorder);
         state.step_s = outcome.of<job::TimelineSamples>(0).step_s;
         const int steps = plan.experiment.measure.warmup_steps + 1;
-        state.set_up_s = std::max(0.0, whole_s - steps * state.step_s);
+        // A block that shares its process does without the start of one.
+        state.set_up_s = shared ? set_up_of(outcome) : std::max(0.0, whole_s - steps * state.step_s);
         progress.end(fmt::format("{} per step", show_seconds(state.step_s)));
         break;
       }

@@ -106,6 +106,8 @@ TestFault TestFault::parse_one(std::string_view text, int rank, const std::strin
       here = here && variable->print(settings) != value.substr(value.find(':') + 1);
     } else if (name == "blocks") {
       here = here && value == parity_of_block();
+    } else if (name == "company") {
+      here = here && (blocks_before > 0) == (value == "yes");
     } else if (name == "stream") {
       fault.stream_ = value;
     } else if (name == "step" && value == "every") {

@@ -18,7 +18,8 @@ namespace harness::worker {
 /// many times the noise of any machine). Step -1 is before the Program is built; "step=every" delays every step.
 /// "kind=delay,stream=data" instead lengthens each communication on that stream (cpu backend).
 /// "unless=VARIABLE:VALUE": not where the case has this setting. "blocks=even" or "blocks=odd": only in timed blocks
-/// with such a number, so that a case disagrees with itself. Several delays of every step, or several pretended ones,
+/// with such a number, so that a case disagrees with itself. "company=yes": only where the process ran another block
+/// before. Several delays of every step, or several pretended ones,
 /// each with its own conditions, are joined by ";" and add up.
 class TestFault {
  public:
@@ -26,6 +27,9 @@ class TestFault {
   static TestFault from_environment(int rank, const std::string& case_name, const config::Settings& settings);
   static TestFault parse(const std::string& text, int rank, const std::string& case_name,
                          const config::Settings& settings = {});
+
+  /// The process begins another block.
+  static void count_block() { ++blocks_before; }
 
   void act_before_steps() const;
   /// Wraps `inputs`: the fault occurs while they are filled, at its step.
@@ -43,7 +47,8 @@ class TestFault {
                              const config::Settings& settings);
   void act() const;
 
-  std::string kind_;  // "": none
+  static inline int blocks_before = 0;  // in this process
+  std::string kind_;                    // "": none
   std::string stream_;
   std::int64_t step_ = 0;
   bool every_step_ = false;

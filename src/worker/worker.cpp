@@ -140,6 +140,7 @@ void live(WorkerChannel& channel, const WorkFactory& make, job::WorkerOrder& ord
     order = job::decode<job::WorkerOrder>(frame.payload);
     if (!first) {
       drop(current_work());
+      TestFault::count_block();
       forget_peak_resident();
     } else if (!config::traits_of(order.request.backend).ranks_are_gpus) {
       // A driver maps far more than it uses; what fits on a device is not the host's limit.

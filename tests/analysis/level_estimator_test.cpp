@@ -200,12 +200,12 @@ TEST(LevelEstimator, SessionsHaveLevelsOfTheirOwn) {
   const auto jump = [](int, int i) { return (i >= 30 ? 0.5 : 0.0) + noise(i); };
   SweepBlocks blocks = sweep(12, jump);
   const double joined = half_width(estimate_level(blocks, questions()).answers[1]);
-  for (FinishedBlock& block : blocks.blocks) block.session = block.round >= 6 ? 1 : 0;
+  for (FinishedBlock& block : blocks.blocks) block.pool = block.session = block.round >= 6 ? 1 : 0;
   const SweepEstimate apart = estimate_level(blocks, questions());
   EXPECT_LT(half_width(apart.answers[1]), joined);
   EXPECT_EQ(apart.level->blocks, 60);
   // A block alone in its session has nothing to be held against.
-  blocks.blocks.back().session = 2;
+  blocks.blocks.back().pool = blocks.blocks.back().session = 2;
   EXPECT_EQ(estimate_level(blocks, questions()).level->blocks, 59);
 }
 

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string>
 #include <vector>
 
 #include "analysis/level_estimator.h"
 #include "analysis/power.h"
 #include "analysis/statistics.h"
 #include "analysis/verdict.h"
+#include "base/error.h"
 #include "noisy_sweep.h"
 #include "support/soak.h"
 
@@ -176,6 +178,34 @@ TEST(LevelSimulation, ErrorAndPowerByNoise) {
     const Tally tally = simulate(row.noise, {}, sweeps, 100 + static_cast<unsigned>(i));
     print(row.noise.name, tally);
     expect_as_studied(row, tally);
+  }
+}
+
+// Sweeps of one operation, whose rounds each have one process: what a process does to all of its blocks is nobody's
+// effect.
+TEST(LevelSimulation, BlocksOfASharedProcessHaveNoFalseVerdicts) {
+  const int sweeps = soaking() ? 3000 : 300;
+  const std::vector<Disturbance> worlds{
+      {.name = "process 0.4 %, block 0.2 %", .shared = true, .process = 0.004},
+      {.name = "process 5 %, block 0.2 %", .shared = true, .process = 0.05},
+      {.name = "the first, 10 % of blocks +5..20 %", .hit = 0.1, .shared = true, .process = 0.004},
+      {.name = "the first, first block of a process +5 %", .shared = true, .process = 0.004, .first_block = 0.05},
+      {.name = "the first, +0.5 % after a third of the cases", .after_third = 0.005, .shared = true, .process = 0.004},
+      {.name = "the first, each block leaks 0.1 %", .shared = true, .process = 0.004, .leak = 0.001},
+  };
+  print_heading();
+  for (Disturbance world : worlds) {
+    for (const double drift : {0.0, 0.02}) {
+      world.drift = drift;
+      world.drift_time_s = 5;
+      for (const Size& size : {Size{11, 12, 6, 0.02, 0.02}, Size{24, 12, 6, 0.02, 0.02}}) {
+        const Tally tally = simulate(world, size, sweeps, 900);
+        const std::string name = fmt::format("{}, drift {} %, {} cases", world.name, 100 * drift, size.cases);
+        print(name.c_str(), tally);
+        EXPECT_LE(tally.false_verdict, 0.05 * sweeps + 3 * std::sqrt(0.05 * 0.95 * sweeps)) << name;
+      }
+      if (!soaking()) break;
+    }
   }
 }
 

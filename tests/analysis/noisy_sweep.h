@@ -31,6 +31,11 @@ struct Disturbance {
   bool odd_drift_centred = false;                // around its mean over the sweep
   int sessions = 1;                              // whose levels are 3 % apart
   double second_state = 0;                       // the share of blocks that take half as long again, each by chance
+  // Where all blocks of a round share a process:
+  bool shared = false;
+  double process = 0;      // of a process, all its blocks alike
+  double first_block = 0;  // of the first block in a process
+  double leak = 0;         // of each block on the next ones in its process
 };
 
 struct Size {
@@ -55,7 +60,7 @@ class NoisySweeps {
     const double phase = 2 * std::numbers::pi * uniform();
     std::vector<double> y(static_cast<std::size_t>(n));
     analysis::SweepBlocks sweep{{}, 0, 1};
-    double scatter_of_round = 1, level_of_session = 0;
+    double scatter_of_round = 1, level_of_session = 0, effect_of_process = 0;
     int previous_session = -1, previous = -1;
     const double mean_visitors = std::accumulate(visitors.begin(), visitors.end(), 0.0) / n;
     for (int i = 0; i < n; ++i) {
@@ -77,6 +82,12 @@ class NoisySweeps {
       log_seconds += 1.2533 * noise_.step / std::sqrt(size_.steps) * normal();  // of a median
       if (uniform() < noise_.hit) log_seconds += std::log1p(0.05 + 0.15 * uniform());
       if (noise_.second_state > 0 && uniform() < noise_.second_state) log_seconds += std::log(1.5);
+      if (noise_.shared) {
+        const int position = i % columns;
+        if (position == 0) effect_of_process = noise_.process * normal();
+        log_seconds += effect_of_process + noise_.leak * position + (position == 0 ? noise_.first_block : 0);
+        if (position == 0) previous = -1;
+      }
       if (previous >= 2 && (previous - 2) % 3 == 0) log_seconds += noise_.after_third;
       previous = which;
       y[at] = log_seconds;
@@ -85,6 +96,7 @@ class NoisySweeps {
                               .case_index = which,
                               .round = round,
                               .session = session,
+                              .pool = noise_.shared ? round : session,
                               .steps_unix_s = i * block_s,
                               .seconds = std::exp(log_seconds)});
     }

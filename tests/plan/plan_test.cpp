@@ -37,6 +37,33 @@ std::string why_not(const config::Experiment& e, int ranks) {
   return divide_ranks(e.model, e.baseline, ranks).why_impossible;
 }
 
+int processes_of(const Plan& plan) {
+  std::set<int> processes;
+  for (const Slot& slot : plan.schedule) processes.insert(slot.process);
+  return static_cast<int>(processes.size());
+}
+
+TEST(Processes, OfAnOperationARoundHasOneUnlessACaseNeedsItsOwn) {
+  config::Experiment e = small_experiment();
+  e.baseline.workload = "collective";
+  add_change(e, "message_size", "1 MiB");
+  add_change(e, "precision", "bf16");
+  const Plan shared = make_plan(e, 4);
+  EXPECT_EQ(processes_of(shared), 4);
+  for (const Slot& slot : shared.schedule) EXPECT_EQ(slot.process, slot.round * 4);
+  for (const auto& [variable, value] : {std::pair("layout", "{tensor_parallel: 2}"), std::pair("threads", "2")}) {
+    config::Experiment with = e;
+    add_change(with, variable, value);
+    EXPECT_EQ(processes_of(make_plan(with, 4)), 4 * 5) << variable;
+  }
+}
+
+TEST(Processes, OfATrainingStepEveryBlockHasItsOwn) {
+  config::Experiment e = small_experiment();
+  add_change(e, "precision", "bf16");
+  EXPECT_EQ(processes_of(make_plan(e, 1)), 4 * 3);
+}
+
 TEST(DivideRanks, DerivesTheRest) {
   config::Experiment e = small_experiment();
   e.baseline.layout = {{program::Axis::tensor, 2}, {program::Axis::pipeline, 2}};

@@ -1,0 +1,104 @@
+// The points of one operation run one after another in the same processes, a process for each round.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "command.h"
+#include "store/result_file.h"
+#include "support/paths.h"
+
+namespace harness {
+namespace {
+
+using test::harness_job;
+using test::TemporaryFolder;
+using ::testing::HasSubstr;
+
+std::string write(const TemporaryFolder& folder, const std::string& more_sweep = "") {
+  const std::string path = folder / "sizes.yaml";
+  std::ofstream(path) << "workload: collective\nbackend: cpu\n"
+                      << "baseline: {collective: all_reduce, message_size: 4 KiB, repetitions: 2}\n"
+                      << "sweep:\n  message_size: [8 B, 1 KiB, 64 KiB]\n"
+                      << more_sweep
+                      << "measure: {rounds: 5, warmup_steps: 1, steps: 2}\noutput: " << (folder / "sizes.h5") << "\n";
+  return path;
+}
+
+std::map<std::int32_t, std::set<std::int32_t>> rounds_by_process(const store::Result& r) {
+  std::map<std::int32_t, std::set<std::int32_t>> rounds;
+  for (const store::ResultBlock& block : r.blocks) rounds[block.process].insert(block.round);
+  return rounds;
+}
+
+TEST(SharedProcess, TheBlocksOfARoundShareOneAndTheFileSaysSo) {
+  const TemporaryFolder folder;
+  const auto o = test::run(harness_job(2, "sweep " + write(folder)));
+  ASSERT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("a round's blocks in one"));
+  const store::Result r = store::read_result(folder / "sizes.h5");
+  for (const store::ResultBlock& block : r.blocks) EXPECT_EQ(block.status, store::BlockStatus::ok) << block.reason;
+  const auto rounds = rounds_by_process(r);
+  EXPECT_EQ(rounds.size(), 5u);
+  for (const auto& [process, of_process] : rounds) EXPECT_EQ(of_process.size(), 1u) << process;
+}
+
+TEST(SharedProcess, ACaseThatNeedsAProcessGivesEveryBlockOne) {
+  const TemporaryFolder folder;
+  const auto o = test::run(harness_job(2, "sweep " + write(folder, "  allreduce_algorithm: [halving_doubling]\n")));
+  ASSERT_EQ(o.exit_code, 0) << o.err;
+  const store::Result r = store::read_result(folder / "sizes.h5");
+  EXPECT_EQ(rounds_by_process(r).size(), r.blocks.size());
+}
+
+// Its blocks are repeated alone, where they fail again; everything else is measured, in processes that still run.
+TEST(SharedProcess, AFaultCostsItsCaseAndNothingElse) {
+  for (const char* kind : {"kill", "exit", "throw"}) {
+    const TemporaryFolder folder;
+    const std::string fault = std::string("HARNESS_TEST_FAULT='rank=1,step=-1,case=message_size=1 KiB,kind=") + kind;
+    const auto o = test::run(fault + "' " + harness_job(2, "sweep " + write(folder)));
+    EXPECT_EQ(o.exit_code, 4) << o.err;
+    const store::Result r = store::read_result(folder / "sizes.h5");
+    for (const store::ResultBlock& block : r.blocks) {
+      const bool faulty = r.at(block).name == "message_size=1 KiB";
+      if (!faulty) EXPECT_EQ(block.status, store::BlockStatus::ok) << kind << ": " << block.reason;
+    }
+    EXPECT_EQ(r.cases[3].name, "message_size=1 KiB");
+    EXPECT_EQ(r.cases[3].status, store::CaseStatus::failed) << kind;
+  }
+}
+
+// The fault strikes only while another block ran before in the same process: alone, the case runs.
+TEST(SharedProcess, WhatFailsInCompanyAndRunsAloneCounts) {
+  const TemporaryFolder folder;
+  const std::string fault = "HARNESS_TEST_FAULT='rank=1,step=-1,case=message_size=1 KiB,kind=kill,company=yes' ";
+  const auto o = test::run(fault + harness_job(2, "sweep " + write(folder)));
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out + o.err, HasSubstr("failed in a process that it shared, and was repeated in one of its own"));
+  const store::Result r = store::read_result(folder / "sizes.h5");
+  for (const store::ResultBlock& block : r.blocks) EXPECT_EQ(block.status, store::BlockStatus::ok) << block.reason;
+  for (const auto& [process, rounds] : rounds_by_process(r)) EXPECT_EQ(rounds.size(), 1u) << process;
+  EXPECT_GT(rounds_by_process(r).size(), 5u);
+}
+
+TEST(SharedProcess, ACommandAroundTheWorkersSeesOneForEachBlock) {
+  const TemporaryFolder folder;
+  const auto o = test::run(harness_job(2, "sweep " + write(folder) + " --rounds 1 --wrap 'env -u NOTHING'"));
+  ASSERT_EQ(o.exit_code, 0) << o.err;
+  const store::Result r = store::read_result(folder / "sizes.h5");
+  EXPECT_EQ(rounds_by_process(r).size(), r.blocks.size());
+}
+
+TEST(SharedProcess, FilesThatWereMeasuredDifferentlyAreNotCompared) {
+  const TemporaryFolder folder, other;
+  ASSERT_EQ(test::run(harness_job(2, "sweep " + write(folder))).exit_code, 0);
+  ASSERT_EQ(test::run(harness_job(2, "sweep " + write(other, "  allreduce_algorithm: [halving_doubling]\n"))).exit_code,
+            0);
+  const auto o = test::run(test::program_path() + " compare " + (folder / "sizes.h5") + " " + (other / "sizes.h5"));
+  EXPECT_THAT(o.out + o.err, HasSubstr("Processes differ: one for the blocks of a round in"));
+}
+
+}  // namespace
+}  // namespace harness
