@@ -1,6 +1,5 @@
 #include "config/cost.h"
 
-#include <array>
 #include <cmath>
 
 #include "base/error.h"
@@ -38,30 +37,16 @@ double parse_tokens(std::string_view text) {
   return above_zero(text, "a number of tokens above 0, such as 300e9");
 }
 
-std::optional<Cost> read_cost(const YamlNode& node, const std::string& key, Problems& problems) {
-  Cost cost;
-  const auto run = [&](const YamlNode& value, const std::string& path) {
-    const std::array<Field, 1> fields{{{.key = "tokens",
-                                        .parse = [&](auto text) { cost.run_tokens = parse_tokens(text); },
-                                        .required = true,
-                                        .help = "tokens of that run",
-                                        .allowed = "a number such as 300e9"}}};
-    read_map(problems, value, path, fields);
-  };
-  const std::array<Field, 3> fields{
-      {{.key = "per_gpu_hour",
-        .parse = [&](auto text) { cost.per_gpu_hour = parse_price(text); },
-        .required = true,
-        .help = "price of a GPU for an hour",
-        .allowed = "a price such as 2.50"},
-       {.key = "currency",
-        .parse = [&](auto text) { cost.currency = parse_currency(text); },
-        .help = "what the price is in",
-        .allowed = "up to 8 letters, such as EUR",
-        .fallback = Cost().currency},
-       {.key = "run", .parse = {}, .read = run, .required = true, .help = "the training run that is planned"}}};
-  if (!read_map(problems, node, key, fields) || !(cost.per_gpu_hour > 0) || !(cost.run_tokens > 0)) return {};
-  return cost;
+std::vector<Field> cost_fields(Cost& cost) {
+  const auto price = [&](auto text) { cost.per_gpu_hour = parse_price(text); };
+  const auto currency = [&](auto text) { cost.currency = parse_currency(text); };
+  const auto tokens = [&](auto text) { cost.run_tokens = parse_tokens(text); };
+  return {Field::scalar("per_gpu_hour", price, "price of a GPU for an hour", "a price such as 2.50").required(),
+          Field::scalar("currency", currency, "what the price is in", "up to 8 letters, such as EUR", Cost().currency),
+          Field::section("run",
+                         {Field::scalar("tokens", tokens, "tokens of that run", "a number such as 300e9").required()},
+                         "the training run that is planned")
+              .required()};
 }
 
 std::optional<Cost> cost_of_text(const std::string& text, std::span<const std::string> overrides) {
@@ -74,8 +59,9 @@ std::optional<Cost> cost_of_text(const std::string& text, std::span<const std::s
     apply_overrides(*root, overrides, problems);
     const YamlNode* node = root->find("cost");
     if (node == nullptr || !problems.empty()) return {};
-    const auto cost = read_cost(*node, "cost", problems);
-    return problems.empty() ? cost : std::nullopt;
+    Cost cost;
+    read_map(problems, *node, "cost", cost_fields(cost));
+    return problems.empty() ? std::optional(cost) : std::nullopt;
   } catch (const Error&) {
     return {};
   }

@@ -1,6 +1,5 @@
 #include "config/experiment.h"
 
-#include <array>
 #include <filesystem>
 
 #include "base/error.h"
@@ -71,27 +70,21 @@ double parse_peak(std::string_view text) {
   return flops;
 }
 
-Fabric read_fabric(const YamlNode& node, const std::string& key, Problems& problems) {
-  Fabric fabric;
+std::vector<Field> fabric_fields(Fabric& fabric) {
   const auto rate = [](double& into) { return [&into](std::string_view text) { into = parse_bandwidth(text); }; };
   const std::string allowed = "a bandwidth such as 450 GB/s";
-  const std::array<Field, 2> fields{{{.key = "rank",
-                                      .parse = rate(fabric.rank_bytes_per_s),
-                                      .help = "of one rank towards the others of its node",
-                                      .allowed = allowed,
-                                      .fallback = "the hardware file's nvlink"},
-                                     {.key = "node",
-                                      .parse = rate(fabric.node_bytes_per_s),
-                                      .help = "of one node towards the others, all its ranks together",
-                                      .allowed = allowed,
-                                      .fallback = "not known"}}};
-  read_map(problems, node, key, fields);
-  return fabric;
+  return {Field::scalar("rank", rate(fabric.rank_bytes_per_s), "of one rank towards the others of its node", allowed,
+                        "the hardware file's nvlink"),
+          Field::scalar("node", rate(fabric.node_bytes_per_s), "of one node towards the others, all its ranks together",
+                        allowed, "not known")};
 }
 
-void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
-  VariableSections variables;
-  const YamlNode*& baseline = variables.baseline;
+// All keys of a configuration, in the order in which they are read. `root`: it, or an empty tree where they are listed.
+std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& cost, Problems& problems) {
+  const auto name = [&](auto text) { e.name = parse_name(text); };
+  const auto backend = [&](auto text) { e.backend = parse_backend(text); };
+  const auto peak = [&](auto text) { e.peak_flops = parse_peak(text); };
+  const auto output = [&](auto text) { e.output = parse_output(text); };
   const auto hardware = [&](const YamlNode& node, const std::string& key) {
     const auto text = scalar_of(problems, node, key, "the name of a file in hardware/, or a path, or none");
     e.without_hardware = text == "none";
@@ -99,93 +92,41 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
   };
   const Variable& workload = *find_variable("workload");
   const auto read_workload = [&](std::string_view text) { workload.parse(e.baseline, text); };
-  // Read twice: here to know whether a model is needed, below for what is wrong with it.
-  bool workload_known = true;
-  if (const YamlNode* given = root.find("workload"); given != nullptr && given->kind == YamlNode::Kind::scalar) {
-    try {
-      read_workload(given->scalar);
-    } catch (const Error&) {
-      workload_known = false;
-    }
-  }
-  const auto fabric = [&](const auto& node, const auto& key) { e.fabric = read_fabric(node, key, problems); };
-  const auto model = [&](const auto& node, const auto& key) { e.model = read_model(node, key, problems); };
-  const auto measure = [&](const auto& node, const auto& key) { e.measure = read_measure(node, key, problems); };
-  const auto cost = [&](const auto& node, const auto& key) { e.cost = read_cost(node, key, problems); };
-  const std::array<Field, 14> fields{
-      {{.key = "name",
-        .parse = [&](auto text) { e.name = parse_name(text); },
-        .help = "name of the sweep, and of its result file",
-        .allowed = "up to 64 letters or digits or '.', '_' and '-'",
-        .fallback = "the file's name"},
-       {.key = "workload",
-        .parse = read_workload,
-        .help = workload.help,
-        .allowed = workload.allowed,
-        .fallback = workload.print({})},
-       {.key = "backend",
-        .parse = [&](auto text) { e.backend = parse_backend(text); },
-        .required = true,
-        .help = "what computes: cpu (the cores of the host) or cuda (its GPUs)",
-        .allowed = "cpu, cuda"},
-       {.key = "model",
-        .parse = {},
-        .read = model,
-        .required = workload_known && e.baseline.workload == training_workload,
-        .help = "a preset, or layers, hidden, heads, vocab and sequence; required for gpt",
-        .allowed = join(model_preset_names(), ", "),
-        .takes = Takes::name_or_map},
-       {.key = "hardware",
-        .parse = {},
-        .read = hardware,
-        .help = "the GPU's peak rates and memory; none: no MFU",
-        .allowed = "a file's name in hardware/, a path, or none",
-        .fallback = "found by the GPU's name"},
-       {.key = "peak_flops",
-        .parse = [&](auto text) { e.peak_flops = parse_peak(text); },
-        .help = "dense peak of one rank, instead of the hardware file's",
-        .allowed = "a rate such as 989 TFLOP/s"},
-       {.key = "fabric",
-        .parse = {},
-        .read = fabric,
-        .help = "bandwidth in one direction: rank in a node, node between nodes"},
-       {.key = "baseline",
-        .parse = {},
-        .read = [&](const auto& node, const auto&) { baseline = &node; },
-        .required = true,
-        .help = "one value per variable",
-        .fallback = "each variable's default",
-        .takes = Takes::values},
-       {.key = "sweep",
-        .parse = {},
-        .read = [&](const auto& node, const auto&) { variables.sweep = &node; },
-        .help = "the values to try; each is one case",
-        .takes = Takes::lists},
-       {.key = "combine",
-        .parse = {},
-        .read = [&](const auto& node, const auto&) { variables.combine = &node; },
-        .help = "a list of maps: several variables changed together, each map one case",
-        .fallback = "none",
-        .takes = Takes::maps},
-       {.key = "ladder",
-        .parse = {},
-        .read = [&](const auto& node, const auto&) { variables.ladder = &node; },
-        .help = "a list of fixes, name: {variable: value, …}, one on top of the other",
-        .fallback = "none",
-        .takes = Takes::named_maps},
-       {.key = "measure", .parse = {}, .read = measure, .help = "how to measure"},
-       {.key = "cost",
-        .parse = {},
-        .read = cost,
-        .help = "per_gpu_hour, currency and run.tokens: what a change is worth",
-        .fallback = "none"},
-       {.key = "output",
-        .parse = [&](auto text) { e.output = parse_output(text); },
-        .help = "the result file; {name} and {date} are replaced",
-        .allowed = "a file's path",
-        .fallback = Experiment().output}}};
-  const auto elsewhere = problems.listing != nullptr ? std::vector<std::string>() : nested_keys();
-  if (!read_map(problems, root, "", fields, elsewhere)) return;
+  const YamlNode* given = root.find("workload");
+  const bool needs_model =
+      given == nullptr || given->kind != YamlNode::Kind::scalar || given->scalar == training_workload;
+  return {
+      Field::scalar("name", name, "name of the sweep, and of its result file",
+                    "up to 64 letters or digits or '.', '_' and '-'", "the file's name"),
+      Field::scalar("workload", read_workload, workload.help, workload.allowed, workload.print({})),
+      Field::scalar("backend", backend, "what computes: cpu (the cores of the host) or cuda (its GPUs)", "cpu, cuda")
+          .required(),
+      model_field(root.find("model"), e.model, problems).required(needs_model),
+      Field::other("hardware", Takes::value, hardware, "the GPU's peak rates and memory; none: no MFU",
+                   "a file's name in hardware/, a path, or none", "found by the GPU's name"),
+      Field::scalar("peak_flops", peak, "dense peak of one rank, instead of the hardware file's",
+                    "a rate such as 989 TFLOP/s"),
+      Field::section("fabric", fabric_fields(e.fabric),
+                     "bandwidth in one direction: rank in a node, node between nodes"),
+      Field::other("baseline", Takes::values, {}, "one value per variable", "", "each variable's default").required(),
+      Field::other("sweep", Takes::lists, {}, "the values to try; each is one case"),
+      Field::other("combine", Takes::maps, {}, "a list of maps: several variables changed together, each map one case",
+                   "", "none"),
+      Field::other("ladder", Takes::named_maps, {},
+                   "a list of fixes, name: {variable: value, …}, one on top of the other", "", "none"),
+      measure_field(e.measure, problems),
+      Field::section("cost", cost_fields(cost), "per_gpu_hour, currency and run.tokens: what a change is worth", "",
+                     "none"),
+      Field::scalar("output", output, "the result file; {name} and {date} are replaced", "a file's path",
+                    Experiment().output),
+  };
+}
+
+void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
+  Cost cost;
+  if (!read_map(problems, root, "", experiment_fields(root, e, cost, problems), nested_keys())) return;
+  if (cost.per_gpu_hour > 0 && cost.run_tokens > 0) e.cost = cost;
+  const YamlNode* baseline = root.find("baseline");
   if (baseline != nullptr) {
     const YamlNode* layout = baseline->find("layout");
     Place place = layout != nullptr ? layout->place : baseline->place;
@@ -200,7 +141,7 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
         "precision is not given, so it is fp32; training on GPUs mostly runs in bf16, whose peak is many times as high "
         "(baseline: {precision: bf16})");
   }
-  read_variables(variables, e, problems);
+  read_variables(root, e, problems);
 }
 
 constexpr int min_rounds_for_verdicts = 6;
@@ -237,11 +178,10 @@ Experiment load(std::optional<std::string> text, const std::string& path, const 
 
 std::vector<Key> keys() {
   std::vector<Key> found;
-  Problems unread;
-  unread.add_file("");
-  unread.listing = &found;
+  Problems none;
   Experiment nowhere;
-  read_experiment({}, nowhere, unread);
+  Cost cost;
+  list_keys(experiment_fields({}, nowhere, cost, none), "", found);
   return found;
 }
 

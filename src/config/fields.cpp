@@ -1,7 +1,7 @@
 #include "config/fields.h"
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -50,22 +50,15 @@ void report_unknown(Problems& problems, const YamlNode& child, const std::string
   problems.add(child.key_place, dotted(prefix, shown), text);
 }
 
-// A map is listed with what is in it: its reader, asked to read nothing, comes to read_map() again.
-void list_fields(Problems& problems, const std::string& prefix, std::span<const Field> fields) {
-  for (const Field& field : fields) {
-    const std::string name = dotted(prefix, field.key);
-    const auto at = std::ssize(*problems.listing);
-    problems.listing->push_back({.name = name,
-                                 .help = field.help,
-                                 .allowed = field.allowed,
-                                 .fallback = field.fallback,
-                                 .required = field.required,
-                                 .takes = field.takes,
-                                 .words = {}});
-    if (field.parse) problems.listing->back().words = words_of(field.allowed, field.parse);
-    if (field.read) field.read({}, name);
-    Key& listed = (*problems.listing)[at];
-    if (listed.takes == Takes::value && std::ssize(*problems.listing) > at + 1) listed.takes = Takes::map;
+void read_field(Problems& problems, const YamlNode& value, const std::string& path, const Field& field) {
+  const bool name = field.parse && value.kind == YamlNode::Kind::scalar;  // also where a map may stand instead
+  if (!field.inside.empty() && !name) {
+    if (read_map(problems, value, path, field.inside) && field.read) field.read(value, path);
+  } else if (field.parse) {
+    if (const auto text = scalar_of(problems, value, path, field.about.allowed))
+      parse_or_report(problems, value.place, path, *text, field.parse);
+  } else if (field.read) {
+    field.read(value, path);
   }
 }
 
@@ -89,6 +82,31 @@ Words words_of(std::string_view allowed, const std::function<void(std::string_vi
   }
   found.all = found.all && !found.words.empty();
   return found;
+}
+
+Field Field::scalar(std::string key, Parse parse, std::string help, std::string allowed, std::string fallback) {
+  return {{std::move(key), std::move(help), std::move(allowed), std::move(fallback)}, std::move(parse)};
+}
+
+Field Field::section(std::string key, std::vector<Field> inside, std::string help, std::string allowed,
+                     std::string fallback, Read check) {
+  return {{std::move(key), std::move(help), std::move(allowed), std::move(fallback), false, Takes::map},
+          {},
+          std::move(inside),
+          std::move(check)};
+}
+
+Field Field::other(std::string key, Takes takes, Read read, std::string help, std::string allowed,
+                   std::string fallback) {
+  return {{std::move(key), std::move(help), std::move(allowed), std::move(fallback), false, takes},
+          {},
+          {},
+          std::move(read)};
+}
+
+Field Field::required(bool needed) && {
+  about.required = needed;
+  return std::move(*this);
 }
 
 std::string dotted(std::string_view prefix, std::string_view key) {
@@ -116,12 +134,8 @@ bool parse_or_report(Problems& problems, const Place& place, const std::string& 
 
 bool read_map(Problems& problems, const YamlNode& node, const std::string& prefix, std::span<const Field> fields,
               std::span<const std::string> known_elsewhere) {
-  if (problems.listing != nullptr) {
-    list_fields(problems, prefix, fields);
-    return false;
-  }
   std::vector<std::string> allowed;
-  for (const Field& field : fields) allowed.push_back(field.key);
+  for (const Field& field : fields) allowed.push_back(field.about.name);
   if (node.kind != YamlNode::Kind::map) {
     problems.add(node.place, prefix,
                  fmt::format("found {}; expected a map with the keys {}", describe(node), join(allowed, ", ")));
@@ -134,17 +148,24 @@ bool read_map(Problems& problems, const YamlNode& node, const std::string& prefi
     first = false;
   }
   for (const Field& field : fields) {
-    const std::string key = dotted(prefix, field.key);
-    const YamlNode* child = node.find(field.key);
-    if (child == nullptr) {
-      if (field.required) problems.add(node.place, key, "missing; it has no default");
-    } else if (field.read) {
-      field.read(*child, key);
-    } else if (const auto text = scalar_of(problems, *child, key, field.allowed)) {
-      parse_or_report(problems, child->place, key, *text, field.parse);
+    const std::string path = dotted(prefix, field.about.name);
+    if (const YamlNode* child = node.find(field.about.name)) {
+      read_field(problems, *child, path, field);
+    } else if (field.about.required) {
+      problems.add(node.place, path, "missing; it has no default");
     }
   }
   return true;
+}
+
+void list_keys(std::span<const Field> fields, const std::string& prefix, std::vector<Key>& keys) {
+  for (const Field& field : fields) {
+    Key key = field.about;
+    key.name = dotted(prefix, key.name);
+    if (field.parse && field.inside.empty()) key.words = words_of(key.allowed, field.parse);
+    keys.push_back(key);
+    list_keys(field.inside, key.name, keys);
+  }
 }
 
 std::int64_t parse_within(std::string_view text, std::int64_t low, std::int64_t high) {

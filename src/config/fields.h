@@ -13,26 +13,40 @@
 
 namespace harness::config {
 
-/// One key that a map may have and what to do with its value. Either `parse`, for a scalar: reads its text and throws
-/// Error saying what was found and what is allowed; or `read`, for anything else: reports its own problems. The texts
-/// are those of Key.
+/// One key that a map may have, and what becomes of its value.
 struct Field {
-  std::string key;
-  std::function<void(std::string_view text)> parse;
-  std::function<void(const YamlNode& value, const std::string& key)> read = {};
-  bool required = false;
-  std::string help = {}, allowed = {}, fallback = {};
-  Takes takes = Takes::value;
+  using Parse = std::function<void(std::string_view text)>;
+  using Read = std::function<void(const YamlNode& value, const std::string& path)>;
+
+  Key about;  // its `name` is the key within the map
+  Parse parse = {};
+  std::vector<Field> inside = {};
+  Read read = {};
+
+  /// A scalar. `parse` reads its text and throws Error that says what was found and what is allowed.
+  static Field scalar(std::string key, Parse parse, std::string help = "", std::string allowed = "",
+                      std::string fallback = "");
+  /// A map. `check`, if given, is called once the fields inside are read.
+  static Field section(std::string key, std::vector<Field> inside, std::string help = "", std::string allowed = "",
+                       std::string fallback = "", Read check = {});
+  /// Anything else. `read` reports its own problems; without it, the value is read later.
+  static Field other(std::string key, Takes takes, Read read, std::string help = "", std::string allowed = "",
+                     std::string fallback = "");
+  /// The same, reported where it is missing.
+  Field required(bool needed = true) &&;
 };
 
 /// "prefix.key", or "key" at the top.
 std::string dotted(std::string_view prefix, std::string_view key);
 
-/// Reads a map: calls the fields in the order of `fields`, whatever their order in the file, and reports unknown and
+/// Reads a map: takes the fields in the order of `fields`, whatever their order in the file, and reports unknown and
 /// missing keys, and values that are not scalars where a scalar is due. `known_elsewhere`: where an unknown key may
-/// belong, as dotted paths, for the suggestion. False if `node` is not a map, or if the keys are only listed.
+/// belong, as dotted paths, for the suggestion. False if `node` is not a map.
 bool read_map(Problems& problems, const YamlNode& node, const std::string& prefix, std::span<const Field> fields,
               std::span<const std::string> known_elsewhere = {});
+
+/// Appends the keys of these fields and of those inside them, by their full names.
+void list_keys(std::span<const Field> fields, const std::string& prefix, std::vector<Key>& keys);
 
 /// The text of a scalar, or nullopt and a problem.
 std::optional<std::string> scalar_of(Problems& problems, const YamlNode& node, const std::string& key,

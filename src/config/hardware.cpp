@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <filesystem>
 
@@ -113,28 +112,26 @@ Hardware read_file(const fs::path& path, Problems& problems) {
       into = words;
     };
   };
-  const auto peaks = [&](const YamlNode& value, const std::string& key) {
-    std::vector<Field> fields;
-    for (const PrecisionRow& row : precision_table) {
-      fields.push_back({.key = row.name, .parse = [&](auto text) { rate(hardware.peaks_flops[row.precision])(text); }});
-    }
-    read_map(problems, value, key, fields);
-  };
   const auto devices = [&](const YamlNode& value, const std::string& key) {
     read_devices(value, key, hardware, problems);
   };
-  const std::array<Field, 11> fields{
-      {{.key = "name", .parse = line(hardware.name), .required = true},
-       {.key = "source", .parse = line(hardware.source), .required = true},
-       {.key = "devices", .parse = {}, .read = devices},
-       {.key = "peak_flops", .parse = {}, .read = peaks, .required = true},
-       {.key = "memory", .parse = size(hardware.memory_bytes)},
-       {.key = "memory_bandwidth", .parse = bandwidth(hardware.memory_bytes_per_s)},
-       {.key = "compute_capability", .parse = [&](auto text) { parse_capability(hardware.compute_capability, text); }},
-       {.key = "sms", .parse = [&](auto text) { hardware.sms = static_cast<int>(parse_within(text, 1, 10000)); }},
-       {.key = "boost_clock", .parse = [&](auto text) { parse_clock(hardware.boost_clock_hz, text); }},
-       {.key = "nvlink", .parse = bandwidth(hardware.nvlink_bytes_per_s)},
-       {.key = "l2", .parse = size(hardware.l2_bytes)}}};
+  const auto capability = [&](auto text) { parse_capability(hardware.compute_capability, text); };
+  const auto sms = [&](auto text) { hardware.sms = static_cast<int>(parse_within(text, 1, 10000)); };
+  const auto clock = [&](auto text) { parse_clock(hardware.boost_clock_hz, text); };
+  std::vector<Field> peaks;
+  for (const PrecisionRow& row : precision_table)
+    peaks.push_back(Field::scalar(row.name, [&](auto text) { rate(hardware.peaks_flops[row.precision])(text); }));
+  const std::vector<Field> fields{Field::scalar("name", line(hardware.name)).required(),
+                                  Field::scalar("source", line(hardware.source)).required(),
+                                  Field::other("devices", Takes::list, devices),
+                                  Field::section("peak_flops", peaks).required(),
+                                  Field::scalar("memory", size(hardware.memory_bytes)),
+                                  Field::scalar("memory_bandwidth", bandwidth(hardware.memory_bytes_per_s)),
+                                  Field::scalar("compute_capability", capability),
+                                  Field::scalar("sms", sms),
+                                  Field::scalar("boost_clock", clock),
+                                  Field::scalar("nvlink", bandwidth(hardware.nvlink_bytes_per_s)),
+                                  Field::scalar("l2", size(hardware.l2_bytes))};
   read_map(problems, *root, "", fields);
   return hardware;
 }

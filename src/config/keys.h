@@ -20,7 +20,7 @@ enum class Takes : std::uint8_t {
   named_maps,   // the same, each under a name: `ladder`
 };
 
-/// What of a list for people, "fp32, bf16, tf32" or "auto, or 1 to 4096", is itself a value.
+/// The values that stand as words in a list for people: all of "fp32, bf16", "auto" of "auto, or 1 to 4096".
 struct Words {
   std::vector<std::string> words;
   bool all = false;  // nothing else is allowed
@@ -30,13 +30,13 @@ Words words_of(std::string_view allowed, const std::function<void(std::string_vi
 
 /// One key that a configuration may have, as its reader declares it.
 struct Key {
-  std::string name;      // dotted: "measure.rounds"
-  std::string help;      // one line; "" for a key that is the name of a variable (`measure.weight`)
-  std::string allowed;   // for people: "1 to 10000"
-  std::string fallback;  // what holds without it, for people; "" where nothing does
+  std::string name;           // dotted: "measure.rounds"
+  std::string help = {};      // one line; "" for a key that is the name of a variable (`measure.weight`)
+  std::string allowed = {};   // for people: "1 to 10000"
+  std::string fallback = {};  // what holds without it, for people; "" where nothing does
   bool required = false;
   Takes takes = Takes::value;
-  Words words;
+  Words words = {};
 };
 
 /// All keys of a configuration, in the order in which they are read; a map stands before what is in it. Variables are

@@ -62,21 +62,42 @@ std::vector<int> read_looks(const YamlNode& node, const std::string& key, Proble
   return looks;
 }
 
-std::vector<std::pair<std::string, double>> read_weights(const YamlNode& node, const std::string& key,
-                                                         Problems& problems) {
-  std::vector<std::pair<std::string, double>> weights;
+std::vector<Field> weight_fields(Measure& m) {
   std::vector<Field> fields;
   for (const std::string& variable : variable_names()) {
-    fields.push_back({.key = variable, .parse = [&weights, variable](std::string_view text) {
-                        const double share = parse_share(text);
-                        if (!(share > 0 && share <= 1))
-                          fail("found {}; allowed: a share of the rounds above 0 and up to 1, such as 0.25",
-                               quote(text));
-                        weights.emplace_back(variable, share);
-                      }});
+    fields.push_back(Field::scalar(variable, [&m, variable](std::string_view text) {
+      const double share = parse_share(text);
+      if (!(share > 0 && share <= 1))
+        fail("found {}; allowed: a share of the rounds above 0 and up to 1, such as 0.25", quote(text));
+      m.weights.emplace_back(variable, share);
+    }));
   }
-  read_map(problems, node, key, fields);
-  return weights;
+  return fields;
+}
+
+constexpr std::array<Choice<bool>, 2> ends{{{"rounds", false}, {"settled", true}}};
+// Without `rounds`, a sweep that ends when all is settled may go on for long; one that does not has 12.
+constexpr int rounds_to_settle = 40;
+
+// What the keys say together.
+void check_measure(const YamlNode& node, const std::string& key, Measure& m, Problems& problems) {
+  const YamlNode *until = node.find("until"), *looks = node.find("looks"), *steps = node.find("steps");
+  if (until != nullptr && until->scalar == word_of(true, ends)) {
+    if (node.find("rounds") == nullptr) m.rounds = rounds_to_settle;
+    if (m.looks.empty()) m.looks = usual_looks(m.rounds);
+    // --rounds may be fewer than the file's looks reach.
+    std::erase_if(m.looks, [&](int look) { return look >= m.rounds; });
+    m.looks.push_back(m.rounds);
+  } else if (looks != nullptr) {
+    problems.add(looks->key_place, dotted(key, "looks"), "looks need `until: settled`; add it, or remove them");
+  }
+  if (m.warmup_steps + m.steps > max_steps) {
+    const YamlNode* at = steps != nullptr ? steps : node.find("warmup_steps");
+    problems.add(
+        at->place, dotted(key, at->key),
+        fmt::format("{} warm-up steps and {} steps exceed the maximum of {} per block; use more rounds instead",
+                    m.warmup_steps, m.steps, max_steps));
+  }
 }
 
 }  // namespace
@@ -85,8 +106,7 @@ const char* name_of(Interval interval) {
   return word_of(interval, intervals);
 }
 
-Measure read_measure(const YamlNode& node, const std::string& key, Problems& problems) {
-  Measure m;
+Field measure_field(Measure& m, Problems& problems) {
   const auto seed = [&m](std::string_view text) {
     m.seed = static_cast<std::uint64_t>(parse_within(text, 0, std::numeric_limits<std::int64_t>::max()));
   };
@@ -111,14 +131,7 @@ Measure read_measure(const YamlNode& node, const std::string& key, Problems& pro
   const auto interval = [&m](std::string_view text) { m.interval = parse_choice(text, intervals); };
   const auto timeline = [&m](std::string_view text) { m.timeline = parse_choice(text, timelines); };
   const auto share_gpus = [&m](std::string_view text) { m.share_gpus = parse_bool(text); };
-  // Without `rounds`, a sweep that ends when all is settled may go on for long; one that does not has 12.
-  constexpr int rounds_to_settle = 40;
-  bool until_settled = false;
-  const auto until = [&](std::string_view text) {
-    constexpr std::array<Choice<bool>, 2> ends{{{"rounds", false}, {"settled", true}}};
-    until_settled = parse_choice(text, ends);
-    if (until_settled && node.find("rounds") == nullptr) m.rounds = rounds_to_settle;
-  };
+  const auto until = [](std::string_view text) { parse_choice(text, ends); };
   const auto steps = [&m](std::string_view text) {
     m.auto_steps = text == "auto";
     if (!m.auto_steps) m.steps = static_cast<int>(parse_within(text, 1, max_steps));
@@ -126,120 +139,46 @@ Measure read_measure(const YamlNode& node, const std::string& key, Problems& pro
   const auto looks = [&](const YamlNode& value, const std::string& path) {
     m.looks = read_looks(value, path, problems);
   };
-  const auto weight = [&](const YamlNode& value, const std::string& path) {
-    m.weights = read_weights(value, path, problems);
-  };
-  const std::string duration = "a time such as 30 s or 10 min";
-  const auto deadlines = [&](const YamlNode& value, const std::string& path) {
-    const std::array<Field, 2> fields{{{.key = "start",
-                                        .parse = positive_seconds(m.deadlines.start_s),
-                                        .help = "from a worker's start until it is ready",
-                                        .allowed = duration,
-                                        .fallback = fmt::format("{} s", Deadlines().start_s)},
-                                       {.key = "step",
-                                        .parse = positive_seconds(m.deadlines.step_s),
-                                        .help = "for each step",
-                                        .allowed = duration,
-                                        .fallback = fmt::format("{} s", Deadlines().step_s)}}};
-    read_map(problems, value, path, fields);
-  };
+  const auto check = [&](const YamlNode& node, const std::string& key) { check_measure(node, key, m, problems); };
   const Measure usual;
-  const std::array<Field, 15> fields{
-      {{.key = "rounds",
-        .parse = whole(m.rounds, 1, max_rounds),
-        .help = "blocks per case; with until: settled, at most",
-        .allowed = fmt::format("1 to {}", max_rounds),
-        .fallback = fmt::format("{}; {}", usual.rounds, rounds_to_settle)},
-       {.key = "until",
-        .parse = until,
-        .help = "rounds, or settled: a case leaves when its verdict is settled",
-        .allowed = "rounds, settled",
-        .fallback = "rounds"},
-       {.key = "looks",
-        .parse = {},
-        .read = looks,
-        .help = "until: settled: the rounds after which verdicts are taken",
-        .allowed = "a list such as [5, 8, 12]",
-        .fallback = fmt::format("{}, …", fmt::join(first_looks(), ", ")),
-        .takes = Takes::list},
-       {.key = "weight",
-        .parse = {},
-        .read = weight,
-        .help = "by variable: the share of the rounds that its cases take part in",
-        .allowed = "a share above 0 and up to 1, such as 0.25",
-        .fallback = "1"},
-       {.key = "warmup_steps",
-        .parse = whole(m.warmup_steps, 0, max_steps - 1),
-        .help = "untimed steps of a block",
-        .allowed = fmt::format("0 to {}", max_steps - 1),
-        .fallback = fmt::format("{}", usual.warmup_steps)},
-       {.key = "steps",
-        .parse = steps,
-        .help = "timed steps of a block; auto: a little less than set-up takes",
-        .allowed = fmt::format("auto, or 1 to {}", max_steps),
-        .fallback = fmt::format("{}", usual.steps)},
-       {.key = "smallest_effect",
-        .parse = effect,
-        .help = "changes below it do not matter to you",
-        .allowed = "a share such as 1 %",
-        .fallback = fmt::format("{} %", usual.smallest_effect * 100)},
-       {.key = "confidence",
-        .parse = confidence,
-        .help = "of all intervals of the sweep together",
-        .allowed = "50 % up to less than 100 %",
-        .fallback = fmt::format("{} %", usual.confidence * 100)},
-       {.key = "interval",
-        .parse = interval,
-        .help = "verdicts rest on level (of the machine) or pairs (in rounds)",
-        .allowed = "level, pairs",
-        .fallback = name_of(usual.interval)},
-       {.key = "seed",
-        .parse = seed,
-        .help = "of weights, tokens and the order of blocks",
-        .allowed = "a whole number from 0",
-        .fallback = fmt::format("{}", usual.seed)},
-       {.key = "deadlines",
-        .parse = {},
-        .read = deadlines,
-        .help = "start of a worker, each step",
-        .fallback = fmt::format("{} s, {} s", usual.deadlines.start_s, usual.deadlines.step_s)},
-       {.key = "time_budget",
-        .parse = positive_seconds(m.time_budget_s),
-        .help = "fewer rounds, decided before the first result; ends settled",
-        .allowed = duration,
-        .fallback = "none"},
-       {.key = "memory_limit",
-        .parse = memory,
-        .help = "per worker",
-        .allowed = "a size such as 2 GiB",
-        .fallback = "its share of the node"},
-       {.key = "timeline",
-        .parse = timeline,
-        .help = "ranks whose profiled step is kept: one per role, or all",
-        .allowed = "roles, all",
-        .fallback = "roles"},
-       {.key = "share_gpus",
-        .parse = share_gpus,
-        .help = "allows several ranks per GPU, for tests only",
-        .allowed = "true, false",
-        .fallback = "false"}}};
-  const bool is_map = read_map(problems, node, key, fields);
-  if (const YamlNode* given = is_map ? node.find("looks") : nullptr; given != nullptr && !until_settled) {
-    problems.add(given->key_place, dotted(key, "looks"), "looks need `until: settled`; add it, or remove them");
-  }
-  if (until_settled && m.looks.empty()) m.looks = usual_looks(m.rounds);
-  if (until_settled) {  // --rounds may be fewer than the file's looks reach
-    std::erase_if(m.looks, [&](int look) { return look >= m.rounds; });
-    m.looks.push_back(m.rounds);
-  }
-  if (is_map && m.warmup_steps + m.steps > max_steps) {
-    const YamlNode* at = node.find("steps") != nullptr ? node.find("steps") : node.find("warmup_steps");
-    problems.add(
-        at->place, dotted(key, at->key),
-        fmt::format("{} warm-up steps and {} steps exceed the maximum of {} per block; use more rounds instead",
-                    m.warmup_steps, m.steps, max_steps));
-  }
-  return m;
+  const std::string duration = "a time such as 30 s or 10 min";
+  std::vector<Field> deadlines{
+      Field::scalar("start", positive_seconds(m.deadlines.start_s), "from a worker's start until it is ready", duration,
+                    fmt::format("{} s", usual.deadlines.start_s)),
+      Field::scalar("step", positive_seconds(m.deadlines.step_s), "for each step", duration,
+                    fmt::format("{} s", usual.deadlines.step_s)),
+  };
+  std::vector<Field> fields{
+      Field::scalar("rounds", whole(m.rounds, 1, max_rounds), "blocks per case; with until: settled, at most",
+                    fmt::format("1 to {}", max_rounds), fmt::format("{}; {}", usual.rounds, rounds_to_settle)),
+      Field::scalar("until", until, "rounds, or settled: a case leaves when its verdict is settled", "rounds, settled",
+                    "rounds"),
+      Field::other("looks", Takes::list, looks, "until: settled: the rounds after which verdicts are taken",
+                   "a list such as [5, 8, 12]", fmt::format("{}, …", fmt::join(first_looks(), ", "))),
+      Field::section("weight", weight_fields(m), "by variable: the share of the rounds that its cases take part in",
+                     "a share above 0 and up to 1, such as 0.25", "1"),
+      Field::scalar("warmup_steps", whole(m.warmup_steps, 0, max_steps - 1), "untimed steps of a block",
+                    fmt::format("0 to {}", max_steps - 1), std::to_string(usual.warmup_steps)),
+      Field::scalar("steps", steps, "timed steps of a block; auto: a little less than set-up takes",
+                    fmt::format("auto, or 1 to {}", max_steps), std::to_string(usual.steps)),
+      Field::scalar("smallest_effect", effect, "changes below it do not matter to you", "a share such as 1 %",
+                    fmt::format("{} %", usual.smallest_effect * 100)),
+      Field::scalar("confidence", confidence, "of all intervals of the sweep together", "50 % up to less than 100 %",
+                    fmt::format("{} %", usual.confidence * 100)),
+      Field::scalar("interval", interval, "verdicts rest on level (of the machine) or pairs (in rounds)",
+                    "level, pairs", name_of(usual.interval)),
+      Field::scalar("seed", seed, "of weights, tokens and the order of blocks", "a whole number from 0",
+                    std::to_string(usual.seed)),
+      Field::section("deadlines", std::move(deadlines), "start of a worker, each step", "",
+                     fmt::format("{} s, {} s", usual.deadlines.start_s, usual.deadlines.step_s)),
+      Field::scalar("time_budget", positive_seconds(m.time_budget_s),
+                    "fewer rounds, decided before the first result; ends settled", duration, "none"),
+      Field::scalar("memory_limit", memory, "per worker", "a size such as 2 GiB", "its share of the node"),
+      Field::scalar("timeline", timeline, "ranks whose profiled step is kept: one per role, or all", "roles, all",
+                    "roles"),
+      Field::scalar("share_gpus", share_gpus, "allows several ranks per GPU, for tests only", "true, false", "false"),
+  };
+  return Field::section("measure", std::move(fields), "how to measure", "", "", check);
 }
 
 }  // namespace harness::config

@@ -72,65 +72,38 @@ std::vector<std::string> model_preset_names() {
   return names;
 }
 
-Model read_model(const YamlNode& node, const std::string& key, Problems& problems) {
-  Model model;
+Field model_field(const YamlNode* given, Model& model, Problems& problems) {
   const auto preset = [&](std::string_view text) { model = parse_preset(text); };
-  if (node.kind == YamlNode::Kind::scalar) {
-    parse_or_report(problems, node.place, key, node.scalar, preset);
-    return model;
-  }
-  // Listed for a reference, none is required: a preset may have it.
-  const bool complete =
-      problems.listing == nullptr && (node.kind != YamlNode::Kind::map || node.find("preset") == nullptr);
-  const auto number = [](std::int64_t& into) {
-    return [&into](std::string_view text) { into = parse_within(text, 1, max_number); };
+  const std::string presets_in_words = join(model_preset_names(), ", ");
+  // None is required where a preset may have it.
+  const bool complete = given != nullptr && given->kind == YamlNode::Kind::map && given->find("preset") == nullptr;
+  const auto number = [&](const char* key, std::int64_t& into, const char* help) {
+    const auto parse = [&into](std::string_view text) { into = parse_within(text, 1, max_number); };
+    return Field::scalar(key, parse, help, "a whole number", "the preset's").required(complete);
   };
-  const std::string whole = "a whole number";
-  const std::array<Field, 6> fields{{{.key = "preset",
-                                      .parse = preset,
-                                      .help = "a preset, of which the other keys change some numbers",
-                                      .allowed = join(model_preset_names(), ", ")},
-                                     {.key = "layers",
-                                      .parse = number(model.layers),
-                                      .required = complete,
-                                      .help = "transformer layers",
-                                      .allowed = whole,
-                                      .fallback = "the preset's"},
-                                     {.key = "hidden",
-                                      .parse = number(model.hidden),
-                                      .required = complete,
-                                      .help = "width of the residual stream; the MLP is four times as wide",
-                                      .allowed = whole,
-                                      .fallback = "the preset's"},
-                                     {.key = "heads",
-                                      .parse = number(model.heads),
-                                      .required = complete,
-                                      .help = "attention heads; they divide hidden",
-                                      .allowed = whole,
-                                      .fallback = "the preset's"},
-                                     {.key = "vocab",
-                                      .parse = number(model.vocab),
-                                      .required = complete,
-                                      .help = "tokens of the vocabulary",
-                                      .allowed = whole,
-                                      .fallback = "the preset's"},
-                                     {.key = "sequence",
-                                      .parse = number(model.sequence),
-                                      .required = complete,
-                                      .help = "tokens of a sequence",
-                                      .allowed = whole,
-                                      .fallback = "the preset's"}}};
-  if (!read_map(problems, node, key, fields)) return model;
-  if (model.hidden > 0 && model.heads > 0 && model.hidden % model.heads != 0) {
-    // Where the later of the two was said; with a preset perhaps only one was.
-    const YamlNode* at = node.find("heads") != nullptr ? node.find("heads") : node.find("hidden");
-    problems.add(at->place, dotted(key, at->key),
-                 fmt::format("heads {} does not divide hidden {}; allowed: divisors of it, such as {}", model.heads,
-                             model.hidden, nearest_divisors(model.hidden, model.heads)));
-  }
-  if (const std::string why = why_too_large(model); !why.empty()) problems.add(node.place, key, why);
-  if (model.name.empty() || model != *model_preset(model.name)) model.name = "custom";
-  return model;
+  const auto check = [&](const YamlNode& node, const std::string& key) {
+    if (model.hidden > 0 && model.heads > 0 && model.hidden % model.heads != 0) {
+      // Where the later of the two was said; with a preset perhaps only one was.
+      const YamlNode* at = node.find("heads") != nullptr ? node.find("heads") : node.find("hidden");
+      problems.add(at->place, dotted(key, at->key),
+                   fmt::format("heads {} does not divide hidden {}; allowed: divisors of it, such as {}", model.heads,
+                               model.hidden, nearest_divisors(model.hidden, model.heads)));
+    }
+    if (const std::string why = why_too_large(model); !why.empty()) problems.add(node.place, key, why);
+    if (model.name.empty() || model != *model_preset(model.name)) model.name = "custom";
+  };
+  Field field = Field::section(
+      "model",
+      {Field::scalar("preset", preset, "a preset, of which the other keys change some numbers", presets_in_words),
+       number("layers", model.layers, "transformer layers"),
+       number("hidden", model.hidden, "width of the residual stream; the MLP is four times as wide"),
+       number("heads", model.heads, "attention heads; they divide hidden"),
+       number("vocab", model.vocab, "tokens of the vocabulary"),
+       number("sequence", model.sequence, "tokens of a sequence")},
+      "a preset, or layers, hidden, heads, vocab and sequence; required for gpt", presets_in_words, "", check);
+  field.about.takes = Takes::name_or_map;
+  field.parse = preset;
+  return field;
 }
 
 }  // namespace harness::config

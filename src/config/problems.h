@@ -6,8 +6,6 @@
 
 namespace harness::config {
 
-struct Key;
-
 /// Where something stands. `source` is a number that Problems gave out: a file or one --set. Lines and columns are
 /// from 1.
 struct Place {
@@ -35,10 +33,6 @@ class Problems {
   bool concern(std::string_view key) const;
   /// Throws Error with all lines, in the order of sources, lines and columns, if there are any.
   void throw_if_any() const;
-
-  /// Set where the keys that a configuration may have are asked for, and not what one says: read_map() then appends its
-  /// fields here and reads nothing (config/keys.h).
-  std::vector<Key>* listing = nullptr;
 
  private:
   struct Source {

@@ -48,7 +48,7 @@ bool read_parts(const Variable& variable, const YamlNode& node, const std::strin
       good = text && parse_or_report(problems, value.place, path, fmt::format("{{{}: {}}}", value.key, *text), parse) &&
              good;
     };
-    fields.push_back({.key = part, .parse = {}, .read = read_part});
+    fields.push_back(Field::other(part, Takes::value, read_part));
   }
   for (const YamlNode& child : node.children) {
     good = good && std::find(variable.parts.begin(), variable.parts.end(), child.key) != variable.parts.end();
@@ -193,7 +193,7 @@ std::optional<std::vector<std::string>> read_joint(const YamlNode& node, const s
         parts.push_back(fmt::format("{}={}", variable.name, variable.print(settings)));
       }
     };
-    fields.push_back({.key = variable.name, .parse = {}, .read = read});
+    fields.push_back(Field::other(variable.name, Takes::value, read));
   }
   if (!read_map(problems, node, key, fields) || !good) return std::nullopt;
   return parts;
@@ -296,7 +296,7 @@ void read_sweep(const YamlNode& sweep, const std::set<std::string>& unknown, Exp
       if (!honoured(variable, value, key, experiment, true, problems)) return;
       read_changes(variable, value, key, !unknown.contains(variable.name), experiment, problems);
     };
-    fields.push_back({.key = variable.name, .parse = {}, .read = read});
+    fields.push_back(Field::other(variable.name, Takes::value, read));
   }
   read_map(problems, sweep, "sweep", fields);
   // Cases stand in the order of the file, not of the registry.
@@ -308,7 +308,7 @@ void read_sweep(const YamlNode& sweep, const std::set<std::string>& unknown, Exp
 
 }  // namespace
 
-void read_variables(const VariableSections& sections, Experiment& experiment, Problems& problems) {
+void read_variables(const YamlNode& root, Experiment& experiment, Problems& problems) {
   std::set<std::string> unknown;  // variables whose baseline could not be read
   std::vector<Field> fields;
   for (const Variable& variable : registry()) {
@@ -318,13 +318,12 @@ void read_variables(const VariableSections& sections, Experiment& experiment, Pr
                         read_value(variable, value, key, experiment.backend, experiment.baseline, problems);
       if (!good) unknown.insert(variable.name);
     };
-    fields.push_back({.key = variable.name, .parse = {}, .read = read_baseline});
+    fields.push_back(Field::other(variable.name, Takes::value, read_baseline));
   }
-  if (sections.baseline != nullptr) read_map(problems, *sections.baseline, "baseline", fields);
-
-  if (sections.sweep != nullptr) read_sweep(*sections.sweep, unknown, experiment, problems);
-  if (sections.combine != nullptr) read_combinations(*sections.combine, experiment, problems);
-  if (sections.ladder != nullptr) read_ladder(*sections.ladder, experiment, problems);
+  if (const YamlNode* baseline = root.find("baseline")) read_map(problems, *baseline, "baseline", fields);
+  if (const YamlNode* sweep = root.find("sweep")) read_sweep(*sweep, unknown, experiment, problems);
+  if (const YamlNode* combine = root.find("combine")) read_combinations(*combine, experiment, problems);
+  if (const YamlNode* ladder = root.find("ladder")) read_ladder(*ladder, experiment, problems);
 }
 
 }  // namespace harness::config
