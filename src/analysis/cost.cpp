@@ -50,9 +50,8 @@ std::optional<CostEstimate> estimate_cost(const store::Result& result, const Sum
   out.backend_has_gpus = config::traits_of(result.backend).ranks_are_gpus;
   out.before = cost_of(cost, baseline->name, ranks, baseline->tokens_per_second);
   if (summary.unreliable) return out;
-  for (const CaseSummary& row : summary.cases) {
-    if (row.role != store::CaseRole::change || !row.effect || row.effect->verdict != Verdict::faster) continue;
-    if (result.at(row).ranks >= 1) out.after.push_back(saving_of(out, row, result.at(row).ranks));
+  for (const CaseSummary* row : summary.proven_changes()) {
+    if (result.at(*row).ranks >= 1) out.after.push_back(saving_of(out, *row, result.at(*row).ranks));
   }
   std::ranges::stable_sort(out.after, std::ranges::greater(), &CaseSaving::saved_share);
   return out;

@@ -6,25 +6,14 @@
 #include "config/registry.h"
 
 namespace harness::analysis {
-namespace {
-
-std::optional<std::int32_t> best_case(const store::Result& result, const Summary& summary) {
-  const CaseSummary* best = nullptr;
-  for (const CaseSummary& row : summary.cases) {
-    if (row.role != store::CaseRole::change || !row.effect || row.effect->verdict != Verdict::faster) continue;
-    if (config::purpose_of(result.at(row).variable) == config::Purpose::scale) continue;
-    if (best == nullptr || row.effect->ratio < best->effect->ratio) best = &row;
-  }
-  if (best == nullptr || summary.unreliable) return std::nullopt;
-  return best->case_index;
-}
-
-}  // namespace
-
 Findings find_all(const store::Result& result, const SummaryOptions& options) {
   Findings findings;
   findings.summary = summarise(result, options);
-  findings.best_case = best_case(result, findings.summary);
+  for (const CaseSummary* row : findings.summary.proven_changes()) {
+    if (config::purpose_of(result.at(*row).variable) == config::Purpose::scale || findings.summary.unreliable) continue;
+    findings.best_case = row->case_index;
+    break;
+  }
   findings.stragglers = find_stragglers(result);
   findings.rules = fired_rules(result, findings.summary);
   for (CaseBreakdown& breakdown : break_down(result)) {

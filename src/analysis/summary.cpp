@@ -229,6 +229,19 @@ bool is_unresolved(const CaseSummary& row) {
          row.judgement.reason == Reason::interval;
 }
 
+bool is_proven(const CaseSummary& row) {
+  return row.role == store::CaseRole::change && row.effect && row.effect->verdict == Verdict::faster;
+}
+
+std::vector<const CaseSummary*> Summary::proven_changes() const {
+  std::vector<const CaseSummary*> proven;
+  for (const CaseSummary& row : cases) {
+    if (is_proven(row)) proven.push_back(&row);
+  }
+  std::ranges::stable_sort(proven, {}, [](const CaseSummary* row) { return row->effect->ratio; });
+  return proven;
+}
+
 const CaseSummary* Summary::baseline() const {
   const auto found = std::ranges::find(cases, store::CaseRole::baseline, &CaseSummary::role);
   return found == cases.end() ? nullptr : &*found;

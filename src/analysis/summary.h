@@ -57,6 +57,8 @@ struct CaseSummary {
 /// Whether more rounds could say more: a change that runs and whose verdict is open. The control is not asked about:
 /// its interval shows the noise, and a sweep takes no rounds for it.
 bool is_unresolved(const CaseSummary& row);
+/// Whether the sweep proves that this change makes the step faster. An unreliable sweep proves nothing: ask that first.
+bool is_proven(const CaseSummary& row);
 
 /// A block that failed although its case went on.
 struct LostBlock {
@@ -87,6 +89,9 @@ struct Summary {
   const CaseSummary& case_at(std::int32_t case_index) const { return cases[static_cast<std::size_t>(case_index)]; }
   /// nullptr if there is none.
   const CaseSummary* baseline() const;
+  /// The changes that are proven, the fastest first. A change of the ranks, a combination and a case that failed later
+  /// are among them: not everyone wants those.
+  std::vector<const CaseSummary*> proven_changes() const;
 };
 
 /// An estimate and what decide() makes of it; nothing without a pair.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -52,9 +51,15 @@ config::Settings settings_of_baseline(const store::Result& result) {
 }
 
 struct Winner {
-  Values values;
+  Values values;  // none: nothing won
   std::string name, evidence;
   double ratio = 1;
+};
+
+// A combination that was measured, and what it sets otherwise than the baseline.
+struct Combination {
+  const analysis::CaseSummary* row;
+  Values values;
 };
 
 // One value to try next, with what is known of it.
@@ -82,8 +87,12 @@ class NextSweep {
       if (config::purpose_of(setting.variable) != config::Purpose::setting) continue;
       singles_.push_back({{{setting.variable, setting.value}}, setting.name, setting.evidence, setting.ratio});
     }
+    find_combinations();
     std::vector<Winner> all = singles_;
-    for (Winner& winner : proven_combinations(case_name)) all.push_back(std::move(winner));
+    for (const auto& [row, values] : measured_) {
+      if (analysis::is_proven(*row) && (case_name.empty() || row->name == case_name) && sets_settings(values))
+        all.push_back({values, row->name, evidence_for(result_, *row, row->name, file_), row->effect->ratio});
+    }
     const auto best = std::ranges::min_element(all, {}, &Winner::ratio);
     if (best != all.end()) best_ = *best;
     read_sweep();
@@ -95,7 +104,7 @@ class NextSweep {
     std::string out = head();
     for (const YamlNode& section : root_.children) {
       if (section.key == "sweep" || section.key == "combine") continue;
-      if (section.key == "ladder" && best_) {  // its fixes are changes of the former baseline
+      if (section.key == "ladder" && found()) {  // its fixes are changes of the former baseline
         out += "# ladder: left out, because its fixes belong to the former baseline\n";
         continue;
       }
@@ -134,39 +143,29 @@ class NextSweep {
   }
   // What the next baseline sets the variable to.
   std::string new_value(const std::string& variable) const {
-    const auto taken = best_ ? best_->values.find(variable) : Values::const_iterator();
-    return best_ && taken != best_->values.end() ? taken->second : old_value(variable);
+    return taken(variable) ? best_.values.at(variable) : old_value(variable);
   }
-  bool taken(const std::string& variable) const { return best_ && best_->values.contains(variable); }
+  bool taken(const std::string& variable) const { return best_.values.contains(variable); }
+  bool found() const { return !best_.values.empty(); }
 
-  // What a combination sets otherwise than the baseline. Throws Error for what this program does not know.
-  Values changes_of(const store::ResultCase& result_case) const {
-    Values values;
+  void find_combinations() {
     const store::ResultCase* baseline = result_.baseline();
-    for (const std::string& variable : result_.variables) {
-      const std::string_view value = result_.setting(result_case, variable);
-      if (baseline == nullptr || value == result_.setting(*baseline, variable)) continue;
-      values[variable] = canonical(variable, std::string(value));
-    }
-    return values;
-  }
-
-  std::vector<Winner> proven_combinations(const std::string& case_name) const {
-    std::vector<Winner> winners;
     for (const analysis::CaseSummary& row : summary_.cases) {
-      if (result_.at(row).variable != config::combination || (!case_name.empty() && row.name != case_name)) continue;
-      if (!row.effect || row.effect->verdict != analysis::Verdict::faster) continue;
+      if (result_.at(row).variable != config::combination || baseline == nullptr) continue;
       try {
-        const Values values = changes_of(result_.at(row));
-        const auto no_setting = [](const auto& value) {
-          return config::purpose_of(value.first) != config::Purpose::setting;
-        };
-        if (values.empty() || std::ranges::any_of(values, no_setting)) continue;
-        winners.push_back({values, row.name, evidence_for(result_, row, row.name, file_), row.effect->ratio});
+        Values values;
+        for (const std::string& variable : result_.variables) {
+          const std::string_view value = result_.setting(result_.at(row), variable);
+          if (value != result_.setting(*baseline, variable)) values[variable] = canonical(variable, std::string(value));
+        }
+        measured_.push_back({&row, std::move(values)});
       } catch (const Error&) {  // another version's variable: it cannot be asked for again
       }
     }
-    return winners;
+  }
+  static bool sets_settings(const Values& values) {
+    const auto setting = [](const auto& value) { return config::purpose_of(value.first) == config::Purpose::setting; };
+    return !values.empty() && std::ranges::all_of(values, setting);
   }
 
   const analysis::CaseSummary* row_of(const std::string& name) const {
@@ -175,15 +174,8 @@ class NextSweep {
   }
   // The row of a combination of exactly these values; nullptr if none was measured.
   const analysis::CaseSummary* row_of(const Values& values) const {
-    for (const analysis::CaseSummary& row : summary_.cases) {
-      if (result_.at(row).variable != config::combination) continue;
-      try {
-        if (changes_of(result_.at(row)) == values) return &row;
-      } catch (const Error&) {
-        continue;
-      }
-    }
-    return nullptr;
+    const auto found = std::ranges::find(measured_, values, &Combination::values);
+    return found == measured_.end() ? nullptr : found->row;
   }
   // Proven slower, or nothing that would come out otherwise a second time.
   static bool is_settled_badly(const analysis::CaseSummary& row) {
@@ -213,7 +205,7 @@ class NextSweep {
   void sort_in(const std::string& value, SweepLine& line) const {
     if (value == new_value(line.variable)) return;  // the baseline measures it
     if (value == old_value(line.variable)) {
-      line.left_out.push_back(fmt::format("{}: the baseline's until now, proven slower than {}", value, best_->name));
+      line.left_out.push_back(fmt::format("{}: the baseline's until now, proven slower than {}", value, best_.name));
       return;
     }
     const analysis::CaseSummary* row = row_of(fmt::format("{}={}", line.variable, value));
@@ -295,10 +287,10 @@ class NextSweep {
     if (!config::traits_of(result_.backend).ranks_are_gpus) {
       paragraph(fmt::format("Measured on backend {}: this says nothing about a GPU.", one_line(result_.backend)));
     }
-    if (!best_) {
+    if (!found()) {
       paragraph("Nothing is proven faster: the baseline stays as it was. Only what is settled has left the lists.");
     } else {
-      paragraph(fmt::format("The baseline takes the fastest proven change, {}.{}", best_->name,
+      paragraph(fmt::format("The baseline takes the fastest proven change, {}.{}", best_.name,
                             joint_ ? " All proven changes together are a case of their own." : ""));
     }
     if (lines_are_empty() && combinations_.empty()) paragraph("Nothing is left to try: add values under `sweep`.");
@@ -316,8 +308,8 @@ class NextSweep {
       out += fmt::format("  {}: {}\n", config::yaml_word(child.key), config::flow(child));
       any = true;
     }
-    if (best_) remark(out, best_->evidence);
-    for (const auto& [variable, value] : best_ ? best_->values : Values{}) {
+    if (found()) remark(out, best_.evidence);
+    for (const auto& [variable, value] : best_.values) {
       remark(out, fmt::format("{} until now; run {}", old_value(variable), result_.run_uuid));
       out += fmt::format("  {}: {}\n", variable, config::yaml_value(value));
       any = true;
@@ -366,7 +358,8 @@ class NextSweep {
   YamlNode root_;
   config::Settings old_;
   std::vector<Winner> singles_;  // by variable
-  std::optional<Winner> best_;   // what the baseline takes
+  std::vector<Combination> measured_;
+  Winner best_;  // what the baseline takes
   bool joint_ = false;
   std::vector<SweepLine> lines_;
   std::vector<std::pair<Values, std::string>> combinations_;

@@ -99,23 +99,18 @@ Proven find_proven(const store::Result& result, const analysis::Summary& summary
     const analysis::CaseSummary& row = find_summary(summary, case_name);
     if (row.role != store::CaseRole::change)
       fail("{} is the baseline: it changes nothing that could be exported", quote(case_name));
-    if (!row.effect || row.effect->verdict != analysis::Verdict::faster) {
+    if (!analysis::is_proven(row)) {
       fail("{} is not proven faster ({}): only what is proven is exported", quote(case_name), outcome_of(row));
     }
   }
-  std::vector<const analysis::CaseSummary*> faster;
   Proven out;
+  const auto asked_for = [&](const analysis::CaseSummary& row) { return case_name.empty() || row.name == case_name; };
   for (const analysis::CaseSummary& row : summary.cases) {
-    if (row.role != store::CaseRole::change || (!case_name.empty() && row.name != case_name)) continue;
-    if (row.effect && row.effect->verdict == analysis::Verdict::faster) {
-      faster.push_back(&row);
-    } else {
+    if (row.role == store::CaseRole::change && asked_for(row) && !analysis::is_proven(row))
       out.left_out.push_back(one_line(fmt::format("{}: {}", row.name, outcome_of(row))));
-    }
   }
-  std::stable_sort(faster.begin(), faster.end(),
-                   [](const auto* a, const auto* b) { return a->effect->ratio < b->effect->ratio; });
-  for (const analysis::CaseSummary* row : faster) {
+  for (const analysis::CaseSummary* row : summary.proven_changes()) {
+    if (!asked_for(*row)) continue;
     std::optional<ProvenSetting> setting;
     try {
       setting = read_back(result, *row, file);
@@ -124,8 +119,7 @@ Proven find_proven(const store::Result& result, const analysis::Summary& summary
           one_line(fmt::format("{}: proven, but its value cannot be read: {}", quote(row->name), error.what())));
       continue;
     }
-    const auto taken = std::find_if(out.settings.begin(), out.settings.end(),
-                                    [&](const auto& other) { return other.variable == setting->variable; });
+    const auto taken = std::ranges::find(out.settings, setting->variable, &ProvenSetting::variable);
     if (taken == out.settings.end()) {
       out.settings.push_back(std::move(*setting));
     } else {
@@ -133,9 +127,8 @@ Proven find_proven(const store::Result& result, const analysis::Summary& summary
                                                   proven_change(*row->effect), taken->name)));
     }
   }
-  std::stable_sort(out.settings.begin(), out.settings.end(), [](const auto& a, const auto& b) {
-    return place_in_registry(a.variable) < place_in_registry(b.variable);
-  });
+  std::ranges::stable_sort(out.settings, {},
+                           [](const ProvenSetting& setting) { return place_in_registry(setting.variable); });
   return out;
 }
 

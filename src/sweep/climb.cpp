@@ -21,16 +21,6 @@ bool is_selected(const config::Change& change, const std::vector<std::string>& o
          std::ranges::find(only, config::case_name(change)) != only.end();
 }
 
-const analysis::CaseSummary* best_proven(const store::Result& result, const analysis::Summary& summary) {
-  const analysis::CaseSummary* best = nullptr;
-  for (const analysis::CaseSummary& row : summary.cases) {
-    if (row.role != store::CaseRole::change || row.judgement.verdict != analysis::Verdict::faster) continue;
-    if (row.status != store::CaseStatus::ok || config::is_joint(result.at(row).variable)) continue;
-    if (best == nullptr || row.effect->ratio < best->effect->ratio) best = &row;
-  }
-  return best;
-}
-
 // ", but 3 of 3 are unresolved after 6 rounds: …": what would settle them. "" where every change has its verdict.
 std::string what_is_open(const store::Result& result, const analysis::Summary& summary) {
   int changes = 0, open = 0, needed = 0, blocks = 0;
@@ -100,15 +90,20 @@ std::vector<std::string> Climb::overrides() const {
 
 std::string Climb::take(const store::Result& result, const analysis::Summary& summary, const std::string& path) {
   if (summary.unreliable) return "the control moved, so this stage proves nothing";
-  const analysis::CaseSummary* best = best_proven(result, summary);
-  if (best == nullptr) return "no single change is proven to help" + what_is_open(result, summary);
-  const store::ResultCase& changed = result.at(*best);
+  const std::vector<const analysis::CaseSummary*> proven = summary.proven_changes();
+  const auto single = [&](const analysis::CaseSummary* row) {
+    return row->status == store::CaseStatus::ok && !config::is_joint(result.at(*row).variable);
+  };
+  const auto best = std::ranges::find_if(proven, single);
+  if (best == proven.end()) return "no single change is proven to help" + what_is_open(result, summary);
+  const store::ResultCase& changed = result.at(**best);
+  const analysis::Effect& effect = *(*best)->effect;
   store::ResultStage stage;
-  stage.change = best->name;
+  stage.change = changed.name;
   stage.was = std::string(result.setting(*result.baseline(), changed.variable));
-  stage.ratio = best->effect->ratio;
-  stage.low = best->effect->low;
-  stage.high = best->effect->high;
+  stage.ratio = effect.ratio;
+  stage.low = effect.low;
+  stage.high = effect.high;
   const analysis::CaseSummary* baseline = summary.baseline();
   stage.step_seconds = baseline->step_seconds;
   stage.tokens_per_second = baseline->tokens_per_second;
