@@ -199,8 +199,7 @@ std::vector<std::string> context(const store::Result& result, const analysis::Su
   if (result.sessions > 1) {
     lines.push_back(
         fmt::format("Resumed: measured in {} sessions, each a start of the sweep. A change compares blocks of one "
-                    "session only; the "
-                    "medians of a row mix them.",
+                    "session only; the medians of a row mix them.",
                     result.sessions));
   }
   settings_lines(result, lines);

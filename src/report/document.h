@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -59,6 +60,15 @@ using Piece = std::variant<Subheading, Paragraph, List, Numbers, Figure, Listing
 struct Section {
   std::string id, title;  // without a title: it goes on where the one before it ended
   std::vector<Piece> pieces;
+
+  template <class P>
+  void add(P piece) {
+    pieces.emplace_back(std::move(piece));
+  }
+  template <class P>
+  void add(std::optional<P> piece) {
+    if (piece) pieces.emplace_back(std::move(*piece));
+  }
 };
 
 struct Document {

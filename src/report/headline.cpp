@@ -129,8 +129,8 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
   }
   return text +
          fmt::format(
-             "Unreliable: the control baseline_again came out {} than the baseline, which it repeats; no "
-             "verdict below counts.",
+             "Unreliable: the control baseline_again came out {} than the baseline, which it repeats; no verdict below "
+             "counts.",
              how_much(known_change("baseline_again", *summary.control), per_what(result))) +
          lost_words(summary);
 }

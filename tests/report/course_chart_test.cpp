@@ -1,4 +1,4 @@
-#include "report/page/course_chart.h"
+#include "report/page/charts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

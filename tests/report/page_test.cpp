@@ -13,12 +13,9 @@
 #include "report/clean_text.h"
 #include "report/money.h"
 #include "report/page/axis.h"
-#include "report/page/heat_map.h"
+#include "report/page/charts.h"
 #include "report/page/page.h"
 #include "report/page/report.h"
-#include "report/page/timeline_chart.h"
-#include "report/page/tornado.h"
-#include "report/page/waterfall_chart.h"
 
 namespace harness::page {
 

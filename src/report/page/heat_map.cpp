@@ -1,4 +1,4 @@
-#include "report/page/heat_map.h"
+#include "report/page/charts.h"
 
 #include <fmt/format.h>
 

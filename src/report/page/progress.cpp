@@ -1,4 +1,4 @@
-#include "report/page/progress.h"
+#include "report/page/charts.h"
 
 #include <fmt/format.h>
 

@@ -6,15 +6,7 @@
 #include <cmath>
 
 #include "report/metrics.h"
-#include "report/page/bandwidth.h"
-#include "report/page/course_chart.h"
-#include "report/page/heat_map.h"
-#include "report/page/progress.h"
-#include "report/page/scaling.h"
-#include "report/page/step_times.h"
-#include "report/page/timeline_chart.h"
-#include "report/page/tornado.h"
-#include "report/page/waterfall_chart.h"
+#include "report/page/charts.h"
 #include "report/sections.h"
 
 namespace harness::page {
@@ -39,27 +31,24 @@ report::List not_compared(const analysis::Summary& summary) {
 void add_waterfall(const analysis::StepFindings& step, const analysis::CaseSummary& row, report::Section& section) {
   if (!step.waterfall) return;
   const char* id = row.role == store::CaseRole::baseline ? "waterfall-baseline" : "waterfall-best";
-  section.pieces.push_back(waterfall_chart(*step.waterfall, id, row.name));
+  section.add(waterfall_chart(*step.waterfall, id, row.name));
 }
 
 }  // namespace
 
 report::Section changes_section(const store::Result& result, const analysis::Findings& findings) {
   report::Section section{"changes", "What each change does", {}};
-  if (auto figure = tornado(result, findings.summary)) {
-    section.pieces.push_back(std::move(*figure));
-  } else {
-    section.pieces.push_back(report::Paragraph{"No change has been compared with the baseline."});
-  }
+  section.add(tornado(result, findings.summary));
+  if (section.pieces.empty()) section.add(report::Paragraph{"No change has been compared with the baseline."});
   report::List list = not_compared(findings.summary);
   if (!list.items.empty()) {
-    section.pieces.push_back(report::Paragraph{"Without a verdict:", true});
-    section.pieces.push_back(std::move(list));
+    section.add(report::Paragraph{"Without a verdict:", true});
+    section.add(std::move(list));
   }
   report::CaseTable cases = report::case_table(result, findings.summary);
-  section.pieces.push_back(report::Numbers{"All cases", std::move(cases.table), true});
-  if (!cases.remarks.empty()) section.pieces.push_back(report::List{std::move(cases.remarks)});
-  if (!cases.notes.empty()) section.pieces.push_back(report::List{std::move(cases.notes), report::List::Mark::number});
+  section.add(report::Numbers{"All cases", std::move(cases.table), true});
+  if (!cases.remarks.empty()) section.add(report::List{std::move(cases.remarks)});
+  if (!cases.notes.empty()) section.add(report::List{std::move(cases.notes), report::List::Mark::number});
   return section;
 }
 
@@ -79,25 +68,22 @@ report::Section climb_section(const store::Result& result, const analysis::Findi
 
 report::Section bandwidth_section(const store::Result&, const analysis::Findings& findings) {
   report::Section section{"bandwidth-section", "Bandwidth", {}};
-  if (auto figure = bandwidth_chart(findings.summary)) section.pieces.push_back(std::move(*figure));
+  section.add(bandwidth_chart(findings.summary));
   return section;
 }
 
 report::Section steps_section(const store::Result& result, const analysis::Findings& findings) {
   report::Section section{"steps", "Step times", {}};
-  if (auto figure = step_times(result, findings.summary)) {
-    section.pieces.push_back(std::move(*figure));
-  } else {
-    section.pieces.push_back(report::Paragraph{"No block has finished."});
-  }
+  section.add(step_times(result, findings.summary));
+  if (section.pieces.empty()) section.add(report::Paragraph{"No block has finished."});
   return section;
 }
 
 report::Section scaling_section(const store::Result& result, const analysis::Findings& findings) {
   report::Section section{"scaling-section", "Scaling", {}};
   if (auto found = scaling(result, findings)) {
-    section.pieces.push_back(std::move(found->curve));
-    if (found->what_grew) section.pieces.push_back(std::move(*found->what_grew));
+    section.add(std::move(found->curve));
+    section.add(std::move(found->what_grew));
   }
   return section;
 }
@@ -116,15 +102,15 @@ report::Section losses_section(const store::Result& result, const analysis::Find
   }
   const auto peak_known = [](const store::ResultCase& result_case) { return result_case.peak_flops_per_rank > 0; };
   if (std::ranges::none_of(result.cases, peak_known)) {
-    section.pieces.push_back(report::Paragraph{
+    section.add(report::Paragraph{
         "There is no MFU and no waterfall: the peak of the hardware is unknown. State it with a hardware file "
         "or peak_flops in the configuration."});
   } else if (section.pieces.empty()) {
-    section.pieces.push_back(report::Paragraph{"The file has no profiled step of the baseline."});
+    section.add(report::Paragraph{"The file has no profiled step of the baseline."});
   }
   if (!findings.rules.empty()) {
-    section.pieces.push_back(report::Subheading{"The sweep as a whole"});
-    section.pieces.push_back(report::List{findings.rules});
+    section.add(report::Subheading{"The sweep as a whole"});
+    section.add(report::List{findings.rules});
   }
   return section;
 }
@@ -138,17 +124,15 @@ report::Section timeline_section(const store::Result& result, const analysis::Fi
   for (const analysis::CaseSummary* row : findings.before_and_after()) {
     const char* id = row->role == store::CaseRole::baseline ? "timeline-baseline" : "timeline-best";
     if (length <= 0) continue;
-    if (auto figure = timeline_chart(result, row->case_index, id, length)) section.pieces.push_back(std::move(*figure));
+    section.add(timeline_chart(result, row->case_index, id, length));
   }
-  if (section.pieces.empty())
-    section.pieces.push_back(report::Paragraph{"The file has no profiled step of the baseline."});
+  if (section.pieces.empty()) section.add(report::Paragraph{"The file has no profiled step of the baseline."});
   return section;
 }
 
 report::Section machine_section(const store::Result& result, const analysis::Findings& findings) {
   report::Section section{"machine-section", "The machine over the sweep", {}};
-  if (auto figure = course_chart(result, findings.summary, analysis::level_course(result)))
-    section.pieces.push_back(std::move(*figure));
+  section.add(course_chart(result, findings.summary, analysis::level_course(result)));
   return section;
 }
 
@@ -158,7 +142,7 @@ report::Section lateness_section(const store::Result& result, const analysis::Fi
   if (!heat || heat->seconds.empty()) return section;
   std::string where = "Timed steps of the block with the largest excess";
   if (result.has_case(heat->case_index)) where += ", of " + result.at(*heat).name;
-  section.pieces.push_back(heat_map(*heat, where + "."));
+  section.add(heat_map(*heat, where + "."));
   return section;
 }
 

@@ -1,4 +1,4 @@
-#include "report/page/step_times.h"
+#include "report/page/charts.h"
 
 #include <fmt/format.h>
 

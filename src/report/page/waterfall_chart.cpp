@@ -1,4 +1,4 @@
-#include "report/page/waterfall_chart.h"
+#include "report/page/charts.h"
 
 #include <fmt/format.h>
 

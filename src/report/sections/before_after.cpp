@@ -83,7 +83,7 @@ Section before_after_section(const store::Result& result, const analysis::Findin
   Section section{"before-after", "Before and after", {}};
   const analysis::CaseSummary *before = findings.baseline(), *after = findings.best();
   if (before == nullptr) {
-    section.pieces.push_back(Paragraph{"Nothing of the baseline was measured, so there is no before."});
+    section.add(Paragraph{"Nothing of the baseline was measured, so there is no before."});
     return section;
   }
   const std::string per = after == nullptr ? "" : per_what(result);
@@ -106,18 +106,18 @@ Section before_after_section(const store::Result& result, const analysis::Findin
   if (findings.cost) add_cost(*findings.cost, after, lines);
   const std::string names =
       after == nullptr ? "Before: the baseline." : fmt::format("Before: the baseline. After: {}.", after->name);
-  section.pieces.push_back(Numbers{names, lines.take()});
+  section.add(Numbers{names, lines.take()});
   if (after != nullptr) {
-    section.pieces.push_back(Paragraph{fmt::format(
+    section.add(Paragraph{fmt::format(
         "After is the single change with the largest proven effect; its interval is that of the {}, {} {} "
         "rounds. The other lines are medians over all blocks of a case. Several changes together were not measured "
         "unless a case says so, and their effects need not add up.",
         interval_of_what(batches_differ, per), findings.summary.level ? "over" : "paired within",
         after->effect->rounds)});
   } else if (findings.summary.unreliable) {
-    section.pieces.push_back(Paragraph{"The control moved, so no verdict counts."});
+    section.add(Paragraph{"The control moved, so no verdict counts."});
   } else {
-    section.pieces.push_back(Paragraph{"No change is proven faster."});
+    section.add(Paragraph{"No change is proven faster."});
   }
   return section;
 }

@@ -188,11 +188,11 @@ const char* what_acts_on_stragglers(const analysis::Stragglers& stragglers) {
 void add_bottleneck(const store::Result& result, const analysis::Findings& findings, const analysis::Bottleneck& found,
                     Section& section) {
   if (found.kind == analysis::BottleneckKind::none) return;
-  section.pieces.push_back(Paragraph{
+  section.add(Paragraph{
       fmt::format("Bottleneck: {}, {} of the step.", analysis::name_of(found.kind), percent(found.share)), true});
-  if (!found.evidence.empty()) section.pieces.push_back(Paragraph{found.evidence});
+  if (!found.evidence.empty()) section.add(Paragraph{found.evidence});
   if (found.kind == analysis::BottleneckKind::stragglers) {
-    section.pieces.push_back(Paragraph{what_acts_on_stragglers(findings.stragglers)});
+    section.add(Paragraph{what_acts_on_stragglers(findings.stragglers)});
   }
   Table levers;
   levers.columns = {
@@ -201,8 +201,8 @@ void add_bottleneck(const store::Result& result, const analysis::Findings& findi
     levers.rows.push_back({lever.variable, percent(lever.share), lever.most ? percent(*lever.most) : "", lever.acts_on,
                            tried(result, findings.summary, lever.variable)});
   }
-  section.pieces.push_back(Numbers{
-      "Worth trying, by the share of the step that each acts on, with what it can save at most:", std::move(levers)});
+  section.add(Numbers{"Worth trying, by the share of the step that each acts on, with what it can save at most:",
+                      std::move(levers)});
 }
 
 // Which rank took longest, unless there is only one.
@@ -293,22 +293,22 @@ Table straggler_table(const analysis::Stragglers& stragglers, std::size_t max_ro
 
 void add_step(const store::Result& result, const analysis::Findings& findings, const analysis::StepFindings& step,
               const analysis::StepFindings* baseline, Section& section) {
-  section.pieces.push_back(Subheading{result.at(step).name});
-  section.pieces.push_back(Numbers{"", StepTable(step, baseline).take()});
+  section.add(Subheading{result.at(step).name});
+  section.add(Numbers{"", StepTable(step, baseline).take()});
   // What bounds a training step, and what to try, says nothing of one operation.
   if (measured_by(result) == Measured::training) add_bottleneck(result, findings, step.bottleneck, section);
-  section.pieces.push_back(List{remarks_on(result, step)});
+  section.add(List{remarks_on(result, step)});
 }
 
 Section breakdown_section(const store::Result& result, const analysis::Findings& findings) {
   Section section{"breakdown", "Where the step goes", {}};
   if (findings.steps.empty()) {
-    section.pieces.push_back(Paragraph{
+    section.add(Paragraph{
         "There is no breakdown: the file holds no profiled step. It is an older file, or the sweep was stopped "
         "before it profiled one."});
     return section;
   }
-  section.pieces.push_back(Paragraph{
+  section.add(Paragraph{
       "One profiled step of each case, outside the timed blocks; means over ranks, divided as on those with a "
       "timeline. Each moment belongs to one part: computation where any runs, else communication, else idle. MFU: "
       "points of the peak that a part costs. Roof: what it would take at the limit of the hardware (peak "
@@ -320,8 +320,8 @@ Section breakdown_section(const store::Result& result, const analysis::Findings&
     if (result.at(step).role() == store::CaseRole::baseline) baseline = &step;
   }
   if (!findings.rules.empty() && measured_by(result) == Measured::training) {
-    section.pieces.push_back(Subheading{"The sweep as a whole"});
-    section.pieces.push_back(List{findings.rules});
+    section.add(Subheading{"The sweep as a whole"});
+    section.add(List{findings.rules});
   }
   return section;
 }
@@ -331,20 +331,20 @@ Section stragglers_section(const store::Result& result, const analysis::Findings
   Section section{"stragglers", "Stragglers", {}};
   const analysis::Stragglers& found = findings.stragglers;
   if (found.ranks.empty()) {
-    section.pieces.push_back(Paragraph{result.ranks < 2 ? "A single rank waits for no other."
-                                                        : "The file does not show which ranks were late."});
+    section.add(Paragraph{result.ranks < 2 ? "A single rank waits for no other."
+                                           : "The file does not show which ranks were late."});
     return section;
   }
   if (found.found()) {
     const analysis::Straggler& worst = found.ranks.front();
-    section.pieces.push_back(Paragraph{
+    section.add(Paragraph{
         fmt::format("Rank {} on {} ({}) is late: the others wait for it.", worst.rank, worst.host, worst.device),
         true});
   } else {
-    section.pieces.push_back(Paragraph{"No rank is consistently late.", true});
+    section.add(Paragraph{"No rank is consistently late.", true});
   }
-  section.pieces.push_back(Paragraph{found.evidence});
-  section.pieces.push_back(
+  section.add(Paragraph{found.evidence});
+  section.add(
       Numbers{"Late in: of the profiled steps. Last in: of the timed steps.", straggler_table(found, max_shown)});
   return section;
 }

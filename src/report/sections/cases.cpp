@@ -163,12 +163,12 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
 
 Section overview_section(const store::Result& result, const analysis::Summary& summary) {
   Section section{"overview", "", {}};
-  section.pieces.push_back(List{context(result, summary), List::Mark::none});
+  section.add(List{context(result, summary), List::Mark::none});
   CaseTable cases = case_table(result, summary);
-  section.pieces.push_back(Numbers{"", std::move(cases.table)});
-  section.pieces.push_back(List{std::move(cases.remarks), List::Mark::none});
-  section.pieces.push_back(List{std::move(cases.notes), List::Mark::number});
-  section.pieces.push_back(List{summary.warnings, List::Mark::warning});
+  section.add(Numbers{"", std::move(cases.table)});
+  section.add(List{std::move(cases.remarks), List::Mark::none});
+  section.add(List{std::move(cases.notes), List::Mark::number});
+  section.add(List{summary.warnings, List::Mark::warning});
   return section;
 }
 

@@ -229,13 +229,12 @@ std::string headline_of(const analysis::Reproduction& reproduction) {
 Section reservations_section(const ComparisonReport& report) {
   Section section{"reservations", "", {}};
   if (!report.incomparable.empty()) {
-    section.pieces.push_back(Paragraph{report.anyway
-                                           ? "These files cannot be compared; --anyway asked for what follows:"
-                                           : "These files cannot be compared (--anyway compares them nevertheless):",
-                                       true});
-    section.pieces.push_back(List{report.incomparable, List::Mark::warning});
+    section.add(Paragraph{report.anyway ? "These files cannot be compared; --anyway asked for what follows:"
+                                        : "These files cannot be compared (--anyway compares them nevertheless):",
+                          true});
+    section.add(List{report.incomparable, List::Mark::warning});
   }
-  if (!report.unreliable.empty()) section.pieces.push_back(List{report.unreliable, List::Mark::warning});
+  if (!report.unreliable.empty()) section.add(List{report.unreliable, List::Mark::warning});
   return section;
 }
 
@@ -255,15 +254,15 @@ std::vector<std::string> caveats_of(const analysis::Reproduction&) {
 template <class Sides>
 Section section_of(const Sides& sides, Table table, Table parts) {
   Section section{"comparison", "", {}};
-  section.pieces.push_back(Paragraph{headline_of(sides), true});
-  section.pieces.push_back(Paragraph{fmt::format("A: {}. B: {}.", join(sides.first, ", "), join(sides.second, ", "))});
+  section.add(Paragraph{headline_of(sides), true});
+  section.add(Paragraph{fmt::format("A: {}. B: {}.", join(sides.first, ", "), join(sides.second, ", "))});
   if (auto caveats = caveats_of(sides); !caveats.empty()) {
-    section.pieces.push_back(List{std::move(caveats), List::Mark::warning});
+    section.add(List{std::move(caveats), List::Mark::warning});
   }
-  section.pieces.push_back(Numbers{"", std::move(table)});
-  section.pieces.push_back(
+  section.add(Numbers{"", std::move(table)});
+  section.add(
       Numbers{"One profiled step, means over ranks, of the baseline and of cases that moved:", std::move(parts)});
-  section.pieces.push_back(List{notes_on(sides), List::Mark::none});
+  section.add(List{notes_on(sides), List::Mark::none});
   return section;
 }
 

@@ -48,7 +48,7 @@ Table table_of(const analysis::CostEstimate& estimate) {
 
 Section cost_section(const analysis::CostEstimate& estimate) {
   Section section{"cost", "What it is worth", {}};
-  section.pieces.push_back(
+  section.add(
       Numbers{fmt::format("A training run of {} at {:.2f} {} per {} and hour:", show_tokens(estimate.cost.run_tokens),
                           estimate.cost.per_gpu_hour, estimate.cost.currency, priced_in(estimate)),
               table_of(estimate)});
@@ -74,7 +74,7 @@ Section cost_section(const analysis::CostEstimate& estimate) {
         "Measured on CPU cores: the price is that of a rank, which is a share of a machine's cores. This says nothing "
         "about GPUs.");
   }
-  section.pieces.push_back(std::move(notes));
+  section.add(std::move(notes));
   return section;
 }
 

@@ -30,14 +30,14 @@ Section differences_section(std::span<const analysis::ComparedFile> files,
                             const std::vector<analysis::Difference>& differences) {
   Section section{"differences", "", {}};
   if (differences.empty()) {
-    section.pieces.push_back(
+    section.add(
         Paragraph{"No hidden differences between these files: same program, machine, settings and environment."});
     return section;
   }
-  section.pieces.push_back(Paragraph{"What differs besides the times:"});
+  section.add(Paragraph{"What differs besides the times:"});
   List lines;
   for (const analysis::Difference& difference : differences) lines.items.push_back(difference_line(files, difference));
-  section.pieces.push_back(std::move(lines));
+  section.add(std::move(lines));
   return section;
 }
 

@@ -56,17 +56,17 @@ std::string command_line(const store::Result& result) {
 
 Section environment_section(const store::Result& result, const analysis::Findings& findings) {
   Section section{"environment", "What was measured, and where", {}};
-  section.pieces.push_back(List{context(result, findings.summary)});
+  section.add(List{context(result, findings.summary)});
   std::size_t left_out = 0;
   Table hosts = hosts_table(result, left_out);
   if (!hosts.rows.empty()) {
     std::string caption =
         fmt::format("Ranks and hosts ({} on {})", plural(result.ranks, "rank"), plural(result.nodes, "node"));
     if (left_out > 0) caption += fmt::format("; {} further ranks are in the file", left_out);
-    section.pieces.push_back(Numbers{caption, std::move(hosts), true});
+    section.add(Numbers{caption, std::move(hosts), true});
   }
   const auto add = [&](const auto& pairs, const char* caption, const char* heading) {
-    if (!pairs.empty()) section.pieces.push_back(Numbers{caption, pairs_table(pairs, heading), true});
+    if (!pairs.empty()) section.add(Numbers{caption, pairs_table(pairs, heading), true});
   };
   add(result.identity, "Versions and settings", "name");
   add(result.environment, "Environment variables of rank 0 that matter", "variable");
@@ -77,9 +77,9 @@ Section environment_section(const store::Result& result, const analysis::Finding
 Section warnings_section(const analysis::Findings& findings) {
   Section section{"warnings", "Warnings", {}};
   if (findings.summary.warnings.empty()) {
-    section.pieces.push_back(Paragraph{"None."});
+    section.add(Paragraph{"None."});
   } else {
-    section.pieces.push_back(List{findings.summary.warnings});
+    section.add(List{findings.summary.warnings});
   }
   return section;
 }
@@ -87,17 +87,16 @@ Section warnings_section(const analysis::Findings& findings) {
 Section configuration_section(const store::Result& result) {
   Section section{"configuration", "Configuration", {}};
   if (result.config_text.empty()) {
-    section.pieces.push_back(Paragraph{"The file does not hold its configuration."});
+    section.add(Paragraph{"The file does not hold its configuration."});
     return section;
   }
-  section.pieces.push_back(
-      Listing{result.config_path.empty() ? "The configuration, verbatim" : result.config_path + ", verbatim",
-              result.config_text});
+  section.add(Listing{result.config_path.empty() ? "The configuration, verbatim" : result.config_path + ", verbatim",
+                      result.config_text});
   if (!result.overrides.empty()) {
     List list;
     for (const std::string& setting : result.overrides) list.items.push_back("--set " + setting);
-    section.pieces.push_back(Paragraph{"Overridden on the command line:"});
-    section.pieces.push_back(std::move(list));
+    section.add(Paragraph{"Overridden on the command line:"});
+    section.add(std::move(list));
   }
   return section;
 }
@@ -105,7 +104,7 @@ Section configuration_section(const store::Result& result) {
 Section reproduce_section(const store::Result& result) {
   Section section{"reproduce", "How to do this again", {}};
   if (!result.config_path.empty()) {
-    section.pieces.push_back(Listing{"The same sweep once more:", command_line(result), false});
+    section.add(Listing{"The same sweep once more:", command_line(result), false});
   }
   std::string program = result.tool_version;
   for (const auto& [name, value] : result.identity) {
@@ -124,8 +123,8 @@ Section reproduce_section(const store::Result& result) {
   add("original command line", result.argv);
   add("run", result.run_uuid);
   add("created", result.created);
-  section.pieces.push_back(Numbers{"", std::move(table), false});
-  section.pieces.push_back(
+  section.add(Numbers{"", std::move(table), false});
+  section.add(
       Paragraph{"Save the configuration above under its name and run the same command on the same number of ranks. "
                 "docs/method.md defines every number; every sample is in the result file."});
   return section;

@@ -110,12 +110,12 @@ Document history_document(const HistoryReport& report) {
   const analysis::History& history = report.history;
   const Scale scale = scale_of(history);
   Section section{"history", "", {}};
-  section.pieces.push_back(Paragraph{headline_of(history), true});
-  section.pieces.push_back(List{report.left_out, List::Mark::warning});
-  section.pieces.push_back(Numbers{"", table_of_cases(history)});
-  section.pieces.push_back(
+  section.add(Paragraph{headline_of(history), true});
+  section.add(List{report.left_out, List::Mark::warning});
+  section.add(Numbers{"", table_of_cases(history)});
+  section.add(
       Numbers{fmt::format("Step times in {}, a run a row, oldest first:", scale.unit), table_of_runs(history, scale)});
-  section.pieces.push_back(List{
+  section.add(List{
       {fmt::format("One number per run and case. The largest shift of the mean of their logarithms is held against "
                    "permutations "
                    "of the runs; p counts for all cases together, and up to {:.2g} a change is proven. ~: none is.",

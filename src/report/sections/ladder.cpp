@@ -73,9 +73,8 @@ Section ladder_section(const store::Result& result, const analysis::Summary& sum
   if (summary.ladder.empty()) return section;
   std::vector<double> seconds;
   for (const analysis::CaseSummary& row : summary.cases) seconds.push_back(row.step_seconds);
-  section.pieces.push_back(
-      Numbers{"Each fix on top of those above it:", table_of(result, summary, scale_of_seconds(seconds))});
-  section.pieces.push_back(List{
+  section.add(Numbers{"Each fix on top of those above it:", table_of(result, summary, scale_of_seconds(seconds))});
+  section.add(List{
       {total_of(summary),
        "on top: the step time with this fix and all above it, against that with those above it. alone: this fix "
        "against "
@@ -114,7 +113,7 @@ Section climb_section(const store::Result& result, const analysis::Summary& summ
   if (now != nullptr)
     table.rows.push_back({std::to_string(result.climb.size() + 1), baseline, scale.print(now->step_seconds),
                           mfu_of(*now), "", "", "", "(this file)"});
-  section.pieces.push_back(Numbers{"Each stage starts from the change that the one before it proved best:", table});
+  section.add(Numbers{"Each stage starts from the change that the one before it proved best:", table});
   List notes{{}, List::Mark::none};
   const analysis::CaseSummary* start = analysis::start_of_climb(result, summary);
   if (start != nullptr && start->effect) {
@@ -124,7 +123,7 @@ Section climb_section(const store::Result& result, const analysis::Summary& summ
                     change_words(start->effect->ratio), interval_words(start->effect->low, start->effect->high)));
   }
   notes.items.emplace_back("The stages share the error: all intervals of the whole climb hold together.");
-  section.pieces.push_back(std::move(notes));
+  section.add(std::move(notes));
   return section;
 }
 

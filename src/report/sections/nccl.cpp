@@ -77,8 +77,8 @@ void requests(const store::Result& result, const char* outcome, const char* word
     list.items.push_back(result.at(fact).name + ": " + fact.value);
   }
   if (list.items.empty()) return;
-  section.pieces.push_back(Paragraph{words, true});
-  section.pieces.push_back(std::move(list));
+  section.add(Paragraph{words, true});
+  section.add(std::move(list));
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ Section nccl_section(const store::Result& result) {
   Section section{"nccl", "What NCCL did", {}};
   if (result.nccl_calls.empty() && result.nccl_facts.empty()) {
     if (config::traits_of(result.backend).uses_nccl) {
-      section.pieces.push_back(Paragraph{
+      section.add(Paragraph{
           "The file does not show it: on one rank NCCL has nothing to do, and files of earlier versions have no "
           "such table."});
     }
@@ -96,7 +96,7 @@ Section nccl_section(const store::Result& result) {
   requests(result, not_honoured, "Requested but not done, so these cases have no verdict:", section);
   requests(result, not_confirmed, "Requested, but NCCL's log does not show whether it was done:", section);
   const auto add = [&](Table table, const char* caption, bool folded) {
-    if (!table.rows.empty()) section.pieces.push_back(Numbers{caption, std::move(table), folded});
+    if (!table.rows.empty()) section.add(Numbers{caption, std::move(table), folded});
   };
   add(calls_table(result, true),
       "Collectives of the baseline by NCCL's own log, which has each whenever it is enqueued: before the steps and in "

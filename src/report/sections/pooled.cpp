@@ -125,12 +125,12 @@ Document pooled_document(const PooledReport& report) {
   document.headline = pooled_headline(report);
   TableWithNotes cases = table_of(report);
   Section section{"pooled", "", {}};
-  section.pieces.push_back(List{report.unreliable, List::Mark::warning});
-  section.pieces.push_back(Numbers{"", std::move(cases.table)});
-  section.pieces.push_back(List{std::move(cases.notes), List::Mark::number});
-  section.pieces.push_back(
+  section.add(List{report.unreliable, List::Mark::warning});
+  section.add(Numbers{"", std::move(cases.table)});
+  section.add(List{std::move(cases.notes), List::Mark::number});
+  section.add(
       List{{backend_line(report.files[0].result->backend), runs_line(report), change_line(report)}, List::Mark::none});
-  section.pieces.push_back(Numbers{"What each run found against its own baseline:", table_of_runs(report)});
+  section.add(Numbers{"What each run found against its own baseline:", table_of_runs(report)});
   document.sections.push_back(std::move(section));
   document.sections.push_back(differences_section(report.files, report.differences));
   return document;
