@@ -29,16 +29,16 @@ std::vector<std::string> set_aside_warnings(const store::Result& result, const L
   }
   std::vector<std::string> warnings;
   if (share > few) {
-    warnings.push_back(fmt::format(
-        "{} of {} blocks are too far off the others of their case to count. More than a tenth is no rare disturbance: "
-        "look for other jobs on the nodes, or measure when the machine is quiet.",
-        all, level.blocks));
+    warnings.push_back(
+        fmt::format("{} of {} blocks are too far off the others of their case to count. More than a tenth is no rare "
+                    "disturbance: look for other jobs on the nodes, or measure when the machine is quiet.",
+                    all, level.blocks));
   }
   if (!suspects.empty()) {
-    warnings.push_back(fmt::format(
-        "{} lie apart from the others and do not count: the case may have two states. Look at its block medians; its "
-        "effect describes the state that most blocks are in.",
-        join(suspects, ", ")));
+    warnings.push_back(
+        fmt::format("{} lie apart from the others and do not count: the case may have two states. Look at its block "
+                    "medians; its effect describes the state that most blocks are in.",
+                    join(suspects, ", ")));
   }
   return warnings;
 }
@@ -51,12 +51,11 @@ std::vector<std::string> two_states_warning(const Summary& summary) {
     if (row.effect && row.effect->two_states) names.push_back(row.name);
   }
   if (names.empty()) return {};
-  return {fmt::format(
-      "some blocks of {} lie far off the rest. Blocks so far off are so common in this sweep that most blocks of a "
-      "case "
-      "may be the disturbed ones, so its interval reaches to both groups. More rounds tell them apart; so does a quiet "
-      "machine.",
-      join_first(names, max_named))};
+  return {
+      fmt::format("some blocks of {} lie far off the rest. Blocks so far off are so common in this sweep that most "
+                  "blocks of a case may be the disturbed ones, so its interval reaches to both groups. More rounds "
+                  "tell them apart; so does a quiet machine.",
+                  join_first(names, max_named))};
 }
 
 }  // namespace
@@ -66,17 +65,17 @@ std::vector<std::string> level_warnings(const store::Result& result, const Summa
   if (!summary.level) return warnings;
   const LevelFindings& level = *summary.level;
   if (level.baseline_left) {
-    warnings.push_back(fmt::format(
-        "baseline_again is {:+.1f} % off the baseline, so it is no reference: all effects are against the baseline "
-        "alone. Find out what moved, then measure again.",
-        100 * std::expm1(*level.baseline_left)));
+    warnings.push_back(
+        fmt::format("baseline_again is {:+.1f} % off the baseline, so it is no reference: all effects are against the "
+                    "baseline alone. Find out what moved, then measure again.",
+                    100 * std::expm1(*level.baseline_left)));
   }
   if (level.carry_over != no_case) {
-    warnings.push_back(fmt::format(
-        "a block's time depends on the case that ran before it; it is longest after {}. So each block is held against "
-        "the other blocks of its round instead of its neighbours, and the intervals are wider. Use more warm-up steps "
-        "(measure.warmup_steps), or longer blocks.",
-        result.case_at(level.carry_over).name));
+    warnings.push_back(
+        fmt::format("a block's time depends on the case that ran before it; it is longest after {}. So each block is "
+                    "held against the other blocks of its round instead of its neighbours, and the intervals are "
+                    "wider. Use more warm-up steps (measure.warmup_steps), or longer blocks.",
+                    result.case_at(level.carry_over).name));
   }
   if (level.widening > 1) {
     warnings.push_back(fmt::format(

@@ -72,11 +72,10 @@ void stolen_time(const store::Result& result, std::vector<std::string>& warnings
     if (result.blocks[i].status == store::BlockStatus::ok) steal.count(i, result.conditions[i].steal_share, much);
   }
   if (!steal.is_news()) return;
-  warnings.push_back(
-      fmt::format("this is a virtual machine whose host gave more than {:.0f} % of its CPU time to other guests in {} "
-                  "of {} blocks, "
-                  "at most {:.0f} %, at {}. Measure on an instance of its own, or repeat the sweep at another time.",
-                  100 * much, steal.blocks, steal.known, 100 * steal.most, moment_of(result, steal.worst)));
+  warnings.push_back(fmt::format(
+      "this is a virtual machine whose host gave more than {:.0f} % of its CPU time to other guests in {} of {} "
+      "blocks, at most {:.0f} %, at {}. Measure on an instance of its own, or repeat the sweep at another time.",
+      100 * much, steal.blocks, steal.known, 100 * steal.most, moment_of(result, steal.worst)));
 }
 
 // The mean over the blocks from first to before end; NaN if none of them knows.

@@ -228,8 +228,7 @@ std::string evidence_of(const Stragglers& found) {
   return fmt::format(
       "Evidence: the profiled steps of {} {}, and {}. In a profiled step, a rank's own time (computing or idle) is "
       "compared with the median of the ranks that do the same work; early ranks wait in communication for late ones. "
-      "In "
-      "timed steps, the last rank is counted.",
+      "In timed steps, the last rank is counted.",
       found.cases, found.cases == 1 ? "case" : "cases", timed);
 }
 

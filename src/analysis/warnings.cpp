@@ -25,12 +25,12 @@ using Warnings = std::vector<std::string>;
 
 void control(const Summary& summary, Warnings& warnings) {
   if (!summary.unreliable) return;
-  warnings.push_back(fmt::format(
-      "unreliable: baseline_again repeats the baseline and came out {:.1f} % {} [{:.1f} %, {:.1f} %], so something "
-      "other "
-      "than the cases changed between blocks. Look for other jobs on the nodes and for throttling, then measure again.",
-      100 * std::abs(summary.control->ratio - 1), name_of(summary.control->verdict), 100 * (summary.control->low - 1),
-      100 * (summary.control->high - 1)));
+  warnings.push_back(
+      fmt::format("unreliable: baseline_again repeats the baseline and came out {:.1f} % {} [{:.1f} %, {:.1f} %], so "
+                  "something other than the cases changed between blocks. Look for other jobs on the nodes and for "
+                  "throttling, then measure again.",
+                  100 * std::abs(summary.control->ratio - 1), name_of(summary.control->verdict),
+                  100 * (summary.control->low - 1), 100 * (summary.control->high - 1)));
 }
 
 void losses(const store::Result& result, Warnings& warnings) {
@@ -47,10 +47,10 @@ void losses(const store::Result& result, Warnings& warnings) {
     if (same_batch && values.size() > 1 && !(values.back() < values.front())) ++not_falling[block.case_index];
   }
   for (const auto& [case_index, blocks] : not_finite) {
-    warnings.push_back(fmt::format(
-        "{}: the loss is not a finite number in {} of its blocks. These steps did not train, so do not rely "
-        "on their time. Try precision: fp32; if the loss stays so, please report it.",
-        result.case_at(case_index).name, blocks));
+    warnings.push_back(
+        fmt::format("{}: the loss is not a finite number in {} of its blocks. These steps did not train, so do not "
+                    "rely on their time. Try precision: fp32; if the loss stays so, please report it.",
+                    result.case_at(case_index).name, blocks));
   }
   for (const auto& [case_index, blocks] : not_falling) {
     warnings.push_back(
@@ -87,12 +87,12 @@ void training(const store::Result& result, const Summary& summary, Warnings& war
     const store::ResultCase& result_case = result.at(row);
     const double off = std::abs(row.last_loss / baseline->last_loss - 1);
     if (off <= allowed || !train_alike(result, result_case, reference)) continue;
-    warnings.push_back(fmt::format(
-        "{} trains differently: its last loss is {:.6g}, the baseline's {:.6g} ({:.2g} % apart, {:.2g} % is allowed). "
-        "Both should compute the same result, so one of them is wrong; do not trust its time. Compare both with "
-        "`harness selftest`, try another value of {}, and report it.",
-        row.name, row.last_loss, baseline->last_loss, 100 * off, 100 * allowed,
-        result_case.variable.empty() ? "the variable" : result_case.variable));
+    warnings.push_back(
+        fmt::format("{} trains differently: its last loss is {:.6g}, the baseline's {:.6g} ({:.2g} % apart, {:.2g} % "
+                    "is allowed). Both should compute the same result, so one of them is wrong; do not trust its time. "
+                    "Compare both with `harness selftest`, try another value of {}, and report it.",
+                    row.name, row.last_loss, baseline->last_loss, 100 * off, 100 * allowed,
+                    result_case.variable.empty() ? "the variable" : result_case.variable));
   }
 }
 
@@ -105,8 +105,7 @@ std::string excess_of(const store::Result& result, const CaseSummary& row) {
   const store::ResultPoint& point = *result.find_point(row.case_index);
   return fmt::format(
       "{:.4g} GB/s on the bus, but the links carry at most {:.4g} GB/s ({}). {} of {:.0f} bytes takes at least {:.4g} "
-      "s; "
-      "{:.4g} s were measured",
+      "s; {:.4g} s were measured",
       *rates.bus_bytes_per_s / 1e9, *rates.limit_bytes_per_s / 1e9, point.limit_source, point.operation, point.bytes,
       point.bytes * point.bus_factor / *rates.limit_bytes_per_s, rates.operation_seconds);
 }
@@ -116,8 +115,7 @@ void limits(const store::Result& result, const Summary& summary, Warnings& warni
     if (!row.rates || !row.rates->impossible) continue;
     warnings.push_back(
         fmt::format("impossible: {} reaches {}. Either the limit is stated too low, or something other than the "
-                    "operation was timed: "
-                    "correct the number, or look at what the case changed.",
+                    "operation was timed: correct the number, or look at what the case changed.",
                     row.name, excess_of(result, row)));
   }
 }
@@ -136,10 +134,10 @@ void peaks(const store::Result& result, const Summary& summary, Warnings& warnin
                            ? "The machine was busier each time it was measured. Compare step times instead, or measure "
                              "again on a quiet machine with fewer threads than cores."
                            : "Correct peak_flops or the hardware file, or look for work that the case does not do.";
-  warnings.push_back(fmt::format(
-      "above the peak: {:.1f} % of it in {} (marked ! in the table). The peak ({}) is too low, so no MFU of "
-      "this sweep can be trusted. {}",
-      100 * highest, join(names, ", "), result.peak_source, remedy));
+  warnings.push_back(
+      fmt::format("above the peak: {:.1f} % of it in {} (marked ! in the table). The peak ({}) is too low, so no MFU "
+                  "of this sweep can be trusted. {}",
+                  100 * highest, join(names, ", "), result.peak_source, remedy));
 }
 
 // A step's time is the slowest rank's. Where ranks take turns at being slow, the steps add up to more than any rank's
@@ -161,15 +159,15 @@ void totals(const store::Result& result, Warnings& warnings) {
   }
   if (short_of > 0) {
     warnings.push_back(
-        fmt::format("in {} the step times add up to less than the block took ({:.1f} % missing): time is lost "
-                    "between steps, or a clock is coarse. With longer steps (a larger batch or model) it matters less.",
+        fmt::format("in {} the step times add up to less than the block took ({:.1f} % missing): time is lost between "
+                    "steps, or a clock is coarse. With longer steps (a larger batch or model) it matters less.",
                     plural(short_of, "block"), -100 * max_lost));
   }
   if (beyond > 0) {
-    warnings.push_back(fmt::format(
-        "in {} ranks take turns at being the slowest, so the step times add up to as much as {:.0f} % more than "
-        "the block took. Compare tokens/s over whole blocks, and look at rank_seconds.",
-        plural(beyond, "block"), 100 * max_beyond));
+    warnings.push_back(
+        fmt::format("in {} ranks take turns at being the slowest, so the step times add up to as much as {:.0f} % more "
+                    "than the block took. Compare tokens/s over whole blocks, and look at rank_seconds.",
+                    plural(beyond, "block"), 100 * max_beyond));
   }
 }
 
@@ -179,10 +177,10 @@ void started_again(const store::Result& result, Warnings& warnings) {
     return block.status == store::BlockStatus::ok && !block.reason.empty();
   });
   if (blocks == 0) return;
-  warnings.push_back(fmt::format(
-      "{} lost connections before the first step and counted only when started again (column reason of /blocks). "
-      "Another process may be probing the ports of these hosts.",
-      plural(static_cast<int>(blocks), "block")));
+  warnings.push_back(
+      fmt::format("{} lost connections before the first step and counted only when started again (column reason of "
+                  "/blocks). Another process may be probing the ports of these hosts.",
+                  plural(static_cast<int>(blocks), "block")));
 }
 
 // What an interval proves although it reaches across a threshold: which way the case differs. "" if not even that.
@@ -240,20 +238,20 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
                                    fmt::format(fmt::runtime(how), needed)));
   }
   if (!directions.empty()) {
-    warnings.push_back(fmt::format(
-        "of the unresolved, some is proven: {}. Open is only whether by more than {:.3g} %, which a verdict "
-        "must clear.",
-        join_first(directions, max_named), 100 * result.smallest_effect));
+    warnings.push_back(
+        fmt::format("of the unresolved, some is proven: {}. Open is only whether by more than {:.3g} %, which a "
+                    "verdict must clear.",
+                    join_first(directions, max_named), 100 * result.smallest_effect));
   }
 }
 
 void added_rounds(const store::Result& result, Warnings& warnings) {
   if (result.extended.empty()) return;
-  warnings.push_back(fmt::format(
-      "rounds were added after the results of round {} had been seen. Of sweeps in which nothing differs and that are "
-      "extended like this, up to {:.3g} % show a false verdict, instead of {:.3g} %. Declare enough rounds before the "
-      "first result (measure.until: settled).",
-      result.extended, 100 * error_bound(result), 100 * (1 - result.confidence)));
+  warnings.push_back(
+      fmt::format("rounds were added after the results of round {} had been seen. Of sweeps in which nothing differs "
+                  "and that are extended like this, up to {:.3g} % show a false verdict, instead of {:.3g} %. Declare "
+                  "enough rounds before the first result (measure.until: settled).",
+                  result.extended, 100 * error_bound(result), 100 * (1 - result.confidence)));
 }
 
 void oversubscription(const store::Result& result, Warnings& warnings) {
@@ -277,8 +275,8 @@ void oversubscription(const store::Result& result, Warnings& warnings) {
   }
   if (overfull == 0) return;
   warnings.push_back(
-      fmt::format("{} of {} oversubscribed ({} runs {} threads on {} cores), so step times include scheduling "
-                  "delays. Start fewer ranks per node or set fewer threads.",
+      fmt::format("{} of {} oversubscribed ({} runs {} threads on {} cores), so step times include scheduling delays. "
+                  "Start fewer ranks per node or set fewer threads.",
                   overfull, nodes.size() == 1 ? "1 node is" : fmt::format("{} nodes are", nodes.size()), worst.host,
                   worst.threads, worst.cores));
 }
@@ -305,8 +303,8 @@ void throttling(const store::Result& result, const Summary& summary, Warnings& w
   }
   if (rounds.size() < summary.throttled_rounds.size()) rounds.emplace_back("…");
   warnings.push_back(fmt::format(
-      "clocks were throttled, or more than 5 % below the usual, in {} of {} rounds ({}); these rounds are "
-      "counted. {}. Cool the GPUs or cap their clocks (nvidia-smi -lgc) and measure again.",
+      "clocks were throttled, or more than 5 % below the usual, in {} of {} rounds ({}); these rounds are counted. {}. "
+      "Cool the GPUs or cap their clocks (nvidia-smi -lgc) and measure again.",
       summary.throttled_rounds.size(), result.rounds, join(rounds, ", "), without_throttled_rounds(result, summary)));
 }
 

@@ -155,10 +155,9 @@ void Parser::add_readers(Arguments& a) {
                     "compare each change's effect on its own baseline, not times: for different clusters");
   compare->add_flag("--history", a.compare.history,
                     "take the files as one series of runs: which case changed, between which two?");
-  compare->add_option(
-      "--fail-on", a.compare.fail_on,
-      "exit code 2: slower[:PERCENT], if a case is proven slower by more (default: the smallest effect); "
-      "not-proven-within:PERCENT, unless each is proven to be no slower than that");
+  compare->add_option("--fail-on", a.compare.fail_on,
+                      "exit code 2: slower[:PERCENT], if a case is proven slower by more (default: the smallest "
+                      "effect); not-proven-within:PERCENT, unless each is proven to be no slower than that");
   compare->add_flag("--anyway", a.compare.anyway,
                     "compare even if the models, the numbers of ranks or the settings of the baselines differ");
   compare->add_option("--format", a.compare.format, "text, md, json, or for CI junit or github")

@@ -243,10 +243,9 @@ PlannedTime planned_time(const plan::Plan& plan, const TimeOptions& options) {
     return Estimate(plan, measured_costs(earlier), "estimated from " + options.like).result();
   }
   if (options.assume_mfu.empty()) {
-    return {
-        plan.experiment.measure.rounds,
-        "\ntime: unknown before the first sweep; --like RESULT.h5 estimates it from an earlier result, --assume-mfu "
-        "40% from an MFU\n"};
+    return {plan.experiment.measure.rounds,
+            "\ntime: unknown before the first sweep; --like RESULT.h5 estimates it from an earlier result, "
+            "--assume-mfu 40% from an MFU\n"};
   }
   const double mfu = parse_share(options.assume_mfu);
   if (!(mfu > 0 && mfu <= 1)) fail("--assume-mfu: found {}; allowed: above 0 % and up to 100 %", options.assume_mfu);

@@ -89,8 +89,7 @@ void parse_capability(int& into, std::string_view text) {
 void read_devices(const YamlNode& node, const std::string& key, Hardware& hardware, Problems& problems) {
   if (node.kind != YamlNode::Kind::sequence || node.children.empty()) {
     problems.add(node.place, key,
-                 fmt::format("found {}; expected a list of names as nvidia-smi gives them, such as "
-                             "[NVIDIA H200]",
+                 fmt::format("found {}; expected a list of names as nvidia-smi gives them, such as [NVIDIA H200]",
                              describe(node)));
     return;
   }

@@ -243,9 +243,8 @@ std::vector<Variable> training_variables() {
   rows.push_back({.name = "gradient_accumulation",
                   .unit = "micro-batches",
                   .allowed = "auto, or a whole number",
-                  .help =
-                      "micro-batches of a replica in a step: the global batch is as many times micro_batch_size and "
-                      "data_parallel; auto takes global_batch_size instead",
+                  .help = "micro-batches of a replica in a step: the global batch is as many times micro_batch_size "
+                          "and data_parallel; auto takes global_batch_size instead",
                   .backends = everywhere,
                   .parse = [](Settings& s,
                               auto text) { s.gradient_accumulation = within_or_word(text, "auto", max_accumulation); },
@@ -337,8 +336,8 @@ std::vector<Variable> training_variables() {
                   .workloads = only_gpt,
                   .words = {.pytorch = [](const Settings& s) {
                     return no_word(s.overlap_optimizer
-                                       ? "no argument: an optimizer for each parameter, stepped in a "
-                                         "hook that torch.Tensor.register_post_accumulate_grad_hook adds"
+                                       ? "no argument: an optimizer for each parameter, stepped in a hook that "
+                                         "torch.Tensor.register_post_accumulate_grad_hook adds"
                                        : "optimizer.step() after the backward pass");
                   }}});
   rows.push_back({.name = "repeat_batch",

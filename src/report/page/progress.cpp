@@ -83,12 +83,11 @@ std::optional<report::Figure> ladder_chart(const store::Result& result, const an
   std::vector<Height> heights{height_of("baseline", *baseline)};
   for (const analysis::LadderRung& rung : summary.ladder)
     heights.push_back(height_of("+ " + rung.name, summary.case_at(rung.together)));
-  return chart_of(
-      "ladder", "From the baseline to all fixes, one on top of the other.",
-      fmt::format("Whiskers: {:.3g} % intervals against the baseline, which hold for all comparisons of the "
-                  "sweep together. The dashed line is the baseline.",
-                  100 * result.confidence),
-      heights);
+  return chart_of("ladder", "From the baseline to all fixes, one on top of the other.",
+                  fmt::format("Whiskers: {:.3g} % intervals against the baseline, which hold for all comparisons of "
+                              "the sweep together. The dashed line is the baseline.",
+                              100 * result.confidence),
+                  heights);
 }
 
 std::optional<report::Figure> climb_chart(const store::Result& result, const analysis::Summary& summary) {

@@ -143,8 +143,7 @@ std::optional<Scaling> scaling(const store::Result& result, const analysis::Find
   out.curve.id = "scaling";
   out.curve.title = "Tokens per second and efficiency against the number of ranks.";
   out.curve.caption = fmt::format(
-      "Dashed: the tokens/s per rank of the smallest size measured, {}. Efficiency is tokens/s per rank "
-      "relative to "
+      "Dashed: the tokens/s per rank of the smallest size measured, {}. Efficiency is tokens/s per rank relative to "
       "that.{}",
       plural(std::llround(points[0].ranks), "rank"),
       config::traits_of(result.backend).ranks_are_gpus

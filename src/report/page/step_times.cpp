@@ -137,8 +137,7 @@ std::optional<report::Figure> step_times(const store::Result& result, const anal
       "A dot is the median step time of one block, a fresh process on every rank. The bar is the median of the dots; "
       "the dashed line is the baseline's. Verdicts do not come from this picture: they compare blocks that ran close "
       "together, which share the state of the machine. An arrow: some blocks took longer than the drawing shows, and "
-      "stand at "
-      "its edge.";
+      "stand at its edge.";
   figure.drawing = chart.drawn(
       "step-times-drawing", figure.title,
       fmt::format("{} cases, medians from {} to {} {}; all numbers are in the table below.", rows.size(),

@@ -159,8 +159,7 @@ std::string caption_of(const Collected& found, bool has_waiting) {
   }
   return fmt::format(
       "{}{} On the right: how much of the step it was busy{}. Each lane is drawn in {} cells, in the colour of what "
-      "took "
-      "most of each.",
+      "took most of each.",
       lanes, clock, has_waiting ? ", waiting included" : "", cells);
 }
 

@@ -97,8 +97,7 @@ std::string caption_of(const std::vector<const analysis::CaseSummary*>& cases, c
                        const store::Result& result) {
   std::string caption = fmt::format(
       "Bars: change against the baseline. Whiskers: {:.3g} % intervals, which hold for all comparisons together. "
-      "Shaded: "
-      "±{:.3g} %, the effects too small to matter; a verdict must clear them.",
+      "Shaded: ±{:.3g} %, the effects too small to matter; a verdict must clear them.",
       100 * result.confidence, 100 * result.smallest_effect);
   if (std::ranges::any_of(cases,
                           [](const analysis::CaseSummary* row) { return row->role == store::CaseRole::control; })) {

@@ -175,14 +175,11 @@ std::string tried(const store::Result& result, const analysis::Summary& summary,
 
 // No variable makes a slow rank fast, so the list below acts on everything else.
 const char* what_acts_on_stragglers(const analysis::Stragglers& stragglers) {
-  return stragglers.found()
-             ? "No variable makes a slow rank fast. Compare its host and device with the others' (clock, temperature, "
-               "other "
-               "jobs, binding), or leave it out and measure again."
-             : "No variable removes it. Chance makes another rank late in each step: other jobs and interrupts on the "
-               "nodes, clocks, data loading. Fewer points where ranks wait for each other help, which is fewer or "
-               "larger "
-               "messages and more work between them.";
+  return stragglers.found() ? "No variable makes a slow rank fast. Compare its host and device with the others' "
+                              "(clock, temperature, other jobs, binding), or leave it out and measure again."
+                            : "No variable removes it. Chance makes another rank late in each step: other jobs and "
+                              "interrupts on the nodes, clocks, data loading. Fewer points where ranks wait for each "
+                              "other help, which is fewer or larger messages and more work between them.";
 }
 
 void add_bottleneck(const store::Result& result, const analysis::Findings& findings, const analysis::Bottleneck& found,
@@ -303,17 +300,16 @@ void add_step(const store::Result& result, const analysis::Findings& findings, c
 Section breakdown_section(const store::Result& result, const analysis::Findings& findings) {
   Section section{"breakdown", "Where the step goes", {}};
   if (findings.steps.empty()) {
-    section.add(Paragraph{
-        "There is no breakdown: the file holds no profiled step. It is an older file, or the sweep was stopped "
-        "before it profiled one."});
+    section.add(
+        Paragraph{"There is no breakdown: the file holds no profiled step. It is an older file, or the sweep was "
+                  "stopped before it profiled one."});
     return section;
   }
   section.add(Paragraph{
       "One profiled step of each case, outside the timed blocks; means over ranks, divided as on those with a "
       "timeline. Each moment belongs to one part: computation where any runs, else communication, else idle. MFU: "
-      "points of the peak that a part costs. Roof: what it would take at the limit of the hardware (peak "
-      "FLOP/s, memory bandwidth or stated links; 0 for what needs no time); empty where the limit is not "
-      "known."});
+      "points of the peak that a part costs. Roof: what it would take at the limit of the hardware (peak FLOP/s, "
+      "memory bandwidth or stated links; 0 for what needs no time); empty where the limit is not known."});
   const analysis::StepFindings* baseline = nullptr;
   for (const analysis::StepFindings& step : findings.steps) {
     add_step(result, findings, step, baseline, section);

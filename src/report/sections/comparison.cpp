@@ -127,8 +127,7 @@ std::vector<std::string> notes_on(const analysis::Comparison& comparison) {
   } else {
     notes.emplace_back(
         "Variation between runs is not estimated: that needs at least three runs on each side. n counts blocks, and "
-        "the "
-        "interval comes from the scatter of blocks within runs. It is a lower bound of the uncertainty: another "
+        "the interval comes from the scatter of blocks within runs. It is a lower bound of the uncertainty: another "
         "allocation of the same machine may differ by more than these verdicts allow for.");
   }
   for (const std::string& line : comparison.not_aligned) notes.push_back(fmt::format("Not compared: {}.", line));
@@ -206,9 +205,8 @@ std::string what_n_counts(bool by_runs, const char* side) {
 std::vector<std::string> notes_on(const analysis::Reproduction& reproduction) {
   std::vector<std::string> notes{
       "Each change is its case's step time against the baseline of its own side, so machines can be compared whose "
-      "times "
-      "cannot. Reproduced: proven faster on both, slower on both or the same on both. Not reproduced: it moved on one "
-      "and is proven the same on the other. Undecided: there is no verdict on one side.",
+      "times cannot. Reproduced: proven faster on both, slower on both or the same on both. Not reproduced: it moved "
+      "on one and is proven the same on the other. Undecided: there is no verdict on one side.",
       what_n_counts(reproduction.first_by_runs, "A"), what_n_counts(reproduction.second_by_runs, "B")};
   for (const std::string& line : reproduction.only_in_one) notes.push_back(fmt::format("Not compared: {}.", line));
   return notes;

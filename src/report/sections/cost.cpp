@@ -62,11 +62,9 @@ Section cost_section(const analysis::CostEstimate& estimate) {
   } else {
     notes.items.push_back(
         fmt::format("The duration after a change is the baseline's times the change; tokens/s are medians, as in the "
-                    "table of cases. What "
-                    "is recovered are the {0}s that the baseline would need beyond its own for the same rate. Saved in "
-                    "a year: the same "
-                    "work on the baseline's {0}s, in use all year. Each change was measured alone; together they were "
-                    "not measured.",
+                    "table of cases. What is recovered are the {0}s that the baseline would need beyond its own for "
+                    "the same rate. Saved in a year: the same work on the baseline's {0}s, in use all year. Each "
+                    "change was measured alone; together they were not measured.",
                     priced_in(estimate)));
   }
   if (!estimate.backend_has_gpus) {

@@ -115,15 +115,13 @@ Document history_document(const HistoryReport& report) {
   section.add(Numbers{"", table_of_cases(history)});
   section.add(
       Numbers{fmt::format("Step times in {}, a run a row, oldest first:", scale.unit), table_of_runs(history, scale)});
-  section.add(List{
-      {fmt::format("One number per run and case. The largest shift of the mean of their logarithms is held against "
-                   "permutations "
-                   "of the runs; p counts for all cases together, and up to {:.2g} a change is proven. ~: none is.",
-                   1 - analysis::confidence),
-       "Only the largest change of a case is named. A slow drift is named as the step that fits it best. One odd run "
-       "is "
-       "no change: with ten runs a change must have lasted for two."},
-      List::Mark::none});
+  section.add(List{{fmt::format("One number per run and case. The largest shift of the mean of their logarithms is "
+                                "held against permutations of the runs; p counts for all cases together, and up to "
+                                "{:.2g} a change is proven. ~: none is.",
+                                1 - analysis::confidence),
+                    "Only the largest change of a case is named. A slow drift is named as the step that fits it best. "
+                    "One odd run is no change: with ten runs a change must have lasted for two."},
+                   List::Mark::none});
   Document document;
   document.sections.push_back(std::move(section));
   return document;

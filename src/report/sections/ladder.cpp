@@ -74,13 +74,12 @@ Section ladder_section(const store::Result& result, const analysis::Summary& sum
   std::vector<double> seconds;
   for (const analysis::CaseSummary& row : summary.cases) seconds.push_back(row.step_seconds);
   section.add(Numbers{"Each fix on top of those above it:", table_of(result, summary, scale_of_seconds(seconds))});
-  section.add(List{
-      {total_of(summary),
-       "on top: the step time with this fix and all above it, against that with those above it. alone: this fix "
-       "against "
-       "the baseline. interaction: on top against alone; below 0 % it does more together with the others than alone.",
-       "Step time and MFU are of this fix and all above it. All intervals of the sweep hold together."},
-      List::Mark::none});
+  section.add(List{{total_of(summary),
+                    "on top: the step time with this fix and all above it, against that with those above it. alone: "
+                    "this fix against the baseline. interaction: on top against alone; below 0 % it does more together "
+                    "with the others than alone.",
+                    "Step time and MFU are of this fix and all above it. All intervals of the sweep hold together."},
+                   List::Mark::none});
   return section;
 }
 

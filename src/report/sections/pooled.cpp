@@ -105,8 +105,7 @@ std::string runs_line(const PooledReport& report) {
 std::string change_line(const PooledReport& report) {
   std::string line = fmt::format(
       "Change: {} against the baseline of the same run, the geometric mean over the runs; the other columns are "
-      "medians "
-      "over the runs.",
+      "medians over the runs.",
       what_changes(*report.files[0].result));
   if (report.files.size() < analysis::runs_for_an_interval) {
     return line + " Two runs cannot tell how much runs differ: a third run is needed for an interval.";
