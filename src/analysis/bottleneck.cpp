@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 
-#include "base/percent.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/registry.h"

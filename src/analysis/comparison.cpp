@@ -7,8 +7,8 @@
 #include <map>
 
 #include "analysis/blocks.h"
+#include "analysis/differences.h"
 #include "analysis/runs.h"
-#include "analysis/setting_differences.h"
 #include "analysis/statistics.h"
 #include "base/error.h"
 #include "base/text.h"

@@ -7,8 +7,8 @@
 #include <limits>
 #include <map>
 
-#include "analysis/clock_text.h"
 #include "base/text.h"
+#include "base/units.h"
 
 namespace harness::analysis {
 namespace {

@@ -10,7 +10,7 @@
 #include "analysis/blocks.h"
 #include "analysis/statistics.h"
 #include "analysis/tails.h"
-#include "base/percent.h"
+#include "base/units.h"
 #include "config/combine.h"
 #include "config/registry.h"
 

@@ -7,7 +7,6 @@
 #include <map>
 #include <string_view>
 
-#include "analysis/above_peak.h"
 #include "analysis/blocks.h"
 #include "analysis/comparable.h"
 #include "analysis/level_estimator.h"
@@ -15,6 +14,7 @@
 #include "analysis/machine_warnings.h"
 #include "analysis/paired_estimator.h"
 #include "analysis/power.h"
+#include "analysis/summary.h"
 #include "base/text.h"
 #include "config/registry.h"
 

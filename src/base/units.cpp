@@ -1,12 +1,16 @@
 #include "base/units.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -203,6 +207,47 @@ std::string show_count(double count) {
 std::string show_change(double share) {
   if (!std::isfinite(share)) return "-";
   return fmt::format("{:+.2f} %", share * 100);
+}
+
+std::string clock_text(double unix_s, bool seconds) {
+  constexpr double year_10000 = 253402300800;
+  if (!(unix_s >= 0 && unix_s < year_10000)) return "?";
+  const std::int64_t of_day = static_cast<std::int64_t>(unix_s) % 86400;
+  const std::string minutes = fmt::format("{:02}:{:02}", of_day / 3600, of_day / 60 % 60);
+  return seconds ? fmt::format("{}:{:02}", minutes, of_day % 60) : minutes;
+}
+
+std::string percent(double share, int decimals) {
+  return fmt::format("{:.{}f} %", 100 * share, decimals);
+}
+
+std::string signed_percent(double share, int decimals) {
+  const std::string text = fmt::format("{:+.{}f} %", 100 * share, decimals);
+  return text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
+}
+
+std::string show_money(double amount, const std::string& currency) {
+  const std::string digits = fmt::format("{:.{}f}", std::abs(amount), std::abs(amount) < 100 ? 2 : 0);
+  const std::size_t whole = std::min(digits.find('.'), digits.size());
+  std::string grouped;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && i < whole && (whole - i) % 3 == 0) grouped += ',';
+    grouped += digits[i];
+  }
+  return fmt::format("{}{} {}", amount < 0 ? "-" : "", grouped, currency);
+}
+
+std::string show_tokens(double tokens) {
+  constexpr std::pair<double, const char*> scales[] = {{1e12, " trillion"}, {1e9, " billion"}, {1e6, " million"}};
+  for (const auto& [scale, name] : scales) {
+    if (tokens >= scale) return fmt::format("{:.4g}{} tokens", tokens / scale, name);
+  }
+  return fmt::format("{:.0f} tokens", tokens);
+}
+
+std::string show_duration(double seconds) {
+  constexpr double day = 86400;
+  return seconds >= 2 * day ? fmt::format("{:.1f} days", seconds / day) : show_seconds(seconds);
 }
 
 }  // namespace harness

@@ -31,4 +31,14 @@ std::string show_count(double count);
 /// "-17.20 %", with sign.
 std::string show_change(double share);
 
+/// The time of day, UTC: "14:32:10", or "14:32" without seconds; "?" for what is no time of this age.
+std::string clock_text(double unix_s, bool seconds = true);
+
+std::string percent(double share, int decimals = 1);         // "12.3 %"
+std::string signed_percent(double share, int decimals = 1);  // "+12.3 %"; a rounded zero has no sign
+
+std::string show_money(double amount, const std::string& currency);  // "12,345,678 USD"; with cents below 100
+std::string show_tokens(double tokens);                              // "300 billion tokens"
+std::string show_duration(double seconds);                           // "51.3 days"
+
 }  // namespace harness

@@ -10,7 +10,6 @@
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/labels.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
 #include "report/checks.h"

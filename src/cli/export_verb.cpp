@@ -5,7 +5,6 @@
 #include "analysis/summary.h"
 #include "cli/verbs.h"
 #include "report/export.h"
-#include "report/next_configuration.h"
 #include "store/result_file.h"
 
 namespace harness::cli {

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/output_file.h"
-#include "config/recorded.h"
+#include "config/experiment.h"
 #include "config/shipped.h"
 #include "machine/cgroups.h"
 #include "machine/cpus.h"

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/percent.h"
 #include "base/units.h"
 #include "report/table.h"
 

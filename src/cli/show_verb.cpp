@@ -1,22 +1,29 @@
 #include <chrono>
+#include <deque>
 #include <map>
 #include <ostream>
 #include <thread>
 
+#include "analysis/comparison.h"
 #include "analysis/findings.h"
 #include "base/error.h"
 #include "cli/cost_options.h"
 #include "cli/follow.h"
-#include "cli/show_pooled.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
 #include "report/checks.h"
+#include "report/pooled.h"
 #include "report/show.h"
 #include "store/result_file.h"
 
 namespace harness::cli {
 
 namespace {
+
+const std::map<std::string, report::Format> formats{{"text", report::Format::text},
+                                                    {"md", report::Format::md},
+                                                    {"csv", report::Format::csv},
+                                                    {"json", report::Format::json}};
 
 // Formats that are not of one document.
 bool print_special(const std::string& format, const store::Result& result, const analysis::Summary& summary,
@@ -33,13 +40,49 @@ bool print_special(const std::string& format, const store::Result& result, const
   return true;
 }
 
+void refuse_what_is_about_one_run(const ShowOptions& options) {
+  const auto refuse = [&](bool given, const char* option) {
+    if (!given) return;
+    fail("{} is about one run, but {} files were given: leave it out, or show them one by one", option,
+         options.files.size());
+  };
+  refuse(options.breakdown, "--breakdown");
+  refuse(options.follow, "--follow");
+  refuse(!options.interval.empty(), "--interval");
+  refuse(!options.cost.per_gpu_hour.empty(), "--cost");
+  refuse(!options.cost.run_tokens.empty(), "--run-tokens");
+  refuse(!options.cost.currency.empty(), "--currency");
+  if (formats.contains(options.format)) return;
+  fail("--format {} is about one run; {} files are printed as text, md, csv or json", options.format,
+       options.files.size());
+}
+
+// Two files or more: runs of one configuration.
+int show_pooled(const ShowOptions& options, std::ostream& out) {
+  refuse_what_is_about_one_run(options);
+  std::deque<store::Result> results;
+  std::deque<analysis::Summary> summaries;
+  report::PooledReport report;
+  const auto labels = labels_of(options.files);
+  for (std::size_t i = 0; i < options.files.size(); ++i) {
+    results.push_back(store::read_result(options.files[i], {.rank_seconds = false, .timeline = false}));
+    summaries.push_back(analysis::summarise(results.back()));
+    report.files.push_back({labels[i], &results.back(), &summaries.back()});
+  }
+  report.pool = analysis::pool_runs(report.files);
+  report.differences = analysis::find_differences(report.files);
+  report.unreliable = analysis::why_unreliable(report.files);
+  if (options.format == "text") {
+    out << view(report::pooled_document(report), options.view, out);
+  } else {
+    out << report::show(report, formats.at(options.format));
+  }
+  return analysis::exit_code(report.pool, report.files);
+}
+
 }  // namespace
 
 int show_once(const ShowOptions& options, std::ostream& out) {
-  static const std::map<std::string, report::Format> formats{{"text", report::Format::text},
-                                                             {"md", report::Format::md},
-                                                             {"csv", report::Format::csv},
-                                                             {"json", report::Format::json}};
   if (options.breakdown && options.format != "text" && options.format != "md") {
     fail("--breakdown prints text or md, not {}; the file itself holds the numbers (docs/file-format.md)",
          options.format);

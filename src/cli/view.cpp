@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
+#include <set>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -52,6 +54,13 @@ std::string view(report::Document document, const ViewOptions& options, const st
   report::arrange(document, {width, options.columns, options.sort});
   return report::write_text(document, width == 0 ? most_prose : std::clamp(width, least_prose, most_prose),
                             in_color(options.color, out));
+}
+
+std::vector<std::string> labels_of(const std::vector<std::string>& paths) {
+  std::vector<std::string> names;
+  for (const auto& path : paths) names.push_back(std::filesystem::path(path).filename().string());
+  const std::set<std::string> unique(names.begin(), names.end()), unique_paths(paths.begin(), paths.end());
+  return unique.size() == unique_paths.size() ? names : paths;
 }
 
 }  // namespace harness::cli

@@ -7,7 +7,6 @@
 #include "base/units.h"
 #include "config/fields.h"
 #include "config/overrides.h"
-#include "config/recorded.h"
 #include "config/sections.h"
 #include "config/text_file.h"
 

@@ -106,4 +106,8 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
 std::optional<Model> model_preset(std::string_view name);
 std::vector<std::string> model_preset_names();
 
+/// The experiment of a configuration whose text a result file holds. `path`: where it stood, for messages and for the
+/// files beside it; it is not read. Throws Error as load_experiment() does.
+Experiment load_recorded(const std::string& text, const std::string& path, const std::vector<std::string>& overrides);
+
 }  // namespace harness::config

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/above_peak.h"
+#include "analysis/summary.h"
 #include "config/backend.h"
 
 namespace harness::report {

@@ -1,4 +1,4 @@
-#include "report/next_configuration.h"
+#include "report/export.h"
 
 #include <fmt/format.h>
 

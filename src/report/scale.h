@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "base/percent.h"
+#include "base/units.h"
 
 namespace harness::report {
 

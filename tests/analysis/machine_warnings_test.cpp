@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "analysis/clock_text.h"
+#include "base/units.h"
 #include "support/sample_results.h"
 
 namespace harness::analysis {

@@ -5,7 +5,7 @@
 
 #include "backend/backend.h"
 #include "cli/init_verb.h"
-#include "config/recorded.h"
+#include "config/experiment.h"
 #include "plan/prepare.h"
 #include "support/errors.h"
 #include "support/files.h"

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <string>
 
-#include "analysis/climb.h"
 #include "analysis/summary.h"
 #include "command.h"
 #include "store/result_file.h"

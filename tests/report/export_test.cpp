@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "golden.h"
-#include "report/money.h"
 #include "report/sections.h"
 #include "report/show.h"
 #include "support/sample_results.h"

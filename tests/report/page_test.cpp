@@ -8,10 +8,10 @@
 #include <set>
 #include <sstream>
 
+#include "base/units.h"
 #include "full_result.h"
 #include "golden.h"
 #include "report/clean_text.h"
-#include "report/money.h"
 #include "report/page/axis.h"
 #include "report/page/charts.h"
 #include "report/page/page.h"

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "backend/backend.h"
-#include "config/recorded.h"
+#include "config/experiment.h"
 #include "plan/prepare.h"
 #include "store/result_file.h"
 #include "support/errors.h"

@@ -60,4 +60,7 @@ std::optional<report::Figure> climb_chart(const store::Result& result, const ana
 /// Ranks by steps: how far each was behind the median rank of its step.
 report::Figure heat_map(const analysis::HeatMap& heat, const std::string& where);
 
+/// The class that gives a case the colour of its verdict: "v-faster", …
+std::string verdict_class(const analysis::CaseSummary& row);
+
 }  // namespace harness::page

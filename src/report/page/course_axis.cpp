@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/clock_text.h"
+#include "base/units.h"
 
 namespace harness::page {
 namespace {
@@ -54,7 +54,7 @@ std::vector<CourseAxis::Tick> CourseAxis::ticks() const {
   for (const Session& session : sessions_) {
     double time = distance * std::ceil(session.first_s / distance);
     for (int i = 0; i < most && time <= session.last_s; ++i, time += distance)
-      ticks.push_back({at(session.session, time), analysis::clock_text(time, distance < 60)});
+      ticks.push_back({at(session.session, time), clock_text(time, distance < 60)});
   }
   return ticks;
 }

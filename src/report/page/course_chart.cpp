@@ -7,12 +7,11 @@
 #include <limits>
 #include <map>
 
-#include "analysis/clock_text.h"
 #include "analysis/statistics.h"
+#include "base/units.h"
 #include "report/page/axis.h"
 #include "report/page/course_axis.h"
 #include "report/page/svg.h"
-#include "report/page/verdict_class.h"
 #include "report/scale.h"
 
 namespace harness::page {
@@ -171,7 +170,7 @@ report::Table by_round(const LevelCourse& course, const std::vector<Others>& oth
       stolen = std::fmax(stolen, others[end].steal_share);
     }
     const double level = analysis::median(levels);
-    table.rows.push_back({std::to_string(begin.round + 1), analysis::clock_text(begin.time_unix_s),
+    table.rows.push_back({std::to_string(begin.round + 1), clock_text(begin.time_unix_s),
                           fmt::format("{:.4g}", 1e3 * level), signed_percent(level / panel.usual_seconds() - 1),
                           std::to_string(set_aside), std::to_string(end - first), or_empty(foreign, "{:.2f}"),
                           std::isnan(stolen) ? "" : percent(stolen)});

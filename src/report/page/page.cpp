@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "report/clean_text.h"
-#include "report/page/style.h"
 
 namespace harness::page {
 

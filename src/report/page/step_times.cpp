@@ -10,7 +10,6 @@
 #include "report/effect_words.h"
 #include "report/metrics.h"
 #include "report/page/row_chart.h"
-#include "report/page/verdict_class.h"
 #include "report/scale.h"
 
 namespace harness::page {

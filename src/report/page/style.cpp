@@ -1,4 +1,4 @@
-#include "report/page/style.h"
+#include "report/page/page.h"
 
 namespace harness::page {
 

@@ -10,7 +10,6 @@
 #include "report/context.h"
 #include "report/effect_words.h"
 #include "report/page/row_chart.h"
-#include "report/page/verdict_class.h"
 #include "report/scale.h"
 
 namespace harness::page {
@@ -110,6 +109,25 @@ std::string caption_of(const std::vector<const analysis::CaseSummary*>& cases, c
 }
 
 }  // namespace
+
+std::string verdict_class(const analysis::CaseSummary& row) {
+  if (row.role == store::CaseRole::baseline) return "v-baseline";
+  if (!row.effect || row.blocks == 0) return "v-none";
+  switch (row.effect->verdict) {
+    case analysis::Verdict::faster:
+      return "v-faster";
+    case analysis::Verdict::slower:
+      return "v-slower";
+    case analysis::Verdict::same:
+      return "v-same";
+    case analysis::Verdict::unresolved:
+      return "v-unresolved";
+    case analysis::Verdict::not_honoured:
+    case analysis::Verdict::none:
+      break;
+  }
+  return "v-none";
+}
 
 std::optional<report::Figure> tornado(const store::Result& result, const analysis::Summary& summary) {
   std::vector<const analysis::CaseSummary*> cases;

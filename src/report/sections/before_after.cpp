@@ -3,10 +3,10 @@
 #include <array>
 #include <cmath>
 
+#include "base/units.h"
 #include "report/context.h"
 #include "report/effect_words.h"
 #include "report/metrics.h"
-#include "report/money.h"
 #include "report/sections.h"
 
 namespace harness::report {

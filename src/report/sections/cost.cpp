@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "report/money.h"
+#include "base/units.h"
 #include "report/scale.h"
 #include "report/sections.h"
 

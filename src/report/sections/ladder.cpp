@@ -3,7 +3,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "analysis/climb.h"
+#include "analysis/summary.h"
 #include "report/effect_words.h"
 #include "report/scale.h"
 #include "report/sections.h"

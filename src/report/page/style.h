@@ -1,8 +1,0 @@
-#pragma once
-
-namespace harness::page {
-
-/// The page's one style sheet.
-extern const char* const style;
-
-}  // namespace harness::page
