@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/combine.h"
+#include "config/experiment.h"
 #include "config/overrides.h"
 #include "config/problems.h"
 #include "config/registry.h"
-#include "config/yaml_text.h"
 #include "config/yaml_tree.h"
 #include "report/clean_text.h"
 
@@ -240,16 +240,10 @@ class NextSweep {
     } else if (values.size() == 1) {
       const auto& [variable, value] = *values.begin();
       auto line = std::ranges::find(lines_, variable, &SweepLine::variable);
-      if (line == lines_.end()) {
-        lines_.push_back({variable, "", {}, {}});
-        line = std::prev(lines_.end());
-      }
-      const auto known = std::ranges::find(line->kept, value, &Candidate::value);
-      if (known == line->kept.end()) {
-        line->kept.push_back({value, remark});
-      } else {
-        known->remark = remark;
-      }
+      if (line == lines_.end()) line = lines_.insert(line, {variable, "", {}, {}});
+      auto known = std::ranges::find(line->kept, value, &Candidate::value);
+      if (known == line->kept.end()) known = line->kept.insert(known, {value, ""});
+      known->remark = remark;
     }
   }
 
@@ -273,13 +267,8 @@ class NextSweep {
   std::string head() const {
     std::string out;
     const auto paragraph = [&](const std::string& text) {
-      const std::string lines = wrapped(one_line(text), 116, 0);
-      std::size_t begin = 0;
-      while (begin < lines.size()) {
-        const std::size_t end = std::min(lines.find('\n', begin), lines.size());
-        out += "# " + lines.substr(begin, end - begin) + "\n";
-        begin = end + 1;
-      }
+      std::istringstream lines(wrapped(one_line(text), 116, 0));
+      for (std::string line; std::getline(lines, line);) out += "# " + line + "\n";
     };
     paragraph(fmt::format("The next configuration after {}: sweep {} of {}, run {}, {}.", file_, result_.name,
                           result_.created, result_.run_uuid, plural(result_.ranks, "rank")));
@@ -301,20 +290,16 @@ class NextSweep {
   static void remark(std::string& out, const std::string& text) { out += "  # " + one_line(text) + "\n"; }
 
   std::string baseline_text(const YamlNode& section) const {
-    std::string out = "baseline:\n";
-    bool any = false;
+    std::string out;
     for (const YamlNode& child : section.children) {
-      if (taken(child.key)) continue;
-      out += fmt::format("  {}: {}\n", config::yaml_word(child.key), config::flow(child));
-      any = true;
+      if (!taken(child.key)) out += fmt::format("  {}: {}\n", config::yaml_word(child.key), config::flow(child));
     }
     if (found()) remark(out, best_.evidence);
     for (const auto& [variable, value] : best_.values) {
       remark(out, fmt::format("{} until now; run {}", old_value(variable), result_.run_uuid));
       out += fmt::format("  {}: {}\n", variable, config::yaml_value(value));
-      any = true;
     }
-    return any ? out : out.replace(out.find(':'), 1, ": {}");
+    return out.empty() ? "baseline: {}\n" : "baseline:\n" + out;
   }
 
   bool lines_are_empty() const {

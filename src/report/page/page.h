@@ -2,7 +2,9 @@
 
 #include <string>
 
+#include "analysis/findings.h"
 #include "report/document.h"
+#include "store/result.h"
 
 namespace harness::page {
 
@@ -11,5 +13,9 @@ std::string page(const report::Document& document);
 
 /// The page's one style sheet.
 extern const char* const style;
+
+/// The whole report. `result` with its timeline and the seconds of ranks, as far as they are wanted.
+report::Document make_report(const store::Result& result, const analysis::Findings& findings);
+report::Document make_report(const store::Result& result);
 
 }  // namespace harness::page

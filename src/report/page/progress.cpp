@@ -69,9 +69,8 @@ report::Figure chart_of(const std::string& id, const std::string& title, const s
     figure.numbers.rows.push_back({height.label, number(height.speed), number(height.low), number(height.high),
                                    height.mfu ? percent(*height.mfu) : ""});
   }
-  figure.drawing = chart.drawn(id + "-drawing", figure.title,
-                               fmt::format("{} steps, the last at {}; all numbers are in the table below.",
-                                           heights.size(), words_of(heights.back())));
+  chart.draw(figure, fmt::format("{} steps, the last at {}; all numbers are in the table below.", heights.size(),
+                                 words_of(heights.back())));
   return figure;
 }
 

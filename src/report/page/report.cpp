@@ -1,13 +1,13 @@
-#include "report/page/report.h"
+#include "report/page/page.h"
 
 #include <fmt/format.h>
 
 #include "base/text.h"
 #include "config/backend.h"
 #include "report/context.h"
-#include "report/headline.h"
 #include "report/page/sections.h"
 #include "report/sections.h"
+#include "report/show.h"
 
 namespace harness::page {
 namespace {

@@ -8,7 +8,7 @@ namespace harness::page {
 
 using report::escaped_markup;
 
-std::string RowChart::drawn(const std::string& id, const std::string& title, const std::string& description) const {
+void RowChart::draw(report::Figure& figure, const std::string& description) const {
   constexpr double tall = 1000;  // more than any row; the drawing is cut off at its row
   Svg grid;
   for (const double tick : axis.ticks) grid.line("grid", axis.at(tick), -tall, axis.at(tick), tall);
@@ -34,8 +34,8 @@ std::string RowChart::drawn(const std::string& id, const std::string& title, con
   }
   if (!axis_title.empty()) ends.text("axis", 0.5, 36, Svg::Anchor::middle, axis_title);
   out += fmt::format(R"(<div class="row ends"><div class="label"></div>{}<div class="value"></div></div></div>)",
-                     ends.figure(id, axis_title.empty() ? 24 : 42, title, description));
-  return out;
+                     ends.figure(figure.id + "-drawing", axis_title.empty() ? 24 : 42, figure.title, description));
+  figure.drawing = std::move(out);
 }
 
 }  // namespace harness::page

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "report/document.h"
 #include "report/page/axis.h"
 #include "report/page/svg.h"
 
@@ -23,8 +24,8 @@ struct RowChart {
   std::vector<Row> rows;
   std::string kind;  // a class for the chart: "thin"
 
-  /// title and description are for those who do not see it.
-  std::string drawn(const std::string& id, const std::string& title, const std::string& description) const;
+  /// Becomes the drawing of the figure. `description`: for those who do not see it, as the figure's title is.
+  void draw(report::Figure& figure, const std::string& description) const;
 };
 
 }  // namespace harness::page

@@ -34,6 +34,11 @@ void add_waterfall(const analysis::StepFindings& step, const analysis::CaseSumma
   section.add(waterfall_chart(*step.waterfall, id, row.name));
 }
 
+report::Section below(std::optional<report::Figure> figure, report::Section section) {
+  if (figure) section.pieces.insert(section.pieces.begin(), std::move(*figure));
+  return section;
+}
+
 }  // namespace
 
 report::Section changes_section(const store::Result& result, const analysis::Findings& findings) {
@@ -53,17 +58,11 @@ report::Section changes_section(const store::Result& result, const analysis::Fin
 }
 
 report::Section ladder_section(const store::Result& result, const analysis::Findings& findings) {
-  report::Section section = report::ladder_section(result, findings.summary);
-  if (auto figure = ladder_chart(result, findings.summary))
-    section.pieces.insert(section.pieces.begin(), std::move(*figure));
-  return section;
+  return below(ladder_chart(result, findings.summary), report::ladder_section(result, findings.summary));
 }
 
 report::Section climb_section(const store::Result& result, const analysis::Findings& findings) {
-  report::Section section = report::climb_section(result, findings.summary);
-  if (auto figure = climb_chart(result, findings.summary))
-    section.pieces.insert(section.pieces.begin(), std::move(*figure));
-  return section;
+  return below(climb_chart(result, findings.summary), report::climb_section(result, findings.summary));
 }
 
 report::Section bandwidth_section(const store::Result&, const analysis::Findings& findings) {

@@ -137,10 +137,9 @@ std::optional<report::Figure> step_times(const store::Result& result, const anal
       "the dashed line is the baseline's. Verdicts do not come from this picture: they compare blocks that ran close "
       "together, which share the state of the machine. An arrow: some blocks took longer than the drawing shows, and "
       "stand at its edge.";
-  figure.drawing = chart.drawn(
-      "step-times-drawing", figure.title,
-      fmt::format("{} cases, medians from {} to {} {}; all numbers are in the table below.", rows.size(),
-                  scale.print(rows.back().of->step_seconds), scale.print(rows.front().of->step_seconds), scale.unit));
+  chart.draw(figure, fmt::format("{} cases, medians from {} to {} {}; all numbers are in the table below.", rows.size(),
+                                 scale.print(rows.back().of->step_seconds), scale.print(rows.front().of->step_seconds),
+                                 scale.unit));
   return figure;
 }
 

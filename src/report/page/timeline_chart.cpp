@@ -206,9 +206,8 @@ std::optional<report::Figure> timeline_chart(const store::Result& result, int ca
   for (const std::size_t kind : present) figure.legend.emplace_back(kinds[kind].swatch, kinds[kind].name);
   figure.title = fmt::format("One profiled step of {}.", name);
   figure.caption = caption_of(found, present.contains(waiting_kind));
-  figure.drawing = chart.drawn(id + "-drawing", figure.title,
-                               fmt::format("{} lanes over {} {}; the time by kind is in the table below.",
-                                           found.lanes.size(), scale.print(found.step_s), scale.unit));
+  chart.draw(figure, fmt::format("{} lanes over {} {}; the time by kind is in the table below.", found.lanes.size(),
+                                 scale.print(found.step_s), scale.unit));
   return figure;
 }
 

@@ -160,10 +160,9 @@ std::optional<report::Figure> tornado(const store::Result& result, const analysi
                    {"v-slower", "slower"},
                    {"v-same", "same"},
                    {"v-unresolved", "unresolved, or no verdict"}};
-  figure.drawing = chart.drawn("tornado-drawing", figure.title,
-                               fmt::format("{} cases from {} ({}) to {} ({}); all numbers are in the table below.",
-                                           cases.size(), cases.front()->name, report::change_of(*cases.front()),
-                                           cases.back()->name, report::change_of(*cases.back())));
+  chart.draw(figure, fmt::format("{} cases from {} ({}) to {} ({}); all numbers are in the table below.", cases.size(),
+                                 cases.front()->name, report::change_of(*cases.front()), cases.back()->name,
+                                 report::change_of(*cases.back())));
   figure.numbers = numbers(cases, result.confidence);
   return figure;
 }

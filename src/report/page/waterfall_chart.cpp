@@ -94,9 +94,8 @@ report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::
           ? fmt::format(" NVML reported GPU utilisation of {} meanwhile: a busy GPU need not do useful work.",
                         percent(*waterfall.gpu_utilisation, 0))
           : "");
-  figure.drawing = chart.drawn(id + "-drawing", figure.title,
-                               fmt::format("{} parts between 100 % and {}; all numbers are in the table below.",
-                                           waterfall.bars.size(), percent(waterfall.mfu)));
+  chart.draw(figure, fmt::format("{} parts between 100 % and {}; all numbers are in the table below.",
+                                 waterfall.bars.size(), percent(waterfall.mfu)));
   return figure;
 }
 
