@@ -1,4 +1,4 @@
-#include "analysis/level_warnings.h"
+#include "analysis/warnings.h"
 
 #include <fmt/format.h>
 

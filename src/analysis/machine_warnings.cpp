@@ -1,4 +1,4 @@
-#include "analysis/machine_warnings.h"
+#include "analysis/warnings.h"
 
 #include <fmt/format.h>
 

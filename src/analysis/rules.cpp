@@ -9,9 +9,8 @@
 
 #include "analysis/blocks.h"
 #include "analysis/statistics.h"
-#include "analysis/tails.h"
 #include "base/units.h"
-#include "config/combine.h"
+#include "config/experiment.h"
 #include "config/registry.h"
 
 namespace harness::analysis {

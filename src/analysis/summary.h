@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "analysis/blocks.h"
 #include "analysis/estimator.h"
 #include "analysis/ladder.h"
 #include "analysis/looks.h"
-#include "analysis/tails.h"
 #include "analysis/verdict.h"
 #include "store/result.h"
 

@@ -10,8 +10,6 @@
 #include "analysis/blocks.h"
 #include "analysis/comparable.h"
 #include "analysis/level_estimator.h"
-#include "analysis/level_warnings.h"
-#include "analysis/machine_warnings.h"
 #include "analysis/paired_estimator.h"
 #include "analysis/power.h"
 #include "analysis/summary.h"

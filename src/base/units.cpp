@@ -199,16 +199,6 @@ std::string show_flops(double flops_per_second) {
   return show_scaled(flops_per_second, 1000, units);
 }
 
-std::string show_count(double count) {
-  static constexpr std::array units{"", "k", "M", "G", "T", "P", "E"};
-  return show_scaled(count, 1000, units);
-}
-
-std::string show_change(double share) {
-  if (!std::isfinite(share)) return "-";
-  return fmt::format("{:+.2f} %", share * 100);
-}
-
 std::string clock_text(double unix_s, bool seconds) {
   constexpr double year_10000 = 253402300800;
   if (!(unix_s >= 0 && unix_s < year_10000)) return "?";

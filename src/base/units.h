@@ -23,13 +23,10 @@ bool parse_bool(std::string_view text);
 
 /// Exact: "1 MiB", "1536 B", "25 MiB": parses back to the same number.
 std::string print_bytes_exact(std::int64_t bytes);
-/// Rounded to three digits for reading: "1.25 GiB", "34.1 ms", "1.23 TFLOP/s", "12.3 k".
+/// Rounded to three digits for reading: "1.25 GiB", "34.1 ms", "1.23 TFLOP/s".
 std::string show_bytes(double bytes);
 std::string show_seconds(double seconds);
 std::string show_flops(double flops_per_second);
-std::string show_count(double count);
-/// "-17.20 %", with sign.
-std::string show_change(double share);
 
 /// The time of day, UTC: "14:32:10", or "14:32" without seconds; "?" for what is no time of this age.
 std::string clock_text(double unix_s, bool seconds = true);

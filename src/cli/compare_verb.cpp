@@ -5,7 +5,6 @@
 #include <ostream>
 
 #include "analysis/comparison.h"
-#include "analysis/gate.h"
 #include "analysis/reproduction.h"
 #include "analysis/summary.h"
 #include "base/error.h"
@@ -13,7 +12,6 @@
 #include "cli/verbs.h"
 #include "cli/view.h"
 #include "report/checks.h"
-#include "report/history.h"
 #include "report/show_comparison.h"
 #include "store/result_file.h"
 

@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "cli/plan_time.h"
 #include "cli/verbs.h"
-#include "config/combine.h"
+#include "config/experiment.h"
 #include "job/mpi/launcher.h"
 #include "plan/budget.h"
 #include "plan/prepare.h"

@@ -6,7 +6,6 @@
 #include "cli/output_file.h"
 #include "cli/verbs.h"
 #include "report/page/page.h"
-#include "report/page/report.h"
 #include "store/result_file.h"
 
 namespace harness::cli {

@@ -1,5 +1,7 @@
 #include "config/experiment.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "base/error.h"
@@ -190,6 +192,18 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
 
 Experiment load_recorded(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
   return load(text, path, overrides);
+}
+
+bool is_joint(std::string_view variable) {
+  return variable == combination || variable == ladder_fixes;
+}
+
+std::string case_name(const Change& change) {
+  return is_joint(change.variable) ? change.value : fmt::format("{}={}", change.variable, change.value);
+}
+
+bool changes(const Change& change, const Variable& variable, const Settings& baseline) {
+  return variable.print(change.settings) != variable.print(baseline);
 }
 
 }  // namespace harness::config

@@ -61,7 +61,7 @@ struct Change {
   std::string from_model = "";
 };
 
-/// One fix of a ladder, by the names of its cases (config/combine.h).
+/// One fix of a ladder, by the names of its cases.
 struct Rung {
   std::string name;
   std::string alone;     // the baseline with this fix
@@ -109,5 +109,19 @@ std::vector<std::string> model_preset_names();
 /// The experiment of a configuration whose text a result file holds. `path`: where it stood, for messages and for the
 /// files beside it; it is not read. Throws Error as load_experiment() does.
 Experiment load_recorded(const std::string& text, const std::string& path, const std::vector<std::string>& overrides);
+
+/// What stands for the variable of a Change that changes several together; its value names them all.
+inline constexpr std::string_view combination = "combine";
+/// The same for the cases of a ladder; its value names the fixes.
+inline constexpr std::string_view ladder_fixes = "ladder";
+
+/// Whether this, which stands as the variable of a case, is one of the two.
+bool is_joint(std::string_view variable);
+
+/// "micro_batch_size=4", of a combination "micro_batch_size=4 + overlap_grad_reduce=false", of a ladder "fix + fix".
+std::string case_name(const Change& change);
+
+/// Whether a change sets this variable to something else than the baseline does.
+bool changes(const Change& change, const Variable& variable, const Settings& baseline);
 
 }  // namespace harness::config

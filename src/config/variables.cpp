@@ -1,12 +1,13 @@
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "config/combine.h"
 #include "config/env_value.h"
+#include "config/experiment.h"
 #include "config/fields.h"
 #include "config/sections.h"
 
@@ -172,6 +173,20 @@ void read_changes(const Variable& variable, const YamlNode& node, const std::str
   }
 }
 
+using ReadVariable = std::function<void(const Variable& variable, const YamlNode& value, const std::string& path)>;
+
+// The keys of a map that says something of variables.
+std::vector<Field> per_variable(const ReadVariable& read) {
+  std::vector<Field> fields;
+  for (const Variable& variable : registry()) {
+    if (variable.fixed) continue;
+    fields.push_back(
+        Field::other(variable.name, Takes::value,
+                     [&, read](const YamlNode& value, const std::string& path) { read(variable, value, path); }));
+  }
+  return fields;
+}
+
 // A map of variables with a value each, into `settings`. Returns what it changes, "micro_batch_size=4" …; nothing where
 // there is a problem.
 std::optional<std::vector<std::string>> read_joint(const YamlNode& node, const std::string& key,
@@ -179,23 +194,18 @@ std::optional<std::vector<std::string>> read_joint(const YamlNode& node, const s
                                                    Problems& problems) {
   std::vector<std::string> parts;
   bool good = true;
-  std::vector<Field> fields;
-  for (const Variable& variable : registry()) {
-    if (variable.fixed) continue;
-    const auto read = [&](const YamlNode& value, const std::string& path) {
-      if (!honoured(variable, value, path, experiment, true, problems) ||
-          !read_value(variable, value, path, experiment.backend, settings, problems)) {
-        good = false;
-      } else if (variable.print(settings) == variable.print(experiment.baseline)) {
-        problems.add(value.place, path, "this is the baseline's value; leave it out");
-        good = false;
-      } else {
-        parts.push_back(fmt::format("{}={}", variable.name, variable.print(settings)));
-      }
-    };
-    fields.push_back(Field::other(variable.name, Takes::value, read));
-  }
-  if (!read_map(problems, node, key, fields) || !good) return std::nullopt;
+  const auto read = [&](const Variable& variable, const YamlNode& value, const std::string& path) {
+    if (!honoured(variable, value, path, experiment, true, problems) ||
+        !read_value(variable, value, path, experiment.backend, settings, problems)) {
+      good = false;
+    } else if (variable.print(settings) == variable.print(experiment.baseline)) {
+      problems.add(value.place, path, "this is the baseline's value; leave it out");
+      good = false;
+    } else {
+      parts.push_back(fmt::format("{}={}", variable.name, variable.print(settings)));
+    }
+  };
+  if (!read_map(problems, node, key, per_variable(read)) || !good) return std::nullopt;
   return parts;
 }
 
@@ -289,16 +299,11 @@ void read_sweep(const YamlNode& sweep, const std::set<std::string>& unknown, Exp
     problems.add(sweep.place, "sweep", "found an empty map; name what to change, such as {micro_batch_size: [2, 4]}");
     return;
   }
-  std::vector<Field> fields;
-  for (const Variable& variable : registry()) {
-    if (variable.fixed) continue;
-    const auto read = [&](const YamlNode& value, const std::string& key) {
-      if (!honoured(variable, value, key, experiment, true, problems)) return;
-      read_changes(variable, value, key, !unknown.contains(variable.name), experiment, problems);
-    };
-    fields.push_back(Field::other(variable.name, Takes::value, read));
-  }
-  read_map(problems, sweep, "sweep", fields);
+  const auto read = [&](const Variable& variable, const YamlNode& value, const std::string& key) {
+    if (!honoured(variable, value, key, experiment, true, problems)) return;
+    read_changes(variable, value, key, !unknown.contains(variable.name), experiment, problems);
+  };
+  read_map(problems, sweep, "sweep", per_variable(read));
   // Cases stand in the order of the file, not of the registry.
   if (sweep.kind != YamlNode::Kind::map) return;
   const auto position = [&](const Change& change) { return sweep.find(change.variable) - sweep.children.data(); };
@@ -310,17 +315,12 @@ void read_sweep(const YamlNode& sweep, const std::set<std::string>& unknown, Exp
 
 void read_variables(const YamlNode& root, Experiment& experiment, Problems& problems) {
   std::set<std::string> unknown;  // variables whose baseline could not be read
-  std::vector<Field> fields;
-  for (const Variable& variable : registry()) {
-    if (variable.fixed) continue;
-    const auto read_baseline = [&](const YamlNode& value, const std::string& key) {
-      const bool good = honoured(variable, value, key, experiment, false, problems) &&
-                        read_value(variable, value, key, experiment.backend, experiment.baseline, problems);
-      if (!good) unknown.insert(variable.name);
-    };
-    fields.push_back(Field::other(variable.name, Takes::value, read_baseline));
-  }
-  if (const YamlNode* baseline = root.find("baseline")) read_map(problems, *baseline, "baseline", fields);
+  const auto read = [&](const Variable& variable, const YamlNode& value, const std::string& key) {
+    const bool good = honoured(variable, value, key, experiment, false, problems) &&
+                      read_value(variable, value, key, experiment.backend, experiment.baseline, problems);
+    if (!good) unknown.insert(variable.name);
+  };
+  if (const YamlNode* baseline = root.find("baseline")) read_map(problems, *baseline, "baseline", per_variable(read));
   if (const YamlNode* sweep = root.find("sweep")) read_sweep(*sweep, unknown, experiment, problems);
   if (const YamlNode* combine = root.find("combine")) read_combinations(*combine, experiment, problems);
   if (const YamlNode* ladder = root.find("ladder")) read_ladder(*ladder, experiment, problems);

@@ -32,4 +32,13 @@ std::string describe(const YamlNode& node);
 /// cannot be read is one problem and nullopt; keys given twice are problems and the first one stays.
 std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems& problems);
 
+/// A scalar as YAML reads it back, also within a list or a map: quoted unless it is plainly a word or a number.
+std::string yaml_word(std::string_view text);
+/// The canonical text of a variable's value; compound ones print as YAML.
+std::string yaml_value(const std::string& canonical);
+/// A node on one line; "" for nothing.
+std::string flow(const YamlNode& node);
+/// The text of a scalar as it is, of all else its flow().
+std::string value_text(const YamlNode& node);
+
 }  // namespace harness::config

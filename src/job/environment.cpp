@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "config/case_environment.h"
-#include "config/combine.h"
 #include "config/env_value.h"
+#include "config/experiment.h"
 #include "config/registry.h"
 
 namespace harness::job {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/combine.h"
+#include "config/experiment.h"
 #include "plan/schedule.h"
 #include "plan/why_impossible.h"
 #include "workloads/workload.h"

@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "report/clean_text.h"
 #include "report/effect_words.h"
-#include "report/headline.h"
 #include "report/proven.h"
+#include "report/show.h"
 
 namespace harness::report {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/gate.h"
+#include "analysis/comparison.h"
 #include "report/show_comparison.h"
 
 namespace harness::report {
@@ -30,6 +30,7 @@ Checks checks_of(const store::Result& result, const analysis::Summary& summary);
 /// Of a comparison: failed is what the gate says (without one: what is proven slower), what was not reproduced, and the
 /// comparison itself where the files cannot be compared or are unreliable.
 Checks checks_of(const ComparisonReport& report, const std::optional<analysis::Gate>& gate);
+Checks checks_of(const HistoryReport& report, const std::optional<analysis::Gate>& gate);
 
 /// JUnit's XML, one testcase per check.
 std::string write_junit(const Checks& checks);

@@ -1,11 +1,18 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "analysis/summary.h"
+#include "analysis/verdict.h"
 #include "report/table.h"
 
 namespace harness::report {
+
+/// "2 slower, 1 faster"; what does not occur is left out.
+std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts);
 
 /// "-12.0 %", the change that a ratio of times stands for; "" for NaN.
 std::string change_words(double ratio);
@@ -24,5 +31,24 @@ Tone tone_of(const analysis::Judgement& judgement);
 
 /// The heading of a column of intervals: "95 % interval".
 std::string interval_heading(double confidence = analysis::confidence);
+
+/// A change as a headline knows it.
+struct KnownChange {
+  std::string name;
+  analysis::Verdict verdict = analysis::Verdict::none;
+  double ratio = 1, low = 1, high = 1;  // of its time to the baseline's
+};
+
+/// "12.3 % faster [10.1 %, 14.4 %]"; per: behind "faster", as per_what() has it.
+std::string how_much(const KnownChange& change, const std::string& per);
+
+struct Asked {
+  double smallest_effect = 0.01;
+  int changes = 0;  // that could have got a verdict
+  std::string per;  // as per_what() has it
+};
+/// What moved, in a sentence, by the changes that have a verdict: the fastest proven one and how the others came out,
+/// or that none is proven. "" where no change has a verdict.
+std::string what_moved(const std::vector<KnownChange>& changes, const Asked& asked);
 
 }  // namespace harness::report

@@ -1,4 +1,4 @@
-#include "report/headline.h"
+#include "report/show.h"
 
 #include <fmt/format.h>
 
@@ -12,9 +12,9 @@
 #include "base/units.h"
 #include "config/registry.h"
 #include "report/context.h"
+#include "report/effect_words.h"
 #include "report/metrics.h"
 #include "report/scale.h"
-#include "report/what_moved.h"
 #include "store/result.h"
 
 namespace harness::report {

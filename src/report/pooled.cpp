@@ -11,7 +11,6 @@
 #include "report/context.h"
 #include "report/effect_words.h"
 #include "report/scale.h"
-#include "report/what_moved.h"
 
 namespace harness::report {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/combine.h"
 #include "config/env_value.h"
+#include "config/experiment.h"
 #include "config/registry.h"
 #include "report/clean_text.h"
 #include "report/effect_words.h"

@@ -1,7 +1,6 @@
 #include "report/show.h"
 
 #include "base/error.h"
-#include "report/headline.h"
 #include "report/sections.h"
 
 namespace harness::report {
@@ -43,10 +42,6 @@ Document breakdown_document(const store::Result& result, const analysis::Finding
   document.sections.push_back(breakdown_section(result, findings));
   document.sections.push_back(stragglers_section(result, findings));
   return document;
-}
-
-std::string show_breakdown(const store::Result& result, const analysis::Findings& findings, Format format) {
-  return write(breakdown_document(result, findings), format);
 }
 
 }  // namespace harness::report

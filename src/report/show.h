@@ -4,6 +4,7 @@
 #include <string>
 
 #include "analysis/findings.h"
+#include "analysis/summary.h"
 #include "report/document.h"
 #include "store/result.h"
 
@@ -21,8 +22,6 @@ Document show_document(const store::Result& result, const analysis::Summary& sum
 
 /// The same with where the profiled steps went.
 Document breakdown_document(const store::Result& result, const analysis::Findings& findings);
-/// Throws Error for csv and json.
-std::string show_breakdown(const store::Result& result, const analysis::Findings& findings, Format format);
 
 /// One line per case, full precision, empty where there is no value.
 std::string show_csv(const store::Result& result, const analysis::Summary& summary);
@@ -36,5 +35,8 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
 
 /// A document as text or Markdown. Throws Error for csv and json.
 std::string write(const Document& document, Format format);
+
+/// What moved and how sure that is, in one sentence.
+std::string headline(const store::Result& result, const analysis::Summary& summary);
 
 }  // namespace harness::report

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "analysis/comparison.h"
+#include "analysis/history.h"
 #include "analysis/reproduction.h"
 #include "report/document.h"
 #include "report/show.h"
@@ -35,5 +37,18 @@ std::string comparison_json(const ComparisonReport& report);
 
 /// In a format. Throws Error for csv.
 std::string show(const ComparisonReport& report, Format format);
+
+/// All that `compare --history` says.
+struct HistoryReport {
+  analysis::History history;
+  std::vector<std::string> left_out;  // files that do not count, a sentence each
+};
+
+/// The changes that are proven in one line, a row per case with its change, the series, and how it was found.
+Document history_document(const HistoryReport& report);
+std::string history_json(const HistoryReport& report);
+
+/// Whether a proven change made a case slower than the gate, which is one of `slower`, allows.
+bool fails(const analysis::Gate& gate, const analysis::History& history, const analysis::CaseHistory& row);
 
 }  // namespace harness::report

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <sstream>
 #include <utility>
 
 #include "report/clean_text.h"
@@ -66,6 +67,103 @@ std::string Table::text(bool colored) const {
     line([&](std::size_t c) { return std::pair(one_line(row[c].text), colored ? color_of(row[c].tone) : ""); });
   }
   return out;
+}
+
+namespace {
+
+constexpr std::size_t gap = 2;          // between two columns
+constexpr std::size_t short_name = 24;  // of what a row is about: not broken below that
+
+// The columns that say what a row is about: words, before the first number.
+std::size_t keys_of(const Table& table) {
+  const auto number = std::ranges::find(table.columns, false, &Table::Column::words);
+  return std::max<std::ptrdiff_t>(1, number - table.columns.begin());
+}
+
+std::size_t longest_word(const std::string& text) {
+  std::istringstream words(one_line(text));
+  std::size_t longest = 0;
+  for (std::string word; words >> word;) longest = std::max(longest, columns_of(word));
+  return longest;
+}
+
+// Widths of all columns so that the sum fits, by taking from the widest column of words; empty if that cannot be.
+std::vector<std::size_t> widths_within(const Table& table, std::size_t width) {
+  const std::size_t count = table.columns.size();
+  std::vector<std::size_t> widths = table.widths(), least = widths;
+  std::size_t sum = gap * (count - 1);
+  for (std::size_t c = 0; c < count; ++c) {
+    sum += widths[c];
+    if (!table.columns[c].words) continue;
+    least[c] = std::max(columns_of(table.columns[c].heading), c == 0 ? std::min(short_name, widths[c]) : 0);
+    for (const auto& row : table.rows) least[c] = std::max(least[c], longest_word(row[c].text));
+  }
+  for (; sum > width; --sum) {
+    std::size_t widest = count;
+    for (std::size_t c = 0; c < count; ++c) {
+      if (widths[c] > least[c] && (widest == count || widths[c] > widths[widest])) widest = c;
+    }
+    if (widest == count) return {};
+    --widths[widest];
+  }
+  return widths;
+}
+
+std::vector<std::string> lines_of(const std::string& cell, std::size_t width) {
+  std::vector<std::string> lines;
+  if (columns_of(one_line(cell)) <= width) return {cell};
+  std::istringstream text(wrapped(cell, width, 0));
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
+// A row becomes as many as its tallest cell has lines.
+Table with_lines(const Table& table, const std::vector<std::size_t>& widths) {
+  Table out{table.columns, {}};
+  for (const auto& row : table.rows) {
+    const std::size_t first = out.rows.size();
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const auto lines = lines_of(row[c].text, widths[c]);
+      if (first + lines.size() > out.rows.size()) out.rows.resize(first + lines.size());
+      for (std::size_t i = 0; i < lines.size(); ++i) {
+        out.rows[first + i].resize(row.size());
+        out.rows[first + i][c] = {lines[i], row[c].tone};
+      }
+    }
+  }
+  return out;
+}
+
+Table with_columns(const Table& table, std::size_t keys, std::size_t begin, std::size_t end) {
+  Table out;
+  const auto take = [&](const auto& from, auto& into) {
+    for (std::size_t c = 0; c < end; ++c) {
+      if (c < keys || c >= begin) into.push_back(from[c]);
+    }
+  };
+  take(table.columns, out.columns);
+  for (const auto& row : table.rows) take(row, out.rows.emplace_back());
+  return out;
+}
+
+}  // namespace
+
+std::vector<Table> narrowed(const Table& table, std::size_t width) {
+  if (table.width() <= width || table.columns.empty()) return {table};
+  if (const auto widths = widths_within(table, width); !widths.empty()) return {with_lines(table, widths)};
+  const std::size_t keys = keys_of(table);
+  std::vector<Table> tables;
+  for (std::size_t begin = keys, end = keys; begin < table.columns.size(); begin = end) {
+    // As many as fit, however narrow the words become; at least one.
+    const auto fits = [&](std::size_t to) {
+      return !widths_within(with_columns(table, keys, begin, to), width).empty();
+    };
+    for (end = begin + 1; end < table.columns.size() && fits(end + 1);) ++end;
+    const Table part = with_columns(table, keys, begin, end);
+    const auto widths = widths_within(part, width);
+    tables.push_back(widths.empty() ? part : with_lines(part, widths));
+  }
+  return tables.empty() ? std::vector<Table>{table} : tables;
 }
 
 }  // namespace harness::report

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "report/table.h"
+
 namespace harness::report {
 
 /// What a cell says of its row, for writers that have colours.
@@ -43,5 +45,10 @@ struct Table {
   std::vector<std::size_t> widths() const;
   std::size_t width() const;
 };
+
+/// The table within `width` columns, with nothing left out. Cells of words continue on further lines; if that is not
+/// enough, columns move to tables of their own that repeat the columns of words before the first number. A column that
+/// is wider by itself stays so.
+std::vector<Table> narrowed(const Table& table, std::size_t width);
 
 }  // namespace harness::report

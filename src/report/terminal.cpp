@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "report/case_label.h"
 #include "report/clean_text.h"
-#include "report/narrow.h"
+#include "report/table.h"
 #include "store/result.h"
 
 namespace harness::report {

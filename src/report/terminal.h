@@ -19,7 +19,7 @@ struct TableView {
 /// Arranges the tables of the document. One of cases (its first column is Id::name, its last Id::verdict) that is wider
 /// than the view gets short names of cases first (TP2 for a layout in full, "qkv, forward" for a
 /// product's sizes), explained below; then the columns of least worth go, and a line names them. All others keep
-/// everything (narrow.h). Throws Error for a column that no table of cases has.
+/// everything (narrowed()). Throws Error for a column that no table of cases has.
 void arrange(Document& document, const TableView& view);
 
 }  // namespace harness::report

@@ -33,4 +33,11 @@ Imprint read_imprint(const hdf5::File& file);
 /// Of a result file that may be anything; nothing if it cannot be read as a result.
 std::optional<Imprint> imprint_of(const std::string& path);
 
+/// Of a file whose state is running, what can be said without waiting: "running: OWNER" or "killed: OWNER …" where this
+/// kernel knows the process, else "unfinished" and when the owner last gave a sign of life, by his own clock.
+std::string standing_of(const Imprint& imprint);
+
+/// Of a path where there is no file: "; in preparation: OWNER" if a sweep has claimed it, else "".
+std::string preparation_of(const std::string& path);
+
 }  // namespace harness::store

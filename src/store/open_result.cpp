@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "store/imprint.h"
 #include "store/schema.h"
-#include "store/standing.h"
 
 namespace harness::store {
 

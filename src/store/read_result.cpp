@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 #include "store/columns.h"
+#include "store/imprint.h"
 #include "store/open_result.h"
 #include "store/plausible.h"
 #include "store/result_file.h"
-#include "store/standing.h"
 #include "store/table.h"
 
 namespace harness::store {

@@ -6,9 +6,9 @@
 #include "analysis/power.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "config/combine.h"
+#include "config/experiment.h"
 #include "config/registry.h"
-#include "config/yaml_text.h"
+#include "config/yaml_tree.h"
 
 namespace harness::sweep {
 namespace {

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <deque>
 
-#include "analysis/gate.h"
 #include "analysis/reproduction.h"
 #include "base/error.h"
 #include "support/errors.h"

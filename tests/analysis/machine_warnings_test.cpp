@@ -1,4 +1,4 @@
-#include "analysis/machine_warnings.h"
+#include "analysis/warnings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Tails of the steps, docs/method.md "Block, round, session".
-#include "analysis/tails.h"
+#include "analysis/blocks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,4 @@
 #include "config/experiment.h"
-#include "config/combine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "report/narrow.h"
+#include "report/table.h"
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,6 @@
 #include "report/page/axis.h"
 #include "report/page/charts.h"
 #include "report/page/page.h"
-#include "report/page/report.h"
 
 namespace harness::page {
 
@@ -254,8 +253,8 @@ TEST(Cost, StandsBesideTheOtherMetricsAndHasASection) {
   const auto row = text.find("a run of 300 billion tokens, price");
   ASSERT_NE(row, std::string::npos) << text.substr(text.find("before-after"), 3000);
   const std::string cells = text.substr(row, text.find("</tr>", row) - row);
-  EXPECT_NE(cells.find(report::show_money(findings.cost->before.price, "USD")), std::string::npos) << cells;
-  EXPECT_NE(cells.find(report::show_money(findings.cost->after[0].after.price, "USD")), std::string::npos) << cells;
+  EXPECT_NE(cells.find(show_money(findings.cost->before.price, "USD")), std::string::npos) << cells;
+  EXPECT_NE(cells.find(show_money(findings.cost->after[0].after.price, "USD")), std::string::npos) << cells;
 }
 
 TEST(WaterfallChart, HasABarForEveryPartAndItsNumbers) {

@@ -11,7 +11,6 @@
 #include <sstream>
 
 #include "golden.h"
-#include "report/headline.h"
 #include "report/scale.h"
 #include "support/sample_results.h"
 
@@ -24,6 +23,10 @@ using ::testing::Not;
 
 std::string shown(const store::Result& result, Format format) {
   return show(result, analysis::summarise(result), format);
+}
+
+std::string shown_breakdown(const store::Result& result, Format format) {
+  return write(breakdown_document(result, analysis::find_all(result)), format);
 }
 
 TEST(Show, Text) {
@@ -45,12 +48,11 @@ TEST(Show, Json) {
 TEST(ShowBreakdown, TextAndMarkdown) {
   store::Result result = test::samples::everything();
   test::samples::add_profiled_steps(result);
-  test::expect_golden("breakdown.txt", show_breakdown(result, analysis::find_all(result), Format::text));
-  test::expect_golden("breakdown.md", show_breakdown(result, analysis::find_all(result), Format::md));
+  test::expect_golden("breakdown.txt", shown_breakdown(result, Format::text));
+  test::expect_golden("breakdown.md", shown_breakdown(result, Format::md));
   result.timeline.clear();
-  test::expect_golden("no_breakdown.txt", show_breakdown(result, analysis::find_all(result), Format::text));
-  for (const std::string& text : {show_breakdown(result, analysis::find_all(result), Format::text),
-                                  show_breakdown(result, analysis::find_all(result), Format::md)}) {
+  test::expect_golden("no_breakdown.txt", shown_breakdown(result, Format::text));
+  for (const std::string& text : {shown_breakdown(result, Format::text), shown_breakdown(result, Format::md)}) {
     for (const char c : text) EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << text;
   }
 }
@@ -188,7 +190,7 @@ TEST(Show, SingleOperationsHaveNoNumbersOfTraining) {
   }
   EXPECT_THAT(shown(result, Format::text), ::testing::StartsWith("Most busbw: "));
   test::samples::add_profiled_steps(result);
-  const std::string breakdown = show_breakdown(result, analysis::find_all(result), Format::text);
+  const std::string breakdown = shown_breakdown(result, Format::text);
   for (const char* never : {"Worth trying", "Rule of thumb", "Bottleneck", "MFU:  "}) {
     EXPECT_THAT(breakdown, Not(HasSubstr(never)));
   }

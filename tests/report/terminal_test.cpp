@@ -8,10 +8,10 @@
 #include "base/error.h"
 #include "report/clean_text.h"
 #include "report/effect_words.h"
-#include "report/history.h"
 #include "report/metrics.h"
 #include "report/sections.h"
 #include "report/show.h"
+#include "report/show_comparison.h"
 #include "support/errors.h"
 #include "support/sample_results.h"
 

@@ -10,8 +10,8 @@
 
 #include "other_process.h"
 #include "sample.h"
+#include "store/imprint.h"
 #include "store/open_result.h"
-#include "store/standing.h"
 #include "support/errors.h"
 #include "support/temporary_folder.h"
 

@@ -1,7 +1,6 @@
 #include <cmath>
 
 #include "analysis/level_course.h"
-#include "report/headline.h"
 #include "report/json/parts.h"
 #include "report/show.h"
 

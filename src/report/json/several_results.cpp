@@ -1,4 +1,3 @@
-#include "report/history.h"
 #include "report/json/parts.h"
 #include "report/pooled.h"
 #include "report/show_comparison.h"

@@ -134,15 +134,6 @@ std::vector<std::string> notes_on(const analysis::Comparison& comparison) {
   return notes;
 }
 
-// "2 slower, 1 faster"; what does not occur is left out.
-std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts) {
-  std::vector<std::string> parts;
-  for (const auto& [n, what] : counts) {
-    if (n > 0) parts.push_back(fmt::format("{} {}", n, what));
-  }
-  return join(parts, ", ");
-}
-
 std::string headline_of(const analysis::Comparison& comparison) {
   if (comparison.cases.empty()) {
     return "No case of one side is a case of the other: there is nothing to compare. --anyway compares baseline with "

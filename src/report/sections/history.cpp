@@ -1,4 +1,4 @@
-#include "report/history.h"
+#include "report/checks.h"
 
 #include <fmt/format.h>
 
