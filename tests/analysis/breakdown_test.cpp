@@ -6,9 +6,12 @@
 
 #include "analysis/waterfall.h"
 #include "random_timeline.h"
+#include "support/sample_results.h"
 
 namespace harness::analysis {
 namespace {
+
+using test::samples::interval;
 
 template <class Key>
 double sum_of(const std::vector<std::pair<Key, double>>& names) {
@@ -66,20 +69,6 @@ TEST(Breakdown, AgreesWithCountingMoments) {
   EXPECT_NEAR(b.parts.computation(), computing * tick, 50 * tick);
   EXPECT_NEAR(b.parts.exposed() + b[Part::waiting].value_or(0), exposed * tick, 50 * tick);
   EXPECT_NEAR(b[Part::idle].value_or(0) + b[Part::loading].value_or(0), idle * tick, 50 * tick);
-}
-
-store::ResultInterval interval(int role, int rank, const char* kind, const char* stream, const char* phase, double from,
-                               double to, const char* what = "") {
-  store::ResultInterval x;
-  x.role = role;
-  x.rank = rank;
-  x.kind = kind;
-  x.stream = stream;
-  x.phase = phase;
-  x.what = what;
-  x.start_s = from;
-  x.end_s = to;
-  return x;
 }
 
 store::Result by_hand(int pipeline, int data) {

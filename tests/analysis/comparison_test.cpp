@@ -5,39 +5,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 
 #include "analysis/reproduction.h"
 #include "base/error.h"
 #include "support/errors.h"
+#include "support/sample_files.h"
 #include "support/sample_results.h"
 
 namespace harness::analysis {
 namespace {
 
+using test::samples::scaled;
+using Files = test::SampleFiles;
 using ::testing::HasSubstr;
-
-// Files of one test, kept where ComparedFile can point at them.
-class Files {
- public:
-  ComparedFile add(const std::string& label, store::Result result) {
-    if (result.run_uuid.starts_with("1111")) result.run_uuid = label;
-    results_.push_back(std::move(result));
-    summaries_.push_back(summarise(results_.back()));
-    return {label, &results_.back(), &summaries_.back()};
-  }
-
- private:
-  std::deque<store::Result> results_;
-  std::deque<Summary> summaries_;
-};
-
-store::Result scaled(store::Result result, double factor) {
-  for (auto& steps : result.step_seconds) {
-    for (auto& step : steps) step = static_cast<float>(step * factor);
-  }
-  return result;
-}
 
 store::Result two_changes(double factor = 1) {
   return scaled(test::samples::sweep({"micro_batch_size=2", "overlap_grad_reduce=false"}, {1, 1, 0.9, 1.1}), factor);

@@ -5,20 +5,14 @@
 #include <cmath>
 #include <map>
 
+#include "support/sample_results.h"
+
 namespace harness::analysis {
 namespace {
 
 store::ResultInterval interval(int rank, const char* stream, const char* kind, double start_s, double end_s,
                                const char* what = "") {
-  store::ResultInterval row;
-  row.rank = row.role = rank;
-  row.stream = stream;
-  row.kind = kind;
-  row.phase = "backward";
-  row.what = what;
-  row.start_s = start_s;
-  row.end_s = end_s;
-  return row;
+  return test::samples::interval(rank, rank, kind, stream, "backward", start_s, end_s, what);
 }
 
 // Two stages whose clocks begin 3 s apart: by the file, the second receives before the first sends.

@@ -3,18 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <deque>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "support/sample_files.h"
 #include "support/sample_results.h"
 
 namespace harness::analysis {
 namespace {
 
 // One run per factor: the baseline's times, and those of one change, are multiplied by them.
-class Series {
- public:
+struct Series : test::SampleFiles {
   Series(const std::vector<double>& baseline, const std::vector<double>& change) {
     for (std::size_t run = 0; run < baseline.size(); ++run) {
       store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.9}, 3);
@@ -24,14 +23,9 @@ class Series {
         const bool changed = result.blocks[block].case_index == 2;
         for (float& s : result.step_seconds[block]) s *= static_cast<float>((changed ? change : baseline)[run]);
       }
-      results_.push_back(std::move(result));
-      summaries_.push_back(summarise(results_.back()));
-      files.push_back({fmt::format("r{}", run), &results_.back(), &summaries_.back()});
+      add(fmt::format("r{}", run), std::move(result));
     }
   }
-  std::vector<ComparedFile> files;
-  std::deque<store::Result> results_;
-  std::deque<Summary> summaries_;
 };
 
 double noise(std::uint64_t key, std::size_t run, double sigma) {
@@ -60,8 +54,8 @@ TEST(History, AStepIsNamedBetweenTheRunsWhereItHappenedAndOnlyInItsCase) {
     change.push_back(noise(2, run, 0.005) * (run < 7 ? 1 : 1.1));
   }
   Series series(baseline, change);
-  std::swap(series.files[0], series.files[9]);  // the order of the arguments does not matter
-  const History history = find_history(series.files);
+  std::swap(series.list[0], series.list[9]);  // the order of the arguments does not matter
+  const History history = find_history(series.list);
   ASSERT_EQ(history.cases.size(), 3u);
   EXPECT_EQ(history.labels.front(), "r0");
   EXPECT_EQ(history.cases[0].verdict, Verdict::unresolved);
@@ -81,7 +75,7 @@ TEST(History, SmallAndShortChangesAreNotAlarms) {
     odd[run] = noise(3, run, 0.002) * (run == 9 ? 1.5 : 1);
   }
   Series series(small, odd);
-  const History history = find_history(series.files);
+  const History history = find_history(series.list);
   EXPECT_EQ(history.cases[0].verdict, Verdict::same);
   EXPECT_EQ(history.cases[2].verdict, Verdict::unresolved);
   EXPECT_GT(history.cases[2].largest->p, 0.1);
@@ -90,13 +84,13 @@ TEST(History, SmallAndShortChangesAreNotAlarms) {
 TEST(History, TooFewRunsHaveNoVerdict) {
   const std::vector<double> seven{1, 1, 1, 1, 2, 2, 2};
   Series series(seven, seven);
-  const History history = find_history(series.files);
+  const History history = find_history(series.list);
   for (const CaseHistory& row : history.cases) {
     EXPECT_EQ(row.verdict, Verdict::none);
     EXPECT_FALSE(row.largest);
   }
-  series.files.push_back(series.files.front());
-  EXPECT_THROW(find_history(series.files), Error);  // a run counts once
+  series.list.push_back(series.list.front());
+  EXPECT_THROW(find_history(series.list), Error);  // a run counts once
 }
 
 TEST(History, ACaseThatSomeRunsDidNotMeasureIsPlacedByItsOwnRuns) {
@@ -106,11 +100,11 @@ TEST(History, ACaseThatSomeRunsDidNotMeasureIsPlacedByItsOwnRuns) {
     change[run] = noise(5, run, 0.005) * (run < 6 ? 1 : 0.8);
   }
   Series series(baseline, change);
-  for (store::ResultBlock& block : series.results_[6].blocks) {
+  for (store::ResultBlock& block : series.results[6].blocks) {
     if (block.case_index == 2) block.status = store::BlockStatus::failed;
   }
-  series.summaries_[6] = summarise(series.results_[6]);
-  const History history = find_history(series.files);
+  series.summaries[6] = summarise(series.results[6]);
+  const History history = find_history(series.list);
   EXPECT_TRUE(std::isnan(history.cases[2].seconds[6]));
   EXPECT_EQ(history.cases[2].verdict, Verdict::faster);
   EXPECT_EQ(history.cases[2].largest->run, 7u);
@@ -126,7 +120,7 @@ TEST(History, NamesAChangeWhereThereIsNoneAsRarelyAsItSays) {
       baseline.push_back(noise(100 + 2 * i, run, 0.02));
       change.push_back(noise(101 + 2 * i, run, 0.05));
     }
-    const History history = find_history(Series(baseline, change).files);
+    const History history = find_history(Series(baseline, change).list);
     bool any = false;
     for (const CaseHistory& row : history.cases) any = any || row.verdict != Verdict::unresolved;
     named += any ? 1 : 0;

@@ -9,6 +9,7 @@
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "base/random.h"
+#include "support/sample_results.h"
 
 namespace harness::analysis {
 namespace {
@@ -36,12 +37,7 @@ store::Result sweep(std::uint64_t seed, int rounds = 12) {
   for (int round = 0; round < rounds; ++round) {
     for (int i = 0; i < 7; ++i, ++index) {
       level += 0.003 * philox_normal(seed, static_cast<std::uint64_t>(2 * index));
-      store::ResultBlock block;
-      block.round = round;
-      block.position = i;
-      block.case_index = (i * (1 + round % 6) + round) % 7;
-      block.status = store::BlockStatus::ok;
-      block.session = 0;
+      store::ResultBlock block = test::samples::finished_block(round, i, (i * (1 + round % 6) + round) % 7);
       block.start_unix_s = 1e9 + 10 * index;
       result.blocks.push_back(block);
       const double noise = 0.005 * philox_normal(seed, static_cast<std::uint64_t>(2 * index + 1));

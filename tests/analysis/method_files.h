@@ -1,6 +1,5 @@
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <set>
 #include <span>
@@ -10,6 +9,7 @@
 #include "analysis/differences.h"
 #include "base/random.h"
 #include "method_sweep.h"
+#include "support/sample_files.h"
 
 // Several files, for the parts of docs/method.md that are about them.
 namespace harness::method {
@@ -26,15 +26,10 @@ inline store::Result another_run(int run, const std::function<double(int)>& log_
 }
 
 /// The files of one test.
-struct PageFiles {
-  std::deque<store::Result> results;
-  std::deque<analysis::Summary> summaries;
-  std::vector<analysis::ComparedFile> list;
-
+struct PageFiles : test::SampleFiles {
   void add(store::Result result) {
-    results.push_back(std::move(result));
-    summaries.push_back(analysis::summarise(results.back()));
-    list.push_back({results.back().run_uuid, &results.back(), &summaries.back()});
+    const std::string label = result.run_uuid;
+    SampleFiles::add(label, std::move(result));
   }
 };
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <deque>
 
 #include "analysis/distributions.h"
 #include "analysis/reproduction.h"
@@ -15,6 +14,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "support/errors.h"
+#include "support/sample_files.h"
 #include "support/sample_results.h"
 
 namespace harness::analysis {
@@ -24,19 +24,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Runs of one test, kept where ComparedFile can point at them.
-struct Runs {
-  std::vector<ComparedFile> files;
-  std::deque<store::Result> results;
-  std::deque<Summary> summaries;
-
-  void add(store::Result result) {
-    const std::string label = fmt::format("r{}", files.size());
-    result.run_uuid = label;
-    results.push_back(std::move(result));
-    summaries.push_back(summarise(results.back()));
-    files.push_back({label, &results.back(), &summaries.back()});
-  }
+struct Runs : test::SampleFiles {
+  void add(store::Result result) { SampleFiles::add(fmt::format("r{}", list.size()), std::move(result)); }
 };
 
 const std::vector<std::string> two_changes{"micro_batch_size=2", "overlap_grad_reduce=false"};
@@ -59,7 +48,7 @@ std::string refusal(const std::vector<ComparedFile>& files) {
 
 TEST(Pooled, TheIntervalIsStudentsTOverTheRunsRatios) {
   const Runs runs = three_runs();
-  const Pool pool = pool_runs(runs.files);
+  const Pool pool = pool_runs(runs.list);
   EXPECT_EQ(pool.comparisons, 2);
   EXPECT_FALSE(pool.unreliable);
   const PooledCase row = find(pool, "micro_batch_size=2");
@@ -93,8 +82,8 @@ TEST(Pooled, AFourthAndAFifthRunNarrowTheInterval) {
 
 TEST(Pooled, TwoRunsHaveARatioAndNoVerdict) {
   Runs runs = three_runs();
-  runs.files.pop_back();
-  const PooledCase row = find(pool_runs(runs.files), "micro_batch_size=2");
+  runs.list.pop_back();
+  const PooledCase row = find(pool_runs(runs.list), "micro_batch_size=2");
   EXPECT_NEAR(row.ratio, std::sqrt(0.9 * 0.91), 1e-3);
   EXPECT_TRUE(std::isnan(row.low));
   EXPECT_EQ(row.judgement.verdict, Verdict::none);
@@ -103,7 +92,7 @@ TEST(Pooled, TwoRunsHaveARatioAndNoVerdict) {
 TEST(Pooled, EveryRunIsSureOfItselfAndTheyDisagree) {
   Runs runs;
   for (const double ratio : {0.8, 0.9, 1.0}) runs.add(test::samples::sweep({"precision=bf16"}, {1, 1, ratio}));
-  const Pool pool = pool_runs(runs.files);
+  const Pool pool = pool_runs(runs.list);
   const PooledCase row = find(pool, "precision=bf16");
   EXPECT_EQ(row.judgement.verdict, Verdict::unresolved);
   EXPECT_TRUE(row.runs_differ);
@@ -115,7 +104,7 @@ TEST(Pooled, EveryRunIsSureOfItselfAndTheyDisagree) {
 TEST(Pooled, RunsThatDifferByLessThanMattersAreNotMarked) {
   Runs runs;
   for (const double ratio : {0.900, 0.902, 0.904}) runs.add(test::samples::sweep({"precision=bf16"}, {1, 1, ratio}));
-  const Pool pool = pool_runs(runs.files);
+  const Pool pool = pool_runs(runs.list);
   const PooledCase row = find(pool, "precision=bf16");
   EXPECT_LT(row.runs_differ_p.value(), 0.01);
   EXPECT_FALSE(row.runs_differ);
@@ -128,27 +117,27 @@ TEST(Pooled, AControlThatMovesOverTheRunsIsFoundWhereNoRunFindsIt) {
     runs.add(test::samples::sweep({"precision=bf16"}, {1, ratio, 0.9}));
     runs.summaries.back().unreliable = false;
   }
-  const Pool pool = pool_runs(runs.files);
+  const Pool pool = pool_runs(runs.list);
   EXPECT_TRUE(pool.unreliable);
   EXPECT_EQ(find(pool, "baseline_again").judgement.verdict, Verdict::slower);
-  EXPECT_EQ(exit_code(pool, runs.files), 4);
+  EXPECT_EQ(exit_code(pool, runs.list), 4);
 }
 
 TEST(Pooled, TheExitCodeIsThatOfItsFilesAndItsControl) {
   Runs runs = three_runs();
-  EXPECT_EQ(exit_code(pool_runs(runs.files), runs.files), 0);
+  EXPECT_EQ(exit_code(pool_runs(runs.list), runs.list), 0);
   runs.summaries[1].unreliable = true;
-  EXPECT_EQ(exit_code(pool_runs(runs.files), runs.files), 4);
+  EXPECT_EQ(exit_code(pool_runs(runs.list), runs.list), 4);
   runs.summaries[1].unreliable = false;
   runs.summaries[2].failed_cases = 1;
-  EXPECT_EQ(exit_code(pool_runs(runs.files), runs.files), 4);
+  EXPECT_EQ(exit_code(pool_runs(runs.list), runs.list), 4);
 }
 
 TEST(Pooled, ACaseOfSomeRunsIsPooledOverThem) {
   Runs runs = three_runs();
   runs.add(test::samples::sweep({"micro_batch_size=2", "precision=bf16"}, {1, 1, 0.9, 0.7}));
   runs.results[0].cases[3].reason = "as ever";
-  const Pool pool = pool_runs(runs.files);
+  const Pool pool = pool_runs(runs.list);
   EXPECT_EQ(pool.comparisons, 3);
   std::vector<std::string> names;
   for (const PooledCase& row : pool.cases) names.push_back(row.name);
@@ -168,7 +157,7 @@ TEST(Pooled, ARunWhereNcclDidSomethingElseDoesNotCountAndSaysSo) {
     if (run == 3) result.nccl_facts.push_back({2, "not honoured", "asked for Tree, got Ring"});
     runs.add(std::move(result));
   }
-  const PooledCase row = find(pool_runs(runs.files), "micro_batch_size=2");
+  const PooledCase row = find(pool_runs(runs.list), "micro_batch_size=2");
   EXPECT_EQ(row.n, 3);
   EXPECT_EQ(row.runs.size(), 4u);
   EXPECT_EQ(row.judgement.verdict, Verdict::faster);
@@ -178,7 +167,7 @@ TEST(Pooled, ARunWhereNcclDidSomethingElseDoesNotCountAndSaysSo) {
 TEST(Pooled, WhatFailedOrCannotRunInEveryRunIsNamedSo) {
   Runs runs;
   for (int run = 0; run < 3; ++run) runs.add(test::samples::everything());
-  const Pool pool = pool_runs(runs.files);
+  const Pool pool = pool_runs(runs.list);
   EXPECT_EQ(pool.comparisons, 6);  // one of seven is impossible
   EXPECT_EQ(find(pool, "layout={tensor_parallel: 2}").judgement.reason, Reason::failed);
   EXPECT_EQ(find(pool, "layout={pipeline_parallel: 8}").judgement.reason, Reason::impossible);
@@ -187,24 +176,24 @@ TEST(Pooled, WhatFailedOrCannotRunInEveryRunIsNamedSo) {
 
 TEST(Pooled, TheStrictestConfidenceCounts) {
   Runs runs = three_runs();
-  const double narrow = find(pool_runs(runs.files), "micro_batch_size=2").high;
+  const double narrow = find(pool_runs(runs.list), "micro_batch_size=2").high;
   runs.results[1].confidence = 0.99;
-  const Pool pool = pool_runs(runs.files);
+  const Pool pool = pool_runs(runs.list);
   EXPECT_EQ(pool.confidence, 0.99);
   EXPECT_GT(find(pool, "micro_batch_size=2").high, narrow);
 }
 
 TEST(Pooled, MediansOverRunsNeedEveryRun) {
   Runs runs = three_runs();
-  const Pool pool = pool_runs(runs.files);
+  const Pool pool = pool_runs(runs.list);
   const auto value = [](const store::Result& result, const CaseSummary&) {
     return std::optional<double>(result.run_uuid == "r0" ? 7 : 4);
   };
-  EXPECT_EQ(median_over_runs(find(pool, "baseline"), runs.files, value), 4);
+  EXPECT_EQ(median_over_runs(find(pool, "baseline"), runs.list, value), 4);
   const auto some = [](const store::Result& result, const CaseSummary&) {
     return result.run_uuid == "r1" ? std::nullopt : std::optional<double>(1);
   };
-  EXPECT_FALSE(median_over_runs(find(pool, "baseline"), runs.files, some));
+  EXPECT_FALSE(median_over_runs(find(pool, "baseline"), runs.list, some));
 }
 
 TEST(Repeats, WhatIsNoRepeatIsRefusedInOneLine) {
@@ -213,7 +202,7 @@ TEST(Repeats, WhatIsNoRepeatIsRefusedInOneLine) {
     store::Result other = test::samples::sweep(two_changes, {1, 1, 0.9, 1});
     change(other);
     runs.add(std::move(other));
-    return refusal(runs.files);
+    return refusal(runs.list);
   };
   EXPECT_EQ(with([](store::Result&) {}), "");
   EXPECT_EQ(with([](store::Result& r) { r.seed = 7, r.rounds = 9, r.identity = {{"driver", "580"}}; }), "");
@@ -236,17 +225,17 @@ TEST(Repeats, WhatIsNoRepeatIsRefusedInOneLine) {
 
 TEST(Repeats, ARunCountsOnce) {
   Runs runs = three_runs();
-  runs.files.push_back(runs.files[1]);
-  EXPECT_THAT(refusal(runs.files), HasSubstr("r1 and r1 hold the same run (r1). A run counts once"));
-  EXPECT_THAT(refusal({runs.files[0]}), HasSubstr("two runs or more"));
+  runs.list.push_back(runs.list[1]);
+  EXPECT_THAT(refusal(runs.list), HasSubstr("r1 and r1 hold the same run (r1). A run counts once"));
+  EXPECT_THAT(refusal({runs.list[0]}), HasSubstr("two runs or more"));
 }
 
 TEST(Repeats, BaselinesAloneAreRepeats) {
   Runs runs;
   for (int run = 0; run < 3; ++run) runs.add(test::samples::sweep({}, {1, 1}));
-  EXPECT_EQ(pool_runs(runs.files).comparisons, 0);
+  EXPECT_EQ(pool_runs(runs.list).comparisons, 0);
   runs.add(test::samples::sweep({"precision=bf16"}, {1, 1, 1}));
-  EXPECT_THAT(refusal(runs.files), HasSubstr("r0 has no change, but other files have"));
+  EXPECT_THAT(refusal(runs.list), HasSubstr("r0 has no change, but other files have"));
 }
 
 // docs/method.md quotes the numbers printed here. Whole pools are drawn with known truth: no case has an effect, but
@@ -269,7 +258,7 @@ class NoEffect {
     }
   }
   Pool draw(std::uint64_t trial) {
-    for (std::size_t run = 0; run < pool_.files.size(); ++run) {
+    for (std::size_t run = 0; run < pool_.list.size(); ++run) {
       const auto normal = [&](std::uint64_t which) { return philox_normal(trial, which, 100 + run); };
       for (std::size_t c = 1; c < cases + 2; ++c) {
         Effect effect;
@@ -281,7 +270,7 @@ class NoEffect {
         pool_.summaries[run].cases[c].effect = effect;
       }
     }
-    return pool_runs(pool_.files);
+    return pool_runs(pool_.list);
   }
 
  private:

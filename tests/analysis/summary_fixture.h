@@ -7,6 +7,7 @@
 
 #include "analysis/summary.h"
 #include "store/result.h"
+#include "support/sample_results.h"
 
 namespace harness::analysis {
 
@@ -40,14 +41,10 @@ class SummaryTest : public ::testing::Test {
     }
     for (int round = 0; round < rounds; ++round) {
       for (std::size_t c = 0; c < names.size(); ++c) {
-        store::ResultBlock block;
-        block.round = round;
-        block.position = static_cast<int>(c);
-        block.case_index = static_cast<int>(c);
-        block.status = store::BlockStatus::ok;
-        block.session = 0;
+        const auto index = static_cast<int>(c);
+        store::ResultBlock block = test::samples::finished_block(round, index, index);
         block.peak_memory_bytes = 1e6 * (round + 1);
-        const auto s = static_cast<float>(seconds(static_cast<int>(c), round));
+        const auto s = static_cast<float>(seconds(index, round));
         block.timed_total_s = 3 * s;
         result.blocks.push_back(block);
         result.step_seconds.push_back({50 * s, s * 0.99f, s, s * 1.01f});

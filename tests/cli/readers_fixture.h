@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/cli.h"
+#include "support/sample_results.h"
 #include "support/temporary_folder.h"
 #include "written_result.h"
 
@@ -21,10 +22,7 @@ class Readers : public ::testing::Test {
  protected:
   std::string write(const std::string& name, store::Result result, double factor = 1) {
     result.run_uuid = name;
-    for (auto& steps : result.step_seconds) {
-      for (auto& step : steps) step = static_cast<float>(step * factor);
-    }
-    test::samples::write_result(folder_ / name, result);
+    test::samples::write_result(folder_ / name, test::samples::scaled(std::move(result), factor));
     return folder_ / name;
   }
   static Said say(const std::vector<std::string>& arguments) {

@@ -9,16 +9,9 @@ inline const char* const hostile =
 
 inline store::ResultInterval interval(int case_index, int role, int operation, const std::string& kind, double start_s,
                                       double end_s) {
-  store::ResultInterval row;
+  store::ResultInterval row = interval(role, 2 * role, kind.c_str(), "compute", "forward", start_s, end_s);
   row.case_index = case_index;
-  row.role = role;
-  row.rank = 2 * role;
   row.operation = operation;
-  row.kind = kind;
-  row.stream = "compute";
-  row.phase = "forward";
-  row.start_s = start_s;
-  row.end_s = end_s;
   return row;
 }
 

@@ -5,13 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <deque>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "analysis/comparison.h"
 #include "golden.h"
 #include "report/terminal.h"
+#include "support/sample_files.h"
 #include "support/sample_results.h"
 
 namespace harness::report {
@@ -23,18 +23,13 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
 
-struct Runs {
-  std::deque<store::Result> results;
-  std::deque<analysis::Summary> summaries;
+struct Runs : test::SampleFiles {
   PooledReport report;
 
   void add(store::Result result) {
-    const std::string label = fmt::format("{}.h5", static_cast<char>('a' + results.size()));
-    result.run_uuid = label;
     result.created = fmt::format("2026-01-0{}T03:00:00Z", results.size() + 1);
-    results.push_back(std::move(result));
-    summaries.push_back(analysis::summarise(results.back()));
-    report.files.push_back({label, &results.back(), &summaries.back()});
+    const std::string label = fmt::format("{}.h5", static_cast<char>('a' + results.size()));
+    report.files.push_back(SampleFiles::add(label, std::move(result)));
   }
   void pool() {
     report.pool = analysis::pool_runs(report.files);

@@ -3,13 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <deque>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "golden.h"
 #include "report/clean_text.h"
 #include "report/terminal.h"
+#include "support/sample_files.h"
 #include "support/sample_timeline.h"
 
 namespace harness::report {
@@ -19,19 +19,11 @@ using test::expect_golden;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-struct Files {
-  std::deque<store::Result> results;
-  std::deque<analysis::Summary> summaries;
+struct Files : test::SampleFiles {
   ComparisonReport report;
 
   void add(const std::string& label, store::Result result, double factor = 1) {
-    result.run_uuid = label;
-    for (auto& steps : result.step_seconds) {
-      for (auto& step : steps) step = static_cast<float>(step * factor);
-    }
-    results.push_back(std::move(result));
-    summaries.push_back(analysis::summarise(results.back()));
-    report.files.push_back({label, &results.back(), &summaries.back()});
+    report.files.push_back(SampleFiles::add(label, test::samples::scaled(std::move(result), factor)));
   }
   void compare(std::size_t first) {
     const std::span<const analysis::ComparedFile> all(report.files);

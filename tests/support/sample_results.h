@@ -7,6 +7,39 @@
 
 namespace harness::test::samples {
 
+/// A finished block of the first session.
+inline store::ResultBlock finished_block(int round, int position, int case_index) {
+  store::ResultBlock block;
+  block.round = round;
+  block.position = position;
+  block.case_index = case_index;
+  block.status = store::BlockStatus::ok;
+  block.session = 0;
+  return block;
+}
+
+inline store::ResultInterval interval(int role, int rank, const char* kind, const char* stream, const char* phase,
+                                      double start_s, double end_s, const char* what = "") {
+  store::ResultInterval row;
+  row.role = role;
+  row.rank = rank;
+  row.kind = kind;
+  row.stream = stream;
+  row.phase = phase;
+  row.what = what;
+  row.start_s = start_s;
+  row.end_s = end_s;
+  return row;
+}
+
+/// The same sweep on a machine where all takes `factor` as long.
+inline store::Result scaled(store::Result result, double factor) {
+  for (auto& steps : result.step_seconds) {
+    for (auto& step : steps) step = static_cast<float>(step * factor);
+  }
+  return result;
+}
+
 /// A finished sweep of 12 rounds. ratios: of each case's step time to the baseline's, by case; [0] is 1.
 inline store::Result sweep(const std::vector<std::string>& changes, const std::vector<double>& ratios,
                            int rounds = 12) {
@@ -61,12 +94,7 @@ inline store::Result sweep(const std::vector<std::string>& changes, const std::v
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t position = 0; position < names.size(); ++position) {
       const auto c = static_cast<int>((position + static_cast<std::size_t>(round)) % names.size());
-      store::ResultBlock block;
-      block.round = round;
-      block.position = static_cast<int>(position);
-      block.case_index = c;
-      block.status = store::BlockStatus::ok;
-      block.session = 0;
+      store::ResultBlock block = finished_block(round, static_cast<int>(position), c);
       block.peak_memory_bytes = 64.0 * 1048576 * (1 + 0.1 * c);
       std::vector<float> steps, losses;
       for (int step = 0; step < 6; ++step) {
@@ -95,15 +123,8 @@ inline store::ResultBlock* block_of(store::Result& result, int round, int case_i
 inline void add_profiled_steps(store::Result& result) {
   const auto add = [&](int c, int role, int rank, const char* kind, const char* stream, const char* phase,
                        double from_ms, double to_ms, double waiting_ms = 0, double bubble_ms = 0) {
-    store::ResultInterval x;
+    store::ResultInterval x = interval(role, rank, kind, stream, phase, from_ms / 1e3, to_ms / 1e3);
     x.case_index = c;
-    x.role = role;
-    x.rank = rank;
-    x.kind = kind;
-    x.stream = stream;
-    x.phase = phase;
-    x.start_s = from_ms / 1e3;
-    x.end_s = to_ms / 1e3;
     x.waiting_s = waiting_ms / 1e3;
     x.bubble_s = bubble_ms / 1e3;
     result.timeline.push_back(x);
