@@ -23,7 +23,7 @@ bool shares_processes(const store::Result& result);
 
 /// In the order of the file. Blocks without a usable sample are left out.
 std::vector<FinishedBlock> finished_blocks(const store::Result& result);
-/// Those of one case.
+/// The finished blocks of one case.
 std::vector<FinishedBlock> finished_blocks(const store::Result& result, std::int32_t case_index);
 
 /// The median timed step of a finished block; nothing if the block did not finish or has no usable sample.

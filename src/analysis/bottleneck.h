@@ -29,8 +29,8 @@ const char* name_of(BottleneckKind kind);
 struct Lever {
   std::string variable;
   double share = 0;  // of the step, that what it acts on loses
-  /// Of the step, that it can save at most, with any value: the parts that it acts on down to their least times in the
-  /// configuration that it makes, and all waiting of ranks and stages for each other, which may end with it. Nothing
+  /// The share of the step that it can save at most, with any value. The parts that it acts on fall to their least
+  /// times in the configuration that it makes, and all waiting of ranks and stages for each other may end. Nothing
   /// where it moves the peak and nobody has measured or stated how far.
   std::optional<double> most = {};
   std::string acts_on = {};  // "computation, data communication"

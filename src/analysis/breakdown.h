@@ -52,8 +52,8 @@ struct CaseBreakdown {
   std::size_t critical = 0;         // its entry of `ranks`, else that of its role
 };
 
-/// Of every case whose timeline is in the result (read_result with the timeline), in order of cases. The control has no
-/// timeline of its own: it runs what the baseline runs.
+/// Breaks down every case whose timeline is in the result (read_result with the timeline), in order of cases. The
+/// control has no timeline: it runs what the baseline runs.
 std::vector<CaseBreakdown> break_down(const store::Result& result);
 /// nullptr if there is none.
 const CaseBreakdown* find_breakdown(const std::vector<CaseBreakdown>& all, int case_index);

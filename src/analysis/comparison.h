@@ -45,8 +45,8 @@ struct CaseComparison {
   std::string name;  // of the first side; "A = B" where the two sides name equal settings differently
   store::CaseRole role = store::CaseRole::change;
   CaseSide first, second;
-  /// Of the second side's time to the first's (per token, if the steps hold different numbers of tokens). The interval
-  /// is between runs or, where `between_runs` of the comparison is false, from the scatter within runs.
+  /// They compare the second side's time with the first's (per token, if the steps hold different numbers of tokens).
+  /// The interval is between runs or, without `between_runs` of the comparison, from the scatter within runs.
   Judgement judgement;
   double ratio = std::numeric_limits<double>::quiet_NaN();
   double low = std::numeric_limits<double>::quiet_NaN(), high = std::numeric_limits<double>::quiet_NaN();

@@ -17,14 +17,14 @@ namespace harness::analysis {
 struct LadderRung {
   std::string name;
   std::int32_t alone = 0, together = 0;  // its cases; of the first fix, the same
-  /// Of the time with this fix and all before it to the time with those before it. The first's is that of `alone`.
+  /// It compares this fix and all before it with those before it. The first's is that of `alone`.
   std::optional<Effect> on_top;
   /// `on_top` as a ratio to what the fix does to the baseline: below 1, the fixes help each other. None for the first.
   std::optional<Effect> interaction;
 };
 
-/// What a ladder asks besides its cases' effects on the baseline: for each fix but the first what it adds, and its
-/// interaction. `alpha` of each; they share the error with all other comparisons of the sweep.
+/// A ladder asks two questions besides its cases' effects on the baseline: what each fix but the first adds, and how it
+/// interacts. Each has the error `alpha`, which is its part of the error of the sweep.
 std::vector<Question> ladder_questions(const store::Result& result, double alpha);
 
 /// The ladder from the answers to these questions. `evidence`: of each case of the file.

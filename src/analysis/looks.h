@@ -20,23 +20,23 @@ struct Look {
   double share = 1;  // of each comparison's error, spent by this look
 };
 
-/// Those looks of a sweep that have taken place: of the declared ones, those whose rounds are over, and where the sweep
-/// ended between two, the round that it reached. Look n after look p spends (n - p) / R of the error, R being the
-/// declared rounds, so all looks together spend no more than all of it (Lan and DeMets, Biometrika 70, 1983, with
-/// linear spending; the errors of the looks are added up, which is a little on the safe side). Without declared looks:
-/// one, at the end, of all the error. Where rounds were added later, R is what was declared when look n was taken.
+/// The looks that have taken place: the declared ones whose rounds are over and, where the sweep ended between two, one
+/// at the round that it reached. Look n after look p spends (n - p) / R of the error, R being the declared rounds, so
+/// all looks together spend no more than all of it (Lan and DeMets, Biometrika 70, 1983, with linear spending; the
+/// errors of the looks are added up, which is a little on the safe side). Without declared looks: one, at the end, of
+/// all the error. Where rounds were added later, R is what was declared when look n was taken.
 std::vector<Look> looks_of(const store::Result& result);
 
 /// The rounds after which the file looks; empty: at the end only. Throws Error if they do not ascend.
 std::vector<int> declared_looks(const store::Result& result);
-/// Of how many rounds the sweep may consist at most.
+/// How many rounds the sweep may have at most.
 int declared_rounds(const store::Result& result);
 /// How many rounds are over: none of their blocks is still to be measured, and nothing after them was.
 int rounds_over(const store::Result& result);
 
-/// Of sweeps like this in which nothing differs, how many show a false verdict at most, as a share. More than what was
-/// declared where rounds were added after the results had been seen: who adds N - R rounds to R spends
-/// (N - R) / N of the error once more.
+/// The share of sweeps like this, with nothing that differs, that show a false verdict at most. It is more than what
+/// was declared where rounds were added after the results had been seen: who adds N - R rounds to R spends (N - R) / N
+/// of the error once more.
 double error_bound(const store::Result& result);
 
 struct LookByLook {

@@ -21,7 +21,7 @@ struct Pairs {
   std::vector<double> first, second;  // seconds: the baseline's, the case's
 };
 Pairs pair_blocks(const SweepBlocks& sweep, std::int32_t case_index);
-/// Of the second to the first.
+/// One for each pair: the second to the first.
 std::vector<double> log_ratios_of(const Pairs& pairs);
 
 /// The contrast that a question asks for, in each round in which all of its cases finished in one session.

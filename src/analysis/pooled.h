@@ -55,11 +55,11 @@ struct Pool {
   bool unreliable = false;        // the control moved over the runs
 };
 
-/// Of two or more files. Throws Error, in one line, if they are no repeats of each other and if a run is
-/// there twice. Repeats agree in workload, backend, model, number of ranks, the settings of the baseline and those of
-/// each case that two of them share, and none has changes that no other has without sharing any. Machine, software,
-/// seed, rounds and what a configuration leaves out may differ: find_differences() lists them. The files and their
-/// summaries must outlive the pool.
+/// Pools two or more files. Throws Error, in one line, if they are no repeats of each other or if a run is there twice.
+/// Repeats agree in workload, backend, model, number of ranks, the settings of the baseline and those of each case that
+/// two of them share, and none has changes that no other has without sharing any. Machine, software, seed, rounds and
+/// what a configuration leaves out may differ: find_differences() lists them. The files and their summaries must
+/// outlive the pool.
 Pool pool_runs(std::span<const ComparedFile> files);
 
 /// The median over the runs that measured a case of what `value` finds in each; nothing where it finds nothing in one.

@@ -13,8 +13,8 @@ namespace harness::report {
 /// "TP2" for a case of `layout` that cuts the model in two (program::label_of); "" for a case of another variable.
 std::string short_layout(std::string_view case_name);
 
-/// Whether the case changes the size of the one operation that is measured: then what the model's step has of this size
-/// can stand for its name. Another case has the baseline's size.
+/// Whether the case changes the size of the one operation that is measured. What the model's step has of that size can
+/// then stand for its name.
 bool is_of_a_size(std::string_view case_name);
 
 /// For a drawing: "qkv, forward" where that stands for the case's name, else the name.

@@ -24,11 +24,11 @@ struct Checks {
   std::vector<std::string> warnings;
 };
 
-/// Of one sweep: failed are cases that failed, those whose lost blocks cost a verdict, and a control that moved;
-/// skipped is what could not run here or was not measured. A slower case is a finding and passes.
+/// Checks one sweep. A case fails if it failed or its lost blocks cost a verdict, the control if it moved. A case that
+/// could not run here or was not measured is skipped. A slower case is a finding and passes.
 Checks checks_of(const store::Result& result, const analysis::Summary& summary);
-/// Of a comparison: failed is what the gate says (without one: what is proven slower), what was not reproduced, and the
-/// comparison itself where the files cannot be compared or are unreliable.
+/// Checks a comparison. A case fails by the gate (without one: if it is proven slower) or if it was not reproduced. The
+/// comparison itself fails where the files cannot be compared or are unreliable.
 Checks checks_of(const ComparisonReport& report, const std::optional<analysis::Gate>& gate);
 Checks checks_of(const HistoryReport& report, const std::optional<analysis::Gate>& gate);
 

@@ -12,14 +12,14 @@ namespace harness::report {
 /// from. A paragraph each.
 std::vector<std::string> context(const store::Result& result, const analysis::Summary& summary);
 
-/// What a change is a change of: "step time", "time per byte on the bus" …
+/// The quantity that changes are changes of: "step time", "time per byte on the bus" …
 std::string what_changes(const store::Result& result);
 /// The same behind "12 % slower": " per byte on the bus"; "" where it is the step time.
 std::string per_what(const store::Result& result);
 /// What was measured, in a word or two: the model's name, or the workload's.
 std::string subject_of(const store::Result& result);
 
-/// The first of them: what the numbers of a backend are worth.
+/// The first of those paragraphs says what the numbers of a backend are worth.
 std::string backend_line(const std::string& backend);
 
 }  // namespace harness::report

@@ -30,8 +30,8 @@ std::string pooled_csv(const PooledReport& report);
 std::string pooled_json(const PooledReport& report);
 std::string show(const PooledReport& report, Format format);
 
-/// The numbers of a case that are pooled as medians over runs: all but those of an effect, which has an interval of its
-/// own, and of how a sweep went.
+/// The metrics that are pooled as medians over runs. An effect has an interval of its own and is none of them, nor is
+/// how a sweep went.
 std::vector<Metric> pooled_metrics(const store::Result& result);
 /// The same as one number of a case; nothing where a run that measured it has none.
 std::optional<double> pooled_value(const PooledReport& report, const analysis::PooledCase& row, const Metric& metric);

@@ -41,7 +41,7 @@ struct Table {
 
   /// Aligned with two spaces between; no trailing spaces. colored: each cell in the colour of its tone.
   std::string text(bool colored = false) const;
-  /// Of the columns of text(), and of all of it.
+  /// How wide text() makes each column, and all of them.
   std::vector<std::size_t> widths() const;
   std::size_t width() const;
 };
