@@ -35,6 +35,16 @@ class PeerLost : public Error {
   using Error::Error;
 };
 
+/// The connections of a rank with its peers, kept from one Executable of a process to the next. Of one backend, which
+/// alone knows what is in them.
+class Connections {
+ public:
+  Connections() = default;
+  Connections(const Connections&) = delete;
+  Connections& operator=(const Connections&) = delete;
+  virtual ~Connections() = default;
+};
+
 /// One rank's Program, ready to run. Lifecycle: construct → publish → connect → initialize → run…  All but progress()
 /// are called by one thread. Destruction frees memory and never waits for another rank.
 class Executable {
@@ -70,6 +80,10 @@ class Executable {
   /// Between these two the device's clocks, power and use are sampled, where it has any that can be.
   virtual void begin_watch() {}
   virtual machine::GpuStatistics end_watch() { return {}; }
+  /// The last call, between runs: hands its connections over to the next Executable (ExecutableRequest::connections).
+  /// nullptr: it has none worth keeping. Local.
+  virtual std::shared_ptr<Connections> release_connections() { return nullptr; }
+
   /// Memory in use on the device now, 0 where the host's is meant.
   virtual std::int64_t device_memory_bytes() const { return 0; }
 };
@@ -99,9 +113,11 @@ struct ExecutableRequest {
   int local_rank = 0, local_ranks = 1;     // among the job's ranks on this node
   bool share_devices = false;              // more ranks than devices on a node are meant to be: for tests
   std::shared_ptr<const Tuning> tuning{};  // nullptr: the backend's defaults
-  double tuning_s = 45;                    // about how long tune() may try
-  std::string delayed_stream;              // for tests: each communication on this stream of the step takes
-  double delay_s = 0;                      // so much longer; the cpu backend can
+  /// Of the Executable before, on all ranks alike or on none: what of them this Program needs is not made anew.
+  std::shared_ptr<Connections> connections{};
+  double tuning_s = 45;        // about how long tune() may try
+  std::string delayed_stream;  // for tests: each communication on this stream of the step takes
+  double delay_s = 0;          // so much longer; the cpu backend can
 };
 
 /// A way to run Programs. Stateless; makes Executables.

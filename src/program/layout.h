@@ -86,6 +86,7 @@ struct Group {
   /// The members of the instance that `at` belongs to, ascending. Empty if `at` is in none.
   std::vector<int> members(const Layout& layout, const Coordinates& at) const;
   int size(const Layout& layout) const;
+  bool operator==(const Group&) const = default;
 };
 
 }  // namespace harness::program

@@ -65,7 +65,7 @@ job::ObserveSamples observe(Steps& steps, nccl::LogFile& log, int rank) {
 
 }  // namespace
 
-Work make_work(const job::WorkerOrder& order) {
+Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connections> connections) {
   const job::BlockRequest& request = order.request;
   const backend::Backend& with = backends::get(request.backend);
   const program::Coordinates at = request.layout.coordinates(order.rank);
@@ -106,6 +106,7 @@ Work make_work(const job::WorkerOrder& order) {
   const TestFault fault = TestFault::from_environment(order.rank, request.case_name, request.settings);
   wanted.delayed_stream = fault.delayed_stream();
   wanted.delay_s = fault.seconds();
+  wanted.connections = std::move(connections);
   work.executable = with.create(wanted);
   work.program = std::move(program);
   work.inputs = workload.inputs(request.model, request.settings, request.layout, at, request.seed);

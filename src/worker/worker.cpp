@@ -75,13 +75,18 @@ Work& current_work() {
   return *forever;
 }
 
-void drop(Work& work) {
+// Ends the work of a block; returns its connections.
+std::shared_ptr<backend::Connections> drop(Work& work) {
   set_worker_executable(nullptr, nullptr);
+  std::shared_ptr<backend::Connections> connections;
+  if (work.executable) connections = work.executable->release_connections();
   work.executable.reset();  // before the Program that it refers to
   work = {};
+  return connections;
 }
 
-void run_block(WorkerChannel& channel, const WorkFactory& make, const job::WorkerOrder& order, Clock::time_point born) {
+void run_block(WorkerChannel& channel, const WorkFactory& make, const job::WorkerOrder& order,
+               std::shared_ptr<backend::Connections> connections, Clock::time_point born) {
   const TestFault fault = TestFault::from_environment(order.rank, order.request.case_name, order.request.settings);
 
   job::Samples samples;
@@ -89,7 +94,7 @@ void run_block(WorkerChannel& channel, const WorkFactory& make, const job::Worke
   auto mark = Clock::now();
   fault.act_before_steps();
   Work& work = current_work();
-  work = make(order);
+  work = make(order, std::move(connections));
   if (work.inputs) work.inputs = fault.around(std::move(work.inputs));
   set_worker_executable(work.executable.get(), work.program.get());
   job::Published published{work.program_hash, {}};
@@ -138,15 +143,16 @@ void live(WorkerChannel& channel, const WorkFactory& make, job::WorkerOrder& ord
     if (frame.type != job::FrameType::order)
       fail("the supervisor sent a frame of type {} where a block was to begin", static_cast<int>(frame.type));
     order = job::decode<job::WorkerOrder>(frame.payload);
+    std::shared_ptr<backend::Connections> connections;
     if (!first) {
-      drop(current_work());
+      connections = drop(current_work());
       TestFault::count_block();
       forget_peak_resident();
     } else if (!config::traits_of(order.request.backend).ranks_are_gpus) {
       // A driver maps far more than it uses; what fits on a device is not the host's limit.
       limit_memory(order.memory_limit_bytes, order.threads);
     }
-    run_block(channel, make, order, born);
+    run_block(channel, make, order, std::move(connections), born);
     frame = channel.receive();
   }
 }

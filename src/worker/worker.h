@@ -21,10 +21,11 @@ struct Work {
   /// The task. `steps`: of the executable, initialised; nullptr where there is none.
   std::function<job::TaskSamples(Steps* steps)> task;
 };
-using WorkFactory = std::function<Work(const job::WorkerOrder&)>;
+/// `connections`: of the Executable before, nullptr: there was none.
+using WorkFactory = std::function<Work(const job::WorkerOrder&, std::shared_ptr<backend::Connections> connections)>;
 
 /// The work that an order names: the workload's Program on the backend.
-Work make_work(const job::WorkerOrder& order);
+Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connections> connections);
 
 /// Runs a worker from its order to its end. Speaks with its supervisor over descriptors of its own (Channel). Returns
 /// its exit code, or ends the process with it.

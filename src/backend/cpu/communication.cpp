@@ -36,6 +36,17 @@ std::vector<int> partners_of(Links links, int rank, int size) {
 struct Plan {
   std::vector<int> members;  // job ranks, by rank in the context
   Links links = Links::all;
+  bool operator==(const Plan&) const = default;
+};
+
+struct Connected {
+  Plan plan;
+  ContextPointer context;
+};
+
+class Kept final : public backend::Connections {
+ public:
+  std::map<std::string, Connected> contexts;
 };
 
 std::string collective_name(program::GroupId group, program::StreamId stream, Links links) {
@@ -100,7 +111,8 @@ struct Communication::State {
   double timeout_s = 30;
   config::AllReduceAlgorithm algorithm = config::AllReduceAlgorithm::ring;
   std::map<std::string, Plan> plans;
-  std::map<std::string, ContextPointer> contexts;
+  std::map<std::string, ContextPointer> contexts;  // of the plans
+  std::map<std::string, Connected> kept;           // of earlier Programs, whether this one needs them or not
   std::mutex abort_mutex;
 
   std::vector<int> members_of(program::GroupId id) const {
@@ -168,6 +180,16 @@ Communication::Communication(const backend::ExecutableRequest& request) : state_
   for (const auto* list : {&request.program->init, &request.program->step}) {
     for (const program::Operation& op : *list) s.plan(op);
   }
+  if (const auto earlier = std::dynamic_pointer_cast<Kept>(request.connections)) s.kept = std::move(earlier->contexts);
+  for (const auto& [name, plan] : s.plans) {
+    const auto found = s.kept.find(name);
+    if (found == s.kept.end()) continue;
+    if (found->second.plan == plan) {
+      s.contexts[name] = found->second.context;
+    } else {
+      s.kept.erase(found);  // of that name there can be one
+    }
+  }
 }
 
 Communication::~Communication() = default;
@@ -175,9 +197,10 @@ Communication::~Communication() = default;
 std::vector<RendezvousMessage> Communication::publish() {
   State& s = *state_;
   std::vector<RendezvousMessage> out;
-  if (s.plans.empty()) return out;
+  if (s.contexts.size() == s.plans.size()) return out;
   const auto device = open_device();
   for (const auto& [name, plan] : s.plans) {
+    if (s.contexts.contains(name)) continue;
     const int size = static_cast<int>(plan.members.size()), rank = index_of(plan.members, s.rank);
     const auto partners = partners_of(plan.links, rank, size);
     ContextPointer context;
@@ -217,6 +240,7 @@ void Communication::connect(const std::vector<RendezvousMessage>& received, doub
   };
   try {
     for (const auto& [name, context] : s.contexts) {
+      if (s.kept.contains(name)) continue;
       const auto& members = s.plans.at(name).members;
       for (const int p : context->partners()) {
         const int peer = members[p];
@@ -288,6 +312,16 @@ std::unique_ptr<Transfer> Communication::prepare(const program::Operation& op,
   }
   if (!transfer) fail("{}: not a communication", program::title(op));
   return std::make_unique<Explained>(std::move(transfer), fmt::format("{} with {}", program::title(op), with));
+}
+
+std::shared_ptr<backend::Connections> Communication::release() {
+  State& s = *state_;
+  const auto kept = std::make_shared<Kept>();
+  kept->contexts = std::move(s.kept);
+  const std::lock_guard lock(s.abort_mutex);  // whoever aborts this Program has no business with the next one's
+  for (const auto& [name, context] : s.contexts) kept->contexts[name] = {s.plans.at(name), context};
+  s.contexts.clear();
+  return kept;
 }
 
 void Communication::abort() noexcept {

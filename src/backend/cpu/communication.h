@@ -23,6 +23,8 @@ class Transfer {
 /// All communicators of one rank: one Gloo context per (group, stream, pattern of connections), one of two ranks per
 /// point-to-point peer and stream. The only place that knows Gloo, together with links.cpp and collectives.cpp.
 ///
+/// Contexts that an earlier Communication of the process released are used again where they join the same ranks.
+///
 /// all_reduce of messages up to `small_bytes` is bound by latency and goes by halving and doubling; longer ones by the
 /// algorithm asked for. A group of one rank needs no communicator.
 class Communication {
@@ -37,6 +39,8 @@ class Communication {
   /// After publish(), in the order of the operation lists.
   std::unique_ptr<Transfer> prepare(const program::Operation& op,
                                     const std::function<backend::Tensor(const program::View&)>& tensor);
+  /// Afterwards nothing but the destructor may be called. Every operation must be over on all ranks.
+  std::shared_ptr<backend::Connections> release();
   /// Makes everything pending and to come fail at once. From any thread, any number of times.
   void abort() noexcept;
 

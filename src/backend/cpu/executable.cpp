@@ -76,14 +76,24 @@ CpuExecutable::~CpuExecutable() {
 }
 
 std::vector<RendezvousMessage> CpuExecutable::publish() {
-  return communication_.publish();
+  omp_set_num_threads(threads_);
+  std::vector<RendezvousMessage> messages = communication_.publish();
+  // The transfers, too: their receive buffers must be known before a peer can send, and peers that are connected from
+  // an earlier Program on can as soon as all have published.
+  init_ = compile(compiler_, program_.init);
+  step_ = compile(compiler_, program_.step);
+  return messages;
+}
+
+std::shared_ptr<backend::Connections> CpuExecutable::release_connections() {
+  watched_.store(nullptr, std::memory_order_release);
+  streams_.reset();  // they know the transfers
+  init_ = TaskList();
+  step_ = TaskList();
+  return communication_.release();
 }
 
 void CpuExecutable::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
-  omp_set_num_threads(threads_);
-  // First the transfers: their receive buffers must be known before a peer can send.
-  init_ = compile(compiler_, program_.init);
-  step_ = compile(compiler_, program_.step);
   communication_.connect(received, timeout_s);
   streams_ = std::make_unique<Streams>(std::vector<const TaskList*>{&init_, &step_}, program_.streams.size(),
                                        [this] { communication_.abort(); });

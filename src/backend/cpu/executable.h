@@ -25,6 +25,7 @@ class CpuExecutable : public backend::Executable {
   std::vector<program::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) override;
   void read(const program::View& view, std::span<std::byte> to) override;
   void write(const program::View& view, std::span<const std::byte> from) override;
+  std::shared_ptr<backend::Connections> release_connections() override;
   backend::Progress progress() const override;
   std::vector<std::string> warnings() const override;
 

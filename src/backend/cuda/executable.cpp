@@ -52,6 +52,11 @@ std::vector<RendezvousMessage> CudaExecutable::publish() {
   return state_->collectives.publish();
 }
 
+std::shared_ptr<backend::Connections> CudaExecutable::release_connections() {
+  if (state_->broken) return nullptr;
+  return state_->collectives.release();
+}
+
 void CudaExecutable::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
   set_device(state_->device.ordinal);
   try {

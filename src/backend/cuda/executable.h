@@ -36,6 +36,7 @@ class CudaExecutable : public backend::Executable {
   std::vector<std::string> kernels() const override;
   void read(const program::View& view, std::span<std::byte> to) override;
   void write(const program::View& view, std::span<const std::byte> from) override;
+  std::shared_ptr<backend::Connections> release_connections() override;
   backend::Progress progress() const override;
   std::vector<std::string> warnings() const override;
   void begin_watch() override;

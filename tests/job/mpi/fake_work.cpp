@@ -132,7 +132,7 @@ class FakeExecutable final : public backend::Executable {
 
 }  // namespace
 
-worker::Work fake_work(const job::WorkerOrder& order) {
+worker::Work fake_work(const job::WorkerOrder& order, const std::shared_ptr<backend::Connections>&) {
   std::cout << "a library greets on stdout\n" << std::flush;  // must not disturb the protocol
   worker::Work work;
   work.program_hash = 42;
