@@ -31,6 +31,42 @@ void expect_equal(const std::vector<float>& a, const std::vector<float>& b, doub
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i] / b[i], 1, tolerance) << what << ", step " << i;
 }
 
+// As blocks that follow each other in a process do.
+TEST(Connections, OfAnEarlierJobServeTheNextOneAsNewOnesWould) {
+  config::Settings settings;
+  settings.global_batch_size = 8;
+  settings.micro_batch_size = 2;
+  const program::Layout layout = layout_of(2, 2, 2);
+  LocalJob first(tiny, settings, layout);
+  first.run(2);
+  const std::vector<float> losses = first.losses(0);
+  EXPECT_GT(first.messages(), 0);
+  test::KeptConnections kept = first.release();
+  for (int time = 0; time < 2; ++time) {
+    LocalJob next(tiny, settings, layout, 1, kept);
+    EXPECT_EQ(next.messages(), 0);
+    next.run(2);
+    EXPECT_EQ(next.losses(0), losses);
+    kept = next.release();
+  }
+}
+
+// What joins other ranks than before is made anew, and the rest is found again.
+TEST(Connections, OfAnotherLayoutAreMadeAnew) {
+  config::Settings settings;
+  settings.global_batch_size = 8;
+  settings.micro_batch_size = 2;
+  LocalJob first(tiny, settings, layout_of(2, 1, 2));
+  first.run(1);
+  LocalJob next(tiny, settings, layout_of(1, 2, 2), 1, first.release());
+  EXPECT_GT(next.messages(), 0);
+  next.run(2);
+  const std::vector<float> losses = next.losses(0);
+  LocalJob fresh(tiny, settings, layout_of(1, 2, 2));
+  fresh.run(2);
+  EXPECT_EQ(losses, fresh.losses(0));
+}
+
 TEST(Layouts, AllTrainAlike) {
   config::Settings base;
   base.global_batch_size = 8;

@@ -27,21 +27,26 @@ inline constexpr config::BackendKind tested_backend = config::BackendKind::cuda;
 inline constexpr config::BackendKind tested_backend = config::BackendKind::cpu;
 #endif
 
+/// By rank; empty: none.
+using KeptConnections = std::vector<std::shared_ptr<backend::Connections>>;
+
 /// All ranks of a job in this process, a thread each, over the real backend and its real communication.
 class LocalJob {
  public:
   LocalJob(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
-           std::uint64_t seed = 1)
-      : LocalJob(workloads::build_programs(model, settings, layout), model, settings, seed) {}
+           std::uint64_t seed = 1, const KeptConnections& kept = {})
+      : LocalJob(workloads::build_programs(model, settings, layout), model, settings, seed, kept) {}
   /// Of any Programs; those of a training step have inputs by model and settings.
   explicit LocalJob(const program::ProgramSet& programs, const config::Model& model = {},
-                    config::Settings settings = {}, std::uint64_t seed = 1)
+                    config::Settings settings = {}, std::uint64_t seed = 1, const KeptConnections& kept = {})
       : layout_(programs.layout) {
     const program::Layout& layout = layout_;
 #ifdef HARNESS_TEST_CUDA
-    fake::Settings devices;
-    devices.device_count = layout.ranks();
-    fake::reset(devices);
+    if (kept.empty()) {
+      fake::Settings devices;
+      devices.device_count = layout.ranks();
+      fake::reset(devices);
+    }
 #endif
 #ifdef HARNESS_TEST_CUDA
     const backend::Backend& tested = cuda::cuda_backend();
@@ -63,14 +68,28 @@ class LocalJob {
       r.seed = seed;
       r.local_rank = rank;
       r.local_ranks = n;
+      if (!kept.empty()) r.connections = kept[rank];
       ranks_.push_back(tested.create(r));
       inputs_.push_back(workloads::make_inputs(model, settings, layout, layout.coordinates(rank), seed));
       rendezvous.publish(rank, *ranks_.back());
     }
+    messages_ = rendezvous.messages();
     on_all([&](int rank) {
       ranks_[rank]->connect(rendezvous.inbox(rank), 30);
       ranks_[rank]->initialize();
     });
+  }
+
+  /// That the ranks sent each other to meet.
+  int messages() const {
+    return messages_;
+  }
+  /// Ends the job; its connections serve another one.
+  KeptConnections release() {
+    KeptConnections kept;
+    for (auto& rank : ranks_) kept.push_back(rank->release_connections());
+    ranks_.clear();
+    return kept;
   }
 
   void run(int steps) {
@@ -125,7 +144,7 @@ class LocalJob {
   program::ProgramSet set_;
   std::vector<std::unique_ptr<backend::Executable>> ranks_;
   std::vector<std::unique_ptr<program::InputSource>> inputs_;
-  int done_ = 0;
+  int done_ = 0, messages_ = 0;
 };
 
 inline program::Layout layout_of(int tp, int pp, int dp) {
