@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "backends/backends.h"
+#include "base/error.h"
 #include "base/escape.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -18,6 +19,9 @@ void add_common(CLI::App& verb, std::string& config, std::vector<std::string>& o
   verb.add_option("config", config, "the configuration, such as configs/laptop.yaml")->required();
   verb.add_option("--set", overrides, "override a key: measure.rounds=4, micro_batch_size=2, backend=cpu")->take_all();
   verb.add_option("--only", only, "measure only these cases or variables, and the baseline")->take_all();
+  verb.add_option("-b,--minbytes", a.min_bytes, "of a collective, alone: sweep its sizes from this one on: 8, 64K");
+  verb.add_option("-e,--maxbytes", a.max_bytes, "up to this one: 8G");
+  verb.add_option("-f,--stepfactor", a.step_factor, "each so many times the one before (default: 2)");
   verb.add_option("--backend", a.backend, "cpu or cuda");
   verb.add_option("--rounds", a.rounds, "number of rounds");
   verb.add_option("--time-budget", a.time_budget, "fit the rounds into this time: 10 min");
@@ -37,6 +41,15 @@ void add_cost(CLI::App& verb, CostOptions& cost) {
                   "price of a GPU for an hour: 2.50; estimates the cost of a training run");
   verb.add_option("--run-tokens", cost.run_tokens, "tokens of that training run: 300e9");
   verb.add_option("--currency", cost.currency, "currency of the price (default USD)");
+}
+
+// A size as nccl-tests takes it: 8, 64K, 8M, 8G.
+std::string size_of(const std::string& text) {
+  const std::size_t digits = text.find_first_not_of("0123456789");
+  if (digits == std::string::npos) return text + " B";
+  if (digits > 0 && digits + 1 == text.size() && std::string_view("KMG").find(text.back()) != std::string_view::npos)
+    return fmt::format("{} {}iB", text.substr(0, digits), text.back());
+  return text;
 }
 
 // "--set: 1 required TEXT missing" is the library's way to say it.
@@ -66,7 +79,7 @@ std::string nearest_option(CLI::App& app, const CLI::ParseError& error) {
 
 }  // namespace
 
-std::vector<std::string> Arguments::with_sugar(std::vector<std::string> overrides) const {
+void Arguments::add_sugar(std::vector<std::string>& overrides, std::vector<std::string>& only) const {
   const auto add = [&](const char* key, const std::string& value) {
     if (!value.empty()) overrides.push_back(fmt::format("{}={}", key, value));
   };
@@ -74,7 +87,12 @@ std::vector<std::string> Arguments::with_sugar(std::vector<std::string> override
   add("measure.rounds", rounds);
   add("measure.time_budget", time_budget);
   add("measure.seed", seed);
-  return overrides;
+  if (min_bytes.empty() && max_bytes.empty() && step_factor.empty()) return;
+  if (min_bytes.empty() || max_bytes.empty())
+    fail("-b and -e go together: the first size and the last, such as -b 8 -e 8G -f 2");
+  const std::string factor = step_factor.empty() ? "2" : step_factor;
+  add("sweep.message_size", fmt::format("[{}..{} x{}]", size_of(min_bytes), size_of(max_bytes), factor));
+  only.push_back("message_size");
 }
 
 Parser::Parser(Arguments& a) {

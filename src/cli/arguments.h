@@ -23,10 +23,11 @@ struct Arguments {
   InitOptions init;
   SelftestOptions selftest;
   std::string rounds, time_budget, seed, backend;  // sugar for --set
+  std::string min_bytes, max_bytes, step_factor;   // sugar for a sweep of message_size alone, as nccl-tests has it
   std::string resume;                              // the value of sweep --resume
 
-  /// The overrides with what the sugar says.
-  std::vector<std::string> with_sugar(std::vector<std::string> overrides) const;
+  /// Adds what the sugar says to the --set and --only of a verb. Throws Error for sizes without an end.
+  void add_sugar(std::vector<std::string>& overrides, std::vector<std::string>& only) const;
 };
 
 /// The command line: every verb with its options.

@@ -44,7 +44,7 @@ int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std:
   Parser parser(a);
   int code = 0;
   if (!parse(parser, arguments, out, err, code)) return code;
-  a.plan.overrides = a.with_sugar(a.plan.overrides);
+  a.add_sugar(a.plan.overrides, a.plan.only);
   if (parser.selftest->parsed()) return selftest(a.selftest, out, err);
   if (parser.report->parsed()) return report(a.report, out);
   if (parser.compare->parsed()) return compare(a.compare, out);
@@ -104,7 +104,7 @@ int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::o
         a.sweep.resume = parser.sweep->count("--resume") > 0;
         take_resume_value(a.resume, a.sweep);
         if (a.sweep.resume && a.sweep.config.empty()) a.sweep.rounds = std::exchange(a.rounds, "");
-        a.sweep.overrides = a.with_sugar(a.sweep.overrides);
+        a.add_sugar(a.sweep.overrides, a.sweep.only);
         a.sweep.command = "harness " + join(arguments, " ");
         code = sweep(*job, a.sweep, out, err);
       }

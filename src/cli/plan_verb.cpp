@@ -141,9 +141,10 @@ void print_schedule(const plan::Plan& p, std::ostream& out) {
   const auto& schedule = p.schedule;
   const std::string steps = e.measure.auto_steps ? "as many timed steps as take about three quarters of the set-up"
                                                  : plural(e.measure.steps, "timed step");
-  out << fmt::format("\n{} in {}, each {} warm-up and {} in fresh processes; order by seed {}:\n",
+  const bool shared = std::ranges::adjacent_find(schedule, {}, &plan::Slot::process) != schedule.end();
+  out << fmt::format("\n{} in {}, each {} warm-up and {} in {}; order by seed {}:\n",
                      plural(std::ssize(schedule), "block"), plural(e.measure.rounds, "round"), e.measure.warmup_steps,
-                     steps, e.measure.seed);
+                     steps, shared ? "a process that its round shares" : "fresh processes", e.measure.seed);
   constexpr int max_shown = 3;
   for (int round = 0; round < std::min(e.measure.rounds, max_shown); ++round) {
     std::string line = fmt::format("  round {}:", round + 1);

@@ -57,7 +57,7 @@ class WireWriter {
   template <class... Choices>
   void put(const std::variant<Choices...>& value) {
     put(static_cast<std::uint64_t>(value.index()));
-    std::visit([this](const auto& choice) { put(choice); }, value);
+    std::visit([&](const auto& choice) { put(choice); }, value);
   }
   template <class T>
   void put(const T& value) {

@@ -106,7 +106,7 @@ job::BlockOutcome run_block(job::Job& job, const plan::Plan& plan, const BlockDe
   const job::WorkerSet set{result.blocks[index].process, {}};
   const std::vector<std::size_t> others = others_in_process(recorder, blocks);
   if (std::exchange(process_underway, set.number) != set.number) {
-    const job::BlockOutcome untimed =
+    job::BlockOutcome untimed =
         job.run({{set, block_request(plan.experiment, plan.baseline(), job::TimeSteps{1}, defaults), false}}).at(0);
     if (untimed.stopped) return untimed;
   }

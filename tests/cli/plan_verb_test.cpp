@@ -6,6 +6,7 @@
 #include "analysis/power.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/cli.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "plan/prepare.h"
@@ -19,6 +20,26 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 const std::string config = test::source_dir() + "/configs/16node.yaml";
+
+// As nccl-tests takes them.
+TEST(Plan, SizesOfACollectiveAreGivenByTheirEnds) {
+  const auto said = [](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"plan", test::source_dir() + "/configs/collectives.yaml", "--ranks", "2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::ostringstream out, err;
+    run_cli(arguments, out, err);
+    return out.str() + err.str();
+  };
+  const std::string sizes = said({"-b", "8", "-e", "8G", "-f", "2"});
+  for (const char* size : {"message_size=8 B", "message_size=1 KiB", "message_size=8 GiB"})
+    EXPECT_THAT(sizes, HasSubstr(size));
+  EXPECT_THAT(sizes, HasSubstr("in a process that its round shares"));
+  EXPECT_THAT(sizes, ::testing::Not(HasSubstr("collective=all_gather")));
+  EXPECT_THAT(said({"-b", "64K", "-e", "1M", "-f", "4"}), HasSubstr("message_size=256 KiB"));
+  EXPECT_THAT(said({}), HasSubstr("in fresh processes"));
+  EXPECT_THAT(said({"-b", "8"}), HasSubstr("-b and -e go together"));
+  EXPECT_THAT(said({"-b", "8x", "-e", "8G"}), HasSubstr("8x"));
+}
 
 TEST(Plan, SaysWhereThePeakComesFrom) {
   const auto head = [](const std::string& override_text) {
