@@ -205,7 +205,7 @@ std::vector<std::string> context(const store::Result& result, const analysis::Su
   settings_lines(result, lines);
   if (!result.points.empty()) lines.push_back(rates_line(result));
   if (measured_by(result) != Measured::collective) lines.push_back(mfu_line(result, summary));
-  lines.push_back(change_line(result, summary));
+  if (!analysis::sweeps_sizes_alone(result)) lines.push_back(change_line(result, summary));
   if (std::string loss = loss_line(result, summary); !loss.empty()) lines.push_back(std::move(loss));
   return lines;
 }

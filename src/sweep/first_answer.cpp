@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/comparable.h"
 #include "analysis/looks.h"
 
 namespace harness::sweep {
@@ -37,6 +38,7 @@ std::string what_is_compared(const store::Result& result) {
 }  // namespace
 
 std::string first_answer(const store::Result& result, const analysis::Summary& summary, int rounds) {
+  if (analysis::sweeps_sizes_alone(result)) return "";
   const auto settled = [&](std::int32_t case_index) { return summary.case_at(case_index).settled_after > 0; };
   std::string of_settled, of_open;
   std::size_t shown = 0, more = 0;

@@ -16,6 +16,7 @@ namespace {
 using test::harness_job;
 using test::TemporaryFolder;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string write(const TemporaryFolder& folder, const std::string& more_sweep = "") {
   const std::string path = folder / "sizes.yaml";
@@ -38,6 +39,9 @@ TEST(SharedProcess, TheBlocksOfARoundShareOneAndTheFileSaysSo) {
   const auto o = test::run(harness_job(2, "sweep " + write(folder)));
   ASSERT_EQ(o.exit_code, 0) << o.err;
   EXPECT_THAT(o.out, HasSubstr("a round's blocks in one"));
+  // Of sizes alone none is better: the table has a rate for each and no verdict.
+  EXPECT_THAT(o.out, HasSubstr("busbw GB/s"));
+  for (const char* of_verdicts : {"95 % interval", "Change:"}) EXPECT_THAT(o.out, Not(HasSubstr(of_verdicts)));
   const store::Result r = store::read_result(folder / "sizes.h5");
   for (const store::ResultBlock& block : r.blocks) EXPECT_EQ(block.status, store::BlockStatus::ok) << block.reason;
   const auto rounds = rounds_by_process(r);
@@ -49,6 +53,7 @@ TEST(SharedProcess, ACaseThatNeedsAProcessGivesEveryBlockOne) {
   const TemporaryFolder folder;
   const auto o = test::run(harness_job(2, "sweep " + write(folder, "  allreduce_algorithm: [halving_doubling]\n")));
   ASSERT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("95 % interval"));
   const store::Result r = store::read_result(folder / "sizes.h5");
   EXPECT_EQ(rounds_by_process(r).size(), r.blocks.size());
 }

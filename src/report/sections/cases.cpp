@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "analysis/comparable.h"
 #include "analysis/power.h"
 #include "base/text.h"
 #include "report/case_label.h"
@@ -142,10 +143,14 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
   for (const Metric& metric : case_metrics()) {
     if (!metric.column.heading.empty()) build.add(metric);
   }
-  build.add(change_column(),
-            [](const analysis::CaseSummary& row) { return row.effect ? change_cell(row.effect->ratio) : Cell(); });
-  build.add(interval_column(result.confidence), interval_of);
+  const bool sizes_alone = analysis::sweeps_sizes_alone(result);
+  if (!sizes_alone) {
+    build.add(change_column(),
+              [](const analysis::CaseSummary& row) { return row.effect ? change_cell(row.effect->ratio) : Cell(); });
+    build.add(interval_column(result.confidence), interval_of);
+  }
   build.add(verdict_column(), [&](const analysis::CaseSummary& row) {
+    if (sizes_alone && row.judgement.reason == analysis::Reason::interval) return Cell();
     Cell verdict(analysis::name_of(row.judgement) + rounds_of(row, result.rounds), tone_of(row.judgement));
     if (row.reason.empty()) return verdict;
     out.notes.push_back(fmt::format("{}: {}", row.name, row.reason));
@@ -153,6 +158,7 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
     return verdict;
   });
   out.table = build.take();
+  if (sizes_alone) return out;
   if (std::ranges::any_of(summary.cases, has_estimate)) {
     out.remarks.emplace_back(
         "unresolved (N): about N rounds would settle it, if its effect and scatter stay as they are.");
