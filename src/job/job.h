@@ -35,7 +35,9 @@ struct BlockRequest {
 /// process has only once: backend, threads, deadlines, memory limit, wrap, and the environment, which settings may be a
 /// part of.
 struct WorkerSet {
-  int number = 0;          // its own among the sets of a job
+  static constexpr int alone = -1;  // of workers that run one block
+
+  int number = alone;      // its own among the sets of a job
   std::vector<int> ranks;  // of the job, ascending, one for each rank of the blocks' layouts; empty: the first ones
 };
 
@@ -92,7 +94,7 @@ class Job {
   /// ended. A block that fails ends its set: the next one on that set starts new workers.
   virtual std::vector<BlockOutcome> run(const std::vector<BlockOnSet>& blocks) = 0;
   /// The same for one block, in processes of its own on the first ranks.
-  BlockOutcome run_alone(const BlockRequest& request) { return std::move(run({{{-1, {}}, request, true}}).at(0)); }
+  BlockOutcome run_alone(const BlockRequest& request) { return std::move(run({{{}, request, true}}).at(0)); }
 
   /// Other ranks: carries out the calls of rank 0 until finish(). Returns the exit code that rank 0 gave.
   virtual int follow() = 0;

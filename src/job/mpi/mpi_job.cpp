@@ -93,7 +93,8 @@ class MpiJob final : public job::Job {
     const int wanted = block.request.layout.ranks();
     if (wanted > size()) fail("case {} needs {} ranks, but this job has {}", block.request.case_name, wanted, size());
     job::BlockOutcome outcome = run_on_all(block);
-    if (!lost_connections_ || stop_requests() > 0) return outcome;
+    // Of a set that runs several blocks the caller must know which processes measured what: he starts it again.
+    if (!lost_connections_ || block.set.number != job::WorkerSet::alone || stop_requests() > 0) return outcome;
     const std::string first = outcome.reason;
     outcome = run_on_all(block);  // new ports; whoever took the place of a rank may be gone
     if (outcome.ok) outcome.reason = "started again: " + first;

@@ -138,6 +138,17 @@ TEST(Job, ConnectionsThatAreLostBeforeTheFirstStepAreTriedOnceMore) {
   }
 }
 
+// Which processes measured what is the caller's to say: a set that goes on is not started again behind its back.
+TEST(Job, ASetOfSeveralBlocksThatLosesItsConnectionsFails) {
+  const TemporaryFolder folder;
+  folder.write("1", "");
+  Launched job(2, "blocks=2 shared=1", "FAKE_STRANGERS=" + folder.path());
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 0 ok false"));
+  EXPECT_THAT(job.output(), HasSubstr("block 1 ok true"));
+  EXPECT_THAT(job.output(), Not(HasSubstr("started again")));
+}
+
 TEST(Job, DifferentProgramsAreNotRunTogether) {
   Launched job(3, "", "FAKE_ODD_RANK=2");
   ASSERT_TRUE(job.wait()) << job.output();

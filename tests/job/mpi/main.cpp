@@ -45,7 +45,7 @@ int supervise(const std::vector<std::string>& arguments) {
     std::cout << fmt::format("begin {}", i) << std::endl;
     const bool shared = number["shared"] > 0;
     const int blocks = static_cast<int>(number["blocks"]);
-    job::BlockOnSet on{{shared ? 7 : i, {}}, request, !shared || i + 1 == blocks};
+    job::BlockOnSet on{{shared ? 7 : job::WorkerSet::alone, {}}, request, !shared || i + 1 == blocks};
     for (int rank = 0; rank < request.layout.ranks() && number["first"] > 0; ++rank)
       on.set.ranks.push_back(static_cast<int>(number["first"]) + rank);
     const job::BlockOutcome outcome = job->run({on}).at(0);
