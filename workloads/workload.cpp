@@ -57,6 +57,10 @@ std::unique_ptr<OutputCheck> Workload::output_check(const config::Settings&, con
                                                     const program::Coordinates&, const program::Program&) const {
   return nullptr;
 }
+std::vector<GradientPart> Workload::gradients(const config::Model&, const config::Settings&, const program::Layout&,
+                                              const program::Coordinates&, const program::Program&) const {
+  return {};
+}
 Rate Workload::rate(const config::Settings&, const program::Layout&) const {
   return {};
 }

@@ -22,6 +22,13 @@ class OutputCheck {
   virtual void check(program::BufferAccess& memory) const = 0;
 };
 
+/// Gradients that a rank holds after a step, for their norm.
+struct GradientPart {
+  program::View view = {};  // of the rank's Program, f32
+  bool sharded = false;     // over the tensor axis; else every tensor rank holds the same
+  int holders = 1;          // ranks that hold the same numbers, this one among them
+};
+
 /// What a step that repeats one operation does, for its rate.
 struct Rate {
   std::string operation;         // "all_reduce", "gemm", …
@@ -56,6 +63,12 @@ class Workload {
   virtual std::unique_ptr<OutputCheck> output_check(const config::Settings& settings, const program::Layout& layout,
                                                     const program::Coordinates& at,
                                                     const program::Program& program) const;
+
+  /// The gradients that the rank at these coordinates holds after a step of `program`, its own; none where a step does
+  /// not train.
+  virtual std::vector<GradientPart> gradients(const config::Model& model, const config::Settings& settings,
+                                              const program::Layout& layout, const program::Coordinates& at,
+                                              const program::Program& program) const;
 
   /// What one step does, in the units of its rate. Of a training step: tokens.
   virtual Rate rate(const config::Settings& settings, const program::Layout& layout) const;

@@ -14,6 +14,7 @@ Evidence weakest(const std::vector<CaseWeight>& contrast, std::span<const Eviden
     weakest.measured = weakest.measured && of.measured;
     weakest.honoured = weakest.honoured && of.honoured;
     weakest.within_limit = weakest.within_limit && of.within_limit;
+    weakest.trains_alike = weakest.trains_alike && of.trains_alike;
   }
   return weakest;
 }

@@ -133,8 +133,12 @@ Evidence evidence_of(const CaseInFiles& in_files) {
   if (all(store::CaseStatus::impossible)) evidence.status = store::CaseStatus::impossible;
   if (!evidence.measured || in_files.pooled.n > 0) return evidence;
   evidence.honoured = std::ranges::any_of(in_files.pooled.runs, [](const RunOfCase& run) { return run.row->honoured; });
-  evidence.within_limit = std::ranges::any_of(
-      in_files.pooled.runs, [](const RunOfCase& run) { return run.row->judgement.reason != Reason::beyond_limit; });
+  const auto any_without = [&](Reason reason) {
+    return std::ranges::any_of(in_files.pooled.runs,
+                               [&](const RunOfCase& run) { return run.row->judgement.reason != reason; });
+  };
+  evidence.within_limit = any_without(Reason::beyond_limit);
+  evidence.trains_alike = any_without(Reason::trains_differently);
   return evidence;
 }
 

@@ -11,7 +11,7 @@ namespace harness::analysis {
 
 std::optional<double> log_ratio_of(const CaseSummary& row) {
   if (!row.effect || row.effect->verdict == Verdict::not_honoured) return {};
-  if (row.judgement.reason == Reason::beyond_limit || !std::isfinite(row.effect->ratio)) return {};
+  if (timed_something_else(row.judgement) || !std::isfinite(row.effect->ratio)) return {};
   return std::log(row.effect->ratio);
 }
 

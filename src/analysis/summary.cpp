@@ -8,6 +8,7 @@
 #include "analysis/comparable.h"
 #include "analysis/looks.h"
 #include "analysis/paired_estimator.h"
+#include "analysis/training.h"
 #include "analysis/warnings.h"
 
 namespace harness::analysis {
@@ -110,6 +111,8 @@ CaseSummary measured(const store::Result& result, std::int32_t case_index) {
   measure_case(result, row);
   measure_rates(result, row);
   measure_gpu(result, row);
+  row.another_training = asks_for_another_training(result, case_index);
+  row.trains_differently = why_trains_differently(result, case_index);
   const std::string ignored = not_honoured(result, case_index);
   row.honoured = ignored.empty();
   if (!row.honoured) row.reason += (row.reason.empty() ? "" : "; ") + ("not honoured: " + ignored);
@@ -121,7 +124,8 @@ Evidence evidence_of(const CaseSummary& row) {
           .status = row.status,
           .measured = row.blocks > 0,
           .honoured = row.honoured,
-          .within_limit = !(row.rates && row.rates->impossible)};
+          .within_limit = !(row.rates && row.rates->impossible),
+          .trains_alike = row.trains_differently.empty()};
 }
 
 }  // namespace
@@ -232,10 +236,14 @@ bool is_proven(const CaseSummary& row) {
   return row.role == store::CaseRole::change && row.effect && row.effect->verdict == Verdict::faster;
 }
 
+bool is_improvement(const CaseSummary& row) {
+  return is_proven(row) && !row.another_training;
+}
+
 std::vector<const CaseSummary*> Summary::proven_changes() const {
   std::vector<const CaseSummary*> proven;
   for (const CaseSummary& row : cases) {
-    if (is_proven(row)) proven.push_back(&row);
+    if (is_improvement(row)) proven.push_back(&row);
   }
   std::ranges::stable_sort(proven, {}, [](const CaseSummary* row) { return row->effect->ratio; });
   return proven;

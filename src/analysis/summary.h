@@ -33,9 +33,11 @@ struct CaseSummary {
   store::CaseRole role = store::CaseRole::change;
   std::string name;
   store::CaseStatus status = store::CaseStatus::pending;
-  bool honoured = true;     // NCCL did what the case asked for, as far as it says
-  int blocks = 0;           // finished ones
-  double step_seconds = 0;  // median over blocks of the block median; NaN if none
+  bool honoured = true;            // NCCL did what the case asked for, as far as it says
+  bool another_training = false;   // asked for: other batches, say
+  std::string trains_differently;  // without being asked to; why that is known; "": it trains as the baseline does
+  int blocks = 0;                  // finished ones
+  double step_seconds = 0;         // median over blocks of the block median; NaN if none
   double tokens_per_second = 0, flops_per_rank = 0;
   std::optional<double> mfu, mfu_noncausal, hfu;
   std::optional<Tails> tails;  // of its steps
@@ -57,8 +59,11 @@ struct CaseSummary {
 /// Whether more rounds could say more: a change that runs and whose verdict is open. The control is not asked about:
 /// its interval shows the noise, and a sweep takes no rounds for it.
 bool is_unresolved(const CaseSummary& row);
-/// Whether the sweep proves that this change makes the step faster. An unreliable sweep proves nothing: ask that first.
+/// Whether the sweep proves that this change makes the step faster, per unit of its work. An unreliable sweep proves
+/// nothing: ask that first.
 bool is_proven(const CaseSummary& row);
+/// The same of a change that leaves the training what it is.
+bool is_improvement(const CaseSummary& row);
 
 /// A block that failed although its case went on.
 struct LostBlock {
@@ -89,8 +94,8 @@ struct Summary {
   const CaseSummary& case_at(std::int32_t case_index) const { return cases[static_cast<std::size_t>(case_index)]; }
   /// nullptr if there is none.
   const CaseSummary* baseline() const;
-  /// The changes that are proven, the fastest first. A change of the ranks, a combination and a case that failed later
-  /// are among them: not everyone wants those.
+  /// The improvements, the fastest first. A change of the ranks, a combination and a case that failed later are among
+  /// them: not everyone wants those.
   std::vector<const CaseSummary*> proven_changes() const;
 };
 

@@ -35,6 +35,7 @@ namespace {
 
 Reason reason_for(Verdict verdict, const Evidence& evidence) {
   if (!evidence.within_limit) return Reason::beyond_limit;
+  if (evidence.role == store::CaseRole::change && !evidence.trains_alike) return Reason::trains_differently;
   if (evidence.status == store::CaseStatus::failed) return Reason::failed;
   if (evidence.status == store::CaseStatus::impossible) return Reason::impossible;
   if (!evidence.measured) return Reason::not_measured;
@@ -49,7 +50,8 @@ Judgement decide(const ConfidenceInterval& log_ratio, double smallest_effect, co
   Verdict verdict = Verdict::none;
   if (evidence.role != store::CaseRole::baseline) verdict = verdict_of(log_ratio, smallest_effect);
   if (evidence.role == store::CaseRole::change && !evidence.honoured) verdict = Verdict::not_honoured;
-  if (evidence.role == store::CaseRole::change && !evidence.within_limit) verdict = Verdict::none;
+  if (evidence.role == store::CaseRole::change && !(evidence.within_limit && evidence.trains_alike))
+    verdict = Verdict::none;
   return {verdict, reason_for(verdict, evidence)};
 }
 
@@ -62,6 +64,8 @@ const char* name_of(const Judgement& judgement) {
       return "(baseline)";
     case Reason::beyond_limit:
       return "beyond the limit";
+    case Reason::trains_differently:
+      return "trains differently";
     case Reason::failed:
       return "failed";
     case Reason::impossible:

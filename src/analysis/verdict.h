@@ -31,14 +31,15 @@ Verdict verdict_of(const ConfidenceInterval& log_ratio, double smallest_effect);
 
 /// Why a case has the verdict that it has, or none.
 enum class Reason : std::uint8_t {
-  interval,        // the interval decided
-  baseline,        // it is what the others are compared with
-  beyond_limit,    // faster than the hardware can be: something else was measured
-  failed,          // the case failed; the verdict rests on the rounds before that
-  impossible,      // it cannot run here
-  not_measured,    // it has no finished block
-  not_honoured,    // what it asked for did not happen
-  too_few_rounds,  // fewer blocks than an interval needs (least_level_rounds, least_pairs)
+  interval,            // the interval decided
+  baseline,            // it is what the others are compared with
+  beyond_limit,        // faster than the hardware can be: something else was measured
+  trains_differently,  // it should compute what the baseline computes and does not
+  failed,              // the case failed; the verdict rests on the rounds before that
+  impossible,          // it cannot run here
+  not_measured,        // it has no finished block
+  not_honoured,        // what it asked for did not happen
+  too_few_rounds,      // fewer blocks than an interval needs (least_level_rounds, least_pairs)
 };
 
 /// What is known besides the interval. The defaults are those of a change that was measured without any trouble.
@@ -48,12 +49,17 @@ struct Evidence {
   bool measured = true;      // it has a finished block
   bool honoured = true;      // what it asked for happened
   bool within_limit = true;  // no stated limit of the hardware is exceeded
+  bool trains_alike = true;  // it trains as the baseline does, or is asked not to
 };
 
 struct Judgement {
   Verdict verdict = Verdict::none;
   Reason reason = Reason::not_measured;
 };
+/// Whether what was timed is not what was asked for.
+inline bool timed_something_else(const Judgement& judgement) {
+  return judgement.reason == Reason::beyond_limit || judgement.reason == Reason::trains_differently;
+}
 /// A control asks for nothing, so its verdict is that of its interval whatever NCCL or a limit says. Throttled rounds
 /// overrule nothing: summarise() decides once with them and once without, and warns where the two differ.
 Judgement decide(const ConfidenceInterval& log_ratio, double smallest_effect, const Evidence& evidence);

@@ -58,39 +58,14 @@ void losses(const store::Result& result, Warnings& warnings) {
   }
 }
 
-// How far apart the last losses of two cases may be that compute the same in another order: a few steps multiply what
-// rounding leaves. A precision that this version does not know gets what fp32 gets.
-double loss_tolerance(std::string_view precision) {
-  constexpr int half = 10;  // bits of a mantissa: tf32's, fp16's; bf16 has fewer
-  const config::PrecisionRow* row = config::find_precision(precision);
-  return row != nullptr && row->product_mantissa_bits <= half ? 2e-2 : 1e-3;
-}
-
-// Whether two cases compute the same but for the order of sums. A case that differs in another variable may train
-// differently.
-bool train_alike(const store::Result& result, const store::ResultCase& a, const store::ResultCase& b) {
-  return std::ranges::all_of(config::registry(), [&](const config::Variable& variable) {
-    return variable.mathematics == config::Mathematics::same ||
-           result.setting(a, variable.name) == result.setting(b, variable.name);
-  });
-}
-
 void training(const store::Result& result, const Summary& summary, Warnings& warnings) {
-  const CaseSummary* baseline = summary.baseline();
-  if (baseline == nullptr || !std::isfinite(baseline->last_loss) || baseline->last_loss == 0) return;
-  const store::ResultCase& reference = result.at(*baseline);
-  const double allowed = loss_tolerance(result.setting(reference, "precision"));
   for (const CaseSummary& row : summary.cases) {
-    if (row.role == store::CaseRole::baseline || !std::isfinite(row.last_loss)) continue;
-    const store::ResultCase& result_case = result.at(row);
-    const double off = std::abs(row.last_loss / baseline->last_loss - 1);
-    if (off <= allowed || !train_alike(result, result_case, reference)) continue;
+    if (row.trains_differently.empty()) continue;
+    const std::string& variable = result.at(row).variable;
     warnings.push_back(
-        fmt::format("{} trains differently: its last loss is {:.6g}, the baseline's {:.6g} ({:.2g} % apart, {:.2g} % "
-                    "is allowed). Both should compute the same result, so one of them is wrong; do not trust its time. "
-                    "Compare both with `harness selftest`, try another value of {}, and report it.",
-                    row.name, row.last_loss, baseline->last_loss, 100 * off, 100 * allowed,
-                    result_case.variable.empty() ? "the variable" : result_case.variable));
+        fmt::format("{} trains differently: {}. Both should compute the same result, so one of them is wrong; do not "
+                    "trust its time. Compare both with `harness selftest`, try another value of {}, and report it.",
+                    row.name, row.trains_differently, variable.empty() ? "the variable" : variable));
   }
 }
 
@@ -198,8 +173,7 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
   std::vector<std::string> unresolved, unpaired, directions;
   int needed = 0, done = 0;
   for (const CaseSummary& row : summary.cases) {
-    if (row.blocks == 0 || row.role == store::CaseRole::baseline || row.judgement.reason == Reason::beyond_limit)
-      continue;
+    if (row.blocks == 0 || row.role == store::CaseRole::baseline || timed_something_else(row.judgement)) continue;
     done = std::max(done, row.blocks);
     if (row.judgement.verdict == Verdict::none) unpaired.push_back(row.name);
     if (!is_unresolved(row) || config::purpose_of(result.at(row).variable) == config::Purpose::size) continue;

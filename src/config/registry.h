@@ -27,7 +27,7 @@ enum class Purpose : std::uint8_t {
 enum class Mathematics : std::uint8_t {
   same,     // sums in another order at most
   rounded,  // the same within a bound that follows from the numbers it computes in
-  another,  // another training: other batches, or as many tokens at other times
+  another,  // another training: other batches, or as many tokens at other times; never an improvement
 };
 
 /// What a change of a variable's value needs anew. Blocks that differ in nothing but their Program may run one after

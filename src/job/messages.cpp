@@ -122,9 +122,14 @@ void each_field(M& m, Each& each) {
   each(m.kind, m.stream, m.seconds, m.operations);
 }
 
+template <MessageOf<GradientSquares> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.sharded, m.replicated);
+}
+
 template <MessageOf<TimelineSamples> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split);
+  each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split, m.gradient);
 }
 
 template <MessageOf<TimedSamples> M, class Each>

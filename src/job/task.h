@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <variant>
 #include <vector>
@@ -36,7 +37,7 @@ struct ObserveSamples {
   std::string nccl_log;  // as much of it as is kept
 };
 
-/// Runs the warm-up and one profiled step, untimed.
+/// Runs the warm-up and one profiled step, untimed; keeps the norm of the gradients of the first step of all.
 struct RecordTimeline {
   config::Timelines ranks = config::Timelines::roles;  // whose intervals come home
 };
@@ -47,6 +48,12 @@ struct KindTotal {
   double seconds = 0;
   std::int64_t operations = 0;
 };
+/// What a rank adds to the squared norm of the gradients of the first step: the sum of their squares, where n ranks
+/// hold the same numbers an n-th each. Apart for parameters that the tensor axis shards and those that it does not: the
+/// few of the latter would not show in one sum. NaN: the step does not train.
+struct GradientSquares {
+  double sharded = std::numeric_limits<double>::quiet_NaN(), replicated = std::numeric_limits<double>::quiet_NaN();
+};
 struct TimelineSamples {
   std::vector<program::Interval> timeline;  // of the profiled step; empty where only its totals come home
   double step_s = 0;                        // until the last operation ended
@@ -54,6 +61,7 @@ struct TimelineSamples {
   std::vector<KindTotal> totals;
   std::vector<float> communication_s;  // program::communication_durations(); empty: too many
   program::StepSplit split;
+  GradientSquares gradient;
 };
 
 /// Runs the warm-up and the timed steps.

@@ -82,6 +82,7 @@ Tone tone_of(const analysis::Judgement& judgement) {
   switch (judgement.reason) {
     case analysis::Reason::failed:
     case analysis::Reason::beyond_limit:
+    case analysis::Reason::trains_differently:
       return Tone::bad;
     case analysis::Reason::interval:
       return tone_of(judgement.verdict);

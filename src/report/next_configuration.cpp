@@ -90,7 +90,7 @@ class NextSweep {
     find_combinations();
     std::vector<Winner> all = singles_;
     for (const auto& [row, values] : measured_) {
-      if (analysis::is_proven(*row) && (case_name.empty() || row->name == case_name) && sets_settings(values))
+      if (analysis::is_improvement(*row) && (case_name.empty() || row->name == case_name) && sets_settings(values))
         all.push_back({values, row->name, evidence_for(result_, *row, row->name, file_), row->effect->ratio});
     }
     const auto best = std::ranges::min_element(all, {}, &Winner::ratio);
@@ -180,7 +180,7 @@ class NextSweep {
   // Proven slower, or nothing that would come out otherwise a second time.
   static bool is_settled_badly(const analysis::CaseSummary& row) {
     if (row.status == store::CaseStatus::failed || row.status == store::CaseStatus::impossible) return true;
-    if (row.judgement.reason == analysis::Reason::beyond_limit) return true;
+    if (analysis::timed_something_else(row.judgement)) return true;
     return row.judgement.verdict == analysis::Verdict::slower ||
            row.judgement.verdict == analysis::Verdict::not_honoured;
   }

@@ -105,11 +105,18 @@ Proven find_proven(const store::Result& result, const analysis::Summary& summary
   }
   Proven out;
   const auto asked_for = [&](const analysis::CaseSummary& row) { return case_name.empty() || row.name == case_name; };
+  std::vector<const analysis::CaseSummary*> proven = summary.proven_changes();
   for (const analysis::CaseSummary& row : summary.cases) {
-    if (row.role == store::CaseRole::change && asked_for(row) && !analysis::is_proven(row))
+    if (row.role != store::CaseRole::change || !asked_for(row)) continue;
+    if (!analysis::is_proven(row)) {
       out.left_out.push_back(one_line(fmt::format("{}: {}", row.name, outcome_of(row))));
+    } else if (row.another_training && !case_name.empty()) {
+      proven.push_back(&row);
+    } else if (row.another_training) {
+      out.left_out.push_back(one_line(fmt::format("{}: another training ({})", row.name, outcome_of(row))));
+    }
   }
-  for (const analysis::CaseSummary* row : summary.proven_changes()) {
+  for (const analysis::CaseSummary* row : proven) {
     if (!asked_for(*row)) continue;
     std::optional<ProvenSetting> setting;
     try {

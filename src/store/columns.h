@@ -132,6 +132,13 @@ void split_columns(Visitor& visit, Row& row, Columns columns = Columns::all) {
 }
 
 template <class Visitor, class Row>
+void gradient_columns(Visitor& visit, Row& row) {
+  visit.number("case", row.case_index);
+  visit.number("sharded_squares", row.sharded_squares);
+  visit.number("replicated_squares", row.replicated_squares);
+}
+
+template <class Visitor, class Row>
 void nccl_call_columns(Visitor& visit, Row& row) {
   visit.number("case", row.case_index);
   visit.text("function", row.function);

@@ -107,6 +107,7 @@ void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& 
   create_table(file, "/timeline_splits", plan.splits, [](auto& visit, auto& row) { split_columns(visit, row); });
   create_table(file, "/timeline_operations", plan.operations,
                [](auto& visit, auto& row) { operations_columns(visit, row); });
+  create_table(file, "/gradients", plan.gradients, [](auto& visit, auto& row) { gradient_columns(visit, row); });
   create_table(file, "/nccl_calls", plan.nccl_calls, [](auto& visit, auto& row) { nccl_call_columns(visit, row); });
   create_table(file, "/nccl_facts", plan.nccl_facts, [](auto& visit, auto& row) { nccl_fact_columns(visit, row); });
   create_table(file, "/points", plan.points, [](auto& visit, auto& row) { point_columns(visit, row); });

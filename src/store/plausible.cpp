@@ -130,6 +130,7 @@ void require_plausible(const Result& result) {
   check_roles(result);
   check_blocks(result);
   check_timelines(result);
+  for (const ResultGradient& row : result.gradients) check_case(result, row, "/gradients");
   for (const ResultNcclFact& fact : result.nccl_facts) check_case(result, fact, "/nccl_facts");
   for (const ResultNcclCall& call : result.nccl_calls) check_case(result, call, "/nccl_calls");
   for (const ResultPoint& point : result.points) check_case(result, point, "/points");

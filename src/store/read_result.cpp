@@ -109,6 +109,7 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
   const Columns split = columns_in(file, "/timeline_splits", "waiting_s");
   optional(result.splits, "/timeline_splits", [&](auto& visit, auto& row) { split_columns(visit, row, split); });
   optional(result.operations, "/timeline_operations", [](auto& visit, auto& row) { operations_columns(visit, row); });
+  optional(result.gradients, "/gradients", [](auto& visit, auto& row) { gradient_columns(visit, row); });
   optional(result.nccl_calls, "/nccl_calls", [](auto& visit, auto& row) { nccl_call_columns(visit, row); });
   optional(result.nccl_facts, "/nccl_facts", [](auto& visit, auto& row) { nccl_fact_columns(visit, row); });
   const Columns point = columns_in(file, "/points", "uses");

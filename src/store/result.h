@@ -118,6 +118,13 @@ struct ResultSplit {
   double waiting_s = std::numeric_limits<double>::quiet_NaN(), bubble_s = std::numeric_limits<double>::quiet_NaN();
 };
 
+/// The squared norm of the gradients of a case's first step, each gradient once: of the parameters that the tensor axis
+/// shards and of those that it does not.
+struct ResultGradient {
+  std::int32_t case_index = 0;
+  double sharded_squares = 0, replicated_squares = 0;
+};
+
 /// How NCCL ran a collective of a case's step, by its own log.
 struct ResultNcclCall {
   std::int32_t case_index = 0;
@@ -211,6 +218,7 @@ struct Result {
   std::vector<ResultTotal> totals;
   std::vector<ResultSplit> splits;
   std::vector<ResultOperations> operations;
+  std::vector<ResultGradient> gradients;  // per possible case of a training step; none in older files
   std::vector<ResultNcclCall> nccl_calls;
   std::vector<ResultNcclFact> nccl_facts;
   std::vector<std::pair<std::string, std::string>> tuning;  // what was chosen by timing, as the backend wrote it

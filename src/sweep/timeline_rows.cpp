@@ -88,6 +88,7 @@ void add_timeline(store::Result& result, int case_index, const program::ProgramS
   std::vector<std::vector<float>> durations;
   for (const job::Samples& s : samples) durations.push_back(std::get<job::TimelineSamples>(s.task).communication_s);
   const auto waiting = program::find_waiting(set, durations);
+  store::ResultGradient gradient{case_index};
   for (int role = 0; role < static_cast<int>(set.roles.size()); ++role) {
     for (store::ResultOperations& row : sorts_of_operations(set, role, limits)) {
       row.case_index = case_index;
@@ -113,7 +114,10 @@ void add_timeline(store::Result& result, int case_index, const program::ProgramS
     for (const job::KindTotal& t : of_rank.totals) {
       result.totals.push_back({case_index, rank, t.kind, t.stream, t.seconds, t.operations});
     }
+    gradient.sharded_squares += of_rank.gradient.sharded;
+    gradient.replicated_squares += of_rank.gradient.replicated;
   }
+  if (!std::isnan(gradient.sharded_squares)) result.gradients.push_back(gradient);
 }
 
 }  // namespace harness::sweep

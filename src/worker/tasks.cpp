@@ -39,6 +39,24 @@ class ExecutableMemory final : public program::BufferAccess {
   backend::Executable& executable_;
 };
 
+job::GradientSquares squares_of(const std::vector<workloads::GradientPart>& gradients,
+                                backend::Executable& executable) {
+  if (gradients.empty()) return {};
+  constexpr std::int64_t at_once = 1 << 22;  // elements: of all gradients the host may not hold a copy
+  std::vector<float> values;
+  job::GradientSquares squares{0, 0};
+  for (const workloads::GradientPart& part : gradients) {
+    double sum = 0;
+    for (std::int64_t from = 0; from < part.view.count; from += at_once) {
+      values.resize(std::min(at_once, part.view.count - from));
+      executable.read(part.view.part(from, std::ssize(values)), std::as_writable_bytes(std::span(values)));
+      for (const float value : values) sum += static_cast<double>(value) * value;
+    }
+    (part.sharded ? squares.sharded : squares.replicated) += sum / part.holders;
+  }
+  return squares;
+}
+
 }  // namespace
 
 job::TimedSamples time_steps(Steps& steps, int warmup_steps, int timed_steps) {
@@ -56,11 +74,17 @@ job::TimedSamples time_steps(Steps& steps, int warmup_steps, int timed_steps) {
   return samples;
 }
 
-job::TimelineSamples record_timeline(Steps& steps, int warmup_steps, bool keeps_intervals, int ranks) {
-  steps.run(warmup_steps);
-  Steps::Profiled profiled = steps.run_profiled();
-  const program::Program& program = steps.program();
+job::TimelineSamples record_timeline(Steps& steps, int warmup_steps, bool keeps_intervals, int ranks,
+                                     const std::vector<workloads::GradientPart>& gradients) {
   job::TimelineSamples samples;
+  if (warmup_steps > 0) {
+    steps.run(1);
+    samples.gradient = squares_of(gradients, steps.executable());
+    steps.run(warmup_steps - 1);
+  }
+  Steps::Profiled profiled = steps.run_profiled();
+  if (warmup_steps == 0) samples.gradient = squares_of(gradients, steps.executable());
+  const program::Program& program = steps.program();
   samples.loading_s = profiled.loading_s;
   for (const program::Interval& interval : profiled.intervals)
     samples.step_s = std::max(samples.step_s, interval.end_s);

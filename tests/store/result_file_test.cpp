@@ -290,6 +290,7 @@ TEST_F(ResultFileTest, TablesOfTheProfiledStepsAreReadBackWhole) {
   plan.splits = {{1, 2, 10, 6, 3, 2, 1, 2, 0.5, 0.25, 0.125}};
   plan.operations = {{1, 2, 1, "all_reduce", "data", "backward", "bucket", "data", 7, 0, 1e6, 0.5}};
   plan.points = {{1, "all_reduce", 5, 4096, 1.5, 1e9, "given"}};
+  plan.gradients = {{1, 0.5, 0.25}};
   plan.nccl_calls = {{1, "AllReduce", "Ring", "LL", 4096, 3, 0, 7}};
   plan.nccl_facts = {{1, "version", "2.28"}};
   plan.tuning = {{"a", "b"}};
@@ -313,6 +314,8 @@ TEST_F(ResultFileTest, TablesOfTheProfiledStepsAreReadBackWhole) {
   EXPECT_EQ(got.points[0].operation + got.points[0].limit_source, "all_reducegiven");
   EXPECT_EQ((std::vector{got.points[0].bytes, got.points[0].bus_factor, got.points[0].limit_bytes_per_s}),
             (std::vector<double>{4096, 1.5, 1e9}));
+  ASSERT_EQ(got.gradients.size(), 1u);
+  EXPECT_EQ(got.gradients[0].case_index + got.gradients[0].sharded_squares + got.gradients[0].replicated_squares, 1.75);
   ASSERT_EQ(got.nccl_calls.size(), 1u);
   EXPECT_EQ(got.nccl_calls[0].algorithm + got.nccl_calls[0].protocol, "RingLL");
   ASSERT_EQ(got.nccl_facts.size(), 1u);

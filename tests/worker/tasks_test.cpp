@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -83,9 +85,9 @@ TEST(Tasks, WithoutWarmUpTheFirstStepIsTimed) {
 
 TEST(Tasks, ATimelineIsOneProfiledStepAfterTheWarmUp) {
   Rig rig;
-  const job::TimelineSamples samples = record_timeline(rig.steps, 2, true, 1);
+  const job::TimelineSamples samples = record_timeline(rig.steps, 2, true, 1, {});
   using Calls = std::vector<std::pair<std::int64_t, int>>;
-  EXPECT_EQ(rig.executable.calls, (Calls{{0, 2}, {2, -1}}));
+  EXPECT_EQ(rig.executable.calls, (Calls{{0, 1}, {1, 1}, {2, -1}}));
   EXPECT_EQ(samples.timeline.size(), 3u);
   EXPECT_EQ(samples.step_s, 1.0);
   ASSERT_EQ(samples.totals.size(), 2u);
@@ -96,14 +98,31 @@ TEST(Tasks, ATimelineIsOneProfiledStepAfterTheWarmUp) {
   EXPECT_EQ(samples.totals[1].seconds, 1.0);
   EXPECT_EQ(samples.totals[1].operations, 2);
   EXPECT_EQ(samples.communication_s, (std::vector<float>{0.375F}));
+  EXPECT_TRUE(std::isnan(samples.gradient.sharded));
+}
+
+// Each step of this executable writes a number that says which it was.
+TEST(Tasks, GradientsAreSquaredAfterTheFirstStepOfAll) {
+  const std::vector<workloads::GradientPart> gradients{
+      {{1, 0, 2}, true, 1}, {{1, 2, 2}, false, 4}, {{1, 4, 1}, true, 2}};
+  for (const int warmup : {2, 1}) {
+    Rig rig;
+    std::ranges::fill(rig.executable.ring, 3.0F);
+    const job::GradientSquares squares = record_timeline(rig.steps, warmup, false, 1, gradients).gradient;
+    EXPECT_EQ(squares.sharded, 100 * 100 + 9 + 9 / 2.0) << "the second step would have written 101 over a 3";
+    EXPECT_EQ(squares.replicated, 18 / 4.0);
+  }
+  Rig rig;
+  std::ranges::fill(rig.executable.ring, 3.0F);
+  EXPECT_EQ(record_timeline(rig.steps, 0, false, 1, gradients).gradient.sharded, 9 + 9 + 9 / 2.0);
 }
 
 TEST(Tasks, ARankThatDoesNotKeepItsTimelineBringsItsTotals) {
   Rig rig;
-  const job::TimelineSamples samples = record_timeline(rig.steps, 0, false, 1);
+  const job::TimelineSamples samples = record_timeline(rig.steps, 0, false, 1, {});
   EXPECT_TRUE(samples.timeline.empty());
   EXPECT_EQ(samples.totals.size(), 2u);
-  EXPECT_TRUE(record_timeline(rig.steps, 0, false, 1 << 27).communication_s.empty());
+  EXPECT_TRUE(record_timeline(rig.steps, 0, false, 1 << 27, {}).communication_s.empty());
 }
 
 TEST(Tasks, AnIncompleteAnswerOfTheBackendIsAnError) {

@@ -27,5 +27,6 @@ program::Program program(const config::Model& model, const config::Settings& set
 inline constexpr const char* tokens_buffer = "tokens";                // [micro_batches * rows] i32
 inline constexpr const char* labels_buffer = "labels";                // [micro_batches * rows] i32
 inline constexpr const char* learning_rate_buffer = "learning_rate";  // [1] f32
+inline constexpr const char* gradient_buffer = "gradient";            // of all parameters, f32, left by a step
 
 }  // namespace harness::gpt

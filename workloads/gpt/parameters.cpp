@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "workloads/gpt/chunk.h"
+#include "workloads/gpt/gpt.h"
 #include "workloads/step.h"
 
 namespace harness::gpt {
@@ -138,7 +139,7 @@ Parameters::Parameters(program::ProgramBuilder& builder, const config::Model& mo
   weights_ = type == program::DType::f32 ? master_ : flat("weights", type);
   moment1_ = flat("moment1", program::DType::f32);
   moment2_ = flat("moment2", program::DType::f32);
-  gradient_ = flat("gradient", program::DType::f32);
+  gradient_ = flat(gradient_buffer, program::DType::f32);
 }
 
 program::View Parameters::in_buffer(const program::View& flat, ParameterId id) const {

@@ -5,7 +5,9 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "config/fields.h"
+#include "workloads/elements.h"
 #include "workloads/gpt/gpt.h"
+#include "workloads/gpt/parameters.h"
 
 namespace harness::workloads {
 namespace {
@@ -127,6 +129,19 @@ class GptWorkload : public Workload {
                                                const program::Layout& layout, const program::Coordinates& at,
                                                std::uint64_t seed) const override {
     return std::make_unique<TokenSource>(model, settings, layout, at, seed);
+  }
+
+  std::vector<GradientPart> gradients(const config::Model& model, const config::Settings& settings,
+                                      const program::Layout& layout, const program::Coordinates& at,
+                                      const program::Program& program) const override {
+    const program::View whole = find_buffer(program, gpt::gradient_buffer);
+    const int replicas = layout[program::Axis::data] * layout[program::Axis::context];
+    std::vector<GradientPart> parts;
+    for (const gpt::Parameter& p : gpt::parameters(model, settings, layout, at[program::Axis::pipeline])) {
+      const int of_shard = replicas * (p.sharded ? 1 : layout[program::Axis::tensor]);
+      parts.push_back({whole.part(p.view.offset, p.view.count), p.sharded, of_shard * (p.tied ? 2 : 1)});
+    }
+    return parts;
   }
 
   std::int64_t tokens_per_step(const config::Model& model, const config::Settings& settings,

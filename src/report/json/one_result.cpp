@@ -25,6 +25,8 @@ Json case_json(const store::Result& result, const analysis::CaseSummary& row) {
               {"status", store::name_of(row.status)},
               {"judgement", analysis::name_of(row.judgement)},
               {"reason", row.reason},
+              {"another_training", row.another_training},
+              {"trains_differently", row.trains_differently},
               {"effect", nullptr}};
   if (row.effect) out["effect"] = {{"verdict", analysis::name_of(row.effect->verdict)}};
   if (!result.points.empty()) out["rates"] = nullptr;

@@ -166,7 +166,7 @@ worker::Work fake_work(const job::WorkerOrder& order, const std::shared_ptr<back
     };
   } else {
     work.task = [=, warmup = request.warmup_steps, ranks = request.layout.ranks()](worker::Steps* running) {
-      return worker::record_timeline(*running, warmup, order.rank == 0, ranks);
+      return worker::record_timeline(*running, warmup, order.rank == 0, ranks, {});
     };
   }
   return work;

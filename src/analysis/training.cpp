@@ -1,0 +1,108 @@
+#include "analysis/training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "analysis/blocks.h"
+#include "config/registry.h"
+
+namespace harness::analysis {
+namespace {
+
+// Relative differences that rounding explains.
+struct Tolerance {
+  double gradient = 0;  // of a squared norm
+  double third_loss = 0;
+  double last_loss = 0;  // steps multiply what rounding leaves
+};
+constexpr Tolerance of_fp32{1e-4, 1e-4, 1e-3}, of_half{3e-2, 2e-2, 2e-2};
+constexpr std::size_t third_step = 2;
+
+// A precision that this version does not know gets what fp32 gets.
+bool rounds_to_half(std::string_view precision) {
+  constexpr int half = 10;  // bits of a mantissa: tf32's, fp16's; bf16 has fewer
+  const config::PrecisionRow* row = config::find_precision(precision);
+  return row != nullptr && row->product_mantissa_bits <= half;
+}
+
+Tolerance tolerance(const store::Result& result, const store::ResultCase& a, const store::ResultCase& b) {
+  const bool rounded = std::ranges::any_of(config::registry(), [&](const config::Variable& variable) {
+    return variable.mathematics == config::Mathematics::rounded &&
+           result.setting(a, variable.name) != result.setting(b, variable.name);
+  });
+  return rounded || rounds_to_half(result.setting(a, "precision")) ? of_half : of_fp32;
+}
+
+const store::ResultGradient* find_gradient(const store::Result& result, std::int32_t case_index) {
+  const auto found = std::ranges::find(result.gradients, case_index, &store::ResultGradient::case_index);
+  return found == result.gradients.end() ? nullptr : &*found;
+}
+
+// The mean over finished blocks of the loss of a step; NaN where there is none.
+double mean_loss(const store::Result& result, std::int32_t case_index, std::size_t step) {
+  double sum = 0;
+  int n = 0;
+  for (const FinishedBlock& block : finished_blocks(result, case_index)) {
+    if (block.index >= result.losses.size() || step >= result.losses[block.index].size()) continue;
+    sum += result.losses[block.index][step];
+    ++n;
+  }
+  return sum / n;
+}
+
+}  // namespace
+
+double SignOfTraining::difference() const {
+  return std::abs(value / reference - 1);
+}
+
+bool asks_for_another_training(const store::Result& result, std::int32_t case_index) {
+  const store::ResultCase &of = result.case_at(case_index), *baseline = result.baseline();
+  if (baseline == nullptr) return false;
+  if (of.tokens_per_step != baseline->tokens_per_step) return true;
+  return std::ranges::any_of(config::registry(), [&](const config::Variable& variable) {
+    return variable.mathematics == config::Mathematics::another &&
+           result.setting(of, variable.name) != result.setting(*baseline, variable.name);
+  });
+}
+
+std::vector<SignOfTraining> signs_of_training(const store::Result& result, std::int32_t case_index) {
+  const store::ResultCase* baseline = result.baseline();
+  if (baseline == nullptr || asks_for_another_training(result, case_index)) return {};
+  const std::int32_t reference = result.index_of(*baseline);
+  const Tolerance allowed = tolerance(result, result.case_at(case_index), *baseline);
+  std::vector<SignOfTraining> signs;
+  // What is no number has a warning of its own, and a sum of squares is zero where there is nothing to square.
+  const auto add = [&](const std::string& what, double value, double of_baseline, double tolerated) {
+    if (std::isfinite(value) && std::isfinite(of_baseline) && of_baseline != 0)
+      signs.push_back({what, value, of_baseline, tolerated});
+  };
+  const store::ResultGradient *own = find_gradient(result, case_index), *other = find_gradient(result, reference);
+  if (own != nullptr && other != nullptr) {
+    const std::string norm = "the squared norm of the first step's gradients";
+    add(norm + " of weights", own->sharded_squares, other->sharded_squares, allowed.gradient);
+    add(norm + " of norms, biases and positions", own->replicated_squares, other->replicated_squares, allowed.gradient);
+  }
+  if (result.losses.empty() || result.losses.front().empty()) return signs;
+  const std::size_t last = result.losses.front().size() - 1, third = std::min(third_step, last);
+  const auto loss = [&](const std::string& what, std::size_t step, double tolerated) {
+    add(what, mean_loss(result, case_index, step), mean_loss(result, reference, step), tolerated);
+  };
+  loss(fmt::format("the loss of step {}", third + 1), third, allowed.third_loss);
+  if (last != third) loss("the last loss", last, allowed.last_loss);
+  return signs;
+}
+
+std::string why_trains_differently(const store::Result& result, std::int32_t case_index) {
+  for (const SignOfTraining& sign : signs_of_training(result, case_index)) {
+    if (sign.agrees()) continue;
+    return fmt::format("{} is {:.6g}, the baseline's {:.6g}: {:.2g} % apart, {:.2g} % is allowed", sign.what,
+                       sign.value, sign.reference, 100 * sign.difference(), 100 * sign.allowed);
+  }
+  return "";
+}
+
+}  // namespace harness::analysis

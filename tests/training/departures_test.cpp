@@ -1,0 +1,106 @@
+// Whether a case trains as the baseline does: what the norms of gradients say of honest layouts and of planted faults.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "analysis/training.h"
+#include "local_job.h"
+
+namespace harness {
+namespace {
+
+using test::layout_of;
+using test::LocalJob;
+
+const config::Model small{"small", 2, 64, 4, 128, 32};
+
+config::Settings settings_on(const program::Layout& layout) {
+  config::Settings s;
+  s.layout = {{program::Axis::tensor, layout[program::Axis::tensor]},
+              {program::Axis::pipeline, layout[program::Axis::pipeline]}};
+  s.global_batch_size = 8;
+  s.micro_batch_size = 2;
+  s.bucket_size_bytes = 64 << 10;
+  return s;
+}
+
+store::ResultGradient gradient_of(const config::Settings& settings, const program::ProgramSet& programs) {
+  const program::Layout& layout = programs.layout;
+  LocalJob job(programs, small, settings);
+  job.run(1);
+  store::ResultGradient sum;
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    for (const workloads::GradientPart& part :
+         workloads::gpt_workload().gradients(small, settings, layout, layout.coordinates(rank), job.program(rank))) {
+      double squares = 0;
+      for (const float x : job.read(rank, gpt::gradient_buffer, part.view.offset, part.view.count))
+        squares += double{x} * x;
+      (part.sharded ? sum.sharded_squares : sum.replicated_squares) += squares / part.holders;
+    }
+  }
+  return sum;
+}
+
+// Of a sweep with these two cases; "": they train alike.
+std::string departure(store::ResultGradient baseline, store::ResultGradient other, const std::string& precision) {
+  store::Result result;
+  result.variables = {"precision"};
+  for (const char* name : {"baseline", "layout=other"}) {
+    store::ResultCase& row = result.cases.emplace_back();
+    row.name = name;
+    row.settings = {precision};
+  }
+  baseline.case_index = 0;
+  other.case_index = 1;
+  result.gradients = {baseline, other};
+  return analysis::why_trains_differently(result, 1);
+}
+
+TEST(Departures, NoLayoutTrainsDifferently) {
+  for (const config::Precision precision : {config::Precision::fp32, config::Precision::bf16}) {
+    config::Settings alone = settings_on({});
+    alone.precision = precision;
+    const store::ResultGradient one_rank = gradient_of(alone, gpt::programs(small, alone, {}));
+    EXPECT_GT(one_rank.sharded_squares, 0);
+    EXPECT_GT(one_rank.replicated_squares, 0);
+    for (const auto& layout : {layout_of(2, 1, 1), layout_of(1, 2, 1), layout_of(1, 1, 2), layout_of(2, 2, 2)}) {
+      config::Settings s = settings_on(layout);
+      s.precision = precision;
+      EXPECT_EQ(departure(one_rank, gradient_of(s, gpt::programs(small, s, layout)), config::name_of(precision)), "")
+          << layout[program::Axis::tensor] << layout[program::Axis::pipeline] << layout[program::Axis::data];
+    }
+  }
+}
+
+// Every communication that is labelled so becomes one over a group without others.
+program::ProgramSet without(program::ProgramSet set, const std::string& what, program::GroupId group) {
+  set.groups.push_back({"alone", program::AxisSet{}, {}});
+  const auto alone = static_cast<program::GroupId>(set.groups.size() - 1);
+  int dropped = 0;
+  for (program::Program& role : set.roles) {
+    for (program::Operation& op : role.step) {
+      auto* reduction = std::get_if<program::AllReduce>(&op.action);
+      if (reduction == nullptr || reduction->group != group || op.label.what != what) continue;
+      reduction->group = alone;
+      ++dropped;
+    }
+  }
+  EXPECT_GT(dropped, 0) << what;
+  return set;
+}
+
+TEST(Departures, AReductionThatIsLeftOutShows) {
+  const config::Settings alone = settings_on({});
+  const store::ResultGradient one_rank = gradient_of(alone, gpt::programs(small, alone, {}));
+  const auto dropped = [&](const program::Layout& layout, const std::string& what, program::GroupId group) {
+    const config::Settings s = settings_on(layout);
+    return departure(one_rank, gradient_of(s, without(gpt::programs(small, s, layout), what, group)), "fp32");
+  };
+  EXPECT_NE(dropped(layout_of(1, 1, 2), "gradient bucket", gpt::data_group), "");
+  EXPECT_NE(dropped(layout_of(1, 2, 1), "tied embedding", gpt::embedding_group), "");
+  EXPECT_NE(dropped(layout_of(2, 1, 1), "fc1 input gradient", gpt::tensor_group), "");
+  EXPECT_NE(dropped(layout_of(2, 1, 1), "fc2", gpt::tensor_group), "");
+}
+
+}  // namespace
+}  // namespace harness
