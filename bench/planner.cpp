@@ -27,7 +27,7 @@ void survey_case(benchmark::State& state) {
                                   static_cast<int>(state.range(2)), state.range(3));
   std::int64_t operations = 0;
   for (auto _ : state) {
-    const plan::Survey s = plan::survey(model_1b3, c, program::all_fused);
+    const plan::Survey s = plan::survey(model_1b3, config::BackendKind::cuda, c);
     operations = 0;
     for (const program::Count& count : s.counts) operations += count.operations;
     benchmark::DoNotOptimize(operations);

@@ -125,7 +125,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual config::BackendKind kind() const = 0;
-  virtual program::FusedSet declared() const = 0;
+  /// The fused forms that it runs as they stand.
+  virtual program::FusedSet declared() const { return config::traits_of(kind()).fused; }
   // Where a request is asked for and no Program is made, it says where to run: threads, local_rank, share_devices.
 
   /// Name → value of what ranks must agree on: library versions, CPU or GPU model.
@@ -148,8 +149,5 @@ class Backend {
     return {};
   }
 };
-
-/// The fused forms the backend declares, known even where it cannot be built: for planning.
-program::FusedSet declared_fused(config::BackendKind kind);
 
 }  // namespace harness::backend

@@ -129,7 +129,7 @@ std::string text_of(const First& f, const std::string& path) {
 // What the case that takes most will need on a GPU.
 double most_memory(const First& f, const std::string& path) {
   const config::Experiment e = config::load_recorded(text_of(f, path), path, {});
-  const plan::Plan p = plan::prepare(e, backend::declared_fused(e.backend), f.ranks, {"micro_batch_size", "attention"});
+  const plan::Plan p = plan::prepare(e, f.ranks, {"micro_batch_size", "attention"});
   double most = 0;
   for (const plan::PlannedCase& c : p.cases) most = std::max(most, plan::planned_memory_bytes(c));
   return most;

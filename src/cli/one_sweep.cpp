@@ -48,7 +48,7 @@ plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment,
   if (config::traits_of(experiment.backend).ranks_are_gpus) {
     sweep::require_gpus(job.places(), experiment.measure.share_gpus, experiment.path);
   }
-  return plan::prepare(experiment, backend::declared_fused(experiment.backend), job.size(), only);
+  return plan::prepare(experiment, job.size(), only);
 }
 
 // " (running: OWNER)" of a result that is not finished, as far as it can be told at once; else "".

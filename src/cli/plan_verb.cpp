@@ -215,15 +215,15 @@ int ranks_of_launcher() {
   return claim ? claim->size : 0;
 }
 
-std::string budget_of(const plan::Plan& p, const PlanOptions& options, program::FusedSet declared) {
+std::string budget_of(const plan::Plan& p, const PlanOptions& options) {
   const auto the_case = std::ranges::find(p.cases, options.budget, &plan::PlannedCase::name);
   if (the_case == p.cases.end())
     fail("--budget: there is no case {}; `plan` without --budget lists the cases", options.budget);
   if (!p.experiment.hardware)
     fail("--budget needs the rates of the hardware; add `hardware: FILE` to the configuration");
   const config::Hardware& hardware = *p.experiment.hardware;
-  const plan::Budget budget =
-      plan::budget(p.experiment.model, *the_case, declared, hardware, plan::parse_efficiencies(options.efficiencies));
+  const plan::Budget budget = plan::budget(p.experiment.model, p.experiment.backend, *the_case, hardware,
+                                           plan::parse_efficiencies(options.efficiencies));
   return "\n" + the_case->name + ": " + budget_text(budget, hardware.name, !options.efficiencies.empty());
 }
 
@@ -231,7 +231,6 @@ std::string budget_of(const plan::Plan& p, const PlanOptions& options, program::
 
 int plan(const PlanOptions& options, std::ostream& out) {
   config::Experiment experiment = config::load_experiment(options.config, options.overrides);
-  const program::FusedSet declared = backend::declared_fused(experiment.backend);
   const int ranks = options.ranks > 0 ? options.ranks : ranks_of_launcher();
   const std::string hint = ranks > 0 ? "" : planned_for_one(experiment);
   if (options.gpu_hours > 0) {
@@ -239,9 +238,9 @@ int plan(const PlanOptions& options, std::ostream& out) {
       fail("--gpu-hours needs the time of a block: give --like RESULT.h5 or --assume-mfu 40%");
     experiment.measure.time_budget_s = options.gpu_hours * 3600 / std::max(ranks, 1);
   }
-  const plan::Plan p = plan::prepare(experiment, declared, std::max(ranks, 1), options.only);
+  const plan::Plan p = plan::prepare(experiment, std::max(ranks, 1), options.only);
   // Before anything is printed, so that an error stands alone.
-  const std::string budget = options.budget.empty() ? "" : budget_of(p, options, declared);
+  const std::string budget = options.budget.empty() ? "" : budget_of(p, options);
   const std::int64_t result_bytes = sweep::needed_space(p);
   const PlannedTime time = planned_time(p, {options.like, options.assume_mfu, options.assume_setup});
   if (!hint.empty()) out << hint << "\n\n";

@@ -8,16 +8,23 @@
 namespace harness::config {
 namespace {
 
+// A GELU next to a product does not pay on cpu: oneDNN writes either gelu(x) or x, and the backward pass needs both;
+// nor does a bias gradient, which no oneDNN product yields.
+constexpr program::FusedSet fused_on_cpu =
+    program::Fused::matmul_bias | program::Fused::matmul_add | program::Fused::cross_entropy;
+
 constexpr std::array<BackendTraits, 2> table{
     {{.kind = BackendKind::cpu,
       .name = "cpu",
+      .fused = fused_on_cpu,
       .caveat = "real arithmetic and real collectives on CPU cores. These numbers say nothing about a GPU."},
      {.kind = BackendKind::cuda,
       .name = "cuda",
       .ranks_are_gpus = true,
       .has_tf32 = true,
       .tunes = true,
-      .uses_nccl = true}}};
+      .uses_nccl = true,
+      .fused = program::all_fused}}};
 
 constexpr auto backend_choices = [] {
   std::array<Choice<BackendKind>, table.size()> choices{};
@@ -35,6 +42,10 @@ const BackendTraits& traits_of(std::string_view name) {
   static constexpr BackendTraits unknown{.ranks_are_gpus = true};
   const auto* found = std::ranges::find(table, name, &BackendTraits::name);
   return found == table.end() ? unknown : *found;
+}
+
+program::FusedSet fused_for(BackendKind kind, const Settings& /*settings*/) {
+  return traits_of(kind).fused;
 }
 
 const char* name_of(BackendKind kind) {

@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "config/settings.h"
+#include "program/lower.h"
+
 namespace harness::config {
 
 enum class BackendKind : std::uint8_t { cpu, cuda };
@@ -17,12 +20,16 @@ struct BackendTraits {
   bool has_tf32 = false;
   bool tunes = false;            // has choices that are timed before the first round
   bool uses_nccl = false;        // and so leaves its log
+  program::FusedSet fused = 0;   // forms that it runs as they stand
   std::string_view caveat = {};  // what a reader of its numbers must know: sentences; "": nothing
 };
 
 const BackendTraits& traits_of(BackendKind kind);
 /// By the name that a result file has. Of a backend that this version does not know: a GPU per rank, and nothing else.
 const BackendTraits& traits_of(std::string_view name);
+
+/// The fused forms that a step with these settings has on the backend; the others are lowered (program/lower.h).
+program::FusedSet fused_for(BackendKind kind, const Settings& settings);
 
 const char* name_of(BackendKind kind);
 /// Throws Error naming what is allowed.

@@ -86,15 +86,15 @@ Efficiencies parse_efficiencies(std::span<const std::string> items) {
   return e;
 }
 
-Budget budget(const config::Model& model, const PlannedCase& planned, program::FusedSet declared,
+Budget budget(const config::Model& model, config::BackendKind backend, const PlannedCase& planned,
               const config::Hardware& hardware, const Efficiencies& efficiencies) {
   if (!planned.is_possible()) fail("case {} is impossible: {}", planned.name, planned.impossible);
   const program::DeviceRates rates{hardware.peak_flops(planned.settings.precision), hardware.memory_bytes_per_s};
   if (!(rates.flops > 0))
     fail("the hardware file {} states no peak for the precision of {}", hardware.name, planned.name);
   if (!(rates.memory_bytes_per_s > 0)) fail("the hardware file {} states no memory_bandwidth", hardware.name);
-  const program::ProgramSet set =
-      program::lower(workloads::build_programs(model, planned.settings, planned.layout), declared);
+  const program::ProgramSet set = program::lower(workloads::build_programs(model, planned.settings, planned.layout),
+                                                 config::fused_for(backend, planned.settings));
   Budget longest;
   for (std::size_t role = 0; role < set.roles.size(); ++role) {
     Budget b = budget_of(set.roles[role], rates, efficiencies);

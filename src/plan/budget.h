@@ -44,9 +44,9 @@ struct Budget {
   double mfu(double step_s) const { return model_flop / step_s / rates.flops; }
 };
 
-/// `declared`: the fused forms of the backend. Throws Error if the hardware's rates for the case's precision are not
+/// Of the step as the backend runs it. Throws Error if the hardware's rates for the case's precision are not
 /// stated, or the case is impossible or computes nothing.
-Budget budget(const config::Model& model, const PlannedCase& planned, program::FusedSet declared,
+Budget budget(const config::Model& model, config::BackendKind backend, const PlannedCase& planned,
               const config::Hardware& hardware, const Efficiencies& efficiencies);
 
 }  // namespace harness::plan

@@ -15,12 +15,11 @@ constexpr double worker_base_bytes = 30 << 20;
 
 }  // namespace
 
-Plan prepare(const config::Experiment& experiment, program::FusedSet declared, int ranks,
-             const std::vector<std::string>& only) {
+Plan prepare(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only) {
   Plan plan = make_plan(with_model_values(experiment, ranks), ranks, only);
   for (PlannedCase& planned : plan.cases) {
     if (!planned.is_possible()) continue;
-    planned.survey = survey(experiment.model, planned, declared);
+    planned.survey = survey(experiment.model, experiment.backend, planned);
   }
   name_uses(plan);
   return plan;
@@ -56,14 +55,14 @@ std::optional<config::Hardware> hardware_for(const config::Experiment& experimen
   return found;
 }
 
-Plan plan_for_device(Plan plan, program::FusedSet declared, const std::string& device) {
+Plan plan_for_device(Plan plan, const std::string& device) {
   const auto matching = hardware_for(plan.experiment, device);
   if (!matching) return plan;
   plan.experiment.hardware = *matching;
   const bool as_planned = std::ranges::all_of(plan.cases, [&](const PlannedCase& planned) {
     return !planned.is_possible() || why_impossible(planned.settings, plan.experiment.hardware).empty();
   });
-  return as_planned ? plan : prepare(plan.experiment, declared, plan.ranks, plan.only);
+  return as_planned ? plan : prepare(plan.experiment, plan.ranks, plan.only);
 }
 
 }  // namespace harness::plan

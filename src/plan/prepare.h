@@ -9,10 +9,8 @@
 namespace harness::plan {
 
 /// The plan of an experiment with the survey of every possible case, and the values of the model filled in. Pure but
-/// for reading files that `experiment` names. `declared`: the fused forms of the backend that will run it. Throws
-/// Error.
-Plan prepare(const config::Experiment& experiment, program::FusedSet declared, int ranks,
-             const std::vector<std::string>& only);
+/// for reading files that `experiment` names. Throws Error.
+Plan prepare(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only);
 
 /// What the largest worker of a case will need at its peak: the Program's arena and what a worker costs besides
 /// (libraries, communicators; docs/method.md). 0 for an impossible case.
@@ -33,6 +31,6 @@ std::optional<config::Hardware> hardware_for(const config::Experiment& experimen
 
 /// The plan for ranks whose GPU is `device`: with its hardware file, and planned anew where that file says that a case
 /// cannot run there. Throws Error as hardware_for().
-Plan plan_for_device(Plan plan, program::FusedSet declared, const std::string& device);
+Plan plan_for_device(Plan plan, const std::string& device);
 
 }  // namespace harness::plan

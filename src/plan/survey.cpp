@@ -6,9 +6,9 @@
 
 namespace harness::plan {
 
-Survey survey(const config::Model& model, const PlannedCase& the_case, program::FusedSet declared) {
-  const program::ProgramSet set =
-      program::lower(workloads::build_programs(model, the_case.settings, the_case.layout), declared);
+Survey survey(const config::Model& model, config::BackendKind backend, const PlannedCase& the_case) {
+  const program::ProgramSet set = program::lower(workloads::build_programs(model, the_case.settings, the_case.layout),
+                                                 config::fused_for(backend, the_case.settings));
   if (const auto problems = program::verify(set, 5); !problems.empty()) {
     std::string text = fmt::format("case {}: its program is invalid, which is a bug in the workload; please report it:",
                                    the_case.name);

@@ -27,7 +27,8 @@ struct Survey {
   std::int64_t peak_bytes = 0;         // of the largest role
   int peak_role = 0;
 };
-/// Builds, verifies, counts and plans memory. Throws Error naming rank and operation if verification fails.
-Survey survey(const config::Model& model, const PlannedCase& the_case, program::FusedSet declared);
+/// Builds the case's step as the backend runs it, verifies, counts and plans memory. Throws Error naming rank and
+/// operation if verification fails.
+Survey survey(const config::Model& model, config::BackendKind backend, const PlannedCase& the_case);
 
 }  // namespace harness::plan

@@ -61,8 +61,7 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, store::ResultPlace& pl
                    : "checking that all ranks agree, measuring the peak of matrix products");
   const Machine machine = probe(job, plan);
   if (const std::string busy = busy_machine(machine.conditions); !busy.empty()) progress.say(busy);
-  if (!machine.device.empty())
-    plan = plan::plan_for_device(std::move(plan), backend::declared_fused(backend), machine.device);
+  if (!machine.device.empty()) plan = plan::plan_for_device(std::move(plan), machine.device);
   if (!request.wrap.empty()) {  // its command sees one process for each block
     for (std::size_t i = 0; i < plan.schedule.size(); ++i) plan.schedule[i].process = static_cast<int>(i);
   }

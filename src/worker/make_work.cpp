@@ -81,7 +81,8 @@ Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connectio
     work.task = [=, &with, hash = work.program_hash](Steps*) { return probe(request, hash, with, wanted); };
     return work;
   }
-  auto program = std::make_unique<program::Program>(program::lower(set.roles[role], with.declared()));
+  auto program = std::make_unique<program::Program>(
+      program::lower(set.roles[role], config::fused_for(request.backend, request.settings)));
   wanted.program = program.get();
   if (std::holds_alternative<job::Tune>(request.task)) {
     if (const char* text = std::getenv("HARNESS_TEST_TUNING_S")) wanted.tuning_s = std::atof(text);

@@ -26,7 +26,7 @@ const FirstMachine laptop{.gpus = {}, .cores = 2, .cpu = "a CPU"};
 plan::Plan plan_of(const FirstConfiguration& first) {
   const config::Experiment e = config::load_recorded(first.text, "harness.yaml", {});
   EXPECT_TRUE(e.warnings.empty()) << e.warnings.front();
-  plan::Plan p = plan::prepare(e, backend::declared_fused(e.backend), first.ranks, {});
+  plan::Plan p = plan::prepare(e, first.ranks, {});
   for (const plan::PlannedCase& c : p.cases) {
     EXPECT_EQ(c.impossible, "") << c.name;
     EXPECT_TRUE(c.notes.empty()) << c.name << ": " << c.notes.front();

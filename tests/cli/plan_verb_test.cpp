@@ -135,7 +135,7 @@ TEST(Plan, TakesTimesFromAnAssumedMfu) {
                                            "measure.time_budget=25 min",
                                            "cost={per_gpu_hour: 2.5, run: {tokens: 1e9}}"};
   const config::Experiment e = config::load_experiment(config, overrides);
-  const plan::Plan p = plan::prepare(e, {}, 128, {"baseline"});
+  const plan::Plan p = plan::prepare(e, 128, {"baseline"});
   const double step_s = p.baseline().survey.flop.model / (128 * 989e12 * 0.4);
   const double block_s = 45 + step_s * (e.measure.warmup_steps + e.measure.steps);
   // Before round 1: a worker that records the timeline, one that tunes, one that reads NCCL's log.

@@ -18,10 +18,10 @@ using ::testing::HasSubstr;
 struct OneH200 {
   config::Experiment experiment =
       config::load_experiment(test::source_dir() + "/configs/h200.yaml", {"global_batch_size=16"});
-  Plan plan = prepare(experiment, program::all_fused, 1, {"baseline"});
+  Plan plan = prepare(experiment, 1, {"baseline"});
 
   Budget budget(const Efficiencies& efficiencies = {}) const {
-    return plan::budget(plan.experiment.model, plan.baseline(), program::all_fused, *plan.experiment.hardware,
+    return plan::budget(plan.experiment.model, config::BackendKind::cuda, plan.baseline(), *plan.experiment.hardware,
                         efficiencies);
   }
 };
@@ -80,7 +80,7 @@ TEST(Budget, WhatRunsBesideTheBackwardPassIsNotInTheSum) {
   OneH200 job;
   job.experiment = config::load_experiment(test::source_dir() + "/configs/h200.yaml",
                                            {"global_batch_size=16", "overlap_optimizer=true"});
-  job.plan = prepare(job.experiment, program::all_fused, 1, {"baseline"});
+  job.plan = prepare(job.experiment, 1, {"baseline"});
   const Budget beside = job.budget();
   const double update = by_kind(after, &BudgetLine::expected_s)["adamw"];
   EXPECT_NEAR(by_kind(beside, &BudgetLine::expected_s)["adamw"], update, 1e-6 * update);
@@ -93,8 +93,8 @@ TEST(Budget, WhatRunsBesideTheBackwardPassIsNotInTheSum) {
 TEST(Budget, ShowsTheStageThatTakesLongest) {
   const config::Experiment e = config::load_experiment(
       test::source_dir() + "/configs/h200.yaml", {"layout={tensor_parallel: 1, pipeline_parallel: 4}", "ranks=4"});
-  const Plan plan = prepare(e, program::all_fused, 4, {"baseline"});
-  const Budget b = budget(e.model, plan.baseline(), program::all_fused, *e.hardware, {});
+  const Plan plan = prepare(e, 4, {"baseline"});
+  const Budget b = budget(e.model, config::BackendKind::cuda, plan.baseline(), *e.hardware, {});
   EXPECT_EQ(b.roles, 4);
   EXPECT_EQ(b.role, 3);  // it has the head
 }
@@ -109,9 +109,9 @@ TEST(Budget, RefusesWhatItCannotKnow) {
 
 TEST(Budget, OfACollectiveIsNone) {
   const config::Experiment e = config::load_experiment(test::source_dir() + "/configs/collectives.yaml", {});
-  const Plan plan = prepare(e, program::all_fused, 4, {"baseline"});
+  const Plan plan = prepare(e, 4, {"baseline"});
   const config::Hardware hardware = *OneH200().plan.experiment.hardware;
-  EXPECT_THAT(test::error_of([&] { budget(e.model, plan.baseline(), program::all_fused, hardware, {}); }),
+  EXPECT_THAT(test::error_of([&] { budget(e.model, config::BackendKind::cuda, plan.baseline(), hardware, {}); }),
               HasSubstr("computes nothing"));
 }
 

@@ -22,9 +22,7 @@ TEST(NeededSpace, HoldsTheExampleAndLittleMore) {
   config::Experiment experiment = config::load_recorded(example.config_text, example.config_path, example.overrides);
   std::vector<std::string> only;
   for (const store::ResultCase& row : example.cases) only.push_back(row.name);
-  const auto needed = [&] {
-    return needed_space(plan::prepare(experiment, backend::declared_fused(experiment.backend), example.ranks, only));
-  };
+  const auto needed = [&] { return needed_space(plan::prepare(experiment, example.ranks, only)); };
   const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
   experiment.measure.auto_steps = false;
   experiment.measure.steps = example.steps;
@@ -43,7 +41,7 @@ TEST(NeededSpace, HoldsTheExampleAndLittleMore) {
 TEST(NeededSpace, RefusesMoreTimelinesThanAReaderHolds) {
   const std::string path = test::source_dir() + "/configs/16node.yaml";
   const config::Experiment all = config::load_experiment(path, {"measure.timeline=all"});
-  const plan::Plan plan = plan::prepare(all, backend::declared_fused(all.backend), 128, {});
+  const plan::Plan plan = plan::prepare(all, 128, {});
   EXPECT_THAT(test::error_of([&] { needed_space(plan); }),
               ::testing::HasSubstr("measure.timeline: all would keep up to "));
 }

@@ -17,7 +17,6 @@ namespace {
 class CpuBackend : public backend::Backend {
  public:
   config::BackendKind kind() const override { return config::BackendKind::cpu; }
-  program::FusedSet declared() const override { return backend::declared_fused(config::BackendKind::cpu); }
 
   std::vector<std::pair<std::string, std::string>> identity(
       const backend::ExecutableRequest& /*where*/) const override {

@@ -17,7 +17,6 @@ namespace {
 class CudaBackend : public backend::Backend {
  public:
   config::BackendKind kind() const override { return config::BackendKind::cuda; }
-  program::FusedSet declared() const override { return backend::declared_fused(config::BackendKind::cuda); }
 
   std::vector<std::pair<std::string, std::string>> identity(const backend::ExecutableRequest& request) const override {
     const cuda::Device device = cuda::use_device(request);

@@ -203,7 +203,7 @@ TEST(Failures, ConnectingGivesUpInTime) {
 
 TEST(CpuBackend, SaysWhatItIs) {
   const backend::Backend& cpu = backends::get(config::BackendKind::cpu);
-  EXPECT_EQ(cpu.declared(), backend::declared_fused(config::BackendKind::cpu));
+  EXPECT_EQ(cpu.declared(), config::traits_of(config::BackendKind::cpu).fused);
   for (const auto& [name, value] : cpu.identity({})) EXPECT_FALSE(value.empty()) << name;
   EXPECT_THROW(backends::get(config::BackendKind::cuda), Error);
   backend::ExecutableRequest where;

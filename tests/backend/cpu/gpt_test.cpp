@@ -46,7 +46,7 @@ std::vector<float> losses(const Case& c, config::Precision precision) {
   layout[program::Axis::data] = c.data;
   layout[program::Axis::pipeline] = c.pipeline;
   const program::ProgramSet set = program::lower(workloads::build_programs(tiny(), settings, layout),
-                                                 backend::declared_fused(config::BackendKind::cpu));
+                                                 config::traits_of(config::BackendKind::cpu).fused);
   const auto program = [&](int rank) { return &set.roles[set.role_of(layout.coordinates(rank))]; };
   Ranks ranks(layout, set.groups, program, settings);
   ranks.errors = ranks.each([&](int r) {

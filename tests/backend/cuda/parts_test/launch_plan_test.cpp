@@ -89,7 +89,7 @@ TEST(LaunchPlan, AtMostSoManyShareASecondStage) {
 int second_stages(const config::Settings& settings, const program::Layout& layout) {
   const config::Model model{"test", 4, 64, 4, 128, 32};
   const program::Program program = program::lower(workloads::build_programs(model, settings, layout).roles.front(),
-                                                  backend::declared_fused(config::BackendKind::cuda));
+                                                  config::traits_of(config::BackendKind::cuda).fused);
   const auto plan = plan_launches(program.step, program.streams.size(), multiprocessors, false);
   int norms = 0, waiting = 0;
   for (std::size_t i = 0; i < plan.size(); ++i) {

@@ -108,7 +108,7 @@ TEST(Product, AStepNeedsFewDistinctOnes) {
   settings.micro_batch_size = 2;
   const program::Program program =
       program::lower(workloads::build_programs(model, settings, program::Layout{}).roles.front(),
-                     backend::declared_fused(config::BackendKind::cuda));
+                     config::traits_of(config::BackendKind::cuda).fused);
   const auto needed = needed_products(program, false, all_multiprocessors);
   std::set<std::string> keys;
   for (const NeededProduct& n : needed) keys.insert(key_of(n.product));
@@ -130,7 +130,7 @@ TEST(Product, BesideTheOptimizerOnlyTheBackwardPassIsLaidOutForFewerMultiprocess
     settings.overlap_optimizer = overlap;
     const program::Program program =
         program::lower(workloads::build_programs(model, settings, program::Layout{}).roles.front(),
-                       backend::declared_fused(config::BackendKind::cuda));
+                       config::traits_of(config::BackendKind::cuda).fused);
     const std::vector<int> shares = shares_of(program.step, program.streams.size(), all_multiprocessors);
     int fewer = 0, few = 0;
     for (std::size_t i = 0; i < program.step.size(); ++i) {

@@ -129,7 +129,7 @@ TEST(AttentionChoice, EveryShapeOfAStepHasAKeyOfItsOwn) {
   config::Settings settings;
   settings.global_batch_size = settings.micro_batch_size = 2;
   const auto set = program::lower(workloads::build_programs({"tiny", 3, 32, 2, 64, 16}, settings, program::Layout{}),
-                                  backend::declared_fused(config::BackendKind::cuda));
+                                  config::traits_of(config::BackendKind::cuda).fused);
   const auto shapes = attention_shapes(set.roles.front());
   ASSERT_THAT(shapes, SizeIs(1));  // all layers and both directions have one
   std::set<std::string> keys{key_of(shapes[0])};

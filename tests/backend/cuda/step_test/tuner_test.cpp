@@ -84,7 +84,7 @@ class TunerOverFake : public ::testing::Test {
   const config::Settings settings_ = settings();
   const program::ProgramSet set_ =
       program::lower(workloads::build_programs({"tiny", 1, 32, 2, 64, 16}, settings_, program::Layout{}),
-                     backend::declared_fused(config::BackendKind::cuda));
+                     config::traits_of(config::BackendKind::cuda).fused);
   const program::Program& program_ = set_.roles.front();
 };
 
