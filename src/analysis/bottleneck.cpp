@@ -191,8 +191,10 @@ std::vector<Lever> levers_for(const store::Result& result, const CaseBreakdown& 
   std::vector<Lever> levers;
   for (const config::Variable& variable : config::registry()) {
     if (!variable.honoured_on(result.backend)) continue;
-    const std::string_view now = result.setting(result.at(found), variable.name);
-    if (!now.empty() && now == variable.fastest) continue;
+    // A file that does not know a variable was measured before there was one: with its default.
+    const std::string_view known = result.setting(result.at(found), variable.name);
+    const std::string now = known.empty() ? variable.print(config::Settings()) : std::string(known);
+    if (now == variable.fastest) continue;
     Lever lever{.variable = variable.name};
     std::vector<Part> parts;
     for (const auto& [part, share] : lost) {

@@ -10,8 +10,9 @@ namespace {
 
 // A GELU next to a product does not pay on cpu: oneDNN writes either gelu(x) or x, and the backward pass needs both;
 // nor does a bias gradient, which no oneDNN product yields.
-constexpr program::FusedSet fused_on_cpu =
-    program::Fused::matmul_bias | program::Fused::matmul_add | program::Fused::cross_entropy;
+constexpr program::FusedSet fused_on_cpu = program::Fused::matmul_bias | program::Fused::matmul_add |
+                                           program::Fused::cross_entropy | program::Fused::norm_residual |
+                                           program::Fused::norm_dresidual | program::Fused::norm_bias_gradient;
 
 constexpr std::array<BackendTraits, 2> table{
     {{.kind = BackendKind::cpu,
@@ -44,8 +45,8 @@ const BackendTraits& traits_of(std::string_view name) {
   return found == table.end() ? unknown : *found;
 }
 
-program::FusedSet fused_for(BackendKind kind, const Settings& /*settings*/) {
-  return traits_of(kind).fused;
+program::FusedSet fused_for(BackendKind kind, const Settings& settings) {
+  return settings.fusion ? traits_of(kind).fused : 0;
 }
 
 const char* name_of(BackendKind kind) {

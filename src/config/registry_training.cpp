@@ -166,6 +166,16 @@ FrameworkWords bucket_for_pytorch(const Settings& s) {
                       print_bytes_exact(s.bucket_size_bytes))};
 }
 
+FrameworkWords fusion_for_megatron(const Settings& s) {
+  if (s.fusion) return no_word("fusions are the default: leave --no-bias-gelu-fusion and the like out");
+  return {{{"--no-bias-gelu-fusion", ""}, {"--no-bias-dropout-fusion", ""}, {"--no-gradient-accumulation-fusion", ""}},
+          "nearest: which operations Megatron-LM fuses is not what was measured"};
+}
+FrameworkWords fusion_for_pytorch(const Settings& s) {
+  return no_word(s.fusion ? "no argument: torch.compile(model) fuses what stands beside a product"
+                          : "run the model eagerly, without torch.compile");
+}
+
 constexpr int max_accumulation = 1 << 16;
 constexpr std::int64_t max_batch = std::int64_t{1} << 31;
 constexpr std::int64_t min_bucket_bytes = 1024;
@@ -340,6 +350,21 @@ std::vector<Variable> training_variables() {
                                          "torch.Tensor.register_post_accumulate_grad_hook adds"
                                        : "optimizer.step() after the backward pass");
                   }}});
+  rows.push_back({.name = "fusion",
+                  .allowed = "true, false",
+                  .help =
+                      "run bias, GELU, residual and bias gradients inside the kernels beside them and cross-entropy "
+                      "as one, as far as the backend does, or each operation on its own; attention is a variable "
+                      "of its own",
+                  .backends = everywhere,
+                  .parse = [](Settings& s, auto text) { s.fusion = parse_bool(text); },
+                  .print = [](const Settings& s) { return s.fusion ? "true" : "false"; },
+                  .acts_on = {Part::matrix_products, Part::other_compute, Part::idle},
+                  .fastest = "true",
+                  .anew = Anew::program,
+                  .workloads = only_gpt,
+                  .words = {.megatron = fusion_for_megatron, .pytorch = fusion_for_pytorch},
+                  .synonyms = {{"bias_gelu_fusion"}, {"bias_dropout_fusion"}, {"torch_compile"}}});
   rows.push_back({.name = "repeat_batch",
                   .allowed = "true, false",
                   .help = "train every step on the first step's batch, so that the loss must fall",

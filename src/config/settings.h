@@ -60,6 +60,7 @@ struct Settings {
   bool overlap_grad_reduce = true;
   std::int64_t bucket_size_bytes = 25 << 20;  // of fp32 gradients
   bool overlap_optimizer = false;             // AdamW bucket by bucket, beside the backward pass
+  bool fusion = true;  // operations are as coarse as the backend's kernels; else each is one of its own
   AllReduceAlgorithm allreduce_algorithm = AllReduceAlgorithm::ring;
   AttentionKind attention = AttentionKind::fused;
   int attention_engine = -1;                // of the fused kernels the library offers; -1: its own choice

@@ -67,6 +67,27 @@ class Lowering {
     if (gelu_backward) emit(GeluBackward{aux, out});
   }
 
+  void replace(const LayerNorm& whole) {
+    if (!whole.residual.present() || has(declared_, Fused::norm_residual)) return emit(whole);
+    LayerNorm norm = whole;
+    norm.in = whole.sum;
+    norm.bias = norm.residual = norm.sum = {};
+    emit(ResidualAdd{whole.in, whole.bias, whole.residual, whole.sum, whole.rows, whole.width});
+    emit(norm);
+  }
+
+  void replace(const LayerNormBackward& whole) {
+    LayerNormBackward norm = whole;
+    const bool residual = whole.dresidual.present() && !has(declared_, Fused::norm_dresidual);
+    // The bias gradient sums what the residual's gradient was added to.
+    const bool bias = whole.dbias.present() && (residual || !has(declared_, Fused::norm_bias_gradient));
+    if (residual) norm.dresidual = {};
+    if (bias) norm.dbias = {};
+    emit(norm);
+    if (residual) emit(ResidualAdd{whole.din, {}, whole.dresidual, whole.din, whole.rows, whole.width});
+    if (bias) emit(ColumnSum{whole.din, whole.dbias, whole.rows, whole.width, whole.accumulate});
+  }
+
   void replace(const CrossEntropy& c) {
     if (has(declared_, Fused::cross_entropy)) return emit(c);
     const auto row_values = [&](const char* name) {

@@ -14,6 +14,9 @@ enum class Fused : std::uint32_t {
   matmul_bias_gradient = 8,  // bias_gradient in a Matmul   else ColumnSum, Matmul
   cross_entropy = 16,        // CrossEntropy                else its three parts
   matmul_add = 32,           // add in a Matmul             else Matmul, ResidualAdd (which takes the bias along)
+  norm_residual = 64,        // residual in a LayerNorm     else ResidualAdd into sum, LayerNorm
+  norm_dresidual = 128,      // dresidual in its backward   else LayerNormBackward, ResidualAdd, ColumnSum for dbias
+  norm_bias_gradient = 256,  // dbias in its backward       else LayerNormBackward, ColumnSum
 };
 using FusedSet = std::uint32_t;
 inline constexpr FusedSet operator|(Fused a, Fused b) {
@@ -25,7 +28,7 @@ inline constexpr FusedSet operator|(FusedSet a, Fused b) {
 inline constexpr bool has(FusedSet set, Fused f) {
   return (set & static_cast<FusedSet>(f)) != 0;
 }
-inline constexpr FusedSet all_fused = 63;
+inline constexpr FusedSet all_fused = 511;
 
 /// The same Program in the finer operations that a backend with `declared` fused forms understands. FLOPs,
 /// communication and verification are unchanged.

@@ -144,6 +144,18 @@ TEST(Layouts, UpdatesBesideTheBackwardPassAreThoseAfterIt) {
   }
 }
 
+TEST(Layouts, WithoutFusionTheSameIsComputed) {
+  for (const auto& layout : {layout_of(1, 1, 1), layout_of(2, 1, 1), layout_of(2, 2, 2)}) {
+    if (emulated && layout.ranks() > 2) continue;
+    config::Settings s;
+    s.global_batch_size = 8;
+    s.micro_batch_size = 2;
+    const auto fused = train(s, layout);
+    s.fusion = false;
+    expect_equal(train(s, layout), fused, 1e-6, fmt::format("{} ranks", layout.ranks()));
+  }
+}
+
 TEST(Layouts, AllReduceAlgorithmsTrainAlike) {
   if (test::tested_backend != config::BackendKind::cpu) GTEST_SKIP() << "algorithms of Gloo";
   config::Settings s;

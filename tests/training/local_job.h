@@ -55,7 +55,7 @@ class LocalJob {
 #endif
     // Where the device is emulated nobody runs cuDNN's kernels.
     if (tested_backend == config::BackendKind::cuda) settings.attention = config::AttentionKind::unfused;
-    set_ = program::lower(programs, tested.declared());
+    set_ = program::lower(programs, config::fused_for(tested_backend, settings));
     const int n = layout.ranks();
     Rendezvous rendezvous(n);
     for (int rank = 0; rank < n; ++rank) {

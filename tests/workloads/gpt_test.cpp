@@ -198,6 +198,26 @@ TEST(Gpt, LoweringChangesNeitherFlopNorTraffic) {
   }
 }
 
+// Each form on its own, and what it is made of.
+TEST(Gpt, WhatANormIsFusedWithIsLoweredInItsOrder) {
+  const auto set = build(job({"m", 2, 64, 4, 256, 32}, 2, 1, 1, 2));
+  const auto without = [&](program::Fused form) {
+    const auto low = program::lower(set, program::all_fused & ~static_cast<program::FusedSet>(form));
+    std::map<std::string_view, int> more;
+    for (const auto& op : low.roles[0].step) ++more[program::name_of(op.action)];
+    for (const auto& op : set.roles[0].step) --more[program::name_of(op.action)];
+    std::erase_if(more, [](const auto& entry) { return entry.second == 0; });
+    EXPECT_TRUE(program::verify(low).empty());
+    return more;
+  };
+  using Counts = std::map<std::string_view, int>;
+  // Two micro-batches of two layers with two norms each, and a final norm; the first norm has nothing to add.
+  EXPECT_EQ(without(program::Fused::norm_residual), (Counts{{"residual_add", 2 * 4}}));
+  EXPECT_EQ(without(program::Fused::norm_bias_gradient), (Counts{{"column_sum", 2 * 4}}));
+  // The final norm's gradient has no residual; the first norm's has no bias.
+  EXPECT_EQ(without(program::Fused::norm_dresidual), (Counts{{"residual_add", 2 * 4}, {"column_sum", 2 * 3}}));
+}
+
 TEST(Gpt, BrokenProgramIsFoundWithRankAndOperation) {
   auto set = program::expand(build(job({"m", 4, 64, 4, 256, 32}, 2, 2, 2, 4)));
   auto& step = set.roles[5].step;
