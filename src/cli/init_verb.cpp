@@ -12,6 +12,7 @@
 #include "config/shipped.h"
 #include "machine/cgroups.h"
 #include "machine/cpus.h"
+#include "plan/fit.h"
 #include "plan/prepare.h"
 
 namespace harness::cli {
@@ -128,10 +129,11 @@ std::string text_of(const First& f, const std::string& path) {
 
 // What the case that takes most will need on a GPU.
 double most_memory(const First& f, const std::string& path) {
-  const config::Experiment e = config::load_recorded(text_of(f, path), path, {});
+  config::Experiment e = config::load_recorded(text_of(f, path), path, {});
+  e.hardware.reset();  // of which size is the question
   const plan::Plan p = plan::prepare(e, f.ranks, {"micro_batch_size", "attention"});
   double most = 0;
-  for (const plan::PlannedCase& c : p.cases) most = std::max(most, plan::planned_memory_bytes(c));
+  for (const plan::PlannedCase& c : p.cases) most = std::max(most, plan::planned_memory_bytes(e.backend, c));
   return most;
 }
 

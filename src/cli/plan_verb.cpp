@@ -15,6 +15,7 @@
 #include "config/experiment.h"
 #include "job/mpi/launcher.h"
 #include "plan/budget.h"
+#include "plan/fit.h"
 #include "plan/prepare.h"
 #include "report/sections.h"
 #include "report/table.h"
@@ -98,7 +99,6 @@ void print_head(const plan::Plan& p, std::ostream& out) {
 }
 
 void print_cases(const plan::Plan& p, std::ostream& out) {
-  const double memory = p.experiment.hardware ? p.experiment.hardware->memory_bytes : 0;
   std::size_t width = 4;
   for (const plan::PlannedCase& c : p.cases) width = std::max(width, c.name.size());
   const bool named = std::ranges::any_of(p.cases, [](const plan::PlannedCase& c) { return !c.uses.empty(); });
@@ -123,9 +123,7 @@ void print_cases(const plan::Plan& p, std::ostream& out) {
       all.messages += t.messages;
       all.bytes += t.bytes;
     }
-    const double need = plan::planned_memory_bytes(c);
-    if (memory > 0 && need > memory)
-      note(fmt::format("needs {} of {}: will not fit", show_bytes(need), show_bytes(memory)));
+    const double need = plan::planned_memory_bytes(p.experiment.backend, c);
     for (const std::string& text : c.notes) note(text);
     const std::string uses = c.uses.empty() || c.is_control ? "" : "  " + join(c.uses, "; ");
     out << fmt::format("{:{}}  {:14} {:>13} {:>11} {:>11} {:>13}{}{}\n", c.name, width, program::text_of(c.layout),

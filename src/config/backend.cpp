@@ -18,6 +18,7 @@ constexpr std::array<BackendTraits, 2> table{
     {{.kind = BackendKind::cpu,
       .name = "cpu",
       .fused = fused_on_cpu,
+      .worker_bytes = 30 << 20,  // measured (docs/method.md): the program, its libraries and their thread stacks
       .caveat = "real arithmetic and real collectives on CPU cores. These numbers say nothing about a GPU."},
      {.kind = BackendKind::cuda,
       .name = "cuda",
@@ -25,7 +26,9 @@ constexpr std::array<BackendTraits, 2> table{
       .has_tf32 = true,
       .tunes = true,
       .uses_nccl = true,
-      .fused = program::all_fused}}};
+      .fused = program::all_fused,
+      // Assumed, until a worker has measured it: CUDA's context, the workspaces of cuBLASLt and cuDNN, NCCL's buffers.
+      .worker_bytes = 1536 << 20}}};
 
 constexpr auto backend_choices = [] {
   std::array<Choice<BackendKind>, table.size()> choices{};

@@ -21,6 +21,7 @@ struct BackendTraits {
   bool tunes = false;            // has choices that are timed before the first round
   bool uses_nccl = false;        // and so leaves its log
   program::FusedSet fused = 0;   // forms that it runs as they stand
+  double worker_bytes = 0;       // on the device, of a worker beside its Program's arena
   std::string_view caveat = {};  // what a reader of its numbers must know: sentences; "": nothing
 };
 

@@ -350,6 +350,19 @@ std::vector<Variable> training_variables() {
                                          "torch.Tensor.register_post_accumulate_grad_hook adds"
                                        : "optimizer.step() after the backward pass");
                   }}});
+  rows.push_back({.name = "memory_cap",
+                  .allowed = "a share above 0 and up to 1, such as 90 %",
+                  .help = "the share of the device's memory that a case may need; one that needs more is not run",
+                  .backends = everywhere,
+                  .parse =
+                      [](Settings& s, auto text) {
+                        const double share = parse_share(text);
+                        if (!(share > 0) || share > 1)
+                          fail("found {}; allowed: above 0 % and at most 100 %", quote(text));
+                        s.memory_cap = share;
+                      },
+                  .print = [](const Settings& s) { return fmt::format("{:.6g} %", 100 * s.memory_cap); },
+                  .anew = Anew::program});
   rows.push_back({.name = "fusion",
                   .allowed = "true, false",
                   .help =

@@ -60,6 +60,7 @@ struct Settings {
   bool overlap_grad_reduce = true;
   std::int64_t bucket_size_bytes = 25 << 20;  // of fp32 gradients
   bool overlap_optimizer = false;             // AdamW bucket by bucket, beside the backward pass
+  double memory_cap = 1;                      // share of the device's memory that a worker may need
   bool fusion = true;  // operations are as coarse as the backend's kernels; else each is one of its own
   AllReduceAlgorithm allreduce_algorithm = AllReduceAlgorithm::ring;
   AttentionKind attention = AttentionKind::fused;

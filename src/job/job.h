@@ -57,6 +57,11 @@ struct RankPlace {
   machine::GpuView gpus;    // that this rank may see
 };
 
+/// What a rank may use of its node's memory, which this many ranks share: a tenth is left to the system.
+inline double share_of_memory(double node_bytes, int local_ranks) {
+  return 0.9 * node_bytes / local_ranks;
+}
+
 /// How a block went, at rank 0.
 struct BlockOutcome {
   bool ok = false;

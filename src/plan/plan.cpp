@@ -105,6 +105,23 @@ bool shares_processes(const Plan& plan) {
 
 }  // namespace
 
+void require_baseline(const Plan& plan) {
+  const config::Experiment& e = plan.experiment;
+  if (plan.baseline().is_possible()) return;
+  fail("{}: the baseline cannot run on {} ranks: {}", e.baseline_place.empty() ? e.path : e.baseline_place, plan.ranks,
+       plan.baseline().impossible);
+}
+
+void schedule_blocks(Plan& plan) {
+  const config::Measure& measure = plan.experiment.measure;
+  plan.schedule = make_schedule(entrants_of(plan), measure.rounds, measure.seed);
+  const bool shares = shares_processes(plan);
+  for (std::size_t i = 0; i < plan.schedule.size(); ++i) {
+    const bool joins = shares && i > 0 && plan.schedule[i].round == plan.schedule[i - 1].round;
+    plan.schedule[i].process = joins ? plan.schedule[i - 1].process : static_cast<int>(i);
+  }
+}
+
 Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only) {
   if (ranks < 1) fail("cannot plan for {} ranks; use 1 rank or more", ranks);
   const std::set<std::string> selection = checked_selection(experiment, only);
@@ -115,23 +132,15 @@ Plan make_plan(const config::Experiment& experiment, int ranks, const std::vecto
   for (const char* name : {"baseline", "baseline_again"}) {
     plan.cases.push_back(make_case(experiment, ranks, name, nullptr));
     plan.cases.back().is_control = plan.cases.size() > 1;
-    if (const std::string& why = plan.cases.back().impossible; !why.empty()) {
-      fail("{}: the baseline cannot run on {} ranks: {}",
-           experiment.baseline_place.empty() ? experiment.path : experiment.baseline_place, ranks, why);
-    }
   }
+  require_baseline(plan);
   for (const config::Change& change : experiment.changes) {
     if (!change.from_model.empty() || is_the_baseline(experiment, change, ranks)) continue;
     const std::string name = config::case_name(change);
     if (!only.empty() && !selection.contains(name) && !selection.contains(change.variable)) continue;
     plan.cases.push_back(make_case(experiment, ranks, name, &change));
   }
-  plan.schedule = make_schedule(entrants_of(plan), experiment.measure.rounds, experiment.measure.seed);
-  const bool shares = shares_processes(plan);
-  for (std::size_t i = 0; i < plan.schedule.size(); ++i) {
-    const bool joins = shares && i > 0 && plan.schedule[i].round == plan.schedule[i - 1].round;
-    plan.schedule[i].process = joins ? plan.schedule[i - 1].process : static_cast<int>(i);
-  }
+  schedule_blocks(plan);
   return plan;
 }
 

@@ -56,4 +56,9 @@ struct Plan {
 /// own number of ranks. `only`: keep these cases (and the baselines); names matched exactly or by variable.
 Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only = {});
 
+/// What make_plan() ends with, for who finds out more about the cases: the order of the blocks of the possible ones;
+/// and an Error if the baseline is not possible.
+void schedule_blocks(Plan& plan);
+void require_baseline(const Plan& plan);
+
 }  // namespace harness::plan

@@ -3,18 +3,11 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "plan/fit.h"
 #include "plan/from_model.h"
 #include "plan/why_impossible.h"
 
 namespace harness::plan {
-namespace {
-
-// A worker without a model: the program, its libraries and their thread stacks. Measured on the cpu backend
-// (docs/method.md); a GPU's context is on the GPU and in its own figures.
-constexpr double worker_base_bytes = 30 << 20;
-
-}  // namespace
-
 Plan prepare(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only) {
   Plan plan = make_plan(with_model_values(experiment, ranks), ranks, only);
   for (PlannedCase& planned : plan.cases) {
@@ -22,12 +15,8 @@ Plan prepare(const config::Experiment& experiment, int ranks, const std::vector<
     planned.survey = survey(experiment.model, experiment.backend, planned);
   }
   name_uses(plan);
+  refuse_what_does_not_fit(plan, [&](const PlannedCase&) { return configured_memory(plan.experiment); });
   return plan;
-}
-
-double planned_memory_bytes(const PlannedCase& planned) {
-  if (planned.survey.roles == 0) return 0;
-  return static_cast<double>(planned.survey.peak_bytes) + worker_base_bytes;
 }
 
 Peak configured_peak(const config::Experiment& experiment, config::Precision precision) {
@@ -62,7 +51,9 @@ Plan plan_for_device(Plan plan, const std::string& device) {
   const bool as_planned = std::ranges::all_of(plan.cases, [&](const PlannedCase& planned) {
     return !planned.is_possible() || why_impossible(planned.settings, plan.experiment.hardware).empty();
   });
-  return as_planned ? plan : prepare(plan.experiment, plan.ranks, plan.only);
+  if (!as_planned) return prepare(plan.experiment, plan.ranks, plan.only);
+  refuse_what_does_not_fit(plan, [&](const PlannedCase&) { return configured_memory(plan.experiment); });
+  return plan;
 }
 
 }  // namespace harness::plan

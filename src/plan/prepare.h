@@ -8,13 +8,10 @@
 
 namespace harness::plan {
 
-/// The plan of an experiment with the survey of every possible case, and the values of the model filled in. Pure but
+/// The plan of an experiment with the survey of every possible case, and the values of the model filled in. Cases that
+/// do not fit in a known memory are impossible. Pure but
 /// for reading files that `experiment` names. Throws Error.
 Plan prepare(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only);
-
-/// What the largest worker of a case will need at its peak: the Program's arena and what a worker costs besides
-/// (libraries, communicators; docs/method.md). 0 for an impossible case.
-double planned_memory_bytes(const PlannedCase& planned);
 
 /// A dense peak and where it is from.
 struct Peak {
@@ -30,7 +27,7 @@ Peak configured_peak(const config::Experiment& experiment, config::Precision pre
 std::optional<config::Hardware> hardware_for(const config::Experiment& experiment, const std::string& device);
 
 /// The plan for ranks whose GPU is `device`: with its hardware file, and planned anew where that file says that a case
-/// cannot run there. Throws Error as hardware_for().
+/// cannot run there or does not fit. Throws Error as hardware_for().
 Plan plan_for_device(Plan plan, const std::string& device);
 
 }  // namespace harness::plan

@@ -1,5 +1,12 @@
 #include "sweep/limits_of_machine.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "base/text.h"
 #include "plan/prepare.h"
 #include "workloads/operations.h"
 
@@ -28,6 +35,23 @@ void raise_peaks(Recorder& recorder, const plan::Plan& plan, const Peaks& peaks)
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     if (plan.cases[i].is_possible()) recorder.raise_peak(i, peaks.of(plan.cases[i]));
   }
+}
+
+plan::DeviceMemory memory_of(const config::Experiment& experiment, const plan::PlannedCase& planned,
+                             const Machine& machine) {
+  plan::DeviceMemory memory = plan::configured_memory(experiment);
+  if (memory.bytes > 0 || config::traits_of(experiment.backend).ranks_are_gpus) return memory;
+  std::vector<int> ranks_on(machine.nodes());
+  const auto used =
+      std::span(machine.places).first(std::min<std::size_t>(planned.layout.ranks(), machine.places.size()));
+  for (const job::RankPlace& place : used) ++ranks_on[place.node];
+  for (const job::RankPlace& place : used) {
+    const double share = job::share_of_memory(place.memory_bytes, ranks_on[place.node]);
+    if (memory.bytes > 0 && share >= memory.bytes) continue;
+    memory = {share,
+              fmt::format("90 % of the memory of {}, shared by {}", place.host, plural(ranks_on[place.node], "rank"))};
+  }
+  return memory;
 }
 
 program::Links links_of(const config::Experiment& experiment, const plan::PlannedCase& planned) {

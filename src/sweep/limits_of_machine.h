@@ -1,6 +1,6 @@
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/fit.h"
 #include "program/links.h"
 #include "store/result.h"
 #include "sweep/probe.h"
@@ -20,6 +20,10 @@ void raise_peaks(Recorder& recorder, const plan::Plan& plan, const Peaks& peaks)
 
 /// Writes link_source and the limit of every point of operation.
 void fill_link_limits(store::Result& result, const plan::Plan& plan, const Machine& machine);
+
+/// What a rank of a case may use: of a GPU its hardware file says it; on cpu, the least share of a node's memory.
+plan::DeviceMemory memory_of(const config::Experiment& experiment, const plan::PlannedCase& planned,
+                             const Machine& machine);
 
 /// The links that carry a case's messages, as far as the configuration or the hardware file states them.
 program::Links links_of(const config::Experiment& experiment, const plan::PlannedCase& planned);

@@ -4,12 +4,12 @@
 
 #include "base/error.h"
 #include "base/version.h"
-#include "plan/prepare.h"
+#include "plan/fit.h"
 
 namespace harness::sweep {
 namespace {
 
-store::ResultCase case_row(const plan::PlannedCase& planned) {
+store::ResultCase case_row(config::BackendKind backend, const plan::PlannedCase& planned) {
   const plan::Survey& s = planned.survey;
   store::ResultCase row;
   row.name = planned.name;
@@ -29,7 +29,7 @@ store::ResultCase case_row(const plan::PlannedCase& planned) {
   row.model_flop_per_step = s.flop.model;
   row.noncausal_flop_per_step = s.flop.noncausal;
   row.hardware_flop_per_step = s.hardware_flop;
-  row.planned_memory_bytes = plan::planned_memory_bytes(planned);
+  row.planned_memory_bytes = plan::planned_memory_bytes(backend, planned);
   row.program_hash = fmt::format("{:016x}", s.program_hash);
   return row;
 }
@@ -94,7 +94,7 @@ store::Result planned_result(const plan::Plan& plan) {
   r.variables = config::variable_names();
   r.warnings = e.warnings;
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
-    r.cases.push_back(case_row(plan.cases[i]));
+    r.cases.push_back(case_row(plan.experiment.backend, plan.cases[i]));
     add_roles(plan.cases[i], static_cast<std::int32_t>(i), r.roles);
     const workloads::Rate& rate = plan.cases[i].survey.rate;
     if (rate.repetitions == 0) continue;

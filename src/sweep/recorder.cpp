@@ -106,8 +106,10 @@ bool Recorder::resume_file(store::ResultPlace& place) {
   place_ = &place;
   file_ = place.resume();
   file_->set_sessions(result_.sessions);
-  for (std::size_t i = 0; i < result_.cases.size(); ++i)
-    states_[i].dropped = result_.cases[i].status == store::CaseStatus::failed;
+  for (std::size_t i = 0; i < result_.cases.size(); ++i) {
+    const store::CaseStatus status = result_.cases[i].status;
+    states_[i].dropped = status == store::CaseStatus::failed || status == store::CaseStatus::impossible;
+  }
   for (const analysis::FinishedBlock& block : analysis::finished_blocks(result_)) {
     states_[block.case_index].set_up_s = result_.blocks[block.index].setup_s;
     states_[block.case_index].step_s = block.seconds;
@@ -124,6 +126,13 @@ void Recorder::require_place() {
 
 void Recorder::write_case(std::size_t case_index) {
   if (file_) file_->write_case(static_cast<int>(case_index), result_.cases[case_index]);
+}
+
+void Recorder::refuse(std::size_t case_index, const std::string& reason) {
+  states_[case_index].dropped = true;
+  result_.cases[case_index].status = store::CaseStatus::impossible;
+  result_.cases[case_index].reason = reason;
+  write_case(case_index);
 }
 
 void Recorder::note_failure(std::size_t case_index, const job::BlockOutcome& outcome) {

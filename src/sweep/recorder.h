@@ -17,7 +17,7 @@ struct CaseState {
   // and a step.
   double set_up_s = 0, step_s = 0;
   std::string last_failure;  // signature
-  bool dropped = false;      // failed twice in the same way: it is not run again
+  bool dropped = false;      // failed twice in the same way, or does not fit: it is not run again
 };
 
 /// A sweep's result as it grows, and its file once there is one. Rank 0 only.
@@ -43,6 +43,8 @@ class Recorder {
   /// Throws Error if another sweep has taken over; what this one measured is then closed and kept.
   void require_place();
 
+  /// The case is not run, although it was planned: it does not fit.
+  void refuse(std::size_t case_index, const std::string& reason);
   /// A block failed: its case is dropped if it failed the same way before.
   void note_failure(std::size_t case_index, const job::BlockOutcome& outcome);
   /// These blocks, which are still to be measured, will run in another process than was planned: one for all of them,

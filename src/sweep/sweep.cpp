@@ -62,6 +62,8 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, store::ResultPlace& pl
   const Machine machine = probe(job, plan);
   if (const std::string busy = busy_machine(machine.conditions); !busy.empty()) progress.say(busy);
   if (!machine.device.empty()) plan = plan::plan_for_device(std::move(plan), machine.device);
+  plan::refuse_what_does_not_fit(
+      plan, [&](const plan::PlannedCase& planned) { return memory_of(plan.experiment, planned, machine); });
   if (!request.wrap.empty()) {  // its command sees one process for each block
     for (std::size_t i = 0; i < plan.schedule.size(); ++i) plan.schedule[i].process = static_cast<int>(i);
   }

@@ -23,6 +23,17 @@ void keep_timeline(const plan::Plan& plan, std::size_t case_index, const Machine
   for (const job::Samples& s : outcome.samples) recorder.warn(s.warnings);
 }
 
+// By what its workers used, which the plan did not know.
+void refuse_if_too_large(const plan::Plan& plan, std::size_t case_index, const Machine& machine,
+                         const job::BlockOutcome& outcome, Recorder& recorder) {
+  const plan::PlannedCase& planned = plan.cases[case_index];
+  std::int64_t most = 0;
+  for (const job::Samples& s : outcome.samples) most = std::max(most, s.peak_memory_bytes);
+  const plan::DeviceMemory device = memory_of(plan.experiment, planned, machine);
+  const std::string why = plan::why_too_large(planned, static_cast<double>(most), device, "used");
+  if (!why.empty()) recorder.refuse(case_index, why);
+}
+
 // Of the slowest rank, from a process that runs.
 double set_up_of(const job::BlockOutcome& outcome) {
   double slowest_s = 0;
@@ -56,6 +67,7 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
       interrupted = stop_wanted(job, outcome);
       if (outcome.ok) {
         keep_timeline(plan, i, machine, outcome, recorder);
+        refuse_if_too_large(plan, i, machine, outcome, recorder);
         state.step_s = outcome.of<job::TimelineSamples>(0).step_s;
         const int steps = plan.experiment.measure.warmup_steps + 1;
         // A block that shares its process does without the start of one.

@@ -6,6 +6,7 @@
 #include "backend/backend.h"
 #include "cli/init_verb.h"
 #include "config/experiment.h"
+#include "plan/fit.h"
 #include "plan/prepare.h"
 #include "support/errors.h"
 #include "support/files.h"
@@ -48,10 +49,12 @@ TEST(Init, TheGpusNameFindsItsHardwareAndAModelThatFits) {
   EXPECT_EQ(h100.ranks, 8);
   ASSERT_TRUE(h100.experiment.hardware);
   EXPECT_EQ(h100.experiment.hardware->name, "H100 SXM5 80GB");
-  for (const plan::PlannedCase& c : h100.cases) EXPECT_LT(plan::planned_memory_bytes(c), 80e9) << c.name;
+  for (const plan::PlannedCase& c : h100.cases)
+    EXPECT_LT(plan::planned_memory_bytes(config::BackendKind::cuda, c), 80e9) << c.name;
 
   const plan::Plan a10 = plan_of(first_configuration(node("NVIDIA A10", 24e9, 1), {}));
-  for (const plan::PlannedCase& c : a10.cases) EXPECT_LT(plan::planned_memory_bytes(c), 24e9) << c.name;
+  for (const plan::PlannedCase& c : a10.cases)
+    EXPECT_LT(plan::planned_memory_bytes(config::BackendKind::cuda, c), 24e9) << c.name;
   EXPECT_LT(a10.experiment.model.layers * a10.experiment.model.hidden,
             h100.experiment.model.layers * h100.experiment.model.hidden);
 }

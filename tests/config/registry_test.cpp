@@ -36,6 +36,7 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"overlap_grad_reduce", {"true", "false"}},
     {"bucket_size", {"1 MiB", "1536 B"}},
     {"overlap_optimizer", {"true", "false"}},
+    {"memory_cap", {"90 %", "100 %"}},
     {"fusion", {"true", "false"}},
     {"allreduce_algorithm", {"ring", "halving_doubling", "bcube"}},
     {"threads", {"auto", "3"}},

@@ -102,7 +102,8 @@ Share share_of(const Site& site, const Members& members, int threads, double mem
   }
   share.local_ranks = std::max(1, taking_part);
   share.threads = threads > 0 ? threads : std::max(1, site.usable_cores / share.local_ranks);
-  share.memory_limit_bytes = memory_limit_bytes > 0 ? memory_limit_bytes : 0.9 * site.memory_bytes / share.local_ranks;
+  share.memory_limit_bytes =
+      memory_limit_bytes > 0 ? memory_limit_bytes : job::share_of_memory(site.memory_bytes, share.local_ranks);
   const auto cores = static_cast<std::int64_t>(site.cores.size());
   std::int64_t first = 0;
   std::int64_t last = cores;

@@ -1,0 +1,87 @@
+// What the untimed workers that record timelines find out about their cases.
+#include "sweep/timelines.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "plan/prepare.h"
+#include "sweep/planned_result.h"
+
+namespace harness::sweep {
+namespace {
+
+// Every block succeeds, and each of its ranks says that it used so much memory.
+class GreedyJob : public job::Job {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  const std::vector<job::RankPlace>& places() const override { return places_; }
+  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
+    const job::BlockRequest& request = blocks.at(0).request;
+    job::TimelineSamples timeline;
+    timeline.gradient = {2.0 * static_cast<double>(request.settings.micro_batch_size), 1};
+    job::BlockOutcome outcome;
+    outcome.ok = true;
+    outcome.samples = {{timeline, {}, used_bytes * request.settings.micro_batch_size, {}}};
+    return {outcome};
+  }
+  int follow() override { return 0; }
+  void finish(int) override {}
+  void leave() override {}
+  int stop_requests() const override { return 0; }
+  double allocation_end_unix_s() const override { return 0; }
+  const Clock& clock() const override { return system_clock(); }
+
+  std::int64_t used_bytes = 0;  // by sequence of a micro-batch
+
+ private:
+  std::vector<job::RankPlace> places_{1};
+};
+
+class Timelines : public ::testing::Test {
+ protected:
+  static plan::Plan planned() {
+    config::Experiment e;
+    e.path = "sweep.yaml";
+    e.model = {"custom", 1, 64, 4, 128, 16};
+    config::Change change{"micro_batch_size", "8", e.baseline};
+    change.settings.micro_batch_size = 8;
+    e.changes = {change};
+    e.measure.memory_limit_bytes = 1 << 30;
+    return plan::prepare(e, 1, {});
+  }
+  Recorder record(std::int64_t used_bytes) {
+    GreedyJob job;
+    job.used_bytes = used_bytes;
+    Machine machine;
+    machine.places = job.places();
+    Recorder recorder(planned_result(plan_));
+    std::ostringstream err;
+    ProgressLine progress(err, false);
+    EXPECT_FALSE(record_timelines(job, plan_, {}, machine, recorder, progress));
+    return recorder;
+  }
+  plan::Plan plan_ = planned();
+};
+
+TEST_F(Timelines, ACaseWhoseWorkersUseMoreThanTheyMayIsRefused) {
+  ASSERT_EQ(plan_.cases.size(), 3u);
+  EXPECT_FALSE(record(100 << 20).state(2).dropped);
+  const Recorder recorder = record(200 << 20);
+  EXPECT_FALSE(recorder.state(0).dropped);
+  EXPECT_TRUE(recorder.state(2).dropped);
+  EXPECT_EQ(recorder.result().cases[2].status, store::CaseStatus::impossible);
+  EXPECT_EQ(recorder.result().cases[2].reason,
+            "used 1.56 GiB of memory per rank, more than 1 GiB (measure.memory_limit)");
+}
+
+TEST_F(Timelines, GradientsOfTheFirstStepAreSummedOverRanks) {
+  const Recorder recorder = record(0);
+  ASSERT_EQ(recorder.result().gradients.size(), 2u) << "the control is the baseline";
+  EXPECT_EQ(recorder.result().gradients[1].case_index, 2);
+  EXPECT_EQ(recorder.result().gradients[1].sharded_squares, 16);
+}
+
+}  // namespace
+}  // namespace harness::sweep
