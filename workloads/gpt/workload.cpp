@@ -91,9 +91,9 @@ class GptWorkload : public Workload {
       return fmt::format("tensor_parallel {} does not divide vocab {}; pad the vocabulary to {}", tensor, model.vocab,
                          (model.vocab / tensor + 1) * tensor);
     }
-    if (model.layers % pipeline != 0) {
-      return fmt::format("pipeline_parallel {} does not divide layers {}; nearest that does: {}", pipeline,
-                         model.layers, config::nearest_divisors(model.layers, pipeline));
+    if (model.layers < pipeline) {
+      return fmt::format("pipeline_parallel {} is more than layers {}: a stage has at least one layer", pipeline,
+                         model.layers);
     }
     return "";
   }
