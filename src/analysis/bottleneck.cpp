@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "analysis/case_settings.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/registry.h"
@@ -189,12 +190,12 @@ std::string words_for(const std::vector<Part>& parts) {
 std::vector<Lever> levers_for(const store::Result& result, const CaseBreakdown& found, const Waterfall* waterfall,
                               const std::map<Part, double>& lost) {
   std::vector<Lever> levers;
+  config::Settings known = settings_of(result, result.at(found));
+  known.ranks = result.at(found).ranks;  // some answers depend on it
   for (const config::Variable& variable : config::registry()) {
     if (!variable.honoured_on(result.backend)) continue;
-    // A file that does not know a variable was measured before there was one: with its default.
-    const std::string_view known = result.setting(result.at(found), variable.name);
-    const std::string now = known.empty() ? variable.print(config::Settings()) : std::string(known);
-    if (now == variable.fastest) continue;
+    if (!variable.fastest.empty() && variable.print(known) == variable.fastest) continue;
+    if (!variable.without_effect(known).empty()) continue;
     Lever lever{.variable = variable.name};
     std::vector<Part> parts;
     for (const auto& [part, share] : lost) {

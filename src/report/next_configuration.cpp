@@ -7,6 +7,7 @@
 #include <optional>
 #include <sstream>
 
+#include "analysis/case_settings.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "config/experiment.h"
@@ -32,22 +33,6 @@ YamlNode configuration_of(const store::Result& result) {
   if (!root || root->kind != YamlNode::Kind::map)
     fail("the file holds no configuration, so there is none to go on from");
   return std::move(*root);
-}
-
-// The settings of the measured baseline, as far as this program knows its variables.
-config::Settings settings_of_baseline(const store::Result& result) {
-  config::Settings settings;
-  const store::ResultCase* baseline = result.baseline();
-  if (baseline == nullptr) return settings;
-  for (const std::string& name : result.variables) {
-    const config::Variable* variable = config::find_variable(name);
-    if (variable == nullptr) continue;
-    try {
-      variable->parse(settings, result.setting(*baseline, name));
-    } catch (const Error&) {  // printed by another version: its default stays
-    }
-  }
-  return settings;
 }
 
 struct Winner {
@@ -82,7 +67,7 @@ class NextSweep {
         summary_(summary),
         file_(one_line(file)),
         root_(configuration_of(result)),
-        old_(settings_of_baseline(result)) {
+        old_(result.baseline() == nullptr ? config::Settings{} : analysis::settings_of(result, *result.baseline())) {
     for (const ProvenSetting& setting : proven.settings) {
       if (config::purpose_of(setting.variable) != config::Purpose::setting) continue;
       singles_.push_back({{{setting.variable, setting.value}}, setting.name, setting.evidence, setting.ratio});
