@@ -25,6 +25,7 @@ enum class AttentionKind : std::uint8_t {
   fused,    // one kernel, scores never in memory
   unfused,  // two batched products with a softmax between them
 };
+enum class PipelineSchedule : std::uint8_t { one_forward_one_backward, gpipe, interleaved, zero_bubble_h1 };
 enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling, bcube };
 
 /// What a step can be, by the names that a configuration gives: a training step, or one operation again and again.
@@ -56,7 +57,9 @@ struct Settings {
   std::int64_t micro_batch_size = 1;    // sequences per forward pass of one rank
   int gradient_accumulation = 0;        // micro-batches of a replica in a step; 0: they follow from the global batch
   program::Layout layout;               // of one replica: 1 along the data axis, which takes what remains of the ranks
-  int ranks = 0;                        // 0: all of the job; a case on N ranks uses ranks 0..N-1
+  PipelineSchedule pipeline_schedule = PipelineSchedule::one_forward_one_backward;
+  int virtual_pipeline = 0;  // chunks of a stage; 0: as many as the schedule needs
+  int ranks = 0;             // 0: all of the job; a case on N ranks uses ranks 0..N-1
   bool overlap_grad_reduce = true;
   std::int64_t bucket_size_bytes = 25 << 20;  // of fp32 gradients
   bool overlap_optimizer = false;             // AdamW bucket by bucket, beside the backward pass
@@ -82,6 +85,11 @@ struct Settings {
   int repetitions = 20;  // of the operation in a step
   bool operator==(const Settings&) const = default;
 
+  /// Runs of layers that a pipeline stage holds.
+  int chunks_of_stage() const {
+    if (virtual_pipeline > 0) return virtual_pipeline;
+    return pipeline_schedule == PipelineSchedule::interleaved ? 2 : 1;
+  }
   /// Ranks that hold the model once. It may be more than an int holds: any value of the configuration is possible.
   std::int64_t replica_ranks() const {
     std::int64_t product = 1;

@@ -41,7 +41,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 22> here{{
     {"threshold", "measure.smallest_effect"},
 }};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 17> nowhere{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> nowhere{{
     {"data_parallel_size", derived_replicas},
     {"dp", derived_replicas},
     {"recompute", no_recomputation},
@@ -56,8 +56,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 17> nowhere{
     {"sequence_parallel", no_such_parallelism},
     {"context_parallel_size", no_such_parallelism},
     {"expert_model_parallel_size", no_such_parallelism},
-    {"virtual_pipeline_model_parallel_size", no_such_parallelism},
-    {"num_layers_per_virtual_pipeline_stage", no_such_parallelism},
     {"fp16", "harness has fp32, tf32 and bf16 (precision)"},
 }};
 

@@ -35,6 +35,8 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"ranks", {"all", "16"}},
     {"overlap_grad_reduce", {"true", "false"}},
     {"bucket_size", {"1 MiB", "1536 B"}},
+    {"pipeline_schedule", {"gpipe", "zero_bubble_h1"}},
+    {"virtual_pipeline", {"auto", "3"}},
     {"overlap_optimizer", {"true", "false"}},
     {"memory_cap", {"90 %", "100 %"}},
     {"fusion", {"true", "false"}},

@@ -17,7 +17,7 @@ constexpr bool sanitized = true;
 #else
 constexpr bool sanitized = false;
 #endif
-constexpr bool emulated = test::tested_backend == config::BackendKind::cuda;  // and slow
+using test::emulated;
 const config::Model tiny{"tiny", 2, 64, 4, 128, 32};
 
 std::vector<float> train(const config::Settings& settings, const program::Layout& layout, int steps = 3) {

@@ -36,9 +36,8 @@ double closed_flop(const config::Model& m, double batch, bool causal) {
 }
 
 TEST(Gpt, FlopEqualClosedFormula) {
-  for (const auto& [tp, pp, dp, m] :
-       {std::array{1, 1, 1, 1}, std::array{2, 2, 4, 3}, std::array{8, 1, 2, 2}, std::array{1, 8, 1, 8},
-        std::array{1, 7, 1, 8}}) {
+  for (const auto& [tp, pp, dp, m] : {std::array{1, 1, 1, 1}, std::array{2, 2, 4, 3}, std::array{8, 1, 2, 2},
+                                      std::array{1, 8, 1, 8}, std::array{1, 7, 1, 8}}) {
     const Job j = job(model_1b3, tp, pp, dp, m);
     const program::Flop f = program::total_flop(build(j));
     const double batch = static_cast<double>(j.settings.global_batch_size);

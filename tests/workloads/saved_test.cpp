@@ -39,12 +39,13 @@ TEST(SavedBytes, OfALayerEqualTheClosedFormula) {
 TEST(SavedBytes, OfEmbeddingAndHeadAreTheEndsOfTheStreamAndTheLogits) {
   const std::int64_t norm = stream + 4 * s_b * 2, logits = 2 * s_b * 256;
   EXPECT_EQ(saved(1, 1, 0).at({0, -1}), stream + norm + logits);
-  // The stream that enters the first norm is the embedding or what the stage before sent; what a stage sends on, it
-  // does not keep.
+  // The stream that enters the first norm is the embedding, or what the stage before sent to the first layer; what a
+  // stage sends on, it does not keep.
   EXPECT_EQ(saved(1, 2, 0).at({0, -1}), stream);
   EXPECT_EQ(saved(1, 2, 0).at({0, 0}), of_layer(1));
   EXPECT_EQ(saved(1, 2, 0).at({0, 1}), of_layer(1) - stream);
-  EXPECT_EQ(saved(1, 2, 1).at({0, -1}), stream + norm + logits);
+  EXPECT_EQ(saved(1, 2, 1).at({0, -1}), norm + logits);
+  EXPECT_EQ(saved(1, 2, 1).at({0, 2}), stream + of_layer(1));
   EXPECT_EQ(saved(1, 2, 1).at({0, 3}), of_layer(1));
 }
 

@@ -16,19 +16,34 @@ program::View Stage::input_gradient(const program::View& dy, const Linear& layer
   return dx;
 }
 
+WeightGradient Stage::weight_product(const program::View& dy, const Linear& layer, const program::View& x,
+                                     std::optional<ParameterId> bias) const {
+  const program::Matmul product{.a = dy,
+                                .b = x,
+                                .out = gradient(layer.weight),
+                                .bias_gradient = gradient(bias),
+                                .m = layer.outputs,
+                                .n = layer.inputs,
+                                .k = d_.rows,
+                                .transpose_a = true};
+  return {product, layer.weight_gradient, of_layer(layer.weight), bias};
+}
+
+void Stage::emit(const WeightGradient& gradient) {
+  program::Matmul product = gradient.product;
+  product.accumulate = !pass_.first;
+  emit(product, gradient.what);
+  wrote({gradient.weight, gradient.bias});
+}
+
 void Stage::weight_gradient(const program::View& dy, const Linear& layer, const program::View& x,
                             std::optional<ParameterId> bias) {
-  emit(program::Matmul{.a = dy,
-                       .b = x,
-                       .out = gradient(layer.weight),
-                       .bias_gradient = gradient(bias),
-                       .m = layer.outputs,
-                       .n = layer.inputs,
-                       .k = d_.rows,
-                       .transpose_a = true,
-                       .accumulate = !pass_.first},
-       layer.weight_gradient);
-  wrote({of_layer(layer.weight), bias});
+  const WeightGradient gradient = weight_product(dy, layer, x, bias);
+  if (pass_.kind == Pass::Kind::backward_input) {
+    chunks_[pass_.chunk].saved.at(pass_.micro_batch).put_off.push_back(gradient);
+  } else {
+    emit(gradient);
+  }
 }
 
 program::View Stage::attention_backward(const LayerActivations& a, const program::View& dy) {
@@ -87,10 +102,11 @@ program::View Stage::layer_backward(const LayerActivations& a, const program::Vi
   return layer_norm_backward(dnorm1, a.norm1, norm1, dmiddle, bias_below);
 }
 
-// From the loss to the residual stream after the last layer, whose bias is `bias`.
+// From the loss to the residual stream after the last layer, whose bias is `bias`. A split pass puts no gradient of the
+// head off: it would keep the logits of as many micro-batches as there are stages, the largest tensors of all.
 program::View Stage::head_backward(const MicroBatch& mb, ParameterId bias) {
   const program::View dnorm = sum_over_tensor(input_gradient(mb.logits, head_), head_.input_gradient);
-  weight_gradient(mb.logits, head_, mb.final_norm.out);
+  emit(weight_product(mb.logits, head_, mb.final_norm.out));
   return layer_norm_backward(dnorm, mb.final_norm, final_norm, {}, bias);
 }
 
@@ -114,13 +130,14 @@ void Stage::wrote(std::initializer_list<std::optional<ParameterId>> gradients) {
   }
 }
 
+void Stage::tell(const std::function<void(ParameterId)>& on_final) {
+  for (const ParameterId id : wrote_) on_final(id);
+  wrote_.clear();
+}
+
 program::View Stage::backward(const Pass& pass, const program::View& dy,
                               const std::function<void(ParameterId)>& on_final) {
   enter(pass);
-  const auto tell = [&] {
-    for (const ParameterId id : wrote_) on_final(id);
-    wrote_.clear();
-  };
   const Chunk& chunk = chunks_[pass.chunk];
   const MicroBatch& mb = chunk.saved.at(pass.micro_batch);
   std::optional<ParameterId> bias = ParameterId{fc2_bias, chunk.end() - 1};  // what was added last to x
@@ -131,19 +148,29 @@ program::View Stage::backward(const Pass& pass, const program::View& dy,
     emit(program::ColumnSum{dy, gradient(bias), d_.own_rows, d_.hidden, !pass_.first}, "fc2 bias gradient");
     wrote({bias});
   }
-  tell();
+  tell(on_final);
   for (int layer = chunk.end() - 1; layer >= chunk.first_layer; --layer) {
     enter_layer(layer);
     bias = {};
     if (layer > chunk.first_layer) bias = ParameterId{fc2_bias, layer - 1};
     dx = layer_backward(mb.layers.at(layer - chunk.first_layer), dx, bias);
-    tell();
+    tell(on_final);
   }
   enter_layer(-1);
   if (!chunk.first) return dx;
   embed_backward(dx);
-  tell();
+  tell(on_final);
   return {};
+}
+
+void Stage::backward_weight(const Pass& pass, const std::function<void(ParameterId)>& on_final) {
+  enter(pass);
+  for (const WeightGradient& gradient : chunks_[pass.chunk].saved.at(pass.micro_batch).put_off) {
+    enter_layer(gradient.weight.layer);
+    emit(gradient);
+    tell(on_final);
+  }
+  enter_layer(-1);
 }
 
 }  // namespace harness::gpt

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "config/settings.h"
 #include "program/layout.h"
-#include "program/view.h"
+#include "program/operation.h"
+#include "workloads/gpt/parameters.h"
 
 namespace harness::gpt {
 
@@ -20,11 +22,20 @@ struct LayerActivations {
   program::View qkv, attention, stats, fc1_before_gelu, fc1;
 };
 
+/// The product that yields the gradient of a weight, and with it that of a bias, as it is emitted.
+struct WeightGradient {
+  program::Matmul product;
+  const char* what = "";
+  ParameterId weight;
+  std::optional<ParameterId> bias;
+};
+
 /// What the backward pass of one micro-batch through a chunk needs.
 struct MicroBatch {
   std::vector<LayerActivations> layers;
   Normalised final_norm;
-  program::View logits;  // hold their gradient after the loss
+  program::View logits;                 // hold their gradient after the loss
+  std::vector<WeightGradient> put_off;  // to a pass of their own
 };
 
 /// Layers of the model that follow one another, which a stage runs in one pass.
@@ -38,7 +49,6 @@ struct Chunk {
 
 /// The chunks of a stage, in the order of the model. The model is cut into stages * chunks runs of layers, which go to
 /// the stages in turn; where they cannot be equally long, the first ones have a layer more.
-std::vector<Chunk> chunks_of(const config::Model& model, const program::Layout& layout, int pipeline_stage,
-                             int chunks = 1);
+std::vector<Chunk> chunks_of(const config::Model& model, const program::Layout& layout, int pipeline_stage, int chunks);
 
 }  // namespace harness::gpt

@@ -1,5 +1,9 @@
 #include "workloads/gpt/gpt.h"
 
+#include <map>
+#include <tuple>
+#include <vector>
+
 #include "workloads/gpt/buckets.h"
 #include "workloads/gpt/schedule.h"
 #include "workloads/gpt/stage.h"
@@ -7,68 +11,98 @@
 namespace harness::gpt {
 namespace {
 
-/// The exchange with the neighbouring stages: a forward pass takes activations from the previous chunk of the model and
-/// gives them to the next, a backward pass hands gradients the other way. The ends of the model have only one
-/// neighbour.
-class Neighbours {
+/// What a stage exchanges with the stages before and behind it. A forward pass takes activations from the chunk of the
+/// model before its own and gives them to the next, a backward pass hands gradients the other way.
+///
+/// Each message belongs to the tick at which its sender ends the pass (timetable()), at both ends. All ranks start
+/// their messages in the order of these ticks, those of one tick together. So nobody waits in a circle: of all messages
+/// that have not ended, one with the lowest tick stands first at both of its ends, even where a send waits for its
+/// receive and messages of a rank wait for each other. A stage ends one pass in a tick, so two messages of a tick
+/// between the same ranks go in opposite directions.
+class Messages {
  public:
-  Neighbours(program::ProgramBuilder& builder, Stage& stage) : b_(builder), stage_(stage) {}
-
-  /// What the pass works on; absent where no chunk sends it.
-  program::View receive(const Pass& pass, std::int32_t fused_group) {
-    const int from = forward(pass) ? -1 : +1;
-    if (!exists(pass, from)) return {};
-    const program::View v = stage_.activation(forward(pass) ? "received" : "received_gradient");
-    b_.emit(workloads::pipeline_stream, program::Receive{{program::Axis::pipeline, from}, v}, label(pass), {},
-            fused_group);
-    return v;
+  Messages(program::ProgramBuilder& builder, Stage& stage, const std::vector<TimedPass>& passes)
+      : b_(builder), stage_(stage) {
+    for (const TimedPass& timed : passes) {
+      if (timed.arrives >= 0) to_come_[timed.arrives].push_back(timed.pass);
+    }
   }
-  void send(const Pass& pass, const program::View& v, std::int32_t fused_group) {
-    const int to = forward(pass) ? +1 : -1;
-    if (!exists(pass, to)) return;
-    b_.emit(workloads::pipeline_stream, program::Send{{program::Axis::pipeline, to}, v}, label(pass), {}, fused_group);
+
+  /// Receives what is sent at ticks before this one.
+  void receive_before(int tick) {
+    while (!to_come_.empty() && to_come_.begin()->first < tick) exchange(to_come_.begin()->first, {}, {});
+  }
+  /// What the pass works on; absent where no chunk sends it.
+  program::View take(const Pass& pass) {
+    const auto node = arrived_.extract(key(pass));
+    return node ? node.mapped() : program::View{};
+  }
+  /// Sends the result of a pass that ends at this tick, if there is one, and receives what others send at it.
+  void exchange(int tick, const Pass& pass, const program::View& result) {
+    const auto node = to_come_.extract(tick);
+    const std::vector<Pass> inputs = node ? node.mapped() : std::vector<Pass>{};
+    const bool sends = result.present();
+    const std::int32_t together = inputs.size() + (sends ? 1 : 0) > 1 ? b_.new_fused_group() : -1;
+    if (sends) {
+      const program::Peer to{program::Axis::pipeline, forward(pass) ? +1 : -1};
+      b_.emit(workloads::pipeline_stream, program::Send{to, result}, label(pass, behind(pass)), {}, together);
+    }
+    for (const Pass& input : inputs) {
+      const program::Peer from{program::Axis::pipeline, forward(input) ? -1 : +1};
+      const program::View data = stage_.activation(forward(input) ? "received" : "received_gradient");
+      b_.emit(workloads::pipeline_stream, program::Receive{from, data}, label(input, before(input)), {}, together);
+      arrived_[key(input)] = data;
+    }
   }
 
  private:
-  static bool forward(const Pass& pass) { return pass.direction == Pass::Direction::forward; }
-  bool exists(const Pass& pass, int offset) const {
+  using Key = std::tuple<bool, int, int>;
+  static bool forward(const Pass& pass) { return pass.kind == Pass::Kind::forward; }
+  static Key key(const Pass& pass) { return {forward(pass), pass.micro_batch, pass.chunk}; }
+  // The border at which a pass begins, and the one at which it ends, as the layer that follows it.
+  int before(const Pass& pass) const {
     const Chunk& chunk = stage_.chunk(pass.chunk);
-    return !(offset < 0 ? chunk.first : chunk.last);
+    return forward(pass) ? chunk.first_layer : chunk.end();
   }
-  static program::Label label(const Pass& pass) {
-    if (forward(pass)) return {"activations", program::Phase::forward, pass.micro_batch};
-    return {"gradients", program::Phase::backward, pass.micro_batch};
+  int behind(const Pass& pass) const {
+    const Chunk& chunk = stage_.chunk(pass.chunk);
+    return forward(pass) ? chunk.end() : chunk.first_layer;
+  }
+  static program::Label label(const Pass& pass, int layer) {
+    if (forward(pass)) return {"activations", program::Phase::forward, pass.micro_batch, layer};
+    return {"gradients", program::Phase::backward, pass.micro_batch, layer};
   }
 
   program::ProgramBuilder& b_;
   Stage& stage_;
+  std::map<int, std::vector<Pass>> to_come_;  // whose input is sent at a tick
+  std::map<Key, program::View> arrived_;
 };
 
-// Emits the passes and what goes between the stages. Where a pass is followed by one in the other direction, what the
-// first sends and what the second receives is an exchange with one neighbour: both start together, as in Megatron-LM.
-void emit_passes(const std::vector<Pass>& passes, program::ProgramBuilder& builder, Stage& stage, Buckets& buckets) {
-  Neighbours neighbours(builder, stage);
+void emit_passes(const std::vector<TimedPass>& passes, program::ProgramBuilder& builder, Stage& stage,
+                 Buckets& buckets) {
+  Messages messages(builder, stage, passes);
   const auto on_final = [&](ParameterId parameter) { buckets.complete(parameter); };
-  program::View in = neighbours.receive(passes.front(), -1);
-  for (std::size_t i = 0; i < passes.size(); ++i) {
-    const Pass& pass = passes[i];
-    const program::View out =
-        pass.direction == Pass::Direction::forward ? stage.forward(pass, in) : stage.backward(pass, in, on_final);
-    if (i + 1 == passes.size()) {
-      neighbours.send(pass, out, -1);
-      break;
+  const auto run = [&](const Pass& pass) -> program::View {
+    switch (pass.kind) {
+      case Pass::Kind::forward:
+        return stage.forward(pass, messages.take(pass));
+      case Pass::Kind::backward:
+      case Pass::Kind::backward_input:
+        return stage.backward(pass, messages.take(pass), on_final);
+      case Pass::Kind::backward_weight:
+        stage.backward_weight(pass, on_final);
     }
-    const Pass& next = passes[i + 1];
-    const std::int32_t exchange = next.direction != pass.direction ? builder.new_fused_group() : -1;
-    neighbours.send(pass, out, exchange);
-    in = neighbours.receive(next, exchange);
+    return {};
+  };
+  for (const TimedPass& timed : passes) {
+    messages.receive_before(timed.end);
+    messages.exchange(timed.end, timed.pass, run(timed.pass));
   }
 }
 
-}  // namespace
-
 program::Program program(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
-                         int pipeline_stage) {
+                         int pipeline_stage, const std::vector<TimedPass>& passes) {
   program::ProgramBuilder builder = workloads::step_builder();
   workloads::StepFrame frame(builder, world_group, "loss");
   Parameters parameters(builder, model, settings, layout, pipeline_stage);
@@ -77,12 +111,13 @@ program::Program program(const config::Model& model, const config::Settings& set
   parameters.emit_init();
   frame.begin_step(0);
   parameters.begin_step();
-  emit_passes(one_forward_one_backward(pipeline_stage, layout[program::Axis::pipeline], stage.dims().micro_batches),
-              builder, stage, buckets);
+  emit_passes(passes, builder, stage, buckets);
   buckets.finish();
   frame.end_step();
   return builder.take();
 }
+
+}  // namespace
 
 program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
                              const program::Layout& layout) {
@@ -95,7 +130,9 @@ program::ProgramSet programs(const config::Model& model, const config::Settings&
                  stages > 1 ? std::vector<int>{0, stages - 1} : std::vector<int>{0}},
                 {"world", program::AxisSet::all(), {}}};
   set.role_axes = program::AxisSet::of({program::Axis::pipeline});
-  for (int s = 0; s < stages; ++s) set.roles.push_back(program(model, settings, layout, s));
+  const auto passes = timetable(settings.pipeline_schedule, {stages, settings.chunks_of_stage(),
+                                                             dimensions(model, settings, layout).micro_batches});
+  for (int s = 0; s < stages; ++s) set.roles.push_back(program(model, settings, layout, s, passes[s]));
   return set;
 }
 

@@ -9,8 +9,8 @@
 namespace harness::gpt {
 
 // A GPT training step as Programs: GPT-2/GPT-3 style decoder with learned positions, tied embedding and tanh GELU;
-// AdamW; tensor parallelism (Shoeybi et al. 2019), pipeline parallelism by 1F1B (Narayanan et al. 2021), data
-// parallelism in buckets. Settings must be possible on the layout (plan's divide_ranks).
+// AdamW; tensor parallelism (Shoeybi et al. 2019), pipeline parallelism by a schedule (schedule.h), data parallelism in
+// buckets. Settings must be possible on the layout (plan's divide_ranks).
 
 /// Groups, in order; `embedding` joins the first and the last pipeline stage, which share the tied embedding.
 enum : program::GroupId { tensor_group, data_group, embedding_group, world_group };
@@ -20,8 +20,6 @@ std::int64_t global_batch(const config::Settings& settings, const program::Layou
 
 program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
                              const program::Layout& layout);
-program::Program program(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
-                         int pipeline_stage);
 
 // Names of buffers that others look up.
 inline constexpr const char* tokens_buffer = "tokens";                // [micro_batches * rows] i32

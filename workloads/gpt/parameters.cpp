@@ -99,7 +99,7 @@ void place(std::vector<Parameter>& list) {
 
 std::vector<Parameter> parameters(const config::Model& m, const config::Settings& settings,
                                   const program::Layout& layout, int stage) {
-  const std::vector<Chunk> chunks = chunks_of(m, layout, stage);
+  const std::vector<Chunk> chunks = chunks_of(m, layout, stage, settings.chunks_of_stage());
   const bool first = chunks.front().first, last = chunks.back().last;
   const int tensor = layout[program::Axis::tensor];
   std::vector<Parameter> embedding = embedding_table(m);

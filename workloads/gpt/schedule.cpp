@@ -4,33 +4,172 @@
 #include <map>
 #include <utility>
 
+#include "base/error.h"
+
 namespace harness::gpt {
 namespace {
 
+using Kind = Pass::Kind;
+
 // A schedule decides the order of the passes; which of them are the first and the last of a chunk follows from it.
-std::vector<Pass> with_ends_marked(std::vector<Pass> passes) {
-  std::map<int, Pass*> latest;  // by chunk
+Passes with_ends_marked(Passes passes) {
+  std::map<std::pair<Kind, int>, Pass*> latest;  // by kind and chunk
   for (Pass& pass : passes) {
-    if (pass.direction == Pass::Direction::forward) continue;
-    pass.first = !latest.contains(pass.chunk);
-    latest[pass.chunk] = &pass;
+    if (pass.kind == Kind::forward) continue;
+    Pass*& before = latest[{pass.kind, pass.chunk}];
+    pass.first = before == nullptr;
+    before = &pass;
   }
-  for (const auto& [chunk, pass] : latest) pass->last = true;
+  for (const auto& [what, pass] : latest) pass->last = true;
   return passes;
 }
 
+// The k-th pass of a stage in one direction: as many micro-batches as there are stages go through one chunk, then
+// through the one that follows in this direction.
+Pass numbered(const Pipeline& of, Kind kind, int k) {
+  const int turn = of.stages * of.chunks, chunk = k % turn / of.stages;
+  return {kind, k / turn * of.stages + k % of.stages, kind == Kind::forward ? chunk : of.chunks - 1 - chunk};
+}
+
+// `ahead` forward passes, then one forward and one backward in turn, then the backward passes that are left.
+Passes alternating(const Pipeline& of, int ahead) {
+  const int all = of.micro_batches * of.chunks;
+  ahead = std::min(ahead, all);
+  Passes passes;
+  for (int k = 0; k < all + ahead; ++k) {
+    if (k < all) passes.push_back(numbered(of, Kind::forward, k));
+    if (k >= ahead) passes.push_back(numbered(of, Kind::backward, k - ahead));
+  }
+  return with_ends_marked(std::move(passes));
+}
+
+int bubble_of_whole_passes(const Pipeline& of) {
+  return (of.stages - 1) * (ticks_of(Kind::forward) + ticks_of(Kind::backward));
+}
+
+int bubble_of_split_passes(const Pipeline& of) {
+  return (of.stages - 1) * (ticks_of(Kind::forward) + ticks_of(Kind::backward_input) - ticks_of(Kind::backward_weight));
+}
+
+// When the passes of all stages end that another stage waits for, by the run of layers that they go through.
+class Results {
+ public:
+  Results(int runs, int micro_batches)
+      : runs_(runs), micro_batches_(micro_batches), ends_(std::size_t{2} * runs * micro_batches, unknown) {}
+
+  static constexpr int unknown = -1, needs_none = -2;
+  int input_of(const Pass& pass, int run) const {
+    if (pass.kind == Kind::backward_weight) return needs_none;
+    const int from = pass.kind == Kind::forward ? run - 1 : run + 1;
+    return from < 0 || from >= runs_ ? needs_none : ends_[place(pass, from)];
+  }
+  void note(const Pass& pass, int run, int end) {
+    if (pass.kind != Kind::backward_weight) ends_[place(pass, run)] = end;
+  }
+
+ private:
+  std::size_t place(const Pass& pass, int run) const {
+    const std::size_t direction = pass.kind == Kind::forward ? 0 : 1;
+    return (direction * runs_ + run) * micro_batches_ + pass.micro_batch;
+  }
+  int runs_, micro_batches_;
+  std::vector<int> ends_;
+};
+
 }  // namespace
 
-std::vector<Pass> one_forward_one_backward(int stage, int stages, int micro_batches) {
-  const int ahead = std::min(stages - stage - 1, micro_batches);
-  std::vector<Pass> passes;
-  for (int i = 0; i < ahead; ++i) passes.push_back({Pass::Direction::forward, i});
-  for (int i = ahead; i < micro_batches; ++i) {
-    passes.push_back({Pass::Direction::forward, i});
-    passes.push_back({Pass::Direction::backward, i - ahead});
+int ticks_of(Kind kind) {
+  return kind == Kind::backward ? 2 : 1;
+}
+
+Passes gpipe(const Pipeline& of, int /*stage*/) {
+  return alternating(of, of.micro_batches * of.chunks);
+}
+
+Passes one_forward_one_backward(const Pipeline& of, int stage) {
+  return alternating(of, of.stages - stage - 1);
+}
+
+Passes interleaved(const Pipeline& of, int stage) {
+  return alternating(of, 2 * (of.stages - stage - 1) + (of.chunks - 1) * of.stages);
+}
+
+Passes zero_bubble_h1(const Pipeline& of, int stage) {
+  const int behind = std::min(stage, of.micro_batches);
+  Passes passes;
+  for (Pass pass : one_forward_one_backward(of, stage)) {
+    if (pass.kind == Kind::backward) pass.kind = Kind::backward_input;
+    passes.push_back(pass);
+    if (pass.kind != Kind::forward && pass.micro_batch >= behind) {
+      passes.push_back({Kind::backward_weight, pass.micro_batch - behind});
+    }
   }
-  for (int i = micro_batches - ahead; i < micro_batches; ++i) passes.push_back({Pass::Direction::backward, i});
+  for (int i = of.micro_batches - behind; i < of.micro_batches; ++i) passes.push_back({Kind::backward_weight, i});
   return with_ends_marked(std::move(passes));
+}
+
+const Schedule& schedule_of(config::PipelineSchedule schedule) {
+  static constexpr std::string_view whole = "(p - 1)(F + B + W)";
+  static const std::map<config::PipelineSchedule, Schedule> table{
+      {config::PipelineSchedule::one_forward_one_backward, {one_forward_one_backward, bubble_of_whole_passes, whole}},
+      {config::PipelineSchedule::gpipe, {gpipe, bubble_of_whole_passes, whole}},
+      // In ticks of a chunk's passes as long as the others' of whole stages: v times shorter.
+      {config::PipelineSchedule::interleaved, {interleaved, bubble_of_whole_passes, "(p - 1)(F + B + W) / v"}},
+      {config::PipelineSchedule::zero_bubble_h1, {zero_bubble_h1, bubble_of_split_passes, "(p - 1)(F + B - W)"}}};
+  return table.at(schedule);
+}
+
+std::vector<std::vector<TimedPass>> timetable(const std::vector<Passes>& of_stages) {
+  const int stages = static_cast<int>(of_stages.size());
+  int chunks = 0, micro_batches = 0;
+  for (const Pass& pass : of_stages.front()) {
+    chunks = std::max(chunks, pass.chunk + 1);
+    micro_batches = std::max(micro_batches, pass.micro_batch + 1);
+  }
+  Results results(stages * chunks, micro_batches);
+  std::vector<std::vector<TimedPass>> timed(stages);
+  bool moved = true;
+  while (moved) {
+    moved = false;
+    for (int stage = 0; stage < stages; ++stage) {
+      std::vector<TimedPass>& done = timed[stage];
+      while (done.size() < of_stages[stage].size()) {
+        const Pass& pass = of_stages[stage][done.size()];
+        const int run = pass.chunk * stages + stage, input = results.input_of(pass, run);
+        if (input == Results::unknown) break;
+        const int begin = std::max(done.empty() ? 0 : done.back().end, std::max(input, 0));
+        done.push_back({pass, begin, begin + ticks_of(pass.kind), input == Results::needs_none ? -1 : input});
+        results.note(pass, run, done.back().end);
+        moved = true;
+      }
+    }
+  }
+  for (int stage = 0; stage < stages; ++stage) {
+    if (timed[stage].size() < of_stages[stage].size())
+      fail("the passes of stage {} wait for one that never comes, after {} of {}", stage, timed[stage].size(),
+           of_stages[stage].size());
+  }
+  return timed;
+}
+
+int length_of(const std::vector<std::vector<TimedPass>>& timed) {
+  int end = 0;
+  for (const auto& passes : timed) end = std::max(end, passes.empty() ? 0 : passes.back().end);
+  return end;
+}
+
+int busy_ticks(const std::vector<TimedPass>& passes) {
+  int ticks = 0;
+  for (const TimedPass& timed : passes) ticks += timed.end - timed.begin;
+  return ticks;
+}
+
+std::vector<std::vector<TimedPass>> timetable(config::PipelineSchedule schedule, const Pipeline& pipeline) {
+  std::vector<Passes> of_stages;
+  for (int stage = 0; stage < pipeline.stages; ++stage) {
+    of_stages.push_back(schedule_of(schedule).passes(pipeline, stage));
+  }
+  return timetable(of_stages);
 }
 
 }  // namespace harness::gpt

@@ -1,25 +1,76 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
+
+#include "config/settings.h"
 
 namespace harness::gpt {
 
 /// One pass of a micro-batch through the layers of one model chunk of a pipeline stage.
 struct Pass {
-  enum class Direction : std::uint8_t { forward, backward };
-  Direction direction = Direction::forward;
+  /// A backward pass may be split: into the gradients of what the layers read, which other stages wait for, and those
+  /// of the weights, which nobody does.
+  enum class Kind : std::uint8_t { forward, backward, backward_input, backward_weight };
+  Kind kind = Kind::forward;
   int micro_batch = 0;
   int chunk = 0;       // of the stage
-  bool first = false;  // of the backward passes of its chunk in a step: replaces the gradients, to which the others add
+  bool first = false;  // of its kind and chunk in a step: replaces the gradients, to which the others add
   bool last = false;   // of them: leaves final gradients
   bool operator==(const Pass&) const = default;
 };
 
-/// The passes of a stage in the order in which it runs them: one forward, one backward (1F1B, PipeDream-flush;
-/// Narayanan et al. 2021, section 2.2). Stage p of P runs P - p - 1 forward passes ahead, then alternates, so at most
-/// P - p micro-batches are in flight. With one stage this is plain gradient accumulation. Backward passes follow the
-/// order of the forward passes.
-std::vector<Pass> one_forward_one_backward(int stage, int stages, int micro_batches);
+/// What a pass takes where all are equally long: forward, the gradients of inputs and those of weights one tick each.
+int ticks_of(Pass::Kind kind);
+
+struct Pipeline {
+  int stages = 1;
+  int chunks = 1;  // of each stage: chunk c of stage s holds run c * stages + s of the model's layers
+  int micro_batches = 1;
+};
+
+/// The passes of a stage in the order in which it runs them. Backward passes of a chunk follow the order of its forward
+/// passes, and so do those of weights: whatever the schedule, gradients add up in the same order.
+using Passes = std::vector<Pass>;
+
+/// All forward passes, then all backward passes (Huang et al. 2019, "GPipe"). Keeps all micro-batches in flight.
+Passes gpipe(const Pipeline& pipeline, int stage);
+/// 1F1B, PipeDream-flush (Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters Using
+/// Megatron-LM", section 2.2.1): stage s of p runs p - s - 1 forward passes ahead and then alternates, so at most
+/// p - s micro-batches are in flight. With one stage this is plain gradient accumulation.
+Passes one_forward_one_backward(const Pipeline& pipeline, int stage);
+/// 1F1B over several chunks of a stage (section 2.2.2 there): p micro-batches go through one chunk, then through the
+/// next. micro_batches is a multiple of p.
+Passes interleaved(const Pipeline& pipeline, int stage);
+/// ZB-H1 (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", section 2): 1F1B with split backward passes. Stage s puts
+/// the gradients of weights off by s micro-batches, so p of them are in flight on every stage.
+Passes zero_bubble_h1(const Pipeline& pipeline, int stage);
+
+/// What is known of a schedule.
+struct Schedule {
+  Passes (*passes)(const Pipeline& pipeline, int stage) = nullptr;
+  /// Ticks in which a stage has nothing to do, where every pass takes ticks_of() it.
+  int (*bubble)(const Pipeline& pipeline) = nullptr;
+  /// The same in times of a stage's forward pass F, gradients of inputs B and gradients of weights W, with p stages of
+  /// v chunks.
+  std::string_view bubble_formula = "";
+};
+const Schedule& schedule_of(config::PipelineSchedule schedule);
+
+/// A pass in a step in which every pass takes ticks_of() it and messages take none.
+struct TimedPass {
+  Pass pass;
+  int begin = 0, end = 0;
+  int arrives = -1;  // the tick at which another stage ends the pass whose result this one takes; -1: it takes none
+};
+/// By stage: every stage runs its passes in their order, each as soon as its input is there. Throws Error if one waits
+/// for a pass that never comes.
+std::vector<std::vector<TimedPass>> timetable(const std::vector<Passes>& of_stages);
+/// The tick at which the last pass ends, and those in which a stage has something to do.
+int length_of(const std::vector<std::vector<TimedPass>>& timed);
+int busy_ticks(const std::vector<TimedPass>& passes);
+/// Of a schedule on a pipeline.
+std::vector<std::vector<TimedPass>> timetable(config::PipelineSchedule schedule, const Pipeline& pipeline);
 
 }  // namespace harness::gpt

@@ -45,7 +45,7 @@ Stage::Stage(program::ProgramBuilder& builder, const Parameters& parameters, con
       fc1_{"fc1", d_.hidden, d_.local_ffn, "fc1 input gradient", "fc1 weight gradient", fc1_weight},
       fc2_{"fc2", d_.local_ffn, d_.hidden, "fc2 input gradient", "fc2 weight gradient", fc2_weight},
       head_{"head", d_.hidden, d_.local_vocab, "head input gradient", "head weight gradient", word_embeddings},
-      chunks_(chunks_of(model, layout, stage)) {
+      chunks_(chunks_of(model, layout, stage, settings.chunks_of_stage())) {
   const std::int64_t tokens = d_.micro_batches * d_.rows;
   if (chunks_.front().first)
     tokens_ = b_.buffer(tokens_buffer, program::DType::i32, tokens, program::BufferKind::input);
@@ -64,7 +64,7 @@ program::View Stage::activation(std::string name) {
 }
 
 void Stage::enter(const Pass& pass) {
-  const bool forward = pass.direction == Pass::Direction::forward;
+  const bool forward = pass.kind == Pass::Kind::forward;
   pass_ = pass;
   at_ = {"", forward ? program::Phase::forward : program::Phase::backward, pass.micro_batch};
 }

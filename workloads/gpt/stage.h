@@ -66,6 +66,8 @@ class Stage {
   /// In a last pass, on_final(parameter) is called for each operation that wrote the parameter's gradient.
   program::View backward(const Pass& pass, const program::View& gradient,
                          const std::function<void(ParameterId)>& on_final);
+  /// The gradients that the split backward pass of this micro-batch has put off.
+  void backward_weight(const Pass& pass, const std::function<void(ParameterId)>& on_final);
 
   program::View activation(std::string name);  // a fresh [own_rows, hidden]
 
@@ -101,6 +103,7 @@ class Stage {
   }
   // What was emitted writes these gradients.
   void wrote(std::initializer_list<std::optional<ParameterId>> gradients);
+  void tell(const std::function<void(ParameterId)>& on_final);
 
   // The parts of a layer, forward: each emits its operation and returns where the result is.
   program::View linear(const program::View& x, const Linear& layer, const program::View& bias = {},
@@ -117,6 +120,10 @@ class Stage {
 
   // Backward: `dy` is the gradient of a part's result, what is returned that of its input.
   program::View input_gradient(const program::View& dy, const Linear& layer, const program::View& before_gelu = {});
+  WeightGradient weight_product(const program::View& dy, const Linear& layer, const program::View& x,
+                                std::optional<ParameterId> bias = {}) const;
+  void emit(const WeightGradient& gradient);
+  // Of a layer: at once, or in a pass of its own where the backward pass is split.
   void weight_gradient(const program::View& dy, const Linear& layer, const program::View& x,
                        std::optional<ParameterId> bias = {});
   program::View attention_backward(const LayerActivations& a, const program::View& dy);

@@ -91,9 +91,11 @@ class GptWorkload : public Workload {
       return fmt::format("tensor_parallel {} does not divide vocab {}; pad the vocabulary to {}", tensor, model.vocab,
                          (model.vocab / tensor + 1) * tensor);
     }
-    if (model.layers < pipeline) {
-      return fmt::format("pipeline_parallel {} is more than layers {}: a stage has at least one layer", pipeline,
-                         model.layers);
+    const int chunks = s.chunks_of_stage();
+    if (model.layers < std::int64_t{pipeline} * chunks) {
+      return fmt::format("pipeline_parallel {}{} is more than layers {}: {} has at least one layer", pipeline,
+                         chunks > 1 ? fmt::format(" * virtual_pipeline {}", chunks) : "", model.layers,
+                         chunks > 1 ? "a chunk of a stage" : "a stage");
     }
     return "";
   }
@@ -116,6 +118,13 @@ class GptWorkload : public Workload {
           "{}); "
           "nearest that does: {}",
           s.micro_batch_size, share, batch, data, config::nearest_divisors(share, s.micro_batch_size));
+    }
+    const std::int64_t micro_batches = share / s.micro_batch_size;
+    if (s.pipeline_schedule == config::PipelineSchedule::interleaved && micro_batches % stages != 0) {
+      return fmt::format(
+          "pipeline_schedule interleaved takes micro-batches in groups of pipeline_parallel {}, which does not divide "
+          "the {} of a replica; nearest numbers: {}",
+          stages, micro_batches, nearest_multiples(stages, micro_batches));
     }
     return why_too_long(model, s, share);
   }

@@ -1,0 +1,70 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+#include "gathered_gradients.h"
+#include "local_job.h"
+
+namespace harness {
+namespace {
+
+using config::PipelineSchedule;
+using test::LocalJob;
+
+// Not a multiple of 2 * 4: stages and chunks are not equally long.
+const config::Model deep{"deep", 9, 32, 2, 128, 16};
+
+struct Trained {
+  std::vector<float> losses;
+  test::Gradients gradients;
+};
+
+config::Settings settings_of(PipelineSchedule schedule, std::int64_t micro_batch_size) {
+  config::Settings s;
+  s.pipeline_schedule = schedule;
+  s.global_batch_size = 16;
+  s.micro_batch_size = micro_batch_size;
+  s.bucket_size_bytes = 16 << 10;
+  return s;
+}
+
+// The gradients are those of the first step.
+Trained train_deep(const config::Settings& s, const program::Layout& layout) {
+  LocalJob job(deep, s, layout);
+  Trained trained;
+  job.run(1);
+  trained.gradients = test::gathered_gradients(job, deep, s, layout);
+  job.run(2);
+  trained.losses = job.losses(0);
+  for (int rank = 1; rank < layout.ranks(); ++rank) EXPECT_EQ(job.losses(rank), trained.losses) << "rank " << rank;
+  return trained;
+}
+
+// Every parameter adds up the gradients of the micro-batches in the same order, and no update waits for others: without
+// replicas, whose sums begin at other ends of the buckets, training is the same to the last bit.
+TEST(Schedules, TrainAsOneForwardOneBackwardDoes) {
+  const test::Gradients alone = train_deep(settings_of(PipelineSchedule::one_forward_one_backward, 16), {}).gradients;
+  for (const auto& [tp, pp, dp] : {std::array{1, 2, 1}, std::array{2, 2, 1}, std::array{1, 2, 2}, std::array{2, 2, 2},
+                                   std::array{1, 4, 1}, std::array{1, 4, 2}}) {
+    if (test::emulated && tp * pp * dp != 4) continue;
+    const program::Layout layout = test::layout_of(tp, pp, dp);
+    const std::int64_t micro_batch = 2 / dp;  // eight of them
+    const Trained usual = train_deep(settings_of(PipelineSchedule::one_forward_one_backward, micro_batch), layout);
+    for (const auto schedule :
+         {PipelineSchedule::gpipe, PipelineSchedule::interleaved, PipelineSchedule::zero_bubble_h1}) {
+      const std::string what = fmt::format("schedule {}, TP{} PP{} DP{}", static_cast<int>(schedule), tp, pp, dp);
+      const Trained ours = train_deep(settings_of(schedule, micro_batch), layout);
+      test::expect_equal(ours.gradients, alone, 1e-4, what);
+      if (dp == 1 && !test::emulated) {  // where embeddings' gradients add up in any order
+        EXPECT_EQ(ours.losses, usual.losses) << what;
+        EXPECT_EQ(ours.gradients, usual.gradients) << what;
+      }
+      for (std::size_t i = 0; i < usual.losses.size(); ++i)
+        EXPECT_NEAR(ours.losses[i] / usual.losses[i], 1, 1e-5) << what;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace harness
