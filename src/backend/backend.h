@@ -115,9 +115,11 @@ struct ExecutableRequest {
   std::shared_ptr<const Tuning> tuning{};  // nullptr: the backend's defaults
   /// Of the Executable before, on all ranks alike or on none: what of them this Program needs is not made anew.
   std::shared_ptr<Connections> connections{};
-  double tuning_s = 45;        // about how long tune() may try
-  std::string delayed_stream;  // for tests: each communication on this stream of the step takes
-  double delay_s = 0;          // so much longer; the cpu backend can
+  double tuning_s = 45;  // about how long tune() may try
+  /// For tests: each communication on this stream of the step takes so much longer, or, where it computes, each pass of
+  /// a layer: forward, the gradients of what it reads, and those of its weights. The cpu backend can.
+  std::string delayed_stream;
+  double delay_s = 0;
 };
 
 /// A way to run Programs. Stateless; makes Executables.

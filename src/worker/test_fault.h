@@ -16,7 +16,8 @@ namespace harness::worker {
 /// delay that keeps its core, so that no longer one comes of it: a virtual machine may get a core back late), pretend
 /// (with step=every: nothing waits, but every step is reported as longer by this much, so that a planted effect can be
 /// many times the noise of any machine). Step -1 is before the Program is built; "step=every" delays every step.
-/// "kind=delay,stream=data" instead lengthens each communication on that stream (cpu backend).
+/// "kind=delay,stream=data" instead lengthens each communication on that stream, "stream=compute" each pass of a layer:
+/// forward, its gradients, those of its weights (cpu backend).
 /// "unless=VARIABLE:VALUE": not where the case has this setting. "blocks=even" or "blocks=odd": only in timed blocks
 /// with such a number, so that a case disagrees with itself. "company=yes": only where the process ran another block
 /// before. Several delays of every step, or several pretended ones,
@@ -37,7 +38,7 @@ class TestFault {
   /// Adds the pretended delays to what a block measured, whose steps after the warm-up were timed as one too.
   void pretend(job::TimedSamples& samples, int warmup_steps) const;
   const std::string& kind() const { return kind_; }
-  /// The stream whose communication is delayed; "" if none.
+  /// The stream whose communication or passes are delayed; "" if none.
   const std::string& delayed_stream() const { return stream_; }
   double seconds() const { return seconds_; }
 
