@@ -1,4 +1,5 @@
 // The page: that it is whole, needs nothing else, and that no text of a result file can become markup in it.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,6 +20,7 @@
 namespace harness::page {
 
 using report::escaped_markup;
+using ::testing::HasSubstr;
 
 namespace {
 
@@ -98,6 +100,32 @@ TEST(Page, HasEverySectionAndChart) {
       EXPECT_NE(whole.find(part), std::string::npos) << id << " " << part;
     }
   }
+}
+
+std::string figure_of(const std::string& page, const std::string& id) {
+  const auto figure = page.find("<figure id=\"" + id + "\">");
+  return figure == std::string::npos ? "" : page.substr(figure, page.find("</figure>", figure) - figure);
+}
+
+// Each schedule once, with its bubble; none of a case without stages or without a result.
+TEST(Page, DrawsThePipelineSchedulesOfMeasuredCases) {
+  store::Result result = test::samples::sweep({"a=1", "b=1", "c=1", "d=1"}, {1, 1, 1, 1, 1, 1});
+  result.variables.push_back("pipeline_schedule");
+  const char* schedules[] = {"1f1b", "1f1b", "interleaved", "zero_bubble_h1", "gpipe", "gpipe"};
+  for (std::size_t c = 0; c < result.cases.size(); ++c) {
+    result.cases[c].layout[program::Axis::pipeline] = c == 4 ? 1 : 2;
+    result.cases[c].settings.push_back(schedules[c]);
+  }
+  result.cases[5].status = store::CaseStatus::failed;
+  const std::string text = page_of(result);
+  EXPECT_EQ(fault_of(text), "");
+  EXPECT_THAT(figure_of(text, "schedule-0"), HasSubstr("nothing to do for 3 of 15 ticks, 20.0 % of the step"));
+  EXPECT_EQ(figure_of(text, "schedule-1"), "");
+  EXPECT_THAT(figure_of(text, "schedule-2"), HasSubstr("nothing to do for 3 of 27 ticks"));
+  EXPECT_THAT(figure_of(text, "schedule-2"), HasSubstr("class=\"p-forward odd\""));
+  EXPECT_THAT(figure_of(text, "schedule-3"), HasSubstr("nothing to do for 1 of 13 ticks"));
+  EXPECT_THAT(figure_of(text, "schedule-3"), HasSubstr("class=\"p-weight\""));
+  EXPECT_EQ(figure_of(text, "schedule-4") + figure_of(text, "schedule-5"), "");
 }
 
 // Collectives on their own: bandwidth over the size, and nothing of a training step.

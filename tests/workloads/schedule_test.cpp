@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "workloads/gpt/schedule_text.h"
 
 namespace harness::gpt {
 namespace {
@@ -165,6 +167,32 @@ TEST(Schedules, EndOnePassOfAStageInATickAndNoInputComesLate) {
       }
     }
   });
+}
+
+TEST(Drawing, HasALineOfEachStageAndTheBubble) {
+  EXPECT_EQ(
+      draw(config::PipelineSchedule::one_forward_one_backward, {2, 1, 2}),
+      "stage 0  F0 F1 .  .  B0--- .  B1---\n"
+      "stage 1  .  F0 B0--- F1 B1--- .  .\n"
+      "bubble: each stage has nothing to do for 3 of 9 ticks, 33.3 % of the step; (p - 1)(F + B + W), p = 2, with "
+      "F = B = W = 1 tick\n");
+  EXPECT_THAT(draw(config::PipelineSchedule::zero_bubble_h1, {2, 1, 2}), HasSubstr("stage 1  .  F0 I0 F1 I1 W0 W1\n"));
+  EXPECT_THAT(draw(config::PipelineSchedule::interleaved, {2, 2, 2}),
+              HasSubstr("(p - 1)(F + B + W) / v, p = 2, v = 2, with passes of a stage F = B = W = 2 ticks"));
+  EXPECT_THAT(draw(config::PipelineSchedule::zero_bubble_h1, {4, 1, 2}), HasSubstr("it takes p micro-batches"));
+}
+
+TEST(Drawing, OfALongStepGoesOnBelowAndLeavesOutItsMiddle) {
+  const std::string text = draw(config::PipelineSchedule::gpipe, {2, 1, 100}, 60);
+  EXPECT_THAT(text, HasSubstr("\n\n(and so on)\n\n"));
+  EXPECT_THAT(text, HasSubstr("B99--"));
+  std::istringstream lines(text.substr(0, text.find("bubble")));
+  int stages = 0;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 60u);
+    stages += line.starts_with("stage 0") ? 1 : 0;
+  }
+  EXPECT_EQ(stages, 4);
 }
 
 TEST(Timetable, RefusesPassesThatWaitForNoneThatComes) {

@@ -53,8 +53,8 @@ std::string bubble_text(config::PipelineSchedule schedule, const Pipeline& pipel
                         const std::vector<std::vector<TimedPass>>& timed) {
   const int ticks = length_of(timed), idle = ticks - busy_ticks(timed.front());
   const Schedule& known = schedule_of(schedule);
-  std::string text = fmt::format("bubble: each stage has nothing to do for {} of {} ticks, {:.1f} % of the step", idle,
-                                 ticks, 100.0 * idle / ticks);
+  std::string text = fmt::format("each stage has nothing to do for {} of {} ticks, {:.1f} % of the step", idle, ticks,
+                                 100.0 * idle / ticks);
   if (pipeline.stages == 1) return text + " (one stage)";
   text += fmt::format("; {}, p = {}", known.bubble_formula, pipeline.stages);
   if (pipeline.chunks > 1) text += fmt::format(", v = {}", pipeline.chunks);
@@ -85,7 +85,7 @@ std::string draw(config::PipelineSchedule schedule, const Pipeline& pipeline, in
       text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
     }
   }
-  return text + bubble_text(schedule, pipeline, timed) + "\n";
+  return text + "bubble: " + bubble_text(schedule, pipeline, timed) + "\n";
 }
 
 }  // namespace harness::gpt

@@ -49,6 +49,10 @@ report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::
 std::optional<report::Figure> timeline_chart(const store::Result& result, int case_index, const std::string& id,
                                              double length_s);
 
+/// The pipeline schedules of the measured cases, each once, as they would run if all passes took equally long: a row
+/// for each stage, a box for each pass, with the bubble and its formula. None where there is no pipeline.
+std::vector<report::Figure> schedule_charts(const store::Result& result);
+
 /// How long the profiled step took, by the end of its last operation; 0 if the file has none.
 double timeline_length(const store::Result& result, int case_index);
 

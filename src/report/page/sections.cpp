@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "report/metrics.h"
 #include "report/page/charts.h"
@@ -126,6 +127,7 @@ report::Section timeline_section(const store::Result& result, const analysis::Fi
     section.add(timeline_chart(result, row->case_index, id, length));
   }
   if (section.pieces.empty()) section.add(report::Paragraph{"The file has no profiled step of the baseline."});
+  for (report::Figure& chart : schedule_charts(result)) section.add(std::move(chart));
   return section;
 }
 
