@@ -46,6 +46,29 @@ TEST(WhyImpossible, PrecisionsNeedTheirTensorCores) {
   EXPECT_EQ(why_impossible(s, of_capability(86)), "");  // a peak that is not known is no error
 }
 
+TEST(WhyImpossible, SchedulesNeedStagesAndChunksTheirSchedule) {
+  const auto why = [](int stages, const char* schedule, const char* chunks = "auto") {
+    config::Settings s;
+    s.layout = {{program::Axis::pipeline, stages}};
+    config::find_variable("pipeline_schedule")->parse(s, schedule);
+    config::find_variable("virtual_pipeline")->parse(s, chunks);
+    return why_impossible(s, std::nullopt);
+  };
+  for (const char* schedule : {"1f1b", "gpipe"}) EXPECT_EQ(why(1, schedule), "");
+  for (const char* schedule : {"interleaved", "zero_bubble_h1"}) {
+    EXPECT_EQ(why(1, schedule), fmt::format("pipeline_schedule {} needs two stages or more; change pipeline_parallel "
+                                            "(layout) with it",
+                                            schedule));
+    EXPECT_EQ(why(2, schedule), "");
+  }
+  EXPECT_EQ(why(2, "interleaved", "3"), "");
+  for (const char* schedule : {"1f1b", "gpipe", "zero_bubble_h1"}) {
+    EXPECT_EQ(why(2, schedule, "3"), fmt::format("virtual_pipeline 3 needs pipeline_schedule interleaved, not {}; "
+                                                 "change both together (combine)",
+                                                 schedule));
+  }
+}
+
 TEST(WhyImpossible, PairsThatNcclWouldChangeWithoutAWord) {
   EXPECT_NE(why_impossible(with({{"nccl_min_ctas", "8"}, {"nccl_max_ctas", "4"}}), std::nullopt), "");
   EXPECT_EQ(why_impossible(with({{"nccl_min_ctas", "4"}, {"nccl_max_ctas", "4"}}), std::nullopt), "");
