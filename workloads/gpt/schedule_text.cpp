@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/text.h"
+#include "base/error.h"
 
 namespace harness::gpt {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "analysis/case_settings.h"
-#include "base/text.h"
+#include "base/units.h"
 #include "config/registry.h"
 #include "report/page/charts.h"
 #include "report/page/row_chart.h"
