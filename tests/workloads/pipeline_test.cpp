@@ -50,6 +50,19 @@ TEST(Pipelines, OfEveryScheduleVerifyByRoleAndByRankUpTo64Ranks) {
   }
 }
 
+// An update must not come before the last pass that reads the weight or adds to its gradient, in whatever order.
+TEST(Pipelines, OfEveryScheduleVerifyWithUpdatesBesideThem) {
+  for (const PipelineSchedule schedule : all_schedules) {
+    for (const auto& [tp, pp, dp] : {std::array{1, 2, 1}, std::array{1, 3, 2}, std::array{2, 4, 2}}) {
+      Job j = job(nine_layers, tp, pp, dp, 12);
+      j.settings.pipeline_schedule = schedule;
+      j.settings.bucket_size_bytes = 8 << 10;
+      j.settings.overlap_optimizer = true;
+      EXPECT_EQ(texts(program::verify(program::expand(build(j)))), "");
+    }
+  }
+}
+
 // Two messages of one size between the same stages: which is which shows in the layer at the border.
 TEST(Pipelines, WhoseChunksReceiveEachOthersInputsAreFound) {
   auto set = scheduled(PipelineSchedule::interleaved, 1, 2, 1, 2);
