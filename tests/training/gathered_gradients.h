@@ -1,0 +1,71 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "local_job.h"
+#include "workloads/gpt/parameters.h"
+
+namespace harness::test {
+
+/// By the name of the parameter, each whole: the shards of all tensor ranks together.
+using Gradients = std::map<std::string, std::vector<float>>;
+
+/// |a - b| / |b|, of the norms.
+inline double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    difference += std::pow(double{a.at(i)} - double{b[i]}, 2);
+    norm += std::pow(double{b[i]}, 2);
+  }
+  return std::sqrt(difference / norm);
+}
+
+/// The gradients that the last step left, of all stages. What several ranks hold must be the same on all of them,
+/// within `tolerance`: replicas, the tensor ranks of what is not sharded, the two ends of a tied table.
+inline Gradients gathered_gradients(LocalJob& job, const config::Model& model, const config::Settings& settings,
+                                    const program::Layout& layout, double tolerance = 1e-6) {
+  Gradients whole;
+  for (int stage = 0; stage < layout[program::Axis::pipeline]; ++stage) {
+    for (const gpt::Parameter& p : gpt::parameters(model, settings, layout, stage)) {
+      for (int replica = 0; replica < layout[program::Axis::data]; ++replica) {
+        std::vector<float> values(p.outer * p.full * p.inner);
+        for (int shard = 0; shard < layout[program::Axis::tensor]; ++shard) {
+          program::Coordinates at;
+          at[program::Axis::tensor] = shard;
+          at[program::Axis::data] = replica;
+          at[program::Axis::pipeline] = stage;
+          const auto own = job.read(layout.rank(at), "gradient", p.view.offset, p.view.count);
+          const std::int64_t run = p.part * p.inner, first = p.sharded ? shard * run : 0;
+          if (!p.sharded && shard > 0) {
+            EXPECT_LE(distance(own, values), tolerance) << p.name << " on tensor rank " << shard;
+          }
+          for (std::int64_t row = 0; row < p.outer; ++row) {
+            std::copy_n(own.begin() + row * run, run, values.begin() + row * p.full * p.inner + first);
+          }
+        }
+        const auto [known, is_new] = whole.emplace(p.name, values);
+        if (is_new) continue;
+        EXPECT_LE(distance(values, known->second), tolerance)
+            << p.name << ", stage " << stage << ", replica " << replica;
+      }
+    }
+  }
+  return whole;
+}
+
+/// Each parameter by itself: what a wrong sum does to a bias vanishes in the norm of everything, and in the loss.
+inline void expect_equal(const Gradients& ours, const Gradients& theirs, double tolerance, const std::string& what) {
+  ASSERT_EQ(ours.size(), theirs.size()) << what;
+  for (const auto& [name, values] : theirs) {
+    ASSERT_TRUE(ours.contains(name)) << what << ", " << name;
+    EXPECT_LE(distance(ours.at(name), values), tolerance) << what << ", " << name;
+  }
+}
+
+}  // namespace harness::test
