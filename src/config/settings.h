@@ -25,6 +25,11 @@ enum class AttentionKind : std::uint8_t {
   fused,    // one kernel, scores never in memory
   unfused,  // two batched products with a softmax between them
 };
+/// Activations that are not kept for the backward pass but computed again in it.
+enum class Recompute : std::uint8_t {
+  none,
+  full,  // of a layer: all but its input
+};
 enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling, bcube };
 
 /// What a step can be, by the names that a configuration gives: a training step, or one operation again and again.
@@ -57,6 +62,8 @@ struct Settings {
   int gradient_accumulation = 0;        // micro-batches of a replica in a step; 0: they follow from the global batch
   program::Layout layout;               // of one replica: 1 along the data axis, which takes what remains of the ranks
   int ranks = 0;                        // 0: all of the job; a case on N ranks uses ranks 0..N-1
+  Recompute recompute = Recompute::none;
+  int recompute_layers = 0;  // with full: the first so many of each chunk of the model; 0: all
   bool overlap_grad_reduce = true;
   std::int64_t bucket_size_bytes = 25 << 20;  // of fp32 gradients
   bool overlap_optimizer = false;             // AdamW bucket by bucket, beside the backward pass

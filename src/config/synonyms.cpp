@@ -11,7 +11,6 @@ namespace harness::config {
 namespace {
 
 constexpr const char* derived_replicas = "it follows: ranks / (tensor_parallel x pipeline_parallel)";
-constexpr const char* no_recomputation = "harness does not recompute activations";
 constexpr const char* no_sharding = "harness does not shard optimizer states, gradients or weights over replicas";
 constexpr const char* no_such_parallelism = "harness has tensor, pipeline and data parallelism (layout)";
 
@@ -41,14 +40,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 22> here{{
     {"threshold", "measure.smallest_effect"},
 }};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 17> nowhere{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> nowhere{{
     {"data_parallel_size", derived_replicas},
     {"dp", derived_replicas},
-    {"recompute", no_recomputation},
-    {"recompute_activations", no_recomputation},
-    {"recompute_granularity", no_recomputation},
-    {"activation_checkpointing", no_recomputation},
-    {"gradient_checkpointing", no_recomputation},
     {"zero_stage", no_sharding},
     {"zero_optimization", no_sharding},
     {"use_distributed_optimizer", no_sharding},

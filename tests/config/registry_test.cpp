@@ -36,6 +36,8 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"overlap_grad_reduce", {"true", "false"}},
     {"bucket_size", {"1 MiB", "1536 B"}},
     {"overlap_optimizer", {"true", "false"}},
+    {"recompute", {"none", "full"}},
+    {"recompute_layers", {"all", "3"}},
     {"allreduce_algorithm", {"ring", "halving_doubling", "bcube"}},
     {"threads", {"auto", "3"}},
     {"repeat_batch", {"true", "false"}},

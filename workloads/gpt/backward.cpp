@@ -136,7 +136,7 @@ program::View Stage::backward(const Pass& pass, const program::View& dy,
     enter_layer(layer);
     bias = {};
     if (layer > chunk.first_layer) bias = ParameterId{fc2_bias, layer - 1};
-    dx = layer_backward(mb.layers.at(layer - chunk.first_layer), dx, bias);
+    dx = layer_backward(restored(mb.layers.at(layer - chunk.first_layer)), dx, bias);
     tell();
   }
   enter_layer(-1);

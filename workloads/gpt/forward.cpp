@@ -94,7 +94,9 @@ program::View Stage::forward(const Pass& pass, const program::View& in) {
   ResidualStream x{chunk.first ? embed() : in};
   for (int layer = chunk.first_layer; layer < chunk.end(); ++layer) {
     enter_layer(layer);
-    x = layer_forward(mb.layers.emplace_back(), x);
+    LayerActivations a;
+    x = layer_forward(a, x);
+    mb.layers.push_back(kept(a, chunk));
   }
   enter_layer(-1);
   if (chunk.last) {

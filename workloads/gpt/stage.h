@@ -25,6 +25,8 @@ struct Dimensions {
   double tokens = 0;  // of the global batch
   int tensor = 1;
   program::DType type = program::DType::f32;  // of weights and activations in the products
+  config::Recompute recompute = config::Recompute::none;
+  int recompute_layers = 0;  // the first so many of a chunk; 0: all
 };
 Dimensions dimensions(const config::Model& model, const config::Settings& settings, const program::Layout& layout);
 
@@ -114,6 +116,10 @@ class Stage {
   program::View embed();
   ResidualStream layer_forward(LayerActivations& a, const ResidualStream& x);
   void loss(MicroBatch& mb);
+
+  // recompute.cpp: what is kept of a layer's forward pass, and from that what its backward pass needs.
+  LayerActivations kept(const LayerActivations& a, const Chunk& chunk) const;
+  LayerActivations restored(const LayerActivations& kept);
 
   // Backward: `dy` is the gradient of a part's result, what is returned that of its input.
   program::View input_gradient(const program::View& dy, const Linear& layer, const program::View& before_gelu = {});

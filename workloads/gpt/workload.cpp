@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "config/fields.h"
+#include "workloads/gpt/chunk.h"
 #include "workloads/gpt/gpt.h"
 
 namespace harness::workloads {
@@ -68,6 +69,13 @@ std::string why_too_long(const config::Model& model, const config::Settings& s, 
       model.layers, micro_batches, max_passes);
 }
 
+std::string why_not_recomputed(const config::Model& model, const config::Settings& s, const program::Layout& layout) {
+  const int longest = gpt::chunks_of(model, layout, 0).front().layers;
+  if (s.recompute != config::Recompute::full || s.recompute_layers <= longest) return "";
+  return fmt::format("recompute_layers {} is more than the {} layers of a pipeline stage; allowed: 1 to {}, or all",
+                     s.recompute_layers, longest, longest);
+}
+
 // The multiples of `step` next to `wrong`: what a batch size could be instead.
 std::string nearest_multiples(std::int64_t step, std::int64_t wrong) {
   const std::int64_t below = wrong / step * step;
@@ -115,6 +123,7 @@ class GptWorkload : public Workload {
           "nearest that does: {}",
           s.micro_batch_size, share, batch, data, config::nearest_divisors(share, s.micro_batch_size));
     }
+    if (std::string why = why_not_recomputed(model, s, layout); !why.empty()) return why;
     return why_too_long(model, s, share);
   }
 

@@ -1,0 +1,78 @@
+#include <array>
+#include <string>
+
+#include "base/error.h"
+#include "config/choice.h"
+#include "config/registry_rows.h"
+
+namespace harness::config {
+namespace {
+
+constexpr std::array<Choice<Recompute>, 2> recompute_choices{{{"none", Recompute::none}, {"full", Recompute::full}}};
+constexpr int max_layers = 1 << 16;
+
+std::string without_chosen_layers(const Settings& s) {
+  return s.recompute == Recompute::full ? "" : "recompute is not full, which alone goes by layers";
+}
+
+// ---- Words of other frameworks (framework_words.h says where they are from).
+
+FrameworkWords recompute_for_megatron(const Settings& s) {
+  if (s.recompute == Recompute::none) return no_word("omit --recompute-granularity: nothing is then recomputed");
+  return {{{"--recompute-granularity", print_choice(s.recompute, recompute_choices)}}};
+}
+FrameworkWords recompute_for_deepspeed(const Settings& s) {
+  if (s.recompute == Recompute::none) return no_word("no key: do not call deepspeed.checkpointing.checkpoint");
+  return no_word("no key: deepspeed.checkpointing.checkpoint around each layer in the training script");
+}
+FrameworkWords recompute_for_pytorch(const Settings& s) {
+  if (s.recompute == Recompute::none) return no_word("do not call torch.utils.checkpoint.checkpoint");
+  return no_word("no argument: torch.utils.checkpoint.checkpoint around each layer in the training script");
+}
+
+FrameworkWords recompute_layers_for_megatron(const Settings& s) {
+  if (s.recompute != Recompute::full) return no_word("only with --recompute-granularity full");
+  if (s.recompute_layers == 0) return {{{"--recompute-method", "uniform"}, {"--recompute-num-layers", "1"}}};
+  return {{{"--recompute-method", "block"}, {"--recompute-num-layers", std::to_string(s.recompute_layers)}}};
+}
+
+}  // namespace
+
+std::vector<Variable> memory_variables() {
+  std::vector<Variable> rows;
+  rows.push_back(
+      {.name = "recompute",
+       .allowed = "none, full",
+       .help = "activations that are not kept for the backward pass but computed again in it; full: of a layer all but "
+               "its input",
+       .backends = everywhere,
+       .parse = [](Settings& s, auto text) { s.recompute = parse_choice(text, recompute_choices); },
+       .print = [](const Settings& s) { return print_choice(s.recompute, recompute_choices); },
+       .acts_on = {Part::recomputation, Part::tensor},
+       .fastest = "none",
+       .workloads = only_gpt,
+       .words = {.megatron = recompute_for_megatron,
+                 .deepspeed = recompute_for_deepspeed,
+                 .pytorch = recompute_for_pytorch},
+       .synonyms = {{"recompute_granularity"},
+                    {"recompute_activations"},
+                    {"activation_checkpointing", "recompute: full"},
+                    {"gradient_checkpointing", "recompute: full"}}});
+  rows.push_back(
+      {.name = "recompute_layers",
+       .unit = "layers",
+       .allowed = "all, or a whole number",
+       .help = "with recompute: full, the first so many layers of each pipeline stage, or all of them",
+       .backends = everywhere,
+       .parse = [](Settings& s, auto text) { s.recompute_layers = within_or_word(text, "all", max_layers); },
+       .print =
+           [](const Settings& s) { return s.recompute_layers == 0 ? "all" : fmt::format("{}", s.recompute_layers); },
+       .acts_on = {Part::recomputation, Part::tensor},
+       .without_effect = without_chosen_layers,
+       .workloads = only_gpt,
+       .words = {.megatron = recompute_layers_for_megatron},
+       .synonyms = {{"recompute_num_layers"}}});
+  return rows;
+}
+
+}  // namespace harness::config
