@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/registry.h"
@@ -186,13 +187,29 @@ std::string words_for(const std::vector<Part>& parts) {
   return join(words, ", ");
 }
 
+// What a case ran with. What an older file does not say is as by default, which is what its version did.
+config::Settings settings_of(const store::Result& result, const store::ResultCase& row) {
+  config::Settings settings;
+  for (const config::Variable& variable : config::registry()) {
+    const std::string_view text = result.setting(row, variable.name);
+    if (text.empty()) continue;
+    try {
+      variable.parse(settings, text);
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  settings.ranks = static_cast<int>(row.ranks);
+  return settings;
+}
+
 std::vector<Lever> levers_for(const store::Result& result, const CaseBreakdown& found, const Waterfall* waterfall,
                               const std::map<Part, double>& lost) {
   std::vector<Lever> levers;
+  const config::Settings settings = settings_of(result, result.at(found));
   for (const config::Variable& variable : config::registry()) {
-    if (!variable.honoured_on(result.backend)) continue;
-    const std::string_view now = result.setting(result.at(found), variable.name);
-    if (!now.empty() && now == variable.fastest) continue;
+    if (!variable.honoured_on(result.backend) || !variable.without_effect(settings).empty()) continue;
+    if (!variable.fastest.empty() && variable.print(settings) == variable.fastest) continue;
     Lever lever{.variable = variable.name};
     std::vector<Part> parts;
     for (const auto& [part, share] : lost) {
