@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "config/choice.h"
+#include "config/fields.h"
 #include "config/registry_rows.h"
 
 namespace harness::config {
@@ -13,6 +14,10 @@ constexpr int max_layers = 1 << 16;
 
 std::string without_chosen_layers(const Settings& s) {
   return s.recompute == Recompute::full ? "" : "recompute is not full, which alone goes by layers";
+}
+
+std::string without_tensor_parallel(const Settings& s) {
+  return s.layout[program::Axis::tensor] == 1 ? "tensor_parallel is 1, so no rank shares its rows with another" : "";
 }
 
 // ---- Words of other frameworks (framework_words.h says where they are from).
@@ -34,6 +39,17 @@ FrameworkWords recompute_layers_for_megatron(const Settings& s) {
   if (s.recompute != Recompute::full) return no_word("only with --recompute-granularity full");
   if (s.recompute_layers == 0) return {{{"--recompute-method", "uniform"}, {"--recompute-num-layers", "1"}}};
   return {{{"--recompute-method", "block"}, {"--recompute-num-layers", std::to_string(s.recompute_layers)}}};
+}
+
+FrameworkWords sequence_parallel_for_megatron(const Settings& s) {
+  if (s.sequence_parallel) return {{{"--sequence-parallel", ""}}};
+  return no_word("omit --sequence-parallel");
+}
+FrameworkWords sequence_parallel_for_pytorch(const Settings& s) {
+  return no_word(s.sequence_parallel
+                     ? "no argument: torch.distributed.tensor.parallel.SequenceParallel for the norms, in "
+                       "the plan that splits the model"
+                     : "no SequenceParallel in the plan that splits the model");
 }
 
 }  // namespace
@@ -72,6 +88,17 @@ std::vector<Variable> memory_variables() {
        .workloads = only_gpt,
        .words = {.megatron = recompute_layers_for_megatron},
        .synonyms = {{"recompute_num_layers"}}});
+  rows.push_back({.name = "sequence_parallel",
+                  .allowed = "true, false",
+                  .help = "divide norms, residual stream and what the stages exchange among tensor-parallel ranks by "
+                          "rows: a reduce-scatter and an all-gather instead of an all-reduce",
+                  .backends = everywhere,
+                  .parse = [](Settings& s, auto text) { s.sequence_parallel = parse_bool(text); },
+                  .print = [](const Settings& s) { return s.sequence_parallel ? "true" : "false"; },
+                  .acts_on = {Part::other_compute, Part::tensor, Part::pipeline},
+                  .without_effect = without_tensor_parallel,
+                  .workloads = only_gpt,
+                  .words = {.megatron = sequence_parallel_for_megatron, .pytorch = sequence_parallel_for_pytorch}});
   return rows;
 }
 

@@ -63,7 +63,8 @@ struct Settings {
   program::Layout layout;               // of one replica: 1 along the data axis, which takes what remains of the ranks
   int ranks = 0;                        // 0: all of the job; a case on N ranks uses ranks 0..N-1
   Recompute recompute = Recompute::none;
-  int recompute_layers = 0;  // with full: the first so many of each chunk of the model; 0: all
+  int recompute_layers = 0;        // with full: the first so many of each chunk of the model; 0: all
+  bool sequence_parallel = false;  // norms and residual stream divided among tensor-parallel ranks by rows
   bool overlap_grad_reduce = true;
   std::int64_t bucket_size_bytes = 25 << 20;  // of fp32 gradients
   bool overlap_optimizer = false;             // AdamW bucket by bucket, beside the backward pass

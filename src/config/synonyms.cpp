@@ -40,14 +40,13 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 22> here{{
     {"threshold", "measure.smallest_effect"},
 }};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 12> nowhere{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> nowhere{{
     {"data_parallel_size", derived_replicas},
     {"dp", derived_replicas},
     {"zero_stage", no_sharding},
     {"zero_optimization", no_sharding},
     {"use_distributed_optimizer", no_sharding},
     {"fsdp", no_sharding},
-    {"sequence_parallel", no_such_parallelism},
     {"context_parallel_size", no_such_parallelism},
     {"expert_model_parallel_size", no_such_parallelism},
     {"virtual_pipeline_model_parallel_size", no_such_parallelism},

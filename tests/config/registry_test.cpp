@@ -38,6 +38,7 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"overlap_optimizer", {"true", "false"}},
     {"recompute", {"none", "full"}},
     {"recompute_layers", {"all", "3"}},
+    {"sequence_parallel", {"true", "false"}},
     {"allreduce_algorithm", {"ring", "halving_doubling", "bcube"}},
     {"threads", {"auto", "3"}},
     {"repeat_batch", {"true", "false"}},
@@ -175,6 +176,16 @@ TEST(Registry, SaysWhenAVariableHasNoEffect) {
   EXPECT_EQ(find_variable("allreduce_algorithm")->without_effect(s), "");
   s.ranks = 1;
   EXPECT_NE(find_variable("nccl_algo")->without_effect(s), "");
+}
+
+TEST(Registry, WhatAStepKeepsHasAnEffectOnlyWhereThereIsSomethingToDivideOrToComputeAgain) {
+  Settings s;
+  EXPECT_THAT(find_variable("sequence_parallel")->without_effect(s), HasSubstr("tensor_parallel is 1"));
+  s.layout[program::Axis::tensor] = 2;
+  EXPECT_EQ(find_variable("sequence_parallel")->without_effect(s), "");
+  EXPECT_THAT(find_variable("recompute_layers")->without_effect(s), HasSubstr("recompute is not full"));
+  s.recompute = Recompute::full;
+  EXPECT_EQ(find_variable("recompute_layers")->without_effect(s), "");
 }
 
 TEST(Registry, OnlyOneOfItsWordsIsRefusedByABackend) {

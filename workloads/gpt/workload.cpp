@@ -97,6 +97,12 @@ class GptWorkload : public Workload {
       return fmt::format("tensor_parallel {} does not divide vocab {}; pad the vocabulary to {}", tensor, model.vocab,
                          (model.vocab / tensor + 1) * tensor);
     }
+    if (const std::int64_t rows = s.micro_batch_size * model.sequence; s.sequence_parallel && rows % tensor != 0) {
+      return fmt::format(
+          "sequence_parallel: tensor_parallel {} does not divide the {} rows of a micro-batch (micro_batch_size {} * "
+          "sequence {}); nearest that does: {}",
+          tensor, rows, s.micro_batch_size, model.sequence, config::nearest_divisors(rows, tensor));
+    }
     if (model.layers % pipeline != 0) {
       return fmt::format("pipeline_parallel {} does not divide layers {}; nearest that does: {}", pipeline,
                          model.layers, config::nearest_divisors(model.layers, pipeline));
