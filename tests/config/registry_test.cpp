@@ -199,7 +199,7 @@ TEST(Registry, OnlyOneOfItsWordsIsRefusedByABackend) {
 }
 
 TEST(Registry, WhatRunsAStepOnAGpuIsForGpus) {
-  for (const char* name : {"attention", "attention_engine", "cuda_graph", "programmatic_launch"}) {
+  for (const char* name : {"attention_engine", "cuda_graph", "programmatic_launch"}) {
     EXPECT_EQ(find_variable(name)->backends, std::vector<BackendKind>{BackendKind::cuda}) << name;
   }
   EXPECT_EQ(canonical("cuda_graph", "off"), "false");

@@ -42,7 +42,8 @@ program::View Stage::attention_backward(const LayerActivations& a, const program
                                   .dq = queries(dqkv),
                                   .dk = keys(dqkv),
                                   .dv = values(dqkv),
-                                  .shape = shape_});
+                                  .shape = shape_,
+                                  .probabilities = a.probabilities});
   return dqkv;
 }
 

@@ -18,6 +18,7 @@ struct Normalised {
 struct LayerActivations {
   Normalised norm1, norm2;
   program::View qkv, attention, stats, fc1_before_gelu, fc1;
+  program::View probabilities;  // of unfused attention
 };
 
 /// What the backward pass of one micro-batch through a chunk needs.

@@ -23,7 +23,10 @@ program::View Stage::linear(const program::View& x, const Linear& layer, const p
 program::View Stage::attention(LayerActivations& a) {
   a.attention = scratch("attention", d_.type, d_.rows * d_.local_hidden);
   a.stats = floats("attention_stats", d_.rows * d_.heads);
-  emit(program::Attention{queries(a.qkv), keys(a.qkv), values(a.qkv), a.attention, a.stats, shape_});
+  if (d_.attention == config::AttentionKind::unfused) {
+    a.probabilities = scratch("attention_probabilities", d_.type, d_.rows * d_.heads * d_.sequence);
+  }
+  emit(program::Attention{queries(a.qkv), keys(a.qkv), values(a.qkv), a.attention, a.stats, shape_, a.probabilities});
   return a.attention;
 }
 

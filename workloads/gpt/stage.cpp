@@ -29,6 +29,7 @@ Dimensions dimensions(const config::Model& model, const config::Settings& settin
   d.micro_batches = static_cast<int>(batch / (settings.micro_batch_size * layout[program::Axis::data]));
   d.tokens = static_cast<double>(batch * model.sequence);
   d.type = config::storage_of(settings.precision);
+  d.attention = settings.attention;
   d.recompute = settings.recompute;
   d.recompute_layers = settings.recompute_layers;
   return d;

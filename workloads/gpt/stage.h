@@ -27,6 +27,7 @@ struct Dimensions {
   program::DType type = program::DType::f32;  // of weights and activations in the products
   config::Recompute recompute = config::Recompute::none;
   int recompute_layers = 0;  // the first so many of a chunk; 0: all
+  config::AttentionKind attention = config::AttentionKind::fused;
   bool divides_rows() const { return own_rows < rows; }
 };
 Dimensions dimensions(const config::Model& model, const config::Settings& settings, const program::Layout& layout);
