@@ -9,8 +9,14 @@
 namespace harness::config {
 namespace {
 
-constexpr std::array<Choice<Recompute>, 2> recompute_choices{{{"none", Recompute::none}, {"full", Recompute::full}}};
+constexpr std::array<Choice<Recompute>, 3> recompute_choices{
+    {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}}};
 constexpr int max_layers = 1 << 16;
+
+std::string without_scores(const Settings& s) {
+  const bool nothing = s.recompute == Recompute::selective && s.attention == AttentionKind::fused;
+  return nothing ? "selective frees nothing: fused attention stores no scores" : "";
+}
 
 std::string without_chosen_layers(const Settings& s) {
   return s.recompute == Recompute::full ? "" : "recompute is not full, which alone goes by layers";
@@ -24,15 +30,22 @@ std::string without_tensor_parallel(const Settings& s) {
 
 FrameworkWords recompute_for_megatron(const Settings& s) {
   if (s.recompute == Recompute::none) return no_word("omit --recompute-granularity: nothing is then recomputed");
-  return {{{"--recompute-granularity", print_choice(s.recompute, recompute_choices)}}};
+  FrameworkWords words{{{"--recompute-granularity", print_choice(s.recompute, recompute_choices)}}};
+  if (!without_scores(s).empty()) words.note = "Megatron-LM also runs fused attention again, which frees nothing";
+  return words;
+}
+const char* recomputed_module(const Settings& s) {
+  return s.recompute == Recompute::full ? "layer" : "layer's attention, from queries, keys and values on,";
 }
 FrameworkWords recompute_for_deepspeed(const Settings& s) {
   if (s.recompute == Recompute::none) return no_word("no key: do not call deepspeed.checkpointing.checkpoint");
-  return no_word("no key: deepspeed.checkpointing.checkpoint around each layer in the training script");
+  return no_word(fmt::format("no key: deepspeed.checkpointing.checkpoint around each {} in the training script",
+                             recomputed_module(s)));
 }
 FrameworkWords recompute_for_pytorch(const Settings& s) {
   if (s.recompute == Recompute::none) return no_word("do not call torch.utils.checkpoint.checkpoint");
-  return no_word("no argument: torch.utils.checkpoint.checkpoint around each layer in the training script");
+  return no_word(fmt::format("no argument: torch.utils.checkpoint.checkpoint around each {} in the training script",
+                             recomputed_module(s)));
 }
 
 FrameworkWords recompute_layers_for_megatron(const Settings& s) {
@@ -56,24 +69,25 @@ FrameworkWords sequence_parallel_for_pytorch(const Settings& s) {
 
 std::vector<Variable> memory_variables() {
   std::vector<Variable> rows;
-  rows.push_back(
-      {.name = "recompute",
-       .allowed = "none, full",
-       .help = "activations that are not kept for the backward pass but computed again in it; full: of a layer all but "
-               "its input",
-       .backends = everywhere,
-       .parse = [](Settings& s, auto text) { s.recompute = parse_choice(text, recompute_choices); },
-       .print = [](const Settings& s) { return print_choice(s.recompute, recompute_choices); },
-       .acts_on = {Part::recomputation, Part::tensor},
-       .fastest = "none",
-       .workloads = only_gpt,
-       .words = {.megatron = recompute_for_megatron,
-                 .deepspeed = recompute_for_deepspeed,
-                 .pytorch = recompute_for_pytorch},
-       .synonyms = {{"recompute_granularity"},
-                    {"recompute_activations"},
-                    {"activation_checkpointing", "recompute: full"},
-                    {"gradient_checkpointing", "recompute: full"}}});
+  rows.push_back({.name = "recompute",
+                  .allowed = "none, selective, full",
+                  .help =
+                      "activations that are not kept for the backward pass but computed again in it; selective: the "
+                      "probabilities of unfused attention; full: of a layer all but its input",
+                  .backends = everywhere,
+                  .parse = [](Settings& s, auto text) { s.recompute = parse_choice(text, recompute_choices); },
+                  .print = [](const Settings& s) { return print_choice(s.recompute, recompute_choices); },
+                  .acts_on = {Part::recomputation, Part::tensor},
+                  .fastest = "none",
+                  .without_effect = without_scores,
+                  .workloads = only_gpt,
+                  .words = {.megatron = recompute_for_megatron,
+                            .deepspeed = recompute_for_deepspeed,
+                            .pytorch = recompute_for_pytorch},
+                  .synonyms = {{"recompute_granularity"},
+                               {"recompute_activations", "recompute: selective"},
+                               {"activation_checkpointing", "recompute: full"},
+                               {"gradient_checkpointing", "recompute: full"}}});
   rows.push_back(
       {.name = "recompute_layers",
        .unit = "layers",

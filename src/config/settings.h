@@ -28,7 +28,8 @@ enum class AttentionKind : std::uint8_t {
 /// Activations that are not kept for the backward pass but computed again in it.
 enum class Recompute : std::uint8_t {
   none,
-  full,  // of a layer: all but its input
+  selective,  // the probabilities of unfused attention
+  full,       // of a layer: all but its input
 };
 enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling, bcube };
 

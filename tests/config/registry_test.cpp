@@ -36,7 +36,7 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"overlap_grad_reduce", {"true", "false"}},
     {"bucket_size", {"1 MiB", "1536 B"}},
     {"overlap_optimizer", {"true", "false"}},
-    {"recompute", {"none", "full"}},
+    {"recompute", {"none", "selective", "full"}},
     {"recompute_layers", {"all", "3"}},
     {"sequence_parallel", {"true", "false"}},
     {"allreduce_algorithm", {"ring", "halving_doubling", "bcube"}},
@@ -184,6 +184,10 @@ TEST(Registry, WhatAStepKeepsHasAnEffectOnlyWhereThereIsSomethingToDivideOrToCom
   s.layout[program::Axis::tensor] = 2;
   EXPECT_EQ(find_variable("sequence_parallel")->without_effect(s), "");
   EXPECT_THAT(find_variable("recompute_layers")->without_effect(s), HasSubstr("recompute is not full"));
+  s.recompute = Recompute::selective;
+  EXPECT_THAT(find_variable("recompute")->without_effect(s), HasSubstr("fused attention stores no scores"));
+  s.attention = AttentionKind::unfused;
+  EXPECT_EQ(find_variable("recompute")->without_effect(s), "");
   s.recompute = Recompute::full;
   EXPECT_EQ(find_variable("recompute_layers")->without_effect(s), "");
 }
