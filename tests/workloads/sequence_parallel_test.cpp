@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "gpt_jobs.h"
+#include "program/arena.h"
 #include "program/count.h"
 #include "program/lower.h"
 #include "program/saved.h"
@@ -112,6 +113,26 @@ TEST(SequenceParallel, DividesAllThatALayerKeeps) {
     Job j = dividing(t, 1);
     j.settings.recompute = config::Recompute::full;
     EXPECT_EQ(program::saved_bytes(build(j).roles[0]).at({0, 1}), small_stream / t);
+  }
+}
+
+// What is short-lived has other sizes than what is kept, and runs on two streams: neither may leave holes that nothing
+// fits into.
+TEST(SequenceParallel, TheArenaShrinksByWhatIsDivided) {
+  const auto bytes = [](bool divided, config::Recompute recompute) {
+    Job j = dividing(2, 1, 1, 1);
+    j.model.layers = 16;
+    j.settings.sequence_parallel = divided;
+    j.settings.recompute = recompute;
+    const program::Program p = build(j).roles[0];
+    std::int64_t kept = 0;
+    for (const auto& [pass, n] : program::saved_bytes(p)) kept += n;
+    return std::pair(program::plan_arena(p).transient_bytes, kept);
+  };
+  for (const config::Recompute recompute : {config::Recompute::none, config::Recompute::full}) {
+    const auto [whole, kept_whole] = bytes(false, recompute);
+    const auto [own, kept_own] = bytes(true, recompute);
+    EXPECT_GT(static_cast<double>(whole - own), 0.8 * static_cast<double>(kept_whole - kept_own));
   }
 }
 
