@@ -87,13 +87,15 @@ class AttentionWorkload : public Workload {
     const auto third = [&](const program::View& v, int which) {
       return v.part(which * width, (rows - 1) * stride + width);
     };
+    const bool unfused = s.attention == config::AttentionKind::unfused;
     const program::Attention forward{
         .q = third(qkv, 0),
         .k = third(qkv, 1),
         .v = third(qkv, 2),
         .out = operands.empty("out", rows * width),
         .stats = b.buffer("stats", program::DType::f32, rows * a.heads, program::BufferKind::persistent),
-        .shape = {a.batch, a.heads, a.head_dim, a.sequence, a.sequence, stride, stride, true}};
+        .shape = {a.batch, a.heads, a.head_dim, a.sequence, a.sequence, stride, stride, true},
+        .probabilities = unfused ? operands.empty("probabilities", rows * a.heads * a.sequence) : program::View{}};
     program::Action repeated = forward;
     if (s.attention_backward) {
       b.emit(compute_stream, forward, {"attention", program::Phase::setup});
@@ -107,7 +109,8 @@ class AttentionWorkload : public Workload {
                                             .dq = third(dqkv, 0),
                                             .dk = third(dqkv, 1),
                                             .dv = third(dqkv, 2),
-                                            .shape = forward.shape};
+                                            .shape = forward.shape,
+                                            .probabilities = forward.probabilities};
     }
     frame.begin_step(1.0 / layout.ranks());
     const program::Phase phase = s.attention_backward ? program::Phase::backward : program::Phase::forward;
@@ -123,11 +126,12 @@ class AttentionWorkload : public Workload {
   }
 
   // Forward: queries, keys, values and the output; backward: these, the output's gradient and three gradients. The
-  // statistics of the softmax are one f32 per row and head.
+  // statistics of the softmax are one f32 per row and head. Unfused, the probabilities move besides.
   Rate rate(const config::Settings& s, const program::Layout&) const override {
     const config::AttentionProblem& a = s.attention_shape;
     const std::int64_t rows = a.batch * a.sequence, tensors = s.attention_backward ? 8 : 4;
-    const std::int64_t elements = tensors * rows * a.heads * a.head_dim;
+    const std::int64_t kept = s.attention == config::AttentionKind::unfused ? a.sequence : 0;
+    const std::int64_t elements = rows * a.heads * (tensors * a.head_dim + kept);
     const std::int64_t bytes =
         elements * program::size_of(element_type(s)) + rows * a.heads * program::size_of(program::DType::f32);
     return {s.attention_backward ? "attention_backward" : "attention", s.repetitions, static_cast<double>(bytes)};

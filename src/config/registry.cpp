@@ -14,6 +14,7 @@ namespace {
 
 std::vector<Variable> make_registry() {
   std::vector<Variable> rows = training_variables();
+  for (Variable& row : memory_variables()) rows.push_back(std::move(row));
   for (const Variable& row : execution_variables()) rows.push_back(row);
   for (Variable& row : nccl_variables()) rows.push_back(std::move(row));
   rows.push_back(env_variable());

@@ -65,11 +65,12 @@ std::vector<Variable> execution_variables() {
       {.name = "attention",
        .allowed = "fused, unfused",
        .help = "fused keeps the scores inside one kernel; unfused is two batched products and a softmax, "
-               "with the scores in memory",
-       .backends = only_cuda,
+               "with the probabilities kept in memory for the backward pass",
+       .backends = everywhere,
        .parse = [](Settings& s, auto text) { s.attention = parse_choice(text, attention_choices); },
        .print = [](const Settings& s) { return print_choice(s.attention, attention_choices); },
        .acts_on = {Part::attention},
+       .fastest = "fused",
        .workloads = {"gpt", "attention"},
        .words = {.megatron =
                      [](const Settings& s) {

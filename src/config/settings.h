@@ -26,6 +26,12 @@ enum class AttentionKind : std::uint8_t {
   unfused,  // two batched products with a softmax between them
 };
 enum class PipelineSchedule : std::uint8_t { one_forward_one_backward, gpipe, interleaved, zero_bubble_h1 };
+/// Activations that are not kept for the backward pass but computed again in it.
+enum class Recompute : std::uint8_t {
+  none,
+  selective,  // the probabilities of unfused attention
+  full,       // of a layer: all but its input
+};
 enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling, bcube };
 
 /// What a step can be, by the names that a configuration gives: a training step, or one operation again and again.
@@ -60,6 +66,9 @@ struct Settings {
   PipelineSchedule pipeline_schedule = PipelineSchedule::one_forward_one_backward;
   int virtual_pipeline = 0;  // chunks of a stage; 0: as many as the schedule needs
   int ranks = 0;             // 0: all of the job; a case on N ranks uses ranks 0..N-1
+  Recompute recompute = Recompute::none;
+  int recompute_layers = 0;        // with full: the first so many of each chunk of the model; 0: all
+  bool sequence_parallel = false;  // norms and residual stream divided among tensor-parallel ranks by rows
   bool overlap_grad_reduce = true;
   std::int64_t bucket_size_bytes = 25 << 20;  // of fp32 gradients
   bool overlap_optimizer = false;             // AdamW bucket by bucket, beside the backward pass

@@ -24,62 +24,55 @@ struct Hole {
   std::vector<OperationId> last;
 };
 
-// A list of holes and used places by offset. Holes keep the operations that must be complete before reuse, so that
-// neighbours are joined without losing them.
+// A list of holes and used places by offset. Each hole keeps the operations that must be complete before its reuse.
+// Neighbours stay apart: joined, they would be usable only when the later of them is. What does not fit into one takes
+// a run of neighbours that are all usable.
 class Places {
  public:
   Places(const std::vector<Operation>& list, std::size_t streams) : streams_(streams), before_(list, streams) {}
 
   std::int64_t take(std::int64_t bytes, const Lifetime& life) {
-    auto best = holes_.end();
-    for (auto it = holes_.begin(); it != holes_.end(); ++it) {
-      if (it->second.bytes < bytes || !usable(it->second, life)) continue;
-      if (best == holes_.end() || it->second.bytes < best->second.bytes) best = it;
-    }
-    if (best == holes_.end()) {
-      // Grow at the end, over the last hole when that one is free in time.
-      std::int64_t at = end_;
-      if (!holes_.empty()) {
-        auto last = std::prev(holes_.end());
-        if (last->first + last->second.bytes == end_ && usable(last->second, life)) {
-          at = last->first;
-          holes_.erase(last);
-        }
+    Run best{.begin = end_, .bytes = std::numeric_limits<std::int64_t>::max()}, run;
+    for (const auto& [at, hole] : holes_) {
+      if (!usable(hole, life)) {
+        run = {};
+        continue;
       }
-      end_ = std::max(end_, at + bytes);
-      return at;
+      if (run.bytes == 0 || run.end() != at) run = {.begin = at};
+      run.bytes += hole.bytes;
+      if (run.bytes >= bytes && run.bytes < best.bytes) best = run;
     }
-    const std::int64_t at = best->first;
-    Hole rest = best->second;
-    holes_.erase(best);
-    rest.bytes -= bytes;
-    if (rest.bytes > 0) holes_.emplace(at + bytes, std::move(rest));
-    return at;
+    // Grow at the end, over the last holes where these are free in time.
+    if (best.begin == end_ && run.bytes > 0 && run.end() == end_) best.begin = run.begin;
+    end_ = std::max(end_, best.begin + bytes);
+    use(best.begin, bytes);
+    return best.begin;
   }
 
-  void give(std::int64_t at, std::int64_t bytes, const Lifetime& life) {
-    Hole hole{bytes, life.last};
-    auto next = holes_.lower_bound(at);
-    if (next != holes_.end() && at + hole.bytes == next->first) {
-      join(hole, next->second);
-      next = holes_.erase(next);
-    }
-    if (next != holes_.begin()) {
-      auto previous = std::prev(next);
-      if (previous->first + previous->second.bytes == at) {
-        join(previous->second, hole);
-        return;
-      }
-    }
-    holes_.emplace(at, std::move(hole));
-  }
+  void give(std::int64_t at, std::int64_t bytes, const Lifetime& life) { holes_.emplace(at, Hole{bytes, life.last}); }
 
   std::int64_t end() const { return end_; }
 
  private:
-  static void join(Hole& into, const Hole& other) {
-    into.bytes += other.bytes;
-    for (std::size_t s = 0; s < into.last.size(); ++s) into.last[s] = std::max(into.last[s], other.last[s]);
+  // Neighbouring holes.
+  struct Run {
+    std::int64_t begin = 0, bytes = 0;
+    std::int64_t end() const { return begin + bytes; }
+  };
+
+  // The holes in [at, at + bytes) are used; of the last one the rest stays.
+  void use(std::int64_t at, std::int64_t bytes) {
+    const std::int64_t end = at + bytes;
+    auto it = holes_.lower_bound(at);
+    while (it != holes_.end() && it->first < end) {
+      Hole rest = std::move(it->second);
+      const std::int64_t hole_end = it->first + rest.bytes;
+      it = holes_.erase(it);
+      if (hole_end <= end) continue;
+      rest.bytes = hole_end - end;
+      holes_.emplace(end, std::move(rest));
+      break;
+    }
   }
   bool usable(const Hole& hole, const Lifetime& life) const {
     for (const OperationId begin : life.first) {

@@ -233,16 +233,19 @@ struct AttentionShape {
 };
 
 /// out = softmax(q k^T / sqrt(head_dim)) v, out [batch * query_length, heads * head_dim] dense; stats [batch, heads,
-/// query_length] f32 = log of the sum of exponentials of the scaled scores.
+/// query_length] f32 = log of the sum of exponentials of the scaled scores. probabilities [batch, heads, query_length,
+/// key_length] (optional): the softmax itself, 0 where a key is not seen. With it the attention is unfused: two batched
+/// products and a softmax between them, through memory.
 template <class T>
 struct AttentionOf {
   T q = {}, k = {}, v = {}, out = {}, stats = {};
   AttentionShape shape = {};
+  T probabilities = {};
   static constexpr std::string_view name = "attention";
   static constexpr auto fields(auto& op) {
-    return std::tuple_cat(reads(op.q, op.k, op.v), writes(op.out, op.stats), parameters(op.shape));
+    return std::tuple_cat(reads(op.q, op.k, op.v), writes(op.out, op.stats, op.probabilities), parameters(op.shape));
   }
-  static constexpr auto one_type(auto& op) { return std::tie(op.q, op.k, op.v, op.out); }
+  static constexpr auto one_type(auto& op) { return std::tie(op.q, op.k, op.v, op.out, op.probabilities); }
 };
 using Attention = AttentionOf<View>;
 
@@ -260,18 +263,22 @@ struct AttentionMergeOf {
 using AttentionMerge = AttentionMergeOf<View>;
 
 /// dq, dk, dv in the strides of q, k, v; added to when `accumulate`. stats and out may be those of a larger attention
-/// of which k, v are a part of the keys.
+/// of which k, v are a part of the keys. probabilities (optional): as the forward pass kept them; without, they are
+/// computed again from stats.
 template <class T>
 struct AttentionBackwardOf {
   T q = {}, k = {}, v = {}, out = {}, stats = {}, dout = {}, dq = {}, dk = {}, dv = {};
   AttentionShape shape = {};
   bool accumulate = false;
+  T probabilities = {};
   static constexpr std::string_view name = "attention_backward";
   static constexpr auto fields(auto& op) {
-    return std::tuple_cat(reads(op.q, op.k, op.v, op.out, op.stats, op.dout),
+    return std::tuple_cat(reads(op.q, op.k, op.v, op.out, op.stats, op.dout, op.probabilities),
                           results(op.accumulate, op.dq, op.dk, op.dv), parameters(op.accumulate, op.shape));
   }
-  static constexpr auto one_type(auto& op) { return std::tie(op.q, op.k, op.v, op.out, op.dout, op.dq, op.dk, op.dv); }
+  static constexpr auto one_type(auto& op) {
+    return std::tie(op.q, op.k, op.v, op.out, op.dout, op.dq, op.dk, op.dv, op.probabilities);
+  }
 };
 using AttentionBackward = AttentionBackwardOf<View>;
 

@@ -13,13 +13,17 @@ Flop attention_flop(const AttentionShape& s, double products) {
   return {s.causal ? full / 2 : full, full};
 }
 
+double bytes_of(const Program& program, const View& v) {
+  return v.present() ? static_cast<double>(v.count * size_of(program.buffer_of(v).type)) : 0;
+}
+
 // The views of q, k and v span each other's elements where the three lie side by side: their shape says how many there
 // are. `queries` and `keys`: how many tensors of each kind move.
-double attention_bytes(const Program& program, const View& q, const View& stats, const AttentionShape& s,
-                       double queries, double keys) {
-  const double row = static_cast<double>(s.batch * s.heads * s.head_dim * size_of(program.buffer_of(q).type));
+double attention_bytes(const Program& program, const auto& a, double queries, double keys) {
+  const AttentionShape& s = a.shape;
+  const double row = static_cast<double>(s.batch * s.heads * s.head_dim * size_of(program.buffer_of(a.q).type));
   return row * (queries * static_cast<double>(s.query_length) + keys * static_cast<double>(s.key_length)) +
-         static_cast<double>(stats.count * size_of(program.buffer_of(stats).type));
+         bytes_of(program, a.stats) + bytes_of(program, a.probabilities);
 }
 
 }  // namespace
@@ -38,11 +42,11 @@ Flop flop_of(const Action& action) {
 
 double bytes_touched(const Program& program, const Action& action) {
   if (const auto* a = std::get_if<Attention>(&action)) {  // q and out; k and v
-    return attention_bytes(program, a->q, a->stats, a->shape, 2, 2);
+    return attention_bytes(program, *a, 2, 2);
   }
   if (const auto* a = std::get_if<AttentionBackward>(&action)) {  // q, out, dout and dq; k, v, dk and dv
     const double again = a->accumulate ? 1 : 0;
-    return attention_bytes(program, a->q, a->stats, a->shape, 4 + again, 4 + 2 * again);
+    return attention_bytes(program, *a, 4 + again, 4 + 2 * again);
   }
   double bytes = 0;
   visit_accesses(action, [&](Access access, const View& view) {
@@ -53,7 +57,7 @@ double bytes_touched(const Program& program, const Action& action) {
 }
 
 double needed_bytes(const Program& program, const Action& action) {
-  const auto bytes = [&](const View& v) { return static_cast<double>(v.count * size_of(program.buffer_of(v).type)); };
+  const auto bytes = [&](const View& v) { return bytes_of(program, v); };
   if (const auto* e = std::get_if<Embedding>(&action)) {
     return bytes(e->tokens) + bytes(e->positions) + 2 * bytes(e->out);
   }

@@ -87,6 +87,7 @@ class Shapes {
     size(a.out, queries(a.shape) * a.shape.head_dim, "out");
     size(a.stats, queries(a.shape), "stats");
     type(a.stats, {DType::f32}, "stats");
+    size(a.probabilities, queries(a.shape) * a.shape.key_length, "probabilities");
   }
   void of(const AttentionMerge& a) {
     for (const View& v : {a.out, a.part_out}) size(v, queries(a.shape) * a.shape.head_dim, "out and part_out");
@@ -96,6 +97,7 @@ class Shapes {
     attention(a.shape, {a.q, a.dq}, {a.k, a.v, a.dk, a.dv});
     for (const View& v : {a.out, a.dout}) size(v, queries(a.shape) * a.shape.head_dim, "out and dout");
     size(a.stats, queries(a.shape), "stats");
+    size(a.probabilities, queries(a.shape) * a.shape.key_length, "probabilities");
   }
   void of(const CrossEntropy& a) { logits(a); }
   void of(const CrossEntropyMaximum& a) {

@@ -62,9 +62,17 @@ void add_attention_cases(Cases& cases, program::DType type, bool tf32) {
     for (const config::AttentionKind kind : {config::AttentionKind::fused, config::AttentionKind::unfused}) {
       CaseBuilder b = builder(kind);
       const Three in = three(b, s, "", false, false);
-      const program::Attention forward{
-          in.q,       in.k, in.v, b.output("out", rows * width), b.output("stats", program::DType::f32, rows * s.heads),
-          shape_of(s)};
+      const auto probabilities = [&](CaseBuilder& of) {
+        return kind == config::AttentionKind::fused ? program::View{}
+                                                    : of.output("probabilities", rows * s.heads * s.keys);
+      };
+      const program::Attention forward{in.q,
+                                       in.k,
+                                       in.v,
+                                       b.output("out", rows * width),
+                                       b.output("stats", program::DType::f32, rows * s.heads),
+                                       shape_of(s),
+                                       probabilities(b)};
       cases.push_back(b.take(forward, name_for(s, kind)));
       for (const bool accumulate : {false, true}) {
         // No fused kernel adds to gradients, and the GPT step has no need of it.
@@ -73,11 +81,12 @@ void add_attention_cases(Cases& cases, program::DType type, bool tf32) {
         const Three of = three(back, s, "", false, false);
         const program::View out = back.output("out", rows * width),
                             stats = back.output("stats", program::DType::f32, rows * s.heads);
-        back.prepare(program::Attention{of.q, of.k, of.v, out, stats, shape_of(s)});
+        const program::View p = probabilities(back);
+        back.prepare(program::Attention{of.q, of.k, of.v, out, stats, shape_of(s), p});
         const program::View dout = back.normal("dout", rows * width);
         const Three d = three(back, s, "d", true, accumulate);
         cases.push_back(back.take(
-            program::AttentionBackward{of.q, of.k, of.v, out, stats, dout, d.q, d.k, d.v, shape_of(s), accumulate},
+            program::AttentionBackward{of.q, of.k, of.v, out, stats, dout, d.q, d.k, d.v, shape_of(s), accumulate, p},
             name_for(s, kind) + (accumulate ? ", added" : "")));
       }
     }

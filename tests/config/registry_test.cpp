@@ -41,6 +41,9 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"overlap_optimizer", {"true", "false"}},
     {"memory_cap", {"90 %", "100 %"}},
     {"fusion", {"true", "false"}},
+    {"recompute", {"none", "selective", "full"}},
+    {"recompute_layers", {"all", "3"}},
+    {"sequence_parallel", {"true", "false"}},
     {"allreduce_algorithm", {"ring", "halving_doubling", "bcube"}},
     {"threads", {"auto", "3"}},
     {"repeat_batch", {"true", "false"}},
@@ -180,6 +183,20 @@ TEST(Registry, SaysWhenAVariableHasNoEffect) {
   EXPECT_NE(find_variable("nccl_algo")->without_effect(s), "");
 }
 
+TEST(Registry, WhatAStepKeepsHasAnEffectOnlyWhereThereIsSomethingToDivideOrToComputeAgain) {
+  Settings s;
+  EXPECT_THAT(find_variable("sequence_parallel")->without_effect(s), HasSubstr("tensor_parallel is 1"));
+  s.layout[program::Axis::tensor] = 2;
+  EXPECT_EQ(find_variable("sequence_parallel")->without_effect(s), "");
+  EXPECT_THAT(find_variable("recompute_layers")->without_effect(s), HasSubstr("recompute is not full"));
+  s.recompute = Recompute::selective;
+  EXPECT_THAT(find_variable("recompute")->without_effect(s), HasSubstr("fused attention stores no scores"));
+  s.attention = AttentionKind::unfused;
+  EXPECT_EQ(find_variable("recompute")->without_effect(s), "");
+  s.recompute = Recompute::full;
+  EXPECT_EQ(find_variable("recompute_layers")->without_effect(s), "");
+}
+
 TEST(Registry, OnlyOneOfItsWordsIsRefusedByABackend) {
   const Variable& precision = *find_variable("precision");
   Settings s;
@@ -191,7 +208,7 @@ TEST(Registry, OnlyOneOfItsWordsIsRefusedByABackend) {
 }
 
 TEST(Registry, WhatRunsAStepOnAGpuIsForGpus) {
-  for (const char* name : {"attention", "attention_engine", "cuda_graph", "programmatic_launch"}) {
+  for (const char* name : {"attention_engine", "cuda_graph", "programmatic_launch"}) {
     EXPECT_EQ(find_variable(name)->backends, std::vector<BackendKind>{BackendKind::cuda}) << name;
   }
   EXPECT_EQ(canonical("cuda_graph", "off"), "false");

@@ -59,19 +59,19 @@ TEST(ShowBreakdown, TextAndMarkdown) {
 
 TEST(Show, SettingsThatTheBackendIgnoresOrThatNobodyMadeAreNotListed) {
   store::Result result = test::samples::everything();
-  for (const char* name : {"attention", "nccl_algo", "nccl_proto", "env", "threads"})
+  for (const char* name : {"cuda_graph", "nccl_algo", "nccl_proto", "env", "threads"})
     result.variables.emplace_back(name);
   for (store::ResultCase& row : result.cases) {
-    for (const char* value : {"fused", "default", "Simple", "{}", "3"}) row.settings.emplace_back(value);
+    for (const char* value : {"true", "default", "Simple", "{}", "3"}) row.settings.emplace_back(value);
   }
   const std::string on_cpu = shown(result, Format::text);
   EXPECT_THAT(on_cpu, HasSubstr("threads=3"));
-  for (const char* name : {"attention=", "nccl_algo=", "nccl_proto=", "env="}) {
+  for (const char* name : {"cuda_graph=", "nccl_algo=", "nccl_proto=", "env="}) {
     EXPECT_THAT(on_cpu, Not(HasSubstr(name))) << name;
   }
   result.backend = "cuda";
   const std::string on_cuda = shown(result, Format::text);
-  for (const char* text : {"attention=fused", "nccl_proto=Simple"}) {
+  for (const char* text : {"cuda_graph=true", "nccl_proto=Simple"}) {
     EXPECT_THAT(on_cuda, HasSubstr(text)) << text;
   }
   for (const char* name : {"nccl_algo=", "env=", "threads="}) EXPECT_THAT(on_cuda, Not(HasSubstr(name))) << name;

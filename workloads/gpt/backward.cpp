@@ -57,7 +57,8 @@ program::View Stage::attention_backward(const LayerActivations& a, const program
                                   .dq = queries(dqkv),
                                   .dk = keys(dqkv),
                                   .dv = values(dqkv),
-                                  .shape = shape_});
+                                  .shape = shape_,
+                                  .probabilities = a.probabilities});
   return dqkv;
 }
 
@@ -83,36 +84,42 @@ program::View Stage::layer_norm_backward(const program::View& dy, const Normalis
 }
 
 // `dy` is the gradient of the residual stream after the layer; returns that before it. Each input gradient is emitted
-// before the weight gradient of the same product: its all-reduce then runs behind the weight gradient. A norm adds what
-// reaches the stream past it, and yields the gradient of the bias that it added: projection's, and for norm1 that of
-// the layer below (bias_below; absent where this chunk does not hold it).
+// before the weight gradient of the same product: its reduction then runs behind the weight gradient, and what the
+// weight gradient needs of other ranks is gathered behind the input gradient. A norm adds what reaches the stream past
+// it, and yields the gradient of the bias that it added: projection's, and for norm1 that of the layer below
+// (bias_below; absent where this chunk does not hold it).
 program::View Stage::layer_backward(const LayerActivations& a, const program::View& dy,
                                     std::optional<ParameterId> bias_below) {
-  const program::View dfc1 = input_gradient(dy, fc2_, a.fc1_before_gelu);
-  weight_gradient(dy, fc2_, a.fc1);
-  const program::View dnorm2 = sum_over_tensor(input_gradient(dfc1, fc1_), fc1_.input_gradient);
-  weight_gradient(dfc1, fc1_, a.norm2.out, of_layer(fc1_bias));
+  const program::View dfc2 = gather_rows(dy, "fc2 output gradient");
+  const program::View dfc1 = input_gradient(dfc2, fc2_, a.fc1_before_gelu);
+  weight_gradient(dfc2, fc2_, a.fc1);
+  const program::View into_fc1 = gather_rows(a.norm2.out, norm2.name);
+  const program::View dnorm2 = scatter_rows(input_gradient(dfc1, fc1_), fc1_.input_gradient);
+  weight_gradient(dfc1, fc1_, into_fc1, of_layer(fc1_bias));
   const program::View dmiddle = layer_norm_backward(dnorm2, a.norm2, norm2, dy, of_layer(projection_bias));
 
-  const program::View dattention = input_gradient(dmiddle, projection_);
-  weight_gradient(dmiddle, projection_, a.attention);
+  const program::View dprojection = gather_rows(dmiddle, "projection output gradient");
+  const program::View dattention = input_gradient(dprojection, projection_);
+  weight_gradient(dprojection, projection_, a.attention);
   const program::View dqkv = attention_backward(a, dattention);
-  const program::View dnorm1 = sum_over_tensor(input_gradient(dqkv, qkv_), qkv_.input_gradient);
-  weight_gradient(dqkv, qkv_, a.norm1.out, of_layer(qkv_bias));
+  const program::View into_qkv = gather_rows(a.norm1.out, norm1.name);
+  const program::View dnorm1 = scatter_rows(input_gradient(dqkv, qkv_), qkv_.input_gradient);
+  weight_gradient(dqkv, qkv_, into_qkv, of_layer(qkv_bias));
   return layer_norm_backward(dnorm1, a.norm1, norm1, dmiddle, bias_below);
 }
 
 // From the loss to the residual stream after the last layer, whose bias is `bias`. A split pass puts no gradient of the
 // head off: it would keep the logits of as many micro-batches as there are stages, the largest tensors of all.
 program::View Stage::head_backward(const MicroBatch& mb, ParameterId bias) {
-  const program::View dnorm = sum_over_tensor(input_gradient(mb.logits, head_), head_.input_gradient);
-  emit(weight_product(mb.logits, head_, mb.final_norm.out));
+  const program::View into_head = gather_rows(mb.final_norm.out, final_norm.name);
+  const program::View dnorm = scatter_rows(input_gradient(mb.logits, head_), head_.input_gradient);
+  emit(weight_product(mb.logits, head_, into_head));
   return layer_norm_backward(dnorm, mb.final_norm, final_norm, {}, bias);
 }
 
 void Stage::embed_backward(const program::View& dy) {
   emit(program::EmbeddingBackward{.tokens = of_micro_batch(tokens_),
-                                  .dout = dy,
+                                  .dout = gather_rows(dy, "embedding"),
                                   .dwords = gradient(word_embeddings),
                                   .dpositions = gradient(position_embeddings),
                                   .rows = d_.rows,
@@ -153,7 +160,7 @@ program::View Stage::backward(const Pass& pass, const program::View& dy,
     enter_layer(layer);
     bias = {};
     if (layer > chunk.first_layer) bias = ParameterId{fc2_bias, layer - 1};
-    dx = layer_backward(mb.layers.at(layer - chunk.first_layer), dx, bias);
+    dx = layer_backward(restored(mb.layers.at(layer - chunk.first_layer)), dx, bias);
     tell(on_final);
   }
   enter_layer(-1);

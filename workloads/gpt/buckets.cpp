@@ -22,6 +22,11 @@ Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters,
     if (!bucket.gradients.present()) bucket.gradients = whole.part(p.view.offset, 0);
     const std::int64_t end = i + 1 < list.size() ? list[i + 1].view.offset : whole.count;
     bucket.gradients.count = end - bucket.gradients.offset;
+    if (p.partial && i > 0 && list[i - 1].partial && list[i - 1].bucket == p.bucket) {
+      bucket.partial.back().count = p.view.offset + p.view.count - bucket.partial.back().offset;
+    } else if (p.partial) {
+      bucket.partial.push_back(parameters.gradient(p.id));
+    }
     bucket.number = p.bucket;
     bucket.missing += p.writers;
     bucket.tied = bucket.tied || p.tied;
@@ -29,6 +34,10 @@ Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters,
 }
 
 void Buckets::reduce(const Bucket& bucket, const std::vector<program::OperationId>& after) {
+  for (const program::View& gradients : bucket.partial) {
+    b_.emit(workloads::tensor_stream, program::AllReduce{tensor_group, gradients},
+            {"gradients of own rows", program::Phase::gradient_sync, -1, bucket.number}, after);
+  }
   if (!replicated_) return;
   b_.emit(workloads::data_stream, program::AllReduce{data_group, bucket.gradients},
           {"gradient bucket", program::Phase::gradient_sync, -1, bucket.number}, after);

@@ -14,6 +14,9 @@ namespace harness::gpt {
 /// backward pass. With overlap_optimizer a bucket is updated on a stream of its own as soon as nothing is added to its
 /// gradients any more, on any rank; without, one update of everything ends the step. Whatever else an update must wait
 /// for, such as products that still read the old weights, follows from the memory that it touches.
+///
+/// With sequence parallelism the tensor ranks first sum up the gradients of which each has a part: once per step, for
+/// micro-batches add up in each part.
 class Buckets {
  public:
   /// Begins before the step does.
@@ -29,7 +32,8 @@ class Buckets {
  private:
   struct Bucket {
     program::View gradients;
-    int missing = 0;  // writers of its gradients that are still to come
+    std::vector<program::View> partial;  // runs of those of which each tensor rank has a part
+    int missing = 0;                     // writers of its gradients that are still to come
     int number = 0;
     bool tied = false;  // holds a gradient of which another stage has a part: not final before the exchange
   };

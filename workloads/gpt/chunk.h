@@ -20,6 +20,7 @@ struct Normalised {
 struct LayerActivations {
   Normalised norm1, norm2;
   program::View qkv, attention, stats, fc1_before_gelu, fc1;
+  program::View probabilities;  // of unfused attention
 };
 
 /// The product that yields the gradient of a weight, and with it that of a bias, as it is emitted.

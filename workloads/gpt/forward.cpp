@@ -23,16 +23,19 @@ program::View Stage::linear(const program::View& x, const Linear& layer, const p
 program::View Stage::attention(LayerActivations& a) {
   a.attention = scratch("attention", d_.type, d_.rows * d_.local_hidden);
   a.stats = floats("attention_stats", d_.rows * d_.heads);
-  emit(program::Attention{queries(a.qkv), keys(a.qkv), values(a.qkv), a.attention, a.stats, shape_});
+  if (d_.attention == config::AttentionKind::unfused) {
+    a.probabilities = scratch("attention_probabilities", d_.type, d_.rows * d_.heads * d_.sequence);
+  }
+  emit(program::Attention{queries(a.qkv), keys(a.qkv), values(a.qkv), a.attention, a.stats, shape_, a.probabilities});
   return a.attention;
 }
 
 // residual + x W^T + bias. With tensor parallelism the product is a sum over ranks, to which bias and residual belong
-// once: the next norm adds them after the all-reduce.
+// once: the next norm adds them after the reduction.
 ResidualStream Stage::onto_stream(const program::View& x, const Linear& layer, const program::View& bias,
                                   const program::View& residual) {
   if (d_.tensor == 1) return {linear(x, layer, bias, residual)};
-  return {sum_over_tensor(linear(x, layer), layer.name), bias, residual};
+  return {scatter_rows(linear(x, layer), layer.name), bias, residual};
 }
 
 Normalised Stage::layer_norm(const ResidualStream& stream, const Norm& norm) {
@@ -56,9 +59,28 @@ Normalised Stage::layer_norm(const ResidualStream& stream, const Norm& norm) {
   return x;
 }
 
-program::View Stage::sum_over_tensor(const program::View& v, const char* what, program::Reduction reduction) {
-  if (d_.tensor > 1) b_.emit(workloads::tensor_stream, program::AllReduce{tensor_group, v, reduction}, label(what));
-  return v;
+// Korthikanti et al. 2022, section 4.2.2: with sequence parallelism a reduce-scatter and an all-gather stand where the
+// all-reduce stood. Sequences lie one behind the other, so a rank's share is own_rows consecutive rows.
+program::View Stage::scatter_rows(const program::View& v, const char* what) {
+  if (d_.tensor == 1) return v;
+  if (!d_.divides_rows()) {
+    b_.emit(workloads::tensor_stream, program::AllReduce{tensor_group, v}, label(what));
+    return v;
+  }
+  const program::View own = activation(what);
+  b_.emit(workloads::tensor_stream, program::ReduceScatter{tensor_group, v, own}, label(what));
+  return own;
+}
+
+program::View Stage::gather_rows(const program::View& v, const char* what) {
+  if (!d_.divides_rows()) return v;
+  const program::View all = scratch(what, d_.type, d_.rows * d_.hidden);
+  b_.emit(workloads::tensor_stream, program::AllGather{tensor_group, v, all}, label(what));
+  return all;
+}
+
+void Stage::reduce_values(const program::View& v, const char* what, program::Reduction reduction) {
+  b_.emit(workloads::tensor_stream, program::AllReduce{tensor_group, v, reduction}, label(what));
 }
 
 program::View Stage::embed() {
@@ -71,18 +93,18 @@ program::View Stage::embed() {
                           .width = d_.hidden,
                           .sequence = d_.sequence,
                           .shard = vocabulary()});
-  return sum_over_tensor(out, "embedding");
+  return scatter_rows(out, "embedding");
 }
 
 // x -> x + attention(norm1(x)) -> x + mlp(norm2(x)).
 ResidualStream Stage::layer_forward(LayerActivations& a, const ResidualStream& x) {
   a.norm1 = layer_norm(x, norm1);
-  a.qkv = linear(a.norm1.out, qkv_, weight(qkv_bias));
+  a.qkv = linear(gather_rows(a.norm1.out, norm1.name), qkv_, weight(qkv_bias));
   const ResidualStream middle = onto_stream(attention(a), projection_, weight(projection_bias), a.norm1.sum);
 
   a.norm2 = layer_norm(middle, norm2);
   a.fc1_before_gelu = scratch("fc1_before_gelu", d_.type, d_.rows * d_.local_ffn);
-  a.fc1 = linear(a.norm2.out, fc1_, weight(fc1_bias), {}, a.fc1_before_gelu);
+  a.fc1 = linear(gather_rows(a.norm2.out, norm2.name), fc1_, weight(fc1_bias), {}, a.fc1_before_gelu);
   return onto_stream(a.fc1, fc2_, weight(fc2_bias), a.norm2.sum);
 }
 
@@ -94,7 +116,9 @@ program::View Stage::forward(const Pass& pass, const program::View& in) {
   ResidualStream x{chunk.first ? embed() : in};
   for (int layer = chunk.first_layer; layer < chunk.end(); ++layer) {
     enter_layer(layer);
-    x = layer_forward(mb.layers.emplace_back(), x);
+    LayerActivations a;
+    x = layer_forward(a, x);
+    mb.layers.push_back(kept(a, chunk));
   }
   enter_layer(-1);
   if (chunk.last) {
@@ -109,7 +133,7 @@ program::View Stage::forward(const Pass& pass, const program::View& in) {
 }
 
 void Stage::loss(MicroBatch& mb) {
-  mb.logits = linear(mb.final_norm.out, head_);
+  mb.logits = linear(gather_rows(mb.final_norm.out, final_norm.name), head_);
   const std::int64_t rows = d_.rows, vocab = d_.local_vocab;
   const program::View labels = of_micro_batch(labels_);
   if (d_.tensor == 1) {
@@ -121,10 +145,10 @@ void Stage::loss(MicroBatch& mb) {
   const program::View maximum = floats("loss_maximum", rows), target = floats("loss_target", rows),
                       sum = floats("loss_sum", rows);
   emit(program::CrossEntropyMaximum{mb.logits, maximum, rows, vocab});
-  sum_over_tensor(maximum, "loss maximum", program::Reduction::max);
+  reduce_values(maximum, "loss maximum", program::Reduction::max);
   emit(program::CrossEntropySums{mb.logits, labels, maximum, target, sum, rows, vocab, vocabulary()});
-  sum_over_tensor(target, "loss target");
-  sum_over_tensor(sum, "loss sum");
+  reduce_values(target, "loss target", program::Reduction::sum);
+  reduce_values(sum, "loss sum", program::Reduction::sum);
   emit(program::CrossEntropyGradient{mb.logits, labels, maximum, target, sum, frame_.value(), rows, vocab, vocabulary(),
                                      1 / (d_.tokens * d_.tensor), 1 / d_.tokens});
 }

@@ -9,8 +9,9 @@
 namespace harness::gpt {
 
 // A GPT training step as Programs: GPT-2/GPT-3 style decoder with learned positions, tied embedding and tanh GELU;
-// AdamW; tensor parallelism (Shoeybi et al. 2019), pipeline parallelism by a schedule (schedule.h), data parallelism in
-// buckets. Settings must be possible on the layout (plan's divide_ranks).
+// AdamW; tensor parallelism (Shoeybi et al. 2019), sequence parallelism and recomputation (Korthikanti et al. 2022),
+// pipeline parallelism by a schedule (schedule.h), data parallelism in buckets. Settings must be possible on the layout
+// (plan's divide_ranks).
 
 /// Groups, in order; `embedding` joins the first and the last pipeline stage, which share the tied embedding.
 enum : program::GroupId { tensor_group, data_group, embedding_group, world_group };

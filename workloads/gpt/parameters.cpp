@@ -1,6 +1,8 @@
 #include "workloads/gpt/parameters.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "workloads/gpt/chunk.h"
 #include "workloads/gpt/gpt.h"
@@ -16,12 +18,13 @@ constexpr std::int64_t parameter_alignment = 32;
 // Normal numbers with the deviations of GPT-2 (0.02; residual projections over sqrt(2 L)). Biases and norms are drawn
 // too instead of set to 0 and 1: matrix units draw less power on zeros and run faster, and a gradient check that meets
 // only zero biases checks less.
+// Those that are added to, or scale, rows of the residual stream have gradients that are sums over these rows: partial.
 std::vector<Parameter> layer_table(const config::Model& m) {
   const std::int64_t h = m.hidden, f = m.ffn();
   const double onto_stream = 0.02 / std::sqrt(2.0 * static_cast<double>(m.layers));
   return {
-      {.id = {norm1_gamma}, .name = "norm1.gamma", .full = h, .mean = 1},
-      {.id = {norm1_beta}, .name = "norm1.beta", .full = h},
+      {.id = {norm1_gamma}, .name = "norm1.gamma", .full = h, .mean = 1, .partial = true},
+      {.id = {norm1_beta}, .name = "norm1.beta", .full = h, .partial = true},
       // [q, k, v][heads * head_dim][hidden], split by heads
       {.id = {qkv_weight}, .name = "qkv.weight", .outer = 3, .full = h, .inner = h, .sharded = true},
       {.id = {qkv_bias}, .name = "qkv.bias", .outer = 3, .full = h, .sharded = true},
@@ -32,13 +35,13 @@ std::vector<Parameter> layer_table(const config::Model& m) {
        .full = h,
        .sharded = true,
        .deviation = onto_stream},
-      {.id = {projection_bias}, .name = "projection.bias", .full = h},
-      {.id = {norm2_gamma}, .name = "norm2.gamma", .full = h, .mean = 1},
-      {.id = {norm2_beta}, .name = "norm2.beta", .full = h},
+      {.id = {projection_bias}, .name = "projection.bias", .full = h, .partial = true},
+      {.id = {norm2_gamma}, .name = "norm2.gamma", .full = h, .mean = 1, .partial = true},
+      {.id = {norm2_beta}, .name = "norm2.beta", .full = h, .partial = true},
       {.id = {fc1_weight}, .name = "fc1.weight", .full = f, .inner = h, .sharded = true},
       {.id = {fc1_bias}, .name = "fc1.bias", .full = f, .sharded = true},
       {.id = {fc2_weight}, .name = "fc2.weight", .outer = h, .full = f, .sharded = true, .deviation = onto_stream},
-      {.id = {fc2_bias}, .name = "fc2.bias", .full = h},
+      {.id = {fc2_bias}, .name = "fc2.bias", .full = h, .partial = true},
   };
 }
 
@@ -48,8 +51,8 @@ std::vector<Parameter> embedding_table(const config::Model& m) {
 }
 
 std::vector<Parameter> final_norm_table(const config::Model& m) {
-  return {{.id = {final_norm_gamma}, .name = "final_norm.gamma", .full = m.hidden, .mean = 1},
-          {.id = {final_norm_beta}, .name = "final_norm.beta", .full = m.hidden}};
+  return {{.id = {final_norm_gamma}, .name = "final_norm.gamma", .full = m.hidden, .mean = 1, .partial = true},
+          {.id = {final_norm_beta}, .name = "final_norm.beta", .full = m.hidden, .partial = true}};
 }
 
 std::int64_t elements(const std::vector<Parameter>& table) {
@@ -58,17 +61,27 @@ std::int64_t elements(const std::vector<Parameter>& table) {
   return sum;
 }
 
+// How the tensor ranks divide a stage.
+struct TensorParallel {
+  int ranks;
+  bool divides_rows;  // of the residual stream: sequence parallelism
+};
+
 // Appends the parameters of a table, whose elements the model numbers from first_index on.
-void append(std::vector<Parameter>& list, const std::vector<Parameter>& table, std::int64_t first_index, int tensor,
-            int layer = -1) {
+void append(std::vector<Parameter>& list, const std::vector<Parameter>& table, std::int64_t first_index,
+            const TensorParallel& tensor, int layer = -1) {
+  const std::ptrdiff_t begin = std::ssize(list);
   for (Parameter p : table) {
     p.id.layer = layer;
     if (layer >= 0) p.name = "layers." + std::to_string(layer) + "." + p.name;
     p.first_index = first_index;
     first_index += p.outer * p.full * p.inner;
-    p.part = p.sharded ? p.full / tensor : p.full;
+    p.part = p.sharded ? p.full / tensor.ranks : p.full;
+    p.partial = p.partial && tensor.divides_rows;
     list.push_back(std::move(p));
   }
+  // In front, for the backward pass completes the gradients of the first norm last.
+  std::stable_partition(list.begin() + begin, list.end(), [](const Parameter& p) { return p.partial; });
 }
 
 std::int64_t aligned(std::int64_t count) {
@@ -101,7 +114,8 @@ std::vector<Parameter> parameters(const config::Model& m, const config::Settings
                                   const program::Layout& layout, int stage) {
   const std::vector<Chunk> chunks = chunks_of(m, layout, stage, settings.chunks_of_stage());
   const bool first = chunks.front().first, last = chunks.back().last;
-  const int tensor = layout[program::Axis::tensor];
+  const int ranks = layout[program::Axis::tensor];
+  const TensorParallel tensor{ranks, settings.sequence_parallel && ranks > 1};
   std::vector<Parameter> embedding = embedding_table(m);
   const std::vector<Parameter> layer = layer_table(m);
   const std::int64_t of_embedding = elements(embedding), of_layer = elements(layer);

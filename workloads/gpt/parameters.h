@@ -49,12 +49,14 @@ struct Parameter {
   int writers = 1;             // operations of one backward pass through the model that write its gradient
   bool only_added_to = false;  // none of them replaces the gradient of the step before
   bool tied = false;           // another stage has it too, and a part of its gradient
+  bool partial = false;        // each tensor rank has a part of its gradient, that of its rows of the residual stream
   int bucket = 0;              // from the end of the flat buffers
   std::int64_t count() const { return outer * part * inner; }
 };
 /// The parameters of a stage in flat order, cut into buckets and placed. Buckets are cut from the end, the order in
 /// which the backward pass completes gradients, at parameter borders, each at least bucket_size_bytes of gradients (the
-/// last takes what is left).
+/// last takes what is left). The partial ones of a layer lie side by side, so that one message sums their gradients up;
+/// first_index knows nothing of it.
 std::vector<Parameter> parameters(const config::Model& model, const config::Settings& settings,
                                   const program::Layout& layout, int pipeline_stage);
 

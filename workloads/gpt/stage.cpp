@@ -21,7 +21,7 @@ Dimensions dimensions(const config::Model& model, const config::Settings& settin
   d.sequence = model.sequence;
   d.micro_batch_size = settings.micro_batch_size;
   d.rows = settings.micro_batch_size * model.sequence;
-  d.own_rows = d.rows;
+  d.own_rows = settings.sequence_parallel ? d.rows / d.tensor : d.rows;
   d.local_hidden = model.hidden / d.tensor;
   d.local_ffn = model.ffn() / d.tensor;
   d.local_vocab = model.vocab / d.tensor;
@@ -29,6 +29,9 @@ Dimensions dimensions(const config::Model& model, const config::Settings& settin
   d.micro_batches = static_cast<int>(batch / (settings.micro_batch_size * layout[program::Axis::data]));
   d.tokens = static_cast<double>(batch * model.sequence);
   d.type = config::storage_of(settings.precision);
+  d.attention = settings.attention;
+  d.recompute = settings.recompute;
+  d.recompute_layers = settings.recompute_layers;
   return d;
 }
 

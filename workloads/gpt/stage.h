@@ -25,6 +25,10 @@ struct Dimensions {
   double tokens = 0;  // of the global batch
   int tensor = 1;
   program::DType type = program::DType::f32;  // of weights and activations in the products
+  config::Recompute recompute = config::Recompute::none;
+  int recompute_layers = 0;  // the first so many of a chunk; 0: all
+  config::AttentionKind attention = config::AttentionKind::fused;
+  bool divides_rows() const { return own_rows < rows; }
 };
 Dimensions dimensions(const config::Model& model, const config::Settings& settings, const program::Layout& layout);
 
@@ -112,11 +116,18 @@ class Stage {
   ResidualStream onto_stream(const program::View& x, const Linear& layer, const program::View& bias,
                              const program::View& residual);
   Normalised layer_norm(const ResidualStream& stream, const Norm& norm);
-  program::View sum_over_tensor(const program::View& v, const char* what,
-                                program::Reduction reduction = program::Reduction::sum);  // in place; returns v
+  // Over the tensor axis. Of the rows of a residual stream: [rows, hidden] of which each rank has a part of the sum ->
+  // the sum, [own_rows, hidden]; and [own_rows, hidden] -> [rows, hidden].
+  program::View scatter_rows(const program::View& v, const char* what);
+  program::View gather_rows(const program::View& v, const char* what);
+  void reduce_values(const program::View& v, const char* what, program::Reduction reduction);  // a number per row
   program::View embed();
   ResidualStream layer_forward(LayerActivations& a, const ResidualStream& x);
   void loss(MicroBatch& mb);
+
+  // recompute.cpp: what is kept of a layer's forward pass, and from that what its backward pass needs.
+  LayerActivations kept(const LayerActivations& a, const Chunk& chunk) const;
+  LayerActivations restored(const LayerActivations& kept);
 
   // Backward: `dy` is the gradient of a part's result, what is returned that of its input.
   program::View input_gradient(const program::View& dy, const Linear& layer, const program::View& before_gelu = {});

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "config/fields.h"
 #include "workloads/elements.h"
+#include "workloads/gpt/chunk.h"
 #include "workloads/gpt/gpt.h"
 #include "workloads/gpt/parameters.h"
 
@@ -70,6 +71,13 @@ std::string why_too_long(const config::Model& model, const config::Settings& s, 
       model.layers, micro_batches, max_passes);
 }
 
+std::string why_not_recomputed(const config::Model& model, const config::Settings& s, const program::Layout& layout) {
+  const int longest = gpt::chunks_of(model, layout, 0).front().layers;
+  if (s.recompute != config::Recompute::full || s.recompute_layers <= longest) return "";
+  return fmt::format("recompute_layers {} is more than the {} layers of a pipeline stage; allowed: 1 to {}, or all",
+                     s.recompute_layers, longest, longest);
+}
+
 // The multiples of `step` next to `wrong`: what a batch size could be instead.
 std::string nearest_multiples(std::int64_t step, std::int64_t wrong) {
   const std::int64_t below = wrong / step * step;
@@ -90,6 +98,12 @@ class GptWorkload : public Workload {
     if (model.vocab % tensor != 0) {
       return fmt::format("tensor_parallel {} does not divide vocab {}; pad the vocabulary to {}", tensor, model.vocab,
                          (model.vocab / tensor + 1) * tensor);
+    }
+    if (const std::int64_t rows = s.micro_batch_size * model.sequence; s.sequence_parallel && rows % tensor != 0) {
+      return fmt::format(
+          "sequence_parallel: tensor_parallel {} does not divide the {} rows of a micro-batch (micro_batch_size {} * "
+          "sequence {}); nearest that does: {}",
+          tensor, rows, s.micro_batch_size, model.sequence, config::nearest_divisors(rows, tensor));
     }
     const int chunks = s.chunks_of_stage();
     if (model.layers < std::int64_t{pipeline} * chunks) {
@@ -126,6 +140,7 @@ class GptWorkload : public Workload {
           "the {} of a replica; nearest numbers: {}",
           stages, micro_batches, nearest_multiples(stages, micro_batches));
     }
+    if (std::string why = why_not_recomputed(model, s, layout); !why.empty()) return why;
     return why_too_long(model, s, share);
   }
 

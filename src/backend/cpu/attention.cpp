@@ -74,9 +74,13 @@ struct AttentionKernel::Worker {
   std::vector<bf16> p, ds;  // scores in the type of the second products, where that is not f32
 };
 
-AttentionKernel::AttentionKernel(const program::AttentionShape& shape, program::DType type, int threads, bool backward)
-    : shape_(shape), type_(type), scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(shape.head_dim)))) {
+AttentionKernel::AttentionKernel(const Form& form, int threads)
+    : shape_(form.shape),
+      type_(form.type),
+      scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(form.shape.head_dim)))) {
   const program::AttentionShape& s = shape_;
+  const program::DType type = form.type;
+  const bool backward = form.backward;
   block_rows_ = std::max<std::int64_t>(64, padded((s.query_length + 15) / 16));
   const std::int64_t score_bytes = std::min(block_rows_, s.query_length) * s.key_length * 4;
   const std::int64_t units_wanted = (threads + s.batch - 1) / s.batch;
@@ -96,8 +100,13 @@ AttentionKernel::AttentionKernel(const program::AttentionShape& shape, program::
       const std::int64_t rows = std::min(block_rows_, s.query_length - first);
       const std::int64_t keys = s.causal ? std::min(s.key_length, first + rows) : s.key_length;
       const std::int64_t stride = padded(keys) + 16;  // not a power of two: rows fall into different cache sets
-      const MatrixForm score{program::DType::f32, stride, 1, rows * stride}, p{type, stride, 1, rows * stride};
-      const MatrixForm p_t{type, 1, stride, rows * stride};
+      const MatrixForm score{program::DType::f32, stride, 1, rows * stride}, ds{type, stride, 1, rows * stride};
+      const MatrixForm p =
+          form.keeps_probabilities ? MatrixForm{type, s.key_length, 1, s.query_length * s.key_length} : ds;
+      const auto transposed = [](MatrixForm m) {
+        std::swap(m.row_stride, m.column_stride);
+        return m;
+      };
       const MatrixForm row{program::DType::f32, d, 1, rows * d}, key{program::DType::f32, d, 1, s.key_length * d};
       Block b{first,
               rows,
@@ -109,9 +118,9 @@ AttentionKernel::AttentionKernel(const program::AttentionShape& shape, program::
       if (backward) {
         const ProductForm forms[4] = {
             {.batch = h, .m = rows, .n = keys, .k = d, .a = dout, .b = k_t, .out = score},
-            {.batch = h, .m = keys, .n = d, .k = rows, .a = p_t, .b = dout, .out = key, .accumulate = true},
-            {.batch = h, .m = rows, .n = d, .k = keys, .a = p, .b = k, .out = row},
-            {.batch = h, .m = keys, .n = d, .k = rows, .a = p_t, .b = q, .out = key, .accumulate = true}};
+            {.batch = h, .m = keys, .n = d, .k = rows, .a = transposed(p), .b = dout, .out = key, .accumulate = true},
+            {.batch = h, .m = rows, .n = d, .k = keys, .a = ds, .b = k, .out = row},
+            {.batch = h, .m = keys, .n = d, .k = rows, .a = transposed(ds), .b = q, .out = key, .accumulate = true}};
         for (const ProductForm& f : forms) b.gradients.emplace_back(f, w->workspace);
       }
       w->blocks.push_back(std::move(b));
@@ -134,6 +143,29 @@ AttentionKernel::AttentionKernel(const program::AttentionShape& shape, program::
 
 AttentionKernel::~AttentionKernel() = default;
 
+template <class T>
+struct AttentionKernel::Scores {
+  T* first;
+  std::int64_t between_rows, between_heads;
+  T* row(std::int64_t head, std::int64_t row) const { return first + head * between_heads + row * between_rows; }
+};
+
+// In the type of the products that read them: in memory where the operation keeps them, else this thread's own.
+template <class T>
+AttentionKernel::Scores<T> AttentionKernel::probabilities(Worker& w, const Block& b, const backend::Tensor& kept,
+                                                          std::int64_t sequence, std::int64_t head) const {
+  const program::AttentionShape& s = shape_;
+  if (kept.present()) {
+    const std::int64_t row = (sequence * s.heads + head) * s.query_length + b.first;
+    return {kept.as<T>() + row * s.key_length, s.key_length, s.query_length * s.key_length};
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    return {w.scores.data(), b.stride, b.rows * b.stride};
+  } else {
+    return {w.p.data(), b.stride, b.rows * b.stride};
+  }
+}
+
 template <class F>
 void AttentionKernel::over_units(F&& f) {
   const std::int64_t units = shape_.batch * shape_.heads / heads_together_;
@@ -149,24 +181,25 @@ void AttentionKernel::forward_unit(Worker& w, std::int64_t unit, const backend::
   const std::int64_t sequence = unit / groups, head = unit % groups * together;
   const T* keys = t.k.as<const T>() + sequence * s.key_length * s.key_stride + head * d;
   const T* values = t.v.as<const T>() + sequence * s.key_length * s.key_stride + head * d;
-  T* p = nullptr;
-  if constexpr (std::is_same_v<T, float>) {
-    p = w.scores.data();
-  } else {
-    p = w.p.data();
-  }
+  const bool keep = t.probabilities.present();
   for (Block& b : w.blocks) {
+    const Scores<T> p = probabilities<T>(w, b, t.probabilities, sequence, head);
     const std::int64_t row0 = sequence * s.query_length + b.first;
     b.scores(t.q.as<const T>() + row0 * s.query_stride + head * d, keys, w.scores.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
       const std::int64_t seen = s.causal ? std::min(b.keys, b.first + r + 1) : b.keys;
+      float* const score = w.scores.data() + hr * b.stride;
+      T* const p_row = p.row(h, r);
       const auto [sum, maximum] =
-          exponentials(w.scores.data() + hr * b.stride, p + hr * b.stride, seen, b.keys, scale_);
+          keep ? exponentials(score, score, seen, seen, scale_) : exponentials(score, p_row, seen, b.keys, scale_);
       t.stats.f32()[(sequence * s.heads + head + h) * s.query_length + b.first + r] = maximum + std::log(sum);
-      w.dots[hr] = 1 / sum;
+      w.dots[hr] = keep ? 1 : 1 / sum;
+      if (!keep) continue;
+      scaled_row(p_row, score, 1 / sum, seen, false);
+      std::fill(p_row + seen, p_row + s.key_length, T{});
     }
-    b.values(p, values, w.rows.data());
+    b.values(p.first, values, w.rows.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
       T* to = t.out.as<T>() + (row0 + r) * s.heads * d + (head + h) * d;
@@ -181,8 +214,8 @@ void AttentionKernel::forward(const backend::Bound<program::Attention>& t) {
   });
 }
 
-// With s = scale q k^T and p = exp(s - stats): dv = p^T dout, dp = dout v^T, ds = scale p (dp - dout . out), dq = ds k,
-// dk = ds^T q; dout . out is the row sum of p dp.
+// With s = scale q k^T and p = exp(s - stats), unless it was kept: dv = p^T dout, dp = dout v^T, ds = scale p (dp -
+// dout . out), dq = ds k, dk = ds^T q; dout . out is the row sum of p dp.
 template <class T>
 void AttentionKernel::backward_unit(Worker& w, std::int64_t unit,
                                     const backend::Bound<program::AttentionBackward>& t) const {
@@ -191,14 +224,13 @@ void AttentionKernel::backward_unit(Worker& w, std::int64_t unit,
   const std::int64_t sequence = unit / groups, head = unit % groups * together;
   const std::int64_t key0 = sequence * s.key_length * s.key_stride + head * d;
   const T *keys = t.k.as<const T>() + key0, *values = t.v.as<const T>() + key0;
-  T *p = nullptr, *ds = nullptr;
+  T* ds = nullptr;
   if constexpr (std::is_same_v<T, float>) {
-    p = w.scores.data();
     ds = w.dscores.data();
   } else {
-    p = w.p.data();
     ds = w.ds.data();
   }
+  const bool kept = t.probabilities.present();
   std::fill(w.dkeys.begin(), w.dkeys.end(), 0.0f);
   std::fill(w.dvalues.begin(), w.dvalues.end(), 0.0f);
   for (Block& b : w.blocks) {
@@ -206,7 +238,8 @@ void AttentionKernel::backward_unit(Worker& w, std::int64_t unit,
     const T* queries = t.q.as<const T>() + row0 * s.query_stride + head * d;
     const T* dout = t.dout.as<const T>() + row0 * s.heads * d + head * d;
     const T* out = t.out.as<const T>() + row0 * s.heads * d + head * d;
-    b.scores(queries, keys, w.scores.data());
+    const Scores<T> p = probabilities<T>(w, b, t.probabilities, sequence, head);
+    if (!kept) b.scores(queries, keys, w.scores.data());
     b.gradients[0](dout, values, w.dscores.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
@@ -215,17 +248,17 @@ void AttentionKernel::backward_unit(Worker& w, std::int64_t unit,
       const std::int64_t at = r * s.heads * d + h * d;
       const float delta = dot(dout + at, out + at, d);
       const float *score = w.scores.data() + hr * b.stride, *dp = w.dscores.data() + hr * b.stride;
-      T *p_row = p + hr * b.stride, *ds_row = ds + hr * b.stride;
+      T *p_row = p.row(h, r), *ds_row = ds + hr * b.stride;
       over(0, seen, [&](std::int64_t i, std::int64_t n) {
-        const Vec e = simd::exp(cpu::simd::get(score + i, n) * scale_ - stat);
+        const Vec e = kept ? get(p_row + i, n) : simd::exp(cpu::simd::get(score + i, n) * scale_ - stat);
         const Vec g = e * (cpu::simd::get(dp + i, n) - delta) * scale_;
-        put(p_row + i, e, n);
+        if (!kept) put(p_row + i, e, n);
         put(ds_row + i, g, n);
       });
-      std::fill(p_row + seen, p_row + b.keys, T{});
+      if (!kept) std::fill(p_row + seen, p_row + b.keys, T{});
       std::fill(ds_row + seen, ds_row + b.keys, T{});
     }
-    b.gradients[1](p, dout, w.dvalues.data());
+    b.gradients[1](p.first, dout, w.dvalues.data());
     b.gradients[2](ds, keys, w.rows.data());
     b.gradients[3](ds, queries, w.dkeys.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {

@@ -11,13 +11,21 @@ namespace harness::cpu {
 /// Causal or full attention and its gradient, in blocks of query rows: a block multiplies only with the keys that its
 /// last row sees, so that a causal attention costs little more than half of the square. Scores of one block live in the
 /// cache and are never written to memory (cf. Dao et al. 2022, "FlashAttention"; here a block sees all of its keys at
-/// once, which fits at training lengths and needs no rescaling). Heads are handled several at a time.
+/// once, which fits at training lengths and needs no rescaling). Heads are handled several at a time. Where the
+/// operation keeps its probabilities, they are written to memory, and the products read them from there.
 ///
 /// One object serves all operations of its shape and type on one rank: threads work on different (sequence, heads)
 /// units, each with its own products and scratch. Allocates nothing when run.
 class AttentionKernel {
  public:
-  AttentionKernel(const program::AttentionShape& shape, program::DType type, int threads, bool backward);
+  /// What the products of an operation read follows from these.
+  struct Form {
+    program::AttentionShape shape;
+    program::DType type;
+    bool backward, keeps_probabilities;
+    auto operator<=>(const Form&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
+  };
+  AttentionKernel(const Form& form, int threads);
   ~AttentionKernel();
 
   void forward(const backend::Bound<program::Attention>& t);
@@ -32,6 +40,11 @@ class AttentionKernel {
   void backward_unit(Worker& w, std::int64_t unit, const backend::Bound<program::AttentionBackward>& t) const;
   template <class F>
   void over_units(F&& f);
+  template <class T>
+  struct Scores;  // where a block's are
+  template <class T>
+  Scores<T> probabilities(Worker& w, const Block& block, const backend::Tensor& kept, std::int64_t sequence,
+                          std::int64_t head) const;
 
   program::AttentionShape shape_;
   program::DType type_;

@@ -108,15 +108,15 @@ class RingReduceScatter : public Transfer {
       : context_(std::move(context)), in_(in), out_(out), reduction_(reduction) {
     part_bytes_ = bytes_of(out);
     segment_bytes_ = std::min<std::size_t>(std::max<std::size_t>(part_bytes_, 1), std::size_t{256} << 10);
-    for (int i = 0; i < 2; ++i) {
-      scratch_[i].resize(part_bytes_);
-      buffers_[i] = context_->createUnboundBuffer(scratch_[i].data(), part_bytes_);
-    }
+    context_->reserve_scratch(2 * part_bytes_);
     own_ = context_->createUnboundBuffer(in.data, bytes_of(in));
   }
 
   void finish() override {
     if (part_bytes_ == 0) return;
+    for (int i = 0; i < 2; ++i) {
+      if (!buffers_[i]) buffers_[i] = context_->createUnboundBuffer(context_->scratch() + i * part_bytes_, part_bytes_);
+    }
     const int n = context_->size, right = (context_->rank + 1) % n, left = (context_->rank + n - 1) % n;
     constexpr std::uint64_t slot = 0xff00000000000000u;  // no Gloo collective has this prefix
     each_segment([&](std::size_t at, std::size_t size) {
@@ -155,7 +155,6 @@ class RingReduceScatter : public Transfer {
   backend::Tensor in_, out_;
   program::Reduction reduction_;
   std::size_t part_bytes_ = 0, segment_bytes_ = 1;
-  std::vector<char> scratch_[2];
   std::unique_ptr<UnboundBuffer> buffers_[2], own_;
 };
 

@@ -62,17 +62,16 @@ Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op) {
 }
 
 Compiler::Run Compiler::prepare(const backend::Bound<program::Attention>& op) {
-  return [kernel = attention(op.shape, op.q.type, false), op] { kernel->forward(op); };
+  return [kernel = attention({op.shape, op.q.type, false, op.probabilities.present()}), op] { kernel->forward(op); };
 }
 
 Compiler::Run Compiler::prepare(const backend::Bound<program::AttentionBackward>& op) {
-  return [kernel = attention(op.shape, op.q.type, true), op] { kernel->backward(op); };
+  return [kernel = attention({op.shape, op.q.type, true, op.probabilities.present()}), op] { kernel->backward(op); };
 }
 
-std::shared_ptr<AttentionKernel> Compiler::attention(const program::AttentionShape& shape, program::DType type,
-                                                     bool backward) {
-  auto& kernel = attention_[{shape, type, backward}];
-  if (!kernel) kernel = std::make_shared<AttentionKernel>(shape, type, threads_, backward);
+std::shared_ptr<AttentionKernel> Compiler::attention(const AttentionKernel::Form& form) {
+  auto& kernel = attention_[form];
+  if (!kernel) kernel = std::make_shared<AttentionKernel>(form, threads_);
   return kernel;
 }
 

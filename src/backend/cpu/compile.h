@@ -3,7 +3,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <tuple>
 #include <vector>
 
 #include "backend/backend.h"
@@ -30,14 +29,14 @@ class Compiler {
   Run prepare(const backend::Bound<program::Matmul>& op);
   Run prepare(const backend::Bound<program::Attention>& op);
   Run prepare(const backend::Bound<program::AttentionBackward>& op);
-  std::shared_ptr<AttentionKernel> attention(const program::AttentionShape& shape, program::DType type, bool backward);
+  std::shared_ptr<AttentionKernel> attention(const AttentionKernel::Form& form);
 
   std::function<backend::Tensor(const program::View&)> tensor_;
   int threads_;
   std::shared_ptr<Workspace> workspace_ = std::make_shared<Workspace>();
   std::vector<float> scratch_;  // the largest that any operation needs: they run one after the other
   backend::KernelContext context_;
-  std::map<std::tuple<program::AttentionShape, program::DType, bool>, std::shared_ptr<AttentionKernel>> attention_;
+  std::map<AttentionKernel::Form, std::shared_ptr<AttentionKernel>> attention_;
 };
 
 }  // namespace harness::cpu

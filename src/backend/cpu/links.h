@@ -3,6 +3,8 @@
 #include <gloo/context.h>
 #include <gloo/transport/device.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,6 +26,12 @@ class LinkedContext : public gloo::Context {
   ~LinkedContext() override;
 
   const std::vector<int>& partners() const { return partners_; }
+
+  /// Memory for what is received on the way, shared by the operations of this context, which run one after another:
+  /// each reserves what it needs before any of them runs.
+  void reserve_scratch(std::size_t bytes) { scratch_.resize(std::max(scratch_.size(), bytes)); }
+  char* scratch() { return scratch_.data(); }
+
   std::string address(int partner);
   /// Blocks until connected. Ranks must connect all their pairs in one global order.
   void connect(int partner, const std::string& address);
@@ -33,6 +41,7 @@ class LinkedContext : public gloo::Context {
 
  private:
   std::vector<int> partners_;
+  std::vector<char> scratch_;
 };
 
 }  // namespace harness::cpu

@@ -19,6 +19,8 @@ class AttentionKernel {
   virtual ~AttentionKernel() = default;
   virtual Run forward(const backend::Bound<program::Attention>& at) = 0;
   virtual Run backward(const backend::Bound<program::AttentionBackward>& at) = 0;
+  /// Of device memory that it owns.
+  virtual std::int64_t workspace_bytes() const = 0;
 };
 
 /// For each direction, which of the kernels that cuDNN proposes for a shape, best guess first; -1: the first that it
@@ -46,9 +48,10 @@ std::string cudnn_version();
 /// Why fused attention is not trusted to a cuDNN of this version, as cudnnGetVersion() gives it; "" if it is.
 std::string cudnn_too_old(std::size_t version);
 
-/// Two batched products with a softmax between them, a sequence at a time; backward computes the scores again. Any
-/// type. `blas` must outlive it and belong to the same stream.
+/// Two batched products with a softmax between them, a sequence at a time. Where the operations keep no probabilities
+/// (keeps_probabilities; the same for all that it runs), it has scores of one sequence of its own, and backward
+/// computes them again. Any type. `blas` must outlive it and belong to the same stream.
 std::unique_ptr<AttentionKernel> make_unfused_attention(const program::AttentionShape& shape, program::DType type,
-                                                        bool tf32, Blas& blas);
+                                                        bool tf32, bool keeps_probabilities, Blas& blas);
 
 }  // namespace harness::cuda

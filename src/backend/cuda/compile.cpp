@@ -13,7 +13,7 @@ struct Compiler::OfStream {
   std::unique_ptr<Blas> blas;  // where there are products
   Memory scratch;
   backend::KernelContext context;
-  std::map<std::pair<program::AttentionShape, program::DType>, std::unique_ptr<AttentionKernel>> attention;
+  std::map<AttentionForm, std::unique_ptr<AttentionKernel>> attention;
   std::int64_t norm_scratch_bytes = 0;
   std::vector<Memory> norm_scratch;    // [i]: of the i-th LayerNormBackward of those that wait for a second stage
   std::vector<PartialSums> norm_sums;  // of those that wait, while operations are compiled
@@ -68,6 +68,7 @@ std::int64_t Compiler::workspace_bytes() const {
   for (const auto& [stream, own] : streams_) {
     bytes += own->scratch.bytes() + (own->blas ? Blas::workspace_bytes : 0);
     for (const Memory& scratch : own->norm_scratch) bytes += scratch.bytes();
+    for (const auto& [form, kernel] : own->attention) bytes += kernel->workspace_bytes();
   }
   return bytes;
 }
@@ -106,12 +107,12 @@ Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op, OfStr
 
 Compiler::Run Compiler::prepare(const backend::Bound<program::Attention>& op, OfStream& own,
                                 const LaunchPlan& /*plan*/) {
-  return attention(op.shape, op.q.type, own).forward(op);
+  return attention({op.shape, op.q.type, op.probabilities.present()}, own).forward(op);
 }
 
 Compiler::Run Compiler::prepare(const backend::Bound<program::AttentionBackward>& op, OfStream& own,
                                 const LaunchPlan& /*plan*/) {
-  return attention(op.shape, op.q.type, own).backward(op);
+  return attention({op.shape, op.q.type, op.probabilities.present()}, own).backward(op);
 }
 
 // One that leaves its second stage to the next keeps its partial sums in memory of its own until then.
@@ -133,11 +134,12 @@ Compiler::Run Compiler::prepare(const backend::Bound<program::LayerNormBackward>
   };
 }
 
-AttentionKernel& Compiler::attention(const program::AttentionShape& shape, program::DType type, OfStream& own) {
-  auto& kernel = own.attention[{shape, type}];
+AttentionKernel& Compiler::attention(const AttentionForm& form, OfStream& own) {
+  auto& kernel = own.attention[form];
   if (kernel) return *kernel;
-  bool fused = settings_.attention == config::AttentionKind::fused;
-  if (const std::string why = fused_attention_unavailable(type); fused && !why.empty()) {
+  const program::AttentionShape& shape = form.shape;
+  bool fused = settings_.attention == config::AttentionKind::fused && !form.keeps_probabilities;
+  if (const std::string why = fused_attention_unavailable(form.type); fused && !why.empty()) {
     fused = false;
     warn_once("attention ran unfused: " + why);
   }
@@ -153,8 +155,8 @@ AttentionKernel& Compiler::attention(const program::AttentionShape& shape, progr
       }
     }
   }
-  kernel =
-      fused ? make_fused_attention(shape, type, engines) : make_unfused_attention(shape, type, tf32(), own.products());
+  kernel = fused ? make_fused_attention(shape, form.type, engines)
+                 : make_unfused_attention(shape, form.type, tf32(), form.keeps_probabilities, own.products());
   return *kernel;
 }
 

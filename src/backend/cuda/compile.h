@@ -41,7 +41,13 @@ class Compiler {
   Run prepare(const backend::Bound<program::Attention>& op, OfStream& own, const LaunchPlan& plan);
   Run prepare(const backend::Bound<program::AttentionBackward>& op, OfStream& own, const LaunchPlan& plan);
   Run prepare(const backend::Bound<program::LayerNormBackward>& op, OfStream& own, const LaunchPlan& plan);
-  AttentionKernel& attention(const program::AttentionShape& shape, program::DType type, OfStream& own);
+  struct AttentionForm {
+    program::AttentionShape shape;
+    program::DType type;
+    bool keeps_probabilities;
+    auto operator<=>(const AttentionForm&) const = default;  // NOLINT(modernize-use-nullptr): 14 misreads it
+  };
+  AttentionKernel& attention(const AttentionForm& form, OfStream& own);
   template <class Op>
   std::int64_t scratch_for(const Op& op) const;  // floats
   OfStream& of_stream(program::StreamId stream);

@@ -5,19 +5,22 @@
 
 #include "backend/cuda/attention.h"
 #include "backend/cuda/kernels/kernels.h"
+#include "base/error.h"
 
 namespace harness::cuda {
 namespace {
 
 class UnfusedAttention : public AttentionKernel {
  public:
-  UnfusedAttention(const program::AttentionShape& shape, program::DType type, bool tf32, Blas& blas)
+  UnfusedAttention(const program::AttentionShape& shape, program::DType type, bool tf32, bool keeps, Blas& blas)
       : shape_(shape),
         type_(type),
         tf32_(tf32),
         blas_(blas),
         scale_(1 / std::sqrt(static_cast<double>(shape.head_dim))),
-        scores_(Memory::Kind::device, 2 * score_count() * program::size_of(type), "the scores of unfused attention"),
+        keeps_(keeps),
+        scores_(Memory::Kind::device, (keeps ? 1 : 2) * score_count() * program::size_of(type),
+                "the scores of unfused attention"),
         delta_(Memory::Kind::device, shape.batch * stats_count() * program::size_of(program::DType::f32),
                "unfused attention") {}
 
@@ -26,14 +29,13 @@ class UnfusedAttention : public AttentionKernel {
     std::vector<Run> runs;
     for (std::int64_t b = 0; b < shape_.batch; ++b) {
       const backend::Tensor q = query(at.q, b), k = key(at.k, b), v = key(at.v, b), stats = of_stats(at.stats, b);
-      runs.push_back(
-          product({rows, keys, width}, query_matrix(), q, transposed(key_matrix()), k, score_matrix(), scores(0)));
-      runs.emplace_back([this, stats](Stream s) {
-        attention_softmax(s, scores(0), stats, shape_.heads, shape_.query_length, shape_.key_length, scale_,
-                          shape_.causal);
+      const backend::Tensor p = probabilities(at.probabilities, b);  // the scores, until the softmax
+      runs.push_back(product({rows, keys, width}, query_matrix(), q, transposed(key_matrix()), k, score_matrix(), p));
+      runs.emplace_back([this, p, stats](Stream s) {
+        attention_softmax(s, p, stats, shape_.heads, shape_.query_length, shape_.key_length, scale_, shape_.causal);
       });
       runs.push_back(
-          product({rows, width, keys}, score_matrix(), scores(0), key_matrix(), v, dense_matrix(), dense(at.out, b)));
+          product({rows, width, keys}, score_matrix(), p, key_matrix(), v, dense_matrix(), dense(at.out, b)));
     }
     return in_turn(std::move(runs));
   }
@@ -46,12 +48,15 @@ class UnfusedAttention : public AttentionKernel {
     for (std::int64_t b = 0; b < shape_.batch; ++b) {
       const backend::Tensor q = query(at.q, b), k = key(at.k, b), v = key(at.v, b), dout = dense(at.dout, b);
       const backend::Tensor stats = of_stats(at.stats, b), row_delta = of_stats(delta, b);
-      const backend::Tensor p = scores(0), dp = scores(1);  // dp becomes the scores' gradient
-      runs.push_back(product({rows, keys, width}, query_matrix(), q, transposed(key_matrix()), k, score_matrix(), p));
-      runs.emplace_back([this, p, stats](Stream s) {
-        attention_probabilities(s, p, stats, shape_.heads, shape_.query_length, shape_.key_length, scale_,
-                                shape_.causal);
-      });
+      const backend::Tensor p = probabilities(at.probabilities, b);
+      const backend::Tensor dp = scores(keeps_ ? 0 : 1);  // becomes the scores' gradient
+      if (!keeps_) {
+        runs.push_back(product({rows, keys, width}, query_matrix(), q, transposed(key_matrix()), k, score_matrix(), p));
+        runs.emplace_back([this, p, stats](Stream s) {
+          attention_probabilities(s, p, stats, shape_.heads, shape_.query_length, shape_.key_length, scale_,
+                                  shape_.causal);
+        });
+      }
       runs.push_back(
           product({rows, keys, width}, dense_matrix(), dout, transposed(key_matrix()), v, score_matrix(), dp));
       runs.push_back(product({keys, width, rows}, transposed(score_matrix()), p, dense_matrix(), dout, key_matrix(),
@@ -66,6 +71,8 @@ class UnfusedAttention : public AttentionKernel {
     }
     return in_turn(std::move(runs));
   }
+
+  std::int64_t workspace_bytes() const override { return scores_.bytes() + delta_.bytes(); }
 
  private:
   static Run in_turn(std::vector<Run> runs) {
@@ -106,6 +113,12 @@ class UnfusedAttention : public AttentionKernel {
     part.count = stats_count();
     return part;
   }
+  backend::Tensor probabilities(const backend::Tensor& kept, std::int64_t b) const {
+    if (kept.present() != keeps_) fail("unfused attention was prepared for operations of another kind");
+    backend::Tensor part = keeps_ ? shifted(kept, b * score_count()) : scores(0);
+    part.count = score_count();
+    return part;
+  }
   backend::Tensor scores(int which) const {
     return {scores_.data() + which * score_count() * program::size_of(type_), type_, score_count()};
   }
@@ -143,14 +156,15 @@ class UnfusedAttention : public AttentionKernel {
   bool tf32_;
   Blas& blas_;
   double scale_;
+  bool keeps_;
   Memory scores_, delta_;
 };
 
 }  // namespace
 
 std::unique_ptr<AttentionKernel> make_unfused_attention(const program::AttentionShape& shape, program::DType type,
-                                                        bool tf32, Blas& blas) {
-  return std::make_unique<UnfusedAttention>(shape, type, tf32, blas);
+                                                        bool tf32, bool keeps_probabilities, Blas& blas) {
+  return std::make_unique<UnfusedAttention>(shape, type, tf32, keeps_probabilities, blas);
 }
 
 }  // namespace harness::cuda

@@ -74,7 +74,21 @@ program::AttentionShape packed(std::int64_t batch, std::int64_t heads, std::int6
   return {batch, heads, head_dim, length, length, 3 * heads * head_dim, 3 * heads * head_dim, causal};
 }
 
-void check(program::DType type, const program::AttentionShape& s, bool accumulate, int threads) {
+// Each row of the probabilities: those of the keys it sees are summed up to 1, and the others are 0.
+void expect_rows_of_a_softmax(const std::vector<double>& p, const program::AttentionShape& s, double tolerance) {
+  for (std::int64_t row = 0; row < s.batch * s.heads * s.query_length; ++row) {
+    const std::int64_t seen = s.causal ? std::min(s.key_length, row % s.query_length + 1) : s.key_length;
+    double sum = 0;
+    for (std::int64_t j = 0; j < s.key_length; ++j) {
+      sum += p[row * s.key_length + j];
+      if (j < seen) continue;
+      ASSERT_EQ(p[row * s.key_length + j], 0) << "row " << row << ", key " << j;
+    }
+    ASSERT_NEAR(sum, 1, tolerance) << "row " << row;
+  }
+}
+
+void check(program::DType type, const program::AttentionShape& s, bool accumulate, int threads, bool unfused = false) {
   const std::int64_t width = s.heads * s.head_dim, rows = s.batch * s.query_length;
   const std::int64_t span = (rows - 1) * 3 * width + width;
   const auto part = [&](const program::View& v, std::int64_t i) { return v.part(i * width, span); };
@@ -83,13 +97,19 @@ void check(program::DType type, const program::AttentionShape& s, bool accumulat
   };
   Oracle oracle{s, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   program::View out, stats;
-  std::vector<double> qkv_values;
+  std::vector<double> qkv_values, kept;
+  const std::int64_t scores = unfused ? s.batch * s.heads * s.query_length * s.key_length : 0;
   {
     Rig rig(type, threads);
     const program::View qkv = rig.tensor(random_values(rows * 3 * width, 7));
     out = rig.output(rows * width);
     stats = rig.output_f32(s.batch * s.heads * s.query_length);
-    rig.run(program::Attention{part(qkv, 0), part(qkv, 1), part(qkv, 2), out, stats, s});
+    const program::View p = unfused ? rig.output(scores) : program::View{};
+    rig.run(program::Attention{part(qkv, 0), part(qkv, 1), part(qkv, 2), out, stats, s, p});
+    if (unfused) {
+      kept = rig.get(p);
+      expect_rows_of_a_softmax(kept, s, type == program::DType::bf16 ? 1e-2 : 1e-5);
+    }
     qkv_values = rig.rounded(qkv);
     oracle.q = cut(qkv_values, 0);
     oracle.k = cut(qkv_values, 1);
@@ -103,8 +123,9 @@ void check(program::DType type, const program::AttentionShape& s, bool accumulat
   const program::View qkv = rig.tensor(qkv_values), dout = rig.tensor(oracle.dout), o = rig.tensor(oracle.out),
                       st = rig.f32(oracle.stats);
   const program::View dqkv = accumulate ? rig.tensor(random_values(rows * 3 * width, 9)) : rig.output(rows * 3 * width);
+  const program::View p = unfused ? rig.tensor(kept) : program::View{};
   rig.run(program::AttentionBackward{part(qkv, 0), part(qkv, 1), part(qkv, 2), o, st, dout, part(dqkv, 0),
-                                     part(dqkv, 1), part(dqkv, 2), s, accumulate});
+                                     part(dqkv, 1), part(dqkv, 2), s, accumulate, p});
   oracle.dout = rig.rounded(dout);
   oracle.run();
   const auto got = rig.get(dqkv);
@@ -135,6 +156,26 @@ TEST_P(Attentions, OddSizesAndMoreThreadsThanHeads) {
 
 TEST_P(Attentions, FullAndAccumulated) {
   check(GetParam(), packed(2, 2, 16, 70, false), true, 2);
+}
+
+TEST_P(Attentions, UnfusedKeepsItsProbabilitiesAndReadsThem) {
+  check(GetParam(), packed(2, 4, 16, 150, true), false, 2, true);
+  check(GetParam(), packed(1, 3, 20, 67, true), true, 5, true);
+  check(GetParam(), packed(2, 2, 16, 70, false), true, 2, true);
+}
+
+// Gradients that follow from nothing else are 0 where all probabilities are.
+TEST_P(Attentions, BackwardTakesTheProbabilitiesThatItIsGiven) {
+  const program::AttentionShape s{1, 2, 16, 40, 40, 32, 32, true};
+  Rig rig(GetParam());
+  const auto normal = [&](std::uint64_t seed) { return rig.tensor(random_values(40 * 32, seed)); };
+  const program::View q = normal(1), k = normal(2), v = normal(3), out = normal(4), dout = normal(5);
+  const program::View stats = rig.f32(random_values(80, 6)), p = rig.tensor(std::vector<double>(2 * 40 * 40));
+  const program::View dq = rig.output(40 * 32), dk = rig.output(40 * 32), dv = rig.output(40 * 32);
+  rig.run(program::AttentionBackward{q, k, v, out, stats, dout, dq, dk, dv, s, false, p});
+  for (const program::View& gradient : {dq, dk, dv}) {
+    EXPECT_EQ(rig.get(gradient), std::vector<double>(40 * 32));
+  }
 }
 
 // Keys split in two: the attention over each half, merged, is the whole.

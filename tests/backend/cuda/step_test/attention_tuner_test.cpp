@@ -29,7 +29,7 @@ class Proposed : public AttentionKernel {
   Proposed(const Traits& forward, const Traits& backward)
       : forward_(forward),
         backward_(backward),
-        kernel_(make_unfused_attention(shape, program::DType::f32, false, blas_)) {}
+        kernel_(make_unfused_attention(shape, program::DType::f32, false, false, blas_)) {}
 
   Run forward(const backend::Bound<program::Attention>& at) override {
     return with(kernel_->forward(at), forward_, forward_.forward_s, at.out);
@@ -37,6 +37,7 @@ class Proposed : public AttentionKernel {
   Run backward(const backend::Bound<program::AttentionBackward>& at) override {
     return with(kernel_->backward(at), backward_, backward_.backward_s, at.dq);
   }
+  std::int64_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
 
  private:
   static Run with(const Run& run, const Traits& traits, double seconds, const backend::Tensor& result) {
