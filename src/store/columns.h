@@ -70,6 +70,10 @@ void block_columns(Visitor& visit, Row& row, const ColumnsThere& there = {}) {
   if (there.has("process")) visit.number("process", row.process);
   visit.number("start_unix_s", row.start_unix_s);
   visit.number("setup_s", row.setup_s);
+  if (there.has("build_s")) visit.number("build_s", row.build_s);
+  if (there.has("connect_s")) visit.number("connect_s", row.connect_s);
+  if (there.has("initialize_s")) visit.number("initialize_s", row.initialize_s);
+  if (there.has("total_s")) visit.number("total_s", row.total_s);
   visit.number("first_step_s", row.first_step_s);
   visit.number("timed_total_s", row.timed_total_s);
   visit.number("peak_memory_bytes", row.peak_memory_bytes);
@@ -167,6 +171,7 @@ void point_columns(Visitor& visit, Row& row, const ColumnsThere& there = {}) {
   visit.number("limit_bytes_per_s", row.limit_bytes_per_s);
   visit.text("limit_source", row.limit_source);
   if (there.has("uses")) visit.text("uses", row.uses);
+  if (there.has("count")) visit.number("count", row.count);
 }
 
 template <class Visitor, class Row>
