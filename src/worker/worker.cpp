@@ -120,7 +120,7 @@ void run_block(WorkerChannel& channel, const WorkFactory& make, const job::Worke
   set_worker_phase(job::WorkerPhase::stepping);
   samples.set_up.first_step_s = seconds_since(born);
   std::optional<Steps> steps;
-  if (work.executable) steps.emplace(*work.executable, *work.program, *work.inputs);
+  if (work.executable) steps.emplace(*work.executable, *work.program, *work.inputs, fault.between_steps(*work.program));
   samples.task = work.task(steps ? &*steps : nullptr);
   if (auto* timed = std::get_if<job::TimedSamples>(&samples.task)) fault.pretend(*timed, order.request.warmup_steps);
   if (steps) {
