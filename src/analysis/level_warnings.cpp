@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/distributions.h"
+#include "analysis/sizes.h"
 #include "base/text.h"
 
 namespace harness::analysis {
@@ -62,7 +63,7 @@ std::vector<std::string> two_states_warning(const Summary& summary) {
 
 std::vector<std::string> level_warnings(const store::Result& result, const Summary& summary) {
   std::vector<std::string> warnings;
-  if (!summary.level) return warnings;
+  if (!summary.level || sweeps_sizes_alone(result)) return warnings;  // nobody sees intervals of sizes alone
   const LevelFindings& level = *summary.level;
   if (level.baseline_left) {
     warnings.push_back(

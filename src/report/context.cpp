@@ -7,6 +7,8 @@
 
 #include "analysis/blocks.h"
 #include "analysis/comparable.h"
+#include "analysis/processes.h"
+#include "analysis/sizes.h"
 #include "analysis/statistics.h"
 #include "base/text.h"
 #include "config/registry.h"

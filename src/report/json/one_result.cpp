@@ -2,6 +2,8 @@
 
 #include "analysis/level_course.h"
 #include "report/json/parts.h"
+#include "analysis/processes.h"
+#include "analysis/sizes.h"
 #include "report/show.h"
 
 namespace harness::report {
@@ -225,3 +227,5 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
 }
 
 }  // namespace harness::report
+  if (!result.points.empty())
+    out["average_bus_bytes_per_s"] = json_number(analysis::average_bus_bandwidth(result, summary));
