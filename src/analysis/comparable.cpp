@@ -27,6 +27,7 @@ SweepBlocks comparable_blocks(const store::Result& result) {
   SweepBlocks sweep{finished_blocks(result), result.index_of(*baseline)};
   const store::ResultCase* control = result.find_case(store::control_name);
   if (control != nullptr) sweep.control = result.index_of(*control);
+  sweep.pools_are_processes = shares_processes(result);
   const double before = work_of(result, sweep.baseline);
   for (FinishedBlock& block : sweep.blocks) {
     const double after = work_of(result, block.case_index);

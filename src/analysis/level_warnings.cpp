@@ -78,6 +78,13 @@ std::vector<std::string> level_warnings(const store::Result& result, const Summa
                     "wider. Use more warm-up steps (measure.warmup_steps), or longer blocks.",
                     result.case_at(level.carry_over).name));
   }
+  if (level.slowest_place) {
+    warnings.push_back(
+        fmt::format("a block's time depends on its place in the process that it shares; it is longest at place {}. "
+                    "The order is balanced, so this widens intervals and favours no case. Use more warm-up steps "
+                    "(measure.warmup_steps), or longer blocks.",
+                    *level.slowest_place + 1));
+  }
   if (level.widening > 1) {
     warnings.push_back(fmt::format(
         "cases drift in ways of their own, or suffer unequally from what comes and goes: their blocks of successive "

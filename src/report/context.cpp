@@ -30,6 +30,20 @@ std::string workload_of(const store::Result& result) {
   return workload.empty() ? "gpt" : std::string(workload);
 }
 
+// Of sweeps that share processes: how many, and what one does to all of its blocks.
+std::string processes_line(const store::Result& result) {
+  const auto found = analysis::find_processes(result);
+  if (!found) return "";
+  std::string line =
+      (found->processes == 1 ? "1 process" : fmt::format("{} processes", found->processes)) + " on each rank";
+  if (found->processes > found->shared)
+    line += fmt::format(", {} of them for one block alone", found->processes - found->shared);
+  if (!found->deviation) return line + ".";
+  return line +
+         fmt::format("; a process, with the time at which it ran, moves all of its blocks by {} (standard deviation).",
+                     percent(*found->deviation, 2));
+}
+
 std::string run_line(const store::Result& result) {
   const char* shared = analysis::shares_processes(result) ? ", a round's blocks in one process" : "";
   const auto blocks =
@@ -204,6 +218,7 @@ std::vector<std::string> context(const store::Result& result, const analysis::Su
                     "session only; the medians of a row mix them.",
                     result.sessions));
   }
+  if (std::string processes = processes_line(result); !processes.empty()) lines.push_back(std::move(processes));
   settings_lines(result, lines);
   if (!result.points.empty()) lines.push_back(rates_line(result));
   if (measured_by(result) != Measured::collective) lines.push_back(mfu_line(result, summary));
