@@ -125,9 +125,13 @@ int members_of(const config::Settings& s, const program::Layout& layout) {
   return program::Group{"", axes_of(s.collective_over), {}}.size(layout);
 }
 
+// Whether a rank's part of the message is all of it.
+bool takes_whole(config::CollectiveKind kind) {
+  return kind == config::CollectiveKind::all_reduce || kind == config::CollectiveKind::send_recv;
+}
+
 std::string check_size(const config::Settings& s, int members) {
-  const bool whole =
-      s.collective == config::CollectiveKind::all_reduce || s.collective == config::CollectiveKind::send_recv;
+  const bool whole = takes_whole(s.collective);
   const std::int64_t element = program::size_of(element_type(s)), unit = element * (whole ? 1 : members);
   if (s.message_bytes % unit == 0) return "";
   const std::int64_t below = s.message_bytes / unit * unit;
@@ -229,8 +233,10 @@ class CollectiveWorkload : public Workload {
   }
 
   Rate rate(const config::Settings& s, const program::Layout& layout) const override {
+    const int members = members_of(s, layout);
+    const std::int64_t elements = s.message_bytes / program::size_of(element_type(s));
     return {config::find_variable("collective")->print(s), s.repetitions, static_cast<double>(s.message_bytes),
-            bus_factor(s.collective, members_of(s, layout))};
+            bus_factor(s.collective, members), takes_whole(s.collective) ? elements : elements / members};
   }
 
   std::vector<std::string> values_from_model(const program::ProgramSet& set, const config::Settings& s) const override {

@@ -35,6 +35,9 @@ struct Rate {
   std::int64_t repetitions = 0;  // in a step; 0: a step is not one operation again and again
   double bytes = 0;       // of one: a collective's size as nccl-tests counts it; else what is read and written once
   double bus_factor = 0;  // bus bandwidth / algorithm bandwidth (nccl-tests); 0: no collective
+  /// Elements as nccl-tests counts them, which is what NCCL's call takes: of an all-reduce and of send_recv all, of the
+  /// others a rank's part. 0: no collective.
+  std::int64_t count = 0;
 };
 
 /// What a step is: a training step (gpt), or one operation again and again on the stream that a training step has it

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "analysis/statistics.h"
-#include "config/registry.h"
 
 namespace harness::analysis {
 namespace {
@@ -28,6 +27,7 @@ SweepBlocks comparable_blocks(const store::Result& result) {
   SweepBlocks sweep{finished_blocks(result), result.index_of(*baseline)};
   const store::ResultCase* control = result.find_case(store::control_name);
   if (control != nullptr) sweep.control = result.index_of(*control);
+  sweep.pools_are_processes = shares_processes(result);
   const double before = work_of(result, sweep.baseline);
   for (FinishedBlock& block : sweep.blocks) {
     const double after = work_of(result, block.case_index);
@@ -42,14 +42,6 @@ int declared_comparisons(const store::Result& result) {
   });
   const int rungs = static_cast<int>(result.ladder.size());
   return static_cast<int>(changes) + 2 * std::max(rungs - 1, 0);
-}
-
-bool sweeps_sizes_alone(const store::Result& result) {
-  const auto is_change = [](const store::ResultCase& row) { return !row.variable.empty(); };
-  return std::ranges::any_of(result.cases, is_change) &&
-         std::ranges::all_of(result.cases, [&](const store::ResultCase& row) {
-           return !is_change(row) || config::purpose_of(row.variable) == config::Purpose::size;
-         });
 }
 
 std::vector<Question> questions_of(const store::Result& result) {

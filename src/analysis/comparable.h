@@ -16,9 +16,6 @@ SweepBlocks comparable_blocks(const store::Result& result);
 /// ladder but the first two more (ladder.h).
 int declared_comparisons(const store::Result& result);
 
-/// Whether every change is a size of the one operation that is measured. Then each has a rate, and none is better.
-bool sweeps_sizes_alone(const store::Result& result);
-
 /// One question per case of the file, in its order. Changes share the error of the family (Bonferroni): every change
 /// that was planned counts, whether or not it finished. The control has its own.
 std::vector<Question> questions_of(const store::Result& result);

@@ -25,6 +25,7 @@ struct SweepBlocks {
   std::vector<FinishedBlock> blocks;  // in the order of the file
   std::int32_t baseline = 0;          // case index
   std::int32_t control = no_case;     // of the baseline's copy, where there is one
+  bool pools_are_processes = false;   // which several blocks shared, one after another; else they are sessions
 };
 
 /// A part of a contrast: a weighted sum of log times whose weights add up to 0.
@@ -56,6 +57,7 @@ struct LevelFindings {
   double time_constant_s = 0;         // how far the neighbourhood of a block reaches; infinite: the whole session
   std::int32_t carry_over = no_case;  // the case after which blocks are slowest, if the case before matters; then
                                       // the level is the mean of the round's other blocks
+  std::optional<int> slowest_place;   // in the process that blocks share, from 0, if the place matters
   double serial_correlation = 0;      // of a case's blocks from round to round
   double widening = 1;                // of all intervals, for that correlation
   std::optional<double>

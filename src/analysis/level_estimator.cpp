@@ -21,9 +21,10 @@ class GuardedFit {
     take(keep_with_neighbour(all_blocks()));
     if (!has_reference()) return;
     fit_ = fit_level(blocks_);
-    const CarryOver carry = find_carry_over(blocks_, fit_);
+    const KindEffect carry = find_carry_over(blocks_, fit_);
     if (carry.found()) fall_back_to_rounds(carry);
     if (!has_reference()) return;
+    if (sweep.pools_are_processes) place_ = find_place_effect(blocks_, fit_);
     serial_ = find_serial_correlation(blocks_, fit_);
     apart_ = find_blocks_apart(blocks_, fit_);
   }
@@ -58,6 +59,7 @@ class GuardedFit {
     findings.block_deviation = std::sqrt(fit_.common_variance);
     findings.time_constant_s = fit_.time_constant_s;
     findings.carry_over = carry_over_;
+    if (place_.found()) findings.slowest_place = place_.slowest;
     findings.serial_correlation = serial_.correlation;
     findings.widening = serial_.widening();
     findings.blocks = static_cast<int>(blocks_.size());
@@ -111,10 +113,10 @@ class GuardedFit {
     for (LevelBlock& block : blocks_) block.group = groups_[block.case_index];
   }
 
-  void fall_back_to_rounds(const CarryOver& carry) {
+  void fall_back_to_rounds(const KindEffect& carry) {
     carry_over_ = sweep_.baseline;
     for (const auto& [case_index, group] : groups_) {
-      if (group == carry.slowest_after && group > 0) carry_over_ = case_index;
+      if (group == carry.slowest && group > 0) carry_over_ = case_index;
     }
     take(keep_with_round(std::move(blocks_)));
     if (has_reference()) fit_ = fit_level(blocks_, LevelSource::round);
@@ -126,6 +128,7 @@ class GuardedFit {
   std::map<std::int32_t, int> groups_;  // of each case that is there
   LevelFit fit_;
   std::int32_t carry_over_ = no_case;
+  KindEffect place_;
   SerialCorrelation serial_;
   std::vector<BlocksApart> apart_;  // of each group
 };

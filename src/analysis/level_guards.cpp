@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -18,44 +19,75 @@ bool scatters(double squares, double n) {
   return squares > n * time_resolution * time_resolution;
 }
 
-}  // namespace
+constexpr int of_no_kind = -1;
 
-CarryOver find_carry_over(std::span<const LevelBlock> blocks, const LevelFit& fit) {
-  struct Followers {
+// kinds, values: of each block. Without the freedom that the groups' locations took.
+KindEffect analysis_of_variance(std::span<const int> kinds, std::span<const double> values, std::size_t groups) {
+  struct Members {
     int blocks = 0;
     double sum = 0;
     double mean() const { return sum / blocks; }
   };
-  std::vector<Followers> after(fit.groups.size());
-  Followers all;
-  for (std::size_t i = 1; i < blocks.size(); ++i) {
-    if (blocks[i].pool != blocks[i - 1].pool) continue;
-    for (Followers* followers : {&after[static_cast<std::size_t>(blocks[i - 1].group)], &all}) {
-      ++followers->blocks;
-      followers->sum += fit.influence[i];
+  std::map<int, Members> of_kind;
+  Members all;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (kinds[i] == of_no_kind) continue;
+    for (Members* members : {&of_kind[kinds[i]], &all}) {
+      ++members->blocks;
+      members->sum += values[i];
     }
   }
   double between = 0, total = 0;
-  int kinds = 0;
-  CarryOver out;
+  KindEffect out;
   double slowest = -std::numeric_limits<double>::infinity();
-  for (std::size_t group = 0; group < after.size(); ++group) {
-    if (after[group].blocks == 0) continue;
-    ++kinds;
-    between += after[group].blocks * std::pow(after[group].mean() - all.mean(), 2);
-    if (after[group].mean() <= slowest) continue;
-    slowest = after[group].mean();
-    out.slowest_after = static_cast<int>(group);
+  for (const auto& [kind, members] : of_kind) {
+    between += members.blocks * std::pow(members.mean() - all.mean(), 2);
+    if (members.mean() <= slowest) continue;
+    slowest = members.mean();
+    out.slowest = kind;
   }
-  for (std::size_t i = 1; i < blocks.size(); ++i) {
-    if (blocks[i].pool == blocks[i - 1].pool) total += std::pow(fit.influence[i] - all.mean(), 2);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (kinds[i] != of_no_kind) total += std::pow(values[i] - all.mean(), 2);
   }
-  if (kinds < 2 || !scatters(total, all.blocks)) return out;
-  const double numerator = kinds - 1;
-  const double denominator = std::max(all.blocks - static_cast<double>(fit.groups.size()) - numerator, 1.0);
+  if (of_kind.size() < 2 || !scatters(total, all.blocks)) return out;
+  const double numerator = static_cast<double>(of_kind.size()) - 1;
+  const double denominator = std::max(all.blocks - static_cast<double>(groups) - numerator, 1.0);
   const double within = std::max(total - between, 0.0);
   out.p_value = within > 0 ? f_upper_tail(between / numerator / (within / denominator), numerator, denominator) : 0;
   return out;
+}
+
+// The place of each value among all of them; equal ones share the mean of theirs.
+std::vector<double> ranks_of(std::span<const double> values) {
+  std::vector<double> sorted(values.begin(), values.end()), ranks;
+  std::ranges::sort(sorted);
+  for (const double value : values) {
+    const auto first = std::ranges::lower_bound(sorted, value), last = std::ranges::upper_bound(sorted, value);
+    ranks.push_back(static_cast<double>((first - sorted.begin()) + (last - sorted.begin())) / 2);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+KindEffect find_carry_over(std::span<const LevelBlock> blocks, const LevelFit& fit) {
+  std::vector<int> before(blocks.size(), of_no_kind);
+  for (std::size_t i = 1; i < blocks.size(); ++i) {
+    if (blocks[i].pool == blocks[i - 1].pool) before[i] = blocks[i - 1].group;
+  }
+  return analysis_of_variance(before, fit.influence, fit.groups.size());
+}
+
+KindEffect find_place_effect(std::span<const LevelBlock> blocks, const LevelFit& fit) {
+  std::vector<int> place(blocks.size(), 0);
+  for (std::size_t i = 1; i < blocks.size(); ++i) {
+    if (blocks[i].pool == blocks[i - 1].pool) place[i] = place[i - 1] + 1;
+  }
+  std::vector<double> off;
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    off.push_back(blocks[i].log_seconds - fit.level[i] -
+                  fit.groups[static_cast<std::size_t>(blocks[i].group)].location);
+  return analysis_of_variance(place, ranks_of(off), fit.groups.size());
 }
 
 SerialCorrelation find_serial_correlation(std::span<const LevelBlock> blocks, const LevelFit& fit) {

@@ -9,15 +9,21 @@ namespace harness::analysis {
 // What the level model assumes beyond pairs within rounds, and how the data speak against it. The thresholds are part
 // of the method.
 
-/// Whether blocks are slower or faster by the case that ran before them in the session: a one-way analysis of variance
-/// of the blocks' influence by the group of the block before. R. A. Fisher's F; B. Jones and M. G. Kenward, "Design and
-/// Analysis of Cross-Over Trials", for carry-over.
-struct CarryOver {
+/// Whether blocks are slower or faster by something that they have one kind of: a one-way analysis of variance with
+/// R. A. Fisher's F.
+struct KindEffect {
   double p_value = 1;
-  int slowest_after = 0;  // the group whose followers are slowest
+  int slowest = 0;  // the kind whose blocks are slowest
   bool found() const { return p_value < 0.05; }
 };
-CarryOver find_carry_over(std::span<const LevelBlock> blocks, const LevelFit& fit);
+
+/// The blocks' influence by the case that ran before them in the session or the shared process; kinds are groups. B.
+/// Jones and M. G. Kenward, "Design and Analysis of Cross-Over Trials", for carry-over.
+KindEffect find_carry_over(std::span<const LevelBlock> blocks, const LevelFit& fit);
+/// How far blocks are off their group, by their place in the process that they share, from 0. The first in a process
+/// may find cold what the others find warm, and a process may age. Of the ranks of these distances (W. H. Kruskal and
+/// W. A. Wallis, JASA 47, 1952), because a place that is far off has no influence. Only where pools are processes.
+KindEffect find_place_effect(std::span<const LevelBlock> blocks, const LevelFit& fit);
 
 /// Whether a case's blocks in successive rounds are off in the same direction: the case drifts in a way of its own, or
 /// meets the conditions that come and go in a way of its own. The correlation is that of influence, pooled over cases,

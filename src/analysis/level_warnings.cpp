@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/distributions.h"
+#include "analysis/sizes.h"
 #include "base/text.h"
 
 namespace harness::analysis {
@@ -62,7 +63,7 @@ std::vector<std::string> two_states_warning(const Summary& summary) {
 
 std::vector<std::string> level_warnings(const store::Result& result, const Summary& summary) {
   std::vector<std::string> warnings;
-  if (!summary.level) return warnings;
+  if (!summary.level || sweeps_sizes_alone(result)) return warnings;  // nobody sees intervals of sizes alone
   const LevelFindings& level = *summary.level;
   if (level.baseline_left) {
     warnings.push_back(
@@ -76,6 +77,13 @@ std::vector<std::string> level_warnings(const store::Result& result, const Summa
                     "held against the other blocks of its round instead of its neighbours, and the intervals are "
                     "wider. Use more warm-up steps (measure.warmup_steps), or longer blocks.",
                     result.case_at(level.carry_over).name));
+  }
+  if (level.slowest_place) {
+    warnings.push_back(
+        fmt::format("a block's time depends on its place in the process that it shares; it is longest at place {}. "
+                    "The order is balanced, so this widens intervals and favours no case. Use more warm-up steps "
+                    "(measure.warmup_steps), or longer blocks.",
+                    *level.slowest_place + 1));
   }
   if (level.widening > 1) {
     warnings.push_back(fmt::format(

@@ -52,6 +52,27 @@ void measure_case(const store::Result& result, CaseSummary& row) {
   row.hfu = result_case.hardware_flop_per_step / possible;
 }
 
+// How long a step takes each rank of a case: the median over blocks of the median timed step. Empty without samples.
+std::vector<double> seconds_by_rank(const store::Result& result, std::int32_t case_index) {
+  std::vector<std::vector<double>> medians(result.rank_count());
+  for (const FinishedBlock& block : finished_blocks(result, case_index)) {
+    if (block.index >= result.rank_seconds.size() || result.rank_seconds[block.index].empty()) continue;
+    const std::vector<float>& samples = result.rank_seconds[block.index];
+    for (std::size_t rank = 0; rank < medians.size(); ++rank) {
+      std::vector<double> timed;
+      for (std::size_t i = result.first_timed_step() * medians.size() + rank; i < samples.size(); i += medians.size()) {
+        if (std::isfinite(samples[i])) timed.push_back(samples[i]);
+      }
+      if (!timed.empty()) medians[rank].push_back(median(timed));
+    }
+  }
+  std::vector<double> seconds;
+  for (const std::vector<double>& of_rank : medians) {
+    if (!of_rank.empty()) seconds.push_back(median(of_rank));
+  }
+  return seconds;
+}
+
 void measure_rates(const store::Result& result, CaseSummary& row) {
   const store::ResultPoint* point = result.find_point(row.case_index);
   if (point == nullptr || row.blocks == 0 || point->repetitions < 1) return;
@@ -60,6 +81,13 @@ void measure_rates(const store::Result& result, CaseSummary& row) {
   rates.bytes = point->bytes;
   rates.operation_seconds = row.step_seconds / static_cast<double>(point->repetitions);
   rates.algorithm_bytes_per_s = point->bytes / rates.operation_seconds;
+  rates.count = point->count;
+  rates.least_rank_seconds = rates.most_rank_seconds = std::numeric_limits<double>::quiet_NaN();
+  if (const std::vector<double> by_rank = seconds_by_rank(result, row.case_index); !by_rank.empty()) {
+    const auto [least, most] = std::ranges::minmax(by_rank);
+    rates.least_rank_seconds = least / static_cast<double>(point->repetitions);
+    rates.most_rank_seconds = most / static_cast<double>(point->repetitions);
+  }
   if (point->bus_factor > 0) rates.bus_bytes_per_s = rates.algorithm_bytes_per_s * point->bus_factor;
   if (point->limit_bytes_per_s > 0) rates.limit_bytes_per_s = point->limit_bytes_per_s;
   // A measured peak is what this machine did a while ago; only one that is stated is a limit.

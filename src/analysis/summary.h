@@ -18,8 +18,11 @@ namespace harness::analysis {
 /// How fast one operation was, in the terms of nccl-tests.
 struct Rates {
   std::string operation;
-  double operation_seconds = 0;           // the step's time / repetitions
+  double operation_seconds = 0;  // the step's time / repetitions
+  /// The same on the rank that takes least and on the one that takes most; NaN where only the slowest is known.
+  double least_rank_seconds = 0, most_rank_seconds = 0;
   double bytes = 0;                       // of one operation
+  std::int64_t count = 0;                 // of one collective, as nccl-tests counts it; 0: not known
   double algorithm_bytes_per_s = 0;       // bytes / time
   std::optional<double> bus_bytes_per_s;  // of a collective
   std::optional<double> limit_bytes_per_s;

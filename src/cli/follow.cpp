@@ -60,7 +60,7 @@ int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, con
     }
     quiet = 0;
     known = now;
-    const store::Result result = store::read_result(options.files.at(0), {.rank_seconds = false, .timeline = false});
+    const store::Result result = store::read_result(options.files.at(0), {.timeline = false});
     const analysis::HowFar far = analysis::how_far(result);
     const bool running = result.state == store::RunState::running;
     if (running && far.rounds_done == rounds_shown) continue;

@@ -95,7 +95,7 @@ Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputReques
                              plural(std::ssize(plan.cases), "case"), plural(experiment.measure.rounds, "round"),
                              output.path));
     Measured measured{sweep::run_sweep(job, plan, *place, request, progress), {}};
-    measured.result = store::read_result(place->path(), {.rank_seconds = false, .timeline = false});
+    measured.result = store::read_result(place->path(), {.timeline = false});
     if (!place->is_mine()) place->give_up();
     place->release();
     return measured;

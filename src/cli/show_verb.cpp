@@ -89,8 +89,7 @@ int show_once(const ShowOptions& options, std::ostream& out) {
   }
   analysis::SummaryOptions how;
   if (!options.interval.empty()) how.estimator = analysis::estimator_named(options.interval);
-  const store::Result result =
-      store::read_result(options.files.at(0), {.rank_seconds = options.breakdown, .timeline = options.breakdown});
+  const store::Result result = store::read_result(options.files.at(0), {.timeline = options.breakdown});
   if (!options.breakdown) {
     const analysis::Summary summary = analysis::summarise(result, how);
     const auto cost = cost_estimate(options.cost, result, summary);

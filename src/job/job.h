@@ -74,6 +74,7 @@ struct BlockOutcome {
   std::string signature;
   double start_unix_s = 0;
   double setup_s = 0;              // spawn to go, slowest rank
+  double total_s = 0;              // spawn to the end of the workers, or until they wait for another block
   std::vector<Samples> samples;    // by rank of the layout, when ok
   machine::Conditions conditions;  // from the start of its workers to their end
 

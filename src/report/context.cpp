@@ -7,6 +7,8 @@
 
 #include "analysis/blocks.h"
 #include "analysis/comparable.h"
+#include "analysis/processes.h"
+#include "analysis/sizes.h"
 #include "analysis/statistics.h"
 #include "base/text.h"
 #include "config/registry.h"
@@ -26,6 +28,20 @@ namespace {
 std::string workload_of(const store::Result& result) {
   const std::string_view workload = result.cases.empty() ? "" : result.setting(result.cases[0], "workload");
   return workload.empty() ? "gpt" : std::string(workload);
+}
+
+// Of sweeps that share processes: how many, and what one does to all of its blocks.
+std::string processes_line(const store::Result& result) {
+  const auto found = analysis::find_processes(result);
+  if (!found) return "";
+  std::string line =
+      (found->processes == 1 ? "1 process" : fmt::format("{} processes", found->processes)) + " on each rank";
+  if (found->processes > found->shared)
+    line += fmt::format(", {} of them for one block alone", found->processes - found->shared);
+  if (!found->deviation) return line + ".";
+  return line +
+         fmt::format("; a process, with the time at which it ran, moves all of its blocks by {} (standard deviation).",
+                     percent(*found->deviation, 2));
 }
 
 std::string run_line(const store::Result& result) {
@@ -202,6 +218,7 @@ std::vector<std::string> context(const store::Result& result, const analysis::Su
                     "session only; the medians of a row mix them.",
                     result.sessions));
   }
+  if (std::string processes = processes_line(result); !processes.empty()) lines.push_back(std::move(processes));
   settings_lines(result, lines);
   if (!result.points.empty()) lines.push_back(rates_line(result));
   if (measured_by(result) != Measured::collective) lines.push_back(mfu_line(result, summary));

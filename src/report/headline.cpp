@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/comparable.h"
+#include "analysis/sizes.h"
 #include "analysis/summary.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -15,6 +15,7 @@
 #include "report/effect_words.h"
 #include "report/metrics.h"
 #include "report/scale.h"
+#include "report/sections.h"
 #include "store/result.h"
 
 namespace harness::report {
@@ -54,8 +55,19 @@ std::string in_words(Measured measured, double rate, const analysis::CaseSummary
   return fmt::format("{:.3g} GB/s", rate / 1e9);
 }
 
-// What a sweep of one operation reached at its sizes: "Most busbw: 0.284 GB/s at 16 MiB; 0.069 GB/s at 1 MiB, the
-// baseline; 4 KiB takes 15.2 ms." "" for training, and where nothing was measured.
+// Between the best and the quickest: the average over all sizes where these are all that was swept, else what the
+// baseline reached.
+std::string in_the_middle(const store::Result& result, const analysis::Summary& summary, const Point& baseline,
+                          const Point& most, const std::string& rate) {
+  const auto average = analysis::average_bus_bandwidth(result, summary);
+  if (is_listed_by_size(result) && average) return fmt::format("; average busbw {:.3g} GB/s", *average / 1e9);
+  const bool has_baseline = baseline.row->role == store::CaseRole::baseline;
+  if (!has_baseline || most.row->role == store::CaseRole::baseline) return "";
+  return fmt::format("; {} at {}, the baseline", rate, baseline.size);
+}
+
+// What a sweep of one operation reached at its sizes: "Most busbw: 0.284 GB/s at 16 MiB; average busbw 0.031 GB/s; 4
+// KiB takes 15.2 ms." "" for training, and where nothing was measured.
 std::string what_was_reached(const store::Result& result, const analysis::Summary& summary) {
   const Measured measured = measured_by(result);
   if (measured == Measured::training) return "";
@@ -74,9 +86,7 @@ std::string what_was_reached(const store::Result& result, const analysis::Summar
   const std::string what = measured == Measured::collective ? "busbw" : "rate";
   std::string text = points.size() == 1 ? "" : "Most " + what + ": ";
   text += fmt::format("{} at {}", rate(most), most.size);
-  if (most.row->role != store::CaseRole::baseline && points.front().row->role == store::CaseRole::baseline) {
-    text += fmt::format("; {} at {}, the baseline", rate(points.front()), points.front().size);
-  }
+  text += in_the_middle(result, summary, points.front(), most, rate(points.front()));
   return text + fmt::format("; {} takes {}.", least.size, show_seconds(least.row->rates->operation_seconds));
 }
 

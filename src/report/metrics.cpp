@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/sizes.h"
 #include "analysis/summary.h"
 #include "config/backend.h"
 
@@ -98,6 +99,15 @@ const std::vector<Metric>& table() {
       plain("rates.bytes", bytes,
             "size of one operation: a collective's as nccl-tests counts it, else operands and result",
             [](const R&, const C& c) { return c.rates ? finite(c.rates->bytes) : std::nullopt; }),
+      plain(
+          "rates.count", count, "elements of a collective as nccl-tests counts them; null where it is not known",
+          [](const R&, const C& c) { return c.rates ? positive(static_cast<double>(c.rates->count)) : std::nullopt; }),
+      plain("rates.least_rank_seconds", seconds, "rates.seconds of the rank that takes least",
+            [](const R&, const C& c) { return c.rates ? finite(c.rates->least_rank_seconds) : std::nullopt; }),
+      plain("rates.most_rank_seconds", seconds, "the same of the rank that takes most",
+            [](const R&, const C& c) { return c.rates ? finite(c.rates->most_rank_seconds) : std::nullopt; }),
+      plain("rates.errors", count, "blocks that failed: a wrong result fails its block",
+            [](const R& r, const C& c) -> Value { return analysis::failed_blocks(r, c.case_index); }),
       {.key = "rates.algorithm_bytes_per_s",
        .column = {"algbw GB/s", 26},
        .column_of_operations = {"GB/s"},

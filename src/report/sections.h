@@ -15,7 +15,7 @@ namespace harness::report {
 
 /// What `show` prints: the context, a row per case, the notes on it, the warnings.
 Section overview_section(const store::Result& result, const analysis::Summary& summary);
-/// The best proven change beside the baseline, a line per metric.
+/// The best proven change beside the baseline, a line per metric; no pieces where sizes are all that was swept.
 Section before_after_section(const store::Result& result, const analysis::Findings& findings);
 /// What each fix of a ladder adds; no pieces without one.
 Section ladder_section(const store::Result& result, const analysis::Summary& summary);
@@ -26,6 +26,8 @@ Section cost_section(const analysis::CostEstimate& estimate);
 /// Where one profiled step of each case went.
 Section breakdown_section(const store::Result& result, const analysis::Findings& findings);
 Section stragglers_section(const store::Result& result, const analysis::Findings& findings);
+/// Starting, building, connecting, steps …: no pieces in files that do not say.
+Section block_time_section(const store::Result& result);
 Section nccl_section(const store::Result& result);  // no pieces where NCCL had no part
 Section environment_section(const store::Result& result, const analysis::Findings& findings);
 Section warnings_section(const analysis::Findings& findings);
@@ -51,6 +53,11 @@ struct CaseTable {
   std::vector<std::string> notes;
 };
 CaseTable case_table(const store::Result& result, const analysis::Summary& summary);
+/// What case_table() is where sizes of one collective are all that was swept: a row for each size with the columns of
+/// nccl-tests. Time is the slowest rank's, min and max are over ranks; errors are the blocks that failed, of which one
+/// with a wrong result is one.
+bool is_listed_by_size(const store::Result& result);
+CaseTable size_table(const store::Result& result, const analysis::Summary& summary);
 
 /// What one profiled step says: table, bottleneck, what is worth trying and what this sweep says of it, remarks.
 /// baseline: to compare with, or nullptr.

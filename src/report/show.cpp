@@ -41,6 +41,7 @@ Document breakdown_document(const store::Result& result, const analysis::Finding
   Document document = show_document(result, findings.summary, findings.cost);
   document.sections.push_back(breakdown_section(result, findings));
   document.sections.push_back(stragglers_section(result, findings));
+  if (Section time = block_time_section(result); !time.pieces.empty()) document.sections.push_back(std::move(time));
   return document;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -46,20 +48,32 @@ void role_columns(Visitor& visit, Row& row) {
   for (const program::Axis axis : program::told_axes) visit.number(program::name_of(axis), row.at[axis]);
 }
 
-/// A file of an earlier version may lack some columns of a table.
-enum class Columns { all, without_later };
+/// Which columns of a table there are: all, or those that a file has, which an earlier version may have made.
+class ColumnsThere {
+ public:
+  ColumnsThere() = default;
+  explicit ColumnsThere(hdf5::Element in_file) : in_file_(std::move(in_file)) {}
+  bool has(std::string_view name) const { return !in_file_ || in_file_->find(name) != nullptr; }
+
+ private:
+  std::optional<hdf5::Element> in_file_;
+};
 
 template <class Visitor, class Row>
-void block_columns(Visitor& visit, Row& row, Columns columns = Columns::all) {
+void block_columns(Visitor& visit, Row& row, const ColumnsThere& there = {}) {
   visit.key("block");
   visit.number("round", row.round);
   visit.number("position", row.position);
   visit.number("case", row.case_index);
   visit.word("status", row.status, BlockStatus::left_out);
   visit.number("session", row.session);
-  if (columns == Columns::all) visit.number("process", row.process);
+  if (there.has("process")) visit.number("process", row.process);
   visit.number("start_unix_s", row.start_unix_s);
   visit.number("setup_s", row.setup_s);
+  if (there.has("build_s")) visit.number("build_s", row.build_s);
+  if (there.has("connect_s")) visit.number("connect_s", row.connect_s);
+  if (there.has("initialize_s")) visit.number("initialize_s", row.initialize_s);
+  if (there.has("total_s")) visit.number("total_s", row.total_s);
   visit.number("first_step_s", row.first_step_s);
   visit.number("timed_total_s", row.timed_total_s);
   visit.number("peak_memory_bytes", row.peak_memory_bytes);
@@ -68,7 +82,7 @@ void block_columns(Visitor& visit, Row& row, Columns columns = Columns::all) {
 }
 
 template <class Visitor, class Row>
-void interval_columns(Visitor& visit, Row& row, Columns columns = Columns::all) {
+void interval_columns(Visitor& visit, Row& row, const ColumnsThere& there = {}) {
   visit.number("case", row.case_index);
   visit.number("role", row.role);
   visit.number("rank", row.rank);
@@ -81,11 +95,9 @@ void interval_columns(Visitor& visit, Row& row, Columns columns = Columns::all) 
   visit.number("layer", row.layer);
   visit.number("start_s", row.start_s);
   visit.number("end_s", row.end_s);
-  if (columns == Columns::all) {
-    visit.number("recomputed", row.recomputed);
-    visit.number("waiting_s", row.waiting_s);
-    visit.number("bubble_s", row.bubble_s);
-  }
+  if (there.has("recomputed")) visit.number("recomputed", row.recomputed);
+  if (there.has("waiting_s")) visit.number("waiting_s", row.waiting_s);
+  if (there.has("bubble_s")) visit.number("bubble_s", row.bubble_s);
   visit.text("what", row.what, {23, true});
 }
 
@@ -116,7 +128,7 @@ void total_columns(Visitor& visit, Row& row) {
 }
 
 template <class Visitor, class Row>
-void split_columns(Visitor& visit, Row& row, Columns columns = Columns::all) {
+void split_columns(Visitor& visit, Row& row, const ColumnsThere& there = {}) {
   visit.number("case", row.case_index);
   visit.number("rank", row.rank);
   visit.number("step_s", row.step_s);
@@ -125,10 +137,9 @@ void split_columns(Visitor& visit, Row& row, Columns columns = Columns::all) {
   visit.number("exposed_s", row.exposed_s);
   visit.number("overlapped_s", row.overlapped_s);
   visit.number("idle_s", row.idle_s);
-  if (columns == Columns::without_later) return;
-  visit.number("loading_s", row.loading_s);
-  visit.number("waiting_s", row.waiting_s);
-  visit.number("bubble_s", row.bubble_s);
+  if (there.has("loading_s")) visit.number("loading_s", row.loading_s);
+  if (there.has("waiting_s")) visit.number("waiting_s", row.waiting_s);
+  if (there.has("bubble_s")) visit.number("bubble_s", row.bubble_s);
 }
 
 template <class Visitor, class Row>
@@ -158,7 +169,7 @@ void nccl_fact_columns(Visitor& visit, Row& row) {
 }
 
 template <class Visitor, class Row>
-void point_columns(Visitor& visit, Row& row, Columns columns = Columns::all) {
+void point_columns(Visitor& visit, Row& row, const ColumnsThere& there = {}) {
   visit.number("case", row.case_index);
   visit.text("operation", row.operation);
   visit.number("repetitions", row.repetitions);
@@ -166,7 +177,8 @@ void point_columns(Visitor& visit, Row& row, Columns columns = Columns::all) {
   visit.number("bus_factor", row.bus_factor);
   visit.number("limit_bytes_per_s", row.limit_bytes_per_s);
   visit.text("limit_source", row.limit_source);
-  if (columns == Columns::all) visit.text("uses", row.uses);
+  if (there.has("uses")) visit.text("uses", row.uses);
+  if (there.has("count")) visit.number("count", row.count);
 }
 
 template <class Visitor, class Row>

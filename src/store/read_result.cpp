@@ -66,10 +66,8 @@ std::vector<Row> used_rows(const hdf5::File& file, const std::string& path, Colu
   return rows;
 }
 
-// What a table of an older file lacks, known by the column that came later.
-Columns columns_in(const hdf5::File& file, const std::string& path, const char* later) {
-  const bool all = !file.contains(path) || file.dataset(path, 1).element().find(later) != nullptr;
-  return all ? Columns::all : Columns::without_later;
+ColumnsThere columns_in(const hdf5::File& file, const std::string& path) {
+  return file.contains(path) ? ColumnsThere(file.dataset(path, 1).element()) : ColumnsThere();
 }
 
 // In version 1 of the schema, no two blocks shared workers.
@@ -96,30 +94,30 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
   example.settings.resize(result.variables.size());
   result.cases = hdf5::read_rows<ResultCase>(
       file.dataset("/cases", 1), [&](auto& visit, auto& row) { case_columns(visit, row, result.variables); }, example);
-  const Columns of_blocks = columns_in(file, "/blocks", "process");
+  const ColumnsThere of_blocks = columns_in(file, "/blocks");
   result.blocks = hdf5::read_rows<ResultBlock>(file.dataset("/blocks", 1),
                                                [&](auto& visit, auto& row) { block_columns(visit, row, of_blocks); });
-  if (of_blocks == Columns::without_later) give_each_block_a_process(result.blocks);
+  if (!of_blocks.has("process")) give_each_block_a_process(result.blocks);
   // Tables that files of earlier versions do not have.
   const auto optional = [&]<class Row>(std::vector<Row>& rows, const std::string& path, auto columns) {
     if (file.contains(path)) rows = hdf5::read_rows<Row>(file.dataset(path, 1), columns);
   };
   optional(result.roles, "/roles", [](auto& visit, auto& row) { role_columns(visit, row); });
   optional(result.tuning, "/tuning", pairs);
-  const Columns split = columns_in(file, "/timeline_splits", "waiting_s");
+  const ColumnsThere split = columns_in(file, "/timeline_splits");
   optional(result.splits, "/timeline_splits", [&](auto& visit, auto& row) { split_columns(visit, row, split); });
   optional(result.operations, "/timeline_operations", [](auto& visit, auto& row) { operations_columns(visit, row); });
   optional(result.gradients, "/gradients", [](auto& visit, auto& row) { gradient_columns(visit, row); });
   optional(result.nccl_calls, "/nccl_calls", [](auto& visit, auto& row) { nccl_call_columns(visit, row); });
   optional(result.nccl_facts, "/nccl_facts", [](auto& visit, auto& row) { nccl_fact_columns(visit, row); });
-  const Columns point = columns_in(file, "/points", "uses");
+  const ColumnsThere point = columns_in(file, "/points");
   optional(result.points, "/points", [&](auto& visit, auto& row) { point_columns(visit, row, point); });
   optional(result.gpu, "/gpu", [](auto& visit, auto& row) { gpu_columns(visit, row); });
   optional(result.conditions, "/conditions", [](auto& visit, auto& row) { conditions_columns(visit, row); });
   optional(result.ladder, "/ladder", [](auto& visit, auto& row) { rung_columns(visit, row); });
   optional(result.climb, "/climb", [](auto& visit, auto& row) { stage_columns(visit, row); });
   if (!options.timeline) return;
-  const Columns there = columns_in(file, "/timeline", "waiting_s");
+  const ColumnsThere there = columns_in(file, "/timeline");
   result.timeline = used_rows<ResultInterval>(file, "/timeline",
                                               [&](auto& visit, auto& row) { interval_columns(visit, row, there); });
   result.totals =

@@ -76,6 +76,10 @@ struct ResultBlock {
   std::int32_t session = -1;  // which `sweep` process wrote it: 0, then 1 after the first --resume, …
   std::int32_t process = -1;  // blocks of one number run one after the other in the same workers; -1: in its own
   double start_unix_s = 0, setup_s = 0, first_step_s = 0, timed_total_s = 0;
+  /// Of setup_s, on the rank where each takes longest: the Program, the connections, the first values. total_s: until
+  /// the workers have ended, or wait for another block. NaN: not known.
+  double build_s = std::numeric_limits<double>::quiet_NaN(), connect_s = std::numeric_limits<double>::quiet_NaN(),
+         initialize_s = std::numeric_limits<double>::quiet_NaN(), total_s = std::numeric_limits<double>::quiet_NaN();
   double peak_memory_bytes = 0;  // largest rank
   std::int32_t peak_memory_rank = -1;
   std::string reason;
@@ -172,7 +176,8 @@ struct ResultPoint {
   double bus_factor = 0;         // bus bandwidth / algorithm bandwidth; 0: no collective
   double limit_bytes_per_s = 0;  // of the bus bandwidth (of no collective: of bytes / time); 0: not known
   std::string limit_source;
-  std::string uses = "";  // what of the configured model's training step it is: "qkv, forward"; "": nothing, no model
+  std::string uses = "";   // what of the configured model's training step it is: "qkv, forward"; "": nothing, no model
+  std::int64_t count = 0;  // of a collective, as nccl-tests counts it (workloads::Rate); 0: not known, no collective
 };
 
 struct ResultRank {

@@ -55,10 +55,7 @@ class Hdf5ResultFile final : public ResultFile {
   }
   // A file that an earlier version began keeps its columns.
   auto block_visitor() const {
-    const bool all = blocks_.element().find("process") != nullptr;
-    return [columns = all ? Columns::all : Columns::without_later](auto& visit, auto& row) {
-      block_columns(visit, row, columns);
-    };
+    return [there = ColumnsThere(blocks_.element())](auto& visit, auto& row) { block_columns(visit, row, there); };
   }
 
  public:

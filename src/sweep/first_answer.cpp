@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/comparable.h"
 #include "analysis/looks.h"
+#include "analysis/sizes.h"
 
 namespace harness::sweep {
 namespace {

@@ -99,7 +99,7 @@ store::Result planned_result(const plan::Plan& plan) {
     const workloads::Rate& rate = plan.cases[i].survey.rate;
     if (rate.repetitions == 0) continue;
     r.points.push_back({static_cast<std::int32_t>(i), rate.operation, rate.repetitions, rate.bytes, rate.bus_factor, 0,
-                        "", fmt::format("{}", fmt::join(plan.cases[i].uses, "; "))});
+                        "", fmt::format("{}", fmt::join(plan.cases[i].uses, "; ")), rate.count});
   }
   r.ladder = rungs_of(plan);
   for (const plan::Slot& slot : plan.schedule) {

@@ -1,6 +1,7 @@
 #include "sweep/recorder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <random>
 
@@ -47,7 +48,9 @@ BlockRows fill_block(store::ResultBlock& block, const job::BlockOutcome& outcome
   block.status = outcome.ok ? store::BlockStatus::ok : store::BlockStatus::failed;
   block.start_unix_s = outcome.start_unix_s;
   block.setup_s = outcome.setup_s;
+  block.total_s = outcome.total_s;
   block.reason = outcome.reason;
+  block.build_s = block.connect_s = block.initialize_s = nothing;
   block.first_step_s = 0;
   block.timed_total_s = 0;
   block.peak_memory_bytes = 0;
@@ -62,6 +65,9 @@ BlockRows fill_block(store::ResultBlock& block, const job::BlockOutcome& outcome
     }
     if (rank == 0) rows.losses.assign(timed.losses.begin(), timed.losses.end());
     block.first_step_s = std::max(block.first_step_s, s.set_up.first_step_s);
+    block.build_s = std::fmax(block.build_s, s.set_up.build_s);  // of NaN and a number: the number
+    block.connect_s = std::fmax(block.connect_s, s.set_up.connect_s);
+    block.initialize_s = std::fmax(block.initialize_s, s.set_up.initialize_s);
     block.timed_total_s = std::max(block.timed_total_s, timed.timed_total_s);
     if (static_cast<double>(s.peak_memory_bytes) > block.peak_memory_bytes) {
       block.peak_memory_bytes = static_cast<double>(s.peak_memory_bytes);

@@ -29,6 +29,16 @@ class TimedInputs final : public program::InputSource {
 }  // namespace
 
 std::vector<double> Steps::run(int count) {
+  if (!before_step_) return run_together(count);
+  std::vector<double> durations;
+  for (int i = 0; i < count; ++i) {
+    before_step_(done_);
+    durations.push_back(run_together(1).front());
+  }
+  return durations;
+}
+
+std::vector<double> Steps::run_together(int count) {
   std::vector<double> durations;
   if (count <= 0) return durations;
   const std::vector<double> completions = executable_.run(done_, count, inputs_);

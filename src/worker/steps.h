@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -10,11 +12,14 @@ namespace harness::worker {
 /// The steps of an initialised Executable, run one after another. All calls but losses() are collective.
 class Steps {
  public:
-  /// All must outlive this.
-  Steps(backend::Executable& executable, const program::Program& program, const program::InputSource& inputs)
-      : executable_(executable), program_(program), inputs_(inputs) {}
+  /// All must outlive this. before_step: called with the number of each step before it runs, for faults that a test
+  /// plants; steps then run one at a time. Empty: they run without a pause.
+  using BeforeStep = std::function<void(std::int64_t step)>;
+  Steps(backend::Executable& executable, const program::Program& program, const program::InputSource& inputs,
+        BeforeStep before_step = {})
+      : executable_(executable), program_(program), inputs_(inputs), before_step_(std::move(before_step)) {}
 
-  /// Runs `count` more steps without a pause and returns how long each took.
+  /// Runs `count` more steps and returns how long each took.
   std::vector<double> run(int count);
   struct Profiled {
     std::vector<program::Interval> intervals;
@@ -33,9 +38,12 @@ class Steps {
   const program::InputSource& inputs() const { return inputs_; }
 
  private:
+  std::vector<double> run_together(int count);
+
   backend::Executable& executable_;
   const program::Program& program_;
   const program::InputSource& inputs_;
+  BeforeStep before_step_;
   std::int64_t done_ = 0;
   int run_ = 0;  // by run()
   double first_step_s_ = 0;

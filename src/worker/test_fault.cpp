@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -108,6 +109,8 @@ TestFault TestFault::parse_one(std::string_view text, int rank, const std::strin
       here = here && value == parity_of_block();
     } else if (name == "company") {
       here = here && (blocks_before > 0) == (value == "yes");
+    } else if (name == "place") {
+      here = here && parse_integer(value) == blocks_before;
     } else if (name == "stream") {
       fault.stream_ = value;
     } else if (name == "step" && value == "every") {
@@ -135,6 +138,15 @@ void TestFault::act_before_steps() const {
 std::unique_ptr<program::InputSource> TestFault::around(std::unique_ptr<program::InputSource> inputs) const {
   if (kind_.empty() || kind_ == "pretend" || step_ < 0 || !stream_.empty()) return inputs;
   return std::make_unique<FaultyInputs>(std::move(inputs), *this);
+}
+
+std::function<void(std::int64_t)> TestFault::between_steps(const program::Program& program) const {
+  const bool filled = std::ranges::any_of(
+      program.buffers, [](const program::Buffer& buffer) { return buffer.kind == program::BufferKind::input; });
+  if (filled || kind_.empty() || kind_ == "pretend" || step_ < 0 || !stream_.empty()) return {};
+  return [fault = *this](std::int64_t step) {
+    if (fault.every_step_ || step == fault.step_) fault.act();
+  };
 }
 
 void TestFault::pretend(job::TimedSamples& samples, int warmup_steps) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -7,6 +8,7 @@
 #include "config/settings.h"
 #include "job/task.h"
 #include "program/memory.h"
+#include "program/program.h"
 
 namespace harness::worker {
 
@@ -20,7 +22,7 @@ namespace harness::worker {
 /// forward, its gradients, those of its weights (cpu backend).
 /// "unless=VARIABLE:VALUE": not where the case has this setting. "blocks=even" or "blocks=odd": only in timed blocks
 /// with such a number, so that a case disagrees with itself. "company=yes": only where the process ran another block
-/// before. Several delays of every step, or several pretended ones,
+/// before; "place=N": only where it ran N before. Several delays of every step, or several pretended ones,
 /// each with its own conditions, are joined by ";" and add up.
 class TestFault {
  public:
@@ -35,6 +37,8 @@ class TestFault {
   void act_before_steps() const;
   /// Wraps `inputs`: the fault occurs while they are filled, at its step.
   std::unique_ptr<program::InputSource> around(std::unique_ptr<program::InputSource> inputs) const;
+  /// Of a Program that has no inputs to fill: the fault occurs before its step. Empty where it does not concern a step.
+  std::function<void(std::int64_t step)> between_steps(const program::Program& program) const;
   /// Adds the pretended delays to what a block measured, whose steps after the warm-up were timed as one too.
   void pretend(job::TimedSamples& samples, int warmup_steps) const;
   const std::string& kind() const { return kind_; }

@@ -1,5 +1,6 @@
 #include "worker/worker.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -15,6 +16,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "job/stop_signals.h"
+#include "machine/proc.h"
 #include "worker/channel.h"
 #include "worker/state.h"
 #include "worker/tasks.h"
@@ -58,10 +60,24 @@ void limit_memory(double limit_bytes, int threads) {
 #endif
 }
 
+// The kernel's high-water mark of this program. getrusage() counts what the supervisor had resident when it forked the
+// worker as well, which is more than small blocks take; it is for kernels that hide the other.
 std::int64_t peak_resident_bytes() {
+  const std::string text = machine::value_of(machine::kernel_text("/proc/self/status"), "VmHWM");
+  std::string_view rest = text;
+  if (const auto kibibytes = machine::number(machine::take_word(rest)); kibibytes && *kibibytes > 0)
+    return static_cast<std::int64_t>(*kibibytes) * 1024;
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+// What the last block had goes back to the system: the allocator would keep some of it, more or less by the sizes that
+// came before, and a block must not depend on these.
+void return_free_memory() {
+#if defined(__GLIBC__)
+  ::malloc_trim(0);
+#endif
 }
 
 // So that a block's high-water mark is its own. Where the kernel refuses, it is that of the blocks so far.
@@ -120,7 +136,7 @@ void run_block(WorkerChannel& channel, const WorkFactory& make, const job::Worke
   set_worker_phase(job::WorkerPhase::stepping);
   samples.set_up.first_step_s = seconds_since(born);
   std::optional<Steps> steps;
-  if (work.executable) steps.emplace(*work.executable, *work.program, *work.inputs);
+  if (work.executable) steps.emplace(*work.executable, *work.program, *work.inputs, fault.between_steps(*work.program));
   samples.task = work.task(steps ? &*steps : nullptr);
   if (auto* timed = std::get_if<job::TimedSamples>(&samples.task)) fault.pretend(*timed, order.request.warmup_steps);
   if (steps) {
@@ -147,6 +163,7 @@ void live(WorkerChannel& channel, const WorkFactory& make, job::WorkerOrder& ord
     if (!first) {
       connections = drop(current_work());
       TestFault::count_block();
+      return_free_memory();
       forget_peak_resident();
     } else if (!config::traits_of(order.request.backend).ranks_are_gpus) {
       // A driver maps far more than it uses; what fits on a device is not the host's limit.

@@ -48,7 +48,7 @@ void expect_equal(const json& expected, const std::vector<LevelBlock>& given, do
   std::vector<LevelBlock> blocks = keep_with_neighbour(given);
   ASSERT_EQ(blocks.size(), given.size());
   LevelFit fit = fit_level(blocks);
-  const CarryOver carry = find_carry_over(blocks, fit);
+  const KindEffect carry = find_carry_over(blocks, fit);
   EXPECT_NEAR(carry.p_value, expected["carry_p"], 1e-7);
   EXPECT_EQ(carry.found(), expected["carry_p"].get<double>() < 0.05);
   if (carry.found()) {

@@ -1,7 +1,9 @@
 // The points of one operation run one after another in the same processes, a process for each round.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <set>
@@ -88,6 +90,37 @@ TEST(SharedProcess, WhatFailsInCompanyAndRunsAloneCounts) {
   for (const store::ResultBlock& block : r.blocks) EXPECT_EQ(block.status, store::BlockStatus::ok) << block.reason;
   for (const auto& [process, rounds] : rounds_by_process(r)) EXPECT_EQ(rounds.size(), 1u) << process;
   EXPECT_GT(rounds_by_process(r).size(), 5u);
+}
+
+// Large and small messages take turns in one process. What each block takes is given back: a small one far behind in
+// the process has what one near its beginning had.
+TEST(SharedProcess, FiftyBlocksTakeNoMoreMemoryThanTen) {
+  const TemporaryFolder folder;
+  std::string sizes;
+  for (int i = 1; i <= 26; ++i) sizes += fmt::format("{} B, {} B, ", 16 * i, (4 << 20) + 16 * i);
+  const std::string config = folder.write("sizes.yaml",
+                                          "workload: collective\nbackend: cpu\n"
+                                          "baseline: {collective: all_reduce, message_size: 4 KiB, repetitions: 1}\n"
+                                          "sweep: {message_size: [" +
+                                              sizes +
+                                              "8 B]}\n"
+                                              "measure: {rounds: 1, warmup_steps: 1, steps: 1}\noutput: " +
+                                              (folder / "sizes.h5") + "\n");
+  const auto o = test::run(harness_job(2, "sweep " + config));
+  ASSERT_EQ(o.exit_code, 0) << o.err;
+  const store::Result r = store::read_result(folder / "sizes.h5");
+  ASSERT_GE(r.blocks.size(), 55u);
+  ASSERT_EQ(rounds_by_process(r).size(), 1u);
+  std::map<bool, double> most;  // bytes: of small ones after ten blocks, after fifty
+  for (const store::ResultBlock& block : r.blocks) {
+    ASSERT_EQ(block.status, store::BlockStatus::ok) << block.reason;
+    const bool small = r.find_point(block.case_index)->bytes < 1 << 20;
+    const bool after_ten = block.position >= 10 && block.position < 20;
+    if (!small || !(after_ten || block.position >= 50)) continue;
+    most[block.position >= 50] = std::max(most[block.position >= 50], block.peak_memory_bytes);
+  }
+  ASSERT_EQ(most.size(), 2u);
+  EXPECT_LE(most[true], most[false] + (1 << 20));
 }
 
 TEST(SharedProcess, ACommandAroundTheWorkersSeesOneForEachBlock) {

@@ -146,7 +146,8 @@ TEST(Page, OfCollectivesHasBandwidthAndNoMfu) {
   const auto figure = text.find("<figure id=\"bandwidth\">");
   ASSERT_NE(figure, std::string::npos);
   const std::string whole = text.substr(figure, text.find("</figure>", figure) - figure);
-  for (const char* part : {"all_reduce", "all_gather", "busbw GB/s", "limit 1", "class=\"reference\"", "log scale"}) {
+  for (const char* part : {"all_reduce", "all_gather", "busbw GB/s", "limit 1", "class=\"reference\"", "logarithmic",
+                           "time of one operation"}) {
     EXPECT_NE(whole.find(part), std::string::npos) << part;
   }
   EXPECT_NE(text.find("time per byte on the bus"), std::string::npos);

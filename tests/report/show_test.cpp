@@ -278,7 +278,7 @@ store::Result operations(const std::vector<std::string>& changes, const std::vec
 TEST(Headline, OfSizesSaysWhatWasReached) {
   const auto said = [](const store::Result& result) { return headline(result, analysis::summarise(result)); };
   EXPECT_EQ(said(operations({"message_size=1 GB"}, {1, 1, 100}, 1.5)),
-            "Most busbw: 1.17 GB/s at 1 GB; 0.000117 GB/s at 1 kB, the baseline; 1 kB takes 12.9 ms.");
+            "Most busbw: 1.17 GB/s at 1 GB; average busbw 0.583 GB/s; 1 kB takes 12.9 ms.");
   const std::string with_setting = said(operations({"message_size=1 GB", "in_place=false"}, {1, 1, 100, 1.2}, 1.5));
   EXPECT_THAT(with_setting, HasSubstr("takes 12.9 ms. No change is proven faster than the baseline; the slowest: "
                                       "in_place=false, 20.0 % slower"));
@@ -286,6 +286,40 @@ TEST(Headline, OfSizesSaysWhatWasReached) {
   EXPECT_THAT(said(operations({"gemm=large"}, {1, 1, 0.5}, 0)),
               ::testing::MatchesRegex("Most rate: [0-9.]+ GFLOP/s at large; [0-9.]+ GFLOP/s at 1 kB, the baseline; "
                                       "large takes [0-9.]+ ms\\."));
+}
+
+// The columns and the last line of nccl-tests, by size; a size that failed keeps its row.
+TEST(Show, SizesOfACollectiveAreListedAsNcclTestsDoes) {
+  store::Result result = operations({"message_size=1 GB", "message_size=512 B"}, {1, 1, 100, 0.5}, 1.5);
+  result.variables.emplace_back("precision");
+  for (std::size_t c = 0; c < result.cases.size(); ++c) {
+    result.cases[c].settings.emplace_back("fp32");
+    if (c == 3) result.points[c].bytes = 512;
+    result.points[c].count = static_cast<std::int64_t>(result.points[c].bytes) / 4;
+  }
+  // Rank 1 takes half as long as the slowest.
+  for (const std::vector<float>& steps : result.step_seconds) {
+    std::vector<float>& by_rank = result.rank_seconds.emplace_back();
+    for (const float seconds : steps) by_rank.insert(by_rank.end(), {seconds, seconds / 2, seconds, seconds});
+  }
+  for (store::ResultBlock& block : result.blocks) {
+    if (block.case_index != 2 || block.round >= 2) continue;
+    block.status = store::BlockStatus::failed;
+  }
+  const std::string text = shown(result, Format::text);
+  EXPECT_THAT(text,
+              HasSubstr("\n    size B      count  type  time us  min us   max us  algbw GB/s  busbw GB/s  errors\n"
+                        "       512        128  fp32     6434    3217     6434   7.957e-05   0.0001194       0\n"
+                        "      1000        250  fp32    12872    6436    12872   7.769e-05   0.0001165       0\n"
+                        "1000000000  250000000  fp32  1298375  649188  1298375      0.7702       1.155       2\n"
+                        "\nAverage bus bandwidth: 0.3852 GB/s.\nTime: a step"));
+  for (const char* never : {"baseline_again", "verdict", "step ms"}) EXPECT_THAT(text, Not(HasSubstr(never)));
+  const auto json = nlohmann::json::parse(shown(result, Format::json));
+  EXPECT_NEAR(json["average_bus_bytes_per_s"], 0.3852e9, 1e5);
+  const auto& rates = json["cases"][2]["rates"];
+  EXPECT_EQ(rates["errors"], 2);
+  EXPECT_NEAR(rates["least_rank_seconds"].get<double>() / rates["most_rank_seconds"].get<double>(), 0.5, 1e-6);
+  EXPECT_EQ(rates["count"], 250000000);
 }
 
 // More rounds make no size better.

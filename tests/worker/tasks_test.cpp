@@ -7,7 +7,9 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/error.h"
 #include "support/no_inputs.h"
+#include "worker/test_fault.h"
 #include "workloads/gpt/gpt.h"
 
 namespace harness::worker {
@@ -75,6 +77,25 @@ TEST(Tasks, TimedStepsFollowTheWarmUpAndBringTheirLosses) {
   for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(samples.step_s[i], 1e-3 * static_cast<double>(i + 1), 1e-9);
   EXPECT_EQ(samples.losses, (std::vector<float>{100, 101, 102, 103, 104}));
   EXPECT_NEAR(rig.steps.first_step_s(), 1e-3, 1e-9);
+}
+
+// A Program that fills no inputs gives a planted fault no other occasion.
+TEST(Tasks, AFaultBetweenStepsComesBeforeItsStep) {
+  Rig rig;
+  std::vector<std::int64_t> came;
+  Steps steps(rig.executable, rig.program, rig.inputs, [&](std::int64_t step) {
+    came.push_back(step);
+    if (step == 3) throw Error("planted");
+  });
+  EXPECT_THROW(time_steps(steps, 2, 3), Error);
+  EXPECT_EQ(came, (std::vector<std::int64_t>{0, 1, 2, 3}));
+  using Calls = std::vector<std::pair<std::int64_t, int>>;
+  EXPECT_EQ(rig.executable.calls, (Calls{{0, 1}, {1, 1}, {2, 1}}));
+  EXPECT_TRUE(TestFault::parse("kind=kill,step=3", 0, "").between_steps(rig.program));
+  EXPECT_FALSE(TestFault::parse("kind=kill,step=-1", 0, "").between_steps(rig.program));
+  EXPECT_FALSE(TestFault().between_steps(rig.program));
+  rig.program.buffers.push_back({"tokens", program::DType::f32, 4, program::BufferKind::input});
+  EXPECT_FALSE(TestFault::parse("kind=kill,step=3", 0, "").between_steps(rig.program));
 }
 
 TEST(Tasks, WithoutWarmUpTheFirstStepIsTimed) {

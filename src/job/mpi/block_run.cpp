@@ -80,6 +80,7 @@ job::BlockOutcome BlockRun::run() {
   const bool success = agree_on_success();
   end_worker(success);
   gather_conditions(watch);
+  outcome_.total_s = seconds_since(spawned_);  // all ranks are through the gathering, so all workers have ended
   return collect(success);
 }
 

@@ -1,6 +1,9 @@
 #include <cmath>
 
+#include "analysis/block_time.h"
 #include "analysis/level_course.h"
+#include "analysis/processes.h"
+#include "analysis/sizes.h"
 #include "report/json/parts.h"
 #include "report/show.h"
 
@@ -84,6 +87,7 @@ Json level_json(const store::Result& result, const std::optional<analysis::Level
               {"widening", level->widening},
               {"control_is_reference", !level->baseline_left},
               {"set_aside", Json::array()}};
+  out["slowest_place"] = level->slowest_place ? Json(*level->slowest_place) : Json(nullptr);
   if (level->carry_over != analysis::no_case) out["carry_over"] = result.case_at(level->carry_over).name;
   for (const auto& row : level->set_aside) {
     out["set_aside"].push_back(
@@ -126,6 +130,21 @@ Json machine_json(const store::Result& result) {
   }
   for (const analysis::CourseBlock& block : course.blocks) out["blocks"].push_back(block_json(result, block));
   return out;
+}
+
+Json processes_json(const store::Result& result) {
+  const auto found = analysis::find_processes(result);
+  if (!found) return nullptr;
+  return {{"processes", found->processes}, {"shared", found->shared}, {"deviation", json_number(found->deviation)}};
+}
+
+// Null in files that do not say.
+Json block_time_json(const store::Result& result) {
+  const auto time = analysis::time_of_blocks(result);
+  if (!time) return nullptr;
+  return {{"blocks", time->blocks},     {"start_s", time->start},           {"build_s", time->build},
+          {"connect_s", time->connect}, {"initialize_s", time->initialize}, {"steps_s", time->steps},
+          {"end_s", time->end},         {"between_s", time->between}};
 }
 
 Json lost_json(const store::Result& result, const analysis::Summary& summary) {
@@ -217,8 +236,12 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"noise", json_number(summary.noise)},
               {"level", level_json(result, summary.level)},
               {"machine", machine_json(result)},
+              {"processes", processes_json(result)},
+              {"block_time", block_time_json(result)},
               {"cases", Json::array()},
               {"warnings", summary.warnings}};
+  if (!result.points.empty())
+    out["average_bus_bytes_per_s"] = json_number(analysis::average_bus_bandwidth(result, summary));
   if (!summary.ladder.empty()) out["ladder"] = ladder_json(summary);
   if (!result.climb.empty()) out["climb"] = climb_json(result);
   for (const analysis::CaseSummary& row : summary.cases) out["cases"].push_back(case_json(result, row));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace harness::page {
 
@@ -66,6 +67,32 @@ Axis logarithmic_axis(const std::vector<double>& values, std::function<std::stri
     axis.low = *low;
     axis.high = *high;
   }
+  return axis;
+}
+
+Axis decade_axis(const std::vector<double>& values, std::function<std::string(double)> label) {
+  Axis axis = logarithmic_axis({}, std::move(label));
+  axis.margin = 0.02;
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  for (const double value : values) {
+    if (!(value > 0) || !std::isfinite(value)) continue;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  if (!(high > 0)) return axis;  // nothing can be drawn over it
+  constexpr int max_ticks = 10, few_decades = 3;
+  const int first = static_cast<int>(std::floor(std::log10(low) + 1e-9));
+  const int last = static_cast<int>(std::ceil(std::log10(high) - 1e-9));
+  const int stride = (last - first) / max_ticks + 1;
+  const std::vector<double> parts = last - first < few_decades ? std::vector{1.0, 2.0, 5.0} : std::vector{1.0};
+  for (int power = first; power <= last; power += stride) {
+    for (const double part : parts) axis.ticks.push_back(part * std::pow(10.0, power));
+  }
+  const double near_one = 1 + 1e-9;
+  while (axis.ticks.size() > 2 && axis.ticks[1] <= low * near_one) axis.ticks.erase(axis.ticks.begin());
+  while (axis.ticks.size() > 2 && axis.ticks[axis.ticks.size() - 2] >= high / near_one) axis.ticks.pop_back();
+  axis.low = std::min(low, axis.ticks.front());
+  axis.high = std::max(high, axis.ticks.back());
   return axis;
 }
 

@@ -25,6 +25,10 @@ Axis round_axis(double low, double high, int count, std::function<std::string(do
 /// Ticks at the values themselves (numbers of ranks), equal factors equally far apart.
 Axis logarithmic_axis(const std::vector<double>& values, std::function<std::string(double)> label);
 
+/// Over these positive values, equal factors equally far apart, with ticks at the powers of ten; at 1, 2 and 5 times
+/// them where they are few. Of more than ten powers only every other or third has one.
+Axis decade_axis(const std::vector<double>& values, std::function<std::string(double)> label);
+
 /// The distance of such ticks.
 double tick_distance(double range, int count);
 /// Enough decimals to tell ticks apart that are so far from one another.

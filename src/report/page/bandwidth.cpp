@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -64,14 +66,98 @@ std::vector<double> sizes_to_mark(const Curves& curves) {
   return some;
 }
 
-std::set<double> limits_of(const Curves& curves) {
-  std::set<double> limits;
+std::string in_gigabytes(double bytes_per_s) {
+  return fmt::format("{:.4g}", bytes_per_s / 1e9);
+}
+
+// One of the two panels: what it shows of a case, over the size. Both axes are logarithmic, so that where latency
+// rules a time is level and a bandwidth rises with the size, and where the links rule it is the other way round.
+struct Panel {
+  const char* title;
+  double (*value)(const analysis::Rates&);
+  std::optional<double> (*limit)(const analysis::Rates&);
+  std::string (*label)(double);
+};
+constexpr double panel_height = 236, panel_top = 34, between_panels = 18;
+
+double bandwidth_of(const analysis::Rates& rates) {
+  return *rates.bus_bytes_per_s;
+}
+std::optional<double> limit_of(const analysis::Rates& rates) {
+  return rates.limit_bytes_per_s;
+}
+double time_of(const analysis::Rates& rates) {
+  return rates.operation_seconds;
+}
+// The time in which the links can carry it.
+std::optional<double> least_time_of(const analysis::Rates& rates) {
+  if (!rates.limit_bytes_per_s) return std::nullopt;
+  return rates.operation_seconds * *rates.bus_bytes_per_s / *rates.limit_bytes_per_s;
+}
+
+constexpr std::array<Panel, 2> panels{
+    {{"bus bandwidth, GB/s", bandwidth_of, limit_of, in_gigabytes},
+     {"time of one operation", time_of, least_time_of, [](double seconds) { return show_seconds(seconds); }}}};
+
+std::vector<double> values_of(const Curves& curves, const Panel& panel) {
+  std::vector<double> values;
   for (const auto& [operation, curve] : curves) {
     for (const analysis::CaseSummary* row : curve) {
-      if (row->rates->limit_bytes_per_s) limits.insert(*row->rates->limit_bytes_per_s);
+      values.push_back(panel.value(*row->rates));
+      if (const auto limit = panel.limit(*row->rates)) values.push_back(*limit);
     }
   }
-  return limits;
+  return values;
+}
+
+// A line through the cases of a curve; where a case has no value, it is broken.
+void draw_line(Svg& svg, const char* kind, const Curve& curve, const Axis& x,
+               const std::function<std::optional<double>(const analysis::Rates&)>& height_of) {
+  for (std::size_t i = 1; i < curve.size(); ++i) {
+    const analysis::Rates &before = *curve[i - 1]->rates, &now = *curve[i]->rates;
+    const auto from = height_of(before), to = height_of(now);
+    if (from && to) svg.line(kind, x.at(before.bytes), *from, x.at(now.bytes), *to);
+  }
+}
+
+void draw_panel(Svg& svg, const Panel& panel, const Curves& curves, const Axis& x, double top) {
+  const double bottom = top + panel_height;
+  const Axis up = decade_axis(values_of(curves, panel), panel.label);
+  const auto y = [&](double value) { return bottom - (bottom - top - panel_top) * up.at(value); };
+  svg.text("panel", 0, top + 10, Svg::Anchor::start, panel.title);
+  for (const double tick : up.ticks) {
+    svg.line("grid", 0, y(tick), 1, y(tick));
+    svg.text("tick", 0, y(tick) - 4, Svg::Anchor::start, up.label(tick));
+  }
+  for (const double tick : x.ticks) {
+    svg.line("grid", x.at(tick), top + panel_top, x.at(tick), bottom);
+    svg.text_within("tick", x.at(tick), bottom + 16, x.label(tick));
+  }
+  std::size_t next = 0;
+  std::set<std::string> limits;  // of the largest message, each said once
+  for (const auto& [operation, curve] : curves) {
+    const Line& line = lines[next++ % lines.size()];
+    if (const auto limit = panel.limit(*curve.back()->rates); limit && limits.insert(panel.label(*limit)).second)
+      svg.text("note", 1, y(*limit) - 4, Svg::Anchor::end, "limit " + panel.label(*limit));
+    draw_line(svg, "reference", curve, x, [&](const analysis::Rates& rates) -> std::optional<double> {
+      const auto limit = panel.limit(rates);
+      return limit ? std::optional(y(*limit)) : std::nullopt;
+    });
+    draw_line(svg, line.curve, curve, x, [&](const analysis::Rates& rates) { return y(panel.value(rates)); });
+    for (const analysis::CaseSummary* row : curve)
+      svg.circle(line.mark, x.at(row->rates->bytes), y(panel.value(*row->rates)), 4);
+  }
+}
+
+Svg drawing_of(const Curves& curves, const Axis& x) {
+  Svg svg;
+  double top = 0;
+  for (const Panel& panel : panels) {
+    draw_panel(svg, panel, curves, x, top);
+    top += panel_height + 16 + between_panels;
+  }
+  svg.text("axis", 0.5, top + 4, Svg::Anchor::middle, "size of the message");
+  return svg;
 }
 
 double highest_rate(const Curves& curves) {
@@ -82,54 +168,10 @@ double highest_rate(const Curves& curves) {
   return high;
 }
 
-std::string in_gigabytes(double bytes_per_s) {
-  return fmt::format("{:.4g}", bytes_per_s / 1e9);
-}
-
-// A limit far above what was reached would press the lines to the ground.
-constexpr double max_beyond = 4;
-
-Svg drawing_of(const Curves& curves, const Axis& x) {
-  constexpr double top = 14, bottom = 250;
-  double high = highest_rate(curves);
-  const double reached = high;
-  const std::set<double> limits = limits_of(curves);
-  for (const double limit : limits) {
-    if (limit <= max_beyond * reached) high = std::max(high, limit);
-  }
-  const Axis up = round_axis(0, high / 1e9, 5, [](double value) { return fmt::format("{:.4g}", value); });
-  const auto y = [&](double bytes_per_s) { return bottom - (bottom - top) * (bytes_per_s / 1e9) / up.high; };
-  Svg svg;
-  for (const double tick : up.ticks) {
-    svg.line("grid", 0, y(1e9 * tick), 1, y(1e9 * tick));
-    svg.text("tick", 0, y(1e9 * tick) - 4, Svg::Anchor::start, up.label(tick));
-  }
-  for (const double tick : x.ticks) {
-    svg.line("grid", x.at(tick), top, x.at(tick), bottom);
-    svg.text_within("tick", x.at(tick), bottom + 16, x.label(tick));
-  }
-  for (const double limit : limits) {
-    if (limit > max_beyond * reached) continue;
-    svg.line("reference", 0, y(limit), 1, y(limit));
-    svg.text("note", 1, y(limit) - 4, Svg::Anchor::end, "limit " + in_gigabytes(limit));
-  }
-  std::size_t next = 0;
-  for (const auto& [operation, curve] : curves) {
-    const Line& line = lines[next++ % lines.size()];
-    const analysis::CaseSummary* before = nullptr;
-    for (const analysis::CaseSummary* row : curve) {
-      const double at = x.at(row->rates->bytes), height = y(*row->rates->bus_bytes_per_s);
-      if (before != nullptr) {
-        svg.line(line.curve, x.at(before->rates->bytes), y(*before->rates->bus_bytes_per_s), at, height);
-      }
-      before = row;
-    }
-    for (const analysis::CaseSummary* row : curve) {
-      svg.circle(line.mark, x.at(row->rates->bytes), y(*row->rates->bus_bytes_per_s), 4);
-    }
-  }
-  svg.text("axis", 0.5, bottom + 36, Svg::Anchor::middle, "size of the message (log scale)");
-  return svg;
+bool has_limit(const Curves& curves) {
+  return std::ranges::any_of(curves, [](const auto& named) {
+    return std::ranges::any_of(named.second, [](const auto* row) { return row->rates->limit_bytes_per_s.has_value(); });
+  });
 }
 
 report::Table numbers_of(const Curves& curves) {
@@ -160,24 +202,18 @@ std::optional<report::Figure> bandwidth_chart(const analysis::Summary& summary) 
   const Axis x = logarithmic_axis(sizes_to_mark(curves), [](double bytes) { return show_bytes(bytes); });
   report::Figure figure;
   figure.id = "bandwidth";
-  figure.title = "Bus bandwidth against the size of the message, GB/s.";
+  figure.title = "Bus bandwidth and time against the size of the message.";
   figure.caption =
-      "A line per collective; a dot is the median over the blocks of a case, of several of one size the fastest.";
-  const std::set<double> limits = limits_of(curves);
-  const double reached = highest_rate(curves);
-  if (!limits.empty() && *limits.begin() <= max_beyond * reached) figure.caption += " Dashed: what the links allow.";
-  if (!limits.empty() && *limits.rbegin() > max_beyond * reached) {
-    figure.caption +=
-        fmt::format(" The links allow {} GB/s, which is above the drawing.", in_gigabytes(*limits.rbegin()));
-  }
-  if (limits.empty()) figure.caption += " No limit of the links is known.";
+      "All scales are logarithmic. A line per collective; a dot is the median over the blocks of a case, of several of "
+      "one size the fastest.";
+  figure.caption += has_limit(curves) ? " Dashed: what the links allow." : " No limit of the links is known.";
   std::size_t next = 0;
   for (const auto& [operation, curve] : curves) {
     figure.legend.emplace_back(lines[next++ % lines.size()].swatch, operation);
   }
   figure.drawing = drawing_of(curves, x).figure(
-      "bandwidth-drawing", 292, figure.title,
-      fmt::format("At most {} GB/s; all numbers are in the table below.", in_gigabytes(reached)));
+      "bandwidth-drawing", panels.size() * (panel_height + 16 + between_panels) + 10, figure.title,
+      fmt::format("At most {} GB/s; all numbers are in the table below.", in_gigabytes(highest_rate(curves))));
   figure.numbers = numbers_of(curves);
   return figure;
 }

@@ -40,6 +40,7 @@ report::Document make_report(const store::Result& result, const analysis::Findin
         losses_section, timeline_section, lateness_section, machine_section}) {
     document.sections.push_back(make(result, findings));
   }
+  document.sections.push_back(report::block_time_section(result));
   document.sections.push_back(report::nccl_section(result));
   document.sections.push_back(report::environment_section(result, findings));
   document.sections.push_back(report::warnings_section(findings));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "analysis/sizes.h"
 #include "report/metrics.h"
 #include "report/page/charts.h"
 #include "report/sections.h"
@@ -35,6 +36,15 @@ void add_waterfall(const analysis::StepFindings& step, const analysis::CaseSumma
   section.add(waterfall_chart(*step.waterfall, id, row.name));
 }
 
+void add_comparisons(const store::Result& result, const analysis::Summary& summary, report::Section& section) {
+  section.add(tornado(result, summary));
+  if (section.pieces.empty()) section.add(report::Paragraph{"No change has been compared with the baseline."});
+  report::List list = not_compared(summary);
+  if (list.items.empty()) return;
+  section.add(report::Paragraph{"Without a verdict:", true});
+  section.add(std::move(list));
+}
+
 report::Section below(std::optional<report::Figure> figure, report::Section section) {
   if (figure) section.pieces.insert(section.pieces.begin(), std::move(*figure));
   return section;
@@ -43,16 +53,11 @@ report::Section below(std::optional<report::Figure> figure, report::Section sect
 }  // namespace
 
 report::Section changes_section(const store::Result& result, const analysis::Findings& findings) {
-  report::Section section{"changes", "What each change does", {}};
-  section.add(tornado(result, findings.summary));
-  if (section.pieces.empty()) section.add(report::Paragraph{"No change has been compared with the baseline."});
-  report::List list = not_compared(findings.summary);
-  if (!list.items.empty()) {
-    section.add(report::Paragraph{"Without a verdict:", true});
-    section.add(std::move(list));
-  }
+  const bool compares = !analysis::sweeps_sizes_alone(result);  // of sizes none is better
+  report::Section section{"changes", compares ? "What each change does" : "All sizes", {}};
+  if (compares) add_comparisons(result, findings.summary, section);
   report::CaseTable cases = report::case_table(result, findings.summary);
-  section.add(report::Numbers{"All cases", std::move(cases.table), true});
+  section.add(report::Numbers{compares ? "All cases" : "", std::move(cases.table), compares});
   if (!cases.remarks.empty()) section.add(report::List{std::move(cases.remarks)});
   if (!cases.notes.empty()) section.add(report::List{std::move(cases.notes), report::List::Mark::number});
   return section;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "analysis/sizes.h"
 #include "base/units.h"
 #include "report/context.h"
 #include "report/effect_words.h"
@@ -81,6 +82,7 @@ std::string interval_of_what(bool batches_differ, const std::string& per) {
 
 Section before_after_section(const store::Result& result, const analysis::Findings& findings) {
   Section section{"before-after", "Before and after", {}};
+  if (analysis::sweeps_sizes_alone(result)) return section;  // a size is no change for the better
   const analysis::CaseSummary *before = findings.baseline(), *after = findings.best();
   if (before == nullptr) {
     section.add(Paragraph{"Nothing of the baseline was measured, so there is no before."});

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <functional>
 
-#include "analysis/comparable.h"
 #include "analysis/power.h"
+#include "analysis/sizes.h"
 #include "base/text.h"
 #include "report/case_label.h"
 #include "report/context.h"
@@ -127,6 +127,7 @@ Table::Column verdict_column() {
 }
 
 CaseTable case_table(const store::Result& result, const analysis::Summary& summary) {
+  if (is_listed_by_size(result)) return size_table(result, summary);
   CaseTable out;
   CaseTableBuilder build(result, summary);
   build.add(case_column(), [](const analysis::CaseSummary& row) { return row.name; });
