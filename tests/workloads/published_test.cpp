@@ -1,5 +1,6 @@
 // The table of docs/memory.md, recomputed from Programs.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
