@@ -48,6 +48,17 @@ TEST(WhyImpossible, PrecisionsNeedTheirTensorCores) {
   EXPECT_EQ(why_impossible(s, of_capability(86)), "");  // a peak that is not known is no error
 }
 
+TEST(WhyImpossible, WhatIsRecomputedIsNotKeptForGradientsThatArePutOff) {
+  config::Settings s;
+  s.layout = {{program::Axis::pipeline, 2}};
+  s.recompute = config::Recompute::full;
+  EXPECT_EQ(why_impossible(s, std::nullopt), "");
+  s.pipeline_schedule = config::PipelineSchedule::zero_bubble_h1;
+  EXPECT_THAT(why_impossible(s, std::nullopt), HasSubstr("recompute full saves nothing"));
+  s.recompute = config::Recompute::selective;
+  EXPECT_EQ(why_impossible(s, std::nullopt), "");
+}
+
 TEST(WhyImpossible, SchedulesNeedStagesAndChunksTheirSchedule) {
   const auto why = [](int stages, const char* schedule, const char* chunks = "auto") {
     config::Settings s;

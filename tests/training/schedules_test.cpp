@@ -15,7 +15,7 @@ using test::LocalJob;
 // Not a multiple of 2 * 4: stages and chunks are not equally long.
 const config::Model deep{"deep", 9, 32, 2, 128, 16};
 
-struct Trained {
+struct TrainedDeep {
   std::vector<float> losses;
   test::Gradients gradients;
 };
@@ -30,9 +30,9 @@ config::Settings settings_of(PipelineSchedule schedule, std::int64_t micro_batch
 }
 
 // The gradients are those of the first step.
-Trained train_deep(const config::Settings& s, const program::Layout& layout) {
+TrainedDeep train_deep(const config::Settings& s, const program::Layout& layout) {
   LocalJob job(deep, s, layout);
-  Trained trained;
+  TrainedDeep trained;
   job.run(1);
   trained.gradients = test::gathered_gradients(job, deep, s, layout);
   job.run(2);
@@ -50,11 +50,11 @@ TEST(Schedules, TrainAsOneForwardOneBackwardDoes) {
     if (test::emulated && tp * pp * dp != 2) continue;
     const program::Layout layout = test::layout_of(tp, pp, dp);
     const std::int64_t micro_batch = 2 / dp;  // eight of them
-    const Trained usual = train_deep(settings_of(PipelineSchedule::one_forward_one_backward, micro_batch), layout);
+    const TrainedDeep usual = train_deep(settings_of(PipelineSchedule::one_forward_one_backward, micro_batch), layout);
     for (const auto schedule :
          {PipelineSchedule::gpipe, PipelineSchedule::interleaved, PipelineSchedule::zero_bubble_h1}) {
       const std::string what = fmt::format("schedule {}, TP{} PP{} DP{}", static_cast<int>(schedule), tp, pp, dp);
-      const Trained ours = train_deep(settings_of(schedule, micro_batch), layout);
+      const TrainedDeep ours = train_deep(settings_of(schedule, micro_batch), layout);
       test::expect_equal(ours.gradients, alone, 1e-4, what);
       if (dp == 1 && !test::emulated) {  // where embeddings' gradients add up in any order
         EXPECT_EQ(ours.losses, usual.losses) << what;
@@ -62,6 +62,26 @@ TEST(Schedules, TrainAsOneForwardOneBackwardDoes) {
       }
       for (std::size_t i = 0; i < usual.losses.size(); ++i)
         EXPECT_NEAR(ours.losses[i] / usual.losses[i], 1, 1e-5) << what;
+    }
+  }
+}
+
+// What a lever keeps or divides, another schedule keeps for longer and in another order.
+TEST(Schedules, GoTogetherWithTheLeversOfMemory) {
+  if (test::emulated) GTEST_SKIP() << "slow, and each of the levers has a test of its own";
+  const test::Gradients alone = train_deep(settings_of(PipelineSchedule::one_forward_one_backward, 16), {}).gradients;
+  for (const auto& layout : {test::layout_of(2, 2, 1), test::layout_of(2, 2, 2)}) {
+    for (const auto schedule : {PipelineSchedule::interleaved, PipelineSchedule::zero_bubble_h1}) {
+      for (const auto recompute : {config::Recompute::none, config::Recompute::selective, config::Recompute::full}) {
+        if (recompute == config::Recompute::full && schedule == PipelineSchedule::zero_bubble_h1) continue;  // refused
+        config::Settings s = settings_of(schedule, 2 / layout[program::Axis::data]);
+        s.sequence_parallel = true;
+        s.recompute = recompute;
+        s.attention = config::AttentionKind::unfused;
+        test::expect_equal(train_deep(s, layout).gradients, alone, 1e-4,
+                           fmt::format("schedule {}, recompute {}, {}", static_cast<int>(schedule),
+                                       static_cast<int>(recompute), program::text_of(layout)));
+      }
     }
   }
 }

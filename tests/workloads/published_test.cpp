@@ -44,7 +44,7 @@ Planned planned(const Published& p) {
   j.settings.attention = config::AttentionKind::unfused;
   j.settings.recompute = config::Recompute::selective;
   const int stage = p.pipeline / 2;
-  const program::Program program = gpt::program(j.model, j.settings, j.layout, stage);
+  const program::Program program = gpt::programs(j.model, j.settings, j.layout).roles[static_cast<std::size_t>(stage)];
   Planned out;
   // A layer that another one of the stage follows and precedes keeps whole what it keeps. The first stage keeps p
   // micro-batches of L / p layers: those of L layers, whatever p.

@@ -72,9 +72,9 @@ std::string why_too_long(const config::Model& model, const config::Settings& s, 
 }
 
 std::string why_not_recomputed(const config::Model& model, const config::Settings& s, const program::Layout& layout) {
-  const int longest = gpt::chunks_of(model, layout, 0).front().layers;
+  const int longest = gpt::chunks_of(model, layout, 0, s.chunks_of_stage()).front().layers;
   if (s.recompute != config::Recompute::full || s.recompute_layers <= longest) return "";
-  return fmt::format("recompute_layers {} is more than the {} layers of a pipeline stage; allowed: 1 to {}, or all",
+  return fmt::format("recompute_layers {} is more than the {} layers of a chunk of the model; allowed: 1 to {}, or all",
                      s.recompute_layers, longest, longest);
 }
 
