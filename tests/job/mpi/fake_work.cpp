@@ -154,6 +154,7 @@ worker::Work fake_work(const job::WorkerOrder& order, const std::shared_ptr<back
   work.program = std::make_unique<program::Program>();
   work.program->streams = {"compute"};
   work.program->buffers = {
+      {"tokens", program::DType::i32, 1, program::BufferKind::input},
       {workloads::losses_buffer, program::DType::f32, workloads::loss_ring, program::BufferKind::output}};
   work.program->step = {{program::Matmul{}, 0, {}, -1, {"qkv", program::Phase::forward, 1, 7, false}},
                         {program::AllReduce{}, 0, {}, -1, {"loss", program::Phase::finish, -1, -1, false}}};
