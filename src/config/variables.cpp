@@ -209,10 +209,25 @@ std::optional<std::vector<std::string>> read_joint(const YamlNode& node, const s
   return parts;
 }
 
+// A value that another one in the same place decides instead says nothing. One that is set later takes its place.
+void refuse_what_yields(const YamlNode& scope, const std::string& key, const Settings& settings, Problems& problems) {
+  for (const Variable& variable : registry()) {
+    const YamlNode* given = scope.find(variable.name);
+    const YamlNode* other = variable.yields_to.empty() ? nullptr : scope.find(variable.yields_to);
+    if (given == nullptr || other == nullptr || other->place.source > given->place.source) continue;
+    const Variable& decides = *find_variable(variable.yields_to);
+    const std::string value = decides.print(settings);
+    if (value == decides.print(Settings())) continue;
+    problems.add(given->key_place, key + "." + variable.name,
+                 fmt::format("{} {} decides it; leave one of the two out", decides.name, value));
+  }
+}
+
 void read_combination(const YamlNode& node, const std::string& key, Experiment& experiment, Problems& problems) {
   Change change{std::string(combination), "", experiment.baseline};
   const auto parts = read_joint(node, key, experiment, change.settings, problems);
   if (!parts) return;
+  refuse_what_yields(node, key, change.settings, problems);
   if (parts->size() < 2) {
     problems.add(node.place, key, "a combination changes two variables or more; a single one belongs under sweep");
     return;
@@ -320,7 +335,10 @@ void read_variables(const YamlNode& root, Experiment& experiment, Problems& prob
                       read_value(variable, value, key, experiment.backend, experiment.baseline, problems);
     if (!good) unknown.insert(variable.name);
   };
-  if (const YamlNode* baseline = root.find("baseline")) read_map(problems, *baseline, "baseline", per_variable(read));
+  if (const YamlNode* baseline = root.find("baseline")) {
+    read_map(problems, *baseline, "baseline", per_variable(read));
+    refuse_what_yields(*baseline, "baseline", experiment.baseline, problems);
+  }
   if (const YamlNode* sweep = root.find("sweep")) read_sweep(*sweep, unknown, experiment, problems);
   if (const YamlNode* combine = root.find("combine")) read_combinations(*combine, experiment, problems);
   if (const YamlNode* ladder = root.find("ladder")) read_ladder(*ladder, experiment, problems);

@@ -131,6 +131,11 @@ class NextSweep {
     return taken(variable) ? best_.values.at(variable) : old_value(variable);
   }
   bool taken(const std::string& variable) const { return best_.values.contains(variable); }
+  // By a variable that the new baseline sets, and that decides instead of this one.
+  bool superseded(const std::string& name) const {
+    const config::Variable* variable = config::find_variable(name);
+    return variable != nullptr && taken(variable->yields_to);
+  }
   bool found() const { return !best_.values.empty(); }
 
   void find_combinations() {
@@ -277,7 +282,8 @@ class NextSweep {
   std::string baseline_text(const YamlNode& section) const {
     std::string out;
     for (const YamlNode& child : section.children) {
-      if (!taken(child.key)) out += fmt::format("  {}: {}\n", config::yaml_word(child.key), config::flow(child));
+      if (!taken(child.key) && !superseded(child.key))
+        out += fmt::format("  {}: {}\n", config::yaml_word(child.key), config::flow(child));
     }
     if (found()) remark(out, best_.evidence);
     for (const auto& [variable, value] : best_.values) {

@@ -287,6 +287,16 @@ TEST(Overrides, ASweepIsReplacedAndAPresetChanged) {
   EXPECT_EQ(load_experiment(path, {"model=gpt3-350m"}).model.name, "gpt3-350m");
 }
 
+// In one place, two that decide the same are refused.
+TEST(Overrides, DecideInsteadOfWhatTheFileSays) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("laptop.yaml", test::issue_example());
+  EXPECT_EQ(load_experiment(path, {"gradient_accumulation=4"}).baseline.gradient_accumulation, 4);
+  EXPECT_EQ(test::complaint(path, {"gradient_accumulation=auto"}), "");
+  EXPECT_THAT(test::complaint(path, {"gradient_accumulation=4", "global_batch_size=8"}),
+              HasSubstr("gradient_accumulation 4 decides it"));
+}
+
 TEST(Overrides, MendABrokenFile) {
   const TemporaryFolder folder;
   const std::string path = folder.write("a.yaml", "model: gpt3-12m\nbackend: cuda\nbaseline: {}\n");

@@ -1,7 +1,11 @@
 // Whether a case trains as the baseline does: what the norms of gradients say of honest layouts and of planted faults.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "analysis/training.h"
 #include "local_job.h"
@@ -24,14 +28,15 @@ config::Settings settings_on(const program::Layout& layout) {
   return s;
 }
 
-store::ResultGradient gradient_of(const config::Settings& settings, const program::ProgramSet& programs) {
+store::ResultGradient gradient_of(const config::Settings& settings, const program::ProgramSet& programs,
+                                  const config::Model& model = small) {
   const program::Layout& layout = programs.layout;
-  LocalJob job(programs, small, settings);
+  LocalJob job(programs, model, settings);
   job.run(1);
   store::ResultGradient sum;
   for (int rank = 0; rank < layout.ranks(); ++rank) {
     for (const workloads::GradientPart& part :
-         workloads::gpt_workload().gradients(small, settings, layout, layout.coordinates(rank), job.program(rank))) {
+         workloads::gpt_workload().gradients(model, settings, layout, layout.coordinates(rank), job.program(rank))) {
       double squares = 0;
       for (const float x : job.read(rank, gpt::gradient_buffer, part.view.offset, part.view.count))
         squares += double{x} * x;
@@ -100,6 +105,52 @@ TEST(Departures, AReductionThatIsLeftOutShows) {
   EXPECT_NE(dropped(layout_of(1, 2, 1), "tied embedding", gpt::embedding_group), "");
   EXPECT_NE(dropped(layout_of(2, 1, 1), "fc1 input gradient", gpt::tensor_group), "");
   EXPECT_NE(dropped(layout_of(2, 1, 1), "fc2", gpt::tensor_group), "");
+}
+
+// The rest of the faults that a lever could have: what its test of gradients finds must show in a sweep, too.
+TEST(Departures, FaultsOfLeversShow) {
+  const config::Settings alone = settings_on({});
+  const store::ResultGradient one_rank = gradient_of(alone, gpt::programs(small, alone, {}));
+  const auto departs = [&](const config::Settings& s, const program::ProgramSet& set) {
+    return departure(one_rank, gradient_of(s, set), "fp32");
+  };
+
+  config::Settings divided = settings_on(layout_of(2, 1, 1));
+  divided.sequence_parallel = true;
+  const program::ProgramSet honest = gpt::programs(small, divided, layout_of(2, 1, 1));
+  EXPECT_EQ(departs(divided, honest), "");
+  EXPECT_THAT(departs(divided, without(honest, "gradients of own rows", gpt::tensor_group)),
+              ::testing::HasSubstr("of norms, biases and positions"));
+
+  config::Settings again = alone;
+  again.recompute = config::Recompute::full;
+  program::ProgramSet stale = gpt::programs(small, again, {});
+  EXPECT_EQ(departs(again, stale), "");
+  program::View of_first;  // what the first micro-batch's recomputation of a layer begins with
+  for (program::Operation& op : stale.roles[0].step) {
+    auto* norm = std::get_if<program::LayerNorm>(&op.action);
+    if (norm == nullptr || !op.label.recomputed || op.label.layer != 1 || op.label.what != std::string("norm1"))
+      continue;
+    if (op.label.micro_batch == 0) of_first = norm->in;
+    if (op.label.micro_batch == 1) norm->in = of_first;
+  }
+  ASSERT_TRUE(of_first.present());
+  EXPECT_NE(departs(again, stale), "");
+
+  config::Settings chunks = settings_on(layout_of(1, 2, 1));
+  chunks.pipeline_schedule = config::PipelineSchedule::interleaved;
+  const config::Model four_layers{"small", 4, 64, 4, 128, 32};
+  EXPECT_EQ(chunks.chunks_of_stage(), 2);
+  program::ProgramSet swapped = gpt::programs(four_layers, chunks, layout_of(1, 2, 1));
+  const store::ResultGradient whole = gradient_of(chunks, swapped, four_layers);
+  std::vector<program::CrossEntropy*> losses;  // by micro-batch, in the last chunk
+  for (program::Operation& op : swapped.roles[1].step) {
+    if (auto* loss = std::get_if<program::CrossEntropy>(&op.action)) losses.push_back(loss);
+  }
+  ASSERT_EQ(losses.size(), 4u);
+  std::swap(losses[0]->labels, losses[1]->labels);  // of the micro-batch that another chunk took for this one
+  EXPECT_EQ(departure(whole, whole, "fp32"), "");
+  EXPECT_NE(departure(whole, gradient_of(chunks, swapped, four_layers), "fp32"), "");
 }
 
 }  // namespace
