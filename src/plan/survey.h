@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "config/backend.h"
 #include "program/arena.h"
 #include "program/count.h"
 #include "program/layout.h"
