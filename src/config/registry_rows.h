@@ -10,6 +10,7 @@ namespace harness::config {
 // family they stand in the order in which tables show them.
 
 std::vector<Variable> training_variables();   // what a step is: precision, batches, layout, buckets
+std::vector<Variable> pipeline_variables();   // the order of the passes of stages; among those of training
 std::vector<Variable> memory_variables();     // what a step keeps and computes again
 std::vector<Variable> execution_variables();  // how a backend runs it: threads, attention, graphs
 std::vector<Variable> nccl_variables();       // what NCCL reads from the environment
