@@ -54,6 +54,27 @@ void require_alike(const plan::Plan& plan, const store::Result& earlier, const s
       quote(like), join(differences, "; "));
 }
 
+bool has_gpus(const plan::Plan& plan) {
+  return config::traits_of(plan.experiment.backend).ranks_are_gpus;
+}
+std::string hours_name(const plan::Plan& plan) {
+  return has_gpus(plan) ? "GPU hours" : "rank hours";
+}
+
+std::string budget_text(const plan::Plan& plan) {
+  const double budget_s = plan.experiment.measure.time_budget_s;
+  return fmt::format("the time budget of {} ({:.3g} {} on {})", show_seconds(budget_s), budget_s * plan.ranks / 3600,
+                     hours_name(plan), plural(plan.ranks, "rank"));
+}
+
+std::string unknown_time(const plan::Plan& plan) {
+  const bool bounded = plan.experiment.measure.time_budget_s > 0;
+  return fmt::format(
+      "\ntime: {} before the first sweep\n"
+      "  --like RESULT.h5 estimates it from an earlier result, --assume-mfu 40% from an MFU\n",
+      bounded ? fmt::format("at most {}; nothing closer is known", budget_text(plan)) : "unknown");
+}
+
 // What a case's block costs.
 struct BlockCost {
   double set_up_s = 0, step_s = 0;
@@ -131,10 +152,11 @@ class Estimate {
     const int least = measure_.looks.empty() ? analysis::least_pairs : measure_.looks.front();
     const bool has_verdicts = analysis::declared_comparisons(sweep::planned_result(plan_)) > 0;
     if (fit < std::min(least, measure_.rounds) && has_verdicts) {
-      fail("{} for {} of {} rounds, and no verdict is possible before {}: all cases take {} for {} rounds. {}",
-           budget_text(), fit, measure_.rounds, least,
-           show_seconds(round_ends_s_[std::min(least, measure_.rounds) - 1]), std::min(least, measure_.rounds),
-           sweep::selections_that_fit(costs_, measure_.time_budget_s, least));
+      fail(
+          "{} is enough for {} of {} rounds, and no verdict is possible before {}: all cases take {} for {} rounds. {}",
+          budget_text(plan_), fit, measure_.rounds, least,
+          show_seconds(round_ends_s_[std::min(least, measure_.rounds) - 1]), std::min(least, measure_.rounds),
+          sweep::selections_that_fit(costs_, measure_.time_budget_s, least));
     }
     return {fit, text(std::max(fit, 1))};
   }
@@ -151,24 +173,16 @@ class Estimate {
   double preparation_of(const plan::PlannedCase& planned, const BlockCost& cost) const {
     if (planned.is_control) return 0;
     double seconds = cost.block_s(measure_.warmup_steps + 1);
-    if (!has_gpus()) return seconds;
+    if (!has_gpus(plan_)) return seconds;
     if (!measure_.share_gpus) seconds += cost.set_up_s;
     if (planned.layout.ranks() > 1) seconds += cost.block_s(1);
     return seconds;
   }
 
-  bool has_gpus() const { return config::traits_of(plan_.experiment.backend).ranks_are_gpus; }
-  std::string hours_name() const { return has_gpus() ? "GPU hours" : "rank hours"; }
-
   int rounds_that_fit() const {
     if (measure_.time_budget_s <= 0) return measure_.rounds;
     return static_cast<int>(
         std::ranges::count_if(round_ends_s_, [&](double s) { return s <= measure_.time_budget_s; }));
-  }
-
-  std::string budget_text() const {
-    return fmt::format("the time budget of {} ({:.3g} {} on {}) is enough", show_seconds(measure_.time_budget_s),
-                       measure_.time_budget_s * plan_.ranks / 3600, hours_name(), plural(plan_.ranks, "rank"));
   }
 
   std::string text(int rounds) const {
@@ -178,7 +192,7 @@ class Estimate {
         "\ntime: {}{}, {}{}\n", show_seconds(total_s),
         rounds < measure_.rounds ? fmt::format(" for {} of {} rounds", rounds, measure_.rounds) : "", source_,
         unknown_ > 0 ? fmt::format("; without {} blocks of cases that are not known", unknown_) : "");
-    text += fmt::format("  {:.3g} {}", hours, hours_name());
+    text += fmt::format("  {:.3g} {}", hours, hours_name(plan_));
     if (plan_.experiment.cost && plan_.experiment.cost->per_gpu_hour > 0) {
       text += fmt::format(", {:.0f} {}", hours * plan_.experiment.cost->per_gpu_hour, plan_.experiment.cost->currency);
     }
@@ -190,7 +204,7 @@ class Estimate {
                     100 * share, 100 * preparation_s_ / total_s, 100 * (1 - share - preparation_s_ / total_s));
     text +=
         fmt::format("  preparation {} (for each case a profiled step{}), a round {}\n", show_seconds(preparation_s_),
-                    has_gpus() ? ", what NCCL does, and tuning, which takes longer the first time" : "",
+                    has_gpus(plan_) ? ", what NCCL does, and tuning, which takes longer the first time" : "",
                     show_seconds((total_s - preparation_s_) / rounds));
     return text + longest_cases(rounds) + limits();
   }
@@ -210,7 +224,8 @@ class Estimate {
   std::string limits() const {
     std::string text;
     if (measure_.time_budget_s > 0)
-      text += fmt::format("  {} for {} of {} rounds\n", budget_text(), rounds_that_fit(), measure_.rounds);
+      text +=
+          fmt::format("  {} is enough for {} of {} rounds\n", budget_text(plan_), rounds_that_fit(), measure_.rounds);
     if (!measure_.looks.empty()) {
       text += fmt::format("  {} if everything is settled by the first look\n",
                           show_seconds(round_ends_s_[measure_.looks.front() - 1]));
@@ -243,9 +258,7 @@ PlannedTime planned_time(const plan::Plan& plan, const TimeOptions& options) {
     return Estimate(plan, measured_costs(earlier), "estimated from " + options.like).result();
   }
   if (options.assume_mfu.empty()) {
-    return {plan.experiment.measure.rounds,
-            "\ntime: unknown before the first sweep; --like RESULT.h5 estimates it from an earlier result, "
-            "--assume-mfu 40% from an MFU\n"};
+    return {plan.experiment.measure.rounds, unknown_time(plan)};
   }
   const double mfu = parse_share(options.assume_mfu);
   if (!(mfu > 0 && mfu <= 1)) fail("--assume-mfu: found {}; allowed: above 0 % and up to 100 %", options.assume_mfu);

@@ -172,7 +172,8 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
       state.step_s = median_step_s;
       state.set_up_s = std::max(0.0, whole_s - (result.warmup_steps + result.steps) * median_step_s);
     }
-    progress.expect(expected_s(recorder, rest.subspan(1), result.rounds));
+    const double rest_s = expected_s(recorder, rest.subspan(1), result.rounds);
+    progress.expect(end_s ? std::clamp(*end_s - job.clock().seconds(), 0.0, rest_s) : rest_s);
     progress.end(outcome.ok ? show_seconds(median_step_s) + " per step" : "failed: " + outcome.reason);
   }
   return false;
