@@ -1,0 +1,367 @@
+#include "sim/engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <queue>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "base/error.h"
+
+namespace harness::sim {
+namespace {
+
+using program::GroupId;
+using program::Operation;
+using program::OperationId;
+using program::Peer;
+
+// Work that goes on at a rate which changes: what is left, in ticks at full speed.
+struct Work {
+  double left = 0;
+  double rate = 0;           // 0: not begun
+  Ticks since = 0;           // when the rate began
+  std::int32_t version = 0;  // of its end: an event of another version is void
+
+  void settle(Ticks now) {
+    left = std::max(0.0, left - static_cast<double>(now - since) * rate);
+    since = now;
+  }
+  Ticks end() const { return since + static_cast<Ticks>(std::ceil(left / rate)); }
+};
+
+// Operations of a stream that start together: one, or a fused group.
+struct Unit {
+  OperationId first = 0, last = 0;  // inclusive
+  int missing = 0;                  // waits, and the unit before it on its stream
+  int running = 0;                  // of its operations
+  Ticks issued = 0;                 // by the host, all of it
+  OperationId after = -1;           // whose end was the last that it waited for
+  int next = -1;                    // on its stream
+};
+
+// Who is in a meeting, and what they carry to each other.
+struct Meeting {
+  std::vector<std::pair<int, OperationId>> members;  // class and operation, in the order of coming
+  Work work;
+  double keeps = 1;
+};
+
+// Classes that meet again and again over one communicator: the n-th operation of each is part of the n-th meeting. A
+// message has two ends, which may belong to one class.
+struct Circle {
+  int members = 0;            // ends
+  std::vector<int> meetings;  // numbers, in order
+};
+
+struct Course {  // of a class
+  std::vector<Unit> units;
+  std::vector<int> unit_of;                  // by operation
+  std::vector<std::vector<int>> dependants;  // by operation: units that wait for it
+  std::vector<Cost> costs;
+  std::vector<Work> work;                   // by operation, of computations
+  std::vector<OperationId> computing;       // computations that run
+  std::vector<int> communicating;           // numbers of meetings that are under way
+  std::vector<OperationId> come;            // communications that have come and not ended
+  std::map<std::pair<int, bool>, int> met;  // by circle, and whether it sends: how often
+  std::map<GroupId, int> circle_of_group;
+  std::map<std::tuple<program::Axis, int, bool>, int> circle_of_peer;
+  bool touched = false;
+};
+
+struct Event {
+  Ticks time = 0;
+  enum class Kind : std::uint8_t { issued, computed, met } kind = Kind::issued;
+  int number = 0;  // class, or meeting
+  int index = 0;   // unit or operation
+  std::int32_t version = 0;
+  // Ties are broken by what it is, so that the order does not depend on the order of insertion.
+  auto key() const { return std::tuple(time, kind, number, index, version); }
+  bool operator>(const Event& other) const { return key() > other.key(); }
+};
+
+class Engine {
+ public:
+  Engine(const RankClasses& classes, const CostOf& cost) : classes_(classes), courses_(classes.list().size()) {
+    for (int c = 0; std::cmp_less(c, courses_.size()); ++c) lay_out(c, cost);
+  }
+
+  SimulatedStep run() {
+    for (int c = 0; std::cmp_less(c, courses_.size()); ++c) {
+      for (int u = 0; std::cmp_less(u, courses_[c].units.size()); ++u) {
+        if (courses_[c].units[u].missing == 0) ready(c, u);
+      }
+    }
+    work_off();
+    while (!events_.empty()) {
+      now_ = events_.top().time;
+      while (!events_.empty() && events_.top().time == now_) {
+        const Event event = events_.top();
+        events_.pop();
+        happen(event);
+      }
+      work_off();
+    }
+    for (int c = 0; std::cmp_less(c, courses_.size()); ++c) {
+      if (ended_[c] == std::ssize(courses_[c].unit_of)) continue;
+      fail("the simulated step does not end: {} of the {} operations of rank {} have", ended_[c],
+           courses_[c].unit_of.size(), classes_.list()[c].first_rank);
+    }
+    return std::move(step_);
+  }
+
+ private:
+  const std::vector<Operation>& operations(int c) const { return classes_.program(c).step; }
+  OperationTimes& times(int c, OperationId id) { return step_.times[c][id]; }
+
+  void lay_out(int c, const CostOf& cost) {
+    Course& course = courses_[c];
+    const std::vector<Operation>& list = operations(c);
+    step_.times.emplace_back(list.size());
+    ended_.push_back(0);
+    course.dependants.resize(list.size());
+    course.work.resize(list.size());
+    std::vector<int> last(classes_.program(c).streams.size(), -1);  // unit on each stream
+    Ticks issued = 0;
+    for (OperationId id = 0; std::cmp_less(id, list.size()); ++id) {
+      const Operation& op = list[id];
+      course.costs.push_back(cost(c, id));
+      issued += course.costs.back().host;
+      int& before = last[op.stream];
+      const bool joins =
+          op.fused_group >= 0 && before >= 0 && list[course.units[before].last].fused_group == op.fused_group;
+      if (!joins) {
+        const int number = static_cast<int>(course.units.size());
+        course.units.push_back({.first = id, .last = id, .missing = before >= 0 ? 1 : 0});
+        if (before >= 0) course.units[before].next = number;
+        before = number;
+      }
+      Unit& unit = course.units[before];
+      unit.last = id;
+      unit.issued = issued;
+      ++unit.running;
+      course.unit_of.push_back(before);
+      for (const OperationId waited : op.waits) {
+        if (course.unit_of[waited] == before) continue;
+        course.dependants[waited].push_back(before);
+        ++unit.missing;
+      }
+      if (program::is_communication(op.action)) join_circle(c, op.action);
+    }
+  }
+
+  // Whether a unit's members stand next to each other in the list follows from Operation::fused_group.
+  static int wrapped(int offset, int n) { return ((offset % n) + n) % n; }
+
+  void join_circle(int c, const program::Action& action) {
+    Course& course = courses_[c];
+    if (const GroupId group = program::group_of(action); group >= 0) {
+      if (course.circle_of_group.contains(group)) return;
+      const std::vector<int> members = classes_.in_group(c, group);
+      course.circle_of_group[group] = circle({static_cast<int>(group), members.front(), -1, 0}, std::ssize(members));
+      return;
+    }
+    const auto* send = std::get_if<program::Send>(&action);
+    const Peer peer = send != nullptr ? send->peer : std::get<program::Receive>(action).peer;
+    const int other = classes_.at_peer(c, peer), n = classes_.set().layout[peer.axis];
+    const int axis = -1 - static_cast<int>(peer.axis);
+    int& number = course.circle_of_peer[{peer.axis, peer.offset, send != nullptr}];
+    // As the sender sees it.
+    number = send != nullptr ? circle({axis, c, other, wrapped(peer.offset, n)}, 2)
+                             : circle({axis, other, c, wrapped(-peer.offset, n)}, 2);
+  }
+
+  int circle(const std::tuple<int, int, int, int>& key, std::ptrdiff_t members) {
+    const auto [it, fresh] = circle_number_.try_emplace(key, static_cast<int>(circles_.size()));
+    if (fresh) circles_.push_back({static_cast<int>(members), {}});
+    return it->second;
+  }
+
+  int circle_of(int c, const program::Action& action, bool sends) const {
+    const Course& course = courses_[c];
+    if (const GroupId group = program::group_of(action); group >= 0) return course.circle_of_group.at(group);
+    const auto* send = std::get_if<program::Send>(&action);
+    const Peer peer = send != nullptr ? send->peer : std::get<program::Receive>(action).peer;
+    return course.circle_of_peer.at({peer.axis, peer.offset, sends});
+  }
+
+  // All that a unit waits for has ended: it starts when the host has issued it.
+  void ready(int c, int number) {
+    const Unit& unit = courses_[c].units[number];
+    if (unit.issued > now_) {
+      events_.push({unit.issued, Event::Kind::issued, c, number, 0});
+    } else {
+      startable_.emplace_back(c, number);
+    }
+  }
+
+  void happen(const Event& event) {
+    switch (event.kind) {
+      case Event::Kind::issued:
+        courses_[event.number].units[event.index].after = -1;
+        startable_.emplace_back(event.number, event.index);
+        return;
+      case Event::Kind::computed:
+        if (courses_[event.number].work[event.index].version == event.version)
+          end_computation(event.number, event.index);
+        return;
+      case Event::Kind::met:
+        if (meetings_[event.number].work.version == event.version) end_meeting(event.number);
+    }
+  }
+
+  // Everything that can start now, and then the new rates.
+  void work_off() {
+    while (!startable_.empty()) {
+      const auto [c, number] = startable_.back();
+      startable_.pop_back();
+      const Unit unit = courses_[c].units[number];
+      for (OperationId id = unit.first; id <= unit.last; ++id) {
+        // Operations of other streams may stand between those of a fused group.
+        if (courses_[c].unit_of[id] == number) start(c, id, unit.after);
+      }
+    }
+    for (const int c : touched_) {
+      courses_[c].touched = false;
+      set_rates(c);
+    }
+    touched_.clear();
+  }
+
+  void touch(int c) {
+    if (courses_[c].touched) return;
+    courses_[c].touched = true;
+    touched_.push_back(c);
+  }
+
+  void start(int c, OperationId id, OperationId after) {
+    OperationTimes& t = times(c, id);
+    t.ready = t.start = now_;
+    t.after = after;
+    Course& course = courses_[c];
+    const Cost& cost = course.costs[id];
+    if (program::is_communication(operations(c)[id].action)) {
+      come(c, id);
+    } else if (cost.alone == 0) {
+      end(c, id);
+    } else {
+      course.work[id] = {static_cast<double>(cost.alone), 0, now_, 0};
+      course.computing.push_back(id);
+      touch(c);
+    }
+  }
+
+  void come(int c, OperationId id) {
+    Course& course = courses_[c];
+    const program::Action& action = operations(c)[id].action;
+    const bool sends = std::holds_alternative<program::Send>(action);
+    const int number = circle_of(c, action, sends);
+    Circle& circle = circles_[number];
+    const int before = course.met[{number, sends}]++;
+    while (std::ssize(circle.meetings) <= before) {
+      circle.meetings.push_back(static_cast<int>(meetings_.size()));
+      meetings_.emplace_back();
+    }
+    const int meeting_number = circle.meetings[before];
+    Meeting& meeting = meetings_[meeting_number];
+    meeting.members.emplace_back(c, id);
+    course.come.insert(std::ranges::upper_bound(course.come, id), id);
+    touch(c);
+    if (std::ssize(meeting.members) < circle.members) return;
+    const Cost& cost = course.costs[id];
+    for (const auto& [member, operation] : meeting.members) {
+      OperationTimes& t = times(member, operation);
+      t.start = now_;
+      t.last_class = c;
+    }
+    if (cost.alone == 0) {
+      end_meeting(meeting_number);
+      return;
+    }
+    meeting.work = {static_cast<double>(cost.alone), 0, now_, 0};
+    meeting.keeps = cost.keeps;
+    for (const auto& [member, operation] : meeting.members) courses_[member].communicating.push_back(meeting_number);
+    for (const auto& [member, operation] : meeting.members) touch(member);
+  }
+
+  void end_computation(int c, OperationId id) {
+    std::erase(courses_[c].computing, id);
+    touch(c);
+    end(c, id);
+  }
+
+  void end_meeting(int number) {
+    const auto members = meetings_[number].members;  // a copy: new meetings may move them
+    for (const auto& [c, id] : members) {
+      std::erase(courses_[c].communicating, number);
+      std::erase(courses_[c].come, id);
+      touch(c);
+    }
+    for (const auto& [c, id] : members) end(c, id);
+  }
+
+  void end(int c, OperationId id) {
+    Course& course = courses_[c];
+    times(c, id).end = step_.length = now_;
+    ++ended_[c];
+    for (const int dependant : course.dependants[id]) release(c, dependant, id);
+    Unit& unit = course.units[course.unit_of[id]];
+    if (--unit.running == 0 && unit.next >= 0) release(c, unit.next, id);
+  }
+
+  void release(int c, int number, OperationId by) {
+    Unit& unit = courses_[c].units[number];
+    unit.after = by;
+    if (--unit.missing == 0) ready(c, number);
+  }
+
+  void set_rates(int c) {
+    Course& course = courses_[c];
+    double left = 1;  // of the device, for computations
+    for (const OperationId id : course.come) left *= 1 - course.costs[id].takes;
+    left /= static_cast<double>(std::max<std::size_t>(course.computing.size(), 1));
+    for (const OperationId id : course.computing) set_rate(course.work[id], left, {0, Event::Kind::computed, c, id, 0});
+    for (const int number : course.communicating) {
+      Meeting& meeting = meetings_[number];
+      const bool disturbed = std::ranges::any_of(
+          meeting.members, [&](const auto& member) { return !courses_[member.first].computing.empty(); });
+      set_rate(meeting.work, disturbed ? meeting.keeps : 1, {0, Event::Kind::met, number, 0, 0});
+    }
+  }
+
+  void set_rate(Work& work, double rate, Event end) {
+    if (rate == work.rate) return;
+    work.settle(now_);
+    work.rate = rate;
+    end.time = work.end();
+    end.version = ++work.version;
+    events_.push(end);
+  }
+
+  const RankClasses& classes_;
+  std::vector<Course> courses_;
+  std::map<std::tuple<int, int, int, int>, int> circle_number_;
+  std::vector<Circle> circles_;
+  std::vector<Meeting> meetings_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<std::pair<int, int>> startable_;  // class and unit
+  std::vector<int> touched_;                    // classes whose rates may have changed
+  std::vector<std::ptrdiff_t> ended_;           // operations, by class
+  Ticks now_ = 0;
+  SimulatedStep step_;
+};
+
+}  // namespace
+
+Ticks ticks_of(double seconds) {
+  return std::llround(seconds * ticks_per_second);
+}
+
+SimulatedStep simulate(const RankClasses& classes, const CostOf& cost) {
+  return Engine(classes, cost).run();
+}
+
+}  // namespace harness::sim

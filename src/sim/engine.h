@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "sim/rank_classes.h"
+
+namespace harness::sim {
+
+/// Virtual time in picoseconds: sums of it are exact, and the longest step has a few hours.
+using Ticks = std::int64_t;
+inline constexpr double ticks_per_second = 1e12;
+Ticks ticks_of(double seconds);
+inline double seconds_of(Ticks ticks) {
+  return static_cast<double>(ticks) / ticks_per_second;
+}
+
+/// What one operation takes on a rank.
+struct Cost {
+  Ticks alone = 0;  // from its start to its end with nothing beside it; of a communication from when the last has come
+  Ticks host = 0;   // of the host to issue it: operations are issued one after another, in the order of the list
+  /// Of a communication: the share of the device that is lost to computations beside it from when the rank has come to
+  /// its end (its thread blocks hold multiprocessors and move memory), in [0, 1).
+  double takes = 0;
+  /// Of a communication: what is left of its speed while one of its members computes, in (0, 1].
+  double keeps = 1;
+};
+/// Of an operation of a class (a number in RankClasses::list()). Equal for all members of a communication.
+using CostOf = std::function<Cost(int rank_class, program::OperationId operation)>;
+
+/// When an operation ran on the ranks of a class.
+struct OperationTimes {
+  Ticks ready = 0;  // its waits and its stream allow it; of a communication: the rank has come
+  Ticks start = 0;  // of a communication: the last member has come
+  Ticks end = 0;
+  program::OperationId after = -1;  // whose end it was that made it ready; -1: the host issued it then
+  int last_class = -1;              // of a communication: the class that came last
+};
+
+struct SimulatedStep {
+  std::vector<std::vector<OperationTimes>> times;  // by class and operation
+  Ticks length = 0;
+};
+
+/// One step of a job in virtual time, as discrete events. Each rank's streams run in order, each operation after its
+/// waits; the operations of a fused group start together; a communication begins when its last member has come and ends
+/// for all at once. Computations that run at once share the device equally, and computation and communication slow each
+/// other as their costs say. Deterministic: the times of a rank do not depend on how ranks are divided into classes.
+///
+/// The set must be sound (program/verify.h): then every operation ends.
+SimulatedStep simulate(const RankClasses& classes, const CostOf& cost);
+
+}  // namespace harness::sim

@@ -1,0 +1,137 @@
+#include "sim/rank_classes.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <utility>
+#include <variant>
+
+namespace harness::sim {
+namespace {
+
+using program::Coordinates;
+using program::GroupId;
+using program::Peer;
+
+// With whom a role communicates in a step.
+struct Partners {
+  std::set<GroupId> groups;
+  std::set<std::pair<program::Axis, int>> peers;  // axis and offset
+};
+
+Partners partners_of(const program::Program& program) {
+  Partners partners;
+  for (const program::Operation& op : program.step) {
+    if (const GroupId group = program::group_of(op.action); group >= 0) partners.groups.insert(group);
+    if (const auto* send = std::get_if<program::Send>(&op.action))
+      partners.peers.emplace(send->peer.axis, send->peer.offset);
+    if (const auto* receive = std::get_if<program::Receive>(&op.action))
+      partners.peers.emplace(receive->peer.axis, receive->peer.offset);
+  }
+  return partners;
+}
+
+// The ranks of each instance of a group, and by rank the number of its instance; -1: in none.
+struct Instances {
+  std::vector<std::vector<int>> members;
+  std::vector<int> of_rank;
+};
+
+Instances instances_of(const program::ProgramSet& set, const program::Group& group) {
+  Instances instances;
+  instances.of_rank.assign(set.layout.ranks(), -1);
+  for (int rank = 0; rank < set.layout.ranks(); ++rank) {
+    if (instances.of_rank[rank] >= 0) continue;
+    std::vector<int> members = group.members(set.layout, set.layout.coordinates(rank));
+    for (const int member : members) instances.of_rank[member] = static_cast<int>(instances.members.size());
+    if (!members.empty()) instances.members.push_back(std::move(members));
+  }
+  return instances;
+}
+
+std::vector<int> sorted_once(std::vector<int> numbers) {
+  std::ranges::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
+class Refinement {
+ public:
+  Refinement(const program::ProgramSet& set, std::span<const int> marks) : set_(set) {
+    for (const program::Program& program : set.roles) partners_.push_back(partners_of(program));
+    for (const program::Group& group : set.groups) instances_.push_back(instances_of(set, group));
+    std::map<std::pair<int, int>, int> numbers;
+    for (int rank = 0; rank < set.layout.ranks(); ++rank) {
+      role_of_.push_back(set.role_of(set.layout.coordinates(rank)));
+      const std::pair key{role_of_.back(), marks.empty() ? 0 : marks[rank]};
+      colours_.push_back(numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second);
+    }
+    for (std::size_t classes = numbers.size();;) {
+      const std::size_t finer = refine();
+      if (finer == classes) break;
+      classes = finer;
+    }
+  }
+  std::vector<int> take() { return std::move(colours_); }
+
+ private:
+  // Divides each class by whom its ranks meet. Returns how many classes there are now.
+  std::size_t refine() {
+    std::vector<std::vector<std::vector<int>>> met(instances_.size());  // by group and instance: colours
+    for (std::size_t g = 0; g < instances_.size(); ++g) {
+      for (const std::vector<int>& members : instances_[g].members) {
+        std::vector<int> colours;
+        for (const int rank : members) colours.push_back(colours_[rank]);
+        met[g].push_back(sorted_once(std::move(colours)));
+      }
+    }
+    std::map<std::vector<int>, int> numbers;
+    std::vector<int> fresh;
+    for (int rank = 0; rank < set_.layout.ranks(); ++rank) {
+      const Partners& partners = partners_[role_of_[rank]];
+      std::vector<int> key{colours_[rank]};
+      for (const GroupId group : partners.groups) {
+        const std::vector<int>& colours = met[group][instances_[group].of_rank[rank]];
+        key.push_back(-1);
+        key.insert(key.end(), colours.begin(), colours.end());
+      }
+      for (const auto& [axis, offset] : partners.peers)
+        key.push_back(colours_[set_.layout.neighbour(rank, axis, offset)]);
+      fresh.push_back(numbers.try_emplace(std::move(key), static_cast<int>(numbers.size())).first->second);
+    }
+    colours_ = std::move(fresh);
+    return numbers.size();
+  }
+
+  const program::ProgramSet& set_;
+  std::vector<Partners> partners_;      // by role
+  std::vector<Instances> instances_;    // by group
+  std::vector<int> role_of_, colours_;  // by rank
+};
+
+}  // namespace
+
+RankClasses::RankClasses(const program::ProgramSet& set, std::span<const int> marks)
+    : set_(set), class_of_(Refinement(set, marks).take()) {
+  // Numbered by their lowest ranks.
+  std::map<int, int> number_of;
+  for (int rank = 0; rank < set.layout.ranks(); ++rank) {
+    const auto [it, fresh] = number_of.try_emplace(class_of_[rank], static_cast<int>(list_.size()));
+    if (fresh) list_.push_back({set.role_of(set.layout.coordinates(rank)), rank, 0});
+    class_of_[rank] = it->second;
+    ++list_[it->second].ranks;
+  }
+}
+
+std::vector<int> RankClasses::in_group(int number, GroupId group) const {
+  const Coordinates at = set_.layout.coordinates(list_[number].first_rank);
+  std::vector<int> classes;
+  for (const int rank : set_.groups[group].members(set_.layout, at)) classes.push_back(class_of_[rank]);
+  return sorted_once(std::move(classes));
+}
+
+int RankClasses::at_peer(int number, const Peer& peer) const {
+  return class_of_[set_.layout.neighbour(list_[number].first_rank, peer.axis, peer.offset)];
+}
+
+}  // namespace harness::sim

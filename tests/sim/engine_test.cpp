@@ -1,0 +1,221 @@
+#include "sim/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "program/verify.h"
+#include "workloads/gpt/gpt.h"
+#include "workloads/gpt/schedule.h"
+
+namespace harness::sim {
+namespace {
+
+using config::PipelineSchedule;
+using program::Axis;
+using program::OperationId;
+
+config::Model small_model(int layers) {
+  config::Model model;
+  model.name = "custom";
+  model.layers = layers;
+  model.hidden = 16;
+  model.heads = 4;
+  model.vocab = 32;
+  model.sequence = 8;
+  return model;
+}
+
+config::Settings settings_of(int micro_batches, int data = 1) {
+  config::Settings settings;
+  settings.micro_batch_size = 1;
+  settings.global_batch_size = static_cast<std::int64_t>(micro_batches) * data;
+  return settings;
+}
+
+program::ProgramSet programs_of(int layers, config::Settings settings, const program::Layout& layout) {
+  settings.layout = layout;
+  return gpt::programs(small_model(layers), settings, layout);
+}
+
+// A layer's forward pass takes one tick in its attention; its backward pass one there for the gradients of inputs and
+// one in the last product for those of weights. Nothing else takes any time.
+Cost of_passes(const program::Operation& op) {
+  constexpr Ticks tick = 1000;
+  if (std::holds_alternative<program::Attention>(op.action)) return {.alone = tick};
+  if (std::holds_alternative<program::AttentionBackward>(op.action)) return {.alone = tick};
+  if (std::string_view(op.label.what) == "qkv weight gradient") return {.alone = tick};
+  return {};
+}
+
+TEST(Simulate, EachScheduleTakesWhatItsFormulaSays) {
+  for (const auto schedule : {PipelineSchedule::one_forward_one_backward, PipelineSchedule::gpipe,
+                              PipelineSchedule::interleaved, PipelineSchedule::zero_bubble_h1}) {
+    for (const int stages : {2, 3, 4, 8}) {
+      for (const int chunks : {1, 2, 3}) {
+        if ((schedule == PipelineSchedule::interleaved) != (chunks > 1)) continue;
+        const int micro_batches = 2 * stages, layers_of_chunk = 2;
+        config::Settings settings = settings_of(micro_batches);
+        settings.pipeline_schedule = schedule;
+        settings.virtual_pipeline = schedule == PipelineSchedule::interleaved ? chunks : 0;
+        const program::ProgramSet set =
+            programs_of(stages * chunks * layers_of_chunk, settings, {{Axis::pipeline, stages}});
+        ASSERT_TRUE(program::verify(set).empty());
+        const RankClasses classes(set);
+        const SimulatedStep step =
+            simulate(classes, [&](int c, OperationId id) { return of_passes(classes.program(c).step[id]); });
+        const gpt::Pipeline pipeline{stages, chunks, micro_batches};
+        const int ticks = 3 * micro_batches * chunks + gpt::schedule_of(schedule).bubble(pipeline);
+        EXPECT_EQ(step.length, Ticks{1000} * layers_of_chunk * ticks)
+            << "schedule " << static_cast<int>(schedule) << ", p " << stages << ", v " << chunks;
+      }
+    }
+  }
+}
+
+// A cost that differs from operation to operation, with everything that can slow another down; equal for all members
+// of a communication.
+Cost random_cost(const program::ProgramSet& set, int role, OperationId id) {
+  const program::Operation& op = set.roles[role].step[id];
+  const bool communicates = program::is_communication(op.action);
+  const auto number = static_cast<std::uint64_t>(communicates ? 0 : id * 16 + role);
+  const double share = static_cast<double>(philox(3, number, 5)[0]) / 0x1p32;
+  if (!communicates) return {.alone = static_cast<Ticks>(1e6 * (0.2 + share)), .host = 100'000};
+  return {.alone = 700'000, .host = 50'000, .takes = 0.13, .keeps = 0.8};
+}
+
+struct Shape {
+  int tensor, data, pipeline;
+};
+
+// Whoever simulates one rank of each role must find what he would have found with all of them.
+void expect_classes_agree_with_ranks(const program::ProgramSet& set, const std::vector<int>& marks,
+                                     std::size_t classes_wanted) {
+  const auto cost_of = [&](const program::ProgramSet& of, const RankClasses& classes) {
+    return [&](int c, OperationId id) {
+      const int rank = classes.list()[c].first_rank;
+      const int role = set.role_of(set.layout.coordinates(rank));
+      Cost cost = random_cost(set, role, id);
+      const bool communicates = program::is_communication(of.roles[classes.list()[c].role].step[id].action);
+      if (!marks.empty() && marks[rank] != 0 && !communicates) cost.alone = cost.alone * 3 / 2;
+      return cost;
+    };
+  };
+  const RankClasses classes(set, marks);
+  EXPECT_EQ(classes.list().size(), classes_wanted);
+  const SimulatedStep by_class = simulate(classes, cost_of(set, classes));
+
+  const program::ProgramSet all = program::expand(set);
+  const RankClasses ranks(all, marks);
+  ASSERT_EQ(std::ssize(ranks.list()), set.layout.ranks());
+  const SimulatedStep by_rank = simulate(ranks, cost_of(all, ranks));
+  EXPECT_EQ(by_class.length, by_rank.length);
+  for (int rank = 0; rank < set.layout.ranks(); ++rank) {
+    const auto& of_class = by_class.times[classes.class_of(rank)];
+    const auto& of_rank = by_rank.times[ranks.class_of(rank)];
+    for (std::size_t id = 0; id < of_class.size(); ++id) {
+      ASSERT_EQ(of_class[id].ready, of_rank[id].ready) << "rank " << rank << ", operation " << id;
+      ASSERT_EQ(of_class[id].start, of_rank[id].start) << "rank " << rank << ", operation " << id;
+      ASSERT_EQ(of_class[id].end, of_rank[id].end) << "rank " << rank << ", operation " << id;
+    }
+  }
+}
+
+program::ProgramSet training_of(const Shape& shape) {
+  config::Settings settings = settings_of(2 * shape.pipeline, shape.data);
+  settings.sequence_parallel = shape.tensor > 1;
+  settings.overlap_optimizer = true;
+  settings.bucket_size_bytes = 4096;
+  return programs_of(2 * shape.pipeline, settings,
+                     {{Axis::tensor, shape.tensor}, {Axis::data, shape.data}, {Axis::pipeline, shape.pipeline}});
+}
+
+TEST(Simulate, OneRankOfEachRoleAgreesWithAllOfThemToTheTick) {
+  expect_classes_agree_with_ranks(training_of({4, 4, 4}), {}, 4);
+  expect_classes_agree_with_ranks(training_of({1, 8, 2}), {}, 2);
+  expect_classes_agree_with_ranks(training_of({2, 2, 1}), {}, 1);
+}
+
+// A slow rank is a class of its own; so are those that it meets, by how they meet it: the ranks of its tensor group,
+// its replica's other stages, and the other replicas' ranks that add up gradients with these.
+TEST(Simulate, ARankThatDiffersDividesOnlyWhatMeetsIt) {
+  std::vector<int> marks(64, 0);
+  marks[21] = 1;
+  expect_classes_agree_with_ranks(training_of({4, 4, 4}), marks, 16);
+}
+
+TEST(Simulate, ASlowRankHoldsUpWhoWaitsForIt) {
+  const program::ProgramSet set = training_of({1, 2, 1});
+  const auto length = [&](const std::vector<int>& marks) {
+    const RankClasses classes(set, marks);
+    const SimulatedStep step = simulate(classes, [&](int c, OperationId id) {
+      const bool slow = !marks.empty() && marks[classes.list()[c].first_rank] != 0;
+      return program::is_communication(classes.program(c).step[id].action) ? Cost{} : Cost{.alone = slow ? 300 : 200};
+    });
+    return step.length;
+  };
+  EXPECT_EQ(length({0, 1}) * 2, length({}) * 3);
+}
+
+program::Operation compute(program::StreamId stream, std::vector<OperationId> waits = {}) {
+  program::Operation op;
+  op.action = program::Fill{{0, 0, 1}, 0};
+  op.stream = stream;
+  op.waits = std::move(waits);
+  return op;
+}
+
+program::Operation all_reduce(program::StreamId stream, std::vector<OperationId> waits = {}) {
+  program::Operation op = compute(stream, std::move(waits));
+  op.action = program::AllReduce{0, {0, 0, 1}};
+  return op;
+}
+
+program::ProgramSet set_of(std::vector<program::Operation> step) {
+  program::ProgramSet set;
+  set.layout = {{Axis::data, 2}};
+  set.groups = {{"data", program::AxisSet::of({Axis::data}), {}}};
+  set.roles.resize(1);
+  set.roles[0].streams = {"compute", "data"};
+  set.roles[0].buffers = {{"x", program::DType::f32, 8, program::BufferKind::persistent}};
+  set.roles[0].step = std::move(step);
+  return set;
+}
+
+SimulatedStep run(const program::ProgramSet& set, const std::vector<Cost>& costs) {
+  const RankClasses classes(set);
+  return simulate(classes, [&](int, OperationId id) { return costs[static_cast<std::size_t>(id)]; });
+}
+
+// The reduction takes a fifth of the device and keeps half its speed while products run. 100 ticks of computation take
+// 125 beside it; the reduction has then done 62.5 of its 200, and the rest alone.
+TEST(Simulate, ComputationAndCommunicationSlowEachOther) {
+  const auto set = set_of({compute(0), all_reduce(1)});
+  const SimulatedStep step = run(set, {{.alone = 100}, {.alone = 200, .takes = 0.2, .keeps = 0.5}});
+  EXPECT_EQ(step.times[0][0].end, 125);
+  EXPECT_EQ(step.times[0][1].end, 263);  // 125 + 137.5, rounded up
+  EXPECT_EQ(step.length, 263);
+}
+
+TEST(Simulate, ComputationsAtOnceShareTheDevice) {
+  const auto set = set_of({compute(0), compute(1)});
+  const SimulatedStep step = run(set, {{.alone = 100}, {.alone = 300}});
+  EXPECT_EQ(step.times[0][0].end, 200);
+  EXPECT_EQ(step.times[0][1].end, 400);
+}
+
+TEST(Simulate, AnOperationStartsWhenTheHostHasIssuedIt) {
+  const auto set = set_of({compute(0), compute(0), compute(0)});
+  const SimulatedStep step = run(set, {{.alone = 5, .host = 10}, {.alone = 50, .host = 10}, {.alone = 5, .host = 10}});
+  EXPECT_EQ(step.times[0][0].start, 10);
+  EXPECT_EQ(step.times[0][1].start, 20);
+  EXPECT_EQ(step.times[0][1].after, -1);
+  EXPECT_EQ(step.times[0][2].start, 70);  // the host is ahead by now
+  EXPECT_EQ(step.times[0][2].after, 1);
+}
+
+}  // namespace
+}  // namespace harness::sim
