@@ -1,0 +1,124 @@
+#include "sim/costs.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "program/count.h"
+
+namespace harness::sim {
+namespace {
+
+using program::Program;
+
+double count_of(const program::AttentionShape& s) {
+  return static_cast<double>(s.batch * s.heads) * static_cast<double>(s.query_length) *
+         static_cast<double>(s.key_length);
+}
+
+std::optional<program::Collective> kind_of(const program::Action& action) {
+  if (std::holds_alternative<program::AllReduce>(action)) return program::Collective::all_reduce;
+  if (std::holds_alternative<program::AllToAll>(action)) return program::Collective::all_to_all;
+  if (std::holds_alternative<program::ReduceScatter>(action)) return program::Collective::reduce_scatter;
+  if (program::group_of(action) >= 0) return program::Collective::all_gather;  // a broadcast moves as much
+  return std::nullopt;
+}
+
+}  // namespace
+
+Costs::Costs(const RankClasses& classes, const Device& device, const Network& network, const Calibration& calibration)
+    : classes_(classes), device_(device), network_(network), calibration_(calibration) {}
+
+Cost Costs::operator()(int rank_class, program::OperationId id) {
+  const Program& program = classes_.program(rank_class);
+  const program::Operation& op = program.step[id];
+  const Software& software = calibration_.software;
+  Cost cost;
+  cost.host = ticks_of(software.host_s * software.row_of(op).host_operations);
+  if (program::is_communication(op.action)) {
+    cost.alone = ticks_of(communication_seconds(rank_class, op));
+    cost.takes = calibration_.taken_by_communication;
+    cost.keeps = calibration_.kept_by_communication;
+  } else {
+    cost.alone = ticks_of(computation_seconds(program, op));
+  }
+  return cost;
+}
+
+double Costs::computation_seconds(const Program& program, const program::Operation& op) const {
+  const Software& software = calibration_.software;
+  const double bytes = program::needed_bytes(program, op.action) * software.row_of(op).bytes;
+  if (const auto* product = std::get_if<program::Matmul>(&op.action)) {
+    double seconds = product_seconds(product->m, product->n, product->k, 1, bytes, device_, calibration_);
+    const bool of_weights = product->transpose_a && program.buffer_of(product->out).type == program::DType::f32;
+    if (of_weights && software.accumulation_bytes > 0) {
+      const double parameters = static_cast<double>(product->m) * static_cast<double>(product->n);
+      seconds += memory_seconds(software.accumulation_bytes * parameters, device_, calibration_);
+    }
+    return seconds;
+  }
+  const auto attention = [&](const program::AttentionShape& s, bool backward, bool unfused) {
+    if (!unfused) {
+      return attention_seconds(program::flop_of(op.action).model, s.key_length, backward, device_, calibration_);
+    }
+    // Over the full square: nothing of it is left out.
+    const auto product = [&](std::int64_t n, std::int64_t k) {
+      const double moved = 2 * static_cast<double>(s.batch * s.heads) *
+                           static_cast<double>(s.query_length * n + s.query_length * k + n * k);
+      return product_seconds(s.query_length, n, k, s.batch * s.heads, moved, device_, calibration_);
+    };
+    const double pair_s = product(s.key_length, s.head_dim) + product(s.head_dim, s.key_length);
+    const double each = backward ? software.attention_score_bytes_back : software.attention_score_bytes;
+    return (backward ? 2 : 1) * pair_s + memory_seconds(each * count_of(s), device_, calibration_);
+  };
+  if (const auto* a = std::get_if<program::Attention>(&op.action))
+    return attention(a->shape, false, a->probabilities.present());
+  if (const auto* a = std::get_if<program::AttentionBackward>(&op.action))
+    return attention(a->shape, true, a->probabilities.present());
+  return memory_seconds(bytes, device_, calibration_);
+}
+
+double Costs::communication_seconds(int rank_class, const program::Operation& op) {
+  const Program& program = classes_.program(rank_class);
+  double bytes = program::message_bytes(program, op.action);
+  if (const auto* send = std::get_if<program::Send>(&op.action))
+    return message_seconds_to(rank_class, send->peer, bytes);
+  if (const auto* receive = std::get_if<program::Receive>(&op.action)) {
+    const program::Peer& peer = receive->peer;
+    return message_seconds_to(classes_.at_peer(rank_class, peer), {peer.axis, -peer.offset}, bytes);
+  }
+  const program::Collective kind = *kind_of(op.action);
+  if (op.label.phase == program::Phase::gradient_sync && kind == program::Collective::all_reduce)
+    bytes *= calibration_.software.gradient_bytes / 4;
+  return collective_seconds(kind, bytes, spread(rank_class, program::group_of(op.action)), network_, calibration_);
+}
+
+// As the sender has it.
+double Costs::message_seconds_to(int rank_class, const program::Peer& peer, double bytes) {
+  const program::Layout& layout = classes_.set().layout;
+  const auto [known, fresh] = senders_.try_emplace({rank_class, peer.axis, peer.offset}, 0);
+  if (fresh) {
+    const int node = network_.node_of[classes_.list()[rank_class].first_rank];
+    for (int rank = 0; rank < layout.ranks(); ++rank) {
+      if (network_.node_of[rank] != node || classes_.class_of(rank) != rank_class) continue;
+      if (network_.node_of[layout.neighbour(rank, peer.axis, peer.offset)] != node) ++known->second;
+    }
+  }
+  return message_seconds(bytes, known->second, layout[program::Axis::tensor], network_, calibration_);
+}
+
+const Spread& Costs::spread(int rank_class, program::GroupId group) {
+  const auto [known, fresh] = spreads_.try_emplace({rank_class, group});
+  if (fresh) {
+    const program::ProgramSet& set = classes_.set();
+    known->second = spread_of(set.groups[group], set.layout, classes_.list()[rank_class].first_rank, network_);
+    if (known->second.nodes > 1 && !(network_.node_bytes_per_s > 0))
+      fail(
+          "the ranks stand on several nodes, and nothing says how fast a node's network is: add `fabric: {{node: 400 "
+          "GB/s}}`");
+    if (known->second.most_on_a_node > 1 && !(network_.rank_bytes_per_s > 0))
+      fail("ranks share a node, and nothing says how fast its GPUs are linked: add `fabric: {{rank: 450 GB/s}}`");
+  }
+  return known->second;
+}
+
+}  // namespace harness::sim

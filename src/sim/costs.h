@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "sim/device_time.h"
+#include "sim/engine.h"
+#include "sim/link_time.h"
+
+namespace harness::sim {
+
+/// What the operations of a job cost on one kind of GPU, in one software.
+class Costs {
+ public:
+  /// All but the calibration must outlive the object. Throws Error if the links that the job uses have no rate.
+  Costs(const RankClasses& classes, const Device& device, const Network& network, const Calibration& calibration);
+
+  Cost operator()(int rank_class, program::OperationId id);
+
+ private:
+  double computation_seconds(const program::Program& program, const program::Operation& op) const;
+  double communication_seconds(int rank_class, const program::Operation& op);
+  double message_seconds_to(int rank_class, const program::Peer& peer, double bytes);
+  const Spread& spread(int rank_class, program::GroupId group);
+
+  const RankClasses& classes_;
+  const Device& device_;
+  const Network& network_;
+  const Calibration& calibration_;
+  std::map<std::pair<int, program::GroupId>, Spread> spreads_;
+  std::map<std::tuple<int, program::Axis, int>, int> senders_;
+};
+
+}  // namespace harness::sim

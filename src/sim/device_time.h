@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+#include "sim/calibration.h"
+
+namespace harness::sim {
+
+/// What the simulation needs to know of one GPU.
+struct Device {
+  double flops = 0;  // FLOP/s, dense, in the precision of the products
+  double memory_bytes_per_s = 0;
+  int multiprocessors = 0;
+};
+
+/// `batch` products out[m, n] = a[m, k] b[k, n], that move `bytes`. Tiles of the output go to the multiprocessors in
+/// waves, and a wave takes as long as a full one: the best of the usual tile sizes, and of splitting k where there are
+/// fewer tiles than multiprocessors, as a library's heuristics choose (NVIDIA, "Matrix Multiplication Background User's
+/// Guide", sections 3 and 4). Never less than the bytes take.
+double product_seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, double bytes,
+                       const Device& device, const Calibration& calibration);
+
+/// Moving bytes, by one kernel.
+double memory_seconds(double bytes, const Device& device, const Calibration& calibration);
+
+/// Fused attention of this many FLOP over keys of this length.
+double attention_seconds(double flop, std::int64_t keys, bool backward, const Device& device,
+                         const Calibration& calibration);
+
+}  // namespace harness::sim

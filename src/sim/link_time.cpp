@@ -1,0 +1,79 @@
+#include "sim/link_time.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace harness::sim {
+namespace {
+
+// Within a node: what a collective takes before its bytes move, and the share of NVLink's rate that it has then. A
+// machine whose switches add up moves an all-reduce faster than the ring could.
+struct WithinNode {
+  double start_s, share;
+};
+
+WithinNode within_node(int ranks, bool switches_reduce, bool all_reduce) {
+  if (switches_reduce) {
+    const double start_s = 20e-6;
+    if (ranks <= 2) return {start_s, 0.76};
+    if (ranks <= 4) return {start_s, 0.82};
+    return {start_s, all_reduce ? 1.02 : 0.82};
+  }
+  if (ranks <= 2) return {55e-6, 194.0 / 300};
+  if (ranks <= 4) return {65e-6, 220.0 / 300};
+  return {90e-6, 230.0 / 300};
+}
+
+constexpr double half_of_all_reduce = 0.6;  // the start of an all-gather or a reduce-scatter, against an all-reduce's
+
+}  // namespace
+
+Spread spread_of(const program::Group& group, const program::Layout& layout, int rank, const Network& network) {
+  const std::vector<int> members = group.members(layout, layout.coordinates(rank));
+  std::map<int, int> on_node;
+  for (const int member : members) ++on_node[network.node_of[member]];
+  Spread spread{static_cast<int>(members.size()), static_cast<int>(on_node.size()), 1, 1};
+  for (const auto& [node, count] : on_node) spread.most_on_a_node = std::max(spread.most_on_a_node, count);
+  if (spread.nodes == 1) return spread;
+  // All ranks of a node that are in some instance of the group, whose instances are spread alike.
+  const int node = network.node_of[rank];
+  std::set<int> first_members;
+  for (int other = 0; other < layout.ranks(); ++other) {
+    if (network.node_of[other] != node) continue;
+    const std::vector<int> of_other = group.members(layout, layout.coordinates(other));
+    if (!of_other.empty()) first_members.insert(of_other.front());
+  }
+  spread.instances_on_a_node = static_cast<int>(first_members.size());
+  return spread;
+}
+
+double collective_seconds(program::Collective kind, double bytes, const Spread& spread, const Network& network,
+                          const Calibration& c) {
+  if (spread.ranks <= 1) return 0;
+  const bool all_reduce = kind == program::Collective::all_reduce;
+  const double passes = all_reduce ? 2 : 1;
+  const auto n = static_cast<double>(spread.ranks);
+  const WithinNode within = within_node(spread.most_on_a_node, network.switches_reduce, all_reduce);
+  const double within_rate = network.rank_bytes_per_s * within.share;
+  const double moved = passes * (n - 1) / n * bytes;
+  if (spread.nodes == 1) return (all_reduce ? 1 : half_of_all_reduce) * within.start_s + moved / within_rate;
+  double rate = network.node_bytes_per_s * c.network_share / spread.instances_on_a_node;
+  if (spread.most_on_a_node > 1) rate = std::min(rate, within_rate);
+  return c.network_start_s + passes * (spread.nodes - 1) * c.network_hop_s + moved / rate;
+}
+
+double message_seconds(double bytes, int senders, int tensor, const Network& network, const Calibration& c) {
+  constexpr double share_of_nvlink = 2.0 / 3;
+  if (senders == 0) return c.message_start_s + bytes / (network.rank_bytes_per_s * share_of_nvlink);
+  const bool scatters = c.software.scatters_messages && tensor > 1;
+  const double own = scatters ? bytes / tensor : bytes;
+  double seconds = c.message_start_s + own * senders / (network.node_bytes_per_s * c.network_share);
+  if (scatters) {
+    const Spread there{tensor, 1, tensor, 1};
+    seconds += collective_seconds(program::Collective::all_gather, bytes, there, network, c);
+  }
+  return seconds;
+}
+
+}  // namespace harness::sim

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <vector>
+
+#include "program/links.h"
+#include "sim/calibration.h"
+
+namespace harness::sim {
+
+/// The links between GPUs.
+struct Network {
+  double rank_bytes_per_s = 0;   // of one GPU towards the others of its node, one direction
+  double node_bytes_per_s = 0;   // of one node towards the others
+  bool switches_reduce = false;  // NVLink SHARP
+  std::vector<int> node_of;      // by rank of the layout
+};
+
+/// Where the members of one instance of a group stand.
+struct Spread {
+  int ranks = 1, nodes = 1;
+  int most_on_a_node = 1;
+  int instances_on_a_node = 1;  // of the group, that leave a node at once and share its network
+};
+Spread spread_of(const program::Group& group, const program::Layout& layout, int rank, const Network& network);
+
+/// One collective of `bytes` (nccl-tests' size) by a ring: a start, its steps between nodes, and 2 (n - 1) / n (of its
+/// halves (n - 1) / n) of the bytes at the rate of the slowest link (Patarasuk and Yuan 2009). Within a node the rates
+/// are shares of NVLink's that grow with the number of ranks, as measured on A100 (VIA-Research/vTrain, 1024 sizes) and
+/// H100 (NVIDIA, dgxc-benchmarking).
+double collective_seconds(program::Collective kind, double bytes, const Spread& spread, const Network& network,
+                          const Calibration& calibration);
+
+/// One message of `bytes` to another rank, which `senders` ranks of a node send to other nodes at once (0: it stays on
+/// the node). `tensor`: ranks that send a share each and gather it there; 1: each sends its own.
+double message_seconds(double bytes, int senders, int tensor, const Network& network, const Calibration& calibration);
+
+}  // namespace harness::sim

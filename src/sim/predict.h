@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/hardware.h"
+#include "config/settings.h"
+#include "program/step_split.h"
+#include "sim/calibration.h"
+#include "sim/engine.h"
+#include "sim/link_time.h"
+
+namespace harness::sim {
+
+/// A step that was computed, not measured.
+struct Prediction {
+  double step_s = 0;
+  program::StepSplit split;  // mean over the ranks
+};
+
+/// The step of the job that these Programs are, not yet lowered. `precision`: of its products. Throws Error if the
+/// hardware lacks a number that the step needs.
+Prediction predict(const program::ProgramSet& programs, config::Precision precision, const config::Hardware& hardware,
+                   const Network& network, const Calibration& calibration);
+
+}  // namespace harness::sim
