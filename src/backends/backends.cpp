@@ -28,6 +28,8 @@ const backend::Backend& get(config::BackendKind kind) {
 #else
       fail("the cuda backend is not in this build; {}, or use `backend: cpu`", HARNESS_CUDA_REMEDY);
 #endif
+    case config::BackendKind::sim:
+      fail("backend sim computes nothing, so no worker runs it: `harness plan --backend sim` predicts the steps");
   }
   fail("unknown backend number {}", static_cast<int>(kind));
 }

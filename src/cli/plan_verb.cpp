@@ -10,7 +10,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "cli/plan_json.h"
 #include "cli/plan_time.h"
+#include "cli/predicted.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "job/mpi/launcher.h"
@@ -257,6 +259,11 @@ int plan(const PlanOptions& options, std::ostream& out) {
   }
   const plan::Plan p = plan::prepare(experiment, std::max(ranks, 1), options.only);
   // Before anything is printed, so that an error stands alone.
+  const std::vector<PredictedCase> predicted = predict_cases(p, ranks_per_node(experiment));
+  if (options.format == "json") {
+    out << plan_json(p, predicted);
+    return 0;
+  }
   const std::string budget = options.budget.empty() ? "" : budget_of(p, options);
   const std::string drawing = options.schedule.empty() ? "" : schedule_of(p, options.schedule);
   const std::int64_t result_bytes = sweep::needed_space(p);
@@ -264,10 +271,14 @@ int plan(const PlanOptions& options, std::ostream& out) {
   if (!hint.empty()) out << hint << "\n\n";
   print_head(p, out);
   print_cases(p, out);
-  print_schedule(p, out);
-  out << "the result file takes at most " << show_bytes(static_cast<double>(result_bytes)) << "\n";
-  print_power(p, time.rounds, out);
-  out << time.text << drawing << budget;
+  if (!predicted.empty()) out << predictions_text(p, predicted);
+  if (predicted.empty()) {  // else there is nothing to measure
+    print_schedule(p, out);
+    out << "the result file takes at most " << show_bytes(static_cast<double>(result_bytes)) << "\n";
+    print_power(p, time.rounds, out);
+    out << time.text;
+  }
+  out << drawing << budget;
   for (const std::string& w : experiment.warnings) out << "warning: " << w << "\n";
   return 0;
 }

@@ -31,6 +31,7 @@ struct PlanOptions {
   std::string like;                                // a result file to take times from
   std::string assume_mfu = {}, assume_setup = {};  // what to assume where there is none
   std::string budget;                              // the case whose budget to print; "" for none
+  std::string format = "text";                     // or json
   std::string schedule = {};                       // the case whose schedule to draw; "" for none
   std::vector<std::string> efficiencies;           // as plan::parse_efficiencies reads them
   double gpu_hours = 0;  // of all ranks together, instead of measure.time_budget; 0: not given

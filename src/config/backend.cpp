@@ -14,7 +14,7 @@ constexpr program::FusedSet fused_on_cpu = program::Fused::matmul_bias | program
                                            program::Fused::cross_entropy | program::Fused::norm_residual |
                                            program::Fused::norm_dresidual | program::Fused::norm_bias_gradient;
 
-constexpr std::array<BackendTraits, 2> table{
+constexpr std::array<BackendTraits, 3> table{
     {{.kind = BackendKind::cpu,
       .name = "cpu",
       .fused = fused_on_cpu,
@@ -28,7 +28,15 @@ constexpr std::array<BackendTraits, 2> table{
       .uses_nccl = true,
       .fused = program::all_fused,
       // Assumed, until a worker has measured it: CUDA's context, the workspaces of cuBLASLt and cuDNN, NCCL's buffers.
-      .worker_bytes = 1536 << 20}}};
+      .worker_bytes = 1536 << 20},
+     {.kind = BackendKind::sim,
+      .name = "sim",
+      .stands_for = BackendKind::cuda,
+      .ranks_are_gpus = true,
+      .has_tf32 = true,
+      .fused = program::all_fused,
+      .worker_bytes = 1536 << 20,
+      .caveat = "predicted, not measured: a step in virtual time, with an error that its calibration states."}}};
 
 constexpr auto backend_choices = [] {
   std::array<Choice<BackendKind>, table.size()> choices{};

@@ -8,12 +8,14 @@
 
 namespace harness::config {
 
-enum class BackendKind : std::uint8_t { cpu, cuda };
+enum class BackendKind : std::uint8_t { cpu, cuda, sim };
 
 /// What other rooms need to know of a backend. None of them asks for its name.
 struct BackendTraits {
   BackendKind kind = BackendKind::cpu;
   std::string_view name = {};
+  /// The backend whose step it predicts, in virtual time: it honours what that one honours. Its own kind: it computes.
+  BackendKind stands_for = kind;
   /// A rank has a GPU of its own, whose peak and memory its hardware file states. Else ranks share a node's cores and
   /// memory, each with a limit of its own, and the peak of products is measured where nobody states it.
   bool ranks_are_gpus = false;

@@ -38,7 +38,7 @@ bool plain_letter(char c) {
          std::string_view("_./:+-=@%^").find(c) != std::string::npos;
 }
 
-std::string quoted(std::string_view value) {
+std::string in_quotes(std::string_view value) {
   if (!value.empty() && std::ranges::all_of(value, plain_letter)) return std::string(value);
   std::string out = "\"";
   for (const char c : value) {
@@ -144,7 +144,7 @@ std::string print_env(const EnvMap& env) {
   std::string out = "{";
   for (const auto& [name, value] : env) {
     if (out.size() > 1) out += ", ";
-    out += name + ": " + quoted(value);
+    out += name + ": " + in_quotes(value);
   }
   return out + '}';
 }

@@ -91,6 +91,10 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
     e.without_hardware = text == "none";
     if (text && !e.without_hardware) e.hardware = read_hardware(*text, node.place, e.path, problems);
   };
+  const auto calibration = [&](const YamlNode& node, const std::string& key) {
+    const auto text = scalar_of(problems, node, key, "the name of a file in calibration/, or a path");
+    if (text) e.calibration = read_calibration(*text, node.place, e.path, problems);
+  };
   const Variable& workload = *find_variable("workload");
   const auto read_workload = [&](std::string_view text) { workload.parse(e.baseline, text); };
   const YamlNode* given = root.find("workload");
@@ -100,7 +104,9 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
       Field::scalar("name", name, "name of the sweep, and of its result file",
                     "up to 64 letters or digits or '.', '_' and '-'", "the file's name"),
       Field::scalar("workload", read_workload, workload.help, workload.allowed, workload.print({})),
-      Field::scalar("backend", backend, "what computes: cpu (the cores of the host) or cuda (its GPUs)", "cpu, cuda")
+      Field::scalar("backend", backend,
+                    "what computes: cpu (the cores of the host) or cuda (its GPUs); sim predicts what cuda would do",
+                    "cpu, cuda, sim")
           .required(),
       model_field(root.find("model"), e.model, problems).required(needs_model),
       Field::other("hardware", Takes::value, hardware, "the GPU's peak rates and memory; none: no MFU",
@@ -109,6 +115,9 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
                     "a rate such as 989 TFLOP/s"),
       Field::section("fabric", fabric_fields(e.fabric),
                      "bandwidth in one direction: rank in a node, node between nodes"),
+      Field::other("calibration", Takes::value, calibration,
+                   "of predictions: what a software gets of what the hardware promises",
+                   "a file's name in calibration/, or a path", "harness"),
       Field::other("baseline", Takes::values, {}, "one value per variable", "", "each variable's default").required(),
       Field::other("sweep", Takes::lists, {}, "the values to try; each is one case"),
       Field::other("combine", Takes::maps, {}, "a list of maps: several variables changed together, each map one case",
@@ -127,6 +136,8 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
   Cost cost;
   if (!read_map(problems, root, "", experiment_fields(root, e, cost, problems), nested_keys())) return;
   if (cost.per_gpu_hour > 0 && cost.run_tokens > 0) e.cost = cost;
+  if (e.backend == BackendKind::sim && !e.calibration && !problems.concern("calibration"))
+    e.calibration = read_calibration("harness", root.place, e.path, problems);
   const YamlNode* baseline = root.find("baseline");
   if (baseline != nullptr) {
     const YamlNode* layout = baseline->find("layout");
@@ -137,7 +148,7 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
     }
     e.baseline_place = problems.where(place);
   }
-  if (e.backend == BackendKind::cuda && baseline != nullptr && baseline->find("precision") == nullptr) {
+  if (traits_of(e.backend).ranks_are_gpus && baseline != nullptr && baseline->find("precision") == nullptr) {
     e.warnings.emplace_back(
         "precision is not given, so it is fp32; training on GPUs mostly runs in bf16, whose peak is many times as high "
         "(baseline: {precision: bf16})");

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/calibration.h"
 #include "config/cost.h"
 #include "config/hardware.h"
 #include "config/registry.h"
@@ -87,10 +88,11 @@ struct Experiment {
   std::optional<Cost> cost;
   std::string output = "results/{name}-{date}.h5";
   std::optional<Hardware> hardware;
-  bool without_hardware = false;  // `hardware: none`: no peak and no MFU, on purpose
-  double peak_flops = 0;          // per rank, given in the file; 0: take the hardware's or measure it
-  Fabric fabric;                  // given in the file, over the hardware's
-  std::string text;               // the file, verbatim
+  bool without_hardware = false;           // `hardware: none`: no peak and no MFU, on purpose
+  double peak_flops = 0;                   // per rank, given in the file; 0: take the hardware's or measure it
+  Fabric fabric;                           // given in the file, over the hardware's
+  std::optional<Calibration> calibration;  // of predictions
+  std::string text;                        // the file, verbatim
   std::string path;
   std::string baseline_place;  // where the baseline's layout (else the baseline) stands: file:line:column, for messages
   std::vector<std::string> overrides;  // --set key=value, in order

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "config/data_file.h"
 #include "config/fields.h"
 #include "config/sections.h"
 #include "config/shipped.h"
@@ -15,40 +16,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> names_in(const fs::path& directory) {
-  std::vector<std::string> names;
-  std::error_code ignored;
-  for (fs::directory_iterator it(directory, ignored), end; !ignored && it != end; it.increment(ignored)) {
-    if (it->path().extension() == ".yaml" && names.size() < 1000) names.push_back(it->path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
+constexpr const char* hardware_folder = "hardware";
 
 fs::path shipped_hardware() {
   const fs::path configs = shipped_configs();
-  return configs.empty() ? fs::path() : configs / "hardware";
-}
-
-// The file meant by `text`; throws Error if there is none of that name.
-fs::path locate(const std::string& text, const std::string& config_path) {
-  const fs::path beside = fs::path(config_path).parent_path();
-  std::error_code ignored;
-  if (text.find('/') != std::string::npos || text.ends_with(".yaml")) {
-    const fs::path relative = beside / text;
-    return fs::exists(relative, ignored) || fs::path(text).is_absolute() ? relative : fs::path(text);
-  }
-  fs::path file = beside / "hardware" / (text + ".yaml");
-  if (fs::exists(file, ignored)) return file;
-  // A configuration in a folder of one's own still finds the files that come with the program.
-  const fs::path shipped = shipped_hardware();
-  if (fs::exists(shipped / (text + ".yaml"), ignored)) return shipped / (text + ".yaml");
-  auto names = names_in(beside / "hardware");
-  for (std::string& name : names_in(shipped)) {
-    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
-  }
-  if (names.empty()) fail("found {}, but {} does not exist; give a path to the file", quote(text), file.string());
-  fail("found {}; allowed: {}, or a path{}", quote(text), join(names, ", "), did_you_mean(nearest(text, names)));
+  return configs.empty() ? fs::path() : configs / hardware_folder;
 }
 
 std::function<void(std::string_view)> rate(double& into) {
@@ -116,27 +88,31 @@ Hardware read_file(const fs::path& path, Problems& problems) {
   };
   const auto capability = [&](auto text) { parse_capability(hardware.compute_capability, text); };
   const auto sms = [&](auto text) { hardware.sms = static_cast<int>(parse_within(text, 1, 10000)); };
+  const auto gpus = [&](auto text) { hardware.gpus_of_node = static_cast<int>(parse_within(text, 1, 1024)); };
   const auto clock = [&](auto text) { parse_clock(hardware.boost_clock_hz, text); };
   std::vector<Field> peaks;
   for (const PrecisionRow& row : precision_table)
     peaks.push_back(Field::scalar(row.name, [&](auto text) { rate(hardware.peaks_flops[row.precision])(text); }));
-  const std::vector<Field> fields{Field::scalar("name", line(hardware.name)).required(),
-                                  Field::scalar("source", line(hardware.source)).required(),
-                                  Field::other("devices", Takes::list, devices),
-                                  Field::section("peak_flops", peaks).required(),
-                                  Field::scalar("memory", size(hardware.memory_bytes)),
-                                  Field::scalar("memory_bandwidth", bandwidth(hardware.memory_bytes_per_s)),
-                                  Field::scalar("compute_capability", capability),
-                                  Field::scalar("sms", sms),
-                                  Field::scalar("boost_clock", clock),
-                                  Field::scalar("nvlink", bandwidth(hardware.nvlink_bytes_per_s)),
-                                  Field::scalar("l2", size(hardware.l2_bytes))};
+  const std::vector<Field> fields{
+      Field::scalar("name", line(hardware.name)).required(),
+      Field::scalar("source", line(hardware.source)).required(),
+      Field::other("devices", Takes::list, devices),
+      Field::section("peak_flops", peaks).required(),
+      Field::scalar("memory", size(hardware.memory_bytes)),
+      Field::scalar("memory_bandwidth", bandwidth(hardware.memory_bytes_per_s)),
+      Field::scalar("compute_capability", capability),
+      Field::scalar("sms", sms),
+      Field::scalar("boost_clock", clock),
+      Field::scalar("nvlink", bandwidth(hardware.nvlink_bytes_per_s)),
+      Field::scalar("l2", size(hardware.l2_bytes)),
+      Field::section("node",
+                     {Field::scalar("gpus", gpus), Field::scalar("network", bandwidth(hardware.node_bytes_per_s))})};
   read_map(problems, *root, "", fields);
   return hardware;
 }
 
 fs::path hardware_beside(const std::string& config_path) {
-  return fs::path(config_path).parent_path() / "hardware";
+  return fs::path(config_path).parent_path() / hardware_folder;
 }
 
 // The file of a folder that lists this device, and its name.
@@ -148,7 +124,7 @@ struct Found {
 Found find_in(const fs::path& directory, std::string_view device) {
   std::optional<Hardware> found;
   std::string found_in;
-  for (const std::string& name : names_in(directory)) {
+  for (const std::string& name : data_file_names(directory)) {
     Problems problems;
     Hardware hardware = read_file(directory / (name + ".yaml"), problems);
     problems.throw_if_any();
@@ -174,18 +150,6 @@ Found find_device(std::string_view device, const std::string& config_path) {
 
 }  // namespace
 
-fs::path shipped_configs() {
-  std::error_code ignored;
-  fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (int level = 0; level < 4 && folder.has_relative_path(); ++level, folder = folder.parent_path()) {
-    for (const char* place : {"share/harness/configs", "configs"}) {
-      fs::path candidate = folder / place;
-      if (fs::is_directory(candidate / "hardware", ignored)) return candidate;
-    }
-  }
-  return {};
-}
-
 double Hardware::peak_flops(Precision precision) const {
   const auto found = peaks_flops.find(precision);
   return found == peaks_flops.end() ? 0.0 : found->second;
@@ -198,7 +162,7 @@ bool Hardware::is(std::string_view device) const {
 std::optional<Hardware> read_hardware(const std::string& text, const Place& place, const std::string& config_path,
                                       Problems& problems) {
   fs::path path;
-  const auto find_it = [&](std::string_view) { path = locate(text, config_path); };
+  const auto find_it = [&](std::string_view) { path = find_data_file(hardware_folder, text, config_path); };
   if (!parse_or_report(problems, place, "hardware", text, find_it)) return std::nullopt;
   return read_file(path, problems);
 }
@@ -213,7 +177,7 @@ std::string hardware_name_for_device(std::string_view device, const std::string&
 
 std::string unknown_device_message(std::string_view device, const std::string& config_path) {
   const fs::path directory = hardware_beside(config_path);
-  const auto names = names_in(directory);
+  const auto names = data_file_names(directory);
   const std::string files = names.empty() ? fmt::format("{} has no hardware file", directory.string())
                                           : fmt::format("no file in {} lists it under devices", directory.string());
   return fmt::format(

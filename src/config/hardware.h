@@ -22,6 +22,8 @@ struct Hardware {
   double boost_clock_hz = 0;      // that the peaks of the tensor cores count with
   double nvlink_bytes_per_s = 0;  // all links together, one direction
   double l2_bytes = 0;
+  int gpus_of_node = 0;         // in the machines that it is usually part of
+  double node_bytes_per_s = 0;  // of such a machine towards others, all its network cards together, one direction
 
   double peak_flops(Precision precision) const;  // 0: unknown
   /// Whether `devices` has this name. They are compared whole: "NVIDIA A10" is not "NVIDIA A100-SXM4-40GB", and a slice

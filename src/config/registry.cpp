@@ -65,11 +65,12 @@ bool Variable::honoured_by(std::string_view workload) const {
 }
 
 bool Variable::honoured_on(BackendKind backend) const {
-  return std::ranges::find(backends, backend) != backends.end();
+  return std::ranges::find(backends, traits_of(backend).stands_for) != backends.end();
 }
 
 bool Variable::honoured_on(std::string_view backend) const {
-  return std::ranges::any_of(backends, [&](BackendKind kind) { return backend == config::name_of(kind); });
+  return std::ranges::any_of(backends, [&](BackendKind kind) { return backend == config::name_of(kind); }) ||
+         (backend == config::name_of(BackendKind::sim) && honoured_on(BackendKind::sim));
 }
 
 Purpose purpose_of(std::string_view name) {

@@ -25,15 +25,16 @@ std::optional<program::Collective> kind_of(const program::Action& action) {
 
 }  // namespace
 
-Costs::Costs(const RankClasses& classes, const Device& device, const Network& network, const Calibration& calibration)
+Costs::Costs(const RankClasses& classes, const Device& device, const Network& network,
+             const config::Calibration& calibration)
     : classes_(classes), device_(device), network_(network), calibration_(calibration) {}
 
 Cost Costs::operator()(int rank_class, program::OperationId id) {
   const Program& program = classes_.program(rank_class);
   const program::Operation& op = program.step[id];
-  const Software& software = calibration_.software;
+  const config::Software& software = calibration_.software;
   Cost cost;
-  cost.host = ticks_of(software.host_s * software.row_of(op).host_operations);
+  cost.host = ticks_of(software.host_s * software.cost_of(op).host_operations);
   if (program::is_communication(op.action)) {
     cost.alone = ticks_of(communication_seconds(rank_class, op));
     cost.takes = calibration_.taken_by_communication;
@@ -45,8 +46,8 @@ Cost Costs::operator()(int rank_class, program::OperationId id) {
 }
 
 double Costs::computation_seconds(const Program& program, const program::Operation& op) const {
-  const Software& software = calibration_.software;
-  const double bytes = program::needed_bytes(program, op.action) * software.row_of(op).bytes;
+  const config::Software& software = calibration_.software;
+  const double bytes = program::needed_bytes(program, op.action) * software.cost_of(op).bytes;
   if (const auto* product = std::get_if<program::Matmul>(&op.action)) {
     double seconds = product_seconds(product->m, product->n, product->k, 1, bytes, device_, calibration_);
     const bool of_weights = product->transpose_a && program.buffer_of(product->out).type == program::DType::f32;
@@ -67,8 +68,10 @@ double Costs::computation_seconds(const Program& program, const program::Operati
       return product_seconds(s.query_length, n, k, s.batch * s.heads, moved, device_, calibration_);
     };
     const double pair_s = product(s.key_length, s.head_dim) + product(s.head_dim, s.key_length);
-    const double each = backward ? software.attention_score_bytes_back : software.attention_score_bytes;
-    return (backward ? 2 : 1) * pair_s + memory_seconds(each * count_of(s), device_, calibration_);
+    const double each = backward ? software.score_bytes_backward : software.score_bytes_forward;
+    const double copied = backward ? software.copies_backward : software.copies_forward;
+    const double result = 2 * static_cast<double>(s.batch * s.heads * s.query_length * s.head_dim);
+    return (backward ? 2 : 1) * pair_s + memory_seconds(each * count_of(s) + copied * result, device_, calibration_);
   };
   if (const auto* a = std::get_if<program::Attention>(&op.action))
     return attention(a->shape, false, a->probabilities.present());

@@ -16,7 +16,8 @@ namespace harness::sim {
 class Costs {
  public:
   /// All but the calibration must outlive the object. Throws Error if the links that the job uses have no rate.
-  Costs(const RankClasses& classes, const Device& device, const Network& network, const Calibration& calibration);
+  Costs(const RankClasses& classes, const Device& device, const Network& network,
+        const config::Calibration& calibration);
 
   Cost operator()(int rank_class, program::OperationId id);
 
@@ -29,7 +30,7 @@ class Costs {
   const RankClasses& classes_;
   const Device& device_;
   const Network& network_;
-  const Calibration& calibration_;
+  const config::Calibration& calibration_;
   std::map<std::pair<int, program::GroupId>, Spread> spreads_;
   std::map<std::tuple<int, program::Axis, int>, int> senders_;
 };

@@ -23,7 +23,7 @@ double up(double whole, double part) {
 }  // namespace
 
 double product_seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, double bytes,
-                       const Device& device, const Calibration& c) {
+                       const Device& device, const config::Calibration& c) {
   const double moving_s = bytes / (device.memory_bytes_per_s * c.memory_share);
   const double of_one = device.flops / device.multiprocessors * c.product_share;
   double best_s = std::numeric_limits<double>::infinity();
@@ -44,11 +44,12 @@ double product_seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int6
   return std::max(best_s, moving_s) + c.software.kernel_s;
 }
 
-double memory_seconds(double bytes, const Device& device, const Calibration& c) {
+double memory_seconds(double bytes, const Device& device, const config::Calibration& c) {
   return bytes / (device.memory_bytes_per_s * c.memory_share) + c.software.kernel_s;
 }
 
-double attention_seconds(double flop, std::int64_t keys, bool backward, const Device& device, const Calibration& c) {
+double attention_seconds(double flop, std::int64_t keys, bool backward, const Device& device,
+                         const config::Calibration& c) {
   const double share = backward ? c.attention_backward : c.attention_forward;
   const auto length = static_cast<double>(keys);
   return flop / (device.flops * share * length / (length + c.attention_ramp)) + c.software.kernel_s;

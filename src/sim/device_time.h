@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "sim/calibration.h"
+#include "config/calibration.h"
 
 namespace harness::sim {
 
@@ -18,13 +18,13 @@ struct Device {
 /// fewer tiles than multiprocessors, as a library's heuristics choose (NVIDIA, "Matrix Multiplication Background User's
 /// Guide", sections 3 and 4). Never less than the bytes take.
 double product_seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, double bytes,
-                       const Device& device, const Calibration& calibration);
+                       const Device& device, const config::Calibration& calibration);
 
 /// Moving bytes, by one kernel.
-double memory_seconds(double bytes, const Device& device, const Calibration& calibration);
+double memory_seconds(double bytes, const Device& device, const config::Calibration& calibration);
 
 /// Fused attention of this many FLOP over keys of this length.
 double attention_seconds(double flop, std::int64_t keys, bool backward, const Device& device,
-                         const Calibration& calibration);
+                         const config::Calibration& calibration);
 
 }  // namespace harness::sim

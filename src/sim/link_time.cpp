@@ -49,7 +49,7 @@ Spread spread_of(const program::Group& group, const program::Layout& layout, int
 }
 
 double collective_seconds(program::Collective kind, double bytes, const Spread& spread, const Network& network,
-                          const Calibration& c) {
+                          const config::Calibration& c) {
   if (spread.ranks <= 1) return 0;
   const bool all_reduce = kind == program::Collective::all_reduce;
   const double passes = all_reduce ? 2 : 1;
@@ -63,7 +63,7 @@ double collective_seconds(program::Collective kind, double bytes, const Spread& 
   return c.network_start_s + passes * (spread.nodes - 1) * c.network_hop_s + moved / rate;
 }
 
-double message_seconds(double bytes, int senders, int tensor, const Network& network, const Calibration& c) {
+double message_seconds(double bytes, int senders, int tensor, const Network& network, const config::Calibration& c) {
   constexpr double share_of_nvlink = 2.0 / 3;
   if (senders == 0) return c.message_start_s + bytes / (network.rank_bytes_per_s * share_of_nvlink);
   const bool scatters = c.software.scatters_messages && tensor > 1;

@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "config/calibration.h"
 #include "program/links.h"
-#include "sim/calibration.h"
 
 namespace harness::sim {
 
@@ -28,10 +28,11 @@ Spread spread_of(const program::Group& group, const program::Layout& layout, int
 /// are shares of NVLink's that grow with the number of ranks, as measured on A100 (VIA-Research/vTrain, 1024 sizes) and
 /// H100 (NVIDIA, dgxc-benchmarking).
 double collective_seconds(program::Collective kind, double bytes, const Spread& spread, const Network& network,
-                          const Calibration& calibration);
+                          const config::Calibration& calibration);
 
 /// One message of `bytes` to another rank, which `senders` ranks of a node send to other nodes at once (0: it stays on
 /// the node). `tensor`: ranks that send a share each and gather it there; 1: each sends its own.
-double message_seconds(double bytes, int senders, int tensor, const Network& network, const Calibration& calibration);
+double message_seconds(double bytes, int senders, int tensor, const Network& network,
+                       const config::Calibration& calibration);
 
 }  // namespace harness::sim

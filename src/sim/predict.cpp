@@ -31,7 +31,7 @@ program::StepSplit split_of(const program::Program& program, const std::vector<O
 }  // namespace
 
 Prediction predict(const program::ProgramSet& programs, config::Precision precision, const config::Hardware& hardware,
-                   const Network& network, const Calibration& calibration) {
+                   const Network& network, const config::Calibration& calibration) {
   const Device device = device_of(hardware, precision);
   const program::ProgramSet set = program::lower(programs, calibration.software.fused);
   const RankClasses classes(set);

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "config/calibration.h"
 #include "config/hardware.h"
 #include "config/settings.h"
 #include "program/step_split.h"
-#include "sim/calibration.h"
 #include "sim/engine.h"
 #include "sim/link_time.h"
 
@@ -21,6 +21,6 @@ struct Prediction {
 /// The step of the job that these Programs are, not yet lowered. `precision`: of its products. Throws Error if the
 /// hardware lacks a number that the step needs.
 Prediction predict(const program::ProgramSet& programs, config::Precision precision, const config::Hardware& hardware,
-                   const Network& network, const Calibration& calibration);
+                   const Network& network, const config::Calibration& calibration);
 
 }  // namespace harness::sim

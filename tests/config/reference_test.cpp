@@ -57,7 +57,7 @@ TEST(Reference, ExamplesAreWhatOneWouldTry) {
 
 TEST(Reference, WordsAreTheValuesAmongWhatIsAllowed) {
   const std::vector<Key> all = keys();
-  EXPECT_THAT(find_key(all, "backend")->words.words, ElementsAre("cpu", "cuda"));
+  EXPECT_THAT(find_key(all, "backend")->words.words, ElementsAre("cpu", "cuda", "sim"));
   EXPECT_TRUE(find_key(all, "backend")->words.all);
   EXPECT_THAT(find_key(all, "measure.steps")->words.words, ElementsAre("auto"));
   EXPECT_FALSE(find_key(all, "measure.steps")->words.all);

@@ -1,0 +1,158 @@
+#include "config/calibration.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "config/data_file.h"
+#include "config/fields.h"
+#include "config/text_file.h"
+
+namespace harness::config {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <std::size_t... I>
+std::vector<std::string> names_of_actions(std::index_sequence<I...> /*all*/) {
+  return {std::string(std::variant_alternative_t<I, program::Action>::name)...};
+}
+std::vector<std::string> operation_names() {
+  return names_of_actions(std::make_index_sequence<std::variant_size_v<program::Action>>());
+}
+
+Field::Parse share(double& into) {
+  return [&into](std::string_view text) {
+    into = parse_share(text);
+    if (!(into > 0 && into <= 1)) fail("found {}; allowed: a share above 0 % and up to 100 %", quote(text));
+  };
+}
+
+Field::Parse seconds(double& into) {
+  return [&into](std::string_view text) { into = parse_seconds(text); };
+}
+
+Field::Parse number(double& into) {
+  return [&into](std::string_view text) {
+    const std::string copy(text);
+    char* end = nullptr;
+    into = std::strtod(copy.c_str(), &end);
+    if (copy.empty() || *end != '\0' || !(into >= 0 && into <= 1e6))
+      fail("found {}; allowed: a number from 0 to 1000000", quote(text));
+  };
+}
+
+Field::Parse words(std::string& into) {
+  return [&into](std::string_view text) {
+    if (text.empty()) fail("found nothing; expected a line of text");
+    into = text;
+  };
+}
+
+void parse_fused(program::FusedSet& into, std::string_view text) {
+  if (text != "all" && text != "none") fail("found {}; allowed: all, none", quote(text));
+  into = text == "all" ? program::all_fused : 0;
+}
+
+void parse_scatter(bool& into, std::string_view text) {
+  if (text != "true" && text != "false") fail("found {}; allowed: true, false", quote(text));
+  into = text == "true";
+}
+
+// "matmul: {bytes: 1.2, host: 2}", a map for each kind of operation.
+void read_kinds(const YamlNode& node, const std::string& key, bool backward, Software& software, Problems& problems) {
+  if (node.kind != YamlNode::Kind::map) {
+    problems.add(node.place, key, "expected a map of operations, such as {matmul: {host: 2}}");
+    return;
+  }
+  const std::vector<std::string> names = operation_names();
+  for (const YamlNode& child : node.children) {
+    const std::string where = dotted(key, child.key);
+    if (std::ranges::find(names, child.key) == names.end()) {
+      problems.add(child.key_place, where,
+                   fmt::format("no operation has this name{}", did_you_mean(nearest(child.key, names))));
+      continue;
+    }
+    KindCost cost;
+    const std::vector<Field> fields{Field::scalar("bytes", number(cost.bytes)),
+                                    Field::scalar("host", number(cost.host_operations))};
+    if (read_map(problems, child, where, fields)) software.kinds[{child.key, backward}] = cost;
+  }
+}
+
+Calibration calibration_in(const fs::path& path, Problems& problems) {
+  Calibration c;
+  const int source = problems.add_file(path.string());
+  const auto content = read_text_file(path.string(), source, problems);
+  const auto root = content ? parse_yaml(*content, source, problems) : std::nullopt;
+  if (!root) return c;
+  Software& s = c.software;
+  const auto kinds = [&](bool backward) {
+    return
+        [&, backward](const YamlNode& node, const std::string& key) { read_kinds(node, key, backward, s, problems); };
+  };
+  const std::vector<Field> fields{
+      Field::scalar("name", words(c.name)).required(),
+      Field::scalar("source", words(c.source)).required(),
+      Field::section("products", {Field::scalar("share", share(c.product_share)).required(),
+                                  Field::scalar("ramp", number(c.product_ramp)).required()})
+          .required(),
+      Field::section("memory", {Field::scalar("share", share(c.memory_share)).required()}).required(),
+      Field::section("attention", {Field::scalar("forward", share(c.attention_forward)).required(),
+                                   Field::scalar("backward", share(c.attention_backward)).required(),
+                                   Field::scalar("ramp", number(c.attention_ramp)).required()})
+          .required(),
+      Field::section("network", {Field::scalar("share", share(c.network_share)).required(),
+                                 Field::scalar("start", seconds(c.network_start_s)).required(),
+                                 Field::scalar("hop", seconds(c.network_hop_s)).required(),
+                                 Field::scalar("message", seconds(c.message_start_s)).required()})
+          .required(),
+      Field::section("overlap", {Field::scalar("taken", share(c.taken_by_communication)).required(),
+                                 Field::scalar("kept", share(c.kept_by_communication)).required()})
+          .required(),
+      Field::section(
+          "software",
+          {Field::scalar("fused", [&](auto text) { parse_fused(s.fused, text); }).required(),
+           Field::scalar("host", seconds(s.host_s)).required(), Field::scalar("kernel", seconds(s.kernel_s)).required(),
+           Field::scalar("step", seconds(s.step_s)).required(),
+           Field::scalar("gradient_bytes", number(s.gradient_bytes)),
+           Field::scalar("accumulation_bytes", number(s.accumulation_bytes)),
+           Field::section("score_bytes", {Field::scalar("forward", number(s.score_bytes_forward)),
+                                          Field::scalar("backward", number(s.score_bytes_backward))}),
+           Field::section("copies", {Field::scalar("forward", number(s.copies_forward)),
+                                     Field::scalar("backward", number(s.copies_backward))}),
+           Field::scalar("scatter_messages", [&](auto text) { parse_scatter(s.scatters_messages, text); }),
+           Field::other("operations", Takes::map, kinds(false)),
+           Field::other("operations_backward", Takes::map, kinds(true))})
+          .required()};
+  read_map(problems, *root, "", fields);
+  return c;
+}
+
+}  // namespace
+
+KindCost Software::cost_of(const program::Operation& operation) const {
+  const std::string kind(program::name_of(operation.action));
+  const bool backward = operation.label.phase == program::Phase::backward && !operation.label.recomputed;
+  for (const bool own : {backward, false}) {
+    if (const auto found = kinds.find({kind, own}); found != kinds.end()) return found->second;
+  }
+  return {};
+}
+
+std::optional<Calibration> read_calibration(const std::string& text, const Place& place, const std::string& config_path,
+                                            Problems& problems) {
+  fs::path path;
+  const auto find_it = [&](std::string_view) { path = find_data_file("calibration", text, config_path); };
+  if (!parse_or_report(problems, place, "calibration", text, find_it)) return std::nullopt;
+  Calibration calibration = calibration_in(path, problems);
+  calibration.file = text;
+  return calibration;
+}
+
+}  // namespace harness::config

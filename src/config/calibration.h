@@ -1,0 +1,61 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "config/problems.h"
+#include "program/lower.h"
+#include "program/operation.h"
+
+namespace harness::config {
+
+/// What a software makes of one kind of operation, beside what the operation itself needs.
+struct KindCost {
+  double bytes = 1;            // that its kernels move, for each byte that must be moved
+  double host_operations = 1;  // framework operations
+};
+
+/// The software whose step is predicted: which kernels it runs, what they move, and what the host does meanwhile.
+struct Software {
+  program::FusedSet fused = program::all_fused;  // forms that are one kernel (program/lower.h)
+  double host_s = 0;               // of one framework operation; 0: the host launches the step whole, as a CUDA graph
+  double kernel_s = 0;             // fixed, of each kernel
+  double step_s = 0;               // of each step
+  double gradient_bytes = 4;       // of an element in the all-reduce of gradients
+  double accumulation_bytes = 0;   // of a parameter and micro-batch, where a kernel of its own adds gradients up
+  double score_bytes_forward = 4;  // of unfused attention, for each score: mask, softmax and dropout
+  double score_bytes_backward = 6;
+  double copies_forward = 0;  // of unfused attention's result, to put heads in order
+  double copies_backward = 0;
+  bool scatters_messages = false;  // between stages, tensor ranks send a share each and gather the shares there
+  std::map<std::pair<std::string, bool>, KindCost> kinds;  // by operation name, and whether of the backward pass
+
+  KindCost cost_of(const program::Operation& operation) const;
+};
+
+/// How much of what the hardware promises a software gets: from configs/calibration/NAME.yaml, whose comments have the
+/// source of each number.
+struct Calibration {
+  std::string file;  // as the configuration calls it
+  std::string name, source;
+  double product_share = 0;                              // of the peak, by large products in full waves
+  double product_ramp = 128;                             // k at which a product reaches half of it
+  double memory_share = 0;                               // of the memory's rate
+  double attention_forward = 0, attention_backward = 0;  // shares of the peak, by fused attention over long sequences
+  double attention_ramp = 500;                           // keys at which it reaches half of it
+  double network_share = 0;                              // of a node's rate towards the others
+  double network_start_s = 0;                            // of a collective between nodes
+  double network_hop_s = 0;                              // of a ring's step between nodes
+  double message_start_s = 0;                            // of a send
+  double taken_by_communication = 0;  // share of a GPU that computations lose to a communication beside them
+  double kept_by_communication = 1;   // share of its speed that a communication keeps beside computations
+  Software software;
+};
+
+/// The file that `text` names, found as hardware files are.
+std::optional<Calibration> read_calibration(const std::string& text, const Place& place, const std::string& config_path,
+                                            Problems& problems);
+
+}  // namespace harness::config

@@ -1,0 +1,113 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/cli.h"
+#include "support/paths.h"
+#include "support/temporary_folder.h"
+
+namespace harness::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string cluster = test::source_dir() + "/configs/16node.yaml";
+
+struct PlanSaid {
+  int exit_code = 0;
+  std::string out, err;
+};
+
+PlanSaid what_is_said(std::vector<std::string> arguments) {
+  std::ostringstream out, err;
+  const int exit_code = run_cli(arguments, out, err);
+  return {exit_code, out.str(), err.str()};
+}
+
+PlanSaid predicted(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments{"plan", cluster, "--backend", "sim", "--ranks", "128"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return what_is_said(arguments);
+}
+
+TEST(Predicted, EveryCaseThatChangesTheStepHasAPredictedTime) {
+  const PlanSaid plan = predicted({});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_THAT(plan.out,
+              AllOf(HasSubstr("predicted, not measured: harness on CUDA"), HasSubstr("128 ranks of 8 to a node"),
+                    HasSubstr("?: the prediction does not know nccl_algo")));
+  EXPECT_THAT(plan.out, AllOf(Not(HasSubstr("blocks in")), Not(HasSubstr("time:"))));  // nothing will be measured
+}
+
+TEST(Predicted, ProgramsReadTheSameInJson) {
+  const PlanSaid plan = predicted({"--format", "json", "--set", "calibration=megatron-2022"});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  const auto json = nlohmann::json::parse(plan.out);
+  EXPECT_EQ(json["calibration"]["file"], "megatron-2022");
+  double baseline_s = 0;
+  for (const auto& row : json["cases"]) {
+    const std::string name = row["name"];
+    SCOPED_TRACE(name);
+    if (name.starts_with("nccl_")) {
+      EXPECT_THAT(row["not_predicted"].get<std::string>(), HasSubstr("does not know nccl_"));
+      continue;
+    }
+    const double seconds = row["predicted_step_seconds"];
+    const auto& parts = row["predicted_parts"];
+    EXPECT_GT(seconds, 0);
+    EXPECT_NEAR(parts["compute_seconds"].get<double>() + parts["exposed_communication_seconds"].get<double>() +
+                    parts["idle_seconds"].get<double>(),
+                seconds, 1e-9);
+    if (name == "baseline") baseline_s = seconds;
+    const double change = seconds / baseline_s;
+    if (name == "overlap_grad_reduce=false") {
+      EXPECT_GT(change, 1);
+    }
+    if (name == "layout={tensor_parallel: 16, pipeline_parallel: 1}") {
+      EXPECT_GT(change, 3);
+    }
+    if (name == "ranks=8") {
+      EXPECT_GT(change, 8);
+    }
+  }
+}
+
+TEST(Predicted, AMeasuredPlanIsJsonWithoutPredictions) {
+  const PlanSaid plan = what_is_said({"plan", cluster, "--ranks", "128", "--format", "json"});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  const auto json = nlohmann::json::parse(plan.out);
+  EXPECT_EQ(json["cases"][0]["name"], "baseline");
+  EXPECT_GT(json["cases"][0]["memory_bytes"].get<double>(), 1e9);
+  EXPECT_FALSE(json["cases"][0].contains("predicted_step_seconds"));
+  EXPECT_FALSE(json.contains("calibration"));
+}
+
+TEST(Predicted, WhatIsNotKnownOfTheMachineIsAskedFor) {
+  EXPECT_THAT(predicted({"--set", "hardware=none"}).err, HasSubstr("a prediction needs the hardware"));
+  EXPECT_THAT(predicted({"--set", "hardware=l40s"}).err, HasSubstr("fabric: {node: 400 GB/s}"));
+  EXPECT_THAT(predicted({"--set", "calibration=megatron-2020"}).err,
+              AllOf(HasSubstr("calibration: found 'megatron-2020'"), HasSubstr("megatron-2022")));
+}
+
+TEST(Predicted, ACalibrationThatIsWrongNamesItsPlace) {
+  const test::TemporaryFolder folder;
+  const std::string mine = folder.write("mine.yaml",
+                                        "name: mine\nsource: measured\nproducts: {share: 120 %, ramp: 128}\n"
+                                        "software: {operations: {matmull: {host: 2}}}\n");
+  EXPECT_THAT(predicted({"--set", "calibration=" + mine}).err,
+              AllOf(HasSubstr("mine.yaml:3:"), HasSubstr("up to 100 %"), HasSubstr("matmul"), HasSubstr("memory")));
+}
+
+TEST(Predicted, NoWorkerRunsIt) {
+  const PlanSaid sweep = what_is_said({"sweep", cluster, "--backend", "sim"});
+  EXPECT_NE(sweep.exit_code, 0);
+  EXPECT_THAT(sweep.err, HasSubstr("plan --backend sim"));
+}
+
+}  // namespace
+}  // namespace harness::cli

@@ -1,0 +1,94 @@
+#include "sim/costs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "support/errors.h"
+
+namespace harness::sim {
+namespace {
+
+using program::Axis;
+using program::Collective;
+
+const Device gpu{.flops = 100e12, .memory_bytes_per_s = 1e12, .multiprocessors = 100};
+
+config::Calibration plain() {
+  config::Calibration c;
+  c.product_share = c.memory_share = c.network_share = 1;
+  c.product_ramp = 0;
+  c.attention_forward = c.attention_backward = 0.5;
+  c.attention_ramp = 1000;
+  c.network_start_s = 60e-6;
+  c.network_hop_s = 20e-6;
+  c.message_start_s = 30e-6;
+  return c;
+}
+
+// 100 tiles of 256 by 128 are one full wave on 100 multiprocessors; one more is a second wave.
+TEST(ProductSeconds, GrowByWholeWaves) {
+  const double full = product_seconds(2560, 1280, 4096, 1, 0, gpu, plain());
+  EXPECT_NEAR(full, 2.0 * 2560 * 1280 * 4096 / gpu.flops, 1e-12);
+  const double more = product_seconds(2561, 1280, 4096, 1, 0, gpu, plain());
+  EXPECT_GT(more, 1.05 * full);
+  EXPECT_LE(more, 2 * full);
+}
+
+TEST(ProductSeconds, TakeAtLeastWhatTheirBytesTake) {
+  EXPECT_NEAR(product_seconds(16, 1280, 128, 1, 5e9, gpu, plain()), 5e-3, 1e-9);
+}
+
+// 4 tiles on 100 multiprocessors: with a long k, eight times as many parts of it.
+TEST(ProductSeconds, SplitALongKWhereTilesAreFew) {
+  const double whole = 2.0 * 128 * 128 * 65536 / (gpu.flops / gpu.multiprocessors);
+  EXPECT_LT(product_seconds(256, 256, 65536, 1, 0, gpu, plain()), whole / 4);
+}
+
+TEST(AttentionSeconds, ReachHalfOfTheirShareAtTheRamp) {
+  const double seconds = attention_seconds(1e12, 1000, false, gpu, plain());
+  EXPECT_NEAR(seconds, 1e12 / (gpu.flops * 0.5 * 0.5), 1e-9);
+}
+
+Network links() {
+  return {.rank_bytes_per_s = 300e9, .node_bytes_per_s = 200e9, .switches_reduce = false, .node_of = {}};
+}
+
+// A ring's all-reduce passes 2 (n - 1) / n of the bytes over its slowest link (Patarasuk and Yuan 2009).
+TEST(CollectiveSeconds, AreThoseOfARing) {
+  const double bytes = 1e9;
+  const double within = collective_seconds(Collective::all_reduce, bytes, {8, 1, 8, 1}, links(), plain());
+  EXPECT_NEAR(within, 90e-6 + 2 * 7.0 / 8 * bytes / 230e9, 1e-9);
+  const double scatter = collective_seconds(Collective::reduce_scatter, bytes, {8, 1, 8, 1}, links(), plain());
+  EXPECT_NEAR(scatter, 0.6 * 90e-6 + 7.0 / 8 * bytes / 230e9, 1e-9);
+  // 16 nodes with a member each, eight such rings at once on every node's network.
+  const double across = collective_seconds(Collective::all_reduce, bytes, {16, 16, 1, 8}, links(), plain());
+  EXPECT_NEAR(across, 60e-6 + 2 * 15 * 20e-6 + 2 * 15.0 / 16 * bytes / (200e9 / 8), 1e-9);
+  EXPECT_EQ(collective_seconds(Collective::all_reduce, bytes, {1, 1, 1, 1}, links(), plain()), 0);
+}
+
+TEST(SpreadOf, CountsNodesAndWhoSharesTheirNetwork) {
+  const program::Layout layout{{Axis::tensor, 4}, {Axis::data, 4}};
+  Network network = links();
+  for (int rank = 0; rank < 16; ++rank) network.node_of.push_back(rank / 8);
+  const program::Group tensor{"tensor", program::AxisSet::of({Axis::tensor}), {}};
+  const program::Group data{"data", program::AxisSet::of({Axis::data}), {}};
+  const Spread of_tensor = spread_of(tensor, layout, 5, network), of_data = spread_of(data, layout, 5, network);
+  EXPECT_EQ(of_tensor.nodes, 1);
+  EXPECT_EQ(of_tensor.most_on_a_node, 4);
+  EXPECT_EQ(of_data.nodes, 2);
+  EXPECT_EQ(of_data.most_on_a_node, 2);
+  EXPECT_EQ(of_data.instances_on_a_node, 4);
+}
+
+TEST(MessageSeconds, ShareANodesNetworkWithTheOtherSenders) {
+  config::Calibration c = plain();
+  EXPECT_NEAR(message_seconds(1e8, 8, 8, links(), c), 30e-6 + 8e8 / 200e9, 1e-9);
+  EXPECT_NEAR(message_seconds(1e8, 0, 8, links(), c), 30e-6 + 1e8 / 200e9, 1e-9);
+  c.software.scatters_messages = true;  // an eighth each, which the others then gather
+  const double gather = collective_seconds(Collective::all_gather, 1e8, {8, 1, 8, 1}, links(), c);
+  EXPECT_NEAR(message_seconds(1e8, 8, 8, links(), c), 30e-6 + 1e8 / 200e9 + gather, 1e-9);
+}
+
+}  // namespace
+}  // namespace harness::sim
