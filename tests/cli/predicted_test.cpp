@@ -88,9 +88,10 @@ TEST(Predicted, AMeasuredPlanIsJsonWithoutPredictions) {
 }
 
 TEST(Predicted, WhatIsNotKnownOfTheMachineIsAskedFor) {
-  EXPECT_THAT(predicted({"--set", "hardware=none"}).err, HasSubstr("a prediction needs the hardware"));
-  EXPECT_THAT(predicted({"--set", "hardware=l40s"}).err, HasSubstr("fabric: {node: 400 GB/s}"));
-  EXPECT_THAT(predicted({"--set", "calibration=megatron-2020"}).err,
+  const auto error = [](const std::string& change) { return predicted({"--only", "baseline", "--set", change}).err; };
+  EXPECT_THAT(error("hardware=none"), HasSubstr("a prediction needs the hardware"));
+  EXPECT_THAT(error("hardware=l40s"), HasSubstr("fabric: {node: 400 GB/s}"));
+  EXPECT_THAT(error("calibration=megatron-2020"),
               AllOf(HasSubstr("calibration: found 'megatron-2020'"), HasSubstr("megatron-2022")));
 }
 

@@ -153,7 +153,8 @@ TEST(Simulate, ASlowRankHoldsUpWhoWaitsForIt) {
     const RankClasses classes(set, marks);
     const SimulatedStep step = simulate(classes, [&](int c, OperationId id) {
       const bool slow = !marks.empty() && marks[classes.list()[c].first_rank] != 0;
-      return program::is_communication(classes.program(c).step[id].action) ? Cost{} : Cost{.alone = slow ? 300 : 200};
+      if (program::is_communication(classes.program(c).step[id].action)) return Cost{};
+      return Cost{.alone = slow ? 300 : 200};
     });
     return step.length;
   };
