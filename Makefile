@@ -2,7 +2,7 @@
 #   make WERROR=1 ...        treat warnings as errors
 #   make JOBS=8 ...          compile this many files at once (default: limited by cores and free memory)
 #   make CMAKE_FLAGS=... ... pass flags to CMake, such as CMAKE_FLAGS=-DHARNESS_MARCH=x86-64-v3
-.PHONY: all setup build demo test soak bench bundle install lint asan gpu-check clean help
+.PHONY: all setup build demo test soak bench accuracy bundle install lint asan gpu-check clean help
 .NOTPARALLEL:
 
 PREFIX = /usr/local
@@ -18,6 +18,7 @@ help:
 	@echo "make asan       build with the address and undefined-behaviour sanitizers and run all tests"
 	@echo "make lint       run clang-format and clang-tidy over the sources"
 	@echo "make bench      run the Google Benchmark programs (for the comparison with PyTorch, see bench/README.md)"
+	@echo "make accuracy   compare predicted with published steps, and write docs/accuracy.md"
 	@echo "make soak       run the tests that take too long for make test: 200 killed jobs, repeated sweeps, 128 ranks"
 	@echo "                (only some: PARTS=\"aa ranks\", or PARTS=tests TESTS=e2e/Pairs)"
 	@echo "make gpu-check  run every check that one GPU allows, in under ten minutes (only some: ROWS=\"layouts memcheck\")"
@@ -46,6 +47,11 @@ gpu-check: build
 
 bench: setup build
 	@scripts/bench.sh
+
+accuracy: setup
+	@scripts/build.sh release accuracy
+	@build/release/bench/accuracy bench/published_steps.csv configs > build/accuracy.md
+	@mv build/accuracy.md docs/accuracy.md
 
 bundle: setup
 	@scripts/bundle.sh

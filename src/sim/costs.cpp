@@ -34,7 +34,7 @@ Cost Costs::operator()(int rank_class, program::OperationId id) {
   const program::Operation& op = program.step[id];
   const config::Software& software = calibration_.software;
   Cost cost;
-  cost.host = ticks_of(software.host_s * software.cost_of(op).host_operations);
+  cost.host = ticks_of(software.host_s * (software.cost_of(op).host_operations + (adds_up_apart(program, op) ? 1 : 0)));
   if (program::is_communication(op.action)) {
     cost.alone = ticks_of(communication_seconds(rank_class, op));
     cost.takes = calibration_.taken_by_communication;
@@ -45,13 +45,19 @@ Cost Costs::operator()(int rank_class, program::OperationId id) {
   return cost;
 }
 
+// Whether a kernel of its own adds the gradient of a weight to those of earlier micro-batches.
+bool Costs::adds_up_apart(const Program& program, const program::Operation& op) const {
+  const auto* product = std::get_if<program::Matmul>(&op.action);
+  return product != nullptr && calibration_.software.accumulation_bytes > 0 && product->transpose_a &&
+         program.buffer_of(product->out).type == program::DType::f32;
+}
+
 double Costs::computation_seconds(const Program& program, const program::Operation& op) const {
   const config::Software& software = calibration_.software;
   const double bytes = program::needed_bytes(program, op.action) * software.cost_of(op).bytes;
   if (const auto* product = std::get_if<program::Matmul>(&op.action)) {
     double seconds = product_seconds(product->m, product->n, product->k, 1, bytes, device_, calibration_);
-    const bool of_weights = product->transpose_a && program.buffer_of(product->out).type == program::DType::f32;
-    if (of_weights && software.accumulation_bytes > 0) {
+    if (adds_up_apart(program, op)) {
       const double parameters = static_cast<double>(product->m) * static_cast<double>(product->n);
       seconds += memory_seconds(software.accumulation_bytes * parameters, device_, calibration_);
     }

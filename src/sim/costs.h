@@ -22,6 +22,7 @@ class Costs {
   Cost operator()(int rank_class, program::OperationId id);
 
  private:
+  bool adds_up_apart(const program::Program& program, const program::Operation& op) const;
   double computation_seconds(const program::Program& program, const program::Operation& op) const;
   double communication_seconds(int rank_class, const program::Operation& op);
   double message_seconds_to(int rank_class, const program::Peer& peer, double bytes);
