@@ -44,6 +44,7 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"recompute", {"none", "selective", "full"}},
     {"recompute_layers", {"all", "3"}},
     {"sequence_parallel", {"true", "false"}},
+    {"sharding", {"none", "optimizer"}},
     {"allreduce_algorithm", {"ring", "halving_doubling", "bcube"}},
     {"threads", {"auto", "3"}},
     {"repeat_batch", {"true", "false"}},

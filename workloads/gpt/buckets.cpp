@@ -14,14 +14,11 @@ Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters,
       overlap_reduction_(settings.overlap_grad_reduce),
       overlap_optimizer_(settings.overlap_optimizer) {
   const std::vector<Parameter>& list = parameters.list();
-  const program::View whole = parameters.whole_gradient();
-  buckets_.resize(list.front().bucket + 1);
+  buckets_.resize(parameters.buckets().size());
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Parameter& p = list[i];
     Bucket& bucket = buckets_[p.bucket];
-    if (!bucket.gradients.present()) bucket.gradients = whole.part(p.view.offset, 0);
-    const std::int64_t end = i + 1 < list.size() ? list[i + 1].view.offset : whole.count;
-    bucket.gradients.count = end - bucket.gradients.offset;
+    bucket.gradients = parameters.gradients_of(p.bucket);
     if (p.partial && i > 0 && list[i - 1].partial && list[i - 1].bucket == p.bucket) {
       bucket.partial.back().count = p.view.offset + p.view.count - bucket.partial.back().offset;
     } else if (p.partial) {
@@ -39,8 +36,22 @@ void Buckets::reduce(const Bucket& bucket, const std::vector<program::OperationI
             {"gradients of own rows", program::Phase::gradient_sync, -1, bucket.number}, after);
   }
   if (!replicated_) return;
-  b_.emit(workloads::data_stream, program::AllReduce{data_group, bucket.gradients},
-          {"gradient bucket", program::Phase::gradient_sync, -1, bucket.number}, after);
+  const program::View& all = bucket.gradients;
+  program::Action reduction = program::AllReduce{data_group, all};
+  if (sharded()) reduction = program::ReduceScatter{data_group, all, parameters_.own(all)};
+  b_.emit(workloads::data_stream, reduction, {"gradient bucket", program::Phase::gradient_sync, -1, bucket.number},
+          after);
+}
+
+// Buckets are numbered from the end. The step before has ended on all ranks, so nothing else is waited for.
+std::vector<program::OperationId> Buckets::gather_weights() {
+  if (!sharded()) return {};
+  for (std::size_t i = buckets_.size(); i-- > 0;) {
+    const program::View all = parameters_.weights_of(buckets_[i].number);
+    b_.emit(workloads::gather_stream, program::AllGather{gather_group, parameters_.own(all), all},
+            {"weight bucket", program::Phase::forward, -1, buckets_[i].number});
+  }
+  return {b_.last(workloads::gather_stream)};
 }
 
 void Buckets::update(const Bucket& bucket) {
@@ -66,14 +77,24 @@ void Buckets::finish() {
   }
   for (const Parameter& p : parameters_.list()) {
     if (!p.tied) continue;
-    b_.emit(workloads::data_stream, program::AllReduce{embedding_group, parameters_.gradient(p.id)},
+    // Of shards, the ranks of both stages have the same one: there the table is a bucket.
+    const program::View gradient =
+        sharded() ? parameters_.own(buckets_[p.bucket].gradients) : parameters_.gradient(p.id);
+    b_.emit(workloads::data_stream, program::AllReduce{embedding_group, gradient},
             {"tied embedding", program::Phase::gradient_sync});
   }
   for (const Bucket& bucket : buckets_) {
     if (bucket.tied) update(bucket);
   }
-  if (!overlap_optimizer_) {
-    b_.emit(workloads::compute_stream, update_of(parameters_.whole_gradient()), {"", program::Phase::optimizer});
+  if (overlap_optimizer_) return;
+  // Of shards, a rank's part of one bucket does not lie beside that of the next.
+  std::vector<program::View> updates{parameters_.whole_gradient()};
+  if (sharded()) {
+    updates.clear();
+    for (const Bucket& bucket : buckets_) updates.push_back(bucket.gradients);
+  }
+  for (const program::View& gradients : updates) {
+    b_.emit(workloads::compute_stream, update_of(gradients), {"", program::Phase::optimizer});
   }
 }
 

@@ -10,6 +10,10 @@ namespace harness::gpt {
 /// What becomes of the gradients of a stage: their reduction over data-parallel ranks and the update of the weights,
 /// bucket by bucket.
 ///
+/// Where the ranks share the state of the optimizer (ZeRO, Rajbhandari et al. 2020), a reduce-scatter gives each rank
+/// the gradients of its part of a bucket, of which it updates the weights. The step after gathers them from all ranks
+/// before it reads them.
+///
 /// With overlap_grad_reduce a bucket's all-reduce waits for its own gradients alone; without, it waits for the whole
 /// backward pass. With overlap_optimizer a bucket is updated on a stream of its own as soon as nothing is added to its
 /// gradients any more, on any rank; without, one update of everything ends the step. Whatever else an update must wait
@@ -23,6 +27,9 @@ class Buckets {
   Buckets(program::ProgramBuilder& builder, const Parameters& parameters, const workloads::StepFrame& frame,
           const config::Settings& settings, const program::Layout& layout);
 
+  /// Emits the gathering of what the step before has updated, in the order in which layers use it. First in a step;
+  /// returns what all layers wait for.
+  std::vector<program::OperationId> gather_weights();
   /// The last micro-batch has written a parameter's gradient; where several operations write it, each says so. Emits
   /// what its bucket, if now complete, need not wait with.
   void complete(ParameterId parameter);
@@ -42,6 +49,7 @@ class Buckets {
   program::AdamW update_of(const program::View& gradients) const {
     return parameters_.update_of(gradients, frame_.counter(), learning_rate_);
   }
+  bool sharded() const { return parameters_.shards() > 1; }
   bool reduces_late() const { return replicated_ && !overlap_reduction_; }
 
   program::ProgramBuilder& b_;

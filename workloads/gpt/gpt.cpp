@@ -103,13 +103,14 @@ void emit_passes(const std::vector<TimedPass>& passes, program::ProgramBuilder& 
 
 program::Program program(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
                          int pipeline_stage, const std::vector<TimedPass>& passes) {
-  program::ProgramBuilder builder = workloads::step_builder();
+  program::ProgramBuilder builder = workloads::step_builder(shards_of(settings, layout) > 1);
   workloads::StepFrame frame(builder, world_group, "loss");
   Parameters parameters(builder, model, settings, layout, pipeline_stage);
   Stage stage(builder, parameters, frame, model, settings, layout, pipeline_stage);
   Buckets buckets(builder, parameters, frame, settings, layout);
   parameters.emit_init();
-  frame.begin_step(0);
+  frame.begin_step();
+  frame.set_share(0, buckets.gather_weights());
   parameters.begin_step();
   emit_passes(passes, builder, stage, buckets);
   buckets.finish();
@@ -129,6 +130,9 @@ program::ProgramSet programs(const config::Model& model, const config::Settings&
                 {"embedding", program::AxisSet::of({program::Axis::pipeline}),
                  stages > 1 ? std::vector<int>{0, stages - 1} : std::vector<int>{0}},
                 {"world", program::AxisSet::all(), {}}};
+  if (shards_of(settings, layout) > 1) {
+    set.groups.push_back({"gather", program::AxisSet::of({program::Axis::data}), {}});
+  }
   set.role_axes = program::AxisSet::of({program::Axis::pipeline});
   const auto passes = timetable(settings.pipeline_schedule, {stages, settings.chunks_of_stage(),
                                                              dimensions(model, settings, layout).micro_batches});

@@ -84,25 +84,41 @@ void append(std::vector<Parameter>& list, const std::vector<Parameter>& table, s
   std::stable_partition(list.begin() + begin, list.end(), [](const Parameter& p) { return p.partial; });
 }
 
-std::int64_t aligned(std::int64_t count) {
-  return (count + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+std::int64_t multiple(std::int64_t count, std::int64_t of) {
+  return (count + of - 1) / of * of;
 }
 
-void cut_into_buckets(std::vector<Parameter>& list, std::int64_t bucket_bytes) {
+std::int64_t aligned(std::int64_t count) {
+  return multiple(count, parameter_alignment);
+}
+
+// What every bucket is filled up to a multiple of.
+std::int64_t bucket_alignment(int shards) {
+  return shards > 1 ? shards * parameter_alignment : 1;
+}
+
+void cut_into_buckets(std::vector<Parameter>& list, std::int64_t bucket_bytes, int shards) {
   int bucket = 0;
   std::int64_t elements = 0;
+  const auto cut = [&] {
+    if (elements > 0) ++bucket;
+    elements = 0;
+  };
   for (std::size_t i = list.size(); i-- > 0;) {
+    const bool alone = list[i].tied && shards > 1;
+    if (alone) cut();
     list[i].bucket = bucket;
     elements += i + 1 < list.size() ? aligned(list[i].count()) : list[i].count();
-    if (elements * program::size_of(program::DType::f32) < bucket_bytes) continue;
-    ++bucket;
-    elements = 0;
+    if (alone || elements * program::size_of(program::DType::f32) >= bucket_bytes) cut();
   }
 }
 
-void place(std::vector<Parameter>& list) {
+void place(std::vector<Parameter>& list, int shards) {
   std::int64_t at = 0;
+  int bucket = list.front().bucket;
   for (Parameter& p : list) {
+    if (p.bucket != bucket) at = multiple(at, bucket_alignment(shards));
+    bucket = p.bucket;
     p.view = {-1, at, p.count()};
     at += aligned(p.count());
   }
@@ -135,24 +151,54 @@ std::vector<Parameter> parameters(const config::Model& m, const config::Settings
   if (last) append(list, final_norm_table(m), of_embedding + m.layers * of_layer, tensor);
   // The head's copy stands last: its gradient is the first to be complete in the backward pass.
   if (last && !first) append(list, {table}, 0, tensor);
-  cut_into_buckets(list, settings.bucket_size_bytes);
-  place(list);
+  const int shards = shards_of(settings, layout);
+  cut_into_buckets(list, settings.bucket_size_bytes, shards);
+  place(list, shards);
   return list;
+}
+
+std::vector<program::View> bucket_places(const std::vector<Parameter>& list, int shards) {
+  std::vector<program::View> places(list.front().bucket + 1);
+  std::int64_t end = list.back().view.offset + list.back().view.count;
+  for (std::size_t i = list.size(); i-- > 0;) {
+    if (i > 0 && list[i - 1].bucket == list[i].bucket) continue;
+    const std::int64_t begin = list[i].view.offset;
+    places[list[i].bucket] = {-1, begin, multiple(end - begin, bucket_alignment(shards))};
+    end = begin;
+  }
+  return places;
+}
+
+OwnRange own_range(const Parameter& parameter, const std::vector<program::View>& buckets, int shards,
+                   const program::Coordinates& at) {
+  const program::View& bucket = buckets[parameter.bucket];
+  const program::View own = bucket.own_part(program::Axis::data, shards).on(at);
+  const std::int64_t begin = std::max(own.offset, parameter.view.offset),
+                     end = std::min(own.offset + own.count, parameter.view.offset + parameter.view.count);
+  return {begin, std::max<std::int64_t>(end - begin, 0), bucket.offset / shards + begin - own.offset};
+}
+
+int shards_of(const config::Settings& settings, const program::Layout& layout) {
+  return settings.sharding == config::Sharding::none ? 1 : layout[program::Axis::data];
 }
 
 Parameters::Parameters(program::ProgramBuilder& builder, const config::Model& model, const config::Settings& settings,
                        const program::Layout& layout, int stage)
-    : b_(builder), list_(parameters(model, settings, layout, stage)) {
+    : b_(builder),
+      shards_(shards_of(settings, layout)),
+      list_(parameters(model, settings, layout, stage)),
+      buckets_(bucket_places(list_, shards_)) {
   for (std::size_t i = 0; i < list_.size(); ++i) index_.emplace(list_[i].id, i);
-  const program::View& end = list_.back().view;
-  const auto flat = [&](const char* name, program::DType type) {
-    return b_.buffer(name, type, end.offset + end.count, program::BufferKind::persistent);
+  const auto flat = [&](const char* name, program::DType type, int parts = 1) {
+    const std::int64_t whole = buckets_.front().offset + buckets_.front().count;
+    return b_.buffer(name, type, whole / parts, program::BufferKind::persistent);
   };
   const program::DType type = config::storage_of(settings.precision);
-  master_ = flat("master", program::DType::f32);
-  weights_ = type == program::DType::f32 ? master_ : flat("weights", type);
-  moment1_ = flat("moment1", program::DType::f32);
-  moment2_ = flat("moment2", program::DType::f32);
+  const bool one_copy = type == program::DType::f32;
+  master_ = flat("master", program::DType::f32, one_copy ? 1 : shards_);
+  weights_ = one_copy ? master_ : flat("weights", type);
+  moment1_ = flat("moment1", program::DType::f32, shards_);
+  moment2_ = flat("moment2", program::DType::f32, shards_);
   gradient_ = flat(gradient_buffer, program::DType::f32);
 }
 
@@ -165,13 +211,19 @@ void Parameters::emit_init() {
   const auto emit = [&](const program::Action& action, const char* what) {
     b_.emit(workloads::compute_stream, action, {what, program::Phase::setup});
   };
-  emit(program::Fill{master_, 0}, "parameters");
+  // Every parameter begins whole, so that its first values do not depend on who will update it.
+  const bool divided = master_.count < weights_.count;
+  const program::View& values = divided ? gradient_ : master_;
+  emit(program::Fill{values, 0}, "parameters");
   for (const Parameter& p : list_) {
-    emit(program::Initialize{in_buffer(master_, p.id), p.first_index, program::Axis::tensor, p.outer, p.full, p.part,
+    emit(program::Initialize{in_buffer(values, p.id), p.first_index, program::Axis::tensor, p.outer, p.full, p.part,
                              p.inner, p.mean, p.deviation},
          "parameter");
   }
-  if (weights_.buffer != master_.buffer) emit(program::Convert{master_, weights_}, "weights");
+  if (weights_.buffer != values.buffer) emit(program::Convert{values, weights_}, "weights");
+  for (std::size_t i = 0; divided && i < buckets_.size(); ++i) {
+    emit(program::Convert{own(gradients_of(static_cast<int>(i))), shard(master_, buckets_[i])}, "own part");
+  }
   for (const program::View& v : {moment1_, moment2_, gradient_}) emit(program::Fill{v, 0}, "optimizer state");
 }
 
@@ -185,10 +237,15 @@ void Parameters::begin_step() {
 
 program::AdamW Parameters::update_of(const program::View& gradients, const program::View& finished_steps,
                                      const program::View& learning_rate) const {
-  const auto same_part = [&](const program::View& flat) { return flat.part(gradients.offset, gradients.count); };
-  const program::View weights = weights_.buffer == master_.buffer ? program::View{} : same_part(weights_);
-  return {same_part(master_), same_part(moment1_), same_part(moment2_), gradients, weights,
-          finished_steps,     learning_rate};
+  const program::View weights = own(weights_.part(gradients.offset, gradients.count));
+  const bool one_copy = weights_.buffer == master_.buffer;
+  return {one_copy ? weights : shard(master_, gradients),
+          shard(moment1_, gradients),
+          shard(moment2_, gradients),
+          own(gradients),
+          one_copy ? program::View{} : weights,
+          finished_steps,
+          learning_rate};
 }
 
 }  // namespace harness::gpt

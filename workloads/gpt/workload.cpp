@@ -159,11 +159,16 @@ class GptWorkload : public Workload {
                                       const program::Layout& layout, const program::Coordinates& at,
                                       const program::Program& program) const override {
     const program::View whole = find_buffer(program, gpt::gradient_buffer);
-    const int replicas = layout[program::Axis::data] * layout[program::Axis::context];
+    const int shards = gpt::shards_of(settings, layout);
+    const int replicas = layout[program::Axis::data] * layout[program::Axis::context] / shards;
+    const auto list = gpt::parameters(model, settings, layout, at[program::Axis::pipeline]);
+    const std::vector<program::View> buckets = gpt::bucket_places(list, shards);
     std::vector<GradientPart> parts;
-    for (const gpt::Parameter& p : gpt::parameters(model, settings, layout, at[program::Axis::pipeline])) {
-      const int of_shard = replicas * (p.sharded ? 1 : layout[program::Axis::tensor]);
-      parts.push_back({whole.part(p.view.offset, p.view.count), p.sharded, of_shard * (p.tied ? 2 : 1)});
+    for (const gpt::Parameter& p : list) {
+      const gpt::OwnRange own = gpt::own_range(p, buckets, shards, at);
+      if (own.count == 0) continue;
+      const int holders = replicas * (p.sharded ? 1 : layout[program::Axis::tensor]) * (p.tied ? 2 : 1);
+      parts.push_back({whole.part(own.first, own.count), p.sharded, holders});
     }
     return parts;
   }

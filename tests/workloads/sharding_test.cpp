@@ -1,0 +1,212 @@
+// What the replicas divide among them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "gpt_jobs.h"
+#include "program/count.h"
+#include "program/lower.h"
+#include "small_gpt.h"
+#include "workloads/gpt/parameters.h"
+
+namespace harness::workloads {
+namespace {
+
+using ::testing::HasSubstr;
+
+Job sharded(int tp, int pp, int dp, int micro_batches = 2) {
+  Job j = job(small_gpt, tp, pp, dp, micro_batches, small_batch);
+  j.settings.precision = config::Precision::bf16;
+  j.settings.sharding = config::Sharding::optimizer;
+  j.settings.bucket_size_bytes = 64 << 10;
+  return j;
+}
+
+// Elements of the flat buffers of a stage, with what fills the buckets up; and without.
+struct Elements {
+  std::int64_t flat = 0, parameters = 0, buckets = 0;
+};
+Elements elements_of(const Job& j, int stage = 0) {
+  const auto list = gpt::parameters(j.model, j.settings, j.layout, stage);
+  const auto buckets = gpt::bucket_places(list, gpt::shards_of(j.settings, j.layout));
+  Elements n{buckets.front().offset + buckets.front().count, 0, std::ssize(buckets)};
+  for (const auto& p : list) n.parameters += p.count();
+  return n;
+}
+
+program::Traffic traffic_of(const program::ProgramSet& set, int role, const std::string& group,
+                            const std::string& kind) {
+  const auto traffic = program::count(set, set.roles[role], set.roles[role].step).traffic;
+  const auto it = traffic.find({group, kind});
+  return it == traffic.end() ? program::Traffic{} : it->second;
+}
+
+std::int64_t bytes_of_model(const program::Program& p) {
+  std::int64_t bytes = 0;
+  for (const char* name : {"master", "weights", "moment1", "moment2", "gradient"}) {
+    const auto found = std::ranges::find(p.buffers, name, &program::Buffer::name);
+    if (found != p.buffers.end()) bytes += found->bytes();
+  }
+  return bytes;
+}
+
+TEST(Sharding, BucketsAreEqualPartsThatBeginWhereAVectorLoadMay) {
+  for (const int dp : {2, 3, 8}) {
+    for (const int stage : {0, 1}) {
+      for (const std::int64_t bytes : {1024, 64 << 10, 1 << 30}) {
+        Job j = sharded(2, 2, dp);
+        j.model.hidden = 20;  // leaves gaps between the parameters
+        j.settings.bucket_size_bytes = bytes;
+        const auto list = gpt::parameters(j.model, j.settings, j.layout, stage);
+        const auto buckets = gpt::bucket_places(list, dp);
+        std::int64_t end = 0;
+        for (std::size_t i = buckets.size(); i-- > 0;) {
+          EXPECT_EQ(buckets[i].offset, end);
+          EXPECT_EQ(buckets[i].count % (32 * dp), 0);
+          end = buckets[i].offset + buckets[i].count;
+        }
+        for (const auto& p : list) {
+          EXPECT_GE(p.view.offset, buckets[p.bucket].offset) << p.name;
+          EXPECT_LE(p.view.offset + p.view.count, buckets[p.bucket].offset + buckets[p.bucket].count) << p.name;
+        }
+      }
+    }
+  }
+}
+
+// Both stages cut it alike, so that a rank and its partner have the same part.
+TEST(Sharding, ATiedTableIsABucket) {
+  std::int64_t count = 0;
+  for (const int stage : {0, 1}) {
+    const Job j = sharded(2, 2, 3);
+    const auto list = gpt::parameters(j.model, j.settings, j.layout, stage);
+    const auto table = std::ranges::find(list, gpt::ParameterId{gpt::word_embeddings}, &gpt::Parameter::id);
+    EXPECT_EQ(std::ranges::count(list, table->bucket, &gpt::Parameter::bucket), 1);
+    const program::View bucket = gpt::bucket_places(list, 3)[table->bucket];
+    EXPECT_EQ(bucket.offset, table->view.offset);
+    if (stage == 0) count = bucket.count;
+    EXPECT_EQ(bucket.count, count);
+  }
+}
+
+// ZeRO (Rajbhandari et al. 2020), stage 1. Bytes per parameter: bf16 2 of the weight, 4 of the gradient, 12 / d of
+// master weight and moments; fp32 4 + 4 + 8 / d, where the weight is its own master.
+TEST(Sharding, MemoryEqualsClosedFormula) {
+  for (const int dp : {2, 4}) {
+    Job j = sharded(1, 1, dp);
+    const Elements n = elements_of(j);
+    EXPECT_LT(n.flat - n.parameters, n.buckets * 32 * dp);  // the parameters themselves leave no gaps
+    EXPECT_EQ(bytes_of_model(build(j).roles[0]), n.flat * 6 + n.flat * 12 / dp);
+    j.settings.precision = config::Precision::fp32;
+    EXPECT_EQ(bytes_of_model(build(j).roles[0]), n.flat * 8 + n.flat * 8 / dp);
+  }
+}
+
+// Once per step: a reduce-scatter of the f32 gradients and an all-gather of the weights in their own type, a message
+// for each bucket; and of the tied table the own part between the stages.
+TEST(Sharding, TrafficEqualsClosedFormula) {
+  for (const int dp : {2, 4}) {
+    for (const auto& [tp, pp] : {std::array{1, 1}, std::array{2, 1}, std::array{1, 2}, std::array{2, 2}}) {
+      for (const auto& [precision, bytes] :
+           {std::pair{config::Precision::bf16, 2}, std::pair{config::Precision::fp32, 4}}) {
+        Job j = sharded(tp, pp, dp);
+        j.settings.precision = precision;
+        const auto set = build(j);
+        for (int stage = 0; stage < pp; ++stage) {
+          const Elements n = elements_of(j, stage);
+          const auto scatter = traffic_of(set, stage, "data", "reduce_scatter"),
+                     gather = traffic_of(set, stage, "gather", "all_gather"),
+                     tied = traffic_of(set, stage, "embedding", "all_reduce");
+          EXPECT_GT(n.buckets, 2);
+          EXPECT_EQ(scatter.messages, n.buckets);
+          EXPECT_EQ(scatter.bytes, static_cast<double>(4 * n.flat));
+          EXPECT_EQ(gather.messages, n.buckets);
+          EXPECT_EQ(gather.bytes, static_cast<double>(bytes * n.flat));
+          EXPECT_EQ(traffic_of(set, stage, "data", "all_reduce").messages, 0);
+          EXPECT_EQ(tied.messages, pp > 1 ? 1 : 0);
+          EXPECT_EQ(tied.bytes, pp > 1 ? 4.0 * 256 * 64 / (tp * dp) : 0);
+        }
+      }
+    }
+  }
+}
+
+TEST(Sharding, EveryBucketIsUpdatedOnceInItsOwnPart) {
+  for (const bool beside : {false, true}) {
+    Job j = sharded(1, 2, 4);
+    j.settings.overlap_optimizer = beside;
+    const auto set = build(j);
+    for (int stage = 0; stage < 2; ++stage) {
+      const Elements n = elements_of(j, stage);
+      std::map<std::int64_t, std::int64_t> moments;
+      for (const program::Operation& op : set.roles[stage].step) {
+        const auto* update = std::get_if<program::AdamW>(&op.action);
+        if (update == nullptr) continue;
+        EXPECT_EQ(op.stream, beside ? optimizer_stream : compute_stream);
+        EXPECT_EQ(update->gradient.parts, 4);
+        EXPECT_EQ(update->weights.parts, 4);
+        EXPECT_EQ(update->gradient.offset, 4 * update->moment1.offset);
+        EXPECT_EQ(update->weights.offset, update->gradient.offset);
+        EXPECT_EQ(update->master.offset, update->moment2.offset);
+        EXPECT_TRUE(moments.emplace(update->moment1.offset, update->moment1.count).second);
+      }
+      std::int64_t covered = 0;
+      for (const auto& [first, count] : moments) {
+        EXPECT_EQ(first, covered);
+        covered += count;
+      }
+      EXPECT_EQ(covered, n.flat / 4);
+    }
+  }
+}
+
+TEST(Sharding, OnOneReplicaTheProgramIsTheSame) {
+  Job j = sharded(2, 2, 1);
+  const auto with = program::hash(build(j));
+  j.settings.sharding = config::Sharding::none;
+  EXPECT_EQ(program::hash(build(j)), with);
+}
+
+TEST(Sharding, VerifiesByRoleAndByRank) {
+  for (const auto& [tp, pp, dp] :
+       {std::array{1, 1, 2}, std::array{2, 1, 3}, std::array{2, 2, 2}, std::array{1, 4, 4}}) {
+    for (const bool overlap : {true, false}) {
+      Job j = sharded(tp, pp, dp, 4);
+      j.settings.sequence_parallel = true;
+      j.settings.overlap_optimizer = overlap;
+      j.settings.overlap_grad_reduce = overlap;
+      const auto set = build(j);
+      EXPECT_EQ(texts(program::verify(set)), "");
+      EXPECT_EQ(texts(program::verify(program::expand(set))), "");
+      EXPECT_EQ(texts(program::verify(program::lower(set, 0))), "");
+    }
+  }
+}
+
+TEST(Sharding, IsRefusedWithoutAnyOneOfItsWaits) {
+  Job j = sharded(1, 2, 2);
+  j.settings.overlap_optimizer = true;
+  const auto sound = build(j);
+  for (std::size_t r = 0; r < sound.roles.size(); ++r) {
+    int waits = 0;
+    for (std::size_t i = 0; i < sound.roles[r].step.size(); ++i) {
+      const program::Operation& op = sound.roles[r].step[i];
+      const bool own = std::holds_alternative<program::AdamW>(op.action) ||
+                       std::holds_alternative<program::ReduceScatter>(op.action);
+      if (!own) continue;
+      for (const program::OperationId dropped : op.waits) {
+        auto set = sound;
+        std::erase(set.roles[r].step[i].waits, dropped);
+        EXPECT_THAT(texts(program::verify(set)), HasSubstr("a wait is missing")) << program::title(op);
+        ++waits;
+      }
+    }
+    EXPECT_GE(waits, 8);
+  }
+}
+
+}  // namespace
+}  // namespace harness::workloads
