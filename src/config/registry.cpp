@@ -40,6 +40,10 @@ bool has_one_replica(const Settings& s) {
   return s.ranks != 0 && s.ranks == s.replica_ranks();
 }
 
+std::string without_data_parallel(const Settings& s) {
+  return has_one_replica(s) ? "data_parallel is 1, so there are no gradients to reduce" : "";
+}
+
 std::string below_capability(const Hardware& hardware, int needed, std::string_view what) {
   const int has = hardware.compute_capability;
   if (has == 0 || has >= needed) return "";

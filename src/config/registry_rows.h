@@ -36,6 +36,7 @@ int within_or_word(std::string_view text, std::string_view word, int high);
 /// For without_effect.
 std::string without_communication(const Settings& settings);
 bool has_one_replica(const Settings& settings);
+std::string without_data_parallel(const Settings& settings);
 
 /// For lacking: generations of GPUs as compute capabilities, 9.0 as 90.
 inline constexpr int ampere = 80, hopper = 90;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "config/choice.h"
+#include "config/fields.h"
 #include "config/registry_rows.h"
 
 namespace harness::config {
@@ -13,6 +14,14 @@ constexpr std::array<Choice<Sharding>, 2> sharding_choices{
 
 std::string without_replicas(const Settings& s) {
   return has_one_replica(s) ? "data_parallel is 1, so there is no replica to divide anything with" : "";
+}
+
+constexpr std::array<Choice<program::DType>, 2> type_choices{
+    {{"fp32", program::DType::f32}, {"bf16", program::DType::bf16}}};
+
+std::string gather_conflict(const Settings& s) {
+  if (!s.overlap_param_gather || s.sharding != Sharding::none) return "";
+  return "overlap_param_gather needs weights that replicas gather; with sharding none each has updated its own";
 }
 
 // ---- Words of other frameworks (framework_words.h says where they are from).
@@ -29,6 +38,28 @@ FrameworkWords sharding_for_pytorch(const Settings& s) {
   return no_word(
       "no argument: torch.distributed.optim.ZeroRedundancyOptimizer around AdamW, which all-reduces gradients where "
       "this was measured with a reduce-scatter");
+}
+
+FrameworkWords gather_for_megatron(const Settings& s) {
+  if (s.overlap_param_gather) {
+    return {{{"--overlap-param-gather", ""}}, "Megatron-LM wants --overlap-grad-reduce with it"};
+  }
+  return no_word("omit --overlap-param-gather: weights are then gathered before the first layer");
+}
+
+FrameworkWords reduce_type_for_megatron(const Settings& s) {
+  if (s.grad_reduce_type == program::DType::f32) return no_word("omit --grad-reduce-in-bf16");
+  return {{{"--grad-reduce-in-bf16", ""}},
+          "Megatron-LM then also adds micro-batches up in bf16; measured with fp32 sums, in bf16 on the wire only"};
+}
+FrameworkWords reduce_type_for_deepspeed(const Settings& s) {
+  return {{{"communication_data_type", print_choice(s.grad_reduce_type, type_choices)}}};
+}
+FrameworkWords reduce_type_for_pytorch(const Settings& s) {
+  if (s.grad_reduce_type == program::DType::f32) return no_word("register no communication hook");
+  return no_word(
+      "no argument: DistributedDataParallel.register_comm_hook with "
+      "torch.distributed.algorithms.ddp_comm_hooks.default_hooks.bf16_compress_hook");
 }
 
 }  // namespace
@@ -55,6 +86,40 @@ std::vector<Variable> sharding_variables() {
                                {"zero1", "sharding: optimizer"},
                                {"distributed_optimizer", "sharding: optimizer"},
                                {"use_distributed_optimizer", "sharding: optimizer"}}});
+  rows.push_back(
+      {.name = "overlap_param_gather",
+       .allowed = "true, false",
+       .help =
+           "with sharding: optimizer or gradients, gather the weights of a bucket behind the layers that come before "
+           "its first use, or all of them before the first layer",
+       .backends = everywhere,
+       .parse = [](Settings& s, auto text) { s.overlap_param_gather = parse_bool(text); },
+       .print = [](const Settings& s) { return s.overlap_param_gather ? "true" : "false"; },
+       .acts_on = {Part::data},
+       .fastest = "true",
+       .without_effect = without_replicas,
+       .conflict = gather_conflict,
+       .workloads = only_gpt,
+       .words = {.megatron = gather_for_megatron}});
+  rows.push_back({.name = "grad_reduce_precision",
+                  .allowed = "fp32, bf16",
+                  .help =
+                      "number format in which replicas exchange and sum up gradients; each adds its micro-batches up "
+                      "and updates weights in fp32",
+                  .backends = everywhere,
+                  .parse = [](Settings& s, auto text) { s.grad_reduce_type = parse_choice(text, type_choices); },
+                  .print = [](const Settings& s) { return print_choice(s.grad_reduce_type, type_choices); },
+                  .acts_on = {Part::data},
+                  .fastest = "bf16",
+                  .mathematics = Mathematics::rounded,
+                  .without_effect = without_data_parallel,
+                  .workloads = only_gpt,
+                  .words = {.megatron = reduce_type_for_megatron,
+                            .deepspeed = reduce_type_for_deepspeed,
+                            .pytorch = reduce_type_for_pytorch},
+                  .synonyms = {{"grad_reduce_in_bf16", "grad_reduce_precision: bf16"},
+                               {"reduce_dtype"},
+                               {"communication_data_type"}}});
   return rows;
 }
 

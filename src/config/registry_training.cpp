@@ -49,10 +49,6 @@ void parse_layout(Settings& settings, std::string_view text) {
   settings.layout = layout;
 }
 
-std::string without_data_parallel(const Settings& s) {
-  return has_one_replica(s) ? "data_parallel is 1, so there are no gradients to reduce" : "";
-}
-
 // Buckets are what is reduced together, and what overlap_optimizer updates together.
 std::string without_buckets(const Settings& s) {
   return s.overlap_optimizer ? "" : without_data_parallel(s);

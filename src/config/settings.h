@@ -75,6 +75,8 @@ struct Settings {
   int recompute_layers = 0;        // with full: the first so many of each chunk of the model; 0: all
   bool sequence_parallel = false;  // norms and residual stream divided among tensor-parallel ranks by rows
   Sharding sharding = Sharding::none;
+  bool overlap_param_gather = false;  // weights of shards are gathered behind the layers before; else before the first
+  program::DType grad_reduce_type = program::DType::f32;  // of gradients on their way between replicas
   bool overlap_grad_reduce = true;
   std::int64_t bucket_size_bytes = 25 << 20;  // of fp32 gradients
   bool overlap_optimizer = false;             // AdamW bucket by bucket, beside the backward pass

@@ -45,6 +45,8 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"recompute_layers", {"all", "3"}},
     {"sequence_parallel", {"true", "false"}},
     {"sharding", {"none", "optimizer"}},
+    {"overlap_param_gather", {"true", "false"}},
+    {"grad_reduce_precision", {"fp32", "bf16"}},
     {"allreduce_algorithm", {"ring", "halving_doubling", "bcube"}},
     {"threads", {"auto", "3"}},
     {"repeat_batch", {"true", "false"}},

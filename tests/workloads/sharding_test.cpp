@@ -6,8 +6,10 @@
 #include <array>
 #include <map>
 
+#include "config/registry.h"
 #include "gpt_jobs.h"
 #include "program/count.h"
+#include "program/happens_before.h"
 #include "program/lower.h"
 #include "small_gpt.h"
 #include "workloads/gpt/parameters.h"
@@ -159,6 +161,121 @@ TEST(Sharding, EveryBucketIsUpdatedOnceInItsOwnPart) {
         covered += count;
       }
       EXPECT_EQ(covered, n.flat / 4);
+    }
+  }
+}
+
+std::string without_waits(const program::Program& p, program::Operation op) {
+  op.waits.clear();
+  return program::describe(p, op);
+}
+
+// Off, everything waits for the last of them; on, each layer for its own.
+TEST(Sharding, OverlappedGatheringIsADifferenceOfWaitsAlone) {
+  Job j = sharded(2, 2, 2);
+  const program::ProgramSet before = build(j);
+  j.settings.overlap_param_gather = true;
+  const program::ProgramSet behind = build(j);
+  for (std::size_t r = 0; r < before.roles.size(); ++r) {
+    const program::Program &off = before.roles[r], &on = behind.roles[r];
+    ASSERT_EQ(off.step.size(), on.step.size());
+    const program::HappensBefore order_off(off.step, off.streams.size()), order_on(on.step, on.streams.size());
+    int waited_for = 0, not_waited_for = 0;
+    program::OperationId first_product = -1;
+    for (std::size_t i = 0; i < off.step.size(); ++i) {
+      EXPECT_EQ(without_waits(off, off.step[i]), without_waits(on, on.step[i]));
+      const bool product = std::holds_alternative<program::Matmul>(off.step[i].action);
+      if (product && first_product < 0) first_product = static_cast<program::OperationId>(i);
+    }
+    for (std::size_t i = 0; i < off.step.size(); ++i) {
+      if (!std::holds_alternative<program::AllGather>(off.step[i].action) || off.step[i].stream != gather_stream)
+        continue;
+      const auto gather = static_cast<program::OperationId>(i);
+      EXPECT_TRUE(order_off.ordered(gather, gather_stream, first_product));
+      ++(order_on.ordered(gather, gather_stream, first_product) ? waited_for : not_waited_for);
+    }
+    EXPECT_GE(waited_for, 1);
+    EXPECT_GE(not_waited_for, 2);
+  }
+}
+
+TEST(Sharding, NoWeightIsReadBeforeItIsGathered) {
+  Job j = sharded(1, 2, 2);
+  j.settings.overlap_param_gather = true;
+  const auto sound = build(j);
+  for (std::size_t r = 0; r < sound.roles.size(); ++r) {
+    const auto& step = sound.roles[r].step;
+    int waits = 0;
+    for (std::size_t i = 0; i < step.size(); ++i) {
+      for (const program::OperationId awaited : step[i].waits) {
+        if (step[awaited].stream != gather_stream || step[i].label.phase == program::Phase::finish) continue;
+        auto set = sound;
+        std::erase(set.roles[r].step[i].waits, awaited);
+        EXPECT_THAT(texts(program::verify(set)), HasSubstr("a wait is missing")) << program::title(step[i]);
+        ++waits;
+      }
+    }
+    EXPECT_GE(waits, 3);  // as many as buckets, but for those whose layers begin together
+  }
+}
+
+TEST(Sharding, GatheringAheadNeedsSomethingToGather) {
+  config::Settings s;
+  s.overlap_param_gather = true;
+  const auto* row = config::find_variable("overlap_param_gather");
+  EXPECT_THAT(row->conflict(s), HasSubstr("overlap_param_gather needs weights that replicas gather"));
+  s.sharding = config::Sharding::optimizer;
+  EXPECT_EQ(row->conflict(s), "");
+}
+
+// Half the bytes; what is exchanged within a replica stays what it is.
+TEST(GradReducePrecision, HalvesWhatReplicasSend) {
+  for (const auto sharding : {config::Sharding::none, config::Sharding::optimizer}) {
+    const bool whole = sharding == config::Sharding::none;
+    const char* kind = whole ? "all_reduce" : "reduce_scatter";
+    Job j = sharded(2, 2, 2);
+    j.settings.sharding = sharding;
+    j.settings.sequence_parallel = true;
+    const program::ProgramSet full = build(j);
+    j.settings.grad_reduce_type = program::DType::bf16;
+    const program::ProgramSet half = build(j);
+    for (int stage = 0; stage < 2; ++stage) {
+      EXPECT_EQ(traffic_of(half, stage, "data", kind).messages, traffic_of(full, stage, "data", kind).messages);
+      EXPECT_EQ(traffic_of(half, stage, "data", kind).bytes, traffic_of(full, stage, "data", kind).bytes / 2);
+      EXPECT_EQ(traffic_of(half, stage, "data", kind).bytes, static_cast<double>(2 * elements_of(j, stage).flat));
+      for (const char* group : {"tensor", "embedding"}) {
+        EXPECT_EQ(traffic_of(half, stage, group, "all_reduce").bytes,
+                  traffic_of(full, stage, group, "all_reduce").bytes);
+      }
+    }
+  }
+}
+
+TEST(GradReducePrecision, VerifiesAndIsRefusedWithoutAnyOneOfItsWaits) {
+  for (const auto sharding : {config::Sharding::none, config::Sharding::optimizer}) {
+    for (const bool beside : {false, true}) {
+      for (const bool overlap : {false, true}) {
+        Job j = sharded(1, 2, 2);
+        j.settings.sharding = sharding;
+        j.settings.overlap_optimizer = beside;
+        j.settings.overlap_grad_reduce = overlap;
+        j.settings.grad_reduce_type = program::DType::bf16;
+        const auto sound = build(j);
+        EXPECT_EQ(texts(program::verify(sound)), "");
+        EXPECT_EQ(texts(program::verify(program::expand(sound))), "");
+        int waits = 0;
+        for (std::size_t i = 0; i < sound.roles[0].step.size(); ++i) {
+          const program::Operation& op = sound.roles[0].step[i];
+          if (!std::holds_alternative<program::Convert>(op.action)) continue;
+          for (const program::OperationId dropped : op.waits) {
+            auto set = sound;
+            std::erase(set.roles[0].step[i].waits, dropped);
+            EXPECT_THAT(texts(program::verify(set)), HasSubstr("a wait is missing")) << program::title(op);
+            ++waits;
+          }
+        }
+        EXPECT_GE(waits, 2);
+      }
     }
   }
 }

@@ -12,7 +12,9 @@ Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters,
       learning_rate_(b_.buffer(learning_rate_buffer, program::DType::f32, 1, program::BufferKind::input)),
       replicated_(layout[program::Axis::data] > 1),
       overlap_reduction_(settings.overlap_grad_reduce),
-      overlap_optimizer_(settings.overlap_optimizer) {
+      overlap_optimizer_(settings.overlap_optimizer),
+      overlap_gather_(settings.overlap_param_gather),
+      wire_(settings.grad_reduce_type) {
   const std::vector<Parameter>& list = parameters.list();
   buckets_.resize(parameters.buckets().size());
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -30,17 +32,29 @@ Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters,
   }
 }
 
-void Buckets::reduce(const Bucket& bucket, const std::vector<program::OperationId>& after) {
+void Buckets::reduce(Bucket& bucket, const std::vector<program::OperationId>& after) {
   for (const program::View& gradients : bucket.partial) {
     b_.emit(workloads::tensor_stream, program::AllReduce{tensor_group, gradients},
             {"gradients of own rows", program::Phase::gradient_sync, -1, bucket.number}, after);
   }
   if (!replicated_) return;
-  const program::View& all = bucket.gradients;
+  const program::Label label{"gradient bucket", program::Phase::gradient_sync, -1, bucket.number};
+  program::View all = bucket.gradients;
+  if (wire_ != program::DType::f32) {
+    all = b_.buffer("gradients_on_wire", wire_, bucket.gradients.count);
+    b_.emit(workloads::compute_stream, program::Convert{bucket.gradients, all}, label);
+    bucket.on_wire = reduced(all);
+  }
   program::Action reduction = program::AllReduce{data_group, all};
-  if (sharded()) reduction = program::ReduceScatter{data_group, all, parameters_.own(all)};
-  b_.emit(workloads::data_stream, reduction, {"gradient bucket", program::Phase::gradient_sync, -1, bucket.number},
-          after);
+  if (sharded()) reduction = program::ReduceScatter{data_group, all, reduced(all)};
+  b_.emit(workloads::data_stream, reduction, label, after);
+}
+
+void Buckets::take_from_wire(Bucket& bucket) {
+  if (!bucket.on_wire.present()) return;
+  b_.emit(update_stream(), program::Convert{bucket.on_wire, reduced(bucket.gradients)},
+          {"gradient bucket", program::Phase::optimizer, -1, bucket.number});
+  bucket.on_wire = {};
 }
 
 // Buckets are numbered from the end. The step before has ended on all ranks, so nothing else is waited for.
@@ -51,12 +65,14 @@ std::vector<program::OperationId> Buckets::gather_weights() {
     b_.emit(workloads::gather_stream, program::AllGather{gather_group, parameters_.own(all), all},
             {"weight bucket", program::Phase::forward, -1, buckets_[i].number});
   }
+  if (overlap_gather_) return {};
   return {b_.last(workloads::gather_stream)};
 }
 
-void Buckets::update(const Bucket& bucket) {
+void Buckets::update(Bucket& bucket) {
   if (!overlap_optimizer_) return;
-  b_.emit(workloads::optimizer_stream, update_of(bucket.gradients),
+  take_from_wire(bucket);
+  b_.emit(update_stream(), update_of(bucket.gradients),
           {"gradient bucket", program::Phase::optimizer, -1, bucket.number});
 }
 
@@ -70,20 +86,22 @@ void Buckets::complete(ParameterId parameter) {
 
 void Buckets::finish() {
   if (reduces_late()) {
-    for (const Bucket& bucket : buckets_) {
+    for (Bucket& bucket : buckets_) {
       reduce(bucket, {b_.last(workloads::compute_stream)});
       if (!bucket.tied) update(bucket);
     }
   }
+  for (Bucket& bucket : buckets_) {
+    if (bucket.tied || !overlap_optimizer_) take_from_wire(bucket);
+  }
   for (const Parameter& p : parameters_.list()) {
     if (!p.tied) continue;
     // Of shards, the ranks of both stages have the same one: there the table is a bucket.
-    const program::View gradient =
-        sharded() ? parameters_.own(buckets_[p.bucket].gradients) : parameters_.gradient(p.id);
+    const program::View gradient = sharded() ? reduced(buckets_[p.bucket].gradients) : parameters_.gradient(p.id);
     b_.emit(workloads::data_stream, program::AllReduce{embedding_group, gradient},
             {"tied embedding", program::Phase::gradient_sync});
   }
-  for (const Bucket& bucket : buckets_) {
+  for (Bucket& bucket : buckets_) {
     if (bucket.tied) update(bucket);
   }
   if (overlap_optimizer_) return;

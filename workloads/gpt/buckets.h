@@ -19,6 +19,10 @@ namespace harness::gpt {
 /// gradients any more, on any rank; without, one update of everything ends the step. Whatever else an update must wait
 /// for, such as products that still read the old weights, follows from the memory that it touches.
 ///
+/// Gradients may travel in another type than they are added up and used in. They are converted to it on the compute
+/// stream, where they have just been computed (as a hook of DistributedDataParallel does: on a stream of its own, this
+/// would queue behind what waits for the bucket before), and back where they are used.
+///
 /// With sequence parallelism the tensor ranks first sum up the gradients of which each has a part: once per step, for
 /// micro-batches add up in each part.
 class Buckets {
@@ -40,14 +44,23 @@ class Buckets {
   struct Bucket {
     program::View gradients;
     std::vector<program::View> partial;  // runs of those of which each tensor rank has a part
+    program::View on_wire;               // the reduced ones, where they travel in another type
     int missing = 0;                     // writers of its gradients that are still to come
     int number = 0;
     bool tied = false;  // holds a gradient of which another stage has a part: not final before the exchange
   };
-  void reduce(const Bucket& bucket, const std::vector<program::OperationId>& after);
-  void update(const Bucket& bucket);
+  void reduce(Bucket& bucket, const std::vector<program::OperationId>& after);
+  void take_from_wire(Bucket& bucket);
+  void update(Bucket& bucket);
   program::AdamW update_of(const program::View& gradients) const {
     return parameters_.update_of(gradients, frame_.counter(), learning_rate_);
+  }
+  // What its reduction leaves on this rank.
+  program::View reduced(const program::View& gradients) const {
+    return sharded() ? parameters_.own(gradients) : gradients;
+  }
+  program::StreamId update_stream() const {
+    return overlap_optimizer_ ? workloads::optimizer_stream : workloads::compute_stream;
   }
   bool sharded() const { return parameters_.shards() > 1; }
   bool reduces_late() const { return replicated_ && !overlap_reduction_; }
@@ -56,7 +69,8 @@ class Buckets {
   const Parameters& parameters_;
   const workloads::StepFrame& frame_;
   program::View learning_rate_;
-  bool replicated_, overlap_reduction_, overlap_optimizer_;
+  bool replicated_, overlap_reduction_, overlap_optimizer_, overlap_gather_;
+  program::DType wire_;
   std::vector<Bucket> buckets_;
 };
 
