@@ -9,8 +9,11 @@
 namespace harness::config {
 namespace {
 
-constexpr std::array<Choice<Sharding>, 2> sharding_choices{
-    {{"none", Sharding::none}, {"optimizer", Sharding::optimizer}}};
+constexpr std::array<Choice<Sharding>, 4> sharding_choices{{{"none", Sharding::none},
+                                                            {"optimizer", Sharding::optimizer},
+                                                            {"gradients", Sharding::gradients},
+                                                            {"parameters", Sharding::parameters}}};
+constexpr int max_prefetch = 1 << 16;
 
 std::string without_replicas(const Settings& s) {
   return has_one_replica(s) ? "data_parallel is 1, so there is no replica to divide anything with" : "";
@@ -18,6 +21,17 @@ std::string without_replicas(const Settings& s) {
 
 constexpr std::array<Choice<program::DType>, 2> type_choices{
     {{"fp32", program::DType::f32}, {"bf16", program::DType::bf16}}};
+
+std::string without_gathered_buckets(const Settings& s) {
+  if (s.sharding == Sharding::parameters)
+    return "sharding parameters gathers by layers: prefetch_layers says how far ahead";
+  return without_replicas(s);
+}
+
+std::string without_gathered_layers(const Settings& s) {
+  if (s.sharding != Sharding::parameters) return "sharding is not parameters, with which alone layers are gathered";
+  return without_replicas(s);
+}
 
 std::string gather_conflict(const Settings& s) {
   if (!s.overlap_param_gather || s.sharding != Sharding::none) return "";
@@ -28,16 +42,38 @@ std::string gather_conflict(const Settings& s) {
 
 FrameworkWords sharding_for_megatron(const Settings& s) {
   if (s.sharding == Sharding::none) return no_word("omit --use-distributed-optimizer");
-  return {{{"--use-distributed-optimizer", ""}}};
+  FrameworkWords words{{{"--use-distributed-optimizer", ""}}};
+  if (s.sharding == Sharding::optimizer) return words;
+  words.flags.emplace_back("--use-megatron-fsdp", "");
+  words.flags.emplace_back("--data-parallel-sharding-strategy",
+                           s.sharding == Sharding::gradients ? "optim_grads" : "optim_grads_params");
+  return words;
 }
 FrameworkWords sharding_for_deepspeed(const Settings& s) {
   return {{{"zero_optimization.stage", std::to_string(static_cast<int>(s.sharding))}}};
 }
 FrameworkWords sharding_for_pytorch(const Settings& s) {
   if (s.sharding == Sharding::none) return no_word("DistributedDataParallel divides nothing");
+  if (s.sharding > Sharding::optimizer) {
+    return no_word(fmt::format(
+        "no argument: torch.distributed.fsdp.fully_shard on each layer and on the model, reshard_after_forward={}",
+        s.sharding == Sharding::parameters ? "True" : "False"));
+  }
   return no_word(
       "no argument: torch.distributed.optim.ZeroRedundancyOptimizer around AdamW, which all-reduces gradients where "
       "this was measured with a reduce-scatter");
+}
+
+FrameworkWords prefetch_for_deepspeed(const Settings& s) {
+  if (s.sharding != Sharding::parameters) return no_word("only with zero_optimization.stage 3");
+  return no_word(
+      fmt::format("zero_optimization.stage3_prefetch_bucket_size: the elements of {} layers", s.prefetch_layers));
+}
+FrameworkWords prefetch_for_pytorch(const Settings& s) {
+  if (s.sharding != Sharding::parameters) return no_word("only where fully_shard frees weights after the forward pass");
+  return no_word(fmt::format(
+      "no argument: set_modules_to_forward_prefetch and set_modules_to_backward_prefetch with the next {} layers",
+      s.prefetch_layers));
 }
 
 FrameworkWords gather_for_megatron(const Settings& s) {
@@ -67,10 +103,11 @@ FrameworkWords reduce_type_for_pytorch(const Settings& s) {
 std::vector<Variable> sharding_variables() {
   std::vector<Variable> rows;
   rows.push_back({.name = "sharding",
-                  .allowed = "none, optimizer",
+                  .allowed = "none, optimizer, gradients, parameters",
                   .help =
                       "what the data-parallel replicas divide among them instead of each holding it whole: nothing; "
-                      "the optimizer's state, with a reduce-scatter of the gradients and an all-gather of the weights",
+                      "the optimizer's state; also the gradients, reduced after each micro-batch; also the weights, "
+                      "gathered layer by layer for each pass",
                   .backends = everywhere,
                   .parse = [](Settings& s, auto text) { s.sharding = parse_choice(text, sharding_choices); },
                   .print = [](const Settings& s) { return print_choice(s.sharding, sharding_choices); },
@@ -83,6 +120,10 @@ std::vector<Variable> sharding_variables() {
                   .synonyms = {{"zero_stage"},
                                {"zero_optimization"},
                                {"data_parallel_sharding_strategy"},
+                               {"fsdp", "sharding: parameters"},
+                               {"fully_shard", "sharding: parameters"},
+                               {"zero3", "sharding: parameters"},
+                               {"zero2", "sharding: gradients"},
                                {"zero1", "sharding: optimizer"},
                                {"distributed_optimizer", "sharding: optimizer"},
                                {"use_distributed_optimizer", "sharding: optimizer"}}});
@@ -97,10 +138,25 @@ std::vector<Variable> sharding_variables() {
        .print = [](const Settings& s) { return s.overlap_param_gather ? "true" : "false"; },
        .acts_on = {Part::data},
        .fastest = "true",
-       .without_effect = without_replicas,
+       .without_effect = without_gathered_buckets,
        .conflict = gather_conflict,
        .workloads = only_gpt,
        .words = {.megatron = gather_for_megatron}});
+  rows.push_back({.name = "prefetch_layers",
+                  .unit = "layers",
+                  .allowed = "a number from 0",
+                  .help =
+                      "with sharding: parameters, how many layers ahead of their use weights are gathered; each takes "
+                      "the memory of a layer's weights",
+                  .backends = everywhere,
+                  .parse = [](Settings& s,
+                              auto text) { s.prefetch_layers = static_cast<int>(parse_within(text, 0, max_prefetch)); },
+                  .print = [](const Settings& s) { return fmt::format("{}", s.prefetch_layers); },
+                  .acts_on = {Part::data},
+                  .without_effect = without_gathered_layers,
+                  .workloads = only_gpt,
+                  .words = {.deepspeed = prefetch_for_deepspeed, .pytorch = prefetch_for_pytorch},
+                  .synonyms = {{"stage3_prefetch_bucket_size"}, {"forward_prefetch"}, {"backward_prefetch"}}});
   rows.push_back({.name = "grad_reduce_precision",
                   .allowed = "fp32, bf16",
                   .help =

@@ -51,6 +51,7 @@ void parse_layout(Settings& settings, std::string_view text) {
 
 // Buckets are what is reduced together, and what overlap_optimizer updates together.
 std::string without_buckets(const Settings& s) {
+  if (s.sharding == Sharding::parameters && !has_one_replica(s)) return "with sharding parameters, a bucket is a layer";
   return s.overlap_optimizer ? "" : without_data_parallel(s);
 }
 

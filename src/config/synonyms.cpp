@@ -39,10 +39,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 22> here{{
     {"threshold", "measure.smallest_effect"},
 }};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> nowhere{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> nowhere{{
     {"data_parallel_size", derived_replicas},
     {"dp", derived_replicas},
-    {"fsdp", "harness divides the optimizer's state over replicas (sharding)"},
     {"context_parallel_size", no_such_parallelism},
     {"expert_model_parallel_size", no_such_parallelism},
     {"fp16", "harness has fp32, tf32 and bf16 (precision)"},

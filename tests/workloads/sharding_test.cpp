@@ -11,6 +11,7 @@
 #include "program/count.h"
 #include "program/happens_before.h"
 #include "program/lower.h"
+#include "program/saved.h"
 #include "small_gpt.h"
 #include "workloads/gpt/parameters.h"
 
@@ -37,6 +38,12 @@ Elements elements_of(const Job& j, int stage = 0) {
   Elements n{buckets.front().offset + buckets.front().count, 0, std::ssize(buckets)};
   for (const auto& p : list) n.parameters += p.count();
   return n;
+}
+
+// Of a bucket, by number: where layers are buckets, 0 is the final norm and 1 the last layer.
+std::int64_t of_unit(const Job& j, int bucket) {
+  const auto list = gpt::parameters(j.model, j.settings, j.layout, 0);
+  return gpt::bucket_places(list, gpt::shards_of(j.settings, j.layout))[bucket].count;
 }
 
 program::Traffic traffic_of(const program::ProgramSet& set, int role, const std::string& group,
@@ -134,6 +141,160 @@ TEST(Sharding, TrafficEqualsClosedFormula) {
       }
     }
   }
+}
+
+// Stages 2 and 3: bf16 2 + 16 / d and 18 / d, fp32 4 + 12 / d and 16 / d; and of stage 3 the weights of the layers that
+// are there, prefetch_layers + 1 of them.
+TEST(Sharding, MemoryOfWhatIsKeptForNoLongerThanAPassEqualsClosedFormula) {
+  for (const int dp : {2, 4}) {
+    Job j = sharded(1, 1, dp);
+    for (const auto& [precision, bytes] :
+         {std::pair{config::Precision::bf16, 2}, std::pair{config::Precision::fp32, 4}}) {
+      j.settings.precision = precision;
+      j.settings.sharding = config::Sharding::gradients;
+      const std::int64_t state = bytes == 2 ? 12 : 8;
+      const std::int64_t flat = elements_of(j).flat;
+      EXPECT_EQ(bytes_of_model(build(j).roles[0]), flat * bytes + flat * (4 + state) / dp);
+      j.settings.sharding = config::Sharding::parameters;
+      for (const int ahead : {0, 1, 2}) {
+        j.settings.prefetch_layers = ahead;
+        const program::Program p = build(j).roles[0];
+        EXPECT_EQ(bytes_of_model(p), elements_of(j).flat * (bytes + 4 + state) / dp);
+        std::int64_t room = 0;
+        for (const auto& buffer : p.buffers) room += buffer.name == "layer_weights" ? buffer.bytes() : 0;
+        EXPECT_EQ(room, (ahead + 1) * bytes * of_unit(j, 1));
+      }
+    }
+  }
+}
+
+// Every micro-batch is reduced by itself. With stage 3 its passes gather all weights forward and backward, but backward
+// neither the last layer nor what the head reads, which are there; and the table at both ends of a forward pass.
+TEST(Sharding, TrafficOfEachMicroBatchEqualsClosedFormula) {
+  for (const int m : {1, 3}) {
+    for (const int tp : {1, 2}) {
+      Job j = sharded(tp, 1, 2, m);
+      j.settings.sharding = config::Sharding::gradients;
+      Elements n = elements_of(j);
+      auto set = build(j);
+      EXPECT_EQ(traffic_of(set, 0, "data", "reduce_scatter").messages, m * n.buckets);
+      EXPECT_EQ(traffic_of(set, 0, "data", "reduce_scatter").bytes, static_cast<double>(m * 4 * n.flat));
+      EXPECT_EQ(traffic_of(set, 0, "gather", "all_gather").bytes, static_cast<double>(2 * n.flat));
+      j.settings.sharding = config::Sharding::parameters;
+      n = elements_of(j);
+      EXPECT_EQ(n.buckets, 4 + 2);
+      set = build(j);
+      EXPECT_EQ(traffic_of(set, 0, "data", "reduce_scatter").messages, m * n.buckets);
+      EXPECT_EQ(traffic_of(set, 0, "data", "reduce_scatter").bytes, static_cast<double>(m * 4 * n.flat));
+      const auto gather = traffic_of(set, 0, "gather", "all_gather");
+      EXPECT_EQ(gather.messages, m * (2 * n.buckets - 2));
+      EXPECT_EQ(gather.bytes, static_cast<double>(m * 2 * (2 * n.flat - of_unit(j, 1) - of_unit(j, 0))));
+    }
+  }
+}
+
+// The product that follows a gathering in the list belongs to its layer where nothing is gathered ahead.
+TEST(Sharding, LayersAreGatheredAheadOfTheirUse) {
+  for (const int ahead : {0, 1, 3}) {
+    Job j = sharded(1, 1, 2, 2);
+    j.settings.sharding = config::Sharding::parameters;
+    j.settings.prefetch_layers = ahead;
+    const program::Program p = build(j).roles[0];
+    const program::HappensBefore before(p.step, p.streams.size());
+    int gathers = 0, hidden = 0;
+    for (std::size_t i = 0; i < p.step.size(); ++i) {
+      if (p.step[i].stream != gather_stream || p.step[i].label.layer < 0) continue;
+      const auto next = std::find_if(p.step.begin() + static_cast<std::ptrdiff_t>(i), p.step.end(),
+                                     [](const auto& op) { return std::holds_alternative<program::Matmul>(op.action); });
+      ASSERT_NE(next, p.step.end());
+      ++gathers;
+      hidden += before.ordered(static_cast<program::OperationId>(i), gather_stream,
+                               static_cast<program::OperationId>(next - p.step.begin()))
+                    ? 0
+                    : 1;
+    }
+    EXPECT_EQ(gathers, 2 * (2 * 4 - 1));
+    // Ahead of a step's first layer is nothing, and one unit ahead of a micro-batch's first is the embedding.
+    const std::array<int, 4> expected{0, gathers - 2, gathers - 1, gathers - 1};
+    EXPECT_EQ(hidden, expected.at(static_cast<std::size_t>(ahead))) << ahead;
+  }
+}
+
+TEST(Sharding, OfGradientsAndParametersVerifies) {
+  for (const auto sharding : {config::Sharding::gradients, config::Sharding::parameters}) {
+    for (const bool overlap : {true, false}) {
+      for (const int ahead : {0, 1, 3}) {
+        for (const auto schedule :
+             {config::PipelineSchedule::one_forward_one_backward, config::PipelineSchedule::gpipe}) {
+          Job j = sharded(2, 1, 3, 3);
+          j.model.hidden = 20;  // leaves gaps between the parameters
+          j.settings.sharding = sharding;
+          j.settings.prefetch_layers = ahead;
+          j.settings.sequence_parallel = overlap;
+          j.settings.recompute = overlap ? config::Recompute::full : config::Recompute::none;
+          j.settings.overlap_optimizer = overlap;
+          j.settings.overlap_grad_reduce = overlap;
+          j.settings.overlap_param_gather = overlap;
+          j.settings.pipeline_schedule = schedule;
+          j.settings.grad_reduce_type = ahead == 3 ? program::DType::bf16 : program::DType::f32;
+          const auto set = build(j);
+          EXPECT_EQ(texts(program::verify(set)), "");
+          EXPECT_EQ(texts(program::verify(program::expand(set))), "");
+          EXPECT_EQ(texts(program::verify(program::lower(set, 0))), "");
+        }
+      }
+    }
+  }
+}
+
+TEST(Sharding, OfGradientsAndParametersIsRefusedWithoutAnyOneOfItsWaits) {
+  for (const auto sharding : {config::Sharding::gradients, config::Sharding::parameters}) {
+    Job j = sharded(1, 1, 2, 2);
+    j.settings.sharding = sharding;
+    j.settings.overlap_param_gather = true;
+    const auto sound = build(j);
+    const auto& step = sound.roles[0].step;
+    int waits = 0;
+    for (std::size_t i = 0; i < step.size(); ++i) {
+      if (step[i].label.phase == program::Phase::finish) continue;
+      for (const program::OperationId dropped : step[i].waits) {
+        auto set = sound;
+        std::erase(set.roles[0].step[i].waits, dropped);
+        EXPECT_THAT(texts(program::verify(set)), HasSubstr("a wait is missing"))
+            << program::title(step[i]) << " without " << program::title(step[dropped]);
+        ++waits;
+      }
+    }
+    EXPECT_GE(waits, 30);
+  }
+}
+
+// Gathered weights are no activations.
+TEST(Sharding, KeepsNoMoreOfAForwardPassThanWithout) {
+  Job j = sharded(1, 1, 2, 2);
+  const auto saved = program::saved_bytes(build(j).roles[0]);
+  j.settings.sharding = config::Sharding::parameters;
+  EXPECT_EQ(program::saved_bytes(build(j).roles[0]), saved);
+}
+
+TEST(Sharding, WhatIsReducedByMicroBatchIsRefusedInAPipeline) {
+  for (const auto sharding : {config::Sharding::gradients, config::Sharding::parameters}) {
+    Job j = sharded(1, 2, 2);
+    j.settings.sharding = sharding;
+    EXPECT_THAT(gpt_workload().why_impossible_on(j.model, j.settings, j.layout),
+                HasSubstr("and pipeline_parallel 2 do not go together"));
+    j = sharded(1, 2, 1);
+    j.settings.sharding = sharding;
+    EXPECT_EQ(gpt_workload().why_impossible_on(j.model, j.settings, j.layout), "");
+    j = sharded(1, 1, 2);
+    j.settings.sharding = sharding;
+    EXPECT_EQ(gpt_workload().why_impossible_on(j.model, j.settings, j.layout), "");
+  }
+  Job j = sharded(1, 1, 2);
+  j.settings.sharding = config::Sharding::parameters;
+  j.settings.prefetch_layers = 4;
+  EXPECT_THAT(gpt_workload().why_impossible_on(j.model, j.settings, j.layout),
+              HasSubstr("prefetch_layers 4 is more than the 3 other layers"));
 }
 
 TEST(Sharding, EveryBucketIsUpdatedOnceInItsOwnPart) {

@@ -60,7 +60,8 @@ struct Parameter {
 ///
 /// Where ranks share the state of the optimizer, each has one part of every bucket, in the order of its coordinate on
 /// the data axis. Buckets are then filled up to equal parts that begin where any vector load may, and a tied table is
-/// alone in its bucket: both stages that have it cut it into the same parts.
+/// alone in its bucket: both stages that have it cut it into the same parts. Where weights are gathered for each pass,
+/// a bucket is a layer, or what stands before or behind the layers.
 std::vector<Parameter> parameters(const config::Model& model, const config::Settings& settings,
                                   const program::Layout& layout, int pipeline_stage);
 
@@ -77,7 +78,8 @@ OwnRange own_range(const Parameter& parameter, const std::vector<program::View>&
 
 /// The parameters of a stage with their gradients and the state of the optimizer, in flat persistent buffers of one
 /// layout: what stands at an offset in one of them belongs to what stands there in the others. Of what `shards` ranks
-/// divide, this one has its parts of all buckets in a buffer of that fraction, one behind the other in the same order.
+/// divide, this one has its parts of all buckets in a buffer of that fraction, one behind the other in the same order:
+/// the optimizer's state, with `gradients` also the gradients, with `parameters` also the weights.
 class Parameters {
  public:
   Parameters(program::ProgramBuilder& builder, const config::Model& model, const config::Settings& settings,
@@ -86,43 +88,53 @@ class Parameters {
   const std::vector<Parameter>& list() const { return list_; }
   const Parameter& at(ParameterId id) const { return list_[index_.at(id)]; }
   /// As the products read it.
-  program::View weight(ParameterId id) const { return in_buffer(weights_, id); }
-  program::View gradient(ParameterId id) const { return in_buffer(gradient_, id); }
-  program::View whole_gradient() const { return gradient_; }
+  program::View weight(ParameterId id) const { return in_bucket(weights_of(at(id).bucket), id); }
+  /// As they write it: what they add up to over the micro-batches of a step, or where no rank keeps all of that, in
+  /// one backward pass.
+  program::View gradient(ParameterId id) const { return in_bucket(gradients_of(at(id).bucket), id); }
+
   int shards() const { return shards_; }
-  /// By number of the bucket.
+  bool whole_weights() const { return is_whole(weights_); }
+  bool whole_gradients() const { return is_whole(gradient_); }
+  program::DType weight_type() const { return type_; }
+  /// Where buckets lie in a whole buffer, by number.
   const std::vector<program::View>& buckets() const { return buckets_; }
-  program::View weights_of(int bucket) const { return in_bucket(weights_, bucket); }
-  program::View gradients_of(int bucket) const { return in_bucket(gradient_, bucket); }
-  /// Of a view into a buffer that every rank has whole: the part that this rank reduces and updates.
-  program::View own(const program::View& whole) const { return whole.own_part(program::Axis::data, shards_); }
+  program::View weights_of(int bucket) const { return bucket_weights_[bucket]; }
+  program::View gradients_of(int bucket) const { return bucket_gradients_[bucket]; }
+  /// The part of a bucket that this rank updates, and what its reduction leaves for that.
+  program::View own_weights(int bucket) const { return mine(weights_, buckets_[bucket]); }
+  program::View reduced(int bucket) const { return mine(gradient_, buckets_[bucket]); }
 
   /// Emits the first values of all buffers.
   void emit_init();
   /// Zeroes the gradients that a step only adds to. First in a step.
   void begin_step();
-  /// AdamW of the parameters whose gradients these are: a bucket, and without shards any part of whole_gradient(). Of
-  /// shards it is that of the own part.
-  program::AdamW update_of(const program::View& gradients, const program::View& finished_steps,
+  /// Takes room for the gradients of a backward pass where they are kept no longer.
+  void begin_backward();
+  /// Where the weights of a bucket are from now on.
+  void set_gathered(int bucket, const program::View& weights) { bucket_weights_[bucket] = weights; }
+  /// Places of what one update can take together, so many that they cover everything.
+  std::vector<program::View> updates() const;
+  /// AdamW of what this rank updates of a place: of a bucket, or of one of updates().
+  program::AdamW update_of(const program::View& place, const program::View& finished_steps,
                            const program::View& learning_rate) const;
 
  private:
-  program::View in_buffer(const program::View& flat, ParameterId id) const;
-  program::View in_bucket(const program::View& flat, int bucket) const {
-    return flat.part(buckets_[bucket].offset, buckets_[bucket].count);
-  }
-  // What this rank has of `place`, in a buffer of the own parts.
-  program::View shard(const program::View& buffer, const program::View& place) const {
-    return buffer.part(place.offset / shards_, place.count / shards_);
-  }
+  std::int64_t whole_count() const { return buckets_.front().offset + buckets_.front().count; }
+  bool is_whole(const program::View& flat) const { return flat.count == whole_count(); }
+  program::View in_bucket(const program::View& bucket, ParameterId id) const;
+  // Of a place, what this rank updates: its part in a whole buffer, or all that a buffer of own parts has of it.
+  program::View mine(const program::View& flat, const program::View& place) const;
+  void emit_own_values(int bucket);
 
   program::ProgramBuilder& b_;
   int shards_;
+  program::DType type_;
   std::vector<Parameter> list_;
   std::vector<program::View> buckets_;
   std::map<ParameterId, std::size_t> index_;
-  // Whole: weights and gradients. Own parts: the moments, and the master weights where they are a buffer of their own.
-  program::View master_, weights_, moment1_, moment2_, gradient_;
+  program::View master_, weights_, moment1_, moment2_, gradient_;  // each whole, or of the own parts
+  std::vector<program::View> bucket_weights_, bucket_gradients_;   // as the products read and write them; by number
 };
 
 }  // namespace harness::gpt
