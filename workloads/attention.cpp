@@ -112,7 +112,8 @@ class AttentionWorkload : public Workload {
                                             .shape = forward.shape,
                                             .probabilities = forward.probabilities};
     }
-    frame.begin_step(1.0 / layout.ranks());
+    frame.begin_step();
+    frame.set_share(1.0 / layout.ranks());
     const program::Phase phase = s.attention_backward ? program::Phase::backward : program::Phase::forward;
     for (int i = 0; i < s.repetitions; ++i) b.emit(compute_stream, repeated, {"attention", phase, -1, i});
     frame.end_step();

@@ -113,7 +113,8 @@ program::Program program_of(const config::Settings& s, const program::Layout& la
   program::ProgramBuilder b = step_builder();
   StepFrame frame(b, world, "share");
   const Buffers buffers = buffers_of(b, s, members, member);
-  frame.begin_step(1.0 / layout.ranks());
+  frame.begin_step();
+  frame.set_share(1.0 / layout.ranks());
   const program::Axis axis = axis_of(s.collective_over, layout);
   for (int i = 0; i < s.repetitions; ++i)
     emit_collective(b, s, axis, buffers, {"message", program::Phase::forward, -1, i});

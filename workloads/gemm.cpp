@@ -51,7 +51,8 @@ class GemmWorkload : public Workload {
                                   .k = g.k,
                                   .transpose_a = g.transpose_a,
                                   .transpose_b = g.transpose_b};
-    frame.begin_step(1.0 / layout.ranks());
+    frame.begin_step();
+    frame.set_share(1.0 / layout.ranks());
     for (int i = 0; i < s.repetitions; ++i)
       builder.emit(compute_stream, product, {"product", program::Phase::forward, -1, i});
     frame.end_step();

@@ -1,9 +1,15 @@
 #include "workloads/step.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace harness::workloads {
 
-program::ProgramBuilder step_builder() {
-  return program::ProgramBuilder({"compute", "tensor", "data", "pipeline", "optimizer", "world"});
+program::ProgramBuilder step_builder(bool gathers) {
+  std::vector<std::string> streams{"compute", "tensor", "data", "pipeline", "optimizer", "world"};
+  if (gathers) streams.emplace_back("gather");
+  return program::ProgramBuilder(std::move(streams));
 }
 
 StepFrame::StepFrame(program::ProgramBuilder& builder, program::GroupId world, const char* what)
@@ -13,15 +19,18 @@ StepFrame::StepFrame(program::ProgramBuilder& builder, program::GroupId world, c
   b_.emit(compute_stream, program::Fill{counter_, 0}, {"step counter", program::Phase::setup});
 }
 
-void StepFrame::begin_step(double share) {
+void StepFrame::begin_step() {
   b_.begin_step();
   value_ = b_.buffer(what_, program::DType::f32, 1);
-  b_.emit(compute_stream, program::Fill{value_, share}, {what_, program::Phase::forward});
+}
+
+void StepFrame::set_share(double share, const std::vector<program::OperationId>& after) {
+  b_.emit(compute_stream, program::Fill{value_, share}, {what_, program::Phase::forward}, after);
 }
 
 void StepFrame::end_step() {
   std::vector<program::OperationId> all;
-  for (program::StreamId stream = 0; stream < world_stream; ++stream) all.push_back(b_.last(stream));
+  for (program::StreamId stream = 0; stream < b_.streams(); ++stream) all.push_back(b_.last(stream));
   b_.emit(world_stream, program::AllReduce{world_, value_}, {what_, program::Phase::finish}, all);
   b_.emit(world_stream, program::Record{value_, ring_, counter_}, {what_, program::Phase::finish});
 }

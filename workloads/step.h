@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "program/builder.h"
 
@@ -16,9 +17,10 @@ enum : program::StreamId {
   data_stream,
   pipeline_stream,
   optimizer_stream,
-  world_stream
+  world_stream,
+  gather_stream  // of steps that gather weights
 };
-program::ProgramBuilder step_builder();
+program::ProgramBuilder step_builder(bool gathers = false);
 
 /// The ring in which a Program keeps one number per step, [loss_ring] f32: the mean loss of gpt, 1 of the workloads
 /// that train nothing. Whoever runs a block reads it after the steps.
@@ -31,8 +33,9 @@ class StepFrame {
  public:
   /// Emits init operations. `what` names the number: "loss".
   StepFrame(program::ProgramBuilder& builder, program::GroupId world, const char* what);
-  /// Begins the step with the number of this rank set to `share`; the step may add to it.
-  void begin_step(double share);
+  void begin_step();
+  /// Sets the number of this rank, to which the step may add. The compute stream begins with it, once `after` is done.
+  void set_share(double share, const std::vector<program::OperationId>& after = {});
   void end_step();
 
   program::View value() const { return value_; }      // [1] f32, in the step

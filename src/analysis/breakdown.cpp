@@ -36,7 +36,11 @@ struct Lists {
   }
 };
 
+// Replicas that gather weights have a group of their own for it, which may be at work while gradients are reduced.
+constexpr std::string_view gather_group = "gather";
+
 Part communication_part(std::string_view group) {
+  if (group == gather_group) return Part::data;
   for (const Part part : {Part::tensor, Part::pipeline, Part::data, Part::embedding, Part::world}) {
     if (group == key_of(part)) return part;
   }

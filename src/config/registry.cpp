@@ -15,6 +15,7 @@ namespace {
 std::vector<Variable> make_registry() {
   std::vector<Variable> rows = training_variables();
   for (Variable& row : memory_variables()) rows.push_back(std::move(row));
+  for (Variable& row : sharding_variables()) rows.push_back(std::move(row));
   for (const Variable& row : execution_variables()) rows.push_back(row);
   for (Variable& row : nccl_variables()) rows.push_back(std::move(row));
   rows.push_back(env_variable());
@@ -33,6 +34,14 @@ int within_or_word(std::string_view text, std::string_view word, int high) {
 
 std::string without_communication(const Settings& s) {
   return s.ranks == 1 ? "there is only one rank, so nothing is communicated" : "";
+}
+
+bool has_one_replica(const Settings& s) {
+  return s.ranks != 0 && s.ranks == s.replica_ranks();
+}
+
+std::string without_data_parallel(const Settings& s) {
+  return has_one_replica(s) ? "data_parallel is 1, so there are no gradients to reduce" : "";
 }
 
 std::string below_capability(const Hardware& hardware, int needed, std::string_view what) {

@@ -12,6 +12,7 @@ namespace harness::config {
 std::vector<Variable> training_variables();   // what a step is: precision, batches, layout, buckets
 std::vector<Variable> pipeline_variables();   // the order of the passes of stages; among those of training
 std::vector<Variable> memory_variables();     // what a step keeps and computes again
+std::vector<Variable> sharding_variables();   // what replicas divide, and how they exchange it
 std::vector<Variable> execution_variables();  // how a backend runs it: threads, attention, graphs
 std::vector<Variable> nccl_variables();       // what NCCL reads from the environment
 Variable env_variable();                      // the rest of the environment
@@ -34,6 +35,8 @@ int within_or_word(std::string_view text, std::string_view word, int high);
 
 /// For without_effect.
 std::string without_communication(const Settings& settings);
+bool has_one_replica(const Settings& settings);
+std::string without_data_parallel(const Settings& settings);
 
 /// For lacking: generations of GPUs as compute capabilities, 9.0 as 90.
 inline constexpr int ampere = 80, hopper = 90;

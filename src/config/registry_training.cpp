@@ -49,13 +49,9 @@ void parse_layout(Settings& settings, std::string_view text) {
   settings.layout = layout;
 }
 
-std::string without_data_parallel(const Settings& s) {
-  const bool alone = s.ranks != 0 && s.ranks == s.replica_ranks();
-  return alone ? "data_parallel is 1, so there are no gradients to reduce" : "";
-}
-
 // Buckets are what is reduced together, and what overlap_optimizer updates together.
 std::string without_buckets(const Settings& s) {
+  if (s.sharding == Sharding::parameters && !has_one_replica(s)) return "with sharding parameters, a bucket is a layer";
   return s.overlap_optimizer ? "" : without_data_parallel(s);
 }
 
@@ -134,14 +130,16 @@ Wordings::Wording ranks_for(const char* launcher) {
   };
 }
 
-constexpr const char* only_with_zero = "has an effect only with ZeRO stage 1 or higher; measured without ZeRO";
+std::string only_with_zero(const Settings& s) {
+  return s.sharding == Sharding::none ? "has an effect only with ZeRO stage 1 or higher; measured without ZeRO" : "";
+}
 
 FrameworkWords overlap_for_megatron(const Settings& s) {
   if (s.overlap_grad_reduce) return {{{"--overlap-grad-reduce", ""}}};
   return no_word("omit --overlap-grad-reduce: gradients are then reduced after the backward pass");
 }
 FrameworkWords overlap_for_deepspeed(const Settings& s) {
-  return {{{"zero_optimization.overlap_comm", s.overlap_grad_reduce ? "true" : "false"}}, only_with_zero};
+  return {{{"zero_optimization.overlap_comm", s.overlap_grad_reduce ? "true" : "false"}}, only_with_zero(s)};
 }
 FrameworkWords overlap_for_pytorch(const Settings& s) {
   return no_word(s.overlap_grad_reduce ? "DistributedDataParallel always overlaps"
@@ -157,8 +155,9 @@ FrameworkWords bucket_for_megatron(const Settings& s) {
                       print_bytes_exact(s.bucket_size_bytes))};
 }
 FrameworkWords bucket_for_deepspeed(const Settings& s) {
-  return {{{"zero_optimization.reduce_bucket_size", gradients_of_bucket(s)}},
-          fmt::format("in elements: {} of fp32 gradients; {}", print_bytes_exact(s.bucket_size_bytes), only_with_zero)};
+  std::string note = fmt::format("in elements: {} of fp32 gradients", print_bytes_exact(s.bucket_size_bytes));
+  if (const std::string more = only_with_zero(s); !more.empty()) note += "; " + more;
+  return {{{"zero_optimization.reduce_bucket_size", gradients_of_bucket(s)}}, note};
 }
 FrameworkWords bucket_for_pytorch(const Settings& s) {
   // It is multiplied by 1024 * 1024 and cut to whole bytes, so a fraction is fine.

@@ -32,6 +32,13 @@ enum class Recompute : std::uint8_t {
   selective,  // the probabilities of unfused attention
   full,       // of a layer: all but its input
 };
+/// What the replicas of the model divide among them instead of each holding it whole.
+enum class Sharding : std::uint8_t {
+  none,
+  optimizer,   // the state of the optimizer
+  gradients,   // and the gradients
+  parameters,  // and the weights
+};
 enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling, bcube };
 
 /// What a step can be, by the names that a configuration gives: a training step, or one operation again and again.
@@ -69,6 +76,10 @@ struct Settings {
   Recompute recompute = Recompute::none;
   int recompute_layers = 0;        // with full: the first so many of each chunk of the model; 0: all
   bool sequence_parallel = false;  // norms and residual stream divided among tensor-parallel ranks by rows
+  Sharding sharding = Sharding::none;
+  bool overlap_param_gather = false;  // weights of shards are gathered behind the layers before; else before the first
+  int prefetch_layers = 1;            // with Sharding::parameters: layers whose weights are gathered ahead of their use
+  program::DType grad_reduce_type = program::DType::f32;  // of gradients on their way between replicas
   bool overlap_grad_reduce = true;
   std::int64_t bucket_size_bytes = 25 << 20;  // of fp32 gradients
   bool overlap_optimizer = false;             // AdamW bucket by bucket, beside the backward pass

@@ -11,7 +11,6 @@ namespace harness::config {
 namespace {
 
 constexpr const char* derived_replicas = "it follows: ranks / (tensor_parallel x pipeline_parallel)";
-constexpr const char* no_sharding = "harness does not shard optimizer states, gradients or weights over replicas";
 constexpr const char* no_such_parallelism = "harness has tensor, pipeline and data parallelism (layout)";
 
 // What a configuration has besides variables, whose own rows say what they are called elsewhere.
@@ -40,13 +39,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 22> here{{
     {"threshold", "measure.smallest_effect"},
 }};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> nowhere{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> nowhere{{
     {"data_parallel_size", derived_replicas},
     {"dp", derived_replicas},
-    {"zero_stage", no_sharding},
-    {"zero_optimization", no_sharding},
-    {"use_distributed_optimizer", no_sharding},
-    {"fsdp", no_sharding},
     {"context_parallel_size", no_such_parallelism},
     {"expert_model_parallel_size", no_such_parallelism},
     {"fp16", "harness has fp32, tf32 and bf16 (precision)"},

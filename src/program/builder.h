@@ -25,6 +25,7 @@ class ProgramBuilder {
                    const std::vector<OperationId>& after = {}, std::int32_t fused_group = -1);
   void begin_step();
 
+  StreamId streams() const { return static_cast<StreamId>(last_.size()); }
   /// The last operation emitted on a stream, -1 if none in this list.
   OperationId last(StreamId stream) const { return last_[stream]; }
   std::int32_t new_fused_group() { return fused_groups_++; }

@@ -28,8 +28,14 @@ config::Settings settings_on(const program::Layout& layout) {
   return s;
 }
 
-store::ResultGradient gradient_of(const config::Settings& settings, const program::ProgramSet& programs,
-                                  const config::Model& model = small) {
+// What a sweep knows of a case's training.
+struct Signs {
+  store::ResultGradient gradient;
+  std::vector<float> losses;
+};
+
+Signs signs_of(const config::Settings& settings, const program::ProgramSet& programs, int steps,
+               const config::Model& model = small) {
   const program::Layout& layout = programs.layout;
   LocalJob job(programs, model, settings);
   job.run(1);
@@ -43,22 +49,40 @@ store::ResultGradient gradient_of(const config::Settings& settings, const progra
       (part.sharded ? sum.sharded_squares : sum.replicated_squares) += squares / part.holders;
     }
   }
-  return sum;
+  if (steps > 1) job.run(steps - 1);
+  return {sum, job.losses(0)};
 }
 
-// Of a sweep with these two cases; "": they train alike.
-std::string departure(store::ResultGradient baseline, store::ResultGradient other, const std::string& precision) {
+store::ResultGradient gradient_of(const config::Settings& settings, const program::ProgramSet& programs,
+                                  const config::Model& model = small) {
+  return signs_of(settings, programs, 1, model).gradient;
+}
+
+// Of a sweep with these two cases, each with one block; "": they train alike.
+std::string departure(const Signs& baseline, const Signs& other, const std::string& precision) {
   store::Result result;
   result.variables = {"precision"};
-  for (const char* name : {"baseline", "layout=other"}) {
+  result.warmup_steps = 1;
+  result.steps = static_cast<std::int32_t>(baseline.losses.size()) - 1;
+  for (const Signs* signs : {&baseline, &other}) {
+    const auto index = static_cast<std::int32_t>(result.cases.size());
     store::ResultCase& row = result.cases.emplace_back();
-    row.name = name;
+    row.name = index == 0 ? "baseline" : "layout=other";
     row.settings = {precision};
+    result.gradients.push_back(signs->gradient);
+    result.gradients.back().case_index = index;
+    store::ResultBlock& block = result.blocks.emplace_back();
+    block.case_index = index;
+    block.status = store::BlockStatus::ok;
+    result.losses.push_back(signs->losses);
+    result.step_seconds.emplace_back(signs->losses.size(), 1.0F);
   }
-  baseline.case_index = 0;
-  other.case_index = 1;
-  result.gradients = {baseline, other};
   return analysis::why_trains_differently(result, 1);
+}
+
+std::string departure(const store::ResultGradient& baseline, const store::ResultGradient& other,
+                      const std::string& precision) {
+  return departure(Signs{baseline, {}}, Signs{other, {}}, precision);
 }
 
 TEST(Departures, NoLayoutTrainsDifferently) {
@@ -151,6 +175,69 @@ TEST(Departures, FaultsOfLeversShow) {
   std::swap(losses[0]->labels, losses[1]->labels);  // of the micro-batch that another chunk took for this one
   EXPECT_EQ(departure(whole, whole, "fp32"), "");
   EXPECT_NE(departure(whole, gradient_of(chunks, swapped, four_layers), "fp32"), "");
+}
+
+// The same operations in another order, which still stand in the order of what they read and write.
+program::Program in_order(const program::Program& p, const std::vector<program::Operation>& step) {
+  program::ProgramBuilder b(p.streams);
+  for (const program::Buffer& buffer : p.buffers) b.buffer(buffer.name, buffer.type, buffer.count, buffer.kind);
+  for (const program::Operation& op : p.init) b.emit(op.stream, op.action, op.label, {}, op.fused_group);
+  b.begin_step();
+  for (const program::Operation& op : step) {
+    std::vector<program::OperationId> after;
+    if (op.label.phase == program::Phase::finish) {
+      for (program::StreamId stream = 0; stream < b.streams(); ++stream) after.push_back(b.last(stream));
+    }
+    b.emit(op.stream, op.action, op.label, after, op.fused_group);
+  }
+  return b.take();
+}
+
+TEST(Departures, FaultsOfShardsShow) {
+  const program::Layout layout = layout_of(1, 2, 2);
+  config::Settings s = settings_on(layout);
+  const Signs whole = signs_of(s, gpt::programs(small, s, layout), 3);
+  s.sharding = config::Sharding::optimizer;
+  const program::ProgramSet honest = gpt::programs(small, s, layout);
+  const auto departs = [&](const program::ProgramSet& set) { return departure(whole, signs_of(s, set, 3), "fp32"); };
+  EXPECT_EQ(departs(honest), "");
+
+  // Weights gathered before the update, so that the next step trains with those of the step before: its gradients are
+  // the first to be wrong.
+  program::ProgramSet stale = honest;
+  for (program::Program& role : stale.roles) {
+    std::vector<program::Operation> others, gathers;
+    for (const program::Operation& op : role.step) {
+      const bool gathers_weights = std::holds_alternative<program::AllGather>(op.action);
+      (gathers_weights ? gathers : others).push_back(op);
+    }
+    ASSERT_GT(gathers.size(), 1u);
+    const auto update =
+        std::ranges::find_if(others, [](const auto& op) { return std::holds_alternative<program::AdamW>(op.action); });
+    others.insert(update, gathers.begin(), gathers.end());
+    role = in_order(role, others);
+  }
+  EXPECT_THAT(departs(stale), ::testing::HasSubstr("the loss of step 3"));
+
+  // A bucket's reduction left out: each rank updates its part by its own gradients.
+  program::ProgramSet dropped = honest;
+  int left_out = 0;
+  for (program::Operation& op : dropped.roles[0].step) {
+    const auto* reduction = std::get_if<program::ReduceScatter>(&op.action);
+    if (reduction == nullptr || left_out++ > 0) continue;
+    op.action = program::Convert{reduction->out, program::View(reduction->out)};
+  }
+  EXPECT_GT(left_out, 1);
+  EXPECT_THAT(departs(dropped), ::testing::HasSubstr("the squared norm"));
+
+  // The stages cut the tied table at other places.
+  program::ProgramSet apart = honest;
+  for (program::Operation& op : apart.roles[1].step) {
+    if (op.label.what == std::string_view("tied embedding")) {
+      std::get<program::AllReduce>(op.action).data.offset -= small.hidden;
+    }
+  }
+  EXPECT_THAT(departs(apart), ::testing::HasSubstr("the squared norm"));
 }
 
 }  // namespace

@@ -26,21 +26,46 @@ inline double distance(const std::vector<float>& a, const std::vector<float>& b)
   return std::sqrt(difference / norm);
 }
 
-/// The gradients that the last step left, of all stages. What several ranks hold must be the same on all of them,
-/// within `tolerance`: replicas, the tensor ranks of what is not sharded, the two ends of a tied table.
+/// What a rank has of a parameter in a flat f32 buffer, whole or of its own parts. Where replicas divide the gradients
+/// or the optimizer's state, what each has of its own, side by side.
+inline std::vector<float> owned(LocalJob& job, const std::string& buffer, const gpt::Parameter& p,
+                                const std::vector<program::View>& buckets, int shards, const program::Layout& layout,
+                                program::Coordinates at) {
+  std::vector<float> values;
+  for (int i = 0; i < shards; ++i) {
+    if (shards > 1) at[program::Axis::data] = i;
+    const gpt::OwnRange own = gpt::own_range(p, buckets, shards, at);
+    if (own.count == 0) continue;
+    const int rank = layout.rank(at);
+    const auto& buffers = job.program(rank).buffers;
+    const auto found = std::ranges::find(buffers, buffer, &program::Buffer::name);
+    const bool whole = found != buffers.end() && found->count == buckets.front().offset + buckets.front().count;
+    const auto part = job.read(rank, buffer, whole ? own.first : own.in_shard, own.count);
+    values.insert(values.end(), part.begin(), part.end());
+  }
+  return values;
+}
+
+/// A flat f32 buffer, by default of the gradients that the last step left, of all stages. What several ranks hold must
+/// be the same on all of them, within `tolerance`: replicas, the tensor ranks of what is not sharded, the two ends of a
+/// tied table.
 inline Gradients gathered_gradients(LocalJob& job, const config::Model& model, const config::Settings& settings,
-                                    const program::Layout& layout, double tolerance = 1e-6) {
+                                    const program::Layout& layout, double tolerance = 1e-6,
+                                    const std::string& buffer = "gradient") {
   Gradients whole;
+  const int shards = gpt::shards_of(settings, layout);
   for (int stage = 0; stage < layout[program::Axis::pipeline]; ++stage) {
-    for (const gpt::Parameter& p : gpt::parameters(model, settings, layout, stage)) {
-      for (int replica = 0; replica < layout[program::Axis::data]; ++replica) {
+    const auto list = gpt::parameters(model, settings, layout, stage);
+    const auto buckets = gpt::bucket_places(list, shards);
+    for (const gpt::Parameter& p : list) {
+      for (int replica = 0; replica < layout[program::Axis::data] / shards; ++replica) {
         std::vector<float> values(p.outer * p.full * p.inner);
         for (int shard = 0; shard < layout[program::Axis::tensor]; ++shard) {
           program::Coordinates at;
           at[program::Axis::tensor] = shard;
           at[program::Axis::data] = replica;
           at[program::Axis::pipeline] = stage;
-          const auto own = job.read(layout.rank(at), "gradient", p.view.offset, p.view.count);
+          const auto own = owned(job, buffer, p, buckets, shards, layout, at);
           const std::int64_t run = p.part * p.inner, first = p.sharded ? shard * run : 0;
           if (!p.sharded && shard > 0) {
             EXPECT_LE(distance(own, values), tolerance) << p.name << " on tensor rank " << shard;

@@ -31,7 +31,7 @@ WeightGradient Stage::weight_product(const program::View& dy, const Linear& laye
 
 void Stage::emit(const WeightGradient& gradient) {
   program::Matmul product = gradient.product;
-  product.accumulate = !pass_.first;
+  product.accumulate = adds();
   emit(product, gradient.what);
   wrote({gradient.weight, gradient.bias});
 }
@@ -77,7 +77,7 @@ program::View Stage::layer_norm_backward(const program::View& dy, const Normalis
                                   .dbias = gradient(bias),
                                   .rows = d_.own_rows,
                                   .width = d_.hidden,
-                                  .accumulate = !pass_.first},
+                                  .accumulate = adds()},
        norm.name);
   wrote({of_layer(norm.gamma), of_layer(norm.beta), bias});
   return dx;
@@ -111,9 +111,11 @@ program::View Stage::layer_backward(const LayerActivations& a, const program::Vi
 // From the loss to the residual stream after the last layer, whose bias is `bias`. A split pass puts no gradient of the
 // head off: it would keep the logits of as many micro-batches as there are stages, the largest tensors of all.
 program::View Stage::head_backward(const MicroBatch& mb, ParameterId bias) {
+  use({word_embeddings});
   const program::View into_head = gather_rows(mb.final_norm.out, final_norm.name);
   const program::View dnorm = scatter_rows(input_gradient(mb.logits, head_), head_.input_gradient);
   emit(weight_product(mb.logits, head_, into_head));
+  use({final_norm_gamma});
   return layer_norm_backward(dnorm, mb.final_norm, final_norm, {}, bias);
 }
 
@@ -126,12 +128,12 @@ void Stage::embed_backward(const program::View& dy) {
                                   .width = d_.hidden,
                                   .sequence = d_.sequence,
                                   .shard = vocabulary(),
-                                  .accumulate_positions = !pass_.first});
+                                  .accumulate_positions = adds()});
   wrote({of_layer(position_embeddings), of_layer(word_embeddings)});
 }
 
 void Stage::wrote(std::initializer_list<std::optional<ParameterId>> gradients) {
-  if (!pass_.last) return;
+  if (!pass_.last && parameters_.whole_gradients()) return;
   for (const auto& id : gradients) {
     if (id) wrote_.push_back(*id);
   }
@@ -152,12 +154,12 @@ program::View Stage::backward(const Pass& pass, const program::View& dy,
   if (chunk.last) {
     dx = head_backward(mb, *bias);
   } else {
-    emit(program::ColumnSum{dy, gradient(bias), d_.own_rows, d_.hidden, !pass_.first}, "fc2 bias gradient");
+    emit(program::ColumnSum{dy, gradient(bias), d_.own_rows, d_.hidden, adds()}, "fc2 bias gradient");
     wrote({bias});
   }
   tell(on_final);
   for (int layer = chunk.end() - 1; layer >= chunk.first_layer; --layer) {
-    enter_layer(layer);
+    use_layer(layer);
     bias = {};
     if (layer > chunk.first_layer) bias = ParameterId{fc2_bias, layer - 1};
     dx = layer_backward(restored(mb.layers.at(layer - chunk.first_layer)), dx, bias);

@@ -12,68 +12,127 @@ Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters,
       learning_rate_(b_.buffer(learning_rate_buffer, program::DType::f32, 1, program::BufferKind::input)),
       replicated_(layout[program::Axis::data] > 1),
       overlap_reduction_(settings.overlap_grad_reduce),
-      overlap_optimizer_(settings.overlap_optimizer) {
+      overlap_optimizer_(settings.overlap_optimizer),
+      wire_(settings.grad_reduce_type) {
   const std::vector<Parameter>& list = parameters.list();
-  const program::View whole = parameters.whole_gradient();
-  buckets_.resize(list.front().bucket + 1);
+  const std::vector<program::View>& places = parameters.buckets();
+  buckets_.resize(places.size());
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Parameter& p = list[i];
     Bucket& bucket = buckets_[p.bucket];
-    if (!bucket.gradients.present()) bucket.gradients = whole.part(p.view.offset, 0);
-    const std::int64_t end = i + 1 < list.size() ? list[i + 1].view.offset : whole.count;
-    bucket.gradients.count = end - bucket.gradients.offset;
+    const std::int64_t first = p.view.offset - places[p.bucket].offset, end = first + p.view.count;
+    const bool ends_bucket = i + 1 == list.size() || list[i + 1].bucket != p.bucket;
+    const std::int64_t next = ends_bucket ? places[p.bucket].count : list[i + 1].view.offset - places[p.bucket].offset;
+    if (next > end) bucket.gaps.push_back({end, next - end});
     if (p.partial && i > 0 && list[i - 1].partial && list[i - 1].bucket == p.bucket) {
-      bucket.partial.back().count = p.view.offset + p.view.count - bucket.partial.back().offset;
+      bucket.partial.back().count = end - bucket.partial.back().first;
     } else if (p.partial) {
-      bucket.partial.push_back(parameters.gradient(p.id));
+      bucket.partial.push_back({first, p.view.count});
     }
     bucket.number = p.bucket;
-    bucket.missing += p.writers;
+    bucket.writers += p.writers;
+    bucket.missing = bucket.writers;
     bucket.tied = bucket.tied || p.tied;
   }
 }
 
-void Buckets::reduce(const Bucket& bucket, const std::vector<program::OperationId>& after) {
-  for (const program::View& gradients : bucket.partial) {
-    b_.emit(workloads::tensor_stream, program::AllReduce{tensor_group, gradients},
+void Buckets::reduce(Bucket& bucket, const std::vector<program::OperationId>& after) {
+  const program::Label label{"gradient bucket", program::Phase::gradient_sync, -1, bucket.number};
+  const program::View gradients = parameters_.gradients_of(bucket.number);
+  const bool each_pass = !parameters_.whole_gradients();
+  for (const Range& gap : bucket.gaps) {
+    // Where gradients are kept, nobody writes there after the first values.
+    if (each_pass) b_.emit(workloads::compute_stream, program::Fill{gradients.part(gap.first, gap.count), 0}, label);
+  }
+  for (const Range& range : bucket.partial) {
+    b_.emit(workloads::tensor_stream, program::AllReduce{tensor_group, gradients.part(range.first, range.count)},
             {"gradients of own rows", program::Phase::gradient_sync, -1, bucket.number}, after);
   }
   if (!replicated_) return;
-  b_.emit(workloads::data_stream, program::AllReduce{data_group, bucket.gradients},
-          {"gradient bucket", program::Phase::gradient_sync, -1, bucket.number}, after);
+  take(bucket, workloads::compute_stream);  // of the micro-batch before, which has long arrived
+  program::View sent = gradients;
+  if (wire_ != program::DType::f32) {
+    sent = b_.buffer("gradients_on_wire", wire_, gradients.count);
+    b_.emit(workloads::compute_stream, program::Convert{gradients, sent}, label);
+  }
+  const program::View used = parameters_.reduced(bucket.number);
+  bucket.adds = each_pass && bucket.reduced;
+  bucket.reduced = true;
+  program::View arrives = used;
+  if (wire_ != program::DType::f32) {
+    arrives = sharded() ? sent.own_part(program::Axis::data, parameters_.shards()) : sent;
+  } else if (bucket.adds) {
+    arrives = b_.buffer("reduced_gradients", program::DType::f32, used.count);
+  }
+  program::Action reduction = program::AllReduce{data_group, sent};
+  if (sharded()) reduction = program::ReduceScatter{data_group, sent, arrives};
+  b_.emit(workloads::data_stream, reduction, label, after);
+  if (arrives.buffer != used.buffer) bucket.arrived = arrives;
 }
 
-void Buckets::update(const Bucket& bucket) {
+void Buckets::take(Bucket& bucket, program::StreamId stream) {
+  if (!bucket.arrived.present()) return;
+  const program::Label label{"gradient bucket", program::Phase::gradient_sync, -1, bucket.number};
+  const program::View to = parameters_.reduced(bucket.number);
+  program::View values = bucket.arrived;
+  if (wire_ != program::DType::f32) {
+    values = bucket.adds ? b_.buffer("reduced_gradients", program::DType::f32, to.count) : to;
+    b_.emit(stream, program::Convert{bucket.arrived, values}, label);
+  }
+  if (bucket.adds) {
+    b_.emit(stream,
+            program::ResidualAdd{.in = to, .bias = {}, .residual = values, .out = to, .rows = 1, .width = to.count},
+            label);
+  }
+  bucket.arrived = {};
+}
+
+void Buckets::update(Bucket& bucket) {
   if (!overlap_optimizer_) return;
-  b_.emit(workloads::optimizer_stream, update_of(bucket.gradients),
+  take(bucket, workloads::optimizer_stream);
+  b_.emit(workloads::optimizer_stream, update_of(parameters_.buckets()[bucket.number]),
           {"gradient bucket", program::Phase::optimizer, -1, bucket.number});
 }
 
-void Buckets::complete(ParameterId parameter) {
+void Buckets::complete(ParameterId parameter, bool for_good) {
   Bucket& bucket = buckets_[parameters_.at(parameter).bucket];
   --bucket.missing;
-  if (bucket.missing > 0 || reduces_late()) return;
+  if (bucket.missing > 0) return;
+  bucket.missing = bucket.writers;
+  if (reduces_late()) return;
   reduce(bucket, {});
-  if (!bucket.tied) update(bucket);
+  if (for_good && !bucket.tied) update(bucket);
+}
+
+void Buckets::end_backward() {
+  if (!reduces_late() || parameters_.whole_gradients()) return;
+  for (Bucket& bucket : buckets_) reduce(bucket, {b_.last(workloads::compute_stream)});
 }
 
 void Buckets::finish() {
   if (reduces_late()) {
-    for (const Bucket& bucket : buckets_) {
-      reduce(bucket, {b_.last(workloads::compute_stream)});
+    for (Bucket& bucket : buckets_) {
+      if (parameters_.whole_gradients()) reduce(bucket, {b_.last(workloads::compute_stream)});
       if (!bucket.tied) update(bucket);
     }
   }
+  for (Bucket& bucket : buckets_) {
+    if (!overlap_optimizer_) take(bucket, workloads::compute_stream);
+    if (bucket.tied) take(bucket, workloads::optimizer_stream);
+  }
   for (const Parameter& p : parameters_.list()) {
     if (!p.tied) continue;
-    b_.emit(workloads::data_stream, program::AllReduce{embedding_group, parameters_.gradient(p.id)},
+    // Of shards, the ranks of both stages have the same one: there the table is a bucket.
+    const program::View gradient = sharded() ? parameters_.reduced(p.bucket) : parameters_.gradient(p.id);
+    b_.emit(workloads::data_stream, program::AllReduce{embedding_group, gradient},
             {"tied embedding", program::Phase::gradient_sync});
   }
-  for (const Bucket& bucket : buckets_) {
+  for (Bucket& bucket : buckets_) {
     if (bucket.tied) update(bucket);
   }
-  if (!overlap_optimizer_) {
-    b_.emit(workloads::compute_stream, update_of(parameters_.whole_gradient()), {"", program::Phase::optimizer});
+  if (overlap_optimizer_) return;
+  for (const program::View& place : parameters_.updates()) {
+    b_.emit(workloads::compute_stream, update_of(place), {"", program::Phase::optimizer});
   }
 }
 

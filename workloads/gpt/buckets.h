@@ -10,38 +10,58 @@ namespace harness::gpt {
 /// What becomes of the gradients of a stage: their reduction over data-parallel ranks and the update of the weights,
 /// bucket by bucket.
 ///
-/// With overlap_grad_reduce a bucket's all-reduce waits for its own gradients alone; without, it waits for the whole
-/// backward pass. With overlap_optimizer a bucket is updated on a stream of its own as soon as nothing is added to its
-/// gradients any more, on any rank; without, one update of everything ends the step. Whatever else an update must wait
-/// for, such as products that still read the old weights, follows from the memory that it touches.
+/// Where the ranks share the state of the optimizer (ZeRO, Rajbhandari et al. 2020), a reduce-scatter gives each rank
+/// the gradients of its part of a bucket, of which it updates the weights (gathers.h). Where they share the gradients
+/// too, none keeps all of them from one micro-batch to the next: they are reduced after each backward pass, and a rank
+/// adds up what it gets of its part.
 ///
-/// With sequence parallelism the tensor ranks first sum up the gradients of which each has a part: once per step, for
-/// micro-batches add up in each part.
+/// With overlap_grad_reduce a bucket's reduction waits for its own gradients alone; without, it waits for the whole
+/// backward pass. With overlap_optimizer a bucket is updated on a stream of its own as soon as nothing is added to its
+/// gradients any more, on any rank; without, updates of everything end the step. Whatever else an update must wait for,
+/// such as products that still read the old weights, follows from the memory that it touches.
+///
+/// Gradients may travel in another type than they are added up and used in. They are converted to it on the compute
+/// stream, where they have just been computed (as a hook of DistributedDataParallel does: on a stream of its own, this
+/// would queue behind what waits for the bucket before), and back where they are used.
+///
+/// With sequence parallelism the tensor ranks first sum up the gradients of which each has a part: once per reduction,
+/// for micro-batches add up in each part.
 class Buckets {
  public:
   /// Begins before the step does.
   Buckets(program::ProgramBuilder& builder, const Parameters& parameters, const workloads::StepFrame& frame,
           const config::Settings& settings, const program::Layout& layout);
 
-  /// The last micro-batch has written a parameter's gradient; where several operations write it, each says so. Emits
-  /// what its bucket, if now complete, need not wait with.
-  void complete(ParameterId parameter);
-  /// After the backward pass: everything that is left, and the exchange of the tied embedding's gradient.
+  /// A parameter's gradient is written until its next reduction, and for good where the step adds no more to it; where
+  /// several operations write it, each says so. Emits what its bucket, if now complete, need not wait with.
+  void complete(ParameterId parameter, bool for_good);
+  /// After each backward pass: the reductions that it has left where no rank keeps its gradients.
+  void end_backward();
+  /// After all backward passes: everything that is left, and the exchange of the tied embedding's gradient.
   void finish();
 
  private:
-  struct Bucket {
-    program::View gradients;
-    std::vector<program::View> partial;  // runs of those of which each tensor rank has a part
-    int missing = 0;                     // writers of its gradients that are still to come
-    int number = 0;
-    bool tied = false;  // holds a gradient of which another stage has a part: not final before the exchange
+  // Elements from the beginning of a bucket on.
+  struct Range {
+    std::int64_t first = 0, count = 0;
   };
-  void reduce(const Bucket& bucket, const std::vector<program::OperationId>& after);
-  void update(const Bucket& bucket);
-  program::AdamW update_of(const program::View& gradients) const {
-    return parameters_.update_of(gradients, frame_.counter(), learning_rate_);
+  struct Bucket {
+    std::vector<Range> partial;    // runs of those of which each tensor rank has a part
+    std::vector<Range> gaps;       // that belong to no parameter
+    int writers = 0, missing = 0;  // of its gradients, and those that are still to come before the next reduction
+    int number = 0;
+    bool tied = false;           // holds a gradient of which another stage has a part: not final before the exchange
+    program::View arrived = {};  // what the last reduction left elsewhere than where it is used
+    bool reduced = false, adds = false;  // at all in this step; `arrived` is to be added to what is there
+  };
+  void reduce(Bucket& bucket, const std::vector<program::OperationId>& after);
+  void reduce_all();
+  void take(Bucket& bucket, program::StreamId stream);
+  void update(Bucket& bucket);
+  program::AdamW update_of(const program::View& place) const {
+    return parameters_.update_of(place, frame_.counter(), learning_rate_);
   }
+  bool sharded() const { return parameters_.shards() > 1; }
   bool reduces_late() const { return replicated_ && !overlap_reduction_; }
 
   program::ProgramBuilder& b_;
@@ -49,6 +69,7 @@ class Buckets {
   const workloads::StepFrame& frame_;
   program::View learning_rate_;
   bool replicated_, overlap_reduction_, overlap_optimizer_;
+  program::DType wire_;
   std::vector<Bucket> buckets_;
 };
 

@@ -105,7 +105,14 @@ ResidualStream Stage::layer_forward(LayerActivations& a, const ResidualStream& x
   a.norm2 = layer_norm(middle, norm2);
   a.fc1_before_gelu = scratch("fc1_before_gelu", d_.type, d_.rows * d_.local_ffn);
   a.fc1 = linear(gather_rows(a.norm2.out, norm2.name), fc1_, weight(fc1_bias), {}, a.fc1_before_gelu);
-  return onto_stream(a.fc1, fc2_, weight(fc2_bias), a.norm2.sum);
+  return onto_stream(a.fc1, fc2_, lasting(weight(fc2_bias)), a.norm2.sum);
+}
+
+program::View Stage::lasting(const program::View& weight) {
+  if (d_.tensor == 1 || parameters_.whole_weights()) return weight;
+  const program::View copy = scratch("lasting_weight", d_.type, weight.count);
+  emit(program::Convert{weight, copy}, "lasting weight");
+  return copy;
 }
 
 program::View Stage::forward(const Pass& pass, const program::View& in) {
@@ -113,16 +120,19 @@ program::View Stage::forward(const Pass& pass, const program::View& in) {
   Chunk& chunk = chunks_[pass.chunk];
   MicroBatch& mb = chunk.saved[pass.micro_batch];
   mb = {};
+  if (chunk.first) use({word_embeddings});
   ResidualStream x{chunk.first ? embed() : in};
   for (int layer = chunk.first_layer; layer < chunk.end(); ++layer) {
-    enter_layer(layer);
+    use_layer(layer);
     LayerActivations a;
     x = layer_forward(a, x);
     mb.layers.push_back(kept(a, chunk));
   }
   enter_layer(-1);
   if (chunk.last) {
+    use({final_norm_gamma});
     mb.final_norm = layer_norm(x, final_norm);
+    use({word_embeddings});
     loss(mb);
     return {};
   }

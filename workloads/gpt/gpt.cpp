@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "workloads/gpt/buckets.h"
+#include "workloads/gpt/gathers.h"
 #include "workloads/gpt/schedule.h"
 #include "workloads/gpt/stage.h"
 
@@ -80,20 +81,23 @@ class Messages {
 };
 
 void emit_passes(const std::vector<TimedPass>& passes, program::ProgramBuilder& builder, Stage& stage,
-                 Buckets& buckets) {
+                 Parameters& parameters, Buckets& buckets) {
   Messages messages(builder, stage, passes);
-  const auto on_final = [&](ParameterId parameter) { buckets.complete(parameter); };
-  const auto run = [&](const Pass& pass) -> program::View {
-    switch (pass.kind) {
-      case Pass::Kind::forward:
-        return stage.forward(pass, messages.take(pass));
-      case Pass::Kind::backward:
-      case Pass::Kind::backward_input:
-        return stage.backward(pass, messages.take(pass), on_final);
-      case Pass::Kind::backward_weight:
-        stage.backward_weight(pass, on_final);
+  const auto backward = [&](const Pass& pass) -> program::View {
+    parameters.begin_backward();
+    const auto on_final = [&](ParameterId parameter) { buckets.complete(parameter, pass.last); };
+    program::View result;
+    if (pass.kind == Pass::Kind::backward_weight) {
+      stage.backward_weight(pass, on_final);
+    } else {
+      result = stage.backward(pass, messages.take(pass), on_final);
     }
-    return {};
+    buckets.end_backward();
+    return result;
+  };
+  const auto run = [&](const Pass& pass) -> program::View {
+    if (pass.kind != Pass::Kind::forward) return backward(pass);
+    return stage.forward(pass, messages.take(pass));
   };
   for (const TimedPass& timed : passes) {
     messages.receive_before(timed.end);
@@ -103,15 +107,18 @@ void emit_passes(const std::vector<TimedPass>& passes, program::ProgramBuilder& 
 
 program::Program program(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
                          int pipeline_stage, const std::vector<TimedPass>& passes) {
-  program::ProgramBuilder builder = workloads::step_builder();
+  program::ProgramBuilder builder = workloads::step_builder(shards_of(settings, layout) > 1);
   workloads::StepFrame frame(builder, world_group, "loss");
   Parameters parameters(builder, model, settings, layout, pipeline_stage);
-  Stage stage(builder, parameters, frame, model, settings, layout, pipeline_stage);
+  Gathers gathers(builder, parameters, settings, chunks_of(model, layout, pipeline_stage, settings.chunks_of_stage()),
+                  passes);
+  Stage stage(builder, parameters, gathers, frame, model, settings, layout, pipeline_stage);
   Buckets buckets(builder, parameters, frame, settings, layout);
   parameters.emit_init();
-  frame.begin_step(0);
+  frame.begin_step();
+  frame.set_share(0, gathers.begin_step());
   parameters.begin_step();
-  emit_passes(passes, builder, stage, buckets);
+  emit_passes(passes, builder, stage, parameters, buckets);
   buckets.finish();
   frame.end_step();
   return builder.take();
@@ -129,6 +136,9 @@ program::ProgramSet programs(const config::Model& model, const config::Settings&
                 {"embedding", program::AxisSet::of({program::Axis::pipeline}),
                  stages > 1 ? std::vector<int>{0, stages - 1} : std::vector<int>{0}},
                 {"world", program::AxisSet::all(), {}}};
+  if (shards_of(settings, layout) > 1) {
+    set.groups.push_back({"gather", program::AxisSet::of({program::Axis::data}), {}});
+  }
   set.role_axes = program::AxisSet::of({program::Axis::pipeline});
   const auto passes = timetable(settings.pipeline_schedule, {stages, settings.chunks_of_stage(),
                                                              dimensions(model, settings, layout).micro_batches});

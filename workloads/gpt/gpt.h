@@ -14,7 +14,11 @@ namespace harness::gpt {
 // (plan's divide_ranks).
 
 /// Groups, in order; `embedding` joins the first and the last pipeline stage, which share the tied embedding.
-enum : program::GroupId { tensor_group, data_group, embedding_group, world_group };
+/// `gather`, of the replicas as `data` is, is there where they have parts of the weights to gather.
+enum : program::GroupId { tensor_group, data_group, embedding_group, world_group, gather_group };
+
+/// How many ranks divide the state of the optimizer among them, and what else `sharding` names: the replicas, or 1.
+int shards_of(const config::Settings& settings, const program::Layout& layout);
 
 /// Sequences of a step, of all replicas together.
 std::int64_t global_batch(const config::Settings& settings, const program::Layout& layout);

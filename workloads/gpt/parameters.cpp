@@ -84,25 +84,44 @@ void append(std::vector<Parameter>& list, const std::vector<Parameter>& table, s
   std::stable_partition(list.begin() + begin, list.end(), [](const Parameter& p) { return p.partial; });
 }
 
-std::int64_t aligned(std::int64_t count) {
-  return (count + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+std::int64_t multiple(std::int64_t count, std::int64_t of) {
+  return (count + of - 1) / of * of;
 }
 
-void cut_into_buckets(std::vector<Parameter>& list, std::int64_t bucket_bytes) {
+std::int64_t aligned(std::int64_t count) {
+  return multiple(count, parameter_alignment);
+}
+
+// What every bucket is filled up to a multiple of.
+std::int64_t bucket_alignment(int shards) {
+  return shards > 1 ? shards * parameter_alignment : 1;
+}
+
+// bucket_bytes: of one, at least; 0: a bucket is a layer.
+void cut_into_buckets(std::vector<Parameter>& list, std::int64_t bucket_bytes, int shards) {
   int bucket = 0;
   std::int64_t elements = 0;
+  const auto cut = [&] {
+    if (elements > 0) ++bucket;
+    elements = 0;
+  };
   for (std::size_t i = list.size(); i-- > 0;) {
+    const bool alone = list[i].tied && shards > 1;
+    if (alone) cut();
     list[i].bucket = bucket;
     elements += i + 1 < list.size() ? aligned(list[i].count()) : list[i].count();
-    if (elements * program::size_of(program::DType::f32) < bucket_bytes) continue;
-    ++bucket;
-    elements = 0;
+    const bool ends_layer = i == 0 || list[i - 1].id.layer != list[i].id.layer;
+    const bool full = bucket_bytes > 0 ? elements * program::size_of(program::DType::f32) >= bucket_bytes : ends_layer;
+    if (alone || full) cut();
   }
 }
 
-void place(std::vector<Parameter>& list) {
+void place(std::vector<Parameter>& list, int shards) {
   std::int64_t at = 0;
+  int bucket = list.front().bucket;
   for (Parameter& p : list) {
+    if (p.bucket != bucket) at = multiple(at, bucket_alignment(shards));
+    bucket = p.bucket;
     p.view = {-1, at, p.count()};
     at += aligned(p.count());
   }
@@ -135,44 +154,121 @@ std::vector<Parameter> parameters(const config::Model& m, const config::Settings
   if (last) append(list, final_norm_table(m), of_embedding + m.layers * of_layer, tensor);
   // The head's copy stands last: its gradient is the first to be complete in the backward pass.
   if (last && !first) append(list, {table}, 0, tensor);
-  cut_into_buckets(list, settings.bucket_size_bytes);
-  place(list);
+  const int shards = shards_of(settings, layout);
+  const bool by_layer = shards > 1 && settings.sharding == config::Sharding::parameters;
+  cut_into_buckets(list, by_layer ? 0 : settings.bucket_size_bytes, shards);
+  place(list, shards);
   return list;
+}
+
+std::vector<program::View> bucket_places(const std::vector<Parameter>& list, int shards) {
+  std::vector<program::View> places(list.front().bucket + 1);
+  std::int64_t end = list.back().view.offset + list.back().view.count;
+  for (std::size_t i = list.size(); i-- > 0;) {
+    if (i > 0 && list[i - 1].bucket == list[i].bucket) continue;
+    const std::int64_t begin = list[i].view.offset;
+    places[list[i].bucket] = {-1, begin, multiple(end - begin, bucket_alignment(shards))};
+    end = begin;
+  }
+  return places;
+}
+
+OwnRange own_range(const Parameter& parameter, const std::vector<program::View>& buckets, int shards,
+                   const program::Coordinates& at) {
+  const program::View& bucket = buckets[parameter.bucket];
+  const program::View own = bucket.own_part(program::Axis::data, shards).on(at);
+  const std::int64_t begin = std::max(own.offset, parameter.view.offset),
+                     end = std::min(own.offset + own.count, parameter.view.offset + parameter.view.count);
+  return {begin, std::max<std::int64_t>(end - begin, 0), bucket.offset / shards + begin - own.offset};
+}
+
+int shards_of(const config::Settings& settings, const program::Layout& layout) {
+  return settings.sharding == config::Sharding::none ? 1 : layout[program::Axis::data];
 }
 
 Parameters::Parameters(program::ProgramBuilder& builder, const config::Model& model, const config::Settings& settings,
                        const program::Layout& layout, int stage)
-    : b_(builder), list_(parameters(model, settings, layout, stage)) {
+    : b_(builder),
+      shards_(shards_of(settings, layout)),
+      type_(config::storage_of(settings.precision)),
+      list_(parameters(model, settings, layout, stage)),
+      buckets_(bucket_places(list_, shards_)) {
   for (std::size_t i = 0; i < list_.size(); ++i) index_.emplace(list_[i].id, i);
-  const program::View& end = list_.back().view;
-  const auto flat = [&](const char* name, program::DType type) {
-    return b_.buffer(name, type, end.offset + end.count, program::BufferKind::persistent);
+  // `divided`: from which sharding on a rank has its parts alone.
+  const auto flat = [&](const char* name, program::DType type, config::Sharding divided) {
+    const int parts = settings.sharding >= divided ? shards_ : 1;
+    return b_.buffer(name, type, whole_count() / parts, program::BufferKind::persistent);
   };
-  const program::DType type = config::storage_of(settings.precision);
-  master_ = flat("master", program::DType::f32);
-  weights_ = type == program::DType::f32 ? master_ : flat("weights", type);
-  moment1_ = flat("moment1", program::DType::f32);
-  moment2_ = flat("moment2", program::DType::f32);
-  gradient_ = flat(gradient_buffer, program::DType::f32);
+  using config::Sharding;
+  const bool one_copy = type_ == program::DType::f32;
+  master_ = flat("master", program::DType::f32, one_copy ? Sharding::parameters : Sharding::optimizer);
+  weights_ = one_copy ? master_ : flat("weights", type_, Sharding::parameters);
+  moment1_ = flat("moment1", program::DType::f32, Sharding::optimizer);
+  moment2_ = flat("moment2", program::DType::f32, Sharding::optimizer);
+  gradient_ = flat(gradient_buffer, program::DType::f32, Sharding::gradients);
+  bucket_weights_.resize(buckets_.size());
+  bucket_gradients_.resize(buckets_.size());
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    if (whole_weights()) bucket_weights_[i] = weights_.part(buckets_[i].offset, buckets_[i].count);
+    if (whole_gradients()) bucket_gradients_[i] = gradient_.part(buckets_[i].offset, buckets_[i].count);
+  }
 }
 
-program::View Parameters::in_buffer(const program::View& flat, ParameterId id) const {
-  const program::View& place = at(id).view;
-  return flat.part(place.offset, place.count);
+program::View Parameters::in_bucket(const program::View& bucket, ParameterId id) const {
+  const Parameter& p = at(id);
+  return bucket.part(p.view.offset - buckets_[p.bucket].offset, p.view.count);
 }
 
+program::View Parameters::mine(const program::View& flat, const program::View& place) const {
+  if (!is_whole(flat)) return flat.part(place.offset / shards_, place.count / shards_);
+  return flat.part(place.offset, place.count).own_part(program::Axis::data, shards_);
+}
+
+namespace {
+
+program::Initialize first_values(const Parameter& p, const program::View& out) {
+  return {out, p.first_index, program::Axis::tensor, p.outer, p.full, p.part, p.inner, p.mean, p.deviation};
+}
+constexpr program::Label in_setup(const char* what) {
+  return {what, program::Phase::setup};
+}
+
+}  // namespace
+
+// Every parameter begins whole, so that its first values do not depend on who will update it.
 void Parameters::emit_init() {
   const auto emit = [&](const program::Action& action, const char* what) {
-    b_.emit(workloads::compute_stream, action, {what, program::Phase::setup});
+    b_.emit(workloads::compute_stream, action, in_setup(what));
   };
-  emit(program::Fill{master_, 0}, "parameters");
-  for (const Parameter& p : list_) {
-    emit(program::Initialize{in_buffer(master_, p.id), p.first_index, program::Axis::tensor, p.outer, p.full, p.part,
-                             p.inner, p.mean, p.deviation},
-         "parameter");
+  if (is_whole(master_)) {
+    emit(program::Fill{master_, 0}, "parameters");
+    for (const Parameter& p : list_) {
+      emit(first_values(p, master_.part(p.view.offset, p.view.count)), "parameter");
+    }
+    if (weights_.buffer != master_.buffer) emit(program::Convert{master_, weights_}, "weights");
+  } else {
+    for (int bucket = 0; bucket < static_cast<int>(buckets_.size()); ++bucket) emit_own_values(bucket);
   }
-  if (weights_.buffer != master_.buffer) emit(program::Convert{master_, weights_}, "weights");
   for (const program::View& v : {moment1_, moment2_, gradient_}) emit(program::Fill{v, 0}, "optimizer state");
+}
+
+void Parameters::emit_own_values(int bucket) {
+  const auto emit = [&](const program::Action& action, const char* what) {
+    b_.emit(workloads::compute_stream, action, in_setup(what));
+  };
+  const program::View values = b_.buffer("first_values", program::DType::f32, buckets_[bucket].count);
+  emit(program::Fill{values, 0}, "parameters");
+  for (const Parameter& p : list_) {
+    if (p.bucket == bucket) emit(first_values(p, in_bucket(values, p.id)), "parameter");
+  }
+  const program::View own = values.own_part(program::Axis::data, shards_);
+  emit(program::Convert{own, mine(master_, buckets_[bucket])}, "own part");
+  if (weights_.buffer == master_.buffer) return;
+  if (whole_weights()) {
+    emit(program::Convert{values, weights_of(bucket)}, "weights");
+  } else {
+    emit(program::Convert{own, mine(weights_, buckets_[bucket])}, "weights");
+  }
 }
 
 void Parameters::begin_step() {
@@ -183,12 +279,29 @@ void Parameters::begin_step() {
   }
 }
 
-program::AdamW Parameters::update_of(const program::View& gradients, const program::View& finished_steps,
+void Parameters::begin_backward() {
+  if (whole_gradients()) return;
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    bucket_gradients_[i] = b_.buffer("gradients_of_pass", program::DType::f32, buckets_[i].count);
+  }
+}
+
+// A rank's parts of several buckets lie side by side in buffers of own parts alone.
+std::vector<program::View> Parameters::updates() const {
+  const bool side_by_side = shards_ == 1 || !whole_weights();
+  return side_by_side ? std::vector<program::View>{{-1, 0, whole_count()}} : buckets_;
+}
+
+program::AdamW Parameters::update_of(const program::View& place, const program::View& finished_steps,
                                      const program::View& learning_rate) const {
-  const auto same_part = [&](const program::View& flat) { return flat.part(gradients.offset, gradients.count); };
-  const program::View weights = weights_.buffer == master_.buffer ? program::View{} : same_part(weights_);
-  return {same_part(master_), same_part(moment1_), same_part(moment2_), gradients, weights,
-          finished_steps,     learning_rate};
+  const bool one_copy = weights_.buffer == master_.buffer;
+  return {mine(master_, place),
+          mine(moment1_, place),
+          mine(moment2_, place),
+          mine(gradient_, place),
+          one_copy ? program::View{} : mine(weights_, place),
+          finished_steps,
+          learning_rate};
 }
 
 }  // namespace harness::gpt

@@ -57,11 +57,29 @@ struct Parameter {
 /// which the backward pass completes gradients, at parameter borders, each at least bucket_size_bytes of gradients (the
 /// last takes what is left). The partial ones of a layer lie side by side, so that one message sums their gradients up;
 /// first_index knows nothing of it.
+///
+/// Where ranks share the state of the optimizer, each has one part of every bucket, in the order of its coordinate on
+/// the data axis. Buckets are then filled up to equal parts that begin where any vector load may, and a tied table is
+/// alone in its bucket: both stages that have it cut it into the same parts. Where weights are gathered for each pass,
+/// a bucket is a layer, or what stands before or behind the layers.
 std::vector<Parameter> parameters(const config::Model& model, const config::Settings& settings,
                                   const program::Layout& layout, int pipeline_stage);
 
+/// Where each bucket of the list lies in the flat buffers, by number; the buffer is the caller's choice.
+std::vector<program::View> bucket_places(const std::vector<Parameter>& list, int shards);
+
+/// What a rank reduces and updates of a parameter: elements of the flat buffers, and where they lie in a buffer of the
+/// rank's own parts. Without shards all of it, at the same place in both; count is 0 where other ranks have all.
+struct OwnRange {
+  std::int64_t first = 0, count = 0, in_shard = 0;
+};
+OwnRange own_range(const Parameter& parameter, const std::vector<program::View>& buckets, int shards,
+                   const program::Coordinates& at);
+
 /// The parameters of a stage with their gradients and the state of the optimizer, in flat persistent buffers of one
-/// layout: what stands at an offset in one of them belongs to what stands there in the others.
+/// layout: what stands at an offset in one of them belongs to what stands there in the others. Of what `shards` ranks
+/// divide, this one has its parts of all buckets in a buffer of that fraction, one behind the other in the same order:
+/// the optimizer's state, with `gradients` also the gradients, with `parameters` also the weights.
 class Parameters {
  public:
   Parameters(program::ProgramBuilder& builder, const config::Model& model, const config::Settings& settings,
@@ -70,25 +88,53 @@ class Parameters {
   const std::vector<Parameter>& list() const { return list_; }
   const Parameter& at(ParameterId id) const { return list_[index_.at(id)]; }
   /// As the products read it.
-  program::View weight(ParameterId id) const { return in_buffer(weights_, id); }
-  program::View gradient(ParameterId id) const { return in_buffer(gradient_, id); }
-  program::View whole_gradient() const { return gradient_; }
+  program::View weight(ParameterId id) const { return in_bucket(weights_of(at(id).bucket), id); }
+  /// As they write it: what they add up to over the micro-batches of a step, or where no rank keeps all of that, in
+  /// one backward pass.
+  program::View gradient(ParameterId id) const { return in_bucket(gradients_of(at(id).bucket), id); }
+
+  int shards() const { return shards_; }
+  bool whole_weights() const { return is_whole(weights_); }
+  bool whole_gradients() const { return is_whole(gradient_); }
+  program::DType weight_type() const { return type_; }
+  /// Where buckets lie in a whole buffer, by number.
+  const std::vector<program::View>& buckets() const { return buckets_; }
+  program::View weights_of(int bucket) const { return bucket_weights_[bucket]; }
+  program::View gradients_of(int bucket) const { return bucket_gradients_[bucket]; }
+  /// The part of a bucket that this rank updates, and what its reduction leaves for that.
+  program::View own_weights(int bucket) const { return mine(weights_, buckets_[bucket]); }
+  program::View reduced(int bucket) const { return mine(gradient_, buckets_[bucket]); }
 
   /// Emits the first values of all buffers.
   void emit_init();
   /// Zeroes the gradients that a step only adds to. First in a step.
   void begin_step();
-  /// AdamW of the parameters whose gradients these are: any part of whole_gradient().
-  program::AdamW update_of(const program::View& gradients, const program::View& finished_steps,
+  /// Takes room for the gradients of a backward pass where they are kept no longer.
+  void begin_backward();
+  /// Where the weights of a bucket are from now on.
+  void set_gathered(int bucket, const program::View& weights) { bucket_weights_[bucket] = weights; }
+  /// Places of what one update can take together, so many that they cover everything.
+  std::vector<program::View> updates() const;
+  /// AdamW of what this rank updates of a place: of a bucket, or of one of updates().
+  program::AdamW update_of(const program::View& place, const program::View& finished_steps,
                            const program::View& learning_rate) const;
 
  private:
-  program::View in_buffer(const program::View& flat, ParameterId id) const;
+  std::int64_t whole_count() const { return buckets_.front().offset + buckets_.front().count; }
+  bool is_whole(const program::View& flat) const { return flat.count == whole_count(); }
+  program::View in_bucket(const program::View& bucket, ParameterId id) const;
+  // Of a place, what this rank updates: its part in a whole buffer, or all that a buffer of own parts has of it.
+  program::View mine(const program::View& flat, const program::View& place) const;
+  void emit_own_values(int bucket);
 
   program::ProgramBuilder& b_;
+  int shards_;
+  program::DType type_;
   std::vector<Parameter> list_;
+  std::vector<program::View> buckets_;
   std::map<ParameterId, std::size_t> index_;
-  program::View master_, weights_, moment1_, moment2_, gradient_;
+  program::View master_, weights_, moment1_, moment2_, gradient_;  // each whole, or of the own parts
+  std::vector<program::View> bucket_weights_, bucket_gradients_;   // as the products read and write them; by number
 };
 
 }  // namespace harness::gpt

@@ -35,10 +35,12 @@ Dimensions dimensions(const config::Model& model, const config::Settings& settin
   return d;
 }
 
-Stage::Stage(program::ProgramBuilder& builder, const Parameters& parameters, const workloads::StepFrame& frame,
-             const config::Model& model, const config::Settings& settings, const program::Layout& layout, int stage)
+Stage::Stage(program::ProgramBuilder& builder, const Parameters& parameters, Gathers& gathers,
+             const workloads::StepFrame& frame, const config::Model& model, const config::Settings& settings,
+             const program::Layout& layout, int stage)
     : b_(builder),
       parameters_(parameters),
+      gathers_(gathers),
       frame_(frame),
       d_(dimensions(model, settings, layout)),
       qkv_{"qkv", d_.hidden, 3 * d_.local_hidden, "qkv input gradient", "qkv weight gradient", qkv_weight},
@@ -70,6 +72,11 @@ void Stage::enter(const Pass& pass) {
   const bool forward = pass.kind == Pass::Kind::forward;
   pass_ = pass;
   at_ = {"", forward ? program::Phase::forward : program::Phase::backward, pass.micro_batch};
+}
+
+void Stage::use_layer(int layer) {
+  enter_layer(layer);
+  use(of_layer(norm1_gamma));
 }
 
 program::Label Stage::label(const char* what) const {

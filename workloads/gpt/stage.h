@@ -8,6 +8,7 @@
 
 #include "program/builder.h"
 #include "workloads/gpt/chunk.h"
+#include "workloads/gpt/gathers.h"
 #include "workloads/gpt/gpt.h"
 #include "workloads/gpt/parameters.h"
 #include "workloads/gpt/schedule.h"
@@ -58,8 +59,9 @@ struct ResidualStream {
 /// and takes the views at the border.
 class Stage {
  public:
-  Stage(program::ProgramBuilder& builder, const Parameters& parameters, const workloads::StepFrame& frame,
-        const config::Model& model, const config::Settings& settings, const program::Layout& layout, int stage);
+  Stage(program::ProgramBuilder& builder, const Parameters& parameters, Gathers& gathers,
+        const workloads::StepFrame& frame, const config::Model& model, const config::Settings& settings,
+        const program::Layout& layout, int stage);
 
   const Dimensions& dims() const { return d_; }
   const Chunk& chunk(int number) const { return chunks_[number]; }
@@ -67,7 +69,8 @@ class Stage {
   /// last, where the loss and its gradient are computed instead).
   program::View forward(const Pass& pass, const program::View& in);
   /// gradient: of what forward() returned (absent in the last chunk). Returns that of `in` (absent in the first).
-  /// In a last pass, on_final(parameter) is called for each operation that wrote the parameter's gradient.
+  /// on_final(parameter) is called for each operation that wrote the parameter's gradient: in a last pass, or in all
+  /// where passes do not add their gradients up.
   program::View backward(const Pass& pass, const program::View& gradient,
                          const std::function<void(ParameterId)>& on_final);
   /// The gradients that the split backward pass of this micro-batch has put off.
@@ -79,6 +82,7 @@ class Stage {
   // What is being emitted: for the labels, and for the layer whose parameters are meant; -1: none.
   void enter(const Pass& pass);
   void enter_layer(int layer) { at_.layer = layer; }
+  void use_layer(int layer);  // enters it and uses its weights
   ParameterId of_layer(ParameterName name) const { return {name, at_.layer}; }
   program::View weight(ParameterName name) const { return parameters_.weight(of_layer(name)); }
   program::View gradient(std::optional<ParameterId> id) const {
@@ -105,6 +109,10 @@ class Stage {
   program::View of_micro_batch(const program::View& input) const {
     return input.part(pass_.micro_batch * d_.rows, d_.rows);
   }
+  // What is emitted next reads weights of the bucket that has this parameter.
+  void use(ParameterId id) { gathers_.use(parameters_.at(id).bucket); }
+  // Whether the pass adds to gradients of the passes before it.
+  bool adds() const { return !pass_.first && parameters_.whole_gradients(); }
   // What was emitted writes these gradients.
   void wrote(std::initializer_list<std::optional<ParameterId>> gradients);
   void tell(const std::function<void(ParameterId)>& on_final);
@@ -123,6 +131,9 @@ class Stage {
   void reduce_values(const program::View& v, const char* what, program::Reduction reduction);  // a number per row
   program::View embed();
   ResidualStream layer_forward(LayerActivations& a, const ResidualStream& x);
+  // A weight that the next layer reads with what is still to be added up: a copy, where that layer may have taken the
+  // room of this one's weights by then.
+  program::View lasting(const program::View& weight);
   void loss(MicroBatch& mb);
 
   // recompute.cpp: what is kept of a layer's forward pass, and from that what its backward pass needs.
@@ -147,6 +158,7 @@ class Stage {
 
   program::ProgramBuilder& b_;
   const Parameters& parameters_;
+  Gathers& gathers_;
   const workloads::StepFrame& frame_;
   Dimensions d_;
   Linear qkv_, projection_, fc1_, fc2_, head_;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "config/fields.h"
+#include "config/registry.h"
 #include "workloads/elements.h"
 #include "workloads/gpt/chunk.h"
 #include "workloads/gpt/gpt.h"
@@ -78,6 +79,21 @@ std::string why_not_recomputed(const config::Model& model, const config::Setting
                      s.recompute_layers, longest, longest);
 }
 
+// What is reduced after each backward pass: a pipeline has many of them before a stage's last.
+std::string why_not_sharded(const config::Model& model, const config::Settings& s, const program::Layout& layout) {
+  if (s.sharding <= config::Sharding::optimizer || gpt::shards_of(s, layout) == 1) return "";
+  if (const int stages = layout[program::Axis::pipeline]; stages > 1) {
+    return fmt::format(
+        "sharding {} and pipeline_parallel {} do not go together: every stage would reduce every micro-batch by "
+        "itself; "
+        "use sharding optimizer, or pipeline_parallel 1",
+        config::find_variable("sharding")->print(s), stages);
+  }
+  if (s.sharding != config::Sharding::parameters || s.prefetch_layers < model.layers) return "";
+  return fmt::format("prefetch_layers {} is more than the {} other layers of the model", s.prefetch_layers,
+                     model.layers - 1);
+}
+
 // The multiples of `step` next to `wrong`: what a batch size could be instead.
 std::string nearest_multiples(std::int64_t step, std::int64_t wrong) {
   const std::int64_t below = wrong / step * step;
@@ -140,6 +156,7 @@ class GptWorkload : public Workload {
           "the {} of a replica; nearest numbers: {}",
           stages, micro_batches, nearest_multiples(stages, micro_batches));
     }
+    if (std::string why = why_not_sharded(model, s, layout); !why.empty()) return why;
     if (std::string why = why_not_recomputed(model, s, layout); !why.empty()) return why;
     return why_too_long(model, s, share);
   }
@@ -159,11 +176,17 @@ class GptWorkload : public Workload {
                                       const program::Layout& layout, const program::Coordinates& at,
                                       const program::Program& program) const override {
     const program::View whole = find_buffer(program, gpt::gradient_buffer);
-    const int replicas = layout[program::Axis::data] * layout[program::Axis::context];
+    const int shards = gpt::shards_of(settings, layout);
+    const int replicas = layout[program::Axis::data] * layout[program::Axis::context] / shards;
+    const auto list = gpt::parameters(model, settings, layout, at[program::Axis::pipeline]);
+    const std::vector<program::View> buckets = gpt::bucket_places(list, shards);
+    const bool all_here = whole.count == buckets.front().offset + buckets.front().count;
     std::vector<GradientPart> parts;
-    for (const gpt::Parameter& p : gpt::parameters(model, settings, layout, at[program::Axis::pipeline])) {
-      const int of_shard = replicas * (p.sharded ? 1 : layout[program::Axis::tensor]);
-      parts.push_back({whole.part(p.view.offset, p.view.count), p.sharded, of_shard * (p.tied ? 2 : 1)});
+    for (const gpt::Parameter& p : list) {
+      const gpt::OwnRange own = gpt::own_range(p, buckets, shards, at);
+      if (own.count == 0) continue;
+      const int holders = replicas * (p.sharded ? 1 : layout[program::Axis::tensor]) * (p.tied ? 2 : 1);
+      parts.push_back({whole.part(all_here ? own.first : own.in_shard, own.count), p.sharded, holders});
     }
     return parts;
   }

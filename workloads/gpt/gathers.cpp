@@ -1,0 +1,104 @@
+#include "workloads/gpt/gathers.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "workloads/gpt/gpt.h"
+#include "workloads/step.h"
+
+namespace harness::gpt {
+
+Gathers::Gathers(program::ProgramBuilder& builder, Parameters& parameters, const config::Settings& settings,
+                 const std::vector<Chunk>& chunks, const std::vector<TimedPass>& passes)
+    : b_(builder),
+      parameters_(parameters),
+      overlap_(settings.overlap_param_gather),
+      ahead_(static_cast<std::size_t>(settings.prefetch_layers)) {
+  if (parameters_.whole_weights()) return;
+  list_uses(chunks, passes);
+  std::int64_t largest = 0;
+  for (const Parameter& p : parameters_.list()) {
+    if (p.id.layer >= 0) largest = std::max(largest, parameters_.buckets()[p.bucket].count);
+  }
+  for (std::size_t i = 0; i <= ahead_; ++i) {
+    // Places that last: what a place takes next waits for those who read what it had.
+    room_.push_back(b_.buffer("layer_weights", parameters_.weight_type(), largest, program::BufferKind::persistent));
+  }
+}
+
+void Gathers::list_uses(const std::vector<Chunk>& chunks, const std::vector<TimedPass>& passes) {
+  const int table = parameters_.at({word_embeddings}).bucket, norm = parameters_.at({final_norm_gamma}).bucket;
+  const Chunk& model = chunks.front();
+  const auto bucket_of = [&](int layer) { return parameters_.at({norm1_gamma, layer}).bucket; };
+  const Pass* before = nullptr;
+  for (const TimedPass& timed : passes) {
+    const Pass& pass = timed.pass;
+    const bool forward = pass.kind == Pass::Kind::forward;
+    const auto add = [&](int bucket, int layer, bool gathers) {
+      const program::Phase phase = forward ? program::Phase::forward : program::Phase::backward;
+      uses_.push_back({bucket, {"weights", phase, pass.micro_batch, layer}, gathers});
+    };
+    if (forward) {
+      add(table, -1, true);
+      for (int layer = model.first_layer; layer < model.end(); ++layer) add(bucket_of(layer), layer, true);
+      add(norm, -1, true);
+      add(table, -1, true);
+    } else {
+      const bool there =
+          before != nullptr && before->kind == Pass::Kind::forward && before->micro_batch == pass.micro_batch;
+      add(table, -1, !there);
+      add(norm, -1, !there);
+      for (int layer = model.end() - 1; layer >= model.first_layer; --layer) {
+        add(bucket_of(layer), layer, !there || layer + 1 < model.end());
+      }
+    }
+    before = &pass;
+  }
+  gathered_.resize(uses_.size());
+}
+
+// Buckets are numbered from the end. The step before has ended on all ranks, so nothing else is waited for.
+std::vector<program::OperationId> Gathers::begin_step() {
+  if (parameters_.shards() == 1 || !parameters_.whole_weights()) return {};
+  for (int bucket = static_cast<int>(parameters_.buckets().size()); bucket-- > 0;) {
+    b_.emit(workloads::gather_stream,
+            program::AllGather{gather_group, parameters_.own_weights(bucket), parameters_.weights_of(bucket)},
+            {"weight bucket", program::Phase::forward, -1, bucket});
+  }
+  if (overlap_) return {};
+  return {b_.last(workloads::gather_stream)};
+}
+
+void Gathers::gather(const Use& use) {
+  const std::int64_t count = parameters_.buckets()[use.bucket].count;
+  const program::View all = use.label.layer >= 0 ? room_[layers_++ % room_.size()].part(0, count)
+                                                 : b_.buffer("weights_of_ends", parameters_.weight_type(), count);
+  b_.emit(workloads::gather_stream, program::AllGather{gather_group, parameters_.own_weights(use.bucket), all},
+          use.label);
+  gathered_[emitted_] = all;
+}
+
+// What is gathered ahead takes the room of a layer that was used before, never that of one in use or still to be used:
+// there is one place more than layers are ahead.
+void Gathers::use(int bucket) {
+  if (uses_.empty()) return;
+  if (used_ >= uses_.size() || uses_[used_].bucket != bucket) fail("weights are used in another order than planned");
+  std::size_t ahead = 0;  // of those that gather
+  for (std::size_t i = used_ + 1; i < emitted_; ++i) ahead += uses_[i].gathers ? 1 : 0;
+  while (emitted_ < uses_.size() && (emitted_ <= used_ || !uses_[emitted_].gathers || ahead < ahead_)) {
+    const Use& next = uses_[emitted_];
+    if (next.gathers) {
+      gather(next);
+      ahead += emitted_ > used_ ? 1 : 0;
+    } else {
+      for (std::size_t i = emitted_; i-- > 0 && !gathered_[emitted_].present();) {
+        if (uses_[i].bucket == next.bucket) gathered_[emitted_] = gathered_[i];
+      }
+    }
+    ++emitted_;
+  }
+  parameters_.set_gathered(bucket, gathered_[used_]);
+  ++used_;
+}
+
+}  // namespace harness::gpt
