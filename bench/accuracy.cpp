@@ -57,10 +57,11 @@ std::string configuration(const Row& row) {
       "model: {{layers: {}, hidden: {}, heads: {}, vocab: {}, sequence: {}}}\n"
       "baseline:\n  precision: bf16\n  global_batch_size: {}\n  micro_batch_size: {}\n"
       "  layout: {{tensor_parallel: {}, pipeline_parallel: {}}}\n  recompute: {}\n  sequence_parallel: {}\n"
-      "  attention: {}\n  overlap_grad_reduce: {}\n  bucket_size: {}\n{}",
+      "  sharding: {}\n  attention: {}\n  overlap_grad_reduce: {}\n  bucket_size: {}\n{}",
       at("gpu"), std::stod(at("fabric_per_node_gbit_s")) / 8, at("layers"), at("hidden"), at("heads"), vocab,
       at("sequence"), at("global_batch_size"), at("micro_batch_size"), at("tensor_parallel"), at("pipeline_parallel"),
-      at("recompute"), at("sequence_parallel") == "1", at("attention"), overlaps, overlaps ? "160 MiB" : "1 TiB",
+      at("recompute"), at("sequence_parallel") == "1", at("sharding"), at("attention"), overlaps,
+      overlaps ? "160 MiB" : "1 TiB",
       interleaves ? fmt::format("  pipeline_schedule: interleaved\n  virtual_pipeline: {}\n", at("virtual_pipeline"))
                   : "");
 }
