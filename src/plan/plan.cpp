@@ -24,14 +24,14 @@ PlannedCase make_case(const config::Experiment& experiment, int ranks, std::stri
     c.variable = change->variable;
     c.value = change->value;
   }
+  c.needs_process = std::ranges::any_of(config::registry(), [&](const config::Variable& variable) {
+    return variable.anew != config::Anew::program && variable.print(c.settings) != variable.print(experiment.baseline);
+  });
   Division division = divide_ranks(experiment.model, c.settings, ranks);
   c.layout = division.layout;
   c.impossible = std::move(division.why_impossible);
   if (c.impossible.empty()) c.impossible = why_impossible(c.settings, experiment.hardware);
   if (!c.impossible.empty()) return c;
-  c.needs_process = std::ranges::any_of(config::registry(), [&](const config::Variable& variable) {
-    return variable.anew != config::Anew::program && variable.print(c.settings) != variable.print(experiment.baseline);
-  });
   c.micro_batches = workloads::workload_of(c.settings).micro_batches(c.settings, c.layout);
   if (change == nullptr) return c;
 

@@ -132,6 +132,33 @@ TEST(SharedProcess, AFailingBaselineAloneCostsTheVerdictsThatItIsFor) {
   EXPECT_THAT(o.out, HasSubstr("no verdict on allreduce_algorithm=halving_doubling"));
 }
 
+// The sizes are settled by the first look. The other case has three blocks by then, too few for a verdict.
+TEST(SharedProcess, ABaselineIsMeasuredAsLongAsSomethingIsComparedWithIt) {
+  const TemporaryFolder folder;
+  const std::string config =
+      folder.write("sizes.yaml",
+                   "workload: collective\nbackend: cpu\n"
+                   "baseline: {collective: all_reduce, message_size: 4 KiB, repetitions: 2}\n"
+                   "sweep:\n  message_size: [8 B, 64 KiB]\n  allreduce_algorithm: [halving_doubling]\n"
+                   "measure: {rounds: 7, warmup_steps: 1, steps: 2, smallest_effect: 90 %, until: settled,\n"
+                   "          weight: {allreduce_algorithm: 0.5}}\noutput: " +
+                       (folder / "sizes.h5") + "\n");
+  const auto o = test::run(harness_job(2, "sweep " + config));
+  ASSERT_EQ(o.exit_code, 0) << o.err;
+  const store::Result r = store::read_result(folder / "sizes.h5");
+  std::map<std::string, int> measured;
+  for (const store::ResultBlock& block : r.blocks) {
+    if (block.status == store::BlockStatus::ok) ++measured[r.at(block).name];
+    if (block.round < 5 || r.at(block).name != "baseline") continue;
+    EXPECT_EQ(block.reason, "every verdict that it is for was settled");
+  }
+  EXPECT_EQ(measured["baseline"], 5);
+  EXPECT_EQ(measured["baseline_again"], 5);
+  EXPECT_EQ(measured["message_size=8 B"], 5);
+  EXPECT_EQ(measured["baseline_alone"], 7);
+  EXPECT_EQ(measured["allreduce_algorithm=halving_doubling"], 4);
+}
+
 // Its blocks are repeated alone, where they fail again; everything else is measured, in processes that still run.
 TEST(SharedProcess, AFaultCostsItsCaseAndNothingElse) {
   for (const char* kind : {"kill", "exit", "throw"}) {
