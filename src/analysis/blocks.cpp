@@ -18,7 +18,8 @@ std::vector<FinishedBlock> collect(const store::Result& result, Wanted wanted) {
     const store::ResultBlock& block = result.blocks[i];
     if (!wanted(block)) continue;
     if (const auto seconds = block_median(result, i)) {
-      finished.push_back({i, block.case_index, block.round, block.session, shared ? block.process : block.session,
+      const bool in_company = shared && !result.is_alone(block.case_index);
+      finished.push_back({i, block.case_index, block.round, block.session, in_company ? block.process : block.session,
                           block.start_unix_s + block.setup_s, *seconds});
     }
   }

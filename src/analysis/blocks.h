@@ -13,8 +13,8 @@ namespace harness::analysis {
 struct FinishedBlock {
   std::size_t index = 0;  // of Result::blocks
   std::int32_t case_index = 0, round = 0, session = 0;
-  std::int32_t pool = 0;    // blocks of one pool show each other the machine's level: those of a session, or of a
-                            // process, where a sweep has several blocks in one
+  std::int32_t pool = 0;    // blocks of one pool show each other the machine's level: those of a process that several
+                            // share, else those of a session that have a process each
   double steps_unix_s = 0;  // when its first step began
   double seconds = 0;
 };

@@ -1,7 +1,9 @@
 #include "analysis/comparable.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "analysis/paired_estimator.h"
 #include "analysis/statistics.h"
 
 namespace harness::analysis {
@@ -21,19 +23,22 @@ double work_of(const store::Result& result, std::int32_t case_index) {
 
 }  // namespace
 
-SweepBlocks comparable_blocks(const store::Result& result) {
+std::vector<SweepBlocks> comparable_blocks(const store::Result& result) {
   const store::ResultCase* baseline = result.baseline();
   if (baseline == nullptr) return {};
-  SweepBlocks sweep{finished_blocks(result), result.index_of(*baseline)};
+  SweepBlocks sweep{{}, result.index_of(*baseline)}, alone{{}, no_case};
+  if (const store::ResultCase* own = result.find_case(store::alone_name)) alone.baseline = result.index_of(*own);
   const store::ResultCase* control = result.find_case(store::control_name);
   if (control != nullptr) sweep.control = result.index_of(*control);
   sweep.pools_are_processes = shares_processes(result);
   const double before = work_of(result, sweep.baseline);
-  for (FinishedBlock& block : sweep.blocks) {
+  for (FinishedBlock& block : finished_blocks(result)) {
     const double after = work_of(result, block.case_index);
     if (before > 0 && after > 0) block.seconds *= before / after;
+    (result.is_alone(block.case_index) ? alone : sweep).blocks.push_back(block);
   }
-  return sweep;
+  if (alone.baseline == no_case) return {std::move(sweep)};
+  return {std::move(sweep), std::move(alone)};
 }
 
 int declared_comparisons(const store::Result& result) {
@@ -52,6 +57,27 @@ std::vector<Question> questions_of(const store::Result& result) {
     questions.push_back({i, is_control ? family_alpha(1, result.confidence) : family, result.smallest_effect});
   }
   return questions;
+}
+
+std::vector<std::size_t> questions_about(const store::Result& result, std::int32_t reference,
+                                         std::span<const Question> questions) {
+  const bool alone = result.is_alone(reference);
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    if (result.is_alone(questions[i].case_index) == alone) places.push_back(i);
+  }
+  return places;
+}
+
+Estimate cost_of_a_process(std::span<const SweepBlocks> sweeps, double confidence) {
+  if (sweeps.size() < 2) return {};
+  const SweepBlocks &shared = sweeps[0], &alone = sweeps[1];
+  SweepBlocks both{shared.blocks, shared.baseline};
+  both.blocks.insert(both.blocks.end(), alone.blocks.begin(), alone.blocks.end());
+  const Question question{.case_index = alone.baseline, .alpha = family_alpha(1, confidence)};
+  Estimate cost = estimate_trimmed_pairs(both, std::span(&question, 1)).answers[0];
+  cost.rounds_needed = 0;  // it settles nothing
+  return cost;
 }
 
 }  // namespace harness::analysis

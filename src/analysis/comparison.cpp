@@ -25,8 +25,11 @@ const store::ResultCase* counterpart(const store::Result& from, const store::Res
   int best_score = -1;
   for (const store::ResultCase& candidate : in.cases) {
     if (!setting_differences(from, wanted, in, candidate).empty()) continue;
-    // The control is compared with the control and with nothing else.
-    if ((wanted.role() == store::CaseRole::control) != (candidate.role() == store::CaseRole::control)) continue;
+    // The control is compared with the control and with nothing else, and so is baseline_alone.
+    const auto is_copy_alike = [&](store::CaseRole role) {
+      return (wanted.role() == role) == (candidate.role() == role);
+    };
+    if (!is_copy_alike(store::CaseRole::control) || !is_copy_alike(store::CaseRole::baseline_alone)) continue;
     const bool same_change = wanted.variable == candidate.variable && wanted.value == candidate.value;
     const int score = (same_change ? 2 : 0) + (wanted.name == candidate.name ? 1 : 0);
     if (score <= best_score) continue;
@@ -116,7 +119,7 @@ std::vector<AlignedPair> align(const store::Result& first, const store::Result& 
 // Makes pairs of baseline and control, whatever else their cases are like.
 void align_baselines(const store::Result& first, const store::Result& second, std::vector<AlignedPair>& pairs) {
   std::vector<AlignedPair> forced;
-  for (const std::string_view name : {store::baseline_name, store::control_name}) {
+  for (const std::string_view name : {store::baseline_name, store::control_name, store::alone_name}) {
     const store::ResultCase *here = first.find_case(name), *there = second.find_case(name);
     if (here == nullptr || there == nullptr) continue;
     const auto taken = std::ranges::find(pairs, here, &AlignedPair::first);

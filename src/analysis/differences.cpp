@@ -242,7 +242,9 @@ std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, c
     must_match("Models", model_of);
   }
   must_match("Processes", [](const store::Result& r) {
-    return std::string(shares_processes(r) ? "one for the blocks of a round" : "one for each block");
+    if (!shares_processes(r)) return std::string("one for each block");
+    const bool mixed = r.find_case(store::alone_name) != nullptr;
+    return std::string("one for the blocks of a round") + (mixed ? ", others for cases that need their own" : "");
   });
   if (what.rank_counts) must_match("Numbers of ranks", [](const store::Result& r) { return number(r.ranks); });
   return reasons;

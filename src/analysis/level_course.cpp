@@ -171,12 +171,10 @@ void find_jumps(LevelCourse& course) {
   }
 }
 
-}  // namespace
-
-LevelCourse level_course(const SweepBlocks& sweep) {
+std::vector<CourseBlock> blocks_of(const SweepBlocks& sweep) {
   const std::vector<FinishedBlock> finished = in_order(sweep.blocks);
   const std::map<std::int32_t, int> groups = number_groups(finished, sweep.baseline);
-  LevelCourse course;
+  std::vector<CourseBlock> course;
   if (groups.empty()) return course;
   std::vector<LevelBlock> blocks;
   for (const FinishedBlock& block : finished) {
@@ -192,22 +190,48 @@ LevelCourse level_course(const SweepBlocks& sweep) {
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const FinishedBlock& block = finished[i];
     const double of_case = fit.groups[static_cast<std::size_t>(blocks[i].group)].location - fit.groups[0].location;
-    course.blocks.push_back({.index = block.index,
-                             .case_index = block.case_index,
-                             .round = block.round,
-                             .session = block.session,
-                             .time_unix_s = block.steps_unix_s,
-                             .seconds = block.seconds,
-                             .level_seconds = std::exp(fit.level[i]),
-                             .machine = blocks[i].log_seconds - of_case,
-                             .set_aside = fit.set_aside[i]});
+    course.push_back({.index = block.index,
+                      .case_index = block.case_index,
+                      .round = block.round,
+                      .session = block.session,
+                      .time_unix_s = block.steps_unix_s,
+                      .seconds = block.seconds,
+                      .level_seconds = std::exp(fit.level[i]),
+                      .machine = blocks[i].log_seconds - of_case,
+                      .set_aside = fit.set_aside[i]});
   }
+  return course;
+}
+
+double usual_machine(std::span<const CourseBlock> blocks) {
+  std::vector<double> machine;
+  for (const CourseBlock& block : blocks) machine.push_back(block.machine);
+  return median(machine);
+}
+
+}  // namespace
+
+LevelCourse level_course(const SweepBlocks& sweep) {
+  LevelCourse course{blocks_of(sweep), {}};
   find_jumps(course);
   return course;
 }
 
 LevelCourse level_course(const store::Result& result) {
-  return level_course(comparable_blocks(result));
+  LevelCourse course;
+  for (const SweepBlocks& sweep : comparable_blocks(result)) {
+    std::vector<CourseBlock> blocks = blocks_of(sweep);
+    const double apart = course.blocks.empty() ? 0 : usual_machine(blocks) - usual_machine(course.blocks);
+    for (CourseBlock& block : blocks) {
+      block.level_seconds *= std::exp(-apart);
+      block.machine -= apart;
+      course.blocks.push_back(block);
+    }
+  }
+  std::ranges::stable_sort(course.blocks, {},
+                           [](const CourseBlock& block) { return std::pair(block.session, block.time_unix_s); });
+  find_jumps(course);
+  return course;
 }
 
 double level_drift(const LevelCourse& course) {

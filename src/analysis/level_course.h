@@ -40,6 +40,7 @@ struct LevelCourse {
 /// Blocks as comparable_blocks() leaves them. Empty where there is no block of the baseline, or no session with two
 /// blocks at different times.
 LevelCourse level_course(const SweepBlocks& sweep);
+/// Blocks alone in their processes are put where the others are: without the median of what sets them apart.
 LevelCourse level_course(const store::Result& result);
 
 /// Log change of the machine's median from the first third of the blocks to the last; NaN with fewer than 15 blocks or

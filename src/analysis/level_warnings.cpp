@@ -59,12 +59,8 @@ std::vector<std::string> two_states_warning(const Summary& summary) {
                   join_first(names, max_named))};
 }
 
-}  // namespace
-
-std::vector<std::string> level_warnings(const store::Result& result, const Summary& summary) {
+std::vector<std::string> guard_warnings(const store::Result& result, const LevelFindings& level) {
   std::vector<std::string> warnings;
-  if (!summary.level || sweeps_sizes_alone(result)) return warnings;  // nobody sees intervals of sizes alone
-  const LevelFindings& level = *summary.level;
   if (level.baseline_left) {
     warnings.push_back(
         fmt::format("baseline_again is {:+.1f} % off the baseline, so it is no reference: all effects are against the "
@@ -92,8 +88,21 @@ std::vector<std::string> level_warnings(const store::Result& result, const Summa
         "conditions of this sweep; measure when the machine is quiet, or repeat the sweep another day.",
         level.serial_correlation, level.widening));
   }
-  for (std::string& warning : two_states_warning(summary)) warnings.push_back(std::move(warning));
   for (std::string& warning : set_aside_warnings(result, level)) warnings.push_back(std::move(warning));
+  return warnings;
+}
+
+}  // namespace
+
+std::vector<std::string> level_warnings(const store::Result& result, const Summary& summary) {
+  if (sweeps_sizes_alone(result)) return {};  // nobody sees their intervals
+  std::vector<std::string> warnings;
+  if (summary.level) warnings = guard_warnings(result, *summary.level);
+  if (summary.level_alone) {
+    for (const std::string& warning : guard_warnings(result, *summary.level_alone))
+      warnings.push_back("of the cases in processes of their own: " + warning);
+  }
+  for (std::string& warning : two_states_warning(summary)) warnings.push_back(std::move(warning));
   return warnings;
 }
 

@@ -124,15 +124,35 @@ LookByLook look_by_look(SweepBlocks sweep, std::span<const Question> questions, 
   return out;
 }
 
+LookByLook look_by_look(const store::Result& result, std::span<const SweepBlocks> sweeps,
+                        std::span<const Question> questions, std::span<const Look> looks, Estimator estimator) {
+  LookByLook out;
+  out.answers.resize(questions.size());
+  out.settled_after.resize(questions.size(), 0);
+  for (const SweepBlocks& sweep : sweeps) {
+    const std::vector<std::size_t> places = questions_about(result, sweep.baseline, questions);
+    std::vector<Question> asked;
+    for (const std::size_t place : places) asked.push_back(questions[place]);
+    const LookByLook own = look_by_look(sweep, asked, looks, estimator);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      out.answers[places[i]] = own.answers[i];
+      out.settled_after[places[i]] = own.settled_after[i];
+    }
+    (result.is_alone(sweep.baseline) ? out.level_alone : out.level) = own.level;
+  }
+  return out;
+}
+
 std::vector<Standing> standings_of(const store::Result& result) {
-  const SweepBlocks sweep = comparable_blocks(result);
   const std::vector<Question> questions = questions_of(result);
-  const SweepEstimate estimate = estimator_of(estimator_named(result.interval))(sweep, questions);
+  const Look now;
+  const LookByLook found = look_by_look(result, comparable_blocks(result), questions, std::span(&now, 1),
+                                        estimator_of(estimator_named(result.interval)));
   std::vector<Standing> standings;
   for (std::size_t i = 0; i < questions.size(); ++i) {
     const std::int32_t index = questions[i].case_index;
-    const ConfidenceInterval& interval = estimate.answers[i].log_ratio;
-    if (index == sweep.baseline || estimate.answers[i].rounds == 0) continue;
+    const ConfidenceInterval& interval = found.answers[i].log_ratio;
+    if (store::is_reference(result.case_at(index).role()) || found.answers[i].rounds == 0) continue;
     standings.push_back({index, std::exp(interval.center), std::exp(interval.low), std::exp(interval.high)});
   }
   std::ranges::stable_sort(standings, {}, &Standing::ratio);

@@ -16,8 +16,8 @@ inline constexpr int at_the_end = std::numeric_limits<int>::max();
 
 /// A moment at which the blocks so far decide.
 struct Look {
-  int rounds = 0;    // that are over by then; at_the_end: all there are, with nothing to follow
-  double share = 1;  // of each comparison's error, spent by this look
+  int rounds = at_the_end;  // that are over by then; at_the_end: all there are, with nothing to follow
+  double share = 1;         // of each comparison's error, spent by this look
 };
 
 /// The looks that have taken place: the declared ones whose rounds are over and, where the sweep ended between two, one
@@ -40,9 +40,10 @@ int rounds_over(const store::Result& result);
 double error_bound(const store::Result& result);
 
 struct LookByLook {
-  std::vector<Estimate> answers;       // one per question: of the look that settled it, else of the last
-  std::vector<int> settled_after;      // rounds; 0: not settled, or there is one look
-  std::optional<LevelFindings> level;  // of the last look
+  std::vector<Estimate> answers;                  // one per question: of the look that settled it, else of the last
+  std::vector<int> settled_after;                 // rounds; 0: not settled, or there is one look
+  std::optional<LevelFindings> level;             // of the last look
+  std::optional<LevelFindings> level_alone = {};  // the same of what is compared with baseline_alone
 };
 
 /// Asks the questions at every look, with the blocks of the rounds before it. A question whose verdict is settled
@@ -50,6 +51,9 @@ struct LookByLook {
 /// baseline and its copy are asked at the last look, with all of their alpha.
 LookByLook look_by_look(SweepBlocks sweep, std::span<const Question> questions, std::span<const Look> looks,
                         Estimator estimator);
+/// The same of a file, whose `sweeps` comparable_blocks() gives: each question is asked where its case is.
+LookByLook look_by_look(const store::Result& result, std::span<const SweepBlocks> sweeps,
+                        std::span<const Question> questions, std::span<const Look> looks, Estimator estimator);
 
 /// Where a case stands while a sweep runs.
 struct Standing {

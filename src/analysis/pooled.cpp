@@ -98,7 +98,7 @@ void add_run(const ComparedFile& file, std::size_t index, const CaseSummary& row
   if (row.blocks == 0) return;
   RunOfCase run{index, &row};
   if (const auto log_ratio = log_ratio_of(row)) run.ratio = std::exp(*log_ratio);
-  if (row.role == store::CaseRole::baseline || std::isfinite(run.ratio)) ++to.pooled.n;
+  if (store::is_reference(row.role) || std::isfinite(run.ratio)) ++to.pooled.n;
   to.pooled.runs.push_back(run);
 }
 

@@ -44,7 +44,8 @@ std::optional<Processes> find_processes(const store::Result& result) {
   std::map<std::int32_t, std::vector<double>> by_case, beyond_case;
   for (const FinishedBlock& block : blocks) by_case[block.case_index].push_back(std::log(block.seconds));
   for (const FinishedBlock& block : blocks)
-    beyond_case[block.pool].push_back(std::log(block.seconds) - median(by_case[block.case_index]));
+    beyond_case[result.blocks[block.index].process].push_back(std::log(block.seconds) -
+                                                              median(by_case[block.case_index]));
   Processes out;
   out.processes = static_cast<int>(beyond_case.size());
   out.shared =

@@ -180,27 +180,32 @@ namespace {
 // Effects and verdicts of all cases: once with every round, once without the throttled ones.
 void compare_with_baseline(const store::Result& result, Summary& summary) {
   const Estimator estimator = estimator_of(summary.estimator);
-  SweepBlocks sweep = comparable_blocks(result);
+  std::vector<SweepBlocks> sweeps = comparable_blocks(result);
   std::vector<Question> questions = questions_of(result);
   for (Question& question : ladder_questions(result, family_alpha(declared_comparisons(result), result.confidence))) {
     questions.push_back(std::move(question));
   }
   const std::vector<Look> looks = looks_of(result);
-  const LookByLook all = look_by_look(sweep, questions, looks, estimator);
+  const LookByLook all = look_by_look(result, sweeps, questions, looks, estimator);
   summary.level = all.level;
+  summary.level_alone = all.level_alone;
   summary.looks = looks;
-  if (sweep.control != no_case) summary.noise = standard_deviation(log_ratios_of(pair_blocks(sweep, sweep.control)));
-  std::erase_if(sweep.blocks, [&](const FinishedBlock& block) {
-    return std::ranges::binary_search(summary.throttled_rounds, block.round);
-  });
+  summary.own_process = effect_of(cost_of_a_process(sweeps, result.confidence), result.smallest_effect,
+                                  {.role = store::CaseRole::baseline_alone});
+  for (SweepBlocks& sweep : sweeps) {
+    if (sweep.control != no_case) summary.noise = standard_deviation(log_ratios_of(pair_blocks(sweep, sweep.control)));
+    std::erase_if(sweep.blocks, [&](const FinishedBlock& block) {
+      return std::ranges::binary_search(summary.throttled_rounds, block.round);
+    });
+  }
   LookByLook cool = all;
-  if (!summary.throttled_rounds.empty()) cool = look_by_look(sweep, questions, looks, estimator);
+  if (!summary.throttled_rounds.empty()) cool = look_by_look(result, sweeps, questions, looks, estimator);
   std::vector<Evidence> of_cases;
   for (std::size_t i = 0; i < summary.cases.size(); ++i) {
     CaseSummary& row = summary.cases[i];
     const Evidence& evidence = of_cases.emplace_back(evidence_of(row));
     row.judgement = decide(all.answers[i].log_ratio, result.smallest_effect, evidence);
-    if (row.role == store::CaseRole::baseline) continue;
+    if (store::is_reference(row.role)) continue;
     row.settled_after = all.settled_after[i];
     row.effect = effect_of(all.answers[i], result.smallest_effect, evidence);
     if (!summary.throttled_rounds.empty())
@@ -224,12 +229,15 @@ std::vector<LostBlock> lost_blocks(const store::Result& result, const Summary& s
   const auto too_few = [](const CaseSummary& row) {
     return row.role == store::CaseRole::change && row.judgement.reason == Reason::too_few_rounds;
   };
-  const bool any_too_few = std::ranges::any_of(summary.cases, too_few);
+  const auto any_too_few = [&](std::int32_t reference) {
+    return std::ranges::any_of(
+        summary.cases, [&](const CaseSummary& row) { return too_few(row) && result.at(row).reference == reference; });
+  };
   std::vector<LostBlock> lost;
   for (const store::ResultBlock& block : result.blocks) {
     if (block.status != store::BlockStatus::failed || result.at(block).status == store::CaseStatus::failed) continue;
     const CaseSummary& row = summary.at(block);
-    const bool cost = row.role == store::CaseRole::change ? too_few(row) : any_too_few;
+    const bool cost = row.role == store::CaseRole::change ? too_few(row) : any_too_few(result.at(row).reference);
     lost.push_back({block.case_index, block.round, block.reason, cost});
   }
   return lost;

@@ -86,7 +86,10 @@ struct Summary {
   bool declared = true;                                     // before the first result
   std::vector<Look> looks;                                  // that have taken place
   std::optional<LevelFindings> level;                       // of the estimator that has a level
-  std::vector<LadderRung> ladder;                           // from the first fix to the last
+  std::optional<LevelFindings> level_alone;                 // the same of what is compared with baseline_alone
+  /// baseline_alone against the baseline, where there is one: what a process of its own costs. It has no verdict.
+  std::optional<Effect> own_process;
+  std::vector<LadderRung> ladder;  // from the first fix to the last
   int failed_cases = 0;
   std::vector<LostBlock> lost;                 // in the order of the file
   std::vector<std::int32_t> throttled_rounds;  // flagged, not left out: see CaseSummary::unthrottled

@@ -39,7 +39,7 @@ Reason reason_for(Verdict verdict, const Evidence& evidence) {
   if (evidence.status == store::CaseStatus::failed) return Reason::failed;
   if (evidence.status == store::CaseStatus::impossible) return Reason::impossible;
   if (!evidence.measured) return Reason::not_measured;
-  if (evidence.role == store::CaseRole::baseline) return Reason::baseline;
+  if (store::is_reference(evidence.role)) return Reason::baseline;
   if (verdict == Verdict::not_honoured) return Reason::not_honoured;
   return verdict == Verdict::none ? Reason::too_few_rounds : Reason::interval;
 }
@@ -48,7 +48,7 @@ Reason reason_for(Verdict verdict, const Evidence& evidence) {
 
 Judgement decide(const ConfidenceInterval& log_ratio, double smallest_effect, const Evidence& evidence) {
   Verdict verdict = Verdict::none;
-  if (evidence.role != store::CaseRole::baseline) verdict = verdict_of(log_ratio, smallest_effect);
+  if (!store::is_reference(evidence.role)) verdict = verdict_of(log_ratio, smallest_effect);
   if (evidence.role == store::CaseRole::change && !evidence.honoured) verdict = Verdict::not_honoured;
   if (evidence.role == store::CaseRole::change && !(evidence.within_limit && evidence.trains_alike))
     verdict = Verdict::none;

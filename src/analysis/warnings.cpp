@@ -173,7 +173,7 @@ void rounds(const store::Result& result, const Summary& summary, Warnings& warni
   std::vector<std::string> unresolved, unpaired, directions;
   int needed = 0, done = 0;
   for (const CaseSummary& row : summary.cases) {
-    if (row.blocks == 0 || row.role == store::CaseRole::baseline || timed_something_else(row.judgement)) continue;
+    if (row.blocks == 0 || store::is_reference(row.role) || timed_something_else(row.judgement)) continue;
     done = std::max(done, row.blocks);
     if (row.judgement.verdict == Verdict::none) unpaired.push_back(row.name);
     if (!is_unresolved(row) || config::purpose_of(result.at(row).variable) == config::Purpose::size) continue;

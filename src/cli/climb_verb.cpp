@@ -54,7 +54,7 @@ int climb(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
   if (options.resume && options.output.empty()) fail("--climb --resume needs -o FILE, as it was given to the climb");
   const config::Experiment start = config::load_experiment(options.config, options.overrides);
   const int variables = sweep::Climb(start, options.only, 1).variables();
-  const std::size_t first_stage = plan_sweep(job, start, options.only).schedule.size();
+  const std::size_t first_stage = plan_sweep(job, start, options.only, processes_for(options.wrap, "")).schedule.size();
   const Budget budget = budget_of(options, first_stage, variables);
   sweep::Climb climb(start, options.only, budget.stages);
   const std::string path = output_path(start, options.output);
@@ -69,14 +69,14 @@ int climb(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
     std::vector<std::string> overrides = options.overrides;
     for (std::string& text : climb.overrides()) overrides.push_back(std::move(text));
     const config::Experiment experiment = config::load_experiment(options.config, overrides);
-    const plan::Plan plan = plan_sweep(job, experiment, {});
+    const std::string file = path_of_stage(path, stage);
+    const auto found = options.resume ? state_of(file) : std::nullopt;
+    const plan::Plan plan = plan_sweep(job, experiment, {}, processes_for(options.wrap, found ? file : ""));
     used += plan.schedule.size();
     if (used > budget.blocks) {
       ended = fmt::format("the {} blocks are spent", budget.blocks);
       break;
     }
-    const std::string file = path_of_stage(path, stage);
-    const auto found = options.resume ? state_of(file) : std::nullopt;
     progress.say(
         fmt::format("climb, stage {}: {}", stage, stage == 1 ? "as configured" : join(climb.settings(), ", ")));
     if (found != store::RunState::complete) {

@@ -3,6 +3,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "analysis/blocks.h"
 #include "backend/backend.h"
 #include "backends/backends.h"
 #include "base/error.h"
@@ -43,12 +44,20 @@ void require_named_backend(const std::vector<std::string>& overrides) {
   }
 }
 
-plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment, const std::vector<std::string>& only) {
+plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment, const std::vector<std::string>& only,
+                      plan::Processes processes) {
   static_cast<void>(backends::get(experiment.backend));  // an Error here says what is missing
   if (config::traits_of(experiment.backend).ranks_are_gpus) {
     sweep::require_gpus(job.places(), experiment.measure.share_gpus, experiment.path);
   }
-  return plan::prepare(experiment, job.size(), only);
+  return plan::prepare(experiment, job.size(), only, processes);
+}
+
+plan::Processes processes_for(const std::string& wrap, const std::string& resumed) {
+  if (!wrap.empty()) return plan::Processes::one_per_block;
+  if (!std::filesystem::is_regular_file(resumed)) return plan::Processes::as_needed;
+  const store::Result earlier = store::read_result(resumed, {.rank_seconds = false, .timeline = false});
+  return analysis::shares_processes(earlier) ? plan::Processes::as_needed : plan::Processes::one_per_block;
 }
 
 // " (running: OWNER)" of a result that is not finished, as far as it can be told at once; else "".

@@ -19,7 +19,11 @@ std::string output_path(const config::Experiment& experiment, const std::string&
 void require_named_backend(const std::vector<std::string>& overrides);
 
 /// The plan on all ranks of the job. Throws Error if the backend or a GPU is missing, or if nothing can be planned.
-plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment, const std::vector<std::string>& only);
+plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment, const std::vector<std::string>& only,
+                      plan::Processes processes);
+/// As the command of --wrap needs it, which sees one block in a process, and as the file that is `resumed` was begun.
+/// Either may be "".
+plan::Processes processes_for(const std::string& wrap, const std::string& resumed);
 
 /// What becomes of a file that is there.
 struct OutputRequest {

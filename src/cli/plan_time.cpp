@@ -171,7 +171,7 @@ class Estimate {
 
   // Untimed workers before round 1: one records the timeline; on GPUs one tunes, and one reads NCCL's log.
   double preparation_of(const plan::PlannedCase& planned, const BlockCost& cost) const {
-    if (planned.is_control) return 0;
+    if (planned.is_copy) return 0;
     double seconds = cost.block_s(measure_.warmup_steps + 1);
     if (!has_gpus(plan_)) return seconds;
     if (!measure_.share_gpus) seconds += cost.set_up_s;

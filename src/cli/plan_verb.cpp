@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <ostream>
 #include <string>
 
@@ -128,7 +129,7 @@ void print_cases(const plan::Plan& p, std::ostream& out) {
     }
     const double need = plan::planned_memory_bytes(p.experiment.backend, c);
     for (const std::string& text : c.notes) note(text);
-    const std::string uses = c.uses.empty() || c.is_control ? "" : "  " + join(c.uses, "; ");
+    const std::string uses = c.uses.empty() || c.is_copy ? "" : "  " + join(c.uses, "; ");
     out << fmt::format("{:{}}  {:14} {:>13} {:>11} {:>11} {:>13}{}{}\n", c.name, width, program::text_of(c.layout),
                        c.micro_batches, show_bytes(need), all.messages, show_bytes(all.bytes), uses, mark);
   }
@@ -137,15 +138,24 @@ void print_cases(const plan::Plan& p, std::ostream& out) {
          "sizes.\n";
 }
 
+// What the blocks run in.
+std::string processes_of(const plan::Plan& p) {
+  std::map<int, int> blocks;  // by process
+  for (const plan::Slot& slot : p.schedule) ++blocks[slot.process];
+  const auto alone = std::ranges::count_if(blocks, [](const auto& process) { return process.second == 1; });
+  if (alone == std::ssize(p.schedule)) return "fresh processes";
+  if (alone == 0) return "a process that its round shares";
+  return fmt::format("a process that its round shares, {} of them in fresh ones", alone);
+}
+
 void print_schedule(const plan::Plan& p, std::ostream& out) {
   const config::Experiment& e = p.experiment;
   const auto& schedule = p.schedule;
   const std::string steps = e.measure.auto_steps ? "as many timed steps as take about three quarters of the set-up"
                                                  : plural(e.measure.steps, "timed step");
-  const bool shared = std::ranges::adjacent_find(schedule, {}, &plan::Slot::process) != schedule.end();
   out << fmt::format("\n{} in {}, each {} warm-up and {} in {}; order by seed {}:\n",
                      plural(std::ssize(schedule), "block"), plural(e.measure.rounds, "round"), e.measure.warmup_steps,
-                     steps, shared ? "a process that its round shares" : "fresh processes", e.measure.seed);
+                     steps, processes_of(p), e.measure.seed);
   constexpr int max_shown = 3;
   for (int round = 0; round < std::min(e.measure.rounds, max_shown); ++round) {
     std::string line = fmt::format("  round {}:", round + 1);

@@ -43,8 +43,8 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
                                                          : config::load_experiment(options.config, options.overrides);
   if (!options.rounds.empty())
     experiment.measure.rounds = static_cast<int>(config::parse_within(options.rounds, 2, 10000));
-  const plan::Plan plan = plan_sweep(job, experiment, only);
   const std::string path = output_path(experiment, options.output);
+  const plan::Plan plan = plan_sweep(job, experiment, only, processes_for(options.wrap, options.resume ? path : ""));
   const OutputRequest output{path, options.resume, options.force,
                              options.rounds.empty() ? 0 : experiment.measure.rounds};
 

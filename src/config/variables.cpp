@@ -253,7 +253,8 @@ std::string what_is_wrong(const std::string& name, const Experiment& experiment)
   if (name.find_first_of("=+,;\n\t") != std::string::npos) return "the name of a fix cannot have = + , or ; in it";
   const auto taken = [&](const Rung& rung) { return rung.name == name; };
   if (std::ranges::any_of(experiment.ladder, taken)) return "there is a fix of this name above; name them differently";
-  if (name == "baseline" || name == "baseline_again") return "this is the name of a case that every sweep has";
+  for (const char* baseline : {"baseline", "baseline_again", "baseline_alone"})
+    if (name == baseline) return "this is the name of a case that every sweep has";
   return "";
 }
 

@@ -1,7 +1,9 @@
 #include "plan/plan.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
@@ -22,14 +24,14 @@ PlannedCase make_case(const config::Experiment& experiment, int ranks, std::stri
     c.variable = change->variable;
     c.value = change->value;
   }
+  c.needs_process = std::ranges::any_of(config::registry(), [&](const config::Variable& variable) {
+    return variable.anew != config::Anew::program && variable.print(c.settings) != variable.print(experiment.baseline);
+  });
   Division division = divide_ranks(experiment.model, c.settings, ranks);
   c.layout = division.layout;
   c.impossible = std::move(division.why_impossible);
   if (c.impossible.empty()) c.impossible = why_impossible(c.settings, experiment.hardware);
   if (!c.impossible.empty()) return c;
-  c.needs_process = std::ranges::any_of(config::registry(), [&](const config::Variable& variable) {
-    return variable.anew != config::Anew::program && variable.print(c.settings) != variable.print(experiment.baseline);
-  });
   c.micro_batches = workloads::workload_of(c.settings).micro_batches(c.settings, c.layout);
   if (change == nullptr) return c;
 
@@ -63,6 +65,7 @@ std::set<std::string> checked_selection(const config::Experiment& experiment, co
   }
   std::vector<std::string> known = variables;
   known.insert(known.end(), cases.begin(), cases.end());
+  known.emplace_back("baseline_alone");  // it depends on the selection whether there is one
   for (const std::string& word : only) {
     if (std::find(known.begin(), known.end(), word) == known.end()) {
       fail("--only {}: there is no variable and no case of this name; variables: {}; cases: {}{}", word,
@@ -72,8 +75,46 @@ std::set<std::string> checked_selection(const config::Experiment& experiment, co
   return {only.begin(), only.end()};
 }
 
-// Throws if a weight is of a variable that no case changes.
-std::vector<Entrant> entrants_of(const Plan& plan) {
+bool runs_alone(const PlannedCase& planned) {
+  return planned.is_possible() && planned.needs_process;
+}
+bool may_have_company(const PlannedCase& planned) {
+  return planned.is_possible() && !planned.needs_process;
+}
+
+// Only blocks of an operation, whose step is short beside the start of a process, run after each other in one.
+bool may_share(const Plan& plan) {
+  const bool operation = plan.experiment.baseline.workload != config::training_workload;
+  return operation && plan.processes == Processes::as_needed;
+}
+
+// Where some cases share processes and others need their own, the latter have a baseline of their kind.
+void add_baseline_alone(Plan& plan) {
+  constexpr std::size_t place = 2;  // after the baseline and its copy
+  const auto changes = std::span(plan.cases).subspan(place);
+  const bool mixed = std::ranges::any_of(changes, runs_alone) && std::ranges::any_of(changes, may_have_company);
+  if (!mixed || !may_share(plan) || !plan.experiment.ladder.empty()) return;
+  for (PlannedCase& planned : changes) planned.reference = planned.needs_process ? place : 0;
+  PlannedCase alone = plan.baseline();
+  alone.name = "baseline_alone";
+  alone.is_copy = true;
+  alone.needs_process = true;
+  alone.reference = place;
+  plan.cases.insert(plan.cases.begin() + place, std::move(alone));
+}
+
+// It stays in the plan without anything to compare where the cases that it is for turn out not to fit.
+void refuse_lone_baseline(Plan& plan) {
+  for (std::size_t i = 1; i < plan.cases.size(); ++i) {
+    if (plan.cases[i].reference != i) continue;
+    const auto compared = std::ranges::count_if(
+        plan.cases, [&](const PlannedCase& planned) { return planned.is_possible() && planned.reference == i; });
+    if (compared == 1) plan.cases[i].impossible = "no case that it would be compared with can run here";
+  }
+}
+
+// The cases that are to run, by the process that they share. Throws if a weight is of a variable that no case changes.
+std::vector<EntrantSet> sets_of(const Plan& plan) {
   const auto& weights = plan.experiment.measure.weights;
   for (const auto& weight : weights) {
     const std::string& variable = weight.first;
@@ -81,7 +122,10 @@ std::vector<Entrant> entrants_of(const Plan& plan) {
                                            [&](const config::Change& change) { return change.variable == variable; });
     if (!swept) fail("measure.weight.{}: the sweep does not change this variable; remove the weight", variable);
   }
-  std::vector<Entrant> entrants;
+  const bool mixed = std::ranges::any_of(plan.cases, [](const PlannedCase& planned) { return planned.reference > 0; });
+  const bool shares = may_share(plan) && (mixed || std::ranges::none_of(plan.cases, runs_alone));
+  std::vector<EntrantSet> sets;
+  std::optional<std::size_t> shared;  // of `sets`
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     const PlannedCase& planned = plan.cases[i];
     if (!planned.is_possible()) continue;
@@ -89,18 +133,15 @@ std::vector<Entrant> entrants_of(const Plan& plan) {
     for (const auto& [variable, share] : weights) {
       if (variable == planned.variable) entrant.share = share;
     }
-    entrants.push_back(entrant);
+    const bool joins = shares && !planned.needs_process;
+    if (joins && shared) {
+      sets[*shared].push_back(entrant);
+      continue;
+    }
+    if (joins) shared = sets.size();
+    sets.push_back({entrant});
   }
-  return entrants;
-}
-
-// Whether blocks that need no process of their own may follow each other in one: of an operation, whose step is short
-// beside the start of a process, yes; of a training step, no.
-bool shares_processes(const Plan& plan) {
-  const bool operation = plan.experiment.baseline.workload != config::training_workload;
-  return operation && std::ranges::none_of(plan.cases, [](const PlannedCase& planned) {
-           return planned.is_possible() && planned.needs_process;
-         });
+  return sets;
 }
 
 }  // namespace
@@ -113,25 +154,23 @@ void require_baseline(const Plan& plan) {
 }
 
 void schedule_blocks(Plan& plan) {
+  refuse_lone_baseline(plan);
   const config::Measure& measure = plan.experiment.measure;
-  plan.schedule = make_schedule(entrants_of(plan), measure.rounds, measure.seed);
-  const bool shares = shares_processes(plan);
-  for (std::size_t i = 0; i < plan.schedule.size(); ++i) {
-    const bool joins = shares && i > 0 && plan.schedule[i].round == plan.schedule[i - 1].round;
-    plan.schedule[i].process = joins ? plan.schedule[i - 1].process : static_cast<int>(i);
-  }
+  plan.schedule = make_schedule(sets_of(plan), measure.rounds, measure.seed);
 }
 
-Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only) {
+Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only,
+               Processes processes) {
   if (ranks < 1) fail("cannot plan for {} ranks; use 1 rank or more", ranks);
   const std::set<std::string> selection = checked_selection(experiment, only);
   Plan plan;
   plan.experiment = experiment;
   plan.ranks = ranks;
   plan.only = only;
+  plan.processes = processes;
   for (const char* name : {"baseline", "baseline_again"}) {
     plan.cases.push_back(make_case(experiment, ranks, name, nullptr));
-    plan.cases.back().is_control = plan.cases.size() > 1;
+    plan.cases.back().is_copy = plan.cases.size() > 1;
   }
   require_baseline(plan);
   for (const config::Change& change : experiment.changes) {
@@ -140,6 +179,7 @@ Plan make_plan(const config::Experiment& experiment, int ranks, const std::vecto
     if (!only.empty() && !selection.contains(name) && !selection.contains(change.variable)) continue;
     plan.cases.push_back(make_case(experiment, ranks, name, &change));
   }
+  add_baseline_alone(plan);
   schedule_blocks(plan);
   return plan;
 }

@@ -12,7 +12,7 @@ namespace harness::plan {
 
 /// One thing to measure: the baseline with at most one variable changed.
 struct PlannedCase {
-  std::string name;      // "baseline", "baseline_again", "micro_batch_size=2"
+  std::string name;      // "baseline", "baseline_again", "baseline_alone", "micro_batch_size=2"
   std::string variable;  // "" for the baselines
   std::string value;
   config::Settings settings;
@@ -21,8 +21,9 @@ struct PlannedCase {
   std::vector<std::string> notes;  // "bucket_size has no effect: data_parallel is 1, …"
   std::int64_t micro_batches = 0;  // per data-parallel replica and step (gradient accumulation)
   std::vector<std::string> uses;   // of one operation, what of the model's step it is: "qkv, forward"; by prepare()
-  bool is_control = false;         // baseline_again: what is found out about the baseline holds for it
+  bool is_copy = false;            // of the baseline: what is found out about that holds for it
   bool needs_process = true;       // of its own for every block; else it may share one with the baseline
+  std::size_t reference = 0;       // in Plan::cases: what it is compared with; of a reference itself
   Survey survey;                   // filled by prepare()
 
   bool is_possible() const { return impossible.empty(); }
@@ -38,23 +39,35 @@ struct Slot {
                                // of the first one
 };
 
+/// Which blocks of a round run in processes of their own.
+enum class Processes : std::uint8_t {
+  as_needed,      // of one operation those that need one, of a training step all
+  one_per_block,  // all
+};
+
 struct Plan {
   config::Experiment experiment;
   int ranks = 0;
-  std::vector<std::string> only;   // the selection it was made with
-  std::vector<PlannedCase> cases;  // the baseline, baseline_again, then the changes; impossible ones keep their place
+  std::vector<std::string> only;  // the selection it was made with
+  Processes processes = Processes::as_needed;
+  // The baseline, baseline_again, where it is needed baseline_alone, then the changes. Impossible ones keep their
+  // place.
+  std::vector<PlannedCase> cases;
   std::vector<Slot> schedule;
 
   const PlannedCase& baseline() const { return cases.front(); }
 };
 
 /// The cases of an experiment on `ranks` ranks and the order of their blocks: a pure function, the same on every rank.
-/// In every round each possible case stands once; the order is a seeded shuffle whose rotations balance positions over
-/// the rounds (each block of rounds is a cyclic Latin square, shuffled anew). The blocks of a round share their
-/// processes if every case of a sweep of one operation differs from the baseline in its Program alone. Throws Error if
-/// the baseline itself is impossible. Left out: a change that still stands for values of the model, and the baseline's
-/// own number of ranks. `only`: keep these cases (and the baselines); names matched exactly or by variable.
-Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only = {});
+/// In every round each possible case stands once, in the order of make_schedule(). In a sweep of one operation, the
+/// cases that differ from the baseline in their Program alone are one set with it: their blocks of a round share their
+/// processes. A case that needs more is a set of its own. Where there are both kinds, those alone are compared with
+/// `baseline_alone`: the baseline as a set of its own, so that a process of its own is no effect of theirs. (Not with a
+/// ladder, whose fixes are compared with each other: there every block has its own process, if one needs it.) Throws
+/// Error if the baseline itself is impossible. Left out: a change that still stands for values of the model, and the
+/// baseline's own number of ranks. `only`: keep these cases (and the baselines); names matched exactly or by variable.
+Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only = {},
+               Processes processes = Processes::as_needed);
 
 /// What make_plan() ends with, for who finds out more about the cases: the order of the blocks of the possible ones;
 /// and an Error if the baseline is not possible.

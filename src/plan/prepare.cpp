@@ -8,8 +8,9 @@
 #include "plan/why_impossible.h"
 
 namespace harness::plan {
-Plan prepare(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only) {
-  Plan plan = make_plan(with_model_values(experiment, ranks), ranks, only);
+Plan prepare(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only,
+             Processes processes) {
+  Plan plan = make_plan(with_model_values(experiment, ranks), ranks, only, processes);
   for (PlannedCase& planned : plan.cases) {
     if (!planned.is_possible()) continue;
     planned.survey = survey(experiment.model, experiment.backend, planned);
@@ -51,7 +52,7 @@ Plan plan_for_device(Plan plan, const std::string& device) {
   const bool as_planned = std::ranges::all_of(plan.cases, [&](const PlannedCase& planned) {
     return !planned.is_possible() || why_impossible(planned.settings, plan.experiment.hardware).empty();
   });
-  if (!as_planned) return prepare(plan.experiment, plan.ranks, plan.only);
+  if (!as_planned) return prepare(plan.experiment, plan.ranks, plan.only, plan.processes);
   refuse_what_does_not_fit(plan, [&](const PlannedCase&) { return configured_memory(plan.experiment); });
   return plan;
 }

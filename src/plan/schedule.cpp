@@ -54,24 +54,45 @@ bool takes_part(double share, int round) {
   return rounds_of(round + 1) > rounds_of(round);
 }
 
+// The order of n things in one round after the other.
+class BalancedOrder {
+ public:
+  explicit BalancedOrder(std::size_t n) : n_(n), row_(n) {}
+
+  std::vector<std::size_t> next(Shuffler& shuffler) {
+    if (row_ == n_) {
+      names_ = shuffler.permutation(n_);      // which thing plays which part of the square
+      rotations_ = shuffler.permutation(n_);  // in which order its rows are run
+      row_ = 0;
+    }
+    std::vector<std::size_t> order(n_);
+    for (std::size_t column = 0; column < n_; ++column)
+      order[column] = names_[(zigzag(column, n_) + rotations_[row_]) % n_];
+    ++row_;
+    return order;
+  }
+
+ private:
+  std::size_t n_, row_;  // row_: of the square; n_: a new square begins
+  std::vector<std::size_t> names_, rotations_;
+};
+
 }  // namespace
 
-std::vector<Slot> make_schedule(std::span<const Entrant> entrants, int rounds, std::uint64_t seed) {
-  const std::size_t n = entrants.size();
+std::vector<Slot> make_schedule(std::span<const EntrantSet> sets, int rounds, std::uint64_t seed) {
   std::vector<Slot> schedule;
   Shuffler shuffler(seed);
-  std::vector<std::size_t> names, rotations;
-  std::size_t row = n;  // of the square; n: a new square begins
-  for (int round = 0; round < rounds; ++round, ++row) {
-    if (row == n) {
-      names = shuffler.permutation(n);      // which case plays which part of the square
-      rotations = shuffler.permutation(n);  // in which order its rows are run
-      row = 0;
-    }
+  BalancedOrder of_sets(sets.size());
+  std::vector<BalancedOrder> within;
+  for (const EntrantSet& set : sets) within.emplace_back(set.size());
+  for (int round = 0; round < rounds; ++round) {
     int position = 0;
-    for (std::size_t column = 0; column < n; ++column) {
-      const Entrant& entrant = entrants[names[(zigzag(column, n) + rotations[row]) % n]];
-      if (takes_part(entrant.share, round)) schedule.push_back({round, position++, entrant.case_index});
+    for (const std::size_t set : of_sets.next(shuffler)) {
+      const int process = static_cast<int>(schedule.size());
+      for (const std::size_t member : within[set].next(shuffler)) {
+        const Entrant& entrant = sets[set][member];
+        if (takes_part(entrant.share, round)) schedule.push_back({round, position++, entrant.case_index, process});
+      }
     }
   }
   return schedule;

@@ -30,22 +30,35 @@ std::string workload_of(const store::Result& result) {
   return workload.empty() ? "gpt" : std::string(workload);
 }
 
+// What a process of its own costs the baseline: no verdict, for it is said of no case.
+std::string own_process_words(const analysis::Effect& effect) {
+  const std::string interval = interval_words(effect.low, effect.high);
+  return fmt::format(
+      " A process of its own changes the baseline's step time by {}{}{} (baseline_alone against baseline); cases that "
+      "need one are compared with baseline_alone.",
+      change_words(effect.ratio), interval.empty() ? "" : " ", interval);
+}
+
 // Of sweeps that share processes: how many, and what one does to all of its blocks.
-std::string processes_line(const store::Result& result) {
+std::string processes_line(const store::Result& result, const analysis::Summary& summary) {
   const auto found = analysis::find_processes(result);
   if (!found) return "";
   std::string line =
       (found->processes == 1 ? "1 process" : fmt::format("{} processes", found->processes)) + " on each rank";
   if (found->processes > found->shared)
     line += fmt::format(", {} of them for one block alone", found->processes - found->shared);
-  if (!found->deviation) return line + ".";
-  return line +
-         fmt::format("; a process, with the time at which it ran, moves all of its blocks by {} (standard deviation).",
-                     percent(*found->deviation, 2));
+  if (found->deviation) {
+    line +=
+        fmt::format("; a process, with the time at which it ran, moves all of its blocks by {} (standard deviation)",
+                    percent(*found->deviation, 2));
+  }
+  line += ".";
+  return summary.own_process ? line + own_process_words(*summary.own_process) : line;
 }
 
 std::string run_line(const store::Result& result) {
-  const char* shared = analysis::shares_processes(result) ? ", a round's blocks in one process" : "";
+  std::string shared = analysis::shares_processes(result) ? ", a round's blocks in one process" : "";
+  if (result.find_case(store::alone_name) != nullptr) shared += " but for cases that need their own";
   const auto blocks =
       fmt::format("{} of {} warm-up and {}{}, seed {}; {}", plural(result.rounds, "round"), result.warmup_steps,
                   plural(result.steps, "timed step"), shared, result.seed, result.created);
@@ -218,7 +231,8 @@ std::vector<std::string> context(const store::Result& result, const analysis::Su
                     "session only; the medians of a row mix them.",
                     result.sessions));
   }
-  if (std::string processes = processes_line(result); !processes.empty()) lines.push_back(std::move(processes));
+  if (std::string processes = processes_line(result, summary); !processes.empty())
+    lines.push_back(std::move(processes));
   settings_lines(result, lines);
   if (!result.points.empty()) lines.push_back(rates_line(result));
   if (measured_by(result) != Measured::collective) lines.push_back(mfu_line(result, summary));

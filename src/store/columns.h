@@ -19,12 +19,24 @@ inline constexpr hdf5::TextSize throttling_size{96, true};
 inline constexpr hdf5::TextSize host_size{64, true};
 inline constexpr std::size_t warning_bytes = 512;
 
+/// Which columns of a table there are: all, or those that a file has, which an earlier version may have made.
+class ColumnsThere {
+ public:
+  ColumnsThere() = default;
+  explicit ColumnsThere(hdf5::Element in_file) : in_file_(std::move(in_file)) {}
+  bool has(std::string_view name) const { return !in_file_ || in_file_->find(name) != nullptr; }
+
+ private:
+  std::optional<hdf5::Element> in_file_;
+};
+
 template <class Visitor, class Row>  // Row: ResultCase, const or not
-void case_columns(Visitor& visit, Row& row, const std::vector<std::string>& variables) {
+void case_columns(Visitor& visit, Row& row, const std::vector<std::string>& variables, const ColumnsThere& there = {}) {
   visit.key("case");
   visit.text("name", row.name);
   visit.text("variable", row.variable);
   visit.text("value", row.value);
+  if (there.has("reference")) visit.number("reference", row.reference);
   visit.word("status", row.status, CaseStatus::impossible);
   visit.number("ranks_used", row.ranks);
   for (const program::Axis axis : program::told_axes) visit.number(program::row_of(axis).key, row.layout[axis]);
@@ -47,17 +59,6 @@ void role_columns(Visitor& visit, Row& row) {
   visit.number("role", row.role);
   for (const program::Axis axis : program::told_axes) visit.number(program::name_of(axis), row.at[axis]);
 }
-
-/// Which columns of a table there are: all, or those that a file has, which an earlier version may have made.
-class ColumnsThere {
- public:
-  ColumnsThere() = default;
-  explicit ColumnsThere(hdf5::Element in_file) : in_file_(std::move(in_file)) {}
-  bool has(std::string_view name) const { return !in_file_ || in_file_->find(name) != nullptr; }
-
- private:
-  std::optional<hdf5::Element> in_file_;
-};
 
 template <class Visitor, class Row>
 void block_columns(Visitor& visit, Row& row, const ColumnsThere& there = {}) {

@@ -92,8 +92,10 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
       hdf5::read_rows<ResultRank>(file.dataset("/ranks", 1), [](auto& visit, auto& row) { rank_columns(visit, row); });
   ResultCase example;
   example.settings.resize(result.variables.size());
+  const ColumnsThere of_cases = columns_in(file, "/cases");
   result.cases = hdf5::read_rows<ResultCase>(
-      file.dataset("/cases", 1), [&](auto& visit, auto& row) { case_columns(visit, row, result.variables); }, example);
+      file.dataset("/cases", 1), [&](auto& visit, auto& row) { case_columns(visit, row, result.variables, of_cases); },
+      example);
   const ColumnsThere of_blocks = columns_in(file, "/blocks");
   result.blocks = hdf5::read_rows<ResultBlock>(file.dataset("/blocks", 1),
                                                [&](auto& visit, auto& row) { block_columns(visit, row, of_blocks); });

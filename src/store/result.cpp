@@ -46,6 +46,7 @@ const char* name_of(BlockStatus status) {
 
 CaseRole role_of(std::string_view case_name) {
   if (case_name == baseline_name) return CaseRole::baseline;
+  if (case_name == alone_name) return CaseRole::baseline_alone;
   return case_name == control_name ? CaseRole::control : CaseRole::change;
 }
 

@@ -33,15 +33,27 @@ const char* name_of(BlockStatus status);
 
 /// What a case is for. The file does not store it: the case's name tells.
 enum class CaseRole : std::uint8_t {
-  baseline,  // what every other case is compared with
-  control,   // the baseline once more: what separates the two is noise
-  change,    // the baseline with one variable changed
+  baseline,        // what every other case is compared with, unless that is the next one
+  baseline_alone,  // the baseline in a process of its own: what the cases are compared with that need one, in a sweep
+                   // whose other blocks share theirs
+  control,         // the baseline once more: what separates the two is noise
+  change,          // the baseline with one variable changed
 };
-inline constexpr std::string_view baseline_name = "baseline", control_name = "baseline_again";
+inline constexpr std::string_view baseline_name = "baseline", alone_name = "baseline_alone",
+                                  control_name = "baseline_again";
 CaseRole role_of(std::string_view case_name);
+/// Whether it is the baseline under another name.
+constexpr bool is_copy(CaseRole role) {
+  return role == CaseRole::control || role == CaseRole::baseline_alone;
+}
+/// Whether others are compared with it and it with none.
+constexpr bool is_reference(CaseRole role) {
+  return role == CaseRole::baseline || role == CaseRole::baseline_alone;
+}
 
 struct ResultCase {
   std::string name, variable, value;
+  std::int32_t reference = 0;  // the case that it is compared with; of a reference itself
   CaseStatus status = CaseStatus::pending;
   std::string reason;                 // why it failed or cannot run; what was noted
   std::vector<std::string> settings;  // printed, in the order of Result::variables
@@ -242,6 +254,11 @@ struct Result {
   const ResultCase* find_case(std::string_view case_name) const;
   /// nullptr in a file without cases.
   const ResultCase* baseline() const { return find_case(baseline_name); }
+  /// Whether its blocks run in processes of their own in a sweep whose others share theirs.
+  bool is_alone(std::int32_t case_index) const {
+    const std::int32_t reference = case_at(case_index).reference;
+    return has_case(reference) && case_at(reference).role() == CaseRole::baseline_alone;
+  }
   /// The place of one of `cases`, as rows of other tables refer to it.
   std::int32_t index_of(const ResultCase& result_case) const {
     return static_cast<std::int32_t>(&result_case - cases.data());

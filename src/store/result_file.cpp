@@ -50,10 +50,12 @@ struct AppendTable {
 };
 
 class Hdf5ResultFile final : public ResultFile {
-  auto case_visitor() const {
-    return [this](auto& visit, auto& row) { case_columns(visit, row, variables_); };
-  }
   // A file that an earlier version began keeps its columns.
+  auto case_visitor() const {
+    return [this, there = ColumnsThere(cases_.element())](auto& visit, auto& row) {
+      case_columns(visit, row, variables_, there);
+    };
+  }
   auto block_visitor() const {
     return [there = ColumnsThere(blocks_.element())](auto& visit, auto& row) { block_columns(visit, row, there); };
   }

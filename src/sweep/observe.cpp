@@ -35,7 +35,7 @@ NcclObservation observe(job::Job& job, const plan::Plan& plan, const BlockDefaul
     ++index;
     if (all.interrupted) break;
     progress.begin("what NCCL does in " + planned.name);
-    if (!planned.is_possible() || planned.is_control || planned.layout.ranks() < 2) {
+    if (!planned.is_possible() || planned.is_copy || planned.layout.ranks() < 2) {
       progress.skip();
       continue;
     }

@@ -12,6 +12,7 @@ namespace {
 store::ResultCase case_row(config::BackendKind backend, const plan::PlannedCase& planned) {
   const plan::Survey& s = planned.survey;
   store::ResultCase row;
+  row.reference = static_cast<std::int32_t>(planned.reference);
   row.name = planned.name;
   row.variable = planned.variable;
   row.value = planned.value;

@@ -1,6 +1,7 @@
 #include "sweep/rounds.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <span>
 #include <utility>
@@ -51,28 +52,36 @@ void leave_out(Recorder& recorder, Which&& which, const std::string& reason) {
   }
 }
 
-// What the declared looks have settled so far is measured no more, and the baselines no longer than anything else.
-// Between two looks, and for a case that has left, there is nothing to do.
+// What the declared looks have settled so far is measured no more, and baselines no longer than what is compared with
+// them. Between two looks, and for a case that has left, there is nothing to do.
 void leave_out_settled(const analysis::Summary& summary, Recorder& recorder, ProgressLine& progress) {
   if (summary.looks.empty()) return;
-  bool all_settled = true;
+  const store::Result& result = recorder.result();
+  std::map<std::int32_t, bool> all_settled;  // of the changes, by what they are compared with
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.role != store::CaseRole::change || row.status == store::CaseStatus::impossible) continue;
     const auto is_its = [&](const store::ResultBlock& block) {
       return block.case_index == row.case_index && block.status == store::BlockStatus::pending;
     };
+    bool& all = all_settled.try_emplace(result.at(row).reference, true).first->second;
     if (row.settled_after == 0) {
-      all_settled = all_settled && recorder.state(row.case_index).dropped;
+      all = all && recorder.state(row.case_index).dropped;
     } else if (std::ranges::any_of(recorder.result().blocks, is_its)) {
       const std::string reason =
           fmt::format("settled by the look after round {}: {}", row.settled_after, name_of(row.effect->verdict));
       leave_out(recorder, is_its, reason);
     }
   }
-  if (!all_settled) return;
-  progress.say(fmt::format("every verdict is settled after round {}", summary.looks.back().rounds));
-  leave_out(
-      recorder, [](const auto&) { return true; }, "every verdict was settled");
+  if (std::ranges::all_of(all_settled, [](const auto& of_reference) { return of_reference.second; })) {
+    progress.say(fmt::format("every verdict is settled after round {}", summary.looks.back().rounds));
+    leave_out(
+        recorder, [](const auto&) { return true; }, "every verdict was settled");
+  }
+  for (const auto& [reference, settled] : all_settled) {
+    if (!settled) continue;
+    const auto is_compared = [&](const store::ResultBlock& block) { return result.at(block).reference == reference; };
+    leave_out(recorder, is_compared, "every verdict that it is for was settled");
+  }
 }
 
 // The blocks after the first that are to run in its process.

@@ -64,9 +64,6 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, store::ResultPlace& pl
   if (!machine.device.empty()) plan = plan::plan_for_device(std::move(plan), machine.device);
   plan::refuse_what_does_not_fit(
       plan, [&](const plan::PlannedCase& planned) { return memory_of(plan.experiment, planned, machine); });
-  if (!request.wrap.empty()) {  // its command sees one process for each block
-    for (std::size_t i = 0; i < plan.schedule.size(); ++i) plan.schedule[i].process = static_cast<int>(i);
-  }
   Recorder recorder(result_on(machine, plan));
   recorder.draft().climb = request.climb;
   recorder.warn(machine.warnings);

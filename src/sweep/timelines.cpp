@@ -34,6 +34,11 @@ void refuse_if_too_large(const plan::Plan& plan, std::size_t case_index, const M
   if (!why.empty()) recorder.refuse(case_index, why);
 }
 
+// How long a block takes besides its steps: in a process that runs, and with the start of one.
+struct SetUp {
+  double shared_s = 0, alone_s = 0;
+};
+
 // Of the slowest rank, from a process that runs.
 double set_up_of(const job::BlockOutcome& outcome) {
   double slowest_s = 0;
@@ -47,14 +52,19 @@ double set_up_of(const job::BlockOutcome& outcome) {
 bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, const Machine& machine,
                       Recorder& recorder, ProgressLine& progress) {
   bool interrupted = false;
-  const bool shared = analysis::shares_processes(recorder.result());
+  const bool shares = analysis::shares_processes(recorder.result());
+  SetUp baseline;
   progress.start_phase(plan.cases.size());
   for (std::size_t i = 0; i < plan.cases.size() && !interrupted; ++i) {
     const plan::PlannedCase& planned = plan.cases[i];
     CaseState& state = recorder.state(i);
     progress.begin("timeline of " + planned.name);
-    if (planned.is_control) state = recorder.state(0);  // it is the baseline
-    if (!planned.is_possible() || planned.is_control) {
+    const bool shared = shares && !recorder.result().is_alone(static_cast<std::int32_t>(i));
+    if (planned.is_copy) {  // it is the baseline
+      state = recorder.state(0);
+      state.set_up_s = shared ? baseline.shared_s : baseline.alone_s;
+    }
+    if (!planned.is_possible() || planned.is_copy) {
       progress.skip();
       continue;
     }
@@ -70,8 +80,9 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
         refuse_if_too_large(plan, i, machine, outcome, recorder);
         state.step_s = outcome.of<job::TimelineSamples>(0).step_s;
         const int steps = plan.experiment.measure.warmup_steps + 1;
-        // A block that shares its process does without the start of one.
-        state.set_up_s = shared ? set_up_of(outcome) : std::max(0.0, whole_s - steps * state.step_s);
+        const SetUp set_up{set_up_of(outcome), std::max(0.0, whole_s - steps * state.step_s)};
+        state.set_up_s = shared ? set_up.shared_s : set_up.alone_s;
+        if (i == 0) baseline = set_up;
         progress.end(fmt::format("{} per step", show_seconds(state.step_s)));
         break;
       }

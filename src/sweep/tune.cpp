@@ -34,7 +34,7 @@ TuningOutcome tune(job::Job& job, const plan::Plan& plan, const Machine& machine
   for (const plan::PlannedCase& planned : plan.cases) {
     if (result.interrupted) break;
     progress.begin("tuning for " + planned.name);
-    if (!planned.is_possible() || planned.is_control) {
+    if (!planned.is_possible() || planned.is_copy) {
       progress.skip();
       continue;
     }

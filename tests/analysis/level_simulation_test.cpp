@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/comparable.h"
 #include "analysis/level_estimator.h"
 #include "analysis/power.h"
 #include "analysis/statistics.h"
@@ -38,33 +39,36 @@ struct Tally {
 };
 
 // All cases are identical. A case with another location has the same interval around that.
-Tally simulate(const Disturbance& noise, const Size& size, int sweeps, unsigned seed) {
+void add_sweep(const SweepBlocks& sweep, const std::vector<Question>& questions, Tally& tally) {
   const double threshold = std::log1p(0.01), beyond = std::log1p(0.02) - threshold;
+  const SweepEstimate estimate = estimate_level(sweep, questions);
+  bool excluded = false, false_verdict = false;
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    const ConfidenceInterval& interval = estimate.answers[i].log_ratio;
+    if (questions[i].case_index == sweep.control || std::isnan(interval.low)) continue;
+    ++tally.intervals;
+    excluded |= interval.low > 0 || interval.high < 0;
+    false_verdict |= interval.low > threshold || interval.high < -threshold;
+    tally.found += ((interval.low + beyond > 0) + (interval.high - beyond < 0)) / 2.0;
+    tally.half_widths.push_back((interval.high - interval.low) / 2);
+  }
+  ++tally.sweeps;
+  tally.excluded += excluded;
+  tally.false_verdict += false_verdict;
+  if (!estimate.level) return;
+  const bool carried = estimate.level->carry_over != no_case, widened = estimate.level->widening > 1;
+  tally.carry_over += carried;
+  tally.widened += widened;
+  tally.guarded += carried || widened;
+  tally.control_moved += estimate.level->baseline_left.has_value();
+}
+
+Tally simulate(const Disturbance& noise, const Size& size, int sweeps, unsigned seed) {
   std::vector<Question> questions{{1, family_alpha(1), 0.01}};
   for (int i = 0; i < size.cases; ++i) questions.push_back({i + 2, family_alpha(size.cases), 0.01});
   NoisySweeps noisy(noise, size, seed);
   Tally tally;
-  for (; tally.sweeps < sweeps; ++tally.sweeps) {
-    const SweepEstimate estimate = estimate_level(noisy.draw(), questions);
-    bool excluded = false, false_verdict = false;
-    for (std::size_t i = 1; i < questions.size(); ++i) {
-      const ConfidenceInterval& interval = estimate.answers[i].log_ratio;
-      if (std::isnan(interval.low)) continue;
-      ++tally.intervals;
-      excluded |= interval.low > 0 || interval.high < 0;
-      false_verdict |= interval.low > threshold || interval.high < -threshold;
-      tally.found += ((interval.low + beyond > 0) + (interval.high - beyond < 0)) / 2.0;
-      tally.half_widths.push_back((interval.high - interval.low) / 2);
-    }
-    tally.excluded += excluded;
-    tally.false_verdict += false_verdict;
-    if (!estimate.level) continue;
-    const bool carried = estimate.level->carry_over != no_case, widened = estimate.level->widening > 1;
-    tally.carry_over += carried;
-    tally.widened += widened;
-    tally.guarded += carried || widened;
-    tally.control_moved += estimate.level->baseline_left.has_value();
-  }
+  while (tally.sweeps < sweeps) add_sweep(noisy.draw(), questions, tally);
   return tally;
 }
 
@@ -181,11 +185,13 @@ TEST(LevelSimulation, ErrorAndPowerByNoise) {
   }
 }
 
-// Sweeps of one operation, whose rounds each have one process: what a process does to all of its blocks is nobody's
-// effect.
-TEST(LevelSimulation, BlocksOfASharedProcessHaveNoFalseVerdicts) {
-  const int sweeps = soaking() ? 3000 : 300;
-  const std::vector<Disturbance> worlds{
+// The share that may exceed 5 % by chance.
+double at_most_five_percent(int sweeps) {
+  return 0.05 * sweeps + 3 * std::sqrt(0.05 * 0.95 * sweeps);
+}
+
+const std::vector<Disturbance>& worlds_of_processes() {
+  static const std::vector<Disturbance> worlds{
       {.name = "process 0.4 %, block 0.2 %", .shared = true, .process = 0.004},
       {.name = "process 5 %, block 0.2 %", .shared = true, .process = 0.05},
       {.name = "the first, 10 % of blocks +5..20 %", .hit = 0.1, .shared = true, .process = 0.004},
@@ -193,8 +199,15 @@ TEST(LevelSimulation, BlocksOfASharedProcessHaveNoFalseVerdicts) {
       {.name = "the first, +0.5 % after a third of the cases", .after_third = 0.005, .shared = true, .process = 0.004},
       {.name = "the first, each block leaks 0.1 %", .shared = true, .process = 0.004, .leak = 0.001},
   };
+  return worlds;
+}
+
+// Sweeps of one operation, whose rounds each have one process: what a process does to all of its blocks is nobody's
+// effect.
+TEST(LevelSimulation, BlocksOfASharedProcessHaveNoFalseVerdicts) {
+  const int sweeps = soaking() ? 3000 : 300;
   print_heading();
-  for (Disturbance world : worlds) {
+  for (Disturbance world : worlds_of_processes()) {
     for (const double drift : {0.0, 0.02}) {
       world.drift = drift;
       world.drift_time_s = 5;
@@ -202,7 +215,48 @@ TEST(LevelSimulation, BlocksOfASharedProcessHaveNoFalseVerdicts) {
         const Tally tally = simulate(world, size, sweeps, 900);
         const std::string name = fmt::format("{}, drift {} %, {} cases", world.name, 100 * drift, size.cases);
         print(name.c_str(), tally);
-        EXPECT_LE(tally.false_verdict, 0.05 * sweeps + 3 * std::sqrt(0.05 * 0.95 * sweeps)) << name;
+        EXPECT_LE(tally.false_verdict, at_most_five_percent(sweeps)) << name;
+      }
+      if (!soaking()) break;
+    }
+  }
+}
+
+// Some cases have processes of their own beside a set that shares one, and so has their baseline: what a process of its
+// own costs is nobody's effect, and it is found.
+TEST(LevelSimulation, CasesAloneInAMixedSweepHaveNoFalseVerdicts) {
+  constexpr double own_process = 0.03;
+  const int sweeps = soaking() ? 3000 : 200;
+  const std::vector<int> numbers = soaking() ? std::vector{1, 3, 11} : std::vector{1, 3};
+  print_heading();
+  for (Disturbance world : worlds_of_processes()) {
+    world.alone = own_process;
+    for (const double drift : {0.0, 0.02}) {
+      world.drift = drift;
+      world.drift_time_s = 5;
+      for (const int alone : numbers) {
+        const Size size{4, 12, 6, 0.02, 0.02, alone};
+        NoisySweeps noisy(world, size, 901);
+        Tally tally;
+        int missed = 0;
+        while (tally.sweeps < sweeps) {
+          const std::vector<SweepBlocks> drawn = noisy.draw_sweeps();
+          std::vector<Question> questions;
+          for (int i = 1; i <= alone; ++i)
+            questions.push_back({drawn[1].baseline + i, family_alpha(alone), 0.01});  // the harder: as if all
+          add_sweep(drawn[1], questions, tally);
+          const ConfidenceInterval cost = cost_of_a_process(drawn, confidence).log_ratio;
+          missed += cost.low > own_process || cost.high < own_process;
+        }
+        const std::string name = fmt::format("{}, drift {} %, {} alone", world.name, 100 * drift, alone);
+        print(name.c_str(), tally);
+        EXPECT_LE(tally.false_verdict, at_most_five_percent(sweeps)) << name;
+        EXPECT_LE(tally.excluded, at_most_five_percent(sweeps)) << name;
+        // What moves the shared blocks alone is part of the truth.
+        if (world.first_block + world.after_third + world.leak > 0) continue;
+        std::printf("%58s missed: what a process costs, in %.1f %%\n", "", 100.0 * missed / sweeps);
+        EXPECT_LE(missed, at_most_five_percent(sweeps) + 0.01 * sweeps)
+            << name;  // Yuen's of 12 pairs is a little narrow
       }
       if (!soaking()) break;
     }
@@ -232,7 +286,7 @@ TEST(LevelSimulation, ASecondStateOfTheMachineIsNoEffect) {
       }
       std::printf("%2.0f %% of blocks, %2d rounds: %5.1f %%  %5.1f\n", 100 * share, rounds, 100.0 * wrong / sweeps,
                   100 * median(half_widths));
-      EXPECT_LE(wrong, 0.05 * sweeps + 3 * std::sqrt(0.05 * 0.95 * sweeps)) << share << " " << rounds;
+      EXPECT_LE(wrong, at_most_five_percent(sweeps)) << share << " " << rounds;
     }
   }
 }

@@ -36,7 +36,8 @@ TEST(Plan, SizesOfACollectiveAreGivenByTheirEnds) {
   EXPECT_THAT(sizes, HasSubstr("in a process that its round shares"));
   EXPECT_THAT(sizes, ::testing::Not(HasSubstr("collective=all_gather")));
   EXPECT_THAT(said({"-b", "64K", "-e", "1M", "-f", "4"}), HasSubstr("message_size=256 KiB"));
-  EXPECT_THAT(said({}), HasSubstr("in fresh processes"));
+  EXPECT_THAT(said({}), HasSubstr("in a process that its round shares, 12 of them in fresh ones"));
+  EXPECT_THAT(said({"--only", "allreduce_algorithm"}), HasSubstr("in fresh processes"));
   EXPECT_THAT(said({"-b", "8"}), HasSubstr("-b and -e go together"));
   EXPECT_THAT(said({"-b", "8x", "-e", "8G"}), HasSubstr("8x"));
 }

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 
 #include "command.h"
@@ -53,13 +55,108 @@ TEST(SharedProcess, TheBlocksOfARoundShareOneAndTheFileSaysSo) {
   for (const auto& [process, of_process] : rounds) EXPECT_EQ(of_process.size(), 1u) << process;
 }
 
-TEST(SharedProcess, ACaseThatNeedsAProcessGivesEveryBlockOne) {
+constexpr const char* needs_process = "  allreduce_algorithm: [halving_doubling]\n";
+constexpr std::int32_t alone = 2, needy = 6;  // baseline_alone and that case
+
+// Three processes in each round: the baseline, its copy and the sizes share one, and two cases have their own.
+void expect_sets(const store::Result& r) {
+  ASSERT_EQ(r.cases.size(), 7u);
+  EXPECT_EQ(r.cases[alone].name, "baseline_alone");
+  EXPECT_EQ(r.cases[needy].name, "allreduce_algorithm=halving_doubling");
+  for (std::int32_t i = 0; i < r.case_count(); ++i)
+    EXPECT_EQ(r.case_at(i).reference, i == alone || i == needy ? alone : 0) << i;
+  std::map<std::int32_t, std::set<std::int32_t>> cases;
+  for (std::size_t i = 0; i < r.blocks.size(); ++i) {
+    const store::ResultBlock& block = r.blocks[i];
+    EXPECT_EQ(block.status, store::BlockStatus::ok) << block.reason;
+    EXPECT_TRUE(cases[block.process].insert(block.case_index).second);
+    // Those of a process follow each other, in the order in which the file has them.
+    const bool first = block.process == static_cast<std::int32_t>(i);
+    EXPECT_TRUE(first || r.blocks[i - 1].process == block.process) << i;
+    const bool later = i > 0 && r.blocks[i - 1].session == block.session;
+    EXPECT_TRUE(!later || block.start_unix_s > r.blocks[i - 1].start_unix_s) << i;
+  }
+  EXPECT_EQ(cases.size(), 3u * static_cast<std::size_t>(r.rounds));
+  const std::set<std::int32_t> company{0, 1, 3, 4, 5};
+  for (const auto& [process, of_process] : cases)
+    EXPECT_THAT(of_process, ::testing::AnyOf(company, std::set{alone}, std::set{needy})) << process;
+}
+
+TEST(SharedProcess, ACaseThatNeedsAProcessIsComparedWithABaselineThatHasOneToo) {
   const TemporaryFolder folder;
-  const auto o = test::run(harness_job(2, "sweep " + write(folder, "  allreduce_algorithm: [halving_doubling]\n")));
+  const auto o = test::run(harness_job(2, "sweep " + write(folder, needs_process)));
   ASSERT_EQ(o.exit_code, 0) << o.err;
   EXPECT_THAT(o.out, HasSubstr("95 % interval"));
+  const std::string said = std::regex_replace(o.out, std::regex("\n *"), " ");
+  EXPECT_THAT(said, HasSubstr("a round's blocks in one process but for cases that need their own"));
+  EXPECT_THAT(said, HasSubstr("15 processes on each rank, 10 of them for one block alone"));
+  EXPECT_THAT(said, HasSubstr("(baseline_alone against baseline)"));
+  expect_sets(store::read_result(folder / "sizes.h5"));
+}
+
+// Stopped within a round, whose blocks are then all measured again.
+TEST(SharedProcess, ARoundOfSeveralSetsIsResumedAsAWhole) {
+  const TemporaryFolder folder;
+  {
+    test::Command command(harness_job(2, "sweep " + write(folder, needs_process)));
+    ASSERT_TRUE(command.wait_for("[10/35] round 2")) << command.err_so_far();
+    for (const pid_t pid : command.tagged("sweep")) ::kill(pid, SIGINT);
+    EXPECT_EQ(command.wait().exit_code, 5);
+  }
+  const auto count = [](const store::Result& r, std::int32_t session) {
+    return std::ranges::count_if(r.blocks, [&](const store::ResultBlock& block) {
+      return block.status == store::BlockStatus::ok && block.session == session;
+    });
+  };
+  const store::Result stopped = store::read_result(folder / "sizes.h5");
+  ASSERT_NE(count(stopped, 0) % 7, 0) << "it stopped between two rounds";
+  const auto o = test::run(harness_job(2, "sweep --resume " + (folder / "sizes.h5")));
+  ASSERT_EQ(o.exit_code, 0) << o.err;
   const store::Result r = store::read_result(folder / "sizes.h5");
-  EXPECT_EQ(rounds_by_process(r).size(), r.blocks.size());
+  expect_sets(r);
+  EXPECT_EQ(count(r, 0), count(stopped, 0) / 7 * 7);
+}
+
+// What is compared with it has no verdict then; the others have theirs.
+TEST(SharedProcess, AFailingBaselineAloneCostsTheVerdictsThatItIsFor) {
+  const TemporaryFolder folder;
+  const std::string fault = "HARNESS_TEST_FAULT='rank=1,step=-1,case=baseline_alone,kind=exit' ";
+  const auto o = test::run(fault + harness_job(2, "sweep " + write(folder, needs_process)));
+  EXPECT_EQ(o.exit_code, 4) << o.err;
+  const store::Result r = store::read_result(folder / "sizes.h5");
+  EXPECT_EQ(r.cases[alone].status, store::CaseStatus::failed);
+  for (const store::ResultBlock& block : r.blocks) {
+    if (block.case_index == alone) continue;
+    EXPECT_EQ(block.status, store::BlockStatus::ok) << block.reason;
+  }
+  EXPECT_THAT(o.out, HasSubstr("no verdict on allreduce_algorithm=halving_doubling"));
+}
+
+// The sizes are settled by the first look. The other case has three blocks by then, too few for a verdict.
+TEST(SharedProcess, ABaselineIsMeasuredAsLongAsSomethingIsComparedWithIt) {
+  const TemporaryFolder folder;
+  const std::string config =
+      folder.write("sizes.yaml",
+                   "workload: collective\nbackend: cpu\n"
+                   "baseline: {collective: all_reduce, message_size: 4 KiB, repetitions: 2}\n"
+                   "sweep:\n  message_size: [8 B, 64 KiB]\n  allreduce_algorithm: [halving_doubling]\n"
+                   "measure: {rounds: 7, warmup_steps: 1, steps: 2, smallest_effect: 90 %, until: settled,\n"
+                   "          weight: {allreduce_algorithm: 0.5}}\noutput: " +
+                       (folder / "sizes.h5") + "\n");
+  const auto o = test::run(harness_job(2, "sweep " + config));
+  ASSERT_EQ(o.exit_code, 0) << o.err;
+  const store::Result r = store::read_result(folder / "sizes.h5");
+  std::map<std::string, int> measured;
+  for (const store::ResultBlock& block : r.blocks) {
+    if (block.status == store::BlockStatus::ok) ++measured[r.at(block).name];
+    if (block.round < 5 || r.at(block).name != "baseline") continue;
+    EXPECT_EQ(block.reason, "every verdict that it is for was settled");
+  }
+  EXPECT_EQ(measured["baseline"], 5);
+  EXPECT_EQ(measured["baseline_again"], 5);
+  EXPECT_EQ(measured["message_size=8 B"], 5);
+  EXPECT_EQ(measured["baseline_alone"], 7);
+  EXPECT_EQ(measured["allreduce_algorithm=halving_doubling"], 4);
 }
 
 // Its blocks are repeated alone, where they fail again; everything else is measured, in processes that still run.
@@ -130,17 +227,18 @@ TEST(SharedProcess, FiftyBlocksTakeNoMoreMemoryThanTen) {
 
 TEST(SharedProcess, ACommandAroundTheWorkersSeesOneForEachBlock) {
   const TemporaryFolder folder;
-  const auto o = test::run(harness_job(2, "sweep " + write(folder) + " --rounds 1 --wrap 'env -u NOTHING'"));
+  const auto o =
+      test::run(harness_job(2, "sweep " + write(folder, needs_process) + " --rounds 2 --wrap 'env -u NOTHING'"));
   ASSERT_EQ(o.exit_code, 0) << o.err;
   const store::Result r = store::read_result(folder / "sizes.h5");
   EXPECT_EQ(rounds_by_process(r).size(), r.blocks.size());
+  EXPECT_EQ(r.find_case("baseline_alone"), nullptr);
 }
 
 TEST(SharedProcess, FilesThatWereMeasuredDifferentlyAreNotCompared) {
   const TemporaryFolder folder, other;
   ASSERT_EQ(test::run(harness_job(2, "sweep " + write(folder))).exit_code, 0);
-  ASSERT_EQ(test::run(harness_job(2, "sweep " + write(other, "  allreduce_algorithm: [halving_doubling]\n"))).exit_code,
-            0);
+  ASSERT_EQ(test::run(harness_job(2, "sweep " + write(other, needs_process))).exit_code, 0);
   const auto o = test::run(test::program_path() + " compare " + (folder / "sizes.h5") + " " + (other / "sizes.h5"));
   EXPECT_THAT(o.out + o.err, HasSubstr("Processes differ: one for the blocks of a round in"));
 }

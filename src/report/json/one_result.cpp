@@ -20,11 +20,18 @@ Json effect_json(const std::optional<analysis::Effect>& effect) {
           {"rounds_needed", effect->rounds_needed}};
 }
 
+// The name of the case that this one is compared with; null for a reference.
+Json reference_of(const store::Result& result, const analysis::CaseSummary& row) {
+  if (store::is_reference(row.role)) return nullptr;
+  return result.case_at(result.at(row).reference).name;
+}
+
 Json case_json(const store::Result& result, const analysis::CaseSummary& row) {
   const store::ResultCase& result_case = result.at(row);
   Json out = {{"name", row.name},
               {"variable", result_case.variable},
               {"value", result_case.value},
+              {"reference", reference_of(result, row)},
               {"status", store::name_of(row.status)},
               {"judgement", analysis::name_of(row.judgement)},
               {"reason", row.reason},
@@ -132,10 +139,21 @@ Json machine_json(const store::Result& result) {
   return out;
 }
 
-Json processes_json(const store::Result& result) {
+Json own_process_json(const std::optional<analysis::Effect>& effect) {
+  if (!effect) return nullptr;
+  return {{"ratio", json_number(effect->ratio)},
+          {"low", json_number(effect->low)},
+          {"high", json_number(effect->high)},
+          {"rounds", effect->rounds}};
+}
+
+Json processes_json(const store::Result& result, const analysis::Summary& summary) {
   const auto found = analysis::find_processes(result);
   if (!found) return nullptr;
-  return {{"processes", found->processes}, {"shared", found->shared}, {"deviation", json_number(found->deviation)}};
+  return {{"processes", found->processes},
+          {"shared", found->shared},
+          {"deviation", json_number(found->deviation)},
+          {"own_process", own_process_json(summary.own_process)}};
 }
 
 // Null in files that do not say.
@@ -235,8 +253,9 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"control", effect_json(summary.control)},
               {"noise", json_number(summary.noise)},
               {"level", level_json(result, summary.level)},
+              {"level_alone", level_json(result, summary.level_alone)},
               {"machine", machine_json(result)},
-              {"processes", processes_json(result)},
+              {"processes", processes_json(result, summary)},
               {"block_time", block_time_json(result)},
               {"cases", Json::array()},
               {"warnings", summary.warnings}};

@@ -111,7 +111,7 @@ std::string caption_of(const std::vector<const analysis::CaseSummary*>& cases, c
 }  // namespace
 
 std::string verdict_class(const analysis::CaseSummary& row) {
-  if (row.role == store::CaseRole::baseline) return "v-baseline";
+  if (store::is_reference(row.role)) return "v-baseline";
   if (!row.effect || row.blocks == 0) return "v-none";
   switch (row.effect->verdict) {
     case analysis::Verdict::faster:

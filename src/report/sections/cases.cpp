@@ -66,9 +66,9 @@ double rate_of(const analysis::CaseSummary& row) {
 // "micro_batch_size=4 (+4.5 %, medians -10.3 %)" where the change and the two medians beside it look like a
 // contradiction: of different signs as printed, or further apart than the smallest effect that matters. Else "".
 std::string contradiction(const store::Result& result, const analysis::CaseSummary& row,
-                          const analysis::CaseSummary& baseline) {
-  if (!row.effect || !(rate_of(row) > 0) || !(rate_of(baseline) > 0)) return "";
-  const double ratio = row.effect->ratio, of_medians = rate_of(baseline) / rate_of(row);
+                          const analysis::CaseSummary& reference) {
+  if (!row.effect || !(rate_of(row) > 0) || !(rate_of(reference) > 0)) return "";
+  const double ratio = row.effect->ratio, of_medians = rate_of(reference) / rate_of(row);
   constexpr double printed = 0.0005;
   const bool opposite =
       (ratio - 1) * (of_medians - 1) < 0 && std::min(std::abs(ratio - 1), std::abs(of_medians - 1)) > printed;
@@ -78,11 +78,11 @@ std::string contradiction(const store::Result& result, const analysis::CaseSumma
 
 std::string remark_on_change(const store::Result& result, const analysis::Summary& summary) {
   constexpr std::size_t max_named = 6;
-  const analysis::CaseSummary* baseline = summary.baseline();
-  if (baseline == nullptr) return "";
+  if (summary.baseline() == nullptr) return "";
   std::vector<std::string> named;
   for (const analysis::CaseSummary& row : summary.cases) {
-    if (std::string words = contradiction(result, row, *baseline); !words.empty()) named.push_back(std::move(words));
+    const analysis::CaseSummary& reference = summary.case_at(result.at(row).reference);
+    if (std::string words = contradiction(result, row, reference); !words.empty()) named.push_back(std::move(words));
   }
   if (named.empty()) return "";
   return fmt::format(
@@ -134,7 +134,7 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
   const Table::Column use{.heading = uses_heading, .words = true, .id = Table::Column::Id::use};
   build.add(use, [&](const analysis::CaseSummary& row) {
     const store::ResultPoint* point = result.find_point(row.case_index);
-    return point == nullptr || row.role == store::CaseRole::control ? "" : point->uses;
+    return point == nullptr || store::is_copy(row.role) ? "" : point->uses;
   });
   if (ranks_differ(result)) {
     build.add({.heading = "ranks", .worth = 30}, [&](const analysis::CaseSummary& row) {

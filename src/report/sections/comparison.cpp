@@ -87,7 +87,7 @@ Table parts_table(const analysis::Comparison& comparison) {
   std::vector<const analysis::CaseComparison*> shown;
   double longest = 0;
   for (const analysis::CaseComparison& row : comparison.cases) {
-    if (row.role != store::CaseRole::baseline && !analysis::moved(row.judgement.verdict)) continue;
+    if (!store::is_reference(row.role) && !analysis::moved(row.judgement.verdict)) continue;
     shown.push_back(&row);
     for (const auto& [name, before, after] : parts_side_by_side(row)) {
       longest = std::max({longest, std::isfinite(before) ? before : 0, std::isfinite(after) ? after : 0});

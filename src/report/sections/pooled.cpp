@@ -83,7 +83,7 @@ Table table_of_runs(const PooledReport& report) {
   table.columns = {{"case", true}};
   for (std::size_t i = 0; i < report.files.size(); ++i) table.columns.push_back({fmt::format("run {}", i + 1)});
   for (const analysis::PooledCase& row : report.pool.cases) {
-    if (row.role == store::CaseRole::baseline) continue;
+    if (store::is_reference(row.role)) continue;
     std::vector<Cell> cells(1 + report.files.size());
     cells[0] = row.name;
     for (const analysis::RunOfCase& run : row.runs) cells[run.file + 1] = change_words(run.ratio);
