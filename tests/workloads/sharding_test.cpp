@@ -220,6 +220,36 @@ TEST(Sharding, LayersAreGatheredAheadOfTheirUse) {
   }
 }
 
+// Layers take turns in their places: who reads a place finds the weights of its own layer there. With tensor
+// parallelism a layer's last bias is added by the norm of the next.
+TEST(Sharding, EachLayerReadsItsOwnWeights) {
+  for (const int tp : {1, 2}) {
+    for (const int ahead : {0, 1, 2}) {
+      for (const auto recompute : {config::Recompute::none, config::Recompute::full}) {
+        Job j = sharded(tp, 1, 2, 2);
+        j.settings.sharding = config::Sharding::parameters;
+        j.settings.prefetch_layers = ahead;
+        j.settings.recompute = recompute;
+        const program::Program p = build(j).roles[0];
+        std::map<program::BufferId, int> layer_in;  // of a place, in the order of the list
+        int reads = 0;
+        for (const program::Operation& op : p.step) {
+          program::visit_accesses(op.action, [&](program::Access access, const program::View& view) {
+            if (p.buffer_of(view).name != "layer_weights") return;
+            if (access == program::Access::write) {
+              layer_in[view.buffer] = op.label.layer;
+            } else {
+              EXPECT_EQ(layer_in.at(view.buffer), op.label.layer) << program::title(op);
+              ++reads;
+            }
+          });
+        }
+        EXPECT_GT(reads, 100);
+      }
+    }
+  }
+}
+
 TEST(Sharding, OfGradientsAndParametersVerifies) {
   for (const auto sharding : {config::Sharding::gradients, config::Sharding::parameters}) {
     for (const bool overlap : {true, false}) {
