@@ -8,6 +8,7 @@
 
 #include "config/registry.h"
 #include "gpt_jobs.h"
+#include "program/arena.h"
 #include "program/count.h"
 #include "program/happens_before.h"
 #include "program/lower.h"
@@ -296,6 +297,26 @@ TEST(Sharding, OfGradientsAndParametersIsRefusedWithoutAnyOneOfItsWaits) {
       }
     }
     EXPECT_GE(waits, 30);
+  }
+}
+
+// Of the gradients of a pass there are at once: those of the table from the head to the embedding, of the layer that
+// runs and of what is under way, with what arrives of it.
+TEST(Sharding, GradientsOfAPassTakeTurnsInTheirMemory) {
+  for (const auto sharding : {config::Sharding::gradients, config::Sharding::parameters}) {
+    for (const bool beside : {false, true}) {
+      Job j = sharded(1, 1, 2, 2);
+      j.model.layers = 16;
+      j.settings.overlap_optimizer = beside;
+      const auto transient = [&] { return program::plan_arena(build(j).roles[0]).transient_bytes; };
+      j.settings.sharding = config::Sharding::none;
+      const std::int64_t without = transient();
+      j.settings.sharding = sharding;
+      const auto list = gpt::parameters(j.model, j.settings, j.layout, 0);
+      std::int64_t layer = 0, ends = 0;
+      for (const auto& p : list) (p.id.layer == 3 ? layer : ends) += p.id.layer == 3 || p.id.layer < 0 ? p.count() : 0;
+      EXPECT_LT(transient() - without, 4 * (ends + 5 * layer)) << static_cast<int>(sharding) << beside;
+    }
   }
 }
 
