@@ -23,6 +23,7 @@ constexpr std::array<Choice<program::DType>, 2> type_choices{
     {{"fp32", program::DType::f32}, {"bf16", program::DType::bf16}}};
 
 std::string without_gathered_buckets(const Settings& s) {
+  if (s.sharding == Sharding::none) return "sharding is none, so each replica has updated all weights itself";
   if (s.sharding == Sharding::parameters)
     return "sharding parameters gathers by layers: prefetch_layers says how far ahead";
   return without_replicas(s);

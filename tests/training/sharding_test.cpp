@@ -58,8 +58,7 @@ void expect_same_training(const TrainedShards& ours, const TrainedShards& whole,
   }
   ASSERT_EQ(ours.losses.size(), whole.losses.size()) << what;
   const bool half = precision == config::Precision::bf16;
-  EXPECT_EQ(ours.losses[0], whole.losses[0]) << what;
-  for (std::size_t i = 1; i < whole.losses.size(); ++i) {
+  for (std::size_t i = 0; i < whole.losses.size(); ++i) {
     EXPECT_NEAR(ours.losses[i] / whole.losses[i], 1, half ? 1e-4 : 1e-6) << what;
   }
   test::expect_equal(ours.gradients, whole.gradients, 1e-5, what);
@@ -185,7 +184,7 @@ TEST(Sharding, GatheringBehindTheLayersTrainsAsGatheringBeforeThem) {
   s.overlap_param_gather = true;
   const TrainedShards behind = train_shards(s, layout);
   if (test::emulated) {
-    EXPECT_NEAR(behind.losses.back() / before.losses.back(), 1, 1e-6);
+    EXPECT_NEAR(behind.losses.back() / before.losses.back(), 1, 1e-5);
     return;  // where embeddings' gradients add up in any order
   }
   EXPECT_EQ(behind.losses, before.losses);
@@ -197,7 +196,8 @@ TEST(Sharding, GatheringBehindTheLayersTrainsAsGatheringBeforeThem) {
 TEST(GradReducePrecision, Bf16TrainsAlmostAsFp32Does) {
   for (const auto& [tp, pp, dp] : cells({{1, 2, 2}, {2, 1, 3}})) {
     const program::Layout layout = layout_of(tp, pp, dp);
-    for (const Sharding sharding : {Sharding::none, Sharding::optimizer}) {
+    for (const Sharding sharding : {Sharding::none, Sharding::optimizer, Sharding::parameters}) {
+      if (sharding == Sharding::parameters && (pp > 1 || test::emulated)) continue;
       for (const bool beside : {false, true}) {
         if (test::emulated && (beside || sharding == Sharding::none)) continue;
         config::Settings s = sharded_settings(layout, sharding);
@@ -206,7 +206,7 @@ TEST(GradReducePrecision, Bf16TrainsAlmostAsFp32Does) {
         s.grad_reduce_type = program::DType::bf16;
         const TrainedShards half = train_shards(s, layout);
         const std::string what = fmt::format("{}, sharding {}", program::text_of(layout), static_cast<int>(sharding));
-        EXPECT_EQ(half.losses[0], full.losses[0]) << what;
+        EXPECT_NEAR(half.losses[0] / full.losses[0], 1, test::emulated ? 1e-6 : 0) << what;
         EXPECT_NE(half.losses.back(), full.losses.back()) << what;
         EXPECT_NEAR(half.losses.back() / full.losses.back(), 1, 1e-3) << what;
         test::expect_equal(half.gradients, full.gradients, 5e-3, what);

@@ -8,6 +8,7 @@
 
 #include "config/registry.h"
 #include "gpt_jobs.h"
+#include "program/arena.h"
 #include "program/count.h"
 #include "program/happens_before.h"
 #include "program/lower.h"
@@ -220,6 +221,36 @@ TEST(Sharding, LayersAreGatheredAheadOfTheirUse) {
   }
 }
 
+// Layers take turns in their places: who reads a place finds the weights of its own layer there. With tensor
+// parallelism a layer's last bias is added by the norm of the next.
+TEST(Sharding, EachLayerReadsItsOwnWeights) {
+  for (const int tp : {1, 2}) {
+    for (const int ahead : {0, 1, 2}) {
+      for (const auto recompute : {config::Recompute::none, config::Recompute::full}) {
+        Job j = sharded(tp, 1, 2, 2);
+        j.settings.sharding = config::Sharding::parameters;
+        j.settings.prefetch_layers = ahead;
+        j.settings.recompute = recompute;
+        const program::Program p = build(j).roles[0];
+        std::map<program::BufferId, int> layer_in;  // of a place, in the order of the list
+        int reads = 0;
+        for (const program::Operation& op : p.step) {
+          program::visit_accesses(op.action, [&](program::Access access, const program::View& view) {
+            if (p.buffer_of(view).name != "layer_weights") return;
+            if (access == program::Access::write) {
+              layer_in[view.buffer] = op.label.layer;
+            } else {
+              EXPECT_EQ(layer_in.at(view.buffer), op.label.layer) << program::title(op);
+              ++reads;
+            }
+          });
+        }
+        EXPECT_GT(reads, 100);
+      }
+    }
+  }
+}
+
 TEST(Sharding, OfGradientsAndParametersVerifies) {
   for (const auto sharding : {config::Sharding::gradients, config::Sharding::parameters}) {
     for (const bool overlap : {true, false}) {
@@ -266,6 +297,26 @@ TEST(Sharding, OfGradientsAndParametersIsRefusedWithoutAnyOneOfItsWaits) {
       }
     }
     EXPECT_GE(waits, 30);
+  }
+}
+
+// Of the gradients of a pass there are at once: those of the table from the head to the embedding, of the layer that
+// runs and of what is under way, with what arrives of it.
+TEST(Sharding, GradientsOfAPassTakeTurnsInTheirMemory) {
+  for (const auto sharding : {config::Sharding::gradients, config::Sharding::parameters}) {
+    for (const bool beside : {false, true}) {
+      Job j = sharded(1, 1, 2, 2);
+      j.model.layers = 16;
+      j.settings.overlap_optimizer = beside;
+      const auto transient = [&] { return program::plan_arena(build(j).roles[0]).transient_bytes; };
+      j.settings.sharding = config::Sharding::none;
+      const std::int64_t without = transient();
+      j.settings.sharding = sharding;
+      const auto list = gpt::parameters(j.model, j.settings, j.layout, 0);
+      std::int64_t layer = 0, ends = 0;
+      for (const auto& p : list) (p.id.layer == 3 ? layer : ends) += p.id.layer == 3 || p.id.layer < 0 ? p.count() : 0;
+      EXPECT_LT(transient() - without, 4 * (ends + 5 * layer)) << static_cast<int>(sharding) << beside;
+    }
   }
 }
 

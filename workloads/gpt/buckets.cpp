@@ -39,29 +39,25 @@ Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters,
 void Buckets::reduce(Bucket& bucket, const std::vector<program::OperationId>& after) {
   const program::Label label{"gradient bucket", program::Phase::gradient_sync, -1, bucket.number};
   const program::View gradients = parameters_.gradients_of(bucket.number);
-  const bool each_pass = !parameters_.whole_gradients();
   for (const Range& gap : bucket.gaps) {
     // Where gradients are kept, nobody writes there after the first values.
-    if (each_pass) b_.emit(workloads::compute_stream, program::Fill{gradients.part(gap.first, gap.count), 0}, label);
+    if (each_pass()) b_.emit(workloads::compute_stream, program::Fill{gradients.part(gap.first, gap.count), 0}, label);
   }
   for (const Range& range : bucket.partial) {
     b_.emit(workloads::tensor_stream, program::AllReduce{tensor_group, gradients.part(range.first, range.count)},
             {"gradients of own rows", program::Phase::gradient_sync, -1, bucket.number}, after);
   }
   if (!replicated_) return;
-  take(bucket, workloads::compute_stream);  // of the micro-batch before, which has long arrived
   program::View sent = gradients;
   if (wire_ != program::DType::f32) {
     sent = b_.buffer("gradients_on_wire", wire_, gradients.count);
     b_.emit(workloads::compute_stream, program::Convert{gradients, sent}, label);
   }
   const program::View used = parameters_.reduced(bucket.number);
-  bucket.adds = each_pass && bucket.reduced;
-  bucket.reduced = true;
   program::View arrives = used;
   if (wire_ != program::DType::f32) {
     arrives = sharded() ? sent.own_part(program::Axis::data, parameters_.shards()) : sent;
-  } else if (bucket.adds) {
+  } else if (each_pass()) {
     arrives = b_.buffer("reduced_gradients", program::DType::f32, used.count);
   }
   program::Action reduction = program::AllReduce{data_group, sent};
@@ -75,15 +71,16 @@ void Buckets::take(Bucket& bucket, program::StreamId stream) {
   const program::Label label{"gradient bucket", program::Phase::gradient_sync, -1, bucket.number};
   const program::View to = parameters_.reduced(bucket.number);
   program::View values = bucket.arrived;
-  if (wire_ != program::DType::f32) {
-    values = bucket.adds ? b_.buffer("reduced_gradients", program::DType::f32, to.count) : to;
+  if (!bucket.has_sum || wire_ != program::DType::f32) {
+    values = bucket.has_sum ? b_.buffer("reduced_gradients", program::DType::f32, to.count) : to;
     b_.emit(stream, program::Convert{bucket.arrived, values}, label);
   }
-  if (bucket.adds) {
+  if (bucket.has_sum) {
     b_.emit(stream,
             program::ResidualAdd{.in = to, .bias = {}, .residual = values, .out = to, .rows = 1, .width = to.count},
             label);
   }
+  bucket.has_sum = each_pass();
   bucket.arrived = {};
 }
 
@@ -101,18 +98,36 @@ void Buckets::complete(ParameterId parameter, bool for_good) {
   bucket.missing = bucket.writers;
   if (reduces_late()) return;
   reduce(bucket, {});
-  if (for_good && !bucket.tied) update(bucket);
+  if (each_pass()) {
+    settle(&bucket, for_good);
+  } else if (for_good && !bucket.tied) {
+    update(bucket);
+  }
 }
 
-void Buckets::end_backward() {
-  if (!reduces_late() || parameters_.whole_gradients()) return;
-  for (Bucket& bucket : buckets_) reduce(bucket, {b_.last(workloads::compute_stream)});
+void Buckets::settle(Bucket* next, bool for_good) {
+  if (under_way_ != nullptr) {
+    take(*under_way_, workloads::compute_stream);
+    if (under_way_for_good_) update(*under_way_);
+  }
+  under_way_ = next;
+  under_way_for_good_ = for_good;
+}
+
+void Buckets::end_backward(bool for_good) {
+  if (!reduces_late() || !each_pass()) return;
+  for (Bucket& bucket : buckets_) {
+    reduce(bucket, {b_.last(workloads::compute_stream)});
+    settle(&bucket, for_good);
+  }
+  settle(nullptr, for_good);
 }
 
 void Buckets::finish() {
-  if (reduces_late()) {
+  settle(nullptr, true);
+  if (reduces_late() && !each_pass()) {
     for (Bucket& bucket : buckets_) {
-      if (parameters_.whole_gradients()) reduce(bucket, {b_.last(workloads::compute_stream)});
+      reduce(bucket, {b_.last(workloads::compute_stream)});
       if (!bucket.tied) update(bucket);
     }
   }

@@ -13,7 +13,8 @@ namespace harness::gpt {
 /// Where the ranks share the state of the optimizer (ZeRO, Rajbhandari et al. 2020), a reduce-scatter gives each rank
 /// the gradients of its part of a bucket, of which it updates the weights (gathers.h). Where they share the gradients
 /// too, none keeps all of them from one micro-batch to the next: they are reduced after each backward pass, and a rank
-/// adds up what it gets of its part.
+/// adds up what it gets of its part. It does so before it begins with the bucket after the next, so that two buckets at
+/// most are under way and their memory serves those that follow (as in PyTorch's FSDP).
 ///
 /// With overlap_grad_reduce a bucket's reduction waits for its own gradients alone; without, it waits for the whole
 /// backward pass. With overlap_optimizer a bucket is updated on a stream of its own as soon as nothing is added to its
@@ -36,7 +37,7 @@ class Buckets {
   /// several operations write it, each says so. Emits what its bucket, if now complete, need not wait with.
   void complete(ParameterId parameter, bool for_good);
   /// After each backward pass: the reductions that it has left where no rank keeps its gradients.
-  void end_backward();
+  void end_backward(bool for_good);
   /// After all backward passes: everything that is left, and the exchange of the tied embedding's gradient.
   void finish();
 
@@ -52,12 +53,14 @@ class Buckets {
     int number = 0;
     bool tied = false;           // holds a gradient of which another stage has a part: not final before the exchange
     program::View arrived = {};  // what the last reduction left elsewhere than where it is used
-    bool reduced = false, adds = false;  // at all in this step; `arrived` is to be added to what is there
+    bool has_sum = false;        // of the micro-batches before, to which `arrived` is to be added
   };
   void reduce(Bucket& bucket, const std::vector<program::OperationId>& after);
-  void reduce_all();
   void take(Bucket& bucket, program::StreamId stream);
   void update(Bucket& bucket);
+  // Where each backward pass is reduced by itself: takes and updates what is under way, and then lets `next` be that.
+  void settle(Bucket* next, bool for_good);
+  bool each_pass() const { return !parameters_.whole_gradients(); }
   program::AdamW update_of(const program::View& place) const {
     return parameters_.update_of(place, frame_.counter(), learning_rate_);
   }
@@ -71,6 +74,8 @@ class Buckets {
   bool replicated_, overlap_reduction_, overlap_optimizer_;
   program::DType wire_;
   std::vector<Bucket> buckets_;
+  Bucket* under_way_ = nullptr;
+  bool under_way_for_good_ = false;
 };
 
 }  // namespace harness::gpt

@@ -92,7 +92,7 @@ void emit_passes(const std::vector<TimedPass>& passes, program::ProgramBuilder& 
     } else {
       result = stage.backward(pass, messages.take(pass), on_final);
     }
-    buckets.end_backward();
+    buckets.end_backward(pass.last);
     return result;
   };
   const auto run = [&](const Pass& pass) -> program::View {
