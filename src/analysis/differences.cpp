@@ -10,6 +10,7 @@
 
 #include "analysis/statistics.h"
 #include "base/text.h"
+#include "config/model.h"
 
 namespace harness::analysis {
 namespace {
@@ -60,11 +61,6 @@ class Collector {
   std::span<const ComparedFile> files_;
   std::vector<Difference> differences_;
 };
-
-std::string model_of(const store::Result& r) {
-  return fmt::format("{} layers, hidden {}, {} heads, vocab {}, sequence {}", r.layers, r.hidden, r.heads, r.vocab,
-                     r.sequence);
-}
 
 // Files of earlier versions knew gpt alone.
 std::string workload_of(const store::Result& r) {
@@ -239,7 +235,7 @@ std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, c
   must_match("Workloads", workload_of);
   // Of the others, a model is at most where sizes were taken from.
   if (std::ranges::all_of(files, [](const ComparedFile& file) { return workload_of(*file.result) == "gpt"; })) {
-    must_match("Models", model_of);
+    must_match("Models", [](const store::Result& r) { return config::in_words(r.model); });
   }
   must_match("Processes", [](const store::Result& r) {
     return std::string(shares_processes(r) ? "one for the blocks of a round" : "one for each block");

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "config/experiment.h"
 #include "config/fields.h"
+#include "config/model.h"
 #include "config/sections.h"
 
 namespace harness::config {
@@ -72,15 +73,29 @@ std::vector<std::string> model_preset_names() {
   return names;
 }
 
+NameValues texts_of(const Model& model) {
+  NameValues texts;
+  each_key(model,
+           [&](const ModelKey& key, const auto& value) { texts.emplace_back(key.name, fmt::format("{}", value)); });
+  return texts;
+}
+
+std::string in_words(const Model& m) {
+  return fmt::format("{}, hidden {}, {}, vocab {}, sequence {}", plural(m.layers, "layer"), m.hidden,
+                     plural(m.heads, "head"), m.vocab, m.sequence);
+}
+
 Field model_field(const YamlNode* given, Model& model, Problems& problems) {
   const auto preset = [&](std::string_view text) { model = parse_preset(text); };
   const std::string presets_in_words = join(model_preset_names(), ", ");
   // None is required where a preset may have it.
   const bool complete = given != nullptr && given->kind == YamlNode::Kind::map && given->find("preset") == nullptr;
-  const auto number = [&](const char* key, std::int64_t& into, const char* help) {
+  std::vector<Field> inside{
+      Field::scalar("preset", preset, "a preset, of which the other keys change some numbers", presets_in_words)};
+  each_key(model, [&](const ModelKey& key, std::int64_t& into) {
     const auto parse = [&into](std::string_view text) { into = parse_within(text, 1, max_number); };
-    return Field::scalar(key, parse, help, "a whole number", "the preset's").required(complete);
-  };
+    inside.push_back(Field::scalar(key.name, parse, key.help, "a whole number", "the preset's").required(complete));
+  });
   const auto check = [&](const YamlNode& node, const std::string& key) {
     if (model.hidden > 0 && model.heads > 0 && model.hidden % model.heads != 0) {
       // Where the later of the two was said; with a preset perhaps only one was.
@@ -92,15 +107,9 @@ Field model_field(const YamlNode* given, Model& model, Problems& problems) {
     if (const std::string why = why_too_large(model); !why.empty()) problems.add(node.place, key, why);
     if (model.name.empty() || model != *model_preset(model.name)) model.name = "custom";
   };
-  Field field = Field::section(
-      "model",
-      {Field::scalar("preset", preset, "a preset, of which the other keys change some numbers", presets_in_words),
-       number("layers", model.layers, "transformer layers"),
-       number("hidden", model.hidden, "width of the residual stream; the MLP is four times as wide"),
-       number("heads", model.heads, "attention heads; they divide hidden"),
-       number("vocab", model.vocab, "tokens of the vocabulary"),
-       number("sequence", model.sequence, "tokens of a sequence")},
-      "a preset, or layers, hidden, heads, vocab and sequence; required for gpt", presets_in_words, "", check);
+  Field field = Field::section("model", std::move(inside),
+                               "a preset, or layers, hidden, heads, vocab and sequence; required for gpt",
+                               presets_in_words, "", check);
   field.about.takes = Takes::name_or_map;
   field.parse = preset;
   return field;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/model.h"
 #include "store/result.h"
 #include "store/row_visitors.h"
 
@@ -261,12 +262,8 @@ void run_attributes(const Visitor& visit, R& result) {
   visit("confidence", result.confidence);
   visit("looks", result.looks);
   visit("extended", result.extended);
-  visit("model_name", result.model_name);
-  visit("layers", result.layers);
-  visit("hidden", result.hidden);
-  visit("heads", result.heads);
-  visit("vocab", result.vocab);
-  visit("sequence", result.sequence);
+  visit("model_name", result.model.name);
+  config::each_key(result.model, [&](const config::ModelKey& key, auto& value) { visit(key.name, value); });
   visit("peak_source", result.peak_source);
   visit("flop_formula", result.flop_formula);
   visit("memory_bytes_per_s", result.memory_bytes_per_s);

@@ -4,11 +4,18 @@
 #include "analysis/level_course.h"
 #include "analysis/processes.h"
 #include "analysis/sizes.h"
+#include "config/model.h"
 #include "report/json/parts.h"
 #include "report/show.h"
 
 namespace harness::report {
 namespace {
+
+Json model_json(const config::Model& model) {
+  Json out = {{"name", model.name}};
+  config::each_key(model, [&](const config::ModelKey& key, const auto& value) { out[key.name] = value; });
+  return out;
+}
 
 Json effect_json(const std::optional<analysis::Effect>& effect) {
   if (!effect) return nullptr;
@@ -223,13 +230,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"interval_declared", summary.declared},
               {"confidence", result.confidence},
               {"looks", looks_json(summary)},
-              {"model",
-               {{"name", result.model_name},
-                {"layers", result.layers},
-                {"hidden", result.hidden},
-                {"heads", result.heads},
-                {"vocab", result.vocab},
-                {"sequence", result.sequence}}},
+              {"model", model_json(result.model)},
               {"flop_formula", result.flop_formula},
               {"peak_source", result.peak_source},
               {"control", effect_json(summary.control)},
