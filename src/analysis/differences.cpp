@@ -62,6 +62,10 @@ class Collector {
   std::vector<Difference> differences_;
 };
 
+std::string model_of(const store::Result& r) {
+  return config::in_words(r.model);
+}
+
 // Files of earlier versions knew gpt alone.
 std::string workload_of(const store::Result& r) {
   const store::ResultCase* baseline = r.baseline();
@@ -235,7 +239,7 @@ std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, c
   must_match("Workloads", workload_of);
   // Of the others, a model is at most where sizes were taken from.
   if (std::ranges::all_of(files, [](const ComparedFile& file) { return workload_of(*file.result) == "gpt"; })) {
-    must_match("Models", [](const store::Result& r) { return config::in_words(r.model); });
+    must_match("Models", model_of);
   }
   must_match("Processes", [](const store::Result& r) {
     return std::string(shares_processes(r) ? "one for the blocks of a round" : "one for each block");
