@@ -127,7 +127,7 @@ program::ProgramSet programs(const config::Model& model, const config::Settings&
   set.groups = {{"tensor", program::AxisSet::of({program::Axis::tensor}), {}},
                 {"data", program::AxisSet::of({program::Axis::data}), {}},
                 {"embedding", program::AxisSet::of({program::Axis::pipeline}),
-                 stages > 1 ? std::vector<int>{0, stages - 1} : std::vector<int>{0}},
+                 stages > 1 && model.tied_embeddings ? std::vector<int>{0, stages - 1} : std::vector<int>{0}},
                 {"world", program::AxisSet::all(), {}}};
   set.role_axes = program::AxisSet::of({program::Axis::pipeline});
   const auto passes = timetable(settings.pipeline_schedule, {stages, settings.chunks_of_stage(),

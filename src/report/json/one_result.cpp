@@ -1,4 +1,5 @@
 #include <cmath>
+#include <type_traits>
 
 #include "analysis/block_time.h"
 #include "analysis/level_course.h"
@@ -13,7 +14,13 @@ namespace {
 
 Json model_json(const config::Model& model) {
   Json out = {{"name", model.name}};
-  config::each_key(model, [&](const config::ModelKey& key, const auto& value) { out[key.name] = value; });
+  config::each_key(model, [&]<class T>(const config::ModelKey& key, const T& value) {
+    if constexpr (std::is_enum_v<T>) {
+      out[key.name] = config::word_of(value, config::words_for(value));
+    } else {
+      out[key.name] = value;
+    }
+  });
   return out;
 }
 
