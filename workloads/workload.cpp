@@ -70,7 +70,7 @@ std::int64_t Workload::tokens_per_step(const config::Model&, const config::Setti
 std::int64_t Workload::micro_batches(const config::Settings&, const program::Layout&) const {
   return 0;
 }
-std::string Workload::flop_formula() const {
+std::string Workload::flop_formula(const config::Model& /*model*/) const {
   return "2 per multiply-add of the matrix products; causal attention at half";
 }
 void add_use(std::vector<std::string>& uses, const program::Label& label) {

@@ -80,7 +80,7 @@ class Workload {
   /// Per data-parallel replica and step; 0 where there are none.
   virtual std::int64_t micro_batches(const config::Settings& settings, const program::Layout& layout) const;
   /// How a step's FLOPs are counted, for a person.
-  virtual std::string flop_formula() const;
+  virtual std::string flop_formula(const config::Model& model) const;
 
   /// The values that `from_model` stands for in a sweep of this workload's size: those that a training step has, as
   /// text. Throws Error, which says what the step has instead, if there are none.

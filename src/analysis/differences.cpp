@@ -10,6 +10,7 @@
 
 #include "analysis/statistics.h"
 #include "base/text.h"
+#include "config/model.h"
 
 namespace harness::analysis {
 namespace {
@@ -62,8 +63,7 @@ class Collector {
 };
 
 std::string model_of(const store::Result& r) {
-  return fmt::format("{} layers, hidden {}, {} heads, vocab {}, sequence {}", r.layers, r.hidden, r.heads, r.vocab,
-                     r.sequence);
+  return config::in_words(r.model);
 }
 
 // Files of earlier versions knew gpt alone.

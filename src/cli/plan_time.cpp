@@ -14,8 +14,10 @@
 #include "analysis/paired_estimator.h"
 #include "analysis/summary.h"
 #include "base/error.h"
+#include "base/name_values.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "config/model.h"
 #include "plan/prepare.h"
 #include "store/result_file.h"
 #include "sweep/decide.h"
@@ -41,11 +43,9 @@ void require_alike(const plan::Plan& plan, const store::Result& earlier, const s
   if (workload.empty()) workload = "gpt";
   compare("workload", workload, planned_workload, differences);
   if (workload == planned_workload && workload == "gpt") {
-    compare<std::int64_t>("layers", earlier.layers, e.model.layers, differences);
-    compare<std::int64_t>("hidden", earlier.hidden, e.model.hidden, differences);
-    compare<std::int64_t>("heads", earlier.heads, e.model.heads, differences);
-    compare<std::int64_t>("vocab", earlier.vocab, e.model.vocab, differences);
-    compare<std::int64_t>("sequence", earlier.sequence, e.model.sequence, differences);
+    const NameValues measured = config::texts_of(earlier.model), planned = config::texts_of(e.model);
+    for (std::size_t i = 0; i < planned.size(); ++i)
+      compare(planned[i].first.c_str(), measured[i].second, planned[i].second, differences);
   }
   if (differences.empty()) return;
   fail(

@@ -16,6 +16,7 @@
 #include "cli/predicted.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
+#include "config/model.h"
 #include "job/mpi/launcher.h"
 #include "plan/budget.h"
 #include "plan/fit.h"
@@ -80,9 +81,8 @@ void print_head(const plan::Plan& p, std::ostream& out) {
                        s.flop.model > 0 ? fmt::format(", {:.4g} TFLOP", s.flop.model / 1e12) : "");
     return;
   }
-  out << fmt::format("{}: backend {}, {}, {}: {} layers, hidden {}, {} heads, vocabulary {}, sequence {}\n", e.name,
-                     config::name_of(e.backend), plural(p.ranks, "rank"), e.model.name, e.model.layers, e.model.hidden,
-                     e.model.heads, e.model.vocab, e.model.sequence);
+  out << fmt::format("{}: backend {}, {}, {}: {}\n", e.name, config::name_of(e.backend), plural(p.ranks, "rank"),
+                     e.model.name, config::in_words(e.model));
   out << fmt::format("one step: {} tokens, {:.3f} GFLOP per token ({:.3f} non-causal), {:.4g} PFLOP\n",
                      static_cast<std::int64_t>(s.tokens_per_step), s.flop.model / s.tokens_per_step / 1e9,
                      s.flop.noncausal / s.tokens_per_step / 1e9, s.flop.model / 1e15);

@@ -53,7 +53,7 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan, int ranks_per_n
       predicted[i].unknown = fmt::format("the prediction does not know {}", planned.variable);
       continue;
     }
-    if (planned.is_control) {
+    if (planned.is_copy) {
       predicted[i] = predicted.front();
       continue;
     }
@@ -69,7 +69,7 @@ std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCas
   report::Table table;
   table.columns = {{"case", true}, {"predicted step"}, {"change"}, {"MFU"}, {"computing"}, {"exposed"}, {"idle"}};
   for (std::size_t i = 0; i < p.cases.size(); ++i) {
-    if (p.cases[i].is_control || !p.cases[i].is_possible()) continue;
+    if (p.cases[i].is_copy || !p.cases[i].is_possible()) continue;
     if (!predicted[i].step) {
       table.rows.push_back({p.cases[i].name, "?", "", "", "", "", ""});
       unknown.insert(predicted[i].unknown);

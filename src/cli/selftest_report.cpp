@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/units.h"
+#include "config/model.h"
 #include "report/clean_text.h"
 #include "report/table.h"
 
@@ -206,9 +207,8 @@ std::string check_sentence(const selftest::CheckLine& l) {
 
 std::string timing_text(const selftest::Performance& p) {
   const selftest::PerformanceOptions& o = p.options;
-  std::string text = fmt::format("{}, {}, micro-batch {}: {} layers, hidden {}, {} heads, sequence {}, vocabulary {}\n",
-                                 o.model.name, config::name_of(o.precision), o.micro_batch, o.model.layers,
-                                 o.model.hidden, o.model.heads, o.model.sequence, o.model.vocab);
+  std::string text = fmt::format("{}, {}, micro-batch {}: {}\n", o.model.name, config::name_of(o.precision),
+                                 o.micro_batch, config::in_words(o.model));
   text +=
       fmt::format("step: median {} of {} after {} (fastest {}, slowest {}), {:.0f} tokens/s, loss {:.4f} to {:.4f}\n",
                   show_seconds(p.median_s), p.seconds.size(), o.warmup_steps, show_seconds(p.fastest_s),

@@ -1,30 +1,52 @@
-#include <array>
+#include <type_traits>
+#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "config/experiment.h"
 #include "config/fields.h"
+#include "config/model.h"
 #include "config/sections.h"
 
 namespace harness::config {
 namespace {
 
-struct Preset {
-  const char* name;
-  std::int64_t layers, hidden, heads;
-};
+Model gpt3(const char* name, std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
+  return {name, layers, hidden, heads, 50304, 2048};
+}
 
-// Brown et al. 2020 (arXiv 2005.14165), table 2.1. Two rows do not multiply out there: 1.3B (24 heads of 128 in a width
-// of 2048) and 13B (width 5140 with 40 heads of 128). They are taken as everyone trains them: 16 heads, 5120.
-constexpr std::array<Preset, 8> presets{{{"gpt3-125m", 12, 768, 12},
-                                         {"gpt3-350m", 24, 1024, 16},
-                                         {"gpt3-760m", 24, 1536, 16},
-                                         {"gpt3-1.3b", 24, 2048, 16},
-                                         {"gpt3-2.7b", 32, 2560, 32},
-                                         {"gpt3-6.7b", 32, 4096, 32},
-                                         {"gpt3-13b", 40, 5120, 40},
-                                         {"gpt3-175b", 96, 12288, 96}}};
-constexpr std::int64_t preset_vocab = 50304, preset_sequence = 2048;
+Model llama3(const char* name, std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t ffn) {
+  Model m{name, layers, hidden, heads, 128256, 8192};
+  m.kv_heads = 8;
+  m.ffn = ffn;
+  m.activation = Activation::swiglu;
+  m.norm = NormKind::rms_norm;
+  m.positions = Positions::rotary;
+  m.rope_theta = 500000;
+  m.tied_embeddings = m.biases = false;
+  return m;
+}
+
+// gpt3: Brown et al. 2020 (arXiv 2005.14165), table 2.1. Two rows do not multiply out there: 1.3B (24 heads of 128 in a
+// width of 2048) and 13B (width 5140 with 40 heads of 128). They are taken as everyone trains them: 16 heads, 5120.
+// llama3: Grattafiori et al. 2024 (arXiv 2407.21783), table 3, with the sequences of its first training phase.
+const std::vector<Model>& presets() {
+  static const std::vector<Model> all{
+      gpt3("gpt3-125m", 12, 768, 12),
+      gpt3("gpt3-350m", 24, 1024, 16),
+      gpt3("gpt3-760m", 24, 1536, 16),
+      gpt3("gpt3-1.3b", 24, 2048, 16),
+      gpt3("gpt3-2.7b", 32, 2560, 32),
+      gpt3("gpt3-6.7b", 32, 4096, 32),
+      gpt3("gpt3-13b", 40, 5120, 40),
+      gpt3("gpt3-175b", 96, 12288, 96),
+      llama3("llama3-8b", 32, 4096, 32, 14336),
+      llama3("llama3-70b", 80, 8192, 64, 28672),
+      llama3("llama3-405b", 126, 16384, 128, 53248),
+  };
+  return all;
+}
 constexpr std::int64_t max_number = 100'000'000;  // of anything
 
 Model parse_preset(std::string_view text) {
@@ -40,9 +62,11 @@ constexpr double max_elements = 0x1p53;
 std::string why_too_large(const Model& m) {
   const auto hidden = static_cast<double>(m.hidden), layers = static_cast<double>(m.layers);
   const auto vocab = static_cast<double>(m.vocab), sequence = static_cast<double>(m.sequence);
-  const double parameters = layers * 12 * hidden * hidden + (vocab + sequence) * hidden;
+  const auto ffn = static_cast<double>(m.mlp_width()), into_mlp = static_cast<double>(m.fc1_outputs());
+  const double ends = (m.tied_embeddings ? vocab : 2 * vocab) + sequence;
+  const double parameters = layers * hidden * (4 * hidden + into_mlp + ffn) + ends * hidden;
   const double scores = layers * static_cast<double>(m.heads) * sequence * sequence;
-  const double activations = sequence * vocab + layers * sequence * 34 * hidden + scores;
+  const double activations = sequence * vocab + layers * sequence * (18 * hidden + 4 * into_mlp) + scores;
   if (parameters > max_elements) {
     return fmt::format("found a model of about {:.2g} parameters; allowed: up to {:.2g}; lower hidden, layers or vocab",
                        parameters, max_elements);
@@ -56,20 +80,135 @@ std::string why_too_large(const Model& m) {
   return "";
 }
 
+std::string text_of(std::int64_t value) {
+  return fmt::format("{}", value);
+}
+std::string text_of(double value) {
+  return fmt::format("{}", value);
+}
+std::string text_of(bool value) {
+  return value ? "true" : "false";
+}
+template <class Word>
+requires std::is_enum_v<Word> std::string text_of(Word value) {
+  return word_of(value, words_for(value));
+}
+
+void read_value(std::string_view text, std::int64_t& into) {
+  into = parse_within(text, 1, max_number);
+}
+void read_value(std::string_view text, double& into) {
+  const double value = parse_real(text);
+  if (!(value > 1 && value <= 1e12)) fail("found {}; allowed: a number above 1 up to 1e12", quote(text));
+  into = value;
+}
+void read_value(std::string_view text, bool& into) {
+  into = parse_bool(text);
+}
+template <class Word>
+requires std::is_enum_v<Word>
+void read_value(std::string_view text, Word& into) {
+  into = parse_choice(text, words_for(into));
+}
+
+std::string allowed_of(std::int64_t) {
+  return "a whole number";
+}
+std::string allowed_of(double) {
+  return "a number above 1";
+}
+std::string allowed_of(bool) {
+  return "true, false";
+}
+template <class Word>
+requires std::is_enum_v<Word> std::string allowed_of(Word value) {
+  return join(words_of(words_for(value)), ", ");
+}
+
+// What keys of a model are to each other. `node` has some of them; a preset may have the others.
+class ModelCheck {
+ public:
+  ModelCheck(const YamlNode& node, const std::string& path, Problems& problems)
+      : node_(node), path_(path), problems_(problems) {}
+
+  void divides(const char* divisor, std::int64_t part, const char* number, std::int64_t whole) {
+    if (whole == 0 || part == 0 || whole % part == 0) return;
+    add(divisor, number,
+        fmt::format("{} {} does not divide {} {}; allowed: divisors of it, such as {}", divisor, part, number, whole,
+                    nearest_divisors(whole, part)));
+  }
+  void rotary(const Model& m) {
+    if (m.positions != Positions::rotary) {
+      if (node_.find("rope_theta") != nullptr) add("rope_theta", "", "rope_theta goes with positions: rotary");
+    } else if (m.heads > 0 && m.hidden % m.heads == 0 && m.head_dim() % 2 != 0) {
+      add("heads", "hidden",
+          fmt::format("rotary positions turn pairs of a head's elements, but hidden {} / heads {} = {} is odd",
+                      m.hidden, m.heads, m.head_dim()));
+    }
+  }
+
+ private:
+  // Where the first of the keys was said, or else the second; perhaps the preset said both.
+  void add(const char* key, const char* or_key, const std::string& text) {
+    const YamlNode* at = node_.find(key);
+    if (at == nullptr) at = node_.find(or_key);
+    if (at == nullptr) return problems_.add(node_.place, path_, text);
+    problems_.add(at->place, dotted(path_, at->key), text);
+  }
+
+  const YamlNode& node_;
+  const std::string& path_;
+  Problems& problems_;
+};
+
 }  // namespace
 
 std::optional<Model> model_preset(std::string_view name) {
-  for (const Preset& p : presets) {
-    if (name == p.name) return Model{p.name, p.layers, p.hidden, p.heads, preset_vocab, preset_sequence};
+  for (const Model& preset : presets()) {
+    if (name == preset.name) return preset;
   }
   return std::nullopt;
 }
 
 std::vector<std::string> model_preset_names() {
   std::vector<std::string> names;
-  names.reserve(presets.size());
-  for (const Preset& p : presets) names.emplace_back(p.name);
+  names.reserve(presets().size());
+  for (const Model& preset : presets()) names.push_back(preset.name);
   return names;
+}
+
+Model Model::resolved() const {
+  Model m = *this;
+  m.kv_heads = key_heads();
+  m.ffn = mlp_width();
+  if (positions == Positions::learned) {
+    m.rope_theta = 0;
+  } else if (m.rope_theta == 0) {
+    m.rope_theta = 10000;
+  }
+  return m;
+}
+
+NameValues texts_of(const Model& model) {
+  NameValues texts;
+  const Model whole = model.resolved();
+  each_key(whole, [&](const ModelKey& key, const auto& value) { texts.emplace_back(key.name, text_of(value)); });
+  return texts;
+}
+
+std::string in_words(const Model& m) {
+  std::string words = fmt::format("{}, hidden {}, {}, vocab {}, sequence {}", plural(m.layers, "layer"), m.hidden,
+                                  plural(m.heads, "head"), m.vocab, m.sequence);
+  const Model here = m.resolved();
+  const Model as_gpt2 = Model{m.name, m.layers, m.hidden, m.heads, m.vocab, m.sequence}.resolved();
+  if (here.kv_heads != as_gpt2.kv_heads) words += fmt::format(", {}", plural(here.kv_heads, "kv_head"));
+  if (here.ffn != as_gpt2.ffn) words += fmt::format(", ffn {}", here.ffn);
+  if (here.activation != as_gpt2.activation) words += ", " + text_of(here.activation);
+  if (here.norm != as_gpt2.norm) words += ", " + text_of(here.norm);
+  if (here.positions != as_gpt2.positions) words += fmt::format(", rotary (theta {})", here.rope_theta);
+  if (here.tied_embeddings != as_gpt2.tied_embeddings) words += ", untied embeddings";
+  if (here.biases != as_gpt2.biases) words += ", no biases";
+  return words;
 }
 
 Field model_field(const YamlNode* given, Model& model, Problems& problems) {
@@ -77,30 +216,26 @@ Field model_field(const YamlNode* given, Model& model, Problems& problems) {
   const std::string presets_in_words = join(model_preset_names(), ", ");
   // None is required where a preset may have it.
   const bool complete = given != nullptr && given->kind == YamlNode::Kind::map && given->find("preset") == nullptr;
-  const auto number = [&](const char* key, std::int64_t& into, const char* help) {
-    const auto parse = [&into](std::string_view text) { into = parse_within(text, 1, max_number); };
-    return Field::scalar(key, parse, help, "a whole number", "the preset's").required(complete);
-  };
+  std::vector<Field> inside{
+      Field::scalar("preset", preset, "a preset, of which the other keys change some values", presets_in_words)};
+  each_key(model, [&](const ModelKey& key, auto& into) {
+    inside.push_back(Field::scalar(
+                         key.name, [&into](std::string_view text) { read_value(text, into); }, key.help,
+                         allowed_of(into),
+                         key.first_models ? key.otherwise : fmt::format("the preset's, or {}", key.otherwise))
+                         .required(complete && key.first_models));
+  });
   const auto check = [&](const YamlNode& node, const std::string& key) {
-    if (model.hidden > 0 && model.heads > 0 && model.hidden % model.heads != 0) {
-      // Where the later of the two was said; with a preset perhaps only one was.
-      const YamlNode* at = node.find("heads") != nullptr ? node.find("heads") : node.find("hidden");
-      problems.add(at->place, dotted(key, at->key),
-                   fmt::format("heads {} does not divide hidden {}; allowed: divisors of it, such as {}", model.heads,
-                               model.hidden, nearest_divisors(model.hidden, model.heads)));
-    }
+    ModelCheck together(node, key, problems);
+    together.divides("heads", model.heads, "hidden", model.hidden);
+    together.divides("kv_heads", model.kv_heads, "heads", model.heads);
+    together.rotary(model);
     if (const std::string why = why_too_large(model); !why.empty()) problems.add(node.place, key, why);
-    if (model.name.empty() || model != *model_preset(model.name)) model.name = "custom";
+    if (model.name.empty() || model.resolved() != model_preset(model.name)->resolved()) model.name = "custom";
   };
-  Field field = Field::section(
-      "model",
-      {Field::scalar("preset", preset, "a preset, of which the other keys change some numbers", presets_in_words),
-       number("layers", model.layers, "transformer layers"),
-       number("hidden", model.hidden, "width of the residual stream; the MLP is four times as wide"),
-       number("heads", model.heads, "attention heads; they divide hidden"),
-       number("vocab", model.vocab, "tokens of the vocabulary"),
-       number("sequence", model.sequence, "tokens of a sequence")},
-      "a preset, or layers, hidden, heads, vocab and sequence; required for gpt", presets_in_words, "", check);
+  Field field = Field::section("model", std::move(inside),
+                               "a preset, or layers, hidden, heads, vocab and sequence; required for gpt",
+                               presets_in_words, "", check);
   field.about.takes = Takes::name_or_map;
   field.parse = preset;
   return field;

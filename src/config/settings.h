@@ -6,20 +6,12 @@
 #include <string>
 #include <string_view>
 
+#include "config/model.h"
 #include "config/precision.h"
 #include "program/layout.h"
 #include "program/links.h"
 
 namespace harness::config {
-
-/// GPT-2/GPT-3 style decoder. hidden is a multiple of heads; the MLP is 4 * hidden wide; embeddings are tied.
-struct Model {
-  std::string name;  // preset name or "custom"
-  std::int64_t layers = 0, hidden = 0, heads = 0, vocab = 0, sequence = 0;
-  std::int64_t head_dim() const { return hidden / heads; }
-  std::int64_t ffn() const { return 4 * hidden; }
-  bool operator==(const Model&) const = default;
-};
 
 enum class AttentionKind : std::uint8_t {
   fused,    // one kernel, scores never in memory

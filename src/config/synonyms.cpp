@@ -14,7 +14,7 @@ constexpr const char* derived_replicas = "it follows: ranks / (tensor_parallel x
 constexpr const char* no_such_parallelism = "harness has tensor, pipeline and data parallelism (layout)";
 
 // What a configuration has besides variables, whose own rows say what they are called elsewhere.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 22> here{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 37> here{{
     {"num_layers", "model.layers"},
     {"n_layer", "model.layers"},
     {"num_hidden_layers", "model.layers"},
@@ -29,6 +29,21 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 22> here{{
     {"seq_length", "model.sequence"},
     {"seq_len", "model.sequence"},
     {"max_position_embeddings", "model.sequence"},
+    {"num_query_groups", "model.kv_heads"},
+    {"num_key_value_heads", "model.kv_heads"},
+    {"n_kv_heads", "model.kv_heads"},
+    {"group_query_attention", "model.kv_heads"},
+    {"ffn_hidden_size", "model.ffn"},
+    {"intermediate_size", "model.ffn"},
+    {"swiglu", "model.activation"},
+    {"hidden_act", "model.activation"},
+    {"normalization", "model.norm"},
+    {"position_embedding_type", "model.positions"},
+    {"rotary_base", "model.rope_theta"},
+    {"untie_embeddings_and_output_weights", "model.tied_embeddings"},
+    {"tie_word_embeddings", "model.tied_embeddings"},
+    {"disable_bias_linear", "model.biases"},
+    {"add_bias_linear", "model.biases"},
     {"train_iters", "measure.steps"},
     {"iterations", "measure.steps"},
     {"iters", "measure.steps"},

@@ -1,6 +1,7 @@
 #include "job/messages.h"
 
 #include "base/error.h"
+#include "config/model.h"
 #include "config/registry.h"
 #include "job/wire.h"
 
@@ -50,7 +51,8 @@ void each_setting(config::Settings& settings, WireReader& in) {
 
 template <MessageOf<config::Model> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.name, m.layers, m.hidden, m.heads, m.vocab, m.sequence);
+  each(m.name);
+  config::each_key(m, [&](const config::ModelKey& /*key*/, auto& value) { each(value); });
 }
 
 template <MessageOf<RecordTimeline> M, class Each>

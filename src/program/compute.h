@@ -60,8 +60,8 @@ using Record = RecordOf<View>;
 
 // ---- embedding --------------------------------------------------------------------------------------------------
 
-/// out[t] = words[tokens[t] - first] (0 if another rank holds that row) + positions[t mod sequence] (on coordinate 0 of
-/// the shard's axis only, so that the sum over the axis is the embedding).
+/// out[t] = words[tokens[t] - first] (0 if another rank holds that row) + positions[t mod sequence] (optional; on
+/// coordinate 0 of the shard's axis only, so that the sum over the axis is the embedding).
 /// tokens [rows], words [shard.rows, width], positions [sequence, width], out [rows, width].
 template <class T>
 struct EmbeddingOf {
@@ -78,7 +78,7 @@ struct EmbeddingOf {
 using Embedding = EmbeddingOf<View>;
 
 /// dwords[tokens[t] - first] += dout[t] for the rows this rank holds; dpositions[t mod sequence] (+)= dout[t].
-/// dwords is always added to; dpositions is added to when accumulate_positions, else replaced.
+/// dwords is always added to; dpositions (optional) is added to when accumulate_positions, else replaced.
 template <class T>
 struct EmbeddingBackwardOf {
   T tokens = {}, dout = {}, dwords = {}, dpositions = {};
@@ -146,6 +146,37 @@ struct LayerNormBackwardOf {
 };
 using LayerNormBackward = LayerNormBackwardOf<View>;
 
+/// The same with sum as in LayerNorm and out = sum * rstd * gamma, rstd = 1 / sqrt(mean of sum^2 + epsilon) of each row
+/// (Zhang and Sennrich 2019, arXiv 1910.07467). rstd [rows] f32.
+template <class T>
+struct RmsNormOf {
+  T in = {}, bias = {}, residual = {}, gamma = {}, sum = {}, out = {}, rstd = {};
+  std::int64_t rows = 0, width = 0;
+  double epsilon = 1e-5;
+  static constexpr std::string_view name = "rms_norm";
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.in, op.bias, op.residual, op.gamma), writes(op.sum, op.out, op.rstd),
+                          parameters(op.rows, op.width, op.epsilon));
+  }
+  static constexpr auto one_type(auto& op) { return std::tie(op.in, op.bias, op.residual, op.gamma, op.sum, op.out); }
+};
+using RmsNorm = RmsNormOf<View>;
+
+/// As LayerNormBackward, without a mean and without beta.
+template <class T>
+struct RmsNormBackwardOf {
+  T dout = {}, sum = {}, gamma = {}, rstd = {}, dresidual = {}, din = {}, dgamma = {}, dbias = {};
+  std::int64_t rows = 0, width = 0;
+  bool accumulate = false;
+  static constexpr std::string_view name = "rms_norm_backward";
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.dout, op.sum, op.gamma, op.rstd, op.dresidual), writes(op.din),
+                          results(op.accumulate, op.dgamma, op.dbias), parameters(op.rows, op.width, op.accumulate));
+  }
+  static constexpr auto one_type(auto& op) { return std::tie(op.dout, op.sum, op.gamma, op.dresidual, op.din); }
+};
+using RmsNormBackward = RmsNormBackwardOf<View>;
+
 // ---- matrix products ----------------------------------------------------------------------------------------------
 
 enum class Epilogue : std::uint8_t {
@@ -194,6 +225,33 @@ struct GeluBackwardOf {
 };
 using GeluBackward = GeluBackwardOf<View>;
 
+/// out = silu(gate) * up, silu(x) = x / (1 + exp(-x)) (Shazeer 2020, arXiv 2002.05202). in [rows, 2 width]: every row
+/// has its gate, then its up; out [rows, width].
+template <class T>
+struct SwiGluOf {
+  T in = {}, out = {};
+  std::int64_t rows = 0, width = 0;
+  static constexpr std::string_view name = "swiglu";
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.in), writes(op.out), parameters(op.rows, op.width));
+  }
+  static constexpr auto one_type(auto& op) { return std::tie(op.in, op.out); }
+};
+using SwiGlu = SwiGluOf<View>;
+
+/// din = d(out)/d(in)^T dout, of the same shapes.
+template <class T>
+struct SwiGluBackwardOf {
+  T in = {}, dout = {}, din = {};
+  std::int64_t rows = 0, width = 0;
+  static constexpr std::string_view name = "swiglu_backward";
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(reads(op.in, op.dout), writes(op.din), parameters(op.rows, op.width));
+  }
+  static constexpr auto one_type(auto& op) { return std::tie(op.in, op.dout, op.din); }
+};
+using SwiGluBackward = SwiGluBackwardOf<View>;
+
 /// data[r] += bias over each row, in place.
 template <class T>
 struct BiasAddOf {
@@ -222,13 +280,35 @@ using ColumnSum = ColumnSumOf<View>;
 
 // ---- attention ------------------------------------------------------------------------------------------------------
 
+/// Rotary positions (Su et al. 2021, arXiv 2104.09864), in place: in each of `heads` heads that lie side by side from
+/// the start of a row, elements i and i + head_dim / 2 are a vector that turns by (row mod sequence) * theta^(-2 i /
+/// head_dim); by the negative angle when `backward`, which is the gradient. Rows begin `stride` elements apart; what
+/// follows the heads in a row stays as it is.
+template <class T>
+struct RopeOf {
+  T data = {};
+  std::int64_t rows = 0, stride = 0, heads = 0, head_dim = 0, sequence = 0;
+  double theta = 10000;
+  bool backward = false;
+  static constexpr std::string_view name = "rope";
+  static constexpr auto fields(auto& op) {
+    return std::tuple_cat(updates(op.data),
+                          parameters(op.rows, op.stride, op.heads, op.head_dim, op.sequence, op.theta, op.backward));
+  }
+};
+using Rope = RopeOf<View>;
+
 /// Shape of an attention: q of sequence b, position i, head h starts at element (b * query_length + i) * query_stride +
-/// h * head_dim of the view; k and v likewise with key_length and key_stride. Packed QKV is q, k, v views into one
-/// buffer with stride 3 * heads * head_dim. Causal: position i sees keys 0..i (both counted from the start).
+/// h * head_dim of the view; k and v likewise with key_length and key_stride, and the head h / group: `group` heads of
+/// queries share one of keys and values (Ainslie et al. 2023, arXiv 2305.13245). Packed QKV is q, k, v views into one
+/// buffer with stride (heads + 2 * kv_heads()) * head_dim. Causal: position i sees keys 0..i (both counted from the
+/// start).
 struct AttentionShape {
   std::int64_t batch = 0, heads = 0, head_dim = 0;
   std::int64_t query_length = 0, key_length = 0, query_stride = 0, key_stride = 0;
   bool causal = true;
+  std::int64_t group = 1;
+  std::int64_t kv_heads() const { return heads / group; }
   auto operator<=>(const AttentionShape&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };
 

@@ -21,8 +21,9 @@ double bytes_of(const Program& program, const View& v) {
 // are. `queries` and `keys`: how many tensors of each kind move.
 double attention_bytes(const Program& program, const auto& a, double queries, double keys) {
   const AttentionShape& s = a.shape;
-  const double row = static_cast<double>(s.batch * s.heads * s.head_dim * size_of(program.buffer_of(a.q).type));
-  return row * (queries * static_cast<double>(s.query_length) + keys * static_cast<double>(s.key_length)) +
+  const auto head = static_cast<double>(s.batch * s.head_dim * size_of(program.buffer_of(a.q).type));
+  return head * (queries * static_cast<double>(s.heads * s.query_length) +
+                 keys * static_cast<double>(s.kv_heads() * s.key_length)) +
          bytes_of(program, a.stats) + bytes_of(program, a.probabilities);
 }
 
@@ -47,6 +48,9 @@ double bytes_touched(const Program& program, const Action& action) {
   if (const auto* a = std::get_if<AttentionBackward>(&action)) {  // q, out, dout and dq; k, v, dk and dv
     const double again = a->accumulate ? 1 : 0;
     return attention_bytes(program, *a, 4 + again, 4 + 2 * again);
+  }
+  if (const auto* r = std::get_if<Rope>(&action)) {  // what lies between the heads of two rows stays where it is
+    return 2 * static_cast<double>(r->rows * r->heads * r->head_dim * size_of(program.buffer_of(r->data).type));
   }
   double bytes = 0;
   visit_accesses(action, [&](Access access, const View& view) {

@@ -67,17 +67,22 @@ class Lowering {
     if (gelu_backward) emit(GeluBackward{aux, out});
   }
 
-  void replace(const LayerNorm& whole) {
+  void replace(const LayerNorm& whole) { replace_norm(whole); }
+  void replace(const RmsNorm& whole) { replace_norm(whole); }
+  void replace(const LayerNormBackward& whole) { replace_norm_backward(whole); }
+  void replace(const RmsNormBackward& whole) { replace_norm_backward(whole); }
+
+  void replace_norm(const auto& whole) {
     if (!whole.residual.present() || has(declared_, Fused::norm_residual)) return emit(whole);
-    LayerNorm norm = whole;
+    auto norm = whole;
     norm.in = whole.sum;
     norm.bias = norm.residual = norm.sum = {};
     emit(ResidualAdd{whole.in, whole.bias, whole.residual, whole.sum, whole.rows, whole.width});
     emit(norm);
   }
 
-  void replace(const LayerNormBackward& whole) {
-    LayerNormBackward norm = whole;
+  void replace_norm_backward(const auto& whole) {
+    auto norm = whole;
     const bool residual = whole.dresidual.present() && !has(declared_, Fused::norm_dresidual);
     // The bias gradient sums what the residual's gradient was added to.
     const bool bias = whole.dbias.present() && (residual || !has(declared_, Fused::norm_bias_gradient));

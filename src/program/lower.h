@@ -14,9 +14,9 @@ enum class Fused : std::uint32_t {
   matmul_bias_gradient = 8,  // bias_gradient in a Matmul   else ColumnSum, Matmul
   cross_entropy = 16,        // CrossEntropy                else its three parts
   matmul_add = 32,           // add in a Matmul             else Matmul, ResidualAdd (which takes the bias along)
-  norm_residual = 64,        // residual in a LayerNorm     else ResidualAdd into sum, LayerNorm
-  norm_dresidual = 128,      // dresidual in its backward   else LayerNormBackward, ResidualAdd, ColumnSum for dbias
-  norm_bias_gradient = 256,  // dbias in its backward       else LayerNormBackward, ColumnSum
+  norm_residual = 64,        // residual in a norm          else ResidualAdd into sum, the norm
+  norm_dresidual = 128,      // dresidual in its backward   else its backward, ResidualAdd, ColumnSum for dbias
+  norm_bias_gradient = 256,  // dbias in its backward       else its backward, ColumnSum
 };
 using FusedSet = std::uint32_t;
 inline constexpr FusedSet operator|(Fused a, Fused b) {

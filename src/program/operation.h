@@ -21,11 +21,11 @@ namespace harness::program {
 
 // ---- the operation --------------------------------------------------------------------------------------------------
 
-using Action =
-    std::variant<Fill, Initialize, Convert, Record, Embedding, EmbeddingBackward, ResidualAdd, LayerNorm,
-                 LayerNormBackward, Matmul, Gelu, GeluBackward, BiasAdd, ColumnSum, Attention, AttentionMerge,
-                 AttentionBackward, CrossEntropy, CrossEntropyMaximum, CrossEntropySums, CrossEntropyGradient, AdamW,
-                 AllReduce, AllGather, ReduceScatter, Broadcast, AllToAll, Send, Receive>;
+using Action = std::variant<Fill, Initialize, Convert, Record, Embedding, EmbeddingBackward, ResidualAdd, LayerNorm,
+                            LayerNormBackward, RmsNorm, RmsNormBackward, Matmul, Gelu, GeluBackward, SwiGlu,
+                            SwiGluBackward, BiasAdd, ColumnSum, Rope, Attention, AttentionMerge, AttentionBackward,
+                            CrossEntropy, CrossEntropyMaximum, CrossEntropySums, CrossEntropyGradient, AdamW, AllReduce,
+                            AllGather, ReduceScatter, Broadcast, AllToAll, Send, Receive>;
 
 enum class Phase : std::uint8_t { setup, forward, backward, gradient_sync, optimizer, finish };
 const char* name_of(Phase phase);

@@ -53,6 +53,19 @@ class Shapes {
     for (const View& v : {a.dgamma, a.dbeta, a.dbias}) type(v, {DType::f32}, "dgamma, dbeta and dbias");
     for (const View& v : {a.mean, a.rstd}) size(v, a.rows, "mean and rstd");
   }
+  void of(const RmsNorm& a) {
+    for (const View& v : {a.in, a.residual, a.sum, a.out}) size(v, a.rows * a.width, "in, residual, sum and out");
+    for (const View& v : {a.bias, a.gamma}) size(v, a.width, "bias and gamma");
+    size(a.rstd, a.rows, "rstd");
+    type(a.rstd, {DType::f32}, "rstd");
+    if (a.sum.present() != (a.bias.present() || a.residual.present())) note("sum goes with a bias or a residual");
+  }
+  void of(const RmsNormBackward& a) {
+    for (const View& v : {a.dout, a.sum, a.dresidual, a.din}) size(v, a.rows * a.width, "dout, sum, dresidual and din");
+    for (const View& v : {a.gamma, a.dgamma, a.dbias}) size(v, a.width, "gamma, dgamma and dbias");
+    for (const View& v : {a.dgamma, a.dbias}) type(v, {DType::f32}, "dgamma and dbias");
+    size(a.rstd, a.rows, "rstd");
+  }
   void of(const Matmul& a) {
     size(a.a, a.m * a.k, "a");
     size(a.b, a.k * a.n, "b");
@@ -73,6 +86,14 @@ class Shapes {
   }
   void of(const Gelu& a) { size(a.out, a.in.count, "out"); }
   void of(const GeluBackward& a) { size(a.data, a.in.count, "data"); }
+  void of(const SwiGlu& a) {
+    size(a.in, a.rows * 2 * a.width, "in");
+    size(a.out, a.rows * a.width, "out");
+  }
+  void of(const SwiGluBackward& a) {
+    for (const View& v : {a.in, a.din}) size(v, a.rows * 2 * a.width, "in and din");
+    size(a.dout, a.rows * a.width, "dout");
+  }
   void of(const BiasAdd& a) {
     size(a.data, a.rows * a.width, "data");
     size(a.bias, a.width, "bias");
@@ -81,6 +102,12 @@ class Shapes {
     size(a.in, a.rows * a.width, "in");
     size(a.out, a.width, "out");
     type(a.out, {DType::f32}, "out");
+  }
+  void of(const Rope& a) {
+    size(a.data, (a.rows - 1) * a.stride + a.heads * a.head_dim, "data");
+    if (a.head_dim % 2 != 0) note(fmt::format("a head of {} elements has no pairs that turn", a.head_dim));
+    if (a.heads * a.head_dim > a.stride) note("the heads of a row reach into the next one");
+    if (a.sequence <= 0) note("a sequence has no length");
   }
   void of(const Attention& a) {
     attention(a.shape, {a.q}, {a.k, a.v});
@@ -199,12 +226,14 @@ class Shapes {
   }
   static std::int64_t queries(const AttentionShape& s) { return s.batch * s.query_length * s.heads; }
   // The elements a strided operand spans from its first to its last.
-  static std::int64_t span(std::int64_t rows, std::int64_t stride, const AttentionShape& s) {
-    return (rows - 1) * stride + s.heads * s.head_dim;
+  static std::int64_t span(std::int64_t rows, std::int64_t stride, std::int64_t width) {
+    return (rows - 1) * stride + width;
   }
   void attention(const AttentionShape& s, std::initializer_list<View> q, std::initializer_list<View> kv) {
-    for (const View& v : q) size(v, span(s.batch * s.query_length, s.query_stride, s), "q");
-    for (const View& v : kv) size(v, span(s.batch * s.key_length, s.key_stride, s), "k and v");
+    if (s.group < 1 || s.heads % s.group != 0)
+      return note(fmt::format("{} heads are no groups of {}", s.heads, s.group));
+    for (const View& v : q) size(v, span(s.batch * s.query_length, s.query_stride, s.heads * s.head_dim), "q");
+    for (const View& v : kv) size(v, span(s.batch * s.key_length, s.key_stride, s.kv_heads() * s.head_dim), "k and v");
   }
 
   const ProgramSet& set_;

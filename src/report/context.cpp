@@ -11,6 +11,7 @@
 #include "analysis/sizes.h"
 #include "analysis/statistics.h"
 #include "base/text.h"
+#include "config/model.h"
 #include "config/registry.h"
 #include "report/effect_words.h"
 #include "report/metrics.h"
@@ -66,9 +67,9 @@ std::string run_line(const store::Result& result) {
     return fmt::format("{}: workload {} on {} of {}; {}", result.name, workload_of(result),
                        plural(result.ranks, "rank"), plural(result.nodes, "node"), blocks);
   }
-  return fmt::format("{}: model {} ({}, hidden {}, {}, vocab {}, sequence {}) on {} of {}; {}", result.name,
-                     result.model_name, plural(result.layers, "layer"), result.hidden, plural(result.heads, "head"),
-                     result.vocab, result.sequence, plural(result.ranks, "rank"), plural(result.nodes, "node"), blocks);
+  return fmt::format("{}: model {} ({}) on {} of {}; {}", result.name, result.model.name,
+                     config::in_words(result.model), plural(result.ranks, "rank"), plural(result.nodes, "node"),
+                     blocks);
 }
 
 bool honours(const config::Variable& variable, const std::string& backend, const std::string& workload) {
@@ -220,7 +221,7 @@ std::string per_what(const store::Result& result) {
 }
 
 std::string subject_of(const store::Result& result) {
-  return result.points.empty() ? result.model_name : "workload " + workload_of(result);
+  return result.points.empty() ? result.model.name : "workload " + workload_of(result);
 }
 
 std::vector<std::string> context(const store::Result& result, const analysis::Summary& summary) {

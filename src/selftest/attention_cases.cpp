@@ -9,16 +9,30 @@ struct AttentionSize {
   std::int64_t batch, heads, head_dim, queries, keys;
   bool packed, causal;
   bool large = false;
+  std::int64_t group = 1;
+  std::int64_t key_width() const { return heads / group * head_dim; }
+  std::int64_t row() const { return heads * head_dim + 2 * key_width(); }  // of packed ones
 };
 
-constexpr AttentionSize attention_sizes[] = {
-    {2, 2, 16, 32, 32, true, true},    {1, 3, 64, 37, 37, true, true},   {2, 2, 64, 128, 128, true, true},
-    {1, 2, 128, 160, 160, true, true}, {2, 2, 64, 64, 64, false, false}, {1, 2, 64, 48, 80, false, false},
-    {1, 1, 80, 64, 64, true, true},    {2, 2, 32, 96, 96, false, true},  {1, 16, 128, 2048, 2048, true, true, true}};
+constexpr AttentionSize attention_sizes[] = {{2, 2, 16, 32, 32, true, true},
+                                             {1, 3, 64, 37, 37, true, true},
+                                             {2, 2, 64, 128, 128, true, true},
+                                             {1, 2, 128, 160, 160, true, true},
+                                             {2, 2, 64, 64, 64, false, false},
+                                             {1, 2, 64, 48, 80, false, false},
+                                             {1, 1, 80, 64, 64, true, true},
+                                             {2, 2, 32, 96, 96, false, true},
+                                             {2, 4, 16, 48, 48, true, true, false, 2},
+                                             {1, 6, 64, 37, 37, true, true, false, 3},
+                                             {1, 4, 64, 48, 80, false, false, false, 4},
+                                             {1, 16, 128, 2048, 2048, true, true, true},
+                                             {1, 16, 128, 2048, 2048, true, true, true, 4}};
 
 program::AttentionShape shape_of(const AttentionSize& s) {
-  const std::int64_t width = s.heads * s.head_dim, stride = s.packed ? 3 * width : width;
-  return {s.batch, s.heads, s.head_dim, s.queries, s.keys, stride, stride, s.causal};
+  const std::int64_t width = s.heads * s.head_dim;
+  return {
+      s.batch,  s.heads, s.head_dim, s.queries, s.keys, s.packed ? s.row() : width, s.packed ? s.row() : s.key_width(),
+      s.causal, s.group};
 }
 
 struct Three {
@@ -33,19 +47,21 @@ Three three(CaseBuilder& b, const AttentionSize& s, const char* prefix, bool wri
     return b.result(name, b.type(), count, accumulate);
   };
   if (s.packed) {
-    const std::int64_t rows = s.batch * s.queries, span = (rows - 1) * 3 * width + width;
-    const program::View qkv = make(std::string(prefix) + "qkv", rows * 3 * width);
-    return {qkv.part(0, span), qkv.part(width, span), qkv.part(2 * width, span)};
+    const std::int64_t rows = s.batch * s.queries, before = (rows - 1) * s.row(), of_keys = s.key_width();
+    const program::View qkv = make(std::string(prefix) + "qkv", rows * s.row());
+    return {qkv.part(0, before + width), qkv.part(width, before + of_keys),
+            qkv.part(width + of_keys, before + of_keys)};
   }
   return {make(std::string(prefix) + "q", s.batch * s.queries * width),
-          make(std::string(prefix) + "k", s.batch * s.keys * width),
-          make(std::string(prefix) + "v", s.batch * s.keys * width)};
+          make(std::string(prefix) + "k", s.batch * s.keys * s.key_width()),
+          make(std::string(prefix) + "v", s.batch * s.keys * s.key_width())};
 }
 
 std::string name_for(const AttentionSize& s, config::AttentionKind kind) {
-  return fmt::format("{}, {} x {} heads of {}, {} x {}{}{}", kind == config::AttentionKind::fused ? "fused" : "unfused",
-                     s.batch, s.heads, s.head_dim, s.queries, s.keys, s.packed ? ", packed" : "",
-                     s.causal ? ", causal" : "");
+  return fmt::format("{}, {} x {} heads of {}{}, {} x {}{}{}",
+                     kind == config::AttentionKind::fused ? "fused" : "unfused", s.batch, s.heads, s.head_dim,
+                     s.group > 1 ? fmt::format(" in groups of {}", s.group) : "", s.queries, s.keys,
+                     s.packed ? ", packed" : "", s.causal ? ", causal" : "");
 }
 
 }  // namespace
@@ -90,7 +106,7 @@ void add_attention_cases(Cases& cases, program::DType type, bool tf32) {
             name_for(s, kind) + (accumulate ? ", added" : "")));
       }
     }
-    if (tf32 || s.large) continue;  // no products in it
+    if (tf32 || s.large || s.group > 1) continue;  // no products in it, and no keys
     CaseBuilder b(type);
     const program::View part = b.normal("part_out", rows * width),
                         part_stats = b.normal("part_stats", program::DType::f32, rows * s.heads);
@@ -98,6 +114,25 @@ void add_attention_cases(Cases& cases, program::DType type, bool tf32) {
                         stats = b.normal("stats", program::DType::f32, rows * s.heads);
     cases.push_back(b.take(program::AttentionMerge{part, part_stats, out, stats, shape_of(s)},
                            fmt::format("{} x {} heads of {}, {}", s.batch, s.heads, s.head_dim, s.queries)));
+  }
+}
+
+void add_rope_cases(Cases& cases, program::DType type) {
+  struct Size {
+    std::int64_t sequences, sequence, heads, head_dim, behind;  // behind: elements of a row that do not turn
+    bool large = false;
+  };
+  for (const Size& s : {Size{1, 1, 1, 2, 0}, Size{3, 21, 3, 22, 5}, Size{2, 64, 6, 64, 128}, Size{1, 40, 5, 80, 1},
+                        Size{2, 4096, 20, 128, 512, true}}) {
+    for (const bool backward : {false, true}) {
+      CaseBuilder b(type);
+      if (s.large) b.large();
+      const std::int64_t rows = s.sequences * s.sequence, width = s.heads * s.head_dim, stride = width + s.behind;
+      const program::View data = b.normal("data", (rows - 1) * stride + width);
+      cases.push_back(b.take(program::Rope{data, rows, stride, s.heads, s.head_dim, s.sequence, 10000, backward},
+                             fmt::format("{} x {}, {} heads of {}{}", s.sequences, s.sequence, s.heads, s.head_dim,
+                                         backward ? ", backward" : "")));
+    }
   }
 }
 

@@ -47,6 +47,7 @@ void add_embedding_cases(Cases& cases, program::DType type);
 void add_norm_cases(Cases& cases, program::DType type);
 void add_product_cases(Cases& cases, program::DType type, bool tf32);
 void add_attention_cases(Cases& cases, program::DType type, bool tf32);
+void add_rope_cases(Cases& cases, program::DType type);
 void add_loss_cases(Cases& cases, program::DType type);
 void add_optimizer_cases(Cases& cases, program::DType weights);
 

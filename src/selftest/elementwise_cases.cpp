@@ -72,6 +72,12 @@ void add_elementwise_cases(Cases& cases, program::DType type) {
     CaseBuilder gb = builder(type, s);
     const program::View x = gb.normal("in", n, 2);
     cases.push_back(gb.take(program::GeluBackward{x, gb.normal("data", n)}, name));
+    CaseBuilder glu = builder(type, s);
+    const program::View both = glu.normal("in", 2 * n, 2);
+    cases.push_back(glu.take(program::SwiGlu{both, glu.output("out", n), s.rows, s.width}, name));
+    CaseBuilder db = builder(type, s);
+    const program::View halves = db.normal("in", 2 * n, 2), dout = db.normal("dout", n);
+    cases.push_back(db.take(program::SwiGluBackward{halves, dout, db.output("din", 2 * n), s.rows, s.width}, name));
     CaseBuilder ba = builder(type, s);
     const program::View bias = ba.normal("bias", s.width);
     cases.push_back(ba.take(program::BiasAdd{bias, ba.normal("data", n), s.rows, s.width}, name));
@@ -87,6 +93,36 @@ void add_elementwise_cases(Cases& cases, program::DType type) {
     cases.push_back(r.take(program::ResidualAdd{rin, rbias, residual, r.output("out", n), s.rows, s.width}, name));
   }
 }
+
+namespace {
+
+OperationCase rms_backward_case(CaseBuilder b, const RowsSize& s, bool dresidual, bool dbias, bool accumulate,
+                                const std::string& name) {
+  const std::int64_t n = s.rows * s.width;
+  program::RmsNormBackward op;
+  op.rows = s.rows;
+  op.width = s.width;
+  op.accumulate = accumulate;
+  op.dout = b.normal("dout", n);
+  op.sum = b.normal("sum", n, 1, 0.5);
+  op.gamma = b.normal("gamma", s.width, 0.2, 1);
+  op.rstd = b.output("rstd", program::DType::f32, s.rows);
+  program::RmsNorm forward;
+  forward.in = op.sum;
+  forward.gamma = op.gamma;
+  forward.out = b.output("normalised", n);
+  forward.rstd = op.rstd;
+  forward.rows = s.rows;
+  forward.width = s.width;
+  b.prepare(forward);
+  if (dresidual) op.dresidual = b.normal("dresidual", n);
+  op.din = b.output("din", n);
+  op.dgamma = b.result("dgamma", program::DType::f32, s.width, accumulate);
+  if (dbias) op.dbias = b.result("dbias", program::DType::f32, s.width, accumulate);
+  return b.take(op, name);
+}
+
+}  // namespace
 
 void add_norm_cases(Cases& cases, program::DType type) {
   for (const RowsSize& s : row_sizes) {
@@ -105,7 +141,20 @@ void add_norm_cases(Cases& cases, program::DType type) {
       op.out = b.output("out", n);
       op.mean = b.output("mean", program::DType::f32, s.rows);
       op.rstd = b.output("rstd", program::DType::f32, s.rows);
-      cases.push_back(b.take(op, shape(s.rows, s.width) + (bias ? ", bias" : "") + (residual ? ", residual" : "")));
+      const std::string name = shape(s.rows, s.width) + (bias ? ", bias" : "") + (residual ? ", residual" : "");
+      cases.push_back(b.take(op, name));
+      CaseBuilder rms = builder(type, s);
+      program::RmsNorm scale;
+      scale.rows = s.rows;
+      scale.width = s.width;
+      scale.in = rms.normal("in", n, 1, 0.5);
+      if (bias) scale.bias = rms.normal("bias", s.width);
+      if (residual) scale.residual = rms.normal("residual", n);
+      scale.gamma = rms.normal("gamma", s.width, 0.2, 1);
+      if (bias || residual) scale.sum = rms.output("sum", n);
+      scale.out = rms.output("out", n);
+      scale.rstd = rms.output("rstd", program::DType::f32, s.rows);
+      cases.push_back(rms.take(scale, name));
     }
     for (const auto& [dresidual, dbias, accumulate] :
          {std::tuple{false, false, false}, {true, true, true}, {true, false, false}, {false, true, true}}) {
@@ -134,8 +183,10 @@ void add_norm_cases(Cases& cases, program::DType type) {
       op.dgamma = b.result("dgamma", program::DType::f32, s.width, accumulate);
       op.dbeta = b.result("dbeta", program::DType::f32, s.width, accumulate);
       if (dbias) op.dbias = b.result("dbias", program::DType::f32, s.width, accumulate);
-      cases.push_back(b.take(op, shape(s.rows, s.width) + (dresidual ? ", dresidual" : "") + (dbias ? ", dbias" : "") +
-                                     (accumulate ? ", added" : "")));
+      const std::string name = shape(s.rows, s.width) + (dresidual ? ", dresidual" : "") + (dbias ? ", dbias" : "") +
+                               (accumulate ? ", added" : "");
+      cases.push_back(b.take(op, name));
+      cases.push_back(rms_backward_case(builder(type, s), s, dresidual, dbias, accumulate, name));
     }
   }
 }

@@ -129,6 +129,7 @@ std::vector<OperationCase> operation_cases(bool tf32) {
     add_norm_cases(cases, type);
     add_product_cases(cases, type, false);
     add_attention_cases(cases, type, false);
+    add_rope_cases(cases, type);
     add_loss_cases(cases, type);
     add_optimizer_cases(cases, type);
   }

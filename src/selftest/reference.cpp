@@ -2,15 +2,55 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "base/error.h"
+#include "config/model.h"
 
 namespace harness::selftest {
 namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* index_name = "gpt_tiny.json";
+
+// A value of the model, from its JSON.
+template <class T>
+void read_key(const nlohmann::json& from, T& value) {
+  if constexpr (std::is_enum_v<T>) {
+    value = config::parse_choice(from.get<std::string>(), config::words_for(value));
+  } else {
+    value = from.get<T>();
+  }
+}
+
+void read_places(const nlohmann::json& tensors, Reference& r, const fs::path& where) {
+  for (const auto& t : tensors) {
+    const Reference::Place place{t.at("offset").get<std::size_t>(), t.at("count").get<std::size_t>()};
+    if (place.offset + place.count > r.gradients.size()) fail("{}: a tensor reaches too far", where.string());
+    r.places.emplace(t.at("name").get<std::string>(), place);
+  }
+}
+
+std::vector<float> read_numbers(const fs::path& path, std::size_t count) {
+  std::vector<float> numbers(count);
+  std::ifstream file(path, std::ios::binary);
+  file.read(reinterpret_cast<char*>(numbers.data()), static_cast<std::streamsize>(count * sizeof(float)));
+  if (!file) fail("{} is missing or too short", path.string());
+  return numbers;
+}
+
+// use(index) with what the file holds.
+void with_index(const fs::path& path, const std::function<void(const nlohmann::json&)>& use) {
+  try {
+    std::ifstream file(path);
+    if (!file) fail("{} cannot be read", path.string());
+    use(nlohmann::json::parse(file));
+  } catch (const nlohmann::json::exception& e) {
+    fail("{} is not a reference: {}", path.string(), e.what());
+  }
+}
 
 }  // namespace
 
@@ -24,10 +64,7 @@ Reference load_reference(const std::string& directory, config::Precision precisi
   const std::string name = precision == config::Precision::bf16 ? "bf16" : "fp32";
   const fs::path index_path = fs::path(directory) / index_name;
   Reference r;
-  try {
-    std::ifstream file(index_path);
-    if (!file) fail("{} cannot be read", index_path.string());
-    const auto index = nlohmann::json::parse(file);
+  with_index(index_path, [&](const nlohmann::json& index) {
     const auto& m = index.at("model");
     r.model = {"tiny", m.at("layers"), m.at("hidden"), m.at("heads"), m.at("vocab"), m.at("sequence")};
     r.settings.precision = precision;
@@ -35,21 +72,33 @@ Reference load_reference(const std::string& directory, config::Precision precisi
     r.seed = index.at("seed").get<std::uint64_t>();
     const auto& entry = index.at("cases").at(name);
     r.losses = entry.at("losses").get<std::vector<double>>();
-    r.gradients.resize(index.at("parameters").get<std::size_t>());
-    for (const auto& t : index.at("tensors")) {
-      const Reference::Place place{t.at("offset").get<std::size_t>(), t.at("count").get<std::size_t>()};
-      if (place.offset + place.count > r.gradients.size()) fail("{}: a tensor reaches too far", index_path.string());
-      r.places.emplace(t.at("name").get<std::string>(), place);
-    }
-    const fs::path data = fs::path(directory) / entry.at("gradients").get<std::string>();
-    std::ifstream values(data, std::ios::binary);
-    values.read(reinterpret_cast<char*>(r.gradients.data()),
-                static_cast<std::streamsize>(r.gradients.size() * sizeof(float)));
-    if (!values) fail("{} is missing or too short", data.string());
-  } catch (const nlohmann::json::exception& e) {
-    fail("{} is not a reference: {}", index_path.string(), e.what());
-  }
+    r.gradients = read_numbers(fs::path(directory) / entry.at("gradients").get<std::string>(),
+                               index.at("parameters").get<std::size_t>());
+    read_places(index.at("tensors"), r, index_path);
+  });
   return r;
+}
+
+std::vector<Reference> load_model_references(const std::string& directory) {
+  const fs::path index_path = fs::path(directory) / "models.json";
+  std::vector<Reference> all;
+  with_index(index_path, [&](const nlohmann::json& index) {
+    const std::vector<float> numbers = read_numbers(fs::path(directory) / index.at("gradients").get<std::string>(),
+                                                    index.at("numbers").get<std::size_t>());
+    for (const auto& entry : index.at("models")) {
+      Reference r;
+      r.model.name = entry.at("name").get<std::string>();
+      config::each_key(
+          r.model, [&](const config::ModelKey& key, auto& value) { read_key(entry.at("model").at(key.name), value); });
+      r.settings.global_batch_size = index.at("global_batch_size");
+      r.seed = index.at("seed").get<std::uint64_t>();
+      r.losses = entry.at("losses").get<std::vector<double>>();
+      r.gradients = numbers;
+      read_places(entry.at("tensors"), r, index_path);
+      all.push_back(std::move(r));
+    }
+  });
+  return all;
 }
 
 std::string find_beside(const std::string& program_path, std::initializer_list<const char*> places) {

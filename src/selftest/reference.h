@@ -31,6 +31,9 @@ struct Reference {
 /// `precision`: fp32 or bf16. Throws Error naming the file that is missing or wrong.
 Reference load_reference(const std::string& directory, config::Precision precision);
 
+/// The models with today's options, each alone and together, in fp32; the model's name says which. Throws as above.
+std::vector<Reference> load_model_references(const std::string& directory);
+
 /// The first of `places` ("tests/reference/gpt_tiny.json") that exists in the folder of the program or one above it: a
 /// program finds what came with it in its source tree's build folder, in a bundle and where it is installed. "" if none
 /// does.

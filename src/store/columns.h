@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "config/model.h"
 #include "store/result.h"
 #include "store/row_visitors.h"
 
@@ -246,6 +248,9 @@ void pair_columns(Visitor& visit, Row& row) {
   visit.text("value", row.second);
 }
 
+/// Whether all files have an attribute, or older ones do not, whose results then keep their default.
+enum class Since : std::uint8_t { first, later };
+
 template <class Visitor, class R>  // R: Result, const or not
 void run_attributes(const Visitor& visit, R& result) {
   visit("name", result.name);
@@ -258,20 +263,18 @@ void run_attributes(const Visitor& visit, R& result) {
   visit("steps", result.steps);
   visit("seed", result.seed);
   visit("smallest_effect", result.smallest_effect);
-  visit("interval", result.interval);
-  visit("confidence", result.confidence);
-  visit("looks", result.looks);
-  visit("extended", result.extended);
-  visit("model_name", result.model_name);
-  visit("layers", result.layers);
-  visit("hidden", result.hidden);
-  visit("heads", result.heads);
-  visit("vocab", result.vocab);
-  visit("sequence", result.sequence);
+  visit("interval", result.interval, Since::later);
+  visit("confidence", result.confidence, Since::later);
+  visit("looks", result.looks, Since::later);
+  visit("extended", result.extended, Since::later);
+  visit("model_name", result.model.name);
+  config::each_key(result.model, [&](const config::ModelKey& key, auto& value) {
+    visit(key.name, value, key.first_models ? Since::first : Since::later);
+  });
   visit("peak_source", result.peak_source);
   visit("flop_formula", result.flop_formula);
-  visit("memory_bytes_per_s", result.memory_bytes_per_s);
-  visit("link_source", result.link_source);
+  visit("memory_bytes_per_s", result.memory_bytes_per_s, Since::later);
+  visit("link_source", result.link_source, Since::later);
 }
 
 }  // namespace harness::store

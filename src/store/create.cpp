@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/error.h"
@@ -44,11 +46,16 @@ void create_matrix(hdf5::File& file, const std::string& path, const std::vector<
 
 struct WriteAttribute {
   hdf5::File& file;
-  void operator()(const char* name, const std::string& value) const { file.set_attribute("/run", name, value); }
-  void operator()(const char* name, std::int32_t value) const { file.set_attribute("/run", name, std::int64_t{value}); }
-  void operator()(const char* name, std::int64_t value) const { file.set_attribute("/run", name, value); }
-  void operator()(const char* name, std::uint64_t value) const { file.set_attribute("/run", name, value); }
-  void operator()(const char* name, double value) const { file.set_attribute("/run", name, value); }
+  template <class T>
+  void operator()(const char* name, const T& value, Since /*since*/ = {}) const {
+    if constexpr (std::is_enum_v<T>) {
+      file.set_attribute("/run", name, std::string(config::word_of(value, config::words_for(value))));
+    } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::int32_t>) {
+      file.set_attribute("/run", name, std::int64_t{value});
+    } else {
+      file.set_attribute("/run", name, value);
+    }
+  }
 };
 
 void check_plan(const Result& plan) {

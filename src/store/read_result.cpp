@@ -1,11 +1,13 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <new>
 #include <stdexcept>
-#include <string_view>
+#include <string>
+#include <type_traits>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "config/model.h"
 #include "store/columns.h"
 #include "store/imprint.h"
 #include "store/open_result.h"
@@ -19,29 +21,36 @@ namespace {
 using hdf5::Element;
 using hdf5::Kind;
 
-// Attributes that older files do not have.
-bool is_later(std::string_view name) {
-  constexpr std::array<std::string_view, 6> later = {"link_source", "interval", "looks",
-                                                     "confidence",  "extended", "memory_bytes_per_s"};
-  return std::ranges::find(later, name) != later.end();
-}
-
 struct ReadAttribute {
   const hdf5::File& file;
-  void operator()(const char* name, std::string& value) const {
-    if (is_later(name) && !file.has_attribute("/run", name)) return;
-    value = file.text_attribute("/run", name);
+  template <class T>
+  void operator()(const char* name, T& value, Since since = Since::first) const {
+    if (since == Since::later && !file.has_attribute("/run", name)) return;
+    read(name, value);
   }
-  void operator()(const char* name, std::int64_t& value) const { value = file.integer_attribute("/run", name); }
-  void operator()(const char* name, std::uint64_t& value) const { value = file.unsigned_attribute("/run", name); }
-  void operator()(const char* name, double& value) const {
-    if (is_later(name) && !file.has_attribute("/run", name)) return;
-    value = file.real_attribute("/run", name);
-  }
-  void operator()(const char* name, std::int32_t& value) const {
-    const std::int64_t found = file.integer_attribute("/run", name);
+
+ private:
+  std::int64_t integer(const char* name) const { return file.integer_attribute("/run", name); }
+  void read(const char* name, std::string& value) const { value = file.text_attribute("/run", name); }
+  void read(const char* name, std::int64_t& value) const { value = integer(name); }
+  void read(const char* name, std::uint64_t& value) const { value = file.unsigned_attribute("/run", name); }
+  void read(const char* name, double& value) const { value = file.real_attribute("/run", name); }
+  void read(const char* name, bool& value) const { value = integer(name) != 0; }
+  void read(const char* name, std::int32_t& value) const {
+    const std::int64_t found = integer(name);
     value = static_cast<std::int32_t>(found);
     if (value != found) fail("attribute {} of /run is {}, which is no such number", name, found);
+  }
+  template <class Word>
+  requires std::is_enum_v<Word>
+  void read(const char* name, Word& value) const {
+    const std::string text = file.text_attribute("/run", name);
+    for (const auto& [word, meaning] : config::words_for(value)) {
+      if (text != word) continue;
+      value = meaning;
+      return;
+    }
+    fail("attribute {} of /run has the unknown word {}", name, quote(text));
   }
 };
 
@@ -132,6 +141,7 @@ Result read_open(const hdf5::File& file, const ReadOptions& options) {
   result.created = file.text_attribute("/", "created");
   result.run_uuid = file.text_attribute("/", "run_uuid");
   run_attributes(ReadAttribute{file}, result);
+  result.model = result.model.resolved();
   result.state = read_state(file);
   if (result.state == RunState::running) result.standing = standing_of(read_imprint(file));
   file.dataset("/run/sessions", 0).read(Element::of(Kind::int32), 0, 1, &result.sessions);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/model.h"
 #include "machine/conditions.h"
 #include "machine/gpu_statistics.h"
 #include "program/layout.h"
@@ -213,8 +214,7 @@ struct Result {
   std::string interval = "pairs";  // what verdicts rest on, as declared; files that do not say were made before others
   std::string config_text, config_path;
   std::vector<std::string> overrides;
-  std::string model_name;
-  std::int64_t layers = 0, hidden = 0, heads = 0, vocab = 0, sequence = 0;
+  config::Model model;
   std::string peak_source;             // "hardware file h100-sxm: …" | "measured: …" | "unknown"
   double memory_bytes_per_s = 0;       // of a rank's device, by its hardware file; 0: unknown
   std::string link_source;             // of what communication is held against; "": no link is known

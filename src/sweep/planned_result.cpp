@@ -85,13 +85,8 @@ store::Result planned_result(const plan::Plan& plan) {
   r.config_text = e.text;
   r.config_path = e.path;
   r.overrides = e.overrides;
-  r.model_name = e.model.name;
-  r.layers = e.model.layers;
-  r.hidden = e.model.hidden;
-  r.heads = e.model.heads;
-  r.vocab = e.model.vocab;
-  r.sequence = e.model.sequence;
-  r.flop_formula = workloads::workload_of(e.baseline).flop_formula();
+  r.model = e.model.resolved();
+  r.flop_formula = workloads::workload_of(e.baseline).flop_formula(e.model);
   r.variables = config::variable_names();
   r.warnings = e.warnings;
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {

@@ -262,7 +262,7 @@ TEST(Differences, UnlikeModelsBackendsAndRankCountsCannotBeCompared) {
   const ComparedFile a = files.add("a", two_changes());
   EXPECT_EQ(why_incomparable(std::vector{a, files.add("b", other)}).size(), 1u);
   EXPECT_TRUE(why_incomparable(std::vector{a, files.add("c", other)}, {.rank_counts = false}).empty());
-  other.hidden = 256;
+  other.model.hidden = 256;
   other.backend = "cuda";
   EXPECT_EQ(why_incomparable(std::vector{a, files.add("d", other)}).size(), 3u);
   EXPECT_TRUE(why_incomparable(std::vector{a, a}).empty());
@@ -271,7 +271,7 @@ TEST(Differences, UnlikeModelsBackendsAndRankCountsCannotBeCompared) {
 TEST(Differences, AnotherWorkloadIsNamedAsSuch) {
   Files files;
   store::Result collective = two_changes();
-  collective.layers = collective.hidden = 0;
+  collective.model.layers = collective.model.hidden = 0;
   collective.variables.emplace_back("workload");
   for (store::ResultCase& row : collective.cases) row.settings.emplace_back("collective");
   const std::vector<ComparedFile> both{files.add("a", two_changes()), files.add("b", collective)};

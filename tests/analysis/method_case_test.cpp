@@ -56,8 +56,8 @@ TEST_F(MethodPageCases, StepTimeTokensAndFlop) {
 
 // "For L layers, hidden size h …, the closed forms are".
 TEST_F(MethodPageCases, ModelFlopAreTheClosedForms) {
-  const auto L = static_cast<double>(file.layers), h = static_cast<double>(file.hidden),
-             s = static_cast<double>(file.sequence), V = static_cast<double>(file.vocab);
+  const auto L = static_cast<double>(file.model.layers), h = static_cast<double>(file.model.hidden),
+             s = static_cast<double>(file.model.sequence), V = static_cast<double>(file.model.vocab);
   for (const store::ResultCase& of : file.cases) {
     SCOPED_TRACE(of.name);
     const double B = of.tokens_per_step / s;

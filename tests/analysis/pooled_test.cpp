@@ -207,7 +207,7 @@ TEST(Repeats, WhatIsNoRepeatIsRefusedInOneLine) {
   EXPECT_EQ(with([](store::Result&) {}), "");
   EXPECT_EQ(with([](store::Result& r) { r.seed = 7, r.rounds = 9, r.identity = {{"driver", "580"}}; }), "");
   EXPECT_THAT(with([](store::Result& r) { r.ranks = 8; }), HasSubstr("Numbers of ranks differ: 4 in r0, 8 in r3"));
-  EXPECT_THAT(with([](store::Result& r) { r.hidden = 256; }), HasSubstr("Models differ"));
+  EXPECT_THAT(with([](store::Result& r) { r.model.hidden = 256; }), HasSubstr("Models differ"));
   EXPECT_THAT(with([](store::Result& r) { r.backend = "cuda"; }), HasSubstr("Backends differ: cpu in r0, cuda in r3"));
   const auto bf16 = [](store::Result& r) {
     for (store::ResultCase& row : r.cases) row.settings[0] = "bf16";

@@ -213,15 +213,17 @@ TEST(Experiment, NamelessTakesTheFilesName) {
 }
 
 TEST(Experiment, PresetsHaveTheParametersTheirNamesSay) {
-  const std::vector<double> millions{125, 350, 760, 1300, 2700, 6700, 13000, 175000};
+  const std::vector<double> millions{125, 350, 760, 1300, 2700, 6700, 13000, 175000, 8000, 70000, 405000};
   const auto names = model_preset_names();
   ASSERT_EQ(names.size(), millions.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     const Model m = *model_preset(names[i]);
     EXPECT_EQ(m.hidden % m.heads, 0) << names[i];
     const auto h = static_cast<double>(m.hidden);
-    const double parameters =
-        static_cast<double>(m.layers) * 12 * h * h + static_cast<double>(m.vocab + m.sequence) * h;
+    const double of_layer =
+        2 * h * (h + static_cast<double>(m.key_width())) + h * static_cast<double>(m.fc1_outputs() + m.mlp_width());
+    const auto rows = static_cast<double>(m.vocab + (m.tied_embeddings ? m.sequence : m.vocab));
+    const double parameters = static_cast<double>(m.layers) * of_layer + rows * h;
     EXPECT_NEAR(parameters / 1e6 / millions[i], 1, 0.05) << names[i];
   }
 }
@@ -233,6 +235,47 @@ TEST(Experiment, AModelMayBeAPresetWithAChange) {
   const auto longer = load_experiment(folder.write("b.yaml", "model: {preset: gpt3-1.3b, sequence: 1024}" + rest));
   EXPECT_EQ(longer.model, (Model{"custom", 24, 2048, 16, 50304, 1024}));
   EXPECT_EQ(load_experiment(folder.write("c.yaml", "model: {preset: gpt3-1.3b}" + rest)).model.name, "gpt3-1.3b");
+}
+
+TEST(Experiment, AModelMayHaveTodaysOptions) {
+  const TemporaryFolder folder;
+  const std::string rest = "\nbackend: cuda\nbaseline: {}\n";
+  const auto model = [&](const std::string& text) {
+    return load_experiment(folder.write("a.yaml", "model: " + text + rest)).model;
+  };
+  EXPECT_EQ(in_words(model("llama3-8b")),
+            "32 layers, hidden 4096, 32 heads, vocab 128256, sequence 8192, 8 kv_heads, ffn 14336, swiglu, rms_norm, "
+            "rotary (theta 500000), untied embeddings, no biases");
+  const std::string five = "{layers: 2, hidden: 64, heads: 4, vocab: 128, sequence: 32";
+  EXPECT_EQ(in_words(model(five + "}")), "2 layers, hidden 64, 4 heads, vocab 128, sequence 32");
+  EXPECT_EQ(in_words(model(five + ", kv_heads: 4, ffn: 256, activation: gelu, positions: learned, biases: true}")),
+            "2 layers, hidden 64, 4 heads, vocab 128, sequence 32");
+  EXPECT_EQ(in_words(model(five + ", kv_heads: 2, positions: rotary, biases: false}")),
+            "2 layers, hidden 64, 4 heads, vocab 128, sequence 32, 2 kv_heads, rotary (theta 10000), no biases");
+  EXPECT_EQ(model("{preset: llama3-8b, kv_heads: 8}").name, "llama3-8b");
+  EXPECT_EQ(model("{preset: llama3-8b, kv_heads: 4}").name, "custom");
+}
+
+TEST(Experiment, KeysOfAModelThatDoNotGoTogetherAreNamed) {
+  const TemporaryFolder folder;
+  const auto complaint = [&](const std::string& more) {
+    try {
+      load_experiment(folder.write("a.yaml", "model: {layers: 2, hidden: 60, heads: 4, vocab: 128, sequence: 32, " +
+                                                 more + "}\nbackend: cuda\nbaseline: {}\n"));
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(complaint("kv_heads: 3"), HasSubstr("kv_heads 3 does not divide heads 4"));
+  EXPECT_THAT(complaint("positions: rotary"), HasSubstr("hidden 60 / heads 4 = 15 is odd"));
+  EXPECT_THAT(complaint("rope_theta: 500"), HasSubstr("rope_theta goes with positions: rotary"));
+  EXPECT_THAT(complaint("positions: rotary, rope_theta: 1"), HasSubstr("a number above 1"));
+  EXPECT_THAT(complaint("activation: swigluu"), HasSubstr("did you mean swiglu?"));
+  EXPECT_THAT(complaint("norm: rmsnorm"), HasSubstr("allowed: layer_norm, rms_norm"));
+  EXPECT_THAT(complaint("biases: maybe"), HasSubstr("model.biases"));
+  EXPECT_THAT(complaint("num_query_groups: 2"), HasSubstr("here it is model.kv_heads"));
+  EXPECT_EQ(complaint("kv_heads: 2"), "");
 }
 
 TEST(Experiment, FewRoundsAreWarnedOf) {

@@ -19,7 +19,7 @@ inline store::ResultInterval interval(int case_index, int role, int operation, c
 inline store::Result full(const std::string& name = "node7") {
   store::Result result = everything();
   result.name = name;
-  result.model_name = name;
+  result.model.name = name;
   result.argv = "sweep " + name;
   result.config_text = "name: " + name + "\n";
   result.config_path = "configs/" + name + ".yaml";

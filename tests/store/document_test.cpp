@@ -74,7 +74,7 @@ TEST_F(Document, ItNamesEveryObjectColumnAndAttribute) {
       if (!variable) expect_named(field.name);
     }
   }
-  const auto attribute = [&](const char* name, const auto&) { expect_named(name); };
+  const auto attribute = [&](const char* name, const auto&, Since /*since*/ = {}) { expect_named(name); };
   run_attributes(attribute, plan_);
   for (const char* name :
        {"schema",       "schema_version", "tool_version", "created",       "run_uuid", "state",           "sessions",

@@ -65,12 +65,12 @@ TEST_F(ResultFileTest, WhatThePlanKnowsIsThereBeforeTheFirstBlock) {
   EXPECT_EQ(got.config_text, plan_.config_text);
   EXPECT_EQ(got.config_path, plan_.config_path);
   EXPECT_EQ(got.overrides, plan_.overrides);
-  EXPECT_EQ(got.model_name, "custom");
-  EXPECT_EQ(got.layers, 2);
-  EXPECT_EQ(got.hidden, 64);
-  EXPECT_EQ(got.heads, 4);
-  EXPECT_EQ(got.vocab, 256);
-  EXPECT_EQ(got.sequence, 32);
+  EXPECT_EQ(got.model.name, "custom");
+  EXPECT_EQ(got.model.layers, 2);
+  EXPECT_EQ(got.model.hidden, 64);
+  EXPECT_EQ(got.model.heads, 4);
+  EXPECT_EQ(got.model.vocab, 256);
+  EXPECT_EQ(got.model.sequence, 32);
   EXPECT_EQ(got.peak_source, plan_.peak_source);
   EXPECT_EQ(got.flop_formula, plan_.flop_formula);
   EXPECT_EQ(got.variables, plan_.variables);

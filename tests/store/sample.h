@@ -34,12 +34,12 @@ inline Result sample_plan(int ranks = 4, int rounds = 4) {
   plan.config_text = "name: sample\n# ünïcödé\n" + std::string(70000, 'x') + "\n";  // longer than an attribute may be
   plan.config_path = "configs/sample.yaml";
   plan.overrides = {"measure.rounds=4", "precision=bf16"};
-  plan.model_name = "custom";
-  plan.layers = 2;
-  plan.hidden = 64;
-  plan.heads = 4;
-  plan.vocab = 256;
-  plan.sequence = 32;
+  plan.model.name = "custom";
+  plan.model.layers = 2;
+  plan.model.hidden = 64;
+  plan.model.heads = 4;
+  plan.model.vocab = 256;
+  plan.model.sequence = 32;
   plan.peak_source = "measured: all ranks at once";
   plan.flop_formula = "causal";
   plan.variables = {"precision", "micro_batch_size", "ranks"};

@@ -26,6 +26,18 @@ inline double distance(const std::vector<float>& a, const std::vector<float>& b)
   return std::sqrt(difference / norm);
 }
 
+/// What a tensor rank has of a parameter, to its places in the whole.
+inline void put_shard(const std::vector<float>& own, const gpt::Parameter& p, int shard, std::vector<float>& whole) {
+  std::int64_t from = 0, to = 0;
+  for (const gpt::Slice& s : p.slices) {
+    const std::int64_t run = s.part * s.inner, of_row = s.full * s.inner;
+    whole.resize(std::max<std::size_t>(whole.size(), to + s.outer * of_row));
+    for (std::int64_t row = 0; row < s.outer; ++row, from += run, to += of_row) {
+      std::copy_n(own.begin() + from, run, whole.begin() + to + shard * run);
+    }
+  }
+}
+
 /// What a rank has of a parameter in a flat f32 buffer, whole or of its own parts. Where replicas divide the gradients
 /// or the optimizer's state, what each has of its own, side by side.
 inline std::vector<float> owned(LocalJob& job, const std::string& buffer, const gpt::Parameter& p,
@@ -59,20 +71,17 @@ inline Gradients gathered_gradients(LocalJob& job, const config::Model& model, c
     const auto buckets = gpt::bucket_places(list, shards);
     for (const gpt::Parameter& p : list) {
       for (int replica = 0; replica < layout[program::Axis::data] / shards; ++replica) {
-        std::vector<float> values(p.outer * p.full * p.inner);
+        std::vector<float> values;
         for (int shard = 0; shard < layout[program::Axis::tensor]; ++shard) {
           program::Coordinates at;
           at[program::Axis::tensor] = shard;
           at[program::Axis::data] = replica;
           at[program::Axis::pipeline] = stage;
           const auto own = owned(job, buffer, p, buckets, shards, layout, at);
-          const std::int64_t run = p.part * p.inner, first = p.sharded ? shard * run : 0;
           if (!p.sharded && shard > 0) {
             EXPECT_LE(distance(own, values), tolerance) << p.name << " on tensor rank " << shard;
           }
-          for (std::int64_t row = 0; row < p.outer; ++row) {
-            std::copy_n(own.begin() + row * run, run, values.begin() + row * p.full * p.inner + first);
-          }
+          put_shard(own, p, p.sharded ? shard : 0, values);
         }
         const auto [known, is_new] = whole.emplace(p.name, values);
         if (is_new) continue;

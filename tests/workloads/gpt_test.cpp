@@ -256,8 +256,8 @@ TEST(Gpt, ParametersNumberTheWholeModelOnce) {
         continue;
       }
       EXPECT_EQ(p.first_index, elements) << p.name;
-      elements += static_cast<double>(p.outer * p.full * p.inner);
-      EXPECT_EQ(p.view.count, p.outer * p.part * p.inner);
+      for (const gpt::Slice& s : p.slices) elements += static_cast<double>(s.outer * s.full * s.inner);
+      EXPECT_EQ(p.view.count, p.count());
     }
   }
   EXPECT_EQ(elements, 256 * 64 + 32 * 64 + 4 * (12 * 64 * 64 + 13 * 64) + 2 * 64);

@@ -46,6 +46,14 @@ void Stage::weight_gradient(const program::View& dy, const Linear& layer, const 
   }
 }
 
+program::View Stage::mlp_backward(const LayerActivations& a, const program::View& dy) {
+  if (d_.activation == config::Activation::gelu) return input_gradient(dy, fc2_, a.fc1);
+  const program::View dactivated = input_gradient(dy, fc2_);
+  const program::View dfc1 = scratch("dfc1", d_.type, a.fc1.count);
+  emit(program::SwiGluBackward{a.fc1, dactivated, dfc1, d_.rows, d_.local_ffn});
+  return dfc1;
+}
+
 program::View Stage::attention_backward(const LayerActivations& a, const program::View& dy) {
   const program::View dqkv = scratch("dqkv", d_.type, a.qkv.count);
   emit(program::AttentionBackward{.q = queries(a.qkv),
@@ -59,27 +67,43 @@ program::View Stage::attention_backward(const LayerActivations& a, const program
                                   .dv = values(dqkv),
                                   .shape = shape_,
                                   .probabilities = a.probabilities});
+  rotate(dqkv, true);
   return dqkv;
 }
 
-program::View Stage::layer_norm_backward(const program::View& dy, const Normalised& x, const Norm& norm,
-                                         const program::View& dresidual, std::optional<ParameterId> bias) {
+program::View Stage::norm_backward(const program::View& dy, const Normalised& x, const Norm& norm,
+                                   const program::View& dresidual, std::optional<ParameterId> bias) {
   const program::View dx = activation(std::string("d") + norm.name);
-  emit(program::LayerNormBackward{.dout = dy,
+  if (d_.norm == config::NormKind::layer_norm) {
+    emit(program::LayerNormBackward{.dout = dy,
+                                    .sum = x.sum,
+                                    .gamma = weight(norm.gamma),
+                                    .mean = x.mean,
+                                    .rstd = x.rstd,
+                                    .dresidual = dresidual,
+                                    .din = dx,
+                                    .dgamma = gradient(norm.gamma),
+                                    .dbeta = gradient(norm.beta),
+                                    .dbias = gradient(bias),
+                                    .rows = d_.own_rows,
+                                    .width = d_.hidden,
+                                    .accumulate = adds()},
+         norm.name);
+  } else {
+    emit(program::RmsNormBackward{.dout = dy,
                                   .sum = x.sum,
                                   .gamma = weight(norm.gamma),
-                                  .mean = x.mean,
                                   .rstd = x.rstd,
                                   .dresidual = dresidual,
                                   .din = dx,
                                   .dgamma = gradient(norm.gamma),
-                                  .dbeta = gradient(norm.beta),
                                   .dbias = gradient(bias),
                                   .rows = d_.own_rows,
                                   .width = d_.hidden,
                                   .accumulate = adds()},
-       norm.name);
-  wrote({of_layer(norm.gamma), of_layer(norm.beta), bias});
+         norm.name);
+  }
+  wrote({of_layer(norm.gamma), if_any(norm.beta), bias});
   return dx;
 }
 
@@ -91,12 +115,12 @@ program::View Stage::layer_norm_backward(const program::View& dy, const Normalis
 program::View Stage::layer_backward(const LayerActivations& a, const program::View& dy,
                                     std::optional<ParameterId> bias_below) {
   const program::View dfc2 = gather_rows(dy, "fc2 output gradient");
-  const program::View dfc1 = input_gradient(dfc2, fc2_, a.fc1_before_gelu);
-  weight_gradient(dfc2, fc2_, a.fc1);
+  const program::View dfc1 = mlp_backward(a, dfc2);
+  weight_gradient(dfc2, fc2_, a.activated);
   const program::View into_fc1 = gather_rows(a.norm2.out, norm2.name);
   const program::View dnorm2 = scatter_rows(input_gradient(dfc1, fc1_), fc1_.input_gradient);
-  weight_gradient(dfc1, fc1_, into_fc1, of_layer(fc1_bias));
-  const program::View dmiddle = layer_norm_backward(dnorm2, a.norm2, norm2, dy, of_layer(projection_bias));
+  weight_gradient(dfc1, fc1_, into_fc1, if_any(fc1_bias));
+  const program::View dmiddle = norm_backward(dnorm2, a.norm2, norm2, dy, if_any(projection_bias));
 
   const program::View dprojection = gather_rows(dmiddle, "projection output gradient");
   const program::View dattention = input_gradient(dprojection, projection_);
@@ -104,32 +128,32 @@ program::View Stage::layer_backward(const LayerActivations& a, const program::Vi
   const program::View dqkv = attention_backward(a, dattention);
   const program::View into_qkv = gather_rows(a.norm1.out, norm1.name);
   const program::View dnorm1 = scatter_rows(input_gradient(dqkv, qkv_), qkv_.input_gradient);
-  weight_gradient(dqkv, qkv_, into_qkv, of_layer(qkv_bias));
-  return layer_norm_backward(dnorm1, a.norm1, norm1, dmiddle, bias_below);
+  weight_gradient(dqkv, qkv_, into_qkv, if_any(qkv_bias));
+  return norm_backward(dnorm1, a.norm1, norm1, dmiddle, bias_below);
 }
 
 // From the loss to the residual stream after the last layer, whose bias is `bias`. A split pass puts no gradient of the
 // head off: it would keep the logits of as many micro-batches as there are stages, the largest tensors of all.
-program::View Stage::head_backward(const MicroBatch& mb, ParameterId bias) {
-  use({word_embeddings});
+program::View Stage::head_backward(const MicroBatch& mb, std::optional<ParameterId> bias) {
+  use({head_.weight});
   const program::View into_head = gather_rows(mb.final_norm.out, final_norm.name);
   const program::View dnorm = scatter_rows(input_gradient(mb.logits, head_), head_.input_gradient);
   emit(weight_product(mb.logits, head_, into_head));
   use({final_norm_gamma});
-  return layer_norm_backward(dnorm, mb.final_norm, final_norm, {}, bias);
+  return norm_backward(dnorm, mb.final_norm, final_norm, {}, bias);
 }
 
 void Stage::embed_backward(const program::View& dy) {
   emit(program::EmbeddingBackward{.tokens = of_micro_batch(tokens_),
                                   .dout = gather_rows(dy, "embedding"),
                                   .dwords = gradient(word_embeddings),
-                                  .dpositions = gradient(position_embeddings),
+                                  .dpositions = gradient(if_any(position_embeddings)),
                                   .rows = d_.rows,
                                   .width = d_.hidden,
                                   .sequence = d_.sequence,
                                   .shard = vocabulary(),
                                   .accumulate_positions = adds()});
-  wrote({of_layer(position_embeddings), of_layer(word_embeddings)});
+  wrote({if_any(position_embeddings), of_layer(word_embeddings)});
 }
 
 void Stage::wrote(std::initializer_list<std::optional<ParameterId>> gradients) {
@@ -149,11 +173,11 @@ program::View Stage::backward(const Pass& pass, const program::View& dy,
   enter(pass);
   const Chunk& chunk = chunks_[pass.chunk];
   const MicroBatch& mb = chunk.saved.at(pass.micro_batch);
-  std::optional<ParameterId> bias = ParameterId{fc2_bias, chunk.end() - 1};  // what was added last to x
+  std::optional<ParameterId> bias = if_any(ParameterId{fc2_bias, chunk.end() - 1});  // what was added last to x
   program::View dx = dy;
   if (chunk.last) {
-    dx = head_backward(mb, *bias);
-  } else {
+    dx = head_backward(mb, bias);
+  } else if (bias) {
     emit(program::ColumnSum{dy, gradient(bias), d_.own_rows, d_.hidden, adds()}, "fc2 bias gradient");
     wrote({bias});
   }
@@ -161,7 +185,7 @@ program::View Stage::backward(const Pass& pass, const program::View& dy,
   for (int layer = chunk.end() - 1; layer >= chunk.first_layer; --layer) {
     use_layer(layer);
     bias = {};
-    if (layer > chunk.first_layer) bias = ParameterId{fc2_bias, layer - 1};
+    if (layer > chunk.first_layer) bias = if_any(ParameterId{fc2_bias, layer - 1});
     dx = layer_backward(restored(mb.layers.at(layer - chunk.first_layer)), dx, bias);
     tell(on_final);
   }

@@ -13,14 +13,15 @@ namespace harness::gpt {
 
 /// A normalised stream and what the backward pass of the norm needs; `sum` is the stream that was normalised.
 struct Normalised {
-  program::View sum, out, mean, rstd;
+  program::View sum, out, mean, rstd;  // no mean where the norm takes none off
 };
 
 /// What the backward pass of one layer needs of its forward pass.
 struct LayerActivations {
   Normalised norm1, norm2;
-  program::View qkv, attention, stats, fc1_before_gelu, fc1;
-  program::View probabilities;  // of unfused attention
+  program::View qkv, attention, stats;  // queries and keys of qkv turned, where positions are rotary
+  program::View fc1, activated;         // fc1's output, and what the activation made of it
+  program::View probabilities;          // of unfused attention
 };
 
 /// The product that yields the gradient of a weight, and with it that of a bias, as it is emitted.

@@ -20,6 +20,13 @@ program::View Stage::linear(const program::View& x, const Linear& layer, const p
   return y;
 }
 
+void Stage::rotate(const program::View& qkv, bool backward) {
+  if (d_.positions != config::Positions::rotary) return;
+  const std::int64_t heads = d_.heads + d_.kv_heads;  // queries and keys side by side
+  emit(program::Rope{columns_of(qkv, 0, heads * d_.head_dim), d_.rows, d_.qkv_width(), heads, d_.head_dim, d_.sequence,
+                     d_.rope_theta, backward});
+}
+
 program::View Stage::attention(LayerActivations& a) {
   a.attention = scratch("attention", d_.type, d_.rows * d_.local_hidden);
   a.stats = floats("attention_stats", d_.rows * d_.heads);
@@ -38,24 +45,39 @@ ResidualStream Stage::onto_stream(const program::View& x, const Linear& layer, c
   return {scatter_rows(linear(x, layer), layer.name), bias, residual};
 }
 
-Normalised Stage::layer_norm(const ResidualStream& stream, const Norm& norm) {
+Normalised Stage::normalise(const ResidualStream& stream, const Norm& norm) {
   const std::string base = norm.name;
-  Normalised x{stream.x, activation(base), floats(base + "_mean", d_.own_rows), floats(base + "_rstd", d_.own_rows)};
-  program::LayerNorm op{.in = stream.x,
-                        .gamma = weight(norm.gamma),
-                        .beta = weight(norm.beta),
-                        .out = x.out,
-                        .mean = x.mean,
-                        .rstd = x.rstd,
-                        .rows = d_.own_rows,
-                        .width = d_.hidden};
-  if (!stream.is_sum()) {
-    x.sum = activation(base + "_sum");
-    op.bias = stream.bias;
-    op.residual = stream.residual;
-    op.sum = x.sum;
+  const bool centres = d_.norm == config::NormKind::layer_norm;
+  Normalised x{stream.x, activation(base), {}, {}};
+  if (centres) x.mean = floats(base + "_mean", d_.own_rows);
+  x.rstd = floats(base + "_rstd", d_.own_rows);
+  const program::View sum = stream.is_sum() ? program::View{} : activation(base + "_sum");
+  if (sum.present()) x.sum = sum;
+  if (centres) {
+    emit(program::LayerNorm{.in = stream.x,
+                            .bias = stream.bias,
+                            .residual = stream.residual,
+                            .gamma = weight(norm.gamma),
+                            .beta = weight(norm.beta),
+                            .sum = sum,
+                            .out = x.out,
+                            .mean = x.mean,
+                            .rstd = x.rstd,
+                            .rows = d_.own_rows,
+                            .width = d_.hidden},
+         norm.name);
+  } else {
+    emit(program::RmsNorm{.in = stream.x,
+                          .bias = stream.bias,
+                          .residual = stream.residual,
+                          .gamma = weight(norm.gamma),
+                          .sum = sum,
+                          .out = x.out,
+                          .rstd = x.rstd,
+                          .rows = d_.own_rows,
+                          .width = d_.hidden},
+         norm.name);
   }
-  emit(op, norm.name);
   return x;
 }
 
@@ -87,7 +109,7 @@ program::View Stage::embed() {
   const program::View out = scratch("embedded", d_.type, d_.rows * d_.hidden);
   emit(program::Embedding{.tokens = of_micro_batch(tokens_),
                           .words = weight(word_embeddings),
-                          .positions = weight(position_embeddings),
+                          .positions = weight(if_any(position_embeddings)),
                           .out = out,
                           .rows = d_.rows,
                           .width = d_.hidden,
@@ -98,21 +120,33 @@ program::View Stage::embed() {
 
 // x -> x + attention(norm1(x)) -> x + mlp(norm2(x)).
 ResidualStream Stage::layer_forward(LayerActivations& a, const ResidualStream& x) {
-  a.norm1 = layer_norm(x, norm1);
-  a.qkv = linear(gather_rows(a.norm1.out, norm1.name), qkv_, weight(qkv_bias));
-  const ResidualStream middle = onto_stream(attention(a), projection_, weight(projection_bias), a.norm1.sum);
+  a.norm1 = normalise(x, norm1);
+  a.qkv = linear(gather_rows(a.norm1.out, norm1.name), qkv_, weight(if_any(qkv_bias)));
+  rotate(a.qkv, false);
+  const ResidualStream middle = onto_stream(attention(a), projection_, weight(if_any(projection_bias)), a.norm1.sum);
 
-  a.norm2 = layer_norm(middle, norm2);
-  a.fc1_before_gelu = scratch("fc1_before_gelu", d_.type, d_.rows * d_.local_ffn);
-  a.fc1 = linear(gather_rows(a.norm2.out, norm2.name), fc1_, weight(fc1_bias), {}, a.fc1_before_gelu);
-  return onto_stream(a.fc1, fc2_, lasting(weight(fc2_bias)), a.norm2.sum);
+  a.norm2 = normalise(middle, norm2);
+  return onto_stream(into_mlp(a), fc2_, lasting(weight(if_any(fc2_bias))), a.norm2.sum);
 }
 
 program::View Stage::lasting(const program::View& weight) {
-  if (d_.tensor == 1 || parameters_.whole_weights()) return weight;
+  if (d_.tensor == 1 || !weight.present() || parameters_.whole_weights()) return weight;
   const program::View copy = scratch("lasting_weight", d_.type, weight.count);
   emit(program::Convert{weight, copy}, "lasting weight");
   return copy;
+}
+
+program::View Stage::into_mlp(LayerActivations& a) {
+  const program::View x = gather_rows(a.norm2.out, norm2.name), bias = weight(if_any(fc1_bias));
+  if (d_.activation == config::Activation::gelu) {
+    a.fc1 = scratch("fc1_before_gelu", d_.type, d_.rows * d_.local_ffn);
+    a.activated = linear(x, fc1_, bias, {}, a.fc1);
+  } else {
+    a.fc1 = linear(x, fc1_, bias);
+    a.activated = scratch("swiglu", d_.type, d_.rows * d_.local_ffn);
+    emit(program::SwiGlu{a.fc1, a.activated, d_.rows, d_.local_ffn});
+  }
+  return a.activated;
 }
 
 program::View Stage::forward(const Pass& pass, const program::View& in) {
@@ -131,8 +165,8 @@ program::View Stage::forward(const Pass& pass, const program::View& in) {
   enter_layer(-1);
   if (chunk.last) {
     use({final_norm_gamma});
-    mb.final_norm = layer_norm(x, final_norm);
-    use({word_embeddings});
+    mb.final_norm = normalise(x, final_norm);
+    use({head_.weight});
     loss(mb);
     return {};
   }

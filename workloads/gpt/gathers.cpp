@@ -27,7 +27,9 @@ Gathers::Gathers(program::ProgramBuilder& builder, Parameters& parameters, const
 }
 
 void Gathers::list_uses(const std::vector<Chunk>& chunks, const std::vector<TimedPass>& passes) {
-  const int table = parameters_.at({word_embeddings}).bucket, norm = parameters_.at({final_norm_gamma}).bucket;
+  const bool untied = parameters_.has({head_weight});
+  const int table = parameters_.at({word_embeddings}).bucket, norm = parameters_.at({final_norm_gamma}).bucket,
+            head = untied ? parameters_.at({head_weight}).bucket : table;
   const Chunk& model = chunks.front();
   const auto bucket_of = [&](int layer) { return parameters_.at({norm1_gamma, layer}).bucket; };
   const Pass* before = nullptr;
@@ -42,12 +44,12 @@ void Gathers::list_uses(const std::vector<Chunk>& chunks, const std::vector<Time
       add(table, -1, true);
       for (int layer = model.first_layer; layer < model.end(); ++layer) add(bucket_of(layer), layer, true);
       add(norm, -1, true);
-      add(table, -1, true);
+      add(head, -1, head != norm);
     } else {
       const bool there =
           before != nullptr && before->kind == Pass::Kind::forward && before->micro_batch == pass.micro_batch;
-      add(table, -1, !there);
-      add(norm, -1, !there);
+      add(head, -1, !there);
+      add(norm, -1, !there && head != norm);
       for (int layer = model.end() - 1; layer >= model.first_layer; --layer) {
         add(bucket_of(layer), layer, !there || layer + 1 < model.end());
       }

@@ -134,7 +134,7 @@ program::ProgramSet programs(const config::Model& model, const config::Settings&
   set.groups = {{"tensor", program::AxisSet::of({program::Axis::tensor}), {}},
                 {"data", program::AxisSet::of({program::Axis::data}), {}},
                 {"embedding", program::AxisSet::of({program::Axis::pipeline}),
-                 stages > 1 ? std::vector<int>{0, stages - 1} : std::vector<int>{0}},
+                 stages > 1 && model.tied_embeddings ? std::vector<int>{0, stages - 1} : std::vector<int>{0}},
                 {"world", program::AxisSet::all(), {}}};
   if (shards_of(settings, layout) > 1) {
     set.groups.push_back({"gather", program::AxisSet::of({program::Axis::data}), {}});

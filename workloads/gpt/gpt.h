@@ -8,12 +8,12 @@
 
 namespace harness::gpt {
 
-// A GPT training step as Programs: GPT-2/GPT-3 style decoder with learned positions, tied embedding and tanh GELU;
-// AdamW; tensor parallelism (Shoeybi et al. 2019), sequence parallelism and recomputation (Korthikanti et al. 2022),
-// pipeline parallelism by a schedule (schedule.h), data parallelism in buckets. Settings must be possible on the layout
-// (plan's divide_ranks).
+// A GPT training step as Programs: a decoder as config::Model describes it, from GPT-2 to Llama 3; AdamW; tensor
+// parallelism (Shoeybi et al. 2019), sequence parallelism and recomputation (Korthikanti et al. 2022), pipeline
+// parallelism by a schedule (schedule.h), data parallelism in buckets. Settings must be possible on the layout (plan's
+// divide_ranks).
 
-/// Groups, in order; `embedding` joins the first and the last pipeline stage, which share the tied embedding.
+/// Groups, in order; `embedding` joins the first and the last pipeline stage, which share a tied embedding.
 /// `gather`, of the replicas as `data` is, is there where they have parts of the weights to gather.
 enum : program::GroupId { tensor_group, data_group, embedding_group, world_group, gather_group };
 

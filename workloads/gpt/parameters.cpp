@@ -19,45 +19,87 @@ constexpr std::int64_t parameter_alignment = 32;
 // too instead of set to 0 and 1: matrix units draw less power on zeros and run faster, and a gradient check that meets
 // only zero biases checks less.
 // Those that are added to, or scale, rows of the residual stream have gradients that are sums over these rows: partial.
+std::vector<Parameter> norm_table(const config::Model& m, ParameterName gamma, ParameterName beta,
+                                  const std::string& name) {
+  std::vector<Parameter> table{
+      {.id = {gamma}, .name = name + ".gamma", .slices = {{.full = m.hidden}}, .mean = 1, .partial = true}};
+  if (m.norm == config::NormKind::layer_norm) {
+    table.push_back({.id = {beta}, .name = name + ".beta", .slices = {{.full = m.hidden}}, .partial = true});
+  }
+  return table;
+}
+
 std::vector<Parameter> layer_table(const config::Model& m) {
-  const std::int64_t h = m.hidden, f = m.ffn();
+  const std::int64_t h = m.hidden, f = m.mlp_width(), kv = m.key_width();
+  const std::int64_t halves = m.fc1_outputs() / f;
   const double onto_stream = 0.02 / std::sqrt(2.0 * static_cast<double>(m.layers));
-  return {
-      {.id = {norm1_gamma}, .name = "norm1.gamma", .full = h, .mean = 1, .partial = true},
-      {.id = {norm1_beta}, .name = "norm1.beta", .full = h, .partial = true},
-      // [q, k, v][heads * head_dim][hidden], split by heads
-      {.id = {qkv_weight}, .name = "qkv.weight", .outer = 3, .full = h, .inner = h, .sharded = true},
-      {.id = {qkv_bias}, .name = "qkv.bias", .outer = 3, .full = h, .sharded = true},
-      // [hidden][heads * head_dim], split by its input
-      {.id = {projection_weight},
-       .name = "projection.weight",
-       .outer = h,
-       .full = h,
-       .sharded = true,
-       .deviation = onto_stream},
-      {.id = {projection_bias}, .name = "projection.bias", .full = h, .partial = true},
-      {.id = {norm2_gamma}, .name = "norm2.gamma", .full = h, .mean = 1, .partial = true},
-      {.id = {norm2_beta}, .name = "norm2.beta", .full = h, .partial = true},
-      {.id = {fc1_weight}, .name = "fc1.weight", .full = f, .inner = h, .sharded = true},
-      {.id = {fc1_bias}, .name = "fc1.bias", .full = f, .sharded = true},
-      {.id = {fc2_weight}, .name = "fc2.weight", .outer = h, .full = f, .sharded = true, .deviation = onto_stream},
-      {.id = {fc2_bias}, .name = "fc2.bias", .full = h, .partial = true},
+  std::vector<Parameter> table;
+  const auto norm = [&](ParameterName gamma, ParameterName beta, const std::string& name) {
+    for (const Parameter& p : norm_table(m, gamma, beta, name)) table.push_back(p);
   };
+  const auto bias = [&](const Parameter& p) {
+    if (m.biases) table.push_back(p);
+  };
+  norm(norm1_gamma, norm1_beta, "norm1");
+  // [heads * head_dim][hidden], then the same of keys and of values with their heads, split by heads
+  table.push_back({.id = {qkv_weight},
+                   .name = "qkv.weight",
+                   .slices = {{.full = h, .inner = h}, {.outer = 2, .full = kv, .inner = h}},
+                   .sharded = true});
+  bias({.id = {qkv_bias}, .name = "qkv.bias", .slices = {{.full = h}, {.outer = 2, .full = kv}}, .sharded = true});
+  // [hidden][heads * head_dim], split by its input
+  table.push_back({.id = {projection_weight},
+                   .name = "projection.weight",
+                   .slices = {{.outer = h, .full = h}},
+                   .sharded = true,
+                   .deviation = onto_stream});
+  bias({.id = {projection_bias}, .name = "projection.bias", .slices = {{.full = h}}, .partial = true});
+  norm(norm2_gamma, norm2_beta, "norm2");
+  // [gate, up][ffn][hidden], or without a gate [ffn][hidden]
+  table.push_back({.id = {fc1_weight},
+                   .name = "fc1.weight",
+                   .slices = {{.outer = halves, .full = f, .inner = h}},
+                   .sharded = true});
+  bias({.id = {fc1_bias}, .name = "fc1.bias", .slices = {{.outer = halves, .full = f}}, .sharded = true});
+  table.push_back({.id = {fc2_weight},
+                   .name = "fc2.weight",
+                   .slices = {{.outer = h, .full = f}},
+                   .sharded = true,
+                   .deviation = onto_stream});
+  bias({.id = {fc2_bias}, .name = "fc2.bias", .slices = {{.full = h}}, .partial = true});
+  return table;
 }
 
 std::vector<Parameter> embedding_table(const config::Model& m) {
-  return {{.id = {word_embeddings}, .name = "word_embeddings", .full = m.vocab, .inner = m.hidden, .sharded = true},
-          {.id = {position_embeddings}, .name = "position_embeddings", .full = m.sequence * m.hidden}};
+  std::vector<Parameter> table{{.id = {word_embeddings},
+                                .name = "word_embeddings",
+                                .slices = {{.full = m.vocab, .inner = m.hidden}},
+                                .sharded = true}};
+  if (m.positions == config::Positions::learned) {
+    table.push_back(
+        {.id = {position_embeddings}, .name = "position_embeddings", .slices = {{.full = m.sequence * m.hidden}}});
+  }
+  return table;
 }
 
 std::vector<Parameter> final_norm_table(const config::Model& m) {
-  return {{.id = {final_norm_gamma}, .name = "final_norm.gamma", .full = m.hidden, .mean = 1, .partial = true},
-          {.id = {final_norm_beta}, .name = "final_norm.beta", .full = m.hidden, .partial = true}};
+  return norm_table(m, final_norm_gamma, final_norm_beta, "final_norm");
+}
+
+std::vector<Parameter> head_table(const config::Model& m) {
+  return {
+      {.id = {head_weight}, .name = "head.weight", .slices = {{.full = m.vocab, .inner = m.hidden}}, .sharded = true}};
+}
+
+std::int64_t elements(const Parameter& p) {
+  std::int64_t sum = 0;
+  for (const Slice& s : p.slices) sum += s.outer * s.full * s.inner;
+  return sum;
 }
 
 std::int64_t elements(const std::vector<Parameter>& table) {
   std::int64_t sum = 0;
-  for (const Parameter& p : table) sum += p.outer * p.full * p.inner;
+  for (const Parameter& p : table) sum += elements(p);
   return sum;
 }
 
@@ -75,8 +117,8 @@ void append(std::vector<Parameter>& list, const std::vector<Parameter>& table, s
     p.id.layer = layer;
     if (layer >= 0) p.name = "layers." + std::to_string(layer) + "." + p.name;
     p.first_index = first_index;
-    first_index += p.outer * p.full * p.inner;
-    p.part = p.sharded ? p.full / tensor.ranks : p.full;
+    first_index += elements(p);
+    for (Slice& s : p.slices) s.part = p.sharded ? s.full / tensor.ranks : s.full;
     p.partial = p.partial && tensor.divides_rows;
     list.push_back(std::move(p));
   }
@@ -129,6 +171,12 @@ void place(std::vector<Parameter>& list, int shards) {
 
 }  // namespace
 
+std::int64_t Parameter::count() const {
+  std::int64_t sum = 0;
+  for (const Slice& s : slices) sum += s.count();
+  return sum;
+}
+
 std::vector<Parameter> parameters(const config::Model& m, const config::Settings& settings,
                                   const program::Layout& layout, int stage) {
   const std::vector<Chunk> chunks = chunks_of(m, layout, stage, settings.chunks_of_stage());
@@ -137,12 +185,14 @@ std::vector<Parameter> parameters(const config::Model& m, const config::Settings
   const TensorParallel tensor{ranks, settings.sequence_parallel && ranks > 1};
   std::vector<Parameter> embedding = embedding_table(m);
   const std::vector<Parameter> layer = layer_table(m);
+  const std::vector<Parameter> norm = final_norm_table(m);
   const std::int64_t of_embedding = elements(embedding), of_layer = elements(layer);
-  // Embedding and head share the table.
+  const std::int64_t behind_layers = of_embedding + m.layers * of_layer;
   Parameter& table = embedding.front();
-  table.writers = first && last ? 2 : 1;
-  table.only_added_to = !last;
-  table.tied = layout[program::Axis::pipeline] > 1;
+  const bool tied = m.tied_embeddings;  // embedding and head share the table
+  table.writers = first && last && tied ? 2 : 1;
+  table.only_added_to = !last || !tied;
+  table.tied = tied && layout[program::Axis::pipeline] > 1;
 
   std::vector<Parameter> list;
   if (first) append(list, embedding, 0, tensor);
@@ -151,9 +201,10 @@ std::vector<Parameter> parameters(const config::Model& m, const config::Settings
       append(list, layer, of_embedding + l * of_layer, tensor, l);
     }
   }
-  if (last) append(list, final_norm_table(m), of_embedding + m.layers * of_layer, tensor);
-  // The head's copy stands last: its gradient is the first to be complete in the backward pass.
-  if (last && !first) append(list, {table}, 0, tensor);
+  if (last) append(list, norm, behind_layers, tensor);
+  // The head's weight stands last: its gradient is the first to be complete in the backward pass.
+  if (last && !tied) append(list, head_table(m), behind_layers + elements(norm), tensor);
+  if (last && !first && tied) append(list, {table}, 0, tensor);
   const int shards = shards_of(settings, layout);
   const bool by_layer = shards > 1 && settings.sharding == config::Sharding::parameters;
   cut_into_buckets(list, by_layer ? 0 : settings.bucket_size_bytes, shards);
@@ -226,11 +277,20 @@ program::View Parameters::mine(const program::View& flat, const program::View& p
 
 namespace {
 
-program::Initialize first_values(const Parameter& p, const program::View& out) {
-  return {out, p.first_index, program::Axis::tensor, p.outer, p.full, p.part, p.inner, p.mean, p.deviation};
-}
 constexpr program::Label in_setup(const char* what) {
   return {what, program::Phase::setup};
+}
+
+void emit_first_values(program::ProgramBuilder& builder, const Parameter& p, const program::View& whole) {
+  std::int64_t at = 0, index = p.first_index;
+  for (const Slice& s : p.slices) {
+    builder.emit(workloads::compute_stream,
+                 program::Initialize{whole.part(at, s.count()), index, program::Axis::tensor, s.outer, s.full, s.part,
+                                     s.inner, p.mean, p.deviation},
+                 in_setup("parameter"));
+    at += s.count();
+    index += s.outer * s.full * s.inner;
+  }
 }
 
 }  // namespace
@@ -243,7 +303,7 @@ void Parameters::emit_init() {
   if (is_whole(master_)) {
     emit(program::Fill{master_, 0}, "parameters");
     for (const Parameter& p : list_) {
-      emit(first_values(p, master_.part(p.view.offset, p.view.count)), "parameter");
+      emit_first_values(b_, p, master_.part(p.view.offset, p.view.count));
     }
     if (weights_.buffer != master_.buffer) emit(program::Convert{master_, weights_}, "weights");
   } else {
@@ -259,7 +319,7 @@ void Parameters::emit_own_values(int bucket) {
   const program::View values = b_.buffer("first_values", program::DType::f32, buckets_[bucket].count);
   emit(program::Fill{values, 0}, "parameters");
   for (const Parameter& p : list_) {
-    if (p.bucket == bucket) emit(first_values(p, in_bucket(values, p.id)), "parameter");
+    if (p.bucket == bucket) emit_first_values(b_, p, in_bucket(values, p.id));
   }
   const program::View own = values.own_part(program::Axis::data, shards_);
   emit(program::Convert{own, mine(master_, buckets_[bucket])}, "own part");
@@ -271,12 +331,15 @@ void Parameters::emit_own_values(int bucket) {
   }
 }
 
-void Parameters::begin_step() {
+void Parameters::zero_what_is_added_to(program::Phase phase) {
   for (const Parameter& p : list_) {
     if (!p.only_added_to) continue;
-    b_.emit(workloads::compute_stream, program::Fill{gradient(p.id), 0},
-            {"embedding gradient", program::Phase::forward});
+    b_.emit(workloads::compute_stream, program::Fill{gradient(p.id), 0}, {"embedding gradient", phase});
   }
+}
+
+void Parameters::begin_step() {
+  if (whole_gradients()) zero_what_is_added_to(program::Phase::forward);
 }
 
 void Parameters::begin_backward() {
@@ -284,6 +347,7 @@ void Parameters::begin_backward() {
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     bucket_gradients_[i] = b_.buffer("gradients_of_pass", program::DType::f32, buckets_[i].count);
   }
+  zero_what_is_added_to(program::Phase::backward);
 }
 
 // A rank's parts of several buckets lie side by side in buffers of own parts alone.

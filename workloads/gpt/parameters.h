@@ -11,7 +11,8 @@
 
 namespace harness::gpt {
 
-/// The parameters of a layer, then those at the ends of the model. parameters.cpp has the table of what they are.
+/// The parameters of a layer, then those at the ends of the model. parameters.cpp has the table of what they are, and
+/// which of them a model has.
 enum ParameterName : std::uint8_t {
   norm1_gamma,
   norm1_beta,
@@ -28,7 +29,8 @@ enum ParameterName : std::uint8_t {
   word_embeddings,
   position_embeddings,
   final_norm_gamma,
-  final_norm_beta
+  final_norm_beta,
+  head_weight
 };
 
 struct ParameterId {
@@ -37,21 +39,28 @@ struct ParameterId {
   auto operator<=>(const ParameterId&) const = default;  // NOLINT(modernize-use-nullptr): 14 misreads it
 };
 
+/// A tensor [outer, full, inner] and this rank's shard of it, as in Initialize.
+struct Slice {
+  std::int64_t outer = 1, full = 1, inner = 1;
+  std::int64_t part = 1;  // of full
+  std::int64_t count() const { return outer * part * inner; }
+};
+
 /// A parameter inside the flat persistent buffers "master" (f32 values) and "gradient" (f32, after reduction).
 struct Parameter {
   ParameterId id = {};
-  std::string name = {};         // "layers.3.qkv.weight"
-  program::View view = {};       // offset and count in the flat buffers; the buffer is the caller's choice
-  std::int64_t first_index = 0;  // of its first element among all parameters of the model, which the seed numbers
-  std::int64_t outer = 1, full = 1, part = 1, inner = 1;  // the global tensor and this shard, as in Initialize
-  bool sharded = false;                                   // over the tensor axis
-  double mean = 0, deviation = 0.02;                      // of the normal numbers that it begins with
-  int writers = 1;             // operations of one backward pass through the model that write its gradient
-  bool only_added_to = false;  // none of them replaces the gradient of the step before
-  bool tied = false;           // another stage has it too, and a part of its gradient
-  bool partial = false;        // each tensor rank has a part of its gradient, that of its rows of the residual stream
-  int bucket = 0;              // from the end of the flat buffers
-  std::int64_t count() const { return outer * part * inner; }
+  std::string name = {};              // "layers.3.qkv.weight"
+  program::View view = {};            // offset and count in the flat buffers; the buffer is the caller's choice
+  std::int64_t first_index = 0;       // of its first element among all parameters of the model, which the seed numbers
+  std::vector<Slice> slices = {};     // one behind the other: of what is sharded, each is cut by itself
+  bool sharded = false;               // over the tensor axis
+  double mean = 0, deviation = 0.02;  // of the normal numbers that it begins with
+  int writers = 1;                    // operations of one backward pass through the model that write its gradient
+  bool only_added_to = false;         // none of them replaces the gradient of the step before
+  bool tied = false;                  // another stage has it too, and a part of its gradient
+  bool partial = false;  // each tensor rank has a part of its gradient, that of its rows of the residual stream
+  int bucket = 0;        // from the end of the flat buffers
+  std::int64_t count() const;
 };
 /// The parameters of a stage in flat order, cut into buckets and placed. Buckets are cut from the end, the order in
 /// which the backward pass completes gradients, at parameter borders, each at least bucket_size_bytes of gradients (the
@@ -87,6 +96,8 @@ class Parameters {
 
   const std::vector<Parameter>& list() const { return list_; }
   const Parameter& at(ParameterId id) const { return list_[index_.at(id)]; }
+  /// Whether the model has it, and on this stage.
+  bool has(ParameterId id) const { return index_.contains(id); }
   /// As the products read it.
   program::View weight(ParameterId id) const { return in_bucket(weights_of(at(id).bucket), id); }
   /// As they write it: what they add up to over the micro-batches of a step, or where no rank keeps all of that, in
@@ -120,6 +131,7 @@ class Parameters {
                            const program::View& learning_rate) const;
 
  private:
+  void zero_what_is_added_to(program::Phase phase);
   std::int64_t whole_count() const { return buckets_.front().offset + buckets_.front().count; }
   bool is_whole(const program::View& flat) const { return flat.count == whole_count(); }
   program::View in_bucket(const program::View& bucket, ParameterId id) const;

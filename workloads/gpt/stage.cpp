@@ -18,17 +18,24 @@ Dimensions dimensions(const config::Model& model, const config::Settings& settin
   d.hidden = model.hidden;
   d.head_dim = model.head_dim();
   d.heads = model.heads / d.tensor;
+  d.kv_heads = model.key_heads() / d.tensor;
   d.sequence = model.sequence;
   d.micro_batch_size = settings.micro_batch_size;
   d.rows = settings.micro_batch_size * model.sequence;
   d.own_rows = settings.sequence_parallel ? d.rows / d.tensor : d.rows;
   d.local_hidden = model.hidden / d.tensor;
-  d.local_ffn = model.ffn() / d.tensor;
+  d.local_ffn = model.mlp_width() / d.tensor;
+  d.fc1_outputs = model.fc1_outputs() / d.tensor;
   d.local_vocab = model.vocab / d.tensor;
   const std::int64_t batch = global_batch(settings, layout);
   d.micro_batches = static_cast<int>(batch / (settings.micro_batch_size * layout[program::Axis::data]));
   d.tokens = static_cast<double>(batch * model.sequence);
   d.type = config::storage_of(settings.precision);
+  const config::Model whole = model.resolved();
+  d.activation = whole.activation;
+  d.norm = whole.norm;
+  d.positions = whole.positions;
+  d.rope_theta = whole.rope_theta;
   d.attention = settings.attention;
   d.recompute = settings.recompute;
   d.recompute_layers = settings.recompute_layers;
@@ -43,25 +50,30 @@ Stage::Stage(program::ProgramBuilder& builder, const Parameters& parameters, Gat
       gathers_(gathers),
       frame_(frame),
       d_(dimensions(model, settings, layout)),
-      qkv_{"qkv", d_.hidden, 3 * d_.local_hidden, "qkv input gradient", "qkv weight gradient", qkv_weight},
+      qkv_{"qkv", d_.hidden, d_.qkv_width(), "qkv input gradient", "qkv weight gradient", qkv_weight},
       projection_{
           "projection",     d_.local_hidden, d_.hidden, "projection input gradient", "projection weight gradient",
           projection_weight},
-      fc1_{"fc1", d_.hidden, d_.local_ffn, "fc1 input gradient", "fc1 weight gradient", fc1_weight},
+      fc1_{"fc1", d_.hidden, d_.fc1_outputs, "fc1 input gradient", "fc1 weight gradient", fc1_weight},
       fc2_{"fc2", d_.local_ffn, d_.hidden, "fc2 input gradient", "fc2 weight gradient", fc2_weight},
-      head_{"head", d_.hidden, d_.local_vocab, "head input gradient", "head weight gradient", word_embeddings},
+      head_{"head",
+            d_.hidden,
+            d_.local_vocab,
+            "head input gradient",
+            "head weight gradient",
+            model.tied_embeddings ? word_embeddings : head_weight},
       chunks_(chunks_of(model, layout, stage, settings.chunks_of_stage())) {
   const std::int64_t tokens = d_.micro_batches * d_.rows;
   if (chunks_.front().first)
     tokens_ = b_.buffer(tokens_buffer, program::DType::i32, tokens, program::BufferKind::input);
   if (chunks_.back().last) labels_ = b_.buffer(labels_buffer, program::DType::i32, tokens, program::BufferKind::input);
-  const std::int64_t stride = 3 * d_.local_hidden;
-  shape_ = {d_.micro_batch_size, d_.heads, d_.head_dim, d_.sequence, d_.sequence, stride, stride, true};
+  const std::int64_t stride = d_.qkv_width();
+  shape_ = {d_.micro_batch_size,   d_.heads, d_.head_dim, d_.sequence, d_.sequence, stride, stride, true,
+            d_.heads / d_.kv_heads};
 }
 
-program::View Stage::third_of(const program::View& qkv, int which) const {
-  const std::int64_t width = d_.local_hidden;
-  return qkv.part(which * width, (d_.rows - 1) * 3 * width + width);
+program::View Stage::columns_of(const program::View& qkv, std::int64_t first, std::int64_t width) const {
+  return qkv.part(first, (d_.rows - 1) * d_.qkv_width() + width);
 }
 
 program::View Stage::activation(std::string name) {

@@ -20,16 +20,23 @@ namespace harness::gpt {
 struct Dimensions {
   std::int64_t rows = 0;      // tokens of a micro-batch: of products, attention and logits
   std::int64_t own_rows = 0;  // those of them whose residual stream this rank has: of norms and the border of a stage
-  std::int64_t hidden = 0, heads = 0, head_dim = 0, sequence = 0, micro_batch_size = 0;
-  std::int64_t local_hidden = 0, local_ffn = 0, local_vocab = 0;  // this tensor rank's share
+  std::int64_t hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, sequence = 0, micro_batch_size = 0;
+  std::int64_t local_hidden = 0, local_ffn = 0, local_vocab = 0;  // this tensor rank's share, as of heads and kv_heads
+  std::int64_t fc1_outputs = 0;                                   // of this rank, too
   int micro_batches = 0;
   double tokens = 0;  // of the global batch
   int tensor = 1;
   program::DType type = program::DType::f32;  // of weights and activations in the products
+  config::Activation activation = config::Activation::gelu;
+  config::NormKind norm = config::NormKind::layer_norm;
+  config::Positions positions = config::Positions::learned;
+  double rope_theta = 0;
   config::Recompute recompute = config::Recompute::none;
   int recompute_layers = 0;  // the first so many of a chunk; 0: all
   config::AttentionKind attention = config::AttentionKind::fused;
   bool divides_rows() const { return own_rows < rows; }
+  std::int64_t key_width() const { return kv_heads * head_dim; }
+  std::int64_t qkv_width() const { return local_hidden + 2 * key_width(); }
 };
 Dimensions dimensions(const config::Model& model, const config::Settings& settings, const program::Layout& layout);
 
@@ -85,6 +92,12 @@ class Stage {
   void use_layer(int layer);  // enters it and uses its weights
   ParameterId of_layer(ParameterName name) const { return {name, at_.layer}; }
   program::View weight(ParameterName name) const { return parameters_.weight(of_layer(name)); }
+  // What not every model has: biases, beta, positions.
+  std::optional<ParameterId> if_any(ParameterId id) const {
+    return parameters_.has(id) ? std::optional(id) : std::nullopt;
+  }
+  std::optional<ParameterId> if_any(ParameterName name) const { return if_any(of_layer(name)); }
+  program::View weight(std::optional<ParameterId> id) const { return id ? parameters_.weight(*id) : program::View{}; }
   program::View gradient(std::optional<ParameterId> id) const {
     return id ? parameters_.gradient(*id) : program::View{};
   }
@@ -96,10 +109,12 @@ class Stage {
     return scratch(std::move(name), program::DType::f32, count);
   }
   // Queries, keys and values lie side by side in every row.
-  program::View third_of(const program::View& qkv, int which) const;
-  program::View queries(const program::View& qkv) const { return third_of(qkv, 0); }
-  program::View keys(const program::View& qkv) const { return third_of(qkv, 1); }
-  program::View values(const program::View& qkv) const { return third_of(qkv, 2); }
+  program::View columns_of(const program::View& qkv, std::int64_t first, std::int64_t width) const;
+  program::View queries(const program::View& qkv) const { return columns_of(qkv, 0, d_.local_hidden); }
+  program::View keys(const program::View& qkv) const { return columns_of(qkv, d_.local_hidden, d_.key_width()); }
+  program::View values(const program::View& qkv) const {
+    return columns_of(qkv, d_.local_hidden + d_.key_width(), d_.key_width());
+  }
   program::Shard vocabulary() const { return {program::Axis::tensor, d_.local_vocab}; }
   program::Label label(const char* what) const;
   void emit(const program::Action& action, const char* what = "") {
@@ -120,10 +135,13 @@ class Stage {
   // The parts of a layer, forward: each emits its operation and returns where the result is.
   program::View linear(const program::View& x, const Linear& layer, const program::View& bias = {},
                        const program::View& add = {}, const program::View& before_gelu = {});
+  // Turns queries and keys where the model's positions are rotary; backward, their gradients.
+  void rotate(const program::View& qkv, bool backward);
   program::View attention(LayerActivations& a);
+  program::View into_mlp(LayerActivations& a);  // fc1 and what follows it
   ResidualStream onto_stream(const program::View& x, const Linear& layer, const program::View& bias,
                              const program::View& residual);
-  Normalised layer_norm(const ResidualStream& stream, const Norm& norm);
+  Normalised normalise(const ResidualStream& stream, const Norm& norm);
   // Over the tensor axis. Of the rows of a residual stream: [rows, hidden] of which each rank has a part of the sum ->
   // the sum, [own_rows, hidden]; and [own_rows, hidden] -> [rows, hidden].
   program::View scatter_rows(const program::View& v, const char* what);
@@ -148,10 +166,11 @@ class Stage {
   // Of a layer: at once, or in a pass of its own where the backward pass is split.
   void weight_gradient(const program::View& dy, const Linear& layer, const program::View& x,
                        std::optional<ParameterId> bias = {});
+  program::View mlp_backward(const LayerActivations& a, const program::View& dy);  // to fc1's output
   program::View attention_backward(const LayerActivations& a, const program::View& dy);
-  program::View layer_norm_backward(const program::View& dy, const Normalised& x, const Norm& norm,
-                                    const program::View& dresidual, std::optional<ParameterId> bias);
-  program::View head_backward(const MicroBatch& mb, ParameterId bias);
+  program::View norm_backward(const program::View& dy, const Normalised& x, const Norm& norm,
+                              const program::View& dresidual, std::optional<ParameterId> bias);
+  program::View head_backward(const MicroBatch& mb, std::optional<ParameterId> bias);
   program::View layer_backward(const LayerActivations& a, const program::View& dy,
                                std::optional<ParameterId> bias_below);
   void embed_backward(const program::View& dy);

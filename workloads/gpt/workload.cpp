@@ -1,6 +1,7 @@
 #include "workloads/workload.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -58,7 +59,8 @@ constexpr std::int64_t max_passes = 65536;
 constexpr int max_stages = 1024;
 
 std::string why_too_long(const config::Model& model, const config::Settings& s, std::int64_t share) {
-  const auto widest = static_cast<double>(std::max({model.vocab, 4 * model.hidden, model.heads * model.sequence}));
+  const auto widest =
+      static_cast<double>(std::max({model.vocab, model.fc1_outputs(), 3 * model.hidden, model.heads * model.sequence}));
   const double tokens = static_cast<double>(s.micro_batch_size) * static_cast<double>(model.sequence);
   if (tokens * widest * static_cast<double>(model.layers) > 0x1p57) {  // bytes and their sums would not fit 64 bits
     return fmt::format("micro_batch_size {} * sequence {} is too large for this model: no tensor is as large",
@@ -106,10 +108,13 @@ class GptWorkload : public Workload {
 
   std::string why_impossible(const config::Model& model, const config::Settings& s) const override {
     const int tensor = s.layout[program::Axis::tensor], pipeline = s.layout[program::Axis::pipeline];
-    // hidden is a multiple of heads and the MLP one of hidden: what divides the heads divides both.
-    if (model.heads % tensor != 0) {
-      return fmt::format("tensor_parallel {} does not divide heads {}; nearest that does: {}", tensor, model.heads,
-                         config::nearest_divisors(model.heads, tensor));
+    // heads is a multiple of kv_heads and hidden one of heads, so what divides kv_heads divides them all; the names
+    // that say most come first.
+    for (const auto& [name, number] : {std::pair{"heads", model.heads}, std::pair{"kv_heads", model.key_heads()},
+                                       std::pair{"ffn", model.mlp_width()}}) {
+      if (number % tensor == 0) continue;
+      return fmt::format("tensor_parallel {} does not divide {} {}; nearest that does: {}", tensor, name, number,
+                         config::nearest_divisors(number, tensor));
     }
     if (model.vocab % tensor != 0) {
       return fmt::format("tensor_parallel {} does not divide vocab {}; pad the vocabulary to {}", tensor, model.vocab,
@@ -198,8 +203,13 @@ class GptWorkload : public Workload {
   std::int64_t micro_batches(const config::Settings& settings, const program::Layout& layout) const override {
     return gpt::global_batch(settings, layout) / layout[program::Axis::data] / settings.micro_batch_size;
   }
-  std::string flop_formula() const override {
-    return "causal model FLOPs: 72 B s L h^2 (1 + s/12h + V/12Lh), 2 per multiply-add";
+  std::string flop_formula(const config::Model& model) const override {
+    // The form that papers have, where it holds: of all products, those of a model as wide as GPT-2's.
+    const bool as_gpt2 = model.key_heads() == model.heads && model.fc1_outputs() == 4 * model.hidden;
+    if (as_gpt2 && model.activation == config::Activation::gelu)
+      return "causal model FLOPs: 72 B s L h^2 (1 + s/12h + V/12Lh), 2 per multiply-add";
+    return fmt::format("causal model FLOPs: 6 B s (L h (2 h + 2 k + {} f + s) + V h), k {}, f {}, 2 per multiply-add",
+                       model.activation == config::Activation::swiglu ? 3 : 2, model.key_width(), model.mlp_width());
   }
 };
 

@@ -65,6 +65,14 @@ struct AttentionKernel::Block {
   std::vector<Product> gradients;          // backward: dout v^T, p^T dout, ds k, ds^T q
 };
 
+// Heads of keys and values, from key_head on as many as are taken together, each with one member of its group.
+struct AttentionKernel::Unit {
+  std::int64_t sequence, key_head, member;
+  std::int64_t query_head(const program::AttentionShape& s, std::int64_t h) const {
+    return (key_head + h) * s.group + member;
+  }
+};
+
 // What one thread owns.
 struct AttentionKernel::Worker {
   Workspace workspace;
@@ -84,25 +92,27 @@ AttentionKernel::AttentionKernel(const Form& form, int threads)
   block_rows_ = std::max<std::int64_t>(64, padded((s.query_length + 15) / 16));
   const std::int64_t score_bytes = std::min(block_rows_, s.query_length) * s.key_length * 4;
   const std::int64_t units_wanted = (threads + s.batch - 1) / s.batch;
-  for (std::int64_t h = s.heads; h >= 1; --h) {
+  for (std::int64_t h = s.kv_heads(); h >= 1; --h) {
     heads_together_ = h;
-    if (s.heads % h == 0 && h * score_bytes <= cache_bytes && s.heads / h >= units_wanted) break;
+    if (s.kv_heads() % h == 0 && h * score_bytes <= cache_bytes && s.kv_heads() / h >= units_wanted) break;
   }
   const std::int64_t h = heads_together_, d = s.head_dim;
   const int before = omp_get_max_threads();
   omp_set_num_threads(1);  // each product is run by one thread
-  const auto units = static_cast<int>(s.batch * s.heads / h);
+  const auto units = static_cast<int>(s.batch * s.kv_heads() / h);
   for (int thread = 0; thread < std::min(threads, units); ++thread) {
     auto w = std::make_unique<Worker>();
-    const MatrixForm q{type, s.query_stride, 1, d}, k{type, s.key_stride, 1, d}, k_t{type, 1, s.key_stride, d};
-    const MatrixForm dout{type, s.heads * d, 1, d};
+    // The heads of a product are those of queries that have one member of a group each, so that each has its own keys.
+    const MatrixForm q{type, s.query_stride, 1, s.group * d}, k{type, s.key_stride, 1, d},
+        k_t{type, 1, s.key_stride, d};
+    const MatrixForm dout{type, s.heads * d, 1, s.group * d};
     for (std::int64_t first = 0; first < s.query_length; first += block_rows_) {
       const std::int64_t rows = std::min(block_rows_, s.query_length - first);
       const std::int64_t keys = s.causal ? std::min(s.key_length, first + rows) : s.key_length;
       const std::int64_t stride = padded(keys) + 16;  // not a power of two: rows fall into different cache sets
       const MatrixForm score{program::DType::f32, stride, 1, rows * stride}, ds{type, stride, 1, rows * stride};
       const MatrixForm p =
-          form.keeps_probabilities ? MatrixForm{type, s.key_length, 1, s.query_length * s.key_length} : ds;
+          form.keeps_probabilities ? MatrixForm{type, s.key_length, 1, s.group * s.query_length * s.key_length} : ds;
       const auto transposed = [](MatrixForm m) {
         std::swap(m.row_stride, m.column_stride);
         return m;
@@ -153,11 +163,11 @@ struct AttentionKernel::Scores {
 // In the type of the products that read them: in memory where the operation keeps them, else this thread's own.
 template <class T>
 AttentionKernel::Scores<T> AttentionKernel::probabilities(Worker& w, const Block& b, const backend::Tensor& kept,
-                                                          std::int64_t sequence, std::int64_t head) const {
+                                                          const Unit& unit) const {
   const program::AttentionShape& s = shape_;
   if (kept.present()) {
-    const std::int64_t row = (sequence * s.heads + head) * s.query_length + b.first;
-    return {kept.as<T>() + row * s.key_length, s.key_length, s.query_length * s.key_length};
+    const std::int64_t row = (unit.sequence * s.heads + unit.query_head(s, 0)) * s.query_length + b.first;
+    return {kept.as<T>() + row * s.key_length, s.key_length, s.group * s.query_length * s.key_length};
   }
   if constexpr (std::is_same_v<T, float>) {
     return {w.scores.data(), b.stride, b.rows * b.stride};
@@ -168,22 +178,26 @@ AttentionKernel::Scores<T> AttentionKernel::probabilities(Worker& w, const Block
 
 template <class F>
 void AttentionKernel::over_units(F&& f) {
-  const std::int64_t units = shape_.batch * shape_.heads / heads_together_;
-  parallel_ranges(units, 1, [&](std::int64_t first, std::int64_t last, int thread) {
-    for (std::int64_t u = first; u < last; ++u) f(*workers_[thread], u);
+  const std::int64_t groups = shape_.kv_heads() / heads_together_;
+  parallel_ranges(shape_.batch * groups, 1, [&](std::int64_t first, std::int64_t last, int thread) {
+    for (std::int64_t u = first; u < last; ++u) {
+      for (std::int64_t member = 0; member < shape_.group; ++member) {
+        f(*workers_[thread], Unit{u / groups, u % groups * heads_together_, member});
+      }
+    }
   });
 }
 
 template <class T>
-void AttentionKernel::forward_unit(Worker& w, std::int64_t unit, const backend::Bound<program::Attention>& t) const {
+void AttentionKernel::forward_unit(Worker& w, const Unit& unit, const backend::Bound<program::Attention>& t) const {
   const program::AttentionShape& s = shape_;
-  const std::int64_t together = heads_together_, d = s.head_dim, groups = s.heads / together;
-  const std::int64_t sequence = unit / groups, head = unit % groups * together;
-  const T* keys = t.k.as<const T>() + sequence * s.key_length * s.key_stride + head * d;
-  const T* values = t.v.as<const T>() + sequence * s.key_length * s.key_stride + head * d;
+  const std::int64_t together = heads_together_, d = s.head_dim, sequence = unit.sequence;
+  const std::int64_t head = unit.query_head(s, 0);
+  const T* keys = t.k.as<const T>() + sequence * s.key_length * s.key_stride + unit.key_head * d;
+  const T* values = t.v.as<const T>() + sequence * s.key_length * s.key_stride + unit.key_head * d;
   const bool keep = t.probabilities.present();
   for (Block& b : w.blocks) {
-    const Scores<T> p = probabilities<T>(w, b, t.probabilities, sequence, head);
+    const Scores<T> p = probabilities<T>(w, b, t.probabilities, unit);
     const std::int64_t row0 = sequence * s.query_length + b.first;
     b.scores(t.q.as<const T>() + row0 * s.query_stride + head * d, keys, w.scores.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
@@ -193,7 +207,8 @@ void AttentionKernel::forward_unit(Worker& w, std::int64_t unit, const backend::
       T* const p_row = p.row(h, r);
       const auto [sum, maximum] =
           keep ? exponentials(score, score, seen, seen, scale_) : exponentials(score, p_row, seen, b.keys, scale_);
-      t.stats.f32()[(sequence * s.heads + head + h) * s.query_length + b.first + r] = maximum + std::log(sum);
+      t.stats.f32()[(sequence * s.heads + unit.query_head(s, h)) * s.query_length + b.first + r] =
+          maximum + std::log(sum);
       w.dots[hr] = keep ? 1 : 1 / sum;
       if (!keep) continue;
       scaled_row(p_row, score, 1 / sum, seen, false);
@@ -202,7 +217,7 @@ void AttentionKernel::forward_unit(Worker& w, std::int64_t unit, const backend::
     b.values(p.first, values, w.rows.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
-      T* to = t.out.as<T>() + (row0 + r) * s.heads * d + (head + h) * d;
+      T* to = t.out.as<T>() + ((row0 + r) * s.heads + unit.query_head(s, h)) * d;
       scaled_row(to, w.rows.data() + hr * d, w.dots[hr], d, false);
     }
   }
@@ -210,19 +225,19 @@ void AttentionKernel::forward_unit(Worker& w, std::int64_t unit, const backend::
 
 void AttentionKernel::forward(const backend::Bound<program::Attention>& t) {
   backend::with_type(type_, [&](auto tag) {
-    over_units([&](Worker& w, std::int64_t unit) { forward_unit<decltype(tag)>(w, unit, t); });
+    over_units([&](Worker& w, const Unit& unit) { forward_unit<decltype(tag)>(w, unit, t); });
   });
 }
 
 // With s = scale q k^T and p = exp(s - stats), unless it was kept: dv = p^T dout, dp = dout v^T, ds = scale p (dp -
 // dout . out), dq = ds k, dk = ds^T q; dout . out is the row sum of p dp.
 template <class T>
-void AttentionKernel::backward_unit(Worker& w, std::int64_t unit,
+void AttentionKernel::backward_unit(Worker& w, const Unit& unit,
                                     const backend::Bound<program::AttentionBackward>& t) const {
   const program::AttentionShape& s = shape_;
-  const std::int64_t together = heads_together_, d = s.head_dim, groups = s.heads / together;
-  const std::int64_t sequence = unit / groups, head = unit % groups * together;
-  const std::int64_t key0 = sequence * s.key_length * s.key_stride + head * d;
+  const std::int64_t together = heads_together_, d = s.head_dim, sequence = unit.sequence;
+  const std::int64_t head = unit.query_head(s, 0);
+  const std::int64_t key0 = sequence * s.key_length * s.key_stride + unit.key_head * d;
   const T *keys = t.k.as<const T>() + key0, *values = t.v.as<const T>() + key0;
   T* ds = nullptr;
   if constexpr (std::is_same_v<T, float>) {
@@ -231,21 +246,23 @@ void AttentionKernel::backward_unit(Worker& w, std::int64_t unit,
     ds = w.ds.data();
   }
   const bool kept = t.probabilities.present();
-  std::fill(w.dkeys.begin(), w.dkeys.end(), 0.0f);
-  std::fill(w.dvalues.begin(), w.dvalues.end(), 0.0f);
+  if (unit.member == 0) {
+    std::fill(w.dkeys.begin(), w.dkeys.end(), 0.0f);
+    std::fill(w.dvalues.begin(), w.dvalues.end(), 0.0f);
+  }
   for (Block& b : w.blocks) {
     const std::int64_t row0 = sequence * s.query_length + b.first;
     const T* queries = t.q.as<const T>() + row0 * s.query_stride + head * d;
     const T* dout = t.dout.as<const T>() + row0 * s.heads * d + head * d;
     const T* out = t.out.as<const T>() + row0 * s.heads * d + head * d;
-    const Scores<T> p = probabilities<T>(w, b, t.probabilities, sequence, head);
+    const Scores<T> p = probabilities<T>(w, b, t.probabilities, unit);
     if (!kept) b.scores(queries, keys, w.scores.data());
     b.gradients[0](dout, values, w.dscores.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
       const std::int64_t seen = s.causal ? std::min(b.keys, b.first + r + 1) : b.keys;
-      const float stat = t.stats.f32()[(sequence * s.heads + head + h) * s.query_length + b.first + r];
-      const std::int64_t at = r * s.heads * d + h * d;
+      const float stat = t.stats.f32()[(sequence * s.heads + unit.query_head(s, h)) * s.query_length + b.first + r];
+      const std::int64_t at = (r * s.heads + h * s.group) * d;
       const float delta = dot(dout + at, out + at, d);
       const float *score = w.scores.data() + hr * b.stride, *dp = w.dscores.data() + hr * b.stride;
       T *p_row = p.row(h, r), *ds_row = ds + hr * b.stride;
@@ -263,10 +280,11 @@ void AttentionKernel::backward_unit(Worker& w, std::int64_t unit,
     b.gradients[3](ds, queries, w.dkeys.data());
     for (std::int64_t hr = 0; hr < together * b.rows; ++hr) {
       const std::int64_t h = hr / b.rows, r = hr % b.rows;
-      scaled_row(t.dq.as<T>() + (row0 + r) * s.query_stride + (head + h) * d, w.rows.data() + hr * d, 1, d,
+      scaled_row(t.dq.as<T>() + (row0 + r) * s.query_stride + unit.query_head(s, h) * d, w.rows.data() + hr * d, 1, d,
                  t.accumulate);
     }
   }
+  if (unit.member + 1 < s.group) return;  // the gradients of keys and values are sums over the group
   for (std::int64_t hj = 0; hj < together * s.key_length; ++hj) {
     const std::int64_t h = hj / s.key_length, j = hj % s.key_length;
     const std::int64_t at = key0 + j * s.key_stride + h * d;
@@ -277,7 +295,7 @@ void AttentionKernel::backward_unit(Worker& w, std::int64_t unit,
 
 void AttentionKernel::backward(const backend::Bound<program::AttentionBackward>& t) {
   backend::with_type(type_, [&](auto tag) {
-    over_units([&](Worker& w, std::int64_t unit) { backward_unit<decltype(tag)>(w, unit, t); });
+    over_units([&](Worker& w, const Unit& unit) { backward_unit<decltype(tag)>(w, unit, t); });
   });
 }
 

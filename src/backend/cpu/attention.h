@@ -14,8 +14,10 @@ namespace harness::cpu {
 /// once, which fits at training lengths and needs no rescaling). Heads are handled several at a time. Where the
 /// operation keeps its probabilities, they are written to memory, and the products read them from there.
 ///
-/// One object serves all operations of its shape and type on one rank: threads work on different (sequence, heads)
-/// units, each with its own products and scratch. Allocates nothing when run.
+/// One object serves all operations of its shape and type on one rank: threads work on different (sequence, heads of
+/// keys) units, each with its own products and scratch. Where a group of query heads shares a head of keys, its members
+/// follow one another on one thread, which sums up what they give to the gradients of keys and values. Allocates
+/// nothing when run.
 class AttentionKernel {
  public:
   /// What the products of an operation read follows from these.
@@ -33,18 +35,18 @@ class AttentionKernel {
 
  private:
   struct Block;
+  struct Unit;
   struct Worker;
   template <class T>
-  void forward_unit(Worker& w, std::int64_t unit, const backend::Bound<program::Attention>& t) const;
+  void forward_unit(Worker& w, const Unit& unit, const backend::Bound<program::Attention>& t) const;
   template <class T>
-  void backward_unit(Worker& w, std::int64_t unit, const backend::Bound<program::AttentionBackward>& t) const;
+  void backward_unit(Worker& w, const Unit& unit, const backend::Bound<program::AttentionBackward>& t) const;
   template <class F>
   void over_units(F&& f);
   template <class T>
   struct Scores;  // where a block's are
   template <class T>
-  Scores<T> probabilities(Worker& w, const Block& block, const backend::Tensor& kept, std::int64_t sequence,
-                          std::int64_t head) const;
+  Scores<T> probabilities(Worker& w, const Block& block, const backend::Tensor& kept, const Unit& unit) const;
 
   program::AttentionShape shape_;
   program::DType type_;

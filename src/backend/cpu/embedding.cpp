@@ -60,6 +60,7 @@ void run(const backend::Bound<program::EmbeddingBackward>& op, const backend::Ke
         add_row(op.dwords.f32() + local * width + begin, from + t * width + begin, end - begin);
       }
     });
+    if (!op.dpositions) return;
     parallel_ranges(op.sequence, std::max<std::int64_t>(1, elementwise_grain / width),
                     [&](std::int64_t begin, std::int64_t end, int) {
                       for (std::int64_t p = begin; p < end; ++p) {

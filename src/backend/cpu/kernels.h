@@ -23,12 +23,19 @@ void run(const backend::Bound<program::ResidualAdd>& op, const backend::KernelCo
 void run(const backend::Bound<program::LayerNorm>& op, const backend::KernelContext& context = {});
 void run(const backend::Bound<program::LayerNormBackward>& op, const backend::KernelContext& context);
 std::int64_t scratch_floats(const program::LayerNormBackward& op, int threads);
+void run(const backend::Bound<program::RmsNorm>& op, const backend::KernelContext& context = {});
+void run(const backend::Bound<program::RmsNormBackward>& op, const backend::KernelContext& context);
+std::int64_t scratch_floats(const program::RmsNormBackward& op, int threads);
 
 void run(const backend::Bound<program::Gelu>& op, const backend::KernelContext& context = {});
 void run(const backend::Bound<program::GeluBackward>& op, const backend::KernelContext& context = {});
+void run(const backend::Bound<program::SwiGlu>& op, const backend::KernelContext& context = {});
+void run(const backend::Bound<program::SwiGluBackward>& op, const backend::KernelContext& context = {});
 void run(const backend::Bound<program::BiasAdd>& op, const backend::KernelContext& context = {});
 void run(const backend::Bound<program::ColumnSum>& op, const backend::KernelContext& context = {});
 
+void run(const backend::Bound<program::Rope>& op, const backend::KernelContext& context);
+std::int64_t scratch_floats(const program::Rope& op, int threads);
 void run(const backend::Bound<program::AttentionMerge>& op, const backend::KernelContext& context = {});
 
 void run(const backend::Bound<program::CrossEntropy>& op, const backend::KernelContext& context);

@@ -1,14 +1,28 @@
 #include <cmath>
+#include <type_traits>
 
 #include "analysis/block_time.h"
 #include "analysis/level_course.h"
 #include "analysis/processes.h"
 #include "analysis/sizes.h"
+#include "config/model.h"
 #include "report/json/parts.h"
 #include "report/show.h"
 
 namespace harness::report {
 namespace {
+
+Json model_json(const config::Model& model) {
+  Json out = {{"name", model.name}};
+  config::each_key(model, [&]<class T>(const config::ModelKey& key, const T& value) {
+    if constexpr (std::is_enum_v<T>) {
+      out[key.name] = config::word_of(value, config::words_for(value));
+    } else {
+      out[key.name] = value;
+    }
+  });
+  return out;
+}
 
 Json effect_json(const std::optional<analysis::Effect>& effect) {
   if (!effect) return nullptr;
@@ -241,13 +255,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"interval_declared", summary.declared},
               {"confidence", result.confidence},
               {"looks", looks_json(summary)},
-              {"model",
-               {{"name", result.model_name},
-                {"layers", result.layers},
-                {"hidden", result.hidden},
-                {"heads", result.heads},
-                {"vocab", result.vocab},
-                {"sequence", result.sequence}}},
+              {"model", model_json(result.model)},
               {"flop_formula", result.flop_formula},
               {"peak_source", result.peak_source},
               {"control", effect_json(summary.control)},

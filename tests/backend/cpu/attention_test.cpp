@@ -8,7 +8,7 @@ namespace {
 class Attentions : public PerType {};
 INSTANTIATE_TEST_SUITE_P(Types, Attentions, both_types(), type_name);
 
-// Packed q, k, v of one buffer [rows, 3, heads, head_dim]; the oracle works on single heads.
+// Packed q, k, v of one buffer [rows, heads + 2 kv_heads, head_dim]; the oracle works on single heads.
 struct Oracle {
   program::AttentionShape s;
   std::vector<double> q, k, v, dout;  // buffers with their strides
@@ -19,7 +19,7 @@ struct Oracle {
     return (b * s.query_length + i) * s.query_stride + h * s.head_dim;
   }
   std::int64_t key(std::int64_t b, std::int64_t j, std::int64_t h) const {
-    return (b * s.key_length + j) * s.key_stride + h * s.head_dim;
+    return (b * s.key_length + j) * s.key_stride + h / s.group * s.head_dim;
   }
   std::int64_t result(std::int64_t b, std::int64_t i, std::int64_t h) const {
     return ((b * s.query_length + i) * s.heads + h) * s.head_dim;
@@ -70,8 +70,9 @@ struct Oracle {
 };
 
 program::AttentionShape packed(std::int64_t batch, std::int64_t heads, std::int64_t head_dim, std::int64_t length,
-                               bool causal) {
-  return {batch, heads, head_dim, length, length, 3 * heads * head_dim, 3 * heads * head_dim, causal};
+                               bool causal, std::int64_t group = 1) {
+  const std::int64_t stride = (heads + 2 * heads / group) * head_dim;
+  return {batch, heads, head_dim, length, length, stride, stride, causal, group};
 }
 
 // Each row of the probabilities: those of the keys it sees are summed up to 1, and the others are 0.
@@ -90,10 +91,12 @@ void expect_rows_of_a_softmax(const std::vector<double>& p, const program::Atten
 
 void check(program::DType type, const program::AttentionShape& s, bool accumulate, int threads, bool unfused = false) {
   const std::int64_t width = s.heads * s.head_dim, rows = s.batch * s.query_length;
-  const std::int64_t span = (rows - 1) * 3 * width + width;
-  const auto part = [&](const program::View& v, std::int64_t i) { return v.part(i * width, span); };
+  const std::int64_t stride = s.query_stride, of_keys = s.kv_heads() * s.head_dim;
+  const std::array first{std::int64_t{0}, width, width + of_keys}, wide{width, of_keys, of_keys};
+  const auto span = [&](std::int64_t i) { return (rows - 1) * stride + wide.at(i); };
+  const auto part = [&](const program::View& v, std::int64_t i) { return v.part(first.at(i), span(i)); };
   const auto cut = [&](const std::vector<double>& v, std::int64_t i) {
-    return std::vector<double>(v.begin() + i * width, v.begin() + i * width + span);
+    return std::vector<double>(v.begin() + first.at(i), v.begin() + first.at(i) + span(i));
   };
   Oracle oracle{s, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   program::View out, stats;
@@ -101,7 +104,7 @@ void check(program::DType type, const program::AttentionShape& s, bool accumulat
   const std::int64_t scores = unfused ? s.batch * s.heads * s.query_length * s.key_length : 0;
   {
     Rig rig(type, threads);
-    const program::View qkv = rig.tensor(random_values(rows * 3 * width, 7));
+    const program::View qkv = rig.tensor(random_values(rows * stride, 7));
     out = rig.output(rows * width);
     stats = rig.output_f32(s.batch * s.heads * s.query_length);
     const program::View p = unfused ? rig.output(scores) : program::View{};
@@ -122,7 +125,7 @@ void check(program::DType type, const program::AttentionShape& s, bool accumulat
   Rig rig(type, threads);
   const program::View qkv = rig.tensor(qkv_values), dout = rig.tensor(oracle.dout), o = rig.tensor(oracle.out),
                       st = rig.f32(oracle.stats);
-  const program::View dqkv = accumulate ? rig.tensor(random_values(rows * 3 * width, 9)) : rig.output(rows * 3 * width);
+  const program::View dqkv = accumulate ? rig.tensor(random_values(rows * stride, 9)) : rig.output(rows * stride);
   const program::View p = unfused ? rig.tensor(kept) : program::View{};
   rig.run(program::AttentionBackward{part(qkv, 0), part(qkv, 1), part(qkv, 2), o, st, dout, part(dqkv, 0),
                                      part(dqkv, 1), part(dqkv, 2), s, accumulate, p});
@@ -133,11 +136,13 @@ void check(program::DType type, const program::AttentionShape& s, bool accumulat
   for (std::int64_t r = 0; r < rows; ++r) {
     for (std::int64_t i = 0; i < 3; ++i) {
       const auto& want = *std::array{&oracle.dq, &oracle.dk, &oracle.dv}[i];
-      for (std::int64_t c = 0; c < width; ++c) {
-        const std::size_t at = r * 3 * width + i * width + c;
+      for (std::int64_t c = 0; c < wide.at(i); ++c) {
+        const std::size_t at = r * stride + first.at(i) + c;
         const double base = accumulate ? before[at] : 0;
-        const double exact = want[r * 3 * width + c] + base;
-        ASSERT_NEAR(got[at], exact, rig.tolerance() * (type == program::DType::bf16 ? 6 : 4))
+        const double exact = want[r * stride + c] + base;
+        // Of keys and values, sums over a group.
+        const double terms = i == 0 ? 1 : static_cast<double>(s.group);
+        ASSERT_NEAR(got[at], exact, rig.tolerance() * terms * (type == program::DType::bf16 ? 6 : 4))
             << "row " << r << " part " << i;
       }
     }
@@ -162,6 +167,13 @@ TEST_P(Attentions, UnfusedKeepsItsProbabilitiesAndReadsThem) {
   check(GetParam(), packed(2, 4, 16, 150, true), false, 2, true);
   check(GetParam(), packed(1, 3, 20, 67, true), true, 5, true);
   check(GetParam(), packed(2, 2, 16, 70, false), true, 2, true);
+}
+
+TEST_P(Attentions, GroupsOfQueriesShareKeysAndValues) {
+  check(GetParam(), packed(2, 4, 16, 150, true, 2), false, 2);
+  check(GetParam(), packed(1, 6, 20, 67, true, 3), true, 5);
+  check(GetParam(), packed(2, 4, 16, 70, false, 4), true, 2);
+  check(GetParam(), packed(2, 4, 16, 150, true, 2), true, 2, true);
 }
 
 // Gradients that follow from nothing else are 0 where all probabilities are.

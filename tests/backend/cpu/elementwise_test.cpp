@@ -67,6 +67,75 @@ TEST_P(Elementwise, GeluAndItsSlope) {
   }
 }
 
+double logistic(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+TEST_P(Elementwise, SwiGluAndItsSlope) {
+  for (const auto& [rows, width] : {std::pair<std::int64_t, std::int64_t>{1, 8}, {67, 83}, {130, 64}}) {
+    const std::int64_t n = rows * width;
+    auto values = random_values(2 * n, 5, 3);
+    values[0] = -90;
+    values[1] = 90;
+    values[2] = 0;
+    {
+      Rig rig(GetParam());
+      const program::View in = rig.tensor(values), out = rig.output(n);
+      rig.run(program::SwiGlu{in, out, rows, width});
+      const auto got = rig.get(out), x = rig.rounded(in);
+      for (std::int64_t i = 0; i < n; ++i) {
+        const std::int64_t at = i / width * 2 * width + i % width;
+        const double want = x[at] * logistic(x[at]) * x[at + width];
+        EXPECT_NEAR(got[i], want, rig.tolerance() * (std::abs(want) + 0.1)) << "element " << i;
+      }
+    }
+    Rig rig(GetParam());
+    const program::View in = rig.tensor(values), dout = rig.tensor(random_values(n, 6)), din = rig.output(2 * n);
+    rig.run(program::SwiGluBackward{in, dout, din, rows, width});
+    const auto got = rig.get(din), x = rig.rounded(in), dy = rig.rounded(dout);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t at = i / width * 2 * width + i % width;
+      const double g = x[at], s = logistic(g);
+      const double dgate = dy[i] * x[at + width] * (s + g * s * (1 - s)), dup = dy[i] * g * s;
+      EXPECT_NEAR(got[at], dgate, rig.tolerance() * (std::abs(dgate) + 0.5)) << "gate " << i;
+      EXPECT_NEAR(got[at + width], dup, rig.tolerance() * (std::abs(dup) + 0.5)) << "up " << i;
+    }
+  }
+}
+
+// Of three sequences whose rows have something behind the heads that turn.
+TEST_P(Elementwise, RopeTurnsPairsOfEveryHead) {
+  constexpr std::int64_t sequence = 21, rows = 3 * sequence, heads = 3, stride = 70;
+  for (const std::int64_t d : {2, 8, 22}) {
+    for (const bool backward : {false, true}) {
+      Rig rig(GetParam());
+      const std::int64_t n = (rows - 1) * stride + heads * d;
+      const program::View data = rig.tensor(random_values(n, 3));
+      rig.run(program::Rope{data, rows, stride, heads, d, sequence, 500, backward});
+      auto want = rig.rounded(data);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        for (std::int64_t h = 0; h < heads; ++h) {
+          for (std::int64_t i = 0; i < d / 2; ++i) {
+            const double angle = static_cast<double>(r % sequence) *
+                                 std::pow(500, -2 * static_cast<double>(i) / static_cast<double>(d)) *
+                                 (backward ? -1 : 1);
+            double& x = want[r * stride + h * d + i];
+            double& y = want[r * stride + h * d + i + d / 2];
+            const double turned = x * std::cos(angle) - y * std::sin(angle);
+            y = y * std::cos(angle) + x * std::sin(angle);
+            x = turned;
+          }
+        }
+      }
+      const auto got = rig.get(data);
+      EXPECT_LT(error(got, want), rig.tolerance()) << d;
+      for (std::int64_t r = 0; r + 1 < rows; ++r) {
+        for (std::int64_t c = heads * d; c < stride; ++c) ASSERT_EQ(got[r * stride + c], want[r * stride + c]);
+      }
+    }
+  }
+}
+
 TEST_P(Elementwise, ResidualAndBias) {
   constexpr std::int64_t rows = 67, width = 53;
   Rig rig(GetParam());

@@ -41,6 +41,29 @@ TEST_P(Embeddings, ShardsAddUpToTheEmbedding) {
   }
 }
 
+TEST_P(Embeddings, WithoutPositionsThereAreTheWordsAlone) {
+  const auto token = tokens();
+  Rig rig(GetParam());
+  const program::View t = rig.i32(token), words = rig.tensor(random_values(vocab * width, 1)),
+                      out = rig.output(rows * width);
+  rig.run(program::Embedding{t, words, {}, out, rows, width, sequence, {program::Axis::tensor, vocab}});
+  const auto w = rig.rounded(words), got = rig.get(out);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < width; ++c)
+      EXPECT_EQ(got[at(r, c)], w[at(static_cast<std::int64_t>(token[r]), c)]) << r;
+  }
+  Rig back(GetParam());
+  const program::View tb = back.i32(token), dout = back.tensor(random_values(rows * width, 2)),
+                      dwords = back.f32(std::vector<double>(vocab * width));
+  back.run(program::EmbeddingBackward{tb, dout, dwords, {}, rows, width, sequence, {program::Axis::tensor, vocab}});
+  std::vector<double> want(vocab * width);
+  const auto dy = back.rounded(dout);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < width; ++c) want[at(static_cast<std::int64_t>(token[r]), c)] += dy[at(r, c)];
+  }
+  EXPECT_LT(error(back.get(dwords), want), 2e-6);
+}
+
 TEST_P(Embeddings, BackwardAddsRowsOfEqualTokens) {
   program::Layout layout;
   layout[program::Axis::tensor] = shards;

@@ -13,17 +13,23 @@ using simd::over;
 using simd::put;
 using simd::Vec;
 
+// LayerNorm and RmsNorm, forward and backward: the latter takes no mean off the row and has no beta.
+template <class Norm>
+constexpr bool centres = requires(Norm norm) {
+  norm.mean;
+};
+
 constexpr std::int64_t row_block = 32;  // rows whose column sums are added up before they join the total
 
-template <class T>
-void forward_row(const backend::Bound<program::LayerNorm>& t, std::int64_t r) {
+template <class T, class Norm>
+void forward_row(const Norm& t, std::int64_t r) {
   const std::int64_t width = t.width;
   const auto epsilon = static_cast<float>(t.epsilon);
-  const T* in = t.in.as<const T>() + r * width;
-  const T *bias = t.bias.as<const T>(), *gamma = t.gamma.as<const T>(), *beta = t.beta.as<const T>();
-  const T* residual = t.residual ? t.residual.as<const T>() + r * width : nullptr;
-  T* sum = t.sum ? t.sum.as<T>() + r * width : nullptr;
-  T* out = t.out.as<T>() + r * width;
+  const T* in = t.in.template as<const T>() + r * width;
+  const T *bias = t.bias.template as<const T>(), *gamma = t.gamma.template as<const T>();
+  const T* residual = t.residual ? t.residual.template as<const T>() + r * width : nullptr;
+  T* sum = t.sum ? t.sum.template as<T>() + r * width : nullptr;
+  T* out = t.out.template as<T>() + r * width;
   Vec total{};
   over(0, width, [&](std::int64_t i, std::int64_t n) {
     Vec v = get(in + i, n);
@@ -36,17 +42,19 @@ void forward_row(const backend::Bound<program::LayerNorm>& t, std::int64_t r) {
     total += v;
   });
   const T* x = sum ? sum : in;
-  const float mean = simd::sum(total) / static_cast<float>(width);
+  float mean = 0;
+  if constexpr (centres<Norm>) t.mean.f32()[r] = mean = simd::sum(total) / static_cast<float>(width);
   Vec squares{};
   over(0, width, [&](std::int64_t i, std::int64_t n) {
     const Vec d = get(x + i, n, mean) - mean;
     squares += d * d;
   });
   const float rstd = 1 / std::sqrt(simd::sum(squares) / static_cast<float>(width) + epsilon);
-  t.mean.f32()[r] = mean;
   t.rstd.f32()[r] = rstd;
   over(0, width, [&](std::int64_t i, std::int64_t n) {
-    put(out + i, (get(x + i, n) - mean) * rstd * get(gamma + i, n) + get(beta + i, n), n);
+    Vec y = (get(x + i, n) - mean) * rstd * get(gamma + i, n);
+    if constexpr (centres<Norm>) y += get(t.beta.template as<const T>() + i, n);
+    put(out + i, y, n);
   });
 }
 
@@ -55,15 +63,18 @@ struct Sums {
   float *dgamma, *dbeta, *dbias;
 };
 
-template <class T, bool with_bias>
-void backward_row(const backend::Bound<program::LayerNormBackward>& t, std::int64_t r, const Sums& sums) {
+template <class T, bool with_bias, class Norm>
+void backward_row(const Norm& t, std::int64_t r, const Sums& sums) {
   const std::int64_t width = t.width;
-  const T *dout = t.dout.as<const T>() + r * width, *x = t.sum.as<const T>() + r * width;
-  const T* gamma = t.gamma.as<const T>();
-  const T* dresidual = t.dresidual ? t.dresidual.as<const T>() + r * width : nullptr;
-  T* din = t.din.as<T>() + r * width;
-  const float mean = t.mean.f32()[r], rstd = t.rstd.f32()[r];
-  // With h = (x - mean) rstd and g = gamma dout: din = rstd (g - mean(g) - h mean(g h)).
+  const T *dout = t.dout.template as<const T>() + r * width, *x = t.sum.template as<const T>() + r * width;
+  const T* gamma = t.gamma.template as<const T>();
+  const T* dresidual = t.dresidual ? t.dresidual.template as<const T>() + r * width : nullptr;
+  T* din = t.din.template as<T>() + r * width;
+  float mean = 0;
+  if constexpr (centres<Norm>) mean = t.mean.f32()[r];
+  const float rstd = t.rstd.f32()[r];
+  // With h = (x - mean) rstd and g = gamma dout: din = rstd (g - mean(g) - h mean(g h)), where a mean was taken off x;
+  // else without mean(g).
   Vec sum_g{}, sum_gh{};
   over(0, width, [&](std::int64_t i, std::int64_t n) {
     const Vec dy = get(dout + i, n), h = (get(x + i, n) - mean) * rstd;
@@ -71,9 +82,9 @@ void backward_row(const backend::Bound<program::LayerNormBackward>& t, std::int6
     sum_g += g;
     sum_gh += g * h;
     cpu::simd::put(sums.dgamma + i, cpu::simd::get(sums.dgamma + i, n) + dy * h, n);
-    cpu::simd::put(sums.dbeta + i, cpu::simd::get(sums.dbeta + i, n) + dy, n);
+    if constexpr (centres<Norm>) cpu::simd::put(sums.dbeta + i, cpu::simd::get(sums.dbeta + i, n) + dy, n);
   });
-  const float mean_g = simd::sum(sum_g) / static_cast<float>(width);
+  const float mean_g = centres<Norm> ? simd::sum(sum_g) / static_cast<float>(width) : 0;
   const float mean_gh = simd::sum(sum_gh) / static_cast<float>(width);
   over(0, width, [&](std::int64_t i, std::int64_t n) {
     const Vec h = (get(x + i, n) - mean) * rstd;
@@ -95,9 +106,8 @@ std::int64_t padded_width(std::int64_t width) {
   return (width + 63) / 64 * 64;
 }
 
-}  // namespace
-
-void run(const backend::Bound<program::LayerNorm>& t, const backend::KernelContext&) {
+template <class Norm>
+void forward(const Norm& t) {
   backend::with_type(t.in.type, [&](auto tag) {
     parallel_ranges(t.rows, row_grain(t.width), [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) forward_row<decltype(tag)>(t, r);
@@ -105,13 +115,9 @@ void run(const backend::Bound<program::LayerNorm>& t, const backend::KernelConte
   });
 }
 
-std::int64_t scratch_floats(const program::LayerNormBackward& op, int threads) {
-  return padded_width(op.width) * 6 * threads;
-}
-
-void run(const backend::Bound<program::LayerNormBackward>& t, const backend::KernelContext& context) {
+template <class Norm>
+void backward(const Norm& t, float* scratch) {
   const std::int64_t width = t.width, stride = padded_width(width);
-  float* scratch = context.scratch;
   int used = 0;
   backend::with_type(t.dout.type, [&](auto tag) {
     using T = decltype(tag);
@@ -130,13 +136,37 @@ void run(const backend::Bound<program::LayerNormBackward>& t, const backend::Ker
       }
     });
   });
-  const backend::Tensor outs[3] = {t.dgamma, t.dbeta, t.dbias};
+  backend::Tensor outs[3] = {t.dgamma, {}, t.dbias};
+  if constexpr (centres<Norm>) outs[1] = t.dbeta;
   for (int k = 0; k < 3; ++k) {
     if (!outs[k]) continue;
     float* out = outs[k].f32();
     if (!t.accumulate) std::fill_n(out, width, 0.0f);
     for (int thread = 0; thread < used; ++thread) add_and_clear(out, scratch + (thread * 6 + 3 + k) * stride, width);
   }
+}
+
+}  // namespace
+
+void run(const backend::Bound<program::LayerNorm>& op, const backend::KernelContext&) {
+  forward(op);
+}
+void run(const backend::Bound<program::RmsNorm>& op, const backend::KernelContext&) {
+  forward(op);
+}
+
+std::int64_t scratch_floats(const program::LayerNormBackward& op, int threads) {
+  return padded_width(op.width) * 6 * threads;
+}
+std::int64_t scratch_floats(const program::RmsNormBackward& op, int threads) {
+  return padded_width(op.width) * 6 * threads;
+}
+
+void run(const backend::Bound<program::LayerNormBackward>& op, const backend::KernelContext& context) {
+  backward(op, context.scratch);
+}
+void run(const backend::Bound<program::RmsNormBackward>& op, const backend::KernelContext& context) {
+  backward(op, context.scratch);
 }
 
 }  // namespace harness::cpu

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "base/name_values.h"
+#include "config/choice.h"
+
+namespace harness::config {
+
+/// Between the two products of an MLP. gelu: the tanh form, of fc1's output. swiglu (Shazeer 2020, arXiv 2002.05202):
+/// silu(gate) * up, of the two halves of fc1's output, which is then twice as wide as the MLP.
+enum class Activation : std::uint8_t { gelu, swiglu };
+inline constexpr std::array<Choice<Activation>, 2> activations{
+    {{"gelu", Activation::gelu}, {"swiglu", Activation::swiglu}}};
+/// rms_norm (Zhang and Sennrich 2019, arXiv 1910.07467) takes no mean off and has no beta.
+enum class NormKind : std::uint8_t { layer_norm, rms_norm };
+inline constexpr std::array<Choice<NormKind>, 2> norms{
+    {{"layer_norm", NormKind::layer_norm}, {"rms_norm", NormKind::rms_norm}}};
+/// learned: a table that the embedding adds. rotary (Su et al. 2021, arXiv 2104.09864): queries and keys are turned.
+enum class Positions : std::uint8_t { learned, rotary };
+inline constexpr std::array<Choice<Positions>, 2> positions{
+    {{"learned", Positions::learned}, {"rotary", Positions::rotary}}};
+
+/// The words of each of them, by type.
+inline constexpr const auto& words_for(Activation) {
+  return activations;
+}
+inline constexpr const auto& words_for(NormKind) {
+  return norms;
+}
+inline constexpr const auto& words_for(Positions) {
+  return positions;
+}
+
+/// A decoder with the norms before attention and MLP. Without more it is GPT-2's. hidden is a multiple of heads, heads
+/// one of the heads of keys and values; a head that turns has an even width.
+struct Model {
+  std::string name;  // preset name or "custom"
+  std::int64_t layers = 0, hidden = 0, heads = 0, vocab = 0, sequence = 0;
+  std::int64_t kv_heads = 0;  // heads of keys and values, each for heads / kv_heads of queries; 0: as many as heads
+  std::int64_t ffn = 0;       // width of the MLP; 0: 4 * hidden
+  Activation activation = Activation::gelu;
+  NormKind norm = NormKind::layer_norm;
+  Positions positions = Positions::learned;
+  double rope_theta = 0;        // of rotary positions; 0: 10000
+  bool tied_embeddings = true;  // the head's weight is the embedding's table
+  bool biases = true;           // of the four products of a layer
+
+  std::int64_t head_dim() const { return hidden / heads; }
+  std::int64_t key_heads() const { return kv_heads > 0 ? kv_heads : heads; }
+  std::int64_t key_width() const { return key_heads() * head_dim(); }
+  std::int64_t mlp_width() const { return ffn > 0 ? ffn : 4 * hidden; }
+  std::int64_t fc1_outputs() const { return activation == Activation::swiglu ? 2 * mlp_width() : mlp_width(); }
+  /// With what follows from other keys in place of its 0, and none that means nothing: equal models are equal then.
+  Model resolved() const;
+  bool operator==(const Model&) const = default;
+};
+
+/// What one value of the model is called: in a configuration, in a result file and in JSON.
+struct ModelKey {
+  const char* name;
+  const char* help;          // one line, for people
+  const char* otherwise;     // what holds without it, for people
+  bool first_models = true;  // one of those that every model must say; older result files have no others
+};
+
+/// Calls each(key, value) for all of the model but its name, in the order in which people meet them. Whoever reads,
+/// writes, sends, compares or shows a model goes through these rows, so that none of them can miss one.
+template <class AnyModel, class Each>  // AnyModel: Model, const or not
+void each_key(AnyModel& model, Each&& each) {
+  const char* as_preset = "the preset's";
+  each(ModelKey{"layers", "transformer layers", as_preset}, model.layers);
+  each(ModelKey{"hidden", "width of the residual stream", as_preset}, model.hidden);
+  each(ModelKey{"heads", "attention heads; they divide hidden", as_preset}, model.heads);
+  each(ModelKey{"vocab", "tokens of the vocabulary", as_preset}, model.vocab);
+  each(ModelKey{"sequence", "tokens of a sequence", as_preset}, model.sequence);
+  each(ModelKey{"kv_heads", "heads of keys and values (grouped-query attention); they divide heads", "heads", false},
+       model.kv_heads);
+  each(ModelKey{"ffn", "width of the MLP", "4 * hidden", false}, model.ffn);
+  each(ModelKey{"activation", "of the MLP; swiglu has a gate, a third matrix of this width", "gelu", false},
+       model.activation);
+  each(ModelKey{"norm", "of the residual stream", "layer_norm", false}, model.norm);
+  each(ModelKey{"positions", "a learned table, or queries and keys that are turned (RoPE)", "learned", false},
+       model.positions);
+  each(ModelKey{"rope_theta", "base of the angles of rotary positions", "10000", false}, model.rope_theta);
+  each(ModelKey{"tied_embeddings", "the head shares the embedding's table", "true", false}, model.tied_embeddings);
+  each(ModelKey{"biases", "of the products of a layer", "true", false}, model.biases);
+}
+
+/// All of that as text, by key; what follows from other keys, too.
+NameValues texts_of(const Model& model);
+
+/// "2 layers, hidden 192, 4 heads, vocab 2048, sequence 128", then what is not as in GPT-2: "8 kv_heads, swiglu".
+std::string in_words(const Model& model);
+
+}  // namespace harness::config

@@ -1,0 +1,119 @@
+// Models with today's options against PyTorch: each option alone, and a small Llama with all of them.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gathered_gradients.h"
+#include "local_job.h"
+#include "selftest/reference.h"
+#include "support/paths.h"
+#include "support/soak.h"
+
+namespace harness {
+namespace {
+
+using test::layout_of;
+using test::LocalJob;
+using Cell = std::array<int, 3>;  // tensor, pipeline, data
+
+const std::vector<selftest::Reference>& references() {
+  static const auto all = selftest::load_model_references(test::source_dir() + "/tests/reference");
+  return all;
+}
+
+config::Settings settings_of(const selftest::Reference& reference, const Cell& cell) {
+  config::Settings s = reference.settings;
+  s.layout = {{program::Axis::tensor, cell[0]}, {program::Axis::pipeline, cell[1]}};
+  s.micro_batch_size = 1;
+  s.bucket_size_bytes = 4 << 10;
+  return s;
+}
+
+// Of queries, keys and values apart: next to the gradient of values, those of the others vanish in a norm.
+void expect_near(const config::Model& m, const std::string& name, const std::vector<float>& ours,
+                 std::span<const float> theirs, const std::string& what) {
+  ASSERT_EQ(ours.size(), theirs.size()) << what << ", " << name;
+  const bool qkv = name.find(".qkv.") != std::string::npos;
+  const std::int64_t all = m.hidden + 2 * m.key_width(), row = static_cast<std::int64_t>(ours.size()) / all;
+  std::vector<std::int64_t> ends{static_cast<std::int64_t>(ours.size())};
+  if (qkv) ends = {m.hidden * row, (m.hidden + m.key_width()) * row, all * row};
+  std::int64_t first = 0;
+  for (const std::int64_t end : ends) {
+    // The bias of keys shifts all scores of a row alike and has no gradient, unless positions turn it.
+    const bool nothing = name.ends_with("qkv.bias") && first == m.hidden && m.positions == config::Positions::learned;
+    const std::vector<float> a(ours.begin() + first, ours.begin() + end),
+        b(theirs.begin() + first, theirs.begin() + end);
+    if (!nothing) EXPECT_LE(test::distance(a, b), 1e-5) << what << ", " << name << " from " << first;
+    first = end;
+  }
+}
+
+void compare(const selftest::Reference& reference, const config::Settings& settings, const Cell& cell,
+             const std::string& what) {
+  const program::Layout layout = layout_of(cell[0], cell[1], cell[2]);
+  LocalJob job(reference.model, settings, layout, reference.seed);
+  job.run(1);
+  const test::Gradients gradients = test::gathered_gradients(job, reference.model, settings, layout);
+  ASSERT_EQ(gradients.size(), reference.places.size()) << what;
+  for (const auto& [name, ours] : gradients) {
+    expect_near(reference.model, name, ours, reference.tensor(name), what);
+  }
+  job.run(2);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(job.losses(0)[i] / reference.losses[i], 1, 1e-5) << what;
+}
+
+std::string title(const selftest::Reference& reference, const Cell& c) {
+  return fmt::format("{}, TP{} PP{} DP{}", reference.model.name, c[0], c[1], c[2]);
+}
+
+// One cell of each row and a whole one; all of them take HARNESS_SOAK.
+TEST(ReferenceOfModels, LossesAndEveryGradient) {
+  std::size_t row = 0;
+  for (const selftest::Reference& reference : references()) {
+    std::vector<Cell> cells{{1, 1, 1}};
+    constexpr std::array<Cell, 7> others{{{2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {2, 2, 1}, {2, 1, 2}, {1, 2, 2}, {2, 2, 2}}};
+    if (test::soaking()) {
+      cells.insert(cells.end(), others.begin(), others.end());
+    } else if (test::emulated) {
+      cells = {row % 2 == 0 ? Cell{2, 1, 1} : Cell{1, 2, 1}};
+    } else {
+      cells.push_back(others.at(row % others.size()));
+      if (reference.model.name == "llama") cells.push_back({2, 2, 2});
+    }
+    ++row;
+    for (const Cell& cell : cells) compare(reference, settings_of(reference, cell), cell, title(reference, cell));
+  }
+}
+
+// What a step may do besides, of the model that has all options.
+TEST(ReferenceOfModels, WithSequenceParallelismRecomputationSchedulesAndFinerOperations) {
+  const selftest::Reference& llama = references().back();
+  ASSERT_EQ(llama.model.name, "llama");
+  const auto check = [&](const Cell& cell, const char* what, const std::function<void(config::Settings&)>& change) {
+    config::Settings s = settings_of(llama, cell);
+    change(s);
+    compare(llama, s, cell, std::string(what));
+  };
+  check({2, 1, 1}, "sequence_parallel, recompute full", [](config::Settings& s) {
+    s.sequence_parallel = true;
+    s.recompute = config::Recompute::full;
+  });
+  if (test::emulated) return;
+  check({2, 1, 1}, "without fusion", [](config::Settings& s) { s.fusion = false; });
+  check({1, 1, 1}, "recompute selective", [](config::Settings& s) {
+    s.attention = config::AttentionKind::unfused;
+    s.recompute = config::Recompute::selective;
+  });
+  check({1, 2, 1}, "zero bubble",
+        [](config::Settings& s) { s.pipeline_schedule = config::PipelineSchedule::zero_bubble_h1; });
+  check({1, 1, 2}, "overlap_optimizer", [](config::Settings& s) { s.overlap_optimizer = true; });
+}
+
+}  // namespace
+}  // namespace harness
