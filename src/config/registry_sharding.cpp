@@ -2,6 +2,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "config/choice.h"
 #include "config/fields.h"
 #include "config/registry_rows.h"

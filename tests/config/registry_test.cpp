@@ -201,6 +201,27 @@ TEST(Registry, WhatAStepKeepsHasAnEffectOnlyWhereThereIsSomethingToDivideOrToCom
   EXPECT_EQ(find_variable("recompute_layers")->without_effect(s), "");
 }
 
+TEST(Registry, WhatReplicasExchangeHasAnEffectOnlyWhereThereAreSomeAndTheyDivideIt) {
+  Settings s;
+  s.ranks = 4;
+  const auto why_none = [&](const char* name) { return find_variable(name)->without_effect(s); };
+  EXPECT_EQ(why_none("sharding"), "");
+  EXPECT_EQ(why_none("grad_reduce_precision"), "");
+  EXPECT_THAT(why_none("overlap_param_gather"), HasSubstr("sharding is none"));
+  EXPECT_THAT(why_none("prefetch_layers"), HasSubstr("sharding is not parameters"));
+  s.sharding = Sharding::optimizer;
+  EXPECT_EQ(why_none("overlap_param_gather"), "");
+  EXPECT_EQ(why_none("bucket_size"), "");
+  s.sharding = Sharding::parameters;
+  EXPECT_EQ(why_none("prefetch_layers"), "");
+  EXPECT_THAT(why_none("overlap_param_gather"), HasSubstr("prefetch_layers says how far ahead"));
+  EXPECT_THAT(why_none("bucket_size"), HasSubstr("a bucket is a layer"));
+  s.layout[program::Axis::tensor] = 4;
+  for (const char* name : {"sharding", "prefetch_layers", "grad_reduce_precision", "bucket_size"}) {
+    EXPECT_THAT(why_none(name), HasSubstr("data_parallel is 1")) << name;
+  }
+}
+
 TEST(Registry, OnlyOneOfItsWordsIsRefusedByABackend) {
   const Variable& precision = *find_variable("precision");
   Settings s;
