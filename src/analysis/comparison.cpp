@@ -21,15 +21,15 @@ namespace {
 // copy) the one with the same variable and value and then the same name is meant.
 const store::ResultCase* counterpart(const store::Result& from, const store::ResultCase& wanted,
                                      const store::Result& in) {
+  const auto has_kinds = [](const store::Result& result) { return result.find_case(store::alone_name) != nullptr; };
+  const bool both_have_kinds = has_kinds(from) && has_kinds(in);  // of blocks: in processes of their own, and shared
   const store::ResultCase* best = nullptr;
   int best_score = -1;
   for (const store::ResultCase& candidate : in.cases) {
     if (!setting_differences(from, wanted, in, candidate).empty()) continue;
-    // The control is compared with the control and with nothing else, and so is baseline_alone.
-    const auto is_copy_alike = [&](store::CaseRole role) {
-      return (wanted.role() == role) == (candidate.role() == role);
-    };
-    if (!is_copy_alike(store::CaseRole::control) || !is_copy_alike(store::CaseRole::baseline_alone)) continue;
+    // The control is compared with the control and with nothing else.
+    if ((wanted.role() == store::CaseRole::control) != (candidate.role() == store::CaseRole::control)) continue;
+    if (both_have_kinds && from.is_alone(from.index_of(wanted)) != in.is_alone(in.index_of(candidate))) continue;
     const bool same_change = wanted.variable == candidate.variable && wanted.value == candidate.value;
     const int score = (same_change ? 2 : 0) + (wanted.name == candidate.name ? 1 : 0);
     if (score <= best_score) continue;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "analysis/comparison.h"
 #include "analysis/level_course.h"
 #include "analysis/processes.h"
 #include "analysis/summary.h"
@@ -93,6 +94,22 @@ TEST_F(AloneTest, AFailedBaselineCostsTheCasesThatAreComparedWithIt) {
   store::Result result = mixed();
   block(result, 3, alone).status = store::BlockStatus::failed;
   EXPECT_FALSE(summarise(result).lost[0].cost_a_verdict);
+}
+
+// The second sweep starts from what the first tried with a process of its own: its baseline shares one, and is another
+// measurement; its baseline_alone is the same.
+TEST_F(AloneTest, OfTwoFilesCasesOfOneKindAreCompared) {
+  store::Result first = mixed(), second = mixed();
+  first.cases[alone_change].settings[0] = "2";
+  for (store::ResultCase& row : second.cases) row.settings[0] = "2";
+  second.cases[shared_change].settings[0] = second.cases[alone_change].settings[0] = "3";
+  first.cases[shared_change].settings[0] = "4";
+  second.run_uuid = "another";
+  const Summary of_first = summarise(first), of_second = summarise(second);
+  const ComparedFile a{"A", &first, &of_first}, b{"B", &second, &of_second};
+  const Comparison comparison = compare_sides(std::span(&a, 1), std::span(&b, 1));
+  ASSERT_EQ(comparison.cases.size(), 1u);
+  EXPECT_EQ(comparison.cases[0].name, "threads=2 = baseline_alone");
 }
 
 TEST_F(AloneTest, EachKindIsSettledByTheLooksForItself) {

@@ -24,6 +24,7 @@ class GreedyJob : public job::Job {
     job::BlockOutcome outcome;
     outcome.ok = true;
     outcome.samples = {{timeline, {}, used_bytes * request.settings.micro_batch_size, {}}};
+    outcome.samples[0].set_up.build_s = build_s;
     return {outcome};
   }
   int follow() override { return 0; }
@@ -34,6 +35,7 @@ class GreedyJob : public job::Job {
   const Clock& clock() const override { return system_clock(); }
 
   std::int64_t used_bytes = 0;  // by sequence of a micro-batch
+  double build_s = 0;           // which is said and not waited for
 
  private:
   std::vector<job::RankPlace> places_{1};
@@ -51,9 +53,10 @@ class Timelines : public ::testing::Test {
     e.measure.memory_limit_bytes = 1 << 30;
     return plan::prepare(e, 1, {});
   }
-  Recorder record(std::int64_t used_bytes) {
+  Recorder record(std::int64_t used_bytes, double build_s = 0) {
     GreedyJob job;
     job.used_bytes = used_bytes;
+    job.build_s = build_s;
     Machine machine;
     machine.places = job.places();
     Recorder recorder(planned_result(plan_));
@@ -81,6 +84,24 @@ TEST_F(Timelines, GradientsOfTheFirstStepAreSummedOverRanks) {
   ASSERT_EQ(recorder.result().gradients.size(), 2u) << "the control is the baseline";
   EXPECT_EQ(recorder.result().gradients[1].case_index, 2);
   EXPECT_EQ(recorder.result().gradients[1].sharded_squares, 16);
+}
+
+// What the workers say of their set-up is what a block costs in a process that runs; a process of its own is timed from
+// outside. The copies of the baseline are not run for it, and each costs what its kind does.
+TEST_F(Timelines, ABlockIsExpectedToTakeWhatItsKindTakes) {
+  config::Experiment e = plan_.experiment;
+  e.baseline.workload = "gemm";
+  e.changes.clear();
+  for (const auto& [variable, value] : {std::pair("repetitions", "3"), std::pair("threads", "1")}) {
+    e.changes.push_back({variable, value, e.baseline});
+    config::find_variable(variable)->parse(e.changes.back().settings, value);
+  }
+  plan_ = plan::prepare(e, 1, {});
+  ASSERT_EQ(plan_.cases.size(), 5u);
+  ASSERT_EQ(plan_.cases[2].name, "baseline_alone");
+  const Recorder recorder = record(0, 1000);
+  for (const std::size_t shared : {0u, 1u, 3u}) EXPECT_EQ(recorder.state(shared).set_up_s, 1000) << shared;
+  for (const std::size_t alone : {2u, 4u}) EXPECT_LT(recorder.state(alone).set_up_s, 100) << alone;
 }
 
 }  // namespace
