@@ -92,6 +92,10 @@ void each_key(AnyModel& model, Each&& each) {
 /// All of that as text, by key; what follows from other keys, too.
 NameValues texts_of(const Model& model);
 
+/// What Megatron-LM's command line calls it (framework_words.h says which), with the values: "--swiglu", "". The size
+/// of the vocabulary is its tokenizer's affair.
+NameValues megatron_flags(const Model& model);
+
 /// "2 layers, hidden 192, 4 heads, vocab 2048, sequence 128", then what is not as in GPT-2: "8 kv_heads, swiglu".
 std::string in_words(const Model& model);
 

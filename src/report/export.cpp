@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/model.h"
 #include "config/registry.h"
 #include "report/clean_text.h"
 #include "report/table.h"
@@ -82,6 +83,14 @@ std::string env_text(const Proven& proven, Remarks remarks) {
   }
   comments_below(out, remarks);
   return out;
+}
+
+// As a comment: whoever exports has a model.
+std::string megatron_model(const store::Result& result) {
+  std::string line = "The model that was measured:";
+  for (const auto& [name, value] : config::megatron_flags(result.model))
+    line += " " + name + (value.empty() ? "" : " " + shell_word(value));
+  return line;
 }
 
 std::string megatron_text(const Proven& proven, Remarks remarks) {
@@ -223,6 +232,7 @@ std::string export_text(const store::Result& result, const Proven& proven, const
   Remarks remarks = remarks_of(result, proven, file);
   switch (format) {
     case ExportFormat::megatron:
+      if (result.points.empty()) remarks.head.push_back(megatron_model(result));
       return megatron_text(proven, std::move(remarks));
     case ExportFormat::deepspeed:
       return deepspeed_text(proven, remarks);

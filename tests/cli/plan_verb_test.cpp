@@ -111,7 +111,8 @@ TEST(Plan, TakesTimesFromALikeResultOnly) {
   EXPECT_THAT(complaint("16node.yaml", {"hardware=h100-sxm"}, 128),
               AllOf(HasSubstr("backend cpu, here cuda"), HasSubstr("ranks 2, here 128"), HasSubstr("layers 2, here")));
   EXPECT_THAT(complaint("laptop.yaml", {}, 8), HasSubstr("(ranks 2, here 8)"));
-  EXPECT_THAT(complaint("laptop.yaml", {"model.hidden=256"}, 2), HasSubstr("(hidden 192, here 256)"));
+  EXPECT_THAT(complaint("laptop.yaml", {"model.hidden=256"}, 2),
+              HasSubstr("(hidden 192, here 256; ffn 768, here 1024)"));
 }
 
 // By hand: a step of the 128-GPU baseline computes its model FLOP at 40 % of 989 TFLOP/s on each GPU; a block is 45 s

@@ -16,6 +16,10 @@ BlockRequest some_request() {
   BlockRequest r;
   r.case_name = "bucket_size=3 MiB";
   r.model = {"tiny", 2, 64, 4, 512, 32};
+  r.model.kv_heads = 2;
+  r.model.activation = config::Activation::swiglu;
+  r.model.rope_theta = 500000;
+  r.model.biases = false;
   r.settings.precision = config::Precision::bf16;
   r.settings.bucket_size_bytes = 3 << 20;
   r.settings.layout = {{program::Axis::tensor, 2}, {program::Axis::pipeline, 2}};

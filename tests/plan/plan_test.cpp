@@ -221,7 +221,7 @@ TEST(DivideRanks, SaysWhatDoesNotFitAndWhatWould) {
 
 TEST(DivideRanks, HugeNumbersDoNotOverflow) {
   config::Experiment e = small_experiment();
-  e.model.heads = e.model.layers = e.model.vocab = 1 << 20;
+  e.model.heads = e.model.layers = e.model.vocab = e.model.ffn = 1 << 20;
   e.baseline.layout = {{program::Axis::tensor, 1 << 20}, {program::Axis::pipeline, 1 << 20}};
   EXPECT_THAT(why_not(e, 4), HasSubstr("does not divide 4 ranks"));
 }

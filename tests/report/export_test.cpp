@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "config/experiment.h"
 #include "golden.h"
 #include "report/sections.h"
 #include "report/show.h"
@@ -65,6 +66,17 @@ TEST(Export, Golden) {
   test::expect_golden("export.megatron", exported(result, ExportFormat::megatron));
   test::expect_golden("export.deepspeed.json", exported(result, ExportFormat::deepspeed));
   test::expect_golden("export.pytorch.py", exported(result, ExportFormat::pytorch));
+}
+
+TEST(Export, TheModelInMegatronsWords) {
+  store::Result result = proven_sweep();
+  result.model = *config::model_preset("llama3-8b");
+  EXPECT_THAT(
+      exported(result, ExportFormat::megatron),
+      HasSubstr("# The model that was measured: --num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 "
+                "--num-attention-heads 32 --group-query-attention --num-query-groups 8 --seq-length 8192 "
+                "--max-position-embeddings 8192 --swiglu --normalization RMSNorm --position-embedding-type rope "
+                "--rotary-base 500000 --untie-embeddings-and-output-weights --disable-bias-linear\n"));
 }
 
 TEST(Export, BucketsAreCountedInWhatTheFrameworkCounts) {

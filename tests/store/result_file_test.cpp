@@ -65,12 +65,9 @@ TEST_F(ResultFileTest, WhatThePlanKnowsIsThereBeforeTheFirstBlock) {
   EXPECT_EQ(got.config_text, plan_.config_text);
   EXPECT_EQ(got.config_path, plan_.config_path);
   EXPECT_EQ(got.overrides, plan_.overrides);
-  EXPECT_EQ(got.model.name, "custom");
-  EXPECT_EQ(got.model.layers, 2);
-  EXPECT_EQ(got.model.hidden, 64);
-  EXPECT_EQ(got.model.heads, 4);
-  EXPECT_EQ(got.model.vocab, 256);
+  EXPECT_EQ(got.model, plan_.model.resolved());
   EXPECT_EQ(got.model.sequence, 32);
+  EXPECT_EQ(got.model.ffn, 256);  // as it follows from hidden
   EXPECT_EQ(got.peak_source, plan_.peak_source);
   EXPECT_EQ(got.flop_formula, plan_.flop_formula);
   EXPECT_EQ(got.variables, plan_.variables);
@@ -281,6 +278,17 @@ TEST(ResultFileOfBefore, RestsOnPairs) {
   EXPECT_EQ(got.interval, "pairs");
   EXPECT_EQ(got.confidence, 0.95);
   EXPECT_EQ(got.extended, "");
+}
+
+// Nor what their models have besides the sizes of GPT-2's.
+TEST(ResultFileOfBefore, HasAModelLikeGpt2) {
+  const config::Model m =
+      read_result(test::source_dir() + "/tests/store/before_intervals.h5", {.rank_seconds = false, .timeline = false})
+          .model;
+  ASSERT_GT(m.heads, 1);
+  EXPECT_EQ(m, (config::Model{m.name, m.layers, m.hidden, m.heads, m.vocab, m.sequence}.resolved()));
+  EXPECT_EQ(m.kv_heads, m.heads);
+  EXPECT_EQ(m.ffn, 4 * m.hidden);
 }
 
 TEST_F(ResultFileTest, TablesOfTheProfiledStepsAreReadBackWhole) {

@@ -40,6 +40,12 @@ inline Result sample_plan(int ranks = 4, int rounds = 4) {
   plan.model.heads = 4;
   plan.model.vocab = 256;
   plan.model.sequence = 32;
+  plan.model.kv_heads = 2;
+  plan.model.activation = config::Activation::swiglu;
+  plan.model.norm = config::NormKind::rms_norm;
+  plan.model.positions = config::Positions::rotary;
+  plan.model.rope_theta = 500000;
+  plan.model.tied_embeddings = plan.model.biases = false;
   plan.peak_source = "measured: all ranks at once";
   plan.flop_formula = "causal";
   plan.variables = {"precision", "micro_batch_size", "ranks"};

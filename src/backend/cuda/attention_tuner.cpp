@@ -118,8 +118,9 @@ MakeAttention fused(const program::AttentionShape& shape) {
 }  // namespace
 
 std::string key_of(const program::AttentionShape& s) {
-  return fmt::format("attention {}x{}x{} q:{}/{} k:{}/{}{}", s.batch, s.heads, s.head_dim, s.query_length,
-                     s.query_stride, s.key_length, s.key_stride, s.causal ? " causal" : "");
+  return fmt::format("attention {}x{}x{} q:{}/{} k:{}/{}{}{}", s.batch, s.heads, s.head_dim, s.query_length,
+                     s.query_stride, s.key_length, s.key_stride, s.causal ? " causal" : "",
+                     s.group > 1 ? fmt::format(" group {}", s.group) : "");
 }
 
 std::string print_choice(const AttentionChoice& c) {

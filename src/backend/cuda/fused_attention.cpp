@@ -71,8 +71,8 @@ class Graphs {
   }
 
   // Dimensions in cuDNN's order: batch, head, position, element.
-  std::vector<std::int64_t> size(std::int64_t length) const {
-    return {shape_.batch, shape_.heads, length, shape_.head_dim};
+  std::vector<std::int64_t> size(std::int64_t heads, std::int64_t length) const {
+    return {shape_.batch, heads, length, shape_.head_dim};
   }
   std::vector<std::int64_t> strides(std::int64_t length, std::int64_t row) const {
     return {length * row, shape_.head_dim, row, 1};
@@ -80,16 +80,16 @@ class Graphs {
   std::int64_t width() const { return shape_.heads * shape_.head_dim; }
   float scale() const { return static_cast<float>(1 / std::sqrt(static_cast<double>(shape_.head_dim))); }
 
-  Tensors input(fe::graph::Graph& graph, const char* name, std::int64_t id, std::int64_t length,
+  Tensors input(fe::graph::Graph& graph, const char* name, std::int64_t id, std::int64_t heads, std::int64_t length,
                 std::int64_t row) const {
     return graph.tensor(fe::graph::Tensor_attributes()
                             .set_name(name)
                             .set_uid(id)
-                            .set_dim(size(length))
+                            .set_dim(size(heads, length))
                             .set_stride(strides(length, row)));
   }
-  void output(const Tensors& tensor, std::int64_t id, std::int64_t length, std::int64_t row) const {
-    tensor->set_output(true).set_uid(id).set_dim(size(length)).set_stride(strides(length, row));
+  void output(const Tensors& tensor, std::int64_t id, std::int64_t heads, std::int64_t length, std::int64_t row) const {
+    tensor->set_output(true).set_uid(id).set_dim(size(heads, length)).set_stride(strides(length, row));
   }
   std::vector<std::int64_t> stats_size() const { return {shape_.batch, shape_.heads, shape_.query_length, 1}; }
   std::vector<std::int64_t> stats_strides() const {
@@ -101,15 +101,15 @@ class Graphs {
 
 fe::graph::Graph Graphs::forward() const {
   fe::graph::Graph graph = new_graph();
-  const Tensors q = input(graph, "q", q_id, shape_.query_length, shape_.query_stride);
-  const Tensors k = input(graph, "k", k_id, shape_.key_length, shape_.key_stride);
-  const Tensors v = input(graph, "v", v_id, shape_.key_length, shape_.key_stride);
+  const Tensors q = input(graph, "q", q_id, shape_.heads, shape_.query_length, shape_.query_stride);
+  const Tensors k = input(graph, "k", k_id, shape_.kv_heads(), shape_.key_length, shape_.key_stride);
+  const Tensors v = input(graph, "v", v_id, shape_.kv_heads(), shape_.key_length, shape_.key_stride);
   auto options = fe::graph::SDPA_attributes().set_name("attention").set_generate_stats(true).set_attn_scale(scale());
   if (shape_.causal) {
     options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
   }
   auto [out, stats] = graph.sdpa(q, k, v, options);
-  output(out, out_id, shape_.query_length, width());
+  output(out, out_id, shape_.heads, shape_.query_length, width());
   stats->set_output(true)
       .set_uid(stats_id)
       .set_data_type(fe::DataType_t::FLOAT)
@@ -120,11 +120,11 @@ fe::graph::Graph Graphs::forward() const {
 
 fe::graph::Graph Graphs::backward() const {
   fe::graph::Graph graph = new_graph();
-  const Tensors q = input(graph, "q", q_id, shape_.query_length, shape_.query_stride);
-  const Tensors k = input(graph, "k", k_id, shape_.key_length, shape_.key_stride);
-  const Tensors v = input(graph, "v", v_id, shape_.key_length, shape_.key_stride);
-  const Tensors out = input(graph, "out", out_id, shape_.query_length, width());
-  const Tensors dout = input(graph, "dout", dout_id, shape_.query_length, width());
+  const Tensors q = input(graph, "q", q_id, shape_.heads, shape_.query_length, shape_.query_stride);
+  const Tensors k = input(graph, "k", k_id, shape_.kv_heads(), shape_.key_length, shape_.key_stride);
+  const Tensors v = input(graph, "v", v_id, shape_.kv_heads(), shape_.key_length, shape_.key_stride);
+  const Tensors out = input(graph, "out", out_id, shape_.heads, shape_.query_length, width());
+  const Tensors dout = input(graph, "dout", dout_id, shape_.heads, shape_.query_length, width());
   const Tensors stats = graph.tensor(fe::graph::Tensor_attributes()
                                          .set_name("stats")
                                          .set_uid(stats_id)
@@ -136,9 +136,9 @@ fe::graph::Graph Graphs::backward() const {
     options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
   }
   auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, out, dout, stats, options);
-  output(dq, dq_id, shape_.query_length, shape_.query_stride);
-  output(dk, dk_id, shape_.key_length, shape_.key_stride);
-  output(dv, dv_id, shape_.key_length, shape_.key_stride);
+  output(dq, dq_id, shape_.heads, shape_.query_length, shape_.query_stride);
+  output(dk, dk_id, shape_.kv_heads(), shape_.key_length, shape_.key_stride);
+  output(dv, dv_id, shape_.kv_heads(), shape_.key_length, shape_.key_stride);
   return graph;
 }
 

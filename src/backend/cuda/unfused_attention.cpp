@@ -30,12 +30,17 @@ class UnfusedAttention : public AttentionKernel {
     for (std::int64_t b = 0; b < shape_.batch; ++b) {
       const backend::Tensor q = query(at.q, b), k = key(at.k, b), v = key(at.v, b), stats = of_stats(at.stats, b);
       const backend::Tensor p = probabilities(at.probabilities, b);  // the scores, until the softmax
-      runs.push_back(product({rows, keys, width}, query_matrix(), q, transposed(key_matrix()), k, score_matrix(), p));
+      for (std::int64_t m = 0; m < shape_.group; ++m) {
+        runs.push_back(product({rows, keys, width}, query_matrix(), head(q, m), transposed(key_matrix()), k,
+                               score_matrix(), square(p, m)));
+      }
       runs.emplace_back([this, p, stats](Stream s) {
         attention_softmax(s, p, stats, shape_.heads, shape_.query_length, shape_.key_length, scale_, shape_.causal);
       });
-      runs.push_back(
-          product({rows, width, keys}, score_matrix(), p, key_matrix(), v, dense_matrix(), dense(at.out, b)));
+      for (std::int64_t m = 0; m < shape_.group; ++m) {
+        runs.push_back(product({rows, width, keys}, score_matrix(), square(p, m), key_matrix(), v, dense_matrix(),
+                               head(dense(at.out, b), m)));
+      }
     }
     return in_turn(std::move(runs));
   }
@@ -51,23 +56,31 @@ class UnfusedAttention : public AttentionKernel {
       const backend::Tensor p = probabilities(at.probabilities, b);
       const backend::Tensor dp = scores(keeps_ ? 0 : 1);  // becomes the scores' gradient
       if (!keeps_) {
-        runs.push_back(product({rows, keys, width}, query_matrix(), q, transposed(key_matrix()), k, score_matrix(), p));
+        for (std::int64_t m = 0; m < shape_.group; ++m) {
+          runs.push_back(product({rows, keys, width}, query_matrix(), head(q, m), transposed(key_matrix()), k,
+                                 score_matrix(), square(p, m)));
+        }
         runs.emplace_back([this, p, stats](Stream s) {
           attention_probabilities(s, p, stats, shape_.heads, shape_.query_length, shape_.key_length, scale_,
                                   shape_.causal);
         });
       }
-      runs.push_back(
-          product({rows, keys, width}, dense_matrix(), dout, transposed(key_matrix()), v, score_matrix(), dp));
-      runs.push_back(product({keys, width, rows}, transposed(score_matrix()), p, dense_matrix(), dout, key_matrix(),
-                             key(at.dv, b), at.accumulate));
+      // The gradients of keys and values are sums over the group.
+      for (std::int64_t m = 0; m < shape_.group; ++m) {
+        runs.push_back(product({rows, keys, width}, dense_matrix(), head(dout, m), transposed(key_matrix()), v,
+                               score_matrix(), square(dp, m)));
+        runs.push_back(product({keys, width, rows}, transposed(score_matrix()), square(p, m), dense_matrix(),
+                               head(dout, m), key_matrix(), key(at.dv, b), at.accumulate || m > 0));
+      }
       runs.emplace_back([this, p, dp, row_delta](Stream s) {
         attention_softmax_backward(s, p, dp, row_delta, shape_.heads, shape_.query_length, shape_.key_length, scale_);
       });
-      runs.push_back(product({rows, width, keys}, score_matrix(), dp, key_matrix(), k, query_matrix(), query(at.dq, b),
-                             at.accumulate));
-      runs.push_back(product({keys, width, rows}, transposed(score_matrix()), dp, query_matrix(), q, key_matrix(),
-                             key(at.dk, b), at.accumulate));
+      for (std::int64_t m = 0; m < shape_.group; ++m) {
+        runs.push_back(product({rows, width, keys}, score_matrix(), square(dp, m), key_matrix(), k, query_matrix(),
+                               head(query(at.dq, b), m), at.accumulate));
+        runs.push_back(product({keys, width, rows}, transposed(score_matrix()), square(dp, m), query_matrix(),
+                               head(q, m), key_matrix(), key(at.dk, b), at.accumulate || m > 0));
+      }
     }
     return in_turn(std::move(runs));
   }
@@ -86,14 +99,22 @@ class UnfusedAttention : public AttentionKernel {
   }
 
   std::int64_t width() const { return shape_.heads * shape_.head_dim; }
-  std::int64_t score_count() const { return shape_.heads * shape_.query_length * shape_.key_length; }
+  std::int64_t square_count() const { return shape_.query_length * shape_.key_length; }
+  std::int64_t score_count() const { return shape_.heads * square_count(); }
   std::int64_t stats_count() const { return shape_.heads * shape_.query_length; }
 
-  // One head after the other is the batch of a product.
-  Matrix query_matrix() const { return {type_, false, shape_.query_stride, shape_.head_dim}; }
+  // One head of keys after the other is the batch of a product, each with one member of its group of query heads.
+  Matrix query_matrix() const { return {type_, false, shape_.query_stride, shape_.group * shape_.head_dim}; }
   Matrix key_matrix() const { return {type_, false, shape_.key_stride, shape_.head_dim}; }
-  Matrix dense_matrix() const { return {type_, false, width(), shape_.head_dim}; }
-  Matrix score_matrix() const { return {type_, false, shape_.key_length, shape_.query_length * shape_.key_length}; }
+  Matrix dense_matrix() const { return {type_, false, width(), shape_.group * shape_.head_dim}; }
+  Matrix score_matrix() const { return {type_, false, shape_.key_length, shape_.group * square_count()}; }
+  // From a member of the first group on.
+  backend::Tensor head(const backend::Tensor& t, std::int64_t member) const {
+    return shifted(t, member * shape_.head_dim);
+  }
+  backend::Tensor square(const backend::Tensor& t, std::int64_t member) const {
+    return shifted(t, member * square_count());
+  }
 
   // The part of sequence b.
   backend::Tensor shifted(const backend::Tensor& t, std::int64_t elements) const {
@@ -129,7 +150,7 @@ class UnfusedAttention : public AttentionKernel {
   Run product(const Size& size, const Matrix& a, const backend::Tensor& at_a, const Matrix& b,
               const backend::Tensor& at_b, const Matrix& out, const backend::Tensor& at_out, bool accumulate = false) {
     Product p;
-    p.batch = shape_.heads;
+    p.batch = shape_.kv_heads();
     p.m = size.m;
     p.n = size.n;
     p.k = size.k;

@@ -255,7 +255,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"interval_declared", summary.declared},
               {"confidence", result.confidence},
               {"looks", looks_json(summary)},
-              {"model", model_json(result.model)},
+              {"model", model_json(result.model.resolved())},
               {"flop_formula", result.flop_formula},
               {"peak_source", result.peak_source},
               {"control", effect_json(summary.control)},

@@ -61,6 +61,80 @@ struct GeluBackwardMap {
   }
 };
 
+__device__ __forceinline__ float logistic(float x) {
+  return __fdividef(1.0f, 1.0f + __expf(-x));
+}
+
+// Rows of a gate and an up, `width` elements each.
+template <class T>
+struct SwiGluMap {
+  const T* in;
+  T* out;
+  std::int64_t width;
+  static constexpr int lanes = lanes_of<T>;
+  template <int n>
+  struct In {
+    Raw<T, n> gate, up;
+  };
+
+  template <int n>
+  __device__ __forceinline__ int column(std::int64_t) const {
+    return 0;
+  }
+  template <int n>
+  __device__ __forceinline__ In<n> load(std::int64_t row, std::int64_t c) const {
+    const T* from = in + 2 * row * width + c;
+    return {load_raw<n>(from), load_raw<n>(from + width)};
+  }
+  template <int n>
+  __device__ __forceinline__ void store(std::int64_t row, std::int64_t c, int, const In<n>& raw) const {
+    float gate[n], up[n];
+    unpack(raw.gate, gate);
+    unpack(raw.up, up);
+#pragma unroll
+    for (int k = 0; k < n; ++k) up[k] *= gate[k] * logistic(gate[k]);
+    cuda::store(out + row * width + c, up);
+  }
+};
+
+template <class T>
+struct SwiGluBackwardMap {
+  const T *in, *dout;
+  T* din;
+  std::int64_t width;
+  static constexpr int lanes = lanes_of<T>;
+  template <int n>
+  struct In {
+    Raw<T, n> gate, up, d;
+  };
+
+  template <int n>
+  __device__ __forceinline__ int column(std::int64_t) const {
+    return 0;
+  }
+  template <int n>
+  __device__ __forceinline__ In<n> load(std::int64_t row, std::int64_t c) const {
+    const T* from = in + 2 * row * width + c;
+    return {load_raw<n>(from), load_raw<n>(from + width), load_raw<n>(dout + row * width + c)};
+  }
+  template <int n>
+  __device__ __forceinline__ void store(std::int64_t row, std::int64_t c, int, const In<n>& raw) const {
+    float gate[n], up[n], d[n];
+    unpack(raw.gate, gate);
+    unpack(raw.up, up);
+    unpack(raw.d, d);
+#pragma unroll
+    for (int k = 0; k < n; ++k) {
+      const float s = logistic(gate[k]), of_up = d[k] * gate[k] * s;
+      gate[k] = d[k] * up[k] * s * (1.0f + gate[k] * (1.0f - s));
+      up[k] = of_up;
+    }
+    T* to = din + 2 * row * width + c;
+    cuda::store(to, gate);
+    cuda::store(to + width, up);
+  }
+};
+
 template <class T>
 struct ResidualAddMap {
   const T *in, *bias, *residual;
@@ -105,6 +179,21 @@ void run(Stream stream, const backend::Bound<program::GeluBackward>& op, const b
   backend::with_type(op.in.type, [&](auto tag) {
     using T = decltype(tag);
     launch_flat("gelu_backward", stream, GeluBackwardMap<T>{op.in.as<const T>(), op.data.as<T>()}, op.in.count);
+  });
+}
+
+void run(Stream stream, const backend::Bound<program::SwiGlu>& op, const backend::KernelContext&) {
+  backend::with_type(op.in.type, [&](auto tag) {
+    using T = decltype(tag);
+    launch_rows("swiglu", stream, SwiGluMap<T>{op.in.as<const T>(), op.out.as<T>(), op.width}, op.rows, op.width);
+  });
+}
+
+void run(Stream stream, const backend::Bound<program::SwiGluBackward>& op, const backend::KernelContext&) {
+  backend::with_type(op.in.type, [&](auto tag) {
+    using T = decltype(tag);
+    const SwiGluBackwardMap<T> operation{op.in.as<const T>(), op.dout.as<const T>(), op.din.as<T>(), op.width};
+    launch_rows("swiglu_backward", stream, operation, op.rows, op.width);
   });
 }
 

@@ -35,14 +35,21 @@ void run(Stream stream, const backend::Bound<program::ResidualAdd>& op,
 void run(Stream stream, const backend::Bound<program::LayerNorm>& op, const backend::KernelContext& context = {});
 void run(Stream stream, const backend::Bound<program::LayerNormBackward>& op, const backend::KernelContext& context);
 std::int64_t scratch_floats(const program::LayerNormBackward& op);
+void run(Stream stream, const backend::Bound<program::RmsNorm>& op, const backend::KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::RmsNormBackward>& op,
+         const backend::KernelContext& context);  // in two stages
+std::int64_t scratch_floats(const program::RmsNormBackward& op);
 
 void run(Stream stream, const backend::Bound<program::Gelu>& op, const backend::KernelContext& context = {});
 void run(Stream stream, const backend::Bound<program::GeluBackward>& op, const backend::KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::SwiGlu>& op, const backend::KernelContext& context = {});
+void run(Stream stream, const backend::Bound<program::SwiGluBackward>& op, const backend::KernelContext& context = {});
 void run(Stream stream, const backend::Bound<program::BiasAdd>& op, const backend::KernelContext& context = {});
 void run(Stream stream, const backend::Bound<program::ColumnSum>& op,
          const backend::KernelContext& context);  // in two stages
 std::int64_t scratch_floats(const program::ColumnSum& op);
 
+void run(Stream stream, const backend::Bound<program::Rope>& op, const backend::KernelContext& context = {});
 void run(Stream stream, const backend::Bound<program::AttentionMerge>& op, const backend::KernelContext& context = {});
 
 /// The losses of the rows are summed in a fixed order.

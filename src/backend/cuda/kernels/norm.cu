@@ -5,7 +5,8 @@
 namespace harness::cuda {
 namespace {
 
-template <class T>
+// LayerNorm, which takes the mean off a row (centres), or RmsNorm, which has neither mean nor beta.
+template <class T, bool centres>
 struct Forward {
   const T *in, *bias, *residual, *gamma, *beta;
   T *sum, *out;
@@ -18,14 +19,14 @@ template <class T, int n>
 struct Parts {
   Raw<T, n> in, residual;
 };
-template <class T, int n>
-__device__ __forceinline__ Parts<T, n> load_parts(const Forward<T>& t, std::int64_t at) {
+template <class T, int n, bool centres>
+__device__ __forceinline__ Parts<T, n> load_parts(const Forward<T, centres>& t, std::int64_t at) {
   return {load_raw<n>(t.in + at), t.residual ? load_raw<n>(t.residual + at) : zero_raw<T, n>()};
 }
 
 // in + bias + residual, rounded as `sum` is: what is normalised and what the backward pass will see.
-template <class T, int n>
-__device__ __forceinline__ Raw<T, n> summed(const Forward<T>& t, const Parts<T, n>& parts, std::int64_t at,
+template <class T, int n, bool centres>
+__device__ __forceinline__ Raw<T, n> summed(const Forward<T, centres>& t, const Parts<T, n>& parts, std::int64_t at,
                                             std::int64_t c) {
   if (!t.sum) return parts.in;
   float v[n];
@@ -37,16 +38,22 @@ __device__ __forceinline__ Raw<T, n> summed(const Forward<T>& t, const Parts<T, 
   return sum;
 }
 
-template <class T, int n>
-__device__ __forceinline__ void put_normalised(const Forward<T>& t, std::int64_t at, const Raw<T, n>& x, float mean,
-                                               float rstd, const Raw<T, n>& gamma_raw, const Raw<T, n>& beta_raw) {
-  float v[n], gamma[n], beta[n];
+template <class T, int n, bool centres>
+__device__ __forceinline__ void put_normalised(const Forward<T, centres>& t, std::int64_t at, std::int64_t c,
+                                               const Raw<T, n>& x, float mean, float rstd) {
+  float v[n], gamma[n], beta[n] = {};
   unpack(x, v);
-  unpack(gamma_raw, gamma);
-  unpack(beta_raw, beta);
+  unpack(load_raw<n>(t.gamma + c), gamma);
+  if constexpr (centres) unpack(load_raw<n>(t.beta + c), beta);
 #pragma unroll
   for (int k = 0; k < n; ++k) v[k] = (v[k] - mean) * rstd * gamma[k] + beta[k];
   store(t.out + at, v);
+}
+
+template <class T, bool centres>
+__device__ __forceinline__ void put_statistics(const Forward<T, centres>& t, std::int64_t row, float mean, float rstd) {
+  if constexpr (centres) t.mean[row] = mean;
+  t.rstd[row] = rstd;
 }
 
 constexpr int pieces = 2;          // vectors per thread: 16 elements of bf16 fit the registers of 1024 threads
@@ -57,8 +64,8 @@ constexpr std::int64_t widest_kept = 1024 * pieces* lanes_of<T>;
 // A warp holds a row in its registers, where there is nothing to add to it: no barrier, and half the instructions of a
 // block's for the same row, which are what limits it at low clocks.
 constexpr int rows_of_warps = 4;  // a block's
-template <class T, int most>
-__global__ void __launch_bounds__(32 * rows_of_warps, 5) layer_norm_warp(Forward<T> t) {
+template <class T, bool centres, int most>
+__global__ void __launch_bounds__(32 * rows_of_warps, 5) norm_warp(Forward<T, centres> t) {
   wait_for_work_ahead();
   constexpr int n = lanes_of<T>;
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * rows_of_warps + threadIdx.x / 32;
@@ -81,7 +88,7 @@ __global__ void __launch_bounds__(32 * rows_of_warps, 5) layer_norm_warp(Forward
 #pragma unroll
     for (int k = 0; k < n; ++k) total += v[k];
   }
-  const float mean = warp_sum(total) * share;
+  const float mean = centres ? warp_sum(total) * share : 0;
   float square = 0;
 #pragma unroll
   for (int p = 0; p < most; ++p) {
@@ -92,15 +99,12 @@ __global__ void __launch_bounds__(32 * rows_of_warps, 5) layer_norm_warp(Forward
     for (int k = 0; k < n; ++k) square += (v[k] - mean) * (v[k] - mean);
   }
   const float rstd = rsqrtf(warp_sum(square) * share + t.epsilon);
-  if (lane == 0) {
-    t.mean[row] = mean;
-    t.rstd[row] = rstd;
-  }
+  if (lane == 0) put_statistics(t, row, mean, rstd);
 #pragma unroll
   for (int p = 0; p < most; ++p) {
     const int c = first + p * 32 * n;
     if (c >= width) continue;
-    put_normalised<T, n>(t, base + c, x[p], mean, rstd, load_raw<n>(t.gamma + c), load_raw<n>(t.beta + c));
+    put_normalised<T, n>(t, base + c, c, x[p], mean, rstd);
   }
 }
 
@@ -111,8 +115,8 @@ constexpr std::int64_t width_of(int vectors) {
 }
 
 // A block holds a row in its registers: memory is touched once. Vectors of a thread are a block's width apart.
-template <class T>
-__global__ void __launch_bounds__(1024) layer_norm_kept(Forward<T> t) {
+template <class T, bool centres>
+__global__ void __launch_bounds__(1024) norm_kept(Forward<T, centres> t) {
   wait_for_work_ahead();
   constexpr int n = lanes_of<T>;
   HARNESS_SHARED(float, sums, max_warps);
@@ -145,7 +149,7 @@ __global__ void __launch_bounds__(1024) layer_norm_kept(Forward<T> t) {
 #pragma unroll
       for (int k = 0; k < n; ++k) total += v[k];
     }
-    const float mean = block_sum(total, sums) * share;
+    const float mean = centres ? block_sum(total, sums) * share : 0;
     float square = 0;
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {
@@ -155,23 +159,22 @@ __global__ void __launch_bounds__(1024) layer_norm_kept(Forward<T> t) {
 #pragma unroll
       for (int k = 0; k < n; ++k) square += (v[k] - mean) * (v[k] - mean);
     }
-    const float rstd = rsqrtf(block_sum(square, squares) * share + t.epsilon);
-    if (threadIdx.x == 0) {
-      t.mean[row] = mean;
-      t.rstd[row] = rstd;
-    }
+    // Without a sum for the mean in between, rows take turns.
+    float* const turn = centres || (row - begin) % 2 == 0 ? squares : sums;
+    const float rstd = rsqrtf(block_sum(square, turn) * share + t.epsilon);
+    if (threadIdx.x == 0) put_statistics(t, row, mean, rstd);
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {
       const int c = first + p * stride;
       if (c >= width) continue;
-      put_normalised<T, n>(t, base + c, x[p], mean, rstd, load_raw<n>(t.gamma + c), load_raw<n>(t.beta + c));
+      put_normalised<T, n>(t, base + c, c, x[p], mean, rstd);
     }
   }
 }
 
 // Any width: the row is read again, from the caches if it fits.
-template <class T, int n>
-__global__ void __launch_bounds__(512) layer_norm_reread(Forward<T> t) {
+template <class T, bool centres, int n>
+__global__ void __launch_bounds__(512) norm_reread(Forward<T, centres> t) {
   wait_for_work_ahead();
   HARNESS_SHARED(float, sums, max_warps);
   HARNESS_SHARED(float, squares, max_warps);
@@ -186,7 +189,7 @@ __global__ void __launch_bounds__(512) layer_norm_reread(Forward<T> t) {
 #pragma unroll
     for (int k = 0; k < n; ++k) total += v[k];
   }
-  const float mean = block_sum(total, sums) * share;
+  const float mean = centres ? block_sum(total, sums) * share : 0;
   float square = 0;
   for (std::int64_t c = first; c < t.width; c += stride) {
     float v[n];
@@ -195,46 +198,48 @@ __global__ void __launch_bounds__(512) layer_norm_reread(Forward<T> t) {
     for (int k = 0; k < n; ++k) square += (v[k] - mean) * (v[k] - mean);
   }
   const float rstd = rsqrtf(block_sum(square, squares) * share + t.epsilon);
-  if (threadIdx.x == 0) {
-    t.mean[row] = mean;
-    t.rstd[row] = rstd;
-  }
+  if (threadIdx.x == 0) put_statistics(t, row, mean, rstd);
   for (std::int64_t c = first; c < t.width; c += stride) {
-    put_normalised<T, n>(t, base + c, load_raw<n>(x + base + c), mean, rstd, load_raw<n>(t.gamma + c),
-                         load_raw<n>(t.beta + c));
+    put_normalised<T, n>(t, base + c, c, load_raw<n>(x + base + c), mean, rstd);
+  }
+}
+
+template <class T, bool centres>
+void launch_norm(const char* name, Stream stream, const Forward<T, centres>& t) {
+  constexpr int n = lanes_of<T>;
+  const std::int64_t rows = t.rows, width = t.width;
+  if (width % n == 0 && !t.sum && width <= width_of<T>(8)) {
+    const auto kernel = width <= width_of<T>(4) ? norm_warp<T, centres, 4> : norm_warp<T, centres, 8>;
+    launch(name, kernel, {ceil_div(rows, rows_of_warps), 32 * rows_of_warps}, stream, t);
+  } else if (width % n != 0) {
+    launch(name, norm_reread<T, centres, 1>, {rows, threads_for(width, 512)}, stream, t);
+  } else if (width > widest_kept<T>) {
+    launch(name, norm_reread<T, centres, n>, {rows, 512}, stream, t);
+  } else {
+    const int threads = threads_for(ceil_div(width, pieces * n), 1024);
+    launch(name, norm_kept<T, centres>, {ceil_div(rows, rows_per_block), threads}, stream, t);
   }
 }
 
 }  // namespace
 
 void run(Stream stream, const backend::Bound<program::LayerNorm>& a, const backend::KernelContext&) {
-  const std::int64_t rows = a.rows, width = a.width;
   backend::with_type(a.in.type, [&](auto tag) {
     using T = decltype(tag);
-    constexpr int n = lanes_of<T>;
-    const Forward<T> t{a.in.as<const T>(),
-                       a.bias.as<const T>(),
-                       a.residual.as<const T>(),
-                       a.gamma.as<const T>(),
-                       a.beta.as<const T>(),
-                       a.sum.as<T>(),
-                       a.out.as<T>(),
-                       a.mean.f32(),
-                       a.rstd.f32(),
-                       rows,
-                       width,
-                       static_cast<float>(a.epsilon)};
-    if (width % n == 0 && !t.sum && width <= width_of<T>(8)) {
-      const auto kernel = width <= width_of<T>(4) ? layer_norm_warp<T, 4> : layer_norm_warp<T, 8>;
-      launch("layer_norm", kernel, {ceil_div(rows, rows_of_warps), 32 * rows_of_warps}, stream, t);
-    } else if (width % n != 0) {
-      launch("layer_norm", layer_norm_reread<T, 1>, {rows, threads_for(width, 512)}, stream, t);
-    } else if (width > widest_kept<T>) {
-      launch("layer_norm", layer_norm_reread<T, n>, {rows, 512}, stream, t);
-    } else {
-      const int threads = threads_for(ceil_div(width, pieces * n), 1024);
-      launch("layer_norm", layer_norm_kept<T>, {ceil_div(rows, rows_per_block), threads}, stream, t);
-    }
+    launch_norm("layer_norm", stream,
+                Forward<T, true>{a.in.as<const T>(), a.bias.as<const T>(), a.residual.as<const T>(),
+                                 a.gamma.as<const T>(), a.beta.as<const T>(), a.sum.as<T>(), a.out.as<T>(),
+                                 a.mean.f32(), a.rstd.f32(), a.rows, a.width, static_cast<float>(a.epsilon)});
+  });
+}
+
+void run(Stream stream, const backend::Bound<program::RmsNorm>& a, const backend::KernelContext&) {
+  backend::with_type(a.in.type, [&](auto tag) {
+    using T = decltype(tag);
+    launch_norm("rms_norm", stream,
+                Forward<T, false>{a.in.as<const T>(), a.bias.as<const T>(), a.residual.as<const T>(),
+                                  a.gamma.as<const T>(), nullptr, a.sum.as<T>(), a.out.as<T>(), nullptr, a.rstd.f32(),
+                                  a.rows, a.width, static_cast<float>(a.epsilon)});
   });
 }
 

@@ -9,9 +9,10 @@ namespace harness::cuda {
 namespace {
 
 // With h = (x - mean) rstd and g = gamma dout: din = rstd (g - mean(g) - h mean(g h)); dgamma, dbeta and dbias are the
-// column sums of dout h, dout and din. A block takes every gridDim-th row and keeps its own column sums, one row of
-// `partial` [blocks, sums * width] at the end.
-template <class T>
+// column sums of dout h, dout and din. RmsNorm, which does not centre a row, has neither mean nor mean(g) nor dbeta. A
+// block takes every gridDim-th row and keeps its own column sums, one row of `partial` [blocks, sums * width] at the
+// end.
+template <class T, bool centres>
 struct Backward {
   const T *dout, *x, *gamma;
   const float *mean, *rstd;
@@ -19,7 +20,13 @@ struct Backward {
   T* din;
   float* partial;
   std::int64_t rows, width;
-  int sums;  // 3, or 2 without dbias
+  int sums;  // up to 3: of dgamma, of dbeta where there is one, then of dbias where it is wanted
+  static constexpr int before_bias = centres ? 2 : 1;
+  __device__ __forceinline__ bool sums_bias() const { return sums > before_bias; }
+  __device__ __forceinline__ float mean_of(std::int64_t row) const {
+    if constexpr (centres) return mean[row];
+    return 0;
+  }
 };
 
 constexpr int n_kept = 8;
@@ -29,8 +36,8 @@ constexpr int max_threads = sizeof(T) == 2 ? 1024 : 512;
 constexpr int wide_threads = 1024, narrow_threads = 512;
 
 // Rows of up to 8 elements a thread, column sums in registers.
-template <class T>
-__global__ void __launch_bounds__(max_threads<T>) layer_norm_backward_kept(Backward<T> t) {
+template <class T, bool centres>
+__global__ void __launch_bounds__(max_threads<T>) norm_backward_kept(Backward<T, centres> t) {
   wait_for_work_ahead();
   constexpr int n = n_kept;
   HARNESS_SHARED(float2, parts, 2 * max_warps);
@@ -49,7 +56,7 @@ __global__ void __launch_bounds__(max_threads<T>) layer_norm_backward_kept(Backw
       x_raw = load_raw<n>(t.x + at);
       if (t.dresidual) dresidual_raw = load_raw<n>(t.dresidual + at);
     }
-    const float mean = t.mean[row], rstd = t.rstd[row];
+    const float mean = t.mean_of(row), rstd = t.rstd[row];
     float2 sums = make_float2(0, 0);
     {
       float dout[n], x[n], gamma[n];
@@ -62,11 +69,11 @@ __global__ void __launch_bounds__(max_threads<T>) layer_norm_backward_kept(Backw
         sums.x += g;
         sums.y += g * h;
         sum_gamma[k] += dout[k] * h;
-        sum_beta[k] += dout[k];
+        if constexpr (centres) sum_beta[k] += dout[k];
       }
     }
     sums = block_sum(sums, parts + turn * max_warps);
-    const float mean_g = sums.x * share, mean_gh = sums.y * share;
+    const float mean_g = centres ? sums.x * share : 0, mean_gh = sums.y * share;
     if (mine) {
       float d[n], x[n], gamma[n];
       unpack(dout_raw, d);
@@ -83,15 +90,15 @@ __global__ void __launch_bounds__(max_threads<T>) layer_norm_backward_kept(Backw
   if (!mine) return;
   float* to = t.partial + static_cast<std::int64_t>(blockIdx.x) * t.sums * width + c;
   store(to, sum_gamma);
-  store(to + width, sum_beta);
-  if (t.sums == 3) store(to + 2 * width, sum_bias);
+  if constexpr (centres) store(to + width, sum_beta);
+  if (t.sums_bias()) store(to + t.before_bias * width, sum_bias);
 }
 
 // Any width: rows are read again for din, column sums are kept in shared memory, or in `partial` itself if they are
 // too many. Each thread meets only its own columns there.
-template <class T, int n>
+template <class T, bool centres, int n>
 __global__ void __launch_bounds__(n == 1 ? narrow_threads : wide_threads)
-    layer_norm_backward_reread(Backward<T> t, bool sums_in_shared) {
+    norm_backward_reread(Backward<T, centres> t, bool sums_in_shared) {
   wait_for_work_ahead();
   HARNESS_SHARED(float2, parts, 2 * max_warps);
   const std::int64_t width = t.width, first = threadIdx.x * n, stride = blockDim.x * n;
@@ -106,7 +113,7 @@ __global__ void __launch_bounds__(n == 1 ? narrow_threads : wide_threads)
   for (std::int64_t row = blockIdx.x; row < t.rows; row += gridDim.x, turn ^= 1) {
     const std::int64_t base = row * width, ahead = base + gridDim.x * width;
     const bool more = row + gridDim.x < t.rows && threadIdx.x % 8 == 0;
-    const float mean = t.mean[row], rstd = t.rstd[row];
+    const float mean = t.mean_of(row), rstd = t.rstd[row];
     float2 sums = make_float2(0, 0);
     for (std::int64_t c = first; c < width; c += stride) {
       float dout[n], x[n], gamma[n], of_gamma[n], of_beta[n];
@@ -119,20 +126,20 @@ __global__ void __launch_bounds__(n == 1 ? narrow_threads : wide_threads)
         if (t.dresidual) prefetch(t.dresidual + ahead + c);
       }
       load(sums_at + c, of_gamma);
-      load(sums_at + width + c, of_beta);
+      if constexpr (centres) load(sums_at + width + c, of_beta);
 #pragma unroll
       for (int k = 0; k < n; ++k) {
         const float h = (x[k] - mean) * rstd, g = dout[k] * gamma[k];
         sums.x += g;
         sums.y += g * h;
         of_gamma[k] += dout[k] * h;
-        of_beta[k] += dout[k];
+        if constexpr (centres) of_beta[k] += dout[k];
       }
       store(sums_at + c, of_gamma);
-      store(sums_at + width + c, of_beta);
+      if constexpr (centres) store(sums_at + width + c, of_beta);
     }
     sums = block_sum(sums, parts + turn * max_warps);
-    const float mean_g = sums.x * share, mean_gh = sums.y * share;
+    const float mean_g = centres ? sums.x * share : 0, mean_gh = sums.y * share;
     for (std::int64_t c = first; c < width; c += stride) {
       float d[n], x[n], gamma[n];
       load(t.dout + base + c, d);
@@ -143,11 +150,12 @@ __global__ void __launch_bounds__(n == 1 ? narrow_threads : wide_threads)
       if (t.dresidual) add_to(d, load_raw<n>(t.dresidual + base + c));
       const Raw<T, n> din = pack<T>(d);
       store_raw(t.din + base + c, din);
-      if (t.sums == 3) {
+      if (t.sums_bias()) {
+        float* const at = sums_at + t.before_bias * width + c;
         float of_bias[n];
-        load(sums_at + 2 * width + c, of_bias);
+        load(at, of_bias);
         add_to(of_bias, din);
-        store(sums_at + 2 * width + c, of_bias);
+        store(at, of_bias);
       }
     }
   }
@@ -169,52 +177,62 @@ std::int64_t blocks_of(std::int64_t rows, std::int64_t width, int multiprocessor
 
 constexpr int max_multiprocessors = 192;  // of today's devices; a larger one is not used whole
 
+std::int64_t blocks_here(std::int64_t rows, std::int64_t width) {
+  return blocks_of(rows, width, std::min(device_limits().multiprocessors, max_multiprocessors));
+}
+
+template <class T, bool centres>
+void launch_norm_backward(const char* name, Stream stream, const Backward<T, centres>& t, std::int64_t blocks) {
+  const std::int64_t width = t.width;
+  if (width % n_kept == 0 && width <= n_kept * max_threads<T>) {
+    launch(name, norm_backward_kept<T, centres>, {blocks, threads_for(width / n_kept, 1024)}, stream, t);
+    return;
+  }
+  const std::int64_t needed = t.sums * width * 4, for_parts = 2 * max_warps * 8;
+  const bool fits = needed + for_parts <= device_limits().shared_bytes;
+  if (width % n_kept == 0) {
+    launch(name, norm_backward_reread<T, centres, n_kept>, {blocks, wide_threads, fits ? needed : 0}, stream, t, fits);
+  } else {
+    launch(name, norm_backward_reread<T, centres, 1>, {blocks, threads_for(width, narrow_threads), fits ? needed : 0},
+           stream, t, fits);
+  }
+}
+
 }  // namespace
 
 std::int64_t scratch_floats(const program::LayerNormBackward& op) {
   return blocks_of(op.rows, op.width, max_multiprocessors) * 3 * op.width;
 }
+std::int64_t scratch_floats(const program::RmsNormBackward& op) {
+  return blocks_of(op.rows, op.width, max_multiprocessors) * 2 * op.width;
+}
 
 PartialSums partial_sums(const backend::Bound<program::LayerNormBackward>& op, const backend::KernelContext& context) {
-  const std::int64_t blocks =
-      blocks_of(op.rows, op.width, std::min(device_limits().multiprocessors, max_multiprocessors));
-  return {context.scratch, blocks, op.width, op.dbias ? 3 : 2, {op.dgamma.f32(), op.dbeta.f32(), op.dbias.f32()},
+  return {context.scratch,
+          blocks_here(op.rows, op.width),
+          op.width,
+          op.dbias ? 3 : 2,
+          {op.dgamma.f32(), op.dbeta.f32(), op.dbias.f32()},
           op.accumulate};
 }
 
 void run_first_stage(Stream stream, const backend::Bound<program::LayerNormBackward>& a,
                      const backend::KernelContext& context) {
-  const std::int64_t rows = a.rows, width = a.width;
-  const char* const name = "layer_norm_backward";
-  const DeviceLimits device = device_limits();
   const PartialSums left = partial_sums(a, context);
-  const std::int64_t blocks = left.slices;
-  const int sums = left.count;
   backend::with_type(a.dout.type, [&](auto tag) {
     using T = decltype(tag);
-    const Backward<T> t{a.dout.as<const T>(),
-                        a.sum.as<const T>(),
-                        a.gamma.as<const T>(),
-                        a.mean.f32(),
-                        a.rstd.f32(),
-                        a.dresidual.as<const T>(),
-                        a.din.as<T>(),
-                        context.scratch,
-                        rows,
-                        width,
-                        sums};
-    if (width % n_kept == 0 && width <= n_kept * max_threads<T>) {
-      launch(name, layer_norm_backward_kept<T>, {blocks, threads_for(width / n_kept, 1024)}, stream, t);
-      return;
-    }
-    const std::int64_t needed = sums * width * 4, for_parts = 2 * max_warps * 8;
-    const bool fits = needed + for_parts <= device.shared_bytes;
-    if (width % n_kept == 0) {
-      launch(name, layer_norm_backward_reread<T, n_kept>, {blocks, wide_threads, fits ? needed : 0}, stream, t, fits);
-    } else {
-      launch(name, layer_norm_backward_reread<T, 1>, {blocks, threads_for(width, narrow_threads), fits ? needed : 0},
-             stream, t, fits);
-    }
+    const Backward<T, true> t{a.dout.as<const T>(),
+                              a.sum.as<const T>(),
+                              a.gamma.as<const T>(),
+                              a.mean.f32(),
+                              a.rstd.f32(),
+                              a.dresidual.as<const T>(),
+                              a.din.as<T>(),
+                              context.scratch,
+                              a.rows,
+                              a.width,
+                              left.count};
+    launch_norm_backward("layer_norm_backward", stream, t, left.slices);
   });
 }
 
@@ -226,6 +244,31 @@ void run(Stream stream, const backend::Bound<program::LayerNormBackward>& op, co
   run_first_stage(stream, op, context);
   const PartialSums sums[] = {partial_sums(op, context)};
   run_second_stages(stream, sums);
+}
+
+void run(Stream stream, const backend::Bound<program::RmsNormBackward>& a, const backend::KernelContext& context) {
+  const PartialSums sums[] = {{context.scratch,
+                               blocks_here(a.rows, a.width),
+                               a.width,
+                               a.dbias ? 2 : 1,
+                               {a.dgamma.f32(), a.dbias.f32(), nullptr},
+                               a.accumulate}};
+  backend::with_type(a.dout.type, [&](auto tag) {
+    using T = decltype(tag);
+    const Backward<T, false> t{a.dout.as<const T>(),
+                               a.sum.as<const T>(),
+                               a.gamma.as<const T>(),
+                               nullptr,
+                               a.rstd.f32(),
+                               a.dresidual.as<const T>(),
+                               a.din.as<T>(),
+                               context.scratch,
+                               a.rows,
+                               a.width,
+                               sums[0].count};
+    launch_norm_backward("rms_norm_backward", stream, t, sums[0].slices);
+  });
+  launch_finish_sums("rms_norm_backward (second stage)", stream, sums);
 }
 
 }  // namespace harness::cuda

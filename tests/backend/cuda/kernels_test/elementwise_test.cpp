@@ -45,6 +45,42 @@ TEST_P(Elementwise, GeluBackward) {
   }
 }
 
+TEST_P(Elementwise, SwiGluAndItsSlope) {
+  for (const Shape s : shapes) {
+    const std::int64_t n = s.rows * s.width;
+    const Buffer in = random(type(), 2 * n, 1, 3), dout = random(type(), n, 2);
+    Buffer out(type(), n), wanted(type(), n), din(type(), 2 * n), wanted_din(type(), 2 * n);
+    cuda::run(nullptr, backend::Bound<program::SwiGlu>{in, out, s.rows, s.width});
+    cpu::run(backend::Bound<program::SwiGlu>{in, wanted, s.rows, s.width});
+    EXPECT_TRUE(close(out, wanted, limit())) << s.rows << " x " << s.width;
+    cuda::run(nullptr, backend::Bound<program::SwiGluBackward>{in, dout, din, s.rows, s.width});
+    cpu::run(backend::Bound<program::SwiGluBackward>{in, dout, wanted_din, s.rows, s.width});
+    EXPECT_TRUE(close(din, wanted_din, limit())) << s.rows << " x " << s.width;
+  }
+}
+
+// Heads of one pair, of no whole warp, of a warp and of more pairs than a block has threads; something behind them.
+TEST_P(Elementwise, Rope) {
+  for (const std::int64_t head_dim : {2, 22, 64, 1040}) {
+    for (const bool backward : {false, true}) {
+      const std::int64_t sequence = 37, rows = 2 * sequence, heads = 3, stride = heads * head_dim + 5;
+      const std::int64_t n = (rows - 1) * stride + heads * head_dim;
+      Buffer data = random(type(), n, 1), wanted = data;
+      const auto rope = [&](Buffer& of) {
+        return backend::Bound<program::Rope>{of, rows, stride, heads, head_dim, sequence, 500, backward};
+      };
+      const Scratch scratch(cpu::scratch_floats(program::Rope{.head_dim = head_dim}, 16));
+      cuda::run(nullptr, rope(data));
+      cpu::run(rope(wanted), {.scratch = scratch});
+      EXPECT_TRUE(close(data, wanted, limit())) << head_dim << (backward ? ", backward" : "");
+      for (std::int64_t r = 0; r + 1 < rows; ++r) {
+        for (std::int64_t c = heads * head_dim; c < stride; ++c)
+          ASSERT_EQ(data[r * stride + c], wanted[r * stride + c]) << head_dim;
+      }
+    }
+  }
+}
+
 TEST_P(Elementwise, ResidualAdd) {
   for (const Shape s : shapes) {
     for (int parts = 0; parts < 8; ++parts) {

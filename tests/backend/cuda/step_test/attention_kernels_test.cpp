@@ -73,6 +73,18 @@ TEST_F(FusedAttention, CudnnHasEnginesForHopperForwardAndBackward) {
   }
 }
 
+TEST_F(FusedAttention, CudnnHasEnginesForGroupsOfQueries) {
+  program::AttentionShape s = shape_of(2, 32, 128, 8192);
+  s.group = 4;
+  s.query_stride = s.key_stride = (32 + 2 * 8) * 128;
+  for (const bool backward : {false, true}) {
+    const std::string text = proposals(s, backward);
+    const bool accepted =
+        text.find("engineId") != std::string::npos && text.find("libcuda == nullptr") != std::string::npos;
+    EXPECT_TRUE(text.find("eng") == 0 || accepted) << text;
+  }
+}
+
 TEST_F(FusedAttention, CudnnRefusesWhatItCannot) {
   const std::string text = proposals(shape_of(1, 2, 7, 64), false);  // rows that are no multiple of 16 bytes
   EXPECT_THAT(text, Not(HasSubstr("libcuda == nullptr")));

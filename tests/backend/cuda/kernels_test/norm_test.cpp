@@ -116,6 +116,84 @@ TEST_P(LayerNorms, Backward) {
   }
 }
 
+class RmsNorms : public PerType {};
+INSTANTIATE_TEST_SUITE_P(Types, RmsNorms, both_types(), type_name);
+
+TEST_P(RmsNorms, Forward) {
+  for (const NormShape s : norm_shapes) {
+    for (int parts = 0; parts < 4; ++parts) {
+      const std::int64_t n = s.rows * s.width;
+      const Buffer in = random(type(), n, 1, 1, 0.5), gamma = random(type(), s.width, 2),
+                   bias = random(type(), s.width, 4), residual = random(type(), n, 5, 2);
+      struct Outputs {
+        Outputs(program::DType type, NormShape shape)
+            : sum(type, shape.rows * shape.width), out(sum), rstd(program::DType::f32, shape.rows) {}
+        Buffer sum, out, rstd;
+      } got(type(), s), wanted(type(), s);
+      const auto norm = [&](Outputs& to) {
+        return backend::Bound<program::RmsNorm>{in,
+                                                parts & 1 ? bias.tensor() : backend::Tensor{},
+                                                parts & 2 ? residual.tensor() : backend::Tensor{},
+                                                gamma,
+                                                parts ? to.sum.tensor() : backend::Tensor{},
+                                                to.out,
+                                                to.rstd,
+                                                s.rows,
+                                                s.width};
+      };
+      cuda::run(nullptr, norm(got));
+      cpu::run(norm(wanted));
+      if (parts) {
+        EXPECT_TRUE(close(got.sum, wanted.sum, limit())) << of(s, parts);
+      }
+      EXPECT_TRUE(close(got.out, wanted.out, limit())) << of(s, parts);
+      EXPECT_TRUE(close(got.rstd, wanted.rstd, 1e-5)) << of(s, parts);
+    }
+  }
+}
+
+TEST_P(RmsNorms, Backward) {
+  for (const NormShape s : norm_shapes) {
+    for (int variant = 0; variant < 8; ++variant) {
+      if (s.width > 6000 && variant % 7 != 0 && variant != 3) continue;
+      const bool with_residual = variant & 1, with_bias = variant & 2, accumulate = variant & 4;
+      const std::int64_t n = s.rows * s.width;
+      const Buffer dout = random(type(), n, 1), x = random(type(), n, 2, 3), gamma = random(type(), s.width, 3),
+                   dresidual = random(type(), n, 4);
+      const Buffer rstd = random(program::DType::f32, s.rows, 6, 0.01, 0.33);
+      struct Outputs {
+        Outputs(program::DType type, NormShape shape, bool old)
+            : din(type, shape.rows * shape.width),
+              dgamma(old ? random(program::DType::f32, shape.width, 7) : Buffer(program::DType::f32, shape.width)),
+              dbias(dgamma) {}
+        Buffer din, dgamma, dbias;
+      } got(type(), s, accumulate), wanted(type(), s, accumulate);
+      const auto gradients = [&](Outputs& to) {
+        return backend::Bound<program::RmsNormBackward>{dout,
+                                                        x,
+                                                        gamma,
+                                                        rstd,
+                                                        with_residual ? dresidual.tensor() : backend::Tensor{},
+                                                        to.din,
+                                                        to.dgamma,
+                                                        with_bias ? to.dbias.tensor() : backend::Tensor{},
+                                                        s.rows,
+                                                        s.width,
+                                                        accumulate};
+      };
+      const program::RmsNormBackward sizes{.rows = s.rows, .width = s.width};
+      const Scratch scratch(cuda::scratch_floats(sizes)), cpu_scratch(cpu::scratch_floats(sizes, 16));
+      cuda::run(nullptr, gradients(got), {.scratch = scratch});
+      cpu::run(gradients(wanted), {.scratch = cpu_scratch});
+      EXPECT_TRUE(close(got.din, wanted.din, limit())) << of(s, variant);
+      EXPECT_TRUE(close(got.dgamma, wanted.dgamma, 2e-5)) << of(s, variant);
+      if (with_bias) {
+        EXPECT_TRUE(close(got.dbias, wanted.dbias, limit())) << of(s, variant);
+      }
+    }
+  }
+}
+
 // One norm's backward pass, with old gradients to add to, or not.
 class Gradients {
  public:
