@@ -37,8 +37,8 @@ int ProgramSet::first_rank(int role) const {
 
 ProgramSet expand(const ProgramSet& set) {
   ProgramSet out{set.layout, set.groups, AxisSet::all(), {}};
-  for (int rank = 0; rank < set.layout.ranks(); ++rank) {
-    out.roles.push_back(set.roles.at(set.role_of(set.layout.coordinates(rank))));
+  for (int role = 0; role < set.layout.ranks(); ++role) {
+    out.roles.push_back(set.roles.at(set.role_of(set.layout.coordinates(out.first_rank(role)))));
   }
   return out;
 }
@@ -149,6 +149,7 @@ class Digest {
 std::uint64_t hash(const ProgramSet& set) {
   Digest digest;
   for (const int size : set.layout.size) digest.add(size);
+  for (const Axis axis : set.layout.order) digest.add(axis);
   for (const Group& g : set.groups) {
     digest.each(g.name, g.axes.bits, g.pipeline_stages.size());
     for (const int stage : g.pipeline_stages) digest.add(stage);
