@@ -1,43 +1,19 @@
 #include "plan/prepare.h"
 
 #include <algorithm>
-#include <map>
-#include <string>
 
 #include "base/error.h"
-#include "config/registry.h"
 #include "plan/fit.h"
 #include "plan/from_model.h"
 #include "plan/why_impossible.h"
 
 namespace harness::plan {
-namespace {
-
-// Cases that agree on it run the same Programs: all variables but those that only the worker's environment, and so a
-// library, hears of.
-std::string program_key(const PlannedCase& planned) {
-  std::string key = program::text_of(planned.layout);
-  for (const config::Variable& variable : config::registry()) {
-    const bool environment = !variable.environment_name.empty() || variable.free_parts;
-    if (!environment) key += fmt::format("|{}", variable.print(planned.settings));
-  }
-  return key;
-}
-
-void survey_cases(Plan& plan) {
-  std::map<std::string, const Survey*> known;
-  for (PlannedCase& planned : plan.cases) {
-    if (!planned.is_possible()) continue;
-    const auto [it, fresh] = known.emplace(program_key(planned), &planned.survey);
-    planned.survey = fresh ? survey(plan.experiment.model, plan.experiment.backend, planned) : *it->second;
-  }
-}
-
-}  // namespace
-
 Plan prepare(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only) {
   Plan plan = make_plan(with_model_values(experiment, ranks), ranks, only);
-  survey_cases(plan);
+  Surveyor surveyor(experiment.model, experiment.backend);
+  for (PlannedCase& planned : plan.cases) {
+    if (planned.is_possible()) planned.survey = surveyor.survey(planned);
+  }
   name_uses(plan);
   refuse_what_does_not_fit(plan, [&](const PlannedCase&) { return configured_memory(plan.experiment); });
   return plan;

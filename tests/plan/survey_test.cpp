@@ -29,10 +29,16 @@ TEST(Survey, WhatCasesShareIsWhatEachOfThemHas) {
   config::Experiment e;
   e.backend = config::BackendKind::cuda;
   e.model = {"custom", 4, 128, 4, 2048, 128};
-  const std::vector<std::pair<std::string, std::string>> changes{
-      {"nccl_algo", "AllReduce:Ring"}, {"nccl_buffsize", "8 MiB"},         {"env", "{A: 1}"},
-      {"bucket_size", "64 KiB"},       {"overlap_optimizer", "true"},      {"attention", "unfused"},
-      {"micro_batch_size", "2"},       {"layout", "{tensor_parallel: 2}"}, {"ranks", "2"}};
+  const std::vector<std::pair<std::string, std::string>> changes{{"nccl_algo", "AllReduce:Ring"},
+                                                                 {"nccl_buffsize", "8 MiB"},
+                                                                 {"env", "{A: 1}"},
+                                                                 {"bucket_size", "64 KiB"},
+                                                                 {"overlap_optimizer", "true"},
+                                                                 {"fusion", "false"},
+                                                                 {"attention", "unfused"},
+                                                                 {"micro_batch_size", "2"},
+                                                                 {"layout", "{tensor_parallel: 2}"},
+                                                                 {"ranks", "2"}};
   for (const auto& [variable, value] : changes) {
     config::Change change{variable, value, e.baseline};
     config::find_variable(variable)->parse(change.settings, value);
@@ -46,6 +52,7 @@ TEST(Survey, WhatCasesShareIsWhatEachOfThemHas) {
     EXPECT_EQ(planned.survey.program_hash, own.program_hash) << planned.name;
     EXPECT_EQ(planned.survey.peak_bytes, own.peak_bytes) << planned.name;
     EXPECT_EQ(planned.survey.flop.model, own.flop.model) << planned.name;
+    EXPECT_EQ(planned.survey.tokens_per_step, own.tokens_per_step) << planned.name;
   }
 }
 
