@@ -69,7 +69,9 @@ std::string configuration(const Row& row) {
 double predicted_seconds(const Row& row, const std::string& configs) {
   const config::Experiment e = config::load_recorded(configuration(row), configs + "/" + row.at("id") + ".yaml", {});
   const plan::Plan plan = plan::prepare(e, std::stoi(row.at("gpus")), {"baseline"});
-  return cli::predict_cases(plan, cli::ranks_per_node(e)).at(0).step->step_s;
+  return cli::predict_cases(plan, machine::Topology::node_by_node(plan.ranks, cli::usual_ranks_per_node(e)))
+      .at(0)
+      .step->step_s;
 }
 
 // Of relative errors.

@@ -3,6 +3,7 @@
 
 #include "plan/plan.h"
 #include "plan/survey.h"
+#include "program/arena.h"
 #include "program/verify.h"
 
 namespace {
@@ -34,13 +35,36 @@ void survey_case(benchmark::State& state) {
   }
   state.counters["operations"] = static_cast<double>(operations);
   state.counters["ranks"] = c.layout.ranks();
+  state.counters["per_operation"] = benchmark::Counter(
+      static_cast<double>(operations), benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(survey_case)
     ->Args({1, 1, 128, 4})
+    ->Args({1, 1, 1, 64})  // a long accumulation on one rank: `per_operation` stays what it is with eight times as many
+    ->Args({1, 1, 1, 512})
     ->Args({8, 1, 16, 32})
     ->Args({8, 2, 8, 64})
     ->Args({8, 8, 256, 8})
     ->Unit(benchmark::kMillisecond);
+
+// What the steps of a survey take, side by side, of the same Programs.
+class ProgramSteps : public benchmark::Fixture {
+ protected:
+  const plan::PlannedCase c = job(1, 1, 1, 128);
+  const program::ProgramSet set = workloads::build_programs(model_1b3, c.settings, c.layout);
+};
+BENCHMARK_F(ProgramSteps, build)(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(workloads::build_programs(model_1b3, c.settings, c.layout));
+}
+BENCHMARK_F(ProgramSteps, verify)(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(program::verify(set));
+}
+BENCHMARK_F(ProgramSteps, hash)(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(program::hash(set));
+}
+BENCHMARK_F(ProgramSteps, arena)(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(program::plan_arena(set.roles[0]));
+}
 
 // Verification by role against verification of every rank.
 void verify_roles(benchmark::State& state) {

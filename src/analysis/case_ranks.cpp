@@ -1,6 +1,7 @@
 #include "analysis/case_ranks.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -22,6 +23,17 @@ CaseRanks::CaseRanks(const store::Result& result, std::int32_t case_index) {
 const CaseRanks::Ranks& CaseRanks::of_same_role(std::int32_t rank) const {
   static const Ranks none;
   return rank >= 0 && rank < count() ? by_role_[role_of_[rank]] : none;
+}
+
+program::Spans spans_of_case(const store::Result& result, std::int32_t case_index) {
+  std::vector<int> node_of(result.rank_count(), -1);
+  for (const store::ResultRank& row : result.rank_table) {
+    if (row.rank >= 0 && row.rank < result.ranks) node_of[row.rank] = row.node;
+  }
+  if (std::ranges::adjacent_find(node_of, std::not_equal_to<>()) == node_of.end()) return {};
+  std::vector<program::Coordinates> at;
+  for (const store::ResultRole& row : store::roles_of(result, case_index)) at.push_back(row.at);
+  return at.size() <= node_of.size() ? program::spans_of(at, node_of) : program::Spans();
 }
 
 }  // namespace harness::analysis

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "program/span.h"
 #include "store/result.h"
 
 namespace harness::analysis {
@@ -30,5 +31,8 @@ class CaseRanks {
   std::vector<std::int32_t> role_of_;  // by rank
   std::vector<Ranks> by_role_, alike_;
 };
+
+/// Over how many nodes the groups of a case spread (program/span.h). Nothing where the job has one node.
+program::Spans spans_of_case(const store::Result& result, std::int32_t case_index);
 
 }  // namespace harness::analysis

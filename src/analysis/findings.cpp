@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/case_ranks.h"
 #include "analysis/rules.h"
 #include "config/registry.h"
 
@@ -23,6 +24,7 @@ Findings find_all(const store::Result& result, const SummaryOptions& options) {
     step.bottleneck =
         find_bottleneck(result, breakdown, step.waterfall ? &*step.waterfall : nullptr, findings.stragglers);
     step.rules = fired_rules(result, findings.summary, breakdown);
+    step.spans = spans_of_case(result, breakdown.case_index);
     step.breakdown = std::move(breakdown);
   }
   return findings;

@@ -10,6 +10,7 @@
 #include "analysis/stragglers.h"
 #include "analysis/summary.h"
 #include "analysis/waterfall.h"
+#include "program/span.h"
 #include "store/result.h"
 
 namespace harness::analysis {
@@ -20,6 +21,7 @@ struct StepFindings {
   std::optional<Waterfall> waterfall;
   Bottleneck bottleneck;
   std::vector<std::string> rules;  // of thumb that applied
+  program::Spans spans;            // of its groups over nodes
   std::int32_t case_index = 0;
 };
 

@@ -101,6 +101,16 @@ struct AloneTiming {
   std::string form;
 };
 
+/// For tests, of the cpu backend: what takes so much longer.
+struct Delay {
+  /// Each communication on this stream of the step, or, where it computes, each pass of a layer: forward, the gradients
+  /// of what it reads, and those of its weights. "": none.
+  std::string stream;
+  /// Each communication that leaves a node, whatever its stream, as if nodes had so many ranks. 0: none.
+  int ranks_per_node = 0;
+  double seconds = 0;
+};
+
 struct ExecutableRequest {
   const program::Program* program = nullptr;  // lowered for this backend; must outlive the Executable
   std::vector<program::Group> groups;
@@ -116,10 +126,7 @@ struct ExecutableRequest {
   /// Of the Executable before, on all ranks alike or on none: what of them this Program needs is not made anew.
   std::shared_ptr<Connections> connections{};
   double tuning_s = 45;  // about how long tune() may try
-  /// For tests: each communication on this stream of the step takes so much longer, or, where it computes, each pass of
-  /// a layer: forward, the gradients of what it reads, and those of its weights. The cpu backend can.
-  std::string delayed_stream;
-  double delay_s = 0;
+  Delay delay{};
 };
 
 /// A way to run Programs. Stateless; makes Executables.

@@ -120,6 +120,9 @@ Parser::Parser(Arguments& a) {
   add_common(*plan, a.plan.config, a.plan.overrides, a.plan.only, a);
   plan->add_option("--ranks", a.plan.ranks, "number of ranks to plan for (default: as many as mpirun starts)")
       ->check(CLI::Range(1, 1 << 20));
+  plan->add_option("--ranks-per-node", a.plan.ranks_per_node,
+                   "ranks that share a node, which are numbered node by node: says how many nodes each group spans")
+      ->check(CLI::Range(1, 1 << 20));
   plan->add_option("--format", a.plan.format, "text or json")->check(CLI::IsMember({"text", "json"}));
   plan->add_option("--like", a.plan.like, "a result file of this configuration, to estimate the time from");
   plan->add_option("--assume-mfu", a.plan.assume_mfu, "estimate the time from an MFU of all cases: 40%");

@@ -29,7 +29,7 @@ Json json_of(const sim::Prediction& prediction, const plan::PlannedCase& planned
 std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& predicted) {
   const config::Experiment& e = plan.experiment;
   Json out{{"name", e.name}, {"backend", config::name_of(e.backend)}, {"ranks", plan.ranks}};
-  if (e.backend == config::BackendKind::sim) {
+  if (config::traits_of(e.backend).predicts()) {
     out["calibration"] = {
         {"file", e.calibration->file}, {"name", e.calibration->name}, {"source", e.calibration->source}};
     out["hardware"] = e.hardware->name;

@@ -18,9 +18,11 @@
 #include "config/experiment.h"
 #include "config/model.h"
 #include "job/mpi/launcher.h"
+#include "machine/topology.h"
 #include "plan/budget.h"
 #include "plan/fit.h"
 #include "plan/prepare.h"
+#include "program/span.h"
 #include "report/sections.h"
 #include "report/table.h"
 #include "sweep/needed_space.h"
@@ -102,12 +104,30 @@ void print_head(const plan::Plan& p, std::ostream& out) {
   if (memory > 0) out << fmt::format("memory: {} per rank ({})\n", show_bytes(memory), e.hardware->name);
 }
 
-void print_cases(const plan::Plan& p, std::ostream& out) {
+void print_cases(const plan::Plan& p, const machine::Topology& topology, std::ostream& out) {
   std::size_t width = 4;
   for (const plan::PlannedCase& c : p.cases) width = std::max(width, c.name.size());
   const bool named = std::ranges::any_of(p.cases, [](const plan::PlannedCase& c) { return !c.uses.empty(); });
-  out << fmt::format("\n{:{}}  {:14} {:>13} {:>11} {:>11} {:>13}{}\n", "case", width, "layout", "micro-batches",
-                     "memory/rank", "messages", "sent/rank", named ? fmt::format("  {}", report::uses_heading) : "");
+  const auto spans = [&](const plan::PlannedCase& c) {
+    return topology.is_known() ? program::spans_of(c.layout, topology.node_of).text() : "";
+  };
+  constexpr std::string_view spans_heading = "nodes spanned";
+  std::size_t spans_width = topology.is_known() ? spans_heading.size() : 0;
+  for (const plan::PlannedCase& c : p.cases) {
+    if (c.is_possible()) spans_width = std::max(spans_width, spans(c).size());
+  }
+  // A column of its own where it is known.
+  const auto spans_cell = [&](std::string_view text) {
+    return spans_width == 0 ? "" : fmt::format("  {:{}}", text, spans_width);
+  };
+  const auto print = [&](std::string line) {
+    line.erase(line.find_last_not_of(' ') + 1);
+    out << line << "\n";
+  };
+  out << "\n";
+  print(fmt::format("{:{}}  {:14} {:>13} {:>11} {:>11} {:>13}{}{}", "case", width, "layout", "micro-batches",
+                    "memory/rank", "messages", "sent/rank", spans_cell(spans_heading),
+                    named ? fmt::format("  {}", report::uses_heading) : ""));
   std::vector<std::string> notes;
   for (const plan::PlannedCase& c : p.cases) {
     const plan::Survey& s = c.survey;
@@ -130,12 +150,18 @@ void print_cases(const plan::Plan& p, std::ostream& out) {
     const double need = plan::planned_memory_bytes(p.experiment.backend, c);
     for (const std::string& text : c.notes) note(text);
     const std::string uses = c.uses.empty() || c.is_copy ? "" : "  " + join(c.uses, "; ");
-    out << fmt::format("{:{}}  {:14} {:>13} {:>11} {:>11} {:>13}{}{}\n", c.name, width, program::text_of(c.layout),
-                       c.micro_batches, show_bytes(need), all.messages, show_bytes(all.bytes), uses, mark);
+    print(fmt::format("{:{}}  {:14} {:>13} {:>11} {:>11} {:>13}{}{}{}", c.name, width, program::text_of(c.layout),
+                      c.micro_batches, show_bytes(need), all.messages, show_bytes(all.bytes), spans_cell(spans(c)),
+                      uses, mark));
   }
   for (std::size_t i = 0; i < notes.size(); ++i) out << fmt::format("  [{}] {}\n", i + 1, notes[i]);
   out << "memory/rank: the largest rank's planned peak. messages, sent/rank: of that rank in one step, as buffer "
          "sizes.\n";
+  if (!topology.is_known()) return;
+  out << fmt::format(
+      "nodes spanned: by the ranks of one group along each axis, at most; ranks stand on {}, numbered one node after "
+      "the other.\n",
+      plural(topology.nodes(), "node"));
 }
 
 // What the blocks run in.
@@ -220,10 +246,20 @@ std::string planned_for_one(const config::Experiment& e) {
   return fmt::format(text, most == 1 ? "" : fmt::format(", but {} needs {}", which, most));
 }
 
-// As many as the sweep would have that is started in the same way; 0 where nothing says.
-int ranks_of_launcher() {
+// How many ranks to plan for (0: nothing says), and of how many on a node.
+struct PlannedRanks {
+  int ranks = 0, per_node = 0;
+};
+
+// As given, or as many as the sweep would have that is started in the same way.
+PlannedRanks planned_ranks(const PlanOptions& options) {
+  PlannedRanks planned{options.ranks, options.ranks_per_node};
+  if (planned.ranks > 0) return planned;
   const auto claim = mpi::launcher_claim(mpi::own_environment);
-  return claim ? claim->size : 0;
+  if (!claim) return planned;
+  planned.ranks = claim->size;
+  if (planned.per_node == 0) planned.per_node = claim->ranks_per_node;
+  return planned;
 }
 
 const plan::PlannedCase& case_for(const plan::Plan& p, std::string_view option, const std::string& name) {
@@ -256,11 +292,18 @@ std::string budget_of(const plan::Plan& p, const PlanOptions& options) {
   return "\n" + the_case.name + ": " + budget_text(budget, hardware.name, !options.efficiencies.empty());
 }
 
+// Where nothing says how ranks stand, a prediction takes the machines that the hardware is usually part of.
+machine::Topology topology_of(const plan::Plan& p, int ranks_per_node) {
+  if (ranks_per_node == 0 && config::traits_of(p.experiment.backend).predicts())
+    ranks_per_node = usual_ranks_per_node(p.experiment);
+  return ranks_per_node > 0 ? machine::Topology::node_by_node(p.ranks, ranks_per_node) : machine::Topology();
+}
+
 }  // namespace
 
 int plan(const PlanOptions& options, std::ostream& out) {
   config::Experiment experiment = config::load_experiment(options.config, options.overrides);
-  const int ranks = options.ranks > 0 ? options.ranks : ranks_of_launcher();
+  const auto [ranks, per_node] = planned_ranks(options);
   const std::string hint = ranks > 0 ? "" : planned_for_one(experiment);
   if (options.gpu_hours > 0) {
     if (options.like.empty() && options.assume_mfu.empty())
@@ -269,7 +312,8 @@ int plan(const PlanOptions& options, std::ostream& out) {
   }
   const plan::Plan p = plan::prepare(experiment, std::max(ranks, 1), options.only);
   // Before anything is printed, so that an error stands alone.
-  const std::vector<PredictedCase> predicted = predict_cases(p, ranks_per_node(experiment));
+  const machine::Topology topology = topology_of(p, per_node);
+  const std::vector<PredictedCase> predicted = predict_cases(p, topology);
   if (options.format == "json") {
     out << plan_json(p, predicted);
     return 0;
@@ -280,8 +324,8 @@ int plan(const PlanOptions& options, std::ostream& out) {
   const PlannedTime time = planned_time(p, {options.like, options.assume_mfu, options.assume_setup});
   if (!hint.empty()) out << hint << "\n\n";
   print_head(p, out);
-  print_cases(p, out);
-  if (!predicted.empty()) out << predictions_text(p, predicted);
+  print_cases(p, topology, out);
+  if (!predicted.empty()) out << predictions_text(p, predicted, topology);
   if (predicted.empty()) {  // else there is nothing to measure
     print_schedule(p, out);
     out << "the result file takes at most " << show_bytes(static_cast<double>(result_bytes)) << "\n";

@@ -12,16 +12,13 @@
 namespace harness::cli {
 namespace {
 
-sim::Network network_of(const config::Experiment& e, int ranks, int ranks_per_node) {
+sim::Network network_of(const config::Experiment& e, const machine::Topology& topology) {
   const config::Hardware& hardware = *e.hardware;
   constexpr int hopper = 90;  // the first whose NVLink switches add up
-  sim::Network network{
-      .rank_bytes_per_s = e.fabric.rank_bytes_per_s > 0 ? e.fabric.rank_bytes_per_s : hardware.nvlink_bytes_per_s,
-      .node_bytes_per_s = e.fabric.node_bytes_per_s > 0 ? e.fabric.node_bytes_per_s : hardware.node_bytes_per_s,
-      .switches_reduce = hardware.compute_capability >= hopper,
-      .node_of = {}};
-  for (int rank = 0; rank < ranks; ++rank) network.node_of.push_back(rank / ranks_per_node);
-  return network;
+  return {.rank_bytes_per_s = e.fabric.rank_bytes_per_s > 0 ? e.fabric.rank_bytes_per_s : hardware.nvlink_bytes_per_s,
+          .node_bytes_per_s = e.fabric.node_bytes_per_s > 0 ? e.fabric.node_bytes_per_s : hardware.node_bytes_per_s,
+          .switches_reduce = hardware.compute_capability >= hopper,
+          .node_of = topology.node_of};
 }
 
 // What a case changes must change its Program, where its ranks stand or how fast they compute: of the rest, such as
@@ -33,18 +30,18 @@ bool is_known(const plan::PlannedCase& planned, const plan::PlannedCase& baselin
 
 }  // namespace
 
-int ranks_per_node(const config::Experiment& e) {
+int usual_ranks_per_node(const config::Experiment& e) {
   constexpr int usual = 8;
   return e.hardware && e.hardware->gpus_of_node > 0 ? e.hardware->gpus_of_node : usual;
 }
 
-std::vector<PredictedCase> predict_cases(const plan::Plan& plan, int ranks_per_node) {
+std::vector<PredictedCase> predict_cases(const plan::Plan& plan, const machine::Topology& topology) {
   const config::Experiment& e = plan.experiment;
-  if (e.backend != config::BackendKind::sim) return {};
+  if (!config::traits_of(e.backend).predicts()) return {};
   if (!e.hardware) {
     fail("{}: a prediction needs the hardware: add `hardware: h100-sxm` or another file of configs/hardware", e.path);
   }
-  const sim::Network network = network_of(e, plan.ranks, ranks_per_node);
+  const sim::Network network = network_of(e, topology);
   std::vector<PredictedCase> predicted(plan.cases.size());
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     const plan::PlannedCase& planned = plan.cases[i];
@@ -63,7 +60,8 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan, int ranks_per_n
   return predicted;
 }
 
-std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
+std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCase>& predicted,
+                             const machine::Topology& topology) {
   const config::Experiment& e = p.experiment;
   std::set<std::string> unknown;
   report::Table table;
@@ -84,8 +82,9 @@ std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCas
                           peak > 0 && flop > 0 ? percent(flop / (x.step_s * p.cases[i].layout.ranks() * peak)) : "",
                           share(x.split.compute_s), share(x.split.exposed_s), share(x.split.idle_s)});
   }
-  std::string text = fmt::format("\npredicted, not measured: {} ({}), {} of {} to a node\n{}", e.calibration->name,
-                                 e.calibration->source, plural(p.ranks, "rank"), ranks_per_node(e), table.text());
+  std::string text =
+      fmt::format("\npredicted, not measured: {} ({}), {} on {}\n{}", e.calibration->name, e.calibration->source,
+                  plural(p.ranks, "rank"), plural(topology.nodes(), "node"), table.text());
   text +=
       "computing, exposed, idle: shares of the step, mean over the ranks. exposed: communication and no computation.\n";
   for (const std::string& reason : unknown) text += "?: " + reason + "\n";

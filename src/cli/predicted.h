@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "machine/topology.h"
 #include "plan/plan.h"
 #include "sim/predict.h"
 
@@ -16,12 +17,13 @@ struct PredictedCase {
 };
 
 /// How many ranks stand on a node where nothing else says so: as in the machines that the hardware is usually part of.
-int ranks_per_node(const config::Experiment& experiment);
+int usual_ranks_per_node(const config::Experiment& experiment);
 
-/// Of each case of a plan, by its number; none where the backend does not predict. The ranks fill one node after
-/// another. Throws Error where a number is not known that every prediction needs.
-std::vector<PredictedCase> predict_cases(const plan::Plan& plan, int ranks_per_node);
+/// Of each case of a plan, by its number; none where the backend does not predict. Throws Error where a number is not
+/// known that every prediction needs.
+std::vector<PredictedCase> predict_cases(const plan::Plan& plan, const machine::Topology& topology);
 /// A table of what was predicted, for a person.
-std::string predictions_text(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
+std::string predictions_text(const plan::Plan& plan, const std::vector<PredictedCase>& predicted,
+                             const machine::Topology& topology);
 
 }  // namespace harness::cli

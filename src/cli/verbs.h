@@ -28,6 +28,7 @@ struct PlanOptions {
   std::vector<std::string> overrides;
   std::vector<std::string> only;
   int ranks = 0;                                   // 0: not given; then as many as the launcher started, or 1
+  int ranks_per_node = 0;                          // 0: not given; then as the launcher says, or not known
   std::string like;                                // a result file to take times from
   std::string assume_mfu = {}, assume_setup = {};  // what to assume where there is none
   std::string budget;                              // the case whose budget to print; "" for none

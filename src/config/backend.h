@@ -20,10 +20,11 @@ struct BackendTraits {
   /// memory, each with a limit of its own, and the peak of products is measured where nobody states it.
   bool ranks_are_gpus = false;
   bool has_tf32 = false;
-  bool tunes = false;            // has choices that are timed before the first round
-  bool uses_nccl = false;        // and so leaves its log
-  program::FusedSet fused = 0;   // forms that it runs as they stand
-  double worker_bytes = 0;       // on the device, of a worker beside its Program's arena
+  bool tunes = false;           // has choices that are timed before the first round
+  bool uses_nccl = false;       // and so leaves its log
+  program::FusedSet fused = 0;  // forms that it runs as they stand
+  double worker_bytes = 0;      // on the device, of a worker beside its Program's arena
+  bool predicts() const { return stands_for != kind; }
   std::string_view caveat = {};  // what a reader of its numbers must know: sentences; "": nothing
 };
 

@@ -136,7 +136,7 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
   Cost cost;
   if (!read_map(problems, root, "", experiment_fields(root, e, cost, problems), nested_keys())) return;
   if (cost.per_gpu_hour > 0 && cost.run_tokens > 0) e.cost = cost;
-  if (e.backend == BackendKind::sim && !e.calibration && !problems.concern("calibration"))
+  if (traits_of(e.backend).predicts() && !e.calibration && !problems.concern("calibration"))
     e.calibration = read_calibration("harness", root.place, e.path, problems);
   const YamlNode* baseline = root.find("baseline");
   if (baseline != nullptr) {

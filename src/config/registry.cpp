@@ -78,8 +78,8 @@ bool Variable::honoured_on(BackendKind backend) const {
 }
 
 bool Variable::honoured_on(std::string_view backend) const {
-  return std::ranges::any_of(backends, [&](BackendKind kind) { return backend == config::name_of(kind); }) ||
-         (backend == config::name_of(BackendKind::sim) && honoured_on(BackendKind::sim));
+  const BackendTraits& traits = traits_of(backend);
+  return traits.name == backend && honoured_on(traits.kind);
 }
 
 Purpose purpose_of(std::string_view name) {

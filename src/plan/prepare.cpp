@@ -11,9 +11,9 @@ namespace harness::plan {
 Plan prepare(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only,
              Processes processes) {
   Plan plan = make_plan(with_model_values(experiment, ranks), ranks, only, processes);
+  Surveyor surveyor(experiment.model, experiment.backend);
   for (PlannedCase& planned : plan.cases) {
-    if (!planned.is_possible()) continue;
-    planned.survey = survey(experiment.model, experiment.backend, planned);
+    if (planned.is_possible()) planned.survey = surveyor.survey(planned);
   }
   name_uses(plan);
   refuse_what_does_not_fit(plan, [&](const PlannedCase&) { return configured_memory(plan.experiment); });

@@ -1,17 +1,28 @@
 #include "plan/survey.h"
 
 #include "base/error.h"
+#include "config/registry.h"
 #include "plan/plan.h"
 #include "program/verify.h"
 
 namespace harness::plan {
+namespace {
 
-Survey survey(const config::Model& model, config::BackendKind backend, const PlannedCase& the_case) {
-  const program::ProgramSet set = program::lower(workloads::build_programs(model, the_case.settings, the_case.layout),
-                                                 config::fused_for(backend, the_case.settings));
+// The layout, and all variables but those that only the worker's environment hears of.
+std::string settings_of_programs(const PlannedCase& planned) {
+  std::string text = program::text_of(planned.layout);
+  for (const config::Variable& variable : config::registry()) {
+    const bool environment = !variable.environment_name.empty() || variable.free_parts;
+    if (!environment) text += fmt::format("|{}", variable.print(planned.settings));
+  }
+  return text;
+}
+
+// What follows from the Programs alone.
+Survey survey_programs(const program::ProgramSet& set, const std::string& case_name) {
   if (const auto problems = program::verify(set, 5); !problems.empty()) {
-    std::string text = fmt::format("case {}: its program is invalid, which is a bug in the workload; please report it:",
-                                   the_case.name);
+    std::string text =
+        fmt::format("case {}: its program is invalid, which is a bug in the workload; please report it:", case_name);
     for (const auto& p : problems) text += "\n  " + p.text;
     throw Error(text);
   }
@@ -19,9 +30,6 @@ Survey survey(const config::Model& model, config::BackendKind backend, const Pla
   s.program_hash = program::hash(set);
   s.roles = static_cast<std::int64_t>(set.roles.size());
   s.role_axes = set.role_axes;
-  const workloads::Workload& workload = workloads::workload_of(the_case.settings);
-  s.tokens_per_step = static_cast<double>(workload.tokens_per_step(model, the_case.settings, the_case.layout));
-  s.rate = workload.rate(the_case.settings, the_case.layout);
   s.flop = program::total_flop(set);
   s.hardware_flop = s.flop.model + program::total_recomputed_flop(set);
   for (int role = 0; role < s.roles; ++role) {
@@ -32,6 +40,28 @@ Survey survey(const config::Model& model, config::BackendKind backend, const Pla
       s.peak_role = role;
     }
   }
+  return s;
+}
+
+}  // namespace
+
+Survey survey(const config::Model& model, config::BackendKind backend, const PlannedCase& the_case) {
+  return Surveyor(model, backend).survey(the_case);
+}
+
+Survey Surveyor::survey(const PlannedCase& the_case) {
+  const config::Settings& settings = the_case.settings;
+  const auto [alike, fresh] = by_settings_.try_emplace(settings_of_programs(the_case));
+  Survey& s = alike->second;
+  if (!fresh) return s;
+  program::ProgramSet set = workloads::build_programs(model_, settings, the_case.layout);
+  const program::FusedSet fused = config::fused_for(backend_, settings);
+  const auto [equal, unknown] = by_programs_.try_emplace({program::hash(set), fused});
+  if (unknown) equal->second = survey_programs(program::lower(std::move(set), fused), the_case.name);
+  s = equal->second;
+  const workloads::Workload& workload = workloads::workload_of(settings);
+  s.tokens_per_step = static_cast<double>(workload.tokens_per_step(model_, settings, the_case.layout));
+  s.rate = workload.rate(settings, the_case.layout);
   return s;
 }
 

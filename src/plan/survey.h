@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "config/backend.h"
@@ -31,5 +34,20 @@ struct Survey {
 /// Builds the case's step as the backend runs it, verifies, counts and plans memory. Throws Error naming rank and
 /// operation if verification fails.
 Survey survey(const config::Model& model, config::BackendKind backend, const PlannedCase& the_case);
+
+/// The same for the cases of an experiment, with what they have in common done once: cases that differ in no more than
+/// what a library reads from the worker's environment have the same Programs, and equal Programs the same survey.
+class Surveyor {
+ public:
+  /// `model` must outlive it.
+  Surveyor(const config::Model& model, config::BackendKind backend) : model_(model), backend_(backend) {}
+  Survey survey(const PlannedCase& the_case);
+
+ private:
+  const config::Model& model_;
+  config::BackendKind backend_;
+  std::map<std::string, Survey> by_settings_;
+  std::map<std::pair<std::uint64_t, program::FusedSet>, Survey> by_programs_;
+};
 
 }  // namespace harness::plan

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <map>
+#include <utility>
 #include <vector>
 
 #include "program/operation.h"
@@ -14,12 +15,6 @@ namespace harness::program {
 /// touching all parts: the order that follows from it is one for all ranks.
 class AccessMap {
  public:
-  struct Segment {
-    std::int64_t end = 0;
-    OperationId writer = -1;           // -1: not written yet
-    std::vector<OperationId> readers;  // since the last write; at most the latest of each stream
-  };
-
   /// Calls conflict(earlier operation) for each earlier access that `op` must come after, and notes the access.
   /// unwritten() is called when a read meets elements that nobody has written.
   template <class Conflict, class Unwritten>
@@ -27,15 +22,15 @@ class AccessMap {
     over(view, [&](Segment& s) {
       if (s.writer < 0) unwritten();
       if (s.writer >= 0 && s.writer != before_the_list) conflict(s.writer);
-      note_reader(s, op, stream);
+      note_reader(s, {op, stream});
     });
   }
   template <class Conflict>
   void write(OperationId op, const View& view, Conflict&& conflict) {
     over(view, [&](Segment& s) {
       if (s.writer >= 0 && s.writer != before_the_list) conflict(s.writer);
-      for (const OperationId r : s.readers) {
-        if (r != op) conflict(r);
+      for (const Reader& r : s.readers) {
+        if (r.op != op) conflict(r.op);
       }
       s.writer = op;
       s.readers.clear();
@@ -47,54 +42,61 @@ class AccessMap {
       if (s.writer < 0) s.writer = before_the_list;
     });
   }
-  void clear() {
-    buffers_.clear();
-    stream_of_.clear();
-  }
-
-  static constexpr OperationId before_the_list = 1 << 30;
+  void clear() { buffers_.clear(); }
 
  private:
+  static constexpr OperationId before_the_list = 1 << 30;
+
+  struct Reader {
+    OperationId op;
+    StreamId stream;
+  };
+  struct Segment {
+    std::int64_t begin = 0, end = 0;
+    OperationId writer = -1;      // -1: not written yet
+    std::vector<Reader> readers;  // since the last write; at most the latest of each stream
+  };
+
+  // Most buffers have one segment, a few of them hundreds, which soon stay as they are: a sorted vector is faster than
+  // a tree.
   template <class F>
   void over(const View& view, F&& f) {
     if (view.count <= 0) return;
-    auto& map = buffers_[view.buffer];
+    const std::size_t buffer = view.buffer;
+    if (buffer >= buffers_.size()) buffers_.resize(buffer + 1);
+    std::vector<Segment>& segments = buffers_[buffer];
     const std::int64_t end = view.offset + view.all_parts().count;
-    split(map, view.offset);
-    split(map, end);
-    for (std::int64_t at = view.offset; at < end;) {
-      auto it = map.lower_bound(at);
-      if (it == map.end() || it->first > at) {  // a gap: never touched
-        const std::int64_t gap_end = it == map.end() ? end : std::min(end, it->first);
-        it = map.emplace(at, Segment{gap_end, -1, {}}).first;
+    auto it =
+        std::partition_point(segments.begin(), segments.end(), [&](const Segment& s) { return s.end <= view.offset; });
+    if (it != segments.end() && it->begin < view.offset) it = split(segments, it, view.offset) + 1;
+    for (std::int64_t at = view.offset; at < end; ++it) {
+      if (it == segments.end() || it->begin > at) {  // a gap: never touched
+        it = segments.insert(it, Segment{at, it == segments.end() ? end : std::min(end, it->begin), -1, {}});
+      } else if (it->end > end) {
+        it = split(segments, it, end);
       }
-      f(it->second);
-      at = it->second.end;
+      f(*it);
+      at = it->end;
     }
   }
-  static void split(std::map<std::int64_t, Segment>& map, std::int64_t at) {
-    auto it = map.upper_bound(at);
-    if (it == map.begin()) return;
-    --it;
-    if (it->first == at || it->second.end <= at) return;
-    Segment right = it->second;
-    it->second.end = at;
-    map.emplace(at, std::move(right));
+  using Iterator = std::vector<Segment>::iterator;
+  // Cuts a segment in two; returns the first of them.
+  static Iterator split(std::vector<Segment>& segments, Iterator it, std::int64_t at) {
+    Segment right = *it;
+    it->end = right.begin = at;
+    return segments.insert(it + 1, std::move(right)) - 1;
   }
-  void note_reader(Segment& s, OperationId op, StreamId stream) {
-    stream_of_.resize(std::max<std::size_t>(stream_of_.size(), op + 1), -1);
-    stream_of_[op] = stream;
-    for (OperationId& r : s.readers) {
-      if (stream_of_[r] == stream) {
-        r = op;
+  static void note_reader(Segment& s, const Reader& reader) {
+    for (Reader& r : s.readers) {
+      if (r.stream == reader.stream) {
+        r = reader;
         return;
       }
     }
-    s.readers.push_back(op);
+    s.readers.push_back(reader);
   }
 
-  std::map<BufferId, std::map<std::int64_t, Segment>> buffers_;
-  std::vector<StreamId> stream_of_;
+  std::vector<std::vector<Segment>> buffers_;
 };
 
 }  // namespace harness::program

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "program/happens_before.h"
 
@@ -13,15 +15,35 @@ std::int64_t aligned(std::int64_t bytes) {
   return (bytes + Arena::alignment_bytes - 1) / Arena::alignment_bytes * Arena::alignment_bytes;
 }
 
-// First and last use of a buffer on each stream.
-struct Lifetime {
-  std::vector<OperationId> first, last;  // per stream, -1: not used there
+// First and last use of the buffers on each stream, -1: not used there.
+class Lifetimes {
+ public:
+  Lifetimes(const Program& program, const std::vector<Operation>& list)
+      : streams_(program.streams.size()),
+        first_(program.buffers.size() * streams_, -1),
+        last_(program.buffers.size() * streams_, -1) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const std::size_t stream = list[i].stream;
+      visit_accesses(list[i].action, [&](Access, const View& view) {
+        const std::size_t at = view.buffer * streams_ + stream;
+        last_[at] = static_cast<OperationId>(i);
+        if (first_[at] < 0) first_[at] = last_[at];
+      });
+    }
+  }
+  std::span<const OperationId> first(BufferId buffer) const { return {&first_[buffer * streams_], streams_}; }
+  std::span<const OperationId> last(BufferId buffer) const { return {&last_[buffer * streams_], streams_}; }
+
+ private:
+  std::size_t streams_;
+  std::vector<OperationId> first_, last_;  // [buffer][stream]
 };
 
-// Memory given back by buffers whose users are `last` (one per stream); usable once all of these are complete.
+// Memory that a buffer has given back; usable once the last uses of that buffer are complete.
 struct Hole {
-  std::int64_t bytes = 0;
-  std::vector<OperationId> last;
+  std::int64_t begin = 0, bytes = 0;
+  BufferId of = -1;
+  std::int64_t end() const { return begin + bytes; }
 };
 
 // A list of holes and used places by offset. Each hole keeps the operations that must be complete before its reuse.
@@ -29,16 +51,18 @@ struct Hole {
 // a run of neighbours that are all usable.
 class Places {
  public:
-  Places(const std::vector<Operation>& list, std::size_t streams) : streams_(streams), before_(list, streams) {}
+  Places(const std::vector<Operation>& list, std::size_t streams, const Lifetimes& lives)
+      : before_(list, streams), lives_(lives), complete_(streams) {}
 
-  std::int64_t take(std::int64_t bytes, const Lifetime& life) {
+  std::int64_t take(std::int64_t bytes, BufferId buffer) {
+    complete_before(buffer);
     Run best{.begin = end_, .bytes = std::numeric_limits<std::int64_t>::max()}, run;
-    for (const auto& [at, hole] : holes_) {
-      if (!usable(hole, life)) {
+    for (const Hole& hole : holes_) {
+      if (!usable(hole)) {
         run = {};
         continue;
       }
-      if (run.bytes == 0 || run.end() != at) run = {.begin = at};
+      if (run.bytes == 0 || run.end() != hole.begin) run = {.begin = hole.begin};
       run.bytes += hole.bytes;
       if (run.bytes >= bytes && run.bytes < best.bytes) best = run;
     }
@@ -49,7 +73,7 @@ class Places {
     return best.begin;
   }
 
-  void give(std::int64_t at, std::int64_t bytes, const Lifetime& life) { holes_.emplace(at, Hole{bytes, life.last}); }
+  void give(std::int64_t at, std::int64_t bytes, BufferId buffer) { holes_.insert(from(at), Hole{at, bytes, buffer}); }
 
   std::int64_t end() const { return end_; }
 
@@ -60,52 +84,44 @@ class Places {
     std::int64_t end() const { return begin + bytes; }
   };
 
+  // The first hole at or behind an offset.
+  std::vector<Hole>::iterator from(std::int64_t offset) {
+    return std::ranges::lower_bound(holes_, offset, {}, &Hole::begin);
+  }
   // The holes in [at, at + bytes) are used; of the last one the rest stays.
   void use(std::int64_t at, std::int64_t bytes) {
     const std::int64_t end = at + bytes;
-    auto it = holes_.lower_bound(at);
-    while (it != holes_.end() && it->first < end) {
-      Hole rest = std::move(it->second);
-      const std::int64_t hole_end = it->first + rest.bytes;
-      it = holes_.erase(it);
-      if (hole_end <= end) continue;
-      rest.bytes = hole_end - end;
-      holes_.emplace(end, std::move(rest));
-      break;
+    const auto first = from(at);
+    auto last = from(end);
+    if (last != first && (last - 1)->end() > end) {
+      --last;
+      last->bytes = last->end() - end;
+      last->begin = end;
+    }
+    holes_.erase(first, last);
+  }
+  // Up to which operation of each stream everything is complete when the buffer's first user on any stream begins.
+  void complete_before(BufferId buffer) {
+    std::ranges::fill(complete_, std::numeric_limits<OperationId>::max());
+    for (const OperationId begin : lives_.first(buffer)) {
+      if (begin < 0) continue;
+      const std::span<const OperationId> known = before_.complete_before(begin);
+      for (std::size_t s = 0; s < complete_.size(); ++s) complete_[s] = std::min(complete_[s], known[s]);
     }
   }
-  bool usable(const Hole& hole, const Lifetime& life) const {
-    for (const OperationId begin : life.first) {
-      if (begin < 0) continue;
-      for (std::size_t s = 0; s < streams_; ++s) {
-        if (hole.last[s] < 0) continue;
-        if (hole.last[s] >= begin || !before_.ordered(hole.last[s], static_cast<StreamId>(s), begin)) return false;
-      }
+  bool usable(const Hole& hole) const {
+    const std::span<const OperationId> last = lives_.last(hole.of);
+    for (std::size_t s = 0; s < complete_.size(); ++s) {
+      if (last[s] > complete_[s]) return false;
     }
     return true;
   }
 
-  std::size_t streams_;
   HappensBefore before_;
-  std::map<std::int64_t, Hole> holes_;
+  const Lifetimes& lives_;
+  std::vector<OperationId> complete_;  // by stream, for the buffer that is being placed
+  std::vector<Hole> holes_;            // by offset; a vector, for every buffer looks at all of them
   std::int64_t end_ = 0;
-};
-
-struct Toucher {
-  OperationId op;
-  StreamId stream;
-  std::vector<Lifetime>& lives;
-  std::size_t streams;
-  void touch(const View& v) {
-    Lifetime& life = lives[v.buffer];
-    if (life.first.empty()) {
-      life.first.assign(streams, -1);
-      life.last.assign(streams, -1);
-    }
-    const std::size_t s = stream;
-    if (life.first[s] < 0) life.first[s] = op;
-    life.last[s] = op;
-  }
 };
 
 // By operation: the last of its fused group, or itself. The members of a group are neighbours on their stream.
@@ -124,35 +140,36 @@ std::vector<OperationId> group_ends(const std::vector<Operation>& list, std::siz
 std::int64_t place_transient(const Program& program, const std::vector<Operation>& list, std::int64_t base,
                              Arena& arena) {
   const std::size_t streams = program.streams.size();
-  std::vector<Lifetime> lives(program.buffers.size());
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    Toucher toucher{static_cast<OperationId>(i), list[i].stream, lives, streams};
-    visit_accesses(list[i].action, [&](Access, const View& view) { toucher.touch(view); });
-  }
+  const Lifetimes lives(program, list);
   // Members of a group are under way together: what one of them uses is in use until all are done. Given back earlier,
   // it would be joined to memory that the group's other members may use, and spoil it for them.
   const std::vector<OperationId> group_end = group_ends(list, streams);
-  std::vector<std::vector<BufferId>> begins(list.size()), ends(list.size());
-  for (std::size_t b = 0; b < program.buffers.size(); ++b) {
-    if (program.buffers[b].kind != BufferKind::transient || lives[b].first.empty()) continue;
+  using Event = std::pair<OperationId, BufferId>;
+  std::vector<Event> begins, ends;
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+    const auto b = static_cast<BufferId>(i);
+    if (program.buffers[i].kind != BufferKind::transient) continue;
     OperationId first = std::numeric_limits<OperationId>::max(), last = -1;
     for (std::size_t s = 0; s < streams; ++s) {
-      if (lives[b].first[s] >= 0) first = std::min(first, lives[b].first[s]);
-      if (lives[b].last[s] >= 0) last = std::max(last, group_end[lives[b].last[s]]);
+      if (lives.first(b)[s] < 0) continue;
+      first = std::min(first, lives.first(b)[s]);
+      last = std::max(last, group_end[lives.last(b)[s]]);
     }
-    begins[first].push_back(static_cast<BufferId>(b));
-    ends[last].push_back(static_cast<BufferId>(b));
+    if (last < 0) continue;  // not used in this list
+    begins.emplace_back(first, b);
+    ends.emplace_back(last, b);
   }
-  Places places(list, streams);
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    for (const BufferId b : begins[i]) {
-      const std::size_t id = b;
-      arena.offset_bytes[id] = base + places.take(aligned(program.buffers[id].bytes()), lives[id]);
+  std::ranges::sort(begins);
+  std::ranges::sort(ends);
+  Places places(list, streams, lives);
+  auto over = ends.begin();
+  for (const auto& [begin, buffer] : begins) {
+    for (; over->first < begin; ++over) {
+      const std::size_t id = over->second;
+      places.give(arena.offset_bytes[id] - base, aligned(program.buffers[id].bytes()), over->second);
     }
-    for (const BufferId b : ends[i]) {
-      const std::size_t id = b;
-      places.give(arena.offset_bytes[id] - base, aligned(program.buffers[id].bytes()), lives[id]);
-    }
+    const std::size_t id = buffer;
+    arena.offset_bytes[id] = base + places.take(aligned(program.buffers[id].bytes()), buffer);
   }
   return places.end();
 }

@@ -1,6 +1,7 @@
 #include "program/builder.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace harness::program {
 
@@ -20,30 +21,31 @@ void ProgramBuilder::begin_step() {
 OperationId ProgramBuilder::emit(StreamId stream, const Action& action, const Label& label,
                                  const std::vector<OperationId>& after, std::int32_t fused_group) {
   const auto id = static_cast<OperationId>(list().size());
-  std::vector<OperationId> needed = after;
-  const auto must_follow = [&](OperationId other) { needed.push_back(other); };
+  needed_.assign(after.begin(), after.end());
+  const auto must_follow = [&](OperationId other) { needed_.push_back(other); };
   visit_accesses(action, [&](Access access, const View& view) {
     if (access != Access::write) accesses_.read(id, stream, view, must_follow, [] {});
     if (access != Access::read) accesses_.write(id, view, must_follow);
   });
 
   // What is complete once the previous operation of this stream is, then add waits, latest first, until all is covered.
-  const auto streams = program_.streams.size();
-  std::vector<OperationId> known(streams, -1);
-  if (const OperationId previous = last(stream); previous >= 0) known = known_[previous];
-  std::sort(needed.begin(), needed.end(), std::greater<>());
-  needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
+  const std::size_t streams = program_.streams.size();
+  known_.resize(known_.size() + streams, -1);
+  OperationId* known = &known_[id * streams];
+  if (const OperationId previous = last(stream); previous >= 0) {
+    std::copy_n(&known_[previous * streams], streams, known);
+  }
+  std::sort(needed_.begin(), needed_.end(), std::greater<>());
   std::vector<OperationId> waits;
-  for (const OperationId n : needed) {
+  for (const OperationId n : needed_) {
     if (n < 0 || n == id) continue;
     const StreamId on = list()[n].stream;
     if (on == stream || known[on] >= n) continue;
     waits.push_back(n);
-    for (std::size_t s = 0; s < streams; ++s) known[s] = std::max(known[s], known_[n][s]);
+    for (std::size_t s = 0; s < streams; ++s) known[s] = std::max(known[s], known_[n * streams + s]);
   }
   std::sort(waits.begin(), waits.end());
   known[stream] = id;
-  known_.push_back(std::move(known));
   last_[stream] = id;
   list().push_back({action, stream, std::move(waits), fused_group, label});
   return id;

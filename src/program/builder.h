@@ -38,7 +38,8 @@ class ProgramBuilder {
   bool in_step_ = false;
   std::int32_t fused_groups_ = 0;
   std::vector<OperationId> last_;
-  std::vector<std::vector<OperationId>> known_;  // [operation][stream]: latest operation there known to be complete
+  std::vector<OperationId> known_;   // [operation][stream]: latest operation there known to be complete
+  std::vector<OperationId> needed_;  // by the operation that is being emitted: kept for its memory alone
   AccessMap accesses_;
 };
 

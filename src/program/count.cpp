@@ -112,9 +112,10 @@ Count count(const ProgramSet& set, const Program& program, const std::vector<Ope
         total.flop.model += f.model;
         total.flop.noncausal += f.noncausal;
       }
-      Flop& kind = total.flop_by_kind[std::string(name_of(op.action))];
-      kind.model += f.model;
-      kind.noncausal += f.noncausal;
+      auto kind = total.flop_by_kind.find(name_of(op.action));
+      if (kind == total.flop_by_kind.end()) kind = total.flop_by_kind.emplace(name_of(op.action), Flop{}).first;
+      kind->second.model += f.model;
+      kind->second.noncausal += f.noncausal;
     }
     if (!is_communication(op.action)) continue;
     Traffic& t = total.traffic[{destination(set, op.action), std::string(name_of(op.action))}];

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -40,7 +41,7 @@ struct Count {
   Flop flop;                   // without recomputation
   double recomputed_flop = 0;  // model convention; HFU counts flop.model + recomputed_flop
   std::map<std::pair<std::string, std::string>, Traffic> traffic;  // (group or "axis+offset", operation name)
-  std::map<std::string, Flop> flop_by_kind;                        // by operation name
+  std::map<std::string, Flop, std::less<>> flop_by_kind;           // by operation name
   std::int64_t operations = 0;
 };
 Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list);

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,10 @@ class HappensBefore {
     }
   }
 
+  /// By stream: the latest operation there that is complete before `later` begins, and with it all before it; -1: none.
+  std::span<const OperationId> complete_before(OperationId later) const {
+    return {&known_[later * streams_], streams_};
+  }
   /// True if `earlier`, which runs on `earlier_stream`, is complete before `later` begins.
   bool ordered(OperationId earlier, StreamId earlier_stream, OperationId later) const {
     return known_[later * streams_ + earlier_stream] >= earlier;

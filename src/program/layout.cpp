@@ -42,18 +42,16 @@ std::string label_of(const Layout& layout) {
 
 Coordinates Layout::coordinates(int rank) const {
   Coordinates at;
-  for (std::size_t a = 0; a < axis_count; ++a) {
-    at.at[a] = rank % size[a];
-    rank /= size[a];
+  for (const Axis axis : order) {
+    at[axis] = rank % (*this)[axis];
+    rank /= (*this)[axis];
   }
   return at;
 }
 
 int Layout::rank(const Coordinates& at) const {
   int rank = 0;
-  for (int a = axis_count - 1; a >= 0; --a) {
-    rank = rank * size[a] + at.at[a];
-  }
+  for (std::size_t a = axis_count; a-- > 0;) rank = rank * (*this)[order[a]] + at[order[a]];
   return rank;
 }
 
@@ -87,7 +85,7 @@ std::vector<int> Group::members(const Layout& layout, const Coordinates& at) con
       }
     }
   }
-  return ranks;  // ascending: the loops follow the rank order
+  return ranks;
 }
 
 int Group::size(const Layout& layout) const {

@@ -10,8 +10,7 @@
 
 namespace harness::program {
 
-/// The axes along which a job is divided, fastest-varying first: ranks that share a node share the tensor axis first,
-/// as in Megatron-LM's default order tp-cp-dp-pp.
+/// The axes along which a job is divided.
 enum class Axis : std::uint8_t { tensor, context, data, pipeline };
 inline constexpr int axis_count = 4;
 
@@ -53,9 +52,16 @@ struct AxisSet {
   bool operator==(const AxisSet&) const = default;
 };
 
-/// How many ranks stand along each axis. rank = tensor + T * (context + C * (data + D * pipeline)).
+/// The axes from the one along which rank numbers grow fastest to the slowest.
+using AxisOrder = std::array<Axis, axis_count>;
+/// Megatron-LM's default, "tp-cp-dp-pp": ranks that share a node share the tensor axis first.
+inline constexpr AxisOrder usual_order{Axis::tensor, Axis::context, Axis::data, Axis::pipeline};
+
+/// How many ranks stand along each axis, and in which order ranks are numbered. In the usual order,
+/// rank = tensor + T * (context + C * (data + D * pipeline)).
 struct Layout {
   std::array<int, axis_count> size{1, 1, 1, 1};
+  AxisOrder order = usual_order;
   Layout() = default;
   /// {{Axis::tensor, 2}, {Axis::data, 4}}: the sizes of some axes, 1 along the others.
   Layout(std::initializer_list<std::pair<Axis, int>> sizes) {
@@ -83,7 +89,9 @@ struct Group {
   std::vector<int> pipeline_stages;  // ascending; empty: all
 
   bool contains(const Coordinates& at) const;
-  /// The members of the instance that `at` belongs to, ascending. Empty if `at` is in none.
+  /// The members of the instance that `at` belongs to, in the order of their coordinates, tensor first, then context,
+  /// data and pipeline: the same on all members, and for each rank order the same coordinates. Ascending in the usual
+  /// order. Empty if `at` is in none.
   std::vector<int> members(const Layout& layout, const Coordinates& at) const;
   int size(const Layout& layout) const;
   bool operator==(const Group&) const = default;

@@ -1,5 +1,7 @@
 #include "program/lower.h"
 
+#include <utility>
+
 namespace harness::program {
 namespace {
 
@@ -9,12 +11,14 @@ class Lowering {
  public:
   Lowering(Program& program, FusedSet declared) : program_(program), declared_(declared) {}
 
-  std::vector<Operation> run(const std::vector<Operation>& list) {
+  std::vector<Operation> run(std::vector<Operation> list) {
     out_.clear();
+    out_.reserve(list.size());
     last_of_.clear();
-    for (const Operation& op : list) {
+    last_of_.reserve(list.size());
+    for (Operation& op : list) {
       original_ = &op;
-      first_part_ = true;
+      for (OperationId& w : op.waits) w = last_of_[w];
       std::visit([&](const auto& action) { replace(action); }, op.action);
       last_of_.push_back(static_cast<OperationId>(out_.size()) - 1);
     }
@@ -22,13 +26,10 @@ class Lowering {
   }
 
  private:
+  // The first part takes the waits.
   void emit(const Action& action) {
-    Operation op{action, original_->stream, {}, original_->fused_group, original_->label};
-    if (first_part_) {
-      for (const OperationId w : original_->waits) op.waits.push_back(last_of_[w]);
-      first_part_ = false;
-    }
-    out_.push_back(std::move(op));
+    out_.push_back(
+        {action, original_->stream, std::exchange(original_->waits, {}), original_->fused_group, original_->label});
   }
 
   void replace(const auto& action) { emit(action); }
@@ -111,28 +112,23 @@ class Lowering {
 
   Program& program_;
   FusedSet declared_;
-  const Operation* original_ = nullptr;
-  bool first_part_ = true;
+  Operation* original_ = nullptr;
   std::vector<Operation> out_;
   std::vector<OperationId> last_of_;
 };
 
 }  // namespace
 
-Program lower(const Program& program, FusedSet declared) {
-  Program out;
-  out.streams = program.streams;
-  out.buffers = program.buffers;
-  Lowering lowering(out, declared);
-  out.init = lowering.run(program.init);
-  out.step = lowering.run(program.step);
-  return out;
+Program lower(Program program, FusedSet declared) {
+  Lowering lowering(program, declared);
+  program.init = lowering.run(std::move(program.init));
+  program.step = lowering.run(std::move(program.step));
+  return program;
 }
 
-ProgramSet lower(const ProgramSet& set, FusedSet declared) {
-  ProgramSet out{set.layout, set.groups, set.role_axes, {}};
-  for (const Program& role : set.roles) out.roles.push_back(lower(role, declared));
-  return out;
+ProgramSet lower(ProgramSet set, FusedSet declared) {
+  for (Program& role : set.roles) role = lower(std::move(role), declared);
+  return set;
 }
 
 }  // namespace harness::program

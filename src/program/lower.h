@@ -32,7 +32,7 @@ inline constexpr FusedSet all_fused = 511;
 
 /// The same Program in the finer operations that a backend with `declared` fused forms understands. FLOPs,
 /// communication and verification are unchanged.
-Program lower(const Program& program, FusedSet declared);
-ProgramSet lower(const ProgramSet& set, FusedSet declared);
+Program lower(Program program, FusedSet declared);
+ProgramSet lower(ProgramSet set, FusedSet declared);
 
 }  // namespace harness::program

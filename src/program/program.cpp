@@ -1,6 +1,9 @@
 #include "program/program.h"
 
 #include <array>
+#include <bit>
+#include <string_view>
+#include <type_traits>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -34,8 +37,8 @@ int ProgramSet::first_rank(int role) const {
 
 ProgramSet expand(const ProgramSet& set) {
   ProgramSet out{set.layout, set.groups, AxisSet::all(), {}};
-  for (int rank = 0; rank < set.layout.ranks(); ++rank) {
-    out.roles.push_back(set.roles.at(set.role_of(set.layout.coordinates(rank))));
+  for (int role = 0; role < set.layout.ranks(); ++role) {
+    out.roles.push_back(set.roles.at(set.role_of(set.layout.coordinates(out.first_rank(role)))));
   }
   return out;
 }
@@ -95,25 +98,71 @@ std::string describe(const Program& program, const Operation& op) {
   return text;
 }
 
+namespace {
+
+// FNV-1a over words. Long Programs are hashed for every case and on every rank, where their text would take longer than
+// all else that is done with them.
+class Digest {
+ public:
+  std::uint64_t value = 0xcbf29ce484222325ull;
+
+  template <class T>
+  void add(const T& v) {
+    if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+      value = fnv1a(v, value);
+      add(std::string_view(v).size());
+    } else if constexpr (std::is_floating_point_v<T>) {
+      word(std::bit_cast<std::uint64_t>(static_cast<double>(v)));
+    } else {
+      word(static_cast<std::uint64_t>(v));
+    }
+  }
+  void add(const Shard& s) { each(s.axis, s.rows); }
+  void add(const Peer& p) { each(p.axis, p.offset); }
+  void add(const AttentionShape& s) {
+    each(s.batch, s.heads, s.head_dim, s.query_length, s.key_length, s.query_stride, s.key_stride, s.causal);
+  }
+  void add(const View& v) {
+    each(v.buffer, v.offset, v.count, v.parts);
+    if (v.parts > 1) add(v.follows);
+  }
+  void add(const Label& l) { each(l.what, l.phase, l.micro_batch, l.layer, l.recomputed); }
+  void add(const Operation& op) {
+    each(op.action.index(), op.stream, op.fused_group, op.label, op.waits.size());
+    for (const OperationId w : op.waits) add(w);
+    const auto operand = [&](Access access, const View& view) { each(access, view); };
+    std::visit([&](const auto& a) { each_field(a, operand, [&](const auto& parameter) { add(parameter); }); },
+               op.action);
+  }
+  void each(const auto&... values) { (add(values), ...); }
+
+ private:
+  // The upper half comes down, or the lowest bits of a product would know nothing of it.
+  void word(std::uint64_t w) {
+    value = (value ^ w) * 0x100000001b3ull;
+    value ^= value >> 32;
+  }
+};
+
+}  // namespace
+
 std::uint64_t hash(const ProgramSet& set) {
-  std::string head =
-      fmt::format("{} {} {} {}", set.layout.size[0], set.layout.size[1], set.layout.size[2], set.layout.size[3]);
-  for (const auto& g : set.groups) {
-    head += fmt::format("|{} {}", g.name, g.axes.bits);
-    for (const int s : g.pipeline_stages) head += fmt::format(" {}", s);
+  Digest digest;
+  for (const int size : set.layout.size) digest.add(size);
+  for (const Axis axis : set.layout.order) digest.add(axis);
+  for (const Group& g : set.groups) {
+    digest.each(g.name, g.axes.bits, g.pipeline_stages.size());
+    for (const int stage : g.pipeline_stages) digest.add(stage);
   }
-  std::uint64_t h = fnv1a(head);
-  for (const auto& role : set.roles) {
-    for (const auto& s : role.streams) h = fnv1a(s, h);
-    for (const auto& b : role.buffers) {
-      h = fnv1a(fmt::format("{} {} {} {}", b.name, static_cast<int>(b.type), b.count, static_cast<int>(b.kind)), h);
-    }
+  for (const Program& role : set.roles) {
+    for (const std::string& stream : role.streams) digest.add(stream);
+    for (const Buffer& b : role.buffers) digest.each(b.name, b.type, b.count, b.kind);
     for (const auto* list : {&role.init, &role.step}) {
-      for (const auto& op : *list) h = fnv1a(describe(role, op), h);
-      h = fnv1a(";", h);
+      digest.add(list->size());
+      for (const Operation& op : *list) digest.add(op);
     }
   }
-  return h;
+  return digest.value;
 }
 
 }  // namespace harness::program

@@ -1,5 +1,6 @@
 #include "program/verify.h"
 
+#include <map>
 #include <utility>
 
 #include "base/error.h"

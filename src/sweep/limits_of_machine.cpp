@@ -41,7 +41,7 @@ plan::DeviceMemory memory_of(const config::Experiment& experiment, const plan::P
                              const Machine& machine) {
   plan::DeviceMemory memory = plan::configured_memory(experiment);
   if (memory.bytes > 0 || config::traits_of(experiment.backend).ranks_are_gpus) return memory;
-  std::vector<int> ranks_on(machine.nodes());
+  std::vector<int> ranks_on(machine.topology().nodes());
   const auto used =
       std::span(machine.places).first(std::min<std::size_t>(planned.layout.ranks(), machine.places.size()));
   for (const job::RankPlace& place : used) ++ranks_on[place.node];
@@ -76,7 +76,7 @@ void fill_link_limits(store::Result& result, const plan::Plan& plan, const Machi
     if (!result.link_source.empty()) result.link_source += "; ";
     result.link_source += "hardware file " + e.hardware->name + ": nvlink";
   }
-  const std::vector<int> node_of = machine.node_of_ranks();
+  const std::vector<int> node_of = machine.topology().node_of;
   for (store::ResultPoint& point : result.points) {
     const plan::PlannedCase& planned = plan.cases[point.case_index];
     point.limit_bytes_per_s =

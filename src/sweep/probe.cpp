@@ -48,16 +48,10 @@ store::ResultRank rank_row(const Machine& machine, const job::RankPlace& place, 
 
 }  // namespace
 
-int Machine::nodes() const {
-  int nodes = 1;
-  for (const job::RankPlace& place : places) nodes = std::max(nodes, place.node + 1);
-  return nodes;
-}
-
-std::vector<int> Machine::node_of_ranks() const {
-  std::vector<int> nodes;
-  for (const job::RankPlace& place : places) nodes.push_back(place.node);
-  return nodes;
+machine::Topology Machine::topology() const {
+  machine::Topology topology;
+  for (const job::RankPlace& place : places) topology.node_of.push_back(place.node);
+  return topology;
 }
 
 Machine probe(job::Job& job, const plan::Plan& plan) {

@@ -6,6 +6,7 @@
 #include "base/name_values.h"
 #include "job/job.h"
 #include "machine/conditions.h"
+#include "machine/topology.h"
 #include "plan/plan.h"
 #include "store/result.h"
 #include "sweep/peaks.h"
@@ -23,9 +24,8 @@ struct Machine {
   Peaks peaks{{}};                 // what these workers reached, with all cores of their nodes
   machine::Conditions conditions;  // while these workers ran
 
-  int nodes() const;
-  /// Node of each rank.
-  std::vector<int> node_of_ranks() const;
+  /// Where the ranks stand.
+  machine::Topology topology() const;
 };
 
 /// Starts one worker on every rank, checks that all ranks have the same program, libraries and devices, and measures

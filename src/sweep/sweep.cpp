@@ -23,7 +23,7 @@ store::Result result_on(const Machine& machine, const plan::Plan& plan) {
   result.identity = machine.identity;
   result.environment = machine.environment;
   result.rank_table = machine.ranks;
-  result.nodes = machine.nodes();
+  result.nodes = machine.topology().nodes();
   fill_peaks(result, plan);
   fill_link_limits(result, plan, machine);
   return result;

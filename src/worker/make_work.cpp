@@ -105,8 +105,7 @@ Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connectio
     work.task = [=, warmup = request.warmup_steps](Steps* steps) { return time_steps(*steps, warmup, timed); };
   }
   const TestFault fault = TestFault::from_environment(order.rank, request.case_name, request.settings);
-  wanted.delayed_stream = fault.delayed_stream();
-  wanted.delay_s = fault.seconds();
+  wanted.delay = fault.delay_within_step();
   wanted.connections = std::move(connections);
   work.executable = with.create(wanted);
   work.program = std::move(program);

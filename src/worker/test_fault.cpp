@@ -113,6 +113,8 @@ TestFault TestFault::parse_one(std::string_view text, int rank, const std::strin
       here = here && parse_integer(value) == blocks_before;
     } else if (name == "stream") {
       fault.stream_ = value;
+    } else if (name == "ranks_per_node") {
+      fault.ranks_per_node_ = static_cast<int>(parse_integer(value));
     } else if (name == "step" && value == "every") {
       fault.every_step_ = true;
     } else if (name == "step") {
@@ -125,25 +127,25 @@ TestFault TestFault::parse_one(std::string_view text, int rank, const std::strin
       fail("HARNESS_TEST_FAULT: unknown name '{}'", name);
     }
   }
-  if (!fault.stream_.empty() && fault.kind_ != "delay")
-    fail("HARNESS_TEST_FAULT: stream= is valid with kind=delay only");
+  if (fault.is_within_step() && fault.kind_ != "delay")
+    fail("HARNESS_TEST_FAULT: stream= and ranks_per_node= are valid with kind=delay only");
   if (fault.kind_ == "pretend" && !fault.every_step_) fail("HARNESS_TEST_FAULT: kind=pretend needs step=every");
   return here ? fault : TestFault();
 }
 
 void TestFault::act_before_steps() const {
-  if (step_ < 0 && !kind_.empty() && stream_.empty()) act();
+  if (step_ < 0 && !kind_.empty() && !is_within_step()) act();
 }
 
 std::unique_ptr<program::InputSource> TestFault::around(std::unique_ptr<program::InputSource> inputs) const {
-  if (kind_.empty() || kind_ == "pretend" || step_ < 0 || !stream_.empty()) return inputs;
+  if (kind_.empty() || kind_ == "pretend" || step_ < 0 || is_within_step()) return inputs;
   return std::make_unique<FaultyInputs>(std::move(inputs), *this);
 }
 
 std::function<void(std::int64_t)> TestFault::between_steps(const program::Program& program) const {
   const bool filled = std::ranges::any_of(
       program.buffers, [](const program::Buffer& buffer) { return buffer.kind == program::BufferKind::input; });
-  if (filled || kind_.empty() || kind_ == "pretend" || step_ < 0 || !stream_.empty()) return {};
+  if (filled || kind_.empty() || kind_ == "pretend" || step_ < 0 || is_within_step()) return {};
   return [fault = *this](std::int64_t step) {
     if (fault.every_step_ || step == fault.step_) fault.act();
   };

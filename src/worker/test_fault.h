@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "backend/backend.h"
 #include "config/settings.h"
 #include "job/task.h"
 #include "program/memory.h"
@@ -19,7 +20,8 @@ namespace harness::worker {
 /// (with step=every: nothing waits, but every step is reported as longer by this much, so that a planted effect can be
 /// many times the noise of any machine). Step -1 is before the Program is built; "step=every" delays every step.
 /// "kind=delay,stream=data" instead lengthens each communication on that stream, "stream=compute" each pass of a layer:
-/// forward, its gradients, those of its weights (cpu backend).
+/// forward, its gradients, those of its weights; "kind=delay,ranks_per_node=2" each communication between nodes, as if
+/// these had two ranks (cpu backend).
 /// "unless=VARIABLE:VALUE": not where the case has this setting. "blocks=even" or "blocks=odd": only in timed blocks
 /// with such a number, so that a case disagrees with itself. "company=yes": only where the process ran another block
 /// before; "place=N": only where it ran N before. Several delays of every step, or several pretended ones,
@@ -42,8 +44,8 @@ class TestFault {
   /// Adds the pretended delays to what a block measured, whose steps after the warm-up were timed as one too.
   void pretend(job::TimedSamples& samples, int warmup_steps) const;
   const std::string& kind() const { return kind_; }
-  /// The stream whose communication or passes are delayed; "" if none.
-  const std::string& delayed_stream() const { return stream_; }
+  /// What the backend has to delay.
+  backend::Delay delay_within_step() const { return {stream_, ranks_per_node_, seconds_}; }
   double seconds() const { return seconds_; }
 
  private:
@@ -51,10 +53,12 @@ class TestFault {
   static TestFault parse_one(std::string_view text, int rank, const std::string& case_name,
                              const config::Settings& settings);
   void act() const;
+  bool is_within_step() const { return !stream_.empty() || ranks_per_node_ > 0; }
 
   static inline int blocks_before = 0;  // in this process
   std::string kind_;                    // "": none
   std::string stream_;
+  int ranks_per_node_ = 0;
   std::int64_t step_ = 0;
   bool every_step_ = false;
   double seconds_ = 0.2;

@@ -33,6 +33,7 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"micro_batch_size", {"1", "8"}},
     {"gradient_accumulation", {"auto", "1", "8"}},
     {"layout", {"{tensor_parallel: 2, pipeline_parallel: 1}", "{tensor_parallel: 8, pipeline_parallel: 4}"}},
+    {"rank_order", {"tp-dp-pp", "dp-tp-pp", "pp-dp-tp"}},
     {"ranks", {"all", "16"}},
     {"overlap_grad_reduce", {"true", "false"}},
     {"bucket_size", {"1 MiB", "1536 B"}},
@@ -104,6 +105,31 @@ TEST(Registry, EveryVariableParsesWhatItPrints) {
     v.parse(untouched, v.print(Settings()));
     EXPECT_EQ(untouched, Settings()) << v.name;
   }
+}
+
+TEST(Registry, ARankOrderNamesTheAxesFastestFirst) {
+  EXPECT_EQ(canonical("rank_order", "tp-cp-dp-pp"), "tp-dp-pp");
+  EXPECT_EQ(canonical("rank_order", "CP-PP-TP-DP"), "pp-tp-dp");
+  for (const char* wrong : {"tp-dp", "tp-tp-dp", "tp-dp-pp-ep", "tp-dp-pp-", "dp", "cp"}) {
+    EXPECT_THAT(message_of("rank_order", wrong), HasSubstr("dp-tp-pp")) << wrong;
+  }
+  Settings settings;
+  find_variable("rank_order")->parse(settings, "pp-dp-tp");
+  find_variable("layout")->parse(settings, "{tensor_parallel: 2}");
+  EXPECT_EQ(find_variable("rank_order")->print(settings), "pp-dp-tp");
+  using program::Axis;
+  EXPECT_EQ(settings.layout.order[0], Axis::pipeline);
+}
+
+TEST(Registry, ARankOrderHasAWordInMegatronOnlyWhereThereIsOne) {
+  const auto flags = [](const char* order) {
+    Settings settings;
+    find_variable("rank_order")->parse(settings, order);
+    return find_variable("rank_order")->words.megatron(settings);
+  };
+  EXPECT_EQ(flags("tp-pp-dp").flags.at(0).first, "--use-tp-pp-dp-mapping");
+  EXPECT_FALSE(flags("dp-tp-pp").known);
+  EXPECT_THAT(flags("dp-tp-pp").note, HasSubstr("no name"));
 }
 
 TEST(Registry, EveryRowIsComplete) {

@@ -1,8 +1,13 @@
 #include "plan/survey.h"
 
-#include "plan/plan.h"
-
 #include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/plan.h"
+#include "plan/prepare.h"
 
 namespace harness::plan {
 namespace {
@@ -18,6 +23,37 @@ TEST(Survey, CountsAndPlansARealJob) {
   EXPECT_EQ(s.roles, 2);
   EXPECT_NEAR(s.flop.model / s.tokens_per_step / 1e9, 8.470, 5e-4);
   EXPECT_GT(s.peak_bytes, 0);
+}
+
+TEST(Survey, WhatCasesShareIsWhatEachOfThemHas) {
+  config::Experiment e;
+  e.backend = config::BackendKind::cuda;
+  e.model = {"custom", 4, 128, 4, 2048, 128};
+  const std::vector<std::pair<std::string, std::string>> changes{{"nccl_algo", "AllReduce:Ring"},
+                                                                 {"nccl_buffsize", "8 MiB"},
+                                                                 {"env", "{A: 1}"},
+                                                                 {"bucket_size", "64 KiB"},
+                                                                 {"overlap_optimizer", "true"},
+                                                                 {"fusion", "false"},
+                                                                 {"attention", "unfused"},
+                                                                 {"micro_batch_size", "2"},
+                                                                 {"layout", "{tensor_parallel: 2}"},
+                                                                 {"ranks", "2"}};
+  for (const auto& [variable, value] : changes) {
+    config::Change change{variable, value, e.baseline};
+    config::find_variable(variable)->parse(change.settings, value);
+    e.changes.push_back(change);
+  }
+  const Plan plan = prepare(e, 4, {});
+  ASSERT_EQ(plan.cases.size(), 2 + changes.size());
+  for (const PlannedCase& planned : plan.cases) {
+    ASSERT_TRUE(planned.is_possible()) << planned.name << ": " << planned.impossible;
+    const Survey own = survey(e.model, e.backend, planned);
+    EXPECT_EQ(planned.survey.program_hash, own.program_hash) << planned.name;
+    EXPECT_EQ(planned.survey.peak_bytes, own.peak_bytes) << planned.name;
+    EXPECT_EQ(planned.survey.flop.model, own.flop.model) << planned.name;
+    EXPECT_EQ(planned.survey.tokens_per_step, own.tokens_per_step) << planned.name;
+  }
 }
 
 }  // namespace

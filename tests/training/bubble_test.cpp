@@ -27,7 +27,7 @@ class Measured {
     s.global_batch_size = micro_batches;
     job_ = std::make_unique<test::LocalJob>(config::Model{"m", stages * layers_of_stage, 16, 1, 32, 4}, s,
                                             test::layout_of(1, stages, 1), 1, test::KeptConnections{},
-                                            test::Delay{"compute", delay_s});
+                                            backend::Delay{"compute", 0, delay_s});
     formula_s_ =
         gpt::schedule_of(schedule).bubble({stages, chunks, micro_batches}) * delay_s * layers_of_stage / chunks;
     job_->run(1);

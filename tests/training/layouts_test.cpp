@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cmath>
+#include <string_view>
 
+#include "config/registry.h"
 #include "gathered_gradients.h"
 #include "local_job.h"
 
@@ -94,6 +96,25 @@ TEST(Layouts, AllTrainAlike) {
         }
       }
     }
+  }
+}
+
+// Groups add up in the order of coordinates, whatever the numbers of the ranks: not a bit may differ.
+TEST(Layouts, InEveryRankOrderTheLossesAreTheSame) {
+  config::Settings s;
+  s.global_batch_size = 8;
+  s.micro_batch_size = 2;
+  s.bucket_size_bytes = 64 << 10;
+  const config::Variable& rank_order = *config::find_variable("rank_order");
+  std::vector<float> usual;
+  for (const char* order : {"tp-dp-pp", "tp-pp-dp", "dp-tp-pp", "dp-pp-tp", "pp-tp-dp", "pp-dp-tp"}) {
+    if (emulated && std::string_view(order) != "tp-dp-pp" && std::string_view(order) != "pp-dp-tp") continue;
+    rank_order.parse(s, order);
+    program::Layout layout = s.layout;
+    for (const program::Axis axis : program::told_axes) layout[axis] = 2;
+    const std::vector<float> losses = train(s, layout, 2);
+    if (usual.empty()) usual = losses;
+    EXPECT_EQ(losses, usual) << order;
   }
 }
 

@@ -32,22 +32,16 @@ inline constexpr bool emulated = tested_backend == config::BackendKind::cuda;  /
 /// By rank; empty: none.
 using KeptConnections = std::vector<std::shared_ptr<backend::Connections>>;
 
-/// As ExecutableRequest has it.
-struct Delay {
-  std::string stream;
-  double seconds = 0;
-};
-
 /// All ranks of a job in this process, a thread each, over the real backend and its real communication.
 class LocalJob {
  public:
   LocalJob(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
-           std::uint64_t seed = 1, const KeptConnections& kept = {}, const Delay& delay = {})
+           std::uint64_t seed = 1, const KeptConnections& kept = {}, const backend::Delay& delay = {})
       : LocalJob(workloads::build_programs(model, settings, layout), model, settings, seed, kept, delay) {}
   /// Of any Programs; those of a training step have inputs by model and settings.
   explicit LocalJob(const program::ProgramSet& programs, const config::Model& model = {},
                     config::Settings settings = {}, std::uint64_t seed = 1, const KeptConnections& kept = {},
-                    const Delay& delay = {})
+                    const backend::Delay& delay = {})
       : layout_(programs.layout) {
     const program::Layout& layout = layout_;
 #ifdef HARNESS_TEST_CUDA
@@ -77,8 +71,7 @@ class LocalJob {
       r.seed = seed;
       r.local_rank = rank;
       r.local_ranks = n;
-      r.delayed_stream = delay.stream;
-      r.delay_s = delay.seconds;
+      r.delay = delay;
       if (!kept.empty()) r.connections = kept[rank];
       ranks_.push_back(tested.create(r));
       inputs_.push_back(workloads::make_inputs(model, settings, layout, layout.coordinates(rank), seed));

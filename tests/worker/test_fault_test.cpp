@@ -27,6 +27,15 @@ TEST(TestFaults, ConcernOneRankAndCase) {
   EXPECT_THROW(TestFault::parse("segfault", 1, ""), Error);
 }
 
+TEST(TestFaults, DelaysWithinAStepAreTheBackends) {
+  const backend::Delay between = TestFault::parse("kind=delay,ranks_per_node=2,seconds=0.5", 0, "").delay_within_step();
+  EXPECT_EQ(between.ranks_per_node, 2);
+  EXPECT_EQ(between.stream, "");
+  EXPECT_EQ(between.seconds, 0.5);
+  EXPECT_EQ(TestFault::parse("kind=delay,stream=data", 0, "").delay_within_step().stream, "data");
+  EXPECT_THROW(TestFault::parse("kind=spin,ranks_per_node=2", 0, ""), Error);
+}
+
 TEST(TestFaults, PretendedDelaysAddUpInWhatWasMeasured) {
   const std::string text = "kind=pretend,step=every,seconds=2;kind=pretend,step=every,seconds=3";
   job::TimedSamples samples;

@@ -53,7 +53,8 @@ class TokenSource : public program::InputSource {
   std::uint64_t seed_;
 };
 
-// A pass is one layer's work on one micro-batch: some thirty operations, 30 KiB and 200 us of planning.
+// A pass is one layer's work on one micro-batch: some thirty operations, 30 KiB and 40 us of planning. Their memory
+// is the limit: 2 GiB.
 constexpr std::int64_t max_passes = 65536;
 // Each stage has Programs of its own: 0.2 MiB and 4 ms.
 constexpr int max_stages = 1024;

@@ -11,6 +11,8 @@
 
 #include "backend/cpu/onednn.h"
 #include "backend/cpu/parallel.h"
+#include "machine/topology.h"
+#include "program/span.h"
 
 namespace harness::cpu {
 namespace {
@@ -79,8 +81,10 @@ CpuExecutable::CpuExecutable(const backend::ExecutableRequest& request)
               Free{static_cast<std::size_t>(std::max<std::int64_t>(arena_.bytes, 1))}),
       communication_(request),
       compiler_(request, [this](const program::View& v) { return tensor(v); }),
-      delayed_stream_(request.delayed_stream),
-      delay_s_(request.delay_s) {}
+      delay_(request.delay),
+      groups_(request.groups),
+      layout_(request.layout),
+      rank_(request.rank) {}
 
 CpuExecutable::~CpuExecutable() {
   streams_.reset();  // before what its threads use
@@ -111,6 +115,13 @@ void CpuExecutable::connect(const std::vector<RendezvousMessage>& received, doub
   watched_.store(streams_.get(), std::memory_order_release);
 }
 
+bool CpuExecutable::is_delayed(const program::Operation& op) const {
+  if (program_.streams[op.stream] == delay_.stream) return true;
+  if (delay_.ranks_per_node == 0) return false;
+  const auto nodes = machine::Topology::node_by_node(layout_.ranks(), delay_.ranks_per_node);
+  return program::leaves_node(layout_, groups_, rank_, op.action, nodes.node_of);
+}
+
 TaskList CpuExecutable::compile(Compiler& compiler, const std::vector<program::Operation>& list) {
   std::vector<Task> tasks;
   std::set<LayerPass> begun;
@@ -118,13 +129,11 @@ TaskList CpuExecutable::compile(Compiler& compiler, const std::vector<program::O
     Task task{op.stream, op.waits, op.fused_group, nullptr, nullptr};
     if (program::is_communication(op.action)) {
       task.transfer = communication_.prepare(op, [this](const program::View& v) { return tensor(v); });
-      if (program_.streams[op.stream] == delayed_stream_) {
-        task.transfer = std::make_unique<Delayed>(std::move(task.transfer), delay_s_);
-      }
+      if (is_delayed(op)) task.transfer = std::make_unique<Delayed>(std::move(task.transfer), delay_.seconds);
     } else {
       task.compute = compiler.compile(op);
-      if (program_.streams[op.stream] == delayed_stream_ && op.label.layer >= 0 && begun.insert(pass_of(op)).second) {
-        task.compute = [inner = std::move(task.compute), seconds = delay_s_] {
+      if (is_delayed(op) && op.label.layer >= 0 && begun.insert(pass_of(op)).second) {
+        task.compute = [inner = std::move(task.compute), seconds = delay_.seconds] {
           std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
           inner();
         };

@@ -48,8 +48,12 @@ class CpuExecutable : public backend::Executable {
   std::unique_ptr<std::byte, Free> memory_;
   Communication communication_;
   Compiler compiler_;
-  std::string delayed_stream_;
-  double delay_s_ = 0;
+  bool is_delayed(const program::Operation& op) const;
+
+  backend::Delay delay_;
+  std::vector<program::Group> groups_;
+  program::Layout layout_;
+  int rank_;
   TaskList init_, step_;
   std::unique_ptr<Streams> streams_;
   std::atomic<const Streams*> watched_{nullptr};  // for progress(), which another thread may ask for early

@@ -110,12 +110,14 @@ struct Collectives::State {
   static std::string axis_name(program::Axis axis) { return fmt::format("axis {}", program::name_of(axis)); }
   static std::string group_name(program::GroupId id) { return fmt::format("group {}", id); }
 
-  // The group that needs no communicator beside the job's: the one over all axes, else the first of all ranks. One
-  // only: another may be used on another stream, which a rank cannot know of the other roles' Programs.
+  // The group that needs no communicator beside the job's: the one over all axes, else the first of all ranks, if its
+  // members stand in the order of the ranks. One only: another may be used on another stream, which a rank cannot know
+  // of the other roles' Programs.
   std::size_t group_of_job() const {
     std::size_t first = groups.size();
     for (std::size_t g = groups.size(); g-- > 0;) {
       if (groups[g].size(layout) != ranks || !groups[g].pipeline_stages.empty()) continue;
+      if (!std::ranges::is_sorted(groups[g].members(layout, layout.coordinates(rank)))) continue;
       if (groups[g].axes == program::AxisSet::all()) return g;
       first = g;
     }

@@ -20,14 +20,15 @@ std::optional<int> integer(const std::optional<std::string>& text) {
 struct Names {
   const char* size;
   const char* rank;
+  const char* on_node;  // the ranks of this process's node; "": no variable says it
 };
 // SLURM_NTASKS is not among them: a batch script has it too, where one process is right.
-constexpr std::array<Names, 6> known = {{{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
-                                         {"PMI_SIZE", "PMI_RANK"},
-                                         {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
-                                         {"MPI_WORLD_SIZE", "MPI_WORLD_RANK"},
-                                         {"FLUX_JOB_SIZE", "FLUX_TASK_RANK"},
-                                         {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}}};
+constexpr std::array<Names, 6> known = {{{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+                                         {"PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS"},
+                                         {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_SIZE"},
+                                         {"MPI_WORLD_SIZE", "MPI_WORLD_RANK", ""},
+                                         {"FLUX_JOB_SIZE", "FLUX_TASK_RANK", ""},
+                                         {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_NTASKS_PER_NODE"}}};
 
 }  // namespace
 
@@ -40,7 +41,9 @@ std::optional<LauncherClaim> launcher_claim(const Lookup& lookup) {
   for (const Names& names : known) {
     const auto size = integer(lookup(names.size));
     const auto rank = integer(lookup(names.rank));
-    if (size && rank) return LauncherClaim{names.size, *size, *rank};
+    if (size && rank) {
+      return LauncherClaim{names.size, *size, *rank, integer(lookup(names.on_node)).value_or(0)};
+    }
   }
   return std::nullopt;
 }

@@ -18,6 +18,7 @@ std::optional<std::string> own_environment(const char* name);
 struct LauncherClaim {
   std::string variable;  // the variable that states the size
   int size = 1, rank = 0;
+  int ranks_per_node = 0;  // 0: it does not say
 };
 /// Nothing if no launcher started this process.
 std::optional<LauncherClaim> launcher_claim(const Lookup& lookup);

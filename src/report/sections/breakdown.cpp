@@ -254,6 +254,9 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
   if (const std::string absent = absent_parts(mean); !absent.empty()) {
     remarks.push_back(fmt::format("Not present: {}.", absent));
   }
+  if (const std::string spans = step.spans.text(); !spans.empty()) {
+    remarks.push_back(fmt::format("Nodes that one group along each axis spans, at most: {}.", spans));
+  }
   double worst = 0;
   for (const analysis::Breakdown& rank : step.breakdown.ranks) worst = std::max(worst, analysis::unexplained(rank));
   if (worst > analysis::max_unexplained) {

@@ -33,6 +33,15 @@ TEST(Launcher, ManyProcessesThatAreEachAloneAreAMistake) {
       check_launch(launcher_claim(lookup_in({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}})), 1, ""));
 }
 
+TEST(Launcher, SaysHowManyRanksShareANodeIfItKnows) {
+  EXPECT_EQ(launcher_claim(lookup_in({{"OMPI_COMM_WORLD_SIZE", "16"},
+                                      {"OMPI_COMM_WORLD_RANK", "0"},
+                                      {"OMPI_COMM_WORLD_LOCAL_SIZE", "8"}}))
+                ->ranks_per_node,
+            8);
+  EXPECT_EQ(launcher_claim(lookup_in({{"PMI_SIZE", "16"}, {"PMI_RANK", "0"}}))->ranks_per_node, 0);
+}
+
 TEST(Launcher, OnlyTheFirstOfThemSpeaks) {
   const auto claim = launcher_claim(lookup_in({{"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_PROCID", "5"}}));
   ASSERT_TRUE(claim);

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+namespace harness::machine {
+
+/// Which ranks of a job share a node.
+struct Topology {
+  std::vector<int> node_of;  // by rank; nodes are numbered from 0
+
+  /// Ranks numbered node by node, each node with as many but perhaps the last.
+  static Topology node_by_node(int ranks, int ranks_per_node);
+
+  bool is_known() const { return !node_of.empty(); }
+  int nodes() const;
+};
+
+}  // namespace harness::machine

@@ -1,0 +1,72 @@
+#include "program/span.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace harness::program {
+namespace {
+
+// The most nodes that the ranks of one group stand on, of groups along an axis that have two ranks or more.
+int most_nodes(Axis axis, std::span<const Coordinates> at, std::span<const int> node_of) {
+  using Place = std::pair<std::array<int, axis_count>, int>;  // of a rank: its group and its node
+  std::vector<Place> places;
+  for (std::size_t rank = 0; rank < at.size(); ++rank) {
+    Coordinates group = at[rank];
+    group[axis] = 0;
+    places.emplace_back(group.at, node_of[rank]);
+  }
+  std::ranges::sort(places);
+  int most = 0;
+  for (auto first = places.begin(); first != places.end();) {
+    const auto end = std::find_if(first, places.end(), [&](const Place& p) { return p.first != first->first; });
+    if (end - first > 1) {
+      int nodes = 1;
+      for (auto p = first + 1; p != end; ++p) nodes += p->second != (p - 1)->second ? 1 : 0;
+      most = std::max(most, nodes);
+    }
+    first = end;
+  }
+  return most;
+}
+
+}  // namespace
+
+bool leaves_node(const Layout& layout, std::span<const Group> groups, int rank, const Action& action,
+                 std::span<const int> node_of) {
+  std::vector<int> others;
+  if (const GroupId id = group_of(action); id >= 0) {
+    others = groups[id].members(layout, layout.coordinates(rank));
+  } else {
+    const auto peer = [&](const auto& a) {
+      if constexpr (requires { a.peer; }) others.push_back(layout.neighbour(rank, a.peer.axis, a.peer.offset));
+    };
+    std::visit(peer, action);
+  }
+  return std::ranges::any_of(others, [&](int other) { return node_of[other] != node_of[rank]; });
+}
+
+std::string Spans::text() const {
+  std::vector<std::string> words;
+  for (const Axis axis : told_axes) {
+    if ((*this)[axis] > 0) words.push_back(fmt::format("{} {}", name_of(axis), (*this)[axis]));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+Spans spans_of(std::span<const Coordinates> at, std::span<const int> node_of) {
+  Spans spans;
+  for (std::size_t a = 0; a < axis_count; ++a) spans.nodes[a] = most_nodes(static_cast<Axis>(a), at, node_of);
+  return spans;
+}
+
+Spans spans_of(const Layout& layout, std::span<const int> node_of) {
+  std::vector<Coordinates> at;
+  for (int rank = 0; rank < layout.ranks(); ++rank) at.push_back(layout.coordinates(rank));
+  return spans_of(at, node_of);
+}
+
+}  // namespace harness::program
