@@ -26,6 +26,7 @@ class GreedyJob : public job::Job {
     outcome.samples = {{timeline, {}, used_bytes * request.settings.micro_batch_size, {}}};
     return {outcome};
   }
+  std::vector<std::string> ask(const std::string&) override { return {}; }
   int follow() override { return 0; }
   void finish(int) override {}
   void leave() override {}
