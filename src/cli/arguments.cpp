@@ -171,6 +171,7 @@ Parser::Parser(Arguments& a) {
   init->add_option("--backend", a.init.backend, "cpu or cuda (default: cuda where there is a GPU)");
   init->add_option("-o,--output", a.init.output, "the file to write (default: harness.yaml)");
   add_selftest(a.selftest);
+  add_doctor(a.doctor);
 }
 
 // Verbs that read result files and nothing else.
@@ -255,6 +256,18 @@ void Parser::add_selftest(SelftestOptions& o) {
                    "measure nothing: print what changed from one file of --json to another, line by line")
       ->expected(2)
       ->type_name("BEFORE AFTER");
+}
+
+void Parser::add_doctor(DoctorOptions& o) {
+  doctor = app.add_subcommand("doctor", "is every node healthy and set up alike? mpirun -np 16 ./harness doctor");
+  doctor->add_flag("--strict", o.strict, "exit code 1 for a warning");
+  doctor->add_flag("--all", o.all, "also what passed and what does not apply");
+  doctor->add_option("--format", o.format, "text, md or json")->check(CLI::IsMember({"text", "md", "json"}));
+  doctor
+      ->add_option("--explain", o.explain, "what a variable of NCCL does, when it is read, and how to see that it was")
+      ->type_name("NAME");
+  doctor->add_option("--sysroot", o.sysroot,
+                     "look below this folder instead of /; {rank} in it is replaced by each rank's number");
 }
 
 bool parse(Parser& parser, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, int& code) {

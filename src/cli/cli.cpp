@@ -14,6 +14,7 @@
 #include "cli/arguments.h"
 #include "cli/init_verb.h"
 #include "cli/verbs.h"
+#include "doctor/examine.h"
 #include "job/mpi/launcher.h"
 #include "job/mpi/mpi_job.h"
 #include "worker/worker.h"
@@ -39,11 +40,17 @@ int say(std::ostream& err, const std::exception_ptr& thrown) {
   return 1;
 }
 
+// What is wrong with the command line, or with this program, is no finding of doctor's: its exit codes 1 and 2 are.
+int code_of_error(const std::vector<std::string>& arguments, int code) {
+  constexpr int doctor_could_not_run = 3;
+  return code != 0 && !arguments.empty() && arguments[0] == "doctor" ? doctor_could_not_run : code;
+}
+
 int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   Arguments a;
   Parser parser(a);
   int code = 0;
-  if (!parse(parser, arguments, out, err, code)) return code;
+  if (!parse(parser, arguments, out, err, code)) return code_of_error(arguments, code);
   a.add_sugar(a.plan.overrides, a.plan.only);
   if (parser.selftest->parsed()) return selftest(a.selftest, out, err);
   if (parser.report->parsed()) return report(a.report, out);
@@ -51,6 +58,7 @@ int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std:
   if (parser.export_settings->parsed()) return export_settings(a.export_settings, out);
   if (parser.trace->parsed()) return trace(a.trace, out, err);
   if (parser.init->parsed()) return init(a.init, out);
+  if (parser.doctor->parsed()) return doctor_explain(a.doctor, out);
   if (parser.variables->parsed()) return variables(a.variables, out);
   return parser.plan->parsed() ? plan(a.plan, out) : show(a.show, out, err);
 }
@@ -71,8 +79,8 @@ std::vector<std::string> understood(std::vector<std::string> arguments) {
     arguments.emplace_back("--help");
     return arguments;
   }
-  static const std::vector<std::string> verbs{"sweep",   "plan",   "show",  "report",    "selftest",
-                                              "compare", "export", "trace", "variables", "init"};
+  static const std::vector<std::string> verbs{"sweep",  "plan",  "show",      "report", "selftest", "compare",
+                                              "export", "trace", "variables", "init",   "doctor"};
   if (std::ranges::find(verbs, arguments[0]) != verbs.end()) return arguments;
   fail("there is no command {}; allowed: {}{}", quote(arguments[0]), join(verbs, ", "),
        did_you_mean(nearest(arguments[0], verbs)));
@@ -89,10 +97,20 @@ int deliver(int code, std::ostream& out, std::ostream& err) {
   return 1;
 }
 
+int run_sweep(job::Job& job, const Parser& parser, Arguments& a, const std::vector<std::string>& arguments,
+              std::ostream& out, std::ostream& err) {
+  a.sweep.resume = parser.sweep->count("--resume") > 0;
+  take_resume_value(a.resume, a.sweep);
+  if (a.sweep.resume && a.sweep.config.empty()) a.sweep.rounds = std::exchange(a.rounds, "");
+  a.add_sugar(a.sweep.overrides, a.sweep.only);
+  a.sweep.command = "harness " + join(arguments, " ");
+  return sweep(job, a.sweep, out, err);
+}
+
 // Every rank comes here; only rank 0 reads the arguments, speaks and decides, so that a mistake costs one message and
 // not one per rank.
 int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
-  const auto job = mpi::join();
+  const auto job = mpi::join(doctor::answer);
   int code = 1;
   if (job->rank() != 0) {
     code = job->follow();
@@ -101,17 +119,14 @@ int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::o
       Arguments a;
       Parser parser(a);
       if (parse(parser, arguments, out, err, code)) {
-        a.sweep.resume = parser.sweep->count("--resume") > 0;
-        take_resume_value(a.resume, a.sweep);
-        if (a.sweep.resume && a.sweep.config.empty()) a.sweep.rounds = std::exchange(a.rounds, "");
-        a.add_sugar(a.sweep.overrides, a.sweep.only);
-        a.sweep.command = "harness " + join(arguments, " ");
-        code = sweep(*job, a.sweep, out, err);
+        code = parser.doctor->parsed() ? doctor(*job, a.doctor, out) : run_sweep(*job, parser, a, arguments, out, err);
+      } else {
+        code = code_of_error(arguments, code);
       }
     } catch (...) {
-      code = say(err, std::current_exception());
+      code = code_of_error(arguments, say(err, std::current_exception()));
     }
-    code = deliver(code, out, err);
+    if (deliver(0, out, err) != 0) code = code_of_error(arguments, 1);
     err.flush();
     job->finish(code);
   }
@@ -127,12 +142,14 @@ int run_cli(const std::vector<std::string>& typed, std::ostream& out, std::ostre
     const std::vector<std::string> arguments = understood(typed);
     const bool help =
         std::any_of(arguments.begin(), arguments.end(), [](const auto& x) { return x == "-h" || x == "--help"; });
-    if (!arguments.empty() && arguments[0] == "sweep" && !help) return run_job(arguments, out, err);
+    const bool explains = std::ranges::any_of(arguments, [](const auto& x) { return x.starts_with("--explain"); });
+    const bool of_a_job = !arguments.empty() && (arguments[0] == "sweep" || (arguments[0] == "doctor" && !explains));
+    if (of_a_job && !help) return run_job(arguments, out, err);
     // Started by mpirun or srun, all others leave it to the first: it works once and prints once.
     if (const auto claim = mpi::launcher_claim(mpi::own_environment); claim && claim->rank != 0) return 0;
     return deliver(run_alone(arguments, out, err), out, err);
   } catch (...) {
-    return say(err, std::current_exception());
+    return code_of_error(typed, say(err, std::current_exception()));
   }
 }
 

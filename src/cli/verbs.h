@@ -117,8 +117,20 @@ struct SelftestOptions {
   std::vector<std::string> compare;  // two such files, compared instead of measuring
 };
 
+struct DoctorOptions {
+  std::string sysroot = "/";    // replaces "/"; may hold {rank}
+  std::string format = "text";  // text, md or json
+  std::string explain = {};     // a variable of NCCL to explain instead; "": none
+  bool strict = false;          // a warning is exit code 1
+  bool all = false;             // also what passed and what was left out
+};
+
 // One verb each. They return the exit code and throw Error.
 int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
+/// 0: nothing is wrong; 1: warnings, if strict; 2: a failure. Errors end with 3.
+int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
+/// What `--explain` asks for, without a job.
+int doctor_explain(const DoctorOptions& options, std::ostream& out);
 int plan(const PlanOptions& options, std::ostream& out);
 int show(const ShowOptions& options, std::ostream& out, std::ostream& err);
 /// 0: the report was written, whatever its findings.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,6 +86,10 @@ struct BlockOutcome {
   }
 };
 
+/// What a rank says to a question that rank 0 asks of all. Both are bytes that only those two understand. It ends by
+/// itself, in seconds, and throws nothing.
+using Answer = std::function<std::string(int rank, const std::string& question)>;
+
 /// What runs blocks: supervisors that start workers, or virtual time. Rank 0 leads, the others follow: calls on rank 0
 /// that say so are carried out by every rank.
 class Job {
@@ -101,6 +106,8 @@ class Job {
   virtual std::vector<BlockOutcome> run(const std::vector<BlockOnSet>& blocks) = 0;
   /// The same for one block, in processes of its own on the first ranks.
   BlockOutcome run_alone(const BlockRequest& request) { return std::move(run({{{}, request, true}}).at(0)); }
+  /// Rank 0: asks every rank, and returns what they answer, by rank.
+  virtual std::vector<std::string> ask(const std::string& question) = 0;
 
   /// Other ranks: carries out the calls of rank 0 until finish(). Returns the exit code that rank 0 gave.
   virtual int follow() = 0;

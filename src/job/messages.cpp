@@ -92,6 +92,7 @@ template <MessageOf<JobOrder> M, class Each>
 void each_field(M& m, Each& each) {
   each(m.kind, m.exit_code, m.block);
   if (m.kind == JobOrder::Kind::run) each(m.environment, m.on);
+  if (m.kind == JobOrder::Kind::ask) each(m.question);
 }
 
 template <MessageOf<RendezvousMessage> M, class Each>

@@ -22,14 +22,15 @@ struct WorkerOrder {
   int local_rank = 0, local_ranks = 1;  // among the block's ranks on this node
 };
 
-/// What rank 0 tells the other supervisors: to run a block, or to finish.
+/// What rank 0 tells the other supervisors: to run a block, to answer a question, or to finish.
 struct JobOrder {
-  enum class Kind : std::int32_t { run, finish };
+  enum class Kind : std::int32_t { run, ask, finish };
   Kind kind = Kind::run;
   std::int32_t exit_code = 0;  // to finish with
   std::int64_t block = 0;      // to run, counted from 1
   NameValues environment;      // rank 0's, as far as it is recorded
   BlockOnSet on;
+  std::string question = {};  // to ask
 };
 
 /// What a worker sends once its Program is built.

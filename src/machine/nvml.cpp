@@ -4,6 +4,7 @@
 
 #include <array>
 #include <limits>
+#include <type_traits>
 
 #include "base/error.h"
 
@@ -20,6 +21,19 @@ struct Utilisation {
 struct Memory {
   unsigned long long total, free, used;  // bytes
 };
+struct PciPlace {
+  std::array<char, 16> old_bus_id;
+  unsigned domain, bus, device, pci_device, pci_subsystem;
+  std::array<char, 32> bus_id;
+};
+struct Fabric {
+  std::array<unsigned char, 16> cluster;
+  int status;
+  unsigned clique;
+  unsigned char state;
+};
+constexpr int insufficient_size = 7, uncorrected = 1, since_driver_load = 0;
+constexpr unsigned most_nvlinks = 18;
 
 constexpr double hz_per_mhz = 1e6, w_per_mw = 1e-3, j_per_mj = 1e-3;
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
@@ -108,6 +122,86 @@ double Nvml::energy_j(Device device) const {
   unsigned long long mj = 0;
   return call("nvmlDeviceGetTotalEnergyConsumption", device, &mj) == success ? static_cast<double>(mj) * j_per_mj
                                                                              : unknown;
+}
+
+GpuHealth Nvml::health(Device device) const {
+  GpuHealth gpu;
+  const auto number = [&]<class T>(const char* function, auto& into, T value) {
+    if (call(function, device, &value) == success)
+      into = static_cast<typename std::decay_t<decltype(into)>::value_type>(value);
+  };
+  std::array<char, 96> text{};
+  PciPlace place{};
+  if (call("nvmlDeviceGetPciInfo_v3", device, &place) == success) {
+    gpu.pci_bus_id = fmt::format("{:04x}:{:02x}:{:02x}.0", place.domain, place.bus, place.device);
+  }
+  if (call("nvmlDeviceGetName", device, text.data(), static_cast<unsigned>(text.size())) == success)
+    gpu.name = text.data();
+  if (call("nvmlDeviceGetVbiosVersion", device, text.data(), static_cast<unsigned>(text.size())) == success) {
+    gpu.vbios = text.data();
+  }
+  number("nvmlDeviceGetPersistenceMode", gpu.persistence, 0);
+  number("nvmlDeviceGetComputeMode", gpu.compute_mode, 0);
+  int enabled = 0, pending = 0;
+  if (call("nvmlDeviceGetEccMode", device, &enabled, &pending) == success) gpu.ecc = enabled != 0;
+  unsigned mig = 0, mig_pending = 0;
+  if (call("nvmlDeviceGetMigMode", device, &mig, &mig_pending) == success) gpu.mig = mig != 0;
+  unsigned long long errors = 0;
+  if (call("nvmlDeviceGetTotalEccErrors", device, uncorrected, since_driver_load, &errors) == success) {
+    gpu.ecc_uncorrected = errors;
+  }
+  unsigned corrected_rows = 0, uncorrected_rows = 0, remap_pending = 0, remap_failed = 0;
+  if (call("nvmlDeviceGetRemappedRows", device, &corrected_rows, &uncorrected_rows, &remap_pending, &remap_failed) ==
+      success) {
+    gpu.rows_remapped_uncorrected = uncorrected_rows;
+    gpu.row_remap_pending = remap_pending != 0;
+    gpu.row_remap_failed = remap_failed != 0;
+  }
+  unsigned value = 0;
+  if (call("nvmlDeviceGetEnforcedPowerLimit", device, &value) == success) gpu.power_limit_w = value * w_per_mw;
+  if (call("nvmlDeviceGetPowerManagementDefaultLimit", device, &value) == success) {
+    gpu.default_power_limit_w = value * w_per_mw;
+  }
+  if (call("nvmlDeviceGetTemperature", device, temperature_gpu, &value) == success) gpu.temperature_c = value;
+  Memory memory{};
+  if (call("nvmlDeviceGetMemoryInfo", device, &memory) == success) gpu.memory_bytes = static_cast<double>(memory.total);
+  if (call("nvmlDeviceGetBAR1MemoryInfo", device, &memory) == success)
+    gpu.bar1_bytes = static_cast<double>(memory.total);
+  number("nvmlDeviceGetCurrPcieLinkWidth", gpu.pcie_width, 0u);
+  number("nvmlDeviceGetMaxPcieLinkWidth", gpu.pcie_max_width, 0u);
+  number("nvmlDeviceGetPcieReplayCounter", gpu.pcie_replays, 0u);
+  number("nvmlDeviceGetCurrentClocksEventReasons", gpu.throttle_reasons, 0ull);
+  if (!gpu.throttle_reasons) number("nvmlDeviceGetCurrentClocksThrottleReasons", gpu.throttle_reasons, 0ull);
+  unsigned processes = 0;  // asked without room for them, it says how many there are
+  const int counted = call("nvmlDeviceGetComputeRunningProcesses_v3", device, &processes, static_cast<void*>(nullptr));
+  if (counted == success || counted == insufficient_size) gpu.processes = processes;
+  for (unsigned link = 0; link < most_nvlinks; ++link) {
+    int active = 0;
+    if (call("nvmlDeviceGetNvLinkState", device, link, &active) != success) break;
+    gpu.nvlinks.push_back(active != 0);
+  }
+  Fabric fabric{};
+  if (call("nvmlDeviceGetGpuFabricInfo", device, &fabric) == success && fabric.state > 0) {
+    gpu.fabric_state = fabric.state;
+    gpu.fabric_status = fabric.status;
+  }
+  return gpu;
+}
+
+GpuReport Nvml::report() const {
+  GpuReport report{problem_, {}, {}};
+  if (!problem_.empty()) return report;
+  std::array<char, 96> version{};
+  if (call("nvmlSystemGetDriverVersion", version.data(), static_cast<unsigned>(version.size())) == success) {
+    report.driver = version.data();
+  }
+  unsigned count = 0;
+  if (call("nvmlDeviceGetCount_v2", &count) != success) return report;
+  for (unsigned i = 0; i < count; ++i) {
+    Device device = nullptr;
+    if (call("nvmlDeviceGetHandleByIndex_v2", i, &device) == success) report.gpus.push_back(health(device));
+  }
+  return report;
 }
 
 }  // namespace harness::machine

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "machine/gpu_health.h"
 #include "machine/gpu_statistics.h"
 
 namespace harness::machine {
@@ -26,6 +27,8 @@ class Nvml {
   const std::string& unavailable() const { return problem_; }
   /// All of this machine, whatever CUDA_VISIBLE_DEVICES hides; empty when unavailable.
   std::vector<Gpu> gpus() const;
+  /// State and settings of all of them. A driver in trouble may take long.
+  GpuReport report() const;
 
   // Only when it is available:
 
@@ -42,6 +45,7 @@ class Nvml {
   template <class... Arguments>
   int call(const char* function, Arguments... arguments) const;
   std::string error_text(int result) const;
+  GpuHealth health(Device device) const;
 
   void* library_ = nullptr;
   std::string problem_;

@@ -82,6 +82,13 @@ TEST(Messages, TheEndOfAJobCarriesItsExitCode) {
   EXPECT_EQ(back.exit_code, 4);
 }
 
+TEST(Messages, AQuestionComesBackAsItWas) {
+  const std::string question("what\0is it", 10);
+  const JobOrder back = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::ask, 0, 0, {}, {}, question}));
+  EXPECT_EQ(back.kind, JobOrder::Kind::ask);
+  EXPECT_EQ(back.question, question);
+}
+
 TEST(Messages, DamagedOrdersAreErrors) {
   const std::string bytes = encode(WorkerOrder{some_request(), 5, 6, 7e9, 2, 4});
   EXPECT_THROW(decode<WorkerOrder>(""), Error);

@@ -59,6 +59,7 @@ class FakeJob : public job::Job {
     for (int rank = 0; rank < request.layout.ranks() && outcome.ok; ++rank) outcome.samples.push_back(reached(flops));
     return {outcome};
   }
+  std::vector<std::string> ask(const std::string&) override { return {}; }
   int follow() override { return 0; }
   void finish(int) override {}
   void leave() override {}

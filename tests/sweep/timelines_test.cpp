@@ -27,6 +27,7 @@ class GreedyJob : public job::Job {
     outcome.samples[0].set_up.build_s = build_s;
     return {outcome};
   }
+  std::vector<std::string> ask(const std::string&) override { return {}; }
   int follow() override { return 0; }
   void finish(int) override {}
   void leave() override {}

@@ -21,8 +21,8 @@ namespace {
 
 class MpiJob final : public job::Job {
  public:
-  explicit MpiJob(double seconds_until_sigkill, const std::optional<LauncherClaim>& claim)
-      : ranks_(Ranks::start()), alarms_(*ranks_, seconds_until_sigkill) {
+  MpiJob(double seconds_until_sigkill, const std::optional<LauncherClaim>& claim, job::Answer answer)
+      : ranks_(Ranks::start()), alarms_(*ranks_, seconds_until_sigkill), answer_(std::move(answer)) {
     try {
       check_launch(claim, ranks_->size(), ranks_->library());
     } catch (const Error& e) {
@@ -47,6 +47,12 @@ class MpiJob final : public job::Job {
     return outcomes;
   }
 
+  std::vector<std::string> ask(const std::string& question) override {
+    std::string message = job::encode(job::JobOrder{job::JobOrder::Kind::ask, 0, 0, {}, {}, question});
+    ranks_->broadcast(message, idle_);
+    return gather_answers(question);
+  }
+
   int follow() override {
     for (;;) {
       std::string message;
@@ -55,6 +61,10 @@ class MpiJob final : public job::Job {
       if (order.kind == job::JobOrder::Kind::finish) {
         end_workers_but(nothing);
         return order.exit_code;
+      }
+      if (order.kind == job::JobOrder::Kind::ask) {
+        gather_answers(order.question);
+        continue;
       }
       block_ = order.block;
       run_here(order.on, order.environment);
@@ -89,6 +99,9 @@ class MpiJob final : public job::Job {
  private:
   static constexpr int nothing = -2;  // no set's number
 
+  std::vector<std::string> gather_answers(const std::string& question) {
+    return ranks_->gather(answer_ ? answer_(rank(), question) : "", idle_);
+  }
   job::BlockOutcome run_block(const job::BlockOnSet& block) {
     const int wanted = block.request.layout.ranks();
     if (wanted > size()) fail("case {} needs {} ranks, but this job has {}", block.request.case_name, wanted, size());
@@ -136,6 +149,7 @@ class MpiJob final : public job::Job {
 
   std::unique_ptr<Ranks> ranks_;
   mutable Alarms alarms_;  // looking for news changes nothing that a caller can see
+  job::Answer answer_;
   Site site_;
   std::vector<job::RankPlace> places_;
   std::map<int, std::unique_ptr<WorkerProcess>> workers_;  // on this rank, by the number of their set
@@ -147,11 +161,11 @@ class MpiJob final : public job::Job {
 
 }  // namespace
 
-std::unique_ptr<job::Job> join() {
+std::unique_ptr<job::Job> join(job::Answer answer) {
   // Asked before MPI starts: some libraries set such variables themselves.
   const Lookup lookup = [](const char* name) { return own_environment(name); };
   const auto claim = launcher_claim(lookup);
-  return std::make_unique<MpiJob>(seconds_until_sigkill(lookup), claim);
+  return std::make_unique<MpiJob>(seconds_until_sigkill(lookup), claim, std::move(answer));
 }
 
 }  // namespace harness::mpi

@@ -33,6 +33,17 @@ TEST(Job, BlocksRunAndSamplesComeHome) {
   EXPECT_THAT(out, HasSubstr("end stop 0"));
 }
 
+TEST(Job, EveryRankAnswersAQuestion) {
+  Launched job(3, "questions=2 blocks=1");
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_EQ(job.exit_code(), 0);
+  for (const char* question : {"0", "1"}) {
+    const std::string start = std::string("answer ") + question + " to ";
+    EXPECT_THAT(job.output(), HasSubstr(start + "0\n" + start + "10\n" + start + "20\n"));
+  }
+  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));  // and goes on
+}
+
 TEST(Job, TheLastRanksMaySitABlockOut) {
   Launched job(3, "ranks=2");
   ASSERT_TRUE(job.wait()) << job.output();

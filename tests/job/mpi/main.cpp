@@ -16,12 +16,13 @@ namespace {
 
 int supervise(const std::vector<std::string>& arguments) {
   std::map<std::string, double> number = {{"blocks", 1}, {"ranks", 0}, {"steps", 5},  {"start", 10}, {"step", 5},
-                                          {"memory", 0}, {"first", 0}, {"shared", 0}, {"task", 0}};
+                                          {"memory", 0}, {"first", 0}, {"shared", 0}, {"task", 0},   {"questions", 0}};
   for (const std::string& argument : arguments) {
     const std::size_t equals = argument.find('=');
     number.at(argument.substr(0, equals)) = std::stod(argument.substr(equals + 1));
   }
-  const auto job = mpi::join();
+  const auto job =
+      mpi::join([](int rank, const std::string& question) { return fmt::format("{} to {}", question, 10 * rank); });
   if (job->rank() != 0) {
     const int code = job->follow();
     job->leave();
@@ -30,6 +31,10 @@ int supervise(const std::vector<std::string>& arguments) {
   for (const job::RankPlace& p : job->places()) {
     std::cout << fmt::format("place {} local {}/{} node {} cores {} memory {:.0f} device {}\n", p.rank, p.local_rank,
                              p.local_ranks, p.node, p.cores, p.memory_bytes, p.device);
+  }
+  for (int i = 0; i < static_cast<int>(number["questions"]); ++i) {
+    const std::vector<std::string> answers = job->ask(fmt::format("answer {}", i));
+    for (const std::string& answer : answers) std::cout << answer << "\n";
   }
   for (int i = 0; i < static_cast<int>(number["blocks"]) && job->stop_requests() == 0; ++i) {
     job::BlockRequest request;

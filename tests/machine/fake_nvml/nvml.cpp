@@ -74,4 +74,86 @@ int nvmlDeviceGetTotalEnergyConsumption(void*, unsigned long long* millijoules) 
   *millijoules = state.energy_mj += 500;
   return state.answers ? 0 : not_supported;
 }
+
+int nvmlSystemGetDriverVersion(char* version, unsigned) {
+  std::strcpy(version, "570.86.15");
+  return 0;
+}
+int nvmlDeviceGetPciInfo_v3(void*, void* info) {
+  struct {
+    char old_bus_id[16];
+    unsigned domain, bus, device, pci_device, pci_subsystem;
+    char bus_id[32];
+  } place = {"0000:18:00.0", 0, 0x18, 0, 0x233010de, 0, "00000000:18:00.0"};
+  std::memcpy(info, &place, sizeof place);
+  return 0;
+}
+int nvmlDeviceGetVbiosVersion(void*, char* version, unsigned) {
+  std::strcpy(version, "96.00.89.00.01");
+  return 0;
+}
+int nvmlDeviceGetPersistenceMode(void*, int* mode) {
+  *mode = 1;
+  return state.answers ? 0 : not_supported;
+}
+int nvmlDeviceGetMigMode(void*, unsigned* now, unsigned* later) {
+  *now = 0;
+  *later = 1;
+  return state.answers ? 0 : not_supported;
+}
+int nvmlDeviceGetEccMode(void*, int* now, int* later) {
+  *now = 1;
+  *later = 0;
+  return state.answers ? 0 : not_supported;
+}
+int nvmlDeviceGetTotalEccErrors(void*, int type, int counter, unsigned long long* errors) {
+  *errors = type == 1 && counter == 0 ? 5 : 777;  // uncorrected, since the driver was loaded
+  return state.answers ? 0 : not_supported;
+}
+int nvmlDeviceGetRemappedRows(void*, unsigned* corrected, unsigned* uncorrected, unsigned* pending, unsigned* failed) {
+  *corrected = 7;
+  *uncorrected = 2;
+  *pending = 1;
+  *failed = 0;
+  return state.answers ? 0 : not_supported;
+}
+int nvmlDeviceGetEnforcedPowerLimit(void*, unsigned* milliwatts) {
+  *milliwatts = 500000;
+  return state.answers ? 0 : not_supported;
+}
+int nvmlDeviceGetPowerManagementDefaultLimit(void*, unsigned* milliwatts) {
+  *milliwatts = 700000;
+  return state.answers ? 0 : not_supported;
+}
+int nvmlDeviceGetBAR1MemoryInfo(void*, unsigned long long* total_free_used) {
+  total_free_used[0] = 128ull << 30;
+  return state.answers ? 0 : not_supported;
+}
+int nvmlDeviceGetCurrPcieLinkWidth(void*, unsigned* lanes) {
+  *lanes = 8;
+  return state.answers ? 0 : not_supported;
+}
+int nvmlDeviceGetMaxPcieLinkWidth(void*, unsigned* lanes) {
+  *lanes = 16;
+  return state.answers ? 0 : not_supported;
+}
+int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, void* room) {
+  constexpr int insufficient_size = 7;
+  *count = 2;
+  return room == nullptr ? insufficient_size : 0;
+}
+int nvmlDeviceGetNvLinkState(void*, unsigned link, int* active) {
+  *active = link == 1 ? 0 : 1;
+  return state.answers && link < 3 ? 0 : not_supported;
+}
+int nvmlDeviceGetGpuFabricInfo(void*, void* info) {
+  struct {
+    unsigned char cluster[16];
+    int status;
+    unsigned clique;
+    unsigned char state;
+  } fabric = {{}, 0, 4, 3};
+  std::memcpy(info, &fabric, sizeof fabric);
+  return state.answers ? 0 : not_supported;
+}
 }

@@ -18,5 +18,48 @@ TEST(Nvml, ListsTheGpusOfTheDriver) {
   EXPECT_EQ(Nvml::get().gpus().at(0).memory_bytes, 0);
 }
 
+TEST(Nvml, TellsTheStateOfAllGpus) {
+  fake_nvml()->answers = true;
+  const GpuReport report = Nvml::get().report();
+  EXPECT_EQ(report.unavailable, "");
+  EXPECT_EQ(report.driver, "570.86.15");
+  ASSERT_EQ(report.gpus.size(), 1u);
+  const GpuHealth& gpu = report.gpus[0];
+  EXPECT_EQ(gpu.pci_bus_id, "0000:18:00.0");
+  EXPECT_EQ(gpu.name, "NVIDIA Fake");
+  EXPECT_EQ(gpu.vbios, "96.00.89.00.01");
+  EXPECT_EQ(gpu.persistence, true);
+  EXPECT_EQ(gpu.mig, false);
+  EXPECT_EQ(gpu.ecc, true);
+  EXPECT_EQ(gpu.ecc_uncorrected, 5u);
+  EXPECT_EQ(gpu.rows_remapped_uncorrected, 2u);
+  EXPECT_EQ(gpu.row_remap_pending, true);
+  EXPECT_EQ(gpu.row_remap_failed, false);
+  EXPECT_EQ(gpu.power_limit_w, 500);
+  EXPECT_EQ(gpu.default_power_limit_w, 700);
+  EXPECT_EQ(gpu.temperature_c, 64);
+  EXPECT_EQ(gpu.bar1_bytes, 128.0 * (1ull << 30));
+  EXPECT_EQ(gpu.pcie_width, 8u);
+  EXPECT_EQ(gpu.pcie_max_width, 16u);
+  EXPECT_EQ(gpu.throttle_reasons, 0x4u);
+  EXPECT_EQ(gpu.processes, 2u);
+  EXPECT_EQ(gpu.nvlinks, (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(gpu.fabric_state, 3);
+  EXPECT_EQ(gpu.fabric_status, 0);
+  EXPECT_EQ(gpu.compute_mode, std::nullopt);  // this driver has no such function
+  EXPECT_EQ(gpu.pcie_replays, std::nullopt);
+}
+
+TEST(Nvml, WhatAGpuDoesNotTellIsNothing) {
+  fake_nvml()->answers = false;
+  const GpuHealth gpu = Nvml::get().report().gpus.at(0);
+  EXPECT_EQ(gpu.persistence, std::nullopt);
+  EXPECT_EQ(gpu.ecc_uncorrected, std::nullopt);
+  EXPECT_EQ(gpu.power_limit_w, std::nullopt);
+  EXPECT_EQ(gpu.throttle_reasons, std::nullopt);
+  EXPECT_TRUE(gpu.nvlinks.empty());
+  EXPECT_EQ(gpu.fabric_state, std::nullopt);
+}
+
 }  // namespace
 }  // namespace harness::machine

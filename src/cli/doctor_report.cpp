@@ -1,0 +1,122 @@
+#include "cli/doctor_report.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/version.h"
+
+namespace harness::cli {
+namespace {
+
+report::Tone tone_of(doctor::Verdict verdict) {
+  switch (verdict) {
+    case doctor::Verdict::fail:
+      return report::Tone::bad;
+    case doctor::Verdict::warn:
+    case doctor::Verdict::unknown:
+      return report::Tone::open;
+    case doctor::Verdict::pass:
+      return report::Tone::good;
+    case doctor::Verdict::info:
+    case doctor::Verdict::skip:
+      break;
+  }
+  return report::Tone::plain;
+}
+
+bool is_quiet(const doctor::Line& line) {
+  return line.finding.verdict == doctor::Verdict::pass || line.finding.verdict == doctor::Verdict::skip;
+}
+
+std::string nodes_of(const doctor::Line& line, std::size_t all) {
+  if (line.nodes.size() == all && all > 1) return fmt::format("all {}", all);
+  constexpr std::size_t shown = 3;
+  return join_first(line.nodes, shown);
+}
+
+std::string count_of(std::size_t n, std::string_view noun) {
+  return plural(static_cast<std::int64_t>(n), noun);
+}
+
+std::string headline_of(const doctor::Diagnosis& d) {
+  const std::string place = fmt::format("{}, {}, {}", count_of(d.nodes, "node"), count_of(d.ranks, "rank"),
+                                        d.gpus > 0 ? count_of(d.gpus, "NVIDIA GPU") : "no NVIDIA GPU");
+  const std::size_t failures = d.count(doctor::Verdict::fail), warnings = d.count(doctor::Verdict::warn);
+  if (failures + warnings == 0) return fmt::format("Nothing is wrong that these checks can see ({}).", place);
+  std::vector<std::string> parts;
+  if (failures > 0) parts.push_back(count_of(failures, "failure"));
+  if (warnings > 0) parts.push_back(count_of(warnings, "warning"));
+  return fmt::format("{} ({}).", join(parts, ", "), place);
+}
+
+// The checks that have lines of this verdict and of nothing else to be read.
+std::vector<std::string> checks_with(const doctor::Diagnosis& diagnosis, doctor::Verdict verdict) {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  for (const doctor::Line& line : diagnosis.lines) {
+    if (line.finding.verdict == verdict && seen.insert(line.check).second) names.push_back(line.check);
+  }
+  return names;
+}
+
+}  // namespace
+
+report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all) {
+  report::Document document;
+  document.headline = headline_of(diagnosis);
+  report::Section found{"findings", "", {}};
+  report::Table table{{{"verdict", true}, {"check", true}, {"node", true}, {"what was found", true}}, {}};
+  report::List remedies;
+  for (const doctor::Line& line : diagnosis.lines) {
+    if (is_quiet(line) && !all) continue;
+    table.rows.push_back({report::Cell(std::string(name_of(line.finding.verdict)), tone_of(line.finding.verdict)),
+                          line.check, nodes_of(line, diagnosis.nodes), line.finding.evidence});
+    if (!line.finding.remedy.empty()) {
+      std::string text = fmt::format("{}: {} ({})", line.check, line.finding.remedy, line.docs);
+      if (std::ranges::find(remedies.items, text) == remedies.items.end()) remedies.items.push_back(std::move(text));
+    }
+  }
+  if (!table.rows.empty()) found.add(report::Numbers{"", std::move(table)});
+  document.sections.push_back(std::move(found));
+  if (!remedies.items.empty()) {
+    report::Section what_to_do{"remedies", "What to do", {}};
+    what_to_do.add(std::move(remedies));
+    document.sections.push_back(std::move(what_to_do));
+  }
+  if (all) return document;
+  report::Section rest{"rest", "", {}};
+  if (diagnosis.gpus == 0) rest.add(report::Paragraph{"No NVIDIA GPU: what concerns GPUs was left out."});
+  const auto passed = checks_with(diagnosis, doctor::Verdict::pass),
+             skipped = checks_with(diagnosis, doctor::Verdict::skip);
+  rest.add(report::Paragraph{
+      fmt::format("Passed: {}. {} not apply. `harness doctor --all` says why; docs/doctor.md describes each check.",
+                  passed.empty() ? "none" : join(passed, ", "),
+                  skipped.size() == 1 ? "1 check does" : fmt::format("{} checks do", skipped.size()))});
+  document.sections.push_back(std::move(rest));
+  return document;
+}
+
+std::string doctor_json(const doctor::Diagnosis& diagnosis) {
+  nlohmann::ordered_json findings = nlohmann::ordered_json::array();
+  for (const doctor::Line& line : diagnosis.lines) {
+    findings.push_back({{"check", line.check},
+                        {"verdict", name_of(line.finding.verdict)},
+                        {"evidence", line.finding.evidence},
+                        {"remedy", line.finding.remedy},
+                        {"docs", line.docs},
+                        {"nodes", line.nodes}});
+  }
+  const nlohmann::ordered_json whole{{"version", tool_version()},
+                                     {"nodes", diagnosis.nodes},
+                                     {"ranks", diagnosis.ranks},
+                                     {"gpus", diagnosis.gpus},
+                                     {"failures", diagnosis.count(doctor::Verdict::fail)},
+                                     {"warnings", diagnosis.count(doctor::Verdict::warn)},
+                                     {"findings", std::move(findings)}};
+  // What a file of a node holds may be no UTF-8.
+  return whole.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace harness::cli

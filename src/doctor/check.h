@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doctor/facts.h"
+
+namespace harness::doctor {
+
+/// Worst first. What cannot be read is `unknown`, never a pass or a fail; `skip`: the node has nothing of the kind.
+enum class Verdict : std::uint8_t { fail, warn, unknown, info, skip, pass };
+std::string_view name_of(Verdict verdict);
+
+struct Finding {
+  Verdict verdict = Verdict::pass;
+  std::string evidence;  // what was seen, with what was expected
+  std::string remedy;    // what to do; "" where there is nothing to do
+};
+
+/// What one check says of one node, in words.
+class Findings {
+ public:
+  void fail(std::string evidence, std::string remedy) { add(Verdict::fail, std::move(evidence), std::move(remedy)); }
+  void warn(std::string evidence, std::string remedy) { add(Verdict::warn, std::move(evidence), std::move(remedy)); }
+  void info(std::string evidence, std::string remedy = "") {
+    add(Verdict::info, std::move(evidence), std::move(remedy));
+  }
+  void skip(std::string why) { add(Verdict::skip, std::move(why), ""); }
+  void pass(std::string evidence) { add(Verdict::pass, std::move(evidence), ""); }
+  void unknown(std::string what, std::string why, std::string remedy = "") {
+    add(Verdict::unknown, std::move(what) + " cannot be read: " + std::move(why), std::move(remedy));
+  }
+  void add(Verdict verdict, std::string evidence, std::string remedy) {
+    list_.push_back({verdict, std::move(evidence), std::move(remedy)});
+  }
+  /// True, and said, where a reading tells nothing: unknown where it cannot be read, skip for `without` where it is not
+  /// there.
+  bool nothing_in(const machine::Reading& reading, const std::string& what, const std::string& without);
+
+  bool empty() const { return list_.empty(); }
+  const std::vector<Finding>& list() const { return list_; }
+
+ private:
+  std::vector<Finding> list_;
+};
+
+/// One thing that can be wrong with a node. A pure function of its facts.
+struct Check {
+  std::string id;     // "ib.rate"
+  std::string what;   // what it holds against what, for docs/doctor.md
+  std::string reads;  // where that is from
+  std::string docs;   // the address of a page about it
+  /// Says at least one thing. `all`: for what only the others show, such as which ports are meant to be up.
+  std::function<void(const Node& node, const std::vector<Node>& all, Findings& out)> judge;
+};
+
+std::vector<Check> system_checks();
+std::vector<Check> rank_checks();
+std::vector<Check> pcie_checks();
+std::vector<Check> port_checks();
+std::vector<Check> gpu_checks();
+std::vector<Check> lint_checks();
+/// All, in the order in which a page lists them.
+const std::vector<Check>& checks();
+
+}  // namespace harness::doctor

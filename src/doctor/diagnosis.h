@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "doctor/check.h"
+
+namespace harness::doctor {
+
+/// A distinct finding with the nodes that it concerns.
+struct Line {
+  std::string check;
+  Finding finding;
+  std::string docs;
+  std::vector<std::string> nodes;  // by host, in the order of their ranks
+};
+
+struct Diagnosis {
+  std::vector<Line> lines;  // worst first, then in the order of checks
+  std::size_t nodes = 0, ranks = 0, gpus = 0, checks = 0;
+
+  std::size_t count(Verdict verdict) const;
+};
+
+/// Every check of every node, and what differs between nodes (consensus.h). Findings that say the same are one line.
+Diagnosis diagnose(const std::vector<Node>& nodes);
+
+/// 0: all pass, or tell no more than there is to know; 2: a failure; 1: a warning, if `strict`.
+int exit_code(const Diagnosis& diagnosis, bool strict);
+
+}  // namespace harness::doctor

@@ -1,0 +1,114 @@
+#include "doctor/examine.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "base/error.h"
+#include "doctor/gather.h"
+#include "job/wire.h"
+#include "machine/nvml.h"
+
+namespace harness::doctor {
+namespace {
+
+struct Question {
+  std::string sysroot;
+  std::vector<std::int32_t> of_nodes;  // the ranks that tell their node's facts, ascending; empty: all
+};
+
+struct Told {
+  std::string host;
+  std::vector<std::pair<std::string, std::pair<std::int32_t, std::string>>> rank, node;  // name, access, text or reason
+};
+
+template <job::MessageOf<Question> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.sysroot, m.of_nodes);
+}
+
+template <job::MessageOf<Told> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.host, m.rank, m.node);
+}
+
+auto packed(const Facts& facts) {
+  decltype(Told::node) entries;
+  for (const auto& [name, reading] : facts) {
+    entries.emplace_back(
+        name, std::pair{static_cast<std::int32_t>(reading.access), reading.ok() ? reading.text : reading.why});
+  }
+  return entries;
+}
+
+Facts unpacked(const decltype(Told::node)& entries) {
+  Facts facts;
+  for (const auto& [name, value] : entries) {
+    if (value.first == static_cast<std::int32_t>(machine::Access::read)) {
+      facts.set(name, value.second);
+    } else {
+      facts.set_unreadable(name, value.second);
+    }
+  }
+  return facts;
+}
+
+std::string root_of(const std::string& sysroot, int rank) {
+  constexpr std::string_view place = "{rank}";
+  std::string root = sysroot;
+  for (std::size_t at = root.find(place); at != std::string::npos; at = root.find(place)) {
+    root.replace(at, place.size(), std::to_string(rank));
+  }
+  return root;
+}
+
+machine::GpuReport ask_nvml() {
+  return machine::Nvml::get().report();
+}
+
+}  // namespace
+
+std::string answer(int rank, const std::string& bytes) try {
+  const auto question = job::decode_fields<Question>(bytes);
+  const std::string root = root_of(question.sysroot, rank);
+  Told told{host_below(root), packed(gather_rank(root)), {}};
+  const auto& chosen = question.of_nodes;
+  if (chosen.empty() || std::ranges::binary_search(chosen, rank)) {
+    told.node = packed(gather_node(root, root == "/" ? AskGpus(ask_nvml) : AskGpus(), node_limit_s));
+  }
+  return job::encode_fields(told);
+} catch (const std::exception&) {
+  return "";  // rank 0 says that there was no answer
+}
+
+std::vector<Node> examine(job::Job& job, const std::string& sysroot) {
+  Question question{sysroot, {}};
+  const bool by_rank = sysroot.find("{rank}") != std::string::npos;
+  const std::vector<job::RankPlace>& places = job.places();
+  for (const job::RankPlace& place : places) {
+    if (place.local_rank == 0 && !by_rank) question.of_nodes.push_back(place.rank);
+  }
+  const std::vector<std::string> answers = job.ask(job::encode_fields(question));
+  std::vector<Node> nodes;
+  std::vector<std::pair<int, std::string>> names;  // of nodes: as MPI numbers them, and what they call themselves
+  for (std::size_t rank = 0; rank < answers.size(); ++rank) {
+    Told told{places[rank].host, {}, {}};
+    const bool silent = answers[rank].empty();
+    if (!silent) told = job::decode_fields<Told>(answers[rank]);
+    const auto is_its_node = [&](const std::pair<int, std::string>& name) {
+      return name.first == places[rank].node && (silent || name.second == told.host);
+    };
+    auto at = std::ranges::find_if(names, is_its_node);
+    if (at == names.end()) {
+      names.emplace_back(places[rank].node, told.host);
+      nodes.push_back({told.host, {}, unpacked(told.node)});
+      at = names.end() - 1;
+    }
+    Node& node = nodes[static_cast<std::size_t>(at - names.begin())];
+    node.ranks.push_back({static_cast<int>(rank), unpacked(told.rank)});
+    if (silent) node.facts.set("unfinished", fmt::format("rank {} gave no answer", rank));
+  }
+  return nodes;
+}
+
+}  // namespace harness::doctor

@@ -1,0 +1,119 @@
+#include "doctor/facts.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "machine/proc.h"
+
+namespace harness::doctor {
+namespace {
+
+bool is_pci_address(std::string_view name) {  // 0000:1b:00.0
+  const auto digits = [&](std::size_t from, std::size_t count) {
+    return name.size() >= from + count &&
+           std::ranges::all_of(name.substr(from, count), [](unsigned char c) { return std::isxdigit(c) != 0; });
+  };
+  const std::size_t colon = name.find(':');
+  if (colon != 4 && colon != 5) return false;
+  return name.size() == colon + 8 && digits(0, colon) && digits(colon + 1, 2) && name[colon + 3] == ':' &&
+         digits(colon + 4, 2) && name[colon + 6] == '.' && digits(colon + 7, 1);
+}
+
+}  // namespace
+
+void Facts::set(const std::string& name, machine::Reading reading) {
+  if (reading.access != machine::Access::absent) readings_[name] = std::move(reading);
+}
+
+void Facts::merge(const Facts& others) {
+  for (const auto& [name, reading] : others.readings_) readings_[name] = reading;
+}
+
+const machine::Reading& Facts::operator[](const std::string& name) const {
+  static const machine::Reading absent;
+  const auto at = readings_.find(name);
+  return at == readings_.end() ? absent : at->second;
+}
+
+std::optional<double> Facts::number(const std::string& name) const {
+  const std::string& whole = (*this)[name].text;
+  std::string_view rest = whole;
+  return machine::number(machine::take_word(rest));
+}
+
+std::vector<std::string> Facts::under(const std::string& prefix) const {
+  std::vector<std::string> names;
+  const std::string start = prefix + "/";
+  for (auto at = readings_.lower_bound(start); at != readings_.end() && at->first.starts_with(start); ++at) {
+    const std::string_view rest = std::string_view(at->first).substr(start.size());
+    names.emplace_back(rest.substr(0, rest.find('/')));
+  }
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
+  return names;
+}
+
+bool is_virtual(const Facts& node) {
+  return node.text("os/virtual") == "yes";
+}
+
+bool is_arm(const Facts& node) {
+  return node.text("os/processor") == "arm";
+}
+
+bool is_container(const Facts& node) {
+  return node.text("os/container") == "yes";
+}
+
+std::vector<std::string> gpus_of(const Facts& node) {
+  return node.under("gpu");
+}
+
+std::string gpu_model(const Facts& node, const std::string& gpu) {
+  const std::string model = node.text("driver/gpu/" + gpu);
+  return model.empty() ? node.text("nvml/" + gpu + "/name") : model;
+}
+
+bool is_geforce(const std::string& model) {
+  return model.find("GeForce") != std::string::npos;
+}
+
+bool is_rack_scale(const std::string& model) {
+  return model.find("GB200") != std::string::npos || model.find("GB300") != std::string::npos;
+}
+
+std::vector<Port> ports_of(const Facts& node) {
+  std::vector<Port> ports;
+  for (const std::string& device : node.under("port")) {
+    for (const std::string& port : node.under("port/" + device)) {
+      ports.push_back({device, port, fmt::format("port/{}/{}/", device, port)});
+    }
+  }
+  return ports;
+}
+
+bool is_active(const Facts& node, const Port& port) {
+  return node.text(port.key + "state") == "ACTIVE";
+}
+
+bool is_efa(const Facts& node, const Port& port) {
+  return node.text("hca/" + port.device + "/vendor") == "0x1d0f";
+}
+
+bool is_roce(const Facts& node, const Port& port) {
+  return node.text(port.key + "link_layer") == "Ethernet" && !is_efa(node, port);
+}
+
+std::vector<std::string> pci_path(const Facts& node, const std::string& device_key) {
+  std::vector<std::string> path;
+  const std::string whole = node.text(device_key + "/path");
+  std::string_view rest = whole;
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find('/'));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    if (is_pci_address(part)) path.emplace_back(part);
+  }
+  return path;
+}
+
+}  // namespace harness::doctor

@@ -1,0 +1,114 @@
+#include "doctor/gather.h"
+
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/error.h"
+#include "job/environment.h"
+#include "machine/proc.h"
+
+namespace harness::doctor {
+namespace {
+
+// What a thread has found so far. It may outlive whoever waits for it, so it owns all that it uses.
+struct Progress {
+  std::mutex mutex;
+  std::condition_variable changed;
+  Facts facts;
+  std::string stage = "the kernel's files";
+  bool done = false;
+
+  void add(const Facts& more, const std::string& next) {
+    const std::lock_guard lock(mutex);
+    facts.merge(more);
+    stage = next;
+  }
+};
+
+void gather(const std::string& root, const AskGpus& ask_gpus, double limit_s, Progress& progress) {
+  machine::Tree::Limits limits;
+  limits.seconds = limit_s;
+  const machine::Tree tree(root, limits);
+  const auto part = [&](void (*read)(const machine::Tree&, Facts&), const std::string& next) {
+    Facts found;
+    read(tree, found);
+    progress.add(found, next);
+  };
+  part(gather_system, "the files of PCI devices");
+  part(gather_pci, "the files of InfiniBand and network devices");
+  part(gather_ports, "the files of NVIDIA's driver");
+  part(gather_driver, "the kernel's log");
+  part(gather_kernel_log, "NVML");
+  if (ask_gpus) {
+    Facts found;
+    gather_gpus(ask_gpus(), found);
+    progress.add(found, "");
+  }
+}
+
+void add_limit(Facts& facts, const std::string& name, int resource) {
+  rlimit limit{};
+  if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return;
+  facts.set(name, limit.rlim_cur == RLIM_INFINITY ? "unlimited" : fmt::format("{}", limit.rlim_cur));
+}
+
+}  // namespace
+
+Facts gather_node(const std::string& root, const AskGpus& ask_gpus, double limit_s) {
+  const auto progress = std::make_shared<Progress>();
+  std::thread([=] {
+    gather(root, ask_gpus, limit_s, *progress);
+    const std::lock_guard lock(progress->mutex);
+    progress->done = true;
+    progress->changed.notify_one();
+  }).detach();
+  std::unique_lock lock(progress->mutex);
+  progress->changed.wait_for(lock, std::chrono::duration<double>(limit_s), [&] { return progress->done; });
+  Facts facts = progress->facts;
+  if (!progress->done) facts.set("unfinished", progress->stage);
+  return facts;
+}
+
+Facts gather_rank(const std::string& root) {
+  Facts facts;
+  const machine::Tree tree(root);
+  if (tree.is_own_machine()) {
+    add_limit(facts, "limit/memlock", RLIMIT_MEMLOCK);
+    add_limit(facts, "limit/nofile", RLIMIT_NOFILE);
+    struct statvfs shm {};
+    if (::statvfs("/dev/shm", &shm) == 0) {
+      const auto unit = static_cast<double>(shm.f_frsize);
+      facts.set("shm/bytes", fmt::format("{:.0f}", unit * static_cast<double>(shm.f_blocks)));
+      facts.set("shm/free_bytes", fmt::format("{:.0f}", unit * static_cast<double>(shm.f_bavail)));
+    }
+  }
+  const machine::Reading status = tree.bytes("proc/self/status");
+  if (status.ok()) {
+    for (const auto& [name, key] : {std::pair{"bound/cpus", "Cpus_allowed_list"},
+                                    {"bound/memory", "Mems_allowed_list"},
+                                    {"bound/capabilities", "CapEff"}}) {
+      if (std::string value = machine::value_of(status.text, key); !value.empty()) facts.set(name, std::move(value));
+    }
+  } else {
+    facts.set("bound/cpus", status);
+  }
+  for (const auto& [name, value] : job::recorded_environment(job::own_environment())) {
+    facts.set("env/" + name, value);
+  }
+  return facts;
+}
+
+std::string host_below(const std::string& root) {
+  const machine::Tree tree(root);
+  if (tree.is_own_machine()) return machine::host_name();
+  const machine::Reading name = tree.line("proc/sys/kernel/hostname");
+  return name.ok() && !name.text.empty() ? name.text : root;
+}
+
+}  // namespace harness::doctor

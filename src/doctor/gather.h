@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "doctor/facts.h"
+#include "machine/gpu_health.h"
+#include "machine/tree.h"
+
+namespace harness::doctor {
+
+/// What NVML says of the GPUs of this machine.
+using AskGpus = std::function<machine::GpuReport()>;
+
+/// The facts of a node below `root`. Ends after `limit_s`, whatever the kernel and the driver do: what was not read by
+/// then is a fact "unfinished", and a thread that hangs is left behind. `ask_gpus`: empty where the root is not this
+/// machine's own.
+Facts gather_node(const std::string& root, const AskGpus& ask_gpus, double limit_s);
+
+/// The facts of this process: its limits, its binding, and what of its environment may be told. Below another root than
+/// "/" there are no limits: they would be this machine's.
+Facts gather_rank(const std::string& root);
+
+/// The name of the machine below the root.
+std::string host_below(const std::string& root);
+
+// The parts of gather_node(), each on what it reads.
+
+void gather_system(const machine::Tree& tree, Facts& facts);  // CPUs, memory, kernel, clock
+void gather_pci(const machine::Tree& tree, Facts& facts);     // GPUs, adapters and the bridges above them
+void gather_ports(const machine::Tree& tree, Facts& facts);   // InfiniBand and RoCE; network interfaces
+void gather_driver(const machine::Tree& tree, Facts& facts);  // NVIDIA's modules, daemons and devices; NCCL's files
+void gather_kernel_log(const machine::Tree& tree, Facts& facts);
+void gather_gpus(const machine::GpuReport& report, Facts& facts);
+
+/// The ACS control register of a bridge, from its configuration space: "0x001d", "none" without that capability.
+/// Unreadable when the kernel gives only the first 64 bytes, as it does without CAP_SYS_ADMIN.
+machine::Reading acs_control(const machine::Reading& configuration);
+/// Size of the largest prefetchable region in a PCI device's `resource`; 0: there is none.
+double largest_bar_bytes(const std::string& resource);
+/// What of a kernel log matters here: by event ("xid/79", "link_down/mlx5_core 0000:9a:00.0") where and how often.
+Facts kernel_events(const std::string& log);
+
+}  // namespace harness::doctor

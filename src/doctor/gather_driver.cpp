@@ -1,0 +1,190 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "doctor/gather.h"
+#include "machine/proc.h"
+
+namespace harness::doctor {
+namespace {
+
+using machine::Access;
+using machine::Reading;
+using machine::Tree;
+
+// The names of processes, as far as this process sees them; the kernel cuts them after 15 letters.
+void add_daemons(const Tree& tree, Facts& facts) {
+  const std::map<std::string, std::string> known{{"nv-fabricmanage", "daemon/fabric_manager"},
+                                                 {"nvidia-imex", "daemon/imex"},
+                                                 {"nvidia-persiste", "daemon/persistence"}};
+  for (const std::string& process : tree.names("proc").names) {
+    if (!machine::number(process)) continue;
+    const auto found = known.find(tree.line("proc/" + process + "/comm").text);
+    if (found != known.end()) facts.set(found->second, "yes");
+  }
+}
+
+// NVIDIA's version line: "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build …". The
+// version is the first word of digits and dots.
+std::string version_in(std::string_view line) {
+  while (!line.empty()) {
+    const std::string_view word = machine::take_word(line);
+    if (word.find('.') == std::string_view::npos) continue;
+    if (word.find_first_not_of("0123456789.") == std::string_view::npos) return std::string(word);
+  }
+  return "";
+}
+
+void add_nccl_file(const Tree& tree, Facts& facts, const std::string& path) {
+  const Reading file = tree.bytes(path);
+  if (file.access == Access::unreadable) facts.set("nccl_conf", file);
+  std::string_view rest = file.text;
+  while (!rest.empty()) {
+    const std::string line(trim(machine::take_line(rest)));
+    const std::size_t equals = line.find('=');
+    if (line.starts_with('#') || equals == std::string::npos) continue;
+    facts.set("nccl_conf/" + std::string(trim(line.substr(0, equals))), std::string(trim(line.substr(equals + 1))));
+  }
+}
+
+// The log's records one by one, as far as there are any now. Each read returns one.
+Reading kernel_log_of_this_machine() {
+  constexpr std::size_t most_records = 65536, longest = 8192;
+  const int descriptor = ::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) {
+    return {errno == ENOENT ? Access::absent : Access::unreadable,
+            {},
+            errno == EPERM || errno == EACCES ? "it needs root or kernel.dmesg_restrict=0" : std::strerror(errno)};
+  }
+  std::string log;
+  std::array<char, longest> record{};
+  for (std::size_t i = 0; i < most_records; ++i) {
+    const ssize_t n = ::read(descriptor, record.data(), record.size());
+    if (n < 0 && (errno == EPIPE || errno == EINTR)) continue;  // overwritten meanwhile: the next one
+    if (n <= 0) break;
+    log.append(record.data(), static_cast<std::size_t>(n));
+  }
+  ::close(descriptor);
+  return {Access::read, std::move(log), {}};
+}
+
+// "… mlx5_core 0000:9a:00.0 ens2np0: Link down": the driver and its device.
+std::string device_before(std::string_view message, std::string_view driver) {
+  std::string_view rest = message.substr(message.find(driver) + driver.size());
+  std::string_view device = machine::take_word(rest);
+  while (device.ends_with(':')) device.remove_suffix(1);
+  return std::string(device);
+}
+
+}  // namespace
+
+void gather_driver(const Tree& tree, Facts& facts) {
+  Reading version = tree.bytes("proc/driver/nvidia/version");
+  if (version.ok()) {
+    facts.set("driver/open", version.text.find("Open Kernel Module") != std::string::npos ? "yes" : "no");
+    version.text = version_in(std::string_view(version.text).substr(0, version.text.find('\n')));
+  }
+  facts.set("driver/version", version);
+  const machine::Listing gpus = tree.names("proc/driver/nvidia/gpus");
+  if (gpus.access == Access::unreadable) facts.set_unreadable("driver/gpus", gpus.why);
+  for (const std::string& gpu : gpus.names) {
+    const Reading information = tree.bytes("proc/driver/nvidia/gpus/" + gpu + "/information");
+    facts.set("driver/gpu/" + lower(gpu), machine::value_of(information.text, "Model"));
+  }
+  const Reading parameters = tree.bytes("proc/driver/nvidia/params");
+  if (parameters.ok()) {
+    facts.set("driver/relaxed_ordering", machine::value_of(parameters.text, "EnablePCIERelaxedOrderingMode"));
+  }
+  // As NCCL looks for them (src/transport/net_ib/gdr.cc).
+  for (const char* path : {"sys/module/nvidia_peermem/version", "sys/kernel/mm/memory_peers/nv_mem/version",
+                           "sys/kernel/mm/memory_peers/nv_mem_nc/version"}) {
+    if (tree.exists(path)) facts.set("driver/peermem", path);
+  }
+  if (tree.exists("sys/module/gdrdrv")) facts.set("driver/gdrcopy", "yes");
+  add_daemons(tree, facts);
+  const machine::Listing channels = tree.names("dev/nvidia-caps-imex-channels");
+  if (!channels.names.empty()) facts.set("imex/channel", channels.names.front());
+  if (!tree.names("sys/class/iommu").names.empty()) facts.set("iommu/active", "yes");
+  add_nccl_file(tree, facts, "etc/nccl.conf");
+}
+
+Facts kernel_events(const std::string& log) {
+  std::map<std::string, std::map<std::string, int>> seen;  // event, device
+  std::string_view rest = log;
+  while (!rest.empty()) {
+    const std::string_view line = machine::take_line(rest);
+    const std::size_t xid = line.find("NVRM: Xid (PCI:");
+    if (xid != std::string_view::npos) {
+      std::string_view after = line.substr(xid + std::string_view("NVRM: Xid (PCI:").size());
+      const std::size_t close = after.find("): ");
+      if (close == std::string_view::npos || close > 32) continue;
+      std::string_view number = after.substr(close + 3);
+      number = number.substr(0, number.find_first_not_of("0123456789"));
+      if (!number.empty() && number.size() < 5)
+        ++seen["xid/" + std::string(number)][std::string(after.substr(0, close))];
+    } else if (line.find("mlx5_core ") != std::string_view::npos && line.find("Link down") != std::string_view::npos) {
+      ++seen["link_down"][device_before(line, "mlx5_core ")];
+    }
+  }
+  Facts facts;
+  for (const auto& [event, devices] : seen) {
+    std::vector<std::string> parts;
+    for (const auto& [device, times] : devices) parts.push_back(fmt::format("{} ({})", device, plural(times, "time")));
+    facts.set("log/" + event, join_first(parts, 4));
+  }
+  return facts;
+}
+
+void gather_kernel_log(const Tree& tree, Facts& facts) {
+  const Reading log = tree.is_own_machine() ? kernel_log_of_this_machine() : tree.head("dev/kmsg", 1 << 20);
+  if (log.access == Access::unreadable) return facts.set("log", log);
+  if (log.access == Access::absent) return facts.set_unreadable("log", "there is no /dev/kmsg");
+  facts.set("log", "read");
+  facts.merge(kernel_events(log.text));
+}
+
+void gather_gpus(const machine::GpuReport& report, Facts& facts) {
+  if (!report.unavailable.empty()) return facts.set_unreadable("nvml", report.unavailable);
+  facts.set("nvml", "read");
+  if (!report.driver.empty()) facts.set("driver/version", report.driver);
+  for (const machine::GpuHealth& gpu : report.gpus) {
+    const std::string key = "nvml/" + gpu.pci_bus_id + "/";
+    const auto add = [&](const char* name, const auto& value) {
+      if (value) facts.set(key + name, fmt::format("{}", *value));
+    };
+    facts.set(key + "name", gpu.name);
+    if (!gpu.vbios.empty()) facts.set(key + "vbios", gpu.vbios);
+    add("persistence", gpu.persistence);
+    add("mig", gpu.mig);
+    add("ecc", gpu.ecc);
+    add("compute_mode", gpu.compute_mode);
+    add("ecc_uncorrected", gpu.ecc_uncorrected);
+    add("rows_remapped", gpu.rows_remapped_uncorrected);
+    add("row_remap_pending", gpu.row_remap_pending);
+    add("row_remap_failed", gpu.row_remap_failed);
+    add("power_limit_w", gpu.power_limit_w);
+    add("default_power_limit_w", gpu.default_power_limit_w);
+    add("temperature_c", gpu.temperature_c);
+    add("bar1_bytes", gpu.bar1_bytes);
+    add("memory_bytes", gpu.memory_bytes);
+    add("pcie_width", gpu.pcie_width);
+    add("pcie_max_width", gpu.pcie_max_width);
+    add("pcie_replays", gpu.pcie_replays);
+    add("throttle_reasons", gpu.throttle_reasons);
+    add("processes", gpu.processes);
+    add("fabric_state", gpu.fabric_state);
+    add("fabric_status", gpu.fabric_status);
+    if (gpu.nvlinks.empty()) continue;
+    facts.set(key + "nvlinks", fmt::format("{}", gpu.nvlinks.size()));
+    facts.set(key + "nvlinks_active", fmt::format("{}", std::ranges::count(gpu.nvlinks, true)));
+  }
+}
+
+}  // namespace harness::doctor

@@ -1,0 +1,139 @@
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "doctor/gather.h"
+#include "machine/proc.h"
+
+namespace harness::doctor {
+namespace {
+
+using machine::Access;
+using machine::Reading;
+using machine::Tree;
+
+void add_line(const Tree& tree, Facts& facts, const std::string& name, const std::string& path) {
+  facts.set(name, tree.line(path));
+}
+
+// The word in brackets of "always [madvise] never".
+Reading chosen(Reading reading) {
+  const std::size_t open = reading.text.find('['), close = reading.text.find(']');
+  if (reading.ok() && open < close && close != std::string::npos)
+    reading.text = reading.text.substr(open + 1, close - open - 1);
+  return reading;
+}
+
+// What all CPUs say, with how often: "performance 126, powersave 2".
+Reading said_by_cpus(const Tree& tree, const machine::Listing& cpus, const std::string& file) {
+  std::map<std::string, int> count;
+  for (const std::string& cpu : cpus.names) {
+    if (!cpu.starts_with("cpu") || !machine::number(cpu.substr(3))) continue;
+    const Reading said = tree.line("sys/devices/system/cpu/" + cpu + "/" + file);
+    if (said.access == Access::unreadable) return said;
+    if (said.ok()) ++count[said.text];
+  }
+  if (count.empty()) return {};
+  if (count.size() == 1) return {Access::read, count.begin()->first, {}};
+  std::vector<std::string> parts;
+  for (const auto& [word, cpus_with_it] : count) parts.push_back(fmt::format("{} {}", word, cpus_with_it));
+  return {Access::read, join(parts, ", "), {}};
+}
+
+void add_processor(const Tree& tree, Facts& facts) {
+  const Reading info = tree.head("proc/cpuinfo", 16 << 10);  // the first CPU: of many the file has a megabyte
+  if (info.access == Access::unreadable) return facts.set("os/processor", info);
+  const std::string model = machine::value_of(info.text, "model name");
+  const bool arm = !machine::value_of(info.text, "CPU implementer").empty();
+  if (arm || !model.empty()) facts.set("os/processor", arm ? "arm" : "x86");
+  if (!model.empty()) facts.set("cpu/model", model);
+  const std::string flags = " " + machine::value_of(info.text, "flags") + " ";
+  const bool guest = flags.find(" hypervisor ") != std::string::npos || tree.exists("sys/hypervisor/type") ||
+                     tree.line("sys/class/dmi/id/product_name").text.find("Virtual") != std::string::npos;
+  if (info.ok()) facts.set("os/virtual", guest ? "yes" : "no");
+}
+
+void add_container(const Tree& tree, Facts& facts) {
+  const Reading group = tree.bytes("proc/1/cgroup");
+  const bool inside = tree.exists(".dockerenv") || tree.exists("run/.containerenv") ||
+                      std::ranges::any_of(std::initializer_list<const char*>{"docker", "kubepods", "containerd", "lxc"},
+                                          [&](const char* word) { return group.text.find(word) != std::string::npos; });
+  facts.set("os/container", inside ? "yes" : "no");
+}
+
+void add_memory(const Tree& tree, Facts& facts) {
+  const Reading info = tree.bytes("proc/meminfo");
+  if (info.access == Access::unreadable) facts.set("memory/total_kb", info);
+  for (const auto& [name, key] : {std::pair{"memory/total_kb", "MemTotal"},
+                                  {"memory/available_kb", "MemAvailable"},
+                                  {"memory/swap_kb", "SwapTotal"},
+                                  {"memory/swap_free_kb", "SwapFree"}}) {
+    const std::string value = machine::value_of(info.text, key);
+    std::string_view rest = value;
+    if (const auto number = machine::number(machine::take_word(rest))) facts.set(name, fmt::format("{:.0f}", *number));
+  }
+  facts.set("memory/huge_pages", chosen(tree.line("sys/kernel/mm/transparent_hugepage/enabled")));
+  add_line(tree, facts, "memory/zone_reclaim", "proc/sys/vm/zone_reclaim_mode");
+  add_line(tree, facts, "memory/numa_balancing", "proc/sys/kernel/numa_balancing");
+  add_line(tree, facts, "memory/numa_nodes", "sys/devices/system/node/online");
+}
+
+// The smallest CPU quota of this process's control group and those above it (version 2), as "quota period".
+void add_quota(const Tree& tree, Facts& facts) {
+  const Reading group = tree.bytes("proc/self/cgroup");
+  std::string_view rest = group.text;
+  while (!rest.empty()) {
+    const std::string_view line = machine::take_line(rest);
+    if (!line.starts_with("0::/")) continue;
+    std::filesystem::path at(line.substr(4));
+    double smallest = 0;
+    for (int above = 0; above < 64; ++above) {  // as deep as control groups may be nested, and more
+      const Reading limit = tree.line(("sys/fs/cgroup" / at / "cpu.max").string());
+      std::string_view words = limit.text;
+      const auto quota = machine::number(machine::take_word(words)),
+                 period = machine::number(machine::take_word(words));
+      if (quota && period > 0 && (smallest == 0 || *quota / *period < smallest)) smallest = *quota / *period;
+      if (at.empty() || !at.has_relative_path()) break;
+      at = at.parent_path();
+    }
+    if (smallest > 0) facts.set("cpu/quota", fmt::format("{:.2f}", smallest));
+  }
+}
+
+}  // namespace
+
+void gather_system(const Tree& tree, Facts& facts) {
+  add_line(tree, facts, "os/kernel", "proc/sys/kernel/osrelease");
+  add_line(tree, facts, "os/cmdline", "proc/cmdline");
+  const Reading release = tree.bytes("etc/os-release");
+  std::string_view rest = release.text;
+  while (!rest.empty()) {
+    const std::string_view line = machine::take_line(rest);
+    if (line.starts_with("PRETTY_NAME=")) {
+      std::string name(line.substr(12));
+      std::erase(name, '"');
+      facts.set("os/release", name);
+    }
+  }
+  add_processor(tree, facts);
+  add_container(tree, facts);
+  add_memory(tree, facts);
+  add_quota(tree, facts);
+  const std::string cpus = "sys/devices/system/cpu/";
+  const machine::Listing listed = tree.names("sys/devices/system/cpu");
+  if (listed.access == Access::unreadable) facts.set_unreadable("cpu/governor", listed.why);
+  facts.set("cpu/governor", said_by_cpus(tree, listed, "cpufreq/scaling_governor"));
+  facts.set("cpu/preference", said_by_cpus(tree, listed, "cpufreq/energy_performance_preference"));
+  add_line(tree, facts, "cpu/no_turbo", cpus + "intel_pstate/no_turbo");
+  add_line(tree, facts, "cpu/boost", cpus + "cpufreq/boost");
+  add_line(tree, facts, "cpu/online", cpus + "online");
+  add_line(tree, facts, "cpu/present", cpus + "present");
+  add_line(tree, facts, "cpu/smt", cpus + "smt/active");
+  add_line(tree, facts, "cpu/load", "proc/loadavg");
+  add_line(tree, facts, "clock/source", "sys/devices/system/clocksource/clocksource0/current_clocksource");
+}
+
+}  // namespace harness::doctor

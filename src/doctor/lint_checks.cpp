@@ -1,0 +1,344 @@
+// What is set for NCCL, in the environment of the ranks and in /etc/nccl.conf, and what becomes of it here.
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "doctor/check.h"
+#include "doctor/docs.h"
+#include "nccl/device_list.h"
+#include "nccl/names.h"
+#include "nccl/reference.h"
+#include "nccl/values.h"
+#include "nccl/variables.h"
+
+namespace harness::doctor {
+namespace {
+
+using Settings = std::map<std::string, std::string>;
+
+// NCCL's own of a rank: the environment wins over the file.
+Settings settings_of(const Node& node, const Rank& rank) {
+  Settings settings;
+  for (const std::string& name : node.facts.under("nccl_conf")) settings[name] = node.facts.text("nccl_conf/" + name);
+  for (const std::string& name : rank.facts.under("env")) {
+    if (name.starts_with("NCCL_")) settings[name] = rank.facts.text("env/" + name);
+  }
+  return settings;
+}
+
+// What any rank of the node has set, each pair once. Ranks that differ are a check of their own.
+std::set<std::pair<std::string, std::string>> all_settings(const Node& node) {
+  std::set<std::pair<std::string, std::string>> all;
+  for (const Rank& rank : node.ranks) {
+    for (const auto& entry : settings_of(node, rank)) all.insert(entry);
+  }
+  return all;
+}
+
+std::string value_of(const Settings& settings, const std::string& name) {
+  const auto at = settings.find(name);
+  return at == settings.end() ? "" : at->second;
+}
+
+// Says unknown where the file cannot be read, and skip where nothing is set.
+bool nothing_set(const Node& node, Findings& out) {
+  if (const auto& file = node.facts["nccl_conf"]; file.access == machine::Access::unreadable) {
+    out.unknown("/etc/nccl.conf", file.why);
+  } else if (all_settings(node).empty()) {
+    out.skip("nothing is set for NCCL");
+  }
+  return !out.empty();
+}
+
+void unknown_names(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (nothing_set(node, out)) return;
+  for (const auto& [name, value] : all_settings(node)) {
+    const nccl::Entry* entry = nccl::find_entry(name);
+    if (entry != nullptr ? entry->is_read : nccl::knows(name)) continue;
+    const std::string near = nccl::nearest_name(name);
+    const std::string meant = near.empty() ? "unset it" : fmt::format("did you mean {}?", near);
+    out.warn(fmt::format("{}={}: NCCL does not know this name and ignores it", name, value),
+             entry != nullptr ? entry->what : meant);
+  }
+  if (out.empty()) out.pass("NCCL knows all names");
+}
+
+// What NCCL makes of values that people write otherwise; "" if it reads them as they are meant.
+std::string misreading(const std::string& name, const std::string& value) {
+  static const std::set<std::string> spelled_alike{"NCCL_ALGO",          "NCCL_PROTO",   "NCCL_P2P_LEVEL",
+                                                   "NCCL_NET_GDR_LEVEL", "NCCL_IB_HCA",  "NCCL_SOCKET_IFNAME",
+                                                   "NCCL_BUFFSIZE",      "NCCL_NTHREADS"};
+  if (nccl::reads_integer(name) && !nccl::parse_integer(value)) return nccl::misread_as(value);
+  static const std::set<std::string> levels{"VERSION", "WARN", "INFO", "ABORT", "TRACE", "NONE"};
+  if (name == "NCCL_DEBUG" && std::ranges::none_of(levels, [&](const auto& word) { return same_word(word, value); })) {
+    return "NCCL knows no such level and logs nothing; allowed: VERSION, WARN, INFO, TRACE";
+  }
+  if (!spelled_alike.contains(name)) return "";
+  static const std::vector<nccl::VariableRow> rows = nccl::variables();
+  const auto row = std::ranges::find(rows, name, &nccl::VariableRow::environment_name);
+  try {
+    row->canonical(value);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+void values(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (nothing_set(node, out)) return;
+  for (const auto& [name, value] : all_settings(node)) {
+    if (!nccl::knows(name)) continue;
+    if (const std::string problem = misreading(name, value); !problem.empty()) {
+      out.warn(fmt::format("{}={}: {}", name, value, problem), "`harness doctor --explain " + name + "`");
+    }
+  }
+  if (out.empty()) out.pass("NCCL reads them as they are written");
+}
+
+// What costs speed, and is for finding faults.
+struct Debugging {
+  std::string name;
+  std::function<bool(const std::string& value)> costs;
+  std::string why;
+};
+
+std::function<bool(const std::string&)> is(const std::string& word) {
+  return [word](const std::string& value) { return same_word(value, word); };
+}
+
+bool any_value(const std::string&) {
+  return true;
+}
+
+const std::vector<Debugging>& debugging_settings() {
+  static const std::vector<Debugging> all{
+      {"NCCL_P2P_DISABLE", is("1"), "GPUs of a node exchange through host memory"},
+      {"NCCL_SHM_DISABLE", is("1"), "processes of a node exchange over the network"},
+      {"NCCL_IB_DISABLE", [](const std::string& value) { return value != "0"; }, "no InfiniBand and no RoCE"},
+      {"NCCL_NET", is("Socket"), "no InfiniBand and no RoCE"},
+      {"NCCL_NET_GDR_LEVEL", [](const std::string& value) { return value == "LOC" || value == "0"; },
+       "no GPUDirect RDMA"},
+      {"NCCL_DMABUF_ENABLE", is("0"), "no GPUDirect RDMA by dma-buf"},
+      {"NCCL_NVLS_ENABLE", is("0"), "no reduction in the NVLink switches"},
+      {"NCCL_CUMEM_ENABLE", is("0"), "no NVLS and no symmetric memory"},
+      {"NCCL_ALGO", any_value, "NCCL no longer chooses by size"},
+      {"NCCL_PROTO", any_value, "NCCL no longer chooses by size"},
+      {"NCCL_MAX_NCHANNELS", any_value, "few channels cannot fill fast links"},
+      {"NCCL_BUFFSIZE", any_value, "seldom better than NCCL's own, and more memory"},
+      {"NCCL_DEBUG", [](const std::string& value) { return same_word(value, "TRACE") || same_word(value, "INFO"); },
+       "each call writes to the log"}};
+  return all;
+}
+
+void debugging(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (nothing_set(node, out)) return;
+  for (const auto& [name, value] : all_settings(node)) {
+    for (const Debugging& row : debugging_settings()) {
+      if (row.name != name || !row.costs(value)) continue;
+      out.warn(fmt::format("{}={}: {}", name, value, row.why), "unset it, or prove in a sweep that it helps");
+    }
+  }
+  if (out.empty()) out.pass("none");
+}
+
+// A list of algorithms that leaves out all whose names begin with `wanted`.
+bool leaves_out(const std::string& algorithms, std::string_view wanted) {
+  return !algorithms.empty() && algorithms.find('^') == std::string::npos &&
+         lower(algorithms).find(lower(wanted)) == std::string::npos;
+}
+
+void combinations(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (nothing_set(node, out)) return;
+  std::set<std::string> said;
+  const auto warn = [&](const std::string& evidence, const std::string& remedy) {
+    if (said.insert(evidence).second) out.warn(evidence, remedy);
+  };
+  for (const Rank& rank : node.ranks) {
+    const Settings settings = settings_of(node, rank);
+    const std::string algorithms = value_of(settings, "NCCL_ALGO");
+    const bool sharp = value_of(settings, "NCCL_COLLNET_ENABLE") == "1" || settings.contains("NCCL_SHARP_ENABLE");
+    if (sharp && leaves_out(algorithms, "CollNet")) {
+      warn(fmt::format("NCCL_ALGO={} turns off what SHARP needs (CollNetDirect, CollNetChain)", algorithms),
+           "unset NCCL_ALGO");
+    }
+    if (value_of(settings, "NCCL_NVLS_ENABLE") == "1" && leaves_out(algorithms, "NVLS")) {
+      warn(fmt::format("NCCL_ALGO={} turns off NVLS, which NCCL_NVLS_ENABLE=1 asks for", algorithms),
+           "unset NCCL_ALGO");
+    }
+    if (value_of(settings, "NCCL_NVLS_ENABLE") == "0" && lower(algorithms).find("nvls") != std::string::npos &&
+        algorithms.find('^') == std::string::npos) {
+      warn(fmt::format("NCCL_NVLS_ENABLE=0 turns off what NCCL_ALGO={} names", algorithms), "unset one of them");
+    }
+    const std::string off = value_of(settings, "NCCL_IB_DISABLE");
+    if (same_word(value_of(settings, "NCCL_NET"), "IB") && !off.empty() && off != "0") {
+      warn("NCCL_IB_DISABLE turns off what NCCL_NET=IB asks for: NCCL does not start", "unset one of them");
+    }
+  }
+  if (out.empty()) out.pass("none that contradict each other");
+}
+
+void without_effect(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (nothing_set(node, out)) return;
+  const Facts& facts = node.facts;
+  bool infiniband = false, roce = false, efa = false;
+  for (const Port& port : ports_of(facts)) {
+    if (!is_active(facts, port)) continue;
+    efa = efa || is_efa(facts, port);
+    roce = roce || is_roce(facts, port);
+    infiniband = infiniband || facts.text(port.key + "link_layer") == "InfiniBand";
+  }
+  if (facts["hcas"].access == machine::Access::unreadable) return out.unknown("the adapters", facts["hcas"].why);
+  std::set<std::string> names;
+  for (const auto& [name, value] : all_settings(node)) names.insert(name);
+  for (const std::string& name : names) {
+    const bool of_sockets = name == "NCCL_SOCKET_NTHREADS" || name == "NCCL_NSOCKS_PERTHREAD";
+    if (name == "NCCL_IB_GID_INDEX" && infiniband && !roce) {
+      out.info("NCCL_IB_GID_INDEX has no effect on InfiniBand: only RoCE looks at it", "unset it");
+    } else if (name.starts_with("NCCL_IB_") && name != "NCCL_IB_DISABLE" && !infiniband && !roce) {
+      out.info(fmt::format("{} has no effect: {}", name, efa ? "EFA is no InfiniBand" : "there is no active RDMA port"),
+               "unset it");
+    } else if (of_sockets && (infiniband || roce)) {
+      out.info(name + " has no effect: NCCL uses RDMA here", "unset it");
+    } else if (name.starts_with("NCCL_DEBUG_") && !names.contains("NCCL_DEBUG")) {
+      out.info(name + " has no effect without NCCL_DEBUG", "unset it");
+    }
+  }
+  if (out.empty()) out.pass("all can have an effect");
+}
+
+// A list of adapters or interfaces against what the node has.
+void devices(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (nothing_set(node, out)) return;
+  const Facts& facts = node.facts;
+  std::vector<std::string> ports;
+  for (const Port& port : ports_of(facts)) ports.push_back(port.name());
+  const std::vector<std::string> interfaces = facts.under("net");
+  bool any = false;
+  for (const auto& [name, value] : all_settings(node)) {
+    const bool adapters = name == "NCCL_IB_HCA";
+    if (!adapters && name != "NCCL_SOCKET_IFNAME") continue;
+    any = true;
+    const std::vector<std::string>& all = adapters ? ports : interfaces;
+    if (all.empty()) {
+      out.unknown(adapters ? "the list of adapters" : "the list of interfaces", "/sys shows none");
+      continue;
+    }
+    const nccl::DeviceList list(value);
+    std::vector<std::string> chosen = all;
+    std::erase_if(chosen, [&](const std::string& device) { return !list.allows(device); });
+    if (chosen.empty()) {
+      out.fail(fmt::format("{}={} fits nothing here: {}", name, value, join_first(all, 8)),
+               adapters ? "correct it: NCCL uses sockets without a word" : "correct it: NCCL does not start");
+    }
+    for (const std::string& word : list.names) {
+      const auto fits =
+          std::ranges::count_if(all, [&](const std::string& device) { return list.matches(word, device); });
+      const bool whole = std::ranges::any_of(
+          all, [&](const std::string& device) { return device.substr(0, device.find(':')) == word; });
+      if (!list.exact && whole && fits > 1) {
+        out.warn(fmt::format("{}={}: {} is also the beginning of other names", name, value, word),
+                 fmt::format("write {}={}={}", name, list.all_but ? "^" : "", join(list.names, ",")));
+      }
+    }
+    for (const std::string& device : chosen) {
+      const bool poor = device == "lo" || device.starts_with("docker") || device.starts_with("virbr") ||
+                        facts.text("net/" + device + "/state") == "down";
+      if (!adapters && poor)
+        out.warn(fmt::format("{}={} allows {}, which reaches no other node", name, value, device), "leave it out");
+    }
+  }
+  if (!out.empty()) return;
+  if (any) return out.pass("they fit");
+  out.skip("no list of devices is set");
+}
+
+// Which settings decide how ranks talk to each other.
+bool must_agree(std::string_view name) {
+  return name.starts_with("NCCL_") || name.starts_with("UCX_") || name.starts_with("FI_") ||
+         name == "CUDA_DEVICE_MAX_CONNECTIONS" || name == "CUDA_LAUNCH_BLOCKING";
+}
+
+void ranks_agree(const Node& node, const std::vector<Node>& all, Findings& out) {
+  constexpr std::string_view unset = "(not set)";
+  std::map<std::string, std::map<std::string, int>> said;  // by name: how many ranks have which value
+  int ranks = 0;
+  for (const Node& other : all) {
+    ranks += static_cast<int>(other.ranks.size());
+    for (const Rank& rank : other.ranks) {
+      for (const std::string& name : rank.facts.under("env")) {
+        if (must_agree(name)) ++said[name][rank.facts.text("env/" + name)];
+      }
+    }
+  }
+  if (ranks < 2) return out.skip("one rank");
+  for (auto& [name, values_of_name] : said) {
+    int set = 0;
+    for (const auto& [value, times] : values_of_name) set += times;
+    if (set < ranks) values_of_name[std::string(unset)] = ranks - set;
+    if (values_of_name.size() < 2) continue;
+    const auto& [usual, times] =
+        *std::ranges::max_element(values_of_name, {}, [](const auto& entry) { return entry.second; });
+    std::map<std::string, std::vector<std::string>> others;
+    for (const Rank& rank : node.ranks) {
+      const std::string value = rank.facts.has("env/" + name) ? rank.facts.text("env/" + name) : std::string(unset);
+      if (value != usual) others[value].push_back(std::to_string(rank.rank));
+    }
+    for (const auto& [value, with] : others) {
+      out.warn(fmt::format("{} is {} at {} of the ranks here; {} of all {} have {}", name, value, with.size(), times,
+                           ranks, usual),
+               "mpirun -x " + name + ": mpirun passes the environment on only where it is asked to");
+    }
+  }
+  if (out.empty()) out.pass("all ranks have the same");
+}
+
+void hidden_file(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (const auto& file = node.facts["nccl_conf"]; file.access == machine::Access::unreadable) {
+    return out.unknown("/etc/nccl.conf", file.why);
+  }
+  const std::vector<std::string> names = node.facts.under("nccl_conf");
+  if (names.empty()) return out.pass("sets nothing");
+  std::vector<std::string> lines;
+  for (const std::string& name : names) lines.push_back(name + "=" + node.facts.text("nccl_conf/" + name));
+  out.info("/etc/nccl.conf sets " + join_first(lines, 4), "NCCL reads it without a word; the environment wins over it");
+}
+
+void cuda_settings(const Node& node, const std::vector<Node>&, Findings& out) {
+  static const std::vector<std::pair<std::string, std::string>> slow{
+      {"CUDA_LAUNCH_BLOCKING", "each kernel is waited for"},
+      {"CUDA_INJECTION64_PATH", "a profiler looks on"},
+      {"CUDA_COREDUMP_FILE", "dumps may be written"},
+      {"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "dumps may be written"}};
+  for (const auto& [name, why] : slow) {
+    std::set<std::string> seen;
+    for (const Rank& rank : node.ranks) {
+      const std::string value = rank.facts.text("env/" + name);
+      if (value.empty() || value == "0" || !seen.insert(value).second) continue;
+      out.warn(fmt::format("{}={}: {}", name, value, why), "unset it");
+    }
+  }
+  if (out.empty()) out.pass("none");
+}
+
+}  // namespace
+
+std::vector<Check> lint_checks() {
+  const std::string set = "the environment of each rank, /etc/nccl.conf";
+  return {
+      {"env.names", "does NCCL know the names that are set for it", set, docs::nccl_env, unknown_names},
+      {"env.values", "does NCCL read the values as they are meant", set, docs::nccl_env, values},
+      {"env.debugging", "is a setting left on that is for finding faults", set, docs::nccl_env, debugging},
+      {"env.cuda", "is a setting of CUDA left on that is for finding faults", "the environment of each rank",
+       docs::cuda, cuda_settings},
+      {"env.combinations", "does a setting turn off what another asks for", set, docs::nccl_env, combinations},
+      {"env.without_effect", "can a setting have an effect on this fabric", set, docs::nccl_env, without_effect},
+      {"env.devices", "do lists of adapters and interfaces fit what there is",
+       set + ", /sys/class/infiniband, /sys/class/net", docs::nccl_env, devices},
+      {"env.ranks", "have all ranks the same settings", "the environment of each rank", docs::nccl_env, ranks_agree},
+      {"env.file", "does a file set something for NCCL", "/etc/nccl.conf", docs::nccl_env, hidden_file}};
+}
+
+}  // namespace harness::doctor

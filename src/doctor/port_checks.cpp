@@ -1,0 +1,366 @@
+// InfiniBand and RoCE, and what GPUDirect RDMA stands on.
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "doctor/check.h"
+#include "doctor/docs.h"
+#include "machine/hcas.h"
+#include "nccl/device_list.h"
+
+namespace harness::doctor {
+namespace {
+
+// Of the adapters with a driver that tells the truth about its ports.
+std::vector<Port> real_ports(const Facts& node) {
+  std::vector<Port> ports = ports_of(node);
+  std::erase_if(ports, [&](const Port& port) { return is_efa(node, port); });
+  return ports;
+}
+
+std::vector<Port> active_ports(const Facts& node) {
+  std::vector<Port> ports = real_ports(node);
+  std::erase_if(ports, [&](const Port& port) { return !is_active(node, port); });
+  return ports;
+}
+
+// True, and said, where there is nothing to judge.
+bool no_ports(const Node& node, Findings& out) {
+  if (const auto& hcas = node.facts["hcas"]; hcas.access == machine::Access::unreadable) {
+    out.unknown("/sys/class/infiniband", hcas.why);
+  } else if (ports_of(node.facts).empty()) {
+    out.skip("no adapter for RDMA");
+  } else if (real_ports(node.facts).empty()) {
+    out.skip("EFA: its driver does not tell");
+  }
+  return !out.empty();
+}
+
+bool no_active_ports(const Node& node, Findings& out) {
+  if (no_ports(node, out)) return true;
+  if (active_ports(node.facts).empty()) out.skip("no active port");
+  return !out.empty();
+}
+
+std::string own_setting(const Node& node, const std::string& name) {
+  if (node.ranks.empty()) return "";
+  const Facts& rank = node.ranks.front().facts;
+  return rank.has("env/" + name) ? rank.text("env/" + name) : node.facts.text("nccl_conf/" + name);
+}
+
+// Whether NCCL_IB_HCA asks for the port; where it is not set, whether the port is active on most nodes that have it.
+bool is_wanted(const Node& node, const std::vector<Node>& all, const Port& port) {
+  const std::string chosen = own_setting(node, "NCCL_IB_HCA");
+  if (!chosen.empty()) return nccl::DeviceList(chosen).allows(port.name());
+  std::size_t have = 0, active = 0;
+  for (const Node& other : all) {
+    if (!other.facts.has(port.key + "state")) continue;
+    ++have;
+    active += is_active(other.facts, port) ? 1 : 0;
+  }
+  return 2 * active > have;
+}
+
+void state(const Node& node, const std::vector<Node>& all, Findings& out) {
+  if (no_ports(node, out)) return;
+  for (const Port& port : real_ports(node.facts)) {
+    const machine::Reading& reading = node.facts[port.key + "state"];
+    if (reading.access == machine::Access::unreadable) {
+      out.unknown("the state of " + port.name(), reading.why);
+      continue;
+    }
+    if (is_active(node.facts, port)) continue;
+    const std::string cable = node.facts.text(port.key + "phys_state");
+    const bool no_manager = reading.text == "INIT";
+    const std::string evidence =
+        fmt::format("port {} is {} ({})", port.name(), reading.text, cable.empty() ? "?" : cable);
+    const std::string remedy = no_manager ? "its cable is up: start the subnet manager, or look why it ignores the port"
+                                          : "look at its cable, its switch port and `ibstat`";
+    if (is_wanted(node, all, port)) {
+      out.fail(evidence, remedy);
+    } else if (no_manager) {
+      out.warn(evidence, remedy);
+    }
+  }
+  if (!out.empty()) return;
+  const auto active = active_ports(node.facts).size();
+  if (active > 0) return out.pass(plural(static_cast<std::int64_t>(active), "active port"));
+  out.warn("no port of the RDMA adapters is active: NCCL uses sockets", "look at cables, switches and `ibstat`");
+}
+
+// Ports of equal adapters must be equally fast. Another kind of adapter may be slower: it is for storage or management.
+void rate(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (no_active_ports(node, out)) return;
+  const Facts& facts = node.facts;
+  std::map<std::string, double> fastest;  // by kind of adapter
+  double fastest_of_all = 0;
+  for (const Port& port : active_ports(facts)) {
+    const machine::Reading& reading = facts[port.key + "rate"];
+    const double bits = machine::rate_in(reading.text);
+    if (!reading.ok() || !(bits > 0)) {
+      out.unknown("the rate of " + port.name(), reading.why.empty() ? "it is no rate" : reading.why);
+      continue;
+    }
+    double& best = fastest[facts.text("hca/" + port.device + "/board")];
+    best = std::max(best, bits);
+    fastest_of_all = std::max(fastest_of_all, bits);
+  }
+  for (const Port& port : active_ports(facts)) {
+    const double bits = machine::rate_in(facts.text(port.key + "rate"));
+    const double best = fastest[facts.text("hca/" + port.device + "/board")];
+    constexpr double giga = 1e9;
+    if (bits > 0 && bits < best) {
+      out.fail(fmt::format("port {} has {}, others of its kind {:.0f} Gb/sec", port.name(),
+                           facts.text(port.key + "rate"), best / giga),
+               "reseat or replace its cable; look at the speed of its switch port");
+    } else if (bits > 0 && bits < fastest_of_all && own_setting(node, "NCCL_IB_HCA").empty()) {
+      out.info(
+          fmt::format("port {} of another kind of adapter is slower: {}", port.name(), facts.text(port.key + "rate")),
+          "if NCCL uses it, leave it out: NCCL_IB_HCA=^=" + port.device);
+    }
+  }
+  if (out.empty()) out.pass(facts.text(active_ports(facts).front().key + "rate"));
+}
+
+void link_layer(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (no_active_ports(node, out)) return;
+  std::map<std::string, std::set<std::string>> layers;  // by kind of adapter
+  for (const Port& port : active_ports(node.facts)) {
+    const machine::Reading& reading = node.facts[port.key + "link_layer"];
+    if (!reading.ok())
+      return out.unknown("the link layer of " + port.name(), reading.why.empty() ? "no file" : reading.why);
+    layers[node.facts.text("hca/" + port.device + "/board")].insert(reading.text);
+  }
+  const bool mixed = std::ranges::any_of(layers, [](const auto& entry) { return entry.second.size() > 1; });
+  if (!mixed) return out.pass(*layers.begin()->second.begin());
+  out.warn("adapters of one kind are set up for InfiniBand and for Ethernet", "mlxconfig -d DEVICE set LINK_TYPE_P1=1");
+}
+
+bool is_infiniband(const Facts& node, const Port& port) {
+  return node.text(port.key + "link_layer") == "InfiniBand";
+}
+
+void subnet(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (no_active_ports(node, out)) return;
+  bool any = false;
+  for (const Port& port : active_ports(node.facts)) {
+    if (!is_infiniband(node.facts, port)) continue;
+    any = true;
+    for (const char* name : {"lid", "sm_lid"}) {
+      const machine::Reading& reading = node.facts[port.key + name];
+      if (!reading.ok()) {
+        out.unknown(fmt::format("{} of {}", name, port.name()), reading.why.empty() ? "no file" : reading.why);
+      } else if (reading.text == "0x0" || reading.text == "0") {
+        out.fail(fmt::format("port {} has no {}", port.name(),
+                             name == std::string_view("lid") ? "address in its subnet" : "subnet manager"),
+                 "start the subnet manager (opensm, UFM), or look why it ignores the port");
+      }
+    }
+  }
+  if (!out.empty()) return;
+  if (any) return out.pass("addresses and manager are there");
+  out.skip("no InfiniBand");
+}
+
+std::optional<int> gid_index(const Node& node) {
+  const std::string text = own_setting(node, "NCCL_IB_GID_INDEX");
+  int index = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  return error == std::errc() && end == text.data() + text.size() && index >= 0 ? std::optional(index) : std::nullopt;
+}
+
+void roce_address(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (no_active_ports(node, out)) return;
+  bool any = false;
+  for (const Port& port : active_ports(node.facts)) {
+    if (!is_roce(node.facts, port)) continue;
+    any = true;
+    const machine::Reading& reading = node.facts[port.key + "roce_addresses"];
+    if (!reading.ok()) {
+      out.unknown("the addresses of " + port.name(), reading.why.empty() ? "no table of addresses" : reading.why);
+      continue;
+    }
+    if (reading.text.empty()) {
+      out.fail(fmt::format("port {} has no RoCE v2 address of IPv4", port.name()),
+               "give its interface an IPv4 address, on every node");
+      continue;
+    }
+    const auto wanted = gid_index(node);
+    if (!wanted || (", " + reading.text + ",").find(fmt::format(", {},", *wanted)) != std::string::npos) continue;
+    out.fail(fmt::format("NCCL_IB_GID_INDEX={} is no RoCE v2 address of IPv4 on {}, where these are: {}", *wanted,
+                         port.name(), reading.text),
+             "unset NCCL_IB_GID_INDEX: since 2.21 NCCL finds the address itself");
+  }
+  if (!out.empty()) return;
+  if (any) return out.pass("RoCE v2 on every port");
+  out.skip("no RoCE");
+}
+
+void mtu(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (no_active_ports(node, out)) return;
+  bool any = false;
+  constexpr double enough = 4200;  // for RDMA packets of 4096 bytes and their headers
+  for (const Port& port : active_ports(node.facts)) {
+    if (!is_roce(node.facts, port)) continue;
+    any = true;
+    const machine::Reading& reading = node.facts["hca/" + port.device + "/mtu"];
+    const auto bytes = node.facts.number("hca/" + port.device + "/mtu");
+    if (!bytes) {
+      out.unknown("the MTU of " + port.name(), reading.why.empty() ? "it has no interface here" : reading.why);
+    } else if (*bytes < enough) {
+      out.warn(fmt::format("the interface of {} has an MTU of {:.0f}: RDMA sends packets of 1024 bytes", port.name(),
+                           *bytes),
+               "set 9000 on the interfaces and switches");
+    }
+  }
+  if (!out.empty()) return;
+  if (any) return out.pass("large");
+  out.skip("no RoCE");
+}
+
+void counters(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (no_active_ports(node, out)) return;
+  bool any = false;
+  for (const Port& port : active_ports(node.facts)) {
+    std::vector<std::string> counted;
+    for (const std::string& name : node.facts.under(port.key + "counter")) {
+      const auto times = node.facts.number(port.key + "counter/" + name);
+      any = any || times;
+      if (times > 0) counted.push_back(fmt::format("{} {:.0f}", name, *times));
+    }
+    if (counted.empty()) continue;
+    out.info(fmt::format("port {} since it was set up: {}", port.name(), join_first(counted, 3)),
+             "if they grow during a run, look at the cable");
+  }
+  if (!out.empty()) return;
+  if (any) return out.pass("no errors");
+  out.skip("the ports count no errors here");
+}
+
+void verbs(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (no_ports(node, out)) return;
+  std::vector<std::string> without;
+  for (const std::string& hca : node.facts.under("hca")) {
+    if (node.facts.text("hca/" + hca + "/verbs") == "no") without.push_back(hca);
+  }
+  if (without.empty()) return out.pass("one for each adapter");
+  out.fail("no device in /dev/infiniband for " + join_first(without, 3) + ": NCCL cannot use it",
+           "give the container --device=/dev/infiniband, or load ib_uverbs");
+}
+
+// Bytes in one direction of a PCIe link, in bits/s: lanes times transfers, less the encoding.
+double link_bits(const Facts& node, const std::string& key) {
+  constexpr double giga = 1e9, old = 5, old_encoding = 0.8, encoding = 128.0 / 130;
+  const auto speed = node.number(key + "/speed"), width = node.number(key + "/width");
+  if (!speed || !width) return 0;
+  return *speed * giga * *width * (*speed <= old ? old_encoding : encoding);
+}
+
+void pcie_rate(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (no_active_ports(node, out)) return;
+  std::map<std::string, double> needed;  // by adapter: what its ports carry
+  for (const Port& port : active_ports(node.facts)) {
+    needed[port.device] += machine::rate_in(node.facts.text(port.key + "rate"));
+  }
+  bool any = false;
+  constexpr double giga = 1e9;
+  for (const auto& [device, bits] : needed) {
+    const double link = link_bits(node.facts, "hca/" + device);
+    any = any || (link > 0 && bits > 0);
+    if (!(link > 0) || !(bits > link)) continue;
+    out.fail(fmt::format("adapter {} carries {:.0f} Gb/s, its PCIe link {:.0f}", device, bits / giga, link / giga),
+             "put it into a slot with more lanes, or see pcie.width and pcie.speed");
+  }
+  if (!out.empty()) return;
+  if (any) return out.pass("enough");
+  out.skip("the links of the adapters are hidden, as in virtual machines");
+}
+
+void flow_control(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (no_active_ports(node, out)) return;
+  const auto ports = active_ports(node.facts);
+  const bool roce = std::ranges::any_of(ports, [&](const Port& port) { return is_roce(node.facts, port); });
+  out.skip(roce ? "flow control is not in /sys: `mlnx_qos -i INTERFACE` shows it" : "no RoCE");
+}
+
+void flaps(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (no_ports(node, out)) return;
+  if (const auto& log = node.facts["log"]; !log.ok()) {
+    return out.unknown("the kernel's log", log.why.empty() ? "there is none" : log.why, "run doctor once as root");
+  }
+  if (!node.facts.has("log/link_down")) return out.pass("none since the start");
+  out.warn("links went down since the start: " + node.facts.text("log/link_down"),
+           "look at the cables of these adapters");
+}
+
+// What the kernel has for dma-buf of RDMA: since 5.12.
+bool kernel_has_dmabuf(const std::string& release) {
+  int major = 0, minor = 0;
+  const auto [end, error] = std::from_chars(release.data(), release.data() + release.size(), major);
+  if (error != std::errc() || end == release.data() + release.size()) return false;
+  std::from_chars(end + 1, release.data() + release.size(), minor);
+  return major > 5 || (major == 5 && minor >= 12);
+}
+
+void gpu_direct(const Node& node, const std::vector<Node>&, Findings& out) {
+  const Facts& facts = node.facts;
+  const std::vector<std::string> gpus = gpus_of(facts);
+  if (gpus.empty() && !facts.any("driver/gpu")) return out.skip("no NVIDIA GPU");
+  if (no_ports(node, out)) return;
+  if (!gpus.empty() && is_geforce(gpu_model(facts, gpus.front()))) return out.skip("GeForce has no GPUDirect RDMA");
+  if (facts.has("driver/peermem")) return out.pass(facts.text("driver/peermem"));
+  const machine::Reading& kind = facts["driver/open"];
+  if (!kind.ok()) {
+    const machine::Reading& driver = facts["driver/version"];
+    return out.unknown("the kind of NVIDIA's driver",
+                       driver.why.empty() ? "no /proc/driver/nvidia/version" : driver.why);
+  }
+  if (!facts.has("os/kernel")) return out.unknown("the version of the kernel", facts["os/kernel"].why);
+  if (kind.text == "yes" && kernel_has_dmabuf(facts.text("os/kernel"))) return out.pass("dma-buf, by the open driver");
+  out.fail("neither nvidia_peermem nor dma-buf: what GPUs send to other nodes goes through the host's memory",
+           "`modprobe nvidia_peermem`, or the open kernel modules of the driver with a kernel from 5.12 on");
+}
+
+void relaxed_ordering(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (!is_virtual(node.facts)) return out.skip("only virtual machines need it");
+  if (no_active_ports(node, out)) return;
+  const machine::Reading& reading = node.facts["driver/relaxed_ordering"];
+  if (out.nothing_in(reading, "the driver's parameters", "the driver does not tell")) return;
+  if (reading.text != "0") return out.pass("on");
+  out.warn("relaxed ordering of PCIe is off in a virtual machine: RDMA from GPUs is slow",
+           "options nvidia NVreg_EnablePCIERelaxedOrderingMode=1");
+}
+
+}  // namespace
+
+std::vector<Check> port_checks() {
+  const std::string port = "/sys/class/infiniband/*/ports/*/";
+  return {{"gdr.module", "can adapters reach the GPUs' memory: peermem or dma-buf",
+           "/sys/module/nvidia_peermem, /sys/kernel/mm/memory_peers, /proc/driver/nvidia/version", docs::gpudirect,
+           gpu_direct},
+          {"gdr.relaxed", "may PCIe reorder writes, in a virtual machine", "/proc/driver/nvidia/params",
+           docs::gpudirect, relaxed_ordering},
+          {"ib.state", "are the ports active that NCCL is to use, or that are so on most nodes",
+           port + "state, phys_state", docs::nccl_env, state},
+          {"ib.rate", "are ports of equal adapters equally fast", port + "rate", docs::nccl_env, rate},
+          {"ib.layer", "are equal adapters all InfiniBand or all Ethernet", port + "link_layer", docs::nccl_env,
+           link_layer},
+          {"ib.subnet", "have InfiniBand ports an address and a subnet manager", port + "lid, sm_lid", docs::nccl_env,
+           subnet},
+          {"ib.gid", "have RoCE ports a v2 address, also at NCCL_IB_GID_INDEX", port + "gids, gid_attrs",
+           docs::nccl_env, roce_address},
+          {"ib.mtu", "is the MTU of RoCE large", "/sys/class/net/*/mtu", docs::nccl_env, mtu},
+          {"ib.errors", "what have the ports counted", port + "counters", docs::nccl_env, counters},
+          {"ib.verbs", "can a process open each adapter", "/sys/class/infiniband_verbs, /dev/infiniband",
+           docs::nccl_env, verbs},
+          {"ib.pcie", "carries the adapter's PCIe link what its ports carry",
+           port + "rate, device/current_link_speed, current_link_width", docs::nccl_env, pcie_rate},
+          {"ib.flow_control", "is RoCE's flow control on", "not in /sys", docs::nccl_env, flow_control},
+          {"ib.flaps", "did links go down", "/dev/kmsg", docs::nccl_env, flaps}};
+}
+
+}  // namespace harness::doctor

@@ -1,0 +1,119 @@
+// The processors, the memory and the kernel of a node.
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "doctor/check.h"
+#include "doctor/docs.h"
+#include "machine/cpus.h"
+
+namespace harness::doctor {
+namespace {
+
+void governor(const Node& node, const std::vector<Node>&, Findings& out) {
+  const machine::Reading& governor = node.facts["cpu/governor"];
+  const std::string remedy = "cpupower frequency-set -g performance";
+  if (out.nothing_in(governor, "the governor of the CPUs", "the kernel does not set the CPUs' clock here")) return;
+  const std::string preference = node.facts.text("cpu/preference");
+  if (governor.text == "powersave" && preference == "performance") {
+    out.info("powersave with the preference performance: nearly as fast as performance", remedy);
+  } else if (governor.text != "performance") {
+    out.warn("the CPUs' governor is " + governor.text + ", not performance", remedy);
+  }
+  if (node.facts.text("cpu/no_turbo") == "1" || node.facts.text("cpu/boost") == "0") {
+    out.warn("the CPUs may not raise their clock (turbo is off)",
+             "echo 0 > /sys/devices/system/cpu/intel_pstate/no_turbo, or the BIOS");
+  }
+  if (out.empty()) out.pass(governor.text);
+}
+
+void offline(const Node& node, const std::vector<Node>&, Findings& out) {
+  const machine::Reading &online = node.facts["cpu/online"], &present = node.facts["cpu/present"];
+  if (out.nothing_in(online, "the list of CPUs", "/sys does not list the CPUs")) return;
+  if (out.nothing_in(present, "the list of CPUs", "/sys does not list the CPUs")) return;
+  if (online.text == present.text) return out.pass(online.text);
+  out.info(fmt::format("of the CPUs {}, only {} are on", present.text, online.text));
+}
+
+void load(const Node& node, const std::vector<Node>&, Findings& out) {
+  const machine::Reading& reading = node.facts["cpu/load"];
+  if (out.nothing_in(reading, "the load", "/proc does not tell the load")) return;
+  const auto now = node.facts.number("cpu/load");
+  if (!now) return out.unknown("the load", "/proc/loadavg is no number");
+  const double cpus = static_cast<double>(machine::cpus_in(node.facts.text("cpu/online")).count());
+  constexpr double small_share = 0.05;
+  if (*now <= std::max(1.0, small_share * cpus)) return out.pass(fmt::format("{:.2f}", *now));
+  out.warn(fmt::format("the load of the last minute is {:.1f} on {:.0f} CPUs: something else runs here", *now, cpus),
+           "find it with `top`, and wait or end it");
+}
+
+void swap(const Node& node, const std::vector<Node>&, Findings& out) {
+  if (out.nothing_in(node.facts["memory/total_kb"], "the memory", "/proc does not tell the memory")) return;
+  const double total = node.facts.number("memory/swap_kb").value_or(0);
+  const double used = total - node.facts.number("memory/swap_free_kb").value_or(total);
+  constexpr double little_kb = 64 * 1024;
+  if (used <= little_kb) return out.pass("none in use");
+  out.warn(fmt::format("{:.1f} GiB of memory are swapped out", used / (1 << 20)), "`swapoff -a`, after freeing memory");
+}
+
+void numa_balancing(const Node& node, const std::vector<Node>&, Findings& out) {
+  const machine::Reading& reading = node.facts["memory/numa_balancing"];
+  if (out.nothing_in(reading, "kernel.numa_balancing", "this kernel moves no pages between NUMA nodes")) return;
+  if (node.facts.text("memory/numa_nodes") == "0") return out.skip("one NUMA node");
+  if (reading.text == "0") return out.pass("off");
+  out.warn("the kernel moves pages between NUMA nodes while programs run (numa_balancing is on)",
+           "sysctl kernel.numa_balancing=0");
+}
+
+void zone_reclaim(const Node& node, const std::vector<Node>&, Findings& out) {
+  const machine::Reading& reading = node.facts["memory/zone_reclaim"];
+  if (out.nothing_in(reading, "vm.zone_reclaim_mode", "this kernel has no zone_reclaim_mode")) return;
+  if (reading.text == "0") return out.pass("off");
+  out.info("vm.zone_reclaim_mode is " + reading.text + ": files are dropped from memory before a far NUMA node is used",
+           "sysctl vm.zone_reclaim_mode=0");
+}
+
+void quota(const Node& node, const std::vector<Node>&, Findings& out) {
+  const auto cpus = node.facts.number("cpu/quota");
+  if (!cpus) return out.pass("none");
+  out.warn(fmt::format("a control group allows {:.1f} CPUs; beyond that every thread is stopped for a while", *cpus),
+           "start the container without a CPU limit, or reserve whole CPUs");
+}
+
+void clock_source(const Node& node, const std::vector<Node>&, Findings& out) {
+  const machine::Reading& reading = node.facts["clock/source"];
+  if (out.nothing_in(reading, "the clock's source", "/sys does not tell the clock's source")) return;
+  static const std::set<std::string> slow{"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"};
+  if (!slow.contains(reading.text)) return out.pass(reading.text);
+  out.warn("the kernel's clock is " + reading.text + ": each look at it takes a microsecond or more",
+           "find in the kernel's log why it left tsc; boot with clocksource=tsc");
+}
+
+void unfinished(const Node& node, const std::vector<Node>&, Findings& out) {
+  const std::string stage = node.facts.text("unfinished");
+  if (stage.empty()) return out.pass("all was read in time");
+  out.warn("not everything was told in time: " + stage,
+           "a driver that hangs also hangs whatever uses it; look at the kernel's log");
+}
+
+}  // namespace
+
+std::vector<Check> system_checks() {
+  return {{"node.answers", "does every read of the kernel and the driver end in time", "all that the others read",
+           docs::kernel, unfinished},
+          {"cpu.governor", "are the CPUs allowed their full clock",
+           "/sys/devices/system/cpu/*/cpufreq/scaling_governor, energy_performance_preference, no_turbo, boost",
+           docs::cpufreq, governor},
+          {"cpu.offline", "are all CPUs on", "/sys/devices/system/cpu/online, present", docs::kernel, offline},
+          {"cpu.load", "does something else use the CPUs", "/proc/loadavg", docs::kernel, load},
+          {"cpu.quota", "may the job use the CPUs it sees", "/sys/fs/cgroup/**/cpu.max", docs::cgroup, quota},
+          {"mem.swap", "is memory swapped out", "/proc/meminfo", docs::kernel, swap},
+          {"mem.numa_balancing", "does the kernel move pages while programs run", "/proc/sys/kernel/numa_balancing",
+           docs::sysctl_kernel, numa_balancing},
+          {"mem.zone_reclaim", "is memory of all NUMA nodes used alike", "/proc/sys/vm/zone_reclaim_mode",
+           docs::sysctl_vm, zone_reclaim},
+          {"clock.source", "is the kernel's clock quick to read",
+           "/sys/devices/system/clocksource/clocksource0/current_clocksource", docs::kernel, clock_source}};
+}
+
+}  // namespace harness::doctor

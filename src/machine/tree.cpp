@@ -1,0 +1,171 @@
+#include "machine/tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace harness::machine {
+namespace {
+
+struct Closer {
+  int descriptor;
+  ~Closer() { ::close(descriptor); }
+};
+
+Reading failed(int error) {
+  if (error == ENOENT || error == ENOTDIR || error == ENODEV || error == ENXIO) return {};
+  std::string why = std::strerror(error);
+  if (!why.empty()) why[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(why[0])));
+  return {Access::unreadable, {}, why};
+}
+
+Reading unreadable(std::string why) {
+  return {Access::unreadable, {}, std::move(why)};
+}
+
+}  // namespace
+
+Tree::Tree(std::filesystem::path root, const Limits& limits)
+    : root_(std::move(root)),
+      limits_(limits),
+      end_(std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                  std::chrono::duration<double>(limits.seconds))) {
+  std::error_code ignored;
+  if (const auto whole = std::filesystem::canonical(root_, ignored); !ignored) root_ = whole;
+  root_descriptor_ = ::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+Tree::~Tree() {
+  if (root_descriptor_ >= 0) ::close(root_descriptor_);
+}
+
+int Tree::open(const std::string& path, int flags, Reading& failure) const {
+  if (++looks_ > limits_.looks) {
+    failure = unreadable(fmt::format("more than {} files were looked at", limits_.looks));
+    return -1;
+  }
+  if (std::chrono::steady_clock::now() > end_) {
+    failure = unreadable(fmt::format("the {} s for reading were over", limits_.seconds));
+    return -1;
+  }
+  if (root_descriptor_ < 0) {
+    failure = unreadable("the root is no folder");
+    return -1;
+  }
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
+  // In the own root every link is the kernel's. In another one a link must not lead out of it.
+  if (!is_own_machine()) how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+  const long opened = is_own_machine() ? ::openat(root_descriptor_, path.c_str(), flags | O_CLOEXEC)
+                                       : ::syscall(SYS_openat2, root_descriptor_, path.c_str(), &how, sizeof how);
+  if (opened < 0) failure = failed(errno);
+  return static_cast<int>(opened);
+}
+
+// Looked at before it is opened for reading: that alone can block, or set a device in motion.
+Reading Tree::take(const std::string& path, std::size_t limit, bool whole) const {
+  Reading failure;
+  const int place = open(path, O_PATH, failure);
+  if (place < 0) return failure;
+  const Closer close_place{place};
+  struct stat is {};
+  if (::fstat(place, &is) != 0) return failed(errno);
+  if (!S_ISREG(is.st_mode)) return unreadable("it is no plain file");
+  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, failure);
+  if (descriptor < 0) return failure;
+  const Closer close_file{descriptor};
+  struct stat opened {};
+  if (::fstat(descriptor, &opened) != 0 || !S_ISREG(opened.st_mode)) return unreadable("it is no plain file");
+  std::string text(std::min<std::size_t>(limit + 1, 4096), '\0');
+  std::size_t got = 0;
+  for (;;) {
+    if (got == text.size()) {
+      if (got > limit) break;
+      text.resize(std::min(limit + 1, 4 * text.size()));
+    }
+    const ssize_t n = ::read(descriptor, text.data() + got, text.size() - got);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return failed(errno);
+    if (n == 0) break;
+    got += static_cast<std::size_t>(n);
+  }
+  if (got > limit && whole) return unreadable(fmt::format("it is longer than {} KiB", limit >> 10));
+  text.resize(std::min(got, limit));
+  return {Access::read, std::move(text), {}};
+}
+
+Reading Tree::bytes(const std::string& path) const {
+  return take(path, limits_.file_bytes, true);
+}
+
+Reading Tree::head(const std::string& path, std::size_t bytes) const {
+  return take(path, std::min(bytes, limits_.file_bytes), false);
+}
+
+Reading Tree::line(const std::string& path) const {
+  constexpr std::size_t longest = 4096;  // what the kernel gives of a page; command lines are as long
+  Reading reading = head(path, longest);
+  if (!reading.ok()) return reading;
+  reading.text = trim(std::string_view(reading.text).substr(0, reading.text.find('\n')));
+  const bool is_text =
+      std::ranges::all_of(reading.text, [](unsigned char c) { return std::isprint(c) != 0 || c == '\t'; });
+  return is_text ? reading : unreadable("it is no text");
+}
+
+Listing Tree::names(const std::string& path) const {
+  Reading failure;
+  const int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, failure);
+  if (descriptor < 0) return {failure.access, {}, failure.why};
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::fdopendir(descriptor), ::closedir);
+  if (!folder) {
+    const Closer close_it{descriptor};
+    return {Access::unreadable, {}, failed(errno).why};
+  }
+  Listing listing{Access::read, {}, {}};
+  while (const dirent* entry = ::readdir(folder.get())) {
+    const std::string name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    if (listing.names.size() == limits_.names) {
+      return {Access::unreadable, {}, fmt::format("it has more than {} entries", limits_.names)};
+    }
+    listing.names.push_back(name);
+  }
+  std::ranges::sort(listing.names);
+  return listing;
+}
+
+bool Tree::exists(const std::string& path) const {
+  Reading failure;
+  const int descriptor = open(path, O_PATH, failure);
+  if (descriptor >= 0) ::close(descriptor);
+  return descriptor >= 0;
+}
+
+Reading Tree::resolved(const std::string& path) const {
+  Reading failure;
+  const int descriptor = open(path, O_PATH, failure);
+  if (descriptor < 0) return failure;
+  const Closer close_it{descriptor};
+  std::array<char, 4096> target{};
+  const ssize_t n = ::readlink(fmt::format("/proc/self/fd/{}", descriptor).c_str(), target.data(), target.size() - 1);
+  if (n < 0) return failed(errno);
+  std::string_view whole(target.data(), static_cast<std::size_t>(n));
+  const std::string prefix = is_own_machine() ? "/" : root_.string() + "/";
+  if (!whole.starts_with(prefix)) return unreadable("it leads out of the root");
+  return {Access::read, std::string(whole.substr(prefix.size())), {}};
+}
+
+}  // namespace harness::machine

@@ -1,0 +1,273 @@
+// Each check on a node that passes it, on one that does not, and on one where it cannot be read.
+#include "doctor/check.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "doctor/consensus.h"
+#include "node_fixture.h"
+#include "support/files.h"
+#include "support/paths.h"
+
+namespace harness::doctor {
+namespace {
+
+using Change = std::function<void(Node&)>;
+
+Change set(const std::string& name, const std::string& value) {
+  return [=](Node& node) { node.facts.set(name, value); };
+}
+Change hide(const std::string& name) {
+  return [=](Node& node) { node.facts.set_unreadable(name, "permission denied"); };
+}
+Change unset(const std::string& name) {
+  return [=](Node& node) {
+    Facts others;
+    for (const auto& [other, reading] : node.facts) {
+      if (other != name) others.set(other, reading);
+    }
+    node.facts = others;
+  };
+}
+Change set_in_ranks(const std::string& name, const std::string& value) {
+  return [=](Node& node) {
+    for (Rank& rank : node.ranks) rank.facts.set(name, value);
+  };
+}
+Change hide_in_ranks(const std::string& name) {
+  return [=](Node& node) {
+    for (Rank& rank : node.ranks) {
+      Facts others;
+      for (const auto& [other, reading] : rank.facts) {
+        if (other != name) others.set(other, reading);
+      }
+      others.set_unreadable(name, "permission denied");
+      rank.facts = others;
+    }
+  };
+}
+Change both(const Change& first, const Change& second) {
+  return [=](Node& node) {
+    first(node);
+    second(node);
+  };
+}
+void nothing(Node&) {}
+
+const std::string gpu = "gpu/0000:13:00.0", nvml = "nvml/0000:13:00.0", port = "port/mlx5_0/1/";
+
+struct Row {
+  std::string check;
+  Change bad;
+  Verdict verdict;
+  Change hidden;
+  Verdict when_hidden = Verdict::unknown;
+  Change prepare = nothing;  // before all three
+};
+
+void roce(Node& node) {
+  for (int i = 0; i < 8; ++i) {
+    const std::string device = fmt::format("mlx5_{}", i);
+    node.facts.set("port/" + device + "/1/link_layer", "Ethernet");
+    node.facts.set("port/" + device + "/1/roce_addresses", "3, 5");
+    node.facts.set("hca/" + device + "/mtu", "9000");
+  }
+}
+const Change virtual_machine = both(set("os/virtual", "yes"), set("driver/relaxed_ordering", "1"));
+const Change rack = set("driver/gpu/0000:13:00.0", "NVIDIA GB200");
+const Change some_variable = set_in_ranks("env/NCCL_IB_TIMEOUT", "22");
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> all{
+      {"gpu.count", [](Node& node) { node.facts.set("gpu/0000:ff:00.0/class", "0x030200"); }, Verdict::fail,
+       hide("driver/gpus")},
+      {"gpu.driver", set(gpu + "/driver", "nouveau"), Verdict::warn, hide(gpu + "/driver")},
+      {"gpu.nvml", hide("nvml"), Verdict::unknown, hide("nvml")},
+      {"gpu.persistence", set(nvml + "/persistence", "false"), Verdict::warn, hide("nvml"), Verdict::skip},
+      {"gpu.mode", set(nvml + "/mig", "true"), Verdict::warn, hide("nvml"), Verdict::skip},
+      {"gpu.slowed", set(nvml + "/throttle_reasons", "72"), Verdict::warn, hide("nvml"), Verdict::skip},
+      {"gpu.power", set(nvml + "/power_limit_w", "500"), Verdict::warn, hide("nvml"), Verdict::skip},
+      {"gpu.temperature", set(nvml + "/temperature_c", "71"), Verdict::warn, hide("nvml"), Verdict::skip},
+      {"gpu.memory_errors", set(nvml + "/row_remap_failed", "true"), Verdict::fail, hide("nvml"), Verdict::skip},
+      {"gpu.processes", set(nvml + "/processes", "1"), Verdict::fail, hide("nvml"), Verdict::skip},
+      {"gpu.xid", set("log/xid/79", "0000:13:00 (1 time)"), Verdict::warn, hide("log")},
+      {"gpu.nvlink", set(nvml + "/nvlinks_active", "17"), Verdict::fail, hide("nvml"), Verdict::skip},
+      {"gpu.fabric", set(nvml + "/fabric_state", "2"), Verdict::fail, hide("nvml"), Verdict::skip},
+      {"gpu.fabric_manager", unset("daemon/fabric_manager"), Verdict::fail,
+       both(unset("daemon/fabric_manager"), set("os/container", "yes"))},
+      {"gpu.imex", unset("imex/channel"), Verdict::warn, nothing, Verdict::pass,
+       both(rack, set("imex/channel", "channel0"))},
+      {"gdr.module", both(unset("driver/peermem"), set("driver/open", "no")), Verdict::fail,
+       both(unset("driver/peermem"), hide("driver/open"))},
+      {"gdr.relaxed", set("driver/relaxed_ordering", "0"), Verdict::warn, hide("driver/relaxed_ordering"),
+       Verdict::unknown, virtual_machine},
+      {"ib.state", both(set(port + "state", "DOWN"), set_in_ranks("env/NCCL_IB_HCA", "mlx5")), Verdict::fail,
+       hide(port + "state")},
+      {"ib.rate", set(port + "rate", "200 Gb/sec (4X HDR)"), Verdict::fail, hide(port + "rate")},
+      {"ib.layer", set(port + "link_layer", "Ethernet"), Verdict::warn, hide(port + "link_layer")},
+      {"ib.subnet", set(port + "sm_lid", "0x0"), Verdict::fail, hide(port + "sm_lid")},
+      {"ib.gid", set(port + "roce_addresses", ""), Verdict::fail, hide(port + "roce_addresses"), Verdict::unknown,
+       roce},
+      {"ib.mtu", set("hca/mlx5_0/mtu", "1500"), Verdict::warn, hide("hca/mlx5_0/mtu"), Verdict::unknown, roce},
+      {"ib.errors", set(port + "counter/link_downed", "3"), Verdict::info, hide("hcas")},
+      {"ib.verbs", set("hca/mlx5_0/verbs", "no"), Verdict::fail, nothing, Verdict::pass},
+      {"ib.pcie", set("hca/mlx5_0/width", "4"), Verdict::fail, nothing, Verdict::pass},
+      {"ib.flow_control", nothing, Verdict::skip, nothing, Verdict::skip, roce},
+      {"ib.flaps", set("log/link_down", "0000:14:00.0 (3 times)"), Verdict::warn, hide("log")},
+      {"pcie.width", set("hca/mlx5_0/width", "8"), Verdict::fail, hide("hca/mlx5_0/width")},
+      {"pcie.speed", set("hca/mlx5_0/speed", "16.0 GT/s PCIe"), Verdict::fail, hide("hca/mlx5_0/speed")},
+      {"pcie.errors", set(gpu + "/aer_fatal", "1"), Verdict::fail, nothing, Verdict::pass},
+      {"pcie.acs", set("bridge/0000:12:00.0/acs", "0x001d"), Verdict::warn, hide("bridge/0000:12:00.0/acs")},
+      {"pcie.iommu", set(gpu + "/iommu", "DMA-FQ"), Verdict::warn, hide(gpu + "/iommu")},
+      {"gpu.bar1", set(nvml + "/bar1_bytes", "268435456"), Verdict::fail,
+       both(unset(nvml + "/bar1_bytes"), unset(gpu + "/bar_bytes"))},
+      {"topo.numa", set(gpu + "/numa", "-1"), Verdict::unknown, hide(gpu + "/numa")},
+      {"topo.nearest",
+       [](Node& node) {
+         for (const char* device : {"hca/mlx5_0", "hca/mlx5_1"})
+           node.facts.set(std::string(device) + "/path", "sys/devices/pci0000:90/0000:90:01.0/0000:91:00.0");
+       },
+       Verdict::warn, hide(gpu + "/path")},
+      {"rank.gpus", [](Node& node) { node.ranks.resize(9); }, Verdict::fail, nothing, Verdict::pass},
+      {"rank.memlock", set_in_ranks("limit/memlock", "65536"), Verdict::fail, hide_in_ranks("limit/memlock")},
+      {"rank.nofile", set_in_ranks("limit/nofile", "1024"), Verdict::warn, hide_in_ranks("limit/nofile")},
+      {"rank.shm", set_in_ranks("shm/bytes", "67108864"), Verdict::warn, hide_in_ranks("shm/bytes")},
+      {"rank.binding", set_in_ranks("bound/cpus", "3"), Verdict::info, hide_in_ranks("bound/cpus")},
+      {"node.answers", set("unfinished", "NVML"), Verdict::warn, nothing, Verdict::pass},
+      {"cpu.governor", set("cpu/governor", "powersave"), Verdict::warn, hide("cpu/governor")},
+      {"cpu.offline", set("cpu/online", "0-6"), Verdict::info, hide("cpu/online")},
+      {"cpu.load", set("cpu/load", "17.0 12.0 10.0 3/999 1"), Verdict::warn, hide("cpu/load")},
+      {"cpu.quota", set("cpu/quota", "2.00"), Verdict::warn, nothing, Verdict::pass},
+      {"mem.swap", both(set("memory/swap_kb", "9000000"), set("memory/swap_free_kb", "1000000")), Verdict::warn,
+       hide("memory/total_kb")},
+      {"mem.numa_balancing", set("memory/numa_balancing", "1"), Verdict::warn, hide("memory/numa_balancing")},
+      {"mem.zone_reclaim", set("memory/zone_reclaim", "1"), Verdict::info, hide("memory/zone_reclaim")},
+      {"clock.source", set("clock/source", "hpet"), Verdict::warn, hide("clock/source")},
+      {"env.names", set_in_ranks("env/NCCL_SHARP_ENABLE", "1"), Verdict::warn, hide("nccl_conf"), Verdict::unknown,
+       some_variable},
+      {"env.values", set_in_ranks("env/NCCL_BUFFSIZE", "4M"), Verdict::warn, hide("nccl_conf"), Verdict::unknown,
+       some_variable},
+      {"env.debugging", set_in_ranks("env/NCCL_P2P_DISABLE", "1"), Verdict::warn, hide("nccl_conf"), Verdict::unknown,
+       some_variable},
+      {"env.cuda", set_in_ranks("env/CUDA_LAUNCH_BLOCKING", "1"), Verdict::warn, nothing, Verdict::pass},
+      {"env.combinations", both(set_in_ranks("env/NCCL_ALGO", "Tree"), set_in_ranks("env/NCCL_COLLNET_ENABLE", "1")),
+       Verdict::warn, hide("nccl_conf"), Verdict::unknown, some_variable},
+      {"env.without_effect", set_in_ranks("env/NCCL_IB_GID_INDEX", "3"), Verdict::info, hide("hcas"), Verdict::unknown,
+       some_variable},
+      {"env.devices", set_in_ranks("env/NCCL_IB_HCA", "mlx4"), Verdict::fail, hide("nccl_conf"), Verdict::unknown,
+       set_in_ranks("env/NCCL_IB_HCA", "=mlx5_0,mlx5_1")},
+      {"env.ranks", [](Node& node) { node.ranks.back().facts.set("env/NCCL_ALGO", "Ring"); }, Verdict::warn, nothing,
+       Verdict::pass},
+      {"env.file", set("nccl_conf/NCCL_ALGO", "Ring"), Verdict::info, hide("nccl_conf")}};
+  return all;
+}
+
+Node healthy() {
+  static const Node node = [] {
+    test::NodeTree tree("dgx01");
+    test::add_dgx(tree);
+    const machine::GpuReport gpus = test::healthy_gpus();
+    return tree.node(8, &gpus);
+  }();
+  return node;
+}
+
+std::vector<Finding> found(const std::string& id, const Node& node) {
+  const auto check = std::ranges::find(checks(), id, &Check::id);
+  if (check == checks().end()) return {};
+  Findings findings;
+  check->judge(node, {node}, findings);
+  return findings.list();
+}
+
+Verdict worst(const std::vector<Finding>& findings) {
+  return std::ranges::min(findings, {}, &Finding::verdict).verdict;
+}
+
+TEST(Checks, EachHasARowHereAndAnIdOfItsOwn) {
+  std::set<std::string> tested, known;
+  for (const Row& row : rows()) tested.insert(row.check);
+  for (const Check& check : checks()) {
+    EXPECT_TRUE(known.insert(check.id).second) << check.id;
+    EXPECT_TRUE(tested.contains(check.id)) << check.id;
+    EXPECT_FALSE(check.what.empty() || check.reads.empty() || check.docs.empty()) << check.id;
+  }
+  EXPECT_EQ(tested, known);
+}
+
+TEST(Checks, EachPassesOnAHealthyNode) {
+  for (const Row& row : rows()) {
+    Node node = healthy();
+    row.prepare(node);
+    const auto findings = found(row.check, node);
+    ASSERT_FALSE(findings.empty()) << row.check;
+    if (row.check == "ib.flow_control") continue;  // nothing in /sys tells it
+    EXPECT_EQ(worst(findings), Verdict::pass) << row.check << ": " << findings.front().evidence;
+  }
+}
+
+TEST(Checks, EachNamesItsFault) {
+  for (const Row& row : rows()) {
+    Node node = healthy();
+    row.prepare(node);
+    row.bad(node);
+    const auto findings = found(row.check, node);
+    ASSERT_FALSE(findings.empty()) << row.check;
+    EXPECT_EQ(worst(findings), row.verdict) << row.check << ": " << findings.front().evidence;
+    for (const Finding& finding : findings) {
+      EXPECT_FALSE(finding.verdict <= Verdict::warn && finding.remedy.empty()) << row.check;
+    }
+  }
+}
+
+TEST(Checks, WhatCannotBeReadIsNeitherPassNorFail) {
+  for (const Row& row : rows()) {
+    Node node = healthy();
+    row.prepare(node);
+    row.hidden(node);
+    const auto findings = found(row.check, node);
+    ASSERT_FALSE(findings.empty()) << row.check;
+    EXPECT_EQ(worst(findings), row.when_hidden) << row.check << ": " << findings.front().evidence;
+  }
+}
+
+TEST(Checks, WithoutGpusAndAdaptersTheirChecksAreLeftOut) {
+  test::NodeTree tree("plain");
+  const Node node = tree.node(2);
+  for (const Check& check : checks()) {
+    const auto findings = found(check.id, node);
+    ASSERT_FALSE(findings.empty()) << check.id;
+    EXPECT_GE(worst(findings), Verdict::skip) << check.id << ": " << findings.front().evidence;
+  }
+}
+
+// docs/doctor.md has a row for each check, as it describes itself.
+TEST(Checks, ThePageListsThem) {
+  const std::string page = test::text_of(test::source_dir() + "/docs/doctor.md");
+  for (const Check& check : checks()) {
+    const std::string row = fmt::format("| `{}` | {} | {} |\n", check.id, check.what, check.reads);
+    EXPECT_NE(page.find(row), std::string::npos) << row;
+  }
+  for (const Comparison& one : comparisons()) {
+    const std::string row = fmt::format("| `{}` | {} | {} |\n", one.check, one.what, name_of(one.verdict));
+    EXPECT_NE(page.find(row), std::string::npos) << row;
+  }
+}
+
+// Nothing was read at all: no check may say that something is right or wrong.
+TEST(Checks, ANodeWithoutFactsHasNoVerdict) {
+  Node node{"dark", {{0, {}}}, {}};
+  for (const char* name : {"pci", "hcas", "cpu/governor", "memory/total_kb", "log", "driver/gpus", "nccl_conf"})
+    node.facts.set_unreadable(name, "permission denied");
+  for (const Check& check : checks()) {
+    const auto findings = found(check.id, node);
+    ASSERT_FALSE(findings.empty()) << check.id;
+    EXPECT_GE(worst(findings), Verdict::unknown) << check.id << ": " << findings.front().evidence;
+  }
+}
+
+}  // namespace
+}  // namespace harness::doctor

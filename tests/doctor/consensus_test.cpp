@@ -1,0 +1,156 @@
+// Who differs from the majority is named, without a table of expected values.
+#include "doctor/consensus.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+
+#include "answering_job.h"
+#include "doctor/examine.h"
+#include "node_fixture.h"
+
+namespace harness::doctor {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+// Sixteen nodes; the folder of rank N is a link to its node's tree. The nodes that a test leaves alone are the same for
+// all tests.
+class Cluster : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    for (int i = 0; i < nodes; ++i) healthy.push_back(made(i));
+  }
+  static void TearDownTestSuite() { healthy.clear(); }
+
+  /// A node's tree that a test may change.
+  test::NodeTree& changed(int node) { return *(own[node] = made(node)); }
+  std::vector<Node> examined(int ranks_per_node = 1, int silent = -1) {
+    for (int rank = 0; rank < nodes * ranks_per_node; ++rank) {
+      const int node = rank / ranks_per_node;
+      const test::NodeTree& tree = own.contains(node) ? *own.at(node) : *healthy[static_cast<std::size_t>(node)];
+      std::filesystem::create_directory_symlink(tree.path(), folder / fmt::format("rank{}", rank));
+    }
+    test::AnsweringJob job(nodes, ranks_per_node);
+    job.silent = silent;
+    std::vector<Node> found = examine(job, folder / "rank{rank}");
+    bytes = job.bytes;
+    return found;
+  }
+
+  static constexpr int nodes = 16;
+  test::TemporaryFolder folder;
+  std::size_t bytes = 0;  // of all answers
+
+ private:
+  static std::unique_ptr<test::NodeTree> made(int node) {
+    auto tree = std::make_unique<test::NodeTree>(fmt::format("node{}", node));
+    test::add_dgx(*tree);
+    return tree;
+  }
+  static inline std::vector<std::unique_ptr<test::NodeTree>> healthy;
+  std::map<int, std::unique_ptr<test::NodeTree>> own;
+};
+
+TEST_F(Cluster, EqualNodesDoNotDiffer) {
+  const Diagnosis all = diagnose(examined(8));
+  EXPECT_EQ(all.nodes, 16u);
+  EXPECT_EQ(all.ranks, 128u);
+  EXPECT_EQ(all.gpus, 128u);
+  EXPECT_EQ(all.count(Verdict::fail) + all.count(Verdict::warn), 0u);
+  EXPECT_LT(bytes / 128, 200u << 10);
+}
+
+TEST_F(Cluster, ALinkAndADriverAreInTheFirstLines) {
+  changed(11).write("sys/devices/" + test::gpu_place(6) + "/current_link_width", "8");
+  changed(3).write("proc/driver/nvidia/version",
+                   "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  565.57.01  Release");
+  const Diagnosis all = diagnose(examined(8));
+  EXPECT_EQ(exit_code(all, false), 2);
+  ASSERT_GE(all.lines.size(), 3u);
+  EXPECT_EQ(all.lines[0].check, "pcie.width");
+  EXPECT_EQ(all.lines[0].nodes, Lines{"node11"});
+  EXPECT_EQ(all.lines[0].finding.evidence, "GPU 0000:43:00.0 runs on 8 of 16 PCIe lanes");
+  EXPECT_EQ(all.lines[1].check, "same.driver");
+  EXPECT_EQ(all.lines[1].nodes, Lines{"node3"});
+  EXPECT_EQ(all.lines[1].finding.evidence, "version of NVIDIA's driver: 565.57.01; 15 of 16 nodes: 570.86.15");
+  EXPECT_GT(all.lines[2].finding.verdict, Verdict::warn);
+}
+
+TEST_F(Cluster, WhatACheckHasSaidOfANodeIsNotSaidTwice) {
+  changed(5).write("sys/class/infiniband/mlx5_2/ports/1/rate", "200 Gb/sec (4X HDR)");
+  test::NodeTree& ninth = changed(9);
+  ninth.write("sys/class/infiniband/mlx5_2/ports/1/state", "1: DOWN");
+  ninth.write("sys/class/infiniband/mlx5_2/ports/1/phys_state", "3: Disabled");
+  const Diagnosis all = diagnose(examined());
+  Lines bad;
+  for (const Line& line : all.lines) {
+    if (line.finding.verdict <= Verdict::warn) bad.push_back(line.nodes.at(0) + " " + line.check);
+  }
+  EXPECT_EQ(bad, (Lines{"node9 ib.state", "node5 ib.rate"}));
+}
+
+TEST_F(Cluster, EqualFindingsAreOneLineWithTheirNodes) {
+  for (const int i : {2, 3, 8})
+    changed(i).write("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet");
+  const Diagnosis all = diagnose(examined());
+  EXPECT_EQ(all.lines.front().check, "clock.source");
+  EXPECT_EQ(all.lines.front().nodes, (Lines{"node2", "node3", "node8"}));
+  EXPECT_EQ(all.count(Verdict::warn), 1u);
+}
+
+TEST_F(Cluster, ARankThatDoesNotAnswerIsNamed) {
+  const Diagnosis all = diagnose(examined(2, 9));
+  EXPECT_EQ(all.lines.front().finding.evidence, "not everything was told in time: rank 9 gave no answer");
+}
+
+// Without {rank} the lowest rank of a node tells its facts, and all tell their own.
+TEST(Examine, OneRankOfANodeTellsItsFacts) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  test::AnsweringJob job(2, 4);
+  const std::vector<Node> nodes = examine(job, tree.path());
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(nodes[0].ranks.size(), 4u);
+  EXPECT_EQ(nodes[1].ranks.at(3).rank, 7);
+  EXPECT_EQ(nodes[1].ranks.at(3).facts.text("bound/cpus"), "0-7");
+  EXPECT_EQ(nodes[1].facts.under("gpu").size(), 8u);
+}
+
+TEST(Examine, AnAnswerToRubbishIsNone) {
+  EXPECT_EQ(answer(0, "rubbish"), "");
+}
+
+Node with(const std::string& host, const std::string& name, const std::string& value) {
+  Node node{host, {{0, {}}}, {}};
+  if (!value.empty()) node.facts.set(name, value);
+  return node;
+}
+
+Lines differing(const std::vector<Node>& nodes, const std::string& check) {
+  Lines lines;
+  for (const Difference& difference : differences(nodes)) {
+    if (difference.check == check) lines.push_back(difference.host + ": " + difference.finding.evidence);
+  }
+  return lines;
+}
+
+TEST(Consensus, WithoutAMajorityEveryNodeIsNamed) {
+  EXPECT_EQ(
+      differing({with("a", "os/kernel", "5.15"), with("b", "os/kernel", "6.8")}, "same.kernel"),
+      (Lines{"a: version of the kernel: 5.15; the nodes differ", "b: version of the kernel: 6.8; the nodes differ"}));
+}
+
+TEST(Consensus, WhoCouldNotReadAFactHasNoPartInIt) {
+  EXPECT_EQ(differing({with("a", "os/kernel", "6.8"), with("b", "os/kernel", ""), with("c", "os/kernel", "6.8")},
+                      "same.kernel"),
+            Lines{});
+}
+
+TEST(Consensus, TheDiskOfAKernelIsItsOwn) {
+  EXPECT_EQ(comparable_command_line("BOOT_IMAGE=/a root=UUID=1 ro iommu=pt ip=10.0.0.1"), "ro iommu=pt");
+}
+
+}  // namespace
+}  // namespace harness::doctor

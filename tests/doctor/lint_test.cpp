@@ -1,0 +1,141 @@
+// What is set for NCCL: names, values, lists, combinations; and what `--explain` says of them.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "doctor/explain.h"
+#include "nccl/names.h"
+#include "nccl/reference.h"
+#include "node_fixture.h"
+#include "support/errors.h"
+
+namespace harness::doctor {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+// What doctor says of a node of eight ranks with these settings: on InfiniBand or RoCE.
+Lines told(const NameValues& settings, const std::string& layer = "InfiniBand") {
+  static std::map<std::string, Node> healthy;
+  if (!healthy.contains(layer)) {
+    test::NodeTree tree("dgx01");
+    test::add_dgx(tree, layer);
+    const machine::GpuReport gpus = test::healthy_gpus();
+    healthy[layer] = tree.node(8, &gpus);
+  }
+  Node node = healthy.at(layer);
+  for (Rank& rank : node.ranks) {
+    for (const auto& [name, value] : settings) rank.facts.set("env/" + name, value);
+  }
+  return test::worth_reading(diagnose({node}));
+}
+
+TEST(Lint, NamesThatNcclHasNeverHad) {
+  EXPECT_EQ(told({{"NCCL_SHARP_ENABLE", "1"}}),
+            Lines{"warn env.names: NCCL_SHARP_ENABLE=1: NCCL does not know this name and ignores it"});
+  EXPECT_EQ(told({{"NCCL_IB_HCAS", "mlx5"}}),
+            Lines{"warn env.names: NCCL_IB_HCAS=mlx5: NCCL does not know this name and ignores it"});
+}
+
+TEST(Lint, ValuesThatNcclMisreads) {
+  EXPECT_EQ(
+      told({{"NCCL_IB_TIMEOUT", "22s"}}),
+      Lines{"warn env.values: NCCL_IB_TIMEOUT=22s: NCCL expects a plain whole number and would silently read this as "
+            "22"});
+  const Lines level = told({{"NCCL_NET_GDR_LEVEL", "5"}});
+  ASSERT_EQ(level.size(), 1u);
+  EXPECT_NE(level[0].find("5 is SYS, not PXB"), std::string::npos) << level[0];
+  EXPECT_EQ(told({{"NCCL_DEBUG", "warning"}}).size(), 1u);
+}
+
+TEST(Lint, TreeForSharpTurnsItOff) {
+  const Lines lines = told({{"NCCL_ALGO", "Tree"}, {"NCCL_COLLNET_ENABLE", "1"}});
+  EXPECT_EQ(lines, (Lines{"warn env.debugging: NCCL_ALGO=Tree: NCCL no longer chooses by size",
+                          "warn env.combinations: NCCL_ALGO=Tree turns off what SHARP needs (CollNetDirect, "
+                          "CollNetChain)"}));
+  for (const std::string& line :
+       told({{"NCCL_ALGO", "CollNetDirect,CollNetChain,NVLS"}, {"NCCL_COLLNET_ENABLE", "1"}})) {
+    EXPECT_EQ(line.find("env.combinations"), std::string::npos) << line;
+  }
+}
+
+TEST(Lint, AGidIndexIsForRoceAlone) {
+  EXPECT_EQ(told({{"NCCL_IB_GID_INDEX", "3"}}),
+            Lines{"info env.without_effect: NCCL_IB_GID_INDEX has no effect on InfiniBand: only RoCE looks at it"});
+  EXPECT_EQ(told({{"NCCL_IB_GID_INDEX", "3"}}, "Ethernet"), Lines{});
+  EXPECT_EQ(told({{"NCCL_IB_GID_INDEX", "5"}}, "Ethernet").size(), 8u);  // on no port
+}
+
+TEST(Lint, ListsOfDevicesFitOrNot) {
+  EXPECT_EQ(told({{"NCCL_IB_HCA", "=mlx5_0,mlx5_1"}}), Lines{});
+  EXPECT_EQ(
+      told({{"NCCL_IB_HCA", "mlx4"}}),
+      Lines{"fail env.devices: NCCL_IB_HCA=mlx4 fits nothing here: mlx5_0:1, mlx5_1:1, mlx5_2:1, mlx5_3:1, mlx5_4:1, "
+            "mlx5_5:1, mlx5_6:1, mlx5_7:1"});
+  EXPECT_EQ(told({{"NCCL_SOCKET_IFNAME", "lo"}}),
+            Lines{"warn env.devices: NCCL_SOCKET_IFNAME=lo allows lo, which reaches no other node"});
+}
+
+TEST(Lint, APrefixThatFitsMoreThanItNames) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.add_hca("pci0000:80/0000:80:01.0/0000:81:00.0", 10, "InfiniBand", "400 Gb/sec (4X NDR)");
+  Node node = tree.node(8);
+  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_IB_HCA", "mlx5_1");
+  const Lines lines = test::worth_reading(diagnose({node}));
+  ASSERT_FALSE(lines.empty());
+  EXPECT_EQ(lines[0], "warn env.devices: NCCL_IB_HCA=mlx5_1: mlx5_1 is also the beginning of other names");
+}
+
+TEST(Lint, AFileCountsAndTheEnvironmentWins) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.write("etc/nccl.conf", "NCCL_P2P_DISABLE=1");
+  const machine::GpuReport gpus = test::healthy_gpus();
+  Node node = tree.node(8, &gpus);
+  EXPECT_EQ(test::worth_reading(diagnose({node})),
+            (Lines{"warn env.debugging: NCCL_P2P_DISABLE=1: GPUs of a node exchange through host memory",
+                   "info env.file: /etc/nccl.conf sets NCCL_P2P_DISABLE=1"}));
+  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_P2P_DISABLE", "0");
+  EXPECT_EQ(test::worth_reading(diagnose({node})), Lines{"info env.file: /etc/nccl.conf sets NCCL_P2P_DISABLE=1"});
+}
+
+TEST(Lint, RanksThatDifferAreNamed) {
+  test::NodeTree first("a"), second("b");
+  Node one = first.node(4), other = second.node(4);
+  for (Rank& rank : one.ranks) rank.facts.set("env/NCCL_IB_TC", "106");
+  other.ranks[0].facts.set("env/NCCL_IB_TC", "106");
+  const Diagnosis diagnosis = diagnose({one, other});
+  ASSERT_EQ(diagnosis.lines.front().check, "env.ranks");
+  EXPECT_EQ(diagnosis.lines.front().nodes, Lines{"b"});
+  EXPECT_EQ(diagnosis.lines.front().finding.evidence,
+            "NCCL_IB_TC is (not set) at 3 of the ranks here; 5 of all 8 have 106");
+}
+
+TEST(Explain, SaysWhatAVariableDoes) {
+  const std::string text = explain("NCCL_ALGO");
+  EXPECT_NE(text.find("Tree turns off SHARP"), std::string::npos) << text;
+  EXPECT_NE(text.find("whenever a communicator is made"), std::string::npos) << text;
+  EXPECT_NE(text.find("nccl_algo"), std::string::npos) << text;
+  EXPECT_NE(explain("NCCL_IB_GID_INDEX").find("without effect on InfiniBand"), std::string::npos);
+}
+
+TEST(Explain, SaysWhatIsMeantByNamesThatAreNone) {
+  EXPECT_NE(explain("NCCL_SHARP_ENABLE").find("NCCL_COLLNET_ENABLE=1"), std::string::npos);
+  EXPECT_NE(explain("NCCL_BUFSIZE").find("did you mean NCCL_BUFFSIZE?"), std::string::npos);
+  EXPECT_THROW(explain("PATH"), Error);
+}
+
+// What is described is known, and is described once.
+TEST(Explain, TheTableAgreesWithTheNames) {
+  std::set<std::string> seen;
+  for (const nccl::Entry& entry : nccl::entries()) {
+    EXPECT_TRUE(seen.insert(entry.name).second) << entry.name;
+    EXPECT_EQ(entry.is_read, nccl::knows(entry.name) && entry.name != "NCCL_SHARP_ENABLE") << entry.name;
+    EXPECT_FALSE(entry.what.empty()) << entry.name;
+  }
+}
+
+}  // namespace
+}  // namespace harness::doctor

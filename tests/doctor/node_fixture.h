@@ -1,0 +1,261 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "doctor/diagnosis.h"
+#include "doctor/gather.h"
+#include "support/temporary_folder.h"
+
+namespace harness::test {
+
+// Nodes as their /sys, /proc and /etc show them, written by code.
+
+/// The configuration space of a bridge: root sees all of it, others the first 64 bytes. acs: its control register.
+inline std::string configuration_space(unsigned acs, bool as_root = true) {
+  std::string bytes(as_root ? 4096 : 64, '\0');
+  if (!as_root) return bytes;
+  const auto put = [&](std::size_t at, unsigned word) {
+    bytes[at] = static_cast<char>(word & 0xff);
+    bytes[at + 1] = static_cast<char>(word >> 8);
+  };
+  put(0x100, 0x0001);  // advanced error reporting, then a link to 0x160
+  put(0x102, 0x1601);
+  put(0x160, 0x000d);  // ACS
+  put(0x162, 0x0001);
+  put(0x166, acs);
+  return bytes;
+}
+
+class NodeTree {
+ public:
+  explicit NodeTree(const std::string& host) : host_(host) {
+    write("proc/sys/kernel/hostname", host);
+    write("proc/sys/kernel/osrelease", "6.8.0-45-generic");
+    write("proc/cmdline", "BOOT_IMAGE=/vmlinuz root=UUID=" + host + " ro iommu=pt");
+    write("proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Some CPU\nflags\t\t: fpu sse2\n");
+    write("proc/meminfo", "MemTotal: 2113000000 kB\nMemAvailable: 2000000000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n");
+    write("proc/loadavg", "0.10 0.10 0.10 1/999 1234");
+    write("proc/self/cgroup", "0::/user.slice\n");
+    write("proc/1/cgroup", "0::/init.scope\n");
+    write("proc/self/status",
+          "Name:\tharness\nCapEff:\t0000000000000000\nCpus_allowed_list:\t0-7\nMems_allowed_list:\t0-1\n");
+    write("proc/sys/kernel/numa_balancing", "0");
+    write("proc/sys/vm/zone_reclaim_mode", "0");
+    write("etc/os-release", "PRETTY_NAME=\"Ubuntu 24.04 LTS\"\n");
+    write("dev/kmsg", "6,1,1,-;Linux version 6.8.0\n");
+    const std::string cpus = "sys/devices/system/cpu/";
+    for (int cpu = 0; cpu < 8; ++cpu) {
+      write(fmt::format("{}cpu{}/cpufreq/scaling_governor", cpus, cpu), "performance");
+    }
+    write(cpus + "online", "0-7");
+    write(cpus + "present", "0-7");
+    write("sys/devices/system/node/online", "0-1");
+    write("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc");
+    write("sys/class/net/eth0/operstate", "up");
+    write("sys/class/net/lo/operstate", "unknown");
+    std::filesystem::create_directories(root_ / "sys/bus/pci/devices");
+  }
+
+  std::string path() const { return root_.path(); }
+  const std::string& host() const { return host_; }
+  void write(const std::string& name, const std::string& text) { root_.write(name, text + "\n"); }
+  void write_bytes(const std::string& name, const std::string& text) { root_.write(name, text); }
+  void remove(const std::string& name) { std::filesystem::remove_all(root_ / name); }
+  /// What no program can read as text: also root, who may read all files.
+  void make_unreadable(const std::string& name) {
+    remove(name);
+    std::filesystem::create_directories(root_ / name);
+  }
+  void link(const std::string& name, const std::string& target) {
+    const std::filesystem::path place = root_ / name;
+    std::filesystem::create_directories(place.parent_path());
+    std::filesystem::remove(place);
+    std::filesystem::create_symlink(target, place);
+  }
+
+  /// A PCI device or bridge; `path` below sys/devices: "pci0000:10/0000:10:01.0".
+  void add_pci(const std::string& path, const std::string& vendor, const std::string& kind, int lanes,
+               const std::string& speed) {
+    const std::string folder = "sys/devices/" + path + "/", address = path.substr(path.rfind('/') + 1);
+    write(folder + "vendor", vendor);
+    write(folder + "class", kind);
+    write(folder + "device", "0x2330");
+    for (const char* name : {"current_link_width", "max_link_width"}) write(folder + name, std::to_string(lanes));
+    for (const char* name : {"current_link_speed", "max_link_speed"}) write(folder + name, speed);
+    write(folder + "numa_node", "0");
+    write(folder + "local_cpulist", "0-3");
+    write(folder + "aer_dev_fatal", "Undefined 0\nTOTAL_ERR_FATAL 0");
+    write(folder + "aer_dev_correctable", "RxErr 0\nTOTAL_ERR_COR 0");
+    link("sys/bus/pci/devices/" + address, "../../../devices/" + path);
+  }
+  void add_bridge(const std::string& path, unsigned acs) {
+    add_pci(path, "0x1000", "0x060400", 16, "32.0 GT/s PCIe");
+    write_bytes("sys/devices/" + path + "/config", configuration_space(acs));
+  }
+  void add_gpu(const std::string& path, const std::string& model) {
+    add_pci(path, "0x10de", "0x030200", 16, "32.0 GT/s PCIe");
+    const std::string folder = "sys/devices/" + path + "/", address = path.substr(path.rfind('/') + 1);
+    write(folder + "resource",
+          "0x00000000f0000000 0x00000000f0ffffff 0x0000000000040200\n"
+          "0x0000020000000000 0x0000021fffffffff 0x000000000014220c");
+    write(folder + "iommu_group/type", "identity");
+    std::filesystem::create_directories(root_ / "sys/bus/pci/drivers/nvidia");
+    link("sys/devices/" + path + "/driver", "/sys/bus/pci/drivers/nvidia");
+    write("proc/driver/nvidia/gpus/" + address + "/information", "Model: \t\t " + model);
+  }
+  void add_driver(bool open_modules = true) {
+    write("proc/driver/nvidia/version",
+          fmt::format("NVRM version: NVIDIA UNIX {}  570.86.15  Release Build",
+                      open_modules ? "Open Kernel Module for x86_64" : "x86_64 Kernel Module"));
+  }
+  void add_daemon(int process, const std::string& name) { write(fmt::format("proc/{}/comm", process), name); }
+
+  /// An adapter with one port. layer: InfiniBand or Ethernet.
+  void add_hca(const std::string& path, int number, const std::string& layer, const std::string& rate) {
+    add_pci(path, "0x15b3", "0x020700", 16, "32.0 GT/s PCIe");
+    const std::string name = fmt::format("mlx5_{}", number), folder = "sys/devices/" + path + "/";
+    write(folder + "iommu_group/type", "identity");
+    const std::string own = folder + "infiniband/" + name + "/";
+    link("sys/class/infiniband/" + name, fmt::format("../../devices/{}/infiniband/{}", path, name));
+    link(own + "device", "../..");
+    write(own + "fw_ver", "28.39.1002");
+    write(own + "board_id", "MT_0000000838");
+    const std::string port = own + "ports/1/";
+    write(port + "state", "4: ACTIVE");
+    write(port + "phys_state", "5: LinkUp");
+    write(port + "rate", rate);
+    write(port + "link_layer", layer);
+    const bool infiniband = layer == "InfiniBand";
+    write(port + "lid", infiniband ? fmt::format("0x{:x}", number + 16) : "0x0");
+    write(port + "sm_lid", infiniband ? "0x1" : "0x0");
+    write(port + "pkeys/0", "0xffff");
+    write(port + "counters/link_downed", "0");
+    write(port + "counters/symbol_error", "0");
+    write(fmt::format("sys/class/infiniband_verbs/uverbs{}/ibdev", number), name);
+    write(fmt::format("dev/infiniband/uverbs{}", number), "");
+    if (infiniband) return;
+    const std::string interface = fmt::format("ens{}np0", number);
+    write(folder + "net/" + interface + "/mtu", "9000");
+    link("sys/class/net/" + interface, fmt::format("../../devices/{}/net/{}", path, interface));
+    write(folder + "net/" + interface + "/operstate", "up");
+    add_gid(own, 1, "RoCE v2", "fe80:0000:0000:0000:0000:0000:0000:0001");
+    add_gid(own, 3, "RoCE v2", "0000:0000:0000:0000:0000:ffff:0a00:0001");
+    make_unreadable(own + "ports/1/gids/7");  // an empty place: the kernel says EINVAL
+  }
+  void add_gid(const std::string& hca_folder, int place, const std::string& type, const std::string& address) {
+    write(fmt::format("{}ports/1/gids/{}", hca_folder, place), address);
+    write(fmt::format("{}ports/1/gid_attrs/types/{}", hca_folder, place), type);
+  }
+
+  doctor::Facts facts() const {
+    doctor::Facts facts = doctor::gather_node(path(), {}, 20);
+    return facts;
+  }
+  /// With ranks that were started well.
+  doctor::Node node(int ranks, const machine::GpuReport* gpus = nullptr) const {
+    doctor::Node node{host_, {}, facts()};
+    if (gpus != nullptr) doctor::gather_gpus(*gpus, node.facts);
+    for (int rank = 0; rank < ranks; ++rank) node.ranks.push_back({rank, healthy_rank()});
+    return node;
+  }
+  static doctor::Facts healthy_rank() {
+    doctor::Facts facts;
+    facts.set("limit/memlock", "unlimited");
+    facts.set("limit/nofile", "1048576");
+    facts.set("shm/bytes", "1000000000000");
+    facts.set("bound/cpus", "0-7");
+    return facts;
+  }
+
+ private:
+  // A node is a thousand small files: in memory they take a tenth of the time, where there is room.
+  static std::string quick_folder() {
+    std::error_code none;
+    const std::filesystem::space_info shared = std::filesystem::space("/dev/shm", none);
+    constexpr std::uintmax_t enough = 512u << 20;
+    return !none && shared.available > enough ? "/dev/shm" : "";
+  }
+
+  std::string host_;
+  TemporaryFolder root_{quick_folder()};
+};
+
+/// Where the parts of a node with four root ports hang: each has a switch with two GPUs and two adapters below it.
+inline std::string switch_port(int root, int port) {
+  return fmt::format("pci0000:{0}0/0000:{0}0:01.0/0000:{0}1:00.0/0000:{0}2:{1:02x}.0", root, port);
+}
+inline std::string gpu_place(int gpu) {
+  const int root = 1 + gpu / 2, port = 2 * (gpu % 2);
+  return fmt::format("{}/0000:{}{}:00.0", switch_port(root, port), root, 3 + port);
+}
+inline std::string hca_place(int hca) {
+  const int root = 1 + hca / 2, port = 2 * (hca % 2) + 1;
+  return fmt::format("{}/0000:{}{}:00.0", switch_port(root, port), root, 3 + port);
+}
+inline std::string gpu_address(int gpu) {
+  const std::string place = gpu_place(gpu);
+  return place.substr(place.rfind('/') + 1);
+}
+
+/// A node like a DGX H100: eight GPUs, eight adapters, four switches.
+inline void add_dgx(NodeTree& tree, const std::string& layer = "InfiniBand") {
+  for (int root = 1; root <= 4; ++root) {
+    tree.add_bridge(fmt::format("pci0000:{0}0/0000:{0}0:01.0", root), 0x1d);  // a root port: its bits do not matter
+    tree.add_bridge(fmt::format("pci0000:{0}0/0000:{0}0:01.0/0000:{0}1:00.0", root), 0);
+    for (int port = 0; port < 4; ++port) tree.add_bridge(switch_port(root, port), 0);
+  }
+  for (int i = 0; i < 8; ++i) {
+    tree.add_gpu(gpu_place(i), "NVIDIA H100 80GB HBM3");
+    tree.add_hca(hca_place(i), i, layer, "400 Gb/sec (4X NDR)");
+  }
+  tree.add_driver();
+  tree.write("sys/module/nvidia_peermem/version", "570.86.15");
+  tree.add_daemon(812, "nv-fabricmanage");
+}
+
+/// What NVML says of them when all is well.
+inline machine::GpuReport healthy_gpus(int count = 8) {
+  machine::GpuReport report{"", "570.86.15", {}};
+  for (int i = 0; i < count; ++i) {
+    machine::GpuHealth gpu;
+    gpu.pci_bus_id = gpu_address(i);
+    gpu.name = "NVIDIA H100 80GB HBM3";
+    gpu.vbios = "96.00.89.00.01";
+    gpu.persistence = true;
+    gpu.mig = false;
+    gpu.ecc = true;
+    gpu.compute_mode = 0;
+    gpu.ecc_uncorrected = 0;
+    gpu.row_remap_pending = gpu.row_remap_failed = false;
+    gpu.power_limit_w = gpu.default_power_limit_w = 700;
+    gpu.temperature_c = 30 + i;
+    gpu.bar1_bytes = 128.0 * (1u << 30);
+    gpu.memory_bytes = 80.0 * (1u << 30);
+    gpu.pcie_width = gpu.pcie_max_width = 16;
+    gpu.pcie_replays = 0;
+    gpu.throttle_reasons = 0x1;  // idle
+    gpu.processes = 0;
+    gpu.nvlinks.assign(18, true);
+    gpu.fabric_state = 3;
+    gpu.fabric_status = 0;
+    report.gpus.push_back(gpu);
+  }
+  return report;
+}
+
+/// "fail pcie.width: …" of everything worth reading, in the order of the table.
+inline std::vector<std::string> worth_reading(const doctor::Diagnosis& diagnosis) {
+  std::vector<std::string> lines;
+  for (const doctor::Line& line : diagnosis.lines) {
+    const doctor::Verdict verdict = line.finding.verdict;
+    if (verdict == doctor::Verdict::pass || verdict == doctor::Verdict::skip) continue;
+    lines.push_back(fmt::format("{} {}: {}", name_of(verdict), line.check, line.finding.evidence));
+  }
+  return lines;
+}
+
+}  // namespace harness::test

@@ -1,0 +1,253 @@
+// Whole nodes: each fault is found, and nothing else.
+#include <gtest/gtest.h>
+
+#include "node_fixture.h"
+
+namespace harness::doctor {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+Lines told(const test::NodeTree& tree, int ranks = 8, const machine::GpuReport& gpus = test::healthy_gpus()) {
+  return test::worth_reading(diagnose({tree.node(ranks, &gpus)}));
+}
+
+TEST(Nodes, AHealthyOneHasNothingToSay) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  EXPECT_EQ(told(tree), Lines{});
+  EXPECT_EQ(exit_code(diagnose({tree.node(8)}), true), 0);  // without NVML something is unknown, and nothing wrong
+}
+
+TEST(Nodes, AnAdapterOnHalfItsLanes) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.write("sys/devices/" + test::hca_place(2) + "/current_link_width", "8");
+  EXPECT_EQ(told(tree), (Lines{"fail ib.pcie: adapter mlx5_2 carries 400 Gb/s, its PCIe link 252",
+                               "fail pcie.width: adapter mlx5_2 runs on 8 of 16 PCIe lanes"}));
+}
+
+TEST(Nodes, ASwitchAboveThemOnHalfItsLanes) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.write("sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0/current_link_width", "8");
+  EXPECT_EQ(told(tree), Lines{"fail pcie.width: bridge 0000:21:00.0 runs on 8 of 16 PCIe lanes"});
+}
+
+TEST(Nodes, AcsLeftOn) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.write_bytes("sys/devices/" + test::switch_port(3, 1) + "/config", test::configuration_space(0x1d));
+  EXPECT_EQ(told(tree), Lines{"warn pcie.acs: ACS is on at 1 port of PCIe switches (0000:32:01.0): what GPUs and "
+                              "adapters send each other goes through the processor"});
+}
+
+TEST(Nodes, AcsThatOnlyRootMaySee) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.write_bytes("sys/devices/" + test::switch_port(3, 1) + "/config", test::configuration_space(0, false));
+  EXPECT_EQ(told(tree),
+            Lines{"unknown pcie.acs: ACS of the PCIe switches cannot be read: the kernel shows it to root only"});
+}
+
+TEST(Nodes, NeitherPeermemNorDmabuf) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.add_driver(false);
+  EXPECT_EQ(told(tree), Lines{});  // nvidia_peermem is loaded
+  tree.remove("sys/module/nvidia_peermem");
+  EXPECT_EQ(told(tree), Lines{"fail gdr.module: neither nvidia_peermem nor dma-buf: what GPUs send to other nodes goes "
+                              "through the host's memory"});
+}
+
+TEST(Nodes, APortThatIsSlow) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.write("sys/class/infiniband/mlx5_5/ports/1/rate", "200 Gb/sec (4X HDR)");
+  EXPECT_EQ(told(tree), Lines{"fail ib.rate: port mlx5_5:1 has 200 Gb/sec (4X HDR), others of its kind 400 Gb/sec"});
+}
+
+TEST(Nodes, APortWithoutSubnetManager) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.write("sys/class/infiniband/mlx5_5/ports/1/state", "2: INIT");
+  EXPECT_EQ(told(tree), Lines{"warn ib.state: port mlx5_5:1 is INIT (LinkUp)"});
+}
+
+// Two adapters for storage and management, of another kind: one without a cable, one slower. No fault.
+TEST(Nodes, AdaptersForOtherPurposes) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  for (const int number : {8, 9}) {
+    const std::string place = fmt::format("pci0000:80/0000:80:0{}.0/0000:8{}:00.0", number, number);
+    tree.add_bridge(fmt::format("pci0000:80/0000:80:0{}.0", number), 0);
+    tree.add_hca(place, number, "Ethernet", "100 Gb/sec (4X EDR)");
+    tree.write(fmt::format("sys/class/infiniband/mlx5_{}/board_id", number), "MT_0000000224");
+  }
+  tree.write("sys/class/infiniband/mlx5_9/ports/1/state", "1: DOWN");
+  EXPECT_EQ(told(tree), Lines{"info ib.rate: port mlx5_8:1 of another kind of adapter is slower: 100 Gb/sec (4X EDR)"});
+}
+
+TEST(Nodes, AGpuThatFellOffTheBus) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.remove("proc/driver/nvidia/gpus/" + test::gpu_address(5));
+  tree.write(
+      "dev/kmsg",
+      "6,1,1,-;Linux version 6.8.0\n3,99,5,-;NVRM: Xid (PCI:0000:35:00): 79, pid=1, GPU has fallen off the bus.");
+  machine::GpuReport gpus = test::healthy_gpus();
+  gpus.gpus.erase(gpus.gpus.begin() + 5);
+  EXPECT_EQ(told(tree, 8, gpus), (Lines{"fail gpu.count: the bus has 8 GPUs, NVIDIA's driver 7: not 0000:35:00.0",
+                                        "warn gpu.xid: Xid 79 since the start: 0000:35:00 (1 time)"}));
+}
+
+TEST(Nodes, ANodeWithFewerGpusThanRanks) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.remove("sys/bus/pci/devices/" + test::gpu_address(5));
+  tree.remove("proc/driver/nvidia/gpus/" + test::gpu_address(5));
+  machine::GpuReport gpus = test::healthy_gpus();
+  gpus.gpus.erase(gpus.gpus.begin() + 5);
+  EXPECT_EQ(told(tree, 8, gpus), Lines{"fail rank.gpus: 8 ranks and 7 GPUs"});
+}
+
+// A hypervisor hides widths, speeds and NUMA nodes, and needs ACS: nothing of it is a fault.
+TEST(Nodes, AVirtualMachine) {
+  test::NodeTree tree("vm01");
+  tree.write("proc/cpuinfo", "processor\t: 0\nmodel name\t: Some CPU\nflags\t\t: fpu sse2 hypervisor\n");
+  test::add_dgx(tree);
+  tree.write("proc/driver/nvidia/params", "EnablePCIERelaxedOrderingMode: 1");
+  tree.write("sys/devices/system/node/online", "0");
+  for (int i = 0; i < 8; ++i) {
+    for (const std::string& place : {test::gpu_place(i), test::hca_place(i)}) {
+      const std::string folder = "sys/devices/" + place + "/";
+      for (const char* file : {"current_link_width", "max_link_width"}) tree.write(folder + file, "0");
+      for (const char* file : {"current_link_speed", "max_link_speed"}) tree.write(folder + file, "Unknown");
+      tree.write(folder + "numa_node", "-1");
+      tree.write(folder + "iommu_group/type", "DMA");
+    }
+    tree.write_bytes("sys/devices/" + test::switch_port(1 + i / 2, i % 4) + "/config", test::configuration_space(0x1d));
+  }
+  for (int root = 1; root <= 4; ++root) {
+    tree.write(fmt::format("sys/devices/pci0000:{0}0/0000:{0}0:01.0/0000:{0}1:00.0/current_link_width", root), "0");
+  }
+  machine::GpuReport gpus = test::healthy_gpus();
+  for (machine::GpuHealth& gpu : gpus.gpus) gpu.pcie_width = gpu.pcie_max_width = std::nullopt;
+  EXPECT_EQ(told(tree, 8, gpus), Lines{"info pcie.acs: ACS is on at 8 ports of PCIe switches (0000:12:00.0, "
+                                       "0000:12:01.0, 6 more), as virtual machines "
+                                       "and Grace need it"});
+}
+
+// The driver's files and NVML are there, /sys is not, and the log is not shown.
+TEST(Nodes, AContainerWithoutSys) {
+  test::NodeTree tree("pod-7");
+  test::add_dgx(tree);
+  tree.write(".dockerenv", "");
+  tree.remove("sys");
+  tree.make_unreadable("dev/kmsg");
+  EXPECT_EQ(told(tree), Lines{"unknown gpu.xid: the kernel's log cannot be read: it is no plain file"});
+}
+
+// NVML and /proc show the two GPUs that it was given, /sys the eight of the node.
+TEST(Nodes, AContainerWithSomeOfTheGpus) {
+  test::NodeTree tree("pod-8");
+  test::add_dgx(tree);
+  tree.write(".dockerenv", "");
+  tree.remove("proc/812");
+  for (int i = 2; i < 8; ++i) tree.remove("proc/driver/nvidia/gpus/" + test::gpu_address(i));
+  EXPECT_EQ(
+      told(tree, 2, test::healthy_gpus(2)),
+      (Lines{"unknown gpu.fabric_manager: whether the fabric manager runs cannot be read: it may run outside, where "
+             "its process is not seen",
+             "info gpu.count: the bus has 8 GPUs, NVIDIA's driver 2: not 0000:23:00.0, 0000:25:00.0, 0000:33:00.0, 3 "
+             "more; a "
+             "container may have been given fewer"}));
+}
+
+// No ECC, no NVLink, no GPUDirect RDMA, a small window on the bus: as it should be.
+TEST(Nodes, AGeForceBox) {
+  test::NodeTree tree("desk");
+  machine::GpuReport gpus{"", "570.86.15", {}};
+  for (int i = 0; i < 2; ++i) {
+    const std::string place = fmt::format("pci0000:00/0000:00:0{}.0/0000:0{}:00.0", i + 1, i + 1);
+    tree.add_pci(place.substr(0, place.rfind('/')), "0x8086", "0x060400", 16, "32.0 GT/s PCIe");
+    tree.add_gpu(place, "NVIDIA GeForce RTX 4090");
+    tree.write("sys/devices/" + place + "/class", "0x030000");
+    tree.write("sys/devices/" + place + "/current_link_speed", "2.5 GT/s PCIe");  // idle
+    tree.write("sys/devices/" + place + "/resource", "0xf0000000 0xffffffff 0x000000000014220c");
+    machine::GpuHealth gpu;
+    gpu.pci_bus_id = place.substr(place.rfind('/') + 1);
+    gpu.name = "NVIDIA GeForce RTX 4090";
+    gpu.persistence = true;
+    gpu.temperature_c = 35;
+    gpu.processes = 0;
+    gpu.bar1_bytes = 256 << 20;
+    gpus.gpus.push_back(gpu);
+  }
+  tree.add_driver();
+  tree.write("sys/devices/system/node/online", "0");
+  EXPECT_EQ(told(tree, 2, gpus), Lines{});
+}
+
+// A tray of a rack: Arm, ACS on as it must be, the IOMMU translates, the fabric's manager is elsewhere.
+TEST(Nodes, ATrayOfAnNvl72) {
+  test::NodeTree tree("tray03");
+  tree.write("proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n");
+  machine::GpuReport gpus{"", "570.86.15", {}};
+  for (int i = 1; i <= 4; ++i) {
+    const std::string gpu = fmt::format("pci000{0}:00/000{0}:00:00.0/000{0}:01:00.0", i);
+    tree.add_bridge(gpu.substr(0, gpu.rfind('/')), 0x1d);
+    tree.add_gpu(gpu, "NVIDIA GB200");
+    tree.write("sys/devices/" + gpu + "/iommu_group/type", "DMA");
+    const std::string root = fmt::format("pci001{0}:00/001{0}:00:00.0", i),
+                      upper = root + fmt::format("/001{0}:01:00.0", i);
+    tree.add_bridge(root, 0x1d);
+    tree.add_bridge(upper, 0x1d);
+    tree.add_hca(upper + fmt::format("/001{0}:03:00.0", i), i - 1, "InfiniBand", "400 Gb/sec (4X NDR)");
+    tree.write(fmt::format("sys/class/infiniband/mlx5_{}/device/iommu_group/type", i - 1), "DMA");
+    machine::GpuHealth health = test::healthy_gpus(1).gpus[0];
+    health.pci_bus_id = fmt::format("000{}:01:00.0", i);
+    health.name = "NVIDIA GB200";
+    health.bar1_bytes = std::nullopt;
+    gpus.gpus.push_back(health);
+  }
+  tree.add_driver();
+  tree.write("dev/nvidia-caps-imex-channels/channel0", "");
+  const Lines acs{
+      "info pcie.acs: ACS is on at 4 ports of PCIe switches (0011:01:00.0, 0012:01:00.0, 2 more), as virtual machines "
+      "and Grace need it"};
+  EXPECT_EQ(told(tree, 4, gpus), acs);
+  tree.remove("dev/nvidia-caps-imex-channels");
+  EXPECT_EQ(told(tree, 4, gpus),
+            (Lines{"warn gpu.imex: no IMEX channel: NCCL uses the network within the rack", acs[0]}));
+}
+
+TEST(Nodes, ARoceCluster) {
+  test::NodeTree tree("roce01");
+  test::add_dgx(tree, "Ethernet");
+  EXPECT_EQ(told(tree), Lines{});
+  tree.write("sys/class/infiniband/mlx5_3/ports/1/gids/3", "0000:0000:0000:0000:0000:0000:0000:0000");
+  tree.write("sys/class/infiniband/mlx5_4/device/net/ens4np0/mtu", "1500");
+  EXPECT_EQ(told(tree), (Lines{"fail ib.gid: port mlx5_3:1 has no RoCE v2 address of IPv4",
+                               "warn ib.mtu: the interface of mlx5_4:1 has an MTU of 1500: RDMA sends packets of 1024 "
+                               "bytes"}));
+}
+
+// Its driver says ACTIVE whatever happens, knows no rates and no subnet.
+TEST(Nodes, AnEfaNode) {
+  test::NodeTree tree("p5-1");
+  test::add_dgx(tree);
+  for (int i = 0; i < 8; ++i) {
+    const std::string device = fmt::format("sys/devices/{}/", test::hca_place(i));
+    tree.write(device + "vendor", "0x1d0f");
+    const std::string port = fmt::format("{}infiniband/mlx5_{}/ports/1/", device, i);
+    tree.write(port + "link_layer", "Unspecified");
+    tree.write(port + "lid", "0x0");
+    tree.write(port + "sm_lid", "0x0");
+    tree.write(port + "rate", "not known");
+  }
+  EXPECT_EQ(told(tree), Lines{});
+}
+
+}  // namespace
+}  // namespace harness::doctor

@@ -1,0 +1,91 @@
+// Reading below a root that may hold anything: bounded, never out of it, and honest about what could not be read.
+#include "machine/tree.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "support/temporary_folder.h"
+
+namespace harness::machine {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(Tree, AFileThatIsThereIsRead) {
+  const test::TemporaryFolder root;
+  root.write("proc/version", "  one \ntwo\n");
+  const Tree tree(root.path());
+  EXPECT_EQ(tree.bytes("proc/version").text, "  one \ntwo\n");
+  EXPECT_EQ(tree.line("proc/version").text, "one");
+  EXPECT_EQ(tree.head("proc/version", 5).text, "  one");
+  EXPECT_EQ(tree.names("proc").names, std::vector<std::string>{"version"});
+  EXPECT_TRUE(tree.exists("proc/version"));
+}
+
+TEST(Tree, AbsentAndUnreadableDiffer) {
+  const test::TemporaryFolder root;
+  root.write("binary", std::string("\x7f\x45\x00\x01", 4));
+  root.write("long", std::string(300 << 10, 'x'));
+  ASSERT_EQ(::mkfifo((root / "pipe").c_str(), 0600), 0);
+  fs::create_symlink("circle", root / "circle");
+  const Tree tree(root.path());
+  EXPECT_EQ(tree.line("nothing").access, Access::absent);
+  EXPECT_EQ(tree.names("nothing").access, Access::absent);
+  EXPECT_EQ(tree.line("long/below").access, Access::absent);
+  EXPECT_EQ(tree.line("binary"), (Reading{Access::unreadable, "", "it is no text"}));
+  EXPECT_EQ(tree.bytes("long"), (Reading{Access::unreadable, "", "it is longer than 256 KiB"}));
+  EXPECT_EQ(tree.head("long", 10).text, "xxxxxxxxxx");
+  EXPECT_EQ(tree.bytes("pipe"), (Reading{Access::unreadable, "", "it is no plain file"}));
+  EXPECT_EQ(tree.line("."), (Reading{Access::unreadable, "", "it is no plain file"}));
+  EXPECT_EQ(tree.line("circle").access, Access::unreadable);
+}
+
+TEST(Tree, LinksStayBelowTheRoot) {
+  const test::TemporaryFolder root;
+  root.write("sys/devices/pci0000:00/0000:00:01.0/vendor", "0x10de\n");
+  root.write("etc/secret", "inside\n");
+  fs::create_directories(root / "sys/bus/pci/devices");
+  fs::create_symlink("../../../devices/pci0000:00/0000:00:01.0", root / "sys/bus/pci/devices/0000:00:01.0");
+  fs::create_symlink("/etc/secret", root / "absolute");
+  fs::create_symlink("../../../../../../../../etc/passwd", root / "upwards");
+  const Tree tree(root.path());
+  EXPECT_EQ(tree.line("sys/bus/pci/devices/0000:00:01.0/vendor").text, "0x10de");
+  EXPECT_EQ(tree.resolved("sys/bus/pci/devices/0000:00:01.0").text, "sys/devices/pci0000:00/0000:00:01.0");
+  EXPECT_EQ(tree.line("absolute").text, "inside");
+  EXPECT_EQ(tree.line("upwards").access, Access::absent);
+}
+
+TEST(Tree, LooksNamesAndTimeAreBounded) {
+  const test::TemporaryFolder root;
+  for (int i = 0; i < 20; ++i) root.write("many/" + std::to_string(i), "x");
+  const Tree few(root.path(), {.file_bytes = 1024, .names = 10, .looks = 4, .seconds = 60});
+  EXPECT_EQ(few.names("many").why, "it has more than 10 entries");
+  EXPECT_EQ(few.line("many/1").text, "x");  // two looks: what it is, and what is in it
+  EXPECT_TRUE(few.exists("many/2"));
+  EXPECT_EQ(few.line("many/3").why, "more than 4 files were looked at");
+  const Tree late(root.path(), {.file_bytes = 1024, .names = 100, .looks = 100, .seconds = 0});
+  EXPECT_EQ(late.line("many/1").access, Access::unreadable);
+}
+
+TEST(Tree, TheOwnMachinesFilesAreRead) {
+  const Tree tree;
+  ASSERT_TRUE(tree.is_own_machine());
+  EXPECT_NE(tree.bytes("proc/self/status").text, "");
+  EXPECT_EQ(tree.line("proc/sys/kernel/osrelease").access, Access::read);
+  // A file that never ends is read to its bound; a device is not opened at all.
+  EXPECT_EQ(tree.bytes("dev/zero").why, "it is no plain file");
+}
+
+TEST(Tree, ARootThatIsNoneTellsNothing) {
+  const Tree tree("/no such place");
+  EXPECT_EQ(tree.line("proc/version").access, Access::unreadable);
+  EXPECT_FALSE(tree.exists("proc"));
+}
+
+}  // namespace
+}  // namespace harness::machine
