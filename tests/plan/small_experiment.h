@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "config/experiment.h"
+
+namespace harness::test {
+
+/// A small model over four rounds, without a change.
+inline config::Experiment small_experiment() {
+  config::Experiment e;
+  e.path = "small.yaml";
+  e.model = {"custom", 4, 128, 4, 2048, 128};
+  e.measure.rounds = 4;
+  return e;
+}
+
+/// One more case: `variable` with that value.
+inline void add_change(config::Experiment& e, const std::string& variable, const std::string& value) {
+  config::Change change{variable, "", e.baseline};
+  config::find_variable(variable)->parse(change.settings, value);
+  change.value = config::find_variable(variable)->print(change.settings);
+  e.changes.push_back(change);
+}
+
+}  // namespace harness::test
