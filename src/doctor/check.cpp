@@ -1,6 +1,32 @@
 #include "doctor/check.h"
 
 namespace harness::doctor {
+namespace {
+
+// Which settings decide how ranks talk to each other.
+bool must_agree(std::string_view name) {
+  return name.starts_with("NCCL_") || name.starts_with("UCX_") || name.starts_with("FI_") ||
+         name == "CUDA_DEVICE_MAX_CONNECTIONS" || name == "CUDA_LAUNCH_BLOCKING";
+}
+
+}  // namespace
+
+Cluster::Cluster(const std::vector<Node>& nodes) {
+  for (const Node& node : nodes) {
+    for (const Port& port : ports_of(node.facts)) {
+      if (!node.facts.has(port.key + "state")) continue;
+      PortUse& use = ports[port.name()];
+      ++use.nodes;
+      use.active += is_active(node.facts, port) ? 1 : 0;
+    }
+    ranks += node.ranks.size();
+    for (const Rank& rank : node.ranks) {
+      for (const std::string& name : rank.facts.under("env")) {
+        if (must_agree(name)) ++settings[name][rank.facts.text("env/" + name)];
+      }
+    }
+  }
+}
 
 std::string_view name_of(Verdict verdict) {
   switch (verdict) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,14 +48,27 @@ class Findings {
   std::vector<Finding> list_;
 };
 
+/// What only all nodes together show, gathered once for all checks.
+struct Cluster {
+  explicit Cluster(const std::vector<Node>& nodes);
+
+  struct PortUse {
+    std::size_t nodes = 0, active = 0;  // that have it, and on which it is active
+  };
+  std::map<std::string, PortUse> ports;  // by name: "mlx5_0:1"
+  std::size_t ranks = 0;
+  /// By name of an environment variable that ranks must agree on: how many ranks have which value.
+  std::map<std::string, std::map<std::string, std::size_t>> settings;
+};
+
 /// One thing that can be wrong with a node. A pure function of its facts.
 struct Check {
   std::string id;     // "ib.rate"
   std::string what;   // what it holds against what, for docs/doctor.md
   std::string reads;  // where that is from
   std::string docs;   // the address of a page about it
-  /// Says at least one thing. `all`: for what only the others show, such as which ports are meant to be up.
-  std::function<void(const Node& node, const std::vector<Node>& all, Findings& out)> judge;
+  /// Says at least one thing.
+  std::function<void(const Node& node, const Cluster& cluster, Findings& out)> judge;
 };
 
 std::vector<Check> system_checks();

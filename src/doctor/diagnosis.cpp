@@ -1,26 +1,32 @@
 #include "doctor/diagnosis.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "doctor/consensus.h"
 
 namespace harness::doctor {
 namespace {
 
-void add(std::vector<Line>& lines, const std::string& check, const Finding& finding, const std::string& docs,
-         const std::string& host) {
-  const auto same = [&](const Line& line) {
-    return line.check == check && line.finding.verdict == finding.verdict && line.finding.evidence == finding.evidence;
-  };
-  // Equal findings are those of one check, so they are near the end.
-  const auto found = std::find_if(lines.rbegin(), lines.rend(), same);
-  if (found != lines.rend()) {
-    found->nodes.push_back(host);
-  } else {
-    lines.push_back({check, finding, docs, {host}});
+// The lines of one check after another; equal findings become one.
+class Lines {
+ public:
+  void add(const std::string& check, const Finding& finding, const std::string& docs, const std::string& host) {
+    const auto [at, is_new] = places_.try_emplace({check, finding.verdict, finding.evidence}, all_.size());
+    if (is_new) all_.push_back({check, finding, docs, {}});
+    std::vector<std::string>& nodes = all_[at->second].nodes;
+    if (nodes.empty() || nodes.back() != host) nodes.push_back(host);
   }
-}
+  std::vector<Line> take() { return std::move(all_); }
+  const std::vector<Line>& all() const { return all_; }
+
+ private:
+  std::vector<Line> all_;
+  std::map<std::tuple<std::string, Verdict, std::string>, std::size_t> places_;
+};
 
 bool is_bad(const Line& line) {
   return line.finding.verdict == Verdict::fail || line.finding.verdict == Verdict::warn;
@@ -41,27 +47,25 @@ Diagnosis diagnose(const std::vector<Node>& nodes) {
     diagnosis.gpus += std::max(
         {node.facts.under("gpu").size(), node.facts.under("driver/gpu").size(), node.facts.under("nvml").size()});
   }
-  diagnosis.checks = checks().size();
+  const Cluster cluster(nodes);
+  Lines lines;
   for (const Check& check : checks()) {
-    std::vector<Line> lines;
     for (const Node& node : nodes) {
       Findings findings;
-      check.judge(node, nodes, findings);
-      for (const Finding& finding : findings.list()) add(lines, check.id, finding, check.docs, node.host);
+      check.judge(node, cluster, findings);
+      for (const Finding& finding : findings.list()) lines.add(check.id, finding, check.docs, node.host);
     }
-    diagnosis.lines.insert(diagnosis.lines.end(), lines.begin(), lines.end());
   }
-  const auto told = [&](const std::string& check, const std::string& host) {
-    return std::ranges::any_of(diagnosis.lines, [&](const Line& line) {
-      return line.check == check && is_bad(line) && std::ranges::find(line.nodes, host) != line.nodes.end();
-    });
-  };
-  std::vector<Line> differing;
+  std::set<std::pair<std::string, std::string>> told;  // check and host of what is bad
+  for (const Line& line : lines.all()) {
+    if (!is_bad(line)) continue;
+    for (const std::string& host : line.nodes) told.emplace(line.check, host);
+  }
   for (const Difference& difference : differences(nodes)) {
-    if (told(difference.told_by, difference.host)) continue;
-    add(differing, difference.check, difference.finding, "docs/doctor.md", difference.host);
+    if (told.contains({difference.told_by, difference.host})) continue;
+    lines.add(difference.check, difference.finding, "docs/doctor.md", difference.host);
   }
-  diagnosis.lines.insert(diagnosis.lines.end(), differing.begin(), differing.end());
+  diagnosis.lines = lines.take();
   std::ranges::stable_sort(diagnosis.lines, {}, [](const Line& line) { return line.finding.verdict; });
   return diagnosis;
 }

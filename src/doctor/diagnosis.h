@@ -17,7 +17,7 @@ struct Line {
 
 struct Diagnosis {
   std::vector<Line> lines;  // worst first, then in the order of checks
-  std::size_t nodes = 0, ranks = 0, gpus = 0, checks = 0;
+  std::size_t nodes = 0, ranks = 0, gpus = 0;
 
   std::size_t count(Verdict verdict) const;
 };

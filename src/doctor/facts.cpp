@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/text.h"
+#include "base/error.h"
 #include "machine/proc.h"
 
 namespace harness::doctor {
@@ -49,7 +49,7 @@ std::vector<std::string> Facts::under(const std::string& prefix) const {
     names.emplace_back(rest.substr(0, rest.find('/')));
   }
   std::ranges::sort(names);
-  names.erase(std::ranges::unique(names).begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 

@@ -27,7 +27,7 @@ bool no_nvml(const Node& node, Findings& out) {
   return !out.empty();
 }
 
-void answers(const Node& node, const std::vector<Node>&, Findings& out) {
+void answers(const Node& node, const Cluster&, Findings& out) {
   if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
   const machine::Reading& nvml = node.facts["nvml"];
   if (!nvml.ok()) {
@@ -49,7 +49,7 @@ std::string gpus_with(const Facts& node, const std::string& name, std::string_vi
   return join_first(found, 3);
 }
 
-void count(const Node& node, const std::vector<Node>&, Findings& out) {
+void count(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   const std::set<std::string> by_driver = [&] {
     const auto names = facts.under("driver/gpu");
@@ -80,7 +80,7 @@ void count(const Node& node, const std::vector<Node>&, Findings& out) {
   out.fail(evidence, "look for Xid 79 in the kernel's log; reset or restart, then replace the GPU");
 }
 
-void driver(const Node& node, const std::vector<Node>&, Findings& out) {
+void driver(const Node& node, const Cluster&, Findings& out) {
   const std::vector<std::string> gpus = gpus_of(node.facts);
   if (gpus.empty()) return out.skip("no NVIDIA GPU in /sys");
   std::map<std::string, std::vector<std::string>> others;
@@ -97,7 +97,7 @@ void driver(const Node& node, const std::vector<Node>&, Findings& out) {
   }
 }
 
-void persistence(const Node& node, const std::vector<Node>&, Findings& out) {
+void persistence(const Node& node, const Cluster&, Findings& out) {
   if (no_nvml(node, out)) return;
   bool told = false;
   const std::string off = gpus_with(node.facts, "persistence", "false", told);
@@ -107,7 +107,7 @@ void persistence(const Node& node, const std::vector<Node>&, Findings& out) {
            "start nvidia-persistenced, or `nvidia-smi -pm 1`");
 }
 
-void mode(const Node& node, const std::vector<Node>&, Findings& out) {
+void mode(const Node& node, const Cluster&, Findings& out) {
   if (no_nvml(node, out)) return;
   bool told = false;
   const std::string mig = gpus_with(node.facts, "mig", "true", told);
@@ -122,7 +122,7 @@ void mode(const Node& node, const std::vector<Node>&, Findings& out) {
   out.skip("the GPUs do not tell");
 }
 
-void slowed(const Node& node, const std::vector<Node>&, Findings& out) {
+void slowed(const Node& node, const Cluster&, Findings& out) {
   if (no_nvml(node, out)) return;
   // NVML's bits: hardware slowdown, hardware thermal slowdown, power brake; software thermal; clocks by setting.
   constexpr std::uint64_t hardware = 0x8 | 0x40 | 0x80, heat = 0x20, by_setting = 0x2;
@@ -143,7 +143,7 @@ void slowed(const Node& node, const std::vector<Node>&, Findings& out) {
   out.skip("the GPUs do not tell");
 }
 
-void power(const Node& node, const std::vector<Node>&, Findings& out) {
+void power(const Node& node, const Cluster&, Findings& out) {
   if (no_nvml(node, out)) return;
   bool told = false;
   for (const std::string& gpu : node.facts.under("nvml")) {
@@ -159,7 +159,7 @@ void power(const Node& node, const std::vector<Node>&, Findings& out) {
   out.skip("the GPUs do not tell");
 }
 
-void temperature(const Node& node, const std::vector<Node>&, Findings& out) {
+void temperature(const Node& node, const Cluster&, Findings& out) {
   if (no_nvml(node, out)) return;
   std::vector<double> all;
   for (const std::string& gpu : node.facts.under("nvml")) {
@@ -178,7 +178,7 @@ void temperature(const Node& node, const std::vector<Node>&, Findings& out) {
   if (out.empty()) out.pass(fmt::format("{:.0f} °C", median));
 }
 
-void memory_errors(const Node& node, const std::vector<Node>&, Findings& out) {
+void memory_errors(const Node& node, const Cluster&, Findings& out) {
   if (no_nvml(node, out)) return;
   bool told = false;
   const std::string failed = gpus_with(node.facts, "row_remap_failed", "true", told);
@@ -198,7 +198,7 @@ void memory_errors(const Node& node, const std::vector<Node>&, Findings& out) {
   out.skip("the GPUs have no ECC");
 }
 
-void others(const Node& node, const std::vector<Node>&, Findings& out) {
+void others(const Node& node, const Cluster&, Findings& out) {
   if (no_nvml(node, out)) return;
   bool told = false;
   std::vector<std::string> busy;
@@ -221,7 +221,7 @@ bool is_severe(int xid) {
   return severe.contains(xid);
 }
 
-void xid(const Node& node, const std::vector<Node>&, Findings& out) {
+void xid(const Node& node, const Cluster&, Findings& out) {
   if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
   if (const auto& log = node.facts["log"]; !log.ok()) {
     return out.unknown("the kernel's log", log.why.empty() ? "there is none" : log.why, "run doctor once as root");
@@ -238,7 +238,7 @@ void xid(const Node& node, const std::vector<Node>&, Findings& out) {
   if (out.empty()) out.pass("none since the start");
 }
 
-void nvlink(const Node& node, const std::vector<Node>&, Findings& out) {
+void nvlink(const Node& node, const Cluster&, Findings& out) {
   if (no_nvml(node, out)) return;
   bool told = false;
   for (const std::string& gpu : node.facts.under("nvml")) {
@@ -262,7 +262,7 @@ void nvlink(const Node& node, const std::vector<Node>&, Findings& out) {
   out.skip("no NVLink");
 }
 
-void fabric(const Node& node, const std::vector<Node>&, Findings& out) {
+void fabric(const Node& node, const Cluster&, Findings& out) {
   if (no_nvml(node, out)) return;
   constexpr double in_progress = 2, completed = 3;
   bool told = false;
@@ -283,7 +283,7 @@ void fabric(const Node& node, const std::vector<Node>&, Findings& out) {
 }
 
 // GPUs on a board with NVLink switches need the fabric manager on their node; trays of a rack have it elsewhere.
-void fabric_manager(const Node& node, const std::vector<Node>&, Findings& out) {
+void fabric_manager(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   const std::vector<std::string> gpus = gpus_of(facts);
   constexpr std::size_t of_a_board = 8;
@@ -300,7 +300,7 @@ void fabric_manager(const Node& node, const std::vector<Node>&, Findings& out) {
   out.fail("no process nv-fabricmanager: the GPUs cannot use NVLink", "`systemctl start nvidia-fabricmanager`");
 }
 
-void imex(const Node& node, const std::vector<Node>&, Findings& out) {
+void imex(const Node& node, const Cluster&, Findings& out) {
   const auto gpus = gpus_of(node.facts);
   const std::string model = gpus.empty() ? "" : gpu_model(node.facts, gpus.front());
   if (!is_rack_scale(model)) return out.skip("no NVLink between nodes");

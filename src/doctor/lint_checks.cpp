@@ -53,7 +53,7 @@ bool nothing_set(const Node& node, Findings& out) {
   return !out.empty();
 }
 
-void unknown_names(const Node& node, const std::vector<Node>&, Findings& out) {
+void unknown_names(const Node& node, const Cluster&, Findings& out) {
   if (nothing_set(node, out)) return;
   for (const auto& [name, value] : all_settings(node)) {
     const nccl::Entry* entry = nccl::find_entry(name);
@@ -87,7 +87,7 @@ std::string misreading(const std::string& name, const std::string& value) {
   return "";
 }
 
-void values(const Node& node, const std::vector<Node>&, Findings& out) {
+void values(const Node& node, const Cluster&, Findings& out) {
   if (nothing_set(node, out)) return;
   for (const auto& [name, value] : all_settings(node)) {
     if (!nccl::knows(name)) continue;
@@ -133,7 +133,7 @@ const std::vector<Debugging>& debugging_settings() {
   return all;
 }
 
-void debugging(const Node& node, const std::vector<Node>&, Findings& out) {
+void debugging(const Node& node, const Cluster&, Findings& out) {
   if (nothing_set(node, out)) return;
   for (const auto& [name, value] : all_settings(node)) {
     for (const Debugging& row : debugging_settings()) {
@@ -150,7 +150,7 @@ bool leaves_out(const std::string& algorithms, std::string_view wanted) {
          lower(algorithms).find(lower(wanted)) == std::string::npos;
 }
 
-void combinations(const Node& node, const std::vector<Node>&, Findings& out) {
+void combinations(const Node& node, const Cluster&, Findings& out) {
   if (nothing_set(node, out)) return;
   std::set<std::string> said;
   const auto warn = [&](const std::string& evidence, const std::string& remedy) {
@@ -180,7 +180,7 @@ void combinations(const Node& node, const std::vector<Node>&, Findings& out) {
   if (out.empty()) out.pass("none that contradict each other");
 }
 
-void without_effect(const Node& node, const std::vector<Node>&, Findings& out) {
+void without_effect(const Node& node, const Cluster&, Findings& out) {
   if (nothing_set(node, out)) return;
   const Facts& facts = node.facts;
   bool infiniband = false, roce = false, efa = false;
@@ -210,7 +210,7 @@ void without_effect(const Node& node, const std::vector<Node>&, Findings& out) {
 }
 
 // A list of adapters or interfaces against what the node has.
-void devices(const Node& node, const std::vector<Node>&, Findings& out) {
+void devices(const Node& node, const Cluster&, Findings& out) {
   if (nothing_set(node, out)) return;
   const Facts& facts = node.facts;
   std::vector<std::string> ports;
@@ -255,29 +255,14 @@ void devices(const Node& node, const std::vector<Node>&, Findings& out) {
   out.skip("no list of devices is set");
 }
 
-// Which settings decide how ranks talk to each other.
-bool must_agree(std::string_view name) {
-  return name.starts_with("NCCL_") || name.starts_with("UCX_") || name.starts_with("FI_") ||
-         name == "CUDA_DEVICE_MAX_CONNECTIONS" || name == "CUDA_LAUNCH_BLOCKING";
-}
-
-void ranks_agree(const Node& node, const std::vector<Node>& all, Findings& out) {
+void ranks_agree(const Node& node, const Cluster& cluster, Findings& out) {
   constexpr std::string_view unset = "(not set)";
-  std::map<std::string, std::map<std::string, int>> said;  // by name: how many ranks have which value
-  int ranks = 0;
-  for (const Node& other : all) {
-    ranks += static_cast<int>(other.ranks.size());
-    for (const Rank& rank : other.ranks) {
-      for (const std::string& name : rank.facts.under("env")) {
-        if (must_agree(name)) ++said[name][rank.facts.text("env/" + name)];
-      }
-    }
-  }
-  if (ranks < 2) return out.skip("one rank");
-  for (auto& [name, values_of_name] : said) {
-    int set = 0;
-    for (const auto& [value, times] : values_of_name) set += times;
-    if (set < ranks) values_of_name[std::string(unset)] = ranks - set;
+  if (cluster.ranks < 2) return out.skip("one rank");
+  for (const auto& [name, said] : cluster.settings) {
+    auto values_of_name = said;
+    std::size_t set = 0;
+    for (const auto& [value, times] : said) set += times;
+    if (set < cluster.ranks) values_of_name[std::string(unset)] = cluster.ranks - set;
     if (values_of_name.size() < 2) continue;
     const auto& [usual, times] =
         *std::ranges::max_element(values_of_name, {}, [](const auto& entry) { return entry.second; });
@@ -288,14 +273,14 @@ void ranks_agree(const Node& node, const std::vector<Node>& all, Findings& out) 
     }
     for (const auto& [value, with] : others) {
       out.warn(fmt::format("{} is {} at {} of the ranks here; {} of all {} have {}", name, value, with.size(), times,
-                           ranks, usual),
+                           cluster.ranks, usual),
                "mpirun -x " + name + ": mpirun passes the environment on only where it is asked to");
     }
   }
   if (out.empty()) out.pass("all ranks have the same");
 }
 
-void hidden_file(const Node& node, const std::vector<Node>&, Findings& out) {
+void hidden_file(const Node& node, const Cluster&, Findings& out) {
   if (const auto& file = node.facts["nccl_conf"]; file.access == machine::Access::unreadable) {
     return out.unknown("/etc/nccl.conf", file.why);
   }
@@ -306,7 +291,7 @@ void hidden_file(const Node& node, const std::vector<Node>&, Findings& out) {
   out.info("/etc/nccl.conf sets " + join_first(lines, 4), "NCCL reads it without a word; the environment wins over it");
 }
 
-void cuda_settings(const Node& node, const std::vector<Node>&, Findings& out) {
+void cuda_settings(const Node& node, const Cluster&, Findings& out) {
   static const std::vector<std::pair<std::string, std::string>> slow{
       {"CUDA_LAUNCH_BLOCKING", "each kernel is waited for"},
       {"CUDA_INJECTION64_PATH", "a profiler looks on"},

@@ -69,7 +69,7 @@ const machine::Reading* unreadable(const Facts& node, const std::vector<std::str
   return nullptr;
 }
 
-void width(const Node& node, const std::vector<Node>&, Findings& out) {
+void width(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   if (end_points(facts).empty()) return out.skip("no GPU and no adapter for RDMA");
   bool any = false;
@@ -101,7 +101,7 @@ std::optional<double> gigatransfers(const Facts& node, const std::string& name) 
 }
 
 // Adapters do not slow their links down when idle; GPUs do, so that theirs say something under load only.
-void speed(const Node& node, const std::vector<Node>&, Findings& out) {
+void speed(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   bool any = false;
   std::vector<std::string> adapters;
@@ -122,7 +122,7 @@ void speed(const Node& node, const std::vector<Node>&, Findings& out) {
   out.skip("the links' speeds are hidden, as in virtual machines");
 }
 
-void errors(const Node& node, const std::vector<Node>&, Findings& out) {
+void errors(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   bool any = false;
   for (const std::string& key : all_links(facts)) {
@@ -145,7 +145,7 @@ void errors(const Node& node, const std::vector<Node>&, Findings& out) {
 // completion redirect, upstream forwarding (PCI Express Base Specification, 7.7.11.3).
 constexpr unsigned acs_redirects = 0x04 | 0x08 | 0x10;
 
-void acs(const Node& node, const std::vector<Node>&, Findings& out) {
+void acs(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   // A root port's bits do not concern devices below one switch, which is where peers meet.
   std::vector<std::string> switch_ports;
@@ -176,7 +176,7 @@ void acs(const Node& node, const std::vector<Node>&, Findings& out) {
            "turn it off in the BIOS, or with `setpci -s BRIDGE ECAP_ACS+6.w=0000` after each start");
 }
 
-void iommu(const Node& node, const std::vector<Node>&, Findings& out) {
+void iommu(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   const std::vector<std::string> keys = end_points(facts);
   if (keys.empty()) return out.skip("no GPU and no adapter for RDMA");
@@ -199,7 +199,7 @@ void iommu(const Node& node, const std::vector<Node>&, Findings& out) {
            "start the kernel with iommu=pt, or turn the IOMMU off in the BIOS");
 }
 
-void bar1(const Node& node, const std::vector<Node>&, Findings& out) {
+void bar1(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   const std::vector<std::string> gpus = gpus_of(facts);
   if (gpus.empty()) return out.skip("no NVIDIA GPU in /sys");
@@ -222,7 +222,7 @@ void bar1(const Node& node, const std::vector<Node>&, Findings& out) {
   out.pass("large");
 }
 
-void numa(const Node& node, const std::vector<Node>&, Findings& out) {
+void numa(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   const std::vector<std::string> keys = end_points(facts);
   if (keys.empty()) return out.skip("no GPU and no adapter for RDMA");
@@ -246,7 +246,7 @@ std::size_t common_bridges(const Facts& node, const std::string& a, const std::s
   return static_cast<std::size_t>(std::ranges::mismatch(first, second).in1 - first.begin());
 }
 
-void nearest_adapter(const Node& node, const std::vector<Node>&, Findings& out) {
+void nearest_adapter(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   const std::vector<std::string> gpus = gpus_of(facts);
   std::set<std::string> adapters;

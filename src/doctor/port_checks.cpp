@@ -53,19 +53,14 @@ std::string own_setting(const Node& node, const std::string& name) {
 }
 
 // Whether NCCL_IB_HCA asks for the port; where it is not set, whether the port is active on most nodes that have it.
-bool is_wanted(const Node& node, const std::vector<Node>& all, const Port& port) {
+bool is_wanted(const Node& node, const Cluster& cluster, const Port& port) {
   const std::string chosen = own_setting(node, "NCCL_IB_HCA");
   if (!chosen.empty()) return nccl::DeviceList(chosen).allows(port.name());
-  std::size_t have = 0, active = 0;
-  for (const Node& other : all) {
-    if (!other.facts.has(port.key + "state")) continue;
-    ++have;
-    active += is_active(other.facts, port) ? 1 : 0;
-  }
-  return 2 * active > have;
+  const auto at = cluster.ports.find(port.name());
+  return at != cluster.ports.end() && 2 * at->second.active > at->second.nodes;
 }
 
-void state(const Node& node, const std::vector<Node>& all, Findings& out) {
+void state(const Node& node, const Cluster& cluster, Findings& out) {
   if (no_ports(node, out)) return;
   for (const Port& port : real_ports(node.facts)) {
     const machine::Reading& reading = node.facts[port.key + "state"];
@@ -80,7 +75,7 @@ void state(const Node& node, const std::vector<Node>& all, Findings& out) {
         fmt::format("port {} is {} ({})", port.name(), reading.text, cable.empty() ? "?" : cable);
     const std::string remedy = no_manager ? "its cable is up: start the subnet manager, or look why it ignores the port"
                                           : "look at its cable, its switch port and `ibstat`";
-    if (is_wanted(node, all, port)) {
+    if (is_wanted(node, cluster, port)) {
       out.fail(evidence, remedy);
     } else if (no_manager) {
       out.warn(evidence, remedy);
@@ -93,7 +88,7 @@ void state(const Node& node, const std::vector<Node>& all, Findings& out) {
 }
 
 // Ports of equal adapters must be equally fast. Another kind of adapter may be slower: it is for storage or management.
-void rate(const Node& node, const std::vector<Node>&, Findings& out) {
+void rate(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   const Facts& facts = node.facts;
   std::map<std::string, double> fastest;  // by kind of adapter
@@ -126,7 +121,7 @@ void rate(const Node& node, const std::vector<Node>&, Findings& out) {
   if (out.empty()) out.pass(facts.text(active_ports(facts).front().key + "rate"));
 }
 
-void link_layer(const Node& node, const std::vector<Node>&, Findings& out) {
+void link_layer(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   std::map<std::string, std::set<std::string>> layers;  // by kind of adapter
   for (const Port& port : active_ports(node.facts)) {
@@ -144,7 +139,7 @@ bool is_infiniband(const Facts& node, const Port& port) {
   return node.text(port.key + "link_layer") == "InfiniBand";
 }
 
-void subnet(const Node& node, const std::vector<Node>&, Findings& out) {
+void subnet(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   bool any = false;
   for (const Port& port : active_ports(node.facts)) {
@@ -173,7 +168,7 @@ std::optional<int> gid_index(const Node& node) {
   return error == std::errc() && end == text.data() + text.size() && index >= 0 ? std::optional(index) : std::nullopt;
 }
 
-void roce_address(const Node& node, const std::vector<Node>&, Findings& out) {
+void roce_address(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   bool any = false;
   for (const Port& port : active_ports(node.facts)) {
@@ -200,7 +195,7 @@ void roce_address(const Node& node, const std::vector<Node>&, Findings& out) {
   out.skip("no RoCE");
 }
 
-void mtu(const Node& node, const std::vector<Node>&, Findings& out) {
+void mtu(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   bool any = false;
   constexpr double enough = 4200;  // for RDMA packets of 4096 bytes and their headers
@@ -222,7 +217,7 @@ void mtu(const Node& node, const std::vector<Node>&, Findings& out) {
   out.skip("no RoCE");
 }
 
-void counters(const Node& node, const std::vector<Node>&, Findings& out) {
+void counters(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   bool any = false;
   for (const Port& port : active_ports(node.facts)) {
@@ -241,7 +236,7 @@ void counters(const Node& node, const std::vector<Node>&, Findings& out) {
   out.skip("the ports count no errors here");
 }
 
-void verbs(const Node& node, const std::vector<Node>&, Findings& out) {
+void verbs(const Node& node, const Cluster&, Findings& out) {
   if (no_ports(node, out)) return;
   std::vector<std::string> without;
   for (const std::string& hca : node.facts.under("hca")) {
@@ -260,7 +255,7 @@ double link_bits(const Facts& node, const std::string& key) {
   return *speed * giga * *width * (*speed <= old ? old_encoding : encoding);
 }
 
-void pcie_rate(const Node& node, const std::vector<Node>&, Findings& out) {
+void pcie_rate(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   std::map<std::string, double> needed;  // by adapter: what its ports carry
   for (const Port& port : active_ports(node.facts)) {
@@ -280,14 +275,14 @@ void pcie_rate(const Node& node, const std::vector<Node>&, Findings& out) {
   out.skip("the links of the adapters are hidden, as in virtual machines");
 }
 
-void flow_control(const Node& node, const std::vector<Node>&, Findings& out) {
+void flow_control(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   const auto ports = active_ports(node.facts);
   const bool roce = std::ranges::any_of(ports, [&](const Port& port) { return is_roce(node.facts, port); });
   out.skip(roce ? "flow control is not in /sys: `mlnx_qos -i INTERFACE` shows it" : "no RoCE");
 }
 
-void flaps(const Node& node, const std::vector<Node>&, Findings& out) {
+void flaps(const Node& node, const Cluster&, Findings& out) {
   if (no_ports(node, out)) return;
   if (const auto& log = node.facts["log"]; !log.ok()) {
     return out.unknown("the kernel's log", log.why.empty() ? "there is none" : log.why, "run doctor once as root");
@@ -306,7 +301,7 @@ bool kernel_has_dmabuf(const std::string& release) {
   return major > 5 || (major == 5 && minor >= 12);
 }
 
-void gpu_direct(const Node& node, const std::vector<Node>&, Findings& out) {
+void gpu_direct(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   const std::vector<std::string> gpus = gpus_of(facts);
   if (gpus.empty() && !facts.any("driver/gpu")) return out.skip("no NVIDIA GPU");
@@ -325,7 +320,7 @@ void gpu_direct(const Node& node, const std::vector<Node>&, Findings& out) {
            "`modprobe nvidia_peermem`, or the open kernel modules of the driver with a kernel from 5.12 on");
 }
 
-void relaxed_ordering(const Node& node, const std::vector<Node>&, Findings& out) {
+void relaxed_ordering(const Node& node, const Cluster&, Findings& out) {
   if (!is_virtual(node.facts)) return out.skip("only virtual machines need it");
   if (no_active_ports(node, out)) return;
   const machine::Reading& reading = node.facts["driver/relaxed_ordering"];

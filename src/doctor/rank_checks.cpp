@@ -37,7 +37,7 @@ std::optional<double> smallest_limit(const Node& node, const std::string& name) 
   return smallest;
 }
 
-void memlock(const Node& node, const std::vector<Node>&, Findings& out) {
+void memlock(const Node& node, const Cluster&, Findings& out) {
   if (!node.facts.any("hca")) return out.skip("no adapter for RDMA");
   const auto limit = smallest_limit(node, "limit/memlock");
   if (!limit) return out.unknown("the limit of locked memory", "no rank told it");
@@ -51,7 +51,7 @@ void memlock(const Node& node, const std::vector<Node>&, Findings& out) {
   out.add(*limit < gib ? Verdict::fail : Verdict::warn, evidence, remedy);
 }
 
-void open_files(const Node& node, const std::vector<Node>&, Findings& out) {
+void open_files(const Node& node, const Cluster&, Findings& out) {
   const auto limit = smallest_limit(node, "limit/nofile");
   if (!limit) return out.unknown("the limit of open files", "no rank told it");
   constexpr double enough = 65536;
@@ -61,7 +61,7 @@ void open_files(const Node& node, const std::vector<Node>&, Findings& out) {
           "set `* - nofile 1048576` in /etc/security/limits.conf, or `ulimit -n`");
 }
 
-void shared_memory(const Node& node, const std::vector<Node>&, Findings& out) {
+void shared_memory(const Node& node, const Cluster&, Findings& out) {
   const auto size = smallest_limit(node, "shm/bytes");
   if (!size) return out.unknown("/dev/shm", "no rank told its size");
   constexpr double enough = 1e9;
@@ -71,7 +71,7 @@ void shared_memory(const Node& node, const std::vector<Node>&, Findings& out) {
           "start the container with --shm-size=1g or more, or with the host's /dev/shm");
 }
 
-void binding(const Node& node, const std::vector<Node>&, Findings& out) {
+void binding(const Node& node, const Cluster&, Findings& out) {
   std::map<std::size_t, int> ranks_with;  // by number of CPUs
   for (const Rank& rank : node.ranks) {
     const machine::Reading& reading = rank.facts["bound/cpus"];
@@ -90,7 +90,7 @@ void binding(const Node& node, const std::vector<Node>&, Findings& out) {
            "mpirun --bind-to none, or --map-by with at least four CPUs for each rank");
 }
 
-void ranks_and_gpus(const Node& node, const std::vector<Node>&, Findings& out) {
+void ranks_and_gpus(const Node& node, const Cluster&, Findings& out) {
   const auto gpus = static_cast<std::int64_t>(std::max(
       {node.facts.under("gpu").size(), node.facts.under("driver/gpu").size(), node.facts.under("nvml").size()}));
   const auto ranks = std::ssize(node.ranks);

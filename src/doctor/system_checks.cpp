@@ -10,7 +10,7 @@
 namespace harness::doctor {
 namespace {
 
-void governor(const Node& node, const std::vector<Node>&, Findings& out) {
+void governor(const Node& node, const Cluster&, Findings& out) {
   const machine::Reading& governor = node.facts["cpu/governor"];
   const std::string remedy = "cpupower frequency-set -g performance";
   if (out.nothing_in(governor, "the governor of the CPUs", "the kernel does not set the CPUs' clock here")) return;
@@ -27,7 +27,7 @@ void governor(const Node& node, const std::vector<Node>&, Findings& out) {
   if (out.empty()) out.pass(governor.text);
 }
 
-void offline(const Node& node, const std::vector<Node>&, Findings& out) {
+void offline(const Node& node, const Cluster&, Findings& out) {
   const machine::Reading &online = node.facts["cpu/online"], &present = node.facts["cpu/present"];
   if (out.nothing_in(online, "the list of CPUs", "/sys does not list the CPUs")) return;
   if (out.nothing_in(present, "the list of CPUs", "/sys does not list the CPUs")) return;
@@ -35,7 +35,7 @@ void offline(const Node& node, const std::vector<Node>&, Findings& out) {
   out.info(fmt::format("of the CPUs {}, only {} are on", present.text, online.text));
 }
 
-void load(const Node& node, const std::vector<Node>&, Findings& out) {
+void load(const Node& node, const Cluster&, Findings& out) {
   const machine::Reading& reading = node.facts["cpu/load"];
   if (out.nothing_in(reading, "the load", "/proc does not tell the load")) return;
   const auto now = node.facts.number("cpu/load");
@@ -47,7 +47,7 @@ void load(const Node& node, const std::vector<Node>&, Findings& out) {
            "find it with `top`, and wait or end it");
 }
 
-void swap(const Node& node, const std::vector<Node>&, Findings& out) {
+void swap(const Node& node, const Cluster&, Findings& out) {
   if (out.nothing_in(node.facts["memory/total_kb"], "the memory", "/proc does not tell the memory")) return;
   const double total = node.facts.number("memory/swap_kb").value_or(0);
   const double used = total - node.facts.number("memory/swap_free_kb").value_or(total);
@@ -56,7 +56,7 @@ void swap(const Node& node, const std::vector<Node>&, Findings& out) {
   out.warn(fmt::format("{:.1f} GiB of memory are swapped out", used / (1 << 20)), "`swapoff -a`, after freeing memory");
 }
 
-void numa_balancing(const Node& node, const std::vector<Node>&, Findings& out) {
+void numa_balancing(const Node& node, const Cluster&, Findings& out) {
   const machine::Reading& reading = node.facts["memory/numa_balancing"];
   if (out.nothing_in(reading, "kernel.numa_balancing", "this kernel moves no pages between NUMA nodes")) return;
   if (node.facts.text("memory/numa_nodes") == "0") return out.skip("one NUMA node");
@@ -65,7 +65,7 @@ void numa_balancing(const Node& node, const std::vector<Node>&, Findings& out) {
            "sysctl kernel.numa_balancing=0");
 }
 
-void zone_reclaim(const Node& node, const std::vector<Node>&, Findings& out) {
+void zone_reclaim(const Node& node, const Cluster&, Findings& out) {
   const machine::Reading& reading = node.facts["memory/zone_reclaim"];
   if (out.nothing_in(reading, "vm.zone_reclaim_mode", "this kernel has no zone_reclaim_mode")) return;
   if (reading.text == "0") return out.pass("off");
@@ -73,14 +73,14 @@ void zone_reclaim(const Node& node, const std::vector<Node>&, Findings& out) {
            "sysctl vm.zone_reclaim_mode=0");
 }
 
-void quota(const Node& node, const std::vector<Node>&, Findings& out) {
+void quota(const Node& node, const Cluster&, Findings& out) {
   const auto cpus = node.facts.number("cpu/quota");
   if (!cpus) return out.pass("none");
   out.warn(fmt::format("a control group allows {:.1f} CPUs; beyond that every thread is stopped for a while", *cpus),
            "start the container without a CPU limit, or reserve whole CPUs");
 }
 
-void clock_source(const Node& node, const std::vector<Node>&, Findings& out) {
+void clock_source(const Node& node, const Cluster&, Findings& out) {
   const machine::Reading& reading = node.facts["clock/source"];
   if (out.nothing_in(reading, "the clock's source", "/sys does not tell the clock's source")) return;
   static const std::set<std::string> slow{"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"};
@@ -89,7 +89,7 @@ void clock_source(const Node& node, const std::vector<Node>&, Findings& out) {
            "find in the kernel's log why it left tsc; boot with clocksource=tsc");
 }
 
-void unfinished(const Node& node, const std::vector<Node>&, Findings& out) {
+void unfinished(const Node& node, const Cluster&, Findings& out) {
   const std::string stage = node.facts.text("unfinished");
   if (stage.empty()) return out.pass("all was read in time");
   out.warn("not everything was told in time: " + stage,

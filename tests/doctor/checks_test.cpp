@@ -179,7 +179,7 @@ std::vector<Finding> found(const std::string& id, const Node& node) {
   const auto check = std::ranges::find(checks(), id, &Check::id);
   if (check == checks().end()) return {};
   Findings findings;
-  check->judge(node, {node}, findings);
+  check->judge(node, Cluster({node}), findings);
   return findings.list();
 }
 

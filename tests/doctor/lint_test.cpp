@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/name_values.h"
 #include "doctor/explain.h"
 #include "nccl/names.h"
 #include "nccl/reference.h"
