@@ -117,6 +117,27 @@ TEST(Sharding, OfGradientsAndParametersTrainsAsEachReplicaAloneDoes) {
   }
 }
 
+// A head of its own shares a bucket with the final norm where a bucket is a layer, and the table is only added to.
+TEST(Sharding, OfAModelWithAHeadOfItsOwnTrainsAsEachReplicaAloneDoes) {
+  config::Model llama = four_layers;
+  llama.kv_heads = 2;
+  llama.ffn = 96;
+  llama.activation = config::Activation::swiglu;
+  llama.norm = config::NormKind::rms_norm;
+  llama.positions = config::Positions::rotary;
+  llama.tied_embeddings = llama.biases = false;
+  for (const int tp : test::emulated ? std::vector{1} : std::vector{1, 2}) {
+    const program::Layout layout = layout_of(tp, 1, 2);
+    config::Settings s = sharded_settings(layout, Sharding::none);
+    const TrainedShards whole = train_shards(s, layout, llama);
+    for (const Sharding sharding : {Sharding::optimizer, Sharding::gradients, Sharding::parameters}) {
+      s.sharding = sharding;
+      const std::string what = fmt::format("sharding {}, {}", static_cast<int>(sharding), program::text_of(layout));
+      expect_same_training(train_shards(s, layout, llama), whole, layout, what, sharding == Sharding::optimizer);
+    }
+  }
+}
+
 TEST(Sharding, OfParametersGoesTogetherWithOtherLevers) {
   if (test::emulated) GTEST_SKIP() << "slow, and each of the levers has a test of its own";
   struct Setting {
