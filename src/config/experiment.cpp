@@ -104,8 +104,7 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
       Field::scalar("name", name, "name of the sweep, and of its result file",
                     "up to 64 letters or digits or '.', '_' and '-'", "the file's name"),
       Field::scalar("workload", read_workload, workload.help, workload.allowed, workload.print({})),
-      Field::scalar("backend", backend,
-                    "what computes: cpu (the cores of the host) or cuda (its GPUs); sim predicts what cuda would do",
+      Field::scalar("backend", backend, "what computes: cpu (cores) or cuda (GPUs); sim predicts what cuda would do",
                     "cpu, cuda, sim")
           .required(),
       model_field(root.find("model"), e.model, problems).required(needs_model),

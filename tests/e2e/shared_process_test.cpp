@@ -132,18 +132,20 @@ TEST(SharedProcess, AFailingBaselineAloneCostsTheVerdictsThatItIsFor) {
   EXPECT_THAT(o.out, HasSubstr("no verdict on allreduce_algorithm=halving_doubling"));
 }
 
-// The sizes are settled by the first look. The other case has three blocks by then, too few for a verdict.
+// The size is settled by the first look, for each of its steps is reported as much longer than it was. The other case
+// has three blocks by then, too few for a verdict.
 TEST(SharedProcess, ABaselineIsMeasuredAsLongAsSomethingIsComparedWithIt) {
   const TemporaryFolder folder;
   const std::string config =
       folder.write("sizes.yaml",
                    "workload: collective\nbackend: cpu\n"
                    "baseline: {collective: all_reduce, message_size: 4 KiB, repetitions: 2}\n"
-                   "sweep:\n  message_size: [8 B, 64 KiB]\n  allreduce_algorithm: [halving_doubling]\n"
+                   "sweep:\n  message_size: [8 B]\n  allreduce_algorithm: [halving_doubling]\n"
                    "measure: {rounds: 7, warmup_steps: 1, steps: 2, smallest_effect: 90 %, until: settled,\n"
                    "          weight: {allreduce_algorithm: 0.5}}\noutput: " +
                        (folder / "sizes.h5") + "\n");
-  const auto o = test::run(harness_job(2, "sweep " + config));
+  const std::string longer = "HARNESS_TEST_FAULT='case=message_size=8 B,kind=pretend,step=every,seconds=100' ";
+  const auto o = test::run(longer + harness_job(2, "sweep " + config));
   ASSERT_EQ(o.exit_code, 0) << o.err;
   const store::Result r = store::read_result(folder / "sizes.h5");
   std::map<std::string, int> measured;
