@@ -69,12 +69,12 @@ std::vector<std::size_t> questions_about(const store::Result& result, std::int32
   return places;
 }
 
-Estimate cost_of_a_process(std::span<const SweepBlocks> sweeps, double confidence) {
+Estimate cost_of_a_process(std::span<const SweepBlocks> sweeps, double coverage) {
   if (sweeps.size() < 2) return {};
   const SweepBlocks &shared = sweeps[0], &alone = sweeps[1];
   SweepBlocks both{shared.blocks, shared.baseline};
   both.blocks.insert(both.blocks.end(), alone.blocks.begin(), alone.blocks.end());
-  const Question question{.case_index = alone.baseline, .alpha = family_alpha(1, confidence)};
+  const Question question{.case_index = alone.baseline, .alpha = family_alpha(1, coverage)};
   Estimate cost = estimate_trimmed_pairs(both, std::span(&question, 1)).answers[0];
   cost.rounds_needed = 0;  // it settles nothing
   return cost;

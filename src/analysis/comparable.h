@@ -30,6 +30,6 @@ std::vector<std::size_t> questions_about(const store::Result& result, std::int32
 /// How much longer the baseline takes in a process of its own than in one that blocks share: the trimmed mean over
 /// rounds of the log ratio of baseline_alone to the baseline, with Yuen's interval. Not known (no rounds) without
 /// pairs.
-Estimate cost_of_a_process(std::span<const SweepBlocks> sweeps, double confidence);
+Estimate cost_of_a_process(std::span<const SweepBlocks> sweeps, double coverage);
 
 }  // namespace harness::analysis

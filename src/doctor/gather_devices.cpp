@@ -88,9 +88,9 @@ Reading roce_addresses(const Tree& tree, const std::string& folder) {
   for (const std::string& place : places.names) {
     const auto index = machine::number(place);
     if (!index || *index > 255) continue;
-    const Reading address = tree.line(folder + "/gids/" + place);
+    const Reading address = tree.line(fmt::format("{}/gids/{}", folder, place));
     if (!address.ok() || !address.text.starts_with("0000:0000:0000:0000:0000:ffff:")) continue;
-    const Reading type = tree.line(folder + "/gid_attrs/types/" + place);
+    const Reading type = tree.line(fmt::format("{}/gid_attrs/types/{}", folder, place));
     if (type.text == "RoCE v2") found.push_back(static_cast<int>(*index));
   }
   std::ranges::sort(found);
@@ -107,7 +107,7 @@ void add_port(const Tree& tree, Facts& facts, const std::string& key, const std:
     facts.set(key + file, tree.line(folder + "/" + file));
   facts.set(key + "pkey", tree.line(folder + "/pkeys/0"));
   for (const std::string& name : counted_events)
-    facts.set(key + "counter/" + name, tree.line(folder + "/counters/" + name));
+    facts.set(fmt::format("{}counter/{}", key, name), tree.line(fmt::format("{}/counters/{}", folder, name)));
   if (facts.text(key + "link_layer") == "Ethernet") facts.set(key + "roce_addresses", roce_addresses(tree, folder));
 }
 
@@ -129,7 +129,7 @@ void add_hca(const Tree& tree, Facts& facts, const std::string& device, const st
   if (ports.access == Access::unreadable) facts.set_unreadable(key + "/ports", ports.why);
   for (const std::string& port : ports.names) {
     if (machine::number(port))
-      add_port(tree, facts, fmt::format("port/{}/{}/", device, port), folder + "/ports/" + port);
+      add_port(tree, facts, fmt::format("port/{}/{}/", device, port), fmt::format("{}/ports/{}", folder, port));
   }
 }
 

@@ -32,7 +32,7 @@ Reading said_by_cpus(const Tree& tree, const machine::Listing& cpus, const std::
   std::map<std::string, int> count;
   for (const std::string& cpu : cpus.names) {
     if (!cpu.starts_with("cpu") || !machine::number(cpu.substr(3))) continue;
-    const Reading said = tree.line("sys/devices/system/cpu/" + cpu + "/" + file);
+    Reading said = tree.line(fmt::format("sys/devices/system/cpu/{}/{}", cpu, file));
     if (said.access == Access::unreadable) return said;
     if (said.ok()) ++count[said.text];
   }

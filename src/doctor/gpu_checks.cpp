@@ -42,7 +42,7 @@ void answers(const Node& node, const Cluster&, Findings& out) {
 std::string gpus_with(const Facts& node, const std::string& name, std::string_view value, bool& told) {
   std::vector<std::string> found;
   for (const std::string& gpu : node.under("nvml")) {
-    const machine::Reading& reading = node["nvml/" + gpu + "/" + name];
+    const machine::Reading& reading = node[fmt::format("nvml/{}/{}", gpu, name)];
     told = told || reading.ok();
     if (reading.text == value) found.push_back(gpu);
   }

@@ -77,9 +77,11 @@ void leave_out_settled(const analysis::Summary& summary, Recorder& recorder, Pro
     leave_out(
         recorder, [](const auto&) { return true; }, "every verdict was settled");
   }
-  for (const auto& [reference, settled] : all_settled) {
-    if (!settled) continue;
-    const auto is_compared = [&](const store::ResultBlock& block) { return result.at(block).reference == reference; };
+  for (const auto& of_reference : all_settled) {
+    if (!of_reference.second) continue;
+    const auto is_compared = [&](const store::ResultBlock& block) {
+      return result.at(block).reference == of_reference.first;
+    };
     leave_out(recorder, is_compared, "every verdict that it is for was settled");
   }
 }
