@@ -38,9 +38,8 @@ PlanSaid predicted(const std::vector<std::string>& more) {
 TEST(Predicted, EveryCaseThatChangesTheStepHasAPredictedTime) {
   const PlanSaid plan = predicted({});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
-  EXPECT_THAT(plan.out,
-              AllOf(HasSubstr("predicted, not measured: harness on CUDA"), HasSubstr("128 ranks on 16 nodes"),
-                    HasSubstr("?: the prediction does not know nccl_algo")));
+  EXPECT_THAT(plan.out, AllOf(HasSubstr("predicted, not measured: harness on CUDA"), HasSubstr("128 ranks on 16 nodes"),
+                              HasSubstr("?: the prediction does not know nccl_algo")));
   EXPECT_THAT(plan.out, AllOf(Not(HasSubstr("blocks in")), Not(HasSubstr("time:"))));  // nothing will be measured
 }
 
