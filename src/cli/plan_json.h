@@ -8,7 +8,7 @@
 
 namespace harness::cli {
 
-/// A plan for programs: `plan --format json`. docs/file-format.md has its fields.
+/// A plan for programs: `plan --format json`. docs/json.md has its fields.
 std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
 
 }  // namespace harness::cli

@@ -55,7 +55,7 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan, const machine::
       continue;
     }
     const program::ProgramSet set = workloads::build_programs(e.model, planned.settings, planned.layout);
-    predicted[i].step = sim::predict(set, planned.settings.precision, *e.hardware, network, *e.calibration);
+    predicted[i].step = sim::predict(set, planned.settings, *e.hardware, network, *e.calibration);
   }
   return predicted;
 }

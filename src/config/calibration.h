@@ -23,7 +23,7 @@ struct Software {
   double host_s = 0;               // of one framework operation; 0: the host launches the step whole, as a CUDA graph
   double kernel_s = 0;             // fixed, of each kernel
   double step_s = 0;               // of each step
-  double gradient_bytes = 4;       // of an element in the all-reduce of gradients
+  double gradient_bytes = 4;       // of an element in the all-reduce of gradients, at most
   double accumulation_bytes = 0;   // of a parameter and micro-batch, where a kernel of its own adds gradients up
   double score_bytes_forward = 4;  // of unfused attention, for each score: mask, softmax and dropout
   double score_bytes_backward = 6;

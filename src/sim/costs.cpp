@@ -96,8 +96,11 @@ double Costs::communication_seconds(int rank_class, const program::Operation& op
     return message_seconds_to(classes_.at_peer(rank_class, peer), {peer.axis, -peer.offset}, bytes);
   }
   const program::Collective kind = *kind_of(op.action);
-  if (op.label.phase == program::Phase::gradient_sync && kind == program::Collective::all_reduce)
-    bytes *= calibration_.software.gradient_bytes / 4;
+  if (const auto* sum = std::get_if<program::AllReduce>(&op.action);
+      sum != nullptr && op.label.phase == program::Phase::gradient_sync) {
+    const auto element = static_cast<double>(program::size_of(program.buffer_of(sum->data).type));
+    bytes *= std::min(1.0, calibration_.software.gradient_bytes / element);
+  }
   return collective_seconds(kind, bytes, spread(rank_class, program::group_of(op.action)), network_, calibration_);
 }
 
@@ -112,7 +115,18 @@ double Costs::message_seconds_to(int rank_class, const program::Peer& peer, doub
       if (network_.node_of[layout.neighbour(rank, peer.axis, peer.offset)] != node) ++known->second;
     }
   }
+  require_links(known->second == 0, known->second > 0);
   return message_seconds(bytes, known->second, layout[program::Axis::tensor], network_, calibration_);
+}
+
+void Costs::require_links(bool within_node, bool between_nodes) const {
+  if (between_nodes && !(network_.node_bytes_per_s > 0)) {
+    fail(
+        "the ranks stand on several nodes, and nothing says how fast a node's network is: add `fabric: {{node: 400 "
+        "GB/s}}`");
+  }
+  if (within_node && !(network_.rank_bytes_per_s > 0))
+    fail("ranks share a node, and nothing says how fast its GPUs are linked: add `fabric: {{rank: 450 GB/s}}`");
 }
 
 const Spread& Costs::spread(int rank_class, program::GroupId group) {
@@ -120,12 +134,7 @@ const Spread& Costs::spread(int rank_class, program::GroupId group) {
   if (fresh) {
     const program::ProgramSet& set = classes_.set();
     known->second = spread_of(set.groups[group], set.layout, classes_.list()[rank_class].first_rank, network_);
-    if (known->second.nodes > 1 && !(network_.node_bytes_per_s > 0))
-      fail(
-          "the ranks stand on several nodes, and nothing says how fast a node's network is: add `fabric: {{node: 400 "
-          "GB/s}}`");
-    if (known->second.most_on_a_node > 1 && !(network_.rank_bytes_per_s > 0))
-      fail("ranks share a node, and nothing says how fast its GPUs are linked: add `fabric: {{rank: 450 GB/s}}`");
+    require_links(known->second.most_on_a_node > 1, known->second.nodes > 1);
   }
   return known->second;
 }

@@ -15,10 +15,11 @@ namespace harness::sim {
 /// What the operations of a job cost on one kind of GPU, in one software.
 class Costs {
  public:
-  /// All but the calibration must outlive the object. Throws Error if the links that the job uses have no rate.
+  /// All of them must outlive the object.
   Costs(const RankClasses& classes, const Device& device, const Network& network,
         const config::Calibration& calibration);
 
+  /// Throws Error if a link that it uses has no rate.
   Cost operator()(int rank_class, program::OperationId id);
 
  private:
@@ -26,6 +27,7 @@ class Costs {
   double computation_seconds(const program::Program& program, const program::Operation& op) const;
   double communication_seconds(int rank_class, const program::Operation& op);
   double message_seconds_to(int rank_class, const program::Peer& peer, double bytes);
+  void require_links(bool within_node, bool between_nodes) const;
   const Spread& spread(int rank_class, program::GroupId group);
 
   const RankClasses& classes_;

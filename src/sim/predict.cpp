@@ -30,10 +30,10 @@ program::StepSplit split_of(const program::Program& program, const std::vector<O
 
 }  // namespace
 
-Prediction predict(const program::ProgramSet& programs, config::Precision precision, const config::Hardware& hardware,
-                   const Network& network, const config::Calibration& calibration) {
-  const Device device = device_of(hardware, precision);
-  const program::ProgramSet set = program::lower(programs, calibration.software.fused);
+Prediction predict(const program::ProgramSet& programs, const config::Settings& settings,
+                   const config::Hardware& hardware, const Network& network, const config::Calibration& calibration) {
+  const Device device = device_of(hardware, settings.precision);
+  const program::ProgramSet set = program::lower(programs, settings.fusion ? calibration.software.fused : 0);
   const RankClasses classes(set);
   Costs costs(classes, device, network, calibration);
   const SimulatedStep step =

@@ -18,9 +18,9 @@ struct Prediction {
   program::StepSplit split;  // mean over the ranks
 };
 
-/// The step of the job that these Programs are, not yet lowered. `precision`: of its products. Throws Error if the
-/// hardware lacks a number that the step needs.
-Prediction predict(const program::ProgramSet& programs, config::Precision precision, const config::Hardware& hardware,
-                   const Network& network, const config::Calibration& calibration);
+/// The step of the job that these Programs are, not yet lowered, with these settings. Throws Error if the hardware or
+/// the network lacks a number that the step needs.
+Prediction predict(const program::ProgramSet& programs, const config::Settings& settings,
+                   const config::Hardware& hardware, const Network& network, const config::Calibration& calibration);
 
 }  // namespace harness::sim

@@ -76,6 +76,26 @@ TEST(Predicted, ProgramsReadTheSameInJson) {
   }
 }
 
+double baseline_seconds(std::vector<std::string> changes) {
+  std::vector<std::string> more{"--format", "json", "--only", "baseline"};
+  for (const std::string& change : changes) more.insert(more.end(), {"--set", change});
+  const PlanSaid plan = predicted(more);
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  return nlohmann::json::parse(plan.out)["cases"][0]["predicted_step_seconds"];
+}
+
+TEST(Predicted, SeparateKernelsTakeLonger) {
+  EXPECT_GT(baseline_seconds({"fusion=false"}), 1.02 * baseline_seconds({}));
+}
+
+// Megatron-LM of 2022 reduces gradients in half precision anyway: they do not become a quarter.
+TEST(Predicted, GradientsAreHalvedOnce) {
+  const std::string theirs = "calibration=megatron-2022", late = "overlap_grad_reduce=false";
+  const double seconds = baseline_seconds({theirs, late});
+  EXPECT_GE(baseline_seconds({theirs, late, "grad_reduce_precision=bf16"}), seconds);
+  EXPECT_LT(baseline_seconds({late, "grad_reduce_precision=bf16"}), 0.98 * baseline_seconds({late}));
+}
+
 TEST(Predicted, AMeasuredPlanIsJsonWithoutPredictions) {
   const PlanSaid plan = what_is_said({"plan", cluster, "--ranks", "128", "--format", "json"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
