@@ -157,7 +157,13 @@ double tokens_ratio(const AlignedPair& pair) {
   return before > 0 && after > 0 ? after / before : 1;
 }
 
-void judge(CaseComparison& row, bool between_runs, double alpha, double smallest_effect, double tokens_ratio) {
+// A step in virtual time has no scatter to be judged by.
+bool any_predicted(std::span<const ComparedFile> files) {
+  return std::ranges::any_of(files, [](const ComparedFile& file) { return is_predicted(*file.summary); });
+}
+
+void judge(CaseComparison& row, bool between_runs, double alpha, double smallest_effect, double tokens_ratio,
+           bool predicted) {
   row.per_token = tokens_ratio != 1;
   const auto& first = between_runs ? row.first.run_seconds : row.first.block_seconds;
   const auto& second = between_runs ? row.second.run_seconds : row.second.block_seconds;
@@ -165,7 +171,7 @@ void judge(CaseComparison& row, bool between_runs, double alpha, double smallest
   row.ratio = std::exp(interval.center);
   row.low = std::exp(interval.low);
   row.high = std::exp(interval.high);
-  row.judgement = decide(interval, smallest_effect, {});
+  row.judgement = decide(interval, smallest_effect, {.predicted = predicted});
 }
 
 }  // namespace
@@ -205,6 +211,7 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
   out.second = labels(second);
   out.same_run = share_a_run(first, second);
   out.smallest_effect = reference.smallest_effect;
+  out.predicted = any_predicted(first) || any_predicted(second);
   out.not_aligned = not_aligned(first[0], second[0], pairs);
   bool enough_runs = first.size() >= runs_for_an_interval && second.size() >= runs_for_an_interval;
   for (const AlignedPair& pair : pairs) {
@@ -231,7 +238,8 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
   const double alpha = family_alpha(out.comparisons);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     CaseComparison& row = out.cases[i];
-    if (row.measured_on_both()) judge(row, out.between_runs, alpha, out.smallest_effect, tokens_ratio(pairs[i]));
+    if (row.measured_on_both())
+      judge(row, out.between_runs, alpha, out.smallest_effect, tokens_ratio(pairs[i]), out.predicted);
   }
   return out;
 }

@@ -61,6 +61,7 @@ struct Comparison {
   std::vector<std::string> first, second;  // the files' labels
   bool between_runs = false;               // three runs or more on both sides: the interval is that of the runs
   bool same_run = false;                   // a run is on both sides
+  bool predicted = false;                  // a run is: then there are no intervals and no verdicts
   int comparisons = 0;                     // the family that the intervals hold for together
   double smallest_effect = 0.01;           // the first file's
   std::vector<CaseComparison> cases;

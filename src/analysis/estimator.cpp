@@ -5,6 +5,7 @@
 
 #include "analysis/level_estimator.h"
 #include "analysis/paired_estimator.h"
+#include "analysis/predicted_estimator.h"
 #include "base/error.h"
 
 namespace harness::analysis {
@@ -20,6 +21,7 @@ constexpr std::array rows{
     Row{"level", EstimatorKind::level, estimate_level},
     Row{"pairs", EstimatorKind::pairs, estimate_trimmed_pairs},
     Row{"sign", EstimatorKind::sign, estimate_median_pairs},
+    Row{"predicted", EstimatorKind::predicted, estimate_predicted},
 };
 
 }  // namespace

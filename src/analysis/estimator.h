@@ -78,9 +78,10 @@ using Estimator = SweepEstimate (*)(const SweepBlocks& sweep, std::span<const Qu
 
 /// What verdicts rest on.
 enum class EstimatorKind : std::uint8_t {
-  level,  // "level": all blocks against the machine's level at their time
-  pairs,  // "pairs": the trimmed mean of pairs within rounds, with Yuen's interval
-  sign,   // "sign": the median of the same pairs, with its exact interval
+  level,      // "level": all blocks against the machine's level at their time
+  pairs,      // "pairs": the trimmed mean of pairs within rounds, with Yuen's interval
+  sign,       // "sign": the median of the same pairs, with its exact interval
+  predicted,  // "predicted": steps in virtual time, which have no scatter and no verdicts
 };
 Estimator estimator_of(EstimatorKind kind);
 /// By the name on the command line and in the file. Throws Error for an unknown one.

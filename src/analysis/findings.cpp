@@ -10,7 +10,8 @@ namespace harness::analysis {
 Findings find_all(const store::Result& result, const SummaryOptions& options) {
   Findings findings;
   findings.summary = summarise(result, options);
-  for (const CaseSummary* row : findings.summary.proven_changes()) {
+  const bool predicted = is_predicted(findings.summary);
+  for (const CaseSummary* row : predicted ? findings.summary.predicted_changes() : findings.summary.proven_changes()) {
     if (config::purpose_of(result.at(*row).variable) == config::Purpose::scale || findings.summary.unreliable) continue;
     findings.best_case = row->case_index;
     break;

@@ -36,8 +36,8 @@ struct Findings {
 
   /// The baseline, if it was measured; else nullptr.
   const CaseSummary* baseline() const;
-  /// The largest proven improvement; nullptr if there is none, or if the control moved: then no verdict counts. More
-  /// ranks are no improvement: they say how the step scales.
+  /// The largest proven improvement, of a predicted sweep the largest predicted one; nullptr if there is none, or if
+  /// the control moved: then no verdict counts. More ranks are no improvement: they say how the step scales.
   const CaseSummary* best() const;
   /// The baseline and the best: those of the two that are there.
   std::vector<const CaseSummary*> before_and_after() const;

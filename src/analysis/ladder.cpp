@@ -15,6 +15,7 @@ Evidence weakest(const std::vector<CaseWeight>& contrast, std::span<const Eviden
     weakest.honoured = weakest.honoured && of.honoured;
     weakest.within_limit = weakest.within_limit && of.within_limit;
     weakest.trains_alike = weakest.trains_alike && of.trains_alike;
+    weakest.predicted = weakest.predicted || of.predicted;
   }
   return weakest;
 }

@@ -147,13 +147,14 @@ CaseSummary measured(const store::Result& result, std::int32_t case_index) {
   return row;
 }
 
-Evidence evidence_of(const CaseSummary& row) {
+Evidence evidence_of(const CaseSummary& row, EstimatorKind estimator) {
   return {.role = row.role,
           .status = row.status,
           .measured = row.blocks > 0,
           .honoured = row.honoured,
           .within_limit = !(row.rates && row.rates->impossible),
-          .trains_alike = row.trains_differently.empty()};
+          .trains_alike = row.trains_differently.empty(),
+          .predicted = estimator == EstimatorKind::predicted};
 }
 
 }  // namespace
@@ -203,7 +204,7 @@ void compare_with_baseline(const store::Result& result, Summary& summary) {
   std::vector<Evidence> of_cases;
   for (std::size_t i = 0; i < summary.cases.size(); ++i) {
     CaseSummary& row = summary.cases[i];
-    const Evidence& evidence = of_cases.emplace_back(evidence_of(row));
+    const Evidence& evidence = of_cases.emplace_back(evidence_of(row, summary.estimator));
     row.judgement = decide(all.answers[i].log_ratio, result.smallest_effect, evidence);
     if (store::is_reference(row.role)) continue;
     row.settled_after = all.settled_after[i];
@@ -250,7 +251,8 @@ Summary summarise(const store::Result& result, const SummaryOptions& options) {
   summary.throttled_rounds = throttled_rounds(result);
   for (std::int32_t i = 0; i < result.case_count(); ++i) summary.cases.push_back(measured(result, i));
   const EstimatorKind declared = estimator_named(result.interval);
-  summary.estimator = options.estimator.value_or(declared);
+  // Nothing else can be made of virtual time.
+  summary.estimator = declared == EstimatorKind::predicted ? declared : options.estimator.value_or(declared);
   summary.declared = summary.estimator == declared;
   compare_with_baseline(result, summary);
   summary.failed_cases =
@@ -268,6 +270,10 @@ bool is_unresolved(const CaseSummary& row) {
          row.judgement.reason == Reason::interval;
 }
 
+bool is_predicted(const Summary& summary) {
+  return summary.estimator == EstimatorKind::predicted;
+}
+
 bool is_proven(const CaseSummary& row) {
   return row.role == store::CaseRole::change && row.effect && row.effect->verdict == Verdict::faster;
 }
@@ -276,13 +282,30 @@ bool is_improvement(const CaseSummary& row) {
   return is_proven(row) && !row.another_training;
 }
 
-std::vector<const CaseSummary*> Summary::proven_changes() const {
-  std::vector<const CaseSummary*> proven;
+bool is_predicted_faster(const CaseSummary& row) {
+  return row.judgement.reason == Reason::predicted && row.effect && row.effect->ratio < 1 && !row.another_training;
+}
+
+namespace {
+
+std::vector<const CaseSummary*> fastest_first(const std::vector<CaseSummary>& cases,
+                                              bool (*counts)(const CaseSummary&)) {
+  std::vector<const CaseSummary*> found;
   for (const CaseSummary& row : cases) {
-    if (is_improvement(row)) proven.push_back(&row);
+    if (counts(row)) found.push_back(&row);
   }
-  std::ranges::stable_sort(proven, {}, [](const CaseSummary* row) { return row->effect->ratio; });
-  return proven;
+  std::ranges::stable_sort(found, {}, [](const CaseSummary* row) { return row->effect->ratio; });
+  return found;
+}
+
+}  // namespace
+
+std::vector<const CaseSummary*> Summary::proven_changes() const {
+  return fastest_first(cases, is_improvement);
+}
+
+std::vector<const CaseSummary*> Summary::predicted_changes() const {
+  return fastest_first(cases, is_predicted_faster);
 }
 
 const CaseSummary* Summary::baseline() const {

@@ -62,6 +62,9 @@ struct CaseSummary {
 /// Whether more rounds could say more: a change that runs and whose verdict is open. The control is not asked about:
 /// its interval shows the noise, and a sweep takes no rounds for it.
 bool is_unresolved(const CaseSummary& row);
+/// Whether the change is predicted to make the step faster, per unit of its work, by more than the error of
+/// predictions.
+bool is_predicted_faster(const CaseSummary& row);
 /// Whether the sweep proves that this change makes the step faster, per unit of its work. An unreliable sweep proves
 /// nothing: ask that first.
 bool is_proven(const CaseSummary& row);
@@ -98,12 +101,17 @@ struct Summary {
   /// What is concluded about the case that a row of any table is about.
   const CaseSummary& at(const store::AboutACase auto& row) const { return case_at(row.case_index); }
   const CaseSummary& case_at(std::int32_t case_index) const { return cases[static_cast<std::size_t>(case_index)]; }
+  /// Of a predicted sweep: the changes that are predicted to be faster, the fastest first, as proven_changes().
+  std::vector<const CaseSummary*> predicted_changes() const;
   /// nullptr if there is none.
   const CaseSummary* baseline() const;
   /// The improvements, the fastest first. A change of the ranks, a combination and a case that failed later are among
   /// them: not everyone wants those.
   std::vector<const CaseSummary*> proven_changes() const;
 };
+
+/// Whether its steps are virtual time: then nothing in it is proven.
+bool is_predicted(const Summary& summary);
 
 /// An estimate and what decide() makes of it; nothing without a pair.
 std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect, const Evidence& evidence);

@@ -33,13 +33,14 @@ Verdict verdict_of(const ConfidenceInterval& log_ratio, double smallest_effect) 
 
 namespace {
 
-Reason reason_for(Verdict verdict, const Evidence& evidence) {
+Reason reason_for(Verdict verdict, bool is_small, const Evidence& evidence) {
   if (!evidence.within_limit) return Reason::beyond_limit;
   if (evidence.role == store::CaseRole::change && !evidence.trains_alike) return Reason::trains_differently;
   if (evidence.status == store::CaseStatus::failed) return Reason::failed;
   if (evidence.status == store::CaseStatus::impossible) return Reason::impossible;
   if (!evidence.measured) return Reason::not_measured;
   if (store::is_reference(evidence.role)) return Reason::baseline;
+  if (evidence.predicted) return is_small ? Reason::too_close_to_call : Reason::predicted;
   if (verdict == Verdict::not_honoured) return Reason::not_honoured;
   return verdict == Verdict::none ? Reason::too_few_rounds : Reason::interval;
 }
@@ -52,7 +53,8 @@ Judgement decide(const ConfidenceInterval& log_ratio, double smallest_effect, co
   if (evidence.role == store::CaseRole::change && !evidence.honoured) verdict = Verdict::not_honoured;
   if (evidence.role == store::CaseRole::change && !(evidence.within_limit && evidence.trains_alike))
     verdict = Verdict::none;
-  return {verdict, reason_for(verdict, evidence)};
+  const bool is_small = std::abs(log_ratio.center) < std::log1p(smallest_effect);
+  return {verdict, reason_for(verdict, is_small, evidence)};
 }
 
 const char* name_of(const Judgement& judgement) {
@@ -72,6 +74,10 @@ const char* name_of(const Judgement& judgement) {
       return "impossible";
     case Reason::not_measured:
       return "not measured";
+    case Reason::predicted:
+      return "predicted";
+    case Reason::too_close_to_call:
+      return "too close to call";
     case Reason::too_few_rounds:
       break;
   }

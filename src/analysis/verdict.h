@@ -40,6 +40,8 @@ enum class Reason : std::uint8_t {
   not_measured,        // it has no finished block
   not_honoured,        // what it asked for did not happen
   too_few_rounds,      // fewer blocks than an interval needs (least_level_rounds, least_pairs)
+  predicted,           // computed, not measured, which proves nothing
+  too_close_to_call,   // the same, and the change is smaller than the error of predicted changes
 };
 
 /// What is known besides the interval. The defaults are those of a change that was measured without any trouble.
@@ -50,6 +52,7 @@ struct Evidence {
   bool honoured = true;      // what it asked for happened
   bool within_limit = true;  // no stated limit of the hardware is exceeded
   bool trains_alike = true;  // it trains as the baseline does, or is asked not to
+  bool predicted = false;    // its step is virtual time
 };
 
 struct Judgement {

@@ -284,10 +284,11 @@ void throttling(const store::Result& result, const Summary& summary, Warnings& w
 
 std::vector<std::string> find_warnings(const store::Result& result, const Summary& summary) {
   Warnings warnings;
-  control(summary, warnings);
-  losses(result, warnings);
   limits(result, summary, warnings);
   peaks(result, summary, warnings);
+  if (is_predicted(summary)) return warnings;  // the others are about machines
+  control(summary, warnings);
+  losses(result, warnings);
   training(result, summary, warnings);
   totals(result, warnings);
   started_again(result, warnings);

@@ -22,7 +22,7 @@ void add_common(CLI::App& verb, std::string& config, std::vector<std::string>& o
   verb.add_option("-b,--minbytes", a.min_bytes, "of a collective, alone: sweep its sizes from this one on: 8, 64K");
   verb.add_option("-e,--maxbytes", a.max_bytes, "up to this one: 8G");
   verb.add_option("-f,--stepfactor", a.step_factor, "each so many times the one before (default: 2)");
-  verb.add_option("--backend", a.backend, "cpu or cuda");
+  verb.add_option("--backend", a.backend, "cpu, cuda, or sim, which predicts");
   verb.add_option("--rounds", a.rounds, "number of rounds");
   verb.add_option("--time-budget", a.time_budget, "fit the rounds into this time: 10 min");
   verb.add_option("--seed", a.seed, "seed of the weights, the tokens and the order of blocks");
@@ -108,6 +108,10 @@ Parser::Parser(Arguments& a) {
                   "repeat from the best proven change until no single change is proven to help; a file per stage");
   sweep->add_option("--blocks", a.sweep.blocks, "of a climb, all stages together, at most")->needs("--climb");
   sweep->add_flag("--force", a.sweep.force, "replace the result file if it exists; the old one is kept beside it");
+  sweep->add_option("--ranks", a.sweep.ranks, "of a prediction (--backend sim): number of ranks")
+      ->check(CLI::Range(1, 1 << 20));
+  sweep->add_option("--ranks-per-node", a.sweep.ranks_per_node, "of a prediction: ranks that share a node")
+      ->check(CLI::Range(1, 1 << 20));
   sweep->get_option("config")->required(false);
   sweep
       ->add_option("--resume", a.resume,

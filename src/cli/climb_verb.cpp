@@ -54,14 +54,18 @@ int climb(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
   if (options.resume && options.output.empty()) fail("--climb --resume needs -o FILE, as it was given to the climb");
   const config::Experiment start = config::load_experiment(options.config, options.overrides);
   const int variables = sweep::Climb(start, options.only, 1).variables();
-  const std::size_t first_stage = plan_sweep(job, start, options.only, processes_for(options.wrap, "")).schedule.size();
+  const std::unique_ptr<job::Job> simulated = simulated_job(job, start, options);
+  job::Job& runs = simulated ? *simulated : job;
+  const std::size_t first_stage =
+      plan_sweep(runs, start, options.only, processes_for(options.wrap, "")).schedule.size();
   const Budget budget = budget_of(options, first_stage, variables);
   sweep::Climb climb(start, options.only, budget.stages);
   const std::string path = output_path(start, options.output);
   sweep::ProgressLine progress(err, isatty(STDERR_FILENO) != 0);
-  progress.say(fmt::format("climb: up to {} within {}, which share the error of {:.3g} %",
-                           plural(budget.stages, "stage"), plural(static_cast<std::int64_t>(budget.blocks), "block"),
-                           100 * (1 - start.measure.confidence)));
+  const std::string error =
+      simulated ? "" : fmt::format(", which share the error of {:.3g} %", 100 * (1 - start.measure.confidence));
+  progress.say(fmt::format("climb: up to {} within {}{}", plural(budget.stages, "stage"),
+                           plural(static_cast<std::int64_t>(budget.blocks), "block"), error));
   std::string ended;
   std::size_t used = 0;
   int code = 0;
@@ -71,7 +75,7 @@ int climb(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
     const config::Experiment experiment = config::load_experiment(options.config, overrides);
     const std::string file = path_of_stage(path, stage);
     const auto found = options.resume ? state_of(file) : std::nullopt;
-    const plan::Plan plan = plan_sweep(job, experiment, {}, processes_for(options.wrap, found ? file : ""));
+    const plan::Plan plan = plan_sweep(runs, experiment, {}, processes_for(options.wrap, found ? file : ""));
     used += plan.schedule.size();
     if (used > budget.blocks) {
       ended = fmt::format("the {} blocks are spent", budget.blocks);
@@ -82,7 +86,7 @@ int climb(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
     if (found != store::RunState::complete) {
       const OutputRequest output{file, found.has_value(), options.force};
       const sweep::SweepRequest request{options.command, options.wrap, found.has_value(), climb.path()};
-      if (measure_sweep(job, plan, output, request, progress).state == store::RunState::partial) {
+      if (measure_sweep(runs, plan, output, request, progress).state == store::RunState::partial) {
         err << fmt::format("harness: stopped early; the same command with --resume and -o {} continues\n", path);
         return exit_partial;
       }
@@ -95,7 +99,8 @@ int climb(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
     ended = climb.take(result, summary, file);
   }
   if (ended.empty()) ended = fmt::format("all {} stages are over", budget.stages);
-  out << fmt::format("climb: {}, after {}.\n", ended, plural(std::ssize(climb.path()), "proven change"));
+  out << fmt::format("climb: {}, after {}.\n", ended,
+                     plural(std::ssize(climb.path()), simulated ? "predicted change" : "proven change"));
   for (const std::string& setting : climb.settings()) out << fmt::format("  --set '{}'\n", setting);
   return code;
 }

@@ -8,6 +8,8 @@
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/predicted.h"
+#include "job/sim/simulated_job.h"
 #include "plan/prepare.h"
 #include "store/atomic_file.h"
 #include "store/result_file.h"
@@ -40,17 +42,37 @@ std::string output_path(const config::Experiment& experiment, const std::string&
 void require_named_backend(const std::vector<std::string>& overrides) {
   constexpr std::string_view key = "backend=";
   for (const std::string& text : overrides) {
-    if (text.starts_with(key)) static_cast<void>(backends::get(config::parse_backend(text.substr(key.size()))));
+    if (!text.starts_with(key)) continue;
+    const config::BackendKind kind = config::parse_backend(text.substr(key.size()));
+    if (!config::traits_of(kind).predicts()) static_cast<void>(backends::get(kind));
   }
 }
 
 plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment, const std::vector<std::string>& only,
                       plan::Processes processes) {
+  if (config::traits_of(experiment.backend).predicts()) return plan::prepare(experiment, job.size(), only);
   static_cast<void>(backends::get(experiment.backend));  // an Error here says what is missing
   if (config::traits_of(experiment.backend).ranks_are_gpus) {
     sweep::require_gpus(job.places(), experiment.measure.share_gpus, experiment.path);
   }
   return plan::prepare(experiment, job.size(), only, processes);
+}
+
+std::unique_ptr<job::Job> simulated_job(const job::Job& real, const config::Experiment& experiment,
+                                        const SweepOptions& options) {
+  if (!config::traits_of(experiment.backend).predicts()) {
+    if (options.ranks == 0 && options.ranks_per_node == 0) return nullptr;
+    fail(
+        "--ranks and --ranks-per-node are for predictions (--backend sim); of a sweep that measures, `mpirun -np N` "
+        "says how many ranks there are");
+  }
+  if (options.resume) fail("a prediction takes seconds, so there is none to resume; run it again with --force");
+  if (!options.wrap.empty()) fail("a prediction starts no worker that --wrap could be around");
+  const int ranks = options.ranks > 0 ? options.ranks : real.size();
+  if (options.ranks == 0 && ranks == 1)
+    fail("{}: a prediction needs the number of ranks that it is for: give --ranks N", experiment.path);
+  return std::make_unique<simjob::SimulatedJob>(experiment,
+                                                planned_topology(experiment, ranks, options.ranks_per_node));
 }
 
 plan::Processes processes_for(const std::string& wrap, const std::string& resumed) {

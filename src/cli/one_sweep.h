@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,12 @@ plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment,
 /// As the command of --wrap needs it, which sees one block in a process, and as the file that is `resumed` was begun.
 /// Either may be "".
 plan::Processes processes_for(const std::string& wrap, const std::string& resumed);
+
+/// The job in virtual time that predicts the experiment, on as many ranks as given, else as the launcher started;
+/// nullptr where the experiment is measured. Throws Error if nothing says how many ranks, or if a prediction is asked
+/// for what only measuring does.
+std::unique_ptr<job::Job> simulated_job(const job::Job& real, const config::Experiment& experiment,
+                                        const SweepOptions& options);
 
 /// What becomes of a file that is there.
 struct OutputRequest {

@@ -292,13 +292,6 @@ std::string budget_of(const plan::Plan& p, const PlanOptions& options) {
   return "\n" + the_case.name + ": " + budget_text(budget, hardware.name, !options.efficiencies.empty());
 }
 
-// Where nothing says how ranks stand, a prediction takes the machines that the hardware is usually part of.
-machine::Topology topology_of(const plan::Plan& p, int ranks_per_node) {
-  if (ranks_per_node == 0 && config::traits_of(p.experiment.backend).predicts())
-    ranks_per_node = usual_ranks_per_node(p.experiment);
-  return ranks_per_node > 0 ? machine::Topology::node_by_node(p.ranks, ranks_per_node) : machine::Topology();
-}
-
 }  // namespace
 
 int plan(const PlanOptions& options, std::ostream& out) {
@@ -312,7 +305,7 @@ int plan(const PlanOptions& options, std::ostream& out) {
   }
   const plan::Plan p = plan::prepare(experiment, std::max(ranks, 1), options.only);
   // Before anything is printed, so that an error stands alone.
-  const machine::Topology topology = topology_of(p, per_node);
+  const machine::Topology topology = planned_topology(p.experiment, p.ranks, per_node);
   const std::vector<PredictedCase> predicted = predict_cases(p, topology);
   if (options.format == "json") {
     out << plan_json(p, predicted);

@@ -12,15 +12,6 @@
 namespace harness::cli {
 namespace {
 
-sim::Network network_of(const config::Experiment& e, const machine::Topology& topology) {
-  const config::Hardware& hardware = *e.hardware;
-  constexpr int hopper = 90;  // the first whose NVLink switches add up
-  return {.rank_bytes_per_s = e.fabric.rank_bytes_per_s > 0 ? e.fabric.rank_bytes_per_s : hardware.nvlink_bytes_per_s,
-          .node_bytes_per_s = e.fabric.node_bytes_per_s > 0 ? e.fabric.node_bytes_per_s : hardware.node_bytes_per_s,
-          .switches_reduce = hardware.compute_capability >= hopper,
-          .node_of = topology.node_of};
-}
-
 // What a case changes must change its Program, where its ranks stand or how fast they compute: of the rest, such as
 // NCCL's settings, the simulation knows nothing.
 bool is_known(const plan::PlannedCase& planned, const plan::PlannedCase& baseline) {
@@ -30,18 +21,17 @@ bool is_known(const plan::PlannedCase& planned, const plan::PlannedCase& baselin
 
 }  // namespace
 
-int usual_ranks_per_node(const config::Experiment& e) {
+machine::Topology planned_topology(const config::Experiment& e, int ranks, int ranks_per_node) {
   constexpr int usual = 8;
-  return e.hardware && e.hardware->gpus_of_node > 0 ? e.hardware->gpus_of_node : usual;
+  if (ranks_per_node == 0 && config::traits_of(e.backend).predicts())
+    ranks_per_node = e.hardware && e.hardware->gpus_of_node > 0 ? e.hardware->gpus_of_node : usual;
+  return ranks_per_node > 0 ? machine::Topology::node_by_node(ranks, ranks_per_node) : machine::Topology();
 }
 
 std::vector<PredictedCase> predict_cases(const plan::Plan& plan, const machine::Topology& topology) {
   const config::Experiment& e = plan.experiment;
   if (!config::traits_of(e.backend).predicts()) return {};
-  if (!e.hardware) {
-    fail("{}: a prediction needs the hardware: add `hardware: h100-sxm` or another file of configs/hardware", e.path);
-  }
-  const sim::Network network = network_of(e, topology);
+  const sim::Network network = sim::network_of(e, topology.node_of);
   std::vector<PredictedCase> predicted(plan.cases.size());
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     const plan::PlannedCase& planned = plan.cases[i];
@@ -55,7 +45,7 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan, const machine::
       continue;
     }
     const program::ProgramSet set = workloads::build_programs(e.model, planned.settings, planned.layout);
-    predicted[i].step = sim::predict(set, planned.settings, *e.hardware, network, *e.calibration);
+    predicted[i].step = sim::predict(sim::Simulation(set, planned.settings, e, network));
   }
   return predicted;
 }

@@ -16,8 +16,9 @@ struct PredictedCase {
   std::string unknown;  // "the prediction does not know nccl_algo"; "" where there is a step, and of an impossible case
 };
 
-/// How many ranks stand on a node where nothing else says so: as in the machines that the hardware is usually part of.
-int usual_ranks_per_node(const config::Experiment& experiment);
+/// How the ranks of a plan stand, as given (0: not given). A prediction takes the machines that its hardware is usually
+/// part of where nothing says it; else it is not known then.
+machine::Topology planned_topology(const config::Experiment& experiment, int ranks, int ranks_per_node);
 
 /// Of each case of a plan, by its number; none where the backend does not predict. Throws Error where a number is not
 /// known that every prediction needs.

@@ -44,13 +44,15 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
   if (!options.rounds.empty())
     experiment.measure.rounds = static_cast<int>(config::parse_within(options.rounds, 2, 10000));
   const std::string path = output_path(experiment, options.output);
-  const plan::Plan plan = plan_sweep(job, experiment, only, processes_for(options.wrap, options.resume ? path : ""));
+  const std::unique_ptr<job::Job> simulated = simulated_job(job, experiment, options);
+  job::Job& runs = simulated ? *simulated : job;
+  const plan::Plan plan = plan_sweep(runs, experiment, only, processes_for(options.wrap, options.resume ? path : ""));
   const OutputRequest output{path, options.resume, options.force,
                              options.rounds.empty() ? 0 : experiment.measure.rounds};
 
   sweep::ProgressLine progress(err, isatty(STDERR_FILENO) != 0);
   const auto [state, result] =
-      measure_sweep(job, plan, output, {options.command, options.wrap, options.resume}, progress);
+      measure_sweep(runs, plan, output, {options.command, options.wrap, options.resume}, progress);
   const analysis::Summary summary = analysis::summarise(result);
   err << "\n";
   out << view(report::show_document(result, summary), under_a_launcher, out);

@@ -19,8 +19,9 @@ struct SweepOptions {
   bool force = false;
   bool resume = false;
   bool climb = false;
-  std::string blocks = {};  // of a climb, at most
-  std::string rounds = {};  // with resume and no configuration: the total that a complete file is extended to
+  std::string blocks = {};            // of a climb, at most
+  std::string rounds = {};            // with resume and no configuration: the total that a complete file is extended to
+  int ranks = 0, ranks_per_node = 0;  // of a prediction; 0: not given
 };
 
 struct PlanOptions {

@@ -212,6 +212,11 @@ std::string case_name(const Change& change) {
   return is_joint(change.variable) ? change.value : fmt::format("{}={}", change.variable, change.value);
 }
 
+program::FusedSet fused_for(const Experiment& experiment, const Settings& settings) {
+  if (!traits_of(experiment.backend).predicts()) return fused_for(experiment.backend, settings);
+  return settings.fusion ? experiment.calibration->software.fused : 0;
+}
+
 bool changes(const Change& change, const Variable& variable, const Settings& baseline) {
   return variable.print(change.settings) != variable.print(baseline);
 }

@@ -123,6 +123,10 @@ bool is_joint(std::string_view variable);
 /// "micro_batch_size=4", of a combination "micro_batch_size=4 + overlap_grad_reduce=false", of a ladder "fix + fix".
 std::string case_name(const Change& change);
 
+/// The fused forms that a step of the experiment with these settings has: its backend's, or those of the software that
+/// a prediction is for. The others are lowered (program/lower.h).
+program::FusedSet fused_for(const Experiment& experiment, const Settings& settings);
+
 /// Whether a change sets this variable to something else than the baseline does.
 bool changes(const Change& change, const Variable& variable, const Settings& baseline);
 

@@ -144,6 +144,17 @@ std::vector<EntrantSet> sets_of(const Plan& plan) {
   return sets;
 }
 
+// Virtual time has no noise: one step says all.
+config::Measure once(config::Measure measure) {
+  measure.rounds = measure.steps = 1;
+  measure.warmup_steps = 0;
+  measure.auto_steps = false;
+  measure.looks.clear();
+  measure.weights.clear();
+  measure.time_budget_s = 0;
+  return measure;
+}
+
 }  // namespace
 
 void require_baseline(const Plan& plan) {
@@ -168,9 +179,12 @@ Plan make_plan(const config::Experiment& experiment, int ranks, const std::vecto
   plan.ranks = ranks;
   plan.only = only;
   plan.processes = processes;
-  for (const char* name : {"baseline", "baseline_again"}) {
-    plan.cases.push_back(make_case(experiment, ranks, name, nullptr));
-    plan.cases.back().is_copy = plan.cases.size() > 1;
+  const bool predicts = config::traits_of(experiment.backend).predicts();
+  if (predicts) plan.experiment.measure = once(experiment.measure);
+  plan.cases.push_back(make_case(experiment, ranks, "baseline", nullptr));
+  if (!predicts) {
+    plan.cases.push_back(make_case(experiment, ranks, "baseline_again", nullptr));
+    plan.cases.back().is_copy = true;
   }
   require_baseline(plan);
   for (const config::Change& change : experiment.changes) {
@@ -179,7 +193,7 @@ Plan make_plan(const config::Experiment& experiment, int ranks, const std::vecto
     if (!only.empty() && !selection.contains(name) && !selection.contains(change.variable)) continue;
     plan.cases.push_back(make_case(experiment, ranks, name, &change));
   }
-  add_baseline_alone(plan);
+  if (!predicts) add_baseline_alone(plan);
   schedule_blocks(plan);
   return plan;
 }

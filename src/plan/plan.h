@@ -65,7 +65,8 @@ struct Plan {
 /// `baseline_alone`: the baseline as a set of its own, so that a process of its own is no effect of theirs. (Not with a
 /// ladder, whose fixes are compared with each other: there every block has its own process, if one needs it.) Throws
 /// Error if the baseline itself is impossible. Left out: a change that still stands for values of the model, and the
-/// baseline's own number of ranks. `only`: keep these cases (and the baselines); names matched exactly or by variable.
+/// baseline's own number of ranks. Where the backend predicts, each case has one block of one step, and the baseline no
+/// copy. `only`: keep these cases (and the baselines); names matched exactly or by variable.
 Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only = {},
                Processes processes = Processes::as_needed);
 

@@ -57,12 +57,16 @@ std::string processes_line(const store::Result& result, const analysis::Summary&
   return summary.own_process ? line + own_process_words(*summary.own_process) : line;
 }
 
-std::string run_line(const store::Result& result) {
+std::string blocks_words(const store::Result& result, const analysis::Summary& summary) {
+  if (analysis::is_predicted(summary)) return fmt::format("a step of each case in virtual time, {}", result.created);
   std::string shared = analysis::shares_processes(result) ? ", a round's blocks in one process" : "";
   if (result.find_case(store::alone_name) != nullptr) shared += " but for cases that need their own";
-  const auto blocks =
-      fmt::format("{} of {} warm-up and {}{}, seed {}; {}", plural(result.rounds, "round"), result.warmup_steps,
-                  plural(result.steps, "timed step"), shared, result.seed, result.created);
+  return fmt::format("{} of {} warm-up and {}{}, seed {}; {}", plural(result.rounds, "round"), result.warmup_steps,
+                     plural(result.steps, "timed step"), shared, result.seed, result.created);
+}
+
+std::string run_line(const store::Result& result, const analysis::Summary& summary) {
+  const std::string blocks = blocks_words(result, summary);
   if (workload_of(result) != "gpt") {
     return fmt::format("{}: workload {} on {} of {}; {}", result.name, workload_of(result),
                        plural(result.ranks, "rank"), plural(result.nodes, "node"), blocks);
@@ -170,6 +174,13 @@ std::string spaced(const std::string& list) {
 }
 
 std::string change_line(const store::Result& result, const analysis::Summary& summary) {
+  if (analysis::is_predicted(summary)) {
+    return fmt::format(
+        "Change: {} against the baseline, both predicted. A prediction has neither interval nor verdict; below {:.3g} "
+        "% "
+        "a change is too close to call.",
+        what_changes(result), 100 * result.smallest_effect);
+  }
   const int comparisons = analysis::declared_comparisons(result);
   std::string line = fmt::format("Change: {} against {}; {:.3g} % intervals", what_changes(result),
                                  reference_of(summary), 100 * result.confidence);
@@ -225,7 +236,7 @@ std::string subject_of(const store::Result& result) {
 }
 
 std::vector<std::string> context(const store::Result& result, const analysis::Summary& summary) {
-  std::vector<std::string> lines{backend_line(result.backend), run_line(result)};
+  std::vector<std::string> lines{backend_line(result.backend), run_line(result, summary)};
   if (result.sessions > 1) {
     lines.push_back(
         fmt::format("Resumed: measured in {} sessions, each a start of the sweep. A change compares blocks of one "

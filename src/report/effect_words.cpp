@@ -86,6 +86,8 @@ Tone tone_of(const analysis::Judgement& judgement) {
       return Tone::bad;
     case analysis::Reason::interval:
       return tone_of(judgement.verdict);
+    case analysis::Reason::too_close_to_call:
+      return Tone::open;
     default:
       return Tone::plain;
   }

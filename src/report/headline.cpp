@@ -177,7 +177,8 @@ std::string climbed(const store::Result& result, const analysis::Summary& summar
   if (result.climb.empty()) return "";
   const std::size_t changes = result.climb.size();
   std::string text =
-      fmt::format("Stage {} of a climb, after {}", changes + 1, plural(std::ssize(result.climb), "proven change"));
+      fmt::format("Stage {} of a climb, after {}", changes + 1,
+                  plural(std::ssize(result.climb), analysis::is_predicted(summary) ? "change" : "proven change"));
   const analysis::CaseSummary* start = analysis::start_of_climb(result, summary);
   if (start != nullptr && start->effect && start->effect->verdict == analysis::Verdict::slower)
     text += fmt::format(": {:.3g} times as fast as at the start", start->effect->ratio);
@@ -199,6 +200,32 @@ std::string lost_words(const analysis::Summary& summary) {
   return parts.empty() ? "" : " Lost: " + join_first(parts, max_shown) + ".";
 }
 
+// "Predicted, not measured: micro_batch_size=4 is the fastest, 24.5 % faster than the baseline; …"
+std::string what_was_predicted(const store::Result& result, const analysis::Summary& summary) {
+  using analysis::Reason;
+  const auto is_scale = [&](const analysis::CaseSummary& row) {
+    return config::purpose_of(result.at(row).variable) == config::Purpose::scale;
+  };
+  std::vector<const analysis::CaseSummary*> faster = summary.predicted_changes();
+  std::erase_if(faster, [&](const analysis::CaseSummary* row) { return is_scale(*row); });
+  std::size_t close = 0, slower = 0;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (row.another_training || is_scale(row)) continue;
+    if (row.judgement.reason == Reason::too_close_to_call) ++close;
+    if (row.judgement.reason == Reason::predicted && row.effect->ratio > 1) ++slower;
+  }
+  const std::string start = "Predicted, not measured: ";
+  if (faster.empty() && close + slower == 0) return start + "nothing is compared with the baseline.";
+  const std::size_t others = faster.empty() ? 0 : faster.size() - 1;
+  std::string rest = counted(
+      {{others, others == 1 ? "other faster" : "others faster"}, {slower, "slower"}, {close, "too close to call"}});
+  rest = rest.empty() ? "." : fmt::format("; {}.", rest);
+  if (faster.empty()) return start + "no change is faster than the baseline" + rest;
+  const analysis::CaseSummary& best = *faster.front();
+  return start + fmt::format("{} is the fastest, {} faster{} than the baseline{}", best.name,
+                             percent(1 - best.effect->ratio), per_what(result), rest);
+}
+
 }  // namespace
 
 std::string headline(const store::Result& result, const analysis::Summary& summary) {
@@ -211,6 +238,8 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
     text = fmt::format("Partial ({} of {} blocks{}). ", done, result.blocks.size(), standing);
   }
   text += climbed(result, summary);
+  if (analysis::is_predicted(summary))
+    return text + what_was_predicted(result, summary) + scaling_words(result, sort_out(result, summary));
   if (!summary.unreliable) {
     const SortedChanges found = sort_out(result, summary);
     return text + what_was_found(result, summary, found) + other_trainings_words(found) + scaling_words(result, found) +

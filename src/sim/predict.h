@@ -1,14 +1,7 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "config/calibration.h"
-#include "config/hardware.h"
-#include "config/settings.h"
 #include "program/step_split.h"
-#include "sim/engine.h"
-#include "sim/link_time.h"
+#include "sim/simulation.h"
 
 namespace harness::sim {
 
@@ -17,10 +10,6 @@ struct Prediction {
   double step_s = 0;
   program::StepSplit split;  // mean over the ranks
 };
-
-/// The step of the job that these Programs are, not yet lowered, with these settings. Throws Error if the hardware or
-/// the network lacks a number that the step needs.
-Prediction predict(const program::ProgramSet& programs, const config::Settings& settings,
-                   const config::Hardware& hardware, const Network& network, const config::Calibration& calibration);
+Prediction predict(const Simulation& simulation);
 
 }  // namespace harness::sim

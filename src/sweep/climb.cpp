@@ -90,12 +90,15 @@ std::vector<std::string> Climb::overrides() const {
 
 std::string Climb::take(const store::Result& result, const analysis::Summary& summary, const std::string& path) {
   if (summary.unreliable) return "the control moved, so this stage proves nothing";
-  const std::vector<const analysis::CaseSummary*> proven = summary.proven_changes();
+  const bool predicted = analysis::is_predicted(summary);
+  const std::vector<const analysis::CaseSummary*> better =
+      predicted ? summary.predicted_changes() : summary.proven_changes();
   const auto single = [&](const analysis::CaseSummary* row) {
     return row->status == store::CaseStatus::ok && !config::is_joint(result.at(*row).variable);
   };
-  const auto best = std::ranges::find_if(proven, single);
-  if (best == proven.end()) return "no single change is proven to help" + what_is_open(result, summary);
+  const auto best = std::ranges::find_if(better, single);
+  if (best == better.end() && predicted) return "no single change is predicted to help";
+  if (best == better.end()) return "no single change is proven to help" + what_is_open(result, summary);
   const store::ResultCase& changed = result.at(**best);
   const analysis::Effect& effect = *(*best)->effect;
   store::ResultStage stage;

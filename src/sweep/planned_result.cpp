@@ -80,7 +80,7 @@ store::Result planned_result(const plan::Plan& plan) {
   r.seed = e.measure.seed;
   r.smallest_effect = e.measure.smallest_effect;
   r.confidence = e.measure.confidence;
-  r.interval = config::name_of(e.measure.interval);
+  r.interval = config::traits_of(e.backend).predicts() ? "predicted" : config::name_of(e.measure.interval);
   r.looks = fmt::format("{}", fmt::join(e.measure.looks, ","));
   r.config_text = e.text;
   r.config_path = e.path;

@@ -58,7 +58,9 @@ Machine probe(job::Job& job, const plan::Plan& plan) {
   const config::Experiment& e = plan.experiment;
   Machine machine;
   machine.places = job.places();
-  machine.environment = job::recorded_environment(job::own_environment());
+  if (!config::traits_of(e.backend).predicts()) {  // else this machine is not the one that it is about
+    machine.environment = job::recorded_environment(job::own_environment());
+  }
   if (const auto conflicts = job::contradictions(machine.environment, e); !conflicts.empty())
     throw Error(fmt::format("{}", fmt::join(conflicts, "\n")));
 

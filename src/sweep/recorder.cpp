@@ -63,7 +63,7 @@ BlockRows fill_block(store::ResultBlock& block, const job::BlockOutcome& outcome
       rows.rank_seconds[i * ranks + rank] = seconds;
       rows.step_seconds[i] = rank == 0 ? seconds : std::max(rows.step_seconds[i], seconds);
     }
-    if (rank == 0) rows.losses.assign(timed.losses.begin(), timed.losses.end());
+    if (rank == 0 && !timed.losses.empty()) rows.losses.assign(timed.losses.begin(), timed.losses.end());
     block.first_step_s = std::max(block.first_step_s, s.set_up.first_step_s);
     block.build_s = std::fmax(block.build_s, s.set_up.build_s);  // of NaN and a number: the number
     block.connect_s = std::fmax(block.connect_s, s.set_up.connect_s);

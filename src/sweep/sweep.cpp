@@ -56,9 +56,11 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, store::ResultPlace& pl
                           ProgressLine& progress) {
   const double start_s = job.clock().seconds();
   const config::BackendKind backend = plan.experiment.backend;
-  progress.say(config::traits_of(backend).ranks_are_gpus
-                   ? "checking that all ranks agree and that each has a GPU of its own"
-                   : "checking that all ranks agree, measuring the peak of matrix products");
+  if (!config::traits_of(backend).predicts()) {
+    progress.say(config::traits_of(backend).ranks_are_gpus
+                     ? "checking that all ranks agree and that each has a GPU of its own"
+                     : "checking that all ranks agree, measuring the peak of matrix products");
+  }
   const Machine machine = probe(job, plan);
   if (const std::string busy = busy_machine(machine.conditions); !busy.empty()) progress.say(busy);
   if (!machine.device.empty()) plan = plan::plan_for_device(std::move(plan), machine.device);

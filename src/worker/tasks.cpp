@@ -2,32 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 
-#include "program/waiting.h"
+#include "job/profiled_step.h"
 
 namespace harness::worker {
 namespace {
-
-constexpr std::size_t max_communication_durations = 1 << 26;  // of all ranks; 256 MiB
-
-std::vector<job::KindTotal> totals_of(const program::Program& program,
-                                      const std::vector<program::Interval>& intervals) {
-  std::map<std::pair<std::string_view, program::StreamId>, job::KindTotal> by_kind;
-  for (const program::Interval& interval : intervals) {
-    const program::Operation& operation = program.step.at(interval.operation);
-    job::KindTotal& total = by_kind[{program::name_of(operation.action), interval.stream}];
-    total.seconds += interval.end_s - interval.start_s;
-    ++total.operations;
-  }
-  std::vector<job::KindTotal> totals;
-  for (auto& [key, total] : by_kind) {
-    total.kind = key.first;
-    total.stream = program.streams.at(key.second);
-    totals.push_back(std::move(total));
-  }
-  return totals;
-}
 
 class ExecutableMemory final : public program::BufferAccess {
  public:
@@ -76,25 +55,17 @@ job::TimedSamples time_steps(Steps& steps, int warmup_steps, int timed_steps) {
 
 job::TimelineSamples record_timeline(Steps& steps, int warmup_steps, bool keeps_intervals, int ranks,
                                      const std::vector<workloads::GradientPart>& gradients) {
-  job::TimelineSamples samples;
+  job::GradientSquares gradient;
   if (warmup_steps > 0) {
     steps.run(1);
-    samples.gradient = squares_of(gradients, steps.executable());
+    gradient = squares_of(gradients, steps.executable());
     steps.run(warmup_steps - 1);
   }
   Steps::Profiled profiled = steps.run_profiled();
-  if (warmup_steps == 0) samples.gradient = squares_of(gradients, steps.executable());
-  const program::Program& program = steps.program();
+  if (warmup_steps == 0) gradient = squares_of(gradients, steps.executable());
+  job::TimelineSamples samples = job::sum_up(steps.program(), profiled.intervals, ranks);
+  samples.gradient = gradient;
   samples.loading_s = profiled.loading_s;
-  for (const program::Interval& interval : profiled.intervals)
-    samples.step_s = std::max(samples.step_s, interval.end_s);
-  samples.totals = totals_of(program, profiled.intervals);
-  samples.communication_s = program::communication_durations(program, profiled.intervals);
-  if (samples.communication_s.size() * ranks > max_communication_durations) samples.communication_s.clear();
-  const auto communicates = [&](program::OperationId id) {
-    return program::is_communication(program.step.at(id).action);
-  };
-  samples.split = program::split_step(profiled.intervals, communicates, samples.step_s);
   if (keeps_intervals) samples.timeline = std::move(profiled.intervals);
   return samples;
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 namespace harness::analysis {
@@ -54,6 +55,20 @@ TEST(Decide, ACaseThatFailedLaterKeepsItsVerdictAndIsCalledFailed) {
   const Judgement judgement = decide(between(-0.3, -0.2), 0.01, {.status = store::CaseStatus::failed});
   EXPECT_EQ(judgement.verdict, Verdict::faster);
   EXPECT_EQ(std::string(name_of(judgement)), "failed");
+}
+
+TEST(Decide, APredictionHasNoVerdictAndBelowItsErrorNoDirection) {
+  constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
+  const auto predicted = [&](double log_ratio, const Evidence& evidence) {
+    return decide({.center = log_ratio, .low = nothing, .high = nothing}, 0.05, evidence);
+  };
+  EXPECT_THAT(predicted(-0.2, {.predicted = true}), FieldsAre(Verdict::none, Reason::predicted));
+  EXPECT_THAT(predicted(0.048, {.predicted = true}), FieldsAre(Verdict::none, Reason::too_close_to_call));
+  EXPECT_THAT(predicted(0.049, {.predicted = true}), FieldsAre(Verdict::none, Reason::predicted));
+  EXPECT_THAT(predicted(0, {.role = store::CaseRole::baseline, .predicted = true}),
+              FieldsAre(Verdict::none, Reason::baseline));
+  EXPECT_THAT(predicted(-0.2, {.status = store::CaseStatus::impossible, .measured = false, .predicted = true}),
+              FieldsAre(Verdict::none, Reason::impossible));
 }
 
 TEST(Decide, NamesForTables) {

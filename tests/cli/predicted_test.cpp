@@ -123,11 +123,5 @@ TEST(Predicted, ACalibrationThatIsWrongNamesItsPlace) {
               AllOf(HasSubstr("mine.yaml:3:"), HasSubstr("up to 100 %"), HasSubstr("matmul"), HasSubstr("memory")));
 }
 
-TEST(Predicted, NoWorkerRunsIt) {
-  const PlanSaid sweep = what_is_said({"sweep", cluster, "--backend", "sim"});
-  EXPECT_NE(sweep.exit_code, 0);
-  EXPECT_THAT(sweep.err, HasSubstr("plan --backend sim"));
-}
-
 }  // namespace
 }  // namespace harness::cli

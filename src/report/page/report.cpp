@@ -35,10 +35,15 @@ report::Document make_report(const store::Result& result, const analysis::Findin
   add_notices(result, findings.summary, document);
   document.sections.push_back(report::before_after_section(result, findings));
   if (findings.cost) document.sections.push_back(report::cost_section(*findings.cost));
-  for (report::Section (*make)(const store::Result&, const analysis::Findings&) :
-       {climb_section, ladder_section, bandwidth_section, changes_section, steps_section, scaling_section,
-        losses_section, timeline_section, lateness_section, machine_section}) {
-    document.sections.push_back(make(result, findings));
+  struct Row {
+    report::Section (*make)(const store::Result&, const analysis::Findings&);
+    bool of_a_machine = false;  // it says nothing of virtual time
+  };
+  for (const Row& row : {Row{climb_section}, Row{ladder_section}, Row{bandwidth_section}, Row{changes_section},
+                         Row{steps_section, true}, Row{scaling_section}, Row{losses_section, true},
+                         Row{timeline_section}, Row{lateness_section, true}, Row{machine_section, true}}) {
+    if (!(row.of_a_machine && analysis::is_predicted(findings.summary)))
+      document.sections.push_back(row.make(result, findings));
   }
   document.sections.push_back(report::block_time_section(result));
   document.sections.push_back(report::nccl_section(result));

@@ -93,11 +93,15 @@ bool is_cut(const Axis& axis, const analysis::Effect& effect) {
 }
 
 std::string caption_of(const std::vector<const analysis::CaseSummary*>& cases, const Axis& axis,
-                       const store::Result& result) {
-  std::string caption = fmt::format(
-      "Bars: change against the baseline. Whiskers: {:.3g} % intervals, which hold for all comparisons together. "
-      "Shaded: ±{:.3g} %, the effects too small to matter; a verdict must clear them.",
-      100 * result.confidence, 100 * result.smallest_effect);
+                       const store::Result& result, const analysis::Summary& summary) {
+  std::string caption =
+      analysis::is_predicted(summary)
+          ? fmt::format("Bars: predicted change against the baseline. Shaded: ±{:.3g} %, too close to call.",
+                        100 * result.smallest_effect)
+          : fmt::format(
+                "Bars: change against the baseline. Whiskers: {:.3g} % intervals, which hold for all comparisons "
+                "together. Shaded: ±{:.3g} %, the effects too small to matter; a verdict must clear them.",
+                100 * result.confidence, 100 * result.smallest_effect);
   if (std::ranges::any_of(cases,
                           [](const analysis::CaseSummary* row) { return row->role == store::CaseRole::control; })) {
     caption += " baseline_again is the baseline once more, as a control.";
@@ -155,7 +159,7 @@ std::optional<report::Figure> tornado(const store::Result& result, const analysi
   report::Figure figure;
   figure.id = "tornado";
   figure.title = fmt::format("What each change does to the {}.", report::what_changes(result));
-  figure.caption = caption_of(cases, axis, result);
+  figure.caption = caption_of(cases, axis, result, summary);
   figure.legend = {{"v-faster", "faster"},
                    {"v-slower", "slower"},
                    {"v-same", "same"},

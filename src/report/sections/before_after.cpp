@@ -109,7 +109,13 @@ Section before_after_section(const store::Result& result, const analysis::Findin
   const std::string names =
       after == nullptr ? "Before: the baseline." : fmt::format("Before: the baseline. After: {}.", after->name);
   section.add(Numbers{names, lines.take()});
-  if (after != nullptr) {
+  if (analysis::is_predicted(findings.summary)) {
+    section.add(Paragraph{
+        after == nullptr
+            ? "Predicted, not measured: no change is faster than the baseline."
+            : "Predicted, not measured. After is the fastest single change; several together were not predicted unless "
+              "a case says so, and their effects need not add up."});
+  } else if (after != nullptr) {
     section.add(Paragraph{fmt::format(
         "After is the single change with the largest proven effect; its interval is that of the {}, {} {} "
         "rounds. The other lines are medians over all blocks of a case. Several changes together were not measured "

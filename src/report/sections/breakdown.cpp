@@ -167,8 +167,9 @@ std::string tried(const store::Result& result, const analysis::Summary& summary,
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.role != store::CaseRole::change || result.at(row).variable != variable) continue;
     const std::string layout = short_layout(row.name);
-    words.push_back(
-        fmt::format("{} {}", layout.empty() ? result.at(row).value : layout, analysis::name_of(row.judgement)));
+    const bool predicted = row.judgement.reason == analysis::Reason::predicted;
+    words.push_back(fmt::format("{} {}", layout.empty() ? result.at(row).value : layout,
+                                predicted ? change_of(row) : analysis::name_of(row.judgement)));
   }
   return words.empty() ? "not tried" : join_first(words, max_listed);
 }

@@ -39,7 +39,8 @@ Cell verdict_of(const analysis::CaseComparison& row) {
 
 Cell compared_change(const analysis::CaseComparison& row) {
   if (!row.measured_on_both()) return "";
-  return analysis::moved(row.judgement.verdict) ? change_cell(row.ratio) : "~";
+  const bool told = analysis::moved(row.judgement.verdict) || row.judgement.reason == analysis::Reason::predicted;
+  return told ? change_cell(row.ratio) : "~";
 }
 
 struct PartOfBoth {
@@ -119,8 +120,18 @@ std::string what_change_means(const analysis::Comparison& comparison) {
 }
 
 std::vector<std::string> notes_on(const analysis::Comparison& comparison) {
-  std::vector<std::string> notes{what_change_means(comparison)};
-  if (comparison.between_runs) {
+  std::vector<std::string> notes;
+  if (comparison.predicted) {
+    notes.push_back(fmt::format(
+        "Change: time of B against A, per token where batches differ. Predicted, not measured, on at least one side: "
+        "no interval and no verdict; below {:.3g} % a change is too close to call.",
+        100 * comparison.smallest_effect));
+  } else {
+    notes.push_back(what_change_means(comparison));
+  }
+  if (comparison.predicted) {
+    // nothing scatters
+  } else if (comparison.between_runs) {
     notes.emplace_back(
         "n counts runs. The interval is between runs: Welch's t (trimmed, after Yuen, from five runs a side) on the "
         "logarithms of the runs' median step times.");
@@ -134,6 +145,12 @@ std::vector<std::string> notes_on(const analysis::Comparison& comparison) {
   return notes;
 }
 
+// Of a prediction, which has no verdict, the way it points.
+analysis::Verdict direction_of(const analysis::CaseComparison& row) {
+  if (row.judgement.reason != analysis::Reason::predicted) return row.judgement.verdict;
+  return row.ratio > 1 ? analysis::Verdict::slower : analysis::Verdict::faster;
+}
+
 std::string headline_of(const analysis::Comparison& comparison) {
   if (comparison.cases.empty()) {
     return "No case of one side is a case of the other: there is nothing to compare. --anyway compares baseline with "
@@ -141,7 +158,7 @@ std::string headline_of(const analysis::Comparison& comparison) {
   }
   std::size_t faster = 0, slower = 0, same = 0, open = 0, missing = 0, impossible = 0;
   for (const analysis::CaseComparison& row : comparison.cases) {
-    const analysis::Verdict verdict = row.judgement.verdict;
+    const analysis::Verdict verdict = direction_of(row);
     if (row.impossible) {
       ++impossible;
     } else if (!row.measured_on_both()) {
@@ -156,11 +173,12 @@ std::string headline_of(const analysis::Comparison& comparison) {
       ++open;
     }
   }
-  return fmt::format("Of {} in both, B is: {}.", plural(std::ssize(comparison.cases), "case"),
+  return fmt::format("{}Of {} in both, B is: {}.", comparison.predicted ? "Predicted, not measured. " : "",
+                     plural(std::ssize(comparison.cases), "case"),
                      counted({{slower, "slower"},
                               {faster, "faster"},
                               {same, "the same"},
-                              {open, "unresolved"},
+                              {open, comparison.predicted ? "too close to call" : "unresolved"},
                               {missing, "not measured on a side"},
                               {impossible, impossible_on_both}}));
 }

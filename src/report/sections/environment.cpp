@@ -46,8 +46,12 @@ Table hosts_table(const store::Result& result, std::size_t& left_out) {
 }
 
 std::string command_line(const store::Result& result) {
-  std::string line =
-      fmt::format("mpirun -np {} harness sweep {}", result.ranks, shell_word(one_line(result.config_path)));
+  const std::string config = shell_word(one_line(result.config_path));
+  std::string line = fmt::format("mpirun -np {} harness sweep {}", result.ranks, config);
+  if (config::traits_of(result.backend).predicts()) {
+    const auto per_node = std::ranges::count(result.rank_table, 0, &store::ResultRank::node);
+    line = fmt::format("harness sweep {} --ranks {} --ranks-per-node {}", config, result.ranks, per_node);
+  }
   for (const std::string& setting : result.overrides) line += " --set " + shell_word(one_line(setting));
   return line;
 }
@@ -55,7 +59,8 @@ std::string command_line(const store::Result& result) {
 }  // namespace
 
 Section environment_section(const store::Result& result, const analysis::Findings& findings) {
-  Section section{"environment", "What was measured, and where", {}};
+  const bool predicted = analysis::is_predicted(findings.summary);
+  Section section{"environment", predicted ? "What was predicted, and for what" : "What was measured, and where", {}};
   section.add(List{context(result, findings.summary)});
   std::size_t left_out = 0;
   Table hosts = hosts_table(result, left_out);

@@ -89,12 +89,13 @@ Section climb_section(const store::Result& result, const analysis::Summary& summ
   std::vector<double> seconds;
   for (const store::ResultStage& stage : result.climb) seconds.push_back(stage.step_seconds);
   const Scale scale = scale_of_seconds(seconds);
+  const bool predicted = analysis::is_predicted(summary);
   Table table;
   table.columns = {{"stage"},
                    {"baseline", true},
                    {"step " + scale.unit},
                    {"MFU"},
-                   {"proven change", true},
+                   {predicted ? "change" : "proven change", true},
                    {"its effect"},
                    {interval_heading(result.confidence)},
                    {"file", true}};
@@ -112,16 +113,19 @@ Section climb_section(const store::Result& result, const analysis::Summary& summ
   if (now != nullptr)
     table.rows.push_back({std::to_string(result.climb.size() + 1), baseline, scale.print(now->step_seconds),
                           mfu_of(*now), "", "", "", "(this file)"});
-  section.add(Numbers{"Each stage starts from the change that the one before it proved best:", table});
+  section.add(Numbers{fmt::format("Each stage starts from the change that the one before it {} best:",
+                                  predicted ? "predicted" : "proved"),
+                      table});
   List notes{{}, List::Mark::none};
   const analysis::CaseSummary* start = analysis::start_of_climb(result, summary);
   if (start != nullptr && start->effect) {
     notes.items.push_back(
-        fmt::format("The whole climb, measured in the rounds of this stage: where it started takes {} {} in step time "
-                    "against this baseline.",
+        fmt::format("The whole climb, {}: where it started takes {} {} in step time against this baseline.",
+                    predicted ? "predicted in this stage" : "measured in the rounds of this stage",
                     change_words(start->effect->ratio), interval_words(start->effect->low, start->effect->high)));
   }
-  notes.items.emplace_back("The stages share the error: all intervals of the whole climb hold together.");
+  if (!predicted)
+    notes.items.emplace_back("The stages share the error: all intervals of the whole climb hold together.");
   section.add(std::move(notes));
   return section;
 }

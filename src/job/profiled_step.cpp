@@ -1,0 +1,47 @@
+#include "job/profiled_step.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "program/waiting.h"
+
+namespace harness::job {
+namespace {
+
+constexpr std::size_t max_communication_durations = 1 << 26;  // of all ranks; 256 MiB
+
+std::vector<KindTotal> totals_of(const program::Program& program, const std::vector<program::Interval>& intervals) {
+  std::map<std::pair<std::string_view, program::StreamId>, KindTotal> by_kind;
+  for (const program::Interval& interval : intervals) {
+    const program::Operation& operation = program.step.at(interval.operation);
+    KindTotal& total = by_kind[{program::name_of(operation.action), interval.stream}];
+    total.seconds += interval.end_s - interval.start_s;
+    ++total.operations;
+  }
+  std::vector<KindTotal> totals;
+  for (auto& [key, total] : by_kind) {
+    total.kind = key.first;
+    total.stream = program.streams.at(key.second);
+    totals.push_back(std::move(total));
+  }
+  return totals;
+}
+
+}  // namespace
+
+TimelineSamples sum_up(const program::Program& program, const std::vector<program::Interval>& intervals, int ranks) {
+  TimelineSamples samples;
+  for (const program::Interval& interval : intervals) samples.step_s = std::max(samples.step_s, interval.end_s);
+  samples.totals = totals_of(program, intervals);
+  samples.communication_s = program::communication_durations(program, intervals);
+  if (samples.communication_s.size() * ranks > max_communication_durations) samples.communication_s.clear();
+  const auto communicates = [&](program::OperationId id) {
+    return program::is_communication(program.step.at(id).action);
+  };
+  samples.split = program::split_step(intervals, communicates, samples.step_s);
+  return samples;
+}
+
+}  // namespace harness::job

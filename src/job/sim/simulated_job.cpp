@@ -1,0 +1,132 @@
+#include "job/sim/simulated_job.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "base/error.h"
+#include "job/profiled_step.h"
+#include "job/stop_signals.h"
+#include "workloads/workload.h"
+
+namespace harness::simjob {
+namespace {
+
+std::vector<job::RankPlace> places_on(const machine::Topology& topology, const config::Hardware& hardware) {
+  std::vector<int> on_node(topology.nodes());
+  std::vector<job::RankPlace> places;
+  for (const int node : topology.node_of) {
+    job::RankPlace place;
+    place.rank = static_cast<int>(places.size());
+    place.node = node;
+    place.local_rank = on_node[node]++;
+    place.host = fmt::format("simulated-{}", node);
+    place.device = hardware.name;
+    places.push_back(std::move(place));
+  }
+  for (job::RankPlace& place : places) place.local_ranks = on_node[place.node];
+  return places;
+}
+
+std::string key_of(const job::BlockRequest& request) {
+  std::string key;
+  for (const config::Variable& variable : config::registry()) key += variable.print(request.settings) + "\n";
+  return key + program::text_of(request.layout);
+}
+
+std::vector<job::Samples> for_all(const program::Layout& layout, const job::TaskSamples& task) {
+  job::Samples samples;
+  samples.task = task;
+  return std::vector<job::Samples>(layout.ranks(), samples);
+}
+
+// Intervals of one rank per role, or of all, as a worker keeps them.
+std::vector<job::Samples> timelines(const sim::Simulation& simulation, config::Timelines kept) {
+  const program::ProgramSet& set = simulation.set();
+  const int ranks = set.layout.ranks();
+  std::vector<job::Samples> samples(ranks);
+  for (int c = 0; std::cmp_less(c, simulation.classes().list().size()); ++c) {
+    const std::vector<program::Interval> intervals = simulation.intervals(c);
+    job::TimelineSamples summed = job::sum_up(simulation.classes().program(c), intervals, ranks);
+    // What the software adds to every step is nobody's operation.
+    summed.split.idle_s += simulation.step_s() - summed.split.step_s;
+    summed.step_s = summed.split.step_s = simulation.step_s();
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (simulation.classes().class_of(rank) != c) continue;
+      job::TimelineSamples of_rank = summed;
+      const int role = simulation.classes().list()[c].role;
+      if (kept == config::Timelines::all || set.first_rank(role) == rank) of_rank.timeline = intervals;
+      samples[rank].task = std::move(of_rank);
+    }
+  }
+  return samples;
+}
+
+}  // namespace
+
+SimulatedJob::SimulatedJob(const config::Experiment& experiment, machine::Topology topology)
+    : experiment_(experiment),
+      network_(sim::network_of(experiment, topology.node_of)),
+      places_(places_on(topology, *experiment.hardware)) {
+  job::count_stop_signals();
+}
+
+int SimulatedJob::stop_requests() const {
+  return job::stop_signals();
+}
+
+std::vector<std::string> SimulatedJob::ask(const std::string& question) {
+  fail("a simulated job has nobody to ask ({})", quote(question));
+}
+
+std::vector<job::BlockOutcome> SimulatedJob::run(const std::vector<job::BlockOnSet>& blocks) {
+  std::vector<job::BlockOutcome> outcomes;
+  for (const job::BlockOnSet& block : blocks) outcomes.push_back(run_block(block.request));
+  return outcomes;
+}
+
+job::BlockOutcome SimulatedJob::run_block(const job::BlockRequest& request) {
+  job::BlockOutcome outcome;
+  outcome.start_unix_s = clock_.unix_s();
+  const double start_s = clock_.seconds();
+  try {
+    outcome.samples = samples_of(request);
+    outcome.ok = true;
+  } catch (const Error& error) {
+    outcome.reason = outcome.signature = error.what();
+  }
+  outcome.total_s = clock_.seconds() - start_s;
+  return outcome;
+}
+
+std::vector<job::Samples> SimulatedJob::samples_of(const job::BlockRequest& request) {
+  const config::Calibration& calibration = *experiment_.calibration;
+  if (std::holds_alternative<job::Probe>(request.task)) {
+    job::ProbeSamples probed;
+    probed.identity = {{"hardware", fmt::format("{} ({})", experiment_.hardware->name, experiment_.hardware->source)},
+                       {"calibration", fmt::format("{} ({})", calibration.name, calibration.source)}};
+    return for_all(request.layout, probed);
+  }
+  const auto* timeline = std::get_if<job::RecordTimeline>(&request.task);
+  const auto* timed = std::get_if<job::TimeSteps>(&request.task);
+  if (timeline == nullptr && timed == nullptr) fail("a simulated job has nothing to tune or to observe");
+  const std::string key = key_of(request);
+  if (timeline != nullptr || !step_s_.contains(key)) {
+    const program::ProgramSet programs = workloads::build_programs(request.model, request.settings, request.layout);
+    const sim::Simulation simulation(programs, request.settings, experiment_, network_);
+    step_s_[key] = simulation.step_s();
+    if (timeline != nullptr) {
+      clock_.pass((request.warmup_steps + 1) * simulation.step_s());
+      return timelines(simulation, timeline->ranks);
+    }
+  }
+  const double step_s = step_s_.at(key);
+  const std::size_t steps = request.warmup_steps + timed->steps;
+  job::TimedSamples samples;
+  samples.step_s.assign(steps, step_s);
+  samples.timed_total_s = timed->steps * step_s;
+  clock_.pass(static_cast<double>(steps) * step_s);
+  return for_all(request.layout, samples);
+}
+
+}  // namespace harness::simjob

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/experiment.h"
+#include "job/job.h"
+#include "machine/topology.h"
+#include "sim/predict.h"
+
+namespace harness::simjob {
+
+/// A clock of virtual seconds, which begins now.
+class VirtualClock final : public Clock {
+ public:
+  VirtualClock() : start_unix_s_(system_clock().unix_s()) {}
+  double seconds() const override { return passed_s_; }
+  double unix_s() const override { return start_unix_s_ + passed_s_; }
+  void pass(double seconds) { passed_s_ += seconds; }
+
+ private:
+  double start_unix_s_, passed_s_ = 0;
+};
+
+/// A job on a cluster that is not there: blocks take virtual time, and every step of a case the same. It has no worker
+/// and no other rank, so follow() and ask() are not called.
+class SimulatedJob final : public job::Job {
+ public:
+  /// Ranks that stand as `topology` says, on the hardware of the experiment and with its calibration; the blocks must
+  /// be of this experiment's model. Throws Error if the experiment names no hardware, or if a link has no rate that
+  /// these ranks need.
+  SimulatedJob(const config::Experiment& experiment, machine::Topology topology);
+
+  int rank() const override { return 0; }
+  int size() const override { return static_cast<int>(places_.size()); }
+  const std::vector<job::RankPlace>& places() const override { return places_; }
+  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override;
+  std::vector<std::string> ask(const std::string& question) override;
+  int follow() override { return 0; }
+  void finish(int) override {}
+  void leave() override {}
+  /// Those that this process received.
+  int stop_requests() const override;
+  double allocation_end_unix_s() const override { return 0; }
+  const Clock& clock() const override { return clock_; }
+
+ private:
+  job::BlockOutcome run_block(const job::BlockRequest& request);
+  std::vector<job::Samples> samples_of(const job::BlockRequest& request);
+
+  config::Experiment experiment_;
+  sim::Network network_;
+  std::vector<job::RankPlace> places_;
+  VirtualClock clock_;
+  std::map<std::string, double> step_s_;  // of what was simulated, by its settings
+};
+
+}  // namespace harness::simjob

@@ -1,0 +1,60 @@
+#include "sim/simulation.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "program/lower.h"
+
+namespace harness::sim {
+namespace {
+
+Device device_of(const config::Hardware& hardware, config::Precision precision) {
+  const Device device{hardware.peak_flops(precision), hardware.memory_bytes_per_s, hardware.sms};
+  const auto need = [&](bool there, const char* key) {
+    if (!there) fail("the hardware file {} has no {}, which a prediction needs", hardware.name, key);
+  };
+  need(device.flops > 0, "peak_flops for this precision");
+  need(device.memory_bytes_per_s > 0, "memory_bandwidth");
+  need(device.multiprocessors > 0, "sms");
+  return device;
+}
+
+const config::Hardware& hardware_of(const config::Experiment& experiment) {
+  if (experiment.hardware) return *experiment.hardware;
+  fail("{}: a prediction needs the hardware: add `hardware: h100-sxm` or another file of configs/hardware",
+       experiment.path);
+}
+
+}  // namespace
+
+Network network_of(const config::Experiment& experiment, std::vector<int> node_of) {
+  const config::Hardware& hardware = hardware_of(experiment);
+  const config::Fabric& given = experiment.fabric;
+  constexpr int hopper = 90;  // the first whose NVLink switches add up
+  return {.rank_bytes_per_s = given.rank_bytes_per_s > 0 ? given.rank_bytes_per_s : hardware.nvlink_bytes_per_s,
+          .node_bytes_per_s = given.node_bytes_per_s > 0 ? given.node_bytes_per_s : hardware.node_bytes_per_s,
+          .switches_reduce = hardware.compute_capability >= hopper,
+          .node_of = std::move(node_of)};
+}
+
+Simulation::Simulation(const program::ProgramSet& programs, const config::Settings& settings,
+                       const config::Experiment& experiment, const Network& network)
+    : set_(program::lower(programs, config::fused_for(experiment, settings))), classes_(set_) {
+  const config::Calibration& calibration = *experiment.calibration;
+  const Device device = device_of(hardware_of(experiment), settings.precision);
+  Costs costs(classes_, device, network, calibration);
+  step_ = simulate(classes_, [&](int rank_class, program::OperationId id) { return costs(rank_class, id); });
+  step_s_ = seconds_of(step_.length) + calibration.software.step_s;
+}
+
+std::vector<program::Interval> Simulation::intervals(int rank_class) const {
+  const program::Program& program = classes_.program(rank_class);
+  const std::vector<OperationTimes>& times = step_.times[rank_class];
+  std::vector<program::Interval> intervals;
+  intervals.reserve(times.size());
+  for (program::OperationId id = 0; std::cmp_less(id, times.size()); ++id)
+    intervals.push_back({id, program.step[id].stream, seconds_of(times[id].ready), seconds_of(times[id].end)});
+  return intervals;
+}
+
+}  // namespace harness::sim

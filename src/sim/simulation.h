@@ -1,0 +1,42 @@
+#pragma once
+
+#include <vector>
+
+#include "config/experiment.h"
+#include "program/interval.h"
+#include "sim/costs.h"
+#include "sim/engine.h"
+#include "sim/link_time.h"
+#include "sim/rank_classes.h"
+
+namespace harness::sim {
+
+/// The links of an experiment's hardware, or of its `fabric` where that states them, between ranks that stand on these
+/// nodes. Throws Error if the experiment names no hardware.
+Network network_of(const config::Experiment& experiment, std::vector<int> node_of);
+
+/// One step of a job in virtual time: who does what when. It stands for a measured step wherever that is looked at.
+class Simulation {
+ public:
+  /// `programs`: not yet lowered. Throws Error if the hardware or the network lacks a number that the step needs.
+  Simulation(const program::ProgramSet& programs, const config::Settings& settings,
+             const config::Experiment& experiment, const Network& network);
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
+  ~Simulation() = default;
+
+  const program::ProgramSet& set() const { return set_; }  // lowered
+  const RankClasses& classes() const { return classes_; }
+  /// With what the software adds to every step.
+  double step_s() const { return step_s_; }
+  /// Of the ranks of a class, as Executable::run_profiled() gives a measured step's.
+  std::vector<program::Interval> intervals(int rank_class) const;
+
+ private:
+  program::ProgramSet set_;
+  RankClasses classes_;
+  SimulatedStep step_;
+  double step_s_ = 0;
+};
+
+}  // namespace harness::sim

@@ -1,0 +1,159 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "analysis/summary.h"
+#include "base/error.h"
+#include "cli/cli.h"
+#include "cli/predicted.h"
+#include "cli/verbs.h"
+#include "job/sim/simulated_job.h"
+#include "plan/prepare.h"
+#include "store/result_file.h"
+#include "support/errors.h"
+#include "support/paths.h"
+#include "support/temporary_folder.h"
+#include "workloads/workload.h"
+
+namespace harness::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A sweep with everything that measuring has and a prediction does not: looks, a budget of time, weights.
+constexpr const char* small_cluster = R"(name: small
+backend: sim
+hardware: h100-sxm
+model: gpt3-125m
+baseline: {precision: bf16, micro_batch_size: 1, global_batch_size: 64, layout: {tensor_parallel: 1, pipeline_parallel: 1}}
+sweep:
+  micro_batch_size: [2, 4]
+  layout: [{tensor_parallel: 2}, {pipeline_parallel: 2}]
+  overlap_grad_reduce: [false]
+measure: {until: settled, time_budget: 1 s, weight: {micro_batch_size: 0.5}}
+)";
+
+class PredictedSweep : public ::testing::Test {
+ protected:
+  // As a person types it, on a machine with one rank and no GPU.
+  std::string run(SweepOptions options) {
+    options.config = config_;
+    if (options.output.empty()) options.output = file_;
+    config::Experiment experiment = config::load_experiment(config_);
+    simjob::SimulatedJob here(experiment, machine::Topology::node_by_node(1, 1));
+    std::ostringstream out, err;
+    exit_code_ = sweep(here, options, out, err);
+    return out.str();
+  }
+  static SweepOptions on(int ranks) {
+    SweepOptions options;
+    options.ranks = ranks;
+    return options;
+  }
+  std::string said(std::vector<std::string> arguments) {
+    std::ostringstream out, err;
+    exit_code_ = run_cli(arguments, out, err);
+    return out.str() + err.str();
+  }
+
+  test::TemporaryFolder folder_;
+  std::string config_ = folder_.write("small.yaml", small_cluster);
+  std::string file_ = std::filesystem::path(config_).replace_extension("h5").string();
+  int exit_code_ = -1;
+};
+
+TEST_F(PredictedSweep, TheFileHoldsWhatThePlanPredicts) {
+  EXPECT_THAT(run(on(16)), HasSubstr("Predicted, not measured: "));
+  EXPECT_EQ(exit_code_, 0);
+  const store::Result result = store::read_result(file_);
+  const analysis::Summary summary = analysis::summarise(result);
+  EXPECT_EQ(result.state, store::RunState::complete);
+  EXPECT_EQ(result.nodes, 2);
+  const config::Experiment experiment = config::load_experiment(config_);
+  const plan::Plan planned = plan::prepare(experiment, 16, {});
+  const auto predicted = predict_cases(planned, planned_topology(experiment, 16, 0));
+  ASSERT_EQ(summary.cases.size(), predicted.size());
+  ASSERT_EQ(summary.cases.size(), 6U);  // no copy of the baseline, which would say the same
+  for (std::size_t i = 0; i < predicted.size(); ++i) {
+    SCOPED_TRACE(summary.cases[i].name);
+    EXPECT_EQ(summary.cases[i].blocks, 1);
+    EXPECT_FLOAT_EQ(summary.cases[i].step_seconds, predicted[i].step->step_s);
+  }
+}
+
+TEST_F(PredictedSweep, ItsTimelineIsAWholeStepOfEveryRole) {
+  run(on(16));
+  const store::Result result = store::read_result(file_);
+  for (const store::ResultSplit& split : result.splits)
+    EXPECT_NEAR(split.compute_s + split.exposed_s + split.idle_s, split.step_s, 1e-9 * split.step_s);
+  EXPECT_EQ(result.splits.size(), 6U * 16);
+  const config::Experiment experiment = config::load_experiment(config_);
+  const plan::Plan planned = plan::prepare(experiment, 16, {});
+  for (std::int32_t i = 0; i < result.case_count(); ++i) {
+    const program::ProgramSet set =
+        program::lower(workloads::build_programs(experiment.model, planned.cases[i].settings, planned.cases[i].layout),
+                       config::fused_for(experiment, planned.cases[i].settings));
+    std::size_t operations = 0;
+    for (const program::Program& role : set.roles) operations += role.step.size();
+    EXPECT_EQ(std::ranges::count(result.timeline, i, &store::ResultInterval::case_index), operations);
+  }
+}
+
+TEST_F(PredictedSweep, SaysWhereverItIsReadThatNothingWasMeasured) {
+  run(on(16));
+  for (const std::vector<std::string>& reader : {std::vector<std::string>{"show", file_},
+                                                 {"show", "--breakdown", file_},
+                                                 {"report", "--format", "md", "-o", "-", file_},
+                                                 {"report", "-o", "-", file_},
+                                                 {"compare", file_, file_, "--anyway"}}) {
+    SCOPED_TRACE(reader[0]);
+    const std::string text = said(reader);
+    EXPECT_THAT(text, AllOf(HasSubstr("redicted, not measured"), Not(HasSubstr("proven change:")),
+                            Not(HasSubstr("Whiskers"))));
+  }
+  const auto json = nlohmann::json::parse(said({"show", "--format", "json", file_}));
+  for (const auto& row : json["cases"]) {
+    const std::string verdict = row["judgement"];
+    EXPECT_THAT(verdict, ::testing::AnyOf("predicted", "too close to call", "(baseline)"));
+  }
+}
+
+TEST_F(PredictedSweep, NothingIsProvenByIt) {
+  run(on(16));
+  const analysis::Summary summary = analysis::summarise(store::read_result(file_));
+  EXPECT_TRUE(summary.proven_changes().empty());
+  ASSERT_FALSE(summary.predicted_changes().empty());
+  EXPECT_LT(summary.predicted_changes().front()->effect->ratio, 1);
+  EXPECT_TRUE(std::isnan(summary.predicted_changes().front()->effect->low));
+  EXPECT_TRUE(summary.warnings.empty()) << summary.warnings.front();
+}
+
+TEST_F(PredictedSweep, ClimbsInVirtualTime) {
+  SweepOptions options = on(16);
+  options.climb = true;
+  options.only = {"micro_batch_size"};
+  const std::string text = run(options);
+  EXPECT_THAT(text, AllOf(HasSubstr("climb: no single change is predicted to help, after 1 predicted change"),
+                          HasSubstr("--set 'baseline.micro_batch_size=4'"), Not(HasSubstr("proven"))));
+}
+
+TEST_F(PredictedSweep, AsksForWhatItNeedsAndRefusesWhatItIsNot) {
+  EXPECT_THAT(test::error_of([&] { run(on(0)); }), HasSubstr("--ranks N"));
+  SweepOptions resumed = on(16), wrapped = on(16);
+  resumed.resume = true;
+  wrapped.wrap = "nsys profile";
+  EXPECT_THAT(test::error_of([&] { run(resumed); }), HasSubstr("none to resume"));
+  EXPECT_THAT(test::error_of([&] { run(wrapped); }), HasSubstr("--wrap"));
+  SweepOptions measured = on(16);
+  measured.overrides = {"backend=cpu", "hardware=none"};
+  EXPECT_THAT(test::error_of([&] { run(measured); }), HasSubstr("mpirun -np N"));
+  EXPECT_FALSE(std::filesystem::exists(file_));
+}
+
+}  // namespace
+}  // namespace harness::cli
