@@ -113,8 +113,8 @@ TEST_F(PredictedSweep, SaysWhereverItIsReadThatNothingWasMeasured) {
                                                  {"compare", file_, file_, "--anyway"}}) {
     SCOPED_TRACE(reader[0]);
     const std::string text = said(reader);
-    EXPECT_THAT(text, AllOf(HasSubstr("redicted, not measured"), Not(HasSubstr("proven change:")),
-                            Not(HasSubstr("Whiskers"))));
+    EXPECT_THAT(
+        text, AllOf(HasSubstr("redicted, not measured"), Not(HasSubstr("proven change:")), Not(HasSubstr("Whiskers"))));
   }
   const auto json = nlohmann::json::parse(said({"show", "--format", "json", file_}));
   for (const auto& row : json["cases"]) {
