@@ -15,6 +15,7 @@
 #include "sweep/extend.h"
 #include "sweep/needed_space.h"
 #include "sweep/planned_result.h"
+#include "sweep/probe.h"
 #include "sweep/require_gpus.h"
 #include "sweep/resumable.h"
 
@@ -50,7 +51,7 @@ plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment,
   if (config::traits_of(experiment.backend).ranks_are_gpus) {
     sweep::require_gpus(job.places(), experiment.measure.share_gpus, experiment.path);
   }
-  return plan::prepare(experiment, job.size(), only, processes);
+  return plan::prepare(experiment, job.size(), only, processes, sweep::topology_of(job.places()));
 }
 
 plan::Processes processes_for(const std::string& wrap, const std::string& resumed) {

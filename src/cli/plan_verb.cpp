@@ -104,7 +104,8 @@ void print_head(const plan::Plan& p, std::ostream& out) {
   if (memory > 0) out << fmt::format("memory: {} per rank ({})\n", show_bytes(memory), e.hardware->name);
 }
 
-void print_cases(const plan::Plan& p, const machine::Topology& topology, std::ostream& out) {
+void print_cases(const plan::Plan& p, std::ostream& out) {
+  const machine::Topology& topology = p.topology;
   std::size_t width = 4;
   for (const plan::PlannedCase& c : p.cases) width = std::max(width, c.name.size());
   const bool named = std::ranges::any_of(p.cases, [](const plan::PlannedCase& c) { return !c.uses.empty(); });
@@ -293,10 +294,9 @@ std::string budget_of(const plan::Plan& p, const PlanOptions& options) {
 }
 
 // Where nothing says how ranks stand, a prediction takes the machines that the hardware is usually part of.
-machine::Topology topology_of(const plan::Plan& p, int ranks_per_node) {
-  if (ranks_per_node == 0 && config::traits_of(p.experiment.backend).predicts())
-    ranks_per_node = usual_ranks_per_node(p.experiment);
-  return ranks_per_node > 0 ? machine::Topology::node_by_node(p.ranks, ranks_per_node) : machine::Topology();
+machine::Topology topology_of(const config::Experiment& e, int ranks, int ranks_per_node) {
+  if (ranks_per_node == 0 && config::traits_of(e.backend).predicts()) ranks_per_node = usual_ranks_per_node(e);
+  return ranks_per_node > 0 ? machine::Topology::node_by_node(ranks, ranks_per_node) : machine::Topology();
 }
 
 }  // namespace
@@ -310,10 +310,10 @@ int plan(const PlanOptions& options, std::ostream& out) {
       fail("--gpu-hours needs the time of a block: give --like RESULT.h5 or --assume-mfu 40%");
     experiment.measure.time_budget_s = options.gpu_hours * 3600 / std::max(ranks, 1);
   }
-  const plan::Plan p = plan::prepare(experiment, std::max(ranks, 1), options.only);
   // Before anything is printed, so that an error stands alone.
-  const machine::Topology topology = topology_of(p, per_node);
-  const std::vector<PredictedCase> predicted = predict_cases(p, topology);
+  const plan::Plan p = plan::prepare(experiment, std::max(ranks, 1), options.only, plan::Processes::as_needed,
+                                     topology_of(experiment, std::max(ranks, 1), per_node));
+  const std::vector<PredictedCase> predicted = predict_cases(p, p.topology);
   if (options.format == "json") {
     out << plan_json(p, predicted);
     return 0;
@@ -324,8 +324,8 @@ int plan(const PlanOptions& options, std::ostream& out) {
   const PlannedTime time = planned_time(p, {options.like, options.assume_mfu, options.assume_setup});
   if (!hint.empty()) out << hint << "\n\n";
   print_head(p, out);
-  print_cases(p, topology, out);
-  if (!predicted.empty()) out << predictions_text(p, predicted, topology);
+  print_cases(p, out);
+  if (!predicted.empty()) out << predictions_text(p, predicted, p.topology);
   if (predicted.empty()) {  // else there is nothing to measure
     print_schedule(p, out);
     out << "the result file takes at most " << show_bytes(static_cast<double>(result_bytes)) << "\n";

@@ -35,6 +35,24 @@ int most_nodes(Axis axis, std::span<const Coordinates> at, std::span<const int> 
 
 }  // namespace
 
+int replicas_of_node(const Layout& layout, std::span<const int> node_of) {
+  const int replicas = layout[Axis::data];
+  const auto node = [&](Coordinates at, int replica) {
+    at[Axis::data] = replica;
+    return node_of[layout.rank(at)];
+  };
+  int together = 1;
+  while (together < replicas && node({}, together) == node({}, 0)) ++together;
+  if (replicas % together != 0) return Layout::uneven;
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    const Coordinates at = layout.coordinates(rank);
+    const int here = at[Axis::data], next = here + 1;
+    const bool ends = next % together == 0;
+    if (next < replicas && (node(at, here) == node(at, next)) == ends) return Layout::uneven;
+  }
+  return together;
+}
+
 bool leaves_node(const Layout& layout, std::span<const Group> groups, int rank, const Action& action,
                  std::span<const int> node_of) {
   std::vector<int> others;

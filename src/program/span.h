@@ -18,6 +18,9 @@ struct Spans {
   std::string text() const;
 };
 
+/// Layout::replicas_of_node of ranks on these nodes: of the first ranks of a job, as many as the layout has.
+int replicas_of_node(const Layout& layout, std::span<const int> node_of);
+
 /// Whether a communication of this rank goes beyond its node.
 bool leaves_node(const Layout& layout, std::span<const Group> groups, int rank, const Action& action,
                  std::span<const int> node_of);

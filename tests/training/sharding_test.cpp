@@ -117,6 +117,29 @@ TEST(Sharding, OfGradientsAndParametersTrainsAsEachReplicaAloneDoes) {
   }
 }
 
+// Four replicas on two nodes: the parts that the two of a node have are summed up with their copies on the other.
+TEST(Sharding, InsideANodeTrainsAsEachReplicaAloneDoes) {
+  for (const int tp : test::emulated ? std::vector{1} : std::vector{1, 2}) {
+    program::Layout layout = layout_of(tp, 1, 4);
+    layout.replicas_of_node = 2;
+    config::Settings s = sharded_settings(layout, Sharding::none);
+    s.micro_batch_size = 3;  // two of each replica
+    const TrainedShards whole = train_shards(s, layout);
+    s.sharding_group = config::ShardingGroup::node;
+    for (const Sharding sharding : {Sharding::optimizer, Sharding::gradients, Sharding::parameters}) {
+      if (test::emulated && sharding != Sharding::parameters) continue;
+      for (const bool overlap : {true, false}) {
+        if (test::emulated && !overlap) continue;
+        s.sharding = sharding;
+        s.overlap_grad_reduce = s.overlap_optimizer = s.overlap_param_gather = overlap;
+        const std::string what = fmt::format("sharding {} {}, {}", static_cast<int>(sharding),
+                                             overlap ? "overlapped" : "at the ends", program::text_of(layout));
+        expect_same_training(train_shards(s, layout), whole, layout, what, false);
+      }
+    }
+  }
+}
+
 // A head of its own shares a bucket with the final norm where a bucket is a layer, and the table is only added to.
 TEST(Sharding, OfAModelWithAHeadOfItsOwnTrainsAsEachReplicaAloneDoes) {
   config::Model llama = four_layers;
