@@ -36,7 +36,7 @@ constexpr double min_shown_s = 1e-6;  // a single number filled or copied
 
 std::string operation_text(const plan::BudgetLine& line) {
   const std::string name = line.what.empty() ? line.kind : fmt::format("{} {}", line.kind, line.what);
-  return fmt::format("{}, {}", name, program::name_of(line.phase));
+  return fmt::format("{}, {}{}", name, program::name_of(line.phase), line.recomputed ? ", recomputed" : "");
 }
 
 // `rates_are_stated`: efficiencies were given, so the times that they lead to are shown.
