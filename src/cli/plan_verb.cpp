@@ -110,7 +110,9 @@ void print_cases(const plan::Plan& p, std::ostream& out) {
   for (const plan::PlannedCase& c : p.cases) width = std::max(width, c.name.size());
   const bool named = std::ranges::any_of(p.cases, [](const plan::PlannedCase& c) { return !c.uses.empty(); });
   const auto spans = [&](const plan::PlannedCase& c) {
-    return topology.is_known() ? program::spans_of(c.layout, topology.node_of).text() : "";
+    if (!topology.is_known()) return std::string();
+    const auto& traffic = c.survey.counts.front().traffic;  // of the first pipeline stage
+    return program::spans_of(c.layout, topology.node_of, traffic.contains({"embedding", "all_reduce"})).text();
   };
   constexpr std::string_view spans_heading = "nodes spanned";
   std::size_t spans_width = topology.is_known() ? spans_heading.size() : 0;
@@ -160,8 +162,8 @@ void print_cases(const plan::Plan& p, std::ostream& out) {
          "sizes.\n";
   if (!topology.is_known()) return;
   out << fmt::format(
-      "nodes spanned: by the ranks of one group along each axis, at most; ranks stand on {}, numbered one node after "
-      "the other.\n",
+      "nodes spanned: by the ranks of one group along each axis, and by the ends of a pipeline that share an "
+      "embedding, at most; ranks stand on {}, numbered one node after the other.\n",
       plural(topology.nodes(), "node"));
 }
 

@@ -13,8 +13,9 @@ namespace harness::program {
 /// most. 0: nobody stands on the axis beside another.
 struct Spans {
   std::array<int, axis_count> nodes{};
+  int embedding = 0;  // of the first and the last pipeline stage, where these share a tied embedding
   int operator[](Axis axis) const { return nodes[static_cast<std::size_t>(axis)]; }
-  /// "tensor 1, data 2": of told_axes; "" where no rank has another beside it.
+  /// "tensor 1, data 2, embedding 2": of told_axes; "" where no rank has another beside it.
   std::string text() const;
 };
 
@@ -26,9 +27,9 @@ bool leaves_node(const Layout& layout, std::span<const Group> groups, int rank, 
                  std::span<const int> node_of);
 
 /// Of ranks by their coordinates and their nodes, which are numbered in any way. Both lists are by rank; nodes of more
-/// ranks than stand in the layout may follow.
-Spans spans_of(std::span<const Coordinates> at, std::span<const int> node_of);
+/// ranks than stand in the layout may follow. `tied`: the ends of the pipeline share an embedding.
+Spans spans_of(std::span<const Coordinates> at, std::span<const int> node_of, bool tied);
 /// Of the first ranks of a job, as many as the layout has.
-Spans spans_of(const Layout& layout, std::span<const int> node_of);
+Spans spans_of(const Layout& layout, std::span<const int> node_of, bool tied);
 
 }  // namespace harness::program

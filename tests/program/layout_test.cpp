@@ -145,16 +145,26 @@ TEST(Spans, TensorParallelismStaysInANodeOrLeavesIt) {
   Layout layout{{Axis::tensor, 8}, {Axis::data, 2}};
   std::vector<int> node_of(16, 0);
   std::fill(node_of.begin() + 8, node_of.end(), 1);
-  EXPECT_EQ(spans_of(layout, node_of).text(), "tensor 1, data 2");
+  EXPECT_EQ(spans_of(layout, node_of, false).text(), "tensor 1, data 2");
   layout.order = {Axis::data, Axis::tensor, Axis::context, Axis::pipeline};
-  EXPECT_EQ(spans_of(layout, node_of).text(), "tensor 2, data 1");
+  EXPECT_EQ(spans_of(layout, node_of, false).text(), "tensor 2, data 1");
 }
 
 TEST(Spans, TheGroupThatSpansMostCounts) {
   const Layout layout{{Axis::tensor, 2}, {Axis::pipeline, 3}};
   const std::vector<int> node_of{7, 7, 3, 1, 7, 7};  // tensor: 7 7 | 3 1 | 7 7, pipeline: 7 3 7 | 7 1 7
-  EXPECT_EQ(spans_of(layout, node_of).text(), "tensor 2, pipeline 2");
-  EXPECT_EQ(spans_of(Layout(), node_of).text(), "");
+  EXPECT_EQ(spans_of(layout, node_of, false).text(), "tensor 2, pipeline 2");
+  EXPECT_EQ(spans_of(Layout(), node_of, false).text(), "");
+}
+
+TEST(Spans, TheEndsOfAPipelineThatShareATableAreAGroup) {
+  const Layout layout{{Axis::data, 2}, {Axis::pipeline, 3}};
+  const std::vector<int> ends_meet{0, 0, 1, 1, 0, 2};
+  EXPECT_EQ(spans_of(layout, ends_meet, false).text(), "pipeline 3, data 2");
+  EXPECT_EQ(spans_of(layout, ends_meet, true).text(), "pipeline 3, data 2, embedding 2");
+  const std::vector<int> at_one_place{0, 0, 1, 1, 0, 0};
+  EXPECT_EQ(spans_of(layout, at_one_place, true).text(), "pipeline 2, data 1, embedding 1");
+  EXPECT_EQ(spans_of(Layout{{Axis::data, 2}}, std::vector{0, 1}, true).embedding, 0);  // there is one end
 }
 
 TEST(Spans, ACommunicationLeavesItsNodeWhereAnyPartnerStandsOnAnother) {
