@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "gathered_gradients.h"
-#include "local_job.h"
 #include "support/soak.h"
+#include "trained.h"
 
 namespace harness {
 namespace {
@@ -17,9 +16,8 @@ using test::LocalJob;
 
 const config::Model four_layers{"tiny", 4, 64, 4, 128, 32};
 
-struct TrainedShards {
-  std::vector<float> losses;
-  test::Gradients gradients, weights;  // of the first step; after the last
+struct TrainedShards : test::Trained {
+  test::Gradients weights;  // after the last step
 };
 
 config::Settings sharded_settings(const program::Layout& layout, Sharding sharding) {
@@ -34,13 +32,8 @@ config::Settings sharded_settings(const program::Layout& layout, Sharding shardi
 TrainedShards train_shards(const config::Settings& s, const program::Layout& layout,
                            const config::Model& model = four_layers) {
   LocalJob job(model, s, layout);
-  TrainedShards trained;
-  job.run(1);
-  trained.gradients = test::gathered_gradients(job, model, s, layout);
-  job.run(test::emulated ? 1 : 2);
+  TrainedShards trained{test::train(job, model, s, layout, test::emulated ? 2 : 3), {}};
   trained.weights = test::gathered_gradients(job, model, s, layout, 1e-6, "master");
-  trained.losses = job.losses(0);
-  for (int rank = 1; rank < layout.ranks(); ++rank) EXPECT_EQ(job.losses(rank), trained.losses) << "rank " << rank;
   return trained;
 }
 
