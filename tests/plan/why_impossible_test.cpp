@@ -49,7 +49,7 @@ TEST(WhyImpossible, ShardsOfANodeNeedNodesThatAreAlike) {
   EXPECT_EQ(on(8).why_impossible, "");
   EXPECT_EQ(on(8).layout.replicas_of_node, 4);
   EXPECT_EQ(on(16).layout.replicas_of_node, 8);
-  EXPECT_THAT(on(12).why_impossible, HasSubstr("do not stand as many on every node"));
+  EXPECT_THAT(on(12).why_impossible, HasSubstr("not every node has as many of the 8 replicas"));
   EXPECT_THAT(on(2).why_impossible, HasSubstr("is on a node of its own"));
   EXPECT_THAT(divide_ranks(model, s, 16).why_impossible, HasSubstr("not known"));
   s.ranks = 8;  // of the first node alone

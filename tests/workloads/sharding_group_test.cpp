@@ -119,7 +119,7 @@ TEST(ShardingGroup, NeedsNodesThatAreAlikeAndHaveSeveralReplicas) {
   EXPECT_EQ(why(1, 0), "");  // nothing to divide
   EXPECT_THAT(why(4, 0), HasSubstr("it is not known how many ranks share a node; `plan --ranks-per-node N` says it"));
   EXPECT_THAT(why(4, 1), HasSubstr("each of the 4 replicas is on a node of its own"));
-  EXPECT_THAT(why(4, program::Layout::uneven), HasSubstr("the 4 replicas do not stand as many on every node"));
+  EXPECT_THAT(why(4, program::Layout::uneven), HasSubstr("not every node has as many of the 4 replicas"));
   Job none = hybrid(1, 1, 4, 0, Sharding::none);
   EXPECT_EQ(gpt_workload().why_impossible_on(none.model, none.settings, none.layout), "");
 }

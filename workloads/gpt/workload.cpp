@@ -91,8 +91,8 @@ std::string why_not_on_nodes(const config::Settings& s, const program::Layout& l
       return "sharding_group node: it is not known how many ranks share a node; `plan --ranks-per-node N` says it";
     case program::Layout::uneven:
       return fmt::format(
-          "sharding_group node: the {} replicas do not stand as many on every node and one after the other; start as "
-          "many ranks on each node, numbered node by node, or use sharding_group data",
+          "sharding_group node: not every node has as many of the {} replicas one after the other; start as many ranks "
+          "on each node, or use another layout, another rank_order or sharding_group data",
           replicas);
     case 1:
       return fmt::format(
