@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "config/registry.h"
+#include "program/count.h"
 #include "workloads/operations.h"
 #include "workloads/step.h"
 
@@ -166,20 +167,29 @@ Sent sent_by(const config::Settings& s) {
           s.message_bytes};
 }
 
-// Calls on_message(sent, label) for every message of the step that crosses between ranks; the embedding's group is part
-// of the pipeline's axis.
+// As collective_over names it: the embedding's group is part of the pipeline's axis, and that of gathered weights is
+// the data axis. What joins only some of an axis by their nodes has no name there.
+std::string over_of(const program::Group& group) {
+  if (group.replicas != program::Replicas::all) return group.name == "across_nodes" ? group.name : "data on a node";
+  for (int axis = 0; axis < program::axis_count; ++axis) {
+    const auto one = static_cast<program::Axis>(axis);
+    if (group.axes == program::AxisSet::of({one})) return program::name_of(one);
+  }
+  return group.name;
+}
+
+// Calls on_message(sent, label) for every message of the step that crosses between ranks.
 template <class OnMessage>
 void visit_messages(const program::ProgramSet& set, OnMessage&& on_message) {
   for (const program::Program& program : set.roles) {
-    const auto bytes = [&](const program::View& v) { return v.count * program::size_of(program.buffer_of(v).type); };
     for (const program::Operation& op : program.step) {
+      const auto bytes = static_cast<std::int64_t>(program::message_bytes(program, op.action));
       if (const auto* send = std::get_if<program::Send>(&op.action)) {
-        on_message(Sent{program::name_of(send->peer.axis), "send_recv", bytes(send->data)}, op.label);
-      } else if (const auto* reduce = std::get_if<program::AllReduce>(&op.action)) {
-        const program::Group& group = set.group(reduce->group);
+        on_message(Sent{program::name_of(send->peer.axis), "send_recv", bytes}, op.label);
+      } else if (const program::GroupId id = program::group_of(op.action); id >= 0) {
+        const program::Group& group = set.group(id);
         if (group.size(set.layout) < 2) continue;
-        const std::string over = group.name == "embedding" ? "pipeline" : group.name;
-        on_message(Sent{over, "all_reduce", bytes(reduce->data)}, op.label);
+        on_message(Sent{over_of(group), std::string(program::name_of(op.action)), bytes}, op.label);
       }
     }
   }

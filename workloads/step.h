@@ -18,9 +18,10 @@ enum : program::StreamId {
   pipeline_stream,
   optimizer_stream,
   world_stream,
-  gather_stream  // of steps that gather weights
+  gather_stream,  // of steps that gather weights
+  across_stream   // and of those among them whose parts have copies on other nodes
 };
-program::ProgramBuilder step_builder(bool gathers = false);
+program::ProgramBuilder step_builder(bool gathers = false, bool across_nodes = false);
 
 /// The ring in which a Program keeps one number per step, [loss_ring] f32: the mean loss of gpt, 1 of the workloads
 /// that train nothing. Whoever runs a block reads it after the steps.

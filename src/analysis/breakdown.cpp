@@ -1,6 +1,7 @@
 #include "analysis/breakdown.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <span>
@@ -36,11 +37,12 @@ struct Lists {
   }
 };
 
-// Replicas that gather weights have a group of their own for it, which may be at work while gradients are reduced.
-constexpr std::string_view gather_group = "gather";
+// Replicas that gather weights have a group of their own for it, which may be at work while gradients are reduced, and
+// one for what those of a node have of them in common with other nodes.
+constexpr std::array<std::string_view, 2> other_data_groups{"gather", "across_nodes"};
 
 Part communication_part(std::string_view group) {
-  if (group == gather_group) return Part::data;
+  if (std::ranges::find(other_data_groups, group) != other_data_groups.end()) return Part::data;
   for (const Part part : {Part::tensor, Part::pipeline, Part::data, Part::embedding, Part::world}) {
     if (group == key_of(part)) return part;
   }

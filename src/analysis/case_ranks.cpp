@@ -33,7 +33,11 @@ program::Spans spans_of_case(const store::Result& result, std::int32_t case_inde
   if (std::ranges::adjacent_find(node_of, std::not_equal_to<>()) == node_of.end()) return {};
   std::vector<program::Coordinates> at;
   for (const store::ResultRole& row : store::roles_of(result, case_index)) at.push_back(row.at);
-  return at.size() <= node_of.size() ? program::spans_of(at, node_of) : program::Spans();
+  if (at.size() > node_of.size()) return {};
+  const bool tied = std::ranges::any_of(result.operations, [&](const store::ResultOperations& row) {
+    return row.case_index == case_index && row.group == "embedding";
+  });
+  return program::spans_of(at, node_of, tied);
 }
 
 }  // namespace harness::analysis

@@ -17,6 +17,7 @@
 #include "sweep/extend.h"
 #include "sweep/needed_space.h"
 #include "sweep/planned_result.h"
+#include "sweep/probe.h"
 #include "sweep/require_gpus.h"
 #include "sweep/resumable.h"
 
@@ -50,12 +51,13 @@ void require_named_backend(const std::vector<std::string>& overrides) {
 
 plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment, const std::vector<std::string>& only,
                       plan::Processes processes) {
-  if (config::traits_of(experiment.backend).predicts()) return plan::prepare(experiment, job.size(), only);
+  if (config::traits_of(experiment.backend).predicts())
+    return plan::prepare(experiment, job.size(), only, processes, sweep::topology_of(job.places()));
   static_cast<void>(backends::get(experiment.backend));  // an Error here says what is missing
   if (config::traits_of(experiment.backend).ranks_are_gpus) {
     sweep::require_gpus(job.places(), experiment.measure.share_gpus, experiment.path);
   }
-  return plan::prepare(experiment, job.size(), only, processes);
+  return plan::prepare(experiment, job.size(), only, processes, sweep::topology_of(job.places()));
 }
 
 std::unique_ptr<job::Job> simulated_job(const job::Job& real, const config::Experiment& experiment,

@@ -36,7 +36,7 @@ constexpr double min_shown_s = 1e-6;  // a single number filled or copied
 
 std::string operation_text(const plan::BudgetLine& line) {
   const std::string name = line.what.empty() ? line.kind : fmt::format("{} {}", line.kind, line.what);
-  return fmt::format("{}, {}", name, program::name_of(line.phase));
+  return fmt::format("{}, {}{}", name, program::name_of(line.phase), line.recomputed ? ", recomputed" : "");
 }
 
 // `rates_are_stated`: efficiencies were given, so the times that they lead to are shown.
@@ -104,12 +104,15 @@ void print_head(const plan::Plan& p, std::ostream& out) {
   if (memory > 0) out << fmt::format("memory: {} per rank ({})\n", show_bytes(memory), e.hardware->name);
 }
 
-void print_cases(const plan::Plan& p, const machine::Topology& topology, std::ostream& out) {
+void print_cases(const plan::Plan& p, std::ostream& out) {
+  const machine::Topology& topology = p.topology;
   std::size_t width = 4;
   for (const plan::PlannedCase& c : p.cases) width = std::max(width, c.name.size());
   const bool named = std::ranges::any_of(p.cases, [](const plan::PlannedCase& c) { return !c.uses.empty(); });
   const auto spans = [&](const plan::PlannedCase& c) {
-    return topology.is_known() ? program::spans_of(c.layout, topology.node_of).text() : "";
+    if (!topology.is_known()) return std::string();
+    const auto& traffic = c.survey.counts.front().traffic;  // of the first pipeline stage
+    return program::spans_of(c.layout, topology.node_of, traffic.contains({"embedding", "all_reduce"})).text();
   };
   constexpr std::string_view spans_heading = "nodes spanned";
   std::size_t spans_width = topology.is_known() ? spans_heading.size() : 0;
@@ -159,8 +162,8 @@ void print_cases(const plan::Plan& p, const machine::Topology& topology, std::os
          "sizes.\n";
   if (!topology.is_known()) return;
   out << fmt::format(
-      "nodes spanned: by the ranks of one group along each axis, at most; ranks stand on {}, numbered one node after "
-      "the other.\n",
+      "nodes spanned: by the ranks of one group along each axis, and by the ends of a pipeline that share an "
+      "embedding, at most; ranks stand on {}, numbered one node after the other.\n",
       plural(topology.nodes(), "node"));
 }
 
@@ -303,10 +306,11 @@ int plan(const PlanOptions& options, std::ostream& out) {
       fail("--gpu-hours needs the time of a block: give --like RESULT.h5 or --assume-mfu 40%");
     experiment.measure.time_budget_s = options.gpu_hours * 3600 / std::max(ranks, 1);
   }
-  const plan::Plan p = plan::prepare(experiment, std::max(ranks, 1), options.only);
   // Before anything is printed, so that an error stands alone.
-  const machine::Topology topology = planned_topology(p.experiment, p.ranks, per_node);
-  const std::vector<PredictedCase> predicted = predict_cases(p, topology);
+  const int planned_for = std::max(ranks, 1);
+  const plan::Plan p = plan::prepare(experiment, planned_for, options.only, plan::Processes::as_needed,
+                                     planned_topology(experiment, planned_for, per_node));
+  const std::vector<PredictedCase> predicted = predict_cases(p);
   if (options.format == "json") {
     out << plan_json(p, predicted);
     return 0;
@@ -317,8 +321,8 @@ int plan(const PlanOptions& options, std::ostream& out) {
   const PlannedTime time = planned_time(p, {options.like, options.assume_mfu, options.assume_setup});
   if (!hint.empty()) out << hint << "\n\n";
   print_head(p, out);
-  print_cases(p, topology, out);
-  if (!predicted.empty()) out << predictions_text(p, predicted, topology);
+  print_cases(p, out);
+  if (!predicted.empty()) out << predictions_text(p, predicted);
   if (predicted.empty()) {  // else there is nothing to measure
     print_schedule(p, out);
     out << "the result file takes at most " << show_bytes(static_cast<double>(result_bytes)) << "\n";

@@ -28,10 +28,10 @@ machine::Topology planned_topology(const config::Experiment& e, int ranks, int r
   return ranks_per_node > 0 ? machine::Topology::node_by_node(ranks, ranks_per_node) : machine::Topology();
 }
 
-std::vector<PredictedCase> predict_cases(const plan::Plan& plan, const machine::Topology& topology) {
+std::vector<PredictedCase> predict_cases(const plan::Plan& plan) {
   const config::Experiment& e = plan.experiment;
   if (!config::traits_of(e.backend).predicts()) return {};
-  const sim::Network network = sim::network_of(e, topology.node_of);
+  const sim::Network network = sim::network_of(e, plan.topology.node_of);
   std::vector<PredictedCase> predicted(plan.cases.size());
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     const plan::PlannedCase& planned = plan.cases[i];
@@ -50,8 +50,7 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan, const machine::
   return predicted;
 }
 
-std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCase>& predicted,
-                             const machine::Topology& topology) {
+std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
   const config::Experiment& e = p.experiment;
   std::set<std::string> unknown;
   report::Table table;
@@ -74,7 +73,7 @@ std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCas
   }
   std::string text =
       fmt::format("\npredicted, not measured: {} ({}), {} on {}\n{}", e.calibration->name, e.calibration->source,
-                  plural(p.ranks, "rank"), plural(topology.nodes(), "node"), table.text());
+                  plural(p.ranks, "rank"), plural(p.topology.nodes(), "node"), table.text());
   text +=
       "computing, exposed, idle: shares of the step, mean over the ranks. exposed: communication and no computation.\n";
   for (const std::string& reason : unknown) text += "?: " + reason + "\n";

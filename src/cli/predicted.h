@@ -22,9 +22,8 @@ machine::Topology planned_topology(const config::Experiment& experiment, int ran
 
 /// Of each case of a plan, by its number; none where the backend does not predict. Throws Error where a number is not
 /// known that every prediction needs.
-std::vector<PredictedCase> predict_cases(const plan::Plan& plan, const machine::Topology& topology);
+std::vector<PredictedCase> predict_cases(const plan::Plan& plan);
 /// A table of what was predicted, for a person.
-std::string predictions_text(const plan::Plan& plan, const std::vector<PredictedCase>& predicted,
-                             const machine::Topology& topology);
+std::string predictions_text(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
 
 }  // namespace harness::cli

@@ -9,8 +9,9 @@ namespace harness::config {
 // The rows of the registry by family, a source file each; registry.cpp puts them together in this order. Within a
 // family they stand in the order in which tables show them.
 
-std::vector<Variable> training_variables();   // what a step is: precision, batches, layout, buckets
-std::vector<Variable> pipeline_variables();   // the order of the passes of stages; among those of training
+std::vector<Variable> training_variables();   // what a step is: precision, batches, buckets
+std::vector<Variable> layout_variables();     // how ranks divide it; among those of training, as are:
+std::vector<Variable> pipeline_variables();   // the order of the passes of stages
 std::vector<Variable> memory_variables();     // what a step keeps and computes again
 std::vector<Variable> sharding_variables();   // what replicas divide, and how they exchange it
 std::vector<Variable> execution_variables();  // how a backend runs it: threads, attention, graphs
@@ -25,6 +26,8 @@ std::vector<Variable> workload_variables();  // which workload, and the operatio
 
 inline const std::vector<std::string> only_gpt{"gpt"};
 inline const std::vector<std::string> communicating{"gpt", "collective"};
+
+inline constexpr int max_ranks = 1 << 20;  // of a job
 
 /// Calls take(key, value) for each part of "{key: value, …}". Throws Error, with `example`, if it is no such map.
 void each_part(std::string_view text, std::string_view example,

@@ -14,10 +14,18 @@ constexpr std::array<Choice<Sharding>, 4> sharding_choices{{{"none", Sharding::n
                                                             {"optimizer", Sharding::optimizer},
                                                             {"gradients", Sharding::gradients},
                                                             {"parameters", Sharding::parameters}}};
+constexpr std::array<Choice<ShardingGroup>, 2> group_choices{
+    {{"data", ShardingGroup::data}, {"node", ShardingGroup::node}}};
 constexpr int max_prefetch = 1 << 16;
 
 std::string without_replicas(const Settings& s) {
   return has_one_replica(s) ? "data_parallel is 1, so there is no replica to divide anything with" : "";
+}
+
+std::string without_group(const Settings& s) {
+  if (s.sharding == Sharding::none) return "sharding is none, so nothing is divided";
+  const bool on_one_node = s.ranks != 0 && s.layout.replicas_of_node * s.replica_ranks() == s.ranks;
+  return on_one_node && !has_one_replica(s) ? "all replicas share a node" : without_replicas(s);
 }
 
 constexpr std::array<Choice<program::DType>, 2> type_choices{
@@ -64,6 +72,30 @@ FrameworkWords sharding_for_pytorch(const Settings& s) {
   return no_word(
       "no argument: torch.distributed.optim.ZeroRedundancyOptimizer around AdamW, which all-reduces gradients where "
       "this was measured with a reduce-scatter");
+}
+
+FrameworkWords group_for_megatron(const Settings& s) {
+  if (s.sharding == Sharding::none || s.sharding_group == ShardingGroup::data)
+    return no_word("one instance is the default");
+  return no_word(
+      "--num-distributed-optimizer-instances with the number of nodes that a data-parallel group spans: each instance "
+      "then shares a node");
+}
+FrameworkWords group_for_deepspeed(const Settings& s) {
+  if (s.sharding == Sharding::none || s.sharding_group == ShardingGroup::data)
+    return no_word("all ranks are the default");
+  if (s.sharding < Sharding::parameters) return no_word("no key: only stage 3 divides among fewer than all ranks");
+  return no_word(
+      "zero_optimization.mics_shard_size with the data-parallel ranks of a node (MiCS); zero_hpz_partition_size (hpZ) "
+      "keeps parts of a node for the backward pass alone, beside those that all ranks divide");
+}
+FrameworkWords group_for_pytorch(const Settings& s) {
+  if (s.sharding == Sharding::none || s.sharding_group == ShardingGroup::data) {
+    return no_word("a mesh of one dimension is the default of fully_shard");
+  }
+  return no_word(
+      "no argument: fully_shard with a mesh of two dimensions, the nodes and the data-parallel ranks of a node "
+      "(FullyShardedDataParallel: ShardingStrategy.HYBRID_SHARD)");
 }
 
 FrameworkWords prefetch_for_deepspeed(const Settings& s) {
@@ -129,6 +161,25 @@ std::vector<Variable> sharding_variables() {
                                {"zero1", "sharding: optimizer"},
                                {"distributed_optimizer", "sharding: optimizer"},
                                {"use_distributed_optimizer", "sharding: optimizer"}}});
+  rows.push_back(
+      {.name = "sharding_group",
+       .allowed = "data, node",
+       .help = "the replicas that divide what sharding names: all of them, or those that share a node, so that "
+               "each node has all of it and nodes exchange no more than the sums of their parts of the gradients",
+       .backends = everywhere,
+       .parse = [](Settings& s, auto text) { s.sharding_group = parse_choice(text, group_choices); },
+       .print = [](const Settings& s) { return print_choice(s.sharding_group, group_choices); },
+       .acts_on = {Part::other_compute, Part::data},
+       .without_effect = without_group,
+       .workloads = only_gpt,
+       .words = {.megatron = group_for_megatron, .deepspeed = group_for_deepspeed, .pytorch = group_for_pytorch},
+       .synonyms = {{"num_distributed_optimizer_instances"},
+                    {"hybrid_shard", "sharding_group: node"},
+                    {"hsdp", "sharding_group: node"},
+                    {"hpz", "sharding_group: node"},
+                    {"zero_hpz_partition_size", "sharding_group: node"},
+                    {"mics", "sharding_group: node"},
+                    {"mics_shard_size", "sharding_group: node"}}});
   rows.push_back(
       {.name = "overlap_param_gather",
        .allowed = "true, false",

@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <array>
-#include <iterator>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -11,107 +7,6 @@
 
 namespace harness::config {
 namespace {
-
-constexpr int max_ranks = 1 << 20;
-
-std::vector<std::string> layout_parts() {
-  std::vector<std::string> parts;
-  for (const program::Axis axis : program::set_axes) parts.emplace_back(program::row_of(axis).key);
-  return parts;
-}
-
-// "{tensor_parallel: 2, pipeline_parallel: 1}", with the size of an axis as `size` prints it.
-template <class Size>
-std::string layout_text(Size size) {
-  std::vector<std::string> parts;
-  for (const program::Axis axis : program::set_axes) {
-    parts.push_back(fmt::format("{}: {}", program::row_of(axis).key, size(axis)));
-  }
-  return fmt::format("{{{}}}", join(parts, ", "));
-}
-
-std::string print_layout(const Settings& s) {
-  return layout_text([&](program::Axis axis) { return s.layout[axis]; });
-}
-
-// As print_layout() has it, or any part of it.
-void parse_layout(Settings& settings, std::string_view text) {
-  program::Layout layout = settings.layout;
-  const std::string example = layout_text([](program::Axis axis) { return axis == program::set_axes[0] ? 2 : 1; });
-  each_part(text, example, [&](std::string_view key, std::string_view value) {
-    const auto has_key = [&](program::Axis axis) { return key == program::row_of(axis).key; };
-    const auto* axis = std::ranges::find_if(program::set_axes, has_key);
-    if (axis == program::set_axes.end()) {
-      fail("found {}; allowed: {}{}", quote(key), program::set_axis_keys(), did_you_mean(nearest(key, layout_parts())));
-    }
-    layout[*axis] = static_cast<int>(parse_within(value, 1, max_ranks));
-  });
-  settings.layout = layout;
-}
-
-// ---- rank_order: the axes by their short names, fastest first.
-
-// Those that a configuration knows.
-bool is_told(program::Axis axis) {
-  return std::ranges::find(program::told_axes, axis) != program::told_axes.end();
-}
-
-std::string short_name(program::Axis axis) {
-  return lower(program::row_of(axis).short_name);
-}
-
-std::string order_text(const program::AxisOrder& order) {
-  std::vector<std::string> names;
-  for (const program::Axis axis : order) {
-    if (is_told(axis)) names.push_back(short_name(axis));
-  }
-  return join(names, "-");
-}
-
-// All of them, from the usual one on. Where context is not told, one rank stands along it; it keeps its place behind
-// tensor.
-std::vector<program::AxisOrder> rank_orders() {
-  using program::Axis;
-  std::vector<program::AxisOrder> orders;
-  program::AxisOrder order = program::usual_order;
-  do {
-    const auto* tensor = std::ranges::find(order, Axis::tensor);
-    const bool in_place = tensor + 1 != order.end() && tensor[1] == Axis::context;
-    if (is_told(Axis::context) || in_place) orders.push_back(order);
-  } while (std::ranges::next_permutation(order).found);
-  return orders;
-}
-
-std::string rank_order_words() {
-  std::vector<std::string> words;
-  for (const program::AxisOrder& order : rank_orders()) words.push_back(order_text(order));
-  return join(words, ", ");
-}
-
-void parse_rank_order(Settings& settings, std::string_view text) {
-  std::vector<std::string> told;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find('-', at), text.size());
-    const std::string name = lower(text.substr(at, end - at));
-    const bool untold = std::ranges::any_of(
-        program::usual_order, [&](program::Axis axis) { return !is_told(axis) && name == short_name(axis); });
-    if (!untold) told.push_back(name);
-    at = end + 1;
-  }
-  const std::vector<program::AxisOrder> orders = rank_orders();
-  const auto found = std::ranges::find(orders, join(told, "-"), order_text);
-  if (found == orders.end()) {
-    fail("found {}; allowed: {}, where the first axis varies fastest", quote(text), rank_order_words());
-  }
-  settings.layout.order = *found;
-}
-
-std::string without_two_axes(const Settings& s) {
-  const auto cut = std::ranges::count_if(s.layout.size, [](int size) { return size > 1; });
-  const bool replicas = s.ranks == 0 || s.ranks > s.replica_ranks();
-  if (cut + (replicas ? 1 : 0) > 1) return "";
-  return "the ranks stand along one axis";
-}
 
 // Buckets are what is reduced together, and what overlap_optimizer updates together.
 std::string without_buckets(const Settings& s) {
@@ -164,45 +59,6 @@ FrameworkWords accumulation_for_pytorch(const Settings& s) {
   return no_word(
       fmt::format("no argument: {} backward passes before optimizer.step(), all but the last under no_sync()",
                   s.gradient_accumulation));
-}
-
-FrameworkWords layout_for_megatron(const Settings& s) {
-  return {{{"--tensor-model-parallel-size", std::to_string(s.layout[program::Axis::tensor])},
-           {"--pipeline-model-parallel-size", std::to_string(s.layout[program::Axis::pipeline])}},
-          "the remaining ranks are data-parallel"};
-}
-FrameworkWords layout_for_deepspeed(const Settings& s) {
-  FrameworkWords words{{{"tensor_parallel.autotp_size", std::to_string(s.layout[program::Axis::tensor])}}};
-  if (const int stages = s.layout[program::Axis::pipeline]; stages > 1) {
-    words.note = fmt::format("{} {} has no key: PipelineModule(num_stages={}) in the training script",
-                             program::row_of(program::Axis::pipeline).key, stages, stages);
-  }
-  return words;
-}
-FrameworkWords layout_for_pytorch(const Settings& s) {
-  return no_word(
-      fmt::format("no argument: init_device_mesh with tensor {} and pipeline {}, and a plan that splits the model "
-                  "(torch.distributed.tensor.parallel, torch.distributed.pipelining)",
-                  s.layout[program::Axis::tensor], s.layout[program::Axis::pipeline]));
-}
-
-FrameworkWords rank_order_for_megatron(const Settings& s) {
-  const std::string order = order_text(s.layout.order);
-  if (order == "tp-dp-pp") return no_word("tp-cp-dp-pp is the default");
-  if (order == "tp-pp-dp") return {{{"--use-tp-pp-dp-mapping", ""}}};
-  return no_word(fmt::format("no flag: --use-tp-pp-dp-mapping is tp-cp-pp-dp, and {} has no name", order));
-}
-FrameworkWords rank_order_for_deepspeed(const Settings& s) {
-  return no_word(
-      fmt::format("no key: the axes of the process topology in the training script, slowest first; {} has "
-                  "the fastest first",
-                  order_text(s.layout.order)));
-}
-FrameworkWords rank_order_for_pytorch(const Settings& s) {
-  return no_word(
-      fmt::format("no argument: the order of mesh_dim_names of init_device_mesh, slowest first; {} has the "
-                  "fastest first",
-                  order_text(s.layout.order)));
 }
 
 constexpr const char* ranks_or_launcher = "ranks (a variable), or as many as mpirun starts";
@@ -352,43 +208,8 @@ std::vector<Variable> training_variables() {
                             .deepspeed = accumulation_for_deepspeed,
                             .pytorch = accumulation_for_pytorch},
                   .synonyms = {{"gradient_accumulation_steps"}, {"accumulate_grad_batches"}}});
-  rows.push_back(
-      {.name = "layout",
-       .allowed = layout_text([](program::Axis) { return 'N'; }),
-       .help = "how the model is cut; data_parallel is what remains: ranks / (tensor * pipeline)",
-       .backends = everywhere,
-       .parts = layout_parts(),
-       .parse = parse_layout,
-       .print = print_layout,
-       .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
-                   Part::data, Part::embedding, Part::bubble, Part::idle},
-       .anew = Anew::communicators,
-       .workloads = communicating,
-       .words = {.megatron = layout_for_megatron, .deepspeed = layout_for_deepspeed, .pytorch = layout_for_pytorch},
-       .synonyms = {{"tensor_model_parallel_size", "layout.tensor_parallel"},
-                    {"tensor_parallel_size", "layout.tensor_parallel"},
-                    {"tp_size", "layout.tensor_parallel"},
-                    {"tp", "layout.tensor_parallel"},
-                    {"pipeline_model_parallel_size", "layout.pipeline_parallel"},
-                    {"pipeline_parallel_size", "layout.pipeline_parallel"},
-                    {"pp_size", "layout.pipeline_parallel"},
-                    {"pp", "layout.pipeline_parallel"}}});
-  rows.push_back({.name = "rank_order",
-                  .allowed = rank_order_words(),
-                  .help = "how ranks are numbered along the axes of the layout, fastest first: which of them share a "
-                          "node",
-                  .backends = everywhere,
-                  .parse = parse_rank_order,
-                  .print = [](const Settings& s) { return order_text(s.layout.order); },
-                  .acts_on = {Part::tensor, Part::pipeline, Part::data, Part::embedding},
-                  .anew = Anew::communicators,
-                  .without_effect = without_two_axes,
-                  .workloads = communicating,
-                  .words = {.megatron = rank_order_for_megatron,
-                            .deepspeed = rank_order_for_deepspeed,
-                            .pytorch = rank_order_for_pytorch},
-                  .synonyms = {{"use_tp_pp_dp_mapping"}}});
-  std::ranges::move(pipeline_variables(), std::back_inserter(rows));
+  for (Variable& row : layout_variables()) rows.push_back(std::move(row));
+  for (Variable& row : pipeline_variables()) rows.push_back(std::move(row));
   rows.push_back({.name = "ranks",
                   .unit = "ranks",
                   .allowed = "all, or a whole number",

@@ -31,6 +31,11 @@ enum class Sharding : std::uint8_t {
   gradients,   // and the gradients
   parameters,  // and the weights
 };
+/// Which replicas these are.
+enum class ShardingGroup : std::uint8_t {
+  data,  // all
+  node,  // those that share a node; each node has all parts
+};
 enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling, bcube };
 
 /// What a step can be, by the names that a configuration gives: a training step, or one operation again and again.
@@ -69,6 +74,7 @@ struct Settings {
   int recompute_layers = 0;        // with full: the first so many of each chunk of the model; 0: all
   bool sequence_parallel = false;  // norms and residual stream divided among tensor-parallel ranks by rows
   Sharding sharding = Sharding::none;
+  ShardingGroup sharding_group = ShardingGroup::data;
   bool overlap_param_gather = false;  // weights of shards are gathered behind the layers before; else before the first
   int prefetch_layers = 1;            // with Sharding::parameters: layers whose weights are gathered ahead of their use
   program::DType grad_reduce_type = program::DType::f32;  // of gradients on their way between replicas

@@ -29,14 +29,15 @@ std::string what_of(const program::Operation& op) {
 Budget budget_of(const program::Program& program, const program::DeviceRates& rates, const Efficiencies& efficiencies) {
   Budget b;
   b.rates = rates;
-  std::map<std::tuple<std::string, std::string, program::Phase>, std::size_t> known;
+  std::map<std::tuple<std::string, std::string, program::Phase, bool>, std::size_t> known;
   const std::vector<char> beside = program::computes_beside_another(program.step, program.streams.size());
   for (std::size_t i = 0; i < program.step.size(); ++i) {
     const program::Operation& op = program.step[i];
     if (program::is_communication(op.action)) continue;
     const std::string kind(program::name_of(op.action));
-    const auto [it, is_new] = known.try_emplace({kind, what_of(op), op.label.phase}, b.lines.size());
-    if (is_new) b.lines.push_back({.kind = kind, .what = what_of(op), .phase = op.label.phase});
+    const bool again = op.label.recomputed;
+    const auto [it, is_new] = known.try_emplace({kind, what_of(op), op.label.phase, again}, b.lines.size());
+    if (is_new) b.lines.push_back({.kind = kind, .what = what_of(op), .phase = op.label.phase, .recomputed = again});
     BudgetLine& line = b.lines[it->second];
     const double flop = program::flop_of(op.action).model;
     const double bytes = program::needed_bytes(program, op.action);
@@ -53,7 +54,7 @@ Budget budget_of(const program::Program& program, const program::DeviceRates& ra
       b.least_s -= least_s;
       b.expected_s -= expected_s;
     }
-    if (!op.label.recomputed) b.model_flop += flop;
+    if (!again) b.model_flop += flop;
   }
   for (const BudgetLine& line : b.lines) {
     b.least_s += line.least_s;

@@ -11,11 +11,12 @@
 
 namespace harness::plan {
 
-/// The operations of one kind, label and phase in a step of one rank.
+/// The operations of one kind, label and phase in a step of one rank, apart what is done for the second time.
 struct BudgetLine {
   std::string kind;  // operation name: "matmul"
   std::string what;  // label: "qkv"; "" where a kind has many
   program::Phase phase = program::Phase::forward;
+  bool recomputed = false;
   std::int64_t operations = 0;
   double flop = 0;                                // model FLOP, causal attention at half
   double bytes = 0;                               // every operand read or written once

@@ -13,17 +13,17 @@ struct TrainingStep {
   program::ProgramSet programs;  // of a possible one
 };
 
-TrainingStep training_step(const config::Experiment& e, int ranks) {
+TrainingStep training_step(const config::Experiment& e, int ranks, const machine::Topology& topology) {
   config::Settings training = e.baseline;
   training.workload = config::training_workload;
-  const Division division = divide_ranks(e.model, training, ranks);
+  const Division division = divide_ranks(e.model, training, ranks, topology);
   if (!division.why_impossible.empty()) return {division.why_impossible, {}};
   return {"", workloads::build_programs(e.model, training, division.layout)};
 }
 
 // The values of the size of e's workload that the model's training step has.
-std::vector<std::string> values_of(const config::Experiment& e, int ranks) {
-  const TrainingStep step = training_step(e, ranks);
+std::vector<std::string> values_of(const config::Experiment& e, int ranks, const machine::Topology& topology) {
+  const TrainingStep step = training_step(e, ranks, topology);
   if (!step.why_impossible.empty()) {
     fail("the model's training step cannot run on {} ranks: {}", ranks, step.why_impossible);
   }
@@ -32,7 +32,8 @@ std::vector<std::string> values_of(const config::Experiment& e, int ranks) {
 
 }  // namespace
 
-config::Experiment with_model_values(const config::Experiment& experiment, int ranks) {
+config::Experiment with_model_values(const config::Experiment& experiment, int ranks,
+                                     const machine::Topology& topology) {
   config::Experiment e = experiment;
   e.changes.clear();
   for (const config::Change& change : experiment.changes) {
@@ -42,7 +43,7 @@ config::Experiment with_model_values(const config::Experiment& experiment, int r
     }
     const config::Variable& variable = *config::find_variable(change.variable);
     try {
-      for (const std::string& value : values_of(experiment, ranks)) {
+      for (const std::string& value : values_of(experiment, ranks, topology)) {
         if (value == variable.print(experiment.baseline)) continue;
         config::Settings settings = experiment.baseline;
         variable.parse(settings, value);
@@ -58,7 +59,7 @@ config::Experiment with_model_values(const config::Experiment& experiment, int r
 void name_uses(Plan& plan) {
   const config::Experiment& e = plan.experiment;
   if (e.model.layers == 0 || e.baseline.workload == config::training_workload) return;
-  const TrainingStep step = training_step(e, plan.ranks);
+  const TrainingStep step = training_step(e, plan.ranks, plan.topology);
   if (!step.why_impossible.empty()) return;
   const workloads::Workload& workload = workloads::workload_of(e.baseline);
   for (PlannedCase& planned : plan.cases) {

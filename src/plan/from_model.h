@@ -1,6 +1,7 @@
 #pragma once
 
 #include "config/experiment.h"
+#include "machine/topology.h"
 #include "plan/plan.h"
 
 namespace harness::plan {
@@ -9,7 +10,8 @@ namespace harness::plan {
 /// its Program for the baseline's settings on `ranks` ranks: message sizes of the baseline's collective over its group,
 /// shapes of matrix products, the shape of attention. The baseline's own value is left out. Throws Error with the
 /// place where `from_model` stands if the step has none of them.
-config::Experiment with_model_values(const config::Experiment& experiment, int ranks);
+config::Experiment with_model_values(const config::Experiment& experiment, int ranks,
+                                     const machine::Topology& topology = {});
 
 /// Fills `uses` of every possible case from the same Program. Nothing where the configuration has no model, or its
 /// training step cannot run on `ranks` ranks.

@@ -16,7 +16,8 @@
 namespace harness::plan {
 namespace {
 
-PlannedCase make_case(const config::Experiment& experiment, int ranks, std::string name, const config::Change* change) {
+PlannedCase make_case(const Plan& plan, std::string name, const config::Change* change) {
+  const config::Experiment& experiment = plan.experiment;
   PlannedCase c;
   c.name = std::move(name);
   c.settings = change != nullptr ? change->settings : experiment.baseline;
@@ -27,7 +28,7 @@ PlannedCase make_case(const config::Experiment& experiment, int ranks, std::stri
   c.needs_process = std::ranges::any_of(config::registry(), [&](const config::Variable& variable) {
     return variable.anew != config::Anew::program && variable.print(c.settings) != variable.print(experiment.baseline);
   });
-  Division division = divide_ranks(experiment.model, c.settings, ranks);
+  Division division = divide_ranks(experiment.model, c.settings, plan.ranks, plan.topology);
   c.layout = division.layout;
   c.impossible = std::move(division.why_impossible);
   if (c.impossible.empty()) c.impossible = why_impossible(c.settings, experiment.hardware);
@@ -35,8 +36,9 @@ PlannedCase make_case(const config::Experiment& experiment, int ranks, std::stri
   c.micro_batches = workloads::workload_of(c.settings).micro_batches(c.settings, c.layout);
   if (change == nullptr) return c;
 
-  config::Settings known = c.settings;  // with the number of ranks that it stands for
+  config::Settings known = c.settings;  // with the number of ranks that it stands for, and where they stand
   known.ranks = c.layout.ranks();
+  known.layout.replicas_of_node = c.layout.replicas_of_node;
   for (const config::Variable& variable : config::registry()) {
     if (!config::changes(*change, variable, experiment.baseline)) continue;
     const std::string why = variable.without_effect(known);
@@ -171,19 +173,20 @@ void schedule_blocks(Plan& plan) {
 }
 
 Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only,
-               Processes processes) {
+               Processes processes, const machine::Topology& topology) {
   if (ranks < 1) fail("cannot plan for {} ranks; use 1 rank or more", ranks);
   const std::set<std::string> selection = checked_selection(experiment, only);
   Plan plan;
   plan.experiment = experiment;
   plan.ranks = ranks;
+  plan.topology = topology;
   plan.only = only;
   plan.processes = processes;
   const bool predicts = config::traits_of(experiment.backend).predicts();
   if (predicts) plan.experiment.measure = once(experiment.measure);
-  plan.cases.push_back(make_case(experiment, ranks, "baseline", nullptr));
+  plan.cases.push_back(make_case(plan, "baseline", nullptr));
   if (!predicts) {
-    plan.cases.push_back(make_case(experiment, ranks, "baseline_again", nullptr));
+    plan.cases.push_back(make_case(plan, "baseline_again", nullptr));
     plan.cases.back().is_copy = true;
   }
   require_baseline(plan);
@@ -191,7 +194,7 @@ Plan make_plan(const config::Experiment& experiment, int ranks, const std::vecto
     if (!change.from_model.empty() || is_the_baseline(experiment, change, ranks)) continue;
     const std::string name = config::case_name(change);
     if (!only.empty() && !selection.contains(name) && !selection.contains(change.variable)) continue;
-    plan.cases.push_back(make_case(experiment, ranks, name, &change));
+    plan.cases.push_back(make_case(plan, name, &change));
   }
   if (!predicts) add_baseline_alone(plan);
   schedule_blocks(plan);

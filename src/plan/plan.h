@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/experiment.h"
+#include "machine/topology.h"
 #include "plan/survey.h"
 #include "program/layout.h"
 
@@ -48,6 +49,7 @@ enum class Processes : std::uint8_t {
 struct Plan {
   config::Experiment experiment;
   int ranks = 0;
+  machine::Topology topology;     // of them, as far as it is known
   std::vector<std::string> only;  // the selection it was made with
   Processes processes = Processes::as_needed;
   // The baseline, baseline_again, where it is needed baseline_alone, then the changes. Impossible ones keep their
@@ -66,9 +68,10 @@ struct Plan {
 /// ladder, whose fixes are compared with each other: there every block has its own process, if one needs it.) Throws
 /// Error if the baseline itself is impossible. Left out: a change that still stands for values of the model, and the
 /// baseline's own number of ranks. Where the backend predicts, each case has one block of one step, and the baseline no
-/// copy. `only`: keep these cases (and the baselines); names matched exactly or by variable.
+/// copy. `only`: keep these cases (and the baselines); names matched exactly or by variable. `topology`: where the
+/// ranks stand, as far as it is known.
 Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only = {},
-               Processes processes = Processes::as_needed);
+               Processes processes = Processes::as_needed, const machine::Topology& topology = {});
 
 /// What make_plan() ends with, for who finds out more about the cases: the order of the blocks of the possible ones;
 /// and an Error if the baseline is not possible.

@@ -8,9 +8,9 @@
 #include "plan/why_impossible.h"
 
 namespace harness::plan {
-Plan prepare(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only,
-             Processes processes) {
-  Plan plan = make_plan(with_model_values(experiment, ranks), ranks, only, processes);
+Plan prepare(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only, Processes processes,
+             const machine::Topology& topology) {
+  Plan plan = make_plan(with_model_values(experiment, ranks, topology), ranks, only, processes, topology);
   Surveyor surveyor(experiment.model, experiment.backend);
   for (PlannedCase& planned : plan.cases) {
     if (planned.is_possible()) planned.survey = surveyor.survey(planned);
@@ -52,7 +52,7 @@ Plan plan_for_device(Plan plan, const std::string& device) {
   const bool as_planned = std::ranges::all_of(plan.cases, [&](const PlannedCase& planned) {
     return !planned.is_possible() || why_impossible(planned.settings, plan.experiment.hardware).empty();
   });
-  if (!as_planned) return prepare(plan.experiment, plan.ranks, plan.only, plan.processes);
+  if (!as_planned) return prepare(plan.experiment, plan.ranks, plan.only, plan.processes, plan.topology);
   refuse_what_does_not_fit(plan, [&](const PlannedCase&) { return configured_memory(plan.experiment); });
   return plan;
 }

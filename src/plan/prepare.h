@@ -12,7 +12,7 @@ namespace harness::plan {
 /// do not fit in a known memory are impossible. Pure but
 /// for reading files that `experiment` names. Throws Error.
 Plan prepare(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only,
-             Processes processes = Processes::as_needed);
+             Processes processes = Processes::as_needed, const machine::Topology& topology = {});
 
 /// A dense peak and where it is from.
 struct Peak {

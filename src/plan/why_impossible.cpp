@@ -5,13 +5,14 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "program/span.h"
 #include "workloads/workload.h"
 
 namespace harness::plan {
 namespace {
 
 // As set; data parallelism takes the ranks that remain.
-Division layout_on(const config::Settings& s, int ranks) {
+Division layout_on(const config::Settings& s, int ranks, const machine::Topology& topology) {
   const std::int64_t replica = s.replica_ranks();
   if (ranks % replica != 0) {
     std::vector<std::string> sizes;
@@ -22,6 +23,7 @@ Division layout_on(const config::Settings& s, int ranks) {
   }
   program::Layout layout = s.layout;
   layout[program::Axis::data] = static_cast<int>(ranks / replica);
+  if (topology.is_known()) layout.replicas_of_node = program::replicas_of_node(layout, topology.node_of);
   return {layout, ""};
 }
 
@@ -38,11 +40,12 @@ std::string why_impossible(const config::Settings& settings, const std::optional
   return "";
 }
 
-Division divide_ranks(const config::Model& model, const config::Settings& settings, int ranks) {
+Division divide_ranks(const config::Model& model, const config::Settings& settings, int ranks,
+                      const machine::Topology& topology) {
   if (settings.ranks > ranks) return {{}, fmt::format("ranks is {}, but the job has only {}", settings.ranks, ranks)};
   const workloads::Workload& workload = workloads::workload_of(settings);
   if (std::string why = workload.why_impossible(model, settings); !why.empty()) return {{}, std::move(why)};
-  Division division = layout_on(settings, settings.ranks == 0 ? ranks : settings.ranks);
+  Division division = layout_on(settings, settings.ranks == 0 ? ranks : settings.ranks, topology);
   if (!division.why_impossible.empty()) return division;
   division.why_impossible = workload.why_impossible_on(model, settings, division.layout);
   return division;

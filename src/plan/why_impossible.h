@@ -4,6 +4,7 @@
 #include <string>
 
 #include "config/experiment.h"
+#include "machine/topology.h"
 #include "program/layout.h"
 
 namespace harness::plan {
@@ -17,7 +18,9 @@ struct Division {
   program::Layout layout;      // of the ranks it uses; meaningless when impossible
   std::string why_impossible;  // "" if there is a layout
 };
-/// Asks the workload, too, why its step cannot run with these settings or on this layout.
-Division divide_ranks(const config::Model& model, const config::Settings& settings, int ranks);
+/// Asks the workload, too, why its step cannot run with these settings or on this layout. `topology`: of the job, as
+/// far as it is known.
+Division divide_ranks(const config::Model& model, const config::Settings& settings, int ranks,
+                      const machine::Topology& topology = {});
 
 }  // namespace harness::plan

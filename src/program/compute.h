@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <string_view>
 
 #include "program/field.h"
@@ -8,7 +7,8 @@
 
 namespace harness::program {
 
-// The computing half of the operation list; its conventions stand in program/operation.h.
+// The computing operations but attention (attention.h) and the loss (loss.h); their conventions stand in
+// program/operation.h.
 
 // ---- filling and moving -----------------------------------------------------------------------------------------
 
@@ -277,150 +277,6 @@ struct ColumnSumOf {
   }
 };
 using ColumnSum = ColumnSumOf<View>;
-
-// ---- attention ------------------------------------------------------------------------------------------------------
-
-/// Rotary positions (Su et al. 2021, arXiv 2104.09864), in place: in each of `heads` heads that lie side by side from
-/// the start of a row, elements i and i + head_dim / 2 are a vector that turns by (row mod sequence) * theta^(-2 i /
-/// head_dim); by the negative angle when `backward`, which is the gradient. Rows begin `stride` elements apart; what
-/// follows the heads in a row stays as it is.
-template <class T>
-struct RopeOf {
-  T data = {};
-  std::int64_t rows = 0, stride = 0, heads = 0, head_dim = 0, sequence = 0;
-  double theta = 10000;
-  bool backward = false;
-  static constexpr std::string_view name = "rope";
-  static constexpr auto fields(auto& op) {
-    return std::tuple_cat(updates(op.data),
-                          parameters(op.rows, op.stride, op.heads, op.head_dim, op.sequence, op.theta, op.backward));
-  }
-};
-using Rope = RopeOf<View>;
-
-/// Shape of an attention: q of sequence b, position i, head h starts at element (b * query_length + i) * query_stride +
-/// h * head_dim of the view; k and v likewise with key_length and key_stride, and the head h / group: `group` heads of
-/// queries share one of keys and values (Ainslie et al. 2023, arXiv 2305.13245). Packed QKV is q, k, v views into one
-/// buffer with stride (heads + 2 * kv_heads()) * head_dim. Causal: position i sees keys 0..i (both counted from the
-/// start).
-struct AttentionShape {
-  std::int64_t batch = 0, heads = 0, head_dim = 0;
-  std::int64_t query_length = 0, key_length = 0, query_stride = 0, key_stride = 0;
-  bool causal = true;
-  std::int64_t group = 1;
-  std::int64_t kv_heads() const { return heads / group; }
-  auto operator<=>(const AttentionShape&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
-};
-
-/// out = softmax(q k^T / sqrt(head_dim)) v, out [batch * query_length, heads * head_dim] dense; stats [batch, heads,
-/// query_length] f32 = log of the sum of exponentials of the scaled scores. probabilities [batch, heads, query_length,
-/// key_length] (optional): the softmax itself, 0 where a key is not seen. With it the attention is unfused: two batched
-/// products and a softmax between them, through memory.
-template <class T>
-struct AttentionOf {
-  T q = {}, k = {}, v = {}, out = {}, stats = {};
-  AttentionShape shape = {};
-  T probabilities = {};
-  static constexpr std::string_view name = "attention";
-  static constexpr auto fields(auto& op) {
-    return std::tuple_cat(reads(op.q, op.k, op.v), writes(op.out, op.stats, op.probabilities), parameters(op.shape));
-  }
-  static constexpr auto one_type(auto& op) { return std::tie(op.q, op.k, op.v, op.out, op.probabilities); }
-};
-using Attention = AttentionOf<View>;
-
-/// Joins two attentions over disjoint keys: (out, stats) becomes the attention over the union.
-template <class T>
-struct AttentionMergeOf {
-  T part_out = {}, part_stats = {}, out = {}, stats = {};
-  AttentionShape shape = {};
-  static constexpr std::string_view name = "attention_merge";
-  static constexpr auto fields(auto& op) {
-    return std::tuple_cat(reads(op.part_out, op.part_stats), updates(op.out, op.stats), parameters(op.shape));
-  }
-  static constexpr auto one_type(auto& op) { return std::tie(op.part_out, op.out); }
-};
-using AttentionMerge = AttentionMergeOf<View>;
-
-/// dq, dk, dv in the strides of q, k, v; added to when `accumulate`. stats and out may be those of a larger attention
-/// of which k, v are a part of the keys. probabilities (optional): as the forward pass kept them; without, they are
-/// computed again from stats.
-template <class T>
-struct AttentionBackwardOf {
-  T q = {}, k = {}, v = {}, out = {}, stats = {}, dout = {}, dq = {}, dk = {}, dv = {};
-  AttentionShape shape = {};
-  bool accumulate = false;
-  T probabilities = {};
-  static constexpr std::string_view name = "attention_backward";
-  static constexpr auto fields(auto& op) {
-    return std::tuple_cat(reads(op.q, op.k, op.v, op.out, op.stats, op.dout, op.probabilities),
-                          results(op.accumulate, op.dq, op.dk, op.dv), parameters(op.accumulate, op.shape));
-  }
-  static constexpr auto one_type(auto& op) {
-    return std::tie(op.q, op.k, op.v, op.out, op.dout, op.dq, op.dk, op.dv, op.probabilities);
-  }
-};
-using AttentionBackward = AttentionBackwardOf<View>;
-
-// ---- loss -----------------------------------------------------------------------------------------------------------
-
-/// Softmax cross-entropy with its gradient in place: loss[0] += loss_scale * sum over rows of -log p(label);
-/// logits = gradient_scale * (softmax - onehot). logits [rows, vocab]; labels [rows] i32; loss [1] f32.
-template <class T>
-struct CrossEntropyOf {
-  T logits = {}, labels = {}, loss = {};
-  std::int64_t rows = 0, vocab = 0;
-  double loss_scale = 1, gradient_scale = 1;
-  static constexpr std::string_view name = "cross_entropy";
-  static constexpr auto fields(auto& op) {
-    return std::tuple_cat(reads(op.labels), updates(op.logits, op.loss),
-                          parameters(op.rows, op.vocab, op.loss_scale, op.gradient_scale));
-  }
-};
-using CrossEntropy = CrossEntropyOf<View>;
-
-/// The three local parts of the same over a vocabulary shard, with all-reduces of [rows] f32 between them:
-/// maximum[r] = max of the row (then all-reduce max);
-template <class T>
-struct CrossEntropyMaximumOf {
-  T logits = {}, maximum = {};
-  std::int64_t rows = 0, vocab = 0;
-  static constexpr std::string_view name = "cross_entropy_maximum";
-  static constexpr auto fields(auto& op) {
-    return std::tuple_cat(reads(op.logits), writes(op.maximum), parameters(op.rows, op.vocab));
-  }
-};
-using CrossEntropyMaximum = CrossEntropyMaximumOf<View>;
-
-/// target[r] = logit of the label minus maximum (0 if another rank holds it), sum[r] = sum of exp(logit - maximum)
-/// (then all-reduce sum of each);
-template <class T>
-struct CrossEntropySumsOf {
-  T logits = {}, labels = {}, maximum = {}, target = {}, sum = {};
-  std::int64_t rows = 0, vocab = 0;
-  Shard shard = {};
-  static constexpr std::string_view name = "cross_entropy_sums";
-  static constexpr auto fields(auto& op) {
-    return std::tuple_cat(reads(op.logits, op.labels, op.maximum), writes(op.target, op.sum),
-                          parameters(op.rows, op.vocab, op.shard));
-  }
-};
-using CrossEntropySums = CrossEntropySumsOf<View>;
-
-/// loss[0] += loss_scale * sum over rows of (log sum - target); logits = gradient_scale * (softmax - onehot).
-template <class T>
-struct CrossEntropyGradientOf {
-  T logits = {}, labels = {}, maximum = {}, target = {}, sum = {}, loss = {};
-  std::int64_t rows = 0, vocab = 0;
-  Shard shard = {};
-  double loss_scale = 1, gradient_scale = 1;
-  static constexpr std::string_view name = "cross_entropy_gradient";
-  static constexpr auto fields(auto& op) {
-    return std::tuple_cat(reads(op.labels, op.maximum, op.target, op.sum), updates(op.logits, op.loss),
-                          parameters(op.rows, op.vocab, op.shard, op.loss_scale, op.gradient_scale));
-  }
-};
-using CrossEntropyGradient = CrossEntropyGradientOf<View>;
 
 // ---- optimizer ------------------------------------------------------------------------------------------------------
 

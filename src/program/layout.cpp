@@ -67,21 +67,41 @@ bool Group::contains(const Coordinates& at) const {
          std::binary_search(pipeline_stages.begin(), pipeline_stages.end(), at[Axis::pipeline]);
 }
 
+Group::Range Group::range(const Layout& layout, const Coordinates& at, Axis axis) const {
+  if (!axes.has(axis)) return {at[axis], at[axis] + 1, 1};
+  const int node = layout.replicas_of_node;
+  if (axis == Axis::data && replicas == Replicas::of_node)
+    return {at[axis] / node * node, at[axis] / node * node + node, 1};
+  if (axis == Axis::data && replicas == Replicas::across_nodes) return {at[axis] % node, layout[axis], node};
+  return {0, layout[axis], 1};
+}
+
+bool Group::begins_with(const Layout& layout, const Coordinates& at) const {
+  for (int a = 0; a < axis_count; ++a) {
+    const auto axis = static_cast<Axis>(a);
+    const bool of_stages = axis == Axis::pipeline && axes.has(axis) && !pipeline_stages.empty();
+    if (at[axis] != (of_stages ? pipeline_stages.front() : range(layout, at, axis).first)) return false;
+  }
+  return true;
+}
+
 std::vector<int> Group::members(const Layout& layout, const Coordinates& at) const {
   std::vector<int> ranks;
   if (!contains(at)) return ranks;
-  std::array<int, axis_count> low{}, high{};
-  for (std::size_t a = 0; a < axis_count; ++a) {
-    const bool free = axes.has(static_cast<Axis>(a));
-    low[a] = free ? 0 : at.at[a];
-    high[a] = free ? layout.size[a] : at.at[a] + 1;
-  }
+  const Range tensor = range(layout, at, Axis::tensor), context = range(layout, at, Axis::context),
+              data = range(layout, at, Axis::data), pipeline = range(layout, at, Axis::pipeline);
   Coordinates c;
-  for (c.at[3] = low[3]; c.at[3] < high[3]; ++c.at[3]) {
+  for (int p = pipeline.first; p < pipeline.end; p += pipeline.step) {
+    c[Axis::pipeline] = p;
     if (!contains(c)) continue;
-    for (c.at[2] = low[2]; c.at[2] < high[2]; ++c.at[2]) {
-      for (c.at[1] = low[1]; c.at[1] < high[1]; ++c.at[1]) {
-        for (c.at[0] = low[0]; c.at[0] < high[0]; ++c.at[0]) ranks.push_back(layout.rank(c));
+    for (int d = data.first; d < data.end; d += data.step) {
+      for (int x = context.first; x < context.end; x += context.step) {
+        for (int t = tensor.first; t < tensor.end; t += tensor.step) {
+          c[Axis::data] = d;
+          c[Axis::context] = x;
+          c[Axis::tensor] = t;
+          ranks.push_back(layout.rank(c));
+        }
       }
     }
   }
@@ -91,9 +111,14 @@ std::vector<int> Group::members(const Layout& layout, const Coordinates& at) con
 int Group::size(const Layout& layout) const {
   int n = 1;
   for (int a = 0; a < axis_count; ++a) {
-    if (!axes.has(static_cast<Axis>(a))) continue;
-    const bool narrowed = static_cast<Axis>(a) == Axis::pipeline && !pipeline_stages.empty();
-    n *= narrowed ? static_cast<int>(pipeline_stages.size()) : layout.size[a];
+    const auto axis = static_cast<Axis>(a);
+    if (!axes.has(axis)) continue;
+    if (axis == Axis::pipeline && !pipeline_stages.empty()) {
+      n *= static_cast<int>(pipeline_stages.size());
+    } else {
+      const Range r = range(layout, {}, axis);
+      n *= (r.end - r.first) / r.step;
+    }
   }
   return n;
 }

@@ -60,8 +60,13 @@ inline constexpr AxisOrder usual_order{Axis::tensor, Axis::context, Axis::data, 
 /// How many ranks stand along each axis, and in which order ranks are numbered. In the usual order,
 /// rank = tensor + T * (context + C * (data + D * pipeline)).
 struct Layout {
+  static constexpr int uneven = -1;
+
   std::array<int, axis_count> size{1, 1, 1, 1};
   AxisOrder order = usual_order;
+  /// How many ranks that follow each other along the data axis share a node, the same everywhere (replicas_of_node() in
+  /// program/span.h). 0: it is not known where ranks stand; uneven: there is no such number.
+  int replicas_of_node = 0;
   Layout() = default;
   /// {{Axis::tensor, 2}, {Axis::data, 4}}: the sizes of some axes, 1 along the others.
   Layout(std::initializer_list<std::pair<Axis, int>> sizes) {
@@ -81,20 +86,34 @@ std::string text_of(const Layout& layout);
 /// Short, of what a configuration sets: "TP2", "TP2 PP4", or "TP1 PP1" where nothing is cut.
 std::string label_of(const Layout& layout);
 
+/// Which ranks along the data axis talk together: all, those of a node (Layout::replicas_of_node follow each other), or
+/// those that have the same place among the ones of their node.
+enum class Replicas : std::uint8_t { all, of_node, across_nodes };
+
 /// A set of ranks that talk together, seen from any of its members: all ranks whose coordinates differ only along
 /// `axes`, and, when `pipeline_stages` is not empty, only those on the named pipeline coordinates.
 struct Group {
   std::string name;
   AxisSet axes;
   std::vector<int> pipeline_stages;  // ascending; empty: all
+  Replicas replicas = Replicas::all;
 
   bool contains(const Coordinates& at) const;
+  /// Whether it is the first of its instance's members.
+  bool begins_with(const Layout& layout, const Coordinates& at) const;
   /// The members of the instance that `at` belongs to, in the order of their coordinates, tensor first, then context,
   /// data and pipeline: the same on all members, and for each rank order the same coordinates. Ascending in the usual
   /// order. Empty if `at` is in none.
   std::vector<int> members(const Layout& layout, const Coordinates& at) const;
   int size(const Layout& layout) const;
   bool operator==(const Group&) const = default;
+
+ private:
+  struct Range {
+    int first, end, step;
+  };
+  // Of the coordinates on an axis that members of the instance of `at` have.
+  Range range(const Layout& layout, const Coordinates& at, Axis axis) const;
 };
 
 }  // namespace harness::program

@@ -28,7 +28,7 @@ class NodeTraffic {
   double most() {
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
       const Coordinates at = layout_.coordinates(rank);
-      if (lowest(at)) add(group_.members(layout_, at));
+      if (group_.begins_with(layout_, at)) add(group_.members(layout_, at));  // each instance once
     }
     double most = 0;
     for (const auto& [node, bytes] : sent_) most = std::max(most, bytes);
@@ -39,16 +39,6 @@ class NodeTraffic {
   bool shares() const { return shares_; }
 
  private:
-  // Of its instance of the group: each is looked at once.
-  bool lowest(const Coordinates& at) const {
-    if (!group_.contains(at)) return false;
-    for (int axis = 0; axis < axis_count; ++axis) {
-      const bool stages = static_cast<Axis>(axis) == Axis::pipeline && !group_.pipeline_stages.empty();
-      const int first = stages ? group_.pipeline_stages.front() : 0;
-      if (group_.axes.has(static_cast<Axis>(axis)) && at[static_cast<Axis>(axis)] != first) return false;
-    }
-    return true;
-  }
   int node(int rank) const { return node_of_[rank]; }
 
   void add(const std::vector<int>& members) {

@@ -5,9 +5,11 @@
 #include <variant>
 #include <vector>
 
+#include "program/attention.h"
 #include "program/communication.h"
 #include "program/compute.h"
 #include "program/layout.h"
+#include "program/loss.h"
 #include "program/view.h"
 
 namespace harness::program {

@@ -153,6 +153,7 @@ std::uint64_t hash(const ProgramSet& set) {
   for (const Group& g : set.groups) {
     digest.each(g.name, g.axes.bits, g.pipeline_stages.size());
     for (const int stage : g.pipeline_stages) digest.add(stage);
+    if (g.replicas != Replicas::all) digest.each(g.replicas, set.layout.replicas_of_node);
   }
   for (const Program& role : set.roles) {
     for (const std::string& stream : role.streams) digest.add(stream);

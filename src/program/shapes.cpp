@@ -186,7 +186,9 @@ class Shapes {
   void in_place(const View& part, const View& whole, GroupId g) {
     if (!overlap(part, whole)) return;
     const Group& group = set_.groups[g];
-    bool own = part.all_parts() == whole && group.axes == AxisSet::of({part.follows}) && group.pipeline_stages.empty();
+    bool own = part.all_parts() == whole && group.axes == AxisSet::of({part.follows}) &&
+               group.pipeline_stages.empty() && group.replicas != Replicas::across_nodes &&
+               part.parts == group.size(set_.layout);
     if (part.parts == 1) own = group_size_in_role(group) == 1;
     if (!own) note(fmt::format("its part of {} is not that of a member of group {}", buffer(whole).name, group.name));
   }

@@ -33,7 +33,39 @@ int most_nodes(Axis axis, std::span<const Coordinates> at, std::span<const int> 
   return most;
 }
 
+// The same of the groups of the first and the last pipeline stage.
+int most_nodes_of_ends(std::span<const Coordinates> at, std::span<const int> node_of) {
+  int last = 0;
+  for (const Coordinates& c : at) last = std::max(last, c[Axis::pipeline]);
+  std::vector<Coordinates> ends;
+  std::vector<int> nodes_of_ends;
+  for (std::size_t rank = 0; rank < at.size(); ++rank) {
+    if (at[rank][Axis::pipeline] != 0 && at[rank][Axis::pipeline] != last) continue;
+    ends.push_back(at[rank]);
+    nodes_of_ends.push_back(node_of[rank]);
+  }
+  return most_nodes(Axis::pipeline, ends, nodes_of_ends);
+}
+
 }  // namespace
+
+int replicas_of_node(const Layout& layout, std::span<const int> node_of) {
+  const int replicas = layout[Axis::data];
+  const auto node = [&](Coordinates at, int replica) {
+    at[Axis::data] = replica;
+    return node_of[layout.rank(at)];
+  };
+  int together = 1;
+  while (together < replicas && node({}, together) == node({}, 0)) ++together;
+  if (replicas % together != 0) return Layout::uneven;
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    const Coordinates at = layout.coordinates(rank);
+    const int here = at[Axis::data], next = here + 1;
+    const bool ends = next % together == 0;
+    if (next < replicas && (node(at, here) == node(at, next)) == ends) return Layout::uneven;
+  }
+  return together;
+}
 
 bool leaves_node(const Layout& layout, std::span<const Group> groups, int rank, const Action& action,
                  std::span<const int> node_of) {
@@ -54,19 +86,21 @@ std::string Spans::text() const {
   for (const Axis axis : told_axes) {
     if ((*this)[axis] > 0) words.push_back(fmt::format("{} {}", name_of(axis), (*this)[axis]));
   }
+  if (embedding > 0) words.push_back(fmt::format("embedding {}", embedding));
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-Spans spans_of(std::span<const Coordinates> at, std::span<const int> node_of) {
+Spans spans_of(std::span<const Coordinates> at, std::span<const int> node_of, bool tied) {
   Spans spans;
   for (std::size_t a = 0; a < axis_count; ++a) spans.nodes[a] = most_nodes(static_cast<Axis>(a), at, node_of);
+  if (tied) spans.embedding = most_nodes_of_ends(at, node_of);
   return spans;
 }
 
-Spans spans_of(const Layout& layout, std::span<const int> node_of) {
+Spans spans_of(const Layout& layout, std::span<const int> node_of, bool tied) {
   std::vector<Coordinates> at;
   for (int rank = 0; rank < layout.ranks(); ++rank) at.push_back(layout.coordinates(rank));
-  return spans_of(at, node_of);
+  return spans_of(at, node_of, tied);
 }
 
 }  // namespace harness::program

@@ -70,7 +70,7 @@ class RoleChecker {
               fmt::format("a view of buffer {} from element {} on, {} long, lies outside it", view.buffer, view.offset,
                           view.all_parts().count));
         }
-        if (view.parts != 1 && view.parts != set_.layout[view.follows]) {
+        if (!has_owners(view)) {
           sound_ = false;
           say(id, op, which,
               fmt::format("touches its own of {} parts, but the {} axis has {} ranks", view.parts,
@@ -94,6 +94,12 @@ class RoleChecker {
       if (const std::string wrong = check_shapes(set_, program_, rank_, op.action); !wrong.empty())
         say(id, op, which, wrong);
     }
+  }
+
+  // As many parts as ranks stand along the axis, or as replicas on a node.
+  bool has_owners(const View& view) const {
+    const bool of_node = view.follows == Axis::data && view.parts == set_.layout.replicas_of_node;
+    return view.parts == 1 || view.parts == set_.layout[view.follows] || of_node;
   }
 
   bool within_buffer(const View& view) const {

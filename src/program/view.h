@@ -12,7 +12,7 @@ using GroupId = std::int32_t;
 
 /// `count` consecutive elements of one buffer. The element type is the buffer's. They begin at element `offset` on all
 /// ranks, or, in one of several `parts` that lie one behind the other from there on, in the part of this rank: that of
-/// its coordinate on the axis `follows`, along which there are as many ranks.
+/// its coordinate on the axis `follows`, along which there are as many ranks, or on each node as many.
 struct View {
   BufferId buffer = -1;
   std::int64_t offset = 0;
@@ -27,7 +27,7 @@ struct View {
   /// What ranks have of it together.
   View all_parts() const { return {buffer, offset, count * parts}; }
   /// Where it lies on the rank at these coordinates.
-  View on(const Coordinates& at) const { return {buffer, offset + (parts > 1 ? at[follows] * count : 0), count}; }
+  View on(const Coordinates& at) const { return {buffer, offset + at[follows] % parts * count, count}; }
   bool operator==(const View&) const = default;
 };
 

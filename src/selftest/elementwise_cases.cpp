@@ -96,28 +96,50 @@ void add_elementwise_cases(Cases& cases, program::DType type) {
 
 namespace {
 
-OperationCase rms_backward_case(CaseBuilder b, const RowsSize& s, bool dresidual, bool dbias, bool accumulate,
-                                const std::string& name) {
+// Norms differ in whether they take a mean off and add beta.
+template <class Norm>
+OperationCase norm_case(CaseBuilder b, const RowsSize& s, bool bias, bool residual, const std::string& name) {
   const std::int64_t n = s.rows * s.width;
-  program::RmsNormBackward op;
+  Norm op;
+  op.rows = s.rows;
+  op.width = s.width;
+  op.in = b.normal("in", n, 1, 0.5);
+  if (bias) op.bias = b.normal("bias", s.width);
+  if (residual) op.residual = b.normal("residual", n);
+  op.gamma = b.normal("gamma", s.width, 0.2, 1);
+  if constexpr (requires { op.beta; }) op.beta = b.normal("beta", s.width, 0.2);
+  if (bias || residual) op.sum = b.output("sum", n);
+  op.out = b.output("out", n);
+  if constexpr (requires { op.mean; }) op.mean = b.output("mean", program::DType::f32, s.rows);
+  op.rstd = b.output("rstd", program::DType::f32, s.rows);
+  return b.take(op, name);
+}
+
+template <class Norm, class Backward>
+OperationCase norm_backward_case(CaseBuilder b, const RowsSize& s, bool dresidual, bool dbias, bool accumulate,
+                                 const std::string& name) {
+  const std::int64_t n = s.rows * s.width;
+  Backward op;
   op.rows = s.rows;
   op.width = s.width;
   op.accumulate = accumulate;
   op.dout = b.normal("dout", n);
   op.sum = b.normal("sum", n, 1, 0.5);
   op.gamma = b.normal("gamma", s.width, 0.2, 1);
-  op.rstd = b.output("rstd", program::DType::f32, s.rows);
-  program::RmsNorm forward;
+  Norm forward;
+  if constexpr (requires { op.mean; }) forward.mean = op.mean = b.output("mean", program::DType::f32, s.rows);
+  forward.rstd = op.rstd = b.output("rstd", program::DType::f32, s.rows);
   forward.in = op.sum;
   forward.gamma = op.gamma;
+  if constexpr (requires { forward.beta; }) forward.beta = b.normal("beta", s.width);
   forward.out = b.output("normalised", n);
-  forward.rstd = op.rstd;
   forward.rows = s.rows;
   forward.width = s.width;
   b.prepare(forward);
   if (dresidual) op.dresidual = b.normal("dresidual", n);
   op.din = b.output("din", n);
   op.dgamma = b.result("dgamma", program::DType::f32, s.width, accumulate);
+  if constexpr (requires { op.dbeta; }) op.dbeta = b.result("dbeta", program::DType::f32, s.width, accumulate);
   if (dbias) op.dbias = b.result("dbias", program::DType::f32, s.width, accumulate);
   return b.take(op, name);
 }
@@ -126,67 +148,19 @@ OperationCase rms_backward_case(CaseBuilder b, const RowsSize& s, bool dresidual
 
 void add_norm_cases(Cases& cases, program::DType type) {
   for (const RowsSize& s : row_sizes) {
-    const std::int64_t n = s.rows * s.width;
     for (const auto& [bias, residual] : {std::pair{false, false}, {true, true}, {true, false}, {false, true}}) {
-      CaseBuilder b = builder(type, s);
-      program::LayerNorm op;
-      op.rows = s.rows;
-      op.width = s.width;
-      op.in = b.normal("in", n, 1, 0.5);
-      if (bias) op.bias = b.normal("bias", s.width);
-      if (residual) op.residual = b.normal("residual", n);
-      op.gamma = b.normal("gamma", s.width, 0.2, 1);
-      op.beta = b.normal("beta", s.width, 0.2);
-      if (bias || residual) op.sum = b.output("sum", n);
-      op.out = b.output("out", n);
-      op.mean = b.output("mean", program::DType::f32, s.rows);
-      op.rstd = b.output("rstd", program::DType::f32, s.rows);
       const std::string name = shape(s.rows, s.width) + (bias ? ", bias" : "") + (residual ? ", residual" : "");
-      cases.push_back(b.take(op, name));
-      CaseBuilder rms = builder(type, s);
-      program::RmsNorm scale;
-      scale.rows = s.rows;
-      scale.width = s.width;
-      scale.in = rms.normal("in", n, 1, 0.5);
-      if (bias) scale.bias = rms.normal("bias", s.width);
-      if (residual) scale.residual = rms.normal("residual", n);
-      scale.gamma = rms.normal("gamma", s.width, 0.2, 1);
-      if (bias || residual) scale.sum = rms.output("sum", n);
-      scale.out = rms.output("out", n);
-      scale.rstd = rms.output("rstd", program::DType::f32, s.rows);
-      cases.push_back(rms.take(scale, name));
+      cases.push_back(norm_case<program::LayerNorm>(builder(type, s), s, bias, residual, name));
+      cases.push_back(norm_case<program::RmsNorm>(builder(type, s), s, bias, residual, name));
     }
     for (const auto& [dresidual, dbias, accumulate] :
          {std::tuple{false, false, false}, {true, true, true}, {true, false, false}, {false, true, true}}) {
-      CaseBuilder b = builder(type, s);
-      program::LayerNormBackward op;
-      op.rows = s.rows;
-      op.width = s.width;
-      op.accumulate = accumulate;
-      op.dout = b.normal("dout", n);
-      op.sum = b.normal("sum", n, 1, 0.5);
-      op.gamma = b.normal("gamma", s.width, 0.2, 1);
-      op.mean = b.output("mean", program::DType::f32, s.rows);
-      op.rstd = b.output("rstd", program::DType::f32, s.rows);
-      program::LayerNorm forward;
-      forward.in = op.sum;
-      forward.gamma = op.gamma;
-      forward.beta = b.normal("beta", s.width);
-      forward.out = b.output("normalised", n);
-      forward.mean = op.mean;
-      forward.rstd = op.rstd;
-      forward.rows = s.rows;
-      forward.width = s.width;
-      b.prepare(forward);
-      if (dresidual) op.dresidual = b.normal("dresidual", n);
-      op.din = b.output("din", n);
-      op.dgamma = b.result("dgamma", program::DType::f32, s.width, accumulate);
-      op.dbeta = b.result("dbeta", program::DType::f32, s.width, accumulate);
-      if (dbias) op.dbias = b.result("dbias", program::DType::f32, s.width, accumulate);
       const std::string name = shape(s.rows, s.width) + (dresidual ? ", dresidual" : "") + (dbias ? ", dbias" : "") +
                                (accumulate ? ", added" : "");
-      cases.push_back(b.take(op, name));
-      cases.push_back(rms_backward_case(builder(type, s), s, dresidual, dbias, accumulate, name));
+      cases.push_back(norm_backward_case<program::LayerNorm, program::LayerNormBackward>(builder(type, s), s, dresidual,
+                                                                                         dbias, accumulate, name));
+      cases.push_back(norm_backward_case<program::RmsNorm, program::RmsNormBackward>(builder(type, s), s, dresidual,
+                                                                                     dbias, accumulate, name));
     }
   }
 }

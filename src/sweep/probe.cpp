@@ -48,10 +48,14 @@ store::ResultRank rank_row(const Machine& machine, const job::RankPlace& place, 
 
 }  // namespace
 
-machine::Topology Machine::topology() const {
+machine::Topology topology_of(const std::vector<job::RankPlace>& places) {
   machine::Topology topology;
   for (const job::RankPlace& place : places) topology.node_of.push_back(place.node);
   return topology;
+}
+
+machine::Topology Machine::topology() const {
+  return topology_of(places);
 }
 
 Machine probe(job::Job& job, const plan::Plan& plan) {

@@ -13,6 +13,9 @@
 
 namespace harness::sweep {
 
+/// Where the ranks of a job stand.
+machine::Topology topology_of(const std::vector<job::RankPlace>& places);
+
 /// What the first worker of every rank found out about the machine.
 struct Machine {
   std::string device;                    // the GPU that all ranks have; "" on cpu
@@ -24,7 +27,6 @@ struct Machine {
   Peaks peaks{{}};                 // what these workers reached, with all cores of their nodes
   machine::Conditions conditions;  // while these workers ran
 
-  /// Where the ranks stand.
   machine::Topology topology() const;
 };
 

@@ -83,6 +83,8 @@ TEST(Plan, NamesTheNodesThatEachGroupSpans) {
   EXPECT_THAT(line_of("baseline"), EndsWith("  data 2"));
   EXPECT_THAT(line_of(tensor_8), EndsWith("  tensor 1, data 2"));
   EXPECT_THAT(line_of(tensor_8 + " + rank_order=dp-tp-pp"), EndsWith("  tensor 2, data 1"));
+  EXPECT_THAT(line_of("layout={tensor_parallel: 1, pipeline_parallel: 2}"),
+              EndsWith("  pipeline 2, data 1, embedding 2"));
   EXPECT_THAT(known, HasSubstr("ranks stand on 2 nodes"));
   EXPECT_THAT(planned(0), ::testing::Not(HasSubstr("spanned")));
 }

@@ -75,8 +75,9 @@ TEST_F(PredictedSweep, TheFileHoldsWhatThePlanPredicts) {
   EXPECT_EQ(result.state, store::RunState::complete);
   EXPECT_EQ(result.nodes, 2);
   const config::Experiment experiment = config::load_experiment(config_);
-  const plan::Plan planned = plan::prepare(experiment, 16, {});
-  const auto predicted = predict_cases(planned, planned_topology(experiment, 16, 0));
+  const plan::Plan planned =
+      plan::prepare(experiment, 16, {}, plan::Processes::as_needed, planned_topology(experiment, 16, 0));
+  const auto predicted = predict_cases(planned);
   ASSERT_EQ(summary.cases.size(), predicted.size());
   ASSERT_EQ(summary.cases.size(), 6U);  // no copy of the baseline, which would say the same
   for (std::size_t i = 0; i < predicted.size(); ++i) {

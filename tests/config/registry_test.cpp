@@ -46,6 +46,7 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"recompute_layers", {"all", "3"}},
     {"sequence_parallel", {"true", "false"}},
     {"sharding", {"none", "optimizer", "gradients", "parameters"}},
+    {"sharding_group", {"data", "node"}},
     {"prefetch_layers", {"0", "1", "4"}},
     {"overlap_param_gather", {"true", "false"}},
     {"grad_reduce_precision", {"fp32", "bf16"}},
@@ -234,16 +235,22 @@ TEST(Registry, WhatReplicasExchangeHasAnEffectOnlyWhereThereAreSomeAndTheyDivide
   EXPECT_EQ(why_none("sharding"), "");
   EXPECT_EQ(why_none("grad_reduce_precision"), "");
   EXPECT_THAT(why_none("overlap_param_gather"), HasSubstr("sharding is none"));
+  EXPECT_THAT(why_none("sharding_group"), HasSubstr("sharding is none"));
   EXPECT_THAT(why_none("prefetch_layers"), HasSubstr("sharding is not parameters"));
   s.sharding = Sharding::optimizer;
   EXPECT_EQ(why_none("overlap_param_gather"), "");
   EXPECT_EQ(why_none("bucket_size"), "");
+  EXPECT_EQ(why_none("sharding_group"), "");
+  s.layout.replicas_of_node = 2;
+  EXPECT_EQ(why_none("sharding_group"), "");
+  s.layout.replicas_of_node = 4;
+  EXPECT_EQ(why_none("sharding_group"), "all replicas share a node");
   s.sharding = Sharding::parameters;
   EXPECT_EQ(why_none("prefetch_layers"), "");
   EXPECT_THAT(why_none("overlap_param_gather"), HasSubstr("prefetch_layers says how far ahead"));
   EXPECT_THAT(why_none("bucket_size"), HasSubstr("a bucket is a layer"));
   s.layout[program::Axis::tensor] = 4;
-  for (const char* name : {"sharding", "prefetch_layers", "grad_reduce_precision", "bucket_size"}) {
+  for (const char* name : {"sharding", "sharding_group", "prefetch_layers", "grad_reduce_precision", "bucket_size"}) {
     EXPECT_THAT(why_none(name), HasSubstr("data_parallel is 1")) << name;
   }
 }

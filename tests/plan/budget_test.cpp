@@ -90,6 +90,29 @@ TEST(Budget, WhatRunsBesideTheBackwardPassIsNotInTheSum) {
   EXPECT_NEAR(saved, after.least_s - beside.least_s, 1e-9);
 }
 
+// Done for the second time, in the backward pass: the same FLOP as the first, of which MFU knows nothing.
+TEST(Budget, ListsWhatIsRecomputedApart) {
+  const Budget once = OneH200().budget();
+  OneH200 job;
+  job.experiment =
+      config::load_experiment(test::source_dir() + "/configs/h200.yaml", {"global_batch_size=16", "recompute=full"});
+  job.plan = prepare(job.experiment, 1, {"baseline"});
+  const Budget again = job.budget();
+  const auto flop = [](const Budget& b, bool recomputed) {
+    double sum = 0;
+    for (const BudgetLine& line : b.lines) sum += line.recomputed == recomputed ? line.flop : 0;
+    return sum;
+  };
+  EXPECT_EQ(flop(once, true), 0);
+  EXPECT_DOUBLE_EQ(flop(again, false), flop(once, false));
+  EXPECT_DOUBLE_EQ(again.model_flop, once.model_flop);
+  double of_layers = 0;  // of the forward pass, but the head
+  for (const BudgetLine& line : once.lines) {
+    if (line.phase == program::Phase::forward && line.what != "head") of_layers += line.flop;
+  }
+  EXPECT_DOUBLE_EQ(flop(again, true), of_layers);
+}
+
 TEST(Budget, ShowsTheStageThatTakesLongest) {
   const config::Experiment e = config::load_experiment(
       test::source_dir() + "/configs/h200.yaml", {"layout={tensor_parallel: 1, pipeline_parallel: 4}", "ranks=4"});

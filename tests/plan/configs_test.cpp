@@ -43,6 +43,21 @@ TEST(Configs, EachLoadsAndEveryCaseIsPossible) {
   EXPECT_EQ(found.size(), ranks_of.size());
 }
 
+// What the head of the file says to add on several nodes.
+TEST(Configs, ShardsInsideANodeAreSweptOnSeveral) {
+  const std::string path = (configs / "sharding.yaml").string();
+  const config::Experiment e =
+      config::load_experiment(path, {"combine=[{sharding: parameters, sharding_group: node}]"});
+  const auto case_on = [&](int ranks_of_node) {
+    return make_plan(e, 8, {}, Processes::as_needed, machine::Topology::node_by_node(8, ranks_of_node)).cases.back();
+  };
+  EXPECT_EQ(case_on(4).name, "sharding=parameters + sharding_group=node");
+  EXPECT_EQ(case_on(4).impossible, "");
+  EXPECT_THAT(case_on(4).notes, ::testing::IsEmpty());
+  EXPECT_THAT(case_on(8).notes, ::testing::ElementsAre("sharding_group has no effect: all replicas share a node"));
+  EXPECT_THAT(case_on(1).impossible, HasSubstr("on a node of its own"));
+}
+
 TEST(Configs, SixteenNodesSweepWhatOneWould) {
   const Plan plan = plan_of("16node.yaml");
   EXPECT_EQ(plan.experiment.model.name, "gpt3-1.3b");

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "plan/prepare.h"
+#include "small_experiment.h"
 #include "support/errors.h"
 
 namespace harness::plan {
@@ -15,16 +15,11 @@ namespace {
 using ::testing::HasSubstr;
 
 config::Experiment sweep_of_batches() {
-  config::Experiment e;
-  e.path = "sweep.yaml";
+  config::Experiment e = test::small_experiment();
   e.model = {"custom", 2, 256, 4, 1024, 256};
-  e.measure.rounds = 3;
-  for (const auto& [variable, value] :
-       {std::pair("micro_batch_size", "2"), std::pair("micro_batch_size", "8"), std::pair("memory_cap", "50 %")}) {
-    config::Change change{variable, value, e.baseline};
-    config::find_variable(variable)->parse(change.settings, value);
-    e.changes.push_back(change);
-  }
+  test::add_change(e, "micro_batch_size", "2");
+  test::add_change(e, "micro_batch_size", "8");
+  test::add_change(e, "memory_cap", "50 %");
   return e;
 }
 
@@ -46,7 +41,7 @@ TEST(Fit, ACaseThatNeedsMoreThanTheDeviceHoldsIsNotScheduled) {
   EXPECT_THAT(plan.cases[3].impossible, HasSubstr("MiB of memory per rank, more than "));
   EXPECT_THAT(plan.cases[3].impossible, HasSubstr("(measure.memory_limit)"));
   EXPECT_THAT(plan.cases[4].impossible, HasSubstr("more than 50 % (memory_cap) of "));
-  EXPECT_EQ(plan.schedule.size(), 3u * 3);
+  EXPECT_EQ(plan.schedule.size(), 4u * 3);
   EXPECT_TRUE(std::ranges::none_of(plan.schedule, [](const Slot& slot) { return slot.case_index > 2; }));
 }
 

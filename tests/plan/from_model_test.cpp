@@ -30,6 +30,22 @@ std::vector<std::string> values_of(const config::Experiment& e, int ranks) {
   return values;
 }
 
+std::vector<std::vector<std::string>> uses_in(const config::Experiment& experiment, int ranks) {
+  Plan plan;
+  plan.experiment = with_model_values(experiment, ranks);
+  plan.ranks = ranks;
+  for (const config::Change& c : plan.experiment.changes) {
+    PlannedCase planned;
+    planned.name = c.variable + "=" + c.value;
+    planned.settings = c.settings;
+    plan.cases.push_back(planned);
+  }
+  name_uses(plan);
+  std::vector<std::vector<std::string>> uses;
+  for (const PlannedCase& planned : plan.cases) uses.push_back(planned.uses);
+  return uses;
+}
+
 TEST(FromModel, SizesAreThoseOfTheStep) {
   config::Experiment e = experiment_of("message_size", "collective");
   e.baseline.layout = {{program::Axis::tensor, 2}, {program::Axis::pipeline, 2}};
@@ -45,6 +61,33 @@ TEST(FromModel, SizesAreThoseOfTheStep) {
                     HasSubstr("send_recv over pipeline")));
 }
 
+// Sequence parallelism gathers and scatters a residual stream of 32 rows * 64 * 4 B, and the sharded optimizer all
+// parameters in one bucket.
+TEST(FromModel, GatheringAndScatteringAreThereToo) {
+  using enum config::CollectiveKind;
+  config::Experiment e = experiment_of("message_size", "collective");
+  e.baseline.layout = {{program::Axis::tensor, 2}};
+  e.baseline.sequence_parallel = true;
+  e.baseline.sharding = config::Sharding::optimizer;
+  const auto sizes = [&](config::CollectiveKind kind, config::CollectiveOver over) {
+    e.baseline.collective = kind;
+    e.baseline.collective_over = over;
+    return values_of(e, 4);
+  };
+  for (const auto kind : {all_gather, reduce_scatter}) {
+    EXPECT_EQ(sizes(kind, config::CollectiveOver::tensor), std::vector<std::string>{"8 KiB"});
+    EXPECT_EQ(sizes(kind, config::CollectiveOver::data).size(), 1u);
+  }
+  EXPECT_EQ(sizes(all_gather, config::CollectiveOver::data), sizes(reduce_scatter, config::CollectiveOver::data));
+  e.baseline.collective = all_gather;
+  e.baseline.collective_over = config::CollectiveOver::tensor;
+  const auto uses = uses_in(e, 4);
+  ASSERT_EQ(uses.size(), 1u);
+  EXPECT_THAT(uses.front(), ::testing::Contains("norm1, forward"));
+  EXPECT_THAT(test::error_of([&] { sizes(all_to_all, config::CollectiveOver::data); }),
+              AllOf(HasSubstr("reduce_scatter over data"), HasSubstr("all_gather over tensor")));
+}
+
 TEST(FromModel, ProductsAndAttentionAreThoseOfTheStep) {
   const auto gemms = values_of(experiment_of("gemm", "gemm"), 2);
   // qkv forward: [32, 64] x [64, 192]; each of qkv, projection, fc1, fc2 and head also backward, twice.
@@ -52,22 +95,6 @@ TEST(FromModel, ProductsAndAttentionAreThoseOfTheStep) {
   EXPECT_GE(gemms.size(), 10u);
   EXPECT_EQ(values_of(experiment_of("attention_shape", "attention"), 2),
             std::vector<std::string>{"{batch: 1, heads: 4, head_dim: 16, sequence: 32}"});
-}
-
-std::vector<std::vector<std::string>> uses_in(const config::Experiment& experiment, int ranks) {
-  Plan plan;
-  plan.experiment = with_model_values(experiment, ranks);
-  plan.ranks = ranks;
-  for (const config::Change& c : plan.experiment.changes) {
-    PlannedCase planned;
-    planned.name = c.variable + "=" + c.value;
-    planned.settings = c.settings;
-    plan.cases.push_back(planned);
-  }
-  name_uses(plan);
-  std::vector<std::vector<std::string>> uses;
-  for (const PlannedCase& planned : plan.cases) uses.push_back(planned.uses);
-  return uses;
 }
 
 using Uses = std::vector<std::string>;

@@ -8,6 +8,7 @@
 
 #include "plan/plan.h"
 #include "plan/prepare.h"
+#include "small_experiment.h"
 
 namespace harness::plan {
 namespace {
@@ -26,9 +27,8 @@ TEST(Survey, CountsAndPlansARealJob) {
 }
 
 TEST(Survey, WhatCasesShareIsWhatEachOfThemHas) {
-  config::Experiment e;
+  config::Experiment e = test::small_experiment();
   e.backend = config::BackendKind::cuda;
-  e.model = {"custom", 4, 128, 4, 2048, 128};
   const std::vector<std::pair<std::string, std::string>> changes{{"nccl_algo", "AllReduce:Ring"},
                                                                  {"nccl_buffsize", "8 MiB"},
                                                                  {"env", "{A: 1}"},
@@ -39,11 +39,7 @@ TEST(Survey, WhatCasesShareIsWhatEachOfThemHas) {
                                                                  {"micro_batch_size", "2"},
                                                                  {"layout", "{tensor_parallel: 2}"},
                                                                  {"ranks", "2"}};
-  for (const auto& [variable, value] : changes) {
-    config::Change change{variable, value, e.baseline};
-    config::find_variable(variable)->parse(change.settings, value);
-    e.changes.push_back(change);
-  }
+  for (const auto& [variable, value] : changes) test::add_change(e, variable, value);
   const Plan plan = prepare(e, 4, {});
   ASSERT_EQ(plan.cases.size(), 2 + changes.size());
   for (const PlannedCase& planned : plan.cases) {

@@ -37,6 +37,25 @@ TEST(WhyImpossible, NvlsNeedsHopper) {
   EXPECT_EQ(why_impossible(with({{"nccl_algo", "Ring;AllReduce:^NVLS"}, {"nccl_nvls", "2"}}), of_capability(80)), "");
 }
 
+TEST(WhyImpossible, ShardsOfANodeNeedNodesThatAreAlike) {
+  const config::Model model{"m", 2, 64, 4, 256, 32};
+  config::Settings s;
+  s.layout = {{program::Axis::tensor, 2}};
+  s.sharding = config::Sharding::parameters;
+  s.sharding_group = config::ShardingGroup::node;
+  const auto on = [&](int ranks_of_node) {
+    return divide_ranks(model, s, 16, machine::Topology::node_by_node(16, ranks_of_node));
+  };
+  EXPECT_EQ(on(8).why_impossible, "");
+  EXPECT_EQ(on(8).layout.replicas_of_node, 4);
+  EXPECT_EQ(on(16).layout.replicas_of_node, 8);
+  EXPECT_THAT(on(12).why_impossible, HasSubstr("not every node has as many of the 8 replicas"));
+  EXPECT_THAT(on(2).why_impossible, HasSubstr("is on a node of its own"));
+  EXPECT_THAT(divide_ranks(model, s, 16).why_impossible, HasSubstr("not known"));
+  s.ranks = 8;  // of the first node alone
+  EXPECT_EQ(on(8).layout.replicas_of_node, 4);
+}
+
 TEST(WhyImpossible, PrecisionsNeedTheirTensorCores) {
   config::Settings s;
   EXPECT_EQ(why_impossible(s, of_capability(70)), "");

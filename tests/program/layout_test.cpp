@@ -92,20 +92,79 @@ TEST(RankOrder, EachRankOfAnExpandedJobHasItsRolesProgram) {
   EXPECT_NE(hash(set), hash(other));
 }
 
+TEST(ReplicasOfANode, AreThoseThatFollowEachOtherOnOne) {
+  Layout layout{{Axis::tensor, 2}, {Axis::data, 4}, {Axis::pipeline, 2}};
+  const auto of = [&](int ranks_of_node) {
+    std::vector<int> node_of;
+    for (int rank = 0; rank < layout.ranks(); ++rank) node_of.push_back(rank / ranks_of_node);
+    return replicas_of_node(layout, node_of);
+  };
+  EXPECT_EQ(of(16), 4);
+  EXPECT_EQ(of(8), 4);
+  EXPECT_EQ(of(4), 2);
+  EXPECT_EQ(of(2), 1);
+  EXPECT_EQ(of(1), 1);
+  EXPECT_EQ(of(6), Layout::uneven);  // 3 replicas on the first node, 1 on the second
+  layout.order = {Axis::tensor, Axis::context, Axis::pipeline, Axis::data};
+  EXPECT_EQ(of(8), 2);
+  layout.order = usual_order;
+  std::vector<int> in_turn;  // mpirun --map-by node
+  for (int rank = 0; rank < layout.ranks(); ++rank) in_turn.push_back(rank / 2 % 2);
+  EXPECT_EQ(replicas_of_node(layout, in_turn), 1);
+  // Of one data group only, the node of the second replica is another one.
+  const std::vector<int> odd{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3};
+  EXPECT_EQ(replicas_of_node(layout, odd), Layout::uneven);
+}
+
+TEST(ReplicasOfANode, TalkAmongThemselvesOrToTheirLikes) {
+  Layout layout{{Axis::tensor, 2}, {Axis::data, 6}};
+  layout.replicas_of_node = 3;
+  const Group of_node{"", AxisSet::of({Axis::data}), {}, Replicas::of_node},
+      across{"", AxisSet::of({Axis::data}), {}, Replicas::across_nodes};
+  EXPECT_EQ(of_node.size(layout), 3);
+  EXPECT_EQ(across.size(layout), 2);
+  const auto at = [&](int rank) { return layout.coordinates(rank); };
+  EXPECT_THAT(of_node.members(layout, at(3)), ElementsAre(1, 3, 5));
+  EXPECT_THAT(of_node.members(layout, at(10)), ElementsAre(6, 8, 10));
+  EXPECT_THAT(across.members(layout, at(3)), ElementsAre(3, 9));
+  EXPECT_THAT(across.members(layout, at(10)), ElementsAre(4, 10));
+  for (const Group& group : {of_node, across}) {
+    std::vector<int> all;
+    for (int rank = 0; rank < layout.ranks(); ++rank) {
+      if (!group.begins_with(layout, at(rank))) continue;
+      const std::vector<int> members = group.members(layout, at(rank));
+      EXPECT_EQ(members.front(), rank);
+      all.insert(all.end(), members.begin(), members.end());
+    }
+    EXPECT_THAT(std::set<int>(all.begin(), all.end()), SizeIs(12));
+    EXPECT_THAT(all, SizeIs(12));
+  }
+}
+
 TEST(Spans, TensorParallelismStaysInANodeOrLeavesIt) {
   Layout layout{{Axis::tensor, 8}, {Axis::data, 2}};
   std::vector<int> node_of(16, 0);
   std::fill(node_of.begin() + 8, node_of.end(), 1);
-  EXPECT_EQ(spans_of(layout, node_of).text(), "tensor 1, data 2");
+  EXPECT_EQ(spans_of(layout, node_of, false).text(), "tensor 1, data 2");
   layout.order = {Axis::data, Axis::tensor, Axis::context, Axis::pipeline};
-  EXPECT_EQ(spans_of(layout, node_of).text(), "tensor 2, data 1");
+  EXPECT_EQ(spans_of(layout, node_of, false).text(), "tensor 2, data 1");
 }
 
 TEST(Spans, TheGroupThatSpansMostCounts) {
   const Layout layout{{Axis::tensor, 2}, {Axis::pipeline, 3}};
   const std::vector<int> node_of{7, 7, 3, 1, 7, 7};  // tensor: 7 7 | 3 1 | 7 7, pipeline: 7 3 7 | 7 1 7
-  EXPECT_EQ(spans_of(layout, node_of).text(), "tensor 2, pipeline 2");
-  EXPECT_EQ(spans_of(Layout(), node_of).text(), "");
+  EXPECT_EQ(spans_of(layout, node_of, false).text(), "tensor 2, pipeline 2");
+  EXPECT_EQ(spans_of(Layout(), node_of, false).text(), "");
+}
+
+TEST(Spans, TheEndsOfAPipelineThatShareATableAreAGroup) {
+  const Layout layout{{Axis::data, 2}, {Axis::pipeline, 3}};
+  const std::vector<int> ends_meet{0, 0, 1, 1, 0, 2};
+  EXPECT_EQ(spans_of(layout, ends_meet, false).text(), "pipeline 3, data 2");
+  EXPECT_EQ(spans_of(layout, ends_meet, true).text(), "pipeline 3, data 2, embedding 2");
+  const std::vector<int> at_one_place{0, 0, 1, 1, 0, 0};
+  EXPECT_EQ(spans_of(layout, at_one_place, true).text(), "pipeline 2, data 1, embedding 1");
+  EXPECT_EQ(spans_of(Layout{{Axis::data, 2}}, std::vector{0, 1}, true).embedding, 0);  // there is one end
 }
 
 TEST(Spans, ACommunicationLeavesItsNodeWhereAnyPartnerStandsOnAnother) {

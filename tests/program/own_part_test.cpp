@@ -51,6 +51,7 @@ TEST(OwnPart, IsThatOfTheRanksCoordinate) {
   EXPECT_EQ(own.all_parts(), whole);
   EXPECT_EQ(whole.on(at), whole);
   EXPECT_EQ(whole.own_part(Axis::data, 1).on({}), whole);
+  EXPECT_EQ(whole.own_part(Axis::data, 2).on(at), (View{3, 100, 12}));  // as many again and again
 }
 
 TEST(OwnPart, OverlapsWhatAnyRanksPartDoes) {

@@ -230,14 +230,28 @@ TEST(Departures, FaultsOfShardsShow) {
   EXPECT_GT(left_out, 1);
   EXPECT_THAT(departs(dropped), ::testing::HasSubstr("the squared norm"));
 
+  // Parts that are not summed up with their copies on the other node.
+  program::Layout nodes = layout_of(1, 1, 4);
+  nodes.replicas_of_node = 2;
+  config::Settings hybrid = settings_on(nodes);
+  const Signs alike = signs_of(hybrid, gpt::programs(small, hybrid, nodes), 3);
+  hybrid.sharding_group = config::ShardingGroup::node;
+  for (const auto sharding : {config::Sharding::optimizer, config::Sharding::parameters}) {
+    hybrid.sharding = sharding;
+    const program::ProgramSet sound = gpt::programs(small, hybrid, nodes);
+    EXPECT_EQ(departure(alike, signs_of(hybrid, sound, 3), "fp32"), "");
+    const program::ProgramSet apart = without(sound, "gradient bucket", gpt::across_group);
+    EXPECT_THAT(departure(alike, signs_of(hybrid, apart, 3), "fp32"), ::testing::HasSubstr("the squared norm"));
+  }
+
   // The stages cut the tied table at other places.
-  program::ProgramSet apart = honest;
-  for (program::Operation& op : apart.roles[1].step) {
+  program::ProgramSet elsewhere = honest;
+  for (program::Operation& op : elsewhere.roles[1].step) {
     if (op.label.what == std::string_view("tied embedding")) {
       std::get<program::AllReduce>(op.action).data.offset -= small.hidden;
     }
   }
-  EXPECT_THAT(departs(apart), ::testing::HasSubstr("the squared norm"));
+  EXPECT_THAT(departs(elsewhere), ::testing::HasSubstr("the squared norm"));
 }
 
 }  // namespace

@@ -38,14 +38,13 @@ inline void put_shard(const std::vector<float>& own, const gpt::Parameter& p, in
   }
 }
 
-/// What a rank has of a parameter in a flat f32 buffer, whole or of its own parts. Where replicas divide the gradients
-/// or the optimizer's state, what each has of its own, side by side.
+/// What the replica at these coordinates has of a parameter in a flat f32 buffer, whole or of its own parts. Where it
+/// and those behind it divide the gradients or the optimizer's state, what each has of its own, side by side.
 inline std::vector<float> owned(LocalJob& job, const std::string& buffer, const gpt::Parameter& p,
                                 const std::vector<program::View>& buckets, int shards, const program::Layout& layout,
                                 program::Coordinates at) {
   std::vector<float> values;
-  for (int i = 0; i < shards; ++i) {
-    if (shards > 1) at[program::Axis::data] = i;
+  for (int i = 0; i < shards; ++i, ++at[program::Axis::data]) {
     const gpt::OwnRange own = gpt::own_range(p, buckets, shards, at);
     if (own.count == 0) continue;
     const int rank = layout.rank(at);
@@ -75,7 +74,7 @@ inline Gradients gathered_gradients(LocalJob& job, const config::Model& model, c
         for (int shard = 0; shard < layout[program::Axis::tensor]; ++shard) {
           program::Coordinates at;
           at[program::Axis::tensor] = shard;
-          at[program::Axis::data] = replica;
+          at[program::Axis::data] = replica * shards;
           at[program::Axis::pipeline] = stage;
           const auto own = owned(job, buffer, p, buckets, shards, layout, at);
           if (!p.sharded && shard > 0) {

@@ -5,8 +5,7 @@
 #include <string_view>
 
 #include "config/registry.h"
-#include "gathered_gradients.h"
-#include "local_job.h"
+#include "trained.h"
 
 namespace harness {
 namespace {
@@ -118,18 +117,12 @@ TEST(Layouts, InEveryRankOrderTheLossesAreTheSame) {
   }
 }
 
-test::Gradients gradients_of(const config::Settings& settings, const program::Layout& layout) {
-  LocalJob job(tiny, settings, layout);
-  job.run(1);
-  return test::gathered_gradients(job, tiny, settings, layout);
-}
-
 // Where a loss would move by 1e-4 only, such as for a sum over ranks that a norm's gradient lacks.
 TEST(Layouts, EveryGradientIsThatOfOneRank) {
   config::Settings base;
   base.global_batch_size = 8;
   base.micro_batch_size = 8;
-  const test::Gradients reference = gradients_of(base, {});
+  const test::Gradients reference = test::train(tiny, base, {}, 1).gradients;
   for (const auto& [tp, pp, dp] : {std::array{2, 1, 1}, std::array{1, 2, 1}, std::array{1, 1, 2}, std::array{2, 2, 1},
                                    std::array{2, 1, 2}, std::array{1, 2, 2}, std::array{2, 2, 2}}) {
     if (emulated && (tp != 2 || pp != 2 || dp != 1)) continue;
@@ -137,7 +130,7 @@ TEST(Layouts, EveryGradientIsThatOfOneRank) {
     s.layout = {{program::Axis::tensor, tp}, {program::Axis::pipeline, pp}};
     s.micro_batch_size = 2;
     s.bucket_size_bytes = 64 << 10;
-    test::expect_equal(gradients_of(s, layout_of(tp, pp, dp)), reference, 1e-4,
+    test::expect_equal(test::train(tiny, s, layout_of(tp, pp, dp), 1).gradients, reference, 1e-4,
                        fmt::format("TP{} PP{} DP{}", tp, pp, dp));
   }
 }

@@ -11,7 +11,6 @@ namespace {
 using test::layout_of;
 using test::LocalJob;
 
-constexpr bool emulated_device = test::tested_backend == config::BackendKind::cuda;  // and slow
 const config::Model two_layers{"tiny", 2, 64, 4, 128, 32};
 
 // By rank: the losses of three steps, and the gradients of the last one.
@@ -33,7 +32,7 @@ std::vector<std::vector<float>> trained(const config::Settings& settings, const 
 TEST(Recompute, TrainsAsKeepingDoes) {
   for (const auto& layout : {layout_of(1, 1, 1), layout_of(2, 1, 1), layout_of(2, 2, 2)}) {
     for (const config::Precision precision : {config::Precision::fp32, config::Precision::bf16}) {
-      if (emulated_device && (layout.ranks() != 2 || precision != config::Precision::fp32)) continue;
+      if (test::emulated && (layout.ranks() != 2 || precision != config::Precision::fp32)) continue;
       config::Settings s;
       s.global_batch_size = 8;
       s.micro_batch_size = 2;
@@ -45,7 +44,7 @@ TEST(Recompute, TrainsAsKeepingDoes) {
         const auto recomputed = trained(s, layout);
         for (std::size_t i = 0; i < kept.size(); ++i) {
           const double apart = test::distance(recomputed[i], kept[i]);
-          EXPECT_LE(apart, emulated_device ? 1e-4 : 0) << layout.ranks() << " ranks, " << layers << " layers";
+          EXPECT_LE(apart, test::emulated ? 1e-4 : 0) << layout.ranks() << " ranks, " << layers << " layers";
         }
       }
     }

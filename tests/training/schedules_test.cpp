@@ -3,22 +3,15 @@
 #include <array>
 #include <vector>
 
-#include "gathered_gradients.h"
-#include "local_job.h"
+#include "trained.h"
 
 namespace harness {
 namespace {
 
 using config::PipelineSchedule;
-using test::LocalJob;
 
 // Not a multiple of 2 * 4: stages and chunks are not equally long.
 const config::Model deep{"deep", 9, 32, 2, 128, 16};
-
-struct TrainedDeep {
-  std::vector<float> losses;
-  test::Gradients gradients;
-};
 
 config::Settings settings_of(PipelineSchedule schedule, std::int64_t micro_batch_size) {
   config::Settings s;
@@ -29,32 +22,22 @@ config::Settings settings_of(PipelineSchedule schedule, std::int64_t micro_batch
   return s;
 }
 
-// The gradients are those of the first step.
-TrainedDeep train_deep(const config::Settings& s, const program::Layout& layout) {
-  LocalJob job(deep, s, layout);
-  TrainedDeep trained;
-  job.run(1);
-  trained.gradients = test::gathered_gradients(job, deep, s, layout);
-  job.run(2);
-  trained.losses = job.losses(0);
-  for (int rank = 1; rank < layout.ranks(); ++rank) EXPECT_EQ(job.losses(rank), trained.losses) << "rank " << rank;
-  return trained;
-}
-
 // Every parameter adds up the gradients of the micro-batches in the same order, and no update waits for others: without
 // replicas, whose sums begin at other ends of the buckets, training is the same to the last bit.
 TEST(Schedules, TrainAsOneForwardOneBackwardDoes) {
-  const test::Gradients alone = train_deep(settings_of(PipelineSchedule::one_forward_one_backward, 16), {}).gradients;
+  const test::Gradients alone =
+      test::train(deep, settings_of(PipelineSchedule::one_forward_one_backward, 16), {}).gradients;
   for (const auto& [tp, pp, dp] : {std::array{1, 2, 1}, std::array{2, 2, 1}, std::array{1, 2, 2}, std::array{2, 2, 2},
                                    std::array{1, 4, 1}, std::array{1, 4, 2}}) {
     if (test::emulated && tp * pp * dp != 2) continue;
     const program::Layout layout = test::layout_of(tp, pp, dp);
     const std::int64_t micro_batch = 2 / dp;  // eight of them
-    const TrainedDeep usual = train_deep(settings_of(PipelineSchedule::one_forward_one_backward, micro_batch), layout);
+    const test::Trained usual =
+        test::train(deep, settings_of(PipelineSchedule::one_forward_one_backward, micro_batch), layout);
     for (const auto schedule :
          {PipelineSchedule::gpipe, PipelineSchedule::interleaved, PipelineSchedule::zero_bubble_h1}) {
       const std::string what = fmt::format("schedule {}, TP{} PP{} DP{}", static_cast<int>(schedule), tp, pp, dp);
-      const TrainedDeep ours = train_deep(settings_of(schedule, micro_batch), layout);
+      const test::Trained ours = test::train(deep, settings_of(schedule, micro_batch), layout);
       test::expect_equal(ours.gradients, alone, 1e-4, what);
       if (dp == 1 && !test::emulated) {  // where embeddings' gradients add up in any order
         EXPECT_EQ(ours.losses, usual.losses) << what;
@@ -69,7 +52,8 @@ TEST(Schedules, TrainAsOneForwardOneBackwardDoes) {
 // What a lever keeps or divides, another schedule keeps for longer and in another order.
 TEST(Schedules, GoTogetherWithTheLeversOfMemory) {
   if (test::emulated) GTEST_SKIP() << "slow, and each of the levers has a test of its own";
-  const test::Gradients alone = train_deep(settings_of(PipelineSchedule::one_forward_one_backward, 16), {}).gradients;
+  const test::Gradients alone =
+      test::train(deep, settings_of(PipelineSchedule::one_forward_one_backward, 16), {}).gradients;
   for (const auto& layout : {test::layout_of(2, 2, 1), test::layout_of(2, 2, 2)}) {
     for (const auto schedule : {PipelineSchedule::interleaved, PipelineSchedule::zero_bubble_h1}) {
       for (const auto recompute : {config::Recompute::none, config::Recompute::selective, config::Recompute::full}) {
@@ -78,7 +62,7 @@ TEST(Schedules, GoTogetherWithTheLeversOfMemory) {
         s.sequence_parallel = true;
         s.recompute = recompute;
         s.attention = config::AttentionKind::unfused;
-        test::expect_equal(train_deep(s, layout).gradients, alone, 1e-4,
+        test::expect_equal(test::train(deep, s, layout).gradients, alone, 1e-4,
                            fmt::format("schedule {}, recompute {}, {}", static_cast<int>(schedule),
                                        static_cast<int>(recompute), program::text_of(layout)));
       }

@@ -1,26 +1,16 @@
 #include <gtest/gtest.h>
 
-#include "gathered_gradients.h"
-#include "local_job.h"
+#include "trained.h"
 
 namespace harness {
 namespace {
 
 using test::layout_of;
-using test::LocalJob;
 
 const config::Model four_heads{"tiny", 2, 64, 4, 128, 32};
 
-struct Trained {
-  std::vector<float> losses;
-  test::Gradients gradients;  // of the last step
-};
-
-Trained train_whole(const config::Settings& settings, const program::Layout& layout) {
-  LocalJob job(four_heads, settings, layout);
-  job.run(2);
-  for (int rank = 1; rank < layout.ranks(); ++rank) EXPECT_EQ(job.losses(rank), job.losses(0)) << "rank " << rank;
-  return {job.losses(0), test::gathered_gradients(job, four_heads, settings, layout)};
+test::Trained train_whole(const config::Settings& settings, const program::Layout& layout) {
+  return test::train(four_heads, settings, layout, 2);
 }
 
 config::Settings two_micro_batches(const program::Layout& layout) {
@@ -34,36 +24,35 @@ config::Settings two_micro_batches(const program::Layout& layout) {
 // A missing sum over the tensor ranks moves the loss of a step by less than rounding does, but the gradient of a norm
 // or of a bias altogether: every parameter is held against its gradient on one rank.
 TEST(SequenceParallel, TrainsAsOneRankDoes) {
-  constexpr bool emulated = test::tested_backend == config::BackendKind::cuda;  // and slow
-  const Trained alone = train_whole(two_micro_batches({}), {});
-  EXPECT_EQ(alone.gradients.size(), 2u + 2 * 12 + 2);
+  const test::Trained alone = train_whole(two_micro_batches({}), {});
+  EXPECT_EQ(alone.last_gradients.size(), 2u + 2 * 12 + 2);
   for (const auto& layout : {layout_of(2, 1, 1), layout_of(4, 1, 1), layout_of(2, 2, 1), layout_of(2, 1, 2),
                              layout_of(4, 2, 1), layout_of(2, 2, 2)}) {
-    if (emulated && layout != layout_of(2, 1, 2)) continue;
+    if (test::emulated && layout != layout_of(2, 1, 2)) continue;
     for (const config::Recompute recompute : {config::Recompute::none, config::Recompute::full}) {
       config::Settings s = two_micro_batches(layout);
       s.sequence_parallel = true;
       s.recompute = recompute;
       s.overlap_grad_reduce = recompute == config::Recompute::none;
-      const Trained divided = train_whole(s, layout);
+      const test::Trained divided = train_whole(s, layout);
       const std::string where = program::text_of(layout);
       EXPECT_NEAR(divided.losses[0] / alone.losses[0], 1, 1e-6) << where;
       EXPECT_NEAR(divided.losses[1] / alone.losses[1], 1, 1e-5) << where;
-      test::expect_equal(divided.gradients, alone.gradients, 1e-4, where);
+      test::expect_equal(divided.last_gradients, alone.last_gradients, 1e-4, where);
     }
   }
 }
 
 TEST(SequenceParallel, UpdatesBesideTheBackwardPassAreThoseAfterIt) {
-  if (test::tested_backend == config::BackendKind::cuda) GTEST_SKIP() << "Layouts has it, and this is slow";
+  if (test::emulated) GTEST_SKIP() << "Layouts has it, and this is slow";
   const program::Layout layout = layout_of(2, 1, 2);
   config::Settings s = two_micro_batches(layout);
   s.sequence_parallel = true;
-  const Trained after = train_whole(s, layout);
+  const test::Trained after = train_whole(s, layout);
   s.overlap_optimizer = true;
-  const Trained beside = train_whole(s, layout);
+  const test::Trained beside = train_whole(s, layout);
   EXPECT_EQ(beside.losses, after.losses);
-  EXPECT_EQ(beside.gradients, after.gradients);
+  EXPECT_EQ(beside.last_gradients, after.last_gradients);
 }
 
 }  // namespace

@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "gathered_gradients.h"
-#include "local_job.h"
 #include "support/soak.h"
+#include "trained.h"
 
 namespace harness {
 namespace {
@@ -17,9 +16,8 @@ using test::LocalJob;
 
 const config::Model four_layers{"tiny", 4, 64, 4, 128, 32};
 
-struct TrainedShards {
-  std::vector<float> losses;
-  test::Gradients gradients, weights;  // of the first step; after the last
+struct TrainedShards : test::Trained {
+  test::Gradients weights;  // after the last step
 };
 
 config::Settings sharded_settings(const program::Layout& layout, Sharding sharding) {
@@ -34,13 +32,8 @@ config::Settings sharded_settings(const program::Layout& layout, Sharding shardi
 TrainedShards train_shards(const config::Settings& s, const program::Layout& layout,
                            const config::Model& model = four_layers) {
   LocalJob job(model, s, layout);
-  TrainedShards trained;
-  job.run(1);
-  trained.gradients = test::gathered_gradients(job, model, s, layout);
-  job.run(test::emulated ? 1 : 2);
+  TrainedShards trained{test::train(job, model, s, layout, test::emulated ? 2 : 3), {}};
   trained.weights = test::gathered_gradients(job, model, s, layout, 1e-6, "master");
-  trained.losses = job.losses(0);
-  for (int rank = 1; rank < layout.ranks(); ++rank) EXPECT_EQ(job.losses(rank), trained.losses) << "rank " << rank;
   return trained;
 }
 
@@ -112,6 +105,29 @@ TEST(Sharding, OfGradientsAndParametersTrainsAsEachReplicaAloneDoes) {
         const std::string what = fmt::format("sharding {}, {}, {}", static_cast<int>(sharding),
                                              program::text_of(layout), config::name_of(precision));
         expect_same_training(train_shards(s, layout), whole, layout, what, false, precision);
+      }
+    }
+  }
+}
+
+// Four replicas on two nodes: the parts that the two of a node have are summed up with their copies on the other.
+TEST(Sharding, InsideANodeTrainsAsEachReplicaAloneDoes) {
+  for (const int tp : test::emulated ? std::vector{1} : std::vector{1, 2}) {
+    program::Layout layout = layout_of(tp, 1, 4);
+    layout.replicas_of_node = 2;
+    config::Settings s = sharded_settings(layout, Sharding::none);
+    s.micro_batch_size = 3;  // two of each replica
+    const TrainedShards whole = train_shards(s, layout);
+    s.sharding_group = config::ShardingGroup::node;
+    for (const Sharding sharding : {Sharding::optimizer, Sharding::gradients, Sharding::parameters}) {
+      if (test::emulated && sharding != Sharding::parameters) continue;
+      for (const bool overlap : {true, false}) {
+        if (test::emulated && !overlap) continue;
+        s.sharding = sharding;
+        s.overlap_grad_reduce = s.overlap_optimizer = s.overlap_param_gather = overlap;
+        const std::string what = fmt::format("sharding {} {}, {}", static_cast<int>(sharding),
+                                             overlap ? "overlapped" : "at the ends", program::text_of(layout));
+        expect_same_training(train_shards(s, layout), whole, layout, what, false);
       }
     }
   }

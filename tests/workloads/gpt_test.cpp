@@ -20,13 +20,6 @@ using ::testing::HasSubstr;
 
 const config::Model model_1b3{"gpt3-1.3b", 24, 2048, 16, 50304, 2048};
 
-program::Traffic traffic(const program::ProgramSet& set, int role, const std::string& where, const std::string& kind) {
-  const program::Program& p = set.roles[role];
-  const program::Count c = program::count(set, p, p.step);
-  const auto it = c.traffic.find({where, kind});
-  return it == c.traffic.end() ? program::Traffic{} : it->second;
-}
-
 // Narayanan et al. 2021, equation 3, without recomputation (72 instead of 96) and with causal attention at half:
 // 72 B s L h^2 (1 + s / 12 h + V / 12 L h).
 double closed_flop(const config::Model& m, double batch, bool causal) {
@@ -56,7 +49,7 @@ TEST(Gpt, TensorParallelTrafficEqualsClosedFormula) {
   const double bsh = static_cast<double>(b * 2048 * 2048) * 2, bs = static_cast<double>(b * 2048) * 4;
   // Per micro-batch: two all-reduces of b s h forward and two backward per layer, one for the embedding, one for the
   // head's input gradient; three of b s scalars for the loss.
-  const program::Traffic t = traffic(set, 0, "tensor", "all_reduce");
+  const program::Traffic t = traffic_of(set, 0, "tensor", "all_reduce");
   EXPECT_EQ(t.messages, m * (4 * 24 + 2 + 3));
   EXPECT_DOUBLE_EQ(t.bytes, static_cast<double>(m) * ((4 * 24 + 2) * bsh + 3 * bs));
 }
@@ -66,18 +59,18 @@ TEST(Gpt, PipelineTrafficEqualsClosedFormula) {
   const auto set = build(job(model_1b3, 1, 4, 1, m));
   const double bsh = 2048.0 * 2048 * 4;
   for (int stage = 0; stage < 4; ++stage) {
-    const program::Traffic up = traffic(set, stage, "pipeline+1", "send"),
-                           down = traffic(set, stage, "pipeline-1", "send");
+    const program::Traffic up = traffic_of(set, stage, "pipeline+1", "send"),
+                           down = traffic_of(set, stage, "pipeline-1", "send");
     EXPECT_EQ(up.messages, stage < 3 ? m : 0);
     EXPECT_EQ(down.messages, stage > 0 ? m : 0);
     EXPECT_DOUBLE_EQ(up.bytes, (stage < 3 ? static_cast<double>(m) : 0) * bsh);
     EXPECT_DOUBLE_EQ(down.bytes, (stage > 0 ? static_cast<double>(m) : 0) * bsh);
-    EXPECT_EQ(traffic(set, stage, "pipeline-1", "receive").messages, stage > 0 ? m : 0);
+    EXPECT_EQ(traffic_of(set, stage, "pipeline-1", "receive").messages, stage > 0 ? m : 0);
   }
   const double table = 50304.0 * 2048 * 4;
-  EXPECT_DOUBLE_EQ(traffic(set, 0, "embedding", "all_reduce").bytes, table);
-  EXPECT_DOUBLE_EQ(traffic(set, 3, "embedding", "all_reduce").bytes, table);
-  EXPECT_EQ(traffic(set, 1, "embedding", "all_reduce").messages, 0);
+  EXPECT_DOUBLE_EQ(traffic_of(set, 0, "embedding", "all_reduce").bytes, table);
+  EXPECT_DOUBLE_EQ(traffic_of(set, 3, "embedding", "all_reduce").bytes, table);
+  EXPECT_EQ(traffic_of(set, 1, "embedding", "all_reduce").messages, 0);
 }
 
 TEST(Gpt, DataParallelTrafficIsEveryGradientOnceInFp32) {
@@ -88,10 +81,10 @@ TEST(Gpt, DataParallelTrafficIsEveryGradientOnceInFp32) {
     for (const bool overlap : {true, false}) {
       j.settings.bucket_size_bytes = bucket;
       j.settings.overlap_grad_reduce = overlap;
-      EXPECT_DOUBLE_EQ(traffic(build(j), 0, "data", "all_reduce").bytes, parameters * 4);
+      EXPECT_DOUBLE_EQ(traffic_of(build(j), 0, "data", "all_reduce").bytes, parameters * 4);
     }
   }
-  EXPECT_EQ(traffic(build(j), 0, "data", "all_reduce").messages, 1);
+  EXPECT_EQ(traffic_of(build(j), 0, "data", "all_reduce").messages, 1);
 }
 
 TEST(Gpt, AccumulationMakesTheBatchFollowTheLayout) {

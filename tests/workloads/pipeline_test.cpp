@@ -77,13 +77,6 @@ TEST(Pipelines, WhoseChunksReceiveEachOthersInputsAreFound) {
   EXPECT_NE(texts(program::verify(set)), "");
 }
 
-program::Traffic traffic(const program::ProgramSet& set, int stage, const std::string& where) {
-  const program::Program& p = set.roles[stage];
-  const program::Count c = program::count(set, p, p.step);
-  const auto it = c.traffic.find({where, "send"});
-  return it == c.traffic.end() ? program::Traffic{} : it->second;
-}
-
 TEST(Pipelines, SendEveryBorderOfEveryChunkOnceInEachDirection) {
   const int m = 8, p = 4;
   const double bytes = 16 * 64 * 4;
@@ -91,7 +84,8 @@ TEST(Pipelines, SendEveryBorderOfEveryChunkOnceInEachDirection) {
     const int v = schedule == PipelineSchedule::interleaved ? 2 : 1;
     const auto set = scheduled(schedule, 1, p, 1, m);
     for (int stage = 0; stage < p; ++stage) {
-      const program::Traffic up = traffic(set, stage, "pipeline+1"), down = traffic(set, stage, "pipeline-1");
+      const program::Traffic up = traffic_of(set, stage, "pipeline+1", "send"),
+                             down = traffic_of(set, stage, "pipeline-1", "send");
       EXPECT_EQ(up.messages, m * v - (stage == p - 1 ? m : 0));
       EXPECT_EQ(down.messages, m * v - (stage == 0 ? m : 0));
       EXPECT_DOUBLE_EQ(up.bytes, static_cast<double>(up.messages) * bytes);

@@ -45,7 +45,7 @@ TEST(Recompute, FlopEqualClosedFormula) {
 TEST(Recompute, RepeatsTheTwoAllReducesOfALayersForwardPass) {
   const auto all_reduces = [](const Job& j) {
     const auto set = build(j);
-    return program::count(set, set.roles[0], set.roles[0].step).traffic.at({"tensor", "all_reduce"});
+    return traffic_of(set, 0, "tensor", "all_reduce");
   };
   for (const int layers : {0, 3}) {
     const Job j = recomputing(2, 1, layers);

@@ -21,12 +21,6 @@ Job dividing(int tp, int pp, int dp = 1, int micro_batches = 3) {
   return j;
 }
 
-program::Traffic tensor_traffic(const program::ProgramSet& set, int role, const std::string& kind) {
-  const auto traffic = program::count(set, set.roles[role], set.roles[role].step).traffic;
-  const auto it = traffic.find({"tensor", kind});
-  return it == traffic.end() ? program::Traffic{} : it->second;
-}
-
 // Korthikanti et al. 2022, section 4.2.2: where an all-reduce stood in a layer's forward or backward pass stand a
 // reduce-scatter and an all-gather, and a product gathers its input once more for its weight gradient. The embedding
 // scatters its sum and gathers its gradient; the head gathers its input twice and scatters its input gradient. The loss
@@ -35,7 +29,8 @@ TEST(SequenceParallel, TrafficEqualsClosedFormula) {
   const int m = 3, l = 4;
   for (const int t : {2, 4}) {
     const auto set = build(dividing(t, 1, 1, m));
-    const auto gather = tensor_traffic(set, 0, "all_gather"), scatter = tensor_traffic(set, 0, "reduce_scatter");
+    const auto gather = traffic_of(set, 0, "tensor", "all_gather"),
+               scatter = traffic_of(set, 0, "tensor", "reduce_scatter");
     EXPECT_EQ(gather.messages, m * (6 * l + 3));
     EXPECT_EQ(scatter.messages, m * (4 * l + 2));
     EXPECT_EQ(gather.bytes, static_cast<double>(gather.messages * small_stream));
@@ -48,8 +43,8 @@ TEST(SequenceParallel, FullRecomputationRepeatsTheCollectivesOfALayersForwardPas
   Job j = dividing(2, 1, 1, m);
   j.settings.recompute = config::Recompute::full;
   const auto set = build(j);
-  EXPECT_EQ(tensor_traffic(set, 0, "all_gather").messages, m * (8 * l + 3));
-  EXPECT_EQ(tensor_traffic(set, 0, "reduce_scatter").messages, m * (6 * l + 2));
+  EXPECT_EQ(traffic_of(set, 0, "tensor", "all_gather").messages, m * (8 * l + 3));
+  EXPECT_EQ(traffic_of(set, 0, "tensor", "reduce_scatter").messages, m * (6 * l + 2));
 }
 
 // Of a layer two norms with two vectors each and two biases; of the final norm two vectors. Once per step, whatever the
@@ -59,11 +54,11 @@ TEST(SequenceParallel, TheGradientsOfReplicatedVectorsAreSummedOncePerStep) {
     Job j = dividing(2, 1, 2, m);
     const auto of_the_loss = [&] { return 3 * m * 4.0 * small_rows; };
     const double vectors = (6 * 4 + 2) * 64 * 4.0;
-    auto sums = tensor_traffic(build(j), 0, "all_reduce");
+    auto sums = traffic_of(build(j), 0, "tensor", "all_reduce");
     EXPECT_EQ(sums.messages, 3 * m + 4 + 1);
     EXPECT_EQ(sums.bytes, of_the_loss() + vectors);
     j.settings.bucket_size_bytes = 1024;  // buckets cut what lies side by side
-    sums = tensor_traffic(build(j), 0, "all_reduce");
+    sums = traffic_of(build(j), 0, "tensor", "all_reduce");
     EXPECT_GT(sums.messages, 3 * m + 4 + 1);
     EXPECT_EQ(sums.bytes, of_the_loss() + vectors);
   }
@@ -96,7 +91,7 @@ TEST(SequenceParallel, NoBucketIsReducedOrUpdatedBeforeTheTensorRanksSummedItsGr
 
 TEST(SequenceParallel, StagesExchangeTheirOwnRows) {
   const auto set = build(dividing(2, 2));
-  const auto up = program::count(set, set.roles[0], set.roles[0].step).traffic.at({"pipeline+1", "send"});
+  const auto up = traffic_of(set, 0, "pipeline+1", "send");
   EXPECT_EQ(up.messages, 3);
   EXPECT_EQ(up.bytes, 3.0 * small_stream / 2);
 }
@@ -150,6 +145,37 @@ TEST(SequenceParallel, FirstValuesDoNotDependOnIt) {
   j.settings.sequence_parallel = false;
   for (const auto& p : gpt::parameters(j.model, j.settings, j.layout, 1)) {
     EXPECT_EQ(first_index.at(p.name), p.first_index) << p.name;
+  }
+}
+
+// A gradient that is put off has its input gathered in its own pass: between the two, other micro-batches run.
+TEST(SequenceParallel, WhatIsGatheredForAWeightGradientIsNotKeptFromOnePassToAnother) {
+  const int m = 6;
+  Job j = dividing(2, 4, 1, m);
+  const auto usual = build(j);
+  j.settings.pipeline_schedule = config::PipelineSchedule::zero_bubble_h1;
+  const auto set = build(j);
+  EXPECT_EQ(texts(program::verify(set)), "");
+  for (int stage = 0; stage < 4; ++stage) {
+    const auto& step = set.roles[stage].step;
+    int gathers = 0;
+    for (std::size_t i = 0; i < step.size(); ++i) {
+      const auto* gather = std::get_if<program::AllGather>(&step[i].action);
+      const bool for_weights = gather != nullptr && step[i].label.phase == program::Phase::backward &&
+                               (step[i].label.what == "norm1" || step[i].label.what == "norm2");
+      if (!for_weights) continue;
+      ++gathers;
+      std::size_t read = i;
+      for (std::size_t k = i + 1; k < step.size(); ++k) {
+        program::visit_accesses(step[k].action, [&](program::Access access, const program::View& view) {
+          if (access == program::Access::read && view.buffer == gather->out.buffer) read = k;
+        });
+      }
+      EXPECT_EQ(read, i + 1) << program::title(step[i]);
+    }
+    EXPECT_EQ(gathers, 2 * m);  // of the stage's one layer
+    EXPECT_EQ(traffic_of(set, stage, "tensor", "all_gather").bytes,
+              traffic_of(usual, stage, "tensor", "all_gather").bytes);
   }
 }
 

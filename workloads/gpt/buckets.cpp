@@ -11,6 +11,7 @@ Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters,
       frame_(frame),
       learning_rate_(b_.buffer(learning_rate_buffer, program::DType::f32, 1, program::BufferKind::input)),
       replicated_(layout[program::Axis::data] > 1),
+      across_nodes_(shards_are_of_node(settings, layout)),
       overlap_reduction_(settings.overlap_grad_reduce),
       overlap_optimizer_(settings.overlap_optimizer),
       wire_(settings.grad_reduce_type) {
@@ -63,6 +64,7 @@ void Buckets::reduce(Bucket& bucket, const std::vector<program::OperationId>& af
   program::Action reduction = program::AllReduce{data_group, sent};
   if (sharded()) reduction = program::ReduceScatter{data_group, sent, arrives};
   b_.emit(workloads::data_stream, reduction, label, after);
+  if (across_nodes_) b_.emit(workloads::across_stream, program::AllReduce{across_group, arrives}, label);
   if (arrives.buffer != used.buffer) bucket.arrived = arrives;
 }
 

@@ -16,6 +16,10 @@ namespace harness::gpt {
 /// adds up what it gets of its part. It does so before it begins with the bucket after the next, so that two buckets at
 /// most are under way and their memory serves those that follow (as in PyTorch's FSDP).
 ///
+/// Where those that share stand on one node, an all-reduce of a rank's part with its copies on other nodes follows each
+/// reduce-scatter, on a stream of its own: links inside the node and between nodes are at work at once (as in PyTorch's
+/// FSDP over a mesh of two dimensions).
+///
 /// With overlap_grad_reduce a bucket's reduction waits for its own gradients alone; without, it waits for the whole
 /// backward pass. With overlap_optimizer a bucket is updated on a stream of its own as soon as nothing is added to its
 /// gradients any more, on any rank; without, updates of everything end the step. Whatever else an update must wait for,
@@ -71,7 +75,7 @@ class Buckets {
   const Parameters& parameters_;
   const workloads::StepFrame& frame_;
   program::View learning_rate_;
-  bool replicated_, overlap_reduction_, overlap_optimizer_;
+  bool replicated_, across_nodes_, overlap_reduction_, overlap_optimizer_;
   program::DType wire_;
   std::vector<Bucket> buckets_;
   Bucket* under_way_ = nullptr;

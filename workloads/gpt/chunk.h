@@ -24,9 +24,10 @@ struct LayerActivations {
   program::View probabilities;          // of unfused attention
 };
 
-/// The product that yields the gradient of a weight, and with it that of a bias, as it is emitted.
+/// The product that yields the gradient of a weight, and with it that of a bias.
 struct WeightGradient {
   program::Matmul product;
+  const char* input = nullptr;  // what product.b is, where its rows are still to be gathered
   const char* what = "";
   ParameterId weight;
   std::optional<ParameterId> bias;

@@ -107,7 +107,8 @@ void emit_passes(const std::vector<TimedPass>& passes, program::ProgramBuilder& 
 
 program::Program program(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
                          int pipeline_stage, const std::vector<TimedPass>& passes) {
-  program::ProgramBuilder builder = workloads::step_builder(shards_of(settings, layout) > 1);
+  program::ProgramBuilder builder =
+      workloads::step_builder(shards_of(settings, layout) > 1, shards_are_of_node(settings, layout));
   workloads::StepFrame frame(builder, world_group, "loss");
   Parameters parameters(builder, model, settings, layout, pipeline_stage);
   Gathers gathers(builder, parameters, settings, chunks_of(model, layout, pipeline_stage, settings.chunks_of_stage()),
@@ -129,16 +130,18 @@ program::Program program(const config::Model& model, const config::Settings& set
 program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
                              const program::Layout& layout) {
   const int stages = layout[program::Axis::pipeline];
+  const bool of_node = shards_are_of_node(settings, layout);
+  const auto replicas = of_node ? program::Replicas::of_node : program::Replicas::all;
+  const program::AxisSet data = program::AxisSet::of({program::Axis::data});
   program::ProgramSet set;
   set.layout = layout;
   set.groups = {{"tensor", program::AxisSet::of({program::Axis::tensor}), {}},
-                {"data", program::AxisSet::of({program::Axis::data}), {}},
+                {"data", data, {}, replicas},
                 {"embedding", program::AxisSet::of({program::Axis::pipeline}),
                  stages > 1 && model.tied_embeddings ? std::vector<int>{0, stages - 1} : std::vector<int>{0}},
                 {"world", program::AxisSet::all(), {}}};
-  if (shards_of(settings, layout) > 1) {
-    set.groups.push_back({"gather", program::AxisSet::of({program::Axis::data}), {}});
-  }
+  if (shards_of(settings, layout) > 1) set.groups.push_back({"gather", data, {}, replicas});
+  if (of_node) set.groups.push_back({"across_nodes", data, {}, program::Replicas::across_nodes});
   set.role_axes = program::AxisSet::of({program::Axis::pipeline});
   const auto passes = timetable(settings.pipeline_schedule, {stages, settings.chunks_of_stage(),
                                                              dimensions(model, settings, layout).micro_batches});

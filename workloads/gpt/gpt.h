@@ -14,11 +14,15 @@ namespace harness::gpt {
 // divide_ranks).
 
 /// Groups, in order; `embedding` joins the first and the last pipeline stage, which share a tied embedding.
-/// `gather`, of the replicas as `data` is, is there where they have parts of the weights to gather.
-enum : program::GroupId { tensor_group, data_group, embedding_group, world_group, gather_group };
+/// `gather`, of the replicas as `data` is, is there where they have parts of the weights to gather; `across_nodes`
+/// where those of a node divide them: `data` and `gather` are then of a node.
+enum : program::GroupId { tensor_group, data_group, embedding_group, world_group, gather_group, across_group };
 
-/// How many ranks divide the state of the optimizer among them, and what else `sharding` names: the replicas, or 1.
+/// How many ranks divide the state of the optimizer among them, and what else `sharding` names: the replicas, those of
+/// a node, or 1.
 int shards_of(const config::Settings& settings, const program::Layout& layout);
+/// Whether there are others elsewhere that have the same part.
+bool shards_are_of_node(const config::Settings& settings, const program::Layout& layout);
 
 /// Sequences of a step, of all replicas together.
 std::int64_t global_batch(const config::Settings& settings, const program::Layout& layout);

@@ -234,7 +234,13 @@ OwnRange own_range(const Parameter& parameter, const std::vector<program::View>&
 }
 
 int shards_of(const config::Settings& settings, const program::Layout& layout) {
-  return settings.sharding == config::Sharding::none ? 1 : layout[program::Axis::data];
+  if (settings.sharding == config::Sharding::none || layout[program::Axis::data] == 1) return 1;
+  return settings.sharding_group == config::ShardingGroup::node ? layout.replicas_of_node : layout[program::Axis::data];
+}
+
+bool shards_are_of_node(const config::Settings& settings, const program::Layout& layout) {
+  const int shards = shards_of(settings, layout);
+  return shards > 1 && shards < layout[program::Axis::data];
 }
 
 Parameters::Parameters(program::ProgramBuilder& builder, const config::Model& model, const config::Settings& settings,

@@ -68,9 +68,10 @@ struct Parameter {
 /// first_index knows nothing of it.
 ///
 /// Where ranks share the state of the optimizer, each has one part of every bucket, in the order of its coordinate on
-/// the data axis. Buckets are then filled up to equal parts that begin where any vector load may, and a tied table is
-/// alone in its bucket: both stages that have it cut it into the same parts. Where weights are gathered for each pass,
-/// a bucket is a layer, or what stands before or behind the layers.
+/// the data axis, or of its place among the ranks of its node that stand along it. Buckets are then filled up to equal
+/// parts that begin where any vector load may, and a tied table is alone in its bucket: both stages that have it cut it
+/// into the same parts. Where weights are gathered for each pass, a bucket is a layer, or what stands before or behind
+/// the layers.
 std::vector<Parameter> parameters(const config::Model& model, const config::Settings& settings,
                                   const program::Layout& layout, int pipeline_stage);
 

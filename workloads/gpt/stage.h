@@ -165,7 +165,8 @@ class Stage {
   void emit(const WeightGradient& gradient);
   // Of a layer: at once, or in a pass of its own where the backward pass is split.
   void weight_gradient(const program::View& dy, const Linear& layer, const program::View& x,
-                       std::optional<ParameterId> bias = {});
+                       std::optional<ParameterId> bias = {}, const char* input = nullptr);
+  bool puts_off() const { return pass_.kind == Pass::Kind::backward_input; }
   program::View mlp_backward(const LayerActivations& a, const program::View& dy);  // to fc1's output
   program::View attention_backward(const LayerActivations& a, const program::View& dy);
   program::View norm_backward(const program::View& dy, const Normalised& x, const Norm& norm,

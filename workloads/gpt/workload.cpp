@@ -82,6 +82,28 @@ std::string why_not_recomputed(const config::Model& model, const config::Setting
                      s.recompute_layers, longest, longest);
 }
 
+std::string why_not_on_nodes(const config::Settings& s, const program::Layout& layout) {
+  const int replicas = layout[program::Axis::data];
+  const bool asked = s.sharding != config::Sharding::none && s.sharding_group == config::ShardingGroup::node;
+  if (!asked || replicas == 1) return "";
+  switch (layout.replicas_of_node) {
+    case 0:
+      return "sharding_group node: it is not known how many ranks share a node; `plan --ranks-per-node N` says it";
+    case program::Layout::uneven:
+      return fmt::format(
+          "sharding_group node: not every node has as many of the {} replicas one after the other; start as many ranks "
+          "on each node, or use another layout, another rank_order or sharding_group data",
+          replicas);
+    case 1:
+      return fmt::format(
+          "sharding_group node: each of the {} replicas is on a node of its own, so there is none to divide with; use "
+          "sharding_group data, or a layout or rank_order with several replicas on a node",
+          replicas);
+    default:
+      return "";
+  }
+}
+
 // What is reduced after each backward pass: a pipeline has many of them before a stage's last.
 std::string why_not_sharded(const config::Model& model, const config::Settings& s, const program::Layout& layout) {
   if (s.sharding <= config::Sharding::optimizer || gpt::shards_of(s, layout) == 1) return "";
@@ -162,6 +184,7 @@ class GptWorkload : public Workload {
           "the {} of a replica; nearest numbers: {}",
           stages, micro_batches, nearest_multiples(stages, micro_batches));
     }
+    if (std::string why = why_not_on_nodes(s, layout); !why.empty()) return why;
     if (std::string why = why_not_sharded(model, s, layout); !why.empty()) return why;
     if (std::string why = why_not_recomputed(model, s, layout); !why.empty()) return why;
     return why_too_long(model, s, share);

@@ -5,7 +5,7 @@
 #include "backend/bound.h"
 
 // The backend's own kernels: what oneDNN does not have, or is slow at. run() computes what the operation of that type
-// in program/compute.h says. All use the calling thread's OpenMP threads; sums over rows are taken in an order that
+// in program/operation.h says. All use the calling thread's OpenMP threads; sums over rows are taken in an order that
 // depends on the shapes and the number of threads alone. A kernel that needs scratch has a scratch_floats() for the
 // number of threads; it finds the memory in its context. Matrix products and attention are prepared and not run from
 // here: compile.cpp.

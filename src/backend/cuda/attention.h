@@ -12,7 +12,7 @@
 namespace harness::cuda {
 
 /// Attention of one shape and type on one stream, forward and backward, as Attention and AttentionBackward in
-/// program/compute.h. Owns its workspace.
+/// program/attention.h. Owns its workspace.
 class AttentionKernel {
  public:
   using Run = std::function<void(Stream)>;

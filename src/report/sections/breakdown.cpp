@@ -256,7 +256,7 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
     remarks.push_back(fmt::format("Not present: {}.", absent));
   }
   if (const std::string spans = step.spans.text(); !spans.empty()) {
-    remarks.push_back(fmt::format("Nodes that one group along each axis spans, at most: {}.", spans));
+    remarks.push_back(fmt::format("Nodes that one group spans, at most: {}.", spans));
   }
   double worst = 0;
   for (const analysis::Breakdown& rank : step.breakdown.ranks) worst = std::max(worst, analysis::unexplained(rank));

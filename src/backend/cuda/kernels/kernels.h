@@ -8,12 +8,12 @@
 struct CUstream_st;
 
 // The cuda backend's own kernels: what neither cuBLASLt nor cuDNN does. run() computes what the operation of that type
-// in program/compute.h says. It puts the work on `stream` and returns at once; it allocates nothing, reads nothing back
-// and may be captured into a graph. Tensors are device addresses, dense, aligned to 16 bytes; a tensor's type is f32 or
-// bf16 unless said otherwise; arithmetic is f32. A kernel that needs scratch has a scratch_floats() and finds the
-// memory, as aligned, in its context; it is free again when the kernel is done. A launch that the driver refuses throws
-// Error naming the kernel. Results do not depend on the order in which blocks run (no float atomics), except those of
-// EmbeddingBackward.
+// in program/operation.h says. It puts the work on `stream` and returns at once; it allocates nothing, reads nothing
+// back and may be captured into a graph. Tensors are device addresses, dense, aligned to 16 bytes; a tensor's type is
+// f32 or bf16 unless said otherwise; arithmetic is f32. A kernel that needs scratch has a scratch_floats() and finds
+// the memory, as aligned, in its context; it is free again when the kernel is done. A launch that the driver refuses
+// throws Error naming the kernel. Results do not depend on the order in which blocks run (no float atomics), except
+// those of EmbeddingBackward.
 namespace harness::cuda {
 
 using Stream = CUstream_st*;

@@ -1,0 +1,68 @@
+// A job of two nodes on one machine: Open MPI starts a daemon for each, through an agent that, instead of going to
+// another host, gives the daemon a host name of its own.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "analysis/breakdown.h"
+#include "command.h"
+#include "store/result_file.h"
+#include "support/paths.h"
+
+namespace harness {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string on_two_nodes(const test::TemporaryFolder& folder, const std::string& arguments) {
+  const std::string agent =
+      folder.write("agent.sh", "#!/bin/sh\nhost=$1\nshift\nexec unshare --uts sh -c \"hostname $host; $*\"\n");
+  std::filesystem::permissions(agent, std::filesystem::perms::owner_all);
+  return "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --mca plm rsh --mca plm_rsh_agent " + agent +
+         " --host first:2,second:2 --oversubscribe -np 4 " + test::program_path() + " " + arguments;
+}
+
+TEST(Nodes, ShardsInsideANodeTrainAsTheBaselineDoes) {
+  const bool possible =
+      test::run("sh -c \"unshare --uts true && mpirun --version | grep -q 'Open MPI'\"").exit_code == 0;
+  if (!possible) GTEST_SKIP() << "needs Open MPI and the right to give a process a host name of its own";
+  const test::TemporaryFolder folder;
+  const std::string file = folder / "nodes.h5";
+  const std::string cases =
+      " --set 'sweep={sharding: [optimizer]}' --set 'combine=[{sharding: optimizer, sharding_group: node}, {sharding: "
+      "parameters, sharding_group: node}]'";
+  const auto o =
+      test::run(on_two_nodes(folder, "sweep configs/sharding.yaml" + cases + " --rounds 2 --set measure.until=rounds" +
+                                         " --set baseline.global_batch_size=8 -o " + file));
+  ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.out << o.err;
+  EXPECT_THAT(o.err, HasSubstr("4 ranks on 2 nodes"));
+  EXPECT_THAT(o.out, Not(HasSubstr("trains differently")));
+  EXPECT_THAT(o.out, Not(HasSubstr("has no effect")));
+  const store::Result r = store::read_result(file);
+  EXPECT_EQ(r.nodes, 2);
+  ASSERT_EQ(r.cases.size(), 5u);
+  for (const store::ResultBlock& block : r.blocks) EXPECT_EQ(block.status, store::BlockStatus::ok) << block.reason;
+  EXPECT_EQ(r.gradients.size(), 5u);
+  // What crosses between the nodes: half of what a node sums up, for it has two parts.
+  const auto bytes = [&](std::int32_t case_index, const std::string& group) {
+    double sum = 0;
+    for (const store::ResultOperations& x : r.operations) {
+      if (x.case_index == case_index && x.group == group && x.kind != "all_gather") sum += x.bytes;
+    }
+    return sum;
+  };
+  EXPECT_EQ(bytes(2, "across_nodes"), 0);
+  for (const std::int32_t hybrid : {3, 4}) {
+    EXPECT_GT(bytes(hybrid, "across_nodes"), 0);
+    EXPECT_EQ(bytes(hybrid, "across_nodes"), bytes(hybrid, "data") / 2);
+  }
+  for (const analysis::CaseBreakdown& c : analysis::break_down(r)) {
+    EXPECT_TRUE(c.mean[Part::data]) << c.case_index;
+    EXPECT_FALSE(c.mean[Part::communication]) << c.case_index;
+  }
+}
+
+}  // namespace
+}  // namespace harness
