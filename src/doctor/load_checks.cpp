@@ -16,6 +16,8 @@ namespace {
 const StageCheck products_check{"load.products", "are all ranks equally quick at matrix products, all at once",
                                 "workload gemm, the products' own time on each rank"},
     clocks_check{"load.clocks", "what slows the GPUs down while all multiply", "NVML, every 100 ms of it"},
+    pcie_check{"load.pcie", "do the links of the GPUs leave their idle speed while all multiply",
+               "NVML, every 100 ms of it"},
     conditions_check{"load.conditions", "does something else keep CPUs busy meanwhile", "/proc/stat"},
     node_check{"load.node_all_reduce", "is the all-reduce equally quick within every node",
                "workload collective, all nodes at once"},
@@ -46,6 +48,7 @@ class Judge {
   std::vector<Said> all() {
     products();
     clocks();
+    pcie();
     conditions();
     node_reduce();
     links();
@@ -61,6 +64,7 @@ class Judge {
 
   void products();
   void clocks();
+  void pcie();
   void conditions();
   void node_reduce();
   void links();
@@ -135,6 +139,30 @@ void Judge::clocks() {
   }
   if (!std::isnan(likeness.usual))
     say(clocks_check, Verdict::info, fmt::format("the GPUs run at {:.0f} MHz under load", likeness.usual / 1e6));
+}
+
+// Products need no transfers: what all links are alike in says nothing of them.
+void Judge::pcie() {
+  std::vector<std::size_t> slow;
+  std::size_t quick = 0;
+  for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
+    const machine::GpuStatistics& gpu = load_.ranks[rank].gpu;
+    if (gpu.max_pcie_generation < gpu.possible_pcie_generation) slow.push_back(rank);
+    if (gpu.max_pcie_generation >= gpu.possible_pcie_generation) ++quick;
+  }
+  if (quick == 0 && !slow.empty()) {
+    Findings none;
+    none.unknown("the speed of the GPUs' PCIe links", "all keep their idle speed under products");
+    return said_.push_back({pcie_check.id, none.list().front(), ""});
+  }
+  for (const std::size_t rank : slow) {
+    const machine::GpuStatistics& gpu = load_.ranks[rank].gpu;
+    say(pcie_check, Verdict::warn,
+        fmt::format("the PCIe link of the GPU of rank {} stays at generation {:.0f} of {:.0f} under load", rank,
+                    gpu.max_pcie_generation, gpu.possible_pcie_generation),
+        "reseat the card; look at pcie.errors, and at the slot's speed in the firmware's settings", host_of_rank(rank));
+  }
+  if (slow.empty() && quick > 0) say(pcie_check, Verdict::pass, "at full speed");
 }
 
 void Judge::conditions() {
@@ -270,7 +298,7 @@ std::vector<Said> judge_load(const std::vector<Node>& nodes, const Load& load, c
 }
 
 std::vector<StageCheck> load_checks() {
-  return {products_check, clocks_check, conditions_check, node_check, pairs_check};
+  return {products_check, clocks_check, pcie_check, conditions_check, node_check, pairs_check};
 }
 
 }  // namespace harness::doctor

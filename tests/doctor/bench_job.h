@@ -36,6 +36,7 @@ class BenchJob : public AnsweringJob {
   std::vector<machine::GpuStatistics> gpu;  // by rank
   std::function<std::string(int)> log;      // NCCL's, by rank
   std::function<std::string(const job::BlockRequest&)> fails;  // the reason; "": it does not
+  machine::Conditions conditions;
   int culprit = 3;
   double block_s = 1;  // on the clock
   int stops = 0;
@@ -60,6 +61,7 @@ class BenchJob : public AnsweringJob {
     job::BlockOutcome outcome;
     if (fails) outcome.reason = fails(request);
     outcome.ok = outcome.reason.empty();
+    outcome.conditions = conditions;
     if (!outcome.ok) {
       outcome.culprit_rank = culprit;
       return outcome;

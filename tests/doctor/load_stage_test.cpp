@@ -139,6 +139,33 @@ TEST(LoadStage, WhatSlowsAGpuDownUnderLoadIsNamed) {
             Lines{"warn load.clocks host0: the GPU of rank 1 runs at 1400 MHz under load, the usual is 1700"});
 }
 
+TEST(LoadStage, ALinkThatStaysSlowWhereOthersDoNotIsNamed) {
+  test::BenchJob job(2, 2);
+  give_gpus(job, 2);
+  for (machine::GpuStatistics& gpu : job.gpu) gpu.max_pcie_generation = gpu.possible_pcie_generation = 5;
+  EXPECT_EQ(told(said_by(job)), Lines{});
+  job.gpu[2].max_pcie_generation = 2;
+  EXPECT_EQ(told(said_by(job)),
+            Lines{"warn load.pcie host1: the PCIe link of the GPU of rank 2 stays at generation 2 of 5 under load"});
+  for (machine::GpuStatistics& gpu : job.gpu) gpu.max_pcie_generation = 1;  // nobody transfers anything
+  EXPECT_EQ(told(said_by(job)), Lines{"unknown load.pcie : the speed of the GPUs' PCIe links cannot be read: all keep "
+                                      "their idle speed under products"});
+}
+
+TEST(LoadStage, WhateverElseRanThereIsNamed) {
+  test::BenchJob job(1, 2);
+  job.conditions.foreign_cores = 0.2;
+  job.conditions.steal_share = 0.01;
+  EXPECT_EQ(told(said_by(job, config::BackendKind::cpu)), Lines{});
+  job.conditions.foreign_cores = 1.5;
+  job.conditions.steal_share = 0.1;
+  job.conditions.cores = 4;
+  job.conditions.busiest_host = "host0";
+  EXPECT_EQ(told(said_by(job, config::BackendKind::cpu)),
+            (Lines{"warn load.conditions : the hypervisor gave 10.0 % of the CPUs' time to other guests",
+                   "warn load.conditions host0: something else kept 1.5 of 4 cores busy meanwhile"}));
+}
+
 TEST(LoadStage, ANodeWithASlowAllReduceIsNamed) {
   test::BenchJob job(4, 2);
   give_gpus(job, 2);
