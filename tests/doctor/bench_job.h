@@ -118,7 +118,7 @@ class BenchJob : public AnsweringJob {
     const auto n = static_cast<double>(members.size());
     const double seconds = 2 * (n - 1) / n * static_cast<double>(request.settings.message_bytes) / least;
     job::TimelineSamples taken;
-    const double waiting = number == members.back() ? 0 : 0.1;
+    const double waiting = number == members.front() ? 0 : 0.1;
     taken.communication_s.assign(static_cast<std::size_t>(request.settings.repetitions),
                                  static_cast<float>(seconds + waiting));
     taken.communication_s.push_back(1);  // the closing one, of all ranks
