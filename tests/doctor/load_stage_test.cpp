@@ -323,18 +323,6 @@ TEST(LoadStage, EveryNodeMeetsOthersAndNoneTwiceInARound) {
   }
 }
 
-TEST(LoadStage, StagesAreReadAndMistakesNamed) {
-  EXPECT_EQ(parse_stages("load, static"), (std::vector{Stage::facts, Stage::load}));
-  EXPECT_EQ(parse_stages(all_stages).size(), 3u);
-  try {
-    parse_stages("static,ncll");
-    ADD_FAILURE();
-  } catch (const Error& e) {
-    EXPECT_STREQ(e.what(),
-                 "--stages: found 'ncll'; allowed: static, nccl, load, separated by commas; did you mean nccl?");
-  }
-}
-
 // docs/doctor.md has a row for each.
 TEST(LoadStage, ThePageListsItsChecks) {
   const std::string page = test::text_of(test::source_dir() + "/docs/doctor.md");

@@ -29,7 +29,7 @@ TEST(DoctorAsAUser, LoadsWhatIsThere) {
 
 // Each of its products takes many times what any machine needs for one.
 TEST(DoctorAsAUser, NamesTheRankThatIsSlowUnderLoad) {
-  const auto o = test::run("HARNESS_TEST_FAULT='rank=1,case=products,kind=delay,stream=compute,seconds=0.5' " +
+  const auto o = test::run("HARNESS_TEST_FAULT='rank=1,case=products,kind=delay,stream=compute,seconds=0.3' " +
                            test::harness_job(2, "doctor --stages load --strict"));
   EXPECT_EQ(o.exit_code, 1) << o.out << o.err;
   EXPECT_THAT(o.out, AllOf(HasSubstr("warn     load.products"), HasSubstr("rank 1 reaches ")));
