@@ -270,6 +270,10 @@ void Parser::add_doctor(DoctorOptions& o) {
   doctor
       ->add_option("--explain", o.explain, "what a variable of NCCL does, when it is read, and how to see that it was")
       ->type_name("NAME");
+  doctor
+      ->add_option("--stages", o.stages,
+                   "of static, nccl, load (default: all); static alone starts no worker and takes seconds")
+      ->type_name("LIST");
   doctor->add_option("--sysroot", o.sysroot,
                      "look below this folder instead of /; {rank} in it is replaced by each rank's number");
 }

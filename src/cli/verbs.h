@@ -121,6 +121,7 @@ struct SelftestOptions {
 struct DoctorOptions {
   std::string sysroot = "/";    // replaces "/"; may hold {rank}
   std::string format = "text";  // text, md or json
+  std::string stages = {};      // "static,nccl,load"; "": all that are possible
   std::string explain = {};     // a variable of NCCL to explain instead; "": none
   bool strict = false;          // a warning is exit code 1
   bool all = false;             // also what passed and what was left out

@@ -14,13 +14,22 @@ namespace {
 // The lines of one check after another; equal findings become one.
 class Lines {
  public:
+  Lines() = default;
+  explicit Lines(std::vector<Line> lines) : all_(std::move(lines)) {
+    for (std::size_t i = 0; i < all_.size(); ++i)
+      places_.try_emplace({all_[i].check, all_[i].finding.verdict, all_[i].finding.evidence}, i);
+  }
   void add(const std::string& check, const Finding& finding, const std::string& docs, const std::string& host) {
     const auto [at, is_new] = places_.try_emplace({check, finding.verdict, finding.evidence}, all_.size());
     if (is_new) all_.push_back({check, finding, docs, {}});
     std::vector<std::string>& nodes = all_[at->second].nodes;
-    if (nodes.empty() || nodes.back() != host) nodes.push_back(host);
+    if (!host.empty() && (nodes.empty() || nodes.back() != host)) nodes.push_back(host);
   }
-  std::vector<Line> take() { return std::move(all_); }
+  /// Worst first.
+  std::vector<Line> take() {
+    std::ranges::stable_sort(all_, {}, [](const Line& line) { return line.finding.verdict; });
+    return std::move(all_);
+  }
   const std::vector<Line>& all() const { return all_; }
 
  private:
@@ -39,7 +48,7 @@ std::size_t Diagnosis::count(Verdict verdict) const {
       std::ranges::count(lines, verdict, [](const Line& line) { return line.finding.verdict; }));
 }
 
-Diagnosis diagnose(const std::vector<Node>& nodes) {
+Diagnosis count_nodes(const std::vector<Node>& nodes) {
   Diagnosis diagnosis;
   diagnosis.nodes = nodes.size();
   for (const Node& node : nodes) {
@@ -47,6 +56,11 @@ Diagnosis diagnose(const std::vector<Node>& nodes) {
     diagnosis.gpus += std::max(
         {node.facts.under("gpu").size(), node.facts.under("driver/gpu").size(), node.facts.under("nvml").size()});
   }
+  return diagnosis;
+}
+
+Diagnosis diagnose(const std::vector<Node>& nodes) {
+  Diagnosis diagnosis = count_nodes(nodes);
   const Cluster cluster(nodes);
   Lines lines;
   for (const Check& check : checks()) {
@@ -66,8 +80,13 @@ Diagnosis diagnose(const std::vector<Node>& nodes) {
     lines.add(difference.check, difference.finding, "docs/doctor.md", difference.host);
   }
   diagnosis.lines = lines.take();
-  std::ranges::stable_sort(diagnosis.lines, {}, [](const Line& line) { return line.finding.verdict; });
   return diagnosis;
+}
+
+void add(Diagnosis& diagnosis, const std::vector<Said>& said) {
+  Lines lines(std::move(diagnosis.lines));
+  for (const Said& one : said) lines.add(one.check, one.finding, "docs/doctor.md", one.host);
+  diagnosis.lines = lines.take();
 }
 
 int exit_code(const Diagnosis& diagnosis, bool strict) {

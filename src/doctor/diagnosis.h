@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "doctor/check.h"
+#include "doctor/stage.h"
 
 namespace harness::doctor {
 
@@ -12,7 +13,7 @@ struct Line {
   std::string check;
   Finding finding;
   std::string docs;
-  std::vector<std::string> nodes;  // by host, in the order of their ranks
+  std::vector<std::string> nodes;  // by host, in the order of their ranks; none: of the job as a whole
 };
 
 struct Diagnosis {
@@ -22,8 +23,13 @@ struct Diagnosis {
   std::size_t count(Verdict verdict) const;
 };
 
+/// Their sizes, and no findings.
+Diagnosis count_nodes(const std::vector<Node>& nodes);
 /// Every check of every node, and what differs between nodes (consensus.h). Findings that say the same are one line.
 Diagnosis diagnose(const std::vector<Node>& nodes);
+
+/// What stages said, in its place among the rest.
+void add(Diagnosis& diagnosis, const std::vector<Said>& said);
 
 /// 0: all pass, or tell no more than there is to know; 2: a failure; 1: a warning, if `strict`.
 int exit_code(const Diagnosis& diagnosis, bool strict);

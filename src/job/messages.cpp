@@ -55,6 +55,11 @@ void each_field(M& m, Each& each) {
   config::each_key(m, [&](const config::ModelKey& /*key*/, auto& value) { each(value); });
 }
 
+template <MessageOf<Observe> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.logs);
+}
+
 template <MessageOf<RecordTimeline> M, class Each>
 void each_field(M& m, Each& each) {
   each(m.ranks);

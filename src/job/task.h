@@ -32,7 +32,11 @@ struct TuneSamples {
 };
 
 /// Runs one untimed step with the communication library's log.
-struct Observe {};
+struct Observe {
+  /// So many ranks bring theirs home, the first ones: enough to hold one of every kind of communicator, and little
+  /// enough for rank 0.
+  int logs = 64;
+};
 struct ObserveSamples {
   std::string nccl_log;  // as much of it as is kept
 };

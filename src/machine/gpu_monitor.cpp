@@ -93,7 +93,10 @@ GpuStatistics GpuMonitor::stop() {
   const Nvml::Device device = watch_->device;
   const bool answered = !watch_->running && statistics.samples > 0;
   lock.unlock();
-  if (answered) statistics.max_possible_sm_clock_hz = Nvml::get().max_sm_clock_hz(device);
+  if (answered) {
+    statistics.max_possible_sm_clock_hz = Nvml::get().max_sm_clock_hz(device);
+    statistics.possible_pcie_generation = Nvml::get().max_pcie_generation(device);
+  }
   return statistics;
 }
 

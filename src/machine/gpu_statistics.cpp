@@ -60,6 +60,7 @@ GpuStatistics summarise(std::span<const GpuSample> samples) {
   out.max_power_w = of(&GpuSample::power_w).most;
   out.max_temperature_c = of(&GpuSample::temperature_c).most;
   out.max_memory_used_bytes = of(&GpuSample::memory_used_bytes).most;
+  out.max_pcie_generation = of(&GpuSample::pcie_generation).most;
   for (const GpuSample& sample : samples) out.throttle_reasons |= sample.throttle_reasons;
   return out;
 }
@@ -79,6 +80,8 @@ GpuStatistics together(std::span<const GpuStatistics> devices) {
   out.max_power_w = of(&GpuStatistics::max_power_w).most;
   out.max_temperature_c = of(&GpuStatistics::max_temperature_c).most;
   out.max_memory_used_bytes = of(&GpuStatistics::max_memory_used_bytes).most;
+  out.max_pcie_generation = of(&GpuStatistics::max_pcie_generation).most;
+  out.possible_pcie_generation = of(&GpuStatistics::possible_pcie_generation).most;
   out.energy_j = of(&GpuStatistics::energy_j).mean * static_cast<double>(devices.size());
   return out;
 }

@@ -15,6 +15,7 @@ struct GpuSample {
   double power_w = std::numeric_limits<double>::quiet_NaN();
   double temperature_c = std::numeric_limits<double>::quiet_NaN();
   double memory_used_bytes = std::numeric_limits<double>::quiet_NaN();  // of the whole device, all processes
+  double pcie_generation = std::numeric_limits<double>::quiet_NaN();    // of its link's speed: 5 is 32 GT/s
   std::uint64_t throttle_reasons = 0;                                   // NVML's bits
 };
 
@@ -30,11 +31,13 @@ struct GpuStatistics {
   double max_temperature_c = std::numeric_limits<double>::quiet_NaN();
   double max_memory_used_bytes = std::numeric_limits<double>::quiet_NaN();
   double energy_j = std::numeric_limits<double>::quiet_NaN();  // by the device's own counter, first sample to last
-  std::uint64_t throttle_reasons = 0;                          // of all samples together
+  double max_pcie_generation = std::numeric_limits<double>::quiet_NaN();       // idle links are slow on purpose
+  double possible_pcie_generation = std::numeric_limits<double>::quiet_NaN();  // of the device in its slot
+  std::uint64_t throttle_reasons = 0;                                          // of all samples together
 };
 
-/// Means, extremes and the union of the bits; a value that some samples lack is taken over the others. Energy and the
-/// possible clock are not in samples and stay NaN.
+/// Means, extremes and the union of the bits; a value that some samples lack is taken over the others. Energy and what
+/// is possible are not in samples and stay NaN.
 GpuStatistics summarise(std::span<const GpuSample> samples);
 
 /// Of several devices: means and extremes of what they say, the union of the bits, energy and samples of all. A device

@@ -100,6 +100,7 @@ GpuSample Nvml::sample(Device device) const {
   if (call("nvmlDeviceGetClockInfo", device, clock_sm, &value) == success) now.sm_clock_hz = value * hz_per_mhz;
   if (call("nvmlDeviceGetPowerUsage", device, &value) == success) now.power_w = value * w_per_mw;
   if (call("nvmlDeviceGetTemperature", device, temperature_gpu, &value) == success) now.temperature_c = value;
+  if (call("nvmlDeviceGetCurrPcieLinkGeneration", device, &value) == success) now.pcie_generation = value;
   Memory memory{};
   if (call("nvmlDeviceGetMemoryInfo", device, &memory) == success) {
     now.memory_used_bytes = static_cast<double>(memory.used);
@@ -116,6 +117,11 @@ GpuSample Nvml::sample(Device device) const {
 double Nvml::max_sm_clock_hz(Device device) const {
   unsigned mhz = 0;
   return call("nvmlDeviceGetMaxClockInfo", device, clock_sm, &mhz) == success ? mhz * hz_per_mhz : unknown;
+}
+
+double Nvml::max_pcie_generation(Device device) const {
+  unsigned generation = 0;
+  return call("nvmlDeviceGetMaxPcieLinkGeneration", device, &generation) == success ? generation : unknown;
 }
 
 double Nvml::energy_j(Device device) const {

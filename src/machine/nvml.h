@@ -38,7 +38,8 @@ class Nvml {
   /// NaN: it does not say.
   GpuSample sample(Device device) const;
   double max_sm_clock_hz(Device device) const;
-  double energy_j(Device device) const;  // since the driver was loaded
+  double max_pcie_generation(Device device) const;  // that device and slot both have
+  double energy_j(Device device) const;             // since the driver was loaded
 
  private:
   Nvml();

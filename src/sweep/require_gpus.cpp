@@ -1,37 +1,11 @@
 #include "sweep/require_gpus.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-
 #include "base/error.h"
 #include "base/text.h"
+#include "job/node_gpus.h"
 
 namespace harness::sweep {
 namespace {
-
-struct NodeGpus {
-  std::string host;
-  int ranks = 0;
-  bool unknown = false;
-  bool blind_rank = false;     // sees no GPU
-  bool hidden = false;         // the node has GPUs, but a rank sees none of them
-  std::set<std::string> gpus;  // that its ranks see, together
-};
-
-std::map<int, NodeGpus> by_node(const std::vector<job::RankPlace>& places) {
-  std::map<int, NodeGpus> nodes;
-  for (const job::RankPlace& place : places) {
-    NodeGpus& node = nodes[place.node];
-    node.host = place.host;
-    ++node.ranks;
-    node.unknown = node.unknown || place.gpus.count < 0;
-    node.blind_rank = node.blind_rank || place.gpus.count == 0;
-    node.hidden = node.hidden || (place.gpus.count == 0 && place.gpus.on_node > 0);
-    node.gpus.insert(place.gpus.names.begin(), place.gpus.names.end());
-  }
-  return nodes;
-}
 
 // "node1, node2 and 14 more".
 std::string some(const std::vector<std::string>& parts) {
@@ -67,7 +41,7 @@ std::string missing_gpus(const std::vector<std::string>& hosts, std::size_t node
 }  // namespace
 
 void require_gpus(const std::vector<job::RankPlace>& places, bool share_gpus, const std::string& config) {
-  const auto nodes = by_node(places);
+  const auto nodes = job::gpus_by_node(places);
   std::vector<std::string> without, crowded;
   bool hidden = false;
   for (const auto& [number, node] : nodes) {

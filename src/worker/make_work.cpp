@@ -14,8 +14,6 @@ namespace harness::worker {
 namespace {
 
 constexpr double probe_seconds = 0.3;
-// Whose logs are kept: enough to hold a first rank of every kind of communicator, and little enough for rank 0.
-constexpr int logging_ranks = 64;
 constexpr std::size_t max_log_bytes = std::size_t{1} << 20;
 
 NameValues identity_of(std::uint64_t program_hash, const job::BlockRequest& request, const backend::Backend& with,
@@ -57,10 +55,10 @@ job::ProbeSamples probe(const job::BlockRequest& request, std::uint64_t program_
   return samples;
 }
 
-job::ObserveSamples observe(Steps& steps, nccl::LogFile& log, int rank) {
+job::ObserveSamples observe(Steps& steps, nccl::LogFile& log, bool keeps) {
   steps.run(1);
   std::string text = log.take(max_log_bytes);
-  return {rank < logging_ranks ? std::move(text) : ""};
+  return {keeps ? std::move(text) : ""};
 }
 
 }  // namespace
@@ -92,9 +90,10 @@ Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connectio
     };
     return work;
   }
-  if (std::holds_alternative<job::Observe>(request.task)) {
+  if (const auto* observing = std::get_if<job::Observe>(&request.task)) {
     const auto log = std::make_shared<nccl::LogFile>();
-    work.task = [log, rank = order.rank](Steps* steps) { return observe(*steps, *log, rank); };
+    const bool keeps = order.rank < observing->logs;
+    work.task = [log, keeps](Steps* steps) { return observe(*steps, *log, keeps); };
   } else if (const auto* timeline = std::get_if<job::RecordTimeline>(&request.task)) {
     const bool keeps = timeline->ranks == config::Timelines::all || set.first_rank(role) == order.rank;
     work.task = [=, warmup = request.warmup_steps, ranks = request.layout.ranks(),

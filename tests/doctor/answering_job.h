@@ -42,6 +42,9 @@ class AnsweringJob : public job::Job {
   double allocation_end_unix_s() const override { return 0; }
   const Clock& clock() const override { return system_clock(); }
 
+  /// For a test to change.
+  std::vector<job::RankPlace>& seats() { return places_; }
+
   int silent = -1;        // this rank gives no answer
   std::size_t bytes = 0;  // of all answers
 

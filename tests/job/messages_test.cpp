@@ -41,6 +41,14 @@ BlockRequest some_request() {
   return r;
 }
 
+TEST(Messages, HowManyRanksBringTheirLogComesBack) {
+  BlockRequest r = some_request();
+  r.task = Observe{512};
+  const BlockRequest back = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::run, 0, 3, {}, {{}, r, true}})).on.request;
+  ASSERT_TRUE(std::holds_alternative<Observe>(back.task));
+  EXPECT_EQ(std::get<Observe>(back.task).logs, 512);
+}
+
 TEST(Messages, ARequestComesBackAsItWas) {
   const BlockRequest r = some_request();
   const BlockOnSet on{{8, {1, 4, 5, 7}}, r, false};

@@ -129,6 +129,14 @@ int nvmlDeviceGetBAR1MemoryInfo(void*, unsigned long long* total_free_used) {
   total_free_used[0] = 128ull << 30;
   return state.answers ? 0 : not_supported;
 }
+int nvmlDeviceGetCurrPcieLinkGeneration(void*, unsigned* generation) {
+  *generation = state.samples <= 1 ? 1 : 4;  // idle before the second sample
+  return state.answers ? 0 : not_supported;
+}
+int nvmlDeviceGetMaxPcieLinkGeneration(void*, unsigned* generation) {
+  *generation = 5;
+  return state.answers ? 0 : not_supported;
+}
 int nvmlDeviceGetCurrPcieLinkWidth(void*, unsigned* lanes) {
   *lanes = 8;
   return state.answers ? 0 : not_supported;

@@ -1,0 +1,304 @@
+// What the load stage's numbers say: who is slower than the others, and what lies far below what there should be.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "doctor/load_stage.h"
+#include "doctor/outliers.h"
+
+namespace harness::doctor {
+namespace {
+
+const StageCheck products_check{"load.products", "are all ranks equally quick at matrix products, all at once",
+                                "workload gemm, the products' own time on each rank"},
+    clocks_check{"load.clocks", "what slows the GPUs down while all multiply", "NVML, every 100 ms of it"},
+    pcie_check{"load.pcie", "do the links of the GPUs leave their idle speed while all multiply",
+               "NVML, every 100 ms of it"},
+    conditions_check{"load.conditions", "does something else keep CPUs busy meanwhile", "/proc/stat"},
+    node_check{"load.node_all_reduce", "is the all-reduce equally quick within every node",
+               "workload collective, all nodes at once"},
+    pairs_check{"load.pairs", "are links between nodes equally quick, each rank with its like on another node",
+                "workload collective, pairs of nodes at once, in rounds"};
+
+// How much devices of a kind scatter. CPUs are shared: half the speed may be somebody else's work.
+struct Tolerances {
+  Tolerance products, node_reduce, link;
+};
+Tolerances tolerances_for(config::BackendKind backend) {
+  if (config::traits_of(backend).ranks_are_gpus) return {{0.97, 0.92}, {0.9, 0.75}, {0.85, 0.6}};
+  return {{0.5, 0}, {0.5, 0}, {0.5, 0}};
+}
+// Of what the hardware states, what anything sound reaches. Products of a GPU reach 70 to 90 % of the dense peak, rings
+// and trees about 80 % of the NVLinks, a port more than 90 % of its rate.
+constexpr double sound_share = 0.6;
+
+std::string rate_text(double bytes_per_s) {
+  return fmt::format("{:.3g} GB/s", bytes_per_s / 1e9);
+}
+
+class Judge {
+ public:
+  Judge(const std::vector<Node>& nodes, const Load& load, const RankGrid& grid, const config::Hardware* hardware)
+      : nodes_(nodes), load_(load), grid_(grid), hardware_(hardware), limits_(tolerances_for(load.backend)) {}
+
+  std::vector<Said> all() {
+    products();
+    clocks();
+    pcie();
+    conditions();
+    node_reduce();
+    links();
+    return std::move(said_);
+  }
+
+ private:
+  void say(const StageCheck& check, Verdict verdict, std::string evidence, std::string remedy = "",
+           const std::string& host = "") {
+    said_.push_back({check.id, {verdict, std::move(evidence), std::move(remedy)}, host});
+  }
+  const std::string& host_of_rank(std::size_t rank) const { return nodes_[node_of_.at(rank)].host; }
+
+  void products();
+  void clocks();
+  void pcie();
+  void conditions();
+  void node_reduce();
+  void links();
+  void against_ports(double usual_of_node);
+
+  const std::vector<Node>& nodes_;
+  const Load& load_;
+  const RankGrid& grid_;
+  const config::Hardware* hardware_;
+  Tolerances limits_;
+  std::vector<std::size_t> node_of_ = nodes_of_ranks(nodes_);
+  std::vector<Said> said_;
+};
+
+void Judge::products() {
+  std::vector<double> rates;
+  for (const Load::RankLoad& rank : load_.ranks) rates.push_back(rank.product_flops);
+  const Likeness likeness = compare_rates(rates, limits_.products);
+  if (std::isnan(likeness.usual)) return;
+  for (const Slow& slow : likeness.slow) {
+    const int rank = static_cast<int>(slow.at);
+    say(products_check, slow.verdict,
+        fmt::format("rank {} reaches {} in matrix products, the usual is {}", rank, show_flops(rates[slow.at]),
+                    show_flops(likeness.usual)),
+        "see what else runs there, what load.clocks and gpu.slowed say; if it stays slow, leave the node out",
+        host_of_rank(slow.at));
+  }
+  const double peak = hardware_ == nullptr ? 0 : hardware_->peak_flops(load_.precision);
+  const std::string share =
+      peak > 0 ? fmt::format(", {} of {}'s peak", percent(likeness.usual / peak, 0), hardware_->name) : std::string();
+  const std::string numbers = fmt::format(
+      "products of {}: {} each{}; slowest: {} with {}", plural(std::ssize(rates), "rank"), show_flops(likeness.usual),
+      share, name_of_rank(nodes_, static_cast<int>(likeness.lowest)), show_flops(rates[likeness.lowest]));
+  if (peak > 0 && likeness.usual < sound_share * peak) {
+    say(products_check, Verdict::warn, numbers,
+        "most GPUs are slow: look at power limits, at the clocks that somebody set, and at the temperature of the "
+        "room");
+  } else {
+    say(products_check, Verdict::info, numbers);
+  }
+}
+
+// NVML's bits: hardware slowdown, hardware thermal slowdown, power brake; software thermal; clocks by setting. The
+// power cap alone is usual under products.
+void Judge::clocks() {
+  constexpr std::uint64_t hardware = 0x8 | 0x40 | 0x80, heat = 0x20, by_setting = 0x2;
+  std::vector<double> clocks;
+  bool told = false;
+  for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
+    const machine::GpuStatistics& gpu = load_.ranks[rank].gpu;
+    clocks.push_back(gpu.mean_sm_clock_hz);
+    told = told || gpu.samples > 0;
+    const std::uint64_t bits = gpu.throttle_reasons;
+    const std::string state = fmt::format("the GPU of rank {}, at {:.0f} °C and {:.0f} W, is slowed down: {}", rank,
+                                          gpu.max_temperature_c, gpu.max_power_w, machine::harmful_throttling(bits));
+    if ((bits & hardware) != 0) {
+      say(clocks_check, Verdict::fail, state, "look at its power cables, its fans or its water", host_of_rank(rank));
+    } else if ((bits & heat) != 0) {
+      say(clocks_check, Verdict::warn, state, "look at the temperature of the air or water", host_of_rank(rank));
+    } else if ((bits & by_setting) != 0) {
+      say(clocks_check, Verdict::warn, fmt::format("somebody has capped the clocks of the GPU of rank {}", rank),
+          "`nvidia-smi -rac`, `nvidia-smi -rgc`", host_of_rank(rank));
+    }
+  }
+  if (!told) return;
+  const Likeness likeness = compare_rates(clocks, {0.97, 0});
+  for (const Slow& slow : likeness.slow) {
+    say(clocks_check, slow.verdict,
+        fmt::format("the GPU of rank {} runs at {:.0f} MHz under load, the usual is {:.0f}", slow.at,
+                    clocks[slow.at] / 1e6, likeness.usual / 1e6),
+        "look at its power limit and its temperature beside those of its neighbours", host_of_rank(slow.at));
+  }
+  if (!std::isnan(likeness.usual))
+    say(clocks_check, Verdict::info, fmt::format("the GPUs run at {:.0f} MHz under load", likeness.usual / 1e6));
+}
+
+// Products need no transfers: what all links are alike in says nothing of them.
+void Judge::pcie() {
+  std::vector<std::size_t> slow;
+  std::size_t quick = 0;
+  for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
+    const machine::GpuStatistics& gpu = load_.ranks[rank].gpu;
+    if (gpu.max_pcie_generation < gpu.possible_pcie_generation) slow.push_back(rank);
+    if (gpu.max_pcie_generation >= gpu.possible_pcie_generation) ++quick;
+  }
+  if (quick == 0 && !slow.empty()) {
+    Findings none;
+    none.unknown("the speed of the GPUs' PCIe links", "all keep their idle speed under products");
+    return said_.push_back({pcie_check.id, none.list().front(), ""});
+  }
+  for (const std::size_t rank : slow) {
+    const machine::GpuStatistics& gpu = load_.ranks[rank].gpu;
+    say(pcie_check, Verdict::warn,
+        fmt::format("the PCIe link of the GPU of rank {} stays at generation {:.0f} of {:.0f} under load", rank,
+                    gpu.max_pcie_generation, gpu.possible_pcie_generation),
+        "reseat the card; look at pcie.errors, and at the slot's speed in the firmware's settings", host_of_rank(rank));
+  }
+  if (slow.empty() && quick > 0) say(pcie_check, Verdict::pass, "at full speed");
+}
+
+void Judge::conditions() {
+  const machine::Conditions& c = load_.conditions;
+  constexpr double much_steal = 0.02, much_of_a_core = 0.5;
+  if (c.steal_share > much_steal) {
+    say(conditions_check, Verdict::warn,
+        fmt::format("the hypervisor gave {} of the CPUs' time to other guests", percent(c.steal_share)),
+        "ask for CPUs of your own; measure when the host is idle");
+  }
+  if (c.foreign_cores > much_of_a_core) {
+    say(conditions_check, Verdict::warn,
+        fmt::format("something else kept {:.1f} of {} cores busy meanwhile", c.foreign_cores, c.cores),
+        "see what runs there (`top`), or take the node for yourself", c.busiest_host);
+  }
+}
+
+void Judge::node_reduce() {
+  const std::vector<double>& rates = load_.node_reduce_bytes_per_s;
+  const Likeness likeness = compare_rates(rates, limits_.node_reduce);
+  if (std::isnan(likeness.usual)) return;
+  for (const Slow& slow : likeness.slow) {
+    say(node_check, slow.verdict,
+        fmt::format("the all-reduce within the node reaches {}, the usual is {}", rate_text(rates[slow.at]),
+                    rate_text(likeness.usual)),
+        "look at gpu.nvlink, gpu.fabric, pcie.width and nccl.peers of this node", nodes_[slow.at].host);
+  }
+  const double nvlink = hardware_ == nullptr ? 0 : hardware_->nvlink_bytes_per_s;
+  const std::string share =
+      nvlink > 0 ? fmt::format(", {} of {}'s NVLinks", percent(likeness.usual / nvlink, 0), hardware_->name)
+                 : std::string();
+  const std::string numbers = fmt::format("all-reduce of {} within a node: bus bandwidth {}{}",
+                                          plural(grid_.of_node(), "rank"), rate_text(likeness.usual), share);
+  if (nvlink > 0 && likeness.usual < sound_share * nvlink) {
+    say(node_check, Verdict::warn, numbers, "look at nccl.peers, nccl.nvls and at settings of NCCL that are left on");
+  } else {
+    say(node_check, Verdict::info, numbers);
+  }
+}
+
+// A rank that is slow with every partner has a slow link; a pair that is slow though both have quick ones, a slow way
+// between them.
+void Judge::links() {
+  if (load_.rounds.empty()) return;
+  const std::size_t of_node = static_cast<std::size_t>(grid_.of_node());
+  std::vector<double> best(static_cast<std::size_t>(grid_.nodes()) * of_node, std::numeric_limits<double>::quiet_NaN());
+  const auto at = [&](int node, std::size_t local) { return static_cast<std::size_t>(node) * of_node + local; };
+  std::vector<double> every;
+  for (const Load::Round& round : load_.rounds) {
+    for (std::size_t pair = 0; pair < round.nodes.size(); ++pair) {
+      for (std::size_t local = 0; local < of_node; ++local) {
+        const double rate = round.bytes_per_s[pair][local];
+        every.push_back(rate);
+        for (const int node : {round.nodes[pair].first, round.nodes[pair].second})
+          best[at(node, local)] = std::fmax(best[at(node, local)], rate);
+      }
+    }
+  }
+  const Likeness likeness = compare_rates(best, limits_.link);
+  std::vector<bool> is_slow(best.size(), false);
+  for (const Slow& slow : likeness.slow) {
+    is_slow[slow.at] = true;
+    const auto node = static_cast<int>(slow.at / of_node), local = static_cast<int>(slow.at % of_node);
+    say(pairs_check, slow.verdict,
+        fmt::format("rank {} reaches {} to every other node it met, the usual is {}", grid_.rank(node, local),
+                    rate_text(best[slow.at]), rate_text(likeness.usual)),
+        "look at ib.pcie, ib.rate, pcie.width and topo.nearest of this node: the adapter nearest to this rank",
+        nodes_[static_cast<std::size_t>(node)].host);
+  }
+  const Likeness ways = compare_rates(every, limits_.link);
+  std::size_t i = 0;
+  for (const Load::Round& round : load_.rounds) {
+    for (std::size_t pair = 0; pair < round.nodes.size(); ++pair) {
+      const auto [a, b] = round.nodes[pair];
+      std::vector<double> slow_ways;
+      Verdict verdict = Verdict::warn;
+      for (std::size_t local = 0; local < of_node; ++local, ++i) {
+        const auto found = std::ranges::find(ways.slow, i, &Slow::at);
+        if (found == ways.slow.end() || is_slow[at(a, local)] || is_slow[at(b, local)]) continue;
+        slow_ways.push_back(every[i]);
+        verdict = std::min(verdict, found->verdict);
+      }
+      if (slow_ways.empty()) continue;
+      say(pairs_check, verdict,
+          fmt::format("{} of {} ranks reach {} between {} and {}, the usual is {}", slow_ways.size(), of_node,
+                      rate_text(median_of(slow_ways)), nodes_[static_cast<std::size_t>(a)].host,
+                      nodes_[static_cast<std::size_t>(b)].host, rate_text(ways.usual)),
+          "both are quick with others: look at the switches between them, and at what else uses them",
+          nodes_[static_cast<std::size_t>(a)].host);
+    }
+  }
+  against_ports(likeness.usual);
+}
+
+// What the active ports of a node carry, as far as its ranks can use them; 0: not known.
+double port_bytes_per_s(const Node& node, std::size_t ranks) {
+  std::vector<double> rates;
+  for (const Port& port : ports_of(node.facts)) {
+    if (is_active(node.facts, port)) rates.push_back(node.facts.number(port.key + "rate").value_or(0) * 1e9 / 8);
+  }
+  std::ranges::sort(rates, std::greater<>());
+  rates.resize(std::min(rates.size(), ranks));
+  double sum = 0;
+  for (const double rate : rates) sum += rate;
+  return sum;
+}
+
+void Judge::against_ports(double usual) {
+  const auto ranks = static_cast<std::size_t>(grid_.of_node());
+  double ports = std::numeric_limits<double>::infinity();
+  bool complete = config::traits_of(load_.backend).ranks_are_gpus;  // a rank for each GPU
+  for (const Node& node : nodes_) {
+    ports = std::min(ports, port_bytes_per_s(node, ranks));
+    complete = complete && node.ranks.size() == std::max(ranks, node.facts.under("gpu").size());
+  }
+  const double of_node = usual * static_cast<double>(ranks);
+  const bool known = complete && ports > 0;
+  const std::string numbers =
+      fmt::format("{} between two nodes, {} in one direction for each rank{}", rate_text(of_node), rate_text(usual),
+                  known ? fmt::format(": {} of what their ports carry", percent(of_node / ports, 0)) : std::string());
+  if (known && of_node < sound_share * ports) {
+    say(pairs_check, Verdict::warn, numbers, "look at nccl.network, nccl.gpu_direct and nccl.rails");
+  } else {
+    say(pairs_check, Verdict::info, numbers);
+  }
+}
+
+}  // namespace
+
+std::vector<Said> judge_load(const std::vector<Node>& nodes, const Load& load, const RankGrid& grid,
+                             const config::Hardware* hardware) {
+  return Judge(nodes, load, grid, hardware).all();
+}
+
+std::vector<StageCheck> load_checks() {
+  return {products_check, clocks_check, pcie_check, conditions_check, node_check, pairs_check};
+}
+
+}  // namespace harness::doctor

@@ -1,0 +1,212 @@
+#include "doctor/load_stage.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "doctor/outliers.h"
+#include "workloads/workload.h"
+
+namespace harness::doctor {
+namespace {
+
+constexpr const char* load_check = "stage.load";
+constexpr int max_rounds = 6;
+
+// Sizes at which a device of either kind is as fast as it gets, and that its memory holds.
+struct Sizes {
+  config::Precision precision;
+  config::GemmShape product;
+  double products_s;  // how long all multiply at once
+  std::int64_t node_message_bytes, pair_message_bytes;
+};
+Sizes sizes_for(config::BackendKind backend) {
+  if (config::traits_of(backend).ranks_are_gpus)
+    return {config::Precision::bf16, {8192, 8192, 8192}, 5, 256 << 20, 64 << 20};
+  return {config::Precision::fp32, {512, 512, 512}, 1, 4 << 20, 4 << 20};
+}
+
+double product_flop(const config::GemmShape& g) {
+  return 2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+}
+
+class LoadStage {
+ public:
+  LoadStage(const Bench& bench, RankGrid grid, double limit_s)
+      : bench_(bench), grid_(std::move(grid)), limit_(bench.job.clock(), limit_s), sizes_(sizes_for(bench.backend)) {
+    load_.backend = bench.backend;
+    load_.precision = sizes_.precision;
+    load_.ranks.resize(static_cast<std::size_t>(bench.job.size()));
+  }
+
+  std::vector<Said> run(const config::Hardware* hardware);
+
+ private:
+  bool goes_on(const std::string& what);
+  bool took(const job::BlockOutcome& outcome, const std::string& what);
+  void multiply();
+  void reduce_in_nodes();
+  void meet(const PairRound& round);
+  job::BlockOutcome all_reduce(const std::string& name, const Together& together, std::int64_t bytes);
+  double rate(const job::BlockOutcome& outcome, const std::vector<std::size_t>& members, std::int64_t bytes) const;
+
+  const Bench& bench_;
+  RankGrid grid_;
+  Limit limit_;
+  Sizes sizes_;
+  Load load_;
+  std::vector<Said> failed_;
+  std::vector<std::string> left_out_, done_;
+};
+
+bool LoadStage::goes_on(const std::string& what) {
+  if (bench_.job.stop_requests() == 0 && limit_.allows_block()) return true;
+  left_out_.push_back(what);
+  return false;
+}
+
+bool LoadStage::took(const job::BlockOutcome& outcome, const std::string& what) {
+  if (outcome.ok) {
+    done_.push_back(what);
+  } else {
+    failed_.push_back(failed_block(bench_, load_check, what, outcome));
+  }
+  return outcome.ok;
+}
+
+// One process for each rank: a short block tells how long a product takes, the next loads every device, the last tells
+// what each rank's own products took then.
+void LoadStage::multiply() {
+  const std::string what = "products";
+  if (!goes_on(what)) return;
+  config::Settings settings;
+  settings.workload = "gemm";
+  settings.precision = sizes_.precision;
+  settings.gemm = sizes_.product;
+  const program::Layout layout{{program::Axis::data, bench_.job.size()}};
+  job::BlockRequest request = stage_block(bench_, what, settings, layout, job::TimeSteps{1}, limit_);
+  request.deadlines.start_s = limit_.left_s() / 2;  // three blocks share it
+  const auto run = [&](int repetitions, const job::Task& task, bool last) {
+    request.settings.repetitions = repetitions;
+    request.task = task;
+    return std::move(bench_.job.run({{{0, {}}, request, last}}).at(0));
+  };
+  constexpr int few = 5, many = 1000;
+  constexpr double step_s = 0.5;
+  const job::BlockOutcome first = run(few, job::TimeSteps{1}, false);
+  if (!first.ok) return static_cast<void>(took(first, what));
+  const double product_s = first.of<job::TimedSamples>(0).step_s.back() / few;
+  const int repetitions = static_cast<int>(std::clamp(step_s / product_s, double{few}, double{many}));
+  const int steps = static_cast<int>(std::clamp(sizes_.products_s / (repetitions * product_s), 1.0, 20.0));
+  const job::BlockOutcome loaded = run(repetitions, job::TimeSteps{steps}, false);
+  if (!loaded.ok) return static_cast<void>(took(loaded, what));
+  load_.conditions = loaded.conditions;
+  const job::BlockOutcome profiled = run(repetitions, job::RecordTimeline{}, true);
+  if (!took(profiled, what)) return;
+  for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
+    load_.ranks[rank].gpu = loaded.of<job::TimedSamples>(rank).gpu;
+    for (const job::KindTotal& total : profiled.of<job::TimelineSamples>(rank).totals) {
+      if (total.kind != program::Matmul::name) continue;
+      load_.ranks[rank].product_flops =
+          product_flop(sizes_.product) * static_cast<double>(total.operations) / total.seconds;
+    }
+  }
+}
+
+job::BlockOutcome LoadStage::all_reduce(const std::string& name, const Together& together, std::int64_t bytes) {
+  config::Settings settings;
+  settings.workload = "collective";
+  settings.collective_over = together.over;
+  settings.message_bytes = bytes;
+  settings.in_place = false;
+  settings.repetitions = 10;
+  const job::BlockRequest request = stage_block(bench_, name, settings, together.layout, job::RecordTimeline{}, limit_);
+  return std::move(bench_.job.run({{{job::WorkerSet::alone, together.ranks}, request, true}}).at(0));
+}
+
+// Bus bandwidth of a group: who comes last to a collective waits for nobody, so the shortest of its members' times is
+// what it took. The median of the step's, which ends with a collective of all ranks.
+double LoadStage::rate(const job::BlockOutcome& outcome, const std::vector<std::size_t>& members,
+                       std::int64_t bytes) const {
+  std::vector<double> seconds;
+  for (const std::size_t number : members) {
+    const std::vector<float>& own = outcome.of<job::TimelineSamples>(number).communication_s;
+    if (own.empty()) return std::numeric_limits<double>::quiet_NaN();
+    seconds.resize(own.size() - 1, std::numeric_limits<double>::infinity());
+    for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] = std::min(seconds[i], static_cast<double>(own[i]));
+  }
+  config::Settings settings;
+  settings.workload = "collective";
+  settings.message_bytes = bytes;
+  const program::Layout group{{program::Axis::data, static_cast<int>(members.size())}};
+  const double factor = workloads::workload_of(settings).rate(settings, group).bus_factor;
+  return factor * static_cast<double>(bytes) / median_of(std::move(seconds));
+}
+
+void LoadStage::reduce_in_nodes() {
+  const std::string what = "all-reduce in each node";
+  if (grid_.of_node() < 2 || !goes_on(what)) return;
+  const job::BlockOutcome outcome = all_reduce("node_all_reduce", grid_.in_nodes(), sizes_.node_message_bytes);
+  if (!took(outcome, what)) return;
+  for (int node = 0; node < grid_.nodes(); ++node) {
+    std::vector<std::size_t> members;
+    for (int local = 0; local < grid_.of_node(); ++local)
+      members.push_back(grid_.number(node, local, 0, grid_.nodes()));
+    load_.node_reduce_bytes_per_s.push_back(rate(outcome, members, sizes_.node_message_bytes));
+  }
+}
+
+void LoadStage::meet(const PairRound& round) {
+  const std::string what = fmt::format("pairs of nodes {} apart", round.distance);
+  if (!goes_on(what)) return;
+  const job::BlockOutcome outcome = all_reduce("pairs", grid_.in_pairs(round), sizes_.pair_message_bytes);
+  if (!took(outcome, what)) return;
+  Load::Round& measured = load_.rounds.emplace_back(Load::Round{round, {}, {}});
+  for (int node = round.first; node < round.first + round.nodes; ++node) {
+    if ((node - round.first) / round.distance % 2 == 1) continue;  // the second of its pair
+    measured.nodes.emplace_back(node, node + round.distance);
+    std::vector<double>& rates = measured.bytes_per_s.emplace_back();
+    for (int local = 0; local < grid_.of_node(); ++local) {
+      const auto number = [&](int of) { return grid_.number(of, local, round.first, round.nodes); };
+      rates.push_back(rate(outcome, {number(node), number(node + round.distance)}, sizes_.pair_message_bytes));
+    }
+  }
+}
+
+std::vector<Said> LoadStage::run(const config::Hardware* hardware) {
+  multiply();
+  reduce_in_nodes();
+  for (const PairRound& round : pair_rounds(grid_.nodes(), max_rounds)) meet(round);
+  std::vector<Said> said = judge_load(bench_.nodes, load_, grid_, hardware);
+  said.insert(said.end(), failed_.begin(), failed_.end());
+  const std::string used = show_seconds(limit_.used_s());
+  if (left_out_.empty() && failed_.empty()) {
+    said.push_back({load_check, {Verdict::pass, fmt::format("took {}: {}", used, join(done_, ", ")), ""}, ""});
+  } else if (!left_out_.empty()) {
+    said.push_back(
+        {load_check,
+         {Verdict::info,
+          fmt::format("ended after {} of {}, without {}", used, show_seconds(limit_.limit_s()), join(left_out_, ", ")),
+          "start doctor on fewer nodes to see these too"},
+         ""});
+  }
+  return said;
+}
+
+}  // namespace
+
+std::vector<Said> run_load_stage(const Bench& bench, const config::Hardware* hardware, double limit_s) {
+  if (const auto why = obstacle(bench)) return {{load_check, *why, ""}};
+  const auto grid = RankGrid::of(bench.nodes);
+  if (!grid) {
+    return {{load_check,
+             {Verdict::info, "left out: the launcher numbers ranks neither node by node nor in turn",
+              "mpirun --map-by ppr:N:node, or srun --distribution=block"},
+             ""}};
+  }
+  return LoadStage(bench, *grid, limit_s).run(hardware);
+}
+
+}  // namespace harness::doctor

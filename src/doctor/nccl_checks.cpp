@@ -1,0 +1,337 @@
+// What NCCL's log of a node's ranks says, check by check.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "doctor/nccl_stage.h"
+#include "nccl/words.h"
+
+namespace harness::doctor {
+namespace {
+
+using Words = std::set<std::string>;
+
+// The logs of one node together.
+struct NodeLog {
+  const Node& node;
+  bool several_nodes = false;  // the job has others
+  std::vector<const RankLog*> logs;
+  Words networks, interfaces, versions, nvls, channels, direct, warnings;
+  std::vector<std::string> devices;  // as NCCL numbers them
+  std::set<std::size_t> used;        // of these, by connections that leave the node
+  bool through_host = false;         // ranks of the node talk through host memory
+
+  std::size_t gpus() const { return std::max(node.facts.under("gpu").size(), node.facts.under("nvml").size()); }
+  bool communicates() const { return !used.empty(); }
+};
+
+Words values_of(const std::vector<const RankLog*>& logs, std::string_view fact) {
+  Words all;
+  for (const RankLog* log : logs) {
+    for (const std::string& value : nccl::split_text(log->seen.fact(fact), nccl::fact_separator)) {
+      if (!value.empty()) all.insert(value);
+    }
+  }
+  return all;
+}
+
+std::string text_of(const Words& words) {
+  return join(std::vector<std::string>(words.begin(), words.end()), ", ");
+}
+
+// "transport NET/IB/3/GDRDMA": device 3.
+void read_transports(const nccl::Observed& seen, NodeLog& out) {
+  for (const auto& [name, value] : seen.facts) {
+    const std::vector<std::string> parts = nccl::split_text(name, "/");
+    out.through_host = out.through_host || name.starts_with("transport SHM");
+    if (parts.size() < 3 || parts[0] != "transport NET") continue;
+    std::size_t device = 0;
+    const char* end = parts[2].data() + parts[2].size();
+    if (std::from_chars(parts[2].data(), end, device).ptr == end) out.used.insert(device);
+  }
+}
+
+NodeLog log_of(const Node& node, const std::vector<RankLog>& all, bool several_nodes) {
+  NodeLog out{node, several_nodes, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, false};
+  for (const RankLog& log : all) {
+    if (std::ranges::find(node.ranks, log.rank, &Rank::rank) == node.ranks.end()) continue;
+    out.logs.push_back(&log);
+    read_transports(log.seen, out);
+    for (const std::string& text : log.seen.warnings) out.warnings.insert(text);
+    if (out.devices.empty()) out.devices = nccl::split_text(log.seen.fact("network_devices"), " ");
+  }
+  out.networks = values_of(out.logs, "network");
+  out.interfaces = values_of(out.logs, "bootstrap_interface");
+  out.versions = values_of(out.logs, "version");
+  out.nvls = values_of(out.logs, "nvls");
+  out.channels = values_of(out.logs, "channels");
+  out.direct = values_of(out.logs, "gpu_direct");
+  return out;
+}
+
+bool on_sockets(const NodeLog& log) {
+  return log.networks.contains("Socket");
+}
+
+// "mlx5_0:1/IB", "mlx5_0:1:0:0/IB" since 2.30: the port, as doctor names it.
+std::string port_of_device(const std::string& device) {
+  const std::string whole = device.substr(0, device.find('/'));
+  const std::size_t first = whole.find(':');
+  return first == std::string::npos ? whole : whole.substr(0, whole.find(':', first + 1));
+}
+
+// The active ports for RDMA that NCCL's own network can use.
+std::vector<std::string> usable_ports(const Facts& node) {
+  std::vector<std::string> names;
+  for (const Port& port : ports_of(node)) {
+    if (is_active(node, port) && !is_efa(node, port)) names.push_back(port.name());
+  }
+  return names;
+}
+
+bool has_efa(const Facts& node) {
+  const std::vector<Port> ports = ports_of(node);
+  return std::ranges::any_of(ports, [&](const Port& port) { return is_efa(node, port); });
+}
+
+void judge_network(const NodeLog& log, Findings& out) {
+  if (log.networks.empty()) return out.unknown("the network that NCCL took", "its log does not name one");
+  const std::string names = text_of(log.networks);
+  if (log.networks.size() > 1)
+    return out.fail("the ranks of the node use different networks: " + names,
+                    "give all ranks the same NCCL_NET, NCCL_IB_HCA and NCCL_NET_PLUGIN (mpirun -x)");
+  if (!on_sockets(log)) return out.pass(names);
+  const std::vector<std::string> ports = usable_ports(log.node.facts);
+  if (has_efa(log.node.facts)) return out.skip("nccl.plugin says it");
+  if (ports.empty()) {
+    if (!log.several_nodes) return out.pass("sockets, which one node does not need");
+    return out.info("NCCL talks over sockets between nodes: there is no active port for RDMA");
+  }
+  constexpr std::size_t shown = 4;
+  out.add(
+      log.several_nodes ? Verdict::fail : Verdict::warn,
+      fmt::format("NCCL talks over sockets, though {} active for RDMA: {}",
+                  ports.size() == 1 ? "a port is" : fmt::format("{} ports are", ports.size()),
+                  join_first(ports, shown)),
+      "look for NCCL_IB_DISABLE, NCCL_NET and NCCL_IB_HCA in the environment and in /etc/nccl.conf; in a container, "
+      "for libibverbs and /dev/infiniband");
+}
+
+void judge_plugin(const NodeLog& log, Findings& out) {
+  if (!has_efa(log.node.facts)) return out.skip("no adapter that needs a plug-in");
+  if (log.networks.empty()) return out.unknown("the network that NCCL took", "its log does not name one");
+  const auto is_libfabric = [](const std::string& name) {
+    return lower(name).find("libfabric") != std::string::npos || lower(name).find("ofi") != std::string::npos;
+  };
+  if (std::ranges::all_of(log.networks, is_libfabric)) return out.pass(text_of(log.networks));
+  out.fail(fmt::format("NCCL uses {}, not EFA: its plug-in is missing", text_of(log.networks)),
+           "install aws-ofi-nccl and put its folder into LD_LIBRARY_PATH; unset NCCL_NET and NCCL_NET_PLUGIN");
+}
+
+void judge_gpu_direct(const NodeLog& log, Findings& out) {
+  const std::vector<std::string> gpus = gpus_of(log.node.facts);
+  if (!gpus.empty() && is_geforce(gpu_model(log.node.facts, gpus.front()))) return out.skip("GeForce has none");
+  if (on_sockets(log)) return out.skip("sockets have none");
+  if (log.direct.empty()) {
+    if (!log.several_nodes) return out.skip("no connection leaves the node");
+    return out.unknown("GPUDirect RDMA", "NCCL's log has no connection over the network");
+  }
+  if (log.direct == Words{"enabled"}) return out.pass("on every connection");
+  const std::string remedy =
+      "load nvidia-peermem or use the driver's open modules, which have dma-buf (gdr.module); look at "
+      "NCCL_NET_GDR_LEVEL and at whether GPU and adapter share a switch (topo.nearest)";
+  if (log.direct == Words{"disabled"}) {
+    if (log.communicates()) return out.fail("no connection uses GPUDirect RDMA: all goes through host memory", remedy);
+    return out.warn("NCCL says that GPUDirect RDMA is off", remedy);
+  }
+  out.warn("some connections use GPUDirect RDMA, others go through host memory", remedy);
+}
+
+std::string named(const NodeLog& log, std::size_t device) {
+  return device < log.devices.size() ? port_of_device(log.devices[device]) : fmt::format("device {}", device);
+}
+
+// A storage network may have ports too, and NCCL takes the nearest: each GPU one is what to expect.
+void judge_rails(const NodeLog& log, Findings& out) {
+  if (on_sockets(log)) return out.skip("sockets");
+  if (!log.communicates()) return out.skip("no connection leaves the node");
+  if (log.node.ranks.size() < log.gpus()) return out.skip("not every GPU has a rank");
+  std::vector<std::string> unseen, idle;
+  const std::vector<std::string> ports = usable_ports(log.node.facts);
+  for (const std::string& port : ports) {
+    const auto is_it = [&](const std::string& device) { return port_of_device(device) == port; };
+    if (std::ranges::none_of(log.devices, is_it)) unseen.push_back(port);
+  }
+  for (std::size_t i = 0; i < log.devices.size(); ++i) {
+    if (!log.used.contains(i)) idle.push_back(named(log, i));
+  }
+  constexpr std::size_t shown = 4;
+  const std::size_t gpus = std::max<std::size_t>(1, log.gpus());
+  if (log.devices.size() < std::min(gpus, ports.size()) && !unseen.empty())
+    return out.warn(fmt::format("NCCL has {} of {} active ports; not {}", log.devices.size(), ports.size(),
+                                join_first(unseen, shown)),
+                    "look at NCCL_IB_HCA: mlx5_1 also means mlx5_10, =mlx5_1 does not; NCCL leaves out what is of "
+                    "another link layer");
+  if (log.used.size() < std::min(gpus, log.devices.size()))
+    return out.warn(fmt::format("connections use {} of NCCL's {} adapters; not {}", log.used.size(), log.devices.size(),
+                                join_first(idle, shown)),
+                    "look at topo.nearest: NCCL takes the adapters that are nearest to the GPUs; in a virtual machine "
+                    "it needs NCCL_TOPO_FILE to know them");
+  out.pass(fmt::format("connections use {} of NCCL's {} adapters", log.used.size(), log.devices.size()));
+}
+
+bool is_unwanted(const std::string& interface) {
+  static constexpr std::array<std::string_view, 8> starts{"docker", "virbr", "veth",    "br-",
+                                                          "cni",    "cali",  "flannel", "lo"};
+  return std::ranges::any_of(starts, [&](std::string_view start) {
+    return start == "lo" ? interface == start : interface.starts_with(start);
+  });
+}
+
+void judge_interface(const NodeLog& log, Findings& out) {
+  if (log.interfaces.empty()) return out.unknown("the interface that NCCL starts over", "its log does not name one");
+  Words unwanted, carrying;
+  for (const std::string& name : log.interfaces) {
+    if (is_unwanted(name)) unwanted.insert(name);
+  }
+  if (on_sockets(log)) {
+    for (const std::string& name : log.devices) {
+      if (is_unwanted(name)) carrying.insert(name);
+    }
+  }
+  const std::string remedy =
+      "set NCCL_SOCKET_IFNAME on all ranks alike to the interface between the nodes, or to ^docker,lo,virbr";
+  if (!log.several_nodes) return out.pass(text_of(log.interfaces) + ", on one node");
+  if (!carrying.empty()) return out.fail("NCCL's data goes over " + text_of(carrying), remedy);
+  if (!unwanted.empty()) return out.warn("NCCL starts over " + text_of(unwanted), remedy);
+  out.pass(text_of(log.interfaces));
+}
+
+// What a fabric of NVLink switches allows.
+bool joined_fabric(const Facts& node) {
+  const std::vector<std::string> gpus = node.under("nvml");
+  return std::ranges::any_of(gpus,
+                             [&](const std::string& gpu) { return node.text("nvml/" + gpu + "/fabric_state") == "3"; });
+}
+
+void judge_nvls(const NodeLog& log, Findings& out) {
+  if (log.node.ranks.size() < 2) return out.skip("one rank on the node");
+  if (log.nvls.empty()) return out.skip("NCCL does not speak of it");
+  if (log.nvls == Words{"available"}) return out.pass("available");
+  const std::string remedy =
+      "look at gpu.fabric and gpu.fabric_manager: restart the fabric manager, in the driver's version, and the GPUs";
+  if (log.nvls.size() > 1)
+    return out.warn("some GPUs of the node can sum up in the switch (NVLS), others cannot", remedy);
+  if (values_of(log.logs, "NCCL_NVLS_ENABLE") == Words{"0"}) return out.skip("NCCL_NVLS_ENABLE=0");
+  if (joined_fabric(log.node.facts))
+    return out.warn("the GPUs have joined an NVLink fabric, but NCCL finds no multicast there (NVLS)", remedy);
+  out.skip("no NVLink switch that has it");
+}
+
+void judge_peers(const NodeLog& log, Findings& out) {
+  if (log.node.ranks.size() < 2) return out.skip("one rank on the node");
+  const std::vector<std::string> gpus = log.node.facts.under("nvml");
+  const bool linked = std::ranges::any_of(gpus, [&](const std::string& gpu) {
+    return log.node.facts.number("nvml/" + gpu + "/nvlinks_active").value_or(0) > 0;
+  });
+  if (!log.through_host) return out.pass("no ranks of the node talk through host memory");
+  if (!linked) return out.info("ranks of the node talk through host memory (SHM): the GPUs have no NVLink");
+  out.fail("ranks of the node talk through host memory (SHM), though their GPUs have NVLink",
+           "unset NCCL_P2P_DISABLE and NCCL_P2P_LEVEL; give the containers of a node one IPC and PID namespace");
+}
+
+void judge_warnings(const NodeLog& log, Findings& out) {
+  for (const std::string& text : log.warnings)
+    out.warn("NCCL warns: " + text, "the words are NCCL's own; its troubleshooting page and issues have most of them");
+  if (log.warnings.empty()) out.pass("none");
+}
+
+struct NodeCheck {
+  StageCheck about;
+  std::function<void(const NodeLog&, Findings&)> judge;
+};
+
+const std::vector<NodeCheck>& node_checks() {
+  static const std::vector<NodeCheck> all{
+      {{"nccl.network", "which network does NCCL take, and is it the best there is", "Using network …"}, judge_network},
+      {{"nccl.plugin", "does EFA have its plug-in", "Using network …"}, judge_plugin},
+      {{"nccl.gpu_direct", "do adapters reach the GPUs' memory, on every connection", "Channel … via NET/…/GDRDMA"},
+       judge_gpu_direct},
+      {{"nccl.rails", "does NCCL use an adapter for each GPU", "NET/IB : Using …, Channel … via NET/…"}, judge_rails},
+      {{"nccl.interface", "does NCCL keep off docker0, lo and the like", "Bootstrap: Using …, NET/Socket : Using …"},
+       judge_interface},
+      {{"nccl.peers", "do the GPUs of a node talk directly", "Channel … via SHM/…"}, judge_peers},
+      {{"nccl.nvls", "can the NVLink switches sum up", "NVLS multicast support is …"}, judge_nvls},
+      {{"nccl.warnings", "does NCCL warn of anything", "NCCL WARN"}, judge_warnings}};
+  return all;
+}
+
+const StageCheck version_check{"nccl.version", "have all ranks the same NCCL", "NCCL version …"},
+    channels_check{"nccl.channels", "how many channels has NCCL made", "… coll channels, … nvls channels, …"};
+
+void judge_versions(const std::vector<NodeLog>& nodes, std::vector<Said>& out) {
+  std::map<std::string, std::size_t> count;
+  for (const NodeLog& log : nodes) {
+    for (const std::string& version : log.versions) ++count[version];
+  }
+  if (count.empty()) {
+    Findings none;
+    none.unknown("the version of NCCL", "its log does not name it");
+    out.push_back({version_check.id, none.list().front(), ""});
+  } else if (count.size() == 1) {
+    out.push_back({version_check.id, {Verdict::pass, "NCCL " + count.begin()->first, ""}, ""});
+  } else {
+    for (const NodeLog& log : nodes) {
+      if (log.versions.empty()) continue;
+      out.push_back({version_check.id,
+                     {Verdict::fail, fmt::format("NCCL {}; the ranks differ", text_of(log.versions)),
+                      "give all nodes the same libnccl.so.2: look at LD_LIBRARY_PATH and at the container's image"},
+                     log.node.host});
+    }
+  }
+}
+
+void judge_channels(const std::vector<NodeLog>& nodes, std::vector<Said>& out) {
+  Words all;
+  for (const NodeLog& log : nodes) all.insert(log.channels.begin(), log.channels.end());
+  if (all.empty()) return;
+  out.push_back({channels_check.id, {Verdict::info, text_of(all), ""}, ""});
+}
+
+}  // namespace
+
+std::vector<Said> judge_nccl(const std::vector<Node>& nodes, const std::vector<RankLog>& logs) {
+  std::vector<NodeLog> all;
+  all.reserve(nodes.size());
+  for (const Node& node : nodes) all.push_back(log_of(node, logs, nodes.size() > 1));
+  std::vector<Said> said;
+  for (const NodeCheck& check : node_checks()) {
+    for (const NodeLog& log : all) {
+      Findings found;
+      if (log.logs.empty()) {
+        found.unknown("what NCCL did", "no rank of the node brought a log home");
+      } else {
+        check.judge(log, found);
+      }
+      for (const Finding& finding : found.list()) said.push_back({check.about.id, finding, log.node.host});
+    }
+  }
+  judge_versions(all, said);
+  judge_channels(all, said);
+  return said;
+}
+
+std::vector<StageCheck> nccl_checks() {
+  std::vector<StageCheck> all;
+  for (const NodeCheck& check : node_checks()) all.push_back(check.about);
+  all.push_back(version_check);
+  all.push_back(channels_check);
+  return all;
+}
+
+}  // namespace harness::doctor

@@ -1,0 +1,55 @@
+#include "doctor/nccl_stage.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace harness::doctor {
+namespace {
+
+constexpr const char* nccl_check = "stage.nccl";
+// Large enough for the connections of the algorithm that a training step has, which NCCL makes at the first use.
+constexpr std::int64_t message_bytes = 64 << 20;
+constexpr int max_logs = 512;  // each may be a MiB, and rank 0 holds them all
+
+// NCCL compares versions itself, and gives up.
+bool differs_in_version(const std::string& reason) {
+  return reason.find("Mismatched NCCL version") != std::string::npos;
+}
+
+Said of_job(Verdict verdict, std::string evidence) {
+  return {nccl_check, {verdict, std::move(evidence), ""}, ""};
+}
+
+}  // namespace
+
+std::vector<Said> run_nccl_stage(const Bench& bench, double limit_s) {
+  if (!config::traits_of(bench.backend).uses_nccl) return {of_job(Verdict::skip, "no NVIDIA GPU")};
+  if (const auto why = obstacle(bench)) return {{nccl_check, *why, ""}};
+  if (bench.job.size() < 2) return {of_job(Verdict::skip, "one rank talks to nobody")};
+  const Limit limit(bench.job.clock(), limit_s);
+  config::Settings settings;
+  settings.workload = "collective";
+  settings.message_bytes = message_bytes;
+  settings.in_place = false;
+  settings.repetitions = 1;
+  const int logs = std::min(bench.job.size(), max_logs);
+  const job::BlockOutcome outcome = bench.job.run_alone(
+      stage_block(bench, "nccl", settings, {{program::Axis::data, bench.job.size()}}, job::Observe{logs}, limit));
+  if (!outcome.ok) {
+    Said failed = failed_block(bench, nccl_check, "an all-reduce over all ranks", outcome);
+    if (differs_in_version(outcome.reason)) failed.check = "nccl.version";
+    return {failed};
+  }
+  std::vector<RankLog> read;
+  for (int rank = 0; rank < logs; ++rank) {
+    const std::string& text = outcome.of<job::ObserveSamples>(static_cast<std::size_t>(rank)).nccl_log;
+    if (!text.empty()) read.push_back({rank, nccl::parse_log(text)});
+  }
+  std::vector<Said> said = judge_nccl(bench.nodes, read);
+  said.push_back(of_job(Verdict::pass, fmt::format("took {}", show_seconds(limit.used_s()))));
+  return said;
+}
+
+}  // namespace harness::doctor

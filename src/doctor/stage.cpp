@@ -1,0 +1,135 @@
+#include "doctor/stage.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "job/node_gpus.h"
+
+namespace harness::doctor {
+namespace {
+
+struct StageName {
+  std::string_view name;
+  Stage stage;
+};
+constexpr std::array<StageName, 3> stage_names{
+    {{"static", Stage::facts}, {"nccl", Stage::nccl}, {"load", Stage::load}}};
+
+// The supervisor says so of a worker that did nothing for as long as a deadline allows.
+bool ran_out_of_time(const job::BlockOutcome& outcome) {
+  return outcome.reason.find("(deadlines: ") != std::string::npos;
+}
+
+std::string host_of(const std::vector<Node>& nodes, int rank) {
+  for (const Node& node : nodes) {
+    if (std::ranges::find(node.ranks, rank, &Rank::rank) != node.ranks.end()) return node.host;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<Stage> parse_stages(std::string_view text) {
+  std::vector<Stage> stages;
+  std::vector<std::string> names;
+  for (const StageName& row : stage_names) names.emplace_back(row.name);
+  while (true) {
+    const std::string_view word = trim(text.substr(0, text.find(',')));
+    const auto row = std::ranges::find(stage_names, word, &StageName::name);
+    if (row == stage_names.end()) {
+      fail("--stages: found {}; allowed: {}, separated by commas{}", quote(word), join(names, ", "),
+           did_you_mean(nearest(word, names)));
+    }
+    if (std::ranges::find(stages, row->stage) == stages.end()) stages.push_back(row->stage);
+    if (text.find(',') == std::string_view::npos) break;
+    text.remove_prefix(text.find(',') + 1);
+  }
+  std::ranges::sort(stages);
+  return stages;
+}
+
+std::optional<Finding> obstacle(const Bench& bench) {
+  if (!bench.missing.empty()) return Finding{Verdict::info, "left out: " + bench.missing, ""};
+  if (!config::traits_of(bench.backend).ranks_are_gpus) return std::nullopt;
+  std::vector<std::string> blind, crowded, lonely;
+  std::size_t gpus_of_node = 0;
+  for (const auto& [number, node] : job::gpus_by_node(bench.job.places())) {
+    if (node.unknown) continue;
+    const auto gpus = node.gpus.size();
+    if (node.blind_rank) {
+      blind.push_back(node.host);
+    } else if (static_cast<std::size_t>(node.ranks) > gpus) {
+      crowded.push_back(fmt::format("{} has {} and {}", node.host, plural(node.ranks, "rank"),
+                                    plural(static_cast<std::int64_t>(gpus), "GPU")));
+    } else if (node.ranks == 1 && gpus > 1) {
+      lonely.push_back(node.host);
+      gpus_of_node = std::max(gpus_of_node, gpus);
+    }
+  }
+  constexpr std::size_t shown = 8;
+  if (!blind.empty()) {
+    return Finding{Verdict::info, fmt::format("left out: a rank sees no GPU on {}", join_first(blind, shown)),
+                   "look at CUDA_VISIBLE_DEVICES and at `nvidia-smi` on that node, or start no rank there"};
+  }
+  if (!crowded.empty()) {
+    return Finding{Verdict::info, fmt::format("left out: {}", join_first(crowded, shown)),
+                   "start one rank for each GPU (mpirun --map-by ppr:N:node), or leave the node out"};
+  }
+  if (!lonely.empty()) {
+    return Finding{
+        Verdict::info,
+        fmt::format("left out: {} one rank for {} GPUs, and a rank starts one worker",
+                    lonely.size() == 1 ? lonely.front() + " has" : plural(std::ssize(lonely), "node") + " have",
+                    gpus_of_node),
+        fmt::format("start one rank for each GPU: mpirun --map-by ppr:{}:node ./harness doctor", gpus_of_node)};
+  }
+  return std::nullopt;
+}
+
+job::BlockRequest stage_block(const Bench& bench, const std::string& name, const config::Settings& settings,
+                              const program::Layout& layout, const job::Task& task, const Limit& limit) {
+  job::BlockRequest request;
+  request.case_name = name;
+  request.backend = bench.backend;
+  request.settings = settings;
+  request.layout = layout;
+  request.task = task;
+  request.warmup_steps = 1;
+  request.deadlines = limit.deadlines();
+  return request;
+}
+
+Said failed_block(const Bench& bench, const std::string& check, const std::string& what,
+                  const job::BlockOutcome& outcome) {
+  if (outcome.stopped) return {check, {Verdict::info, what + " was stopped by a signal", ""}, ""};
+  const std::string host = host_of(bench.nodes, outcome.culprit_rank);
+  if (ran_out_of_time(outcome))
+    return {check,
+            {Verdict::warn, fmt::format("{} did not end within the limit: {}", what, outcome.reason),
+             "see what holds this rank up: its CPUs, its GPU, its network"},
+            host};
+  return {check,
+          {Verdict::fail, fmt::format("{} failed: {}", what, outcome.reason),
+           "a sweep would fail like this on its first block"},
+          host};
+}
+
+std::vector<std::size_t> nodes_of_ranks(const std::vector<Node>& nodes) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (const Rank& rank : nodes[i].ranks) {
+      const auto at = static_cast<std::size_t>(rank.rank);
+      if (places.size() <= at) places.resize(at + 1);
+      places[at] = i;
+    }
+  }
+  return places;
+}
+
+std::string name_of_rank(const std::vector<Node>& nodes, int rank) {
+  return fmt::format("rank {} on {}", rank, host_of(nodes, rank));
+}
+
+}  // namespace harness::doctor

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "answering_job.h"
+#include "program/program.h"
+
+namespace harness::test {
+
+/// A job of equal ranks whose blocks take a moment of a clock of its own. What its ranks and their links reach is set
+/// by the test, and so is what fails.
+class BenchJob : public AnsweringJob {
+ public:
+  BenchJob(int nodes, int ranks_per_node) : AnsweringJob(nodes, ranks_per_node) {
+    const auto ranks = static_cast<std::size_t>(nodes * ranks_per_node);
+    product_s.assign(ranks, 1e-3);
+    link_bytes_per_s.assign(ranks, 50e9);
+    gpu.resize(ranks);
+  }
+
+  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
+    std::vector<job::BlockOutcome> outcomes;
+    for (const job::BlockOnSet& block : blocks) outcomes.push_back(run_one(block));
+    return outcomes;
+  }
+  const Clock& clock() const override { return clock_; }
+  int stop_requests() const override { return stops; }
+
+  std::vector<double> product_s;            // by rank
+  std::vector<double> link_bytes_per_s;     // by rank, to other nodes
+  std::function<double(int, int)> way;      // between two nodes: at most so many bytes/s; empty: no limit
+  std::vector<double> node_bytes_per_s;     // of each, within it; empty: 300e9
+  std::vector<machine::GpuStatistics> gpu;  // by rank
+  std::function<std::string(int)> log;      // NCCL's, by rank
+  std::function<std::string(const job::BlockRequest&)> fails;  // the reason; "": it does not
+  machine::Conditions conditions;
+  int culprit = 3;
+  double block_s = 1;  // on the clock
+  int stops = 0;
+  std::vector<job::BlockRequest> requests;
+  std::vector<std::vector<int>> sets;  // of the requests
+  std::vector<double> begun_s;
+
+ private:
+  class Virtual : public Clock {
+   public:
+    double seconds() const override { return now_s; }
+    double unix_s() const override { return now_s; }
+    double now_s = 0;
+  };
+
+  job::BlockOutcome run_one(const job::BlockOnSet& block) {
+    const job::BlockRequest& request = block.request;
+    requests.push_back(request);
+    sets.push_back(block.set.ranks);
+    begun_s.push_back(clock_.now_s);
+    clock_.now_s += block_s;
+    job::BlockOutcome outcome;
+    if (fails) outcome.reason = fails(request);
+    outcome.ok = outcome.reason.empty();
+    outcome.conditions = conditions;
+    if (!outcome.ok) {
+      outcome.culprit_rank = culprit;
+      return outcome;
+    }
+    for (int number = 0; number < request.layout.ranks(); ++number) outcome.samples.push_back(sample(block, number));
+    return outcome;
+  }
+
+  static int rank_of(const job::BlockOnSet& block, int number) {
+    return block.set.ranks.empty() ? number : block.set.ranks.at(static_cast<std::size_t>(number));
+  }
+
+  job::Samples sample(const job::BlockOnSet& block, int number) const {
+    const job::BlockRequest& request = block.request;
+    const int rank = rank_of(block, number);
+    job::Samples samples;
+    if (std::holds_alternative<job::Observe>(request.task)) {
+      samples.task = job::ObserveSamples{log ? log(rank) : ""};
+    } else if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {
+      const double slowest = *std::ranges::max_element(product_s);  // a step ends with all ranks
+      job::TimedSamples taken;
+      taken.step_s.assign(static_cast<std::size_t>(request.warmup_steps + timed->steps),
+                          slowest * request.settings.repetitions);
+      taken.gpu = gpu.at(static_cast<std::size_t>(rank));
+      samples.task = taken;
+    } else if (request.settings.workload == "gemm") {
+      job::TimelineSamples taken;
+      const double seconds = product_s.at(static_cast<std::size_t>(rank)) * request.settings.repetitions;
+      taken.totals = {{"fill", "compute", 1e-6, 1}, {"matmul", "compute", seconds, request.settings.repetitions}};
+      samples.task = taken;
+    } else {
+      samples.task = collective(block, number);
+    }
+    return samples;
+  }
+
+  // Whoever comes last waits for nobody: the others' durations hold waiting, too.
+  job::TimelineSamples collective(const job::BlockOnSet& block, int number) const {
+    const job::BlockRequest& request = block.request;
+    const auto over = request.settings.collective_over == config::CollectiveOver::tensor ? program::Axis::tensor
+                                                                                         : program::Axis::data;
+    const program::Group group{"", program::AxisSet::of({over}), {}};
+    double least = 300e9;
+    const std::vector<int> members = group.members(request.layout, request.layout.coordinates(number));
+    const auto node_of = [&](int member) { return places()[static_cast<std::size_t>(rank_of(block, member))].node; };
+    for (const int member : members) {
+      if (node_of(member) == node_of(members.front())) continue;
+      for (const int end : {member, members.front()})
+        least = std::min(least, link_bytes_per_s[static_cast<std::size_t>(rank_of(block, end))]);
+      if (way) least = std::min(least, way(node_of(members.front()), node_of(member)));
+    }
+    const bool within = node_of(members.front()) == node_of(members.back());
+    if (within && !node_bytes_per_s.empty()) least = node_bytes_per_s[static_cast<std::size_t>(node_of(number))];
+    const auto n = static_cast<double>(members.size());
+    const double seconds = 2 * (n - 1) / n * static_cast<double>(request.settings.message_bytes) / least;
+    job::TimelineSamples taken;
+    const double waiting = number == members.front() ? 0 : 0.1;
+    taken.communication_s.assign(static_cast<std::size_t>(request.settings.repetitions),
+                                 static_cast<float>(seconds + waiting));
+    taken.communication_s.push_back(1);  // the closing one, of all ranks
+    return taken;
+  }
+
+  Virtual clock_;
+};
+
+}  // namespace harness::test

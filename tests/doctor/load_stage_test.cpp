@@ -1,0 +1,336 @@
+// Who is slow under load: ranks, nodes and links whose speed is known are measured by a job that plays them.
+#include "doctor/load_stage.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "bench_job.h"
+#include "support/files.h"
+#include "support/paths.h"
+
+namespace harness::doctor {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Lines = std::vector<std::string>;
+
+// Nodes as examine() gives them.
+std::vector<Node> nodes_of(const job::Job& job) {
+  std::vector<Node> nodes;
+  for (const job::RankPlace& place : job.places()) {
+    while (std::ssize(nodes) <= place.node) nodes.push_back({fmt::format("host{}", nodes.size()), {}, {}});
+    nodes[static_cast<std::size_t>(place.node)].ranks.push_back({place.rank, {}});
+  }
+  return nodes;
+}
+
+void give_gpus(test::BenchJob& job, int of_node) {
+  for (job::RankPlace& place : job.seats()) {
+    place.gpus = {of_node, of_node, {}};
+    for (int gpu = 0; gpu < of_node; ++gpu) place.gpus.names.push_back(std::to_string(gpu));
+  }
+}
+
+config::Hardware h100() {
+  config::Hardware hardware;
+  hardware.name = "h100-sxm";
+  hardware.peaks_flops[config::Precision::bf16] = 1300e12;  // a product of 1 ms is 1100 TFLOP/s
+  hardware.nvlink_bytes_per_s = 450e9;
+  return hardware;
+}
+
+std::vector<Said> said_by(test::BenchJob& job, config::BackendKind backend = config::BackendKind::cuda,
+                          const config::Hardware* hardware = nullptr) {
+  const std::vector<Node> nodes = nodes_of(job);
+  return run_load_stage({job, nodes, backend, ""}, hardware);
+}
+
+// "warn load.products host0: …" of all that is worse than `than`.
+Lines told(const std::vector<Said>& all, Verdict than = Verdict::info) {
+  Lines lines;
+  for (const Said& said : all) {
+    if (said.finding.verdict >= than) continue;
+    lines.push_back(
+        fmt::format("{} {} {}: {}", name_of(said.finding.verdict), said.check, said.host, said.finding.evidence));
+  }
+  return lines;
+}
+
+TEST(LoadStage, EqualRanksHaveNumbersAndNoFault) {
+  test::BenchJob job(4, 2);
+  give_gpus(job, 2);
+  const config::Hardware hardware = h100();
+  const auto said = said_by(job, config::BackendKind::cuda, &hardware);
+  EXPECT_EQ(told(said), Lines{});
+  EXPECT_THAT(
+      told(said, Verdict::skip),
+      ElementsAre(
+          "info load.products : products of 8 ranks: 1.10 PFLOP/s each, 85 % of h100-sxm's peak; slowest: rank 0 "
+          "on host0 with 1.10 PFLOP/s",
+          "info load.node_all_reduce : all-reduce of 2 ranks within a node: bus bandwidth 300 GB/s, "
+          "67 % of h100-sxm's NVLinks",
+          "info load.pairs : 100 GB/s between two nodes, 50 GB/s in one direction for each rank"));
+  EXPECT_EQ(said.back().finding.verdict, Verdict::pass);
+}
+
+TEST(LoadStage, ARankWithSlowProductsIsNamed) {
+  test::BenchJob job(4, 2);
+  give_gpus(job, 2);
+  job.product_s[5] = 1.06e-3;
+  EXPECT_EQ(
+      told(said_by(job)),
+      Lines{"warn load.products host2: rank 5 reaches 1.04 PFLOP/s in matrix products, the usual is 1.10 PFLOP/s"});
+  job.product_s[5] = 1.2e-3;
+  EXPECT_THAT(told(said_by(job)), ElementsAre(HasSubstr("fail load.products host2: rank 5 reaches 916 TFLOP/s")));
+}
+
+TEST(LoadStage, OfTwoRanksTheSlowerIsNamed) {
+  test::BenchJob job(1, 2);
+  job.product_s[0] = 0.02;
+  job.product_s[1] = 0.005;
+  EXPECT_THAT(told(said_by(job, config::BackendKind::cpu)),
+              ElementsAre(HasSubstr("warn load.products host0: rank 0 reaches 13.4 GFLOP/s")));
+  job.product_s[0] = 0.008;  // on CPUs that others use, this is nothing
+  EXPECT_EQ(told(said_by(job, config::BackendKind::cpu)), Lines{});
+}
+
+// What all ranks are alike in is not slow, however far one lies from the median of the others.
+TEST(LoadStage, ARankWithinTheUsualScatterIsNotNamed) {
+  test::BenchJob job(4, 2);
+  give_gpus(job, 2);
+  for (std::size_t rank = 0; rank < 8; ++rank) job.product_s[rank] = 1e-3 * (1 + 0.015 * static_cast<double>(rank));
+  EXPECT_EQ(told(said_by(job)), Lines{});
+}
+
+TEST(LoadStage, GpusThatAreAllSlowAreSlow) {
+  test::BenchJob job(2, 2);
+  give_gpus(job, 2);
+  job.product_s.assign(4, 2e-3);
+  const config::Hardware hardware = h100();
+  EXPECT_THAT(
+      told(said_by(job, config::BackendKind::cuda, &hardware)),
+      ElementsAre(HasSubstr("warn load.products : products of 4 ranks: 550 TFLOP/s each, 42 % of h100-sxm's peak")));
+}
+
+TEST(LoadStage, WhatSlowsAGpuDownUnderLoadIsNamed) {
+  test::BenchJob job(2, 2);
+  give_gpus(job, 2);
+  for (machine::GpuStatistics& gpu : job.gpu) {
+    gpu.samples = 50;
+    gpu.mean_sm_clock_hz = 1.7e9;
+    gpu.max_temperature_c = 60;
+    gpu.max_power_w = 690;
+    gpu.throttle_reasons = 0x4;  // the power cap, which is usual
+  }
+  EXPECT_EQ(told(said_by(job)), Lines{});
+  job.gpu[3].throttle_reasons = 0x40 | 0x8;
+  job.gpu[2].throttle_reasons = 0x2;
+  job.gpu[0].throttle_reasons = 0x20;
+  EXPECT_THAT(told(said_by(job)),
+              ElementsAre(HasSubstr("warn load.clocks host0: the GPU of rank 0, at 60 °C and 690 W, is slowed down"),
+                          "warn load.clocks host1: somebody has capped the clocks of the GPU of rank 2",
+                          HasSubstr("fail load.clocks host1: the GPU of rank 3, at 60 °C and 690 W, is slowed down")));
+  for (machine::GpuStatistics& gpu : job.gpu) gpu.throttle_reasons = 0;
+  job.gpu[1].mean_sm_clock_hz = 1.4e9;
+  EXPECT_EQ(told(said_by(job)),
+            Lines{"warn load.clocks host0: the GPU of rank 1 runs at 1400 MHz under load, the usual is 1700"});
+}
+
+TEST(LoadStage, ALinkThatStaysSlowWhereOthersDoNotIsNamed) {
+  test::BenchJob job(2, 2);
+  give_gpus(job, 2);
+  for (machine::GpuStatistics& gpu : job.gpu) gpu.max_pcie_generation = gpu.possible_pcie_generation = 5;
+  EXPECT_EQ(told(said_by(job)), Lines{});
+  job.gpu[2].max_pcie_generation = 2;
+  EXPECT_EQ(told(said_by(job)),
+            Lines{"warn load.pcie host1: the PCIe link of the GPU of rank 2 stays at generation 2 of 5 under load"});
+  for (machine::GpuStatistics& gpu : job.gpu) gpu.max_pcie_generation = 1;  // nobody transfers anything
+  EXPECT_EQ(told(said_by(job)), Lines{"unknown load.pcie : the speed of the GPUs' PCIe links cannot be read: all keep "
+                                      "their idle speed under products"});
+}
+
+TEST(LoadStage, WhateverElseRanThereIsNamed) {
+  test::BenchJob job(1, 2);
+  job.conditions.foreign_cores = 0.2;
+  job.conditions.steal_share = 0.01;
+  EXPECT_EQ(told(said_by(job, config::BackendKind::cpu)), Lines{});
+  job.conditions.foreign_cores = 1.5;
+  job.conditions.steal_share = 0.1;
+  job.conditions.cores = 4;
+  job.conditions.busiest_host = "host0";
+  EXPECT_EQ(told(said_by(job, config::BackendKind::cpu)),
+            (Lines{"warn load.conditions : the hypervisor gave 10.0 % of the CPUs' time to other guests",
+                   "warn load.conditions host0: something else kept 1.5 of 4 cores busy meanwhile"}));
+}
+
+TEST(LoadStage, ANodeWithASlowAllReduceIsNamed) {
+  test::BenchJob job(4, 2);
+  give_gpus(job, 2);
+  job.node_bytes_per_s = {300e9, 300e9, 100e9, 300e9};
+  EXPECT_EQ(
+      told(said_by(job)),
+      Lines{"fail load.node_all_reduce host2: the all-reduce within the node reaches 100 GB/s, the usual is 300 GB/s"});
+}
+
+TEST(LoadStage, ARankWithASlowLinkIsNamedAndItsPartnersAreNot) {
+  for (const int nodes : {4, 5, 16}) {
+    test::BenchJob job(nodes, 2);
+    give_gpus(job, 2);
+    job.link_bytes_per_s[5] = 20e9;
+    EXPECT_EQ(told(said_by(job)),
+              Lines{"fail load.pairs host2: rank 5 reaches 20 GB/s to every other node it met, the usual is 50 GB/s"})
+        << nodes;
+  }
+}
+
+TEST(LoadStage, ASlowWayBetweenTwoQuickNodesIsNamedByBoth) {
+  test::BenchJob job(4, 2);
+  give_gpus(job, 2);
+  job.way = [](int a, int b) { return std::minmax(a, b) == std::minmax(1, 3) ? 35e9 : 50e9; };
+  EXPECT_EQ(told(said_by(job)),
+            Lines{"warn load.pairs host1: 2 of 2 ranks reach 35 GB/s between host1 and host3, the usual is 50 GB/s"});
+}
+
+// mpirun --map-by node: the ranks of a node are not neighbours.
+TEST(LoadStage, RanksThatAreNumberedInTurnMeetTheirLikeToo) {
+  test::BenchJob job(4, 2);
+  give_gpus(job, 2);
+  for (job::RankPlace& place : job.seats()) place.node = place.rank % 4;
+  job.link_bytes_per_s[6] = 20e9;  // node 2
+  job.node_bytes_per_s = {300e9, 100e9, 300e9, 300e9};
+  EXPECT_THAT(told(said_by(job)),
+              ElementsAre(HasSubstr("fail load.node_all_reduce host1: "), HasSubstr("fail load.pairs host2: rank 6 ")));
+}
+
+TEST(LoadStage, RanksInNoOrderAreLeftOut) {
+  test::BenchJob job(2, 2);
+  give_gpus(job, 2);
+  for (const int rank : {1, 2}) job.seats()[static_cast<std::size_t>(rank)].node = 1;
+  job.seats()[3].node = 0;
+  const auto said = said_by(job);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0].finding.verdict, Verdict::info);
+  EXPECT_THAT(said[0].finding.evidence, HasSubstr("neither node by node nor in turn"));
+  EXPECT_TRUE(job.requests.empty());
+}
+
+TEST(LoadStage, LinksFarBelowTheirPortsAreAWarning) {
+  test::BenchJob job(2, 1);
+  give_gpus(job, 1);
+  std::vector<Node> nodes = nodes_of(job);
+  for (Node& node : nodes) {
+    node.facts.set("gpu/0000:10:00.0/device", "0x2330");
+    node.facts.set("port/mlx5_0/1/state", "ACTIVE");
+    node.facts.set("port/mlx5_0/1/rate", "400 Gb/sec (4X NDR)");
+  }
+  const Bench bench{job, nodes, config::BackendKind::cuda, ""};
+  EXPECT_EQ(told(run_load_stage(bench, nullptr)), Lines{});
+  job.link_bytes_per_s.assign(2, 12e9);
+  EXPECT_EQ(told(run_load_stage(bench, nullptr)),
+            Lines{"warn load.pairs : 12 GB/s between two nodes, 12 GB/s in one direction for each rank: 24 % of "
+                  "what their ports carry"});
+}
+
+TEST(LoadStage, EndsAtItsLimitWithWhatItHas) {
+  test::BenchJob job(16, 2);
+  give_gpus(job, 2);
+  job.block_s = 9;
+  job.product_s[5] = 2e-3;
+  const auto said = said_by(job);
+  EXPECT_THAT(told(said, Verdict::skip), Contains(HasSubstr("fail load.products host2: rank 5")));
+  EXPECT_EQ(said.back().check, "stage.load");
+  EXPECT_EQ(said.back().finding.verdict, Verdict::info);
+  EXPECT_THAT(said.back().finding.evidence, HasSubstr("of 60 s, without pairs of nodes 1 apart, pairs of nodes 8"));
+  for (std::size_t i = 0; i < job.requests.size(); ++i) {
+    const config::Deadlines& d = job.requests[i].deadlines;
+    EXPECT_LE(job.begun_s[i] + (i < 3 ? 0 : d.start_s + d.step_s), load_limit_s) << i;
+  }
+}
+
+TEST(LoadStage, ABlockThatFailsIsSaidAndTheOthersCount) {
+  test::BenchJob job(4, 2);
+  give_gpus(job, 2);
+  job.fails = [](const job::BlockRequest& r) {
+    return r.case_name == "node_all_reduce" ? "rank 3 on host1: no step finished within 9 s (deadlines: step)" : "";
+  };
+  job.link_bytes_per_s[5] = 20e9;
+  EXPECT_THAT(told(said_by(job)),
+              ElementsAre(HasSubstr("fail load.pairs host2: rank 5"),
+                          HasSubstr("warn stage.load host1: all-reduce in each node did not end within the limit")));
+}
+
+TEST(LoadStage, AStopEndsIt) {
+  test::BenchJob job(4, 2);
+  give_gpus(job, 2);
+  job.stops = 1;
+  const auto said = said_by(job);
+  EXPECT_TRUE(job.requests.empty());
+  EXPECT_EQ(said.back().finding.verdict, Verdict::info);
+}
+
+// Before any worker starts.
+TEST(LoadStage, ALaunchThatIsInTheWayIsExplained) {
+  const auto evidence = [](test::BenchJob& job) {
+    const auto said = said_by(job);
+    EXPECT_EQ(said.size(), 1u);
+    EXPECT_EQ(said[0].finding.verdict, Verdict::info);
+    EXPECT_TRUE(job.requests.empty());
+    return said[0].finding.evidence;
+  };
+  test::BenchJob one_a_node(2, 1);
+  give_gpus(one_a_node, 8);
+  EXPECT_EQ(evidence(one_a_node), "left out: 2 nodes have one rank for 8 GPUs, and a rank starts one worker");
+  test::BenchJob crowded(2, 8);
+  give_gpus(crowded, 8);
+  for (int rank = 8; rank < 16; ++rank) {
+    machine::GpuView& gpus = crowded.seats()[static_cast<std::size_t>(rank)].gpus;
+    gpus.count = 7;
+    gpus.names.pop_back();
+  }
+  EXPECT_EQ(evidence(crowded), "left out: host1 has 8 ranks and 7 GPUs");
+  test::BenchJob blind(2, 1);
+  give_gpus(blind, 1);
+  blind.seats()[1].gpus = {0, 0, {}};
+  EXPECT_EQ(evidence(blind), "left out: a rank sees no GPU on host1");
+}
+
+TEST(LoadStage, ABackendThatIsNotBuiltIsLeftOut) {
+  test::BenchJob job(1, 2);
+  const std::vector<Node> nodes = nodes_of(job);
+  const auto said =
+      run_load_stage({job, nodes, config::BackendKind::cuda, "the cuda backend is not in this build"}, nullptr);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0].finding.evidence, "left out: the cuda backend is not in this build");
+  EXPECT_EQ(said[0].finding.verdict, Verdict::info);
+}
+
+TEST(LoadStage, EveryNodeMeetsOthersAndNoneTwiceInARound) {
+  EXPECT_THAT(pair_rounds(1, 6), ElementsAre());
+  EXPECT_THAT(pair_rounds(2, 6), ElementsAre(PairRound{1, 0, 2}));
+  EXPECT_THAT(pair_rounds(16, 6),
+              ElementsAre(PairRound{1, 0, 16}, PairRound{8, 0, 16}, PairRound{2, 0, 16}, PairRound{4, 0, 16}));
+  for (int nodes = 2; nodes <= 130; ++nodes) {
+    std::vector<int> met(static_cast<std::size_t>(nodes), 0);
+    for (const PairRound& round : pair_rounds(nodes, 6)) {
+      EXPECT_EQ(round.nodes % (2 * round.distance), 0) << nodes;
+      EXPECT_LE(round.first + round.nodes, nodes);
+      for (int node = round.first; node < round.first + round.nodes; ++node) ++met[static_cast<std::size_t>(node)];
+    }
+    EXPECT_THAT(met, ::testing::Each(::testing::Ge(1))) << nodes;
+  }
+}
+
+// docs/doctor.md has a row for each.
+TEST(LoadStage, ThePageListsItsChecks) {
+  const std::string page = test::text_of(test::source_dir() + "/docs/doctor.md");
+  for (const StageCheck& check : load_checks()) {
+    const std::string row = fmt::format("| `{}` | {} | {} |\n", check.id, check.what, check.reads);
+    EXPECT_NE(page.find(row), std::string::npos) << row;
+  }
+}
+
+}  // namespace
+}  // namespace harness::doctor

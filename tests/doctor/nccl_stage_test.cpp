@@ -1,0 +1,348 @@
+// What NCCL's log says of a node: what passes, what does not, and what cannot be read. The logs are written here, in
+// the formats of NCCL's source (init.cc, net.cc, net_ib.cc, net_socket.cc, bootstrap.cc, nvls.cc of 2.28).
+#include "doctor/nccl_stage.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "bench_job.h"
+#include "support/files.h"
+#include "support/paths.h"
+
+namespace harness::doctor {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The log of one rank.
+class RankText {
+ public:
+  RankText& info(const std::string& message) {
+    text_ += "node1:4711:4711 [0] NCCL INFO " + message + "\n";
+    return *this;
+  }
+  RankText& starts(const std::string& interface) { return info("Bootstrap: Using " + interface + ":10.0.0.1<0>"); }
+  RankText& version(const std::string& text) { return info("NCCL version " + text); }
+  RankText& over(const std::string& network) { return info("Using network " + network); }
+  RankText& adapters(int count) {
+    std::string list = "NET/IB : Using";
+    for (int i = 0; i < count; ++i) list += fmt::format(" [{0}]mlx5_{0}:1/IB", i);
+    return info(list + " [RO]; OOB eth0:10.0.0.1<0>");
+  }
+  RankText& sends(const std::string& via) { return info("Channel 00/0 : 0[0] -> 8[0] [send] via " + via); }
+  RankText& peers(const std::string& via) { return info("Channel 00/0 : 0[0] -> 1[1] via " + via); }
+  RankText& multicast(bool is) {
+    return info(fmt::format("NVLS multicast support is {}available on dev 0 (NVLS_NCHANNELS 16)", is ? "" : "not "));
+  }
+  RankText& warns(const std::string& text) {
+    text_ += "\n[2026-01-01 00:00:00] node1:4711:4711 [0] init.cc:1 NCCL WARN " + text + "\n";
+    return *this;
+  }
+  RankLog of(int rank) const { return {rank, nccl::parse_log(text_)}; }
+
+ private:
+  std::string text_;
+};
+
+// Two GPUs and two adapters.
+Node node_with_ports(const std::string& host, int first_rank, int ports = 2) {
+  Node node{host, {{first_rank, {}}, {first_rank + 1, {}}}, {}};
+  for (int i = 0; i < 2; ++i) {
+    node.facts.set(fmt::format("gpu/0000:1{}:00.0/device", i), "0x2330");
+    node.facts.set(fmt::format("nvml/0000:1{}:00.0/name", i), "NVIDIA H100 80GB HBM3");
+    node.facts.set(fmt::format("nvml/0000:1{}:00.0/nvlinks_active", i), "18");
+    node.facts.set(fmt::format("nvml/0000:1{}:00.0/fabric_state", i), "3");
+  }
+  for (int i = 0; i < ports; ++i) {
+    const std::string port = fmt::format("port/mlx5_{}/1/", i);
+    node.facts.set(port + "state", "ACTIVE");
+    node.facts.set(port + "link_layer", "InfiniBand");
+    node.facts.set(port + "rate", "400 Gb/sec (4X NDR)");
+  }
+  return node;
+}
+
+// As a sound rank logs: each has the adapter beside its GPU.
+RankText sound(int rank) {
+  RankText text;
+  text.version("2.28.9+cuda13.0").starts("eth0").adapters(2).over("IB").multicast(true);
+  text.info("16 coll channels, 0 collnet channels, 16 nvls channels, 32 p2p channels, 2 p2p channels per peer");
+  return text.sends(fmt::format("NET/IB/{}/GDRDMA", rank % 2)).peers("P2P/CUMEM");
+}
+
+struct Job {
+  std::vector<Node> nodes{node_with_ports("node0", 0), node_with_ports("node1", 2)};
+  std::vector<RankText> texts{sound(0), sound(1), sound(2), sound(3)};
+
+  std::vector<Said> judged() const {
+    std::vector<RankLog> logs;
+    for (std::size_t rank = 0; rank < texts.size(); ++rank) logs.push_back(texts[rank].of(static_cast<int>(rank)));
+    return judge_nccl(nodes, logs);
+  }
+  // "fail nccl.network node1: …" of what is no pass.
+  std::vector<std::string> told() const {
+    std::vector<std::string> lines;
+    for (const Said& said : judged()) {
+      if (said.finding.verdict == Verdict::pass || said.finding.verdict == Verdict::skip) continue;
+      if (said.finding.verdict == Verdict::info) continue;
+      lines.push_back(
+          fmt::format("{} {} {}: {}", name_of(said.finding.verdict), said.check, said.host, said.finding.evidence));
+    }
+    return lines;
+  }
+  Verdict verdict(const std::string& check, const std::string& host) const {
+    for (const Said& said : judged()) {
+      if (said.check == check && said.host == host) return said.finding.verdict;
+    }
+    ADD_FAILURE() << check << " says nothing of " << host;
+    return Verdict::unknown;
+  }
+};
+
+using Lines = std::vector<std::string>;
+
+TEST(NcclStage, ASoundJobPasses) {
+  const Job job;
+  EXPECT_EQ(job.told(), Lines{});
+  for (const char* check :
+       {"nccl.network", "nccl.gpu_direct", "nccl.rails", "nccl.interface", "nccl.peers", "nccl.nvls", "nccl.warnings"})
+    EXPECT_EQ(job.verdict(check, "node1"), Verdict::pass) << check;
+  EXPECT_EQ(job.verdict("nccl.version", ""), Verdict::pass);
+  EXPECT_EQ(job.verdict("nccl.channels", ""), Verdict::info);
+}
+
+TEST(NcclStage, SocketsThoughThereArePorts) {
+  Job job;
+  for (const int rank : {2, 3})
+    job.texts[static_cast<std::size_t>(rank)] = RankText()
+                                                    .starts("eth0")
+                                                    .info("NET/IB : No device found.")
+                                                    .info("NET/Socket : Using [0]eth0:10.0.0.2<0>")
+                                                    .over("Socket")
+                                                    .sends("NET/Socket/0");
+  EXPECT_EQ(job.told(), Lines{"fail nccl.network node1: NCCL talks over sockets, though 2 ports are active for RDMA: "
+                              "mlx5_0:1, mlx5_1:1"});
+  // One node needs none.
+  Job alone;
+  alone.nodes.resize(1);
+  alone.texts = {RankText().starts("eth0").over("Socket"), RankText().starts("eth0").over("Socket")};
+  EXPECT_EQ(alone.verdict("nccl.network", "node0"), Verdict::warn);
+  // Without ports there is nothing better.
+  alone.nodes[0] = node_with_ports("node0", 0, 0);
+  EXPECT_EQ(alone.verdict("nccl.network", "node0"), Verdict::pass);
+}
+
+TEST(NcclStage, RanksOnDifferentNetworks) {
+  Job job;
+  job.texts[3].over("Socket");
+  EXPECT_THAT(job.told(),
+              ::testing::Contains(HasSubstr("fail nccl.network node1: the ranks of the node use different")));
+}
+
+TEST(NcclStage, GpuDirectThatIsOff) {
+  Job job;
+  for (const int rank : {0, 1}) {
+    RankText text;
+    text.version("2.28.9+cuda13.0").starts("eth0").adapters(2).over("IB").multicast(true);
+    job.texts[static_cast<std::size_t>(rank)] = text.sends(fmt::format("NET/IB/{}", rank % 2));
+  }
+  EXPECT_EQ(job.told(),
+            Lines{"fail nccl.gpu_direct node0: no connection uses GPUDirect RDMA: all goes through host memory"});
+  job.texts[1].sends("NET/IB/1/GDRDMA");
+  EXPECT_EQ(job.told(), Lines{"warn nccl.gpu_direct node0: some connections use GPUDirect RDMA, others go through host "
+                              "memory"});
+  for (Node& node : job.nodes) {
+    for (const std::string& gpu : gpus_of(node.facts)) node.facts.set("driver/gpu/" + gpu, "NVIDIA GeForce RTX 4090");
+  }
+  EXPECT_EQ(job.verdict("nccl.gpu_direct", "node0"), Verdict::skip);
+}
+
+TEST(NcclStage, AConnectionThatIsNotLoggedIsUnknown) {
+  Job job;
+  job.texts[0] = job.texts[1] = RankText().starts("eth0").adapters(2).over("IB");
+  EXPECT_EQ(job.verdict("nccl.gpu_direct", "node0"), Verdict::unknown);
+}
+
+TEST(NcclStage, FewerAdaptersThanPorts) {
+  Job job;
+  for (const int rank : {2, 3}) {
+    RankText text;
+    text.version("2.28.9+cuda13.0").starts("eth0").adapters(1).over("IB");
+    job.texts[static_cast<std::size_t>(rank)] = text.sends("NET/IB/0/GDRDMA");
+  }
+  EXPECT_EQ(job.told(), Lines{"warn nccl.rails node1: NCCL has 1 of 2 active ports; not mlx5_1:1"});
+}
+
+TEST(NcclStage, AnAdapterThatNobodyUses) {
+  Job job;
+  for (const int rank : {2, 3}) {
+    RankText text;
+    text.version("2.28.9+cuda13.0").starts("eth0").adapters(2).over("IB");
+    job.texts[static_cast<std::size_t>(rank)] = text.sends("NET/IB/1(3)/GDRDMA");
+  }
+  EXPECT_EQ(job.told(), Lines{"warn nccl.rails node1: connections use 1 of NCCL's 2 adapters; not mlx5_0:1"});
+  job.nodes[1].facts.set("gpu/0000:1f:00.0/device", "0x2330");  // a GPU without a rank
+  EXPECT_EQ(job.verdict("nccl.rails", "node1"), Verdict::skip);
+}
+
+// Two GPUs, three adapters: one is for storage.
+TEST(NcclStage, AnAdapterMoreThanGpusIsNotMissed) {
+  Job job;
+  job.nodes = {node_with_ports("node0", 0, 3), node_with_ports("node1", 2, 3)};
+  for (RankText& text : job.texts) text.adapters(3);
+  EXPECT_EQ(job.told(), Lines{});
+}
+
+TEST(NcclStage, AnInterfaceThatNobodyWants) {
+  Job job;
+  for (RankText& text : job.texts) text.starts("docker0");
+  EXPECT_EQ(job.told(), (Lines{"warn nccl.interface node0: NCCL starts over docker0",
+                               "warn nccl.interface node1: NCCL starts over docker0"}));
+  Job sockets;
+  for (Node& node : sockets.nodes) node = node_with_ports(node.host, node.ranks[0].rank, 0);
+  for (RankText& text : sockets.texts)
+    text = RankText().starts("lo").info("NET/Socket : Using [0]lo:127.0.0.1<0>").over("Socket");
+  EXPECT_THAT(sockets.told(), ::testing::Contains("fail nccl.interface node0: NCCL's data goes over lo"));
+  sockets.nodes.resize(1);  // within one node the loopback is as good as any
+  sockets.texts.resize(2);
+  EXPECT_EQ(sockets.verdict("nccl.interface", "node0"), Verdict::pass);
+  EXPECT_EQ(Job{}.verdict("nccl.interface", "node0"), Verdict::pass);
+}
+
+TEST(NcclStage, EfaWithoutItsPlugin) {
+  Job job;
+  for (Node& node : job.nodes) {
+    node = node_with_ports(node.host, node.ranks[0].rank, 0);
+    node.facts.set("hca/rdmap0s0/vendor", "0x1d0f");
+    node.facts.set("port/rdmap0s0/1/state", "ACTIVE");
+  }
+  for (RankText& text : job.texts) text = RankText().starts("eth0").over("Socket");
+  EXPECT_THAT(job.told(),
+              ::testing::Contains("fail nccl.plugin node1: NCCL uses Socket, not EFA: its plug-in is missing"));
+  for (RankText& text : job.texts) text = RankText().starts("eth0").over("AWS Libfabric");
+  EXPECT_EQ(job.verdict("nccl.plugin", "node1"), Verdict::pass);
+  EXPECT_EQ(Job{}.verdict("nccl.plugin", "node1"), Verdict::skip);
+}
+
+TEST(NcclStage, VersionsThatDiffer) {
+  Job job;
+  job.texts[2] = sound(2);
+  job.texts[2].version("2.21.5+cuda12.4");
+  job.texts[3] = RankText().starts("eth0").adapters(2).over("IB");
+  EXPECT_THAT(job.told(), ::testing::IsSupersetOf(
+                              {"fail nccl.version node0: NCCL 2.28.9+cuda13.0; the ranks differ",
+                               "fail nccl.version node1: NCCL 2.21.5+cuda12.4, 2.28.9+cuda13.0; the ranks differ"}));
+}
+
+TEST(NcclStage, GpusThatTalkThroughHostMemory) {
+  Job job;
+  job.texts[0].peers("SHM/direct/direct");
+  EXPECT_EQ(job.told(), Lines{"fail nccl.peers node0: ranks of the node talk through host memory (SHM), though their "
+                              "GPUs have NVLink"});
+  for (const std::string& gpu : job.nodes[0].facts.under("nvml"))
+    job.nodes[0].facts.set("nvml/" + gpu + "/nvlinks_active", "0");
+  EXPECT_EQ(job.verdict("nccl.peers", "node0"), Verdict::info);
+}
+
+TEST(NcclStage, AFabricWithoutMulticast) {
+  Job job;
+  for (RankText& text : job.texts) {
+    text = RankText().version("2.28.9").starts("eth0").adapters(2).over("IB").multicast(false);
+  }
+  EXPECT_EQ(job.verdict("nccl.nvls", "node0"), Verdict::warn);
+  job.texts[1].multicast(true);
+  EXPECT_EQ(job.verdict("nccl.nvls", "node0"), Verdict::warn);
+  for (const int rank : {2, 3})
+    job.texts[static_cast<std::size_t>(rank)].info("NCCL_NVLS_ENABLE set by environment to 0.");
+  EXPECT_EQ(job.verdict("nccl.nvls", "node1"), Verdict::skip);
+  job.texts[2] = job.texts[3] = RankText().starts("eth0").over("IB").multicast(false);
+  for (const std::string& gpu : job.nodes[1].facts.under("nvml"))
+    job.nodes[1].facts.set("nvml/" + gpu + "/fabric_state", "1");
+  EXPECT_EQ(job.verdict("nccl.nvls", "node1"), Verdict::skip);
+}
+
+TEST(NcclStage, NcclsOwnWarnings) {
+  Job job;
+  job.texts[3].warns("Call to ibv_reg_mr failed with error Cannot allocate memory");
+  EXPECT_EQ(job.told(), Lines{"warn nccl.warnings node1: NCCL warns: Call to ibv_reg_mr failed with error Cannot "
+                              "allocate memory"});
+}
+
+TEST(NcclStage, ANodeWithoutALogIsUnknown) {
+  Job job;
+  job.texts.resize(2);
+  std::size_t unknown = 0;
+  for (const Said& said : job.judged()) {
+    if (said.host != "node1") continue;
+    EXPECT_EQ(said.finding.verdict, Verdict::unknown) << said.check;
+    ++unknown;
+  }
+  EXPECT_EQ(unknown, nccl_checks().size() - 2);  // the version and the channels are the job's
+  job.texts.assign(4, RankText());               // and one that says nothing neither passes nor fails
+  for (const char* check : {"nccl.network", "nccl.interface", "nccl.gpu_direct"})
+    EXPECT_EQ(job.verdict(check, "node0"), Verdict::unknown) << check;
+  EXPECT_EQ(job.verdict("nccl.version", ""), Verdict::unknown);
+}
+
+// docs/doctor.md has a row for each.
+TEST(NcclStage, ThePageListsItsChecks) {
+  const std::string page = test::text_of(test::source_dir() + "/docs/doctor.md");
+  for (const StageCheck& check : nccl_checks()) {
+    const std::string row = fmt::format("| `{}` | {} | {} |\n", check.id, check.what, check.reads);
+    EXPECT_NE(page.find(row), std::string::npos) << row;
+  }
+}
+
+TEST(NcclStage, RunsOneBlockOverAllRanksAndReadsEveryLog) {
+  test::BenchJob job(2, 2);
+  for (job::RankPlace& place : job.seats()) place.gpus = {2, 2, {"0", "1"}};
+  job.log = [](int rank) {
+    return "node:1:1 [0] NCCL INFO Using network " + std::string(rank < 2 ? "IB" : "Socket") + "\n";
+  };
+  const std::vector<Node> nodes{node_with_ports("node0", 0), node_with_ports("node1", 2)};
+  const std::vector<Said> said = run_nccl_stage({job, nodes, config::BackendKind::cuda, ""});
+  ASSERT_EQ(job.requests.size(), 1u);
+  EXPECT_EQ(job.requests[0].layout.ranks(), 4);
+  EXPECT_EQ(job.requests[0].settings.workload, "collective");
+  EXPECT_EQ(std::get<job::Observe>(job.requests[0].task).logs, 4);
+  const auto failed = std::ranges::find(said, Verdict::fail, [](const Said& s) { return s.finding.verdict; });
+  ASSERT_NE(failed, said.end());
+  EXPECT_EQ(failed->check, "nccl.network");
+  EXPECT_EQ(failed->host, "node1");
+  EXPECT_EQ(said.back().check, "stage.nccl");
+  EXPECT_EQ(said.back().finding.verdict, Verdict::pass);
+}
+
+TEST(NcclStage, ABlockThatFailsNamesItsRank) {
+  test::BenchJob job(2, 2);
+  for (job::RankPlace& place : job.seats()) place.gpus = {2, 2, {"0", "1"}};
+  const std::vector<Node> nodes{node_with_ports("node0", 0), node_with_ports("node1", 2)};
+  const auto outcome = [&](const std::string& reason) {
+    job.fails = [reason](const job::BlockRequest&) { return reason; };
+    const std::vector<Said> said = run_nccl_stage({job, nodes, config::BackendKind::cuda, ""});
+    EXPECT_EQ(said.size(), 1u);
+    return fmt::format("{} {} {}: {}", name_of(said.at(0).finding.verdict), said[0].check, said[0].host,
+                       said[0].finding.evidence);
+  };
+  EXPECT_EQ(outcome("rank 3 on node1: error: ncclSystemError"),
+            "fail stage.nccl node1: an all-reduce over all ranks failed: rank 3 on node1: error: ncclSystemError");
+  EXPECT_THAT(outcome("rank 3 on node1: Mismatched NCCL version detected : rank 0 version 22809 rank 3 version 22105"),
+              HasSubstr("fail nccl.version node1: "));
+  EXPECT_THAT(outcome("rank 3 on node1: no step finished within 4.5 s (deadlines: step)"),
+              HasSubstr("warn stage.nccl node1: an all-reduce over all ranks did not end within the limit: "));
+}
+
+TEST(NcclStage, WithoutGpusItIsLeftOut) {
+  test::BenchJob job(1, 2);
+  const std::vector<Node> nodes{{"laptop", {{0, {}}, {1, {}}}, {}}};
+  const std::vector<Said> said = run_nccl_stage({job, nodes, config::BackendKind::cpu, ""});
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0].finding.verdict, Verdict::skip);
+  EXPECT_EQ(job.requests.size(), 0u);
+}
+
+}  // namespace
+}  // namespace harness::doctor
