@@ -107,7 +107,7 @@ void each_field(M& m, Each& each) {
 
 template <MessageOf<ProbeSamples> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.identity, m.device, m.peak_flops);
+  each(m.identity, m.device, m.peak_flops, m.bound);
 }
 
 template <MessageOf<TuneSamples> M, class Each>
