@@ -63,6 +63,21 @@ TEST(Nodes, NeitherPeermemNorDmabuf) {
                               "through the host's memory"});
 }
 
+TEST(Nodes, AKernelWithoutDmabuf) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.remove("sys/module/nvidia_peermem");
+  EXPECT_EQ(told(tree), Lines{});  // dma-buf serves
+  const Lines fault{
+      "fail gdr.module: neither nvidia_peermem nor dma-buf: what GPUs send to other nodes goes through the "
+      "host's memory"};
+  tree.write("boot/config-6.8.0-45-generic", "# CONFIG_DMA_SHARED_BUFFER is not set");
+  EXPECT_EQ(told(tree), fault);
+  tree.remove("boot");
+  tree.write("proc/sys/kernel/osrelease", "5.10.0-30-amd64");
+  EXPECT_EQ(told(tree), fault);
+}
+
 TEST(Nodes, APortThatIsSlow) {
   test::NodeTree tree("dgx01");
   test::add_dgx(tree);
