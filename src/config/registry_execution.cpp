@@ -15,6 +15,10 @@ constexpr std::array<Choice<AllReduceAlgorithm>, 3> allreduce_choices{
      {"bcube", AllReduceAlgorithm::bcube}}};
 constexpr std::array<Choice<AttentionKind>, 2> attention_choices{
     {{"fused", AttentionKind::fused}, {"unfused", AttentionKind::unfused}}};
+constexpr std::array<Choice<HostBinding>, 4> binding_choices{{{"auto", HostBinding::automatic},
+                                                              {"none", HostBinding::none},
+                                                              {"numa", HostBinding::numa},
+                                                              {"core", HostBinding::core}}};
 constexpr int max_threads = 4096;
 constexpr int max_engine = 255;
 
@@ -25,6 +29,20 @@ int parse_engine(std::string_view text) {
     fail("found {}; allowed: auto, 0 to {}", quote(text), max_engine);
   }
   return static_cast<int>(parse_within(text, 0, max_engine));
+}
+
+FrameworkWords binding_elsewhere(const Settings& s) {
+  switch (s.host_binding) {
+    case HostBinding::automatic:
+      return no_word("leave it to the launcher");
+    case HostBinding::none:
+      return no_word("no argument: mpirun --bind-to none, srun --cpu-bind=none");
+    case HostBinding::numa:
+      return no_word("no argument: numactl --cpunodebind=N --preferred=N around each rank, N the NUMA node of its GPU");
+    case HostBinding::core:
+      return no_word("no argument: numactl --physcpubind=CORES --preferred=N around each rank, CORES its own");
+  }
+  return no_word("");
 }
 
 FrameworkWords graph_for_megatron(const Settings& s) {
@@ -61,6 +79,19 @@ std::vector<Variable> execution_variables() {
                                        ? "leave OMP_NUM_THREADS to torchrun"
                                        : fmt::format("OMP_NUM_THREADS={} in the environment of torchrun", s.threads));
                   }}});
+  rows.push_back(
+      {.name = "host_binding",
+       .allowed = "auto, none, numa, core",
+       .help =
+           "CPUs and memory of a worker: numa those of its GPU's NUMA node, core its own cores of them, none all of "
+           "the node; auto near its GPU, or its share of cores",
+       .backends = everywhere,
+       .parse = [](Settings& s, auto text) { s.host_binding = parse_choice(text, binding_choices); },
+       .print = [](const Settings& s) { return print_choice(s.host_binding, binding_choices); },
+       .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
+                   Part::data, Part::loading, Part::idle},
+       .words = {.megatron = binding_elsewhere, .deepspeed = binding_elsewhere, .pytorch = binding_elsewhere},
+       .synonyms = {{"cpu_bind"}, {"bind_to"}, {"numa_binding"}, {"bind_cores_to_rank", "host_binding: core"}}});
   rows.push_back(
       {.name = "attention",
        .allowed = "fused, unfused",

@@ -37,6 +37,13 @@ enum class ShardingGroup : std::uint8_t {
   node,  // those that share a node; each node has all parts
 };
 enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling, bcube };
+/// Which CPUs of its node a worker may use, and which memory it takes first.
+enum class HostBinding : std::uint8_t {
+  automatic,  // the CPUs near its GPU; without one, whole cores of its own where there are enough; memory as usual
+  none,       // all that the job has on the node
+  numa,       // the CPUs and the memory of one NUMA node: its GPU's, or those by turns of the ranks
+  core,       // of these, whole cores of its own
+};
 
 /// What a step can be, by the names that a configuration gives: a training step, or one operation again and again.
 /// workloads/ has one file or folder for each.
@@ -85,10 +92,11 @@ struct Settings {
   bool fusion = true;  // operations are as coarse as the backend's kernels; else each is one of its own
   AllReduceAlgorithm allreduce_algorithm = AllReduceAlgorithm::ring;
   AttentionKind attention = AttentionKind::fused;
-  int attention_engine = -1;                // of the fused kernels the library offers; -1: its own choice
-  bool cuda_graph = true;                   // the step is captured once and launched as one
-  bool programmatic_launch = false;         // kernels start while the one ahead of them ends
-  int threads = 0;                          // 0: cores / ranks on the node
+  int attention_engine = -1;         // of the fused kernels the library offers; -1: its own choice
+  bool cuda_graph = true;            // the step is captured once and launched as one
+  bool programmatic_launch = false;  // kernels start while the one ahead of them ends
+  int threads = 0;                   // 0: cores / ranks on the node
+  HostBinding host_binding = HostBinding::automatic;
   bool repeat_batch = false;                // every step trains on the batch of step 0
   std::map<std::string, std::string> nccl;  // by variable name (nccl_algo); absent: left to NCCL
   std::map<std::string, std::string> env;   // the variable `env`: any other environment variable, by its own name

@@ -52,11 +52,45 @@ bool Findings::nothing_in(const machine::Reading& reading, const std::string& wh
   return !reading.ok();
 }
 
+bool no_nvml(const Node& node, Findings& out) {
+  if (!has_gpus(node.facts)) {
+    out.skip("no NVIDIA GPU");
+  } else if (!node.facts["nvml"].ok()) {
+    out.skip("NVML does not tell: see gpu.nvml");
+  }
+  return !out.empty();
+}
+
+bool no_ports(const Node& node, Findings& out) {
+  if (const auto& hcas = node.facts["hcas"]; hcas.access == machine::Access::unreadable) {
+    out.unknown("/sys/class/infiniband", hcas.why);
+  } else if (ports_of(node.facts).empty()) {
+    out.skip("no adapter for RDMA");
+  } else if (real_ports(node.facts).empty()) {
+    out.skip("EFA: its driver does not tell");
+  }
+  return !out.empty();
+}
+
+bool no_active_ports(const Node& node, Findings& out) {
+  if (no_ports(node, out)) return true;
+  if (active_ports(node.facts).empty()) out.skip("no active port");
+  return !out.empty();
+}
+
+std::string setting_of(const Node& node, const Rank& rank, const std::string& name) {
+  return rank.facts.has("env/" + name) ? rank.facts.text("env/" + name) : node.facts.text("nccl_conf/" + name);
+}
+
+std::string setting_of(const Node& node, const std::string& name) {
+  return node.ranks.empty() ? "" : setting_of(node, node.ranks.front(), name);
+}
+
 const std::vector<Check>& checks() {
   static const std::vector<Check> all = [] {
     std::vector<Check> together;
-    for (const auto& family :
-         {gpu_checks(), port_checks(), pcie_checks(), rank_checks(), system_checks(), lint_checks()}) {
+    for (const auto& family : {gpu_checks(), nvlink_checks(), gdr_checks(), port_checks(), pcie_checks(), rank_checks(),
+                               system_checks(), nccl_file_checks(), lint_checks(), mpi_checks()}) {
       together.insert(together.end(), family.begin(), family.end());
     }
     return together;

@@ -48,6 +48,16 @@ class Findings {
   std::vector<Finding> list_;
 };
 
+/// True, and said, where there is nothing to judge by NVML. That it is silent is a finding of one check, not of each.
+bool no_nvml(const Node& node, Findings& out);
+/// The same of adapters for RDMA, and of active ports.
+bool no_ports(const Node& node, Findings& out);
+bool no_active_ports(const Node& node, Findings& out);
+/// What a rank is given for a variable: in its environment, else for those of NCCL in /etc/nccl.conf. "": nothing.
+std::string setting_of(const Node& node, const Rank& rank, const std::string& name);
+/// Of the node's first rank; "" without one. That ranks differ is a finding of one check.
+std::string setting_of(const Node& node, const std::string& name);
+
 /// What only all nodes together show, gathered once for all checks.
 struct Cluster {
   explicit Cluster(const std::vector<Node>& nodes);
@@ -76,7 +86,11 @@ std::vector<Check> rank_checks();
 std::vector<Check> pcie_checks();
 std::vector<Check> port_checks();
 std::vector<Check> gpu_checks();
+std::vector<Check> nvlink_checks();
+std::vector<Check> gdr_checks();
+std::vector<Check> nccl_file_checks();
 std::vector<Check> lint_checks();
+std::vector<Check> mpi_checks();
 /// All, in the order in which a page lists them.
 const std::vector<Check>& checks();
 

@@ -12,9 +12,12 @@
 namespace harness::doctor {
 namespace {
 
+constexpr std::string_view rank_placeholder = "{rank}";
+
 struct Question {
   std::string sysroot;
-  std::vector<std::int32_t> of_nodes;  // the ranks that tell their node's facts, ascending; empty: all
+  std::vector<std::int32_t> of_nodes;  // the ranks that tell their node's facts, ascending
+  bool of_ranks = true;                // each tells its own
 };
 
 struct Told {
@@ -24,7 +27,7 @@ struct Told {
 
 template <job::MessageOf<Question> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.sysroot, m.of_nodes);
+  each(m.sysroot, m.of_nodes, m.of_ranks);
 }
 
 template <job::MessageOf<Told> M, class Each>
@@ -54,12 +57,27 @@ Facts unpacked(const decltype(Told::node)& entries) {
 }
 
 std::string root_of(const std::string& sysroot, int rank) {
-  constexpr std::string_view place = "{rank}";
   std::string root = sysroot;
-  for (std::size_t at = root.find(place); at != std::string::npos; at = root.find(place)) {
-    root.replace(at, place.size(), std::to_string(rank));
+  for (std::size_t at = root.find(rank_placeholder); at != std::string::npos; at = root.find(rank_placeholder)) {
+    root.replace(at, rank_placeholder.size(), std::to_string(rank));
   }
   return root;
+}
+
+// Asks the lowest rank of each node.
+void add_node_facts(job::Job& job, Question question, std::vector<Node>& nodes) {
+  question.of_ranks = false;
+  for (const Node& node : nodes) question.of_nodes.push_back(node.ranks.front().rank);
+  const std::vector<std::string> answers = job.ask(job::encode_fields(question));
+  for (Node& node : nodes) {
+    const int rank = node.ranks.front().rank;
+    const std::string& bytes = answers[static_cast<std::size_t>(rank)];
+    if (bytes.empty()) {
+      node.facts.set("unfinished", fmt::format("rank {} gave no answer", rank));
+    } else {
+      node.facts.merge(unpacked(job::decode_fields<Told>(bytes).node));
+    }
+  }
 }
 
 machine::GpuReport ask_nvml() {
@@ -71,9 +89,9 @@ machine::GpuReport ask_nvml() {
 std::string answer(int rank, const std::string& bytes) try {
   const auto question = job::decode_fields<Question>(bytes);
   const std::string root = root_of(question.sysroot, rank);
-  Told told{host_below(root), packed(gather_rank(root)), {}};
-  const auto& chosen = question.of_nodes;
-  if (chosen.empty() || std::ranges::binary_search(chosen, rank)) {
+  Told told{host_below(root), {}, {}};
+  if (question.of_ranks) told.rank = packed(gather_rank(root));
+  if (std::ranges::binary_search(question.of_nodes, rank)) {
     told.node = packed(gather_node(root, root == "/" ? AskGpus(ask_nvml) : AskGpus(), node_limit_s));
   }
   return job::encode_fields(told);
@@ -82,9 +100,10 @@ std::string answer(int rank, const std::string& bytes) try {
 }
 
 std::vector<Node> examine(job::Job& job, const std::string& sysroot) {
-  Question question{sysroot, {}};
-  const bool by_rank = sysroot.find("{rank}") != std::string::npos;
   const std::vector<job::RankPlace>& places = job.places();
+  Question question{sysroot, {}};
+  // With a folder for each rank, which ranks share a node is known when they have told their names.
+  const bool by_rank = sysroot.find(rank_placeholder) != std::string::npos;
   for (const job::RankPlace& place : places) {
     if (place.local_rank == 0 && !by_rank) question.of_nodes.push_back(place.rank);
   }
@@ -108,6 +127,7 @@ std::vector<Node> examine(job::Job& job, const std::string& sysroot) {
     node.ranks.push_back({static_cast<int>(rank), unpacked(told.rank)});
     if (silent) node.facts.set("unfinished", fmt::format("rank {} gave no answer", rank));
   }
+  if (by_rank) add_node_facts(job, question, nodes);
   return nodes;
 }
 

@@ -65,6 +65,10 @@ bool is_container(const Facts& node) {
   return node.text("os/container") == "yes";
 }
 
+bool has_gpus(const Facts& node) {
+  return node.any("gpu") || node.any("driver/gpu") || node.any("nvml");
+}
+
 std::vector<std::string> gpus_of(const Facts& node) {
   return node.under("gpu");
 }
@@ -102,6 +106,18 @@ bool is_efa(const Facts& node, const Port& port) {
 
 bool is_roce(const Facts& node, const Port& port) {
   return node.text(port.key + "link_layer") == "Ethernet" && !is_efa(node, port);
+}
+
+std::vector<Port> real_ports(const Facts& node) {
+  std::vector<Port> ports = ports_of(node);
+  std::erase_if(ports, [&](const Port& port) { return is_efa(node, port); });
+  return ports;
+}
+
+std::vector<Port> active_ports(const Facts& node) {
+  std::vector<Port> ports = real_ports(node);
+  std::erase_if(ports, [&](const Port& port) { return !is_active(node, port); });
+  return ports;
 }
 
 std::vector<std::string> pci_path(const Facts& node, const std::string& device_key) {

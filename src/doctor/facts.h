@@ -63,6 +63,8 @@ bool is_virtual(const Facts& node);
 /// 64-bit Arm: of NVIDIA's nodes, Grace.
 bool is_arm(const Facts& node);
 bool is_container(const Facts& node);
+/// Whether /sys, NVIDIA's driver or NVML shows a GPU.
+bool has_gpus(const Facts& node);
 /// Addresses of NVIDIA's GPUs on the PCI bus, as far as /sys shows it.
 std::vector<std::string> gpus_of(const Facts& node);
 /// The model, as the driver or NVML gives it; "" if neither does.
@@ -83,6 +85,9 @@ bool is_active(const Facts& node, const Port& port);
 /// Amazon's adapter, whose driver says ACTIVE whatever happens.
 bool is_efa(const Facts& node, const Port& port);
 bool is_roce(const Facts& node, const Port& port);
+/// Of the adapters with a driver that tells the truth about its ports; those of them that are active.
+std::vector<Port> real_ports(const Facts& node);
+std::vector<Port> active_ports(const Facts& node);
 
 /// Addresses of the bridges above a device, from its root port down to itself: what its place in /sys says.
 std::vector<std::string> pci_path(const Facts& node, const std::string& device_key);

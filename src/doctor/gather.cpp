@@ -11,6 +11,8 @@
 
 #include "base/error.h"
 #include "job/environment.h"
+#include "machine/cpus.h"
+#include "machine/memory_policy.h"
 #include "machine/proc.h"
 
 namespace harness::doctor {
@@ -43,7 +45,8 @@ void gather(const std::string& root, const AskGpus& ask_gpus, double limit_s, Pr
   part(gather_system, "the files of PCI devices");
   part(gather_pci, "the files of InfiniBand and network devices");
   part(gather_ports, "the files of NVIDIA's driver");
-  part(gather_driver, "the kernel's log");
+  part(gather_driver, "the linker's folders");
+  part(gather_libraries, "the kernel's log");
   part(gather_kernel_log, "NVML");
   if (ask_gpus) {
     Facts found;
@@ -81,6 +84,11 @@ Facts gather_rank(const std::string& root) {
   if (tree.is_own_machine()) {
     add_limit(facts, "limit/memlock", RLIMIT_MEMLOCK);
     add_limit(facts, "limit/nofile", RLIMIT_NOFILE);
+    facts.set("bound/allowed", machine::list_of(machine::allowed_cpus()));
+    machine::MemoryPolicy policy;
+    const std::string refused = machine::get_memory_policy(policy);
+    facts.set("bound/memory_policy", refused.empty() ? machine::Reading{machine::Access::read, describe(policy), {}}
+                                                     : machine::Reading{machine::Access::unreadable, {}, refused});
     struct statvfs shm {};
     if (::statvfs("/dev/shm", &shm) == 0) {
       const auto unit = static_cast<double>(shm.f_frsize);

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "doctor/facts.h"
@@ -31,6 +32,9 @@ void gather_system(const machine::Tree& tree, Facts& facts);  // CPUs, memory, k
 void gather_pci(const machine::Tree& tree, Facts& facts);     // GPUs, adapters and the bridges above them
 void gather_ports(const machine::Tree& tree, Facts& facts);   // InfiniBand and RoCE; network interfaces
 void gather_driver(const machine::Tree& tree, Facts& facts);  // NVIDIA's modules, daemons and devices; NCCL's files
+/// The linker's: "library/libnccl.so.2" and NCCL's plugins for networks, each with the files it stands for in the order
+/// of the search: the first is taken.
+void gather_libraries(const machine::Tree& tree, Facts& facts);
 void gather_kernel_log(const machine::Tree& tree, Facts& facts);
 void gather_gpus(const machine::GpuReport& report, Facts& facts);
 
@@ -39,7 +43,11 @@ void gather_gpus(const machine::GpuReport& report, Facts& facts);
 machine::Reading acs_control(const machine::Reading& configuration);
 /// Size of the largest prefetchable region in a PCI device's `resource`; 0: there is none.
 double largest_bar_bytes(const std::string& resource);
-/// What of a kernel log matters here: by event ("xid/79", "link_down/mlx5_core 0000:9a:00.0") where and how often.
+/// Where the dynamic linker looks, in order: LD_LIBRARY_PATH (`search_path`), the folders of /etc/ld.so.conf, its own.
+std::vector<std::string> library_folders(const machine::Tree& tree, std::string_view search_path);
+/// The CPUs that the interrupts of a PCI device go to, of its folder in /sys; absent: it has none of its own.
+machine::Reading interrupt_cpus(const machine::Tree& tree, const std::string& folder);
+/// What of a kernel log matters here: by event ("xid/79", "sxid_fatal/20034", "link_down") where and how often.
 Facts kernel_events(const std::string& log);
 
 }  // namespace harness::doctor

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "doctor/gather.h"
+#include "machine/cpus.h"
 #include "machine/hcas.h"
 #include "machine/proc.h"
 
@@ -55,6 +56,9 @@ void add_device(const Tree& tree, Facts& facts, const std::string& key, const st
   facts.set(key + "/numa", tree.line(folder + "/numa_node"));
   facts.set(key + "/cpus", tree.line(folder + "/local_cpulist"));
   facts.set(key + "/iommu", tree.line(folder + "/iommu_group/type"));
+  Reading group = tree.resolved(folder + "/iommu_group");  // …/iommu_groups/17
+  group.text = group.text.substr(group.text.rfind('/') + 1);
+  if (!group.ok() || machine::number(group.text)) facts.set(key + "/iommu_group", group);
   const Reading driver = tree.resolved(folder + "/driver");
   if (driver.ok()) facts.set(key + "/driver", driver.text.substr(driver.text.rfind('/') + 1));
 }
@@ -118,6 +122,7 @@ void add_hca(const Tree& tree, Facts& facts, const std::string& device, const st
   facts.set(key + "/vendor", tree.line(folder + "/device/vendor"));
   facts.set(key + "/verbs", opened.contains(device) ? "yes" : "no");
   add_device(tree, facts, key, folder + "/device");
+  facts.set(key + "/interrupt_cpus", interrupt_cpus(tree, folder + "/device"));
   const machine::Listing nets = tree.names(folder + "/device/net");
   if (!nets.names.empty()) {
     const std::string net = "sys/class/net/" + nets.names.front();
@@ -156,6 +161,19 @@ Reading acs_control(const Reading& configuration) {
     at = word_at(bytes, at + 2) >> 4;
   }
   return {Access::read, "none", {}};
+}
+
+Reading interrupt_cpus(const Tree& tree, const std::string& folder) {
+  constexpr std::size_t most_interrupts = 512;
+  const machine::Listing interrupts = tree.names(folder + "/msi_irqs");
+  if (interrupts.access != Access::read) return {interrupts.access, {}, interrupts.why};
+  machine::CpuSet cpus;
+  for (std::size_t i = 0; i < std::min(interrupts.names.size(), most_interrupts); ++i) {
+    const Reading list = tree.line(fmt::format("proc/irq/{}/effective_affinity_list", interrupts.names[i]));
+    if (list.access == Access::unreadable) return list;
+    cpus |= machine::cpus_in(list.text);
+  }
+  return cpus.none() ? Reading{} : Reading{Access::read, machine::list_of(cpus), {}};
 }
 
 double largest_bar_bytes(const std::string& resource) {
@@ -206,6 +224,7 @@ void gather_ports(const Tree& tree, Facts& facts) {
   }
   add_bridges(tree, facts, devices);
   const machine::Listing nets = tree.names("sys/class/net");
+  if (nets.access == Access::unreadable) facts.set_unreadable("net", nets.why);
   for (std::size_t i = 0; i < std::min(nets.names.size(), most_devices); ++i) {
     facts.set("net/" + nets.names[i] + "/state", tree.line("sys/class/net/" + nets.names[i] + "/operstate"));
   }

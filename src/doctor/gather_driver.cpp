@@ -54,6 +54,31 @@ void add_nccl_file(const Tree& tree, Facts& facts, const std::string& path) {
   }
 }
 
+// What distributions put beside the kernel. Without it the version of the kernel must do.
+void add_kernel_options(const Tree& tree, Facts& facts) {
+  const Reading options = tree.head("boot/config-" + tree.line("proc/sys/kernel/osrelease").text, 1 << 20);
+  if (options.access == Access::unreadable) return facts.set("kernel/dmabuf", options);
+  if (!options.ok()) return;
+  const bool has = options.text.find("\nCONFIG_DMA_SHARED_BUFFER=y") != std::string::npos;
+  facts.set("kernel/dmabuf", has ? "yes" : "no");
+}
+
+// The number and the device of a message such as "NVRM: Xid (PCI:0000:1b:00): 79, pid=1"; the device is "" for others.
+struct Fault {
+  std::string device, number;
+};
+Fault fault_in(std::string_view line, std::string_view mark) {
+  const std::size_t at = line.find(mark);
+  if (at == std::string_view::npos) return {};
+  const std::string_view after = line.substr(at + mark.size());
+  const std::size_t close = after.find("): ");
+  if (close == std::string_view::npos || close > 32) return {};
+  const std::string_view number = after.substr(close + 3);
+  const std::size_t digits = std::min(number.find_first_not_of("0123456789"), number.size());
+  if (digits == 0 || digits > 5) return {};
+  return {std::string(after.substr(0, close)), std::string(number.substr(0, digits))};
+}
+
 // The log's records one by one, as far as there are any now. Each read returns one.
 Reading kernel_log_of_this_machine() {
   constexpr std::size_t most_records = 65536, longest = 8192;
@@ -107,7 +132,8 @@ void gather_driver(const Tree& tree, Facts& facts) {
                            "sys/kernel/mm/memory_peers/nv_mem_nc/version"}) {
     if (tree.exists(path)) facts.set("driver/peermem", path);
   }
-  if (tree.exists("sys/module/gdrdrv")) facts.set("driver/gdrcopy", "yes");
+  if (tree.exists("sys/module/gdrdrv")) facts.set("driver/gdrcopy", tree.exists("dev/gdrdrv") ? "yes" : "no device");
+  add_kernel_options(tree, facts);
   add_daemons(tree, facts);
   const machine::Listing channels = tree.names("dev/nvidia-caps-imex-channels");
   if (!channels.names.empty()) facts.set("imex/channel", channels.names.front());
@@ -120,15 +146,11 @@ Facts kernel_events(const std::string& log) {
   std::string_view rest = log;
   while (!rest.empty()) {
     const std::string_view line = machine::take_line(rest);
-    const std::size_t xid = line.find("NVRM: Xid (PCI:");
-    if (xid != std::string_view::npos) {
-      std::string_view after = line.substr(xid + std::string_view("NVRM: Xid (PCI:").size());
-      const std::size_t close = after.find("): ");
-      if (close == std::string_view::npos || close > 32) continue;
-      std::string_view number = after.substr(close + 3);
-      number = number.substr(0, number.find_first_not_of("0123456789"));
-      if (!number.empty() && number.size() < 5)
-        ++seen["xid/" + std::string(number)][std::string(after.substr(0, close))];
+    if (const Fault xid = fault_in(line, "NVRM: Xid (PCI:"); !xid.device.empty()) {
+      ++seen["xid/" + xid.number][xid.device];
+    } else if (const Fault sxid = fault_in(line, ": SXid (PCI:"); !sxid.device.empty()) {
+      const bool fatal = line.find(", Fatal,") != std::string_view::npos;
+      ++seen[(fatal ? "sxid_fatal/" : "sxid/") + sxid.number][sxid.device];
     } else if (line.find("mlx5_core ") != std::string_view::npos && line.find("Link down") != std::string_view::npos) {
       ++seen["link_down"][device_before(line, "mlx5_core ")];
     }
@@ -181,6 +203,10 @@ void gather_gpus(const machine::GpuReport& report, Facts& facts) {
     add("processes", gpu.processes);
     add("fabric_state", gpu.fabric_state);
     add("fabric_status", gpu.fabric_status);
+    add("fabric_health", gpu.fabric_health);
+    add("recovery_action", gpu.recovery_action);
+    add("nvlink_recoveries", gpu.nvlink_recoveries);
+    add("nvlink_crc_errors", gpu.nvlink_crc_errors);
     if (gpu.nvlinks.empty()) continue;
     facts.set(key + "nvlinks", fmt::format("{}", gpu.nvlinks.size()));
     facts.set(key + "nvlinks_active", fmt::format("{}", std::ranges::count(gpu.nvlinks, true)));

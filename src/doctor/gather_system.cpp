@@ -1,4 +1,8 @@
+#include <sys/timex.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <string_view>
@@ -103,6 +107,13 @@ void add_quota(const Tree& tree, Facts& facts) {
   }
 }
 
+// Whether the kernel believes that its clock follows another one. It needs no privilege to say so.
+void add_clock(Facts& facts) {
+  timex state{};
+  if (::adjtimex(&state) < 0) return facts.set_unreadable("clock/synchronised", std::strerror(errno));
+  facts.set("clock/synchronised", (state.status & STA_UNSYNC) == 0 ? "yes" : "no");
+}
+
 }  // namespace
 
 void gather_system(const Tree& tree, Facts& facts) {
@@ -134,6 +145,7 @@ void gather_system(const Tree& tree, Facts& facts) {
   add_line(tree, facts, "cpu/smt", cpus + "smt/active");
   add_line(tree, facts, "cpu/load", "proc/loadavg");
   add_line(tree, facts, "clock/source", "sys/devices/system/clocksource/clocksource0/current_clocksource");
+  if (tree.is_own_machine()) add_clock(facts);
 }
 
 }  // namespace harness::doctor

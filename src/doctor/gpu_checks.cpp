@@ -13,20 +13,6 @@
 namespace harness::doctor {
 namespace {
 
-bool has_gpus(const Facts& node) {
-  return node.any("gpu") || node.any("driver/gpu") || node.any("nvml");
-}
-
-// True, and said, where there is nothing to judge by NVML. That it is silent is a finding of one check, not of each.
-bool no_nvml(const Node& node, Findings& out) {
-  if (!has_gpus(node.facts)) {
-    out.skip("no NVIDIA GPU");
-  } else if (!node.facts["nvml"].ok()) {
-    out.skip("NVML does not tell: see gpu.nvml");
-  }
-  return !out.empty();
-}
-
 void answers(const Node& node, const Cluster&, Findings& out) {
   if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
   const machine::Reading& nvml = node.facts["nvml"];
@@ -221,6 +207,31 @@ bool is_severe(int xid) {
   return severe.contains(xid);
 }
 
+// What the driver says is to be done, after all that it has seen.
+void recovery(const Node& node, const Cluster&, Findings& out) {
+  if (no_nvml(node, out)) return;
+  static const std::map<int, std::pair<std::string, std::string>> actions{
+      {1, {"be reset", "`nvidia-smi --gpu-reset`"}},
+      {2, {"have its node restarted", "restart the node; replace the GPU if it comes back"}},
+      {3, {"be left by the jobs that use its peers", "end the jobs on the node"}},
+      {4, {"be left by all jobs and be reset", "end the jobs on the node, then `nvidia-smi --gpu-reset`"}}};
+  bool told = false;
+  for (const std::string& gpu : node.facts.under("nvml")) {
+    const auto action = node.facts.number("nvml/" + gpu + "/recovery_action");
+    told = told || action;
+    if (!action || *action == 0) continue;
+    const auto known = actions.find(static_cast<int>(*action));
+    if (known == actions.end()) {
+      out.fail(fmt::format("the driver asks for action {:.0f} on GPU {}", *action, gpu), "`nvidia-smi -q` names it");
+    } else {
+      out.fail(fmt::format("GPU {} is to {}, says the driver", gpu, known->second.first), known->second.second);
+    }
+  }
+  if (!out.empty()) return;
+  if (told) return out.pass("nothing is to be done");
+  out.skip("the driver does not tell");
+}
+
 void xid(const Node& node, const Cluster&, Findings& out) {
   if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
   if (const auto& log = node.facts["log"]; !log.ok()) {
@@ -238,77 +249,6 @@ void xid(const Node& node, const Cluster&, Findings& out) {
   if (out.empty()) out.pass("none since the start");
 }
 
-void nvlink(const Node& node, const Cluster&, Findings& out) {
-  if (no_nvml(node, out)) return;
-  bool told = false;
-  for (const std::string& gpu : node.facts.under("nvml")) {
-    const auto links = node.facts.number("nvml/" + gpu + "/nvlinks"),
-               active = node.facts.number("nvml/" + gpu + "/nvlinks_active");
-    told = told || (links && active);
-    if (!links || !active || *active >= *links) continue;
-    const std::string evidence = fmt::format("{:.0f} of {:.0f} NVLinks of GPU {} are active", *active, *links, gpu);
-    const std::string remedy = "`nvidia-smi nvlink -s`; is the fabric manager running? reset the GPUs";
-    // Cards with bridges have links that lead nowhere; boards with switches use all.
-    const bool by_switch = node.facts.has("nvml/" + gpu + "/fabric_state") || node.facts.has("daemon/fabric_manager") ||
-                           *active > 0.5 * *links;
-    if (by_switch) {
-      out.fail(evidence, remedy);
-    } else {
-      out.info(evidence, remedy);
-    }
-  }
-  if (!out.empty()) return;
-  if (told) return out.pass("all active");
-  out.skip("no NVLink");
-}
-
-void fabric(const Node& node, const Cluster&, Findings& out) {
-  if (no_nvml(node, out)) return;
-  constexpr double in_progress = 2, completed = 3;
-  bool told = false;
-  for (const std::string& gpu : node.facts.under("nvml")) {
-    const auto state = node.facts.number("nvml/" + gpu + "/fabric_state"),
-               status = node.facts.number("nvml/" + gpu + "/fabric_status");
-    told = told || state;
-    if (!state || (*state == completed && status == 0)) continue;
-    out.fail(
-        fmt::format("GPU {} has not joined the NVLink fabric ({})", gpu,
-                    *state == in_progress ? "in progress"
-                                          : fmt::format("state {:.0f}, status {:.0f}", *state, status.value_or(0))),
-        "start nvidia-fabricmanager (or the rack's), of the driver's version, and look at its log");
-  }
-  if (!out.empty()) return;
-  if (told) return out.pass("joined");
-  out.skip("no NVLink fabric that tells its state");
-}
-
-// GPUs on a board with NVLink switches need the fabric manager on their node; trays of a rack have it elsewhere.
-void fabric_manager(const Node& node, const Cluster&, Findings& out) {
-  const Facts& facts = node.facts;
-  const std::vector<std::string> gpus = gpus_of(facts);
-  constexpr std::size_t of_a_board = 8;
-  if (gpus.size() < of_a_board) return out.skip("no board with NVLink switches");
-  const std::string model = gpu_model(facts, gpus.front());
-  static const std::vector<std::string> boards{"A100-SXM", "H100 80GB HBM3", "H200", "H800", "H20", "B200", "B300"};
-  const bool with_switches =
-      std::ranges::any_of(boards, [&](const std::string& name) { return model.find(name) != std::string::npos; });
-  if (!with_switches || is_rack_scale(model)) return out.skip("no board with NVLink switches");
-  if (facts.has("daemon/fabric_manager")) return out.pass("it runs");
-  if (is_container(facts) || is_virtual(facts)) {
-    return out.unknown("whether the fabric manager runs", "it may run outside, where its process is not seen");
-  }
-  out.fail("no process nv-fabricmanager: the GPUs cannot use NVLink", "`systemctl start nvidia-fabricmanager`");
-}
-
-void imex(const Node& node, const Cluster&, Findings& out) {
-  const auto gpus = gpus_of(node.facts);
-  const std::string model = gpus.empty() ? "" : gpu_model(node.facts, gpus.front());
-  if (!is_rack_scale(model)) return out.skip("no NVLink between nodes");
-  if (node.facts.has("imex/channel")) return out.pass(node.facts.text("imex/channel"));
-  out.warn("no IMEX channel: NCCL uses the network within the rack",
-           "create /dev/nvidia-caps-imex-channels/channel0 (NVreg_CreateImexChannel0=1) and start nvidia-imex");
-}
-
 }  // namespace
 
 std::vector<Check> gpu_checks() {
@@ -324,11 +264,8 @@ std::vector<Check> gpu_checks() {
       {"gpu.temperature", "is one GPU hotter than its neighbours", "NVML", docs::nvml, temperature},
       {"gpu.memory_errors", "has memory failed", "NVML", docs::nvml, memory_errors},
       {"gpu.processes", "does another process use the GPUs", "NVML", docs::nvml, others},
-      {"gpu.xid", "has the driver reported faults", "/dev/kmsg", docs::xid, xid},
-      {"gpu.nvlink", "are all NVLinks active", "NVML", docs::nvml, nvlink},
-      {"gpu.fabric", "have the GPUs joined the NVLink fabric", "NVML", docs::fabric, fabric},
-      {"gpu.fabric_manager", "does the fabric manager run where it must", "/proc/*/comm", docs::fabric, fabric_manager},
-      {"gpu.imex", "is there a channel for NVLink between nodes", "/dev/nvidia-caps-imex-channels", docs::imex, imex}};
+      {"gpu.recovery", "does the driver want a GPU reset, or its node restarted", "NVML", docs::nvml, recovery},
+      {"gpu.xid", "has the driver reported faults", "/dev/kmsg", docs::xid, xid}};
 }
 
 }  // namespace harness::doctor

@@ -1,4 +1,4 @@
-// InfiniBand and RoCE, and what GPUDirect RDMA stands on.
+// InfiniBand and RoCE.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -9,52 +9,16 @@
 #include "base/text.h"
 #include "doctor/check.h"
 #include "doctor/docs.h"
+#include "machine/cpus.h"
 #include "machine/hcas.h"
 #include "nccl/device_list.h"
 
 namespace harness::doctor {
 namespace {
 
-// Of the adapters with a driver that tells the truth about its ports.
-std::vector<Port> real_ports(const Facts& node) {
-  std::vector<Port> ports = ports_of(node);
-  std::erase_if(ports, [&](const Port& port) { return is_efa(node, port); });
-  return ports;
-}
-
-std::vector<Port> active_ports(const Facts& node) {
-  std::vector<Port> ports = real_ports(node);
-  std::erase_if(ports, [&](const Port& port) { return !is_active(node, port); });
-  return ports;
-}
-
-// True, and said, where there is nothing to judge.
-bool no_ports(const Node& node, Findings& out) {
-  if (const auto& hcas = node.facts["hcas"]; hcas.access == machine::Access::unreadable) {
-    out.unknown("/sys/class/infiniband", hcas.why);
-  } else if (ports_of(node.facts).empty()) {
-    out.skip("no adapter for RDMA");
-  } else if (real_ports(node.facts).empty()) {
-    out.skip("EFA: its driver does not tell");
-  }
-  return !out.empty();
-}
-
-bool no_active_ports(const Node& node, Findings& out) {
-  if (no_ports(node, out)) return true;
-  if (active_ports(node.facts).empty()) out.skip("no active port");
-  return !out.empty();
-}
-
-std::string own_setting(const Node& node, const std::string& name) {
-  if (node.ranks.empty()) return "";
-  const Facts& rank = node.ranks.front().facts;
-  return rank.has("env/" + name) ? rank.text("env/" + name) : node.facts.text("nccl_conf/" + name);
-}
-
 // Whether NCCL_IB_HCA asks for the port; where it is not set, whether the port is active on most nodes that have it.
 bool is_wanted(const Node& node, const Cluster& cluster, const Port& port) {
-  const std::string chosen = own_setting(node, "NCCL_IB_HCA");
+  const std::string chosen = setting_of(node, "NCCL_IB_HCA");
   if (!chosen.empty()) return nccl::DeviceList(chosen).allows(port.name());
   const auto at = cluster.ports.find(port.name());
   return at != cluster.ports.end() && 2 * at->second.active > at->second.nodes;
@@ -112,7 +76,7 @@ void rate(const Node& node, const Cluster&, Findings& out) {
       out.fail(fmt::format("port {} has {}, others of its kind {:.0f} Gb/sec", port.name(),
                            facts.text(port.key + "rate"), best / giga),
                "reseat or replace its cable; look at the speed of its switch port");
-    } else if (bits > 0 && bits < fastest_of_all && own_setting(node, "NCCL_IB_HCA").empty()) {
+    } else if (bits > 0 && bits < fastest_of_all && setting_of(node, "NCCL_IB_HCA").empty()) {
       out.info(
           fmt::format("port {} of another kind of adapter is slower: {}", port.name(), facts.text(port.key + "rate")),
           "if NCCL uses it, leave it out: NCCL_IB_HCA=^=" + port.device);
@@ -162,7 +126,7 @@ void subnet(const Node& node, const Cluster&, Findings& out) {
 }
 
 std::optional<int> gid_index(const Node& node) {
-  const std::string text = own_setting(node, "NCCL_IB_GID_INDEX");
+  const std::string text = setting_of(node, "NCCL_IB_GID_INDEX");
   int index = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
   return error == std::errc() && end == text.data() + text.size() && index >= 0 ? std::optional(index) : std::nullopt;
@@ -292,54 +256,32 @@ void flaps(const Node& node, const Cluster&, Findings& out) {
            "look at the cables of these adapters");
 }
 
-// What the kernel has for dma-buf of RDMA: since 5.12.
-bool kernel_has_dmabuf(const std::string& release) {
-  int major = 0, minor = 0;
-  const auto [end, error] = std::from_chars(release.data(), release.data() + release.size(), major);
-  if (error != std::errc() || end == release.data() + release.size()) return false;
-  std::from_chars(end + 1, release.data() + release.size(), minor);
-  return major > 5 || (major == 5 && minor >= 12);
-}
-
-void gpu_direct(const Node& node, const Cluster&, Findings& out) {
-  const Facts& facts = node.facts;
-  const std::vector<std::string> gpus = gpus_of(facts);
-  if (gpus.empty() && !facts.any("driver/gpu")) return out.skip("no NVIDIA GPU");
+// Sockets and the launcher's traffic feel it; RDMA asks its queues instead of waiting for interrupts.
+void interrupts(const Node& node, const Cluster&, Findings& out) {
   if (no_ports(node, out)) return;
-  if (!gpus.empty() && is_geforce(gpu_model(facts, gpus.front()))) return out.skip("GeForce has no GPUDirect RDMA");
-  if (facts.has("driver/peermem")) return out.pass(facts.text("driver/peermem"));
-  const machine::Reading& kind = facts["driver/open"];
-  if (!kind.ok()) {
-    const machine::Reading& driver = facts["driver/version"];
-    return out.unknown("the kind of NVIDIA's driver",
-                       driver.why.empty() ? "no /proc/driver/nvidia/version" : driver.why);
+  const Facts& facts = node.facts;
+  bool any = false;
+  for (const std::string& hca : facts.under("hca")) {
+    const machine::Reading& served = facts["hca/" + hca + "/interrupt_cpus"];
+    if (served.access == machine::Access::unreadable) return out.unknown("the interrupts of " + hca, served.why);
+    const machine::CpuSet near = machine::cpus_in(facts.text("hca/" + hca + "/cpus"));
+    if (!served.ok() || near.none()) continue;
+    any = true;
+    if ((machine::cpus_in(served.text) & near).any()) continue;
+    out.info(fmt::format("the interrupts of {} go to CPUs {}, the adapter is near {}", hca, served.text,
+                         facts.text("hca/" + hca + "/cpus")),
+             "start irqbalance, or the adapter's set_irq_affinity script, on this node");
   }
-  if (!facts.has("os/kernel")) return out.unknown("the version of the kernel", facts["os/kernel"].why);
-  if (kind.text == "yes" && kernel_has_dmabuf(facts.text("os/kernel"))) return out.pass("dma-buf, by the open driver");
-  out.fail("neither nvidia_peermem nor dma-buf: what GPUs send to other nodes goes through the host's memory",
-           "`modprobe nvidia_peermem`, or the open kernel modules of the driver with a kernel from 5.12 on");
-}
-
-void relaxed_ordering(const Node& node, const Cluster&, Findings& out) {
-  if (!is_virtual(node.facts)) return out.skip("only virtual machines need it");
-  if (no_active_ports(node, out)) return;
-  const machine::Reading& reading = node.facts["driver/relaxed_ordering"];
-  if (out.nothing_in(reading, "the driver's parameters", "the driver does not tell")) return;
-  if (reading.text != "0") return out.pass("on");
-  out.warn("relaxed ordering of PCIe is off in a virtual machine: RDMA from GPUs is slow",
-           "options nvidia NVreg_EnablePCIERelaxedOrderingMode=1");
+  if (!out.empty()) return;
+  if (any) return out.pass("near");
+  out.skip("the adapters have no interrupts of their own here");
 }
 
 }  // namespace
 
 std::vector<Check> port_checks() {
   const std::string port = "/sys/class/infiniband/*/ports/*/";
-  return {{"gdr.module", "can adapters reach the GPUs' memory: peermem or dma-buf",
-           "/sys/module/nvidia_peermem, /sys/kernel/mm/memory_peers, /proc/driver/nvidia/version", docs::gpudirect,
-           gpu_direct},
-          {"gdr.relaxed", "may PCIe reorder writes, in a virtual machine", "/proc/driver/nvidia/params",
-           docs::gpudirect, relaxed_ordering},
-          {"ib.state", "are the ports active that NCCL is to use, or that are so on most nodes",
+  return {{"ib.state", "are the ports active that NCCL is to use, or that are so on most nodes",
            port + "state, phys_state", docs::nccl_env, state},
           {"ib.rate", "are ports of equal adapters equally fast", port + "rate", docs::nccl_env, rate},
           {"ib.layer", "are equal adapters all InfiniBand or all Ethernet", port + "link_layer", docs::nccl_env,
@@ -355,6 +297,8 @@ std::vector<Check> port_checks() {
           {"ib.pcie", "carries the adapter's PCIe link what its ports carry",
            port + "rate, device/current_link_speed, current_link_width", docs::nccl_env, pcie_rate},
           {"ib.flow_control", "is RoCE's flow control on", "not in /sys", docs::nccl_env, flow_control},
+          {"ib.interrupts", "does a CPU near the adapter serve its interrupts",
+           "/sys/class/infiniband/*/device/msi_irqs, /proc/irq/*/effective_affinity_list", docs::kernel, interrupts},
           {"ib.flaps", "did links go down", "/dev/kmsg", docs::nccl_env, flaps}};
 }
 

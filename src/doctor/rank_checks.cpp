@@ -90,6 +90,79 @@ void binding(const Node& node, const Cluster&, Findings& out) {
            "mpirun --bind-to none, or --map-by with at least four CPUs for each rank");
 }
 
+// The GPU that a rank gets, of those of its node in the order of their addresses: by its number on the node, or by what
+// CUDA_VISIBLE_DEVICES leaves it. "": not known.
+std::string gpu_of(const Rank& rank, std::size_t local_rank, const std::vector<std::string>& gpus) {
+  std::size_t number = local_rank;
+  const machine::Reading& visible = rank.facts["env/CUDA_VISIBLE_DEVICES"];
+  if (visible.ok()) {
+    const std::string& text = visible.text;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool alone = error == std::errc() && end == text.data() + text.size();
+    if (!alone) return "";
+  }
+  return number < gpus.size() ? gpus[number] : "";
+}
+
+machine::CpuSet may_use(const Rank& rank) {
+  const machine::CpuSet bound = machine::cpus_in(rank.facts.text("bound/cpus"));
+  return bound | machine::cpus_in(rank.facts.text("bound/allowed"));
+}
+
+// Sweeps bind their workers themselves, to all that the job may use. So what no rank may use matters to them; what a
+// rank is bound to, to other programs.
+void near_gpu(const Node& node, const Cluster&, Findings& out) {
+  const Facts& facts = node.facts;
+  const std::vector<std::string> gpus = gpus_of(facts);
+  if (gpus.empty()) return out.skip("no NVIDIA GPU in /sys");
+  machine::CpuSet allowed;
+  for (const Rank& rank : node.ranks) {
+    const machine::Reading& reading = rank.facts["bound/cpus"];
+    if (!reading.ok()) return out.unknown("the CPUs of a rank", reading.why.empty() ? "it did not tell" : reading.why);
+    allowed |= may_use(rank);
+  }
+  std::vector<std::string> out_of_reach;
+  for (const std::string& gpu : gpus) {
+    const machine::Reading& near = facts["gpu/" + gpu + "/cpus"];
+    if (!near.ok()) return out.unknown("the CPUs near GPU " + gpu, near.why.empty() ? "/sys does not tell" : near.why);
+    if (const auto cpus = machine::cpus_in(near.text); cpus.any() && (cpus & allowed).none())
+      out_of_reach.push_back(gpu);
+  }
+  if (!out_of_reach.empty()) {
+    out.warn(fmt::format("the job may use none of the CPUs near {}: {}", plural(std::ssize(out_of_reach), "GPU"),
+                         join_first(out_of_reach, 3)),
+             "give the job the CPUs of all NUMA nodes that its GPUs are near (--cpuset-cpus, srun --cpus-per-task)");
+  }
+  std::vector<std::string> far;
+  for (std::size_t i = 0; i < node.ranks.size(); ++i) {
+    const std::string gpu = gpu_of(node.ranks[i], i, gpus);
+    const bool reached = !gpu.empty() && std::ranges::find(out_of_reach, gpu) == out_of_reach.end();
+    if (!reached || node.ranks.size() == 1) continue;  // one rank for all GPUs of the node
+    const machine::CpuSet bound = machine::cpus_in(node.ranks[i].facts.text("bound/cpus")),
+                          cpus = machine::cpus_in(facts.text("gpu/" + gpu + "/cpus"));
+    if (cpus.any() && (bound & cpus).none()) far.push_back(fmt::format("{} (GPU {})", node.ranks[i].rank, gpu));
+  }
+  if (!far.empty()) {
+    out.info(fmt::format("ranks bound to CPUs that are not near their GPU: {}; sweeps bind their workers themselves, "
+                         "other programs would be slow",
+                         join_first(far, 3)),
+             "mpirun --map-by ppr:N:numa --bind-to numa, or srun --gpu-bind=closest with --cpu-bind");
+  }
+  if (out.empty()) out.pass("near");
+}
+
+void memory_policy(const Node& node, const Cluster&, Findings& out) {
+  if (node.ranks.empty()) return out.skip("no rank");
+  const machine::Reading& reading = node.ranks.front().facts["bound/memory_policy"];
+  if (reading.ok()) return out.pass(reading.text);
+  if (reading.access == machine::Access::absent) return out.skip("only the running machine tells");
+  if (reading.why != "operation not permitted") return out.unknown("where the kernel takes memory from", reading.why);
+  out.add(has_gpus(node.facts) ? Verdict::warn : Verdict::info,
+          "the kernel does not let a process choose the NUMA node of its memory: NCCL takes its host buffers from "
+          "/dev/shm, and host_binding cannot choose",
+          "start the container with --cap-add SYS_NICE, or a seccomp profile that allows set_mempolicy");
+}
+
 void ranks_and_gpus(const Node& node, const Cluster&, Findings& out) {
   const auto gpus = static_cast<std::int64_t>(std::max(
       {node.facts.under("gpu").size(), node.facts.under("driver/gpu").size(), node.facts.under("nvml").size()}));
@@ -109,7 +182,11 @@ std::vector<Check> rank_checks() {
           {"rank.nofile", "may a rank open as many sockets as a large job needs", "getrlimit(RLIMIT_NOFILE)",
            docs::nccl, open_files},
           {"rank.shm", "is there shared memory enough", "statvfs(/dev/shm)", docs::nccl, shared_memory},
-          {"rank.binding", "how many CPUs has a rank", "/proc/self/status of each rank", docs::mpirun, binding}};
+          {"rank.binding", "how many CPUs has a rank", "/proc/self/status of each rank", docs::mpirun, binding},
+          {"rank.near_gpu", "has each rank CPUs near its GPU",
+           "/proc/self/status of each rank, /sys/bus/pci/devices/*/local_cpulist", docs::mpirun, near_gpu},
+          {"rank.memory_policy", "may a process choose the NUMA node of its memory", "get_mempolicy()",
+           docs::set_mempolicy, memory_policy}};
 }
 
 }  // namespace harness::doctor

@@ -89,6 +89,24 @@ void clock_source(const Node& node, const Cluster&, Findings& out) {
            "find in the kernel's log why it left tsc; boot with clocksource=tsc");
 }
 
+void huge_pages(const Node& node, const Cluster&, Findings& out) {
+  const machine::Reading& reading = node.facts["memory/huge_pages"];
+  if (out.nothing_in(reading, "transparent huge pages", "this kernel has no transparent huge pages")) return;
+  if (reading.text != "never") return out.pass(reading.text);
+  out.info("transparent huge pages are off: large buffers of the host take more entries of the processor's tables",
+           "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
+}
+
+// Nothing that is measured compares the clocks of nodes; who reads logs of several does.
+void synchronised(const Node& node, const Cluster&, Findings& out) {
+  const machine::Reading& reading = node.facts["clock/synchronised"];
+  if (out.nothing_in(reading, "whether the clock is synchronised", "only the running machine tells")) return;
+  if (reading.text == "yes") return out.pass("by the kernel's own estimate");
+  if (is_virtual(node.facts) || is_container(node.facts))
+    return out.skip("the kernel says no, but the host may keep the clock");
+  out.warn("nothing keeps this node's clock: times in its logs are not those of others", "start chronyd or ntpd");
+}
+
 void unfinished(const Node& node, const Cluster&, Findings& out) {
   const std::string stage = node.facts.text("unfinished");
   if (stage.empty()) return out.pass("all was read in time");
@@ -112,8 +130,11 @@ std::vector<Check> system_checks() {
            docs::sysctl_kernel, numa_balancing},
           {"mem.zone_reclaim", "is memory of all NUMA nodes used alike", "/proc/sys/vm/zone_reclaim_mode",
            docs::sysctl_vm, zone_reclaim},
+          {"mem.huge_pages", "may large buffers have large pages", "/sys/kernel/mm/transparent_hugepage/enabled",
+           docs::kernel, huge_pages},
           {"clock.source", "is the kernel's clock quick to read",
-           "/sys/devices/system/clocksource/clocksource0/current_clocksource", docs::kernel, clock_source}};
+           "/sys/devices/system/clocksource/clocksource0/current_clocksource", docs::kernel, clock_source},
+          {"clock.sync", "does something keep the clock right", "adjtimex()", docs::adjtimex, synchronised}};
 }
 
 }  // namespace harness::doctor

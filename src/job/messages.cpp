@@ -90,7 +90,7 @@ void each_field(M& m, Each& each) {
 
 template <MessageOf<WorkerOrder> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.request, m.rank, m.threads, m.memory_limit_bytes, m.local_rank, m.local_ranks);
+  each(m.request, m.rank, m.threads, m.memory_limit_bytes, m.local_rank, m.local_ranks, m.warnings);
 }
 
 template <MessageOf<JobOrder> M, class Each>
@@ -112,7 +112,7 @@ void each_field(M& m, Each& each) {
 
 template <MessageOf<ProbeSamples> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.identity, m.device, m.peak_flops);
+  each(m.identity, m.device, m.peak_flops, m.bound);
 }
 
 template <MessageOf<TuneSamples> M, class Each>

@@ -20,6 +20,7 @@ struct WorkerOrder {
   int threads = 1;
   double memory_limit_bytes = 0;        // 0: none
   int local_rank = 0, local_ranks = 1;  // among the block's ranks on this node
+  std::vector<std::string> warnings;    // of its supervisor's, to be told with its own
 };
 
 /// What rank 0 tells the other supervisors: to run a block, to answer a question, or to finish.

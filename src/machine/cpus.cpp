@@ -9,7 +9,7 @@
 #include <limits>
 #include <map>
 
-#include "base/text.h"
+#include "base/error.h"
 #include "machine/proc.h"
 
 namespace harness::machine {
@@ -84,8 +84,17 @@ CpuSet cpus_in(std::string_view list) {
   return cpus;
 }
 
-CpuSet cpus_near(const std::string& pci_bus_id, const std::filesystem::path& root) {
-  return cpus_in(first_line(root / "sys/bus/pci/devices" / lower(pci_bus_id) / "local_cpulist"));
+std::string list_of(const CpuSet& cpus) {
+  std::string list;
+  for (std::size_t first = 0; first < cpu_capacity; ++first) {
+    if (!cpus[first]) continue;
+    std::size_t last = first;
+    while (last + 1 < cpu_capacity && cpus[last + 1]) ++last;
+    if (!list.empty()) list += ',';
+    list += first == last ? std::to_string(first) : fmt::format("{}-{}", first, last);
+    first = last;
+  }
+  return list;
 }
 
 std::string cpu_model_in(std::string_view cpuinfo) {

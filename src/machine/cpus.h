@@ -28,8 +28,8 @@ std::vector<std::vector<int>> cores_of(const CpuSet& cpus, const std::filesystem
 
 /// A list as the kernel writes it, "0-31,64-95", up to where it cannot be read.
 CpuSet cpus_in(std::string_view list);
-/// Those near a PCI device, by its address in any case ("0000:1B:00.0"); empty: not known.
-CpuSet cpus_near(const std::string& pci_bus_id, const std::filesystem::path& root = "/");
+/// The same list of these.
+std::string list_of(const CpuSet& cpus);
 
 /// "AMD EPYC 9654", "Neoverse-V2 …"; "unknown CPU" if the kernel does not name it. From /proc/cpuinfo.
 std::string cpu_model_in(std::string_view cpuinfo);

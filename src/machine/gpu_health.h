@@ -24,6 +24,11 @@ struct GpuHealth {
   std::vector<bool> nvlinks;                      // by link: is it active; empty: it has none
   std::optional<int> fabric_state;                // NVLink's fabric: 1 not started, 2 in progress, 3 completed
   std::optional<int> fabric_status;               // 0: success
+  std::optional<unsigned> fabric_health;          // NVML's bits
+  /// What the driver wants done: 0 nothing, 1 reset the GPU, 2 restart the node, 3 let jobs with peers end, 4 the same
+  /// and reset.
+  std::optional<unsigned> recovery_action;
+  std::optional<std::uint64_t> nvlink_recoveries, nvlink_crc_errors;  // of all links, since the driver was loaded
 };
 
 struct GpuReport {

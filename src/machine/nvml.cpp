@@ -32,6 +32,26 @@ struct Fabric {
   unsigned clique;
   unsigned char state;
 };
+struct FabricHealth {  // version 2
+  unsigned version = sizeof(FabricHealth) | 2u << 24;
+  std::array<unsigned char, 16> cluster{};
+  int status = 0;
+  unsigned clique = 0;
+  unsigned char state = 0;
+  unsigned health = 0;
+};
+struct FieldValue {
+  unsigned field = 0, scope = 0;
+  long long timestamp = 0, latency = 0;
+  int type = 0, result = 0;
+  union {
+    double real;
+    unsigned whole;
+    unsigned long long large = 0;
+  };
+};
+constexpr unsigned field_recovery_action = 230;
+constexpr int link_recoveries = 1, link_crc_flits = 2;  // counters of an NVLink's errors
 constexpr int insufficient_size = 7, uncorrected = 1, since_driver_load = 0;
 constexpr unsigned most_nvlinks = 18;
 
@@ -186,6 +206,22 @@ GpuHealth Nvml::health(Device device) const {
     if (call("nvmlDeviceGetNvLinkState", device, link, &active) != success) break;
     gpu.nvlinks.push_back(active != 0);
   }
+  const auto add_count = [&](int counter, std::optional<std::uint64_t>& sum) {
+    for (unsigned link = 0; link < gpu.nvlinks.size(); ++link) {
+      unsigned long long count = 0;
+      if (call("nvmlDeviceGetNvLinkErrorCounter", device, link, counter, &count) == success)
+        sum = sum.value_or(0) + count;
+    }
+  };
+  add_count(link_recoveries, gpu.nvlink_recoveries);
+  add_count(link_crc_flits, gpu.nvlink_crc_errors);
+  FieldValue recovery;
+  recovery.field = field_recovery_action;
+  if (call("nvmlDeviceGetFieldValues", device, 1, &recovery) == success && recovery.result == success)
+    gpu.recovery_action = recovery.whole;
+  FabricHealth health;
+  if (call("nvmlDeviceGetGpuFabricInfoV", device, &health) == success && health.state > 0)
+    gpu.fabric_health = health.health;
   Fabric fabric{};
   if (call("nvmlDeviceGetGpuFabricInfo", device, &fabric) == success && fabric.state > 0) {
     gpu.fabric_state = fabric.state;

@@ -1,6 +1,7 @@
 #include "sweep/identity.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 
 #include "base/error.h"
@@ -9,7 +10,7 @@
 namespace harness::sweep {
 namespace {
 
-constexpr std::size_t max_named_ranks = 8;
+constexpr std::size_t max_named_ranks = 8, max_named_values = 16;
 
 std::string name_ranks(const std::vector<std::size_t>& ranks, const std::vector<job::RankPlace>& places) {
   std::vector<std::string> names;
@@ -54,6 +55,23 @@ std::vector<std::string> compare_identities(const std::vector<NameValues>& by_ra
         fmt::format("{}: {} on {} ranks, but {}", name, majority->first, majority->second.size(), join(others, "; ")));
   }
   return lines;
+}
+
+std::string said_by_ranks(const std::vector<std::string>& by_rank) {
+  std::vector<std::pair<std::string, std::int64_t>> values;
+  for (const std::string& value : by_rank) {
+    const auto at = std::ranges::find(values, value, &std::pair<std::string, std::int64_t>::first);
+    if (at != values.end()) {
+      ++at->second;
+    } else if (values.size() <= max_named_values) {
+      values.emplace_back(value, 1);
+    }
+  }
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < std::min(values.size(), max_named_values); ++i)
+    parts.push_back(fmt::format("{} ({})", values[i].first, plural(values[i].second, "rank")));
+  if (values.size() > max_named_values) parts.emplace_back("others");
+  return join(parts, "; ");
 }
 
 }  // namespace harness::sweep

@@ -14,4 +14,8 @@ namespace harness::sweep {
 std::vector<std::string> compare_identities(const std::vector<NameValues>& by_rank,
                                             const std::vector<job::RankPlace>& places);
 
+/// What ranks say that need not be equal, each value with its number of ranks, in the order of the first of them:
+/// "CPUs 0-7 (4 ranks); CPUs 8-15 (4 ranks)". Of many values the first.
+std::string said_by_ranks(const std::vector<std::string>& by_rank);
+
 }  // namespace harness::sweep

@@ -81,6 +81,10 @@ Machine probe(job::Job& job, const plan::Plan& plan) {
   if (config::traits_of(e.backend).ranks_are_gpus) machine.device = value_of(identity, "device");
   machine.identity = build_identity();
   machine.identity.insert(machine.identity.end(), identity.begin(), identity.end());
+  std::vector<std::string> bound;
+  for (std::size_t rank = 0; rank < outcome.samples.size(); ++rank)
+    bound.push_back(outcome.of<job::ProbeSamples>(rank).bound);
+  machine.identity.emplace_back("worker binding", said_by_ranks(bound));
   for (const job::Samples& s : outcome.samples)
     machine.warnings.insert(machine.warnings.end(), s.warnings.begin(), s.warnings.end());
   machine.peaks = Peaks(machine.places);

@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "job/environment.h"
+#include "machine/cpus.h"
+#include "machine/memory_policy.h"
 #include "nccl/log_file.h"
 #include "worker/tasks.h"
 #include "worker/test_fault.h"
@@ -46,9 +48,17 @@ backend::ExecutableRequest wanted_of(const job::WorkerOrder& order) {
   return wanted;
 }
 
+// After the backend was asked for its device, near which it may have bound the worker.
+std::string bound() {
+  machine::MemoryPolicy policy;
+  const std::string refused = machine::get_memory_policy(policy);
+  return fmt::format("CPUs {}, memory {}", machine::list_of(machine::bound_cpus()),
+                     refused.empty() ? describe(policy) : "as usual");
+}
+
 job::ProbeSamples probe(const job::BlockRequest& request, std::uint64_t program_hash, const backend::Backend& with,
                         const backend::ExecutableRequest& where) {
-  job::ProbeSamples samples{identity_of(program_hash, request, with, where), with.device(where), 0};
+  job::ProbeSamples samples{identity_of(program_hash, request, with, where), with.device(where), 0, bound()};
   // A GPU's peak is its hardware file's.
   if (!config::traits_of(request.backend).ranks_are_gpus)
     samples.peak_flops = with.measure_matmul_flops(where.settings.precision, where, probe_seconds);

@@ -6,9 +6,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <new>
 #include <optional>
 
@@ -106,6 +108,7 @@ void run_block(WorkerChannel& channel, const WorkFactory& make, const job::Worke
   const TestFault fault = TestFault::from_environment(order.rank, order.request.case_name, order.request.settings);
 
   job::Samples samples;
+  samples.warnings = order.warnings;
   set_worker_phase(job::WorkerPhase::building);
   auto mark = Clock::now();
   fault.act_before_steps();
@@ -141,7 +144,7 @@ void run_block(WorkerChannel& channel, const WorkFactory& make, const job::Worke
   if (auto* timed = std::get_if<job::TimedSamples>(&samples.task)) fault.pretend(*timed, order.request.warmup_steps);
   if (steps) {
     samples.set_up.first_step_s += steps->first_step_s();
-    samples.warnings = work.executable->warnings();
+    std::ranges::copy(work.executable->warnings(), std::back_inserter(samples.warnings));
     if (work.check) check_outputs(*steps, *work.check);
     samples.peak_memory_bytes = work.executable->device_memory_bytes();
   }

@@ -52,6 +52,7 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"grad_reduce_precision", {"fp32", "bf16"}},
     {"allreduce_algorithm", {"ring", "halving_doubling", "bcube"}},
     {"threads", {"auto", "3"}},
+    {"host_binding", {"auto", "none", "numa", "core"}},
     {"repeat_batch", {"true", "false"}},
     {"nccl_algo", {"default", "Ring", "AllReduce:Tree,Ring;AllGather:Ring", "^NVLS,PAT"}},
     {"nccl_proto", {"default", "LL,Simple", "Simple;AllReduce:LL128"}},

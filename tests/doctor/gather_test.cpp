@@ -10,6 +10,7 @@
 #include <random>
 #include <thread>
 
+#include "machine/cpus.h"
 #include "node_fixture.h"
 
 namespace harness::doctor {
@@ -43,11 +44,71 @@ TEST(Gather, TheKernelsLogHasXidsAndLinks) {
       "3,9,1,-;NVRM: Xid (PCI:0000:1b:00): 79, pid=1\n"
       "3,9,2,-;NVRM: Xid (PCI:0000:1b:00): 79, pid=1\n"
       "3,9,3,-;NVRM: Xid (PCI:0000:1b:00): no number\n"
+      "3,9,4,-;nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal, Link 48 LTSSM Fault Up\n"
+      "4,9,4,-;nvidia-nvswitch0: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error\n"
       "6,9,4,-;mlx5_core 0000:9a:00.0 ens2np0: Link down\n"
       "6,9,5,-;e1000 eth0: Link down\n");
   EXPECT_EQ(facts.text("log/xid/79"), "0000:1b:00 (2 times)");
   EXPECT_EQ(facts.text("log/link_down"), "0000:9a:00.0 (1 time)");
-  EXPECT_EQ(facts.size(), 2u);
+  EXPECT_EQ(facts.text("log/sxid_fatal/20034"), "0000:06:00.0 (1 time)");
+  EXPECT_EQ(facts.text("log/sxid/12028"), "0000:05:00.0 (1 time)");
+  EXPECT_EQ(facts.size(), 4u);
+}
+
+TEST(Gather, TheLinkersFoldersAreSearchedInItsOrder) {
+  test::NodeTree tree("node");
+  tree.write("etc/ld.so.conf", "# a comment\n/usr/local/lib\ninclude /etc/ld.so.conf.d/*.conf");
+  tree.write("etc/ld.so.conf.d/nvidia.conf", "/opt/nccl/lib");
+  tree.write("etc/ld.so.conf.d/notes", "/nowhere");
+  const machine::Tree root(tree.path());
+  const auto folders = library_folders(root, "/opt/hpcx/lib::relative:/opt/ofi");
+  EXPECT_EQ((std::vector<std::string>(folders.begin(), folders.begin() + 4)),
+            (std::vector<std::string>{"/opt/hpcx/lib", "/opt/ofi", "/usr/local/lib", "/opt/nccl/lib"}));
+  tree.write("opt/nccl/lib/libnccl.so.2.27.3", "");
+  tree.link("opt/nccl/lib/libnccl.so.2", "libnccl.so.2.27.3");
+  tree.write("usr/lib64/libnccl.so.2", "");
+  tree.link("usr/lib/libnccl.so.2", "/opt/nccl/lib/libnccl.so.2.27.3");  // the same file once more
+  tree.write("usr/lib64/libnccl-net-ofi.so", "");
+  tree.link("usr/lib64/libnccl-net.so", "gone.so");
+  Facts facts;
+  gather_libraries(root, facts);
+  EXPECT_EQ(facts.text("library/libnccl.so.2"), "/opt/nccl/lib/libnccl.so.2.27.3, /usr/lib64/libnccl.so.2");
+  EXPECT_EQ(facts.text("library/libnccl-net-ofi.so"), "/usr/lib64/libnccl-net-ofi.so");
+  EXPECT_FALSE(facts.has("library/libnccl-net.so"));
+}
+
+TEST(Gather, InterruptsGoToTheCpusOfAllOfThem) {
+  test::NodeTree tree("node");
+  for (const auto& [number, cpus] : {std::pair{"41", "0-1"}, {"42", "6"}}) {
+    tree.write(fmt::format("sys/devices/a/msi_irqs/{}", number), "msix");
+    tree.write(fmt::format("proc/irq/{}/effective_affinity_list", number), cpus);
+  }
+  const machine::Tree root(tree.path());
+  EXPECT_EQ(interrupt_cpus(root, "sys/devices/a").text, "0-1,6");
+  EXPECT_EQ(interrupt_cpus(root, "sys/devices/b").access, machine::Access::absent);
+  tree.make_unreadable("proc/irq/42/effective_affinity_list");
+  EXPECT_EQ(interrupt_cpus(root, "sys/devices/a").access, machine::Access::unreadable);
+}
+
+TEST(Gather, ARankTellsWhatItIsBoundTo) {
+  const Facts facts = gather_rank("/");
+  EXPECT_EQ(facts.text("bound/cpus"), machine::list_of(machine::bound_cpus()));
+  EXPECT_EQ((machine::cpus_in(facts.text("bound/allowed")) & machine::bound_cpus()), machine::bound_cpus());
+  EXPECT_NE(facts["bound/memory_policy"].access, machine::Access::absent);
+}
+
+TEST(Gather, TheRunningMachineTellsOfItsClock) {
+  EXPECT_NE(gather_node("/", {}, 5)["clock/synchronised"].access, machine::Access::absent);
+  EXPECT_EQ(test::NodeTree("node").facts()["clock/synchronised"].access, machine::Access::absent);
+}
+
+TEST(Gather, OptionsOfTheKernelAreThoseOfItsVersion) {
+  test::NodeTree tree("node");
+  EXPECT_EQ(tree.facts()["kernel/dmabuf"].access, machine::Access::absent);
+  tree.write("boot/config-6.8.0-45-generic", "CONFIG_X=y\nCONFIG_DMA_SHARED_BUFFER=y");
+  EXPECT_EQ(tree.facts().text("kernel/dmabuf"), "yes");
+  tree.write("boot/config-6.8.0-45-generic", "CONFIG_X=y\n# CONFIG_DMA_SHARED_BUFFER is not set");
+  EXPECT_EQ(tree.facts().text("kernel/dmabuf"), "no");
 }
 
 TEST(Gather, EveryFactOfANodeIsALine) {

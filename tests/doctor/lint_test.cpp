@@ -52,7 +52,9 @@ TEST(Lint, ValuesThatNcclMisreads) {
 
 TEST(Lint, TreeForSharpTurnsItOff) {
   const Lines lines = told({{"NCCL_ALGO", "Tree"}, {"NCCL_COLLNET_ENABLE", "1"}});
-  EXPECT_EQ(lines, (Lines{"warn env.debugging: NCCL_ALGO=Tree: NCCL no longer chooses by size",
+  EXPECT_EQ(lines, (Lines{"warn nccl.sharp: NCCL_COLLNET_ENABLE=1 asks for SHARP, but NCCL finds no plugin for it "
+                          "(libnccl-net.so)",
+                          "warn env.debugging: NCCL_ALGO=Tree: NCCL no longer chooses by size",
                           "warn env.combinations: NCCL_ALGO=Tree turns off what SHARP needs (CollNetDirect, "
                           "CollNetChain)"}));
   for (const std::string& line :

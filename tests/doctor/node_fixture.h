@@ -119,6 +119,9 @@ class NodeTree {
     add_pci(path, "0x15b3", "0x020700", 16, "32.0 GT/s PCIe");
     const std::string name = fmt::format("mlx5_{}", number), folder = "sys/devices/" + path + "/";
     write(folder + "iommu_group/type", "identity");
+    const int interrupt = 100 + number;
+    write(fmt::format("{}msi_irqs/{}", folder, interrupt), "msix");
+    write(fmt::format("proc/irq/{}/effective_affinity_list", interrupt), fmt::format("{}", number % 4));
     const std::string own = folder + "infiniband/" + name + "/";
     link("sys/class/infiniband/" + name, fmt::format("../../devices/{}/infiniband/{}", path, name));
     link(own + "device", "../..");
@@ -213,6 +216,8 @@ inline void add_dgx(NodeTree& tree, const std::string& layer = "InfiniBand") {
     tree.add_hca(hca_place(i), i, layer, "400 Gb/sec (4X NDR)");
   }
   tree.add_driver();
+  tree.write("usr/lib/x86_64-linux-gnu/libnccl.so.2.27.3", "");
+  tree.link("usr/lib/x86_64-linux-gnu/libnccl.so.2", "libnccl.so.2.27.3");
   tree.write("sys/module/nvidia_peermem/version", "570.86.15");
   tree.add_daemon(812, "nv-fabricmanage");
 }
@@ -242,6 +247,9 @@ inline machine::GpuReport healthy_gpus(int count = 8) {
     gpu.nvlinks.assign(18, true);
     gpu.fabric_state = 3;
     gpu.fabric_status = 0;
+    gpu.fabric_health = 0xa;  // no to what it answers
+    gpu.recovery_action = 0;
+    gpu.nvlink_recoveries = gpu.nvlink_crc_errors = 0;
     report.gpus.push_back(gpu);
   }
   return report;

@@ -1,6 +1,8 @@
 // Whole nodes: each fault is found, and nothing else.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "node_fixture.h"
 
 namespace harness::doctor {
@@ -54,10 +56,26 @@ TEST(Nodes, NeitherPeermemNorDmabuf) {
   test::NodeTree tree("dgx01");
   test::add_dgx(tree);
   tree.add_driver(false);
-  EXPECT_EQ(told(tree), Lines{});  // nvidia_peermem is loaded
+  EXPECT_EQ(told(tree), Lines{"info gdr.dmabuf: GPUDirect RDMA goes by nvidia_peermem and not by dma-buf, which NVIDIA "
+                              "recommends: NVIDIA's closed kernel modules have none"});
   tree.remove("sys/module/nvidia_peermem");
   EXPECT_EQ(told(tree), Lines{"fail gdr.module: neither nvidia_peermem nor dma-buf: what GPUs send to other nodes goes "
                               "through the host's memory"});
+}
+
+TEST(Nodes, AKernelWithoutDmabuf) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.remove("sys/module/nvidia_peermem");
+  EXPECT_EQ(told(tree), Lines{});  // dma-buf serves
+  const Lines fault{
+      "fail gdr.module: neither nvidia_peermem nor dma-buf: what GPUs send to other nodes goes through the "
+      "host's memory"};
+  tree.write("boot/config-6.8.0-45-generic", "# CONFIG_DMA_SHARED_BUFFER is not set");
+  EXPECT_EQ(told(tree), fault);
+  tree.remove("boot");
+  tree.write("proc/sys/kernel/osrelease", "5.10.0-30-amd64");
+  EXPECT_EQ(told(tree), fault);
 }
 
 TEST(Nodes, APortThatIsSlow) {
@@ -246,7 +264,103 @@ TEST(Nodes, AnEfaNode) {
     tree.write(port + "sm_lid", "0x0");
     tree.write(port + "rate", "not known");
   }
+  EXPECT_EQ(told(tree), Lines{"warn nccl.plugin: NCCL finds no plugin for EFA (libnccl-net.so): it uses sockets"});
+  tree.write("usr/lib/x86_64-linux-gnu/libnccl-net-ofi.so", "");
+  EXPECT_EQ(told(tree), Lines{"warn nccl.plugin: the plugin for EFA is there under a name that NCCL does not look for: "
+                              "NCCL uses sockets"});
+  Node node = tree.node(8);
+  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_NET_PLUGIN", "ofi");
+  for (const std::string& line : test::worth_reading(diagnose({node})))
+    EXPECT_EQ(line.find("nccl"), std::string::npos) << line;
+  tree.write("usr/lib/x86_64-linux-gnu/libnccl-net.so", "");
   EXPECT_EQ(told(tree), Lines{});
+}
+
+// Mpirun's own way of binding two ranks: of NUMA nodes by turns.
+TEST(Nodes, ARankThatIsFarFromItsGpu) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  for (const int gpu : {4, 5, 6, 7}) tree.write("sys/devices/" + test::gpu_place(gpu) + "/local_cpulist", "4-7");
+  const machine::GpuReport gpus = test::healthy_gpus();
+  Node node = tree.node(8, &gpus);
+  for (std::size_t rank = 0; rank < 8; ++rank) node.ranks[rank].facts.set("bound/cpus", rank < 4 ? "0-3" : "4-7");
+  EXPECT_EQ(test::worth_reading(diagnose({node})), Lines{});
+  for (const std::size_t rank : {2u, 5u}) node.ranks[rank].facts.set("bound/cpus", rank == 2 ? "4-7" : "0-3");
+  EXPECT_EQ(test::worth_reading(diagnose({node})),
+            Lines{"info rank.near_gpu: ranks bound to CPUs that are not near their GPU: 2 (GPU 0000:23:00.0), 5 (GPU "
+                  "0000:35:00.0); sweeps bind their workers themselves, other programs would be slow"});
+  node.ranks[2].facts.set("env/CUDA_VISIBLE_DEVICES", "5");
+  node.ranks[5].facts.set("env/CUDA_VISIBLE_DEVICES", "2");
+  for (const std::string& line : test::worth_reading(diagnose({node})))
+    EXPECT_EQ(line.find("near_gpu"), std::string::npos) << line;
+}
+
+// A control group leaves the job the CPUs of one NUMA node, and the GPUs of both.
+TEST(Nodes, GpusWhoseCpusTheJobMayNotUse) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  for (const int gpu : {6, 7}) tree.write("sys/devices/" + test::gpu_place(gpu) + "/local_cpulist", "4-7");
+  const machine::GpuReport gpus = test::healthy_gpus();
+  Node node = tree.node(8, &gpus);
+  for (Rank& rank : node.ranks) rank.facts.set("bound/cpus", "0-3");
+  const auto lines = test::worth_reading(diagnose({node}));
+  EXPECT_EQ(lines,
+            Lines{"warn rank.near_gpu: the job may use none of the CPUs near 2 GPUs: 0000:43:00.0, 0000:45:00.0"});
+  for (Rank& rank : node.ranks) rank.facts.set("bound/allowed", "0-7");  // mpirun's doing, which sweeps undo
+  EXPECT_EQ(test::worth_reading(diagnose({node})),
+            Lines{"info rank.near_gpu: ranks bound to CPUs that are not near their GPU: 6 (GPU 0000:43:00.0), 7 (GPU "
+                  "0000:45:00.0); sweeps bind their workers themselves, other programs would be slow"});
+}
+
+// Without root ACS cannot be read, but the kernel's groups show it.
+TEST(Nodes, AcsThatTheGroupsTell) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  for (int root = 1; root <= 4; ++root) {
+    for (int port = 0; port < 4; ++port) {
+      for (std::string bridge = test::switch_port(root, port); bridge.find('/') != std::string::npos;
+           bridge.erase(bridge.rfind('/')))
+        tree.write_bytes("sys/devices/" + bridge + "/config", test::configuration_space(0, false));
+    }
+  }
+  for (int i = 0; i < 8; ++i) {
+    for (const auto& [place, group] :
+         {std::pair{test::gpu_place(i), i / 2}, {test::hca_place(i), i == 3 ? 9 : i / 2}}) {
+      tree.remove("sys/devices/" + place + "/iommu_group");
+      tree.write(fmt::format("sys/kernel/iommu_groups/{}/type", group), "identity");
+      tree.link("sys/devices/" + place + "/iommu_group", fmt::format("/sys/kernel/iommu_groups/{}", group));
+    }
+  }
+  const auto lines = told(tree);
+  EXPECT_NE(std::ranges::find(lines,
+                              "warn pcie.groups: GPU 0000:23:00.0 and adapter mlx5_3, below the switch at "
+                              "0000:21:00.0, are in groups of their own, so ACS keeps them apart"),
+            lines.end())
+      << fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+TEST(Nodes, AnOldNcclOnARoceCluster) {
+  test::NodeTree tree("roce01");
+  test::add_dgx(tree, "Ethernet");
+  tree.write("opt/nccl/libnccl.so.2.18.5", "");
+  tree.link("opt/nccl/libnccl.so.2", "libnccl.so.2.18.5");
+  tree.write("etc/ld.so.conf", "/opt/nccl");
+  EXPECT_EQ(told(tree), (Lines{"warn nccl.library: the linker takes /opt/nccl/libnccl.so.2.18.5: before 2.21.0 it does "
+                               "not find the addresses of RoCE itself; set NCCL_IB_GID_INDEX",
+                               "info nccl.library: the linker takes /opt/nccl/libnccl.so.2.18.5; there are also "
+                               "/usr/lib/x86_64-linux-gnu/libnccl.so.2.27.3"}));
+}
+
+TEST(Nodes, ADegradedNvlinkFabric) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  machine::GpuReport gpus = test::healthy_gpus();
+  gpus.gpus[0].fabric_health = 0x5;
+  gpus.gpus[3].recovery_action = 1;
+  EXPECT_EQ(
+      told(tree, 8, gpus),
+      (Lines{"fail gpu.recovery: GPU 0000:25:00.0 is to be reset, says the driver",
+             "warn gpu.fabric: the NVLink fabric of GPU 0000:13:00.0: less bandwidth, routes are being repaired"}));
 }
 
 }  // namespace

@@ -75,7 +75,8 @@ TEST(Messages, ARequestComesBackAsItWas) {
 }
 
 TEST(Messages, AnOrderComesBackAsItWas) {
-  const WorkerOrder back = decode<WorkerOrder>(encode(WorkerOrder{some_request(), 5, 6, 7e9, 2, 4}));
+  const WorkerOrder back = decode<WorkerOrder>(encode(WorkerOrder{some_request(), 5, 6, 7e9, 2, 4, {"few"}}));
+  EXPECT_EQ(back.warnings, std::vector<std::string>{"few"});
   EXPECT_EQ(back.rank, 5);
   EXPECT_EQ(back.threads, 6);
   EXPECT_EQ(back.memory_limit_bytes, 7e9);
@@ -98,7 +99,7 @@ TEST(Messages, AQuestionComesBackAsItWas) {
 }
 
 TEST(Messages, DamagedOrdersAreErrors) {
-  const std::string bytes = encode(WorkerOrder{some_request(), 5, 6, 7e9, 2, 4});
+  const std::string bytes = encode(WorkerOrder{some_request(), 5, 6, 7e9, 2, 4, {}});
   EXPECT_THROW(decode<WorkerOrder>(""), Error);
   EXPECT_THROW(decode<WorkerOrder>(bytes.substr(0, bytes.size() - 1)), Error);
   EXPECT_THROW(decode<WorkerOrder>(bytes + "x"), Error);
@@ -151,11 +152,12 @@ TEST(Messages, ATimelineComesBackAsItWas) {
 }
 
 TEST(Messages, WhatUntimedTasksFoundComesBack) {
-  const ProbeSamples probe{{{"oneDNN", "2.6.3"}}, "0000:1B:00.0 NVIDIA H200", 1e12};
+  const ProbeSamples probe{{{"oneDNN", "2.6.3"}}, "0000:1B:00.0 NVIDIA H200", 1e12, "CPUs 0-3"};
   const auto back = task_back<ProbeSamples>(samples_of(probe));
   EXPECT_EQ(back.identity, probe.identity);
   EXPECT_EQ(back.device, probe.device);
   EXPECT_EQ(back.peak_flops, 1e12);
+  EXPECT_EQ(back.bound, "CPUs 0-3");
   const TuneSamples tune{{{"matmul 1x2x3", "fused 0a 1"}}};
   EXPECT_EQ(task_back<TuneSamples>(samples_of(tune)).tuning, tune.tuning);
   const ObserveSamples observe{std::string("a\nb\0c", 5)};

@@ -40,11 +40,8 @@ TEST(Cpus, AreListedByTheKernel) {
   EXPECT_EQ(count(""), 0u);
 }
 
-TEST(Cpus, NearADevice) {
-  const test::TemporaryFolder root;
-  root.write("sys/bus/pci/devices/0000:1b:00.0/local_cpulist", "2-3\n");
-  EXPECT_EQ(cpus_near("0000:1B:00.0", root.path()), cpus_in("2,3"));
-  EXPECT_TRUE(cpus_near("0000:1C:00.0", root.path()).none());
+TEST(Cpus, AreListedAsTheKernelDoes) {
+  for (const char* list : {"", "7", "0-31,64-95", "1,3,5-6", "8191"}) EXPECT_EQ(list_of(cpus_in(list)), list);
 }
 
 TEST(Cpus, TheirModelIsNamed) {

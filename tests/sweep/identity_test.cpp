@@ -32,5 +32,14 @@ TEST(Identity, RankZeroWinsATieAndLongListsAreCut) {
   EXPECT_THAT(lines[0], HasSubstr("and 7 more"));
 }
 
+TEST(Identity, WhatRanksSayIsToldOncePerValue) {
+  EXPECT_EQ(said_by_ranks({}), "");
+  EXPECT_EQ(said_by_ranks({"a", "a"}), "a (2 ranks)");
+  EXPECT_EQ(said_by_ranks({"b", "a", "b"}), "b (2 ranks); a (1 rank)");
+  std::vector<std::string> many;
+  for (int i = 0; i < 40; ++i) many.push_back(std::to_string(i));
+  EXPECT_THAT(said_by_ranks(many), ::testing::EndsWith("; 15 (1 rank); others"));
+}
+
 }  // namespace
 }  // namespace harness::sweep

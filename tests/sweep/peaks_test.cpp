@@ -38,7 +38,7 @@ std::vector<job::RankPlace> places(int ranks, int ranks_per_node, int cores) {
 }
 
 job::Samples reached(double flops) {
-  return {job::ProbeSamples{{}, "", flops}, {}, 0, {}};
+  return {job::ProbeSamples{{}, "", flops, ""}, {}, 0, {}};
 }
 
 // Every rank of a block reaches what `flops` says of its request and of the blocks before it.

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "machine/cpus.h"
+#include "machine/memory_policy.h"
+#include "machine/numa.h"
 
 namespace harness::cuda {
 namespace {
@@ -28,6 +30,34 @@ int visible_devices() {
   return count;
 }
 
+// Returns what cannot be. The CPUs are some of those that the supervisor gave the worker, also when another block bound
+// it before.
+std::vector<std::string> bind_near(const std::string& bus_id, config::HostBinding binding) {
+  using config::HostBinding;
+  if (binding == HostBinding::none) return {};
+  static const machine::CpuSet given = machine::bound_cpus();
+  const machine::Surroundings near = machine::surroundings_of(bus_id);
+  const machine::CpuSet cpus = binding == HostBinding::core ? machine::part_of_gpu(bus_id, given) : given & near.cpus;
+  machine::bind_to(cpus);
+  if (binding == HostBinding::automatic) return {};
+  std::vector<std::string> warnings;
+  if (cpus.none()) {
+    warnings.push_back(fmt::format(
+        "host_binding binds the worker of GPU {} to no CPUs: the kernel tells of none near it that the job has{}; look "
+        "at /sys/bus/pci/devices/*/local_cpulist and at what the launcher binds to",
+        bus_id, binding == HostBinding::core ? ", a core for each GPU" : ""));
+  }
+  const std::string problem = near.numa_node < 0 ? "the kernel does not tell which NUMA node is near"
+                                                 : machine::set_memory_policy(machine::preferring(near.numa_node));
+  if (!problem.empty()) {
+    warnings.push_back(fmt::format(
+        "host_binding: the worker of GPU {} takes memory as usual: {}; a container needs --cap-add SYS_NICE, and a "
+        "virtual machine a NUMA topology",
+        bus_id, problem));
+  }
+  return warnings;
+}
+
 }  // namespace
 
 int device_ordinal(int visible, int local_rank, int local_ranks, bool share) {
@@ -43,26 +73,23 @@ int device_ordinal(int visible, int local_rank, int local_ranks, bool share) {
 Device use_device(const backend::ExecutableRequest& request) {
   Device device;
   device.ordinal = device_ordinal(visible_devices(), request.local_rank, request.local_ranks, request.share_devices);
-  cudaDeviceProp properties{};
-  cudaError_t status = cudaSetDevice(device.ordinal);
-  if (status == cudaSuccess) status = cudaGetDeviceProperties(&properties, device.ordinal);
   std::array<char, 32> bus_id{};
+  cudaError_t status = cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device.ordinal);
+  device.bus_id = bus_id.data();
   if (status == cudaSuccess) {
-    status = cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device.ordinal);
+    device.warnings = bind_near(device.bus_id, request.settings.host_binding);
+    status = cudaSetDevice(device.ordinal);
   }
+  cudaDeviceProp properties{};
+  if (status == cudaSuccess) status = cudaGetDeviceProperties(&properties, device.ordinal);
   if (status != cudaSuccess) fail("GPU {} could not be used: {}", device.ordinal, cudaGetErrorString(status));
   device.name = properties.name;
-  device.bus_id = bus_id.data();
   device.multiprocessors = properties.multiProcessorCount;
   device.major = properties.major;
   device.minor = properties.minor;
   device.memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem);
   device.l2_bytes = properties.l2CacheSize;
   return device;
-}
-
-void stay_near(const Device& device) {
-  machine::bind_to(machine::bound_cpus() & machine::cpus_near(device.bus_id));
 }
 
 std::string runtime_version() {

@@ -55,17 +55,7 @@ BlockRun::BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const Members
       idle_([this] { look(0); }),
       number_(members.number_of(site.rank)),
       worker_(worker) {
-  if (number_) {
-    share_ = share_of(site, members, request_.settings.threads, request_.memory_limit_bytes);
-    if (config::traits_of(request_.backend).ranks_are_gpus) {
-      // What fits on a device is not the host's limit. A limit that was asked for still counts.
-      if (request_.memory_limit_bytes <= 0) share_.memory_limit_bytes = 0;
-      // Any core of the node: the worker stays near its GPU, which only it knows.
-      for (const std::vector<int>& core : site.cores) {
-        for (const int cpu : core) share_.cpus.set(cpu);
-      }
-    }
-  }
+  if (number_) share_ = share_of(site, members, request_);
   report_.rank = site.rank;
   set_text(report_.host, site.host);
 }
@@ -99,14 +89,11 @@ void BlockRun::start_worker() {
   };
   NameValues wanted = config::environment_of(request_.settings);
   wanted.insert(wanted.end(), request_.environment.begin(), request_.environment.end());
-  const machine::CpuSet mine = machine::bound_cpus();
   try {
-    machine::bind_to(share_.cpus);  // inherited by the worker before any of its libraries looks
+    const InPlace inherited(share_);  // by the worker, before any of its libraries looks
     worker_ = std::make_unique<WorkerProcess>(
         job::worker_environment(job::own_environment(), rank0_environment_, forced, wanted), request_.wrap);
-    machine::bind_to(mine);
   } catch (const Error& e) {
-    machine::bind_to(mine);
     blame(FaultKind::error, e.what(), 0, Alarm::stop);
   }
 }
@@ -121,7 +108,7 @@ void BlockRun::order_block() {
   watching_ = true;
   worker_->send(job::FrameType::order,
                 job::encode(job::WorkerOrder{request_, *number_, share_.threads, share_.memory_limit_bytes,
-                                             share_.local_rank, share_.local_ranks}));
+                                             share_.local_rank, share_.local_ranks, share_.warnings}));
 }
 
 // What each worker wants others to know goes to those others alone.

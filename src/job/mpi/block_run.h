@@ -11,7 +11,7 @@
 #include "job/mpi/fault.h"
 #include "job/mpi/node_watch.h"
 #include "job/mpi/ranks.h"
-#include "job/mpi/site.h"
+#include "job/mpi/share.h"
 #include "job/mpi/worker_process.h"
 
 namespace harness::mpi {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "job/mpi/members.h"
 #include "job/mpi/site.h"
 #include "machine/conditions.h"
 #include "machine/cpus.h"

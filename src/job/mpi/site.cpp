@@ -7,6 +7,8 @@
 #include "job/mpi/launcher.h"
 #include "job/wire.h"
 #include "machine/cgroups.h"
+#include "machine/cpus.h"
+#include "machine/numa.h"
 #include "machine/proc.h"
 
 namespace harness::mpi {
@@ -51,6 +53,7 @@ Site find_site(Ranks& ranks) {
   const bool ignore_binding = bits[words] != 0;
   bits[words] = 0;
   site.cores = machine::cores_of(ignore_binding ? allowed : cpus_of(bits));
+  for (const std::vector<int>& core : site.cores) site.numa_nodes.push_back(machine::numa_node_of(core.front()));
   site.usable_cores = machine::limited_by_quota(static_cast<int>(std::max<std::size_t>(1, site.cores.size())));
   return site;
 }
@@ -90,34 +93,6 @@ std::vector<job::RankPlace> gather_places(Ranks& ranks, const Site& site) {
     places.push_back(std::move(place));
   }
   return places;
-}
-
-Share share_of(const Site& site, const Members& members, int threads, double memory_limit_bytes) {
-  Share share;
-  int taking_part = 0;
-  for (const int rank : site.node_ranks) {
-    if (!members.contains(rank)) continue;
-    if (rank < site.rank) ++share.local_rank;
-    ++taking_part;
-  }
-  share.local_ranks = std::max(1, taking_part);
-  share.threads = threads > 0 ? threads : std::max(1, site.usable_cores / share.local_ranks);
-  share.memory_limit_bytes =
-      memory_limit_bytes > 0 ? memory_limit_bytes : job::share_of_memory(site.memory_bytes, share.local_ranks);
-  const auto cores = static_cast<std::int64_t>(site.cores.size());
-  std::int64_t first = 0;
-  std::int64_t last = cores;
-  const bool own_cores = static_cast<std::int64_t>(share.threads) * share.local_ranks <= cores;
-  if (own_cores && site.usable_cores == cores) {
-    const std::int64_t each = cores / share.local_ranks;
-    // A rank that sits the block out has no place among the cores; any will do.
-    first = std::min(share.local_rank, share.local_ranks - 1) * each;
-    last = first + each;
-  }
-  for (std::int64_t core = first; core < last; ++core) {
-    for (const int cpu : site.cores[core]) share.cpus.set(cpu);
-  }
-  return share;
 }
 
 }  // namespace harness::mpi

@@ -12,6 +12,8 @@
 #include <thread>
 
 #include "base/error.h"
+#include "machine/memory_policy.h"
+#include "machine/proc.h"
 #include "support/no_inputs.h"
 #include "worker/tasks.h"
 #include "workloads/gpt/gpt.h"
@@ -148,6 +150,11 @@ worker::Work fake_work(const job::WorkerOrder& order, const std::shared_ptr<back
       samples.identity.emplace_back(name, value == nullptr ? "unset" : value);
     }
     samples.identity.emplace_back("PID", std::to_string(::getpid()));
+    const std::string status = machine::kernel_text("/proc/self/status");
+    samples.identity.emplace_back("CPUS", machine::value_of(status, "Cpus_allowed_list"));
+    machine::MemoryPolicy policy;
+    const std::string refused = machine::get_memory_policy(policy);
+    samples.identity.emplace_back("MEMORY", refused.empty() ? describe(policy) : refused);
     work.task = [samples](worker::Steps*) { return samples; };
     return work;
   }

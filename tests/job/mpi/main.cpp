@@ -15,8 +15,9 @@ namespace harness::test {
 namespace {
 
 int supervise(const std::vector<std::string>& arguments) {
-  std::map<std::string, double> number = {{"blocks", 1}, {"ranks", 0}, {"steps", 5},  {"start", 10}, {"step", 5},
-                                          {"memory", 0}, {"first", 0}, {"shared", 0}, {"task", 0},   {"questions", 0}};
+  std::map<std::string, double> number = {{"blocks", 1}, {"ranks", 0},     {"steps", 5},  {"start", 10},
+                                          {"step", 5},   {"memory", 0},    {"first", 0},  {"shared", 0},
+                                          {"task", 0},   {"questions", 0}, {"binding", 0}};
   for (const std::string& argument : arguments) {
     const std::size_t equals = argument.find('=');
     number.at(argument.substr(0, equals)) = std::stod(argument.substr(equals + 1));
@@ -46,6 +47,7 @@ int supervise(const std::vector<std::string>& arguments) {
     request.task = tasks.at(static_cast<std::size_t>(number["task"]));
     request.deadlines = {number["start"], number["step"]};
     request.memory_limit_bytes = number["memory"];
+    request.settings.host_binding = static_cast<config::HostBinding>(number["binding"]);
     if (const char* wrap = std::getenv("LAUNCH_TEST_WRAP")) request.wrap = wrap;
     std::cout << fmt::format("begin {}", i) << std::endl;
     const bool shared = number["shared"] > 0;
@@ -74,6 +76,8 @@ int supervise(const std::vector<std::string>& arguments) {
         for (const auto& [name, value] : probe->identity)
           std::cout << "identity " << rank << " " << name << "=" << value << "\n";
       }
+      for (const std::string& warning : outcome.samples[rank].warnings)
+        std::cout << "warning " << rank << " " << warning << "\n";
     }
     std::cout << std::flush;
   }

@@ -164,4 +164,38 @@ int nvmlDeviceGetGpuFabricInfo(void*, void* info) {
   std::memcpy(info, &fabric, sizeof fabric);
   return state.answers ? 0 : not_supported;
 }
+int nvmlDeviceGetGpuFabricInfoV(void*, void* info) {
+  struct {
+    unsigned version;
+    unsigned char cluster[16];
+    int status;
+    unsigned clique;
+    unsigned char state;
+    unsigned health;
+  } fabric;
+  std::memcpy(&fabric, info, sizeof fabric);
+  constexpr int version_mismatch = 25;
+  if (fabric.version != (sizeof fabric | 2u << 24)) return version_mismatch;
+  fabric.state = 3;
+  fabric.health = 0x9;  // degraded bandwidth, no recovery of routes
+  std::memcpy(info, &fabric, sizeof fabric);
+  return state.answers ? 0 : not_supported;
+}
+int nvmlDeviceGetNvLinkErrorCounter(void*, unsigned link, int counter, unsigned long long* count) {
+  *count = 10 * counter + link;  // 0 replays, 1 recoveries, 2 flits with a wrong checksum
+  return state.answers && link < 3 ? 0 : not_supported;
+}
+int nvmlDeviceGetFieldValues(void*, int count, void* values) {
+  struct {
+    unsigned field, scope;
+    long long timestamp, latency;
+    int type, result;
+    unsigned long long value;
+  } asked;
+  std::memcpy(&asked, values, sizeof asked);
+  asked.result = asked.field == 230 && state.answers ? 0 : not_supported;  // NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
+  asked.value = 2;
+  std::memcpy(values, &asked, sizeof asked);
+  return count == 1 ? 0 : not_supported;
+}
 }

@@ -1,4 +1,5 @@
 // The cuda backend's own promises, over the emulated device.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <thread>
 
 #include "backend/cuda/cuda_backend.h"
+#include "machine/cpus.h"
 #include "program/builder.h"
 #include "training/local_job.h"
 #include "workloads/workload.h"
@@ -41,6 +43,25 @@ TEST(CudaExecutable, AGraphTrainsAsTheStreamsDo) {
     s.cuda_graph = false;
     EXPECT_EQ(losses(s, layout), with);
   }
+}
+
+// This machine has no GPU, so that its kernel tells of nothing near it: that is said, and the CPUs stay as they were.
+TEST(CudaExecutable, ABindingThatCannotBeIsAWarning) {
+  const machine::CpuSet before = machine::bound_cpus();
+  const auto warnings_of = [](config::HostBinding binding) {
+    config::Settings s = small();
+    s.host_binding = binding;
+    LocalJob job(tiny, s, test::layout_of(1, 1, 1));
+    job.run(1);
+    return job.warnings(0);
+  };
+  for (const auto binding : {config::HostBinding::automatic, config::HostBinding::none})
+    EXPECT_THAT(warnings_of(binding), ::testing::Not(::testing::Contains(::testing::HasSubstr("host_binding"))));
+  for (const auto binding : {config::HostBinding::numa, config::HostBinding::core}) {
+    EXPECT_THAT(warnings_of(binding), ::testing::AllOf(::testing::Contains(::testing::HasSubstr("to no CPUs")),
+                                                       ::testing::Contains(::testing::HasSubstr("memory as usual"))));
+  }
+  EXPECT_EQ(machine::bound_cpus(), before);
 }
 
 // The stand-ins refuse a programmatic launch that depends on more than the kernel ahead.

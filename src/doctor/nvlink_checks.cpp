@@ -1,0 +1,190 @@
+// The links between GPUs: NVLink, its switches and the software that sets them up.
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "doctor/check.h"
+#include "doctor/docs.h"
+
+namespace harness::doctor {
+namespace {
+
+void nvlink(const Node& node, const Cluster&, Findings& out) {
+  if (no_nvml(node, out)) return;
+  bool told = false;
+  for (const std::string& gpu : node.facts.under("nvml")) {
+    const auto links = node.facts.number("nvml/" + gpu + "/nvlinks"),
+               active = node.facts.number("nvml/" + gpu + "/nvlinks_active");
+    told = told || (links && active);
+    if (!links || !active || *active >= *links) continue;
+    const std::string evidence = fmt::format("{:.0f} of {:.0f} NVLinks of GPU {} are active", *active, *links, gpu);
+    const std::string remedy = "`nvidia-smi nvlink -s`; is the fabric manager running? reset the GPUs";
+    // Cards with bridges have links that lead nowhere; boards with switches use all.
+    const bool by_switch = node.facts.has("nvml/" + gpu + "/fabric_state") || node.facts.has("daemon/fabric_manager") ||
+                           *active > 0.5 * *links;
+    if (by_switch) {
+      out.fail(evidence, remedy);
+    } else {
+      out.info(evidence, remedy);
+    }
+  }
+  if (!out.empty()) return;
+  if (told) return out.pass("all active");
+  out.skip("no NVLink");
+}
+
+// Two bits of NVML's mask for each question (nvmlGpuFabricInfo_v3_t in nvml.h); 1: yes.
+std::string fabric_trouble(std::uint64_t health) {
+  std::vector<std::string> troubles;
+  unsigned shift = 0;
+  for (const char* words : {"less bandwidth", "routes are being repaired", "routes are broken", "accesses time out"}) {
+    if (((health >> shift) & 3u) == 1) troubles.emplace_back(words);
+    shift += 2;
+  }
+  return join(troubles, ", ");
+}
+
+void fabric(const Node& node, const Cluster&, Findings& out) {
+  if (no_nvml(node, out)) return;
+  constexpr double in_progress = 2, completed = 3;
+  bool told = false;
+  for (const std::string& gpu : node.facts.under("nvml")) {
+    const auto state = node.facts.number("nvml/" + gpu + "/fabric_state"),
+               status = node.facts.number("nvml/" + gpu + "/fabric_status");
+    told = told || state;
+    if (!state || (*state == completed && status == 0)) continue;
+    out.fail(
+        fmt::format("GPU {} has not joined the NVLink fabric ({})", gpu,
+                    *state == in_progress ? "in progress"
+                                          : fmt::format("state {:.0f}, status {:.0f}", *state, status.value_or(0))),
+        "start nvidia-fabricmanager (or the rack's), of the driver's version, and look at its log");
+  }
+  for (const std::string& gpu : node.facts.under("nvml")) {
+    const auto health = node.facts.number("nvml/" + gpu + "/fabric_health");
+    const std::string trouble = fabric_trouble(static_cast<std::uint64_t>(health.value_or(0)));
+    if (trouble.empty()) continue;
+    out.warn(fmt::format("the NVLink fabric of GPU {}: {}", gpu, trouble),
+             "look at the fabric manager's log (of a rack, NMX-C's) and at the switches");
+  }
+  if (!out.empty()) return;
+  if (told) return out.pass("joined");
+  out.skip("no NVLink fabric that tells its state");
+}
+
+bool is_one_of(const std::string& model, std::initializer_list<const char*> names) {
+  return std::ranges::any_of(names, [&](const char* name) { return model.find(name) != std::string::npos; });
+}
+
+bool is_on_switched_board(const std::string& model) {
+  return is_one_of(model, {"A100-SXM", "H100 80GB HBM3", "H200", "H800", "H20", "B200", "B300"}) &&
+         !is_rack_scale(model);
+}
+
+// GPUs on a board with NVLink switches need the fabric manager on their node; trays of a rack have it elsewhere.
+void fabric_manager(const Node& node, const Cluster&, Findings& out) {
+  const Facts& facts = node.facts;
+  const std::vector<std::string> gpus = gpus_of(facts);
+  constexpr std::size_t of_a_board = 8;
+  if (gpus.size() < of_a_board) return out.skip("no board with NVLink switches");
+  const std::string model = gpu_model(facts, gpus.front());
+  if (!is_on_switched_board(model)) return out.skip("no board with NVLink switches");
+  if (facts.has("daemon/fabric_manager")) return out.pass("it runs");
+  if (is_container(facts) || is_virtual(facts)) {
+    return out.unknown("whether the fabric manager runs", "it may run outside, where its process is not seen");
+  }
+  out.fail("no process nv-fabricmanager: the GPUs cannot use NVLink", "`systemctl start nvidia-fabricmanager`");
+}
+
+void imex(const Node& node, const Cluster&, Findings& out) {
+  const auto gpus = gpus_of(node.facts);
+  const std::string model = gpus.empty() ? "" : gpu_model(node.facts, gpus.front());
+  if (!is_rack_scale(model)) return out.skip("no NVLink between nodes");
+  if (node.facts.has("imex/channel")) return out.pass(node.facts.text("imex/channel"));
+  out.warn("no IMEX channel: NCCL uses the network within the rack",
+           "create /dev/nvidia-caps-imex-channels/channel0 (NVreg_CreateImexChannel0=1) and start nvidia-imex");
+}
+
+// Of the driver "570.86.15".
+int major_of(const std::string& version) {
+  int major = 0;
+  std::from_chars(version.data(), version.data() + version.size(), major);
+  return major;
+}
+
+// Sums in the switches (NVLink SHARP, "NVLS") need switches of the third generation, and CUDA 12.1 in the driver, as
+// NCCL asks for it (src/transport/nvls.cc).
+void sums_in_switches(const Node& node, const Cluster&, Findings& out) {
+  const Facts& facts = node.facts;
+  const std::vector<std::string> gpus = gpus_of(facts);
+  const std::string model = gpus.empty() ? "" : gpu_model(facts, gpus.front());
+  const bool by_kind = is_rack_scale(model) || is_on_switched_board(model);
+  if (gpus.size() < 2 || !by_kind || is_one_of(model, {"A100"})) return out.skip("no NVLink switches that add");
+  constexpr int with_cuda_12_1 = 530;
+  const machine::Reading& version = facts["driver/version"];
+  const int major = major_of(version.text);
+  if (major == 0) {
+    return out.unknown("the version of NVIDIA's driver",
+                       version.why.empty() ? "no /proc/driver/nvidia/version" : version.why);
+  }
+  if (major < with_cuda_12_1) {
+    return out.warn(fmt::format("driver {} is too old for sums in the NVLink switches (NVLS)", version.text),
+                    fmt::format("install driver {} or newer", with_cuda_12_1));
+  }
+  bool told = false;
+  const auto mig = std::ranges::any_of(facts.under("nvml"), [&](const std::string& gpu) {
+    told = true;
+    return facts.text("nvml/" + gpu + "/mig") == "true";
+  });
+  if (mig) return out.warn("MIG is on, which leaves no sums in the NVLink switches (NVLS)", "`nvidia-smi -mig 0`");
+  out.pass(told ? "the board and the driver can; NCCL's log says whether it does" : "the board and the driver can");
+}
+
+void link_errors(const Node& node, const Cluster&, Findings& out) {
+  if (no_nvml(node, out)) return;
+  bool told = false;
+  std::vector<std::string> counted;
+  for (const std::string& gpu : node.facts.under("nvml")) {
+    const auto recoveries = node.facts.number("nvml/" + gpu + "/nvlink_recoveries"),
+               wrong = node.facts.number("nvml/" + gpu + "/nvlink_crc_errors");
+    told = told || recoveries || wrong;
+    if (recoveries.value_or(0) + wrong.value_or(0) <= 0) continue;
+    counted.push_back(
+        fmt::format("{} ({:.0f} recoveries, {:.0f} wrong checksums)", gpu, recoveries.value_or(0), wrong.value_or(0)));
+  }
+  if (!counted.empty()) {
+    return out.info("NVLinks have had errors since the driver was loaded: " + join_first(counted, 3),
+                    "if they grow during a run, reset the GPU; then look at the board");
+  }
+  if (told) return out.pass("none");
+  out.skip("no NVLink that counts errors in this way");
+}
+
+void switch_faults(const Node& node, const Cluster&, Findings& out) {
+  if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
+  if (const auto& log = node.facts["log"]; !log.ok()) return out.skip("the kernel's log: see gpu.xid");
+  for (const std::string& number : node.facts.under("log/sxid_fatal")) {
+    out.warn(fmt::format("fatal SXid {} since the start: {}", number, node.facts.text("log/sxid_fatal/" + number)),
+             "restart the node; replace the board if it comes back");
+  }
+  for (const std::string& number : node.facts.under("log/sxid"))
+    out.info(fmt::format("SXid {} since the start: {}", number, node.facts.text("log/sxid/" + number)));
+  if (out.empty()) out.pass("none since the start");
+}
+
+}  // namespace
+
+std::vector<Check> nvlink_checks() {
+  return {
+      {"gpu.nvlink", "are all NVLinks active", "NVML", docs::nvml, nvlink},
+      {"gpu.nvlink_errors", "have NVLinks had errors", "NVML", docs::nvml, link_errors},
+      {"gpu.fabric", "have the GPUs joined the NVLink fabric, and is it whole", "NVML", docs::fabric, fabric},
+      {"gpu.fabric_manager", "does the fabric manager run where it must", "/proc/*/comm", docs::fabric, fabric_manager},
+      {"gpu.sxid", "have the NVLink switches reported faults", "/dev/kmsg", docs::fabric, switch_faults},
+      {"gpu.nvls", "can the NVLink switches add, which NCCL uses for all-reduces", "/proc/driver/nvidia, NVML",
+       docs::nccl_env, sums_in_switches},
+      {"gpu.imex", "is there a channel for NVLink between nodes", "/dev/nvidia-caps-imex-channels", docs::imex, imex}};
+}
+
+}  // namespace harness::doctor

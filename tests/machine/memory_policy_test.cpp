@@ -1,0 +1,27 @@
+#include "machine/memory_policy.h"
+
+#include <gtest/gtest.h>
+
+namespace harness::machine {
+namespace {
+
+TEST(MemoryPolicy, IsNamed) {
+  EXPECT_EQ(describe({}), "default");
+  EXPECT_EQ(describe(preferring(0)), "preferred 0");
+  EXPECT_EQ(describe(preferring(65)), "preferred 65");
+  EXPECT_EQ(describe({2, {3}}), "bind 0-1");
+  EXPECT_EQ(describe({99, {}}), "mode 99");
+}
+
+TEST(MemoryPolicy, IsKeptByTheKernel) {
+  MemoryPolicy before, now;
+  if (!get_memory_policy(before).empty()) GTEST_SKIP() << "the kernel refuses";
+  EXPECT_EQ(set_memory_policy(preferring(0)), "");
+  EXPECT_EQ(get_memory_policy(now), "");
+  EXPECT_EQ(now, preferring(0));
+  EXPECT_EQ(set_memory_policy(before), "");
+  EXPECT_EQ(set_memory_policy(preferring(900)), "invalid argument");  // no machine here has as many
+}
+
+}  // namespace
+}  // namespace harness::machine
