@@ -1,6 +1,7 @@
 #include "cli/predicted.h"
 
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -25,7 +26,8 @@ sim::Network network_of(const config::Experiment& e, const machine::Topology& to
 // NCCL's settings, the simulation knows nothing.
 bool is_known(const plan::PlannedCase& planned, const plan::PlannedCase& baseline) {
   return !planned.is_change() || planned.survey.program_hash != baseline.survey.program_hash ||
-         !(planned.layout == baseline.layout) || planned.settings.precision != baseline.settings.precision;
+         !(planned.layout == baseline.layout) || planned.settings.precision != baseline.settings.precision ||
+         planned.settings.mended != baseline.settings.mended;
 }
 
 }  // namespace
@@ -41,7 +43,6 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan, const machine::
   if (!e.hardware) {
     fail("{}: a prediction needs the hardware: add `hardware: h100-sxm` or another file of configs/hardware", e.path);
   }
-  const sim::Network network = network_of(e, topology);
   std::vector<PredictedCase> predicted(plan.cases.size());
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     const plan::PlannedCase& planned = plan.cases[i];
@@ -55,7 +56,11 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan, const machine::
       continue;
     }
     const program::ProgramSet set = workloads::build_programs(e.model, planned.settings, planned.layout);
-    predicted[i].step = sim::predict(set, planned.settings, *e.hardware, network, *e.calibration);
+    const config::Faults faults = e.faults.without(planned.settings.mended);
+    sim::Network network = network_of(e, topology);
+    network.node_of = sim::places(faults, std::move(network.node_of));
+    const sim::Condition condition = sim::condition_of(faults, *e.hardware, network);
+    predicted[i].step = sim::predict(set, planned.settings, *e.hardware, network, *e.calibration, condition);
   }
   return predicted;
 }

@@ -31,11 +31,12 @@ program::StepSplit split_of(const program::Program& program, const std::vector<O
 }  // namespace
 
 Prediction predict(const program::ProgramSet& programs, const config::Settings& settings,
-                   const config::Hardware& hardware, const Network& network, const config::Calibration& calibration) {
+                   const config::Hardware& hardware, const Network& network, const config::Calibration& calibration,
+                   const Condition& condition) {
   const Device device = device_of(hardware, settings.precision);
   const program::ProgramSet set = program::lower(programs, settings.fusion ? calibration.software.fused : 0);
-  const RankClasses classes(set);
-  Costs costs(classes, device, network, calibration);
+  const RankClasses classes(set, condition.marks());
+  Costs costs(classes, device, network, calibration, condition);
   const SimulatedStep step =
       simulate(classes, [&](int rank_class, program::OperationId id) { return costs(rank_class, id); });
   Prediction prediction;

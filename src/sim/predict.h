@@ -8,6 +8,7 @@
 #include "config/settings.h"
 #include "program/step_split.h"
 #include "sim/engine.h"
+#include "sim/faults.h"
 #include "sim/link_time.h"
 
 namespace harness::sim {
@@ -19,8 +20,9 @@ struct Prediction {
 };
 
 /// The step of the job that these Programs are, not yet lowered, with these settings. Throws Error if the hardware or
-/// the network lacks a number that the step needs.
+/// the network lacks a number that the step needs. `condition`: of the job's ranks, which are these or more.
 Prediction predict(const program::ProgramSet& programs, const config::Settings& settings,
-                   const config::Hardware& hardware, const Network& network, const config::Calibration& calibration);
+                   const config::Hardware& hardware, const Network& network, const config::Calibration& calibration,
+                   const Condition& condition = {});
 
 }  // namespace harness::sim
