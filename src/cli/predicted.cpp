@@ -92,6 +92,8 @@ std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCas
                   plural(p.ranks, "rank"), plural(topology.nodes(), "node"), table.text());
   text +=
       "computing, exposed, idle: shares of the step, mean over the ranks. exposed: communication and no computation.\n";
+  if (predicted[0].step)
+    text += fmt::format("critical path of the baseline: {}\n", in_words(predicted[0].step->critical_path));
   for (const std::string& reason : unknown) text += "?: " + reason + "\n";
   return text;
 }

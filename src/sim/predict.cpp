@@ -37,8 +37,8 @@ Prediction predict(const program::ProgramSet& programs, const config::Settings& 
   const program::ProgramSet set = program::lower(programs, settings.fusion ? calibration.software.fused : 0);
   const RankClasses classes(set, condition.marks());
   Costs costs(classes, device, network, calibration, condition);
-  const SimulatedStep step =
-      simulate(classes, [&](int rank_class, program::OperationId id) { return costs(rank_class, id); });
+  const CostOf cost = [&](int rank_class, program::OperationId id) { return costs(rank_class, id); };
+  const SimulatedStep step = simulate(classes, cost);
   Prediction prediction;
   const double alone_s = seconds_of(step.length);
   prediction.step_s = alone_s + calibration.software.step_s;
@@ -53,6 +53,8 @@ Prediction predict(const program::ProgramSet& programs, const config::Settings& 
     prediction.split.overlapped_s += share * of_class.overlapped_s;
     prediction.split.idle_s += share * of_class.idle_s;
   }
+  prediction.critical_path = critical_path(step, classes, cost);
+  prediction.critical_path.host += ticks_of(calibration.software.step_s);
   return prediction;
 }
 

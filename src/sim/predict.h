@@ -7,6 +7,7 @@
 #include "config/hardware.h"
 #include "config/settings.h"
 #include "program/step_split.h"
+#include "sim/critical_path.h"
 #include "sim/engine.h"
 #include "sim/faults.h"
 #include "sim/link_time.h"
@@ -17,6 +18,7 @@ namespace harness::sim {
 struct Prediction {
   double step_s = 0;
   program::StepSplit split;  // mean over the ranks
+  CriticalPath critical_path;
 };
 
 /// The step of the job that these Programs are, not yet lowered, with these settings. Throws Error if the hardware or
