@@ -1,7 +1,6 @@
 #include "analysis/breakdown.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <span>
@@ -36,24 +35,6 @@ struct Lists {
     breakdown.overlapped = largest_first(overlapped);
   }
 };
-
-// Replicas that gather weights have a group of their own for it, which may be at work while gradients are reduced, and
-// one for what those of a node have of them in common with other nodes.
-constexpr std::array<std::string_view, 2> other_data_groups{"gather", "across_nodes"};
-
-Part communication_part(std::string_view group) {
-  if (std::ranges::find(other_data_groups, group) != other_data_groups.end()) return Part::data;
-  for (const Part part : {Part::tensor, Part::pipeline, Part::data, Part::embedding, Part::world}) {
-    if (group == key_of(part)) return part;
-  }
-  return Part::communication;
-}
-
-Part computation_part(const store::ResultInterval& x) {
-  if (x.recomputed != 0) return Part::recomputation;
-  if (x.kind == "matmul") return Part::matrix_products;
-  return x.kind.starts_with("attention") ? Part::attention : Part::other_compute;
-}
 
 // A stretch of an interval that belongs to one part.
 struct Piece {
@@ -108,13 +89,11 @@ constexpr std::string_view tied_embedding = "tied embedding";
 constexpr std::string_view compute_stream = "compute";
 
 Part CaseParts::part_of(const store::ResultInterval& x) const {
-  if (!is_communication(x.kind)) return computation_part(x);
+  if (!is_communication(x.kind)) return computation_part(x.kind, x.recomputed != 0);
   const auto found = groups_.find({x.role, x.stream, x.kind, x.what});
   const bool known = found != groups_.end() && !found->second.empty();
   if (!known && x.what == tied_embedding) return Part::embedding;
-  const Part part = communication_part(known ? found->second : std::string_view(x.stream));
-  // All ranks meet at the end of every step, and in what a step of one collective repeats.
-  return part == Part::world && x.phase != closing_phase ? Part::communication : part;
+  return communication_part(known ? found->second : std::string_view(x.stream), x.phase == closing_phase);
 }
 
 // What has the moment of those that run at once. First the compute stream, then computations of other streams (the

@@ -22,6 +22,10 @@ constexpr std::array<Words, part_count> words{{{"matrix_products", "matrix produ
                                                {"loading", "data loading"},
                                                {"idle", "idle, host"}}};
 
+// Replicas that gather weights have a group of their own for it, which may be at work while gradients are reduced, and
+// one for what those of a node have of them in common with other nodes.
+constexpr std::array<std::string_view, 2> other_data_groups{"gather", "across_nodes"};
+
 }  // namespace
 
 const char* name_of(Part part) {
@@ -29,6 +33,19 @@ const char* name_of(Part part) {
 }
 const char* key_of(Part part) {
   return words[index_of(part)].key;
+}
+Part computation_part(std::string_view kind, bool recomputed) {
+  if (recomputed) return Part::recomputation;
+  if (kind == "matmul") return Part::matrix_products;
+  return kind.starts_with("attention") ? Part::attention : Part::other_compute;
+}
+Part communication_part(std::string_view group, bool closing) {
+  if (std::ranges::find(other_data_groups, group) != other_data_groups.end()) return Part::data;
+  for (const Part part : {Part::tensor, Part::pipeline, Part::data, Part::embedding}) {
+    if (group == key_of(part)) return part;
+  }
+  // All ranks meet at the end of every step, and in what a step of one collective repeats.
+  return closing && group == key_of(Part::world) ? Part::world : Part::communication;
 }
 bool is_computation(Part part) {
   return part <= Part::recomputation;

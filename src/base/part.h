@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace harness {
 
@@ -36,5 +37,9 @@ const char* name_of(Part part);            // for people: "matrix products", "te
 const char* key_of(Part part);             // for machines: "matrix_products"
 bool is_computation(Part part);            // matrix_products … recomputation
 bool is_exposed_communication(Part part);  // tensor … communication
+/// Of an operation that computes, by its kind ("matmul", "attention_backward").
+Part computation_part(std::string_view kind, bool recomputed);
+/// Of one that communicates, by its group. `closing`: it ends the step.
+Part communication_part(std::string_view group, bool closing);
 
 }  // namespace harness

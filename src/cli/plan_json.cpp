@@ -10,6 +10,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Seconds by part; what is not on the path is left out.
+Json json_of(const sim::CriticalPath& path) {
+  Json out = Json::object();
+  for (const Part part : all_parts) {
+    if (path[part] > 0) out[fmt::format("{}_seconds", key_of(part))] = sim::seconds_of(path[part]);
+  }
+  out["slowed_seconds"] = sim::seconds_of(path.slowed);
+  out["host_seconds"] = sim::seconds_of(path.host);
+  return out;
+}
+
 Json json_of(const sim::Prediction& prediction, const plan::PlannedCase& planned, double peak_flops) {
   const program::StepSplit& split = prediction.split;
   Json out{{"predicted_step_seconds", prediction.step_s},
@@ -17,7 +28,8 @@ Json json_of(const sim::Prediction& prediction, const plan::PlannedCase& planned
             {{"compute_seconds", split.compute_s},
              {"exposed_communication_seconds", split.exposed_s},
              {"idle_seconds", split.idle_s}}},
-           {"predicted_overlapped_communication_seconds", split.overlapped_s}};
+           {"predicted_overlapped_communication_seconds", split.overlapped_s},
+           {"predicted_critical_path", json_of(prediction.critical_path)}};
   const double flop = planned.survey.flop.model;
   if (peak_flops > 0 && flop > 0)
     out["predicted_mfu"] = flop / (prediction.step_s * planned.layout.ranks() * peak_flops);

@@ -1,6 +1,7 @@
 #include "cli/predicted.h"
 
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -16,7 +17,8 @@ namespace {
 // NCCL's settings, the simulation knows nothing.
 bool is_known(const plan::PlannedCase& planned, const plan::PlannedCase& baseline) {
   return !planned.is_change() || planned.survey.program_hash != baseline.survey.program_hash ||
-         !(planned.layout == baseline.layout) || planned.settings.precision != baseline.settings.precision;
+         !(planned.layout == baseline.layout) || planned.settings.precision != baseline.settings.precision ||
+         planned.settings.mended != baseline.settings.mended;
 }
 
 }  // namespace
@@ -76,6 +78,8 @@ std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCas
                   plural(p.ranks, "rank"), plural(p.topology.nodes(), "node"), table.text());
   text +=
       "computing, exposed, idle: shares of the step, mean over the ranks. exposed: communication and no computation.\n";
+  if (predicted[0].step)
+    text += fmt::format("critical path of the baseline: {}\n", in_words(predicted[0].step->critical_path));
   for (const std::string& reason : unknown) text += "?: " + reason + "\n";
   return text;
 }

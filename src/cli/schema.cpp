@@ -116,6 +116,8 @@ Json shape_of(const config::Key& key, const std::vector<config::Key>& all) {
       return list_of(any_scalar());
     case config::Takes::map:
       return map_of(key.name, all);
+    case config::Takes::map_or_maps:
+      return {{"anyOf", {map_of(key.name, all), list_of(map_of(key.name, all))}}};
     case config::Takes::name_or_map: {
       const auto preset = std::ranges::find(all, key.name + ".preset", &config::Key::name);
       return {{"anyOf", {scalar_of(preset->words), map_of(key.name, all)}}};

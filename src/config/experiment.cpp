@@ -81,7 +81,8 @@ std::vector<Field> fabric_fields(Fabric& fabric) {
 }
 
 // All keys of a configuration, in the order in which they are read. `root`: it, or an empty tree where they are listed.
-std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& cost, Problems& problems) {
+std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& cost, FaultBeingRead& fault,
+                                     Problems& problems) {
   const auto name = [&](auto text) { e.name = parse_name(text); };
   const auto backend = [&](auto text) { e.backend = parse_backend(text); };
   const auto peak = [&](auto text) { e.peak_flops = parse_peak(text); };
@@ -117,6 +118,7 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
       Field::other("calibration", Takes::value, calibration,
                    "of predictions: what a software gets of what the hardware promises",
                    "a file's name in calibration/, or a path", "harness"),
+      faults_field(e.faults, fault, problems),
       Field::other("baseline", Takes::values, {}, "one value per variable", "", "each variable's default").required(),
       Field::other("sweep", Takes::lists, {}, "the values to try; each is one case"),
       Field::other("combine", Takes::maps, {}, "a list of maps: several variables changed together, each map one case",
@@ -131,9 +133,34 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
   };
 }
 
+// What is mended must have been stated as wrong, and only a prediction can state it.
+void check_faults(const YamlNode& root, const Experiment& e, Problems& problems) {
+  const YamlNode* given = root.find("faults");
+  if (problems.concern("backend") || problems.concern("faults")) return;
+  if (given != nullptr && !traits_of(e.backend).predicts()) {
+    problems.add(given->key_place, "faults",
+                 fmt::format("backend {} measures a cluster as it is; faults are for predictions (backend: sim)",
+                             name_of(e.backend)));
+    return;
+  }
+  std::set<Fault> named;
+  const auto add = [&](const Settings& s) {
+    if (print_mended(s.mended) != "all") named.insert(s.mended.begin(), s.mended.end());
+  };
+  add(e.baseline);
+  for (const Change& change : e.changes) add(change.settings);
+  for (const Fault fault : named) {
+    if (e.faults.has(fault)) continue;
+    problems.add(
+        given != nullptr ? given->place : root.place, "faults",
+        fmt::format("{} is mended by a case, but is not among the faults; add it or mend another", name_of(fault)));
+  }
+}
+
 void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
   Cost cost;
-  if (!read_map(problems, root, "", experiment_fields(root, e, cost, problems), nested_keys())) return;
+  FaultBeingRead fault;
+  if (!read_map(problems, root, "", experiment_fields(root, e, cost, fault, problems), nested_keys())) return;
   if (cost.per_gpu_hour > 0 && cost.run_tokens > 0) e.cost = cost;
   if (traits_of(e.backend).predicts() && !e.calibration && !problems.concern("calibration"))
     e.calibration = read_calibration("harness", root.place, e.path, problems);
@@ -153,6 +180,7 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
         "(baseline: {precision: bf16})");
   }
   read_variables(root, e, problems);
+  check_faults(root, e, problems);
 }
 
 constexpr int min_rounds_for_verdicts = 6;
@@ -192,7 +220,8 @@ std::vector<Key> keys() {
   Problems none;
   Experiment nowhere;
   Cost cost;
-  list_keys(experiment_fields({}, nowhere, cost, none), "", found);
+  FaultBeingRead fault;
+  list_keys(experiment_fields({}, nowhere, cost, fault, none), "", found);
   return found;
 }
 

@@ -9,6 +9,7 @@
 
 #include "config/calibration.h"
 #include "config/cost.h"
+#include "config/faults.h"
 #include "config/hardware.h"
 #include "config/registry.h"
 #include "config/settings.h"
@@ -92,6 +93,7 @@ struct Experiment {
   double peak_flops = 0;                   // per rank, given in the file; 0: take the hardware's or measure it
   Fabric fabric;                           // given in the file, over the hardware's
   std::optional<Calibration> calibration;  // of predictions
+  Faults faults;                           // of predictions, in the cluster as it was found
   std::string text;                        // the file, verbatim
   std::string path;
   std::string baseline_place;  // where the baseline's layout (else the baseline) stands: file:line:column, for messages

@@ -51,6 +51,11 @@ void report_unknown(Problems& problems, const YamlNode& child, const std::string
 }
 
 void read_field(Problems& problems, const YamlNode& value, const std::string& path, const Field& field) {
+  if (field.about.takes == Takes::map_or_maps && value.kind == YamlNode::Kind::sequence) {
+    for (std::size_t i = 0; i < value.children.size(); ++i)
+      read_field(problems, value.children[i], fmt::format("{}[{}]", path, i), field);
+    return;
+  }
   const bool name = field.parse && value.kind == YamlNode::Kind::scalar;  // also where a map may stand instead
   if (!field.inside.empty() && !name) {
     if (read_map(problems, value, path, field.inside) && field.read) field.read(value, path);
@@ -91,6 +96,13 @@ Field Field::scalar(std::string key, Parse parse, std::string help, std::string 
 Field Field::section(std::string key, std::vector<Field> inside, std::string help, std::string allowed,
                      std::string fallback, Read check) {
   return {{std::move(key), std::move(help), std::move(allowed), std::move(fallback), false, Takes::map},
+          {},
+          std::move(inside),
+          std::move(check)};
+}
+
+Field Field::sections(std::string key, std::vector<Field> inside, std::string help, Read check) {
+  return {{std::move(key), std::move(help), "a map, or a list of maps", "none", false, Takes::map_or_maps},
           {},
           std::move(inside),
           std::move(check)};

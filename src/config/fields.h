@@ -29,6 +29,8 @@ struct Field {
   /// A map. `check`, if given, is called once the fields inside are read.
   static Field section(std::string key, std::vector<Field> inside, std::string help = "", std::string allowed = "",
                        std::string fallback = "", Read check = {});
+  /// A map, or a list of maps. `check` is called after each.
+  static Field sections(std::string key, std::vector<Field> inside, std::string help, Read check);
   /// Anything else. `read` reports its own problems; without it, the value is read later.
   static Field other(std::string key, Takes takes, Read read, std::string help = "", std::string allowed = "",
                      std::string fallback = "");

@@ -13,6 +13,7 @@ enum class Takes : std::uint8_t {
   value,
   list,
   map,          // of the keys that have this one before them
+  map_or_maps,  // the same, or a list of such maps
   name_or_map,  // `model`
   values,       // a value per variable: `baseline`
   lists,        // a list of values per variable: `sweep`

@@ -19,6 +19,7 @@ std::vector<Variable> make_registry() {
   for (const Variable& row : execution_variables()) rows.push_back(row);
   for (Variable& row : nccl_variables()) rows.push_back(std::move(row));
   rows.push_back(env_variable());
+  rows.push_back(mended_variable());
   for (Variable& row : workload_variables()) rows.push_back(std::move(row));
   return rows;
 }
@@ -74,7 +75,8 @@ bool Variable::honoured_by(std::string_view workload) const {
 }
 
 bool Variable::honoured_on(BackendKind backend) const {
-  return std::ranges::find(backends, traits_of(backend).stands_for) != backends.end();
+  const auto honours = [&](BackendKind kind) { return std::ranges::find(backends, kind) != backends.end(); };
+  return honours(backend) || honours(traits_of(backend).stands_for);
 }
 
 bool Variable::honoured_on(std::string_view backend) const {

@@ -17,10 +17,12 @@ std::vector<Variable> sharding_variables();   // what replicas divide, and how t
 std::vector<Variable> execution_variables();  // how a backend runs it: threads, attention, graphs
 std::vector<Variable> nccl_variables();       // what NCCL reads from the environment
 Variable env_variable();                      // the rest of the environment
+Variable mended_variable();                   // what a prediction leaves out of the faults that are stated
 
 inline const std::vector<BackendKind> everywhere{BackendKind::cpu, BackendKind::cuda};
 inline const std::vector<BackendKind> only_cpu{BackendKind::cpu};
 inline const std::vector<BackendKind> only_cuda{BackendKind::cuda};
+inline const std::vector<BackendKind> only_sim{BackendKind::sim};
 
 std::vector<Variable> workload_variables();  // which workload, and the operation of those that are one
 

@@ -21,6 +21,14 @@ Field model_field(const YamlNode* given, Model& model, Problems& problems);
 
 std::vector<Field> cost_fields(Cost& cost);
 
+/// What is read before it is whole.
+struct FaultBeingRead {
+  SlowGpu gpu;
+  SlowLink link;
+  NarrowPcie pcie;
+};
+Field faults_field(Faults& faults, FaultBeingRead& one, Problems& problems);
+
 Field measure_field(Measure& measure, Problems& problems);
 
 /// The hardware file that `text` names: hardware/NAME.yaml beside the configuration `config_path`, or a path, relative

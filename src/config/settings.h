@@ -3,9 +3,11 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
+#include "config/faults.h"
 #include "config/model.h"
 #include "config/precision.h"
 #include "program/layout.h"
@@ -99,6 +101,7 @@ struct Settings {
   HostBinding host_binding = HostBinding::automatic;
   bool repeat_batch = false;                // every step trains on the batch of step 0
   std::map<std::string, std::string> nccl;  // by variable name (nccl_algo); absent: left to NCCL
+  std::set<Fault> mended;                   // of a prediction's faults
   std::map<std::string, std::string> env;   // the variable `env`: any other environment variable, by its own name
   std::string workload{training_workload};  // of the whole experiment, never swept
   CollectiveKind collective = CollectiveKind::all_reduce;

@@ -26,8 +26,8 @@ std::optional<program::Collective> kind_of(const program::Action& action) {
 }  // namespace
 
 Costs::Costs(const RankClasses& classes, const Device& device, const Network& network,
-             const config::Calibration& calibration)
-    : classes_(classes), device_(device), network_(network), calibration_(calibration) {}
+             const config::Calibration& calibration, const Condition& condition)
+    : classes_(classes), device_(device), network_(network), calibration_(calibration), condition_(condition) {}
 
 Cost Costs::operator()(int rank_class, program::OperationId id) {
   const Program& program = classes_.program(rank_class);
@@ -40,7 +40,9 @@ Cost Costs::operator()(int rank_class, program::OperationId id) {
     cost.takes = calibration_.taken_by_communication;
     cost.keeps = calibration_.kept_by_communication;
   } else {
-    cost.alone = ticks_of(computation_seconds(program, op));
+    Device device = device_;
+    device.flops *= condition_.clock_of(classes_.list()[rank_class].first_rank);
+    cost.alone = ticks_of(computation_seconds(program, op, device));
   }
   return cost;
 }
@@ -52,38 +54,38 @@ bool Costs::adds_up_apart(const Program& program, const program::Operation& op) 
          program.buffer_of(product->out).type == program::DType::f32;
 }
 
-double Costs::computation_seconds(const Program& program, const program::Operation& op) const {
+double Costs::computation_seconds(const Program& program, const program::Operation& op, const Device& device) const {
   const config::Software& software = calibration_.software;
   const double bytes = program::needed_bytes(program, op.action) * software.cost_of(op).bytes;
   if (const auto* product = std::get_if<program::Matmul>(&op.action)) {
-    double seconds = product_seconds(product->m, product->n, product->k, 1, bytes, device_, calibration_);
+    double seconds = product_seconds(product->m, product->n, product->k, 1, bytes, device, calibration_);
     if (adds_up_apart(program, op)) {
       const double parameters = static_cast<double>(product->m) * static_cast<double>(product->n);
-      seconds += memory_seconds(software.accumulation_bytes * parameters, device_, calibration_);
+      seconds += memory_seconds(software.accumulation_bytes * parameters, device, calibration_);
     }
     return seconds;
   }
   const auto attention = [&](const program::AttentionShape& s, bool backward, bool unfused) {
     if (!unfused) {
-      return attention_seconds(program::flop_of(op.action).model, s.key_length, backward, device_, calibration_);
+      return attention_seconds(program::flop_of(op.action).model, s.key_length, backward, device, calibration_);
     }
     // Over the full square: nothing of it is left out.
     const auto product = [&](std::int64_t n, std::int64_t k) {
       const double moved = 2 * static_cast<double>(s.batch * s.heads) *
                            static_cast<double>(s.query_length * n + s.query_length * k + n * k);
-      return product_seconds(s.query_length, n, k, s.batch * s.heads, moved, device_, calibration_);
+      return product_seconds(s.query_length, n, k, s.batch * s.heads, moved, device, calibration_);
     };
     const double pair_s = product(s.key_length, s.head_dim) + product(s.head_dim, s.key_length);
     const double each = backward ? software.score_bytes_backward : software.score_bytes_forward;
     const double copied = backward ? software.copies_backward : software.copies_forward;
     const double result = 2 * static_cast<double>(s.batch * s.heads * s.query_length * s.head_dim);
-    return (backward ? 2 : 1) * pair_s + memory_seconds(each * count_of(s) + copied * result, device_, calibration_);
+    return (backward ? 2 : 1) * pair_s + memory_seconds(each * count_of(s) + copied * result, device, calibration_);
   };
   if (const auto* a = std::get_if<program::Attention>(&op.action))
     return attention(a->shape, false, a->probabilities.present());
   if (const auto* a = std::get_if<program::AttentionBackward>(&op.action))
     return attention(a->shape, true, a->probabilities.present());
-  return memory_seconds(bytes, device_, calibration_);
+  return memory_seconds(bytes, device, calibration_);
 }
 
 double Costs::communication_seconds(int rank_class, const program::Operation& op) {
@@ -107,16 +109,19 @@ double Costs::communication_seconds(int rank_class, const program::Operation& op
 // As the sender has it.
 double Costs::message_seconds_to(int rank_class, const program::Peer& peer, double bytes) {
   const program::Layout& layout = classes_.set().layout;
+  const int sender = classes_.list()[rank_class].first_rank;
   const auto [known, fresh] = senders_.try_emplace({rank_class, peer.axis, peer.offset}, 0);
-  if (fresh) {
-    const int node = network_.node_of[classes_.list()[rank_class].first_rank];
+  if (fresh) {  // those send at once that stand at the same place along the axis
+    const int node = network_.node_of[sender], place = layout.coordinates(sender)[peer.axis];
     for (int rank = 0; rank < layout.ranks(); ++rank) {
-      if (network_.node_of[rank] != node || classes_.class_of(rank) != rank_class) continue;
+      if (network_.node_of[rank] != node || layout.coordinates(rank)[peer.axis] != place) continue;
       if (network_.node_of[layout.neighbour(rank, peer.axis, peer.offset)] != node) ++known->second;
     }
   }
   require_links(known->second == 0, known->second > 0);
-  return message_seconds(bytes, known->second, layout[program::Axis::tensor], network_, calibration_);
+  const int receiver = layout.neighbour(sender, peer.axis, peer.offset);
+  const double share = std::min(condition_.network_of(sender), condition_.network_of(receiver));
+  return message_seconds(bytes, known->second, layout[program::Axis::tensor], network_, calibration_, share);
 }
 
 void Costs::require_links(bool within_node, bool between_nodes) const {
@@ -133,7 +138,10 @@ const Spread& Costs::spread(int rank_class, program::GroupId group) {
   const auto [known, fresh] = spreads_.try_emplace({rank_class, group});
   if (fresh) {
     const program::ProgramSet& set = classes_.set();
-    known->second = spread_of(set.groups[group], set.layout, classes_.list()[rank_class].first_rank, network_);
+    const int rank = classes_.list()[rank_class].first_rank;
+    known->second = spread_of(set.groups[group], set.layout, rank, network_);
+    for (const int member : set.groups[group].members(set.layout, set.layout.coordinates(rank)))
+      known->second.network = std::min(known->second.network, condition_.network_of(member));
     require_links(known->second.most_on_a_node > 1, known->second.nodes > 1);
   }
   return known->second;

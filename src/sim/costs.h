@@ -8,23 +8,25 @@
 
 #include "sim/device_time.h"
 #include "sim/engine.h"
+#include "sim/faults.h"
 #include "sim/link_time.h"
 
 namespace harness::sim {
 
-/// What the operations of a job cost on one kind of GPU, in one software.
+/// What the operations of a job cost on one kind of GPU, in one software. The ranks of a class are in one condition. A
+/// collective is as slow as the member with the least of the network, a message as the slower of its two ends.
 class Costs {
  public:
   /// All of them must outlive the object.
   Costs(const RankClasses& classes, const Device& device, const Network& network,
-        const config::Calibration& calibration);
+        const config::Calibration& calibration, const Condition& condition);
 
   /// Throws Error if a link that it uses has no rate.
   Cost operator()(int rank_class, program::OperationId id);
 
  private:
   bool adds_up_apart(const program::Program& program, const program::Operation& op) const;
-  double computation_seconds(const program::Program& program, const program::Operation& op) const;
+  double computation_seconds(const program::Program& program, const program::Operation& op, const Device& device) const;
   double communication_seconds(int rank_class, const program::Operation& op);
   double message_seconds_to(int rank_class, const program::Peer& peer, double bytes);
   void require_links(bool within_node, bool between_nodes) const;
@@ -34,6 +36,7 @@ class Costs {
   const Device& device_;
   const Network& network_;
   const config::Calibration& calibration_;
+  const Condition& condition_;
   std::map<std::pair<int, program::GroupId>, Spread> spreads_;
   std::map<std::tuple<int, program::Axis, int>, int> senders_;
 };

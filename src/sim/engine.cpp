@@ -276,6 +276,7 @@ class Engine {
       OperationTimes& t = times(member, operation);
       t.start = now_;
       t.last_class = c;
+      t.last_operation = id;
     }
     if (cost.alone == 0) {
       end_meeting(meeting_number);

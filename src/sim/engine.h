@@ -34,8 +34,9 @@ struct OperationTimes {
   Ticks ready = 0;  // its waits and its stream allow it; of a communication: the rank has come
   Ticks start = 0;  // of a communication: the last member has come
   Ticks end = 0;
-  program::OperationId after = -1;  // whose end it was that made it ready; -1: the host issued it then
-  int last_class = -1;              // of a communication: the class that came last
+  program::OperationId after = -1;           // whose end it was that made it ready; -1: the host issued it then
+  int last_class = -1;                       // of a communication: the class that came last
+  program::OperationId last_operation = -1;  // with which it came
 };
 
 struct SimulatedStep {

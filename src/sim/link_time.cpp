@@ -58,17 +58,18 @@ double collective_seconds(program::Collective kind, double bytes, const Spread& 
   const double within_rate = network.rank_bytes_per_s * within.share;
   const double moved = passes * (n - 1) / n * bytes;
   if (spread.nodes == 1) return (all_reduce ? 1 : half_of_all_reduce) * within.start_s + moved / within_rate;
-  double rate = network.node_bytes_per_s * c.network_share / spread.instances_on_a_node;
+  double rate = network.node_bytes_per_s * c.network_share * spread.network / spread.instances_on_a_node;
   if (spread.most_on_a_node > 1) rate = std::min(rate, within_rate);
   return c.network_start_s + passes * (spread.nodes - 1) * c.network_hop_s + moved / rate;
 }
 
-double message_seconds(double bytes, int senders, int tensor, const Network& network, const config::Calibration& c) {
+double message_seconds(double bytes, int senders, int tensor, const Network& network, const config::Calibration& c,
+                       double share) {
   constexpr double share_of_nvlink = 2.0 / 3;
   if (senders == 0) return c.message_start_s + bytes / (network.rank_bytes_per_s * share_of_nvlink);
   const bool scatters = c.software.scatters_messages && tensor > 1;
   const double own = scatters ? bytes / tensor : bytes;
-  double seconds = c.message_start_s + own * senders / (network.node_bytes_per_s * c.network_share);
+  double seconds = c.message_start_s + own * senders / (network.node_bytes_per_s * c.network_share * share);
   if (scatters) {
     const Spread there{tensor, 1, tensor, 1};
     seconds += collective_seconds(program::Collective::all_gather, bytes, there, network, c);

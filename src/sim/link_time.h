@@ -20,6 +20,7 @@ struct Spread {
   int ranks = 1, nodes = 1;
   int most_on_a_node = 1;
   int instances_on_a_node = 1;  // of the group, that leave a node at once and share its network
+  double network = 1;           // share of its part of the network that the member with the least of it has
 };
 Spread spread_of(const program::Group& group, const program::Layout& layout, int rank, const Network& network);
 
@@ -31,8 +32,9 @@ double collective_seconds(program::Collective kind, double bytes, const Spread& 
                           const config::Calibration& calibration);
 
 /// One message of `bytes` to another rank, which `senders` ranks of a node send to other nodes at once (0: it stays on
-/// the node). `tensor`: ranks that send a share each and gather it there; 1: each sends its own.
+/// the node). `tensor`: ranks that send a share each and gather it there; 1: each sends its own. `share`: of its part
+/// of the network, that of the two which has less.
 double message_seconds(double bytes, int senders, int tensor, const Network& network,
-                       const config::Calibration& calibration);
+                       const config::Calibration& calibration, double share = 1);
 
 }  // namespace harness::sim

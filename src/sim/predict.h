@@ -1,6 +1,7 @@
 #pragma once
 
 #include "program/step_split.h"
+#include "sim/critical_path.h"
 #include "sim/simulation.h"
 
 namespace harness::sim {
@@ -9,6 +10,7 @@ namespace harness::sim {
 struct Prediction {
   double step_s = 0;
   program::StepSplit split;  // mean over the ranks
+  CriticalPath critical_path;
 };
 Prediction predict(const Simulation& simulation);
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "program/lower.h"
+#include "sim/costs.h"
 
 namespace harness::sim {
 namespace {
@@ -25,6 +26,15 @@ const config::Hardware& hardware_of(const config::Experiment& experiment) {
        experiment.path);
 }
 
+config::Faults faults_of(const config::Experiment& experiment, const config::Settings& settings) {
+  return experiment.faults.without(settings.mended);
+}
+
+Network with_faults(Network network, const config::Faults& faults) {
+  network.node_of = places(faults, std::move(network.node_of));
+  return network;
+}
+
 }  // namespace
 
 Network network_of(const config::Experiment& experiment, std::vector<int> node_of) {
@@ -39,12 +49,18 @@ Network network_of(const config::Experiment& experiment, std::vector<int> node_o
 
 Simulation::Simulation(const program::ProgramSet& programs, const config::Settings& settings,
                        const config::Experiment& experiment, const Network& network)
-    : set_(program::lower(programs, config::fused_for(experiment, settings))), classes_(set_) {
+    : set_(program::lower(programs, config::fused_for(experiment, settings))),
+      network_(with_faults(network, faults_of(experiment, settings))),
+      condition_(condition_of(faults_of(experiment, settings), hardware_of(experiment), network_)),
+      classes_(set_, condition_.marks()) {
   const config::Calibration& calibration = *experiment.calibration;
   const Device device = device_of(hardware_of(experiment), settings.precision);
-  Costs costs(classes_, device, network, calibration);
-  step_ = simulate(classes_, [&](int rank_class, program::OperationId id) { return costs(rank_class, id); });
+  Costs costs(classes_, device, network_, calibration, condition_);
+  const CostOf cost = [&](int rank_class, program::OperationId id) { return costs(rank_class, id); };
+  step_ = simulate(classes_, cost);
   step_s_ = seconds_of(step_.length) + calibration.software.step_s;
+  critical_path_ = sim::critical_path(step_, classes_, cost);
+  critical_path_.host += ticks_of(calibration.software.step_s);
 }
 
 std::vector<program::Interval> Simulation::intervals(int rank_class) const {

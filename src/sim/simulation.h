@@ -4,8 +4,9 @@
 
 #include "config/experiment.h"
 #include "program/interval.h"
-#include "sim/costs.h"
+#include "sim/critical_path.h"
 #include "sim/engine.h"
+#include "sim/faults.h"
 #include "sim/link_time.h"
 #include "sim/rank_classes.h"
 
@@ -18,7 +19,9 @@ Network network_of(const config::Experiment& experiment, std::vector<int> node_o
 /// One step of a job in virtual time: who does what when. It stands for a measured step wherever that is looked at.
 class Simulation {
  public:
-  /// `programs`: not yet lowered. Throws Error if the hardware or the network lacks a number that the step needs.
+  /// `programs`: not yet lowered. `network`: of the job's ranks, which are these or more, without the experiment's
+  /// faults; those that the settings do not mend are added here. Throws Error if the hardware or the network lacks a
+  /// number that the step needs, or has nothing that a fault is about.
   Simulation(const program::ProgramSet& programs, const config::Settings& settings,
              const config::Experiment& experiment, const Network& network);
   Simulation(const Simulation&) = delete;
@@ -29,13 +32,18 @@ class Simulation {
   const RankClasses& classes() const { return classes_; }
   /// With what the software adds to every step.
   double step_s() const { return step_s_; }
+  /// Of the same length.
+  const CriticalPath& critical_path() const { return critical_path_; }
   /// Of the ranks of a class, as Executable::run_profiled() gives a measured step's.
   std::vector<program::Interval> intervals(int rank_class) const;
 
  private:
   program::ProgramSet set_;
+  Network network_;      // as the faults leave it
+  Condition condition_;  // of the ranks
   RankClasses classes_;
   SimulatedStep step_;
+  CriticalPath critical_path_;
   double step_s_ = 0;
 };
 

@@ -126,10 +126,12 @@ TEST(Schema, TheCommittedFileIsTheProgramsOutput) {
 TEST(Schema, EveryShippedConfigurationFits) {
   const Validator validator(configuration_schema());
   int checked = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(configs)) {
-    if (entry.path().extension() != ".yaml") continue;
-    EXPECT_EQ(validator.complaint(test::text_of(entry.path())), "") << entry.path();
-    ++checked;
+  for (const auto& folder : {configs, configs / "scenarios"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (entry.path().extension() != ".yaml") continue;
+      EXPECT_EQ(validator.complaint(test::text_of(entry.path())), "") << entry.path();
+      ++checked;
+    }
   }
   EXPECT_GE(checked, 8);
 }

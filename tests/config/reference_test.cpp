@@ -30,6 +30,7 @@ std::string config_with(const Variable& v, const std::string& line) {
   std::string text = fmt::format("backend: {}\nhardware: none\nbaseline: {{}}\n", name_of(v.backends.back()));
   if (!line.starts_with("workload:")) text += "workload: " + workload + "\n";
   if (workload == "gpt") text += "model: gpt3-125m\n";
+  if (traits_of(v.backends.back()).predicts()) text += "faults: {socket_fallback: true}\n";  // to be mended
   return text + line + "\n";
 }
 

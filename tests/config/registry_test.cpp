@@ -77,6 +77,7 @@ const std::map<std::string, std::vector<std::string>> samples{
     {"nccl_socket_ifname", {"default", "eth0,ib", "^docker,lo"}},
     {"nccl_socket_nthreads", {"default", "1", "16"}},
     {"nccl_nsocks_perthread", {"default", "1", "64"}},
+    {"mended", {"none", "all", "slow_gpu", "socket_fallback, acs_on"}},
     {"workload", {"gpt", "collective", "gemm", "attention"}},
     {"collective", {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "send_recv"}},
     {"collective_over", {"world", "tensor", "data", "pipeline"}},

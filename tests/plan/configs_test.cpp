@@ -17,11 +17,13 @@ using ::testing::HasSubstr;
 const std::filesystem::path configs = std::filesystem::path(test::source_dir()) / "configs";
 
 // How many ranks each committed configuration is written for.
-const std::map<std::string, int> ranks_of{
-    {"laptop.yaml", 2},        {"16node.yaml", 128}, {"16node-ladder.yaml", 128}, {"tiny128.yaml", 128},
-    {"check-layouts.yaml", 4}, {"h200.yaml", 1},     {"collectives.yaml", 4},     {"gemm.yaml", 2},
-    {"gpu-short.yaml", 1},     {"pipeline.yaml", 8}, {"memory.yaml", 2},          {"sharding.yaml", 2},
-    {"llama3-8b.yaml", 64}};
+const std::map<std::string, int> ranks_of{{"laptop.yaml", 2},          {"16node.yaml", 128},
+                                          {"16node-ladder.yaml", 128}, {"tiny128.yaml", 128},
+                                          {"check-layouts.yaml", 4},   {"h200.yaml", 1},
+                                          {"collectives.yaml", 4},     {"gemm.yaml", 2},
+                                          {"gpu-short.yaml", 1},       {"pipeline.yaml", 8},
+                                          {"memory.yaml", 2},          {"sharding.yaml", 2},
+                                          {"llama3-8b.yaml", 64},      {"scenarios/16node-as-found.yaml", 128}};
 
 Plan plan_of(const std::string& name, const std::vector<std::string>& overrides = {}) {
   return make_plan(config::load_experiment((configs / name).string(), overrides), ranks_of.at(name));
@@ -29,9 +31,13 @@ Plan plan_of(const std::string& name, const std::vector<std::string>& overrides 
 
 TEST(Configs, EachLoadsAndEveryCaseIsPossible) {
   std::set<std::string> found;
-  for (const auto& entry : std::filesystem::directory_iterator(configs)) {
-    if (entry.path().extension() != ".yaml") continue;
-    const std::string name = entry.path().filename().string();
+  std::vector<std::filesystem::path> files;
+  for (const auto& folder : {configs, configs / "scenarios"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path());
+  }
+  for (const std::filesystem::path& file : files) {
+    if (file.extension() != ".yaml") continue;
+    const std::string name = std::filesystem::relative(file, configs).string();
     found.insert(name);
     ASSERT_TRUE(ranks_of.contains(name)) << name << " is not in this test";
     const Plan plan = plan_of(name);

@@ -1,0 +1,165 @@
+#include "config/faults.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "config/choice.h"
+#include "config/fields.h"
+#include "config/registry_rows.h"
+#include "config/sections.h"
+
+namespace harness::config {
+namespace {
+
+constexpr std::array<Choice<Fault>, 7> fault_choices{{{"slow_gpu", Fault::slow_gpu},
+                                                      {"slow_link", Fault::slow_link},
+                                                      {"pcie_downgraded", Fault::pcie_downgraded},
+                                                      {"socket_fallback", Fault::socket_fallback},
+                                                      {"no_gpudirect", Fault::no_gpudirect},
+                                                      {"acs_on", Fault::acs_on},
+                                                      {"tensor_across_nodes", Fault::tensor_across_nodes}}};
+
+// What NCCL moved over one interface of IP over InfiniBand on 100 Gbit/s (github.com/NVIDIA/nccl/issues/465). Where it
+// falls back to TCP, a node mostly has one such interface.
+constexpr double usual_socket_bytes_per_s = 4e9;
+
+std::set<Fault> all_faults() {
+  std::set<Fault> all;
+  for (const auto& [name, fault] : fault_choices) all.insert(fault);
+  return all;
+}
+
+std::set<Fault> parse_mended(std::string_view text) {
+  if (text == "none") return {};
+  if (text == "all") return all_faults();
+  std::set<Fault> mended;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    mended.insert(parse_choice(trim(text.substr(at, end - at)), fault_choices));
+    at = end + 1;
+  }
+  return mended;
+}
+
+Field::Parse left_of(double& into) {
+  return [&into](std::string_view text) {
+    into = parse_share(text);
+    if (!(into > 0 && into <= 1)) fail("found {}; allowed: a share above 0 % and up to 100 %", quote(text));
+  };
+}
+
+Field::Parse numbered(int& into) {
+  constexpr int most = (1 << 20) - 1;
+  return [&into](std::string_view text) { into = static_cast<int>(parse_within(text, 0, most)); };
+}
+
+Field::Parse yes_or_no(bool& into) {
+  return [&into](std::string_view text) { into = parse_bool(text); };
+}
+
+void parse_socket(double& bytes_per_s, std::string_view text) {
+  if (text == "true" || text == "false") {
+    bytes_per_s = text == "true" ? usual_socket_bytes_per_s : 0;
+  } else {
+    bytes_per_s = parse_bandwidth(text);
+  }
+}
+
+// Puts what was read last into a list, and begins anew.
+template <class One>
+void take(One& one, std::vector<One>& list) {
+  list.push_back(one);
+  one = {};
+}
+
+constexpr const char* share_words = "a share such as 50 %";
+constexpr const char* rank_words = "a rank from 0";
+constexpr const char* node_words = "a node from 0";
+
+}  // namespace
+
+const char* name_of(Fault fault) {
+  return word_of(fault, fault_choices);
+}
+
+bool Faults::has(Fault fault) const {
+  return !(without({fault}) == *this);
+}
+
+Faults Faults::without(const std::set<Fault>& mended) const {
+  Faults left = *this;
+  if (mended.contains(Fault::slow_gpu)) left.slow_gpus.clear();
+  if (mended.contains(Fault::slow_link)) left.slow_links.clear();
+  if (mended.contains(Fault::pcie_downgraded)) left.narrow_pcie.clear();
+  if (mended.contains(Fault::socket_fallback)) left.socket_bytes_per_s = 0;
+  if (mended.contains(Fault::no_gpudirect)) left.no_gpudirect = false;
+  if (mended.contains(Fault::acs_on)) left.acs_on = false;
+  if (mended.contains(Fault::tensor_across_nodes)) left.tensor_across_nodes = false;
+  return left;
+}
+
+std::string print_mended(const std::set<Fault>& mended) {
+  if (mended.empty()) return "none";
+  if (mended == all_faults()) return "all";
+  std::vector<std::string> names;
+  for (const Fault fault : mended) names.emplace_back(name_of(fault));
+  return join(names, ", ");
+}
+
+Field faults_field(Faults& faults, FaultBeingRead& one, Problems& problems) {
+  const auto take_gpu = [&](const YamlNode& /*node*/, const std::string& /*path*/) { take(one.gpu, faults.slow_gpus); };
+  const auto take_link = [&](const YamlNode& /*node*/, const std::string& /*path*/) {
+    take(one.link, faults.slow_links);
+  };
+  const auto take_pcie = [&](const YamlNode& node, const std::string& path) {
+    if ((one.pcie.rank < 0) == (one.pcie.node < 0))
+      problems.add(node.place, path, "expected one of rank and node: a GPU's link, or those of all GPUs of a node");
+    take(one.pcie, faults.narrow_pcie);
+  };
+  const auto socket = [&](auto text) { parse_socket(faults.socket_bytes_per_s, text); };
+  return Field::section(
+      "faults",
+      {Field::sections("slow_gpu",
+                       {Field::scalar("rank", numbered(one.gpu.rank), "whose GPU it is", rank_words).required(),
+                        Field::scalar("speed", left_of(one.gpu.speed), "of its clocks", share_words).required()},
+                       "GPUs whose clocks are held down", take_gpu),
+       Field::sections("slow_link",
+                       {Field::scalar("node", numbered(one.link.node), "whose network it is", node_words).required(),
+                        Field::scalar("share", left_of(one.link.share), "of its rate", share_words).required()},
+                       "nodes that have a part of their network", take_link),
+       Field::sections("pcie_downgraded",
+                       {Field::scalar("rank", numbered(one.pcie.rank), "whose GPU it is, or", rank_words),
+                        Field::scalar("node", numbered(one.pcie.node), "whose GPUs they are", node_words),
+                        Field::scalar("share", left_of(one.pcie.share), "of its rate", share_words).required()},
+                       "GPUs with a part of their PCIe link", take_pcie),
+       Field::scalar("socket_fallback", socket, "NCCL uses TCP instead of RDMA; a node's rate over it, true: 4 GB/s",
+                     "true, false, or a bandwidth such as 4 GB/s", "false"),
+       Field::scalar("no_gpudirect", yes_or_no(faults.no_gpudirect), "what leaves a node is copied through its memory",
+                     "true, false", "false"),
+       Field::scalar("acs_on", yes_or_no(faults.acs_on), "PCIe sends what GPUs give their adapters through the CPU",
+                     "true, false", "false"),
+       Field::scalar("tensor_across_nodes", yes_or_no(faults.tensor_across_nodes),
+                     "ranks are dealt to the nodes one by one, so that tensor-parallel ranks stand on different ones",
+                     "true, false", "false")},
+      "of predictions: what is wrong with the cluster; the variable mended takes faults away", "", "none");
+}
+
+Variable mended_variable() {
+  Variable v;
+  v.name = "mended";
+  v.allowed = "none, all, or names of faults with commas between them, such as socket_fallback";
+  v.help = "which of the configuration's `faults` are mended; a fix of a ladder adds those that it names";
+  v.backends = only_sim;
+  v.parse = [](Settings& s, std::string_view text) {
+    const std::set<Fault> mended = parse_mended(text);
+    if (mended.empty()) s.mended.clear();
+    s.mended.insert(mended.begin(), mended.end());
+  };
+  v.print = [](const Settings& s) { return print_mended(s.mended); };
+  return v;
+}
+
+}  // namespace harness::config

@@ -1,0 +1,81 @@
+#include "sim/critical_path.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <numeric>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/text.h"
+#include "base/units.h"
+
+namespace harness::sim {
+namespace {
+
+using program::Operation;
+using program::OperationId;
+
+Part part_of(const program::ProgramSet& set, const Operation& op) {
+  if (!program::is_communication(op.action)) return computation_part(program::name_of(op.action), op.label.recomputed);
+  const program::GroupId group = program::group_of(op.action);
+  if (group < 0) {
+    const auto* send = std::get_if<program::Send>(&op.action);
+    const program::Peer peer = send != nullptr ? send->peer : std::get<program::Receive>(op.action).peer;
+    return communication_part(program::name_of(peer.axis), false);
+  }
+  return communication_part(set.groups[group].name, op.label.phase == program::Phase::finish);
+}
+
+// The operation that ended last.
+std::pair<int, OperationId> last_of(const SimulatedStep& step) {
+  for (int c = 0; std::cmp_less(c, step.times.size()); ++c) {
+    const std::vector<OperationTimes>& times = step.times[c];
+    for (OperationId id = static_cast<OperationId>(times.size()) - 1; id >= 0; --id) {
+      if (times[id].end == step.length) return {c, id};
+    }
+  }
+  return {0, -1};
+}
+
+}  // namespace
+
+Ticks CriticalPath::length() const {
+  return std::accumulate(parts.begin(), parts.end(), slowed + host);
+}
+
+CriticalPath critical_path(const SimulatedStep& step, const RankClasses& classes, const CostOf& cost) {
+  CriticalPath path;
+  auto [c, id] = last_of(step);
+  while (id >= 0) {
+    const OperationTimes& times = step.times[c][id];
+    const Ticks took = times.end - times.start, alone = std::min(took, cost(c, id).alone);
+    path[part_of(classes.set(), classes.program(c).step[id])] += alone;
+    path.slowed += took - alone;
+    if (times.last_class >= 0) {
+      c = times.last_class;
+      id = times.last_operation;
+    }
+    const OperationTimes& began = step.times[c][id];
+    if (began.after < 0) path.host = began.ready;
+    id = began.after;
+  }
+  return path;
+}
+
+std::string in_words(const CriticalPath& path) {
+  std::vector<std::pair<Ticks, std::string>> shares{{path.slowed, "slowed by what runs beside"}, {path.host, "host"}};
+  for (const Part part : all_parts) shares.emplace_back(path[part], name_of(part));
+  std::ranges::stable_sort(shares, std::greater<>(), [](const auto& share) { return share.first; });
+  const auto whole = static_cast<double>(path.length());
+  constexpr double least = 0.0005;
+  std::vector<std::string> words;
+  for (const auto& [ticks, name] : shares) {
+    const double share = static_cast<double>(ticks) / whole;
+    if (share >= least) words.push_back(fmt::format("{} {}", name, percent(share)));
+  }
+  return join(words, ", ");
+}
+
+}  // namespace harness::sim

@@ -1,0 +1,106 @@
+#include "config/faults.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config_files.h"
+#include "support/temporary_folder.h"
+
+namespace harness::config {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string with_faults(const std::string& faults, const std::string& more = "") {
+  return "backend: sim\nhardware: h100-sxm\nmodel: gpt3-125m\nfaults: " + faults + "\nbaseline: {precision: bf16}\n" +
+         more;
+}
+
+class FaultsOfAConfiguration : public ::testing::Test {
+ protected:
+  Experiment loaded(const std::string& text) { return load_experiment(folder.write("a.yaml", text)); }
+  std::string refused(const std::string& text) { return test::complaint(folder.write("a.yaml", text)); }
+  test::TemporaryFolder folder;
+};
+
+TEST_F(FaultsOfAConfiguration, AreRead) {
+  const Faults f = loaded(with_faults("{slow_gpu: {rank: 3, speed: 80 %}, slow_link: [{node: 1, share: 0.5}, "
+                                      "{node: 2, share: 25 %}], pcie_downgraded: [{node: 0, share: 0.5}, {rank: 9, "
+                                      "share: 0.25}], socket_fallback: true, no_gpudirect: true, acs_on: true, "
+                                      "tensor_across_nodes: true}"))
+                       .faults;
+  const Faults expected{.slow_gpus = {{3, 0.8}},
+                        .slow_links = {{1, 0.5}, {2, 0.25}},
+                        .narrow_pcie = {{-1, 0, 0.5}, {9, -1, 0.25}},
+                        .socket_bytes_per_s = 4e9,
+                        .no_gpudirect = true,
+                        .acs_on = true,
+                        .tensor_across_nodes = true};
+  EXPECT_EQ(f, expected);
+  EXPECT_EQ(loaded(with_faults("{socket_fallback: 1 GB/s}")).faults.socket_bytes_per_s, 1e9);
+  EXPECT_FALSE(loaded(with_faults("{socket_fallback: false, acs_on: false}")).faults.any());
+}
+
+TEST_F(FaultsOfAConfiguration, AreRefusedWhereTheyStand) {
+  EXPECT_THAT(refused(with_faults("{slow_gpu: {rank: 3, speed: 1.2}}")),
+              HasSubstr("a.yaml:4:37: faults.slow_gpu.speed: found '1.2'; allowed: a share above 0 %"));
+  EXPECT_THAT(refused(with_faults("{slow_gpu: {rank: -1, speed: 0.5}}")), HasSubstr("faults.slow_gpu.rank: found -1"));
+  EXPECT_THAT(refused(with_faults("{slow_gpu: {rank: 3}}")), HasSubstr("faults.slow_gpu.speed: missing"));
+  EXPECT_THAT(refused(with_faults("{slow_link: [{node: 1, share: 0.5}, {nod: 2, share: 0.5}]}")),
+              AllOf(HasSubstr("faults.slow_link[1].nod: unknown key; did you mean node?"),
+                    HasSubstr("faults.slow_link[1].node: missing")));
+  EXPECT_THAT(refused(with_faults("{pcie_downgraded: {share: 0.5}}")), HasSubstr("expected one of rank and node"));
+  EXPECT_THAT(refused(with_faults("{pcie_downgraded: {rank: 1, node: 0, share: 0.5}}")),
+              HasSubstr("expected one of rank and node"));
+  EXPECT_THAT(refused(with_faults("{socket_falback: true}")), HasSubstr("did you mean socket_fallback?"));
+  EXPECT_THAT(refused(with_faults("{socket_fallback: 4}")), HasSubstr("such as 3.35 TB/s"));
+  EXPECT_THAT(refused(with_faults("[slow_gpu]")), HasSubstr("a.yaml:4:9: faults: found a list; expected a map"));
+}
+
+TEST_F(FaultsOfAConfiguration, AreOfPredictionsOnly) {
+  const std::string text = "backend: cpu\nmodel: gpt3-125m\nfaults: {acs_on: true}\nbaseline: {}\n";
+  EXPECT_THAT(refused(text), HasSubstr("a.yaml:3:1: faults: backend cpu measures a cluster as it is"));
+  EXPECT_THAT(refused("backend: cuda\nmodel: gpt3-125m\nbaseline: {precision: bf16, mended: acs_on}\n"),
+              HasSubstr("baseline.mended: backend cuda does not honour it; backends that do: sim"));
+}
+
+TEST_F(FaultsOfAConfiguration, AreMendedOneByOneAndOnTopOfEachOther) {
+  const Experiment e = loaded(with_faults("{acs_on: true, slow_gpu: {rank: 3, speed: 0.5}, socket_fallback: true}",
+                                          "sweep: {mended: [all, slow_gpu]}\nladder:\n  - sockets: {mended: "
+                                          "socket_fallback}\n  - acs: {mended: acs_on}\n"));
+  const auto left = [&](std::size_t change) { return e.faults.without(e.changes[change].settings.mended); };
+  ASSERT_EQ(e.changes.size(), 5U);
+  EXPECT_FALSE(left(0).any());
+  EXPECT_TRUE(left(1).acs_on && left(1).slow_gpus.empty() && left(1).socket_bytes_per_s > 0);
+  EXPECT_EQ(case_name(e.changes[4]), "sockets + acs");
+  EXPECT_TRUE(!left(4).acs_on && !left(4).slow_gpus.empty() && left(4).socket_bytes_per_s == 0);
+}
+
+TEST_F(FaultsOfAConfiguration, OnlyWhatIsWrongCanBeMended) {
+  const std::string text = with_faults("{acs_on: true}", "sweep: {mended: [slow_gpu]}\n");
+  EXPECT_THAT(refused(text), HasSubstr("slow_gpu is mended by a case, but is not among the faults"));
+}
+
+TEST(Faults, TakingOneAwayLeavesTheOthers) {
+  const Faults all{.slow_gpus = {{3, 0.8}},
+                   .slow_links = {{1, 0.5}},
+                   .narrow_pcie = {{-1, 0, 0.5}},
+                   .socket_bytes_per_s = 4e9,
+                   .no_gpudirect = true,
+                   .acs_on = true,
+                   .tensor_across_nodes = true};
+  Faults left = all;
+  for (const Fault fault : {Fault::slow_gpu, Fault::slow_link, Fault::pcie_downgraded, Fault::socket_fallback,
+                            Fault::no_gpudirect, Fault::acs_on, Fault::tensor_across_nodes}) {
+    SCOPED_TRACE(name_of(fault));
+    EXPECT_TRUE(all.has(fault));
+    EXPECT_FALSE(all.without({fault}).has(fault));
+    EXPECT_TRUE(left.any());
+    left = left.without({fault});
+  }
+  EXPECT_FALSE(left.any());
+}
+
+}  // namespace
+}  // namespace harness::config

@@ -1,0 +1,113 @@
+#include "sim/critical_path.h"
+
+#include <gtest/gtest.h>
+
+#include <string_view>
+#include <vector>
+
+#include "workloads/gpt/gpt.h"
+
+namespace harness::sim {
+namespace {
+
+using program::Axis;
+using program::OperationId;
+
+const config::Model two_layers{"custom", 2, 16, 4, 32, 8};
+
+struct Walked {
+  SimulatedStep step;
+  CriticalPath path;
+};
+
+Walked walk(const program::ProgramSet& set, const CostOf& cost, const std::vector<int>& marks = {}) {
+  const RankClasses classes(set, marks);
+  Walked walked{simulate(classes, cost), {}};
+  walked.path = critical_path(walked.step, classes, cost);
+  return walked;
+}
+
+program::ProgramSet training(const program::Layout& layout, int micro_batches) {
+  config::Settings settings;
+  settings.micro_batch_size = 1;
+  settings.global_batch_size = static_cast<std::int64_t>(micro_batches) * layout[Axis::data];
+  settings.layout = layout;
+  settings.bucket_size_bytes = 4096;
+  settings.overlap_optimizer = true;
+  return gpt::programs(two_layers, settings, layout);
+}
+
+// Everything slows everything, and the host is late at times: the parts are the step, to the tick.
+TEST(CriticalPath, AddsUpToTheStep) {
+  for (const program::Layout& layout :
+       {program::Layout{}, program::Layout{{Axis::data, 4}}, program::Layout{{Axis::tensor, 2}, {Axis::pipeline, 2}},
+        program::Layout{{Axis::tensor, 2}, {Axis::data, 2}, {Axis::pipeline, 2}}}) {
+    const program::ProgramSet set = training(layout, 4);
+    for (const Ticks host : {0, 300, 3000}) {
+      const RankClasses classes(set);
+      const Walked walked = walk(set, [&](int c, OperationId id) {
+        const bool communicates = program::is_communication(classes.program(c).step[id].action);
+        if (communicates) return Cost{.alone = 1500, .host = host, .takes = 0.13, .keeps = 0.7};
+        return Cost{.alone = 700 + 13 * (id % 17), .host = host};
+      });
+      EXPECT_EQ(walked.path.length(), walked.step.length) << text_of(layout) << ", host " << host;
+      EXPECT_GE(walked.path.slowed, 0);
+      EXPECT_EQ(walked.path.host > walked.step.length / 2, host == 3000);
+    }
+  }
+}
+
+// One replica computes twice as long: the path is its computation. With a slow network it is the gradients.
+TEST(CriticalPath, GoesOnWithTheMemberThatCameLast) {
+  const program::ProgramSet set = training({{Axis::data, 2}}, 1);
+  const std::vector<int> marks{0, 1};
+  const RankClasses classes(set, marks);
+  ASSERT_EQ(classes.list().size(), 2U);
+  const auto path_with = [&](Ticks communication) {
+    return walk(
+               set,
+               [&](int c, OperationId id) {
+                 if (program::is_communication(classes.program(c).step[id].action)) return Cost{.alone = communication};
+                 return Cost{.alone = c == 1 ? 2000 : 1000};
+               },
+               marks)
+        .path;
+  };
+  const CriticalPath computes = path_with(1);
+  std::int64_t operations = 0;
+  for (const auto& op : set.roles[0].step) operations += program::is_communication(op.action) ? 0 : 1;
+  EXPECT_EQ(computes.host, 0);
+  EXPECT_GT(computes[Part::matrix_products], 0);
+  EXPECT_EQ((computes[Part::matrix_products] + computes[Part::attention] + computes[Part::other_compute]) % 2000, 0);
+  EXPECT_LE(computes[Part::data], 10);
+  const CriticalPath sends = path_with(1'000'000'000);
+  EXPECT_EQ(sends[Part::world], 1'000'000'000);
+  EXPECT_GT(sends[Part::data] + sends[Part::world], 0.99 * static_cast<double>(sends.length()));
+  EXPECT_EQ(sends[Part::waiting], 0);
+}
+
+// Stages of a pipeline: the path crosses from one to the next with each message.
+TEST(CriticalPath, CrossesTheStages) {
+  const program::ProgramSet set = training({{Axis::pipeline, 2}}, 4);
+  const RankClasses classes(set);
+  const Walked walked = walk(set, [&](int c, OperationId id) {
+    const program::Operation& op = classes.program(c).step[id];
+    if (std::holds_alternative<program::Send>(op.action) || std::holds_alternative<program::Receive>(op.action))
+      return Cost{.alone = 10'000};
+    return program::is_communication(op.action) ? Cost{} : Cost{.alone = 1000};
+  });
+  // At least the first message to the last stage, and the last gradient back.
+  EXPECT_GE(walked.path[Part::pipeline], 20'000);
+  EXPECT_EQ(walked.path.length(), walked.step.length);
+}
+
+TEST(CriticalPath, IsSaidWithTheLargestShareFirst) {
+  CriticalPath path;
+  path[Part::matrix_products] = 610;
+  path[Part::data] = 200;
+  path.host = 190;
+  EXPECT_EQ(in_words(path), "matrix products 61.0 %, data communication 20.0 %, host 19.0 %");
+}
+
+}  // namespace
+}  // namespace harness::sim

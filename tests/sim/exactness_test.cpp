@@ -1,0 +1,146 @@
+// With the costs of a prediction, not made-up ones: what one rank of each class does is what all ranks do, and what a
+// collective takes on an idle fabric is its formula.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <utility>
+
+#include "program/verify.h"
+#include "sim/costs.h"
+#include "support/soak.h"
+#include "workloads/gpt/gpt.h"
+#include "workloads/workload.h"
+
+namespace harness::sim {
+namespace {
+
+using program::Axis;
+using program::OperationId;
+
+config::Calibration realistic() {
+  config::Calibration c;
+  c.product_share = 0.8;
+  c.memory_share = 0.85;
+  c.network_share = 0.9;
+  c.attention_forward = 0.6;
+  c.attention_backward = 0.5;
+  c.network_start_s = 60e-6;
+  c.network_hop_s = 20e-6;
+  c.message_start_s = 30e-6;
+  c.taken_by_communication = 0.13;
+  c.kept_by_communication = 0.9;
+  c.software.host_s = 1e-6;
+  c.software.kernel_s = 2e-6;
+  return c;
+}
+
+const Device h100{.flops = 989e12, .memory_bytes_per_s = 3.35e12, .multiprocessors = 132};
+
+Network nodes_of(int ranks, int per_node) {
+  Network network{.rank_bytes_per_s = 450e9, .node_bytes_per_s = 400e9, .switches_reduce = true, .node_of = {}};
+  for (int rank = 0; rank < ranks; ++rank) network.node_of.push_back(rank / per_node);
+  return network;
+}
+
+config::Hardware hopper_gpu() {
+  config::Hardware hardware;
+  hardware.name = "H";
+  hardware.compute_capability = 90;
+  return hardware;
+}
+
+program::ProgramSet step_of(const program::Layout& layout) {
+  const config::Model model{"custom", 2 * layout[Axis::pipeline], 256, 8, 512, 128};
+  config::Settings settings;
+  settings.precision = config::Precision::bf16;
+  settings.global_batch_size = 4 * layout[Axis::data];
+  settings.layout = layout;
+  settings.sequence_parallel = layout[Axis::tensor] > 1;
+  settings.bucket_size_bytes = 1 << 20;
+  return gpt::programs(model, settings, layout);
+}
+
+// Every rank's times, from one rank of each class and from all ranks.
+void expect_all_ranks_agree(const program::Layout& layout, const config::Faults& faults, std::size_t most_classes) {
+  const program::ProgramSet set = step_of(layout), all = program::expand(set);
+  Network network = nodes_of(layout.ranks(), 8);
+  network.node_of = places(faults, network.node_of);
+  const Condition condition = condition_of(faults, hopper_gpu(), network);
+  const config::Calibration calibration = realistic();
+  const auto simulated = [&](const RankClasses& classes) {
+    Costs costs(classes, h100, network, calibration, condition);
+    return simulate(classes, [&](int c, OperationId id) { return costs(c, id); });
+  };
+  const RankClasses classes(set, condition.marks()), ranks(all, condition.marks());
+  EXPECT_LE(classes.list().size(), most_classes);
+  ASSERT_EQ(std::ssize(ranks.list()), layout.ranks());
+  const SimulatedStep by_class = simulated(classes), by_rank = simulated(ranks);
+  EXPECT_EQ(by_class.length, by_rank.length);
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    const auto &one = by_class.times[classes.class_of(rank)], &other = by_rank.times[ranks.class_of(rank)];
+    for (std::size_t id = 0; id < one.size(); ++id) {
+      ASSERT_EQ(std::pair(one[id].ready, one[id].end), std::pair(other[id].ready, other[id].end))
+          << "rank " << rank << ", operation " << id;
+    }
+  }
+}
+
+config::Faults one_of_each(int last_rank) {
+  config::Faults faults;
+  faults.slow_gpus = {{.rank = last_rank / 2, .speed = 0.8}};
+  faults.slow_links = {{.node = 1, .share = 0.5}};
+  faults.narrow_pcie = {{.rank = last_rank, .node = -1, .share = 0.25}};
+  return faults;
+}
+
+TEST(Exactness, OneRankOfEachClassIsAllOfThem) {
+  const int data = test::soaking() ? 32 : 4;  // 512 or 64 ranks
+  const program::Layout layout{{Axis::tensor, 4}, {Axis::data, data}, {Axis::pipeline, 4}};
+  expect_all_ranks_agree(layout, {}, 4);
+}
+
+TEST(Exactness, SoItIsWhereSomethingIsWrong) {
+  const int data = test::soaking() ? 32 : 4;
+  const program::Layout layout{{Axis::tensor, 4}, {Axis::data, data}, {Axis::pipeline, 4}};
+  const int ranks = layout.ranks();
+  expect_all_ranks_agree(layout, one_of_each(ranks - 1), 64);
+  config::Faults everywhere;
+  everywhere.socket_bytes_per_s = 4e9;
+  everywhere.tensor_across_nodes = true;
+  expect_all_ranks_agree(layout, everywhere, 4);  // it breaks no symmetry
+}
+
+// A step of one collective, twenty times in a row over an idle fabric: twenty times the formula, and the loss's own
+// all-reduce of four bytes; to the nanosecond.
+TEST(Exactness, ACollectiveOnAnIdleFabricTakesItsFormula) {
+  struct Case {
+    program::Collective kind;
+    int ranks, per_node;
+  };
+  config::Calibration calibration = realistic();
+  calibration.software.host_s = calibration.software.kernel_s = 0;
+  calibration.memory_share = 1e9;  // what else a step does takes nothing
+  for (const Case& c :
+       {Case{program::Collective::all_reduce, 8, 8}, Case{program::Collective::all_reduce, 128, 8},
+        Case{program::Collective::all_gather, 16, 8}, Case{program::Collective::reduce_scatter, 4, 1}}) {
+    config::Settings settings;
+    settings.workload = "collective";
+    settings.collective = c.kind;
+    settings.message_bytes = 64 << 20;
+    settings.ranks = c.ranks;
+    const program::Layout layout{{Axis::data, c.ranks}};
+    const program::ProgramSet set = workloads::build_programs({}, settings, layout);
+    const RankClasses classes(set);
+    const Network network = nodes_of(c.ranks, c.per_node);
+    const Condition healthy;
+    Costs costs(classes, h100, network, calibration, healthy);
+    const SimulatedStep step = simulate(classes, [&](int k, OperationId id) { return costs(k, id); });
+    const Spread spread{c.ranks, c.ranks / c.per_node, c.per_node, 1};
+    const double one = collective_seconds(c.kind, 64 << 20, spread, network, calibration);
+    const double closing = collective_seconds(program::Collective::all_reduce, 4, spread, network, calibration);
+    EXPECT_NEAR(seconds_of(step.length), settings.repetitions * one + closing, 1e-9) << c.ranks;
+  }
+}
+
+}  // namespace
+}  // namespace harness::sim

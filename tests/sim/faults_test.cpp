@@ -1,0 +1,167 @@
+#include "sim/faults.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/costs.h"
+#include "support/errors.h"
+#include "workloads/gpt/gpt.h"
+
+namespace harness::sim {
+namespace {
+
+using program::Axis;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+// Two nodes of two ranks: each rank's part of its node's 100 GB/s is 50 GB/s.
+Network two_nodes() {
+  return {.rank_bytes_per_s = 300e9, .node_bytes_per_s = 100e9, .switches_reduce = false, .node_of = {0, 0, 1, 1}};
+}
+
+config::Hardware hopper() {
+  config::Hardware hardware;
+  hardware.name = "H";
+  hardware.compute_capability = 90;
+  return hardware;
+}
+
+std::vector<double> network_left(const config::Faults& faults) {
+  return condition_of(faults, hopper(), two_nodes()).network;
+}
+
+TEST(Faults, NothingIsLeftOutWhereNothingIsWrong) {
+  const Condition condition = condition_of({}, hopper(), two_nodes());
+  EXPECT_TRUE(condition.clock.empty() && condition.network.empty() && condition.marks().empty());
+  EXPECT_EQ(condition.clock_of(3), 1);
+  EXPECT_EQ(condition.network_of(3), 1);
+}
+
+TEST(Faults, TouchTheRanksTheyAreOn) {
+  config::Faults faults;
+  faults.slow_gpus = {{.rank = 3, .speed = 0.8}};
+  EXPECT_THAT(condition_of(faults, hopper(), two_nodes()).clock, ElementsAre(1, 1, 1, 0.8));
+  EXPECT_THAT(network_left(faults), SizeIs(0));
+  faults.slow_links = {{.node = 1, .share = 0.5}};
+  EXPECT_THAT(network_left(faults), ElementsAre(1, 1, 0.5, 0.5));
+  EXPECT_THAT(condition_of(faults, hopper(), two_nodes()).marks(), ElementsAre(0, 0, 1, 2));
+}
+
+TEST(Faults, TheNarrowestPlaceDecides) {
+  config::Faults faults;
+  faults.acs_on = true;
+  EXPECT_THAT(network_left(faults), Each(0.56));
+  faults.no_gpudirect = true;  // then nothing passes between GPU and adapter, and ACS does not matter
+  EXPECT_THAT(network_left(faults), Each(300.0 / 720));
+  faults.slow_links = {{.node = 0, .share = 0.5}};
+  EXPECT_THAT(network_left(faults), Each(300.0 / 720));
+  faults.slow_links[0].share = 0.25;
+  EXPECT_THAT(network_left(faults), ElementsAre(0.25, 0.25, 300.0 / 720, 300.0 / 720));
+  faults.socket_bytes_per_s = 4e9;
+  EXPECT_THAT(network_left(faults), Each(0.04));
+}
+
+// 63 GB/s in generation 5: half of it is 63 % of 50 GB/s, all of it no limit.
+TEST(Faults, APcieLinkLimitsWhatItsGpuSends) {
+  config::Faults faults;
+  faults.narrow_pcie = {{.rank = 2, .share = 0.5}};
+  EXPECT_THAT(network_left(faults), ElementsAre(1, 1, 0.63, 1));
+  faults.narrow_pcie = {{.node = 0, .share = 1}};
+  EXPECT_THAT(network_left(faults), Each(1));
+  const std::string unknown = test::error_of([&] { condition_of(faults, {}, two_nodes()); });
+  EXPECT_THAT(unknown, HasSubstr("no compute_capability"));
+}
+
+TEST(Faults, AreOnWhatTheJobHas) {
+  const auto complaint = [](const config::Faults& faults) {
+    return test::error_of([&] { condition_of(faults, hopper(), two_nodes()); });
+  };
+  config::Faults gpu, link, pcie;
+  gpu.slow_gpus = {{4, 0.8}};
+  link.slow_links = {{2, 0.5}};
+  pcie.narrow_pcie = {{9, -1, 0.5}};
+  EXPECT_THAT(complaint(gpu), HasSubstr("slow_gpu is on rank 4, but the job has 4 ranks"));
+  EXPECT_THAT(complaint(link), HasSubstr("slow_link is on node 2, but the job has 2 nodes"));
+  EXPECT_THAT(complaint(pcie), HasSubstr("pcie_downgraded is on rank 9"));
+}
+
+TEST(Faults, RanksDealtOneByOneHaveTheirNeighboursElsewhere) {
+  config::Faults faults;
+  EXPECT_THAT(places(faults, {0, 0, 0, 1, 1, 1}), ElementsAre(0, 0, 0, 1, 1, 1));
+  faults.tensor_across_nodes = true;
+  EXPECT_THAT(places(faults, {0, 0, 0, 1, 1, 1}), ElementsAre(0, 1, 0, 1, 0, 1));
+  EXPECT_THAT(places(faults, {0, 0, 0, 1}), ElementsAre(0, 1, 0, 0));
+}
+
+// A step of two replicas of two stages, in some condition: the sum of what some of its operations take, by rank.
+class CostsOfRanks : public ::testing::Test {
+ protected:
+  CostsOfRanks() {
+    settings.global_batch_size = 4;
+    set = gpt::programs(model, settings, {{Axis::data, 2}, {Axis::pipeline, 2}});
+    calibration.product_share = 1;
+    calibration.memory_share = 1;
+    calibration.network_share = 1;
+    calibration.attention_forward = 1;
+    calibration.attention_backward = 1;
+  }
+  template <class Wanted>
+  std::vector<double> seconds(const std::vector<int>& node_of, const Condition& condition, Wanted wanted) {
+    Network network = two_nodes();
+    network.node_of = node_of;
+    const RankClasses classes(set, condition.marks());
+    Costs costs(classes, device, network, calibration, condition);
+    std::vector<double> sums(4);
+    for (int rank = 0; rank < 4; ++rank) {
+      const int c = classes.class_of(rank);
+      const auto& step = classes.program(c).step;
+      for (program::OperationId id = 0; std::cmp_less(id, step.size()); ++id) {
+        if (wanted(step[id].action)) sums[rank] += seconds_of(costs(c, id).alone);
+      }
+    }
+    return sums;
+  }
+  const config::Model model{"custom", 2, 16, 4, 32, 8};
+  config::Settings settings;
+  program::ProgramSet set;
+  config::Calibration calibration;
+  const Device device{.flops = 1e12, .memory_bytes_per_s = 1e12, .multiprocessors = 100};
+};
+
+TEST_F(CostsOfRanks, ASlowGpuComputesLongerAndNobodyElse) {
+  const auto computes = [](const program::Action& action) { return !program::is_communication(action); };
+  const std::vector<double> healthy = seconds({0, 1, 0, 1}, {}, computes);
+  const std::vector<double> slow = seconds({0, 1, 0, 1}, {.clock = {1, 0.5, 1, 1}, .network = {}}, computes);
+  EXPECT_GT(slow[1], 1.1 * healthy[1]);
+  for (const int rank : {0, 2, 3}) EXPECT_EQ(slow[rank], healthy[rank]) << rank;
+}
+
+// What one rank has less of, all that communicate with it wait for; others are not touched.
+TEST_F(CostsOfRanks, ACollectiveIsAsSlowAsItsSlowestMember) {
+  const auto in_data = [&](const program::Action& action) {
+    const program::GroupId group = program::group_of(action);
+    return group >= 0 && set.groups[group].name == "data";
+  };
+  const std::vector<int> replicas_apart{0, 1, 0, 1};
+  const std::vector<double> healthy = seconds(replicas_apart, {}, in_data);
+  const std::vector<double> slow = seconds(replicas_apart, {.clock = {}, .network = {1, 1, 0.5, 1}}, in_data);
+  for (const int rank : {0, 1}) EXPECT_EQ(slow[rank], healthy[rank]) << rank;
+  for (const int rank : {2, 3}) EXPECT_NEAR(slow[rank], 2 * healthy[rank], 1e-9) << rank;
+}
+
+TEST_F(CostsOfRanks, AMessageIsAsSlowAsTheSlowerOfItsEnds) {
+  const auto passes = [](const program::Action& action) {
+    return std::holds_alternative<program::Send>(action) || std::holds_alternative<program::Receive>(action);
+  };
+  const std::vector<int> stages_apart{0, 0, 1, 1};
+  const std::vector<double> healthy = seconds(stages_apart, {}, passes);
+  const std::vector<double> slow = seconds(stages_apart, {.clock = {}, .network = {1, 1, 0.5, 1}}, passes);
+  for (const int rank : {1, 3}) EXPECT_EQ(slow[rank], healthy[rank]) << rank;
+  for (const int rank : {0, 2}) EXPECT_NEAR(slow[rank], 2 * healthy[rank], 1e-9) << rank;
+}
+
+}  // namespace
+}  // namespace harness::sim
