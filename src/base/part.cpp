@@ -1,5 +1,7 @@
 #include "base/part.h"
 
+#include <algorithm>
+
 namespace harness {
 namespace {
 

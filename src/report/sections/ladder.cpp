@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <filesystem>
+#include <initializer_list>
+#include <ranges>
 
 #include "analysis/summary.h"
 #include "report/effect_words.h"
@@ -27,6 +29,14 @@ std::string mfu_of(const analysis::CaseSummary& row) {
   return row.mfu ? percent(*row.mfu) : "";
 }
 
+// `columns`: ascending.
+void leave_out(Table& table, std::initializer_list<int> columns) {
+  for (const int column : std::views::reverse(columns)) {
+    table.columns.erase(table.columns.begin() + column);
+    for (auto& row : table.rows) row.erase(row.begin() + column);
+  }
+}
+
 Table table_of(const store::Result& result, const analysis::Summary& summary, const Scale& scale) {
   Table table;
   table.columns = {{"fix", true},
@@ -50,6 +60,7 @@ Table table_of(const store::Result& result, const analysis::Summary& summary, co
                           ladder_change(summary.case_at(rung.alone).effect), ladder_change(rung.interaction),
                           interval_of(rung.interaction)});
   }
+  if (analysis::is_predicted(summary)) leave_out(table, {4, 5, 8});  // intervals and verdicts
   return table;
 }
 
@@ -57,9 +68,10 @@ Table table_of(const store::Result& result, const analysis::Summary& summary, co
 std::string total_of(const analysis::Summary& summary) {
   const analysis::CaseSummary& all = summary.case_at(summary.ladder.back().together);
   if (!all.effect) return "All fixes together were not measured.";
+  const std::string interval = interval_words(all.effect->low, all.effect->high);
   std::string text =
-      fmt::format("All fixes together: step time {} {} against the baseline, {}", change_words(all.effect->ratio),
-                  interval_words(all.effect->low, all.effect->high), analysis::name_of(all.judgement));
+      fmt::format("All fixes together: step time {}{}{} against the baseline, {}", change_words(all.effect->ratio),
+                  interval.empty() ? "" : " ", interval, analysis::name_of(all.judgement));
   const analysis::CaseSummary* baseline = summary.baseline();
   if (baseline != nullptr && baseline->mfu && all.mfu)
     text += fmt::format("; MFU from {} to {}", percent(*baseline->mfu), percent(*all.mfu));
@@ -78,7 +90,8 @@ Section ladder_section(const store::Result& result, const analysis::Summary& sum
                     "on top: the step time with this fix and all above it, against that with those above it. alone: "
                     "this fix against the baseline. interaction: on top against alone; below 0 % it does more together "
                     "with the others than alone.",
-                    "Step time and MFU are of this fix and all above it. All intervals of the sweep hold together."},
+                    fmt::format("Step time and MFU are of this fix and all above it.{}",
+                                analysis::is_predicted(summary) ? "" : " All intervals of the sweep hold together.")},
                    List::Mark::none});
   return section;
 }
