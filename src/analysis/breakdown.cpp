@@ -39,7 +39,7 @@ struct Lists {
 
 // Replicas that gather weights have a group of their own for it, which may be at work while gradients are reduced, and
 // one for what those of a node have of them in common with other nodes.
-constexpr std::array<std::string_view, 2> other_data_groups{"gather", "across_nodes"};
+constexpr std::array<std::string_view, 2> other_data_groups{"gather", "nodes"};
 
 Part communication_part(std::string_view group) {
   if (std::ranges::find(other_data_groups, group) != other_data_groups.end()) return Part::data;
