@@ -170,7 +170,7 @@ Sent sent_by(const config::Settings& s) {
 // As collective_over names it: the embedding's group is part of the pipeline's axis, and that of gathered weights is
 // the data axis. What joins only some of an axis by their nodes has no name there.
 std::string over_of(const program::Group& group) {
-  if (group.replicas != program::Replicas::all) return group.name == "across_nodes" ? group.name : "data on a node";
+  if (group.replicas != program::Replicas::all) return group.name == "nodes" ? group.name : group.name + " on a node";
   for (int axis = 0; axis < program::axis_count; ++axis) {
     const auto one = static_cast<program::Axis>(axis);
     if (group.axes == program::AxisSet::of({one})) return program::name_of(one);

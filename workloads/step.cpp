@@ -9,7 +9,7 @@ namespace harness::workloads {
 program::ProgramBuilder step_builder(bool gathers, bool across_nodes) {
   std::vector<std::string> streams{"compute", "tensor", "data", "pipeline", "optimizer", "world"};
   if (gathers) streams.emplace_back("gather");
-  if (across_nodes) streams.emplace_back("across_nodes");
+  if (across_nodes) streams.emplace_back("nodes");
   return program::ProgramBuilder(std::move(streams));
 }
 

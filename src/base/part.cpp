@@ -26,7 +26,7 @@ constexpr std::array<Words, part_count> words{{{"matrix_products", "matrix produ
 
 // Replicas that gather weights have a group of their own for it, which may be at work while gradients are reduced, and
 // one for what those of a node have of them in common with other nodes.
-constexpr std::array<std::string_view, 2> other_data_groups{"gather", "across_nodes"};
+constexpr std::array<std::string_view, 2> other_data_groups{"gather", "nodes"};
 
 }  // namespace
 

@@ -49,10 +49,10 @@ TEST(ShardingGroup, MemoryAndTrafficEqualClosedFormula) {
           EXPECT_EQ(traffic_of(set, 0, group, kind).bytes, traffic_of(node, 0, group, kind).bytes) << kind;
         }
         const std::int64_t reductions = sharding == Sharding::optimizer ? 1 : m;
-        const auto across = traffic_of(set, 0, "across_nodes", "all_reduce");
+        const auto across = traffic_of(set, 0, "nodes", "all_reduce");
         EXPECT_EQ(across.messages, reductions * n.buckets);
         EXPECT_EQ(across.bytes, static_cast<double>(reductions * program::size_of(type) * n.flat / of_node));
-        EXPECT_EQ(traffic_of(node, 0, "across_nodes", "all_reduce").messages, 0);
+        EXPECT_EQ(traffic_of(node, 0, "nodes", "all_reduce").messages, 0);
       }
     }
   }

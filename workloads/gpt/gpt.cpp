@@ -141,7 +141,7 @@ program::ProgramSet programs(const config::Model& model, const config::Settings&
                  stages > 1 && model.tied_embeddings ? std::vector<int>{0, stages - 1} : std::vector<int>{0}},
                 {"world", program::AxisSet::all(), {}}};
   if (shards_of(settings, layout) > 1) set.groups.push_back({"gather", data, {}, replicas});
-  if (of_node) set.groups.push_back({"across_nodes", data, {}, program::Replicas::across_nodes});
+  if (of_node) set.groups.push_back({"nodes", data, {}, program::Replicas::across_nodes});
   set.role_axes = program::AxisSet::of({program::Axis::pipeline});
   const auto passes = timetable(settings.pipeline_schedule, {stages, settings.chunks_of_stage(),
                                                              dimensions(model, settings, layout).micro_batches});

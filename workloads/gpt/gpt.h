@@ -14,7 +14,7 @@ namespace harness::gpt {
 // divide_ranks).
 
 /// Groups, in order; `embedding` joins the first and the last pipeline stage, which share a tied embedding.
-/// `gather`, of the replicas as `data` is, is there where they have parts of the weights to gather; `across_nodes`
+/// `gather`, of the replicas as `data` is, is there where they have parts of the weights to gather; `nodes`
 /// where those of a node divide them: `data` and `gather` are then of a node.
 enum : program::GroupId { tensor_group, data_group, embedding_group, world_group, gather_group, across_group };
 

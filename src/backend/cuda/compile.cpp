@@ -34,7 +34,9 @@ Compiler::Compiler(const backend::ExecutableRequest& request,
     for (const program::Operation& op : *list) {
       const std::int64_t needed = std::visit([&](const auto& action) { return scratch_for(action); }, op.action);
       scratch_of_[op.stream] = std::max(scratch_of_[op.stream], needed);
-      if (!std::holds_alternative<program::LayerNormBackward>(op.action)) continue;
+      const bool norm = std::holds_alternative<program::LayerNormBackward>(op.action) ||
+                        std::holds_alternative<program::RmsNormBackward>(op.action);
+      if (!norm) continue;
       norm_scratch_of_[op.stream] = std::max(norm_scratch_of_[op.stream], needed);
     }
   }
@@ -115,9 +117,19 @@ Compiler::Run Compiler::prepare(const backend::Bound<program::AttentionBackward>
   return attention({op.shape, op.q.type, op.probabilities.present()}, own).backward(op);
 }
 
-// One that leaves its second stage to the next keeps its partial sums in memory of its own until then.
 Compiler::Run Compiler::prepare(const backend::Bound<program::LayerNormBackward>& op, OfStream& own,
                                 const LaunchPlan& plan) {
+  return norm_backward(op, own, plan);
+}
+
+Compiler::Run Compiler::prepare(const backend::Bound<program::RmsNormBackward>& op, OfStream& own,
+                                const LaunchPlan& plan) {
+  return norm_backward(op, own, plan);
+}
+
+// One that leaves its second stage to the next keeps its partial sums in memory of its own until then.
+template <class Op>
+Compiler::Run Compiler::norm_backward(const Op& op, OfStream& own, const LaunchPlan& plan) {
   backend::KernelContext context = own.context;
   if (plan.sums_later) {
     const std::size_t place = own.norm_sums.size();

@@ -41,6 +41,9 @@ class Compiler {
   Run prepare(const backend::Bound<program::Attention>& op, OfStream& own, const LaunchPlan& plan);
   Run prepare(const backend::Bound<program::AttentionBackward>& op, OfStream& own, const LaunchPlan& plan);
   Run prepare(const backend::Bound<program::LayerNormBackward>& op, OfStream& own, const LaunchPlan& plan);
+  Run prepare(const backend::Bound<program::RmsNormBackward>& op, OfStream& own, const LaunchPlan& plan);
+  template <class Op>
+  Run norm_backward(const Op& op, OfStream& own, const LaunchPlan& plan);
   struct AttentionForm {
     program::AttentionShape shape;
     program::DType type;
@@ -59,7 +62,7 @@ class Compiler {
   config::Settings settings_;
   std::shared_ptr<const backend::Tuning> tuning_;
   std::map<program::StreamId, std::int64_t> scratch_of_;       // floats
-  std::map<program::StreamId, std::int64_t> norm_scratch_of_;  // floats, of the largest LayerNormBackward
+  std::map<program::StreamId, std::int64_t> norm_scratch_of_;  // floats, of the largest backward pass of a norm
   std::map<program::StreamId, std::unique_ptr<OfStream>> streams_;
   std::vector<std::string> warnings_;
 };

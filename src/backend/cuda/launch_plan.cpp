@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "backend/cuda/kernels/kernels.h"
@@ -15,7 +16,14 @@ namespace {
 using program::OperationId;
 using program::View;
 
-// Which second stages of LayerNormBackward may be done by a later one.
+// Where the backward pass of a norm leaves sums over rows; absent: nowhere. Nothing of another operation.
+std::optional<std::array<View, 3>> sums_of(const program::Action& action) {
+  if (const auto* op = std::get_if<program::LayerNormBackward>(&action)) return {{op->dgamma, op->dbeta, op->dbias}};
+  if (const auto* op = std::get_if<program::RmsNormBackward>(&action)) return {{op->dgamma, op->dbias, View{}}};
+  return std::nullopt;
+}
+
+// Which second stages of norms may be done by a later one.
 class Joiner {
  public:
   Joiner(const std::vector<program::Operation>& list, std::size_t streams) : list_(list), before_(list, streams) {
@@ -45,17 +53,13 @@ class Joiner {
     View view;
   };
 
-  const program::LayerNormBackward* norm(OperationId id) const {
-    return std::get_if<program::LayerNormBackward>(&list_[id].action);
-  }
-
-  // Every LayerNormBackward with the next one of its stream, -1: none.
+  // The backward pass of every norm with the next one of its stream, -1: none.
   std::vector<std::pair<OperationId, OperationId>> with_next() const {
     std::vector<std::pair<OperationId, OperationId>> pairs;
     std::map<program::StreamId, std::size_t> last;
     for (std::size_t i = 0; i < list_.size(); ++i) {
       const auto id = static_cast<OperationId>(i);
-      if (norm(id) == nullptr) continue;
+      if (!sums_of(list_[id].action)) continue;
       const auto [at, first] = last.try_emplace(list_[i].stream, pairs.size());
       if (!first) pairs[at->second].second = id;
       at->second = pairs.size();
@@ -66,8 +70,7 @@ class Joiner {
 
   // Whether `later` may write the gradients of `own`: whoever accesses them came before `own` or comes after `later`.
   bool completed_by(OperationId own, OperationId later) const {
-    const program::LayerNormBackward& op = *norm(own);
-    return std::ranges::all_of(std::array{op.dgamma, op.dbeta, op.dbias}, [&](const View& gradient) {
+    return std::ranges::all_of(*sums_of(list_[own].action), [&](const View& gradient) {
       return !gradient.present() || untouched_between(own, later, gradient);
     });
   }

@@ -38,7 +38,7 @@ constexpr std::size_t waiting_kind = 8;
 std::size_t kind_of(const store::ResultInterval& row) {
   if (row.kind == "adamw") return 3;  // on whatever stream
   if (row.stream == "tensor") return 4;
-  if (row.stream == "data" || row.stream == "gather" || row.stream == "across_nodes") return 5;
+  if (row.stream == "data" || row.stream == "gather" || row.stream == "nodes") return 5;
   if (row.stream == "pipeline") return 6;
   if (row.stream != "compute") return row.phase == analysis::closing_phase ? 7 : 9;
   if (row.kind == "matmul") return 0;

@@ -66,7 +66,7 @@ std::int64_t scratch_floats(const program::CrossEntropyGradient& op);
 /// multiprocessors, it has a block for each, and no two fit on one.
 void run(Stream stream, const backend::Bound<program::AdamW>& op, const backend::KernelContext& context = {});
 
-// ---- the parts of LayerNormBackward --------------------------------------------------------------------------------
+// ---- the parts of LayerNormBackward and RmsNormBackward ------------------------------------------------------------
 
 /// Column sums that are not complete: `slices` rows of `count` times `width` f32, and where each column's sum goes (a
 /// null pointer: nowhere), added to what is there if `accumulate`.
@@ -83,8 +83,11 @@ inline constexpr int most_joined_sums = 4;
 /// All but dgamma, dbeta and dbias, whose partial sums stay in the context's scratch until they were completed.
 void run_first_stage(Stream stream, const backend::Bound<program::LayerNormBackward>& op,
                      const backend::KernelContext& context);
+void run_first_stage(Stream stream, const backend::Bound<program::RmsNormBackward>& op,
+                     const backend::KernelContext& context);
 /// What run_first_stage() of the operation leaves to be completed.
 PartialSums partial_sums(const backend::Bound<program::LayerNormBackward>& op, const backend::KernelContext& context);
+PartialSums partial_sums(const backend::Bound<program::RmsNormBackward>& op, const backend::KernelContext& context);
 /// Completes up to most_joined_sums operations with one launch, each to the same bits as alone. No two of them have the
 /// same places to write.
 void run_second_stages(Stream stream, std::span<const PartialSums> sums);

@@ -237,7 +237,7 @@ void run_first_stage(Stream stream, const backend::Bound<program::LayerNormBackw
 }
 
 void run_second_stages(Stream stream, std::span<const PartialSums> sums) {
-  launch_finish_sums("layer_norm_backward (second stage)", stream, sums);
+  launch_finish_sums("norm_backward (second stage)", stream, sums);
 }
 
 void run(Stream stream, const backend::Bound<program::LayerNormBackward>& op, const backend::KernelContext& context) {
@@ -246,13 +246,18 @@ void run(Stream stream, const backend::Bound<program::LayerNormBackward>& op, co
   run_second_stages(stream, sums);
 }
 
-void run(Stream stream, const backend::Bound<program::RmsNormBackward>& a, const backend::KernelContext& context) {
-  const PartialSums sums[] = {{context.scratch,
-                               blocks_here(a.rows, a.width),
-                               a.width,
-                               a.dbias ? 2 : 1,
-                               {a.dgamma.f32(), a.dbias.f32(), nullptr},
-                               a.accumulate}};
+PartialSums partial_sums(const backend::Bound<program::RmsNormBackward>& op, const backend::KernelContext& context) {
+  return {context.scratch,
+          blocks_here(op.rows, op.width),
+          op.width,
+          op.dbias ? 2 : 1,
+          {op.dgamma.f32(), op.dbias.f32(), nullptr},
+          op.accumulate};
+}
+
+void run_first_stage(Stream stream, const backend::Bound<program::RmsNormBackward>& a,
+                     const backend::KernelContext& context) {
+  const PartialSums left = partial_sums(a, context);
   backend::with_type(a.dout.type, [&](auto tag) {
     using T = decltype(tag);
     const Backward<T, false> t{a.dout.as<const T>(),
@@ -265,10 +270,15 @@ void run(Stream stream, const backend::Bound<program::RmsNormBackward>& a, const
                                context.scratch,
                                a.rows,
                                a.width,
-                               sums[0].count};
-    launch_norm_backward("rms_norm_backward", stream, t, sums[0].slices);
+                               left.count};
+    launch_norm_backward("rms_norm_backward", stream, t, left.slices);
   });
-  launch_finish_sums("rms_norm_backward (second stage)", stream, sums);
+}
+
+void run(Stream stream, const backend::Bound<program::RmsNormBackward>& op, const backend::KernelContext& context) {
+  run_first_stage(stream, op, context);
+  const PartialSums sums[] = {partial_sums(op, context)};
+  run_second_stages(stream, sums);
 }
 
 }  // namespace harness::cuda

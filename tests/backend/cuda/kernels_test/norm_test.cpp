@@ -8,9 +8,6 @@
 namespace harness::test {
 namespace {
 
-class LayerNorms : public PerType {};
-INSTANTIATE_TEST_SUITE_P(Types, LayerNorms, both_types(), type_name);
-
 struct NormShape {
   std::int64_t rows, width;
 };
@@ -23,40 +20,131 @@ std::string of(NormShape s, int variant) {
   return std::to_string(s.rows) + " x " + std::to_string(s.width) + ", variant " + std::to_string(variant);
 }
 
-TEST_P(LayerNorms, Forward) {
-  for (const NormShape s : norm_shapes) {
-    for (int parts = 0; parts < 4; ++parts) {
-      const std::int64_t n = s.rows * s.width;
-      const Buffer in = random(type(), n, 1), gamma = random(type(), s.width, 2), beta = random(type(), s.width, 3),
-                   bias = random(type(), s.width, 4), residual = random(type(), n, 5, 2);
-      struct Outputs {
-        Outputs(program::DType type, NormShape shape)
-            : sum(type, shape.rows * shape.width), out(sum), mean(program::DType::f32, shape.rows), rstd(mean) {}
-        Buffer sum, out, mean, rstd;
-      } got(type(), s), wanted(type(), s);
-      const auto norm = [&](Outputs& to) {
-        return backend::Bound<program::LayerNorm>{in,
-                                                  parts & 1 ? bias.tensor() : backend::Tensor{},
-                                                  parts & 2 ? residual.tensor() : backend::Tensor{},
-                                                  gamma,
-                                                  beta,
-                                                  parts ? to.sum.tensor() : backend::Tensor{},
-                                                  to.out,
-                                                  to.mean,
-                                                  to.rstd,
-                                                  s.rows,
-                                                  s.width};
-      };
-      cuda::run(nullptr, norm(got));
-      cpu::run(norm(wanted));
-      if (parts) {
-        EXPECT_TRUE(close(got.sum, wanted.sum, limit())) << of(s, parts);
+// LayerNorm takes a mean off and adds beta, RmsNorm does neither.
+template <class Op>
+constexpr bool centres = requires(Op op) {
+  op.mean;
+};
+
+class Norms : public PerType {
+ protected:
+  template <class Norm>
+  void check_forward() const {
+    for (const NormShape s : norm_shapes) {
+      for (int parts = 0; parts < 4; ++parts) {
+        const std::int64_t n = s.rows * s.width;
+        const Buffer in = random(type(), n, 1, 1, 0.5), gamma = random(type(), s.width, 2),
+                     beta = random(type(), s.width, 3), bias = random(type(), s.width, 4),
+                     residual = random(type(), n, 5, 2);
+        struct Outputs {
+          Outputs(program::DType type, NormShape shape)
+              : sum(type, shape.rows * shape.width), out(sum), mean(program::DType::f32, shape.rows), rstd(mean) {}
+          Buffer sum, out, mean, rstd;
+        } got(type(), s), wanted(type(), s);
+        const auto norm = [&](Outputs& to) {
+          backend::Bound<Norm> op;
+          op.in = in;
+          if (parts & 1) op.bias = bias;
+          if (parts & 2) op.residual = residual;
+          op.gamma = gamma;
+          if (parts) op.sum = to.sum;
+          op.out = to.out;
+          op.rstd = to.rstd;
+          if constexpr (centres<Norm>) {
+            op.beta = beta;
+            op.mean = to.mean;
+          }
+          op.rows = s.rows;
+          op.width = s.width;
+          return op;
+        };
+        cuda::run(nullptr, norm(got));
+        cpu::run(norm(wanted));
+        if (parts) {
+          EXPECT_TRUE(close(got.sum, wanted.sum, limit())) << of(s, parts);
+        }
+        EXPECT_TRUE(close(got.out, wanted.out, limit())) << of(s, parts);
+        for (std::int64_t r = 0; r < s.rows && centres<Norm>; ++r) {
+          EXPECT_NEAR(got.mean[r], wanted.mean[r], 1e-5) << of(s, parts);
+        }
+        EXPECT_TRUE(close(got.rstd, wanted.rstd, 1e-5)) << of(s, parts);
       }
-      EXPECT_TRUE(close(got.out, wanted.out, limit())) << of(s, parts);
-      for (std::int64_t r = 0; r < s.rows; ++r) EXPECT_NEAR(got.mean[r], wanted.mean[r], 1e-5) << of(s, parts);
-      EXPECT_TRUE(close(got.rstd, wanted.rstd, 1e-5)) << of(s, parts);
     }
   }
+
+  template <class Backward>
+  void check_backward() const {
+    for (const NormShape s : norm_shapes) {
+      for (int variant = 0; variant < 8; ++variant) {
+        if (s.width > 6000 && variant % 7 != 0 && variant != 3) continue;  // 0, 3, 7: each both ways
+        const bool with_residual = variant & 1, with_bias = variant & 2, accumulate = variant & 4;
+        const std::int64_t n = s.rows * s.width;
+        const Buffer dout = random(type(), n, 1), x = random(type(), n, 2, 3), gamma = random(type(), s.width, 3),
+                     dresidual = random(type(), n, 4);
+        // Those of x, up to noise: the formula does not mind.
+        const Buffer mean = random(program::DType::f32, s.rows, 5, 0.01),
+                     rstd = random(program::DType::f32, s.rows, 6, 0.01, 0.33);
+        struct Outputs {
+          Outputs(program::DType type, NormShape shape, bool old)
+              : din(type, shape.rows * shape.width),
+                dgamma(old ? random(program::DType::f32, shape.width, 7) : Buffer(program::DType::f32, shape.width)),
+                dbeta(dgamma),
+                dbias(dgamma) {}
+          Buffer din, dgamma, dbeta, dbias;
+        } got(type(), s, accumulate), wanted(type(), s, accumulate);
+        const auto gradients = [&](Outputs& to) {
+          backend::Bound<Backward> op;
+          op.dout = dout;
+          op.sum = x;
+          op.gamma = gamma;
+          op.rstd = rstd;
+          if (with_residual) op.dresidual = dresidual;
+          op.din = to.din;
+          op.dgamma = to.dgamma;
+          if constexpr (centres<Backward>) {
+            op.mean = mean;
+            op.dbeta = to.dbeta;
+          }
+          if (with_bias) op.dbias = to.dbias;
+          op.rows = s.rows;
+          op.width = s.width;
+          op.accumulate = accumulate;
+          return op;
+        };
+        const Backward sizes{.rows = s.rows, .width = s.width};
+        const Scratch scratch(cuda::scratch_floats(sizes)), cpu_scratch(cpu::scratch_floats(sizes, 16));
+        cuda::run(nullptr, gradients(got), {.scratch = scratch});
+        cpu::run(gradients(wanted), {.scratch = cpu_scratch});
+        EXPECT_TRUE(close(got.din, wanted.din, limit())) << of(s, variant);
+        EXPECT_TRUE(close(got.dgamma, wanted.dgamma, 2e-5)) << of(s, variant);
+        if (centres<Backward>) {
+          EXPECT_TRUE(close(got.dbeta, wanted.dbeta, 2e-5)) << of(s, variant);
+        }
+        // The sum of din as rounded: an element that falls to the other side of a tie shows.
+        if (with_bias) {
+          EXPECT_TRUE(close(got.dbias, wanted.dbias, limit())) << of(s, variant);
+        }
+      }
+    }
+  }
+};
+
+class LayerNorms : public Norms {};
+INSTANTIATE_TEST_SUITE_P(Types, LayerNorms, both_types(), type_name);
+class RmsNorms : public Norms {};
+INSTANTIATE_TEST_SUITE_P(Types, RmsNorms, both_types(), type_name);
+
+TEST_P(LayerNorms, Forward) {
+  check_forward<program::LayerNorm>();
+}
+TEST_P(LayerNorms, Backward) {
+  check_backward<program::LayerNormBackward>();
+}
+TEST_P(RmsNorms, Forward) {
+  check_forward<program::RmsNorm>();
+}
+TEST_P(RmsNorms, Backward) {
+  check_backward<program::RmsNormBackward>();
 }
 
 TEST_P(LayerNorms, ForwardOfLargeNumbersThatDifferLittle) {
@@ -72,133 +160,12 @@ TEST_P(LayerNorms, ForwardOfLargeNumbersThatDifferLittle) {
   EXPECT_TRUE(close(out, wanted, 1e-3));
 }
 
-TEST_P(LayerNorms, Backward) {
-  for (const NormShape s : norm_shapes) {
-    for (int variant = 0; variant < 8; ++variant) {
-      if (s.width > 6000 && variant % 7 != 0 && variant != 3) continue;  // 0, 3, 7: each both ways
-      const bool with_residual = variant & 1, with_bias = variant & 2, accumulate = variant & 4;
-      const std::int64_t n = s.rows * s.width;
-      const Buffer dout = random(type(), n, 1), x = random(type(), n, 2, 3), gamma = random(type(), s.width, 3),
-                   dresidual = random(type(), n, 4);
-      // Those of x, up to noise: the formula does not mind.
-      const Buffer mean = random(program::DType::f32, s.rows, 5, 0.01),
-                   rstd = random(program::DType::f32, s.rows, 6, 0.01, 0.33);
-      struct Outputs {
-        Outputs(program::DType type, NormShape shape, bool old)
-            : din(type, shape.rows * shape.width),
-              dgamma(old ? random(program::DType::f32, shape.width, 7) : Buffer(program::DType::f32, shape.width)),
-              dbeta(dgamma),
-              dbias(dgamma) {}
-        Buffer din, dgamma, dbeta, dbias;
-      } got(type(), s, accumulate), wanted(type(), s, accumulate);
-      const auto gradients = [&](Outputs& to) {
-        return backend::Bound<program::LayerNormBackward>{
-            dout,      x,
-            gamma,     mean,
-            rstd,      with_residual ? dresidual.tensor() : backend::Tensor{},
-            to.din,    to.dgamma,
-            to.dbeta,  with_bias ? to.dbias.tensor() : backend::Tensor{},
-            s.rows,    s.width,
-            accumulate};
-      };
-      const program::LayerNormBackward sizes{.rows = s.rows, .width = s.width};
-      const Scratch scratch(cuda::scratch_floats(sizes)), cpu_scratch(cpu::scratch_floats(sizes, 16));
-      cuda::run(nullptr, gradients(got), {.scratch = scratch});
-      cpu::run(gradients(wanted), {.scratch = cpu_scratch});
-      EXPECT_TRUE(close(got.din, wanted.din, limit())) << of(s, variant);
-      EXPECT_TRUE(close(got.dgamma, wanted.dgamma, 2e-5)) << of(s, variant);
-      EXPECT_TRUE(close(got.dbeta, wanted.dbeta, 2e-5)) << of(s, variant);
-      // The sum of din as rounded: an element that falls to the other side of a tie shows.
-      if (with_bias) {
-        EXPECT_TRUE(close(got.dbias, wanted.dbias, limit())) << of(s, variant);
-      }
-    }
-  }
-}
-
-class RmsNorms : public PerType {};
-INSTANTIATE_TEST_SUITE_P(Types, RmsNorms, both_types(), type_name);
-
-TEST_P(RmsNorms, Forward) {
-  for (const NormShape s : norm_shapes) {
-    for (int parts = 0; parts < 4; ++parts) {
-      const std::int64_t n = s.rows * s.width;
-      const Buffer in = random(type(), n, 1, 1, 0.5), gamma = random(type(), s.width, 2),
-                   bias = random(type(), s.width, 4), residual = random(type(), n, 5, 2);
-      struct Outputs {
-        Outputs(program::DType type, NormShape shape)
-            : sum(type, shape.rows * shape.width), out(sum), rstd(program::DType::f32, shape.rows) {}
-        Buffer sum, out, rstd;
-      } got(type(), s), wanted(type(), s);
-      const auto norm = [&](Outputs& to) {
-        return backend::Bound<program::RmsNorm>{in,
-                                                parts & 1 ? bias.tensor() : backend::Tensor{},
-                                                parts & 2 ? residual.tensor() : backend::Tensor{},
-                                                gamma,
-                                                parts ? to.sum.tensor() : backend::Tensor{},
-                                                to.out,
-                                                to.rstd,
-                                                s.rows,
-                                                s.width};
-      };
-      cuda::run(nullptr, norm(got));
-      cpu::run(norm(wanted));
-      if (parts) {
-        EXPECT_TRUE(close(got.sum, wanted.sum, limit())) << of(s, parts);
-      }
-      EXPECT_TRUE(close(got.out, wanted.out, limit())) << of(s, parts);
-      EXPECT_TRUE(close(got.rstd, wanted.rstd, 1e-5)) << of(s, parts);
-    }
-  }
-}
-
-TEST_P(RmsNorms, Backward) {
-  for (const NormShape s : norm_shapes) {
-    for (int variant = 0; variant < 8; ++variant) {
-      if (s.width > 6000 && variant % 7 != 0 && variant != 3) continue;
-      const bool with_residual = variant & 1, with_bias = variant & 2, accumulate = variant & 4;
-      const std::int64_t n = s.rows * s.width;
-      const Buffer dout = random(type(), n, 1), x = random(type(), n, 2, 3), gamma = random(type(), s.width, 3),
-                   dresidual = random(type(), n, 4);
-      const Buffer rstd = random(program::DType::f32, s.rows, 6, 0.01, 0.33);
-      struct Outputs {
-        Outputs(program::DType type, NormShape shape, bool old)
-            : din(type, shape.rows * shape.width),
-              dgamma(old ? random(program::DType::f32, shape.width, 7) : Buffer(program::DType::f32, shape.width)),
-              dbias(dgamma) {}
-        Buffer din, dgamma, dbias;
-      } got(type(), s, accumulate), wanted(type(), s, accumulate);
-      const auto gradients = [&](Outputs& to) {
-        return backend::Bound<program::RmsNormBackward>{dout,
-                                                        x,
-                                                        gamma,
-                                                        rstd,
-                                                        with_residual ? dresidual.tensor() : backend::Tensor{},
-                                                        to.din,
-                                                        to.dgamma,
-                                                        with_bias ? to.dbias.tensor() : backend::Tensor{},
-                                                        s.rows,
-                                                        s.width,
-                                                        accumulate};
-      };
-      const program::RmsNormBackward sizes{.rows = s.rows, .width = s.width};
-      const Scratch scratch(cuda::scratch_floats(sizes)), cpu_scratch(cpu::scratch_floats(sizes, 16));
-      cuda::run(nullptr, gradients(got), {.scratch = scratch});
-      cpu::run(gradients(wanted), {.scratch = cpu_scratch});
-      EXPECT_TRUE(close(got.din, wanted.din, limit())) << of(s, variant);
-      EXPECT_TRUE(close(got.dgamma, wanted.dgamma, 2e-5)) << of(s, variant);
-      if (with_bias) {
-        EXPECT_TRUE(close(got.dbias, wanted.dbias, limit())) << of(s, variant);
-      }
-    }
-  }
-}
-
-// One norm's backward pass, with old gradients to add to, or not.
+// One norm's backward pass, with a mean or without, with old gradients to add to, or not.
 class Gradients {
  public:
-  Gradients(program::DType type, NormShape s, std::uint64_t seed, bool with_bias, bool accumulate)
+  Gradients(program::DType type, NormShape s, std::uint64_t seed, bool centres, bool with_bias, bool accumulate)
       : shape_(s),
+        centres_(centres),
         with_bias_(with_bias),
         accumulate_(accumulate),
         dout_(random(type, s.rows * s.width, seed)),
@@ -212,25 +179,43 @@ class Gradients {
         dbias_(dgamma_),
         scratch_(cuda::scratch_floats(program::LayerNormBackward{.rows = s.rows, .width = s.width})) {}
 
-  backend::Bound<program::LayerNormBackward> operation() const {
-    return {dout_,       x_,           gamma_,     mean_,  rstd_,
-            {},          din_,         dgamma_,    dbeta_, with_bias_ ? dbias_.tensor() : backend::Tensor{},
-            shape_.rows, shape_.width, accumulate_};
+  void run() const {
+    with_operation([&](const auto& op) { cuda::run(nullptr, op, context()); });
   }
-  backend::KernelContext context() const { return {.scratch = scratch_}; }
+  cuda::PartialSums run_first_stage() const {
+    cuda::PartialSums left{};
+    with_operation([&](const auto& op) {
+      cuda::run_first_stage(nullptr, op, context());
+      left = cuda::partial_sums(op, context());
+    });
+    return left;
+  }
 
   std::vector<float> results() const {
     std::vector<float> all;
     for (const Buffer* b : {&dgamma_, &dbeta_, &dbias_}) {
-      if (b == &dbias_ && !with_bias_) continue;
+      if ((b == &dbias_ && !with_bias_) || (b == &dbeta_ && !centres_)) continue;
       all.insert(all.end(), b->tensor().f32(), b->tensor().f32() + shape_.width);
     }
     return all;
   }
 
  private:
+  template <class Take>
+  void with_operation(const Take& take) const {
+    const backend::Tensor dbias = with_bias_ ? dbias_.tensor() : backend::Tensor{};
+    if (centres_) {
+      take(backend::Bound<program::LayerNormBackward>{
+          dout_, x_, gamma_, mean_, rstd_, {}, din_, dgamma_, dbeta_, dbias, shape_.rows, shape_.width, accumulate_});
+    } else {
+      take(backend::Bound<program::RmsNormBackward>{
+          dout_, x_, gamma_, rstd_, {}, din_, dgamma_, dbias, shape_.rows, shape_.width, accumulate_});
+    }
+  }
+  backend::KernelContext context() const { return {.scratch = scratch_}; }
+
   NormShape shape_;
-  bool with_bias_, accumulate_;
+  bool centres_, with_bias_, accumulate_;
   Buffer dout_, x_, gamma_, mean_, rstd_, din_, dgamma_, dbeta_, dbias_;
   Scratch scratch_;
 };
@@ -238,25 +223,22 @@ class Gradients {
 TEST_P(LayerNorms, OneSecondStageCompletesSeveralToTheSameBits) {
   const auto make = [&] {
     std::vector<std::unique_ptr<Gradients>> norms;
-    norms.push_back(std::make_unique<Gradients>(type(), NormShape{130, 64}, 1, true, false));
-    norms.push_back(std::make_unique<Gradients>(type(), NormShape{67, 83}, 11, false, true));
-    norms.push_back(std::make_unique<Gradients>(type(), NormShape{40, 64}, 21, true, true));
-    norms.push_back(std::make_unique<Gradients>(type(), NormShape{5, 2048}, 31, false, false));
+    norms.push_back(std::make_unique<Gradients>(type(), NormShape{130, 64}, 1, true, true, false));
+    norms.push_back(std::make_unique<Gradients>(type(), NormShape{67, 83}, 11, false, false, true));
+    norms.push_back(std::make_unique<Gradients>(type(), NormShape{40, 64}, 21, false, true, true));
+    norms.push_back(std::make_unique<Gradients>(type(), NormShape{5, 2048}, 31, true, false, false));
     return norms;
   };
   const auto alone = make();
   std::uint64_t before = emulation::runs();
-  for (const auto& norm : alone) cuda::run(nullptr, norm->operation(), norm->context());
+  for (const auto& norm : alone) norm->run();
   EXPECT_EQ(emulation::runs() - before, 8);
 
   for (std::size_t count = 1; count <= cuda::most_joined_sums; ++count) {
     const auto together = make();
     std::vector<cuda::PartialSums> left;
     before = emulation::runs();
-    for (std::size_t i = 0; i < count; ++i) {
-      cuda::run_first_stage(nullptr, together[i]->operation(), together[i]->context());
-      left.push_back(cuda::partial_sums(together[i]->operation(), together[i]->context()));
-    }
+    for (std::size_t i = 0; i < count; ++i) left.push_back(together[i]->run_first_stage());
     cuda::run_second_stages(nullptr, left);
     EXPECT_EQ(emulation::runs() - before, count + 1);
     for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(together[i]->results(), alone[i]->results()) << i;

@@ -28,6 +28,12 @@ Operation norm(int which, program::StreamId stream = 0, std::vector<program::Ope
   op.dbeta = beta_of(which);
   return {op, stream, std::move(waits), -1, {}};
 }
+Operation rms_norm(int which) {
+  program::RmsNormBackward op;
+  op.dgamma = gamma_of(which);
+  op.dbias = beta_of(which);
+  return {op, 0, {}, -1, {}};
+}
 Operation uses(const View& view, program::StreamId stream = 0, std::vector<program::OperationId> waits = {}) {
   return {program::Convert{view, {10, 0, 8}}, stream, std::move(waits), -1, {}};
 }
@@ -47,6 +53,13 @@ TEST(LaunchPlan, ASecondStageWaitsForTheNextNormIfNobodyNeedsItBefore) {
   // Not of these norms.
   EXPECT_EQ(later({norm(0), uses(gamma_of(2)), norm(1), uses(gamma_of(0)), uses(beta_of(0))}),
             (Flags{true, false, false, false, false}));
+}
+
+TEST(LaunchPlan, NormsWithAMeanAndWithoutOneShareASecondStage) {
+  EXPECT_EQ(later({rms_norm(0), norm(1), uses(gamma_of(0)), uses(beta_of(0))}), (Flags{true, false, false, false}));
+  EXPECT_EQ(later({norm(0), rms_norm(1), uses(gamma_of(0)), uses(beta_of(0))}), (Flags{true, false, false, false}));
+  EXPECT_EQ(later({rms_norm(0), uses(beta_of(0)), rms_norm(1), uses(gamma_of(0))}),
+            (Flags{false, false, false, false}));
 }
 
 TEST(LaunchPlan, WhatIsNeededByNobodyWaitsForNobody) {
@@ -86,14 +99,17 @@ TEST(LaunchPlan, AtMostSoManyShareASecondStage) {
 }
 
 // Second stages of the step of a model with 4 layers, so 9 norms, and two micro-batches.
-int second_stages(const config::Settings& settings, const program::Layout& layout) {
-  const config::Model model{"test", 4, 64, 4, 128, 32};
+int second_stages(const config::Settings& settings, const program::Layout& layout,
+                  config::NormKind kind = config::NormKind::layer_norm) {
+  config::Model model{"test", 4, 64, 4, 128, 32};
+  model.norm = kind;
   const program::Program program = program::lower(workloads::build_programs(model, settings, layout).roles.front(),
                                                   config::traits_of(config::BackendKind::cuda).fused);
   const auto plan = plan_launches(program.step, program.streams.size(), multiprocessors, false);
   int norms = 0, waiting = 0;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     norms += std::holds_alternative<program::LayerNormBackward>(program.step[i].action) ? 1 : 0;
+    norms += std::holds_alternative<program::RmsNormBackward>(program.step[i].action) ? 1 : 0;
     waiting += plan[i].sums_later ? 1 : 0;
   }
   EXPECT_EQ(norms, 2 * 9);
@@ -109,6 +125,7 @@ TEST(LaunchPlan, AGptStepHasAQuarterOfItsSecondStagesUnlessBucketsNeedThemSooner
   replicas.size = {1, 1, 2, 1};
   settings.overlap_grad_reduce = false;
   EXPECT_EQ(second_stages(settings, {}), 5);
+  EXPECT_EQ(second_stages(settings, {}, config::NormKind::rms_norm), 5);
   settings.global_batch_size = 4;
   EXPECT_EQ(second_stages(settings, replicas), 5);
   // Then those of the last micro-batch wait for a norm of the same layer at most.
