@@ -169,6 +169,15 @@ TEST(Job, WorkersAreBoundAsTheSettingSays) {
   }
 }
 
+TEST(Job, WhatABindingCannotDoIsAWarningOfTheSamples) {
+  const std::size_t cores = machine::cores_of(machine::allowed_cpus()).size();
+  if (cores > 8) GTEST_SKIP() << "it would take a rank more than there are cores";
+  Launched job(static_cast<int>(cores) + 1,
+               fmt::format("task=2 binding={}", static_cast<int>(config::HostBinding::core)));
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("warning 0 host_binding: core: "));
+}
+
 // A stranger that was taken for a rank goes away; one that stays is spoken of.
 TEST(Job, ConnectionsThatAreLostBeforeTheFirstStepAreTriedOnceMore) {
   for (const int strangers : {1, 2}) {
