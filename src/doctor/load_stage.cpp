@@ -61,15 +61,20 @@ class LoadStage {
   std::vector<std::string> left_out_, done_;
 };
 
+// Two rounds may have one distance.
+void note_once(std::vector<std::string>& list, const std::string& what) {
+  if (std::ranges::find(list, what) == list.end()) list.push_back(what);
+}
+
 bool LoadStage::goes_on(const std::string& what) {
   if (bench_.job.stop_requests() == 0 && limit_.allows_block()) return true;
-  left_out_.push_back(what);
+  note_once(left_out_, what);
   return false;
 }
 
 bool LoadStage::took(const job::BlockOutcome& outcome, const std::string& what) {
   if (outcome.ok) {
-    done_.push_back(what);
+    note_once(done_, what);
   } else {
     failed_.push_back(failed_block(bench_, load_check, what, outcome));
   }

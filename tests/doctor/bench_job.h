@@ -1,5 +1,8 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -7,6 +10,7 @@
 
 #include "answering_job.h"
 #include "program/program.h"
+#include "workloads/workload.h"
 
 namespace harness::test {
 
@@ -54,6 +58,8 @@ class BenchJob : public AnsweringJob {
 
   job::BlockOutcome run_one(const job::BlockOnSet& block) {
     const job::BlockRequest& request = block.request;
+    EXPECT_EQ(workloads::workload_of(request.settings).why_impossible_on({}, request.settings, request.layout), "");
+    EXPECT_TRUE(block.set.ranks.empty() || std::ssize(block.set.ranks) == request.layout.ranks());
     requests.push_back(request);
     sets.push_back(block.set.ranks);
     begun_s.push_back(clock_.now_s);
