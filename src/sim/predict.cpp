@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "program/lower.h"
 #include "sim/costs.h"
+#include "sim/marks.h"
 
 namespace harness::sim {
 namespace {
@@ -35,7 +36,7 @@ Prediction predict(const program::ProgramSet& programs, const config::Settings& 
                    const Condition& condition) {
   const Device device = device_of(hardware, settings.precision);
   const program::ProgramSet set = program::lower(programs, settings.fusion ? calibration.software.fused : 0);
-  const RankClasses classes(set, condition.marks());
+  const RankClasses classes(set, marks_of(set, network, condition));
   Costs costs(classes, device, network, calibration, condition);
   const CostOf cost = [&](int rank_class, program::OperationId id) { return costs(rank_class, id); };
   const SimulatedStep step = simulate(classes, cost);
