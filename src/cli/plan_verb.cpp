@@ -109,7 +109,7 @@ void print_cases(const plan::Plan& p, const machine::Topology& topology, std::os
   for (const plan::PlannedCase& c : p.cases) width = std::max(width, c.name.size());
   const bool named = std::ranges::any_of(p.cases, [](const plan::PlannedCase& c) { return !c.uses.empty(); });
   const auto spans = [&](const plan::PlannedCase& c) {
-    return topology.is_known() ? program::spans_of(c.layout, topology.node_of).text() : "";
+    return topology.is_known() ? program::spans_of(c.layout, places_of(c, p.experiment, topology)).text() : "";
   };
   constexpr std::string_view spans_heading = "nodes spanned";
   std::size_t spans_width = topology.is_known() ? spans_heading.size() : 0;
@@ -160,8 +160,9 @@ void print_cases(const plan::Plan& p, const machine::Topology& topology, std::os
   if (!topology.is_known()) return;
   out << fmt::format(
       "nodes spanned: by the ranks of one group along each axis, at most; ranks stand on {}, numbered one node after "
-      "the other.\n",
-      plural(topology.nodes(), "node"));
+      "the other{}.\n",
+      plural(topology.nodes(), "node"),
+      p.experiment.faults.tensor_across_nodes ? ", or dealt out to them until tensor_across_nodes is mended" : "");
 }
 
 // What the blocks run in.

@@ -1,7 +1,6 @@
 #include "cli/predicted.h"
 
 #include <set>
-#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -13,13 +12,14 @@
 namespace harness::cli {
 namespace {
 
-sim::Network network_of(const config::Experiment& e, const machine::Topology& topology) {
+// But for where ranks stand.
+sim::Network network_of(const config::Experiment& e) {
   const config::Hardware& hardware = *e.hardware;
   constexpr int hopper = 90;  // the first whose NVLink switches add up
   return {.rank_bytes_per_s = e.fabric.rank_bytes_per_s > 0 ? e.fabric.rank_bytes_per_s : hardware.nvlink_bytes_per_s,
           .node_bytes_per_s = e.fabric.node_bytes_per_s > 0 ? e.fabric.node_bytes_per_s : hardware.node_bytes_per_s,
           .switches_reduce = hardware.compute_capability >= hopper,
-          .node_of = topology.node_of};
+          .node_of = {}};
 }
 
 // What a case changes must change its Program, where its ranks stand or how fast they compute: of the rest, such as
@@ -35,6 +35,11 @@ bool is_known(const plan::PlannedCase& planned, const plan::PlannedCase& baselin
 int usual_ranks_per_node(const config::Experiment& e) {
   constexpr int usual = 8;
   return e.hardware && e.hardware->gpus_of_node > 0 ? e.hardware->gpus_of_node : usual;
+}
+
+std::vector<int> places_of(const plan::PlannedCase& planned, const config::Experiment& e,
+                           const machine::Topology& topology) {
+  return sim::places(e.faults.without(planned.settings.mended), topology.node_of);
 }
 
 std::vector<PredictedCase> predict_cases(const plan::Plan& plan, const machine::Topology& topology) {
@@ -57,8 +62,8 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan, const machine::
     }
     const program::ProgramSet set = workloads::build_programs(e.model, planned.settings, planned.layout);
     const config::Faults faults = e.faults.without(planned.settings.mended);
-    sim::Network network = network_of(e, topology);
-    network.node_of = sim::places(faults, std::move(network.node_of));
+    sim::Network network = network_of(e);
+    network.node_of = places_of(planned, e, topology);
     const sim::Condition condition = sim::condition_of(faults, *e.hardware, network);
     predicted[i].step = sim::predict(set, planned.settings, *e.hardware, network, *e.calibration, condition);
   }

@@ -19,6 +19,10 @@ struct PredictedCase {
 /// How many ranks stand on a node where nothing else says so: as in the machines that the hardware is usually part of.
 int usual_ranks_per_node(const config::Experiment& experiment);
 
+/// The node of each rank in a case: as `topology` has it, or where a fault puts it.
+std::vector<int> places_of(const plan::PlannedCase& planned, const config::Experiment& experiment,
+                           const machine::Topology& topology);
+
 /// Of each case of a plan, by its number; none where the backend does not predict. Throws Error where a number is not
 /// known that every prediction needs.
 std::vector<PredictedCase> predict_cases(const plan::Plan& plan, const machine::Topology& topology);
