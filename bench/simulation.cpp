@@ -5,6 +5,7 @@
 #include "config/experiment.h"
 #include "sim/costs.h"
 #include "sim/critical_path.h"
+#include "sim/marks.h"
 #include "workloads/workload.h"
 
 namespace {
@@ -73,7 +74,7 @@ void simulate_step(benchmark::State& state) {
   std::size_t operations = 0, classes_now = 0;
   double length_s = 0;
   for (auto _ : state) {
-    const sim::RankClasses classes(set, condition.marks());
+    const sim::RankClasses classes(set, sim::marks_of(set, network, condition));
     sim::Costs costs(classes, h100, network, c, condition);
     const sim::CostOf cost = [&](int k, program::OperationId id) { return costs(k, id); };
     const sim::SimulatedStep step = sim::simulate(classes, cost);

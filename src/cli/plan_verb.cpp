@@ -112,7 +112,9 @@ void print_cases(const plan::Plan& p, std::ostream& out) {
   const auto spans = [&](const plan::PlannedCase& c) {
     if (!topology.is_known()) return std::string();
     const auto& traffic = c.survey.counts.front().traffic;  // of the first pipeline stage
-    return program::spans_of(c.layout, topology.node_of, traffic.contains({"embedding", "all_reduce"})).text();
+    return program::spans_of(c.layout, places_of(c, p.experiment, topology),
+                             traffic.contains({"embedding", "all_reduce"}))
+        .text();
   };
   constexpr std::string_view spans_heading = "nodes spanned";
   std::size_t spans_width = topology.is_known() ? spans_heading.size() : 0;
@@ -163,8 +165,9 @@ void print_cases(const plan::Plan& p, std::ostream& out) {
   if (!topology.is_known()) return;
   out << fmt::format(
       "nodes spanned: by the ranks of one group along each axis, and by the ends of a pipeline that share an "
-      "embedding, at most; ranks stand on {}, numbered one node after the other.\n",
-      plural(topology.nodes(), "node"));
+      "embedding, at most; ranks stand on {}, numbered one node after the other{}.\n",
+      plural(topology.nodes(), "node"),
+      p.experiment.faults.tensor_across_nodes ? ", or dealt out to them until tensor_across_nodes is mended" : "");
 }
 
 // What the blocks run in.

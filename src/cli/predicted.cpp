@@ -1,7 +1,6 @@
 #include "cli/predicted.h"
 
 #include <set>
-#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -28,6 +27,11 @@ machine::Topology planned_topology(const config::Experiment& e, int ranks, int r
   if (ranks_per_node == 0 && config::traits_of(e.backend).predicts())
     ranks_per_node = e.hardware && e.hardware->gpus_of_node > 0 ? e.hardware->gpus_of_node : usual;
   return ranks_per_node > 0 ? machine::Topology::node_by_node(ranks, ranks_per_node) : machine::Topology();
+}
+
+std::vector<int> places_of(const plan::PlannedCase& planned, const config::Experiment& e,
+                           const machine::Topology& topology) {
+  return sim::places(e.faults.without(planned.settings.mended), topology.node_of);
 }
 
 std::vector<PredictedCase> predict_cases(const plan::Plan& plan) {

@@ -110,18 +110,12 @@ double Costs::communication_seconds(int rank_class, const program::Operation& op
 double Costs::message_seconds_to(int rank_class, const program::Peer& peer, double bytes) {
   const program::Layout& layout = classes_.set().layout;
   const int sender = classes_.list()[rank_class].first_rank;
-  const auto [known, fresh] = senders_.try_emplace({rank_class, peer.axis, peer.offset}, 0);
-  if (fresh) {  // those send at once that stand at the same place along the axis
-    const int node = network_.node_of[sender], place = layout.coordinates(sender)[peer.axis];
-    for (int rank = 0; rank < layout.ranks(); ++rank) {
-      if (network_.node_of[rank] != node || layout.coordinates(rank)[peer.axis] != place) continue;
-      if (network_.node_of[layout.neighbour(rank, peer.axis, peer.offset)] != node) ++known->second;
-    }
-  }
-  require_links(known->second == 0, known->second > 0);
+  const auto known = senders_.try_emplace({peer.axis, peer.offset}, peer, layout, network_).first;
+  const int senders = known->second.beside(sender);
+  require_links(senders == 0, senders > 0);
   const int receiver = layout.neighbour(sender, peer.axis, peer.offset);
   const double share = std::min(condition_.network_of(sender), condition_.network_of(receiver));
-  return message_seconds(bytes, known->second, layout[program::Axis::tensor], network_, calibration_, share);
+  return message_seconds(bytes, senders, layout[program::Axis::tensor], network_, calibration_, share);
 }
 
 void Costs::require_links(bool within_node, bool between_nodes) const {
@@ -139,8 +133,9 @@ const Spread& Costs::spread(int rank_class, program::GroupId group) {
   if (fresh) {
     const program::ProgramSet& set = classes_.set();
     const int rank = classes_.list()[rank_class].first_rank;
-    known->second = spread_of(set.groups[group], set.layout, rank, network_);
-    for (const int member : set.groups[group].members(set.layout, set.layout.coordinates(rank)))
+    const std::vector<int> members = set.groups[group].members(set.layout, set.layout.coordinates(rank));
+    known->second = spread_of(set.groups[group], set.layout, members.front(), network_);  // the same for all of them
+    for (const int member : members)
       known->second.network = std::min(known->second.network, condition_.network_of(member));
     require_links(known->second.most_on_a_node > 1, known->second.nodes > 1);
   }

@@ -38,7 +38,7 @@ class Costs {
   const config::Calibration& calibration_;
   const Condition& condition_;
   std::map<std::pair<int, program::GroupId>, Spread> spreads_;
-  std::map<std::tuple<int, program::Axis, int>, int> senders_;
+  std::map<std::pair<program::Axis, int>, Senders> senders_;  // by axis and offset
 };
 
 }  // namespace harness::sim

@@ -1,5 +1,7 @@
 #include "sim/critical_path.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <functional>

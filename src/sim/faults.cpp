@@ -68,16 +68,6 @@ std::vector<double> network_shares(const config::Faults& f, const config::Hardwa
 
 }  // namespace
 
-std::vector<int> Condition::marks() const {
-  std::vector<int> marks(std::max(clock.size(), network.size()));
-  std::map<std::pair<double, double>, int> numbers;
-  for (int rank = 0; std::cmp_less(rank, marks.size()); ++rank) {
-    const std::pair key{clock_of(rank), network_of(rank)};
-    marks[rank] = numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second;
-  }
-  return marks;
-}
-
 Condition condition_of(const config::Faults& faults, const config::Hardware& hardware, const Network& network) {
   Condition condition;
   const std::size_t ranks = network.node_of.size();

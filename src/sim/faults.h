@@ -15,8 +15,6 @@ struct Condition {
 
   double clock_of(int rank) const { return clock.empty() ? 1 : clock[rank]; }
   double network_of(int rank) const { return network.empty() ? 1 : network[rank]; }
-  /// By rank, for RankClasses: different where anything differs. Empty: it nowhere does.
-  std::vector<int> marks() const;
 };
 
 /// The effect of each fault is on what carries a rank's bytes out of its node, and the narrowest place decides. A

@@ -48,6 +48,25 @@ Spread spread_of(const program::Group& group, const program::Layout& layout, int
   return spread;
 }
 
+Senders::Senders(const program::Peer& peer, const program::Layout& layout, const Network& network)
+    : peer_(peer), layout_(layout), network_(network) {
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    if (leaves_node(rank)) ++leaving_[place_of(rank)];
+  }
+}
+
+int Senders::beside(int rank) const {
+  return leaves_node(rank) ? leaving_.at(place_of(rank)) : 0;
+}
+
+bool Senders::leaves_node(int rank) const {
+  return network_.node_of[rank] != network_.node_of[layout_.neighbour(rank, peer_.axis, peer_.offset)];
+}
+
+std::pair<int, int> Senders::place_of(int rank) const {
+  return {network_.node_of[rank], layout_.coordinates(rank)[peer_.axis]};
+}
+
 double collective_seconds(program::Collective kind, double bytes, const Spread& spread, const Network& network,
                           const config::Calibration& c) {
   if (spread.ranks <= 1) return 0;

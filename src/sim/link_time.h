@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "config/calibration.h"
@@ -23,6 +25,24 @@ struct Spread {
   double network = 1;           // share of its part of the network that the member with the least of it has
 };
 Spread spread_of(const program::Group& group, const program::Layout& layout, int rank, const Network& network);
+
+/// Who sends at once along an axis: the ranks that stand at the same place on it.
+class Senders {
+ public:
+  /// `layout` and `network` must outlive the object.
+  Senders(const program::Peer& peer, const program::Layout& layout, const Network& network);
+  /// How many ranks of its node send to other nodes together with this one, itself among them; 0: it does not.
+  int beside(int rank) const;
+
+ private:
+  bool leaves_node(int rank) const;
+  std::pair<int, int> place_of(int rank) const;  // node, and coordinate on the axis
+
+  program::Peer peer_;
+  const program::Layout& layout_;
+  const Network& network_;
+  std::map<std::pair<int, int>, int> leaving_;  // by place
+};
 
 /// One collective of `bytes` (nccl-tests' size) by a ring: a start, its steps between nodes, and 2 (n - 1) / n (of its
 /// halves (n - 1) / n) of the bytes at the rate of the slowest link (Patarasuk and Yuan 2009). Within a node the rates

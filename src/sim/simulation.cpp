@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "program/lower.h"
 #include "sim/costs.h"
+#include "sim/marks.h"
 
 namespace harness::sim {
 namespace {
@@ -52,7 +53,7 @@ Simulation::Simulation(const program::ProgramSet& programs, const config::Settin
     : set_(program::lower(programs, config::fused_for(experiment, settings))),
       network_(with_faults(network, faults_of(experiment, settings))),
       condition_(condition_of(faults_of(experiment, settings), hardware_of(experiment), network_)),
-      classes_(set_, condition_.marks()) {
+      classes_(set_, marks_of(set_, network_, condition_)) {
   const config::Calibration& calibration = *experiment.calibration;
   const Device device = device_of(hardware_of(experiment), settings.precision);
   Costs costs(classes_, device, network_, calibration, condition_);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/costs.h"
+#include "sim/marks.h"
 #include "support/errors.h"
 #include "workloads/gpt/gpt.h"
 
@@ -35,7 +36,7 @@ std::vector<double> network_left(const config::Faults& faults) {
 
 TEST(Faults, NothingIsLeftOutWhereNothingIsWrong) {
   const Condition condition = condition_of({}, hopper(), two_nodes());
-  EXPECT_TRUE(condition.clock.empty() && condition.network.empty() && condition.marks().empty());
+  EXPECT_TRUE(condition.clock.empty() && condition.network.empty());
   EXPECT_EQ(condition.clock_of(3), 1);
   EXPECT_EQ(condition.network_of(3), 1);
 }
@@ -47,7 +48,6 @@ TEST(Faults, TouchTheRanksTheyAreOn) {
   EXPECT_THAT(network_left(faults), SizeIs(0));
   faults.slow_links = {{.node = 1, .share = 0.5}};
   EXPECT_THAT(network_left(faults), ElementsAre(1, 1, 0.5, 0.5));
-  EXPECT_THAT(condition_of(faults, hopper(), two_nodes()).marks(), ElementsAre(0, 0, 1, 2));
 }
 
 TEST(Faults, TheNarrowestPlaceDecides) {
@@ -112,7 +112,7 @@ class CostsOfRanks : public ::testing::Test {
   std::vector<double> seconds(const std::vector<int>& node_of, const Condition& condition, Wanted wanted) {
     Network network = two_nodes();
     network.node_of = node_of;
-    const RankClasses classes(set, condition.marks());
+    const RankClasses classes(set, marks_of(set, network, condition));
     Costs costs(classes, device, network, calibration, condition);
     std::vector<double> sums(4);
     for (int rank = 0; rank < 4; ++rank) {
