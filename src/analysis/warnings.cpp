@@ -283,7 +283,7 @@ void throttling(const store::Result& result, const Summary& summary, Warnings& w
 }  // namespace
 
 std::vector<std::string> find_warnings(const store::Result& result, const Summary& summary) {
-  Warnings warnings;
+  Warnings warnings = doctor_warnings(result);
   control(summary, warnings);
   losses(result, warnings);
   limits(result, summary, warnings);

@@ -108,6 +108,11 @@ Parser::Parser(Arguments& a) {
                   "repeat from the best proven change until no single change is proven to help; a file per stage");
   sweep->add_option("--blocks", a.sweep.blocks, "of a climb, all stages together, at most")->needs("--climb");
   sweep->add_flag("--force", a.sweep.force, "replace the result file if it exists; the old one is kept beside it");
+  sweep
+      ->add_option("--require", a.sweep.require,
+                   "healthy: measure nothing, and end with exit code 2, where doctor finds a failure on a node")
+      ->check(CLI::IsMember({"healthy"}));
+  sweep->add_option("--sysroot", a.sweep.sysroot, "as of doctor, which looks at the nodes before the first round");
   sweep->get_option("config")->required(false);
   sweep
       ->add_option("--resume", a.resume,

@@ -19,8 +19,10 @@ struct SweepOptions {
   bool force = false;
   bool resume = false;
   bool climb = false;
-  std::string blocks = {};  // of a climb, at most
-  std::string rounds = {};  // with resume and no configuration: the total that a complete file is extended to
+  std::string blocks = {};    // of a climb, at most
+  std::string rounds = {};    // with resume and no configuration: the total that a complete file is extended to
+  std::string require = {};   // "healthy": no failure of doctor's
+  std::string sysroot = "/";  // of doctor
 };
 
 struct PlanOptions {

@@ -14,6 +14,7 @@ namespace {
 
 struct Question {
   std::string sysroot;
+  double limit_s = node_limit_s;
   std::vector<std::int32_t> of_nodes;  // the ranks that tell their node's facts, ascending; empty: all
 };
 
@@ -24,7 +25,7 @@ struct Told {
 
 template <job::MessageOf<Question> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.sysroot, m.of_nodes);
+  each(m.sysroot, m.limit_s, m.of_nodes);
 }
 
 template <job::MessageOf<Told> M, class Each>
@@ -74,15 +75,15 @@ std::string answer(int rank, const std::string& bytes) try {
   Told told{host_below(root), packed(gather_rank(root)), {}};
   const auto& chosen = question.of_nodes;
   if (chosen.empty() || std::ranges::binary_search(chosen, rank)) {
-    told.node = packed(gather_node(root, root == "/" ? AskGpus(ask_nvml) : AskGpus(), node_limit_s));
+    told.node = packed(gather_node(root, root == "/" ? AskGpus(ask_nvml) : AskGpus(), question.limit_s));
   }
   return job::encode_fields(told);
 } catch (const std::exception&) {
   return "";  // rank 0 says that there was no answer
 }
 
-std::vector<Node> examine(job::Job& job, const std::string& sysroot) {
-  Question question{sysroot, {}};
+std::vector<Node> examine(job::Job& job, const std::string& sysroot, double limit_s) {
+  Question question{sysroot, limit_s, {}};
   const bool by_rank = sysroot.find("{rank}") != std::string::npos;
   const std::vector<job::RankPlace>& places = job.places();
   for (const job::RankPlace& place : places) {
