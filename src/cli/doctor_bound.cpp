@@ -1,5 +1,6 @@
 #include "cli/doctor_bound.h"
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <ostream>
 

@@ -1,5 +1,6 @@
 #include "cli/doctor_files.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -89,11 +89,11 @@ void check_output(const OutputRequest& output, const plan::Plan& plan) {
 }
 
 Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputRequest& output, sweep::SweepRequest request,
-                       const DoctorInSweep& doctor, sweep::ProgressLine& progress) {
+                       const DoctorInSweep& look, sweep::ProgressLine& progress) {
   using Purpose = store::ResultPlace::Purpose;
   const config::Experiment& experiment = plan.experiment;
   check_output(output, plan);
-  request.doctor = examine_nodes(job, plan, doctor, progress);
+  request.doctor = examine_nodes(job, plan, look, progress);
   const Purpose fresh = output.force ? Purpose::replace : Purpose::create;
   const auto place = store::ResultPlace::take(output.path, output.resume ? Purpose::resume : fresh,
                                               output.resume ? 0 : sweep::needed_space(plan, request.doctor),

@@ -42,7 +42,7 @@ struct Measured {
 /// Looks at the nodes, claims the file, says what will be measured, measures it and reads it back. The file is this
 /// sweep's from the first to the last, or else an Error says whose it is.
 Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputRequest& output, sweep::SweepRequest request,
-                       const DoctorInSweep& doctor, sweep::ProgressLine& progress);
+                       const DoctorInSweep& look, sweep::ProgressLine& progress);
 
 /// 5: as much as a script must know of a sweep that was stopped, which is whether to come back.
 inline constexpr int exit_partial = 5;

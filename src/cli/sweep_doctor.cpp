@@ -1,6 +1,7 @@
 #include "cli/sweep_doctor.h"
 
 #include "base/error.h"
+#include "config/backend.h"
 #include "config/case_environment.h"
 #include "doctor/examine.h"
 #include "doctor/record.h"
@@ -36,8 +37,9 @@ store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const D
   if (failures.empty()) return record;
   if (how.require_healthy) {
     constexpr int unhealthy = 2;  // as of `harness doctor`
-    throw Error("nothing was measured: --require healthy, and doctor finds that\n" + failures +
-                    "repair it, leave the node out, or measure without --require",
+    throw Error(fmt::format("nothing was measured: --require healthy, and doctor finds that\n{}repair it, leave the "
+                            "node out, or measure without --require",
+                            failures),
                 unhealthy);
   }
   progress.say("doctor: " + failures.substr(0, failures.size() - 1));

@@ -1,9 +1,10 @@
 #include "doctor/bundle.h"
 
+#include <algorithm>
 #include <cstdint>
-#include <map>
+#include <iterator>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -36,9 +37,10 @@ struct Shared {
 
 Shared share(const std::vector<const Facts*>& all) {
   Shared shared;
-  for (const auto& [name, reading] : *all.front()) {
-    const bool alike = std::ranges::all_of(all, [&](const Facts* facts) { return (*facts)[name] == reading; });
-    if (alike) shared.common.set(name, reading);
+  for (const auto& fact : *all.front()) {
+    const bool alike =
+        std::ranges::all_of(all, [&](const Facts* facts) { return (*facts)[fact.first] == fact.second; });
+    if (alike) shared.common.set(fact.first, fact.second);
   }
   for (const Facts* facts : all) {
     Facts& own = shared.own.emplace_back();

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "base/version.h"
 #include "doctor/bundle.h"
 #include "doctor/diagnosis.h"

@@ -115,7 +115,7 @@ TEST(Bundle, GrowsByWhatDiffers) {
 TEST(Bundle, AHostileOneIsOneLine) {
   const std::string good = write_bundle({"", "", false, {faulty_nodes()[0]}});
   const auto error = [](const std::string& text) {
-    const std::string said = test::error_of([&] { read_bundle(text, "x.json"); });
+    std::string said = test::error_of([&] { read_bundle(text, "x.json"); });
     EXPECT_THAT(said, HasSubstr("x.json is no record of doctor's that this program can read: "));
     EXPECT_EQ(said.find('\n'), std::string::npos);
     return said;
