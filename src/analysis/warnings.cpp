@@ -283,7 +283,7 @@ void throttling(const store::Result& result, const Summary& summary, Warnings& w
 }  // namespace
 
 std::vector<std::string> find_warnings(const store::Result& result, const Summary& summary) {
-  Warnings warnings;
+  Warnings warnings = doctor_warnings(result);
   limits(result, summary, warnings);
   peaks(result, summary, warnings);
   if (is_predicted(summary)) return warnings;  // the others are about machines

@@ -112,6 +112,11 @@ Parser::Parser(Arguments& a) {
       ->check(CLI::Range(1, 1 << 20));
   sweep->add_option("--ranks-per-node", a.sweep.ranks_per_node, "of a prediction: ranks that share a node")
       ->check(CLI::Range(1, 1 << 20));
+  sweep
+      ->add_option("--require", a.sweep.require,
+                   "healthy: measure nothing, and end with exit code 2, where doctor finds a failure on a node")
+      ->check(CLI::IsMember({"healthy"}));
+  sweep->add_option("--sysroot", a.sweep.sysroot, "as of doctor, which looks at the nodes before the first round");
   sweep->get_option("config")->required(false);
   sweep
       ->add_option("--resume", a.resume,
@@ -274,6 +279,26 @@ void Parser::add_doctor(DoctorOptions& o) {
       ->add_option("--stages", o.stages,
                    "of static, nccl, load (default: all); static alone starts no worker and takes seconds")
       ->type_name("LIST");
+  doctor->add_option("--bundle", o.bundle, "also write what was seen, with names and addresses replaced, to send it")
+      ->type_name("FILE");
+  doctor->add_flag("--force", o.force, "the bundle may replace a file");
+  auto* read = doctor->add_option("--read", o.read, "judge a bundle, or the record in a result file, not these nodes")
+                   ->type_name("FILE");
+  doctor
+      ->add_option("--against", o.against,
+                   "say first what has changed since FILE, a bundle or a result file, node by node")
+      ->type_name("FILE");
+  auto* allreduce = doctor->add_option("--allreduce", o.allreduce, "the least time that an all-reduce of SIZE can take")
+                        ->type_name("SIZE");
+  doctor->add_option("--within", o.within, "of it: is that possible in TIME? exit code 2: no")
+      ->type_name("TIME")
+      ->needs(allreduce);
+  doctor->add_option("--ranks", o.ranks, "of it: over so many ranks (default: as many as there are GPUs)")
+      ->check(CLI::Range(2, 1 << 20))
+      ->needs(allreduce);
+  doctor->add_option("--hardware", o.hardware, "of it: on machines of this hardware file, such as h100-sxm")
+      ->needs(allreduce)
+      ->excludes(read);
   doctor->add_option("--sysroot", o.sysroot,
                      "look below this folder instead of /; {rank} in it is replaced by each rank's number");
 }

@@ -46,6 +46,13 @@ int code_of_error(const std::vector<std::string>& arguments, int code) {
   return code != 0 && !arguments.empty() && arguments[0] == "doctor" ? doctor_could_not_run : code;
 }
 
+// Whether doctor needs the ranks of a job for what is asked.
+bool looks_at_nodes(const std::vector<std::string>& arguments) {
+  return std::ranges::none_of(arguments, [](const std::string& x) {
+    return x.starts_with("--explain") || x.starts_with("--read") || x.starts_with("--hardware");
+  });
+}
+
 int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   Arguments a;
   Parser parser(a);
@@ -58,7 +65,7 @@ int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std:
   if (parser.export_settings->parsed()) return export_settings(a.export_settings, out);
   if (parser.trace->parsed()) return trace(a.trace, out, err);
   if (parser.init->parsed()) return init(a.init, out);
-  if (parser.doctor->parsed()) return doctor_explain(a.doctor, out);
+  if (parser.doctor->parsed()) return doctor_alone(a.doctor, out);
   if (parser.variables->parsed()) return variables(a.variables, out);
   return parser.plan->parsed() ? plan(a.plan, out) : show(a.show, out, err);
 }
@@ -142,8 +149,8 @@ int run_cli(const std::vector<std::string>& typed, std::ostream& out, std::ostre
     const std::vector<std::string> arguments = understood(typed);
     const bool help =
         std::any_of(arguments.begin(), arguments.end(), [](const auto& x) { return x == "-h" || x == "--help"; });
-    const bool explains = std::ranges::any_of(arguments, [](const auto& x) { return x.starts_with("--explain"); });
-    const bool of_a_job = !arguments.empty() && (arguments[0] == "sweep" || (arguments[0] == "doctor" && !explains));
+    const bool of_a_job =
+        !arguments.empty() && (arguments[0] == "sweep" || (arguments[0] == "doctor" && looks_at_nodes(arguments)));
     if (of_a_job && !help) return run_job(arguments, out, err);
     // Started by mpirun or srun, all others leave it to the first: it works once and prints once.
     if (const auto claim = mpi::launcher_claim(mpi::own_environment); claim && claim->rank != 0) return 0;

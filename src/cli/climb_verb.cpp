@@ -85,8 +85,9 @@ int climb(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
         fmt::format("climb, stage {}: {}", stage, stage == 1 ? "as configured" : join(climb.settings(), ", ")));
     if (found != store::RunState::complete) {
       const OutputRequest output{file, found.has_value(), options.force};
+      const DoctorInSweep look{options.sysroot, !options.require.empty()};
       const sweep::SweepRequest request{options.command, options.wrap, found.has_value(), climb.path()};
-      if (measure_sweep(runs, plan, output, request, progress).state == store::RunState::partial) {
+      if (measure_sweep(runs, plan, output, request, look, progress).state == store::RunState::partial) {
         err << fmt::format("harness: stopped early; the same command with --resume and -o {} continues\n", path);
         return exit_partial;
       }

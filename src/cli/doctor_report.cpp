@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "cli/doctor_files.h"
 
 namespace harness::cli {
 namespace {
@@ -28,12 +29,6 @@ report::Tone tone_of(doctor::Verdict verdict) {
 
 bool is_quiet(const doctor::Line& line) {
   return line.finding.verdict == doctor::Verdict::pass || line.finding.verdict == doctor::Verdict::skip;
-}
-
-std::string nodes_of(const doctor::Line& line, std::size_t all) {
-  if (line.nodes.size() == all && all > 1) return fmt::format("all {}", all);
-  constexpr std::size_t shown = 3;
-  return join_first(line.nodes, shown);
 }
 
 std::string count_of(std::size_t n, std::string_view noun) {
@@ -72,7 +67,7 @@ report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all) {
   for (const doctor::Line& line : diagnosis.lines) {
     if (is_quiet(line) && !all) continue;
     table.rows.push_back({report::Cell(std::string(name_of(line.finding.verdict)), tone_of(line.finding.verdict)),
-                          line.check, nodes_of(line, diagnosis.nodes), line.finding.evidence});
+                          line.check, doctor::where_of(line, diagnosis.nodes), line.finding.evidence});
     if (!line.finding.remedy.empty()) {
       std::string text = fmt::format("{}: {} ({})", line.check, line.finding.remedy, line.docs);
       if (std::ranges::find(remedies.items, text) == remedies.items.end()) remedies.items.push_back(std::move(text));
@@ -98,7 +93,7 @@ report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all) {
   return document;
 }
 
-std::string doctor_json(const doctor::Diagnosis& diagnosis) {
+std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<doctor::Changes>& changes) {
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
   for (const doctor::Line& line : diagnosis.lines) {
     findings.push_back({{"check", line.check},
@@ -108,13 +103,14 @@ std::string doctor_json(const doctor::Diagnosis& diagnosis) {
                         {"docs", line.docs},
                         {"nodes", line.nodes}});
   }
-  const nlohmann::ordered_json whole{{"version", tool_version()},
-                                     {"nodes", diagnosis.nodes},
-                                     {"ranks", diagnosis.ranks},
-                                     {"gpus", diagnosis.gpus},
-                                     {"failures", diagnosis.count(doctor::Verdict::fail)},
-                                     {"warnings", diagnosis.count(doctor::Verdict::warn)},
-                                     {"findings", std::move(findings)}};
+  nlohmann::ordered_json whole{{"version", tool_version()},
+                               {"nodes", diagnosis.nodes},
+                               {"ranks", diagnosis.ranks},
+                               {"gpus", diagnosis.gpus},
+                               {"failures", diagnosis.count(doctor::Verdict::fail)},
+                               {"warnings", diagnosis.count(doctor::Verdict::warn)},
+                               {"findings", std::move(findings)}};
+  if (changes) whole["since"] = since_json(*changes);
   // What a file of a node holds may be no UTF-8.
   return whole.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "doctor/against.h"
 #include "doctor/diagnosis.h"
 #include "report/document.h"
 
@@ -13,6 +15,7 @@ report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all);
 
 /// The same as one JSON object: version, counts, findings (each with its check, verdict, evidence, remedy, docs and the
 /// names of its nodes).
-std::string doctor_json(const doctor::Diagnosis& diagnosis);
+/// changes: what changed since an earlier time, as `since`.
+std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<doctor::Changes>& changes = {});
 
 }  // namespace harness::cli

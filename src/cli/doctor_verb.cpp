@@ -4,7 +4,10 @@
 
 #include "backends/backends.h"
 #include "base/error.h"
+#include "cli/doctor_bound.h"
+#include "cli/doctor_files.h"
 #include "cli/doctor_report.h"
+#include "cli/output_file.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
 #include "doctor/diagnosis.h"
@@ -48,10 +51,9 @@ std::optional<config::Hardware> hardware_of(const std::vector<doctor::Node>& nod
   return std::nullopt;
 }
 
-doctor::Diagnosis examine_all(job::Job& job, const DoctorOptions& options) {
+doctor::Diagnosis diagnosis_of(job::Job& job, const std::vector<doctor::Node>& nodes, const DoctorOptions& options) {
   const std::vector<Stage> stages = stages_of(options);
   const auto wanted = [&](Stage stage) { return std::ranges::find(stages, stage) != stages.end(); };
-  const std::vector<doctor::Node> nodes = doctor::examine(job, options.sysroot);
   doctor::Diagnosis diagnosis = wanted(Stage::facts) ? doctor::diagnose(nodes) : doctor::count_nodes(nodes);
   if (!wanted(Stage::nccl) && !wanted(Stage::load)) return diagnosis;
   const bool has_gpus = std::ranges::any_of(job.places(), [](const job::RankPlace& p) { return p.gpus.count > 0; });
@@ -65,23 +67,46 @@ doctor::Diagnosis examine_all(job::Job& job, const DoctorOptions& options) {
   return diagnosis;
 }
 
-}  // namespace
-
-int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out) {
-  const doctor::Diagnosis diagnosis = examine_all(job, options);
+int print(const doctor::Diagnosis& diagnosis, const std::vector<doctor::Node>& nodes, const DoctorOptions& options,
+          std::ostream& out) {
+  std::optional<doctor::Changes> changes;
+  if (!options.against.empty()) changes = doctor::changes_since(read_doctors_file(options.against), nodes);
   if (options.format == "json") {
-    out << doctor_json(diagnosis);
-  } else if (options.format == "md") {
-    out << report::write_markdown(doctor_document(diagnosis, options.all));
+    out << doctor_json(diagnosis, changes);
   } else {
-    out << view(doctor_document(diagnosis, options.all), under_a_launcher, out);
+    report::Document document = doctor_document(diagnosis, options.all);
+    if (changes) document.sections.insert(document.sections.begin(), since_section(*changes, options.against));
+    out << (options.format == "md" ? report::write_markdown(document) : view(document, under_a_launcher, out));
   }
+  if (!options.bundle.empty()) write_doctors_file(options.bundle, nodes, options.force);
   return doctor::exit_code(diagnosis, options.strict);
 }
 
-int doctor_explain(const DoctorOptions& options, std::ostream& out) {
-  out << doctor::explain(options.explain);
-  return 0;
+int bound(const std::vector<doctor::Node>& nodes, const DoctorOptions& options, std::ostream& out) {
+  return doctor_allreduce(doctor::fabric_of(nodes, options.ranks), options, out);
+}
+
+}  // namespace
+
+int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out) {
+  // Before the nodes are asked: what is wrong with a file.
+  if (!options.bundle.empty()) check_output(options.bundle, options.force);
+  if (!options.against.empty()) static_cast<void>(read_doctors_file(options.against));
+  const std::vector<doctor::Node> nodes = doctor::examine(job, options.sysroot);
+  if (!options.allreduce.empty()) return bound(nodes, options, out);
+  return print(diagnosis_of(job, nodes, options), nodes, options, out);
+}
+
+int doctor_alone(const DoctorOptions& options, std::ostream& out) {
+  if (!options.explain.empty()) {
+    out << doctor::explain(options.explain);
+    return 0;
+  }
+  if (!options.read.empty()) {
+    const std::vector<doctor::Node> nodes = read_doctors_file(options.read).nodes;
+    return options.allreduce.empty() ? print(doctor::diagnose(nodes), nodes, options, out) : bound(nodes, options, out);
+  }
+  return doctor_allreduce(doctor::fabric_of(config::hardware_named(options.hardware), options.ranks), options, out);
 }
 
 }  // namespace harness::cli

@@ -112,14 +112,15 @@ void check_output(const OutputRequest& output, const plan::Plan& plan) {
   if (output.resume && output.more_rounds == 0) sweep::require_resumable(path, sweep::planned_result(plan));
 }
 
-Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputRequest& output,
-                       const sweep::SweepRequest& request, sweep::ProgressLine& progress) {
+Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputRequest& output, sweep::SweepRequest request,
+                       const DoctorInSweep& look, sweep::ProgressLine& progress) {
   using Purpose = store::ResultPlace::Purpose;
   const config::Experiment& experiment = plan.experiment;
   check_output(output, plan);
+  request.doctor = examine_nodes(job, plan, look, progress);
   const Purpose fresh = output.force ? Purpose::replace : Purpose::create;
   const auto place = store::ResultPlace::take(output.path, output.resume ? Purpose::resume : fresh,
-                                              output.resume ? 0 : sweep::needed_space(plan),
+                                              output.resume ? 0 : sweep::needed_space(plan, request.doctor),
                                               [&](const std::string& text) { progress.say(text); });
   try {
     if (output.more_rounds > 0) sweep::extend_file(place->path(), plan, output.more_rounds);

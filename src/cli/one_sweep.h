@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/sweep_doctor.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "plan/plan.h"
@@ -45,10 +46,10 @@ struct Measured {
   store::RunState state = store::RunState::complete;
   store::Result result;  // as the file has it
 };
-/// Claims the file, says what will be measured, measures it and reads it back. The file is this sweep's from the first
-/// to the last, or else an Error says whose it is.
-Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputRequest& output,
-                       const sweep::SweepRequest& request, sweep::ProgressLine& progress);
+/// Looks at the nodes, claims the file, says what will be measured, measures it and reads it back. The file is this
+/// sweep's from the first to the last, or else an Error says whose it is.
+Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputRequest& output, sweep::SweepRequest request,
+                       const DoctorInSweep& look, sweep::ProgressLine& progress);
 
 /// 5: as much as a script must know of a sweep that was stopped, which is whether to come back.
 inline constexpr int exit_partial = 5;

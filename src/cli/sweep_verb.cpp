@@ -51,8 +51,8 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
                              options.rounds.empty() ? 0 : experiment.measure.rounds};
 
   sweep::ProgressLine progress(err, isatty(STDERR_FILENO) != 0);
-  const auto [state, result] =
-      measure_sweep(runs, plan, output, {options.command, options.wrap, options.resume}, progress);
+  const auto [state, result] = measure_sweep(runs, plan, output, {options.command, options.wrap, options.resume},
+                                             {options.sysroot, !options.require.empty()}, progress);
   const analysis::Summary summary = analysis::summarise(result);
   err << "\n";
   out << view(report::show_document(result, summary), under_a_launcher, out);

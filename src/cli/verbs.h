@@ -22,6 +22,8 @@ struct SweepOptions {
   std::string blocks = {};            // of a climb, at most
   std::string rounds = {};            // with resume and no configuration: the total that a complete file is extended to
   int ranks = 0, ranks_per_node = 0;  // of a prediction; 0: not given
+  std::string require = {};           // "healthy": no failure of doctor's
+  std::string sysroot = "/";          // of doctor
 };
 
 struct PlanOptions {
@@ -125,14 +127,22 @@ struct DoctorOptions {
   std::string explain = {};     // a variable of NCCL to explain instead; "": none
   bool strict = false;          // a warning is exit code 1
   bool all = false;             // also what passed and what was left out
+  std::string read = {};        // judge what this file holds instead of these nodes; "": none
+  std::string bundle = {};      // the file to write what was seen to, for others; "": none
+  std::string against = {};     // the file of an earlier time to compare with; "": none
+  bool force = false;           // the bundle may replace a file
+  std::string allreduce = {};   // the size whose least time is asked for instead; "": none
+  std::string within = {};      // is it possible in this time; "": not asked
+  std::string hardware = {};    // on machines of this hardware file; "": on these nodes
+  int ranks = 0;                // over so many ranks; 0: as many as there are
 };
 
 // One verb each. They return the exit code and throw Error.
 int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
-/// 0: nothing is wrong; 1: warnings, if strict; 2: a failure. Errors end with 3.
+/// 0: nothing is wrong; 1: warnings, if strict; 2: a failure, or impossible. Errors end with 3.
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
-/// What `--explain` asks for, without a job.
-int doctor_explain(const DoctorOptions& options, std::ostream& out);
+/// What needs no look at nodes, and so no job: --explain, --read and --hardware.
+int doctor_alone(const DoctorOptions& options, std::ostream& out);
 int plan(const PlanOptions& options, std::ostream& out);
 int show(const ShowOptions& options, std::ostream& out, std::ostream& err);
 /// 0: the report was written, whatever its findings.

@@ -167,6 +167,13 @@ std::optional<Hardware> read_hardware(const std::string& text, const Place& plac
   return read_file(path, problems);
 }
 
+Hardware hardware_named(const std::string& name) {
+  Problems problems;
+  Hardware hardware = read_file(find_data_file(hardware_folder, name, ""), problems);
+  problems.throw_if_any();
+  return hardware;
+}
+
 std::optional<Hardware> find_hardware_for_device(std::string_view device, const std::string& config_path) {
   return find_device(device, config_path).hardware;
 }

@@ -31,6 +31,9 @@ struct Hardware {
   bool is(std::string_view device) const;
 };
 
+/// The hardware file that a person names: "h100-sxm" among those that come with the program, or a path. Throws Error.
+Hardware hardware_named(const std::string& name);
+
 /// The hardware file beside the configuration (hardware/*.yaml) that has this device name among its `devices`; nullopt
 /// if none has. Throws Error if a file cannot be read or if two have it.
 std::optional<Hardware> find_hardware_for_device(std::string_view device, const std::string& config_path);

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/error.h"
+#include "base/text.h"
 #include "doctor/consensus.h"
 
 namespace harness::doctor {
@@ -42,6 +44,12 @@ bool is_bad(const Line& line) {
 }
 
 }  // namespace
+
+std::string where_of(const Line& line, std::size_t all_nodes) {
+  if (line.nodes.size() == all_nodes && all_nodes > 1) return fmt::format("all {}", all_nodes);
+  constexpr std::size_t shown = 3;
+  return join_first(line.nodes, shown);
+}
 
 std::size_t Diagnosis::count(Verdict verdict) const {
   return static_cast<std::size_t>(

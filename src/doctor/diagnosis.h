@@ -16,6 +16,9 @@ struct Line {
   std::vector<std::string> nodes;  // by host, in the order of their ranks; none: of the job as a whole
 };
 
+/// Where, in words: "node11", "all 16", "node1, node2, node3 and 4 more". all_nodes: how many there are.
+std::string where_of(const Line& line, std::size_t all_nodes);
+
 struct Diagnosis {
   std::vector<Line> lines;  // worst first, then in the order of checks
   std::size_t nodes = 0, ranks = 0, gpus = 0;

@@ -16,6 +16,7 @@ constexpr std::string_view rank_placeholder = "{rank}";
 
 struct Question {
   std::string sysroot;
+  double limit_s = node_limit_s;
   std::vector<std::int32_t> of_nodes;  // the ranks that tell their node's facts, ascending
   bool of_ranks = true;                // each tells its own
 };
@@ -27,7 +28,7 @@ struct Told {
 
 template <job::MessageOf<Question> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.sysroot, m.of_nodes, m.of_ranks);
+  each(m.sysroot, m.limit_s, m.of_nodes, m.of_ranks);
 }
 
 template <job::MessageOf<Told> M, class Each>
@@ -92,16 +93,16 @@ std::string answer(int rank, const std::string& bytes) try {
   Told told{host_below(root), {}, {}};
   if (question.of_ranks) told.rank = packed(gather_rank(root));
   if (std::ranges::binary_search(question.of_nodes, rank)) {
-    told.node = packed(gather_node(root, root == "/" ? AskGpus(ask_nvml) : AskGpus(), node_limit_s));
+    told.node = packed(gather_node(root, root == "/" ? AskGpus(ask_nvml) : AskGpus(), question.limit_s));
   }
   return job::encode_fields(told);
 } catch (const std::exception&) {
   return "";  // rank 0 says that there was no answer
 }
 
-std::vector<Node> examine(job::Job& job, const std::string& sysroot) {
+std::vector<Node> examine(job::Job& job, const std::string& sysroot, double limit_s) {
   const std::vector<job::RankPlace>& places = job.places();
-  Question question{sysroot, {}};
+  Question question{sysroot, limit_s, {}};
   // With a folder for each rank, which ranks share a node is known when they have told their names.
   const bool by_rank = sysroot.find(rank_placeholder) != std::string::npos;
   for (const job::RankPlace& place : places) {

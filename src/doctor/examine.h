@@ -10,11 +10,13 @@ namespace harness::doctor {
 
 /// How long a node may take to tell its facts; what it has by then counts.
 inline constexpr double node_limit_s = 5;
+/// The same at the start of a sweep, which waits for it.
+inline constexpr double limit_in_a_sweep_s = 2;
 
 /// Rank 0: the facts of all nodes, by their first rank. The lowest rank of each node tells the node's, every rank its
 /// own. `sysroot` replaces "/"; with "{rank}" in it each rank looks at a folder of its own, and ranks whose folders
 /// name the same host are one node.
-std::vector<Node> examine(job::Job& job, const std::string& sysroot);
+std::vector<Node> examine(job::Job& job, const std::string& sysroot, double limit_s = node_limit_s);
 
 /// What a rank says to examine(): the `job::Answer` that a job is given.
 std::string answer(int rank, const std::string& question);

@@ -226,6 +226,17 @@ std::string what_was_predicted(const store::Result& result, const analysis::Summ
                              percent(1 - best.effect->ratio), per_what(result), rest);
 }
 
+// " Doctor found 2 failures: pcie.width on node11, same.driver on node3." of the nodes; "" where there was none.
+std::string doctor_words(const store::Result& result) {
+  std::vector<std::string> parts;
+  for (const store::ResultFinding& row : result.doctor.findings) {
+    if (row.is_failure() && row.is_of_nodes()) parts.push_back(fmt::format("{} on {}", row.check, row.where));
+  }
+  constexpr std::size_t max_shown = 3;
+  if (parts.empty()) return "";
+  return fmt::format(" Doctor found {}: {}.", plural(std::ssize(parts), "failure"), join_first(parts, max_shown));
+}
+
 }  // namespace
 
 std::string headline(const store::Result& result, const analysis::Summary& summary) {
@@ -243,14 +254,14 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
   if (!summary.unreliable) {
     const SortedChanges found = sort_out(result, summary);
     return text + what_was_found(result, summary, found) + other_trainings_words(found) + scaling_words(result, found) +
-           lost_words(summary);
+           lost_words(summary) + doctor_words(result);
   }
   return text +
          fmt::format(
              "Unreliable: the control baseline_again came out {} than the baseline, which it repeats; no verdict below "
              "counts.",
              how_much(known_change("baseline_again", *summary.control), per_what(result))) +
-         lost_words(summary);
+         lost_words(summary) + doctor_words(result);
 }
 
 }  // namespace harness::report

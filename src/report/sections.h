@@ -28,6 +28,8 @@ Section breakdown_section(const store::Result& result, const analysis::Findings&
 Section stragglers_section(const store::Result& result, const analysis::Findings& findings);
 /// Starting, building, connecting, steps …: no pieces in files that do not say.
 Section block_time_section(const store::Result& result);
+/// What doctor found before the first round; no pieces in files that do not say.
+Section doctor_section(const store::Result& result);
 Section nccl_section(const store::Result& result);  // no pieces where NCCL had no part
 Section environment_section(const store::Result& result, const analysis::Findings& findings);
 Section warnings_section(const analysis::Findings& findings);

@@ -210,6 +210,18 @@ void conditions_columns(Visitor& visit, Row& row) {
 }
 
 template <class Visitor, class Row>
+void finding_columns(Visitor& visit, Row& row) {
+  visit.number("case", row.case_index);
+  visit.text("verdict", row.verdict);
+  visit.text("check", row.check);
+  visit.text("where", row.where);
+  visit.number("nodes", row.nodes);
+  visit.text("evidence", row.evidence);
+  visit.text("remedy", row.remedy);
+  visit.text("docs", row.docs);
+}
+
+template <class Visitor, class Row>
 void rung_columns(Visitor& visit, Row& row) {
   visit.text("name", row.name);
   visit.number("alone", row.alone);

@@ -122,6 +122,8 @@ void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& 
   create_table(file, "/gpu", no_gpu, [](auto& visit, auto& row) { gpu_columns(visit, row); });
   const std::vector<machine::Conditions> no_conditions(plan.blocks.size());
   create_table(file, "/conditions", no_conditions, [](auto& visit, auto& row) { conditions_columns(visit, row); });
+  create_table(file, "/findings", plan.doctor.findings, [](auto& visit, auto& row) { finding_columns(visit, row); });
+  hdf5::create_text(file, "/node_facts", plan.doctor.facts);
   create_table(file, "/ladder", plan.ladder, [](auto& visit, auto& row) { rung_columns(visit, row); });
   create_table(file, "/climb", plan.climb, [](auto& visit, auto& row) { stage_columns(visit, row); });
 

@@ -133,6 +133,9 @@ void require_plausible(const Result& result) {
   for (const ResultGradient& row : result.gradients) check_case(result, row, "/gradients");
   for (const ResultNcclFact& fact : result.nccl_facts) check_case(result, fact, "/nccl_facts");
   for (const ResultNcclCall& call : result.nccl_calls) check_case(result, call, "/nccl_calls");
+  for (const ResultFinding& finding : result.doctor.findings) {
+    if (!finding.is_of_nodes()) check_case(result, finding, "/findings");
+  }
   for (const ResultPoint& point : result.points) check_case(result, point, "/points");
 }
 

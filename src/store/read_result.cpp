@@ -125,6 +125,8 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
   optional(result.points, "/points", [&](auto& visit, auto& row) { point_columns(visit, row, point); });
   optional(result.gpu, "/gpu", [](auto& visit, auto& row) { gpu_columns(visit, row); });
   optional(result.conditions, "/conditions", [](auto& visit, auto& row) { conditions_columns(visit, row); });
+  optional(result.doctor.findings, "/findings", [](auto& visit, auto& row) { finding_columns(visit, row); });
+  if (file.contains("/node_facts")) result.doctor.facts = hdf5::read_text(file, "/node_facts");
   optional(result.ladder, "/ladder", [](auto& visit, auto& row) { rung_columns(visit, row); });
   optional(result.climb, "/climb", [](auto& visit, auto& row) { stage_columns(visit, row); });
   if (!options.timeline) return;

@@ -170,6 +170,28 @@ struct ResultRung {
   std::int32_t together = 0;  // the case that has this fix and all before it; the first's is `alone`
 };
 
+/// What doctor found at the start of the sweep: of nodes, or of what a case sets.
+struct ResultFinding {
+  static constexpr std::int32_t no_case = -1;
+
+  std::int32_t case_index = no_case;  // that it concerns; no_case: the nodes as they are
+  std::string verdict;                // fail, warn, unknown or info
+  std::string check;                  // "pcie.width"
+  std::string where;                  // in words: "node11", "all 16"
+  std::int32_t nodes = 0;             // that it concerns
+  std::string evidence, remedy, docs;
+
+  bool is_failure() const { return verdict == "fail"; }
+  bool is_warning() const { return verdict == "warn"; }
+  bool is_of_nodes() const { return case_index == no_case; }
+};
+
+/// What doctor saw and found at the start of the sweep; empty in older files and in predictions.
+struct DoctorRecord {
+  std::vector<ResultFinding> findings;  // worst first; those of cases after those of nodes
+  std::string facts;                    // of each node, in the format of `harness doctor --bundle`; "": not kept
+};
+
 /// A stage of a climb that came before this sweep: what was changed then, and where it started from.
 struct ResultStage {
   std::string change;                              // name of the case that won: "micro_batch_size=4"
@@ -242,8 +264,9 @@ struct Result {
   std::vector<ResultPoint> points;                          // per possible case; none for gpt
   std::vector<ResultGpu> gpu;                               // per block
   std::vector<machine::Conditions> conditions;              // per block, without `cores`; none in older files
-  std::vector<ResultRung> ladder;                           // from the first fix to the last
-  std::vector<ResultStage> climb;                           // from the first stage to the one before this sweep
+  DoctorRecord doctor;
+  std::vector<ResultRung> ladder;  // from the first fix to the last
+  std::vector<ResultStage> climb;  // from the first stage to the one before this sweep
 
   /// The case that a row of another table is about.
   const ResultCase& at(const AboutACase auto& row) const { return case_at(row.case_index); }

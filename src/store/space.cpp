@@ -51,7 +51,10 @@ std::int64_t most_bytes(const Result& plan, const ResultCapacity& capacity) {
   bytes += cases * ranks * row_bytes<ResultSplit>([](auto& visit, auto& row) { split_columns(visit, row); });
   bytes += cases * (sayings + texts * static_cast<std::int64_t>(plan.variables.size())) + ranks * texts;
   bytes += capacity.warnings * static_cast<std::int64_t>(warning_bytes);
-  return bytes + static_cast<std::int64_t>(plan.config_text.size());
+  const auto columns = [](auto& visit, auto& row) { finding_columns(visit, row); };
+  const auto findings = static_cast<std::int64_t>(plan.doctor.findings.size());
+  bytes += findings * static_cast<std::int64_t>(hdf5::declare(plan.doctor.findings, columns).bytes);
+  return bytes + static_cast<std::int64_t>(plan.doctor.facts.size() + plan.config_text.size());
 }
 
 Space::Space(const std::string& path, std::int64_t bytes) : path_(path), bytes_(bytes) {

@@ -67,6 +67,15 @@ store::ResultBlock pending_block(const plan::Slot& slot) {
   return block;
 }
 
+void add_record(store::Result& result, const store::DoctorRecord& doctor) {
+  result.doctor = doctor;
+  for (const store::ResultFinding& finding : doctor.findings) {
+    if (finding.is_of_nodes()) continue;
+    std::string& notes = result.cases[static_cast<std::size_t>(finding.case_index)].reason;
+    notes += fmt::format("{}doctor, {}: {}", notes.empty() ? "" : "; ", finding.check, finding.evidence);
+  }
+}
+
 store::Result planned_result(const plan::Plan& plan) {
   const config::Experiment& e = plan.experiment;
   store::Result r;

@@ -8,6 +8,9 @@ namespace harness::sweep {
 /// The Result before any measurement: cases, blocks in order, configuration.
 store::Result planned_result(const plan::Plan& plan);
 
+/// Adds what doctor found. What it says of a case is a note on it, too.
+void add_record(store::Result& result, const store::DoctorRecord& doctor);
+
 /// A block of the schedule before it is measured; the `index`-th of its file, and in workers of its own.
 store::ResultBlock pending_block(const plan::Slot& slot);
 

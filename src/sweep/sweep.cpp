@@ -68,6 +68,7 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, store::ResultPlace& pl
       plan, [&](const plan::PlannedCase& planned) { return memory_of(plan.experiment, planned, machine); });
   Recorder recorder(result_on(machine, plan));
   recorder.draft().climb = request.climb;
+  add_record(recorder.draft(), request.doctor);
   recorder.warn(machine.warnings);
 
   BlockDefaults defaults;

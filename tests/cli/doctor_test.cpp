@@ -5,10 +5,15 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/error.h"
 #include "cli/cli.h"
 #include "cli/verbs.h"
 #include "doctor/answering_job.h"
 #include "doctor/node_fixture.h"
+#include "doctor/record.h"
+#include "support/sample_results.h"
+#include "support/temporary_folder.h"
+#include "written_result.h"
 
 namespace harness::cli {
 namespace {
@@ -94,10 +99,128 @@ TEST(Doctor, ARudeNameIsHarmless) {
   EXPECT_TRUE(nlohmann::json::parse(told(tree, {.format = "json"}).text, nullptr, false).is_object());
 }
 
+// A bundle judged elsewhere says the same; names are replaced, and no file is overwritten unasked.
+TEST(Doctor, ABundleIsJudgedElsewhere) {
+  const test::TemporaryFolder folder;
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.write("sys/devices/" + test::hca_place(2) + "/current_link_width", "8");
+  const std::string path = folder / "bundle.json";
+  const Told here = told(tree, {.bundle = path});
+  EXPECT_THROW(told(tree, {.bundle = path}), Error);
+  EXPECT_EQ(told(tree, {.bundle = path, .force = true}).code, 2);
+  std::ostringstream out, err;
+  EXPECT_EQ(run_cli({"doctor", "--read", path}, out, err), 2) << err.str();
+  std::string expected = here.text;
+  for (std::size_t at = expected.find("dgx01"); at != std::string::npos; at = expected.find("dgx01")) {
+    expected.replace(at, 5, "node1");
+  }
+  EXPECT_EQ(out.str(), expected);
+}
+
+TEST(Doctor, SaysFirstWhatHasChangedSinceABundle) {
+  const test::TemporaryFolder folder;
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  const std::string path = folder / "bundle.json";
+  told(tree, {.bundle = path});
+  EXPECT_THAT(told(tree, {.against = path}).text, HasSubstr("nothing, of what does not change at every look"));
+  tree.write("sys/devices/" + test::hca_place(2) + "/current_link_width", "8");
+  const std::string text = told(tree, {.against = path}).text;
+  EXPECT_THAT(text, AllOf(HasSubstr("What has changed since 20"), HasSubstr("new: fail pcie.width on dgx01: adapter"),
+                          HasSubstr("hca/mlx5_2/width  16   8")));
+  EXPECT_LT(text.find("hca/mlx5_2/width"), text.find("\nverdict"));
+  const auto json = nlohmann::json::parse(told(tree, {.format = "json", .against = path}).text);
+  EXPECT_EQ(json.at("since").at("facts").at(0).at("was"), "16");
+  EXPECT_EQ(json.at("since").at("new_findings").size(), 2u);
+}
+
+// A result file's record is as good as a bundle; a file without one says so.
+TEST(Doctor, ReadsTheRecordInAResult) {
+  const test::TemporaryFolder folder;
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  store::Result result = test::samples::everything();
+  const std::string path = folder / "r.h5";
+  test::samples::write_result(path, result);
+  std::ostringstream out, err;
+  EXPECT_EQ(run_cli({"doctor", "--read", path}, out, err), 3);
+  EXPECT_THAT(err.str(), HasSubstr("r.h5 holds no facts of doctor's"));
+  result.doctor = doctor::record_of({tree.node(8)}, {});
+  test::samples::write_result(path, result);
+  EXPECT_EQ(run_cli({"doctor", "--read", path}, out, err), 0);
+  EXPECT_THAT(out.str(), HasSubstr("1 node, 8 ranks, 8 NVIDIA GPUs"));
+  tree.write("sys/devices/" + test::hca_place(2) + "/current_link_width", "8");
+  EXPECT_THAT(told(tree, {.against = path}).text, HasSubstr("new: fail pcie.width on dgx01"));
+}
+
+TEST(Doctor, ABundleThatIsNoneIsOneLine) {
+  const test::TemporaryFolder folder;
+  folder.write("x.json", "[[[");
+  std::ostringstream out, err;
+  EXPECT_EQ(run_cli({"doctor", "--read", folder / "x.json"}, out, err), 3);
+  EXPECT_EQ(run_cli({"doctor", "--read", folder / "none.json"}, out, err), 3);
+  EXPECT_EQ(run_cli({"doctor", "--read", folder / "."}, out, err), 3);
+  const std::string lines = err.str();
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 3);
+  EXPECT_THAT(lines, AllOf(HasSubstr("x.json is no record of doctor's"), HasSubstr("none.json does not exist")));
+}
+
+TEST(Doctor, SaysThatAnAllReduceIsImpossible) {
+  const auto ask = [](std::vector<std::string> more) {
+    std::ostringstream out, err;
+    std::vector<std::string> all{"doctor", "--allreduce", "14GB"};
+    all.insert(all.end(), more.begin(), more.end());
+    const int code = run_cli(all, out, err);
+    return Told{code, out.str() + err.str()};
+  };
+  const Told two_ms = ask({"--hardware", "h100-sxm", "--ranks", "128", "--within", "2ms"});
+  EXPECT_EQ(two_ms.code, 2) << two_ms.text;
+  EXPECT_THAT(two_ms.text, AllOf(HasSubstr("14 GB over 128 ranks on 16 nodes takes at least 65.6 ms"),
+                                 HasSubstr("Within 2 ms: impossible"), HasSubstr("2 (m - 1) / m x size / 400 GB/s")));
+  EXPECT_EQ(ask({"--hardware", "h100-sxm", "--ranks", "128", "--within", "50ms"}).code, 0);
+  EXPECT_THAT(ask({"--hardware", "h100-sxm", "--ranks", "128", "--within", "50ms"}).text,
+              HasSubstr("with SHARP alone"));
+  EXPECT_EQ(ask({"--hardware", "h100-sxm", "--ranks", "128", "--within", "70ms"}).code, 0);
+  const auto json = nlohmann::json::parse(
+      ask({"--hardware", "h100-sxm", "--ranks", "128", "--within", "2 ms", "--format", "json"}).text);
+  EXPECT_EQ(json.at("possible"), false);
+  EXPECT_NEAR(json.at("least_with_sharp_s").get<double>(), 0.035, 1e-9);
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--hardware", "nothing"},
+                                                {"--hardware", "h100-sxm", "--within", "soon"},
+                                                {"--hardware", "h100-sxm", "--ranks", "1"},
+                                                {"--hardware", "h100-sxm", "--within", "0 s"},
+                                                {"--hardware", "h100-sxm", "--read", "x"}}) {
+    const Told told = ask(wrong);
+    EXPECT_EQ(told.code, 3) << told.text;
+  }
+  std::ostringstream out, err;
+  EXPECT_EQ(run_cli({"doctor", "--hardware", "h100-sxm"}, out, err), 3);
+}
+
 TEST(Doctor, ExplainsAVariableWithoutAJob) {
   std::ostringstream out, err;
   EXPECT_EQ(run_cli({"doctor", "--explain", "NCCL_SHARP_ENABLE"}, out, err), 0);
   EXPECT_THAT(out.str(), HasSubstr("NCCL_COLLNET_ENABLE=1"));
+}
+
+// What people copy from one another, and what is right instead.
+TEST(Doctor, TheSeedsOfTroubleGetTheRightAnswer) {
+  const auto explained = [](const char* name) {
+    std::ostringstream out, err;
+    EXPECT_EQ(run_cli({"doctor", "--explain", name}, out, err), 0);
+    return out.str();
+  };
+  EXPECT_THAT(explained("NCCL_SHARP_ENABLE"), AllOf(HasSubstr("NCCL has never had it"), HasSubstr("NCCL_NVLS_ENABLE")));
+  EXPECT_THAT(explained("NCCL_ALGO"), HasSubstr("Tree turns off SHARP (CollNet) and NVLS"));
+  EXPECT_THAT(explained("NCCL_IB_GID_INDEX"), HasSubstr("without effect on InfiniBand"));
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.write("etc/nccl.conf", "NCCL_SHARP_ENABLE=1\nNCCL_ALGO=Tree\nNCCL_IB_GID_INDEX=3");
+  EXPECT_THAT(told(tree).text,
+              AllOf(HasSubstr("NCCL_SHARP_ENABLE=1: NCCL does not know this name and ignores it"),
+                    HasSubstr("NCCL_ALGO=Tree turns off what SHARP needs (CollNetDirect, CollNetChain)"),
+                    HasSubstr("NCCL_IB_GID_INDEX has no effect on InfiniBand: only RoCE looks at it")));
 }
 
 TEST(Doctor, AMistakeInTheCommandLineIsExitCodeThree) {

@@ -2,7 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "command.h"
+#include "store/result_file.h"
+#include "support/paths.h"
 
 namespace harness {
 namespace {
@@ -64,6 +68,46 @@ TEST(DoctorAsAUser, NamesTheNodeThatDiffers) {
   EXPECT_EQ(o.exit_code, 2) << o.out << o.err;
   EXPECT_THAT(o.out, AllOf(StartsWith("2 failures (2 nodes, 2 ranks"), HasSubstr("same.driver   node1"),
                            HasSubstr("570.86.11; the nodes differ")));
+}
+
+// An adapter on half its lanes, of a node that is described by code.
+void write_slow_adapter(const test::TemporaryFolder& folder, const std::string& root) {
+  const std::string device = root + "sys/devices/pci0000:10/0000:10:00.0/";
+  folder.write(root + "proc/sys/kernel/hostname", "node7\n");
+  for (const auto& [name, text] : {std::pair{"current_link_width", "8\n"},
+                                   {"max_link_width", "16\n"},
+                                   {"class", "0x020700\n"},
+                                   {"infiniband/mlx5_0/node_type", "1: CA\n"}}) {
+    folder.write(device + name, text);
+  }
+  const auto link = [&](const std::string& place, const std::string& target) {
+    const std::filesystem::path path = folder / (root + place);
+    std::filesystem::create_directories(path.parent_path());
+    std::filesystem::create_symlink(target, path);
+  };
+  link("sys/bus/pci/devices/0000:10:00.0", "../../../devices/pci0000:10/0000:10:00.0");
+  link("sys/class/infiniband/mlx5_0", "../../devices/pci0000:10/0000:10:00.0/infiniband/mlx5_0");
+  link("sys/devices/pci0000:10/0000:10:00.0/infiniband/mlx5_0/device", "../..");
+}
+
+TEST(DoctorAsAUser, ItsRecordIsInTheResultOfASweep) {
+  const test::TemporaryFolder folder;
+  write_slow_adapter(folder, "root/");
+  const std::string config = test::write_small_config(folder);
+  const std::string sweep = "sweep " + config + " --sysroot " + (folder / "root");
+  const auto refused = test::run(test::harness_job(2, sweep + " --require healthy"));
+  EXPECT_EQ(refused.exit_code, 2) << refused.out << refused.err;
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("nothing was measured"), HasSubstr("fail pcie.width on node7: adapter")));
+  EXPECT_FALSE(std::filesystem::exists(folder / "small.h5"));
+  const auto measured = test::run(test::harness_job(2, sweep));
+  EXPECT_TRUE(measured.exit_code == 0 || measured.exit_code == 4) << measured.out << measured.err;
+  EXPECT_THAT(measured.out, AllOf(HasSubstr("Doctor found 1 failure: pcie.width on node7."),
+                                  HasSubstr("! doctor, fail pcie.width on node7: adapter mlx5_0 runs on 8 of 16")));
+  const store::Result result = store::read_result(folder / "small.h5");
+  EXPECT_EQ(result.doctor.findings.at(0).check, "pcie.width");
+  const auto judged = test::run(test::program_path() + " doctor --read " + (folder / "small.h5"));
+  EXPECT_EQ(judged.exit_code, 2) << judged.err;
+  EXPECT_THAT(judged.out, AllOf(StartsWith("1 failure (1 node, 2 ranks"), HasSubstr("runs on 8 of 16 PCIe lanes")));
 }
 
 TEST(DoctorAsAUser, AMistakeIsExitCodeThree) {

@@ -108,6 +108,30 @@ TEST(Show, ABatchThatFollowsIsNotCalledWhatWasConfigured) {
   EXPECT_THAT(text(), Not(HasSubstr("global_batch_size=16")));
 }
 
+// Failures of nodes in the headline, warnings below it; what concerns a case alone is a note on it.
+TEST(Show, SaysWhatDoctorFound) {
+  store::Result result = test::samples::sweep({"precision=bf16"}, {1, 1, 1});
+  result.doctor.findings = {
+      {-1, "fail", "pcie.width", "node11", 1, "mlx5_2 runs on 8 of 16 PCIe lanes", "reseat it", "https://a"},
+      {-1, "warn", "cpu.governor", "all 16", 16, "powersave", "set it", "https://b"},
+      {-1, "unknown", "ib.flaps", "all 16", 16, "the kernel's log cannot be read", "", ""},
+      {2, "fail", "env.devices", "node1", 1, "mlx4 fits nothing here", "", ""}};
+  const analysis::Summary summary = analysis::summarise(result);
+  EXPECT_THAT(headline(result, summary), ::testing::EndsWith(" Doctor found 1 failure: pcie.width on node11."));
+  const std::string text = write_text(show_document(result, summary), 400);
+  EXPECT_THAT(text, HasSubstr("! doctor, fail pcie.width on node11: mlx5_2 runs on 8 of 16 PCIe lanes. What to do: "
+                              "reseat it"));
+  EXPECT_THAT(text, HasSubstr("! doctor, warn cpu.governor on all 16: powersave. What to do: set it"));
+  EXPECT_THAT(text, Not(HasSubstr("ib.flaps")));
+  EXPECT_THAT(text, Not(HasSubstr("mlx4")));
+  const auto json = nlohmann::json::parse(shown(result, Format::json))["doctor"];
+  ASSERT_EQ(json.size(), 4u);
+  EXPECT_TRUE(json[0]["case"].is_null());
+  EXPECT_EQ(json[3]["case"], "precision=bf16");
+  result.doctor.findings = std::vector<store::ResultFinding>(20, result.doctor.findings[1]);
+  EXPECT_THAT(shown(result, Format::md), HasSubstr("doctor found 12 more before the first round"));
+}
+
 TEST(Show, JsonHasFullPrecisionAndNulls) {
   const store::Result result = test::samples::partial();
   const analysis::Summary summary = analysis::summarise(result);

@@ -67,7 +67,7 @@ TEST_F(Document, ItNamesEveryObjectColumnAndAttribute) {
   };
   for (const char* table : {"/run/environment", "/run/identity", "/ranks", "/cases", "/roles", "/blocks", "/timeline",
                             "/timeline_totals", "/timeline_splits", "/timeline_operations", "/tuning", "/nccl_calls",
-                            "/nccl_facts", "/points", "/gpu", "/conditions", "/ladder", "/climb"}) {
+                            "/nccl_facts", "/points", "/gpu", "/conditions", "/ladder", "/climb", "/findings"}) {
     EXPECT_THAT(text, HasSubstr(table[1] == 'r' && table[4] == '/' ? "`" + std::string(table + 5) + "`" : table));
     for (const auto& field : file.dataset(table, 1).element().fields) {
       const bool variable = std::count(plan_.variables.begin(), plan_.variables.end(), field.name) > 0;
@@ -77,9 +77,9 @@ TEST_F(Document, ItNamesEveryObjectColumnAndAttribute) {
   const auto attribute = [&](const char* name, const auto&, Since /*since*/ = {}) { expect_named(name); };
   run_attributes(attribute, plan_);
   for (const char* name :
-       {"schema",       "schema_version", "tool_version", "created",       "run_uuid", "state",           "sessions",
-        "config_yaml",  "argv",           "overrides",    "variables",     "warnings", "owner",           "token",
-        "sign_of_life", "/step_seconds",  "/losses",      "/rank_seconds", "units",    "DIMENSION_LABELS"}) {
+       {"schema",       "schema_version", "tool_version",  "created",   "run_uuid",      "state", "sessions",
+        "config_yaml",  "argv",           "overrides",     "variables", "warnings",      "owner", "token",
+        "sign_of_life", "/node_facts",    "/step_seconds", "/losses",   "/rank_seconds", "units", "DIMENSION_LABELS"}) {
     expect_named(name);
   }
   EXPECT_GT(named, 80);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "sample.h"
 #include "store/hdf5_file.h"
+#include "store/rewrite.h"
 #include "support/files.h"
 #include "support/paths.h"
 #include "support/temporary_folder.h"
@@ -352,6 +353,23 @@ TEST_F(ResultFileTest, LadderClimbAndConditionsAreReadBackWhole) {
   EXPECT_EQ((std::vector{there.load, there.steal_share, there.foreign_cores, there.cpu_clock_hz}),
             (std::vector{2.5, 0.125, 0.75, 3e9}));
   EXPECT_EQ(there.busiest_host, "node1");
+}
+
+TEST_F(ResultFileTest, DoctorsRecordIsReadBackWhole) {
+  plan_.doctor.findings = {{-1, "fail", "pcie.width", "all 2", 2, "on 8 of 16 lanes", "reseat it", "https://a"},
+                           {2, "info", "env.devices", "node0", 1, "", "", ""}};
+  plan_.doctor.facts = "{\"text\": \"ünïcödé\"}\n" + std::string(70000, 'x');
+  ResultFile::create(path_, plan_, room, false)->finish(RunState::complete);
+  rewrite_result(path_, read_result(path_));  // as for more rounds
+  const Result got = read_result(path_);
+  EXPECT_EQ(got.doctor.facts, plan_.doctor.facts);
+  ASSERT_EQ(got.doctor.findings.size(), 2u);
+  const ResultFinding& row = got.doctor.findings[0];
+  EXPECT_EQ(row.verdict + row.check + row.where + row.evidence + row.remedy + row.docs,
+            "failpcie.widthall 2on 8 of 16 lanesreseat ithttps://a");
+  EXPECT_EQ(row.nodes, 2);
+  EXPECT_TRUE(row.is_of_nodes() && row.is_failure());
+  EXPECT_EQ(got.doctor.findings[1].case_index, 2);
 }
 
 TEST_F(ResultFileTest, RowsThatChangeLieWithinOnePage) {

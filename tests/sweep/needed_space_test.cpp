@@ -37,6 +37,14 @@ TEST(NeededSpace, HoldsTheExampleAndLittleMore) {
   EXPECT_LT(needed(), 4 * of_roles);
 }
 
+TEST(NeededSpace, CountsWhatDoctorFound) {
+  const plan::Plan plan =
+      plan::prepare(config::load_experiment(test::source_dir() + "/configs/laptop.yaml", {}), 2, {});
+  const store::DoctorRecord record{{{-1, "fail", "pcie.width", "node1", 1, std::string(500, 'x'), "", ""}},
+                                   std::string(1 << 20, 'x')};
+  EXPECT_GE(needed_space(plan, record) - needed_space(plan), (1 << 20) + 500);
+}
+
 // 128 ranks, whose timelines rank 0 would have to hold.
 TEST(NeededSpace, RefusesMoreTimelinesThanAReaderHolds) {
   const std::string path = test::source_dir() + "/configs/16node.yaml";

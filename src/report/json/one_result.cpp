@@ -225,6 +225,21 @@ Json climb_json(const store::Result& result) {
   return out;
 }
 
+Json doctor_json(const store::Result& result) {
+  Json out = Json::array();
+  for (const store::ResultFinding& row : result.doctor.findings) {
+    out.push_back({{"verdict", row.verdict},
+                   {"check", row.check},
+                   {"case", row.is_of_nodes() ? Json() : Json(result.at(row).name)},
+                   {"where", row.where},
+                   {"nodes", row.nodes},
+                   {"evidence", row.evidence},
+                   {"remedy", row.remedy},
+                   {"docs", row.docs}});
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string show_json(const store::Result& result, const analysis::Summary& summary,
@@ -270,6 +285,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
   if (!result.points.empty())
     out["average_bus_bytes_per_s"] = json_number(analysis::average_bus_bandwidth(result, summary));
   if (!summary.ladder.empty()) out["ladder"] = ladder_json(summary);
+  if (!result.doctor.findings.empty()) out["doctor"] = doctor_json(result);
   if (!result.climb.empty()) out["climb"] = climb_json(result);
   for (const analysis::CaseSummary& row : summary.cases) out["cases"].push_back(case_json(result, row));
   if (cost) out["cost"] = cost_json(*cost);

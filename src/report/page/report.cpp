@@ -47,6 +47,7 @@ report::Document make_report(const store::Result& result, const analysis::Findin
   }
   document.sections.push_back(report::block_time_section(result));
   document.sections.push_back(report::nccl_section(result));
+  document.sections.push_back(report::doctor_section(result));
   document.sections.push_back(report::environment_section(result, findings));
   document.sections.push_back(report::warnings_section(findings));
   document.sections.push_back(report::configuration_section(result));

@@ -1,0 +1,134 @@
+#include "doctor/against.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <span>
+#include <string_view>
+#include <tuple>
+
+#include "base/error.h"
+#include "doctor/replace.h"
+
+namespace harness::doctor {
+namespace {
+
+bool ends_with_any(std::string_view name, std::span<const std::string_view> ends) {
+  return std::ranges::any_of(ends, [&](std::string_view end) { return name.ends_with(end); });
+}
+
+// Another one at every look.
+bool passes(std::string_view name) {
+  static constexpr std::array<std::string_view, 8> ends{"cpu/load",    "/swap_free_kb",  "/available_kb",
+                                                        "/free_bytes", "/temperature_c", "/throttle_reasons",
+                                                        "/processes",  "unfinished"};
+  const bool of_idle_link = name.ends_with("/speed") && !name.starts_with("hca/");
+  return ends_with_any(name, ends) || of_idle_link || name.starts_with("log") || name.starts_with("env/SLURM_");
+}
+
+// Of events since the node was started: fewer after another start.
+bool counts_events(std::string_view name) {
+  static constexpr std::array<std::string_view, 6> ends{"/carrier_changes", "/pcie_replays",    "/ecc_uncorrected",
+                                                        "/aer_fatal",       "/aer_correctable", "/rows_remapped"};
+  return name.find("/counter/") != std::string_view::npos || ends_with_any(name, ends);
+}
+
+std::string in_words(const machine::Reading& reading) {
+  switch (reading.access) {
+    case machine::Access::read:
+      return reading.text.empty() ? "(empty)" : reading.text;
+    case machine::Access::unreadable:
+      return "cannot be read: " + reading.why;
+    case machine::Access::absent:
+      break;
+  }
+  return "(none)";
+}
+
+class FactChanges {
+ public:
+  void compare(const std::string& host, const std::string& of, const Facts& was, const Facts& now) {
+    std::set<std::string> names;
+    for (const auto& [name, reading] : was) names.insert(name);
+    for (const auto& [name, reading] : now) names.insert(name);
+    for (const std::string& name : names) {
+      if (was[name] == now[name] || passes(name)) continue;
+      const auto before = was.number(name), after = now.number(name);
+      if (counts_events(name) && before && after && *after <= *before) continue;
+      add(host, of + name, in_words(was[name]), in_words(now[name]));
+    }
+  }
+  void add(const std::string& host, const std::string& what, const std::string& was, const std::string& now) {
+    const auto [at, is_new] = places_.try_emplace({what, was, now}, all_.size());
+    if (is_new) all_.push_back({what, was, now, {}});
+    std::vector<std::string>& nodes = all_[at->second].nodes;
+    if (nodes.empty() || nodes.back() != host) nodes.push_back(host);  // once, whatever the number of its ranks
+  }
+  std::vector<Change> take() { return std::move(all_); }
+
+ private:
+  std::vector<Change> all_;
+  std::map<std::tuple<std::string, std::string, std::string>, std::size_t> places_;
+};
+
+std::vector<Line> not_there_before(const Diagnosis& now, const Diagnosis& then) {
+  std::set<std::tuple<std::string, std::string, std::string>> known;  // check, evidence, host
+  for (const Line& line : then.lines) {
+    for (const std::string& host : line.nodes) known.emplace(line.check, line.finding.evidence, host);
+  }
+  std::vector<Line> fresh;
+  for (const Line& line : now.lines) {
+    if (line.finding.verdict != Verdict::fail && line.finding.verdict != Verdict::warn) continue;
+    Line rest = line;
+    std::erase_if(rest.nodes, [&](const std::string& host) {
+      return line.check == "cpu.load" || known.contains({line.check, line.finding.evidence, host});
+    });
+    if (!rest.nodes.empty()) fresh.push_back(std::move(rest));
+  }
+  return fresh;
+}
+
+}  // namespace
+
+Changes changes_since(const Bundle& earlier, const std::vector<Node>& nodes) {
+  Changes changes;
+  changes.since = earlier.created;
+  changes.by_place = earlier.replaced;
+  // Names of the present nodes as the earlier ones are called.
+  const std::vector<Node> present = earlier.replaced ? without_names({"", "", false, nodes}).nodes : nodes;
+  std::map<std::string, const Node*> then;
+  for (const Node& node : earlier.nodes) then.try_emplace(node.host, &node);
+  FactChanges comparison;
+  std::set<std::string> met;
+  for (std::size_t i = 0; i < present.size(); ++i) {
+    const Node& now = present[i];
+    const std::string& host = nodes[i].host;
+    const auto was = then.find(now.host);
+    met.insert(now.host);
+    if (was == then.end()) {
+      changes.added.push_back(host);
+      continue;
+    }
+    comparison.compare(host, "", was->second->facts, now.facts);
+    const std::vector<Rank>& before = was->second->ranks;
+    if (before.size() != now.ranks.size())
+      comparison.add(host, "ranks", std::to_string(before.size()), std::to_string(now.ranks.size()));
+    for (std::size_t k = 0; k < std::min(before.size(), now.ranks.size()); ++k)
+      comparison.compare(host, "rank: ", before[k].facts, now.ranks[k].facts);
+  }
+  for (const Node& node : earlier.nodes) {
+    if (!met.contains(node.host)) changes.gone.push_back(node.host);
+  }
+  changes.facts = comparison.take();
+  changes.new_findings = not_there_before(diagnose(present), diagnose(earlier.nodes));
+  if (!earlier.replaced) return changes;
+  std::map<std::string, std::string> called;
+  for (std::size_t i = 0; i < present.size(); ++i) called[present[i].host] = nodes[i].host;
+  for (Line& line : changes.new_findings) {
+    for (std::string& host : line.nodes) host = called[host];
+  }
+  return changes;
+}
+
+}  // namespace harness::doctor

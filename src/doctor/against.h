@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "doctor/bundle.h"
+#include "doctor/diagnosis.h"
+
+namespace harness::doctor {
+
+/// A fact that is another one now, on these nodes alike.
+struct Change {
+  std::string what, was, now;  // the fact's name; "(none)" where there was or is none
+  std::vector<std::string> nodes;
+};
+
+/// What changed on the nodes since an earlier look.
+struct Changes {
+  std::string since;                     // when that was
+  bool by_place = false;                 // the earlier names are replaced: nodes were taken in their order
+  std::vector<std::string> gone, added;  // hosts
+  std::vector<Change> facts;             // in the order of nodes, then of names
+  std::vector<Line> new_findings;        // failures and warnings that were not there then
+};
+
+/// Nodes are the same by host. Facts that differ at every look (load, free memory, temperature) do not count, and what
+/// counts events counts where it has risen.
+Changes changes_since(const Bundle& earlier, const std::vector<Node>& nodes);
+
+}  // namespace harness::doctor

@@ -1,0 +1,176 @@
+#include "doctor/bundle.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace harness::doctor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char *schema_name = "harness-doctor", *unreadable_key = "unreadable";
+constexpr std::int64_t schema_version = 1;
+constexpr int deepest = 6;  // object, nodes, node, ranks, rank, facts; and one that says why
+constexpr std::size_t most_nodes = 65536, most_ranks = std::size_t{1} << 20, most_facts = 8'000'000;
+
+Json json_of(const machine::Reading& reading) {
+  return reading.ok() ? Json(reading.text) : Json{{unreadable_key, reading.why}};
+}
+
+Json json_of(const Facts& facts) {
+  Json out = Json::object();
+  for (const auto& [name, reading] : facts) out[name] = json_of(reading);
+  return out;
+}
+
+// Those that all have alike, and what remains of each.
+struct Shared {
+  Facts common;
+  std::vector<Facts> own;
+};
+
+Shared share(const std::vector<const Facts*>& all) {
+  Shared shared;
+  for (const auto& fact : *all.front()) {
+    const bool alike =
+        std::ranges::all_of(all, [&](const Facts* facts) { return (*facts)[fact.first] == fact.second; });
+    if (alike) shared.common.set(fact.first, fact.second);
+  }
+  for (const Facts* facts : all) {
+    Facts& own = shared.own.emplace_back();
+    for (const auto& [name, reading] : *facts) {
+      if (shared.common[name].access == machine::Access::absent) own.set(name, reading);
+    }
+  }
+  return shared;
+}
+
+Shared share_facts_of_ranks(const std::vector<Node>& nodes) {
+  std::vector<const Facts*> all;
+  for (const Node& node : nodes) {
+    for (const Rank& rank : node.ranks) all.push_back(&rank.facts);
+  }
+  return all.empty() ? Shared{} : share(all);
+}
+
+// Whatever is wrong below is said of the file.
+class Reader {
+ public:
+  Bundle bundle(const Json& whole) {
+    if (!whole.is_object() || !whole.contains("schema") || whole["schema"] != schema_name)
+      fail("its schema is not {}", quote(schema_name));
+    const std::int64_t version = integer(whole, "schema_version");
+    if (version > schema_version)
+      fail("it has version {} of its format, and this program knows {}: read it with a newer one", version,
+           schema_version);
+    Bundle out{text(whole, "created"), text(whole, "tool_version"), member(whole, "replaced") == true, {}};
+    const Facts common = facts(whole, "facts"), common_of_ranks = facts(whole, "facts_of_ranks");
+    for (const Json& entry : list(whole, "nodes", most_nodes)) {
+      Node& node = out.nodes.emplace_back(Node{text(entry, "host"), {}, together(common, facts(entry, "facts"))});
+      for (const Json& one : list(entry, "ranks", most_ranks)) {
+        const std::int64_t rank = integer(one, "rank");
+        if (rank < 0 || rank >= static_cast<std::int64_t>(most_ranks)) fail("a rank has the number {}", rank);
+        node.ranks.push_back({static_cast<int>(rank), together(common_of_ranks, facts(one, "facts"))});
+      }
+    }
+    if (out.nodes.empty()) fail("it has no node");
+    return out;
+  }
+
+ private:
+  static const Json& member(const Json& of, const char* key) {
+    const auto at = of.is_object() ? of.find(key) : of.end();
+    if (!of.is_object() || at == of.end()) fail("{} is missing", quote(key));
+    return *at;
+  }
+  static std::string text(const Json& of, const char* key) {
+    const Json& value = member(of, key);
+    if (!value.is_string()) fail("{} is no text", quote(key));
+    return value.get<std::string>();
+  }
+  static std::int64_t integer(const Json& of, const char* key) {
+    const Json& value = member(of, key);
+    if (!value.is_number_integer()) fail("{} is no whole number", quote(key));
+    return value.get<std::int64_t>();
+  }
+  static const Json& list(const Json& of, const char* key, std::size_t most) {
+    const Json& value = member(of, key);
+    if (!value.is_array()) fail("{} is no list", quote(key));
+    if (value.size() > most) fail("{} has {} entries; at most {} are read", quote(key), value.size(), most);
+    return value;
+  }
+  Facts facts(const Json& of, const char* key) {
+    const Json& value = member(of, key);
+    if (!value.is_object()) fail("{} is no object", quote(key));
+    Facts out;
+    for (const auto& [name, fact] : value.items()) {
+      if (fact.is_string()) {
+        out.set(name, fact.get<std::string>());
+      } else {
+        out.set_unreadable(name, text(fact, unreadable_key));
+      }
+    }
+    return out;
+  }
+  // A small file must not become a large one.
+  Facts together(Facts common, const Facts& own) {
+    common.merge(own);
+    count_ += static_cast<std::size_t>(std::distance(common.begin(), common.end()));
+    if (count_ > most_facts) fail("its nodes have more than {} facts", most_facts);
+    return common;
+  }
+
+  std::size_t count_ = 0;
+};
+
+Json parsed(const std::string& text) {
+  if (text.size() > most_bundle_bytes) fail("it is larger than {} MiB", most_bundle_bytes >> 20);
+  const auto shallow = [](int depth, Json::parse_event_t, Json&) {
+    if (depth > deepest) fail("its JSON is nested too deep");
+    return true;
+  };
+  try {
+    return Json::parse(text, shallow);
+  } catch (const nlohmann::json::exception&) {
+    fail("it is no JSON");
+  }
+}
+
+}  // namespace
+
+std::string write_bundle(const Bundle& bundle) {
+  std::vector<const Facts*> of_nodes;
+  for (const Node& node : bundle.nodes) of_nodes.push_back(&node.facts);
+  const Shared nodes = of_nodes.empty() ? Shared{} : share(of_nodes), ranks = share_facts_of_ranks(bundle.nodes);
+  Json list = Json::array();
+  std::size_t next_rank = 0;
+  for (std::size_t i = 0; i < bundle.nodes.size(); ++i) {
+    Json of_ranks = Json::array();
+    for (const Rank& rank : bundle.nodes[i].ranks)
+      of_ranks.push_back({{"rank", rank.rank}, {"facts", json_of(ranks.own[next_rank++])}});
+    list.push_back({{"host", bundle.nodes[i].host}, {"facts", json_of(nodes.own[i])}, {"ranks", std::move(of_ranks)}});
+  }
+  const Json whole{{"schema", schema_name},
+                   {"schema_version", schema_version},
+                   {"tool_version", bundle.tool_version},
+                   {"created", bundle.created},
+                   {"replaced", bundle.replaced},
+                   {"facts", json_of(nodes.common)},
+                   {"facts_of_ranks", json_of(ranks.common)},
+                   {"nodes", std::move(list)}};
+  return whole.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Bundle read_bundle(const std::string& text, const std::string& name) try {
+  return Reader().bundle(parsed(text));
+} catch (const Error& error) {
+  fail("{} is no record of doctor's that this program can read: {}", name, error.what());
+}
+
+}  // namespace harness::doctor

@@ -1,0 +1,133 @@
+#include "doctor/record.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <span>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/version.h"
+#include "doctor/bundle.h"
+#include "doctor/diagnosis.h"
+#include "store/owner.h"
+
+namespace harness::doctor {
+namespace {
+
+bool starts_with_any(std::string_view name, std::span<const std::string_view> starts) {
+  return std::ranges::any_of(starts, [&](std::string_view start) { return name.starts_with(start); });
+}
+
+bool concerns(const std::string& check, const SweepToJudge& sweep) {
+  static constexpr std::array<std::string_view, 15> of_gpus{
+      "gpu.",        "ib.verbs",   "rank.memlock", "gdr.",     "env.",     "topo.",        "rank.gpus",     "same.gpu",
+      "same.driver", "same.vbios", "same.power",   "same.ecc", "same.mig", "same.nvlinks", "same.nccl_conf"};
+  if (check == "cpu.load") return false;
+  if (check == "rank.gpus" && sweep.shares_gpus) return false;
+  return sweep.uses_gpus || !starts_with_any(check, of_gpus);
+}
+
+store::ResultFinding row_of(const std::string& check, const Finding& finding, const std::string& docs) {
+  store::ResultFinding row;
+  row.verdict = name_of(finding.verdict);
+  row.check = check;
+  row.evidence = finding.evidence;
+  row.remedy = finding.remedy;
+  row.docs = docs;
+  return row;
+}
+
+bool is_quiet(Verdict verdict) {
+  return verdict == Verdict::pass || verdict == Verdict::skip;
+}
+
+// What a case sets on purpose, such as a setting for finding faults, is its experiment. These say that it is none.
+bool is_about_settings(const std::string& check) {
+  static const std::set<std::string> all{"env.names", "env.values", "env.combinations", "env.without_effect",
+                                         "env.devices"};
+  return all.contains(check);
+}
+
+// The nodes as the workers of a case see them: all of a job have the environment of its first rank and what the case
+// sets. Nodes beyond the first few tell nothing new of a setting: who differs is named by consensus.
+std::vector<Node> nodes_for_cases(const std::vector<Node>& nodes) {
+  constexpr std::size_t enough = 64;
+  std::vector<Node> few;
+  for (std::size_t i = 0; i < std::min(nodes.size(), enough); ++i) {
+    few.push_back({nodes[i].host, {}, nodes[i].facts});
+    if (!nodes[0].ranks.empty()) few.back().ranks.push_back({0, nodes[0].ranks[0].facts});
+  }
+  return few;
+}
+
+std::vector<store::ResultFinding> judge_settings(std::vector<Node>& nodes, const NameValues& settings) {
+  std::vector<store::ResultFinding> found;
+  std::set<std::string> said;
+  for (Node& node : nodes) {
+    if (node.ranks.empty()) continue;
+    const Facts before = node.ranks[0].facts;
+    for (const auto& [name, value] : settings) node.ranks[0].facts.set("env/" + name, value);
+    const Cluster cluster({node});
+    for (const Check& check : checks()) {
+      if (!is_about_settings(check.id)) continue;
+      Findings findings;
+      check.judge(node, cluster, findings);
+      for (const Finding& finding : findings.list()) {
+        if (is_quiet(finding.verdict) || finding.verdict == Verdict::unknown) continue;
+        if (!said.insert(finding.evidence).second) continue;
+        found.push_back(row_of(check.id, finding, check.docs));
+        found.back().where = node.host;
+        found.back().nodes = 1;
+      }
+    }
+    node.ranks[0].facts = before;
+  }
+  return found;
+}
+
+void add_cases(const std::vector<Node>& all, const SweepToJudge& sweep, std::vector<store::ResultFinding>& findings) {
+  std::vector<Node> nodes = nodes_for_cases(all);
+  std::set<std::string> known;  // of the nodes as they are, and then of the baseline
+  for (const store::ResultFinding& finding : findings) known.insert(finding.evidence);
+  bool is_baseline = true;
+  for (const auto& [case_index, settings] : sweep.cases) {
+    std::set<std::string> of_baseline;
+    for (store::ResultFinding& finding : judge_settings(nodes, settings)) {
+      if (known.contains(finding.evidence)) continue;
+      if (is_baseline) of_baseline.insert(finding.evidence);
+      finding.case_index = case_index;
+      findings.push_back(std::move(finding));
+    }
+    known.merge(of_baseline);
+    is_baseline = false;
+  }
+}
+
+}  // namespace
+
+store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge& sweep) {
+  store::DoctorRecord record;
+  const Diagnosis diagnosis = diagnose(nodes);
+  for (const Line& line : diagnosis.lines) {
+    if (is_quiet(line.finding.verdict) || !concerns(line.check, sweep)) continue;
+    store::ResultFinding& row = record.findings.emplace_back(row_of(line.check, line.finding, line.docs));
+    row.where = where_of(line, diagnosis.nodes);
+    row.nodes = static_cast<std::int32_t>(line.nodes.size());
+  }
+  if (sweep.uses_gpus) add_cases(nodes, sweep, record.findings);
+  record.facts = write_bundle({store::own_time(), tool_version(), false, nodes});
+  if (record.facts.size() > most_bundle_bytes) record.facts.clear();
+  return record;
+}
+
+std::string failures_in_words(const store::DoctorRecord& record) {
+  std::string out;
+  for (const store::ResultFinding& row : record.findings) {
+    if (!row.is_failure() || !row.is_of_nodes()) continue;
+    out += fmt::format("fail {} on {}: {}. What to do: {}\n", row.check, row.where, row.evidence, row.remedy);
+  }
+  return out;
+}
+
+}  // namespace harness::doctor

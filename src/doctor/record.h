@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/name_values.h"
+#include "doctor/facts.h"
+#include "store/result.h"
+
+namespace harness::doctor {
+
+/// The sweep whose nodes are judged.
+struct SweepToJudge {
+  bool uses_gpus = true;     // else what is wrong with GPUs and NCCL's settings does not concern it
+  bool shares_gpus = false;  // several ranks may use one GPU
+  /// What each case sets in the environment of its workers. The first is the baseline.
+  std::vector<std::pair<std::int32_t, NameValues>> cases;
+};
+
+/// What a result keeps of an examination: failures, warnings, what could not be read and what is worth knowing, as far
+/// as it concerns the sweep, with the facts. The load of a moment is left out: a sweep watches it in every block. What
+/// a case sets is held against the nodes and against the rest of its environment; a finding that the baseline has, too,
+/// is the baseline's alone.
+store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge& sweep);
+
+/// Failures of nodes, a line each; "" if there is none.
+std::string failures_in_words(const store::DoctorRecord& record);
+
+}  // namespace harness::doctor
