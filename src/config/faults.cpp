@@ -85,10 +85,6 @@ const char* name_of(Fault fault) {
   return word_of(fault, fault_choices);
 }
 
-bool Faults::has(Fault fault) const {
-  return !(without({fault}) == *this);
-}
-
 Faults Faults::without(const std::set<Fault>& mended) const {
   Faults left = *this;
   if (mended.contains(Fault::slow_gpu)) left.slow_gpus.clear();

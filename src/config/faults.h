@@ -46,7 +46,6 @@ struct Faults {
   bool tensor_across_nodes = false;
   bool operator==(const Faults&) const = default;
 
-  bool has(Fault fault) const;
   bool any() const { return !(*this == Faults()); }
   /// Without those that are mended.
   Faults without(const std::set<Fault>& mended) const;

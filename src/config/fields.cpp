@@ -52,8 +52,10 @@ void report_unknown(Problems& problems, const YamlNode& child, const std::string
 
 void read_field(Problems& problems, const YamlNode& value, const std::string& path, const Field& field) {
   if (field.about.takes == Takes::map_or_maps && value.kind == YamlNode::Kind::sequence) {
-    for (std::size_t i = 0; i < value.children.size(); ++i)
-      read_field(problems, value.children[i], fmt::format("{}[{}]", path, i), field);
+    for (std::size_t i = 0; i < value.children.size(); ++i) {
+      const std::string item = fmt::format("{}[{}]", path, i);
+      if (read_map(problems, value.children[i], item, field.inside)) field.read(value.children[i], item);
+    }
     return;
   }
   const bool name = field.parse && value.kind == YamlNode::Kind::scalar;  // also where a map may stand instead
