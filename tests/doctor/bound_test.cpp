@@ -45,7 +45,7 @@ TEST(Bound, OfWhatTheNodesHave) {
   std::vector<Node> nodes;
   test::NodeTree tree("dgx01");
   test::add_dgx(tree);
-  tree.write("sys/class/infiniband/mlx5_7/ports/1/rate", "100 Gb/sec (4X EDR)");  // for storage
+  tree.write("sys/class/infiniband/mlx5_0/ports/1/rate", "100 Gb/sec (4X EDR)");  // for storage
   const Node node = tree.node(8);
   const Fabric fabric = fabric_of({node, node}, 0);
   EXPECT_EQ(fabric.ranks, 16);
