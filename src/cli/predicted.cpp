@@ -1,31 +1,57 @@
 #include "cli/predicted.h"
 
+#include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "plan/prepare.h"
 #include "report/table.h"
+#include "sim/known.h"
+#include "sim/link_time.h"
 #include "workloads/workload.h"
 
 namespace harness::cli {
 namespace {
 
-sim::Network network_of(const config::Experiment& e, const machine::Topology& topology) {
-  const config::Hardware& hardware = *e.hardware;
-  constexpr int hopper = 90;  // the first whose NVLink switches add up
-  return {.rank_bytes_per_s = e.fabric.rank_bytes_per_s > 0 ? e.fabric.rank_bytes_per_s : hardware.nvlink_bytes_per_s,
-          .node_bytes_per_s = e.fabric.node_bytes_per_s > 0 ? e.fabric.node_bytes_per_s : hardware.node_bytes_per_s,
-          .switches_reduce = hardware.compute_capability >= hopper,
-          .node_of = topology.node_of};
+// Of a change, for a person: a tone would say more than it knows.
+std::string change_text(double change, const sim::Trust& trust) {
+  return sim::too_close_to_call(change, trust) ? fmt::format("{:+.1f} %, too close to call", 100 * change)
+                                               : fmt::format("{:+.1f} %", 100 * change);
 }
 
-// What a case changes must change its Program, where its ranks stand or how fast they compute: of the rest, such as
-// NCCL's settings, the simulation knows nothing.
-bool is_known(const plan::PlannedCase& planned, const plan::PlannedCase& baseline) {
-  return !planned.is_change() || planned.survey.program_hash != baseline.survey.program_hash ||
-         !(planned.layout == baseline.layout) || planned.settings.precision != baseline.settings.precision;
+// Of all cases, each once: "2 of 9 cases: …" where it is not all of them.
+std::string errors_text(const std::vector<PredictedCase>& predicted) {
+  std::vector<std::pair<std::string, int>> warnings;
+  int cases = 0;
+  const sim::Trust* trust = nullptr;
+  for (const PredictedCase& p : predicted) {
+    if (!p.step) continue;
+    ++cases;
+    trust = &p.trust;
+    for (const std::string& w : p.trust.warnings) {
+      const auto known = std::ranges::find(warnings, w, &std::pair<std::string, int>::first);
+      if (known == warnings.end()) {
+        warnings.emplace_back(w, 1);
+      } else {
+        ++known->second;
+      }
+    }
+  }
+  if (trust == nullptr) return "";
+  std::string text = trust->expected_error > 0
+                         ? fmt::format(
+                               "expected error: {} of a step (9 of 10 within {}), {} of a change (9 of 10 within "
+                               "{}); a smaller change is too close to call.\n",
+                               percent(trust->expected_error), percent(trust->expected_error_90),
+                               percent(trust->expected_change_error), percent(trust->expected_change_error_90))
+                         : "expected error: not known; nothing was compared with this calibration.\n";
+  for (const auto& [warning, count] : warnings)
+    text += count == cases ? fmt::format("warning: {}\n", warning)
+                           : fmt::format("warning, {} of {} cases: {}\n", count, cases, warning);
+  return text;
 }
 
 }  // namespace
@@ -41,13 +67,13 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan, const machine::
   if (!e.hardware) {
     fail("{}: a prediction needs the hardware: add `hardware: h100-sxm` or another file of configs/hardware", e.path);
   }
-  const sim::Network network = network_of(e, topology);
+  const sim::Network network = sim::network_of(*e.hardware, e.fabric, topology.node_of);
   std::vector<PredictedCase> predicted(plan.cases.size());
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     const plan::PlannedCase& planned = plan.cases[i];
     if (!planned.is_possible()) continue;
-    if (!is_known(planned, plan.baseline())) {
-      predicted[i].unknown = fmt::format("the prediction does not know {}", planned.variable);
+    if (const auto name = sim::unknown_change(plan.baseline().settings, planned.settings); !name.empty()) {
+      predicted[i].unknown = fmt::format("the prediction does not know {}", name);
       continue;
     }
     if (planned.is_copy) {
@@ -55,7 +81,14 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan, const machine::
       continue;
     }
     const program::ProgramSet set = workloads::build_programs(e.model, planned.settings, planned.layout);
-    predicted[i].step = sim::predict(set, planned.settings, *e.hardware, network, *e.calibration);
+    try {
+      predicted[i].step = sim::predict(set, planned.settings, *e.hardware, network, *e.calibration);
+    } catch (const sim::NotPredicted& why) {
+      predicted[i].unknown = fmt::format("{}: {}", planned.name, why.what());
+      continue;
+    }
+    predicted[i].trust = sim::trust_in(*predicted[i].step, e.model, planned.settings, planned.layout.ranks(),
+                                       *e.hardware, *e.calibration);
   }
   return predicted;
 }
@@ -77,16 +110,18 @@ std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCas
     const double peak = plan::configured_peak(e, p.cases[i].settings.precision).flops;
     const double flop = p.cases[i].survey.flop.model;
     const auto share = [&](double seconds) { return percent(seconds / x.step_s); };
-    table.rows.push_back({p.cases[i].name, show_seconds(x.step_s),
-                          i == 0 ? "" : fmt::format("{:+.1f} %", 100 * (x.step_s / predicted[0].step->step_s - 1)),
-                          peak > 0 && flop > 0 ? percent(flop / (x.step_s * p.cases[i].layout.ranks() * peak)) : "",
-                          share(x.split.compute_s), share(x.split.exposed_s), share(x.split.idle_s)});
+    table.rows.push_back(
+        {p.cases[i].name, show_seconds(x.step_s),
+         i == 0 || !predicted[0].step ? "" : change_text(x.step_s / predicted[0].step->step_s - 1, predicted[i].trust),
+         peak > 0 && flop > 0 ? percent(flop / (x.step_s * p.cases[i].layout.ranks() * peak)) : "",
+         share(x.split.compute_s), share(x.split.exposed_s), share(x.split.idle_s)});
   }
   std::string text =
       fmt::format("\npredicted, not measured: {} ({}), {} on {}\n{}", e.calibration->name, e.calibration->source,
                   plural(p.ranks, "rank"), plural(topology.nodes(), "node"), table.text());
   text +=
       "computing, exposed, idle: shares of the step, mean over the ranks. exposed: communication and no computation.\n";
+  text += errors_text(predicted);
   for (const std::string& reason : unknown) text += "?: " + reason + "\n";
   return text;
 }

@@ -6,13 +6,14 @@
 
 #include "machine/topology.h"
 #include "plan/plan.h"
-#include "sim/predict.h"
+#include "sim/trust.h"
 
 namespace harness::cli {
 
 /// What is predicted of a case: a step in virtual time, or why there is none.
 struct PredictedCase {
   std::optional<sim::Prediction> step;
+  sim::Trust trust;     // of the step
   std::string unknown;  // "the prediction does not know nccl_algo"; "" where there is a step, and of an impossible case
 };
 

@@ -193,7 +193,16 @@ bool Hardware::is(std::string_view device) const {
 std::optional<Hardware> read_hardware(const std::string& text, const Place& place, const std::string& config_path,
                                       Problems& problems) {
   fs::path path;
-  const auto find_it = [&](std::string_view) { path = find_data_file(hardware_folder, text, config_path); };
+  const auto find_it = [&](std::string_view) {
+    try {
+      path = find_data_file(hardware_folder, text, config_path);
+    } catch (const Error& e) {
+      fail(
+          "{}. For another GPU or machine copy one of these files and fill in what its data sheet says "
+          "(docs/adding.md)",
+          e.what());
+    }
+  };
   if (!parse_or_report(problems, place, "hardware", text, find_it)) return std::nullopt;
   return read_file(path, problems);
 }

@@ -35,11 +35,12 @@ Prediction predict(const program::ProgramSet& programs, const config::Settings& 
   const Device device = device_of(hardware, settings.precision);
   const program::ProgramSet set = program::lower(programs, settings.fusion ? calibration.software.fused : 0);
   const RankClasses classes(set);
-  Costs costs(classes, device, network, calibration);
+  Costs costs(classes, device, network, calibration, settings);
   const SimulatedStep step =
       simulate(classes, [&](int rank_class, program::OperationId id) { return costs(rank_class, id); });
   Prediction prediction;
   const double alone_s = seconds_of(step.length);
+  prediction.largest_message_bytes = costs.largest_message_bytes();
   prediction.step_s = alone_s + calibration.software.step_s;
   for (std::size_t c = 0; c < classes.list().size(); ++c) {
     const program::StepSplit of_class =

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -36,15 +38,18 @@ PlanSaid predicted(const std::vector<std::string>& more) {
 }
 
 TEST(Predicted, EveryCaseThatChangesTheStepHasAPredictedTime) {
-  const PlanSaid plan = predicted({});
+  const PlanSaid plan = predicted({"--set", "sweep.nccl_buffsize=[8 MiB]"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
-  EXPECT_THAT(plan.out, AllOf(HasSubstr("predicted, not measured: harness on CUDA"), HasSubstr("128 ranks on 16 nodes"),
-                              HasSubstr("?: the prediction does not know nccl_algo")));
+  EXPECT_THAT(plan.out,
+              AllOf(HasSubstr("predicted, not measured: harness on CUDA"), HasSubstr("128 ranks on 16 nodes"),
+                    HasSubstr("?: the prediction does not know nccl_buffsize"), HasSubstr("too close to call"),
+                    HasSubstr("expected error: "), HasSubstr("warning: uncalibrated: calibration harness")));
   EXPECT_THAT(plan.out, AllOf(Not(HasSubstr("blocks in")), Not(HasSubstr("time:"))));  // nothing will be measured
 }
 
 TEST(Predicted, ProgramsReadTheSameInJson) {
-  const PlanSaid plan = predicted({"--format", "json", "--set", "calibration=megatron-2022"});
+  const PlanSaid plan =
+      predicted({"--format", "json", "--set", "calibration=megatron-2022", "--set", "sweep.nccl_buffsize=[8 MiB]"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
   const auto json = nlohmann::json::parse(plan.out);
   EXPECT_EQ(json["calibration"]["file"], "megatron-2022");
@@ -52,8 +57,8 @@ TEST(Predicted, ProgramsReadTheSameInJson) {
   for (const auto& row : json["cases"]) {
     const std::string name = row["name"];
     SCOPED_TRACE(name);
-    if (name.starts_with("nccl_")) {
-      EXPECT_THAT(row["not_predicted"].get<std::string>(), HasSubstr("does not know nccl_"));
+    if (name.starts_with("nccl_buffsize")) {
+      EXPECT_THAT(row["not_predicted"].get<std::string>(), HasSubstr("does not know nccl_buffsize"));
       continue;
     }
     const double seconds = row["predicted_step_seconds"];
@@ -64,6 +69,14 @@ TEST(Predicted, ProgramsReadTheSameInJson) {
                 seconds, 1e-9);
     if (name == "baseline") baseline_s = seconds;
     const double change = seconds / baseline_s;
+    EXPECT_GT(row["expected_error"].get<double>(), 0.02);
+    EXPECT_FALSE(row.contains("warnings"));
+    EXPECT_EQ(row.contains("predicted_change"), !name.starts_with("baseline"));
+    if (row.contains("predicted_change")) {
+      EXPECT_NEAR(row["predicted_change"].get<double>(), change - 1, 1e-12);
+      EXPECT_EQ(row["too_close_to_call"].get<bool>(),
+                std::abs(change - 1) < row["expected_change_error"].get<double>());
+    }
     if (name == "overlap_grad_reduce=false") {
       EXPECT_GT(change, 1);
     }
@@ -73,7 +86,42 @@ TEST(Predicted, ProgramsReadTheSameInJson) {
     if (name == "ranks=8") {
       EXPECT_GT(change, 8);
     }
+    if (name.starts_with("nccl_algo=")) {
+      EXPECT_GE(change, 1);  // by its own model NCCL chooses best
+    }
   }
+}
+
+TEST(Predicted, WhatLeavesTheMeasuredRangeIsSaid) {
+  const auto warnings = [](std::vector<std::string> changes) {
+    std::vector<std::string> more{"--only", "baseline", "--set", "calibration=megatron-2022"};
+    for (const std::string& change : changes) more.insert(more.end(), {"--set", change});
+    const PlanSaid plan = predicted(more);
+    EXPECT_EQ(plan.exit_code, 0) << plan.err;
+    return plan.out.substr(std::min(plan.out.size(), plan.out.find("expected error")));
+  };
+  EXPECT_THAT(warnings({}), Not(HasSubstr("warning")));
+  EXPECT_THAT(warnings({"hardware=p5"}), Not(HasSubstr("warning")));  // a machine around a GPU that was measured
+  EXPECT_THAT(warnings({"hardware=hgx-b200"}), HasSubstr("uncalibrated: no measured step ran on HGX B200"));
+  EXPECT_THAT(warnings({"model.sequence=4096"}), HasSubstr("sequence length 4096 lies outside of what was measured"));
+  EXPECT_THAT(warnings({"baseline.nccl_buffsize=8 MiB"}), HasSubstr("it takes no account of nccl_buffsize"));
+}
+
+TEST(Predicted, SettingsWithWhichNcclEndsHaveNoPrediction) {
+  const PlanSaid plan = predicted({"--set", "sweep.nccl_algo=[AllReduce:PAT]"});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("nccl_algo=AllReduce:PAT: NCCL ends with an error"));
+}
+
+TEST(Predicted, Fp16RunsAtTheRateOfBf16) {
+  const auto seconds = [](const std::string& precision) {
+    const PlanSaid plan = predicted({"--format", "json", "--only", "baseline", "--set", "precision=" + precision});
+    EXPECT_EQ(plan.exit_code, 0) << plan.err;
+    return nlohmann::json::parse(plan.out)["cases"][0]["predicted_step_seconds"].get<double>();
+  };
+  EXPECT_EQ(seconds("fp16"), seconds("bf16"));
+  EXPECT_THAT(what_is_said({"plan", cluster, "--ranks", "128", "--set", "precision=fp16"}).err,
+              HasSubstr("backend cuda has no fp16"));
 }
 
 double baseline_seconds(std::vector<std::string> changes) {
@@ -109,6 +157,7 @@ TEST(Predicted, AMeasuredPlanIsJsonWithoutPredictions) {
 TEST(Predicted, WhatIsNotKnownOfTheMachineIsAskedFor) {
   const auto error = [](const std::string& change) { return predicted({"--only", "baseline", "--set", change}).err; };
   EXPECT_THAT(error("hardware=none"), HasSubstr("a prediction needs the hardware"));
+  EXPECT_THAT(error("hardware=mi300x"), AllOf(HasSubstr("found 'mi300x'"), HasSubstr("docs/adding.md")));
   EXPECT_THAT(error("hardware=l40s"), HasSubstr("fabric: {node: 400 GB/s}"));
   EXPECT_THAT(error("calibration=megatron-2020"),
               AllOf(HasSubstr("calibration: found 'megatron-2020'"), HasSubstr("megatron-2022")));
