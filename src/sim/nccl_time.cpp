@@ -148,8 +148,9 @@ class Communicator {
     if (a == NcclAlgorithm::pat) return 0.75 * ring;
     // A channel for each rank of a node, which adds up its part of the message in the switches.
     const double heads = on_node_, others = (heads - 1) / heads;
+    const double of_all_reduce = all_reduce ? 2 : others;
     const double inside =
-        channel_speed(generation_, within_, on_node_) * nvls_share[generation_] * others * (all_reduce ? 2 : others);
+        channel_speed(generation_, within_, on_node_) * nvls_share[generation_] * others * of_all_reduce;
     if (a == NcclAlgorithm::nvls) return heads * inside;
     const double outside = between_ / heads * (nodes_ <= 2 ? 2 : 1);
     return heads * std::min({inside, outside, nvls_tree_most[generation_][column_]});
@@ -172,8 +173,8 @@ class Communicator {
     const int passes = kind == Collective::all_reduce ? 2 : 1;
     switch (a) {
       case NcclAlgorithm::ring: {
-        const double overhead = nodes_ > 1 ? network_overhead_us * (p == NcclProtocol::simple ? 3 : 1) : 0;
-        inside = std::max(inside, overhead);
+        const double times = p == NcclProtocol::simple ? 3 : 1;
+        if (nodes_ > 1) inside = std::max(inside, network_overhead_us * times);
         const int steps = passes * (n_ - 1), between = passes * (nodes_ - 1);
         return base + (steps - between) * inside + between * outside;
       }
