@@ -251,11 +251,12 @@ double nccl_seconds(Collective kind, double bytes, NcclAlgorithm algorithm, Nccl
 }
 
 NcclEffect nccl_effect(Collective kind, double bytes, const NcclGroup& group, const config::Settings& settings) {
-  if (settings.nccl.empty() || group.ranks < 2 || kind == Collective::all_to_all || kind == Collective::send_recv)
-    return {};
+  const bool as_measured = settings.nccl.empty() && group.nodes == 1;
+  if (as_measured || group.ranks < 2 || kind == Collective::all_to_all || kind == Collective::send_recv) return {};
   const Communicator communicator(group);
   const std::string algorithms = value_of(settings, "nccl_algo"), protocols = value_of(settings, "nccl_proto");
   const Choice own = choose(kind, bytes, communicator, "default", "default", true);
+  const Choice known = group.nodes == 1 ? own : choose(kind, bytes, communicator, "Ring", "default", true);
   const Choice forced =
       choose(kind, bytes, communicator, algorithms, protocols, value_of(settings, "nccl_nvls") != "0");
   if (!std::isfinite(forced.seconds)) {
@@ -274,7 +275,7 @@ NcclEffect nccl_effect(Collective kind, double bytes, const NcclGroup& group, co
   const int passes = kind == Collective::all_reduce ? 2 : 1;
   const double moved = passes * (group.ranks - 1.0) / group.ranks * bytes;
   const double least_s = moved / (blocks * communicator.channel_most());
-  return {std::max(forced.seconds, least_s) / own.seconds, static_cast<double>(blocks) / usual};
+  return {std::max(forced.seconds, least_s) / known.seconds, static_cast<double>(blocks) / usual};
 }
 
 }  // namespace harness::sim

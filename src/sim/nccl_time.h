@@ -11,8 +11,8 @@ namespace harness::sim {
 
 // NCCL's own model of a collective, by which it chooses algorithm and protocol: ncclTopoTuneModel() and
 // ncclTopoGetAlgoTime() of src/graph/tuning.cc in NCCL 2.28.9 (BSD-3-Clause), whose latencies in microseconds and
-// bandwidths per channel are in nccl_time.cpp. Here it says how much slower than NCCL's own choice a forced one is: how
-// long its own choice takes is measured (link_time.h).
+// bandwidths per channel are in nccl_time.cpp. Here it says what a choice is to one whose time is known (link_time.h):
+// within a node to NCCL's own, which was measured, between nodes to a ring.
 
 enum class NcclAlgorithm : std::uint8_t { tree, ring, nvls, nvls_tree, pat };
 enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
@@ -38,9 +38,9 @@ struct NcclGroup {
 double nccl_seconds(program::Collective kind, double bytes, NcclAlgorithm algorithm, NcclProtocol protocol,
                     const NcclGroup& group);
 
-/// What the settings make of a collective that NCCL has chosen freely.
+/// What NCCL makes of a collective with its settings, against what is known of it.
 struct NcclEffect {
-  double slower = 1;       // how many times as long
+  double slower = 1;       // how many times as long; below 1 between nodes, where something beats a ring
   double more_blocks = 1;  // how many times as many thread blocks, and so multiprocessors, it takes
 };
 /// Throws NotPredicted where the settings leave NCCL nothing to choose, with which it ends.

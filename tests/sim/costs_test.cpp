@@ -121,8 +121,8 @@ TEST(NetworkOf, TakesWhatAConfigurationSaysForTheRanksThatThereAre) {
   hardware.nics_of_node = 8;
   hardware.node_bytes_per_s = 400e9;
   config::Fabric fabric;
-  fabric.node_bytes_per_s = 100e9;
-  EXPECT_EQ(network_of(hardware, fabric, {0, 0, 1, 1}).node_bytes_per_s, 100e9);
+  fabric.node_bytes_per_s = 150e9;
+  EXPECT_EQ(network_of(hardware, fabric, {0, 0, 1, 1}).node_bytes_per_s, 150e9);
   EXPECT_EQ(network_of(hardware, {}, {0, 0, 1, 1}).node_bytes_per_s, 100e9);
   EXPECT_EQ(network_of(hardware, {}, {0, 0, 0, 0, 0, 0, 0, 0, 1}).node_bytes_per_s, 400e9);
 }
