@@ -16,7 +16,7 @@ using Vector = std::array<double, scalar_count>;
 double log_error(const Point& point) {
   return std::log(point.predicted_s[0] / point.published_s);
 }
-Vector slope(const Point& point) {
+Vector slope_of(const Point& point) {
   Vector slope{};
   for (std::size_t k = 0; k < scalar_count; ++k)
     slope[k] = std::log(point.predicted_s[k + 1] / point.predicted_s[0]) / std::log(larger);
@@ -43,7 +43,7 @@ Vector solve(std::array<Vector, scalar_count> a, Vector b) {
 
 double log_error_at(const Point& point, const Vector& moved) {
   double error = log_error(point);
-  const Vector s = slope(point);
+  const Vector s = slope_of(point);
   for (std::size_t k = 0; k < scalar_count; ++k) error += s[k] * moved[k];
   return error;
 }
@@ -85,7 +85,7 @@ Vector fitted(std::span<const Point* const> points, const config::Calibration& c
     for (const Point* point : points) {
       const double error = log_error_at(*point, moved);
       const double weight = std::min(1.0, square_ends / std::max(std::abs(error), 1e-12));
-      const Vector s = slope(*point);
+      const Vector s = slope_of(*point);
       for (std::size_t k = 0; k < scalar_count; ++k) {
         b[k] -= weight * s[k] * log_error(*point);
         for (std::size_t c = 0; c < scalar_count; ++c) a[k][c] += weight * s[k] * s[c];

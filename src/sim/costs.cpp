@@ -61,9 +61,10 @@ Cost Costs::cost_of(int rank_class, program::OperationId id) {
 
 // The host's time is in the computations that it holds up.
 const std::vector<Cost>& Costs::paced(int rank_class) {
-  const auto [known, fresh] = paced_.try_emplace(rank_class);
-  std::vector<Cost>& costs = known->second;
-  if (!fresh) return costs;
+  std::vector<Cost>& costs = paced_;
+  if (rank_class == paced_class_) return costs;
+  paced_class_ = rank_class;
+  costs.clear();
   const Program& program = classes_.program(rank_class);
   std::vector<Issued> issued;
   for (program::OperationId id = 0; std::cmp_less(id, program.step.size()); ++id) {

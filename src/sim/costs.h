@@ -44,7 +44,8 @@ class Costs {
   const config::Settings& settings_;
   const bool host_paces_;
   double largest_message_bytes_ = 0;
-  std::map<int, std::vector<Cost>> paced_;  // by class
+  int paced_class_ = -1;  // the class that was asked for last, and its costs: they are asked for class by class
+  std::vector<Cost> paced_;
   std::map<std::tuple<program::Collective, double, program::GroupId, int>, NcclEffect> effects_;
   std::map<std::pair<int, program::GroupId>, Spread> spreads_;
   std::map<std::tuple<int, program::Axis, int>, int> senders_;

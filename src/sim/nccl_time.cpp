@@ -41,7 +41,7 @@ constexpr std::array<std::array<double, 23>, 3> tree_correction{
      {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
      {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9}}};
 
-std::size_t generation(int capability) {
+std::size_t generation_of(int capability) {
   if (capability >= 100) return 3;
   if (capability >= 90) return 2;
   return capability >= 80 ? 1 : 0;
@@ -74,7 +74,7 @@ class Communicator {
       : n_(group.ranks),
         nodes_(group.nodes),
         on_node_(std::max(1, group.ranks / group.nodes)),
-        generation_(generation(group.compute_capability)),
+        generation_(generation_of(group.compute_capability)),
         column_(std::min(group.nodes, 3) - 1),
         has_nvls_(group.nvswitch && nvls_share[generation_] > 0),
         within_(group.within_bytes_per_s / giga * link_share[generation_]),

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -170,6 +171,47 @@ TEST(Predicted, ACalibrationThatIsWrongNamesItsPlace) {
                                         "software: {operations: {matmull: {host: 2}}}\n");
   EXPECT_THAT(predicted({"--set", "calibration=" + mine}).err,
               AllOf(HasSubstr("mine.yaml:3:"), HasSubstr("up to 100 %"), HasSubstr("matmul"), HasSubstr("memory")));
+}
+
+std::string file_text(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Predicted, WhatACalibrationWasComparedWithIsReadWithItsPlaces) {
+  const test::TemporaryFolder folder;
+  const std::string theirs = file_text(test::source_dir() + "/configs/calibration/megatron-2022.yaml");
+  const std::size_t renewed = theirs.find("# Written by `make accuracy`");
+  ASSERT_NE(renewed, std::string::npos);
+  const auto error = [&](const std::string& end) {
+    const std::string mine = folder.write("mine.yaml", theirs.substr(0, renewed) + end);
+    return predicted({"--only", "baseline", "--set", "calibration=" + mine}).err;
+  };
+  EXPECT_EQ(error(theirs.substr(renewed)), "");
+  EXPECT_EQ(error(""), "");  // nothing was compared
+  EXPECT_EQ(error("validated_as: megatron-2022\n"), "");
+  EXPECT_THAT(error("validated_as: megatron-2020\n"), HasSubstr("found 'megatron-2020'"));
+  EXPECT_THAT(error("calibrated: {gpus: h100, ranks: 8, hidden: 4 to 2, sequence: 1 to 2, message_bytes: 1 to 2}\n"),
+              AllOf(HasSubstr("calibrated.gpus: expected a list"),
+                    HasSubstr("found '8'; expected a range such as 2 to 512"), HasSubstr("calibrated.hidden: ")));
+  EXPECT_THAT(error("validation: {steps: 3, step_error: 120 %}\n"),
+              AllOf(HasSubstr("step_error: found '120 %'"), HasSubstr("change_error")));
+}
+
+// The table and the calibration are written by one command.
+TEST(Predicted, TheErrorsOfACalibrationAreThoseOfTheTable) {
+  const std::string table = file_text(test::source_dir() + "/docs/accuracy.md");
+  const auto json = nlohmann::json::parse(
+      predicted({"--format", "json", "--only", "micro_batch_size=2", "--set", "calibration=megatron-2022"}).out);
+  const auto& row = json["cases"].back();
+  const auto mean_of_all = [&](std::size_t from) {
+    std::istringstream line(table.substr(table.find("| all |", from)));
+    std::string cell;
+    for (int i = 0; i < 5; ++i) std::getline(line, cell, '|');  // "", set, number, median, mean
+    return std::stod(cell) / 100;
+  };
+  EXPECT_NEAR(row["expected_error"].get<double>(), mean_of_all(0), 1e-9);
+  EXPECT_NEAR(row["expected_change_error"].get<double>(), mean_of_all(table.find("## Changes")), 1e-9);
 }
 
 TEST(Predicted, NoWorkerRunsIt) {
