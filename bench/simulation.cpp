@@ -75,7 +75,7 @@ void simulate_step(benchmark::State& state) {
   double length_s = 0;
   for (auto _ : state) {
     const sim::RankClasses classes(set, sim::marks_of(set, network, condition));
-    sim::Costs costs(classes, h100, network, c, condition);
+    sim::Costs costs(classes, h100, network, c, job.settings, condition);
     const sim::CostOf cost = [&](int k, program::OperationId id) { return costs(k, id); };
     const sim::SimulatedStep step = sim::simulate(classes, cost);
     benchmark::DoNotOptimize(sim::critical_path(step, classes, cost));

@@ -9,11 +9,13 @@
 namespace harness::workloads {
 namespace {
 
-// What may be off by rounding: products of tf32 have 10 bits of mantissa, of bf16 7 and so has what is written.
+// What may be off by rounding: products of tf32 and fp16 have 10 bits of mantissa, of bf16 7 and so has what is
+// written.
 double rounding_of(config::Precision precision) {
   switch (precision) {
     case config::Precision::bf16:
       return 2e-2;
+    case config::Precision::fp16:
     case config::Precision::tf32:
       return 5e-3;
     case config::Precision::fp32:

@@ -57,7 +57,7 @@ report::Document document_of(const Question& question, const doctor::Fabric& fab
   report::Document document;
   document.headline = headline_of(question, fabric, bound);
   report::Table table{{{"what limits it", true}, {"least time"}, {"formula", true}}, {}};
-  for (const doctor::Limit& limit : bound.limits)
+  for (const doctor::LeastTime& limit : bound.limits)
     table.rows.push_back({limit.what, show_seconds(limit.seconds), limit.formula});
   if (fabric.nodes() > 1)
     table.rows.push_back({"with SHARP", show_seconds(bound.with_sharp_s), "the network carries size once, not twice"});
@@ -78,7 +78,7 @@ report::Document document_of(const Question& question, const doctor::Fabric& fab
 std::string json_of(const Question& question, const doctor::Fabric& fabric, const doctor::Bound& bound) {
   using Json = nlohmann::ordered_json;
   Json limits = Json::array();
-  for (const doctor::Limit& limit : bound.limits)
+  for (const doctor::LeastTime& limit : bound.limits)
     limits.push_back({{"what", limit.what}, {"seconds", limit.seconds}, {"formula", limit.formula}});
   const Answer answer = answer_to(question, bound);
   const Json within = answer == Answer::none ? Json() : Json(question.within_s);

@@ -51,8 +51,11 @@ void require_named_backend(const std::vector<std::string>& overrides) {
 
 plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment, const std::vector<std::string>& only,
                       plan::Processes processes) {
-  if (config::traits_of(experiment.backend).predicts())
-    return plan::prepare(experiment, job.size(), only, processes, sweep::topology_of(job.places()));
+  if (config::traits_of(experiment.backend).predicts()) {
+    plan::Plan plan = plan::prepare(experiment, job.size(), only, processes, sweep::topology_of(job.places()));
+    leave_out_unknown(plan);
+    return plan;
+  }
   static_cast<void>(backends::get(experiment.backend));  // an Error here says what is missing
   if (config::traits_of(experiment.backend).ranks_are_gpus) {
     sweep::require_gpus(job.places(), experiment.measure.share_gpus, experiment.path);

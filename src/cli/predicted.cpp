@@ -1,23 +1,57 @@
 #include "cli/predicted.h"
 
+#include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "plan/prepare.h"
 #include "report/table.h"
+#include "sim/known.h"
+#include "sim/link_time.h"
 #include "workloads/workload.h"
 
 namespace harness::cli {
 namespace {
 
-// What a case changes must change its Program, where its ranks stand or how fast they compute: of the rest, such as
-// NCCL's settings, the simulation knows nothing.
-bool is_known(const plan::PlannedCase& planned, const plan::PlannedCase& baseline) {
-  return !planned.is_change() || planned.survey.program_hash != baseline.survey.program_hash ||
-         !(planned.layout == baseline.layout) || planned.settings.precision != baseline.settings.precision ||
-         planned.settings.mended != baseline.settings.mended;
+// Of a change, for a person: a tone would say more than it knows.
+std::string change_text(double change, const sim::Trust& trust) {
+  return sim::too_close_to_call(change, trust) ? fmt::format("{:+.1f} %, too close to call", 100 * change)
+                                               : fmt::format("{:+.1f} %", 100 * change);
+}
+
+// Of all cases, each once: "2 of 9 cases: …" where it is not all of them.
+std::string errors_text(const std::vector<PredictedCase>& predicted) {
+  std::vector<std::pair<std::string, int>> warnings;
+  int cases = 0;
+  const sim::Trust* trust = nullptr;
+  for (const PredictedCase& p : predicted) {
+    if (!p.step) continue;
+    ++cases;
+    trust = &p.trust;
+    for (const std::string& w : p.trust.warnings) {
+      const auto known = std::ranges::find(warnings, w, &std::pair<std::string, int>::first);
+      if (known == warnings.end()) {
+        warnings.emplace_back(w, 1);
+      } else {
+        ++known->second;
+      }
+    }
+  }
+  if (trust == nullptr) return "";
+  std::string text = trust->expected_error > 0
+                         ? fmt::format(
+                               "expected error: {} of a step (9 of 10 within {}), {} of a change (9 of 10 within "
+                               "{}); a smaller change is too close to call.\n",
+                               percent(trust->expected_error), percent(trust->expected_error_90),
+                               percent(trust->expected_change_error), percent(trust->expected_change_error_90))
+                         : "expected error: not known; nothing was compared with this calibration.\n";
+  for (const auto& [warning, count] : warnings)
+    text += count == cases ? fmt::format("warning: {}\n", warning)
+                           : fmt::format("warning, {} of {} cases: {}\n", count, cases, warning);
+  return text;
 }
 
 }  // namespace
@@ -34,6 +68,15 @@ std::vector<int> places_of(const plan::PlannedCase& planned, const config::Exper
   return sim::places(e.faults.without(planned.settings.mended), topology.node_of);
 }
 
+void leave_out_unknown(plan::Plan& plan) {
+  for (plan::PlannedCase& planned : plan.cases) {
+    if (!planned.is_possible()) continue;
+    const std::string name = sim::unknown_change(plan.experiment.baseline, planned.settings);
+    if (!name.empty()) planned.impossible = fmt::format("the prediction does not know {}", name);
+  }
+  plan::schedule_blocks(plan);
+}
+
 std::vector<PredictedCase> predict_cases(const plan::Plan& plan) {
   const config::Experiment& e = plan.experiment;
   if (!config::traits_of(e.backend).predicts()) return {};
@@ -42,8 +85,8 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan) {
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     const plan::PlannedCase& planned = plan.cases[i];
     if (!planned.is_possible()) continue;
-    if (!is_known(planned, plan.baseline())) {
-      predicted[i].unknown = fmt::format("the prediction does not know {}", planned.variable);
+    if (const auto name = sim::unknown_change(plan.baseline().settings, planned.settings); !name.empty()) {
+      predicted[i].unknown = fmt::format("the prediction does not know {}", name);
       continue;
     }
     if (planned.is_copy) {
@@ -51,7 +94,15 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan) {
       continue;
     }
     const program::ProgramSet set = workloads::build_programs(e.model, planned.settings, planned.layout);
-    predicted[i].step = sim::predict(sim::Simulation(set, planned.settings, e, network));
+    try {
+      const sim::Simulation simulation(set, planned.settings, e, network);
+      predicted[i].step = sim::predict(simulation);
+    } catch (const sim::NotPredicted& why) {
+      predicted[i].unknown = fmt::format("{}: {}", planned.name, why.what());
+      continue;
+    }
+    predicted[i].trust = sim::trust_in(*predicted[i].step, e.model, planned.settings, planned.layout.ranks(),
+                                       *e.hardware, *e.calibration);
   }
   return predicted;
 }
@@ -72,10 +123,11 @@ std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCas
     const double peak = plan::configured_peak(e, p.cases[i].settings.precision).flops;
     const double flop = p.cases[i].survey.flop.model;
     const auto share = [&](double seconds) { return percent(seconds / x.step_s); };
-    table.rows.push_back({p.cases[i].name, show_seconds(x.step_s),
-                          i == 0 ? "" : fmt::format("{:+.1f} %", 100 * (x.step_s / predicted[0].step->step_s - 1)),
-                          peak > 0 && flop > 0 ? percent(flop / (x.step_s * p.cases[i].layout.ranks() * peak)) : "",
-                          share(x.split.compute_s), share(x.split.exposed_s), share(x.split.idle_s)});
+    table.rows.push_back(
+        {p.cases[i].name, show_seconds(x.step_s),
+         i == 0 || !predicted[0].step ? "" : change_text(x.step_s / predicted[0].step->step_s - 1, predicted[i].trust),
+         peak > 0 && flop > 0 ? percent(flop / (x.step_s * p.cases[i].layout.ranks() * peak)) : "",
+         share(x.split.compute_s), share(x.split.exposed_s), share(x.split.idle_s)});
   }
   std::string text =
       fmt::format("\npredicted, not measured: {} ({}), {} on {}\n{}", e.calibration->name, e.calibration->source,
@@ -84,6 +136,7 @@ std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCas
       "computing, exposed, idle: shares of the step, mean over the ranks. exposed: communication and no computation.\n";
   if (predicted[0].step)
     text += fmt::format("critical path of the baseline: {}\n", in_words(predicted[0].step->critical_path));
+  text += errors_text(predicted);
   for (const std::string& reason : unknown) text += "?: " + reason + "\n";
   return text;
 }

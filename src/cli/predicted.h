@@ -6,13 +6,14 @@
 
 #include "machine/topology.h"
 #include "plan/plan.h"
-#include "sim/predict.h"
+#include "sim/trust.h"
 
 namespace harness::cli {
 
 /// What is predicted of a case: a step in virtual time, or why there is none.
 struct PredictedCase {
   std::optional<sim::Prediction> step;
+  sim::Trust trust;     // of the step
   std::string unknown;  // "the prediction does not know nccl_algo"; "" where there is a step, and of an impossible case
 };
 
@@ -23,6 +24,9 @@ machine::Topology planned_topology(const config::Experiment& experiment, int ran
 /// The node of each rank in a case: as `topology` has it, or where a fault puts it.
 std::vector<int> places_of(const plan::PlannedCase& planned, const config::Experiment& experiment,
                            const machine::Topology& topology);
+
+/// Takes out of a plan, as impossible, what cannot be predicted: cases that change what the simulation does not know.
+void leave_out_unknown(plan::Plan& plan);
 
 /// Of each case of a plan, by its number; none where the backend does not predict. Throws Error where a number is not
 /// known that every prediction needs.

@@ -34,6 +34,7 @@ constexpr std::array<BackendTraits, 3> table{
       .stands_for = BackendKind::cuda,
       .ranks_are_gpus = true,
       .has_tf32 = true,
+      .has_fp16 = true,
       .fused = program::all_fused,
       .worker_bytes = 1536 << 20,
       .caveat = "predicted, not measured: a step in virtual time, with an error that its calibration states."}}};

@@ -59,9 +59,34 @@ void parse_fused(program::FusedSet& into, std::string_view text) {
   into = text == "all" ? program::all_fused : 0;
 }
 
-void parse_scatter(bool& into, std::string_view text) {
-  if (text != "true" && text != "false") fail("found {}; allowed: true, false", quote(text));
-  into = text == "true";
+Field::Parse truth(bool& into) {
+  return [&into](std::string_view text) { into = parse_bool(text); };
+}
+
+Field::Parse count(int& into) {
+  return [&into](std::string_view text) { into = static_cast<int>(parse_within(text, 1, 1'000'000)); };
+}
+
+// "2 to 512".
+Field::Parse range(CalibratedRange& into) {
+  return [&into](std::string_view text) {
+    constexpr std::string_view between = " to ";
+    constexpr std::int64_t most = 1'000'000'000'000;
+    const std::size_t at = text.find(between);
+    if (at == std::string_view::npos) fail("found {}; expected a range such as 2 to 512", quote(text));
+    into.least = parse_within(text.substr(0, at), 1, most);
+    into.most = parse_within(text.substr(at + between.size()), into.least, most);
+  };
+}
+
+void read_gpus(const YamlNode& node, const std::string& key, Calibration& c, Problems& problems) {
+  if (node.kind != YamlNode::Kind::sequence) {
+    problems.add(node.place, key, "expected a list of files of hardware/, such as [h100-sxm]");
+    return;
+  }
+  for (const YamlNode& child : node.children) {
+    if (const auto text = scalar_of(problems, child, key, "the name of a file in hardware/")) c.gpus.push_back(*text);
+  }
 }
 
 // "matmul: {bytes: 1.2, host: 2}", a map for each kind of operation.
@@ -126,10 +151,27 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
                                           Field::scalar("backward", number(s.score_bytes_backward))}),
            Field::section("copies", {Field::scalar("forward", number(s.copies_forward)),
                                      Field::scalar("backward", number(s.copies_backward))}),
-           Field::scalar("scatter_messages", [&](auto text) { parse_scatter(s.scatters_messages, text); }),
+           Field::scalar("host_power", number(s.host_power)),
+           Field::scalar("computes_beside_tensor", truth(s.computes_beside_tensor)),
+           Field::scalar("scatter_messages", truth(s.scatters_messages)),
            Field::other("operations", Takes::map, kinds(false)),
            Field::other("operations_backward", Takes::map, kinds(true))})
-          .required()};
+          .required(),
+      Field::section("validation", {Field::scalar("steps", count(c.validation.steps)).required(),
+                                    Field::scalar("step_error", share(c.validation.step_error)).required(),
+                                    Field::scalar("step_error_90", share(c.validation.step_error_90)).required(),
+                                    Field::scalar("changes", count(c.validation.changes)).required(),
+                                    Field::scalar("change_error", share(c.validation.change_error)).required(),
+                                    Field::scalar("change_error_90", share(c.validation.change_error_90)).required()}),
+      Field::section(
+          "calibrated",
+          {Field::other("gpus", Takes::list,
+                        [&](const YamlNode& node, const std::string& key) { read_gpus(node, key, c, problems); })
+               .required(),
+           Field::scalar("ranks", range(c.ranks)).required(), Field::scalar("hidden", range(c.hidden)).required(),
+           Field::scalar("sequence", range(c.sequence)).required(),
+           Field::scalar("message_bytes", range(c.message_bytes)).required()}),
+      Field::scalar("validated_as", words(c.validated_as))};
   read_map(problems, *root, "", fields);
   return c;
 }
@@ -152,6 +194,13 @@ std::optional<Calibration> read_calibration(const std::string& text, const Place
   if (!parse_or_report(problems, place, "calibration", text, find_it)) return std::nullopt;
   Calibration calibration = calibration_in(path, problems);
   calibration.file = text;
+  if (!calibration.validated_as.empty()) {
+    const auto find_other = [&](std::string_view) {
+      path = find_data_file("calibration", calibration.validated_as, config_path);
+    };
+    if (!parse_or_report(problems, place, "calibration", calibration.validated_as, find_other)) return std::nullopt;
+    calibration.validation = calibration_in(path, problems).validation;
+  }
   return calibration;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "config/problems.h"
 #include "program/lower.h"
@@ -29,10 +30,29 @@ struct Software {
   double score_bytes_backward = 6;
   double copies_forward = 0;  // of unfused attention's result, to put heads in order
   double copies_backward = 0;
+  /// How near the slower of host and GPU decides a pass whose host waits for messages or for other ranks
+  /// (sim/host_pace.h); 0: the host never waits, but runs ahead.
+  double host_power = 0;
+  /// While tensor ranks communicate; with sequence parallelism it always does.
+  bool computes_beside_tensor = true;
   bool scatters_messages = false;  // between stages, tensor ranks send a share each and gather the shares there
   std::map<std::pair<std::string, bool>, KindCost> kinds;  // by operation name, and whether of the backward pass
 
   KindCost cost_of(const program::Operation& operation) const;
+};
+
+/// How far predictions were from measured steps (docs/accuracy.md), as shares: of steps, and of changes, which are
+/// ratios of two steps that differ in one setting. 0: nothing was compared.
+struct Validation {
+  int steps = 0, changes = 0;                     // how many were compared
+  double step_error = 0, change_error = 0;        // mean sizes of errors
+  double step_error_90 = 0, change_error_90 = 0;  // that 9 of 10 do not exceed
+};
+
+/// From the least to the most that the measured steps had.
+struct CalibratedRange {
+  std::int64_t least = 0, most = 0;
+  bool has(std::int64_t value) const { return value >= least && value <= most; }
 };
 
 /// How much of what the hardware promises a software gets: from configs/calibration/NAME.yaml, whose comments have the
@@ -52,6 +72,10 @@ struct Calibration {
   double taken_by_communication = 0;  // share of a GPU that computations lose to a communication beside them
   double kept_by_communication = 1;   // share of its speed that a communication keeps beside computations
   Software software;
+  Validation validation;
+  std::string validated_as;  // another calibration, whose validation this one has because nothing was measured with it
+  std::vector<std::string> gpus;  // files of the hardware whose steps it is fitted to; empty: uncalibrated
+  CalibratedRange ranks, hidden, sequence, message_bytes;
 };
 
 /// The file that `text` names, found as hardware files are.

@@ -71,8 +71,32 @@ void read_devices(const YamlNode& node, const std::string& key, Hardware& hardwa
   }
 }
 
+Hardware read_file(const fs::path& path, Problems& problems);
+
+// A machine has the GPU of another file, and says itself what stands around it.
+void take_gpu(const std::string& name, const fs::path& machine, Hardware& hardware, Problems& problems) {
+  const fs::path beside = machine.parent_path() / (name + ".yaml");
+  const fs::path path = fs::exists(beside) ? beside : shipped_hardware() / (name + ".yaml");
+  if (!fs::exists(path)) {
+    fail("found {}; no file of this name is beside it or among those that come with the program: {}", quote(name),
+         join(data_file_names(machine.parent_path()), ", "));
+  }
+  Hardware gpu = read_file(path, problems);
+  if (!gpu.gpu.empty()) fail("found {}, which is a machine itself; name the file of a GPU", quote(name));
+  gpu.name = std::move(hardware.name);
+  gpu.source = std::move(hardware.source);
+  gpu.gpu = name;
+  gpu.file = std::move(hardware.file);
+  gpu.devices.clear();  // the GPU's own file lists them, for machines of every kind
+  gpu.gpus_of_node = gpu.nics_of_node = 0;
+  gpu.node_bytes_per_s = 0;
+  gpu.nvswitch = false;
+  hardware = std::move(gpu);
+}
+
 Hardware read_file(const fs::path& path, Problems& problems) {
   Hardware hardware;
+  hardware.file = path.stem().string();
   const int source = problems.add_file(path.string());
   const auto content = read_text_file(path.string(), source, problems);
   const auto root = content ? parse_yaml(*content, source, problems) : std::nullopt;
@@ -89,6 +113,9 @@ Hardware read_file(const fs::path& path, Problems& problems) {
   const auto capability = [&](auto text) { parse_capability(hardware.compute_capability, text); };
   const auto sms = [&](auto text) { hardware.sms = static_cast<int>(parse_within(text, 1, 10000)); };
   const auto gpus = [&](auto text) { hardware.gpus_of_node = static_cast<int>(parse_within(text, 1, 1024)); };
+  const auto nics = [&](auto text) { hardware.nics_of_node = static_cast<int>(parse_within(text, 1, 1024)); };
+  const auto gpu = [&](auto text) { take_gpu(std::string(text), path, hardware, problems); };
+  const bool is_machine = root->find("gpu") != nullptr;
   const auto clock = [&](auto text) { parse_clock(hardware.boost_clock_hz, text); };
   std::vector<Field> peaks;
   for (const PrecisionRow& row : precision_table)
@@ -96,8 +123,9 @@ Hardware read_file(const fs::path& path, Problems& problems) {
   const std::vector<Field> fields{
       Field::scalar("name", line(hardware.name)).required(),
       Field::scalar("source", line(hardware.source)).required(),
+      Field::scalar("gpu", gpu),
       Field::other("devices", Takes::list, devices),
-      Field::section("peak_flops", peaks).required(),
+      Field::section("peak_flops", peaks).required(!is_machine),
       Field::scalar("memory", size(hardware.memory_bytes)),
       Field::scalar("memory_bandwidth", bandwidth(hardware.memory_bytes_per_s)),
       Field::scalar("compute_capability", capability),
@@ -106,7 +134,9 @@ Hardware read_file(const fs::path& path, Problems& problems) {
       Field::scalar("nvlink", bandwidth(hardware.nvlink_bytes_per_s)),
       Field::scalar("l2", size(hardware.l2_bytes)),
       Field::section("node",
-                     {Field::scalar("gpus", gpus), Field::scalar("network", bandwidth(hardware.node_bytes_per_s))})};
+                     {Field::scalar("gpus", gpus), Field::scalar("network", bandwidth(hardware.node_bytes_per_s)),
+                      Field::scalar("nics", nics),
+                      Field::scalar("nvswitch", [&](auto text) { hardware.nvswitch = parse_bool(text); })})};
   read_map(problems, *root, "", fields);
   return hardware;
 }
@@ -152,7 +182,8 @@ Found find_device(std::string_view device, const std::string& config_path) {
 
 double Hardware::peak_flops(Precision precision) const {
   const auto found = peaks_flops.find(precision);
-  return found == peaks_flops.end() ? 0.0 : found->second;
+  if (found != peaks_flops.end()) return found->second;
+  return precision == Precision::fp16 ? peak_flops(Precision::bf16) : 0.0;
 }
 
 bool Hardware::is(std::string_view device) const {
@@ -162,7 +193,16 @@ bool Hardware::is(std::string_view device) const {
 std::optional<Hardware> read_hardware(const std::string& text, const Place& place, const std::string& config_path,
                                       Problems& problems) {
   fs::path path;
-  const auto find_it = [&](std::string_view) { path = find_data_file(hardware_folder, text, config_path); };
+  const auto find_it = [&](std::string_view) {
+    try {
+      path = find_data_file(hardware_folder, text, config_path);
+    } catch (const Error& e) {
+      fail(
+          "{}. For another GPU or machine copy one of these files and fill in what its data sheet says "
+          "(docs/adding.md)",
+          e.what());
+    }
+  };
   if (!parse_or_report(problems, place, "hardware", text, find_it)) return std::nullopt;
   return read_file(path, problems);
 }

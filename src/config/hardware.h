@@ -12,8 +12,9 @@ namespace harness::config {
 
 /// One kind of accelerator, from configs/hardware/NAME.yaml. A number that is 0 is unknown.
 struct Hardware {
+  std::string file;  // "h100-sxm"
   std::string name, source;
-  std::vector<std::string> devices;         // its names as CUDA reports them, whole; empty: not said
+  std::vector<std::string> devices;  // its names as CUDA reports them, whole; empty: not said, or a machine's file
   std::map<Precision, double> peaks_flops;  // dense; absent: unknown
   double memory_bytes = 0;                  // per accelerator
   double memory_bytes_per_s = 0;
@@ -22,10 +23,16 @@ struct Hardware {
   double boost_clock_hz = 0;      // that the peaks of the tensor cores count with
   double nvlink_bytes_per_s = 0;  // all links together, one direction
   double l2_bytes = 0;
+  std::string gpu;              // of a machine's file: the file of its GPU, which says all but `node`
   int gpus_of_node = 0;         // in the machines that it is usually part of
   double node_bytes_per_s = 0;  // of such a machine towards others, all its network cards together, one direction
+  int nics_of_node = 0;         // network cards that carry it
+  bool nvswitch = false;        // every GPU of such a machine reaches every other at the full rate of its links
 
-  double peak_flops(Precision precision) const;  // 0: unknown
+  /// The file that describes the GPU itself.
+  const std::string& gpu_file() const { return gpu.empty() ? file : gpu; }
+  /// 0: unknown. fp16 has bf16's where it has none of its own: one row of NVIDIA's data sheets is of both.
+  double peak_flops(Precision precision) const;
   /// Whether `devices` has this name. They are compared whole: "NVIDIA A10" is not "NVIDIA A100-SXM4-40GB", and a slice
   /// of a GPU (MIG) or its laptop form has another name because it has other peaks.
   bool is(std::string_view device) const;

@@ -14,6 +14,7 @@ enum class Precision : std::uint8_t {
   fp32,
   bf16,
   tf32,  // fp32 storage, matrix products on tensor cores with 10-bit mantissas; cuda only
+  fp16,  // predictions only
 };
 
 struct PrecisionRow {
@@ -22,10 +23,11 @@ struct PrecisionRow {
   program::DType storage;     // of activations, and of the weights that products read
   int product_mantissa_bits;  // of a product's factors as they are multiplied
 };
-inline constexpr std::array<PrecisionRow, 3> precision_table{{
+inline constexpr std::array<PrecisionRow, 4> precision_table{{
     {Precision::fp32, "fp32", program::DType::f32, program::row_of(program::DType::f32).mantissa_bits},
     {Precision::bf16, "bf16", program::DType::bf16, program::row_of(program::DType::bf16).mantissa_bits},
     {Precision::tf32, "tf32", program::DType::f32, 10},
+    {Precision::fp16, "fp16", program::DType::f16, program::row_of(program::DType::f16).mantissa_bits},
 }};
 
 /// For parse_choice() and print_choice() (config/choice.h).

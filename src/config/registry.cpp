@@ -45,12 +45,18 @@ std::string without_data_parallel(const Settings& s) {
   return has_one_replica(s) ? "data_parallel is 1, so there are no gradients to reduce" : "";
 }
 
+namespace {
+const char* generation_of(int capability) {
+  if (capability >= hopper) return "Hopper";
+  return capability >= ampere ? "Ampere" : "Volta";
+}
+}  // namespace
+
 std::string below_capability(const Hardware& hardware, int needed, std::string_view what) {
   const int has = hardware.compute_capability;
   if (has == 0 || has >= needed) return "";
   return fmt::format("{} compute capability {}.{} ({}) or later; the GPU is {} (compute capability {}.{})", what,
-                     needed / 10, needed % 10, needed == ampere ? "Ampere" : "Hopper", hardware.name, has / 10,
-                     has % 10);
+                     needed / 10, needed % 10, generation_of(needed), hardware.name, has / 10, has % 10);
 }
 
 void each_part(std::string_view text, std::string_view example,

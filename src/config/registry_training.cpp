@@ -14,9 +14,19 @@ std::string without_buckets(const Settings& s) {
   return s.overlap_optimizer ? "" : without_data_parallel(s);
 }
 
-std::string needs_tensor_cores(const Settings& s, BackendKind backend) {
-  if (s.precision != Precision::tf32 || backend != BackendKind::cpu) return "";
-  return "backend cpu has no tf32, which needs the tensor cores of a GPU; allowed on cpu: fp32, bf16";
+std::string not_computed_by(const Settings& s, BackendKind kind) {
+  const BackendTraits& backend = traits_of(kind);
+  if (s.precision == Precision::tf32 && !backend.has_tf32) {
+    return fmt::format("backend {} has no tf32, which needs the tensor cores of a GPU; allowed on {}: fp32, bf16",
+                       backend.name, backend.name);
+  }
+  if (s.precision == Precision::fp16 && !backend.has_fp16) {
+    return fmt::format(
+        "backend {} has no fp16, which needs loss scaling; bf16 runs at the same rate without it, and "
+        "backend sim predicts fp16",
+        backend.name);
+  }
+  return "";
 }
 
 // ---- Words of other frameworks (framework_words.h says where they are from).
@@ -29,17 +39,22 @@ Wordings::Wording one_flag(const char* name, std::int64_t Settings::*number) {
 
 FrameworkWords precision_for_megatron(const Settings& s) {
   if (s.precision == Precision::bf16) return {{{"--bf16", ""}}};
+  if (s.precision == Precision::fp16) return {{{"--fp16", ""}}};
   if (s.precision == Precision::fp32) return no_word("fp32 is the default, without --bf16 and --fp16");
   return no_word(fmt::format("no flag: {}, without --bf16", high_precision));
 }
 FrameworkWords precision_for_deepspeed(const Settings& s) {
   if (s.precision == Precision::tf32) return no_word(fmt::format("no key: {}", high_precision));
+  if (s.precision == Precision::fp16) return {{{"fp16.enabled", "true"}}};
   return {{{"bf16.enabled", s.precision == Precision::bf16 ? "true" : "false"}}};
 }
 FrameworkWords precision_for_pytorch(const Settings& s) {
   if (s.precision == Precision::bf16) {
     return {{{"autocast.device_type", "\"cuda\""}, {"autocast.dtype", "torch.bfloat16"}},
             "bf16 was measured with fp32 master weights, as torch.autocast keeps them"};
+  }
+  if (s.precision == Precision::fp16) {
+    return {{{"autocast.device_type", "\"cuda\""}, {"autocast.dtype", "torch.float16"}}, "with torch.amp.GradScaler"};
   }
   return {{{"matmul.precision", s.precision == Precision::tf32 ? "\"high\"" : "\"highest\""}},
           "torch.set_float32_matmul_precision(**matmul_options), without autocast"};
@@ -126,9 +141,9 @@ std::vector<Variable> training_variables() {
   std::vector<Variable> rows;
   rows.push_back(
       {.name = "precision",
-       .allowed = "fp32, bf16, tf32",
+       .allowed = "fp32, bf16, tf32, fp16",
        .help = "number format of matrix products; bf16 keeps fp32 master weights, tf32 is fp32 that a GPU's tensor "
-               "cores multiply with 10-bit mantissas",
+               "cores multiply with 10-bit mantissas, fp16 is only predicted",
        .backends = everywhere,
        .parse = [](Settings& s, auto text) { s.precision = parse_choice(text, precision_choices); },
        .print = [](const Settings& s) { return print_choice(s.precision, precision_choices); },
@@ -137,15 +152,20 @@ std::vector<Variable> training_variables() {
        .moves_peak = true,
        .mathematics = Mathematics::rounded,
        .anew = Anew::program,
-       .refused_by = needs_tensor_cores,
+       .refused_by = not_computed_by,
        .lacking = [](const Settings& s, const Hardware& h) -> std::string {
          if (s.precision == Precision::fp32) return "";
-         return below_capability(h, ampere, fmt::format("precision {} needs tensor cores of", name_of(s.precision)));
+         const int needed = s.precision == Precision::fp16 ? volta : ampere;
+         return below_capability(h, needed, fmt::format("precision {} needs tensor cores of", name_of(s.precision)));
        },
        .words = {.megatron = precision_for_megatron,
                  .deepspeed = precision_for_deepspeed,
                  .pytorch = precision_for_pytorch},
-       .synonyms = {{"dtype"}, {"params_dtype"}, {"mixed_precision"}, {"bf16", "precision: bf16"}}});
+       .synonyms = {{"dtype"},
+                    {"params_dtype"},
+                    {"mixed_precision"},
+                    {"bf16", "precision: bf16"},
+                    {"fp16", "precision: fp16"}}});
   rows.push_back({.name = "global_batch_size",
                   .unit = "sequences",
                   .allowed = "a whole number",

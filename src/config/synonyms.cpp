@@ -54,12 +54,11 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 37> here{{
     {"threshold", "measure.smallest_effect"},
 }};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> nowhere{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> nowhere{{
     {"data_parallel_size", derived_replicas},
     {"dp", derived_replicas},
     {"context_parallel_size", no_such_parallelism},
     {"expert_model_parallel_size", no_such_parallelism},
-    {"fp16", "harness has fp32, tf32 and bf16 (precision)"},
 }};
 
 }  // namespace

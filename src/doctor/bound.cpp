@@ -150,7 +150,7 @@ Bound bound_of_all_reduce(double bytes, const Fabric& fabric) {
         {"memory of a GPU",
          fmt::format("2 x size / {}, read once and written once", rate_text(fabric.memory_bytes_per_s)), memory_s});
   }
-  for (const Limit& limit : bound.limits) bound.seconds = std::max(bound.seconds, limit.seconds);
+  for (const LeastTime& limit : bound.limits) bound.seconds = std::max(bound.seconds, limit.seconds);
   if (bound.seconds == 0) {
     fail(
         "nothing is known that limits an all-reduce of {}: no link of the GPUs, no RDMA port; `--hardware h100-sxm` "

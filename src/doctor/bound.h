@@ -27,16 +27,16 @@ Fabric fabric_of(const std::vector<Node>& nodes, int ranks);
 Fabric fabric_of(const config::Hardware& hardware, int ranks);
 
 /// One reason why an all-reduce cannot take less.
-struct Limit {
+struct LeastTime {
   std::string what, formula;  // "network", "2 (m - 1) / m x size / …"
   double seconds = 0;
 };
 
 struct Bound {
-  std::vector<Limit> limits;  // that hold whatever the algorithm is, where no switch of the network adds up
-  double seconds = 0;         // the largest of them
-  double with_sharp_s = 0;    // the same where the network's switches add up (SHARP)
-  double ring_s = 0;          // what `backend: sim` expects of a ring, links at their full rate; 0: not known
+  std::vector<LeastTime> limits;  // that hold whatever the algorithm is, where no switch of the network adds up
+  double seconds = 0;             // the largest of them
+  double with_sharp_s = 0;        // the same where the network's switches add up (SHARP)
+  double ring_s = 0;              // what `backend: sim` expects of a ring, links at their full rate; 0: not known
 };
 /// The least time of an all-reduce of `bytes` on each rank: what program/links.h says of the links, and that each rank
 /// reads what it gives and writes what it gets. Throws Error where nothing is known that could limit it.

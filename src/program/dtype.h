@@ -7,7 +7,7 @@
 namespace harness::program {
 
 /// The type of a buffer's elements. New ones go to the end: the hash of a Program counts with their order.
-enum class DType : std::uint8_t { f32, bf16, i32 };
+enum class DType : std::uint8_t { f32, bf16, i32, f16 };
 
 /// What is known of an element type wherever it is used. What each library calls it is known beside its calls, by a
 /// switch without a default, so that a type without a word there does not compile.
@@ -17,10 +17,11 @@ struct DTypeRow {
   std::int64_t bytes;     // of one element
   int mantissa_bits;      // stored ones; 0: not a floating-point type
 };
-inline constexpr std::array<DTypeRow, 3> dtype_table{{
+inline constexpr std::array<DTypeRow, 4> dtype_table{{
     {DType::f32, "f32", 4, 23},
     {DType::bf16, "bf16", 2, 7},
     {DType::i32, "i32", 4, 0},
+    {DType::f16, "f16", 2, 10},
 }};
 
 inline constexpr const DTypeRow& row_of(DType type) {

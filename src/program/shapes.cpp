@@ -148,7 +148,7 @@ class Shapes {
     size(a.learning_rate, 1, "learning_rate");
   }
   void of(const AllReduce& a) {
-    type(a.data, {DType::f32, DType::bf16}, "data");
+    type(a.data, {DType::f32, DType::bf16, DType::f16}, "data");
     size(a.in, a.data.count, "in");
     if (a.in.present() && buffer(a.in).type != buffer(a.data).type) note("in and data have different element types");
   }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "program/count.h"
+#include "sim/host_pace.h"
 
 namespace harness::sim {
 namespace {
@@ -23,28 +24,63 @@ std::optional<program::Collective> kind_of(const program::Action& action) {
   return std::nullopt;
 }
 
+bool is_over_tensor(const program::Group& group) {
+  return group.axes == program::AxisSet::of({program::Axis::tensor});
+}
+
+constexpr double all_of_it = 0.9999;  // of a device: what runs beside it nearly stands still
+
 }  // namespace
 
 Costs::Costs(const RankClasses& classes, const Device& device, const Network& network,
-             const config::Calibration& calibration, const Condition& condition)
-    : classes_(classes), device_(device), network_(network), calibration_(calibration), condition_(condition) {}
+             const config::Calibration& calibration, const config::Settings& settings, const Condition& condition)
+    : classes_(classes),
+      device_(device),
+      network_(network),
+      calibration_(calibration),
+      settings_(settings),
+      condition_(condition),
+      host_paces_(host_paces(classes.set().layout, calibration.software)) {}
 
 Cost Costs::operator()(int rank_class, program::OperationId id) {
+  return host_paces_ ? paced(rank_class)[static_cast<std::size_t>(id)] : cost_of(rank_class, id);
+}
+
+Cost Costs::cost_of(int rank_class, program::OperationId id) {
   const Program& program = classes_.program(rank_class);
   const program::Operation& op = program.step[id];
   const config::Software& software = calibration_.software;
   Cost cost;
-  cost.host = ticks_of(software.host_s * (software.cost_of(op).host_operations + (adds_up_apart(program, op) ? 1 : 0)));
   if (program::is_communication(op.action)) {
-    cost.alone = ticks_of(communication_seconds(rank_class, op));
-    cost.takes = calibration_.taken_by_communication;
-    cost.keeps = calibration_.kept_by_communication;
+    cost = communication_cost(rank_class, op);
   } else {
     Device device = device_;
     device.flops *= condition_.clock_of(classes_.list()[rank_class].first_rank);
     cost.alone = ticks_of(computation_seconds(program, op, device));
   }
+  cost.host = ticks_of(software.host_s * (software.cost_of(op).host_operations + (adds_up_apart(program, op) ? 1 : 0)));
   return cost;
+}
+
+// The host's time is in the computations that it holds up.
+const std::vector<Cost>& Costs::paced(int rank_class) {
+  std::vector<Cost>& costs = paced_;
+  if (rank_class == paced_class_) return costs;
+  paced_class_ = rank_class;
+  costs.clear();
+  const Program& program = classes_.program(rank_class);
+  std::vector<Issued> issued;
+  for (program::OperationId id = 0; std::cmp_less(id, program.step.size()); ++id) {
+    costs.push_back(cost_of(rank_class, id));
+    issued.push_back({seconds_of(costs.back().alone), seconds_of(costs.back().host)});
+  }
+  const std::vector<double> stretch =
+      stretch_by_host(classes_.set(), program, issued, calibration_.software.host_power);
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    costs[i].alone = ticks_of(issued[i].gpu_s * stretch[i]);
+    costs[i].host = 0;
+  }
+  return costs;
 }
 
 // Whether a kernel of its own adds the gradient of a weight to those of earlier micro-batches.
@@ -88,22 +124,45 @@ double Costs::computation_seconds(const Program& program, const program::Operati
   return memory_seconds(bytes, device, calibration_);
 }
 
-double Costs::communication_seconds(int rank_class, const program::Operation& op) {
-  const Program& program = classes_.program(rank_class);
-  double bytes = program::message_bytes(program, op.action);
-  if (const auto* send = std::get_if<program::Send>(&op.action))
-    return message_seconds_to(rank_class, send->peer, bytes);
-  if (const auto* receive = std::get_if<program::Receive>(&op.action)) {
+Cost Costs::communication_cost(int rank_class, const program::Operation& op) {
+  Cost cost;
+  cost.takes = calibration_.taken_by_communication;
+  cost.keeps = calibration_.kept_by_communication;
+  const double bytes = program::message_bytes(classes_.program(rank_class), op.action);
+  if (const auto* send = std::get_if<program::Send>(&op.action)) {
+    cost.alone = ticks_of(message_seconds_to(rank_class, send->peer, bytes));
+  } else if (const auto* receive = std::get_if<program::Receive>(&op.action)) {
     const program::Peer& peer = receive->peer;
-    return message_seconds_to(classes_.at_peer(rank_class, peer), {peer.axis, -peer.offset}, bytes);
+    cost.alone = ticks_of(message_seconds_to(classes_.at_peer(rank_class, peer), {peer.axis, -peer.offset}, bytes));
+  } else {
+    return collective_cost(rank_class, op, *kind_of(op.action));
   }
-  const program::Collective kind = *kind_of(op.action);
+  return cost;
+}
+
+Cost Costs::collective_cost(int rank_class, const program::Operation& op, program::Collective kind) {
+  const Program& program = classes_.program(rank_class);
+  const program::GroupId group = program::group_of(op.action);
+  double bytes = program::message_bytes(program, op.action);
   if (const auto* sum = std::get_if<program::AllReduce>(&op.action);
       sum != nullptr && op.label.phase == program::Phase::gradient_sync) {
     const auto element = static_cast<double>(program::size_of(program.buffer_of(sum->data).type));
     bytes *= std::min(1.0, calibration_.software.gradient_bytes / element);
   }
-  return collective_seconds(kind, bytes, spread(rank_class, program::group_of(op.action)), network_, calibration_);
+  largest_message_bytes_ = std::max(largest_message_bytes_, bytes);
+  const Spread& where = spread(rank_class, group);
+  const auto [effect, fresh] = effects_.try_emplace({kind, bytes, group, rank_class});
+  if (fresh) effect->second = nccl_effect(kind, bytes, nccl_group(where, network_), settings_);
+  Cost cost;
+  cost.alone = ticks_of(collective_seconds(kind, bytes, where, network_, calibration_) * effect->second.slower);
+  if (!calibration_.software.computes_beside_tensor && !settings_.sequence_parallel &&
+      is_over_tensor(classes_.set().groups[group])) {
+    cost.takes = all_of_it;
+    return cost;
+  }
+  cost.takes = std::min(calibration_.taken_by_communication * effect->second.more_blocks, all_of_it);
+  cost.keeps = calibration_.kept_by_communication;
+  return cost;
 }
 
 // As the sender has it.

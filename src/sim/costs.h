@@ -19,15 +19,22 @@ class Costs {
  public:
   /// All of them must outlive the object.
   Costs(const RankClasses& classes, const Device& device, const Network& network,
-        const config::Calibration& calibration, const Condition& condition);
+        const config::Calibration& calibration, const config::Settings& settings, const Condition& condition);
 
-  /// Throws Error if a link that it uses has no rate.
+  /// Throws Error if a link that it uses has no rate, and NotPredicted (sim/known.h) for settings of NCCL with which it
+  /// ends.
   Cost operator()(int rank_class, program::OperationId id);
+
+  /// The largest collective of those asked for so far; 0: none.
+  double largest_message_bytes() const { return largest_message_bytes_; }
 
  private:
   bool adds_up_apart(const program::Program& program, const program::Operation& op) const;
+  Cost cost_of(int rank_class, program::OperationId id);
+  const std::vector<Cost>& paced(int rank_class);
   double computation_seconds(const program::Program& program, const program::Operation& op, const Device& device) const;
-  double communication_seconds(int rank_class, const program::Operation& op);
+  Cost communication_cost(int rank_class, const program::Operation& op);
+  Cost collective_cost(int rank_class, const program::Operation& op, program::Collective kind);
   double message_seconds_to(int rank_class, const program::Peer& peer, double bytes);
   void require_links(bool within_node, bool between_nodes) const;
   const Spread& spread(int rank_class, program::GroupId group);
@@ -36,7 +43,13 @@ class Costs {
   const Device& device_;
   const Network& network_;
   const config::Calibration& calibration_;
+  const config::Settings& settings_;
   const Condition& condition_;
+  const bool host_paces_;
+  double largest_message_bytes_ = 0;
+  int paced_class_ = -1;  // the class that was asked for last, and its costs: they are asked for class by class
+  std::vector<Cost> paced_;
+  std::map<std::tuple<program::Collective, double, program::GroupId, int>, NcclEffect> effects_;
   std::map<std::pair<int, program::GroupId>, Spread> spreads_;
   std::map<std::pair<program::Axis, int>, Senders> senders_;  // by axis and offset
 };

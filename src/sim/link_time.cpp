@@ -25,9 +25,53 @@ WithinNode within_node(int ranks, bool switches_reduce, bool all_reduce) {
   return {90e-6, 230.0 / 300};
 }
 
+int rails_of_rank(const Network& network) {
+  return std::max(1, network.nics_of_node / std::max(1, network.ranks_of_node));
+}
+
 constexpr double half_of_all_reduce = 0.6;  // the start of an all-gather or a reduce-scatter, against an all-reduce's
 
 }  // namespace
+
+Network network_of(const config::Hardware& hardware, const config::Fabric& fabric, std::vector<int> node_of) {
+  constexpr int hopper = 90;  // the first whose NVLink switches add up
+  std::map<int, int> on_node;
+  int most = 0;
+  for (const int node : node_of) most = std::max(most, ++on_node[node]);
+  const double in_use = hardware.gpus_of_node > most ? static_cast<double>(most) / hardware.gpus_of_node : 1;
+  const bool stated = fabric.node_bytes_per_s > 0;
+  Network network;
+  network.rank_bytes_per_s = fabric.rank_bytes_per_s > 0 ? fabric.rank_bytes_per_s : hardware.nvlink_bytes_per_s;
+  network.node_bytes_per_s = stated ? fabric.node_bytes_per_s : hardware.node_bytes_per_s * in_use;
+  network.switches_reduce = hardware.nvswitch && hardware.compute_capability >= hopper;
+  network.node_of = std::move(node_of);
+  network.ranks_of_node = most;
+  network.nics_of_node = static_cast<int>(hardware.nics_of_node * in_use);
+  network.compute_capability = hardware.compute_capability;
+  network.nvswitch = hardware.nvswitch;
+  return network;
+}
+
+double network_rate(const Spread& spread, const Network& network) {
+  const double even = network.node_bytes_per_s / spread.instances_on_a_node;
+  if (network.nics_of_node == 0 || network.ranks_of_node == 0) return even;
+  const double of_ranks =
+      std::max(1.0 / network.nics_of_node, static_cast<double>(spread.most_on_a_node) / network.ranks_of_node);
+  return std::min(even, network.node_bytes_per_s * of_ranks);
+}
+
+NcclGroup nccl_group(const Spread& spread, const Network& network) {
+  NcclGroup group;
+  group.ranks = spread.ranks;
+  group.nodes = spread.nodes;
+  group.within_bytes_per_s = network.rank_bytes_per_s;
+  group.between_bytes_per_s = spread.nodes > 1 ? network_rate(spread, network) : 0;
+  group.rails = spread.most_on_a_node * rails_of_rank(network);
+  if (network.nics_of_node > 0) group.rails = std::min(group.rails, network.nics_of_node);
+  group.compute_capability = network.compute_capability;
+  group.nvswitch = network.nvswitch;
+  return group;
+}
 
 Spread spread_of(const program::Group& group, const program::Layout& layout, int rank, const Network& network) {
   const std::vector<int> members = group.members(layout, layout.coordinates(rank));
@@ -77,7 +121,7 @@ double collective_seconds(program::Collective kind, double bytes, const Spread& 
   const double within_rate = network.rank_bytes_per_s * within.share;
   const double moved = passes * (n - 1) / n * bytes;
   if (spread.nodes == 1) return (all_reduce ? 1 : half_of_all_reduce) * within.start_s + moved / within_rate;
-  double rate = network.node_bytes_per_s * c.network_share * spread.network / spread.instances_on_a_node;
+  double rate = network_rate(spread, network) * c.network_share * spread.network;
   if (spread.most_on_a_node > 1) rate = std::min(rate, within_rate);
   return c.network_start_s + passes * (spread.nodes - 1) * c.network_hop_s + moved / rate;
 }
@@ -88,7 +132,9 @@ double message_seconds(double bytes, int senders, int tensor, const Network& net
   if (senders == 0) return c.message_start_s + bytes / (network.rank_bytes_per_s * share_of_nvlink);
   const bool scatters = c.software.scatters_messages && tensor > 1;
   const double own = scatters ? bytes / tensor : bytes;
-  double seconds = c.message_start_s + own * senders / (network.node_bytes_per_s * c.network_share * share);
+  // One alone has its own network card.
+  const int sharing = std::max(senders, std::min(network.nics_of_node, network.ranks_of_node));
+  double seconds = c.message_start_s + own * sharing / (network.node_bytes_per_s * c.network_share * share);
   if (scatters) {
     const Spread there{tensor, 1, tensor, 1};
     seconds += collective_seconds(program::Collective::all_gather, bytes, there, network, c);

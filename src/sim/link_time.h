@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "config/calibration.h"
+#include "config/experiment.h"
 #include "program/links.h"
+#include "sim/nccl_time.h"
 
 namespace harness::sim {
 
@@ -15,7 +17,14 @@ struct Network {
   double node_bytes_per_s = 0;   // of one node towards the others
   bool switches_reduce = false;  // NVLink SHARP
   std::vector<int> node_of;      // by rank of the layout
+  int ranks_of_node = 0;         // that share its network cards; 0: not known
+  int nics_of_node = 0;          // 0: not known; then one rank may have all of them
+  int compute_capability = 0;
+  bool nvswitch = false;
 };
+/// Of these machines and ranks. A machine that has fewer ranks than GPUs has as much of its network as they have
+/// network cards; what `fabric` says is for the ranks that there are.
+Network network_of(const config::Hardware& hardware, const config::Fabric& fabric, std::vector<int> node_of);
 
 /// Where the members of one instance of a group stand.
 struct Spread {
@@ -43,6 +52,11 @@ class Senders {
   const Network& network_;
   std::map<std::pair<int, int>, int> leaving_;  // by place
 };
+/// Bytes per second that the instances of a group have of a node's network each: an equal part, and no more than the
+/// network cards of their ranks carry.
+double network_rate(const Spread& spread, const Network& network);
+/// The same group as NCCL sees it.
+NcclGroup nccl_group(const Spread& spread, const Network& network);
 
 /// One collective of `bytes` (nccl-tests' size) by a ring: a start, its steps between nodes, and 2 (n - 1) / n (of its
 /// halves (n - 1) / n) of the bytes at the rate of the slowest link (Patarasuk and Yuan 2009). Within a node the rates

@@ -24,6 +24,7 @@ Prediction predict(const Simulation& simulation) {
     prediction.split.overlapped_s += share * of_class.overlapped_s;
     prediction.split.idle_s += share * of_class.idle_s;
   }
+  prediction.largest_message_bytes = simulation.largest_message_bytes();
   prediction.critical_path = simulation.critical_path();
   return prediction;
 }

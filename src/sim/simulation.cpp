@@ -39,13 +39,7 @@ Network with_faults(Network network, const config::Faults& faults) {
 }  // namespace
 
 Network network_of(const config::Experiment& experiment, std::vector<int> node_of) {
-  const config::Hardware& hardware = hardware_of(experiment);
-  const config::Fabric& given = experiment.fabric;
-  constexpr int hopper = 90;  // the first whose NVLink switches add up
-  return {.rank_bytes_per_s = given.rank_bytes_per_s > 0 ? given.rank_bytes_per_s : hardware.nvlink_bytes_per_s,
-          .node_bytes_per_s = given.node_bytes_per_s > 0 ? given.node_bytes_per_s : hardware.node_bytes_per_s,
-          .switches_reduce = hardware.compute_capability >= hopper,
-          .node_of = std::move(node_of)};
+  return network_of(hardware_of(experiment), experiment.fabric, std::move(node_of));
 }
 
 Simulation::Simulation(const program::ProgramSet& programs, const config::Settings& settings,
@@ -56,9 +50,10 @@ Simulation::Simulation(const program::ProgramSet& programs, const config::Settin
       classes_(set_, marks_of(set_, network_, condition_)) {
   const config::Calibration& calibration = *experiment.calibration;
   const Device device = device_of(hardware_of(experiment), settings.precision);
-  Costs costs(classes_, device, network_, calibration, condition_);
+  Costs costs(classes_, device, network_, calibration, settings, condition_);
   const CostOf cost = [&](int rank_class, program::OperationId id) { return costs(rank_class, id); };
   step_ = simulate(classes_, cost);
+  largest_message_bytes_ = costs.largest_message_bytes();
   step_s_ = seconds_of(step_.length) + calibration.software.step_s;
   critical_path_ = sim::critical_path(step_, classes_, cost);
   critical_path_.host += ticks_of(calibration.software.step_s);

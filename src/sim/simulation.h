@@ -21,7 +21,8 @@ class Simulation {
  public:
   /// `programs`: not yet lowered. `network`: of the job's ranks, which are these or more, without the experiment's
   /// faults; those that the settings do not mend are added here. Throws Error if the hardware or the network lacks a
-  /// number that the step needs, or has nothing that a fault is about.
+  /// number that the step needs, or has nothing that a fault is about, and
+  /// NotPredicted (sim/known.h) for settings with which it would not run.
   Simulation(const program::ProgramSet& programs, const config::Settings& settings,
              const config::Experiment& experiment, const Network& network);
   Simulation(const Simulation&) = delete;
@@ -32,6 +33,8 @@ class Simulation {
   const RankClasses& classes() const { return classes_; }
   /// With what the software adds to every step.
   double step_s() const { return step_s_; }
+  /// Of a collective; 0: there is none.
+  double largest_message_bytes() const { return largest_message_bytes_; }
   /// Of the same length.
   const CriticalPath& critical_path() const { return critical_path_; }
   /// Of the ranks of a class, as Executable::run_profiled() gives a measured step's.
@@ -44,7 +47,7 @@ class Simulation {
   RankClasses classes_;
   SimulatedStep step_;
   CriticalPath critical_path_;
-  double step_s_ = 0;
+  double step_s_ = 0, largest_message_bytes_ = 0;
 };
 
 }  // namespace harness::sim

@@ -89,7 +89,12 @@ store::Result planned_result(const plan::Plan& plan) {
   r.seed = e.measure.seed;
   r.smallest_effect = e.measure.smallest_effect;
   r.confidence = e.measure.confidence;
-  r.interval = config::traits_of(e.backend).predicts() ? "predicted" : config::name_of(e.measure.interval);
+  r.interval = config::name_of(e.measure.interval);
+  if (config::traits_of(e.backend).predicts()) {
+    r.interval = "predicted";
+    // Below its error a predicted change says nothing, whatever matters to the reader.
+    r.smallest_effect = std::max(r.smallest_effect, e.calibration->validation.change_error);
+  }
   r.looks = fmt::format("{}", fmt::join(e.measure.looks, ","));
   r.config_text = e.text;
   r.config_path = e.path;

@@ -1,7 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -36,15 +39,18 @@ PlanSaid predicted(const std::vector<std::string>& more) {
 }
 
 TEST(Predicted, EveryCaseThatChangesTheStepHasAPredictedTime) {
-  const PlanSaid plan = predicted({});
+  const PlanSaid plan = predicted({"--set", "sweep.nccl_buffsize=[8 MiB]"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
-  EXPECT_THAT(plan.out, AllOf(HasSubstr("predicted, not measured: harness on CUDA"), HasSubstr("128 ranks on 16 nodes"),
-                              HasSubstr("?: the prediction does not know nccl_algo")));
+  EXPECT_THAT(plan.out,
+              AllOf(HasSubstr("predicted, not measured: harness on CUDA"), HasSubstr("128 ranks on 16 nodes"),
+                    HasSubstr("?: the prediction does not know nccl_buffsize"), HasSubstr("too close to call"),
+                    HasSubstr("expected error: "), HasSubstr("warning: uncalibrated: calibration harness")));
   EXPECT_THAT(plan.out, AllOf(Not(HasSubstr("blocks in")), Not(HasSubstr("time:"))));  // nothing will be measured
 }
 
 TEST(Predicted, ProgramsReadTheSameInJson) {
-  const PlanSaid plan = predicted({"--format", "json", "--set", "calibration=megatron-2022"});
+  const PlanSaid plan =
+      predicted({"--format", "json", "--set", "calibration=megatron-2022", "--set", "sweep.nccl_buffsize=[8 MiB]"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
   const auto json = nlohmann::json::parse(plan.out);
   EXPECT_EQ(json["calibration"]["file"], "megatron-2022");
@@ -52,8 +58,8 @@ TEST(Predicted, ProgramsReadTheSameInJson) {
   for (const auto& row : json["cases"]) {
     const std::string name = row["name"];
     SCOPED_TRACE(name);
-    if (name.starts_with("nccl_")) {
-      EXPECT_THAT(row["not_predicted"].get<std::string>(), HasSubstr("does not know nccl_"));
+    if (name.starts_with("nccl_buffsize")) {
+      EXPECT_THAT(row["not_predicted"].get<std::string>(), HasSubstr("does not know nccl_buffsize"));
       continue;
     }
     const double seconds = row["predicted_step_seconds"];
@@ -64,6 +70,14 @@ TEST(Predicted, ProgramsReadTheSameInJson) {
                 seconds, 1e-9);
     if (name == "baseline") baseline_s = seconds;
     const double change = seconds / baseline_s;
+    EXPECT_GT(row["expected_error"].get<double>(), 0.02);
+    EXPECT_FALSE(row.contains("warnings"));
+    EXPECT_EQ(row.contains("predicted_change"), !name.starts_with("baseline"));
+    if (row.contains("predicted_change")) {
+      EXPECT_NEAR(row["predicted_change"].get<double>(), change - 1, 1e-12);
+      EXPECT_EQ(row["too_close_to_call"].get<bool>(),
+                std::abs(change - 1) < row["expected_change_error"].get<double>());
+    }
     if (name == "overlap_grad_reduce=false") {
       EXPECT_GT(change, 1);
     }
@@ -73,7 +87,42 @@ TEST(Predicted, ProgramsReadTheSameInJson) {
     if (name == "ranks=8") {
       EXPECT_GT(change, 8);
     }
+    if (name.starts_with("nccl_algo=")) {
+      EXPECT_GE(change, 1);  // by its own model NCCL chooses best
+    }
   }
+}
+
+TEST(Predicted, WhatLeavesTheMeasuredRangeIsSaid) {
+  const auto warnings = [](std::vector<std::string> changes) {
+    std::vector<std::string> more{"--only", "baseline", "--set", "calibration=megatron-2022"};
+    for (const std::string& change : changes) more.insert(more.end(), {"--set", change});
+    const PlanSaid plan = predicted(more);
+    EXPECT_EQ(plan.exit_code, 0) << plan.err;
+    return plan.out.substr(std::min(plan.out.size(), plan.out.find("expected error")));
+  };
+  EXPECT_THAT(warnings({}), Not(HasSubstr("warning")));
+  EXPECT_THAT(warnings({"hardware=p5"}), Not(HasSubstr("warning")));  // a machine around a GPU that was measured
+  EXPECT_THAT(warnings({"hardware=hgx-b200"}), HasSubstr("uncalibrated: no measured step ran on HGX B200"));
+  EXPECT_THAT(warnings({"model.sequence=4096"}), HasSubstr("sequence length 4096 lies outside of what was measured"));
+  EXPECT_THAT(warnings({"baseline.nccl_buffsize=8 MiB"}), HasSubstr("it takes no account of nccl_buffsize"));
+}
+
+TEST(Predicted, SettingsWithWhichNcclEndsHaveNoPrediction) {
+  const PlanSaid plan = predicted({"--set", "sweep.nccl_algo=[AllReduce:PAT]"});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("nccl_algo=AllReduce:PAT: NCCL ends with an error"));
+}
+
+TEST(Predicted, Fp16RunsAtTheRateOfBf16) {
+  const auto seconds = [](const std::string& precision) {
+    const PlanSaid plan = predicted({"--format", "json", "--only", "baseline", "--set", "precision=" + precision});
+    EXPECT_EQ(plan.exit_code, 0) << plan.err;
+    return nlohmann::json::parse(plan.out)["cases"][0]["predicted_step_seconds"].get<double>();
+  };
+  EXPECT_EQ(seconds("fp16"), seconds("bf16"));
+  EXPECT_THAT(what_is_said({"plan", cluster, "--ranks", "128", "--set", "precision=fp16"}).err,
+              HasSubstr("backend cuda has no fp16"));
 }
 
 double baseline_seconds(std::vector<std::string> changes) {
@@ -109,6 +158,7 @@ TEST(Predicted, AMeasuredPlanIsJsonWithoutPredictions) {
 TEST(Predicted, WhatIsNotKnownOfTheMachineIsAskedFor) {
   const auto error = [](const std::string& change) { return predicted({"--only", "baseline", "--set", change}).err; };
   EXPECT_THAT(error("hardware=none"), HasSubstr("a prediction needs the hardware"));
+  EXPECT_THAT(error("hardware=mi300x"), AllOf(HasSubstr("found 'mi300x'"), HasSubstr("docs/adding.md")));
   EXPECT_THAT(error("hardware=l40s"), HasSubstr("fabric: {node: 400 GB/s}"));
   EXPECT_THAT(error("calibration=megatron-2020"),
               AllOf(HasSubstr("calibration: found 'megatron-2020'"), HasSubstr("megatron-2022")));
@@ -121,6 +171,47 @@ TEST(Predicted, ACalibrationThatIsWrongNamesItsPlace) {
                                         "software: {operations: {matmull: {host: 2}}}\n");
   EXPECT_THAT(predicted({"--set", "calibration=" + mine}).err,
               AllOf(HasSubstr("mine.yaml:3:"), HasSubstr("up to 100 %"), HasSubstr("matmul"), HasSubstr("memory")));
+}
+
+std::string file_text(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Predicted, WhatACalibrationWasComparedWithIsReadWithItsPlaces) {
+  const test::TemporaryFolder folder;
+  const std::string theirs = file_text(test::source_dir() + "/configs/calibration/megatron-2022.yaml");
+  const std::size_t renewed = theirs.find("# Written by `make accuracy`");
+  ASSERT_NE(renewed, std::string::npos);
+  const auto error = [&](const std::string& end) {
+    const std::string mine = folder.write("mine.yaml", theirs.substr(0, renewed) + end);
+    return predicted({"--only", "baseline", "--set", "calibration=" + mine}).err;
+  };
+  EXPECT_EQ(error(theirs.substr(renewed)), "");
+  EXPECT_EQ(error(""), "");  // nothing was compared
+  EXPECT_EQ(error("validated_as: megatron-2022\n"), "");
+  EXPECT_THAT(error("validated_as: megatron-2020\n"), HasSubstr("found 'megatron-2020'"));
+  EXPECT_THAT(error("calibrated: {gpus: h100, ranks: 8, hidden: 4 to 2, sequence: 1 to 2, message_bytes: 1 to 2}\n"),
+              AllOf(HasSubstr("calibrated.gpus: expected a list"),
+                    HasSubstr("found '8'; expected a range such as 2 to 512"), HasSubstr("calibrated.hidden: ")));
+  EXPECT_THAT(error("validation: {steps: 3, step_error: 120 %}\n"),
+              AllOf(HasSubstr("step_error: found '120 %'"), HasSubstr("change_error")));
+}
+
+// The table and the calibration are written by one command.
+TEST(Predicted, TheErrorsOfACalibrationAreThoseOfTheTable) {
+  const std::string table = file_text(test::source_dir() + "/docs/accuracy.md");
+  const auto json = nlohmann::json::parse(
+      predicted({"--format", "json", "--only", "micro_batch_size=2", "--set", "calibration=megatron-2022"}).out);
+  const auto& row = json["cases"].back();
+  const auto mean_of_all = [&](std::size_t from) {
+    std::istringstream line(table.substr(table.find("| all |", from)));
+    std::string cell;
+    for (int i = 0; i < 5; ++i) std::getline(line, cell, '|');  // "", set, number, median, mean
+    return std::stod(cell) / 100;
+  };
+  EXPECT_NEAR(row["expected_error"].get<double>(), mean_of_all(0), 1e-9);
+  EXPECT_NEAR(row["expected_change_error"].get<double>(), mean_of_all(table.find("## Changes")), 1e-9);
 }
 
 }  // namespace

@@ -39,6 +39,48 @@ TEST(HardwareFile, EveryKeyIsRead) {
   EXPECT_FALSE(h.is("NVIDIA FAST NVL"));
 }
 
+TEST(HardwareFile, AMachineHasTheGpuOfAnotherFile) {
+  const TemporaryFolder folder;
+  folder.write("hardware/fast.yaml", whole + "node: {gpus: 8, network: 400 GB/s, nics: 8, nvswitch: true}\n");
+  folder.write("hardware/rack.yaml",
+               "name: Rack\nsource: its datasheet\ngpu: fast\nnode: {gpus: 72, network: 3600 GB/s}\n");
+  const auto read = [&](const std::string& name) {
+    return load_experiment(folder.write("a.yaml", "hardware: " + name + body)).hardware.value();
+  };
+  const Hardware fast = read("fast"), rack = read("rack");
+  EXPECT_EQ(fast.gpu_file(), "fast");
+  EXPECT_TRUE(fast.nvswitch);
+  EXPECT_EQ(fast.nics_of_node, 8);
+  EXPECT_EQ(rack.name, "Rack");
+  EXPECT_EQ(rack.file, "rack");
+  EXPECT_EQ(rack.gpu_file(), "fast");
+  EXPECT_EQ(rack.peak_flops(Precision::bf16), 1e15);
+  EXPECT_EQ(rack.gpus_of_node, 72);
+  EXPECT_EQ(rack.node_bytes_per_s, 3600e9);
+  EXPECT_EQ(rack.nics_of_node, 0);  // of its own node alone
+  EXPECT_FALSE(rack.nvswitch);
+  // A device that runs is the GPU's, whatever machine it is in.
+  EXPECT_EQ(find_hardware_for_device("FAST-SXM", folder.write("a.yaml", body))->file, "fast");
+  folder.write("hardware/tower.yaml", "name: T\nsource: x\ngpu: rack\n");
+  EXPECT_THAT(complaint(folder.write("a.yaml", "hardware: tower" + body)),
+              HasSubstr("tower.yaml:3:6: gpu: found 'rack', which is a machine itself"));
+  folder.write("hardware/tower.yaml", "name: T\nsource: x\ngpu: fats\n");
+  EXPECT_THAT(complaint(folder.write("a.yaml", "hardware: tower" + body)),
+              HasSubstr("found 'fats'; no file of this name"));
+}
+
+TEST(HardwareFile, Fp16HasBf16sRateWhereItHasNoneOfItsOwn) {
+  const TemporaryFolder folder;
+  folder.write("hardware/fast.yaml", whole);
+  folder.write("hardware/old.yaml", "name: Old\nsource: x\npeak_flops: {fp32: 10 TFLOP/s, fp16: 125 TFLOP/s}\n");
+  const auto fp16 = [&](const std::string& name) {
+    const Experiment e = load_experiment(folder.write("a.yaml", "hardware: " + name + body));
+    return e.hardware->peak_flops(Precision::fp16);
+  };
+  EXPECT_EQ(fp16("fast"), 1e15);
+  EXPECT_EQ(fp16("old"), 125e12);
+}
+
 TEST(HardwareFile, WrongValuesHaveTheirPlace) {
   const TemporaryFolder folder;
   const std::string config = folder.write("a.yaml", "hardware: bad" + body);
@@ -50,6 +92,7 @@ TEST(HardwareFile, WrongValuesHaveTheirPlace) {
            {"compute_capability: 9.x", "expected a compute capability such as 9.0"},
            {"boost_clock: 1.83 GHz", "expected a clock such as 1830 MHz"},
            {"sms: 0", "allowed: 1 to"},
+           {"node: {nvswitch: maybe}", "node.nvswitch: found 'maybe'"},
            {"devices: NVIDIA H200", "devices: found 'NVIDIA H200'; expected a list of names"},
            {"devices: []", "expected a list of names"},
            {"devices: [[a]]", "devices[0]: found a list"},

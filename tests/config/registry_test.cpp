@@ -28,7 +28,7 @@ std::string canonical(const std::string& variable, const std::string& text) {
 
 // Two values for every variable, so that at least one is not the default.
 const std::map<std::string, std::vector<std::string>> samples{
-    {"precision", {"fp32", "bf16", "tf32"}},
+    {"precision", {"fp32", "bf16", "tf32", "fp16"}},
     {"global_batch_size", {"1", "512"}},
     {"micro_batch_size", {"1", "8"}},
     {"gradient_accumulation", {"auto", "1", "8"}},
@@ -171,7 +171,7 @@ TEST(Registry, AWrongValueLeavesTheSettingsAlone) {
 }
 
 TEST(Registry, MessagesNameTheNearestValue) {
-  EXPECT_THAT(message_of("precision", "bf61"), HasSubstr("allowed: fp32, bf16, tf32; did you mean bf16?"));
+  EXPECT_THAT(message_of("precision", "bf61"), HasSubstr("allowed: fp32, bf16, tf32, fp16; did you mean bf16?"));
   EXPECT_THAT(message_of("allreduce_algorithm", "rin"), HasSubstr("did you mean ring?"));
   EXPECT_THAT(message_of("layout", "{tensor_paralel: 2}"), HasSubstr("did you mean tensor_parallel?"));
   EXPECT_THAT(message_of("layout", "2"), HasSubstr("expected a map such as"));
@@ -265,6 +265,10 @@ TEST(Registry, OnlyOneOfItsWordsIsRefusedByABackend) {
   EXPECT_EQ(precision.refused_by(s, BackendKind::cuda), "");
   s.precision = Precision::bf16;
   EXPECT_EQ(precision.refused_by(s, BackendKind::cpu), "");
+  s.precision = Precision::fp16;  // no backend computes in it, but it can be predicted
+  EXPECT_THAT(precision.refused_by(s, BackendKind::cpu), HasSubstr("backend cpu has no fp16"));
+  EXPECT_THAT(precision.refused_by(s, BackendKind::cuda), HasSubstr("backend sim predicts fp16"));
+  EXPECT_EQ(precision.refused_by(s, BackendKind::sim), "");
 }
 
 TEST(Registry, WhatRunsAStepOnAGpuIsForGpus) {

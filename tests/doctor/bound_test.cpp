@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 
 double seconds_of(const Bound& bound, const std::string& what) {
-  for (const Limit& limit : bound.limits) {
+  for (const LeastTime& limit : bound.limits) {
     if (limit.what == what) return limit.seconds;
   }
   return 0;

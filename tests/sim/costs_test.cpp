@@ -90,5 +90,46 @@ TEST(MessageSeconds, ShareANodesNetworkWithTheOtherSenders) {
   EXPECT_NEAR(message_seconds(1e8, 8, 8, links(), c), 30e-6 + 1e8 / 200e9 + gather, 1e-9);
 }
 
+// Eight GPUs of a node with four cards of 50 GB/s.
+Network four_cards(int ranks_of_node) {
+  config::Hardware hardware;
+  hardware.gpus_of_node = 8;
+  hardware.nics_of_node = 4;
+  hardware.node_bytes_per_s = 200e9;
+  hardware.nvlink_bytes_per_s = 450e9;
+  hardware.nvswitch = true;
+  hardware.compute_capability = 90;
+  std::vector<int> node_of;
+  for (int rank = 0; rank < 2 * ranks_of_node; ++rank) node_of.push_back(rank / ranks_of_node);
+  return network_of(hardware, {}, node_of);
+}
+
+TEST(NetworkRate, IsOfTheCardsThatAGroupsRanksReach) {
+  const Network all = four_cards(8);
+  EXPECT_TRUE(all.switches_reduce);
+  EXPECT_EQ(network_rate({16, 2, 8, 1}, all), 200e9);
+  EXPECT_EQ(network_rate({2, 2, 1, 8}, all), 25e9);   // eight groups at once
+  EXPECT_EQ(network_rate({2, 2, 1, 1}, all), 50e9);   // one alone has one card
+  EXPECT_EQ(network_rate({8, 2, 4, 1}, all), 100e9);  // half of the ranks reach half of the cards
+  const Network two = four_cards(2);                  // ranks on a node of eight GPUs
+  EXPECT_EQ(network_rate({4, 2, 2, 1}, two), 50e9);
+}
+
+TEST(NetworkOf, TakesWhatAConfigurationSaysForTheRanksThatThereAre) {
+  config::Hardware hardware;
+  hardware.gpus_of_node = 8;
+  hardware.nics_of_node = 8;
+  hardware.node_bytes_per_s = 400e9;
+  config::Fabric fabric;
+  fabric.node_bytes_per_s = 150e9;
+  EXPECT_EQ(network_of(hardware, fabric, {0, 0, 1, 1}).node_bytes_per_s, 150e9);
+  EXPECT_EQ(network_of(hardware, {}, {0, 0, 1, 1}).node_bytes_per_s, 100e9);
+  EXPECT_EQ(network_of(hardware, {}, {0, 0, 0, 0, 0, 0, 0, 0, 1}).node_bytes_per_s, 400e9);
+}
+
+TEST(MessageSeconds, OfOneSenderAreThoseOfItsNetworkCard) {
+  EXPECT_NEAR(message_seconds(1e8, 1, 1, four_cards(8), plain()), 30e-6 + 1e8 / 50e9, 1e-9);
+}
+
 }  // namespace
 }  // namespace harness::sim

@@ -69,8 +69,9 @@ void expect_all_ranks_agree(const program::Layout& layout, const config::Faults&
   network.node_of = places(faults, network.node_of);
   const Condition condition = condition_of(faults, hopper_gpu(), network);
   const config::Calibration calibration = realistic();
+  const config::Settings settings;
   const auto simulated = [&](const RankClasses& classes) {
-    Costs costs(classes, h100, network, calibration, condition);
+    Costs costs(classes, h100, network, calibration, settings, condition);
     return simulate(classes, [&](int c, OperationId id) { return costs(c, id); });
   };
   const std::vector<int> marks = marks_of(set, network, condition);
@@ -148,7 +149,7 @@ TEST(Exactness, ACollectiveOnAnIdleFabricTakesItsFormula) {
     const RankClasses classes(set);
     const Network network = nodes_of(c.ranks, c.per_node);
     const Condition healthy;
-    Costs costs(classes, h100, network, calibration, healthy);
+    Costs costs(classes, h100, network, calibration, settings, healthy);
     const SimulatedStep step = simulate(classes, [&](int k, OperationId id) { return costs(k, id); });
     const Spread spread{c.ranks, c.ranks / c.per_node, c.per_node, 1};
     const double one = collective_seconds(c.kind, 64 << 20, spread, network, calibration);

@@ -113,7 +113,8 @@ class CostsOfRanks : public ::testing::Test {
     Network network = two_nodes();
     network.node_of = node_of;
     const RankClasses classes(set, marks_of(set, network, condition));
-    Costs costs(classes, device, network, calibration, condition);
+    const config::Settings settings;
+    Costs costs(classes, device, network, calibration, settings, condition);
     std::vector<double> sums(4);
     for (int rank = 0; rank < 4; ++rank) {
       const int c = classes.class_of(rank);

@@ -29,6 +29,8 @@ cudaDataType_t data_type(program::DType type) {
       return CUDA_R_32F;
     case program::DType::bf16:
       return CUDA_R_16BF;
+    case program::DType::f16:
+      return CUDA_R_16F;
     case program::DType::i32:
       break;
   }

@@ -34,6 +34,8 @@ ncclDataType_t type_of(const backend::Tensor& t) {
       return ncclFloat32;
     case program::DType::bf16:
       return ncclBfloat16;
+    case program::DType::f16:
+      return ncclFloat16;
     case program::DType::i32:
       return ncclInt32;
   }

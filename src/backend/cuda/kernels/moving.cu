@@ -78,6 +78,8 @@ std::uint32_t pattern_of(program::DType type, double value) {
       return static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
     case program::DType::bf16:
       return to_bf16(static_cast<float>(value)).bits * 0x10001u;
+    case program::DType::f16:
+      throw Error("the cuda backend fills no f16 buffers");
     case program::DType::f32:
       break;
   }

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "config/calibration.h"
+
+namespace harness::accuracy {
+
+/// A published step: bench/published_steps.csv, by the names of its columns.
+using Row = std::map<std::string, std::string>;
+std::vector<Row> read_rows(const std::string& path);
+
+/// The calibration that predictions of published steps are made with, of CONFIGS/calibration.
+config::Calibration read_calibration(const std::string& configs);
+
+struct Point {
+  Row row;
+  double published_s = 0;
+  std::vector<double> predicted_s;  // by calibration
+  double largest_message_bytes = 0;
+
+  double error(std::size_t calibration = 0) const { return predicted_s[calibration] / published_s - 1; }
+};
+/// Predicts a step with each of these calibrations.
+Point predict(const Row& row, const std::string& configs, std::span<const config::Calibration> calibrations);
+
+/// Two points that differ in one setting.
+struct Pair {
+  const Point* from;
+  const Point* to;
+  std::string setting;
+  /// Of the predicted change: of the ratio of both steps.
+  double error(std::size_t calibration = 0) const {
+    return (to->predicted_s[calibration] / from->predicted_s[calibration]) / (to->published_s / from->published_s) - 1;
+  }
+};
+/// Of one source; the axes of a layout are one setting, as in a sweep.
+std::vector<Pair> pairs_of(std::span<const Point> points);
+
+}  // namespace harness::accuracy

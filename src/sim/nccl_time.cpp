@@ -1,0 +1,281 @@
+#include "sim/nccl_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "nccl/choices.h"
+#include "sim/known.h"
+
+namespace harness::sim {
+namespace {
+
+using program::Collective;
+
+constexpr std::array<const char*, 5> algorithm_names{"Tree", "Ring", "NVLS", "NVLSTree", "PAT"};
+constexpr std::array<const char*, 3> protocol_names{"LL", "LL128", "Simple"};
+
+using ByProtocol = std::array<double, 3>;
+constexpr std::array<ByProtocol, 5> base_us{{{6.8, 14, 8.4}, {6.6, 14, 8.4}, {0, 0, 0}, {0, 0, 0}, {8, 8, 8}}};
+// Of a step over NVLink and over the network.
+constexpr std::array<ByProtocol, 5> nvlink_us{{{.6, 1.25, 4}, {.6, 1.9, 3.4}, {0, 0, 25}, {0, 0, 25}, {0, 0, 4}}};
+constexpr std::array<ByProtocol, 5> network_us{{{5, 8.5, 14}, {2.7, 4, 14}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14}}};
+
+// By generation (Volta, Ampere, Hopper, Blackwell), on 1, 2 and more nodes: GB/s, per channel but for LL.
+using ByNodes = std::array<double, 3>;
+constexpr std::array<ByNodes, 4> ll_most{{{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}}};
+constexpr std::array<ByNodes, 4> ring_ll128_most{{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {73.4, 34.6, 73.4}}};
+constexpr std::array<ByNodes, 4> tree_ll128_most{{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}, {55.6, 31.67, 20}}};
+constexpr std::array<ByNodes, 4> tree_most{{{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}, {70, 42.8, 24}}};
+constexpr std::array<ByNodes, 4> nvls_tree_most{{{26.5, 18.5, 10}, {24, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96, 43.8}}};
+constexpr std::array<double, 4> nvls_share{0, 0, 0.85, 0.74};
+// What a link of NVLink carries of the 25 or 50 GB/s that its data sheet has.
+constexpr std::array<double, 4> link_share{20.0 / 25, 20.0 / 25, 20.6 / 25, 40.1 / 50};
+constexpr double network_share = 12.0 / 12.5;  // NET_BW: 12 GB/s of 100 Gbit/s
+constexpr double network_overhead_us = 1;      // of a step, three times with Simple
+
+// A tree's bandwidth for messages of 64 B, 128 B and so on.
+constexpr std::array<std::array<double, 23>, 3> tree_correction{
+    {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
+     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
+     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9}}};
+
+std::size_t generation_of(int capability) {
+  if (capability >= 100) return 3;
+  if (capability >= 90) return 2;
+  return capability >= 80 ? 1 : 0;
+}
+
+// The speeds that the search tries for a channel within a node, GB/s: the fastest that the links carry `channels`
+// times.
+double channel_speed(std::size_t generation, double links, int channels) {
+  static constexpr std::array any{40.0, 30.0, 20.0, 18.0, 15.0, 12.0, 10.0, 9.0, 7.0, 6.0, 5.0, 4.0, 3.0};
+  static constexpr std::array hopper{60.0, 50.0, 40.0, 30.0, 24.0, 20.0, 15.0, 12.0, 11.0, 6.0, 3.0};
+  static constexpr std::array blackwell{90.0, 80.0, 70.0, 60.0, 50.0, 45.0, 40.0, 30.0, 24.0, 20.0, 19.0, 18.0};
+  static constexpr std::array<std::span<const double>, 4> speeds{any, any, hopper, blackwell};
+  for (const double speed : speeds[generation]) {
+    if (speed * channels <= links) return speed;
+  }
+  return links / channels;
+}
+
+// Channels of rings within a node: as many as NCCL's logs show on DGX machines, before it doubles them.
+int ring_channels(std::size_t generation) {
+  constexpr std::array<int, 4> channels{6, 12, 12, 16};
+  return channels[generation];
+}
+
+constexpr double giga = 1e9;
+
+class Communicator {
+ public:
+  explicit Communicator(const NcclGroup& group)
+      : n_(group.ranks),
+        nodes_(group.nodes),
+        on_node_(std::max(1, group.ranks / group.nodes)),
+        generation_(generation_of(group.compute_capability)),
+        column_(std::min(group.nodes, 3) - 1),
+        has_nvls_(group.nvswitch && nvls_share[generation_] > 0),
+        within_(group.within_bytes_per_s / giga * link_share[generation_]),
+        between_(group.between_bytes_per_s / giga * network_share),
+        channels_(group.nodes == 1 ? ring_channels(generation_) : std::max(1, group.rails)) {}
+
+  double channel_most() const { return tree_most[generation_][0] * giga; }
+  // Of the thread blocks that run it: NCCL doubles the channels that it has found.
+  int blocks(NcclAlgorithm algorithm) const {
+    constexpr int with_nvls = 16;
+    return algorithm == NcclAlgorithm::nvls ? with_nvls : 2 * channels_;
+  }
+
+  bool can(Collective kind, NcclAlgorithm a, NcclProtocol p) const {
+    const bool all_reduce = kind == Collective::all_reduce, simple = p == NcclProtocol::simple;
+    switch (a) {
+      case NcclAlgorithm::ring:
+        return true;
+      case NcclAlgorithm::tree:
+        return all_reduce;
+      case NcclAlgorithm::nvls:
+        return simple && has_nvls_ && nodes_ == 1 && on_node_ > 1;
+      case NcclAlgorithm::nvls_tree:
+        return simple && has_nvls_ && all_reduce && nodes_ > 1 && on_node_ > 1;
+      case NcclAlgorithm::pat:
+        return simple && !all_reduce && nodes_ > 1 && on_node_ == 1;
+    }
+    return false;
+  }
+
+  double seconds(Collective kind, double bytes, NcclAlgorithm a, NcclProtocol p) const {
+    double bytes_per_s = giga * bus(kind, a, p) * converted(kind, a);
+    if (a == NcclAlgorithm::tree) {
+      const auto size = static_cast<int>(std::floor(std::log2(std::max(bytes / 64, 1.0))));
+      if (size < std::ssize(tree_correction[0]))
+        bytes_per_s *= tree_correction[static_cast<std::size_t>(p)][static_cast<std::size_t>(size)];
+    }
+    double us = latency_us(kind, a, p);
+    const bool plateau = a == NcclAlgorithm::ring && p == NcclProtocol::simple && kind == Collective::all_reduce &&
+                         nodes_ > 1 && bytes / (2.0 * channels_ * n_) >= 64;
+    if (plateau) us *= generation_ == 0 ? 1.9 : 1.4;
+    return us * 1e-6 + bytes / bytes_per_s;
+  }
+
+ private:
+  // GB/s of all channels together, over each link.
+  double ring_bus() const {
+    const double inside = channels_of_links() * channel_speed(generation_, within_, channels_of_links());
+    if (nodes_ == 1) return inside;
+    return on_node_ == 1 ? between_ : std::min(between_, inside);
+  }
+  int channels_of_links() const { return ring_channels(generation_); }
+
+  double bus(Collective kind, NcclAlgorithm a, NcclProtocol p) const {
+    const bool all_reduce = kind == Collective::all_reduce;
+    const double ring = ring_bus(), channels = channels_;
+    const double ll = ll_most[nodes_ == 1 ? generation_ : 0][column_];
+    if (a == NcclAlgorithm::ring) {
+      if (p == NcclProtocol::ll) return std::min(ll, ring / 2);
+      if (p == NcclProtocol::ll128) return std::min(0.92 * ring, channels * ring_ll128_most[generation_][column_]);
+      return ring;
+    }
+    if (a == NcclAlgorithm::tree) {
+      const double tree = std::min(0.92 * ring, channels * tree_most[generation_][column_]);
+      if (p == NcclProtocol::ll) return std::min(tree / 3.8, ll);
+      if (p == NcclProtocol::ll128) {
+        return std::min(tree * (nodes_ == 1 ? 7.0 / 9 : 120.0 / 128), channels * tree_ll128_most[generation_][column_]);
+      }
+      return tree;
+    }
+    if (a == NcclAlgorithm::pat) return 0.75 * ring;
+    // A channel for each rank of a node, which adds up its part of the message in the switches.
+    const double heads = on_node_, others = (heads - 1) / heads;
+    const double of_all_reduce = all_reduce ? 2 : others;
+    const double inside =
+        channel_speed(generation_, within_, on_node_) * nvls_share[generation_] * others * of_all_reduce;
+    if (a == NcclAlgorithm::nvls) return heads * inside;
+    const double outside = between_ / heads * (nodes_ <= 2 ? 2 : 1);
+    return heads * std::min({inside, outside, nvls_tree_most[generation_][column_]});
+  }
+
+  // From the bandwidth over links to that of the message.
+  double converted(Collective kind, NcclAlgorithm a) const {
+    if (a == NcclAlgorithm::tree) return 0.5;
+    if (kind == Collective::all_reduce) return n_ / (2.0 * (n_ - 1));
+    return a == NcclAlgorithm::ring ? n_ / (n_ - 1.0) : 1;
+  }
+
+  double latency_us(Collective kind, NcclAlgorithm a, NcclProtocol p) const {
+    const auto of = [p](const std::array<ByProtocol, 5>& table, NcclAlgorithm algorithm) {
+      return table[static_cast<std::size_t>(algorithm)][static_cast<std::size_t>(p)];
+    };
+    const double base = of(base_us, a), log_nodes = std::floor(std::log2(nodes_));
+    double inside = of(nvlink_us, a);
+    const double outside = of(network_us, on_node_ == 1 ? NcclAlgorithm::tree : a);
+    const int passes = kind == Collective::all_reduce ? 2 : 1;
+    switch (a) {
+      case NcclAlgorithm::ring: {
+        const double times = p == NcclProtocol::simple ? 3 : 1;
+        if (nodes_ > 1) inside = std::max(inside, network_overhead_us * times);
+        const int steps = passes * (n_ - 1), between = passes * (nodes_ - 1);
+        return base + (steps - between) * inside + between * outside;
+      }
+      case NcclAlgorithm::tree:
+        return base + 2 * ((on_node_ - 1) * inside + log_nodes * outside);
+      case NcclAlgorithm::nvls:
+        return inside;
+      case NcclAlgorithm::nvls_tree:
+        return base + inside + 2 * log_nodes * outside;
+      case NcclAlgorithm::pat:
+        return base + log_nodes * outside / 3.5 + 2.8 * n_;
+    }
+    return base;
+  }
+
+  int n_, nodes_, on_node_;
+  std::size_t generation_, column_;
+  bool has_nvls_;
+  double within_, between_;
+  int channels_;
+};
+
+struct Choice {
+  double seconds = std::numeric_limits<double>::infinity();
+  NcclAlgorithm algorithm = NcclAlgorithm::ring;
+};
+
+bool has(const std::vector<std::string>& list, const char* name) {
+  return std::ranges::find(list, name) != list.end();
+}
+
+const char* function_of(Collective kind) {
+  if (kind == Collective::all_reduce) return "AllReduce";
+  return kind == Collective::reduce_scatter ? "ReduceScatter" : "AllGather";
+}
+
+std::string value_of(const config::Settings& s, const char* name) {
+  const auto found = s.nccl.find(name);
+  return found == s.nccl.end() ? "default" : found->second;
+}
+
+// The first of equals, in NCCL's order.
+Choice choose(Collective kind, double bytes, const Communicator& communicator, const std::string& algorithms,
+              const std::string& protocols, bool nvls) {
+  const auto allowed_algorithms = nccl::algo_choices(algorithms).at(function_of(kind));
+  const auto allowed_protocols = nccl::proto_choices(protocols).at(function_of(kind));
+  Choice best;
+  for (const NcclAlgorithm a : nccl_algorithms) {
+    const bool in_switches = a == NcclAlgorithm::nvls || a == NcclAlgorithm::nvls_tree;
+    if (!has(allowed_algorithms, name_of(a)) || (in_switches && !nvls)) continue;
+    for (const NcclProtocol p : nccl_protocols) {
+      if (!has(allowed_protocols, name_of(p)) || !communicator.can(kind, a, p)) continue;
+      const double seconds = communicator.seconds(kind, bytes, a, p);
+      if (seconds < best.seconds) best = {seconds, a};
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+const char* name_of(NcclAlgorithm algorithm) {
+  return algorithm_names[static_cast<std::size_t>(algorithm)];
+}
+
+const char* name_of(NcclProtocol protocol) {
+  return protocol_names[static_cast<std::size_t>(protocol)];
+}
+
+double nccl_seconds(Collective kind, double bytes, NcclAlgorithm algorithm, NcclProtocol protocol,
+                    const NcclGroup& group) {
+  const Communicator communicator(group);
+  return communicator.can(kind, algorithm, protocol) ? communicator.seconds(kind, bytes, algorithm, protocol) : 0;
+}
+
+NcclEffect nccl_effect(Collective kind, double bytes, const NcclGroup& group, const config::Settings& settings) {
+  const bool as_measured = settings.nccl.empty() && group.nodes == 1;
+  if (as_measured || group.ranks < 2 || kind == Collective::all_to_all || kind == Collective::send_recv) return {};
+  const Communicator communicator(group);
+  const std::string algorithms = value_of(settings, "nccl_algo"), protocols = value_of(settings, "nccl_proto");
+  const Choice own = choose(kind, bytes, communicator, "default", "default", true);
+  const Choice known = group.nodes == 1 ? own : choose(kind, bytes, communicator, "Ring", "default", true);
+  const Choice forced =
+      choose(kind, bytes, communicator, algorithms, protocols, value_of(settings, "nccl_nvls") != "0");
+  if (!std::isfinite(forced.seconds)) {
+    throw NotPredicted(
+        fmt::format("NCCL ends with an error: nccl_algo {} and nccl_proto {} leave it nothing for an {} of {} ranks on "
+                    "{} nodes",
+                    algorithms, protocols, function_of(kind), group.ranks, group.nodes));
+  }
+  const auto limit = [&](const char* name, int otherwise) {
+    const std::string value = value_of(settings, name);
+    return value == "default" ? otherwise : std::stoi(value);
+  };
+  const int usual = communicator.blocks(own.algorithm), wanted = communicator.blocks(forced.algorithm);
+  const int blocks = std::min(std::max(wanted, limit("nccl_min_ctas", 1)), limit("nccl_max_ctas", 64));
+  // Fewer blocks than it wants move less: each at most what a channel can.
+  const int passes = kind == Collective::all_reduce ? 2 : 1;
+  const double moved = passes * (group.ranks - 1.0) / group.ranks * bytes;
+  const double least_s = moved / (blocks * communicator.channel_most());
+  return {std::max(forced.seconds, least_s) / known.seconds, static_cast<double>(blocks) / usual};
+}
+
+}  // namespace harness::sim

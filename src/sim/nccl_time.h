@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "config/settings.h"
+#include "program/links.h"
+
+namespace harness::sim {
+
+// NCCL's own model of a collective, by which it chooses algorithm and protocol: ncclTopoTuneModel() and
+// ncclTopoGetAlgoTime() of src/graph/tuning.cc in NCCL 2.28.9 (BSD-3-Clause), whose latencies in microseconds and
+// bandwidths per channel are in nccl_time.cpp. Here it says what a choice is to one whose time is known (link_time.h):
+// within a node to NCCL's own, which was measured, between nodes to a ring.
+
+enum class NcclAlgorithm : std::uint8_t { tree, ring, nvls, nvls_tree, pat };
+enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
+inline constexpr std::array nccl_algorithms{NcclAlgorithm::tree, NcclAlgorithm::ring, NcclAlgorithm::nvls,
+                                            NcclAlgorithm::nvls_tree, NcclAlgorithm::pat};
+inline constexpr std::array nccl_protocols{NcclProtocol::ll, NcclProtocol::ll128, NcclProtocol::simple};
+/// As nccl_algo and nccl_proto spell them.
+const char* name_of(NcclAlgorithm algorithm);
+const char* name_of(NcclProtocol protocol);
+
+/// A communicator, and the links that it has for itself.
+struct NcclGroup {
+  int ranks = 1, nodes = 1;
+  double within_bytes_per_s = 0;   // of a rank's NVLinks together, one direction, as their data sheet has it
+  double between_bytes_per_s = 0;  // of a node's network, as much as the group has of it
+  int rails = 1;                   // network cards of a node that carry it
+  int compute_capability = 80;     // 90 is 9.0
+  bool nvswitch = false;
+};
+
+/// How long NCCL expects a collective of `bytes` (nccl-tests' size) to take. 0: the algorithm does not do it here.
+/// CollNet is left out: it needs switches that add up between nodes, and a plug-in.
+double nccl_seconds(program::Collective kind, double bytes, NcclAlgorithm algorithm, NcclProtocol protocol,
+                    const NcclGroup& group);
+
+/// What NCCL makes of a collective with its settings, against what is known of it.
+struct NcclEffect {
+  double slower = 1;       // how many times as long; below 1 between nodes, where something beats a ring
+  double more_blocks = 1;  // how many times as many thread blocks, and so multiprocessors, it takes
+};
+/// Throws NotPredicted where the settings leave NCCL nothing to choose, with which it ends.
+NcclEffect nccl_effect(program::Collective kind, double bytes, const NcclGroup& group,
+                       const config::Settings& settings);
+
+}  // namespace harness::sim

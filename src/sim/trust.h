@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/calibration.h"
+#include "config/hardware.h"
+#include "config/model.h"
+#include "config/settings.h"
+#include "sim/predict.h"
+
+namespace harness::sim {
+
+/// How far a prediction may be relied on, by what its calibration was compared with. Errors are shares, 0: not known.
+struct Trust {
+  double expected_error = 0;         // of the step: the mean size of the errors of measured steps
+  double expected_error_90 = 0;      // that 9 of 10 did not exceed
+  double expected_change_error = 0;  // of a change between two predicted steps
+  double expected_change_error_90 = 0;
+  std::vector<std::string> warnings;  // where this step is none of those: sentences without a full stop
+};
+Trust trust_in(const Prediction& prediction, const config::Model& model, const config::Settings& settings, int ranks,
+               const config::Hardware& hardware, const config::Calibration& calibration);
+
+/// Whether a predicted change, as a share, is smaller than the error of such changes.
+inline bool too_close_to_call(double change, const Trust& trust) {
+  return trust.expected_change_error > 0 && (change < 0 ? -change : change) < trust.expected_change_error;
+}
+
+}  // namespace harness::sim
