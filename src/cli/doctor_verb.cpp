@@ -46,7 +46,7 @@ std::string what_is_missing(config::BackendKind backend) try {
 std::optional<config::Hardware> hardware_of(const std::vector<doctor::Node>& nodes) {
   for (const doctor::Node& node : nodes) {
     for (const std::string& gpu : node.facts.under("nvml"))
-      return config::find_hardware_for_device(node.facts.text("nvml/" + gpu + "/name"), "");
+      return config::find_hardware_for_device(node.facts.text(fmt::format("nvml/{}/name", gpu)), "");
   }
   return std::nullopt;
 }

@@ -25,6 +25,7 @@ struct NodeLog {
   std::vector<std::string> devices;  // as NCCL numbers them
   std::set<std::size_t> used;        // of these, by connections that leave the node
   bool through_host = false;         // ranks of the node talk through host memory
+  bool over_nvlink = false;          // to other nodes, in one NVLink domain
 
   std::size_t gpus() const { return std::max(node.facts.under("gpu").size(), node.facts.under("nvml").size()); }
   bool communicates() const { return !used.empty(); }
@@ -49,6 +50,7 @@ void read_transports(const nccl::Observed& seen, NodeLog& out) {
   for (const auto& [name, value] : seen.facts) {
     const std::vector<std::string> parts = nccl::split_text(name, "/");
     out.through_host = out.through_host || name.starts_with("transport SHM");
+    out.over_nvlink = out.over_nvlink || name.starts_with("transport P2P/MNNVL");
     if (parts.size() < 3 || parts[0] != "transport NET") continue;
     std::size_t device = 0;
     const char* end = parts[2].data() + parts[2].size();
@@ -57,7 +59,7 @@ void read_transports(const nccl::Observed& seen, NodeLog& out) {
 }
 
 NodeLog log_of(const Node& node, const std::vector<RankLog>& all, bool several_nodes) {
-  NodeLog out{node, several_nodes, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, false};
+  NodeLog out{node, several_nodes, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, false, false};
   for (const RankLog& log : all) {
     if (std::ranges::find(node.ranks, log.rank, &Rank::rank) == node.ranks.end()) continue;
     out.logs.push_back(&log);
@@ -139,6 +141,7 @@ void judge_gpu_direct(const NodeLog& log, Findings& out) {
   if (on_sockets(log)) return out.skip("sockets have none");
   if (log.direct.empty()) {
     if (!log.several_nodes) return out.skip("no connection leaves the node");
+    if (log.over_nvlink) return out.skip("the nodes talk over NVLink");
     return out.unknown("GPUDirect RDMA", "NCCL's log has no connection over the network");
   }
   if (log.direct == Words{"enabled"}) return out.pass("on every connection");
@@ -152,15 +155,16 @@ void judge_gpu_direct(const NodeLog& log, Findings& out) {
   out.warn("some connections use GPUDirect RDMA, others go through host memory", remedy);
 }
 
-std::string named(const NodeLog& log, std::size_t device) {
-  return device < log.devices.size() ? port_of_device(log.devices[device]) : fmt::format("device {}", device);
-}
-
 // A storage network may have ports too, and NCCL takes the nearest: each GPU one is what to expect.
 void judge_rails(const NodeLog& log, Findings& out) {
   if (on_sockets(log)) return out.skip("sockets");
   if (!log.communicates()) return out.skip("no connection leaves the node");
   if (log.node.ranks.size() < log.gpus()) return out.skip("not every GPU has a rank");
+  // A plug-in does not list its devices as NCCL does, and NCCL numbers those that it made of several ports after all
+  // others: then there is no more to hold them against.
+  if (*log.used.rbegin() >= log.devices.size())
+    return out.pass(
+        fmt::format("connections use {} of {}", plural(std::ssize(log.used), "device"), text_of(log.networks)));
   std::vector<std::string> unseen, idle;
   const std::vector<std::string> ports = usable_ports(log.node.facts);
   for (const std::string& port : ports) {
@@ -168,7 +172,7 @@ void judge_rails(const NodeLog& log, Findings& out) {
     if (std::ranges::none_of(log.devices, is_it)) unseen.push_back(port);
   }
   for (std::size_t i = 0; i < log.devices.size(); ++i) {
-    if (!log.used.contains(i)) idle.push_back(named(log, i));
+    if (!log.used.contains(i)) idle.push_back(port_of_device(log.devices[i]));
   }
   constexpr std::size_t shown = 4;
   const std::size_t gpus = std::max<std::size_t>(1, log.gpus());
@@ -215,8 +219,8 @@ void judge_interface(const NodeLog& log, Findings& out) {
 // What a fabric of NVLink switches allows.
 bool joined_fabric(const Facts& node) {
   const std::vector<std::string> gpus = node.under("nvml");
-  return std::ranges::any_of(gpus,
-                             [&](const std::string& gpu) { return node.text("nvml/" + gpu + "/fabric_state") == "3"; });
+  return std::ranges::any_of(
+      gpus, [&](const std::string& gpu) { return node.text(fmt::format("nvml/{}/fabric_state", gpu)) == "3"; });
 }
 
 void judge_nvls(const NodeLog& log, Findings& out) {
@@ -237,7 +241,7 @@ void judge_peers(const NodeLog& log, Findings& out) {
   if (log.node.ranks.size() < 2) return out.skip("one rank on the node");
   const std::vector<std::string> gpus = log.node.facts.under("nvml");
   const bool linked = std::ranges::any_of(gpus, [&](const std::string& gpu) {
-    return log.node.facts.number("nvml/" + gpu + "/nvlinks_active").value_or(0) > 0;
+    return log.node.facts.number(fmt::format("nvml/{}/nvlinks_active", gpu)).value_or(0) > 0;
   });
   if (!log.through_host) return out.pass("no ranks of the node talk through host memory");
   if (!linked) return out.info("ranks of the node talk through host memory (SHM): the GPUs have no NVLink");

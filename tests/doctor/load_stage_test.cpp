@@ -257,7 +257,9 @@ TEST(LoadStage, ABlockThatFailsIsSaidAndTheOthersCount) {
     return r.case_name == "node_all_reduce" ? "rank 3 on host1: no step finished within 9 s (deadlines: step)" : "";
   };
   job.link_bytes_per_s[5] = 20e9;
-  EXPECT_THAT(told(said_by(job)),
+  const auto said = said_by(job);
+  for (const Said& one : said) EXPECT_NE(one.finding.verdict, Verdict::pass) << one.finding.evidence;
+  EXPECT_THAT(told(said),
               ElementsAre(HasSubstr("fail load.pairs host2: rank 5"),
                           HasSubstr("warn stage.load host1: all-reduce in each node did not end within the limit")));
 }

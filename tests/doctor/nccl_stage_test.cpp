@@ -21,10 +21,12 @@ using ::testing::HasSubstr;
 class RankText {
  public:
   RankText& info(const std::string& message) {
-    text_ += "node1:4711:4711 [0] NCCL INFO " + message + "\n";
+    text_ += fmt::format("node1:4711:4711 [0] NCCL INFO {}\n", message);
     return *this;
   }
-  RankText& starts(const std::string& interface) { return info("Bootstrap: Using " + interface + ":10.0.0.1<0>"); }
+  RankText& starts(const std::string& interface) {
+    return info(fmt::format("Bootstrap: Using {}:10.0.0.1<0>", interface));
+  }
   RankText& version(const std::string& text) { return info("NCCL version " + text); }
   RankText& over(const std::string& network) { return info("Using network " + network); }
   RankText& adapters(int count) {
@@ -38,7 +40,7 @@ class RankText {
     return info(fmt::format("NVLS multicast support is {}available on dev 0 (NVLS_NCHANNELS 16)", is ? "" : "not "));
   }
   RankText& warns(const std::string& text) {
-    text_ += "\n[2026-01-01 00:00:00] node1:4711:4711 [0] init.cc:1 NCCL WARN " + text + "\n";
+    text_ += fmt::format("\n[2026-01-01 00:00:00] node1:4711:4711 [0] init.cc:1 NCCL WARN {}\n", text);
     return *this;
   }
   RankLog of(int rank) const { return {rank, nccl::parse_log(text_)}; }
@@ -196,6 +198,40 @@ TEST(NcclStage, AnAdapterMoreThanGpusIsNotMissed) {
   EXPECT_EQ(job.told(), Lines{});
 }
 
+// One device of the ports of one adapter is numbered after all others.
+TEST(NcclStage, PortsThatNcclMergesAreNotIdle) {
+  Job job;
+  for (const int rank : {2, 3}) {
+    RankText text;
+    text.version("2.28.9+cuda13.0").starts("eth0").adapters(2).over("IB");
+    job.texts[static_cast<std::size_t>(rank)] = text.sends("NET/IB/2/GDRDMA");
+  }
+  EXPECT_EQ(job.told(), Lines{});
+  EXPECT_EQ(job.verdict("nccl.rails", "node1"), Verdict::pass);
+}
+
+TEST(NcclStage, DevicesOfAPluginAreNotMissed) {
+  Job job;
+  for (RankText& text : job.texts) {
+    text = RankText().version("2.28.9+cuda13.0").starts("eth0").over("IBext_v10").multicast(true);
+    text.sends("NET/IBext_v10/0/GDRDMA");
+  }
+  EXPECT_EQ(job.told(), Lines{});
+  EXPECT_EQ(job.verdict("nccl.rails", "node1"), Verdict::pass);
+}
+
+// The trays of one rack.
+TEST(NcclStage, NodesOfOneNvlinkDomainNeedNoAdapter) {
+  Job job;
+  for (RankText& text : job.texts) {
+    text = RankText().version("2.28.9+cuda13.0").starts("eth0").adapters(2).over("IB").multicast(true);
+    text.peers("P2P/MNNVL");
+  }
+  EXPECT_EQ(job.told(), Lines{});
+  EXPECT_EQ(job.verdict("nccl.gpu_direct", "node1"), Verdict::skip);
+  EXPECT_EQ(job.verdict("nccl.rails", "node1"), Verdict::skip);
+}
+
 TEST(NcclStage, AnInterfaceThatNobodyWants) {
   Job job;
   for (RankText& text : job.texts) text.starts("docker0");
@@ -243,7 +279,7 @@ TEST(NcclStage, GpusThatTalkThroughHostMemory) {
   EXPECT_EQ(job.told(), Lines{"fail nccl.peers node0: ranks of the node talk through host memory (SHM), though their "
                               "GPUs have NVLink"});
   for (const std::string& gpu : job.nodes[0].facts.under("nvml"))
-    job.nodes[0].facts.set("nvml/" + gpu + "/nvlinks_active", "0");
+    job.nodes[0].facts.set(fmt::format("nvml/{}/nvlinks_active", gpu), "0");
   EXPECT_EQ(job.verdict("nccl.peers", "node0"), Verdict::info);
 }
 
@@ -260,7 +296,7 @@ TEST(NcclStage, AFabricWithoutMulticast) {
   EXPECT_EQ(job.verdict("nccl.nvls", "node1"), Verdict::skip);
   job.texts[2] = job.texts[3] = RankText().starts("eth0").over("IB").multicast(false);
   for (const std::string& gpu : job.nodes[1].facts.under("nvml"))
-    job.nodes[1].facts.set("nvml/" + gpu + "/fabric_state", "1");
+    job.nodes[1].facts.set(fmt::format("nvml/{}/fabric_state", gpu), "1");
   EXPECT_EQ(job.verdict("nccl.nvls", "node1"), Verdict::skip);
 }
 
@@ -300,7 +336,7 @@ TEST(NcclStage, RunsOneBlockOverAllRanksAndReadsEveryLog) {
   test::BenchJob job(2, 2);
   for (job::RankPlace& place : job.seats()) place.gpus = {2, 2, {"0", "1"}};
   job.log = [](int rank) {
-    return "node:1:1 [0] NCCL INFO Using network " + std::string(rank < 2 ? "IB" : "Socket") + "\n";
+    return fmt::format("node:1:1 [0] NCCL INFO Using network {}\n", rank < 2 ? "IB" : "Socket");
   };
   const std::vector<Node> nodes{node_with_ports("node0", 0), node_with_ports("node1", 2)};
   const std::vector<Said> said = run_nccl_stage({job, nodes, config::BackendKind::cuda, ""});
