@@ -1,4 +1,5 @@
 // A sweep of a Llama, from the configuration of a cluster as its head says to run it on two cores.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,12 +25,12 @@ TEST(Llama, IsSweptWithItsLevers) {
   const std::string planted =
       "HARNESS_TEST_FAULT='step=every,kind=pretend,seconds=100;"
       "case=recompute=full,step=every,kind=pretend,seconds=100' ";
-  const auto o = test::run(
-      planted + test::harness_job(2, "sweep configs/llama3-8b.yaml --set backend=cpu --set hardware=none --set " +
-                                         model + " --set 'baseline.layout={tensor_parallel: 1}'" +
-                                         " --set baseline.sequence_parallel=false --set baseline.precision=fp32" +
-                                         " --set baseline.global_batch_size=8 --set " + sweep +
-                                         " --set measure.smallest_effect=5% --rounds 5 -o " + file));
+  const std::string arguments = fmt::format(
+      "sweep configs/llama3-8b.yaml --set backend=cpu --set hardware=none --set {} --set 'baseline.layout="
+      "{{tensor_parallel: 1}}' --set baseline.sequence_parallel=false --set baseline.precision=fp32 --set "
+      "baseline.global_batch_size=8 --set {} --set measure.smallest_effect=5% --rounds 5 -o {}",
+      model, sweep, file);
+  const auto o = test::run(planted + test::harness_job(2, arguments));
   ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.out << o.err;
   EXPECT_THAT(o.out, Not(HasSubstr("trains differently")));
   const store::Result r = store::read_result(file);

@@ -1,5 +1,6 @@
 // A job of two nodes on one machine: Open MPI starts a daemon for each, through an agent that, instead of going to
 // another host, gives the daemon a host name of its own.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,8 +21,10 @@ std::string on_two_nodes(const test::TemporaryFolder& folder, const std::string&
   const std::string agent =
       folder.write("agent.sh", "#!/bin/sh\nhost=$1\nshift\nexec unshare --uts sh -c \"hostname $host; $*\"\n");
   std::filesystem::permissions(agent, std::filesystem::perms::owner_all);
-  return "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --mca plm rsh --mca plm_rsh_agent " + agent +
-         " --host first:2,second:2 --oversubscribe -np 4 " + test::program_path() + " " + arguments;
+  return fmt::format(
+      "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --mca plm rsh --mca plm_rsh_agent {} "
+      "--host first:2,second:2 --oversubscribe -np 4 {} {}",
+      agent, test::program_path(), arguments);
 }
 
 TEST(Nodes, ShardsInsideANodeTrainAsTheBaselineDoes) {
@@ -30,12 +33,12 @@ TEST(Nodes, ShardsInsideANodeTrainAsTheBaselineDoes) {
   if (!possible) GTEST_SKIP() << "needs Open MPI and the right to give a process a host name of its own";
   const test::TemporaryFolder folder;
   const std::string file = folder / "nodes.h5";
-  const std::string cases =
-      " --set 'sweep={sharding: [optimizer]}' --set 'combine=[{sharding: optimizer, sharding_group: node}, {sharding: "
-      "parameters, sharding_group: node}]'";
-  const auto o =
-      test::run(on_two_nodes(folder, "sweep configs/sharding.yaml" + cases + " --rounds 2 --set measure.until=rounds" +
-                                         " --set baseline.global_batch_size=8 -o " + file));
+  const auto o = test::run(on_two_nodes(
+      folder,
+      "sweep configs/sharding.yaml --set 'sweep={sharding: [optimizer]}' --set 'combine=[{sharding: optimizer, "
+      "sharding_group: node}, {sharding: parameters, sharding_group: node}]' --rounds 2 --set "
+      "measure.until=rounds --set baseline.global_batch_size=8 -o " +
+          file));
   ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.out << o.err;
   EXPECT_THAT(o.err, HasSubstr("4 ranks on 2 nodes"));
   EXPECT_THAT(o.out, Not(HasSubstr("trains differently")));

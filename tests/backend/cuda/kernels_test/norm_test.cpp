@@ -163,9 +163,9 @@ TEST_P(LayerNorms, ForwardOfLargeNumbersThatDifferLittle) {
 // One norm's backward pass, with a mean or without, with old gradients to add to, or not.
 class Gradients {
  public:
-  Gradients(program::DType type, NormShape s, std::uint64_t seed, bool centres, bool with_bias, bool accumulate)
+  Gradients(program::DType type, NormShape s, std::uint64_t seed, bool with_mean, bool with_bias, bool accumulate)
       : shape_(s),
-        centres_(centres),
+        with_mean_(with_mean),
         with_bias_(with_bias),
         accumulate_(accumulate),
         dout_(random(type, s.rows * s.width, seed)),
@@ -194,7 +194,7 @@ class Gradients {
   std::vector<float> results() const {
     std::vector<float> all;
     for (const Buffer* b : {&dgamma_, &dbeta_, &dbias_}) {
-      if ((b == &dbias_ && !with_bias_) || (b == &dbeta_ && !centres_)) continue;
+      if ((b == &dbias_ && !with_bias_) || (b == &dbeta_ && !with_mean_)) continue;
       all.insert(all.end(), b->tensor().f32(), b->tensor().f32() + shape_.width);
     }
     return all;
@@ -204,7 +204,7 @@ class Gradients {
   template <class Take>
   void with_operation(const Take& take) const {
     const backend::Tensor dbias = with_bias_ ? dbias_.tensor() : backend::Tensor{};
-    if (centres_) {
+    if (with_mean_) {
       take(backend::Bound<program::LayerNormBackward>{
           dout_, x_, gamma_, mean_, rstd_, {}, din_, dgamma_, dbeta_, dbias, shape_.rows, shape_.width, accumulate_});
     } else {
@@ -215,7 +215,7 @@ class Gradients {
   backend::KernelContext context() const { return {.scratch = scratch_}; }
 
   NormShape shape_;
-  bool centres_, with_bias_, accumulate_;
+  bool with_mean_, with_bias_, accumulate_;
   Buffer dout_, x_, gamma_, mean_, rstd_, din_, dgamma_, dbeta_, dbias_;
   Scratch scratch_;
 };
