@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "doctor/check.h"
 #include "sim/link_time.h"
 
 namespace harness::doctor {
@@ -57,10 +58,6 @@ double ring_seconds(double bytes, const Fabric& fabric, const std::vector<int>& 
   full_rate.network_share = 1;
   return sim::collective_seconds(program::Collective::all_reduce, bytes, {fabric.ranks, fabric.nodes(), most, 1},
                                  network, full_rate);
-}
-
-std::string rate_text(double bytes_per_s) {
-  return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
 }
 
 }  // namespace

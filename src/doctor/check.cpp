@@ -78,6 +78,10 @@ bool no_active_ports(const Node& node, Findings& out) {
   return !out.empty();
 }
 
+std::string rate_text(double bytes_per_s) {
+  return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
+}
+
 std::string setting_of(const Node& node, const Rank& rank, const std::string& name) {
   return rank.facts.has("env/" + name) ? rank.facts.text("env/" + name) : node.facts.text("nccl_conf/" + name);
 }

@@ -48,6 +48,9 @@ class Findings {
   std::vector<Finding> list_;
 };
 
+/// "46.5 GB/s".
+std::string rate_text(double bytes_per_s);
+
 /// True, and said, where there is nothing to judge by NVML. That it is silent is a finding of one check, not of each.
 bool no_nvml(const Node& node, Findings& out);
 /// The same of adapters for RDMA, and of active ports.

@@ -36,10 +36,6 @@ Tolerances tolerances_for(config::BackendKind backend) {
 // and trees about 80 % of the NVLinks, a port more than 90 % of its rate.
 constexpr double sound_share = 0.6;
 
-std::string rate_text(double bytes_per_s) {
-  return fmt::format("{:.3g} GB/s", bytes_per_s / 1e9);
-}
-
 class Judge {
  public:
   Judge(const std::vector<Node>& nodes, const Load& load, const RankGrid& grid, const config::Hardware* hardware)
