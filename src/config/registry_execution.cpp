@@ -88,8 +88,8 @@ std::vector<Variable> execution_variables() {
        .backends = everywhere,
        .parse = [](Settings& s, auto text) { s.host_binding = parse_choice(text, binding_choices); },
        .print = [](const Settings& s) { return print_choice(s.host_binding, binding_choices); },
-       .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
-                   Part::data, Part::loading, Part::idle},
+       // What the host does for a GPU. The CPU that computes feels it everywhere, but advice on it is not the point.
+       .acts_on = {Part::loading, Part::idle},
        .words = {.megatron = binding_elsewhere, .deepspeed = binding_elsewhere, .pytorch = binding_elsewhere},
        .synonyms = {{"cpu_bind"}, {"bind_to"}, {"numa_binding"}, {"bind_cores_to_rank", "host_binding: core"}}});
   rows.push_back(

@@ -83,6 +83,9 @@ const std::vector<std::string> counted_events{"link_downed",     "link_error_rec
                                               "symbol_error",    "local_link_integrity_errors",
                                               "port_rcv_errors", "excessive_buffer_overrun_errors"};
 
+// Of the adapter itself: what it sent again because the other side did not answer, or had no room.
+const std::vector<std::string> counted_by_hardware{"local_ack_timeout_err", "rnr_nak_retry_err"};
+
 // Which places of the port's table of addresses are RoCE v2 with an IPv4 address: "3, 5". An empty place cannot be
 // read.
 Reading roce_addresses(const Tree& tree, const std::string& folder) {
@@ -112,6 +115,8 @@ void add_port(const Tree& tree, Facts& facts, const std::string& key, const std:
   facts.set(key + "pkey", tree.line(folder + "/pkeys/0"));
   for (const std::string& name : counted_events)
     facts.set(fmt::format("{}counter/{}", key, name), tree.line(fmt::format("{}/counters/{}", folder, name)));
+  for (const std::string& name : counted_by_hardware)
+    facts.set(fmt::format("{}counter/{}", key, name), tree.line(fmt::format("{}/hw_counters/{}", folder, name)));
   if (facts.text(key + "link_layer") == "Ethernet") facts.set(key + "roce_addresses", roce_addresses(tree, folder));
 }
 

@@ -56,8 +56,8 @@ void gather_libraries(const Tree& tree, Facts& facts) {
     const machine::Listing names = tree.names(below);
     if (names.access == Access::unreadable) facts.set_unreadable("library", fmt::format("{}: {}", folder, names.why));
     for (const std::string& name : names.names) {
-      const bool plugin = name.starts_with("libnccl-net") && name.ends_with(".so");
-      if (!plugin && name != "libnccl.so.2") continue;
+      const bool is_plugin = name.starts_with("libnccl-net") && name.ends_with(".so");
+      if (!is_plugin && name != "libnccl.so.2") continue;
       const machine::Reading place = tree.resolved(fmt::format("{}/{}", below, name));
       if (!place.ok()) continue;  // a link that leads nowhere
       std::vector<std::string>& places = found[name];

@@ -295,6 +295,8 @@ void cuda_settings(const Node& node, const Cluster&, Findings& out) {
   static const std::vector<std::pair<std::string, std::string>> slow{
       {"CUDA_LAUNCH_BLOCKING", "each kernel is waited for"},
       {"CUDA_INJECTION64_PATH", "a profiler looks on"},
+      {"CUDA_PROFILE", "a profiler looks on"},
+      {"CUDA_AUTO_BOOST", "it sets the GPUs' clocks"},
       {"CUDA_COREDUMP_FILE", "dumps may be written"},
       {"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "dumps may be written"}};
   for (const auto& [name, why] : slow) {

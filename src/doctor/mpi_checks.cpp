@@ -28,7 +28,8 @@ bool leaves_out_all(const std::string& list, const std::set<std::string>& words)
   return std::ranges::none_of(parts, [&](const std::string& part) { return words.contains(part); });
 }
 
-constexpr std::array<const char*, 4> names{"OMPI_MCA_btl", "OMPI_MCA_btl_tcp_if_include", "UCX_TLS", "UCX_NET_DEVICES"};
+constexpr std::array<const char*, 5> names{"OMPI_MCA_pml", "OMPI_MCA_btl", "OMPI_MCA_btl_tcp_if_include", "UCX_TLS",
+                                           "UCX_NET_DEVICES"};
 
 // Says skip where nothing is set.
 bool nothing_for_mpi(const Node& node, Findings& out) {
@@ -46,6 +47,14 @@ void transports(const Node& node, const Cluster&, Findings& out) {
     if (!leaves_out_all(list, *within)) continue;
     out.info(fmt::format("{}={} leaves out shared memory: ranks of a node talk over the network", name, list),
              fmt::format("unset {}", name));
+  }
+  // ob1 has the transports of "btl", and unless one is named, none of RDMA is among them.
+  static const std::set<std::string> of_rdma{"openib", "uct", "ofi"};
+  const std::string btl = setting_of(node, "OMPI_MCA_btl");
+  const bool by_rdma = !btl.empty() && !btl.starts_with('^') && !leaves_out_all(btl, of_rdma);
+  if (same_word(setting_of(node, "OMPI_MCA_pml"), "ob1") && !by_rdma && !active_ports(node.facts).empty()) {
+    out.info("OMPI_MCA_pml=ob1: MPI goes over TCP between nodes, although they have RDMA",
+             "unset OMPI_MCA_pml; what NCCL uses does not depend on it");
   }
   if (out.empty()) out.pass("shared memory within a node");
 }
@@ -83,8 +92,8 @@ void mpi_devices(const Node& node, const Cluster&, Findings& out) {
 }  // namespace
 
 std::vector<Check> mpi_checks() {
-  return {{"mpi.transports", "may MPI use shared memory within a node",
-           "OMPI_MCA_btl, UCX_TLS of each node's first rank", docs::ucx, transports},
+  return {{"mpi.transports", "may MPI use shared memory within a node, and RDMA between nodes",
+           "OMPI_MCA_pml, OMPI_MCA_btl, UCX_TLS of each node's first rank", docs::ucx, transports},
           {"mpi.devices", "does the node have the devices that MPI is told to use",
            "OMPI_MCA_btl_tcp_if_include, UCX_NET_DEVICES of each node's first rank; /sys/class/net", docs::ucx,
            mpi_devices}};

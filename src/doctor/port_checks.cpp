@@ -291,7 +291,7 @@ std::vector<Check> port_checks() {
           {"ib.gid", "have RoCE ports a v2 address, also at NCCL_IB_GID_INDEX", port + "gids, gid_attrs",
            docs::nccl_env, roce_address},
           {"ib.mtu", "is the MTU of RoCE large", "/sys/class/net/*/mtu", docs::nccl_env, mtu},
-          {"ib.errors", "what have the ports counted", port + "counters", docs::nccl_env, counters},
+          {"ib.errors", "what have the ports counted", port + "counters, hw_counters", docs::nccl_env, counters},
           {"ib.verbs", "can a process open each adapter", "/sys/class/infiniband_verbs, /dev/infiniband",
            docs::nccl_env, verbs},
           {"ib.pcie", "carries the adapter's PCIe link what its ports carry",

@@ -251,6 +251,14 @@ TEST(Nodes, ARoceCluster) {
                                "bytes"}));
 }
 
+TEST(Nodes, APortThatSentMuchAgain) {
+  test::NodeTree tree("roce01");
+  test::add_dgx(tree, "Ethernet");
+  tree.write("sys/class/infiniband/mlx5_3/ports/1/hw_counters/local_ack_timeout_err", "17");
+  tree.write("sys/class/infiniband/mlx5_3/ports/1/hw_counters/rnr_nak_retry_err", "0");
+  EXPECT_EQ(told(tree), Lines{"info ib.errors: port mlx5_3:1 since it was set up: local_ack_timeout_err 17"});
+}
+
 // Its driver says ACTIVE whatever happens, knows no rates and no subnet.
 TEST(Nodes, AnEfaNode) {
   test::NodeTree tree("p5-1");
@@ -349,6 +357,25 @@ TEST(Nodes, AnOldNcclOnARoceCluster) {
                                "not find the addresses of RoCE itself; set NCCL_IB_GID_INDEX",
                                "info nccl.library: the linker takes /opt/nccl/libnccl.so.2.18.5; there are also "
                                "/usr/lib/x86_64-linux-gnu/libnccl.so.2.27.3"}));
+}
+
+TEST(Nodes, MpiThatIsToldToUseTcp) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  const machine::GpuReport gpus = test::healthy_gpus();
+  const auto lines = [&](const std::vector<std::pair<std::string, std::string>>& settings) {
+    Node node = tree.node(8, &gpus);
+    for (Rank& rank : node.ranks) {
+      for (const auto& [name, value] : settings) rank.facts.set("env/" + name, value);
+    }
+    return test::worth_reading(diagnose({node}));
+  };
+  const Lines tcp{"info mpi.transports: OMPI_MCA_pml=ob1: MPI goes over TCP between nodes, although they have RDMA"};
+  EXPECT_EQ(lines({{"OMPI_MCA_pml", "ob1"}}), tcp);
+  EXPECT_EQ(lines({{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,vader,tcp"}}), tcp);
+  EXPECT_EQ(lines({{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "^openib"}}), tcp);
+  EXPECT_EQ(lines({{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,vader,openib"}}), Lines{});
+  EXPECT_EQ(lines({{"OMPI_MCA_pml", "ucx"}, {"UCX_TLS", "rc,sm"}, {"UCX_NET_DEVICES", "mlx5_0:1"}}), Lines{});
 }
 
 TEST(Nodes, ADegradedNvlinkFabric) {
