@@ -1,0 +1,82 @@
+// What a sweep has of doctor before its first round.
+#include "cli/sweep_doctor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "base/error.h"
+#include "config/experiment.h"
+#include "doctor/answering_job.h"
+#include "doctor/node_fixture.h"
+#include "plan/prepare.h"
+#include "support/errors.h"
+#include "support/paths.h"
+
+namespace harness::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A plan of 16 ranks that sweeps two lists of adapters, of which one fits no DGX.
+plan::Plan planned(const std::string& backend) {
+  const config::Experiment experiment = config::load_experiment(
+      test::source_dir() + "/configs/16node.yaml", {"backend=" + backend, "sweep.nccl_ib_hca=[mlx4, =mlx5_0:1]"});
+  return plan::prepare(experiment, 16, {"nccl_ib_hca"});
+}
+
+struct Examined {
+  store::DoctorRecord record;
+  std::string said;
+};
+
+Examined examined(const plan::Plan& plan, const test::NodeTree& tree, bool require_healthy) {
+  test::AnsweringJob job(2, 8);
+  std::ostringstream err;
+  sweep::ProgressLine progress(err, false);
+  store::DoctorRecord record = examine_nodes(job, plan, {tree.path(), require_healthy}, progress);
+  return {std::move(record), err.str()};
+}
+
+TEST(SweepDoctor, HoldsEachCaseAgainstTheNodes) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  const plan::Plan plan = planned("cuda");
+  const Examined healthy = examined(plan, tree, true);
+  EXPECT_EQ(healthy.said, "");
+  std::vector<std::string> of_cases;
+  for (const store::ResultFinding& row : healthy.record.findings) {
+    if (!row.is_of_nodes())
+      of_cases.push_back(plan.cases.at(static_cast<std::size_t>(row.case_index)).name + " " + row.check);
+  }
+  EXPECT_THAT(of_cases, ::testing::ElementsAre("nccl_ib_hca=mlx4 env.devices"));
+  EXPECT_NE(healthy.record.facts, "");
+}
+
+TEST(SweepDoctor, AFailureStopsASweepOnlyWhereItIsAsked) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.write("sys/devices/" + test::hca_place(2) + "/current_link_width", "8");
+  const plan::Plan plan = planned("cuda");
+  EXPECT_THAT(examined(plan, tree, false).said, HasSubstr("doctor: fail ib.pcie on dgx01: adapter mlx5_2"));
+  try {
+    examined(plan, tree, true);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), 2);
+    EXPECT_THAT(error.what(), HasSubstr("nothing was measured"));
+    EXPECT_THAT(error.what(), HasSubstr("fail pcie.width on dgx01: adapter mlx5_2 runs on 8 of 16 PCIe lanes"));
+  }
+}
+
+TEST(SweepDoctor, APredictionHasNoNodes) {
+  test::NodeTree tree("dgx01");
+  tree.write("etc/nccl.conf", "NCCL_ALGO=Tree");
+  const Examined predicted = examined(planned("sim"), tree, true);
+  EXPECT_TRUE(predicted.record.findings.empty());
+  EXPECT_EQ(predicted.record.facts, "");
+}
+
+}  // namespace
+}  // namespace harness::cli
