@@ -275,19 +275,14 @@ void Parser::add_doctor(DoctorOptions& o) {
   doctor
       ->add_option("--explain", o.explain, "what a variable of NCCL does, when it is read, and how to see that it was")
       ->type_name("NAME");
-<<<<<<< HEAD
   doctor
       ->add_option("--stages", o.stages,
                    "of static, nccl, load (default: all); static alone starts no worker and takes seconds")
       ->type_name("LIST");
-  doctor->add_option("--bundle", o.bundle, "also write what was seen, with names and addresses replaced, to send it")
-      ->type_name("FILE");
-=======
   auto* bundle =
       doctor
           ->add_option("--bundle", o.bundle, "also write what was seen, with names and addresses replaced, to send it")
           ->type_name("FILE");
->>>>>>> docrecord
   doctor->add_flag("--force", o.force, "the bundle may replace a file");
   auto* read = doctor->add_option("--read", o.read, "judge a bundle, or the record in a result file, not these nodes")
                    ->type_name("FILE");

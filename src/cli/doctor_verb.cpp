@@ -51,8 +51,8 @@ std::optional<config::Hardware> hardware_of(const std::vector<doctor::Node>& nod
   return std::nullopt;
 }
 
-doctor::Diagnosis diagnosis_of(job::Job& job, const std::vector<doctor::Node>& nodes, const DoctorOptions& options) {
-  const std::vector<Stage> stages = stages_of(options);
+doctor::Diagnosis diagnosis_of(job::Job& job, const std::vector<doctor::Node>& nodes,
+                               const std::vector<Stage>& stages) {
   const auto wanted = [&](Stage stage) { return std::ranges::find(stages, stage) != stages.end(); };
   doctor::Diagnosis diagnosis = wanted(Stage::facts) ? doctor::diagnose(nodes) : doctor::count_nodes(nodes);
   if (!wanted(Stage::nccl) && !wanted(Stage::load)) return diagnosis;
@@ -92,9 +92,10 @@ int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out) {
   // Before the nodes are asked: what is wrong with a file.
   if (!options.bundle.empty()) check_output(options.bundle, options.force);
   if (!options.against.empty()) static_cast<void>(read_doctors_file(options.against));
+  const std::vector<Stage> stages = stages_of(options);
   const std::vector<doctor::Node> nodes = doctor::examine(job, options.sysroot);
   if (!options.allreduce.empty()) return bound(nodes, options, out);
-  return print(diagnosis_of(job, nodes, options), nodes, options, out);
+  return print(diagnosis_of(job, nodes, stages), nodes, options, out);
 }
 
 int doctor_alone(const DoctorOptions& options, std::ostream& out) {
