@@ -136,6 +136,16 @@ TEST(Known, IsWhatTheProgramShowsAndWhatNcclsModelHas) {
   config::Settings environment;
   environment.env["NCCL_IB_TIMEOUT"] = "22";
   EXPECT_EQ(unknown_change(baseline, environment), "env");
+  // A variable that is renamed would become known.
+  config::Settings all;
+  all.env = environment.env;
+  all.attention_engine = 1;
+  all.cuda_graph = false;
+  all.programmatic_launch = true;
+  all.threads = 2;
+  all.allreduce_algorithm = config::AllReduceAlgorithm::bcube;
+  EXPECT_THAT(disregarded(all), ::testing::UnorderedElementsAre("attention_engine", "cuda_graph", "programmatic_launch",
+                                                                "threads", "allreduce_algorithm", "env"));
 }
 
 }  // namespace
