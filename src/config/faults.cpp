@@ -140,7 +140,7 @@ Field faults_field(Faults& faults, FaultBeingRead& one, Problems& problems) {
        Field::scalar("tensor_across_nodes", yes_or_no(faults.tensor_across_nodes),
                      "ranks are dealt to the nodes one by one, so that tensor-parallel ranks stand on different ones",
                      "true, false", "false")},
-      "of predictions: what is wrong with the cluster; the variable mended takes faults away", "", "none");
+      "of predictions: what is wrong with the cluster; mended takes it away", "", "none");
 }
 
 Variable mended_variable() {

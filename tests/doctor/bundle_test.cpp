@@ -39,6 +39,7 @@ const std::vector<Node>& faulty_nodes() {
         rank.facts.set("env/UCX_NET_DEVICES", "mlx5_0:1 dgx02 0x506b4b0300c3a4f2 fe80::1 aa:bb:cc:dd:ee:ff");
         rank.facts.set("env/SLURM_JOB_NODELIST", "dgx[01-02]");
         rank.facts.set("env/OMPI_MCA_btl_tcp_if_include", "10.1.0.0/16");
+        rank.facts.set("env/OMPI_MCA_orte_hnp_uri", "1.0;tcp://10.1.2.3:4711");
       }
       node.ranks[7].facts.set("env/NCCL_DEBUG", "INFO");
       both.push_back(std::move(node));
@@ -97,7 +98,7 @@ TEST(Bundle, WithoutNamesHasTheSameFindingsInItsWords) {
 TEST(Bundle, HasNoNamesAddressesAndIdentities) {
   const std::string text = write_bundle(without_names({"", "", false, faulty_nodes()}));
   for (const char* told : {"dgx0", "site.example", "alice", "0b0b3c1e", "10.1.2", "506b4b0300c3a4f2", "fe80", "aa:bb",
-                           "00e04c680001", "SLURM_", "OMPI_MCA_"}) {
+                           "00e04c680001", "SLURM_", "OMPI_MCA_orte", "10.1.0"}) {
     EXPECT_THAT(text, Not(HasSubstr(told)));
   }
   for (const char* kept : {"mlx5_0:1,mlx5_1:1", "0000:35:00.0", "570.86.15", "28.39.1002", "000001ffffffffff",
