@@ -50,9 +50,10 @@ _harness() {
   if [ "$(_harness_help takes "$previous" <<< "$help")" = yes ]; then
     values=$(_harness_help values "$previous" <<< "$help")
     case $previous in
-      --backend | --oracle) _harness_words "cpu cuda" ;;
+      --backend | --oracle)
+        case $verb in sweep | plan) _harness_words "cpu cuda sim" ;; *) _harness_words "cpu cuda" ;; esac ;;
       --like | --with) _harness_files '*.h5' ;;
-      -o | --output | --json | --compare | --reference) _harness_files '*' ;;
+      -o | --output | --json | --compare | --reference | --bundle | --read | --against) _harness_files '*' ;;
       *) _harness_words "$values" ;;
     esac
   elif [[ $current == -* ]]; then

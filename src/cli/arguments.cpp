@@ -23,6 +23,7 @@ void add_common(CLI::App& verb, std::string& config, std::vector<std::string>& o
   verb.add_option("-e,--maxbytes", a.max_bytes, "up to this one: 8G");
   verb.add_option("-f,--stepfactor", a.step_factor, "each so many times the one before (default: 2)");
   verb.add_option("--backend", a.backend, "cpu, cuda, or sim, which predicts");
+  verb.add_option("--hardware", a.hardware, "a file of configs/hardware, such as h100-sxm or p5");
   verb.add_option("--rounds", a.rounds, "number of rounds");
   verb.add_option("--time-budget", a.time_budget, "fit the rounds into this time: 10 min");
   verb.add_option("--seed", a.seed, "seed of the weights, the tokens and the order of blocks");
@@ -84,6 +85,7 @@ void Arguments::add_sugar(std::vector<std::string>& overrides, std::vector<std::
     if (!value.empty()) overrides.push_back(fmt::format("{}={}", key, value));
   };
   add("backend", backend);
+  add("hardware", hardware);
   add("measure.rounds", rounds);
   add("measure.time_budget", time_budget);
   add("measure.seed", seed);

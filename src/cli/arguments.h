@@ -23,7 +23,7 @@ struct Arguments {
   InitOptions init;
   SelftestOptions selftest;
   DoctorOptions doctor;
-  std::string rounds, time_budget, seed, backend;  // sugar for --set
+  std::string rounds, time_budget, seed, backend, hardware;  // sugar for --set
   std::string min_bytes, max_bytes, step_factor;   // sugar for a sweep of message_size alone, as nccl-tests has it
   std::string resume;                              // the value of sweep --resume
 

@@ -214,6 +214,14 @@ std::string loss_line(const store::Result& result, const analysis::Summary& summ
   return "";
 }
 
+// What a prediction rests on.
+std::string calibration_line(const store::Result& result) {
+  const std::string calibration = value_of(result.identity, "calibration");
+  if (calibration.empty()) return "";
+  const std::string error = value_of(result.identity, "expected_error");
+  return fmt::format("Calibration: {}{}.", calibration, error.empty() ? "" : "; expected error: " + error);
+}
+
 }  // namespace
 
 std::string what_changes(const store::Result& result) {
@@ -237,6 +245,7 @@ std::string subject_of(const store::Result& result) {
 
 std::vector<std::string> context(const store::Result& result, const analysis::Summary& summary) {
   std::vector<std::string> lines{backend_line(result.backend), run_line(result, summary)};
+  if (std::string calibration = calibration_line(result); !calibration.empty()) lines.push_back(std::move(calibration));
   if (result.sessions > 1) {
     lines.push_back(
         fmt::format("Resumed: measured in {} sessions, each a start of the sweep. A change compares blocks of one "

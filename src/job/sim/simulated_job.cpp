@@ -5,8 +5,11 @@
 #include <variant>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
 #include "job/profiled_step.h"
 #include "job/stop_signals.h"
+#include "sim/trust.h"
 #include "workloads/workload.h"
 
 namespace harness::simjob {
@@ -62,6 +65,20 @@ std::vector<job::Samples> timelines(const sim::Simulation& simulation, config::T
   return samples;
 }
 
+// What a reader must know of where the numbers are from.
+NameValues identity_of(const config::Experiment& experiment) {
+  const config::Calibration& calibration = *experiment.calibration;
+  const config::Validation& compared = calibration.validation;
+  NameValues identity{{"hardware", fmt::format("{} ({})", experiment.hardware->name, experiment.hardware->source)},
+                      {"calibration", fmt::format("{} ({})", calibration.name, calibration.source)}};
+  if (compared.steps > 0) {
+    identity.emplace_back("expected_error",
+                          fmt::format("{} of a step (9 of 10 within {}), {} of a change", percent(compared.step_error),
+                                      percent(compared.step_error_90), percent(compared.change_error)));
+  }
+  return identity;
+}
+
 }  // namespace
 
 SimulatedJob::SimulatedJob(const config::Experiment& experiment, machine::Topology topology)
@@ -100,33 +117,38 @@ job::BlockOutcome SimulatedJob::run_block(const job::BlockRequest& request) {
 }
 
 std::vector<job::Samples> SimulatedJob::samples_of(const job::BlockRequest& request) {
-  const config::Calibration& calibration = *experiment_.calibration;
   if (std::holds_alternative<job::Probe>(request.task)) {
     job::ProbeSamples probed;
-    probed.identity = {{"hardware", fmt::format("{} ({})", experiment_.hardware->name, experiment_.hardware->source)},
-                       {"calibration", fmt::format("{} ({})", calibration.name, calibration.source)}};
+    probed.identity = identity_of(experiment_);
     return for_all(request.layout, probed);
   }
-  const auto* timeline = std::get_if<job::RecordTimeline>(&request.task);
+  if (const auto* timeline = std::get_if<job::RecordTimeline>(&request.task)) return record(request, timeline->ranks);
   const auto* timed = std::get_if<job::TimeSteps>(&request.task);
-  if (timeline == nullptr && timed == nullptr) fail("a simulated job has nothing to tune or to observe");
-  const std::string key = key_of(request);
-  if (timeline != nullptr || !step_s_.contains(key)) {
-    const program::ProgramSet programs = workloads::build_programs(request.model, request.settings, request.layout);
-    const sim::Simulation simulation(programs, request.settings, experiment_, network_);
-    step_s_[key] = simulation.step_s();
-    if (timeline != nullptr) {
-      clock_.pass((request.warmup_steps + 1) * simulation.step_s());
-      return timelines(simulation, timeline->ranks);
-    }
-  }
-  const double step_s = step_s_.at(key);
+  if (timed == nullptr) fail("a simulated job has nothing to tune or to observe");
+  auto known = step_s_.find(key_of(request));
+  if (known == step_s_.end()) known = step_s_.emplace(key_of(request), simulate(request)->step_s()).first;
   const std::size_t steps = request.warmup_steps + timed->steps;
   job::TimedSamples samples;
-  samples.step_s.assign(steps, step_s);
-  samples.timed_total_s = timed->steps * step_s;
-  clock_.pass(static_cast<double>(steps) * step_s);
+  samples.step_s.assign(steps, known->second);
+  samples.timed_total_s = timed->steps * known->second;
+  clock_.pass(static_cast<double>(steps) * known->second);
   return for_all(request.layout, samples);
+}
+
+std::unique_ptr<sim::Simulation> SimulatedJob::simulate(const job::BlockRequest& request) const {
+  const program::ProgramSet programs = workloads::build_programs(request.model, request.settings, request.layout);
+  return std::make_unique<sim::Simulation>(programs, request.settings, experiment_, network_);
+}
+
+std::vector<job::Samples> SimulatedJob::record(const job::BlockRequest& request, config::Timelines kept) {
+  const std::unique_ptr<sim::Simulation> simulation = simulate(request);
+  step_s_[key_of(request)] = simulation->step_s();
+  clock_.pass((request.warmup_steps + 1) * simulation->step_s());
+  std::vector<job::Samples> samples = timelines(*simulation, kept);
+  const sim::Trust trust = sim::trust_in(sim::predict(*simulation), request.model, request.settings,
+                                         request.layout.ranks(), *experiment_.hardware, *experiment_.calibration);
+  samples.front().warnings = trust.warnings;
+  return samples;
 }
 
 }  // namespace harness::simjob
