@@ -174,7 +174,7 @@ Reading interrupt_cpus(const Tree& tree, const std::string& folder) {
   if (interrupts.access != Access::read) return {interrupts.access, {}, interrupts.why};
   machine::CpuSet cpus;
   for (std::size_t i = 0; i < std::min(interrupts.names.size(), most_interrupts); ++i) {
-    const Reading list = tree.line(fmt::format("proc/irq/{}/effective_affinity_list", interrupts.names[i]));
+    Reading list = tree.line(fmt::format("proc/irq/{}/effective_affinity_list", interrupts.names[i]));
     if (list.access == Access::unreadable) return list;
     cpus |= machine::cpus_in(list.text);
   }

@@ -81,7 +81,7 @@ NameValues identity_of(const config::Experiment& experiment) {
 
 }  // namespace
 
-SimulatedJob::SimulatedJob(const config::Experiment& experiment, machine::Topology topology)
+SimulatedJob::SimulatedJob(const config::Experiment& experiment, const machine::Topology& topology)
     : experiment_(experiment),
       network_(sim::network_of(experiment, topology.node_of)),
       places_(places_on(topology, *experiment.hardware)) {

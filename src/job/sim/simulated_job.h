@@ -31,7 +31,7 @@ class SimulatedJob final : public job::Job {
   /// Ranks that stand as `topology` says, on the hardware of the experiment and with its calibration; the blocks must
   /// be of this experiment's model. Throws Error if the experiment names no hardware, or if a link has no rate that
   /// these ranks need.
-  SimulatedJob(const config::Experiment& experiment, machine::Topology topology);
+  SimulatedJob(const config::Experiment& experiment, const machine::Topology& topology);
 
   int rank() const override { return 0; }
   int size() const override { return static_cast<int>(places_.size()); }

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "report/case_label.h"
+#include "report/effect_words.h"
 #include "report/metrics.h"
 #include "report/scale.h"
 #include "report/sections.h"

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <filesystem>
 #include <initializer_list>
-#include <ranges>
 
 #include "analysis/summary.h"
 #include "report/effect_words.h"
@@ -31,9 +30,10 @@ std::string mfu_of(const analysis::CaseSummary& row) {
 
 // `columns`: ascending.
 void leave_out(Table& table, std::initializer_list<int> columns) {
-  for (const int column : std::views::reverse(columns)) {
-    table.columns.erase(table.columns.begin() + column);
-    for (auto& row : table.rows) row.erase(row.begin() + column);
+  for (const int* column = columns.end(); column != columns.begin();) {
+    --column;
+    table.columns.erase(table.columns.begin() + *column);
+    for (auto& row : table.rows) row.erase(row.begin() + *column);
   }
 }
 
