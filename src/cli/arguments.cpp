@@ -307,6 +307,9 @@ void Parser::add_doctor(DoctorOptions& o) {
       ->excludes(read);
   doctor->add_option("--sysroot", o.sysroot,
                      "look below this folder instead of /; {rank} in it is replaced by each rank's number");
+  for (const char* of_these_nodes : {"--stages", "--sysroot"}) read->excludes(doctor->get_option(of_these_nodes));
+  for (const char* of_nodes : {"--read", "--bundle", "--against", "--stages", "--allreduce"})
+    doctor->get_option("--explain")->excludes(doctor->get_option(of_nodes));
 }
 
 bool parse(Parser& parser, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, int& code) {

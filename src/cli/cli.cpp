@@ -154,7 +154,8 @@ int run_cli(const std::vector<std::string>& typed, std::ostream& out, std::ostre
     if (of_a_job && !help) return run_job(arguments, out, err);
     // Started by mpirun or srun, all others leave it to the first: it works once and prints once.
     if (const auto claim = mpi::launcher_claim(mpi::own_environment); claim && claim->rank != 0) return 0;
-    return deliver(run_alone(arguments, out, err), out, err);
+    const int code = run_alone(arguments, out, err);
+    return deliver(0, out, err) == 0 ? code : code_of_error(arguments, 1);
   } catch (...) {
     return code_of_error(typed, say(err, std::current_exception()));
   }

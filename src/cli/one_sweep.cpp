@@ -72,6 +72,8 @@ std::unique_ptr<job::Job> simulated_job(const job::Job& real, const config::Expe
         "says how many ranks there are");
   }
   if (options.resume) fail("a prediction takes seconds, so there is none to resume; run it again with --force");
+  if (!options.require.empty()) fail("a prediction has no nodes that --require {} could look at", options.require);
+  if (options.sysroot != "/") fail("a prediction has no nodes that --sysroot {} could show", options.sysroot);
   if (!options.wrap.empty()) fail("a prediction starts no worker that --wrap could be around");
   const int ranks = options.ranks > 0 ? options.ranks : real.size();
   if (options.ranks == 0 && ranks == 1)

@@ -12,19 +12,21 @@
 namespace harness::doctor {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;  // which finds a key among many; what is written keeps its order
+using Written = nlohmann::ordered_json;
 
 constexpr const char *schema_name = "harness-doctor", *unreadable_key = "unreadable";
 constexpr std::int64_t schema_version = 1;
 constexpr int deepest = 6;  // object, nodes, node, ranks, rank, facts; and one that says why
-constexpr std::size_t most_nodes = 65536, most_ranks = std::size_t{1} << 20, most_facts = 8'000'000;
+constexpr std::size_t most_nodes = 65536, most_ranks = std::size_t{1} << 20, most_facts = 8'000'000,
+                      most_bytes = std::size_t{1} << 30;
 
-Json json_of(const machine::Reading& reading) {
-  return reading.ok() ? Json(reading.text) : Json{{unreadable_key, reading.why}};
+Written json_of(const machine::Reading& reading) {
+  return reading.ok() ? Written(reading.text) : Written{{unreadable_key, reading.why}};
 }
 
-Json json_of(const Facts& facts) {
-  Json out = Json::object();
+Written json_of(const Facts& facts) {
+  Written out = Written::object();
   for (const auto& [name, reading] : facts) out[name] = json_of(reading);
   return out;
 }
@@ -121,12 +123,14 @@ class Reader {
   // A small file must not become a large one.
   Facts together(Facts common, const Facts& own) {
     common.merge(own);
+    for (const auto& [name, reading] : common) bytes_ += name.size() + reading.text.size() + reading.why.size();
+    if (bytes_ > most_bytes) fail("the facts of its nodes and ranks are more than {} MiB", most_bytes >> 20);
     count_ += static_cast<std::size_t>(std::distance(common.begin(), common.end()));
     if (count_ > most_facts) fail("its nodes have more than {} facts", most_facts);
     return common;
   }
 
-  std::size_t count_ = 0;
+  std::size_t count_ = 0, bytes_ = 0;
 };
 
 Json parsed(const std::string& text) {
@@ -148,23 +152,23 @@ std::string write_bundle(const Bundle& bundle) {
   std::vector<const Facts*> of_nodes;
   for (const Node& node : bundle.nodes) of_nodes.push_back(&node.facts);
   const Shared nodes = of_nodes.empty() ? Shared{} : share(of_nodes), ranks = share_facts_of_ranks(bundle.nodes);
-  Json list = Json::array();
+  Written list = Written::array();
   std::size_t next_rank = 0;
   for (std::size_t i = 0; i < bundle.nodes.size(); ++i) {
-    Json of_ranks = Json::array();
+    Written of_ranks = Written::array();
     for (const Rank& rank : bundle.nodes[i].ranks)
       of_ranks.push_back({{"rank", rank.rank}, {"facts", json_of(ranks.own[next_rank++])}});
     list.push_back({{"host", bundle.nodes[i].host}, {"facts", json_of(nodes.own[i])}, {"ranks", std::move(of_ranks)}});
   }
-  const Json whole{{"schema", schema_name},
-                   {"schema_version", schema_version},
-                   {"tool_version", bundle.tool_version},
-                   {"created", bundle.created},
-                   {"replaced", bundle.replaced},
-                   {"facts", json_of(nodes.common)},
-                   {"facts_of_ranks", json_of(ranks.common)},
-                   {"nodes", std::move(list)}};
-  return whole.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const Written whole{{"schema", schema_name},
+                      {"schema_version", schema_version},
+                      {"tool_version", bundle.tool_version},
+                      {"created", bundle.created},
+                      {"replaced", bundle.replaced},
+                      {"facts", json_of(nodes.common)},
+                      {"facts_of_ranks", json_of(ranks.common)},
+                      {"nodes", std::move(list)}};
+  return whole.dump(-1, ' ', false, Written::error_handler_t::replace) + "\n";
 }
 
 Bundle read_bundle(const std::string& text, const std::string& name) try {

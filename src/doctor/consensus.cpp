@@ -130,7 +130,8 @@ const std::vector<Rule>& rules() {
       {"same.cmdline", "command line of the kernel", Verdict::info, command_line},
       {"same.nccl_conf", "/etc/nccl.conf", Verdict::fail, nccl_file},
       {"same.nccl", "NCCL that the linker finds", Verdict::warn, fact("library/libnccl.so.2"), "nccl.library"},
-      {"same.nccl_plugin", "NCCL's plugin for networks", Verdict::warn, fact("library/libnccl-net.so"), "nccl.plugin"},
+      {"same.nccl_plugin", "NCCL's plugin for networks", Verdict::warn, fact("library/libnccl-net.so"),
+       "nccl.plugin_file"},
       {"same.ranks", "ranks on a node", Verdict::warn, ranks, "rank.gpus"}};
   return all;
 }

@@ -1,5 +1,6 @@
 // What the driver and the bus say of the GPUs, without load.
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -240,7 +241,9 @@ void xid(const Node& node, const Cluster&, Findings& out) {
   for (const std::string& number : node.facts.under("log/xid")) {
     const std::string evidence =
         fmt::format("Xid {} since the start: {}", number, node.facts.text("log/xid/" + number));
-    if (is_severe(std::stoi(number))) {
+    int xid = 0;
+    std::from_chars(number.data(), number.data() + number.size(), xid);  // of a file from elsewhere it may be none
+    if (is_severe(xid)) {
       out.warn(evidence, "reset the GPU, or restart the node; replace the GPU if it comes back");
     } else {
       out.info(evidence);

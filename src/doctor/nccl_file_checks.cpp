@@ -132,8 +132,8 @@ void sharp(const Node& node, const Cluster&, Findings& out) {
 std::vector<Check> nccl_file_checks() {
   const std::string folders = "LD_LIBRARY_PATH, /etc/ld.so.conf, the linker's folders";
   return {{"nccl.library", "is the NCCL that the linker finds new enough for this node", folders, docs::ld_so, library},
-          {"nccl.plugin", "does NCCL find the plugin that the network needs", folders + "; NCCL_NET_PLUGIN", docs::ofi,
-           plugin},
+          {"nccl.plugin_file", "does NCCL find the plugin that the network needs", folders + "; NCCL_NET_PLUGIN",
+           docs::ofi, plugin},
           {"nccl.sharp", "does NCCL find what SHARP needs, if it is asked for", folders + "; NCCL_COLLNET_ENABLE",
            docs::nccl_env, sharp}};
 }

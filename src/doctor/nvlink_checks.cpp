@@ -77,9 +77,10 @@ bool is_one_of(const std::string& model, std::initializer_list<const char*> name
   return std::ranges::any_of(names, [&](const char* name) { return model.find(name) != std::string::npos; });
 }
 
+// H200 NVL and H800 PCIe are cards with bridges.
 bool is_on_switched_board(const std::string& model) {
   return is_one_of(model, {"A100-SXM", "H100 80GB HBM3", "H200", "H800", "H20", "B200", "B300"}) &&
-         !is_rack_scale(model);
+         !is_one_of(model, {" NVL", "PCIe"}) && !is_rack_scale(model);
 }
 
 // GPUs on a board with NVLink switches need the fabric manager on their node; trays of a rack have it elsewhere.

@@ -20,9 +20,10 @@ bool starts_with_any(std::string_view name, std::span<const std::string_view> st
 }
 
 bool concerns(const std::string& check, const SweepToJudge& sweep) {
-  static constexpr std::array<std::string_view, 15> of_gpus{
-      "gpu.",        "ib.verbs",   "rank.memlock", "gdr.",     "env.",     "topo.",        "rank.gpus",     "same.gpu",
-      "same.driver", "same.vbios", "same.power",   "same.ecc", "same.mig", "same.nvlinks", "same.nccl_conf"};
+  static constexpr std::array<std::string_view, 17> of_gpus{
+      "gpu.",      "ib.verbs",     "rank.memlock", "gdr.",       "env.",         "topo.",
+      "rank.gpus", "same.gpu",     "same.driver",  "same.vbios", "same.power",   "same.ecc",
+      "same.mig",  "same.nvlinks", "same.nccl",    "nccl.",      "rank.near_gpu"};
   if (check == "cpu.load") return false;
   if (check == "rank.gpus" && sweep.shares_gpus) return false;
   return sweep.uses_gpus || !starts_with_any(check, of_gpus);

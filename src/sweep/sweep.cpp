@@ -81,6 +81,12 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, store::ResultPlace& pl
           "warning: the library versions or the machine have changed since the file was created; rounds are compared "
           "only within a session");
     }
+    // The file keeps the record of its first session.
+    for (const store::ResultFinding& finding : request.doctor.findings) {
+      if (!finding.is_failure() || !finding.is_of_nodes()) continue;
+      recorder.warn(fmt::format("resumed where doctor finds a failure: {} on {}: {}. {}", finding.check, finding.where,
+                                finding.evidence, finding.remedy));
+    }
     defaults.tuning = recorder.result().tuning;
     plan.experiment.measure.steps = recorder.result().steps;
     measure_peaks_again(job, plan, peaks, recorder);

@@ -151,6 +151,9 @@ TEST_F(PredictedSweep, AsksForWhatItNeedsAndRefusesWhatItIsNot) {
   wrapped.wrap = "nsys profile";
   EXPECT_THAT(test::error_of([&] { run(resumed); }), HasSubstr("none to resume"));
   EXPECT_THAT(test::error_of([&] { run(wrapped); }), HasSubstr("--wrap"));
+  SweepOptions gated = on(16);
+  gated.require = "healthy";
+  EXPECT_THAT(test::error_of([&] { run(gated); }), HasSubstr("--require healthy"));
   SweepOptions measured = on(16);
   measured.overrides = {"backend=cpu", "hardware=none"};
   EXPECT_THAT(test::error_of([&] { run(measured); }), HasSubstr("mpirun -np N"));

@@ -179,7 +179,7 @@ const std::vector<Row>& rows() {
       {"clock.source", set("clock/source", "hpet"), Verdict::warn, hide("clock/source")},
       {"nccl.library", set("library/libnccl.so.2", "/usr/lib/libnccl.so.2.12.7"), Verdict::warn,
        both(unset("library/libnccl.so.2"), hide("library")), Verdict::unknown, unset("driver/peermem")},
-      {"nccl.plugin", set_in_ranks("env/NCCL_NET_PLUGIN", "ofi"), Verdict::warn, hide("library")},
+      {"nccl.plugin_file", set_in_ranks("env/NCCL_NET_PLUGIN", "ofi"), Verdict::warn, hide("library")},
       {"nccl.sharp", unset("library/libnccl-net.so"), Verdict::warn,
        both(unset("library/libnccl-net.so"), hide("library")), Verdict::unknown,
        both(set_in_ranks("env/NCCL_COLLNET_ENABLE", "1"),

@@ -272,10 +272,11 @@ TEST(Nodes, AnEfaNode) {
     tree.write(port + "sm_lid", "0x0");
     tree.write(port + "rate", "not known");
   }
-  EXPECT_EQ(told(tree), Lines{"warn nccl.plugin: NCCL finds no plugin for EFA (libnccl-net.so): it uses sockets"});
+  EXPECT_EQ(told(tree), Lines{"warn nccl.plugin_file: NCCL finds no plugin for EFA (libnccl-net.so): it uses sockets"});
   tree.write("usr/lib/x86_64-linux-gnu/libnccl-net-ofi.so", "");
-  EXPECT_EQ(told(tree), Lines{"warn nccl.plugin: the plugin for EFA is there under a name that NCCL does not look for: "
-                              "NCCL uses sockets"});
+  EXPECT_EQ(told(tree),
+            Lines{"warn nccl.plugin_file: the plugin for EFA is there under a name that NCCL does not look for: "
+                  "NCCL uses sockets"});
   Node node = tree.node(8);
   for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_NET_PLUGIN", "ofi");
   for (const std::string& line : test::worth_reading(diagnose({node})))
