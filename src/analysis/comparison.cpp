@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "analysis/blocks.h"
@@ -169,8 +170,8 @@ void judge(CaseComparison& row, bool between_runs, double alpha, double smallest
   const auto& second = between_runs ? row.second.run_seconds : row.second.block_seconds;
   const ConfidenceInterval interval = yuen_welch_interval(logs(first, 1), logs(second, tokens_ratio), alpha);
   row.ratio = std::exp(interval.center);
-  row.low = std::exp(interval.low);
-  row.high = std::exp(interval.high);
+  row.low = predicted ? std::numeric_limits<double>::quiet_NaN() : std::exp(interval.low);
+  row.high = predicted ? std::numeric_limits<double>::quiet_NaN() : std::exp(interval.high);
   row.judgement = decide(interval, smallest_effect, {.predicted = predicted});
 }
 
@@ -212,6 +213,12 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
   out.same_run = share_a_run(first, second);
   out.smallest_effect = reference.smallest_effect;
   out.predicted = any_predicted(first) || any_predicted(second);
+  if (out.predicted) {  // whose error is in their files
+    for (const auto& side : {first, second}) {
+      for (const ComparedFile& file : side)
+        out.smallest_effect = std::max(out.smallest_effect, file.result->smallest_effect);
+    }
+  }
   out.not_aligned = not_aligned(first[0], second[0], pairs);
   bool enough_runs = first.size() >= runs_for_an_interval && second.size() >= runs_for_an_interval;
   for (const AlignedPair& pair : pairs) {
@@ -299,6 +306,8 @@ bool fails(const Gate& gate, const Comparison& comparison, const CaseComparison&
 }
 
 bool any_fails(const Gate& gate, std::span<const Comparison> comparisons) {
+  if (std::ranges::any_of(comparisons, &Comparison::predicted))
+    fail("--fail-on judges what is proven, and a prediction proves nothing: leave it out");
   return std::ranges::any_of(comparisons, [&](const Comparison& comparison) {
     return std::ranges::any_of(comparison.cases,
                                [&](const CaseComparison& row) { return fails(gate, comparison, row); });

@@ -152,7 +152,7 @@ Evidence evidence_of(const CaseSummary& row, EstimatorKind estimator) {
           .status = row.status,
           .measured = row.blocks > 0,
           .honoured = row.honoured,
-          .within_limit = !(row.rates && row.rates->impossible),
+          .within_limit = estimator == EstimatorKind::predicted || !(row.rates && row.rates->impossible),
           .trains_alike = row.trains_differently.empty(),
           .predicted = estimator == EstimatorKind::predicted};
 }

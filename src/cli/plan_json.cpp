@@ -21,8 +21,7 @@ Json json_of(const sim::CriticalPath& path) {
   return out;
 }
 
-Json json_of(const PredictedCase& predicted, const PredictedCase& baseline, const plan::PlannedCase& planned,
-             double peak_flops) {
+Json json_of(const PredictedCase& predicted, const plan::PlannedCase& planned, double peak_flops) {
   const sim::Prediction& prediction = *predicted.step;
   const program::StepSplit& split = prediction.split;
   Json out{{"predicted_step_seconds", prediction.step_s},
@@ -37,12 +36,11 @@ Json json_of(const PredictedCase& predicted, const PredictedCase& baseline, cons
     out["predicted_mfu"] = flop / (prediction.step_s * planned.layout.ranks() * peak_flops);
   const sim::Trust& trust = predicted.trust;
   if (trust.expected_error > 0) out["expected_error"] = trust.expected_error;
-  if (planned.is_change() && baseline.step) {
-    const double change = prediction.step_s / baseline.step->step_s - 1;
-    out["predicted_change"] = change;
+  if (predicted.change) {
+    out["predicted_change"] = *predicted.change;
     if (trust.expected_change_error > 0) {
       out["expected_change_error"] = trust.expected_change_error;
-      out["too_close_to_call"] = sim::too_close_to_call(change, trust);
+      out["too_close_to_call"] = sim::too_close_to_call(*predicted.change, trust);
     }
   }
   if (!trust.warnings.empty()) out["warnings"] = trust.warnings;
@@ -76,7 +74,7 @@ std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& 
     if (!planned.notes.empty()) row["notes"] = planned.notes;
     if (!predicted.empty() && predicted[i].step) {
       const double peak = plan::configured_peak(e, planned.settings.precision).flops;
-      row.update(json_of(predicted[i], predicted.front(), planned, peak));
+      row.update(json_of(predicted[i], planned, peak));
     } else if (!predicted.empty()) {
       row["not_predicted"] = predicted[i].unknown;
     }

@@ -68,12 +68,41 @@ std::vector<int> places_of(const plan::PlannedCase& planned, const config::Exper
   return sim::places(e.faults.without(planned.settings.mended), topology.node_of);
 }
 
+namespace {
+
+// "" where it goes on.
+std::string why_nccl_ends(const plan::Plan& plan, const plan::PlannedCase& planned) {
+  const config::Experiment& e = plan.experiment;
+  const program::ProgramSet set = workloads::build_programs(e.model, planned.settings, planned.layout);
+  try {
+    const sim::Simulation simulation(set, planned.settings, e, sim::network_of(e, plan.topology.node_of));
+    return "";
+  } catch (const sim::NotPredicted& why) {
+    return why.what();
+  }
+}
+
+// The shares by which steps are longer than the baseline's, per token where they hold different numbers of them.
+void compare_with_baseline(const plan::Plan& plan, std::vector<PredictedCase>& predicted) {
+  const auto seconds_of = [&](std::size_t i) {
+    const double tokens = plan.cases[i].survey.tokens_per_step;
+    return predicted[i].step->step_s / (tokens > 0 ? tokens : 1);
+  };
+  for (std::size_t i = 1; i < predicted.size(); ++i) {
+    if (predicted[0].step && predicted[i].step) predicted[i].change = seconds_of(i) / seconds_of(0) - 1;
+  }
+}
+
+}  // namespace
+
 void leave_out_unknown(plan::Plan& plan) {
   for (plan::PlannedCase& planned : plan.cases) {
     if (!planned.is_possible()) continue;
     const std::string name = sim::unknown_change(plan.experiment.baseline, planned.settings);
     if (!name.empty()) planned.impossible = fmt::format("the prediction does not know {}", name);
+    if (name.empty() && !planned.settings.nccl.empty()) planned.impossible = why_nccl_ends(plan, planned);
   }
+  plan::require_baseline(plan);
   plan::schedule_blocks(plan);
 }
 
@@ -104,6 +133,7 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan) {
     predicted[i].trust = sim::trust_in(*predicted[i].step, e.model, planned.settings, planned.layout.ranks(),
                                        *e.hardware, *e.calibration);
   }
+  compare_with_baseline(plan, predicted);
   return predicted;
 }
 
@@ -123,11 +153,10 @@ std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCas
     const double peak = plan::configured_peak(e, p.cases[i].settings.precision).flops;
     const double flop = p.cases[i].survey.flop.model;
     const auto share = [&](double seconds) { return percent(seconds / x.step_s); };
-    table.rows.push_back(
-        {p.cases[i].name, show_seconds(x.step_s),
-         i == 0 || !predicted[0].step ? "" : change_text(x.step_s / predicted[0].step->step_s - 1, predicted[i].trust),
-         peak > 0 && flop > 0 ? percent(flop / (x.step_s * p.cases[i].layout.ranks() * peak)) : "",
-         share(x.split.compute_s), share(x.split.exposed_s), share(x.split.idle_s)});
+    table.rows.push_back({p.cases[i].name, show_seconds(x.step_s),
+                          predicted[i].change ? change_text(*predicted[i].change, predicted[i].trust) : "",
+                          peak > 0 && flop > 0 ? percent(flop / (x.step_s * p.cases[i].layout.ranks() * peak)) : "",
+                          share(x.split.compute_s), share(x.split.exposed_s), share(x.split.idle_s)});
   }
   std::string text =
       fmt::format("\npredicted, not measured: {} ({}), {} on {}\n{}", e.calibration->name, e.calibration->source,

@@ -13,7 +13,8 @@ namespace harness::cli {
 /// What is predicted of a case: a step in virtual time, or why there is none.
 struct PredictedCase {
   std::optional<sim::Prediction> step;
-  sim::Trust trust;     // of the step
+  sim::Trust trust;              // of the step
+  std::optional<double> change;  // share by which it is longer than the baseline's, per token where these differ
   std::string unknown;  // "the prediction does not know nccl_algo"; "" where there is a step, and of an impossible case
 };
 

@@ -24,6 +24,8 @@ config::Experiment take_recorded(const SweepOptions& options, int ranks, std::ve
     fail("--resume FILE takes the configuration from the file, so --set, --only and their like cannot change it");
   if (!std::filesystem::exists(path)) fail("{} does not exist, so there is nothing to resume", path);
   const store::Result earlier = store::read_result(path, {.rank_seconds = false, .timeline = false});
+  if (config::traits_of(earlier.backend).predicts())
+    fail("{} is a prediction, which takes seconds: run it again with --force instead of --resume", path);
   sweep::require_same_ranks(earlier, ranks, path);  // on others there may not even be a plan
   only.clear();
   for (const store::ResultCase& row : earlier.cases) only.push_back(row.name);
@@ -57,6 +59,10 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
   err << "\n";
   out << view(report::show_document(result, summary), under_a_launcher, out);
   out << fmt::format("\nresult file: {}\n", path);
+  if (state == store::RunState::partial && simulated) {
+    err << "harness: stopped early; run it again with --force\n";
+    return exit_partial;
+  }
   if (state == store::RunState::partial) {
     err << fmt::format("harness: stopped early; `mpirun -np {} ./harness sweep --resume {}` continues\n", job.size(),
                        path);

@@ -71,7 +71,8 @@ void read_devices(const YamlNode& node, const std::string& key, Hardware& hardwa
   }
 }
 
-Hardware read_file(const fs::path& path, Problems& problems);
+// `of_machine`: the file of a machine names this one as its GPU.
+Hardware read_file(const fs::path& path, Problems& problems, bool of_machine = false);
 
 // A machine has the GPU of another file, and says itself what stands around it.
 void take_gpu(const std::string& name, const fs::path& machine, Hardware& hardware, Problems& problems) {
@@ -81,8 +82,7 @@ void take_gpu(const std::string& name, const fs::path& machine, Hardware& hardwa
     fail("found {}; no file of this name is beside it or among those that come with the program: {}", quote(name),
          join(data_file_names(machine.parent_path()), ", "));
   }
-  Hardware gpu = read_file(path, problems);
-  if (!gpu.gpu.empty()) fail("found {}, which is a machine itself; name the file of a GPU", quote(name));
+  Hardware gpu = read_file(path, problems, true);
   gpu.name = std::move(hardware.name);
   gpu.source = std::move(hardware.source);
   gpu.gpu = name;
@@ -94,7 +94,7 @@ void take_gpu(const std::string& name, const fs::path& machine, Hardware& hardwa
   hardware = std::move(gpu);
 }
 
-Hardware read_file(const fs::path& path, Problems& problems) {
+Hardware read_file(const fs::path& path, Problems& problems, bool of_machine) {
   Hardware hardware;
   hardware.file = path.stem().string();
   const int source = problems.add_file(path.string());
@@ -116,6 +116,8 @@ Hardware read_file(const fs::path& path, Problems& problems) {
   const auto nics = [&](auto text) { hardware.nics_of_node = static_cast<int>(parse_within(text, 1, 1024)); };
   const auto gpu = [&](auto text) { take_gpu(std::string(text), path, hardware, problems); };
   const bool is_machine = root->find("gpu") != nullptr;
+  if (is_machine && of_machine)
+    fail("found {}, which is a machine itself; name the file of a GPU", quote(path.stem().string()));
   const auto clock = [&](auto text) { parse_clock(hardware.boost_clock_hz, text); };
   std::vector<Field> peaks;
   for (const PrecisionRow& row : precision_table)

@@ -65,7 +65,7 @@ NcclGroup nccl_group(const Spread& spread, const Network& network) {
   group.ranks = spread.ranks;
   group.nodes = spread.nodes;
   group.within_bytes_per_s = network.rank_bytes_per_s;
-  group.between_bytes_per_s = spread.nodes > 1 ? network_rate(spread, network) : 0;
+  group.between_bytes_per_s = spread.nodes > 1 ? network_rate(spread, network) * spread.network : 0;
   group.rails = spread.most_on_a_node * rails_of_rank(network);
   if (network.nics_of_node > 0) group.rails = std::min(group.rails, network.nics_of_node);
   group.compute_capability = network.compute_capability;

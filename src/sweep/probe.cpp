@@ -84,7 +84,8 @@ Machine probe(job::Job& job, const plan::Plan& plan) {
   std::vector<std::string> bound;
   for (std::size_t rank = 0; rank < outcome.samples.size(); ++rank)
     bound.push_back(outcome.of<job::ProbeSamples>(rank).bound);
-  machine.identity.emplace_back("worker binding", said_by_ranks(bound));
+  if (std::ranges::any_of(bound, [](const std::string& text) { return !text.empty(); }))
+    machine.identity.emplace_back("worker binding", said_by_ranks(bound));
   for (const job::Samples& s : outcome.samples)
     machine.warnings.insert(machine.warnings.end(), s.warnings.begin(), s.warnings.end());
   machine.peaks = Peaks(machine.places);

@@ -135,6 +135,30 @@ TEST_F(PredictedSweep, NothingIsProvenByIt) {
   EXPECT_THAT(summary.warnings, ::testing::ElementsAre(HasSubstr("uncalibrated")));  // nothing about machines
 }
 
+TEST_F(PredictedSweep, IsNeitherPooledNorAHistoryNorAGate) {
+  run(on(16));
+  SweepOptions again = on(16);
+  again.output = file_ + ".again.h5";
+  run(again);
+  EXPECT_THAT(said({"show", file_, again.output}), HasSubstr("nothing to pool"));
+  EXPECT_THAT(said({"compare", "--history", file_, again.output}), HasSubstr("a history is of measured runs"));
+  EXPECT_THAT(said({"compare", file_, again.output, "--fail-on", "slower"}), HasSubstr("a prediction proves nothing"));
+  EXPECT_NE(exit_code_, 0);
+  EXPECT_THAT(said({"sweep", "--resume", file_}), HasSubstr("run it again with --force"));
+}
+
+TEST_F(PredictedSweep, WhatNcclWouldRefuseIsNoCase) {
+  SweepOptions options = on(16);
+  options.overrides = {"sweep={nccl_algo: [AllReduce:PAT], micro_batch_size: [2]}", "measure.weight={}"};
+  run(options);
+  EXPECT_EQ(exit_code_, 0);
+  const store::Result result = store::read_result(file_);
+  const store::ResultCase* refused = result.find_case("nccl_algo=AllReduce:PAT");
+  ASSERT_NE(refused, nullptr);
+  EXPECT_EQ(refused->status, store::CaseStatus::impossible);
+  EXPECT_THAT(refused->reason, HasSubstr("NCCL ends with an error"));
+}
+
 TEST_F(PredictedSweep, ClimbsInVirtualTime) {
   SweepOptions options = on(16);
   options.climb = true;

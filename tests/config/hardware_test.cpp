@@ -64,6 +64,8 @@ TEST(HardwareFile, AMachineHasTheGpuOfAnotherFile) {
   folder.write("hardware/tower.yaml", "name: T\nsource: x\ngpu: rack\n");
   EXPECT_THAT(complaint(folder.write("a.yaml", "hardware: tower" + body)),
               HasSubstr("tower.yaml:3:6: gpu: found 'rack', which is a machine itself"));
+  folder.write("hardware/tower.yaml", "name: T\nsource: x\ngpu: tower\n");
+  EXPECT_THAT(complaint(folder.write("a.yaml", "hardware: tower" + body)), HasSubstr("which is a machine itself"));
   folder.write("hardware/tower.yaml", "name: T\nsource: x\ngpu: fats\n");
   EXPECT_THAT(complaint(folder.write("a.yaml", "hardware: tower" + body)),
               HasSubstr("found 'fats'; no file of this name"));

@@ -106,6 +106,15 @@ TEST(NcclEffect, BetweenNodesIsAgainstARing) {
   EXPECT_NEAR(effect({}, 2000 * mib, h100s(16, 2)).slower, 360.0 / 450, 0.05);
 }
 
+TEST(NcclGroup, HasWhatAFaultLeavesOfTheNetwork) {
+  Network network{.rank_bytes_per_s = 450e9, .node_bytes_per_s = 400e9, .node_of = {}};
+  Spread spread{16, 2, 8, 1};
+  const double whole = nccl_group(spread, network).between_bytes_per_s;
+  EXPECT_GT(whole, 0);
+  spread.network = 0.25;
+  EXPECT_DOUBLE_EQ(nccl_group(spread, network).between_bytes_per_s, whole / 4);
+}
+
 TEST(NcclEffect, OfThreadBlocksIsBandwidthAndMultiprocessors) {
   const double large = 1000 * mib;
   const NcclEffect few = effect({{"nccl_max_ctas", "2"}}, large, a100s(8));

@@ -20,8 +20,12 @@ std::string interval_of(const std::optional<analysis::Effect>& effect) {
   return effect ? interval_words(effect->low, effect->high) : "";
 }
 
-std::string verdict_of(const std::optional<analysis::Effect>& effect) {
-  return effect ? name_of(effect->verdict) : "not measured";
+std::string verdict_of(const store::Result& result, const analysis::Summary& summary,
+                       const std::optional<analysis::Effect>& effect) {
+  if (!effect) return "not measured";
+  if (!analysis::is_predicted(summary)) return name_of(effect->verdict);
+  const analysis::ConfidenceInterval centre{.center = std::log(effect->ratio)};
+  return analysis::name_of(analysis::decide(centre, result.smallest_effect, {.predicted = true}));
 }
 
 std::string mfu_of(const analysis::CaseSummary& row) {
@@ -56,11 +60,11 @@ Table table_of(const store::Result& result, const analysis::Summary& summary, co
     const analysis::CaseSummary& row = summary.case_at(rung.together);
     const bool first = &rung == &summary.ladder.front();
     table.rows.push_back({first ? rung.name : "+ " + rung.name, scale.print(row.step_seconds), mfu_of(row),
-                          ladder_change(rung.on_top), interval_of(rung.on_top), verdict_of(rung.on_top),
-                          ladder_change(summary.case_at(rung.alone).effect), ladder_change(rung.interaction),
-                          interval_of(rung.interaction)});
+                          ladder_change(rung.on_top), interval_of(rung.on_top),
+                          verdict_of(result, summary, rung.on_top), ladder_change(summary.case_at(rung.alone).effect),
+                          ladder_change(rung.interaction), interval_of(rung.interaction)});
   }
-  if (analysis::is_predicted(summary)) leave_out(table, {4, 5, 8});  // intervals and verdicts
+  if (analysis::is_predicted(summary)) leave_out(table, {4, 8});  // the intervals
   return table;
 }
 
