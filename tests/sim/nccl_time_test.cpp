@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/known.h"
+#include "sim/link_time.h"
 #include "support/errors.h"
 
 namespace harness::sim {
