@@ -30,6 +30,12 @@ std::string model_words(const store::Result& result) {
 
 Remarks remarks_of(const store::Result& result, const Proven& proven, const std::string& file) {
   Remarks out;
+  out.left_out = proven.left_out;
+  if (config::traits_of(result.backend).predicts()) {
+    out.head.push_back(one_line(fmt::format(
+        "Predicted, not measured: {} proves nothing, so there is nothing to set. Measure what it predicts.", file)));
+    return out;
+  }
   out.head.push_back(one_line(fmt::format("What {} proves faster than its baseline ({}, {}, {}{}).", file, result.name,
                                           result.created, plural(result.ranks, "rank"), model_words(result))));
   if (!config::traits_of(result.backend).ranks_are_gpus) {
@@ -41,7 +47,6 @@ Remarks remarks_of(const store::Result& result, const Proven& proven, const std:
         "Each was proven alone against the baseline. Together they are not proven: run a sweep with all of them as the "
         "baseline.");
   }
-  out.left_out = proven.left_out;
   return out;
 }
 
@@ -87,7 +92,7 @@ std::string env_text(const Proven& proven, Remarks remarks) {
 
 // As a comment: whoever exports has a model.
 std::string megatron_model(const store::Result& result) {
-  std::string line = "The model that was measured:";
+  std::string line = config::traits_of(result.backend).predicts() ? "The model of it:" : "The model that was measured:";
   for (const auto& [name, value] : config::megatron_flags(result.model))
     line += " " + name + (value.empty() ? "" : " " + shell_word(value));
   return line;

@@ -112,6 +112,7 @@ TEST_F(PredictedSweep, SaysWhereverItIsReadThatNothingWasMeasured) {
                                                  {"show", "--breakdown", file_},
                                                  {"report", "--format", "md", "-o", "-", file_},
                                                  {"report", "-o", "-", file_},
+                                                 {"export", "--format", "megatron", file_},
                                                  {"compare", file_, file_, "--anyway"}}) {
     SCOPED_TRACE(reader[0]);
     const std::string text = said(reader);
