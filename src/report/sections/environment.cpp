@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "config/backend.h"
 #include "report/clean_text.h"
 #include "report/context.h"
 #include "report/export.h"
