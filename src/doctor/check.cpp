@@ -1,5 +1,7 @@
 #include "doctor/check.h"
 
+#include <fmt/format.h>
+
 namespace harness::doctor {
 namespace {
 
