@@ -33,6 +33,9 @@ struct Hardware {
   const std::string& gpu_file() const { return gpu.empty() ? file : gpu; }
   /// 0: unknown. fp16 has bf16's where it has none of its own: one row of NVIDIA's data sheets is of both.
   double peak_flops(Precision precision) const;
+  /// Whether its NVLink switches, where it has some, may add up (NVLink SHARP): from compute capability 9.0 on, and
+  /// where none is stated.
+  bool switches_may_reduce() const { return compute_capability == 0 || compute_capability >= 90; }
   /// Whether `devices` has this name. They are compared whole: "NVIDIA A10" is not "NVIDIA A100-SXM4-40GB", and a slice
   /// of a GPU (MIG) or its laptop form has another name because it has other peaks.
   bool is(std::string_view device) const;

@@ -13,11 +13,9 @@
 namespace harness::doctor {
 namespace {
 
-constexpr int hopper = 90;  // compute capability of the first whose NVLink switches add up
-
 void take_gpu(const config::Hardware& hardware, Fabric& fabric) {
   fabric.links.rank_bytes_per_s = hardware.nvlink_bytes_per_s;
-  fabric.links.switches_reduce_nodes = hardware.nvlink_bytes_per_s > 0 && hardware.compute_capability >= hopper;
+  fabric.links.switches_reduce_nodes = hardware.nvlink_bytes_per_s > 0 && hardware.switches_may_reduce();
   fabric.memory_bytes_per_s = hardware.memory_bytes_per_s;
   fabric.cache_bytes = hardware.l2_bytes;
   std::string source = fmt::format("GPU: {}", hardware.name);

@@ -34,7 +34,6 @@ constexpr double half_of_all_reduce = 0.6;  // the start of an all-gather or a r
 }  // namespace
 
 Network network_of(const config::Hardware& hardware, const config::Fabric& fabric, std::vector<int> node_of) {
-  constexpr int hopper = 90;  // the first whose NVLink switches add up
   std::map<int, int> on_node;
   int most = 0;
   for (const int node : node_of) most = std::max(most, ++on_node[node]);
@@ -43,7 +42,7 @@ Network network_of(const config::Hardware& hardware, const config::Fabric& fabri
   Network network;
   network.rank_bytes_per_s = fabric.rank_bytes_per_s > 0 ? fabric.rank_bytes_per_s : hardware.nvlink_bytes_per_s;
   network.node_bytes_per_s = stated ? fabric.node_bytes_per_s : hardware.node_bytes_per_s * in_use;
-  network.switches_reduce = hardware.nvswitch && hardware.compute_capability >= hopper;
+  network.switches_reduce = hardware.nvswitch && hardware.switches_may_reduce();
   network.node_of = std::move(node_of);
   network.ranks_of_node = most;
   network.nics_of_node = static_cast<int>(hardware.nics_of_node * in_use);

@@ -60,10 +60,8 @@ program::Links links_of(const config::Experiment& experiment, const plan::Planne
   if (links.rank_bytes_per_s == 0 && hardware) links.rank_bytes_per_s = hardware->nvlink_bytes_per_s;
   const bool predicts = config::traits_of(experiment.backend).predicts();
   if (links.node_bytes_per_s == 0 && hardware && predicts) links.node_bytes_per_s = hardware->node_bytes_per_s;
-  constexpr int hopper = 90;  // the first whose NVLink switches add up
-  const int capability = hardware ? hardware->compute_capability : 0;
   const config::BackendTraits& traits = config::traits_of(config::traits_of(experiment.backend).stands_for);
-  links.switches_reduce_nodes = traits.uses_nccl && (capability == 0 || capability >= hopper);
+  links.switches_reduce_nodes = traits.uses_nccl && (!hardware || hardware->switches_may_reduce());
   const auto collnet = planned.settings.nccl.find("nccl_collnet");
   links.switches_reduce_network = collnet != planned.settings.nccl.end() && collnet->second == "true";
   return links;
