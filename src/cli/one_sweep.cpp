@@ -53,7 +53,7 @@ plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment,
                       plan::Processes processes) {
   if (config::traits_of(experiment.backend).predicts()) {
     plan::Plan plan = plan::prepare(experiment, job.size(), only, processes, sweep::topology_of(job.places()));
-    leave_out_unknown(plan);
+    leave_out_unpredicted(plan);
     return plan;
   }
   static_cast<void>(backends::get(experiment.backend));  // an Error here says what is missing

@@ -58,8 +58,12 @@ std::string errors_text(const std::vector<PredictedCase>& predicted) {
 
 machine::Topology planned_topology(const config::Experiment& e, int ranks, int ranks_per_node) {
   constexpr int usual = 8;
-  if (ranks_per_node == 0 && config::traits_of(e.backend).predicts())
-    ranks_per_node = e.hardware && e.hardware->gpus_of_node > 0 ? e.hardware->gpus_of_node : usual;
+  const int gpus = e.hardware ? e.hardware->gpus_of_node : 0;
+  if (config::traits_of(e.backend).predicts() && gpus > 0 && ranks_per_node > gpus) {
+    fail("{} ranks cannot share a node: one of {} has {}; give --ranks-per-node {} or fewer", ranks_per_node,
+         e.hardware->name, plural(gpus, "GPU"), gpus);
+  }
+  if (ranks_per_node == 0 && config::traits_of(e.backend).predicts()) ranks_per_node = gpus > 0 ? gpus : usual;
   return ranks_per_node > 0 ? machine::Topology::node_by_node(ranks, ranks_per_node) : machine::Topology();
 }
 
@@ -69,18 +73,6 @@ std::vector<int> places_of(const plan::PlannedCase& planned, const config::Exper
 }
 
 namespace {
-
-// "" where it goes on.
-std::string why_nccl_ends(const plan::Plan& plan, const plan::PlannedCase& planned) {
-  const config::Experiment& e = plan.experiment;
-  const program::ProgramSet set = workloads::build_programs(e.model, planned.settings, planned.layout);
-  try {
-    const sim::Simulation simulation(set, planned.settings, e, sim::network_of(e, plan.topology.node_of));
-    return "";
-  } catch (const sim::NotPredicted& why) {
-    return why.what();
-  }
-}
 
 // The shares by which steps are longer than the baseline's, per token where they hold different numbers of them.
 void compare_with_baseline(const plan::Plan& plan, std::vector<PredictedCase>& predicted) {
@@ -95,17 +87,6 @@ void compare_with_baseline(const plan::Plan& plan, std::vector<PredictedCase>& p
 
 }  // namespace
 
-void leave_out_unknown(plan::Plan& plan) {
-  for (plan::PlannedCase& planned : plan.cases) {
-    if (!planned.is_possible()) continue;
-    const std::string name = sim::unknown_change(plan.experiment.baseline, planned.settings);
-    if (!name.empty()) planned.impossible = fmt::format("the prediction does not know {}", name);
-    if (name.empty() && !planned.settings.nccl.empty()) planned.impossible = why_nccl_ends(plan, planned);
-  }
-  plan::require_baseline(plan);
-  plan::schedule_blocks(plan);
-}
-
 std::vector<PredictedCase> predict_cases(const plan::Plan& plan) {
   const config::Experiment& e = plan.experiment;
   if (!config::traits_of(e.backend).predicts()) return {};
@@ -118,16 +99,12 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan) {
       predicted[i].unknown = fmt::format("the prediction does not know {}", name);
       continue;
     }
-    if (planned.is_copy) {
-      predicted[i] = predicted.front();
-      continue;
-    }
     const program::ProgramSet set = workloads::build_programs(e.model, planned.settings, planned.layout);
     try {
       const sim::Simulation simulation(set, planned.settings, e, network);
       predicted[i].step = sim::predict(simulation);
     } catch (const sim::NotPredicted& why) {
-      predicted[i].unknown = fmt::format("{}: {}", planned.name, why.what());
+      predicted[i].unknown = why.what();
       continue;
     }
     predicted[i].trust = sim::trust_in(*predicted[i].step, e.model, planned.settings, planned.layout.ranks(),
@@ -137,13 +114,22 @@ std::vector<PredictedCase> predict_cases(const plan::Plan& plan) {
   return predicted;
 }
 
+void leave_out_unpredicted(plan::Plan& plan) {
+  const std::vector<PredictedCase> predicted = predict_cases(plan);
+  for (std::size_t i = 0; i < predicted.size(); ++i) {
+    if (!predicted[i].unknown.empty()) plan.cases[i].impossible = predicted[i].unknown;
+  }
+  plan::require_baseline(plan);
+  plan::schedule_blocks(plan);
+}
+
 std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
   const config::Experiment& e = p.experiment;
   std::set<std::string> unknown;
   report::Table table;
   table.columns = {{"case", true}, {"predicted step"}, {"change"}, {"MFU"}, {"computing"}, {"exposed"}, {"idle"}};
   for (std::size_t i = 0; i < p.cases.size(); ++i) {
-    if (p.cases[i].is_copy || !p.cases[i].is_possible()) continue;
+    if (!p.cases[i].is_possible()) continue;
     if (!predicted[i].step) {
       table.rows.push_back({p.cases[i].name, "?", "", "", "", "", ""});
       unknown.insert(predicted[i].unknown);

@@ -19,19 +19,20 @@ struct PredictedCase {
 };
 
 /// How the ranks of a plan stand, as given (0: not given). A prediction takes the machines that its hardware is usually
-/// part of where nothing says it; else it is not known then.
+/// part of where nothing says it; else it is not known then. Throws
+/// Error if a node of that hardware has fewer GPUs.
 machine::Topology planned_topology(const config::Experiment& experiment, int ranks, int ranks_per_node);
 
 /// The node of each rank in a case: as `topology` has it, or where a fault puts it.
 std::vector<int> places_of(const plan::PlannedCase& planned, const config::Experiment& experiment,
                            const machine::Topology& topology);
 
-/// Takes out of a plan, as impossible, what cannot be predicted: cases that change what the simulation does not know.
-void leave_out_unknown(plan::Plan& plan);
-
 /// Of each case of a plan, by its number; none where the backend does not predict. Throws Error where a number is not
 /// known that every prediction needs.
 std::vector<PredictedCase> predict_cases(const plan::Plan& plan);
+/// Takes out of a plan, as impossible, the cases of which there is no prediction. Throws Error as predict_cases() does,
+/// and if the baseline is one of them.
+void leave_out_unpredicted(plan::Plan& plan);
 /// A table of what was predicted, for a person.
 std::string predictions_text(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
 

@@ -179,6 +179,11 @@ TEST_F(PredictedSweep, AsksForWhatItNeedsAndRefusesWhatItIsNot) {
   SweepOptions gated = on(16);
   gated.require = "healthy";
   EXPECT_THAT(test::error_of([&] { run(gated); }), HasSubstr("--require healthy"));
+  SweepOptions crowded = on(16), without_network = on(16);
+  crowded.ranks_per_node = 16;
+  without_network.overrides = {"hardware=l40s"};
+  EXPECT_THAT(test::error_of([&] { run(crowded); }), HasSubstr("give --ranks-per-node 8 or fewer"));
+  EXPECT_THAT(test::error_of([&] { run(without_network); }), HasSubstr("add `fabric: {node: 400 GB/s}`"));
   SweepOptions measured = on(16);
   measured.overrides = {"backend=cpu", "hardware=none"};
   EXPECT_THAT(test::error_of([&] { run(measured); }), HasSubstr("mpirun -np N"));

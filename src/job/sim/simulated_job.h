@@ -36,6 +36,7 @@ class SimulatedJob final : public job::Job {
   int rank() const override { return 0; }
   int size() const override { return static_cast<int>(places_.size()); }
   const std::vector<job::RankPlace>& places() const override { return places_; }
+  /// Nothing fails by chance in virtual time: throws Error if a step cannot be predicted, which planning finds first.
   std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override;
   std::vector<std::string> ask(const std::string& question) override;
   int follow() override { return 0; }
