@@ -28,6 +28,13 @@ inline constexpr config::BackendKind tested_backend = config::BackendKind::cpu;
 #endif
 
 inline constexpr bool emulated = tested_backend == config::BackendKind::cuda;  // and slow
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
+/// Slower still: a test takes a cell or two of its grid, which meet every axis of it. `make test` takes them all.
+inline constexpr bool few_cells = emulated && sanitized;
 
 /// By rank; empty: none.
 using KeptConnections = std::vector<std::shared_ptr<backend::Connections>>;

@@ -13,10 +13,12 @@ using config::PipelineSchedule;
 // Not a multiple of 2 * 4: stages and chunks are not equally long.
 const config::Model deep{"deep", 9, 32, 2, 128, 16};
 
+constexpr std::int64_t batch = test::few_cells ? 8 : 16;
+
 config::Settings settings_of(PipelineSchedule schedule, std::int64_t micro_batch_size) {
   config::Settings s;
   s.pipeline_schedule = schedule;
-  s.global_batch_size = 16;
+  s.global_batch_size = batch;
   s.micro_batch_size = micro_batch_size;
   s.bucket_size_bytes = 16 << 10;
   return s;
@@ -26,12 +28,12 @@ config::Settings settings_of(PipelineSchedule schedule, std::int64_t micro_batch
 // replicas, whose sums begin at other ends of the buckets, training is the same to the last bit.
 TEST(Schedules, TrainAsOneForwardOneBackwardDoes) {
   const test::Gradients alone =
-      test::train(deep, settings_of(PipelineSchedule::one_forward_one_backward, 16), {}).gradients;
+      test::train(deep, settings_of(PipelineSchedule::one_forward_one_backward, batch), {}).gradients;
   for (const auto& [tp, pp, dp] : {std::array{1, 2, 1}, std::array{2, 2, 1}, std::array{1, 2, 2}, std::array{2, 2, 2},
                                    std::array{1, 4, 1}, std::array{1, 4, 2}}) {
     if (test::emulated && tp * pp * dp != 2) continue;
     const program::Layout layout = test::layout_of(tp, pp, dp);
-    const std::int64_t micro_batch = 2 / dp;  // eight of them
+    const std::int64_t micro_batch = 2 / dp;  // eight of them, or four
     const test::Trained usual =
         test::train(deep, settings_of(PipelineSchedule::one_forward_one_backward, micro_batch), layout);
     for (const auto schedule :
@@ -53,7 +55,7 @@ TEST(Schedules, TrainAsOneForwardOneBackwardDoes) {
 TEST(Schedules, GoTogetherWithTheLeversOfMemory) {
   if (test::emulated) GTEST_SKIP() << "slow, and each of the levers has a test of its own";
   const test::Gradients alone =
-      test::train(deep, settings_of(PipelineSchedule::one_forward_one_backward, 16), {}).gradients;
+      test::train(deep, settings_of(PipelineSchedule::one_forward_one_backward, batch), {}).gradients;
   for (const auto& layout : {test::layout_of(2, 2, 1), test::layout_of(2, 2, 2)}) {
     for (const auto schedule : {PipelineSchedule::interleaved, PipelineSchedule::zero_bubble_h1}) {
       for (const auto recompute : {config::Recompute::none, config::Recompute::selective, config::Recompute::full}) {
