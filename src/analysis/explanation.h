@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/part.h"
@@ -42,8 +43,9 @@ struct CaseCompared {
 /// Something that is wrong with the cluster, and whose picture the measured step is.
 struct Cause {
   std::string fault;               // as `faults` of a configuration has it: "slow_link"
-  std::string words;               // "the network of node 5 runs at 50 % of its rate (slow_link)"
-  std::vector<std::string> or_else;  // in words, the better first: causes that would look (nearly) the same
+  std::string words;               // "node 5 has 50 % of its network"
+  /// Causes that would look (nearly) the same, the better first: as `faults` has them, and in words.
+  std::vector<std::pair<std::string, std::string>> or_else;
   std::vector<std::string> checks;   // of doctor: those that tell these apart; without or_else, those that would see it
   std::string confirmed_by;          // a finding of doctor in the same file: "pcie.width"; "": none
   double with_s = 0;                 // the step, predicted with this cause and those before it

@@ -3,6 +3,8 @@
 #include "analysis/breakdown.h"
 #include "base/error.h"
 #include "explain/compare.h"
+#include "explain/diagnose.h"
+#include "explain/picture.h"
 #include "explain/reference.h"
 
 namespace harness::explain {
@@ -14,6 +16,9 @@ void explain_cases(const store::Result& result, const Reference& reference, anal
       const CaseModel model(reference, result, measured.case_index);
       const analysis::CaseBreakdown predicted = analysis::break_down(model.predict({})).front();
       found.cases.push_back(compare_with_prediction(measured.mean, predicted.mean));
+      if (result.at(measured).role() != store::CaseRole::baseline) continue;
+      found.diagnosis = diagnose(model, picture_of(result, measured), result);
+      found.diagnosis->case_index = measured.case_index;
     } catch (const Error& error) {
       found.why_none = error.what();
     }
