@@ -17,8 +17,10 @@ constexpr double least_excess = 0.02;  // of what a rank computes or communicate
 constexpr double close = 0.002;        // of what is fitted
 constexpr double as_usual = 0.02;      // a share this close to a usual one is that one
 
-// Rates of a node over TCP, from one interface of 10 Gbit/s to one of 100.
-constexpr double least_tcp_bytes_per_s = 1e9, most_tcp_bytes_per_s = 12.5e9;
+// Of a node over TCP: one interface of 200 Gbit/s carries no more, and usual ones have from 10 to 100.
+constexpr double most_tcp_bytes_per_s = 25e9, least_usual_tcp_bytes_per_s = 1e9, most_usual_tcp_bytes_per_s = 12.5e9;
+// Of a network or a PCIe link that still works: 1 lane of 16, or the slowest rate of a port that has the fastest.
+constexpr double least_share = 1.0 / 16;
 
 bool is_near(double share, double usual) {
   return std::abs(share - usual) <= as_usual * usual;
@@ -199,8 +201,9 @@ void Suspects::add_network(const config::Faults& known, std::vector<Hypothesis>&
   };
   if (const double share = share_that_fits(known, all, over_tcp); share < 1) {
     const double rate = share * network.node_bytes_per_s;
-    const bool usual = rate >= least_tcp_bytes_per_s && rate <= most_tcp_bytes_per_s;
-    found.push_back({config::Fault::socket_fallback, over_tcp(share), {}, false, rate, usual});
+    const bool usual = rate >= least_usual_tcp_bytes_per_s && rate <= most_usual_tcp_bytes_per_s;
+    if (rate <= most_tcp_bytes_per_s)
+      found.push_back({config::Fault::socket_fallback, over_tcp(share), {}, false, rate, usual});
   }
 
   // At one node.
@@ -212,7 +215,7 @@ void Suspects::add_network(const config::Faults& known, std::vector<Hypothesis>&
     return faults;
   };
   const double share = share_that_fits(known, nodes->affected, with_link);
-  if (share < 1) {
+  if (share < 1 && share > (1 - as_usual) * least_share) {
     const auto usual = of_rails(share, rails);
     const double left = usual.value_or(share);
     found.push_back({config::Fault::slow_link, with_link(left), nodes->places, true, left, usual.has_value()});
@@ -233,7 +236,7 @@ void Suspects::add_network(const config::Faults& known, std::vector<Hypothesis>&
                              : reach.places.front();
     const double carried = condition.network_of(rank) / little;
     const double part = share_that_fits(known, reach.affected, [&](double s) { return with_pcie(s / carried); });
-    if (!(part < 1) || part / carried > 1) return;
+    if (!(part < 1) || part / carried > 1 || part / carried < (1 - as_usual) * least_share) return;
     const auto usual = of_lanes(part / carried);
     const double left = usual.value_or(part / carried);
     found.push_back(

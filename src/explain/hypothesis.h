@@ -13,8 +13,8 @@ namespace harness::explain {
 /// A fault that might explain a step, with the numbers that fit it best.
 struct Hypothesis {
   config::Fault fault = config::Fault::slow_gpu;
-  config::Faults faults;    // this one on top of those that are known
-  std::vector<int> places;  // nodes or ranks that it may be on; the step cannot tell which; none: everywhere
+  config::Faults faults = {};    // this one on top of those that are known
+  std::vector<int> places = {};  // nodes or ranks that it may be on; the step cannot tell which; none: everywhere
   bool of_node = false;     // `places` are nodes
   double left = 1;          // share of clock, network or PCIe that it leaves
   bool usual = true;        // it leaves what such a fault leaves: whole rails, half of the lanes …

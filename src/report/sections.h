@@ -28,7 +28,8 @@ Section breakdown_section(const store::Result& result, const analysis::Findings&
 /// What steps take beside what they are predicted to take, and what that says is wrong; no pieces without an
 /// explanation.
 Section explanation_section(const store::Result& result, const analysis::Findings& findings);
-/// The diagnosis in one sentence; "" without one.
+inline constexpr const char* explanation_id = "prediction";
+/// The diagnosis in a sentence or two; "" without one.
 std::string diagnosis_words(const analysis::Explanation& explanation);
 Section stragglers_section(const store::Result& result, const analysis::Findings& findings);
 /// Starting, building, connecting, steps …: no pieces in files that do not say.

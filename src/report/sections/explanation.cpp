@@ -139,7 +139,7 @@ std::string diagnosis_words(const analysis::Explanation& explanation) {
 }
 
 Section explanation_section(const store::Result& result, const analysis::Findings& findings) {
-  Section section{"prediction", "Measured against predicted", {}};
+  Section section{explanation_id, "Measured against predicted", {}};
   if (!findings.explanation) return section;
   const analysis::Explanation& explained = *findings.explanation;
   if (explained.of_prediction) section.title = "Predicted with its faults against predicted without";
@@ -152,7 +152,6 @@ Section explanation_section(const store::Result& result, const analysis::Finding
       "calibration {}; means over ranks. Communications count without the waiting for others, which has a line of its "
       "own. The last three columns add up to the step.",
       explained.hardware, explained.calibration)});
-  if (const std::string words = diagnosis_words(explained); !words.empty()) section.add(Paragraph{words, true});
   for (const analysis::CaseCompared& compared : explained.cases) {
     section.add(Subheading{result.at(compared).name});
     section.add(Numbers{"", ComparedTable(compared, explained.of_prediction).take()});
