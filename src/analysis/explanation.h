@@ -42,14 +42,14 @@ struct CaseCompared {
 
 /// Something that is wrong with the cluster, and whose picture the measured step is.
 struct Cause {
-  std::string fault;               // as `faults` of a configuration has it: "slow_link"
-  std::string words;               // "node 5 has 50 % of its network"
+  std::string fault;  // as `faults` of a configuration has it: "slow_link"
+  std::string words;  // "node 5 has 50 % of its network"
   /// Causes that would look (nearly) the same, the better first: as `faults` has them, and in words.
   std::vector<std::pair<std::string, std::string>> or_else;
-  std::vector<std::string> checks;   // of doctor: those that tell these apart; without or_else, those that would see it
-  std::string confirmed_by;          // a finding of doctor in the same file: "pcie.width"; "": none
-  double with_s = 0;                 // the step, predicted with this cause and those before it
-  double explains = 0;               // share of what was left unexplained before
+  std::vector<std::string> checks;  // of doctor: those that tell these apart; without or_else, those that would see it
+  std::string confirmed_by;         // a finding of doctor in the same file: "pcie.width"; "": none
+  double with_s = 0;                // the step, predicted with this cause and those before it
+  double explains = 0;              // share of what was left unexplained before
 };
 
 struct Diagnosis {
@@ -64,8 +64,9 @@ struct Diagnosis {
 struct Explanation {
   std::string why_none;  // a sentence; "": there is one
   std::string hardware, calibration;
-  bool of_prediction = false;  // what is held against the prediction is one itself, with the faults of its configuration
-  std::vector<CaseCompared> cases;  // that have a profiled step and a prediction, in order
+  bool of_prediction =
+      false;  // what is held against the prediction is one itself, with the faults of its configuration
+  std::vector<CaseCompared> cases;     // that have a profiled step and a prediction, in order
   std::optional<Diagnosis> diagnosis;  // of the baseline; none without its profiled step
 };
 

@@ -14,9 +14,9 @@ namespace {
 // Of what is unexplained, which the distance of pictures measures:
 constexpr double must_explain = 0.25;  // a cause, at least
 constexpr double as_good = 0.1;        // two causes that differ by less are both named
-constexpr double unusual = 0.05;       // what a cause loses that leaves an unusual share: the simpler one is the likelier
-constexpr double confirmed = 0.2;      // what a cause gains that doctor has found
-constexpr double least_error = 0.03;   // of predicted steps, where the calibration states less or nothing
+constexpr double unusual = 0.05;   // what a cause loses that leaves an unusual share: the simpler one is the likelier
+constexpr double confirmed = 0.2;  // what a cause gains that doctor has found
+constexpr double least_error = 0.03;  // of predicted steps, where the calibration states less or nothing
 constexpr std::size_t most_causes = 4;
 
 // The check of doctor's that failed or warned of this; "": none.
@@ -43,8 +43,7 @@ class Search {
       : measured_(measured), result_(result), suspects_(model, measured) {
     found_.measured_s = measured.step_s;
     found_.healthy_s = suspects_.predicted({}, 1).step_s;
-    found_.expected_error =
-        std::max(least_error, model.reference().experiment.calibration->validation.step_error);
+    found_.expected_error = std::max(least_error, model.reference().experiment.calibration->validation.step_error);
   }
 
   analysis::Diagnosis run() {
@@ -74,8 +73,8 @@ class Search {
       j.distance_s = distance(measured_, picture);
       j.step_s = picture.step_s;
       j.confirmed_by = confirmation(j.hypothesis.fault, result_);
-      j.score_s = j.distance_s + unexplained_s * ((j.hypothesis.usual ? 0 : unusual) -
-                                                  (j.confirmed_by.empty() ? 0 : confirmed));
+      j.score_s = j.distance_s +
+                  unexplained_s * ((j.hypothesis.usual ? 0 : unusual) - (j.confirmed_by.empty() ? 0 : confirmed));
       // How one rank differs from its like needs no calibration; how fast a network is does.
       const bool among_like = j.hypothesis.fault == config::Fault::slow_gpu;
       const double least_s = found_.expected_error * (among_like ? found_.healthy_s : now_s);
@@ -98,8 +97,7 @@ class Search {
     add_check(best.hypothesis.fault, cause);
     for (const Judged& other : std::span(judged).subspan(1)) {
       if (other.score_s > best.score_s + as_good * unexplained_s) continue;
-      cause.or_else.push_back(
-          {config::name_of(other.hypothesis.fault), in_words(other.hypothesis, result_)});
+      cause.or_else.push_back({config::name_of(other.hypothesis.fault), in_words(other.hypothesis, result_)});
       add_check(other.hypothesis.fault, cause);
     }
     return cause;

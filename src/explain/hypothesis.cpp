@@ -12,7 +12,7 @@
 namespace harness::explain {
 namespace {
 
-constexpr double alike = 0.01;        // ratios of computing that differ by less are one
+constexpr double alike = 0.01;         // ratios of computing that differ by less are one
 constexpr double least_excess = 0.02;  // of what a rank computes or communicates, for a fault to be sought there
 constexpr double close = 0.002;        // of what is fitted
 constexpr double as_usual = 0.02;      // a share this close to a usual one is that one
@@ -157,9 +157,9 @@ double Suspects::share_that_fits(const config::Faults& known, const std::vector<
   constexpr int passes = 2;
   for (int pass = 0; pass < passes; ++pass) {
     const auto length = [&](double x) { return mean_communication(predicted(with(1 / x), slower), affected); };
-    const auto times = solve(mean_communication(measured_, affected),
-                             mean_communication(predicted(known, slower), affected), 1 / std::min(share, 0.5),
-                             most_times, length);
+    const auto times =
+        solve(mean_communication(measured_, affected), mean_communication(predicted(known, slower), affected),
+              1 / std::min(share, 0.5), most_times, length);
     if (!times) return 1;
     share = 1 / *times;
     const double now = slowness(with(share));
@@ -230,8 +230,7 @@ void Suspects::add_network(const config::Faults& known, std::vector<Hypothesis>&
     };
     // How much of a rank's part of the network all of its lanes carry.
     constexpr double little = 1e-3;
-    const sim::Condition condition =
-        sim::condition_of(with_pcie(little), *experiment.hardware, network);
+    const sim::Condition condition = sim::condition_of(with_pcie(little), *experiment.hardware, network);
     const int rank = of_node ? static_cast<int>(std::ranges::find(node_of, reach.places.front()) - node_of.begin())
                              : reach.places.front();
     const double carried = condition.network_of(rank) / little;
@@ -239,8 +238,7 @@ void Suspects::add_network(const config::Faults& known, std::vector<Hypothesis>&
     if (!(part < 1) || part / carried > 1 || part / carried < (1 - as_usual) * least_share) return;
     const auto usual = of_lanes(part / carried);
     const double left = usual.value_or(part / carried);
-    found.push_back(
-        {config::Fault::pcie_downgraded, with_pcie(left), reach.places, of_node, left, usual.has_value()});
+    found.push_back({config::Fault::pcie_downgraded, with_pcie(left), reach.places, of_node, left, usual.has_value()});
   };
   if (experiment.hardware->compute_capability == 0) return;
   add_pcie(*nodes, true);

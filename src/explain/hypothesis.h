@@ -15,9 +15,9 @@ struct Hypothesis {
   config::Fault fault = config::Fault::slow_gpu;
   config::Faults faults = {};    // this one on top of those that are known
   std::vector<int> places = {};  // nodes or ranks that it may be on; the step cannot tell which; none: everywhere
-  bool of_node = false;     // `places` are nodes
-  double left = 1;          // share of clock, network or PCIe that it leaves
-  bool usual = true;        // it leaves what such a fault leaves: whole rails, half of the lanes …
+  bool of_node = false;          // `places` are nodes
+  double left = 1;               // share of clock, network or PCIe that it leaves
+  bool usual = true;             // it leaves what such a fault leaves: whole rails, half of the lanes …
 };
 
 /// A measured case and what it is predicted to look like, with all that was simulated so far.

@@ -13,8 +13,8 @@ struct Reach {
   std::vector<bool> affected;  // by rank
 };
 
-/// The nodes of a job, and its ranks. The all-reduce of all ranks that ends a step tells nothing and is left out. Places
-/// that nobody would feel are left out, too.
+/// The nodes of a job, and its ranks. The all-reduce of all ranks that ends a step tells nothing and is left out.
+/// Places that nobody would feel are left out, too.
 std::vector<Reach> reach_of_nodes(const program::ProgramSet& set, const std::vector<int>& node_of);
 std::vector<Reach> reach_of_ranks(const program::ProgramSet& set, const std::vector<int>& node_of);
 

@@ -1,12 +1,11 @@
 #include "explain/reference.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "analysis/case_settings.h"
 #include "base/error.h"
-#include "base/text.h"
+#include "config/problems.h"
 #include "job/sim/simulated_job.h"
 #include "plan/prepare.h"
 #include "plan/why_impossible.h"
@@ -19,25 +18,35 @@
 namespace harness::explain {
 namespace {
 
-constexpr const char* remedy = "name the hardware in the configuration (`hardware: h100-sxm`) and measure again";
-
 std::string first_line_of(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
+config::Calibration usual_calibration(const std::string& config_path) {
+  config::Problems problems;
+  const config::Place nowhere{problems.add_file(config_path)};
+  auto calibration = config::read_calibration("harness", nowhere, config_path, problems);
+  problems.throw_if_any();
+  return *calibration;
+}
+
 config::Experiment healthy_experiment(const store::Result& result) {
-  std::vector<std::string> overrides = result.overrides;
-  overrides.emplace_back("backend=sim");
+  const config::BackendTraits& traits = config::traits_of(result.backend);
+  if (!traits.predicts() && !traits.ranks_are_gpus)
+    fail("predictions know GPUs alone, and ranks of the backend {} are none", result.backend);
   config::Experiment e;
   try {
-    e = config::load_recorded(result.config_text, result.config_path, overrides);
+    e = config::load_recorded(result.config_text, result.config_path, result.overrides);
+    if (!e.calibration) e.calibration = usual_calibration(result.config_path);
+    if (!e.hardware && !e.without_hardware && !result.rank_table.empty())
+      e.hardware = config::find_hardware_for_device(result.rank_table.front().device, result.config_path);
   } catch (const Error& error) {
-    fail("its configuration cannot be read for a prediction: {}", first_line_of(error.what()));
+    fail("its configuration cannot be read again ({})", first_line_of(error.what()));
   }
+  if (!e.hardware)
+    fail("nothing says what its GPUs promise; name them in the configuration (`hardware: h100-sxm`) and measure again");
+  e.backend = config::BackendKind::sim;
   e.faults = {};
-  if (!e.hardware && !result.rank_table.empty() && !e.without_hardware)
-    e.hardware = config::find_hardware_for_device(result.rank_table.front().device, result.config_path);
-  if (!e.hardware) fail("nothing says what hardware it is held against; {}", remedy);
   return e;
 }
 
@@ -73,7 +82,7 @@ store::Result job_of(const store::Result& result, const program::ProgramSet& set
 Reference reference_of(const store::Result& result) {
   Reference reference;
   reference.experiment = healthy_experiment(result);
-  reference.stood = reference.node_of = nodes_of(result);
+  reference.node_of = nodes_of(result);
   std::ranges::sort(reference.node_of);
   return reference;
 }

@@ -40,8 +40,7 @@ inline config::Experiment experiment_of(const Job& job, const std::string& calib
   config::Experiment e = config::load_recorded(text, source_dir() + "/configs/sample.yaml", {});
   const plan::Division division = plan::divide_ranks(e.model, e.baseline, job.ranks());
   const int replicas = division.layout[program::Axis::data];
-  return config::load_recorded(text, e.path,
-                               {fmt::format("baseline.global_batch_size={}", job.sequences * replicas)});
+  return config::load_recorded(text, e.path, {fmt::format("baseline.global_batch_size={}", job.sequences * replicas)});
 }
 
 /// A sweep of the baseline on ranks that stand node by node, before anything was profiled. Its configuration says
@@ -72,16 +71,20 @@ inline store::Result unmeasured(const Job& job, const config::Experiment& e) {
   return result;
 }
 
-/// The same with its profiled step: as it would be with these faults, all computations `slower` times as long.
-inline store::Result measured(const Job& job, const config::Faults& faults, double slower = 1) {
-  store::Result result = unmeasured(job, experiment_of(job));
-  const explain::Reference reference = explain::reference_of(result);
-  store::Result predicted = explain::CaseModel(reference, result, 0).predict(faults, slower);
+/// Gives it a profiled step: that of `predicted`, which has it alone.
+inline void add_step(store::Result& result, store::Result predicted) {
   result.timeline = std::move(predicted.timeline);
   result.splits = std::move(predicted.splits);
   result.totals = std::move(predicted.totals);
   result.operations = std::move(predicted.operations);
   result.roles = std::move(predicted.roles);
+}
+
+/// The same as it would be with these faults, all computations `slower` times as long.
+inline store::Result measured(const Job& job, const config::Faults& faults, double slower = 1) {
+  store::Result result = unmeasured(job, experiment_of(job));
+  const explain::Reference reference = explain::reference_of(result);
+  add_step(result, explain::CaseModel(reference, result, 0).predict(faults, slower));
   return result;
 }
 

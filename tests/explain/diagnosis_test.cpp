@@ -77,24 +77,30 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Scenario{"slow_gpu_70", two_nodes, slow_gpu(11, 0.7), "slow_gpu", "rank 11 (node1) computes at 70 %"},
         Scenario{"slow_gpu_75_of_stages", stages, slow_gpu(17, 0.75), "slow_gpu", "rank 17 (node2) computes at 75 %"},
-        Scenario{"slow_gpu_that_is_profiled", sixteen_nodes, slow_gpu(0, 0.5), "slow_gpu", "rank 0 (node0) computes at 50 %"},
-        Scenario{"slow_gpu_among_replicas", replicas, slow_gpu(30, 0.8), "slow_gpu", "rank 30 (node3) computes at 80 %"},
+        Scenario{"slow_gpu_that_is_profiled", sixteen_nodes, slow_gpu(0, 0.5), "slow_gpu",
+                 "rank 0 (node0) computes at 50 %"},
+        Scenario{"slow_gpu_among_replicas", replicas, slow_gpu(30, 0.8), "slow_gpu",
+                 "rank 30 (node3) computes at 80 %"},
         Scenario{"slow_link_50", sixteen_nodes, slow_link(5, 0.5), "slow_link", "nodes 0 to 15 has 50 %"},
         Scenario{"slow_link_25_of_stages", stages, slow_link(3, 0.25), "slow_link", "node 3 (node3) has 25 %"},
         Scenario{"slow_link_75_of_ampere", ampere, slow_link(1, 0.75), "slow_link", "nodes 0 to 3 has 75 %"},
         Scenario{"pcie_of_a_node", sixteen_nodes, pcie(-1, 4, 0.25), "pcie_downgraded", "nodes 0 to 15 carry 25 %"},
         Scenario{"pcie_of_a_rank", four_nodes, pcie(13, -1, 0.25), "pcie_downgraded", "ranks 5, 13, 21, 29 carry 25 %"},
         Scenario{"pcie_of_a_rank_of_ampere", ampere, pcie(9, -1, 0.25), "pcie_downgraded", "ranks 1, 5, 9, 13"},
-        Scenario{"pcie_of_a_rank_of_stages", stages, pcie(30, -1, 0.125), "pcie_downgraded", "rank 30 (node3) carry 12 %"},
+        Scenario{"pcie_of_a_rank_of_stages", stages, pcie(30, -1, 0.125), "pcie_downgraded",
+                 "rank 30 (node3) carry 12 %"},
         Scenario{"socket_fallback", sixteen_nodes, socket(4e9), "socket_fallback", "4 GB/s a node"},
         Scenario{"socket_fallback_at_10_GB", replicas, socket(10e9), "socket_fallback", "10 GB/s a node"},
         Scenario{"socket_fallback_of_ampere", ampere, socket(1.5e9), "socket_fallback", "1.5 GB/s a node"},
         Scenario{"no_gpudirect", sixteen_nodes, everywhere(&config::Faults::no_gpudirect), "no_gpudirect", "GPUDirect"},
-        Scenario{"no_gpudirect_of_ampere", ampere, everywhere(&config::Faults::no_gpudirect), "no_gpudirect", "GPUDirect"},
+        Scenario{"no_gpudirect_of_ampere", ampere, everywhere(&config::Faults::no_gpudirect), "no_gpudirect",
+                 "GPUDirect"},
         Scenario{"acs_on", sixteen_nodes, everywhere(&config::Faults::acs_on), "acs_on", "access control"},
         Scenario{"acs_on_of_ampere", ampere, everywhere(&config::Faults::acs_on), "acs_on", "access control"},
-        Scenario{"tensor_across_nodes", four_nodes, everywhere(&config::Faults::tensor_across_nodes), "tensor_across_nodes", "one by one"},
-        Scenario{"tensor_across_nodes_of_stages", stages, everywhere(&config::Faults::tensor_across_nodes), "tensor_across_nodes", "one by one"}),
+        Scenario{"tensor_across_nodes", four_nodes, everywhere(&config::Faults::tensor_across_nodes),
+                 "tensor_across_nodes", "one by one"},
+        Scenario{"tensor_across_nodes_of_stages", stages, everywhere(&config::Faults::tensor_across_nodes),
+                 "tensor_across_nodes", "one by one"}),
     [](const auto& scenario) { return std::string(scenario.param.name); });
 
 TEST(Diagnosis, AHealthyStepHasNoCause) {
@@ -170,12 +176,71 @@ TEST(Diagnosis, ASmallExcessHasNoCause) {
 }
 
 TEST(Explain, SaysWhyThereIsNothingToHoldItAgainst) {
+  const store::Result measured = test::measured(two_nodes, {});
+  const auto why = [&](const std::string& backend, const std::string& hardware) {
+    store::Result result = measured;
+    result.backend = backend;
+    const std::string named = "hardware: h100-sxm";
+    result.config_text.replace(result.config_text.find(named), named.size(), hardware);
+    return explain(result).why_none;
+  };
+  EXPECT_EQ(why("cuda", "hardware: h100-sxm"), "");
+  EXPECT_THAT(why("cuda", "hardware: none"), HasSubstr("name them in the configuration"));
+  EXPECT_THAT(why("cuda", ""), HasSubstr("name them in the configuration"));
+  EXPECT_THAT(why("cuda", "hardware: h10"), HasSubstr("cannot be read again"));
+  EXPECT_THAT(why("cpu", "hardware: h100-sxm"), HasSubstr("ranks of the backend cpu are none"));
+}
+
+TEST(Explain, FindsTheHardwareByTheNameOfTheGpu) {
   store::Result result = test::measured(two_nodes, {});
-  const auto at = result.config_text.find("hardware: h100-sxm");
-  result.config_text.replace(at, 18, "hardware: none    ");
-  EXPECT_THAT(explain(result).why_none, HasSubstr("name the hardware in the configuration"));
-  result.config_text = "model: {layers: eight}";
-  EXPECT_THAT(explain(result).why_none, HasSubstr("cannot be read for a prediction"));
+  const std::string named = "hardware: h100-sxm";
+  result.config_text.replace(result.config_text.find(named), named.size(), "");
+  result.config_text.replace(result.config_text.find("backend: sim"), 12, "backend: cuda");
+  for (store::ResultRank& row : result.rank_table) row.device = "NVIDIA H100 80GB HBM3";
+  const analysis::Explanation found = explain(result);
+  EXPECT_EQ(found.why_none, "");
+  EXPECT_EQ(found.hardware, "H100 SXM5 80GB");
+}
+
+// Which faults a prediction was made with stands in its configuration: nobody looks.
+TEST(Explain, DoesNotReadTheFaultsOfTheConfiguration) {
+  store::Result result = test::measured(sixteen_nodes, everywhere(&config::Faults::acs_on));
+  ASSERT_EQ(result.config_text.find("faults"), std::string::npos);
+  EXPECT_EQ(diagnosis_of(result).causes.at(0).fault, "acs_on");
+  result.backend = "sim";
+  result.config_text += "faults: {no_gpudirect: true, slow_gpu: {rank: 3, speed: 50 %}}\n";
+  const analysis::Diagnosis found = diagnosis_of(result);
+  ASSERT_THAT(found.causes, SizeIs(1));
+  EXPECT_EQ(found.causes.front().fault, "acs_on");
+}
+
+// Ranks that a launcher really dealt one by one: the file says where they stand.
+TEST(Explain, KnowsWhereRanksStoodButNotThatTheyShould) {
+  store::Result result = test::measured(four_nodes, everywhere(&config::Faults::tensor_across_nodes));
+  for (store::ResultRank& row : result.rank_table) row.node = row.rank % four_nodes.nodes;
+  const analysis::Diagnosis found = diagnosis_of(result);
+  ASSERT_THAT(found.causes, SizeIs(1));
+  EXPECT_EQ(found.causes.front().fault, "tensor_across_nodes");
+}
+
+// On hardware that is a little less than its file promises.
+TEST(Diagnosis, BearsACalibrationThatIsALittleOff) {
+  const auto found = [](const config::Faults& faults) {
+    store::Result result = test::unmeasured(four_nodes, test::experiment_of(four_nodes));
+    Reference reference = reference_of(result);
+    reference.experiment.calibration->network_share *= 0.9;
+    reference.experiment.calibration->product_share *= 0.88;
+    test::add_step(result, CaseModel(reference, result, 0).predict(faults));
+    return diagnosis_of(result);
+  };
+  EXPECT_THAT(found({}).causes, IsEmpty());
+  for (const auto& [faults, name] :
+       {std::pair(slow_gpu(3, 0.6), "slow_gpu"), std::pair(socket(4e9), "socket_fallback"),
+        std::pair(everywhere(&config::Faults::tensor_across_nodes), "tensor_across_nodes")}) {
+    const analysis::Diagnosis named = found(faults);
+    ASSERT_FALSE(named.causes.empty()) << name;
+    EXPECT_EQ(named.causes.front().fault, name);
+  }
 }
 
 }  // namespace

@@ -5,10 +5,13 @@ namespace harness::report {
 namespace {
 
 Json cause_json(const analysis::Cause& cause) {
-  Json out = {{"fault", cause.fault},       {"words", cause.words},
-              {"or_else", Json::array()},   {"checks", cause.checks},
+  Json out = {{"fault", cause.fault},
+              {"words", cause.words},
+              {"or_else", Json::array()},
+              {"checks", cause.checks},
               {"confirmed_by", cause.confirmed_by.empty() ? Json() : Json(cause.confirmed_by)},
-              {"with_s", cause.with_s},     {"explains", cause.explains}};
+              {"with_s", cause.with_s},
+              {"explains", cause.explains}};
   for (const auto& [fault, words] : cause.or_else) out["or_else"].push_back({{"fault", fault}, {"words", words}});
   return out;
 }
@@ -16,14 +19,10 @@ Json cause_json(const analysis::Cause& cause) {
 Json diagnosis_json(const store::Result& result, const analysis::Explanation& explanation) {
   if (!explanation.diagnosis) return nullptr;
   const analysis::Diagnosis& d = *explanation.diagnosis;
-  Json out = {{"case", result.at(d).name},
-              {"text", diagnosis_words(explanation)},
-              {"measured_s", d.measured_s},
-              {"healthy_s", d.healthy_s},
-              {"explained_s", d.explained_s},
-              {"compute_factor", d.compute_factor},
-              {"expected_error", d.expected_error},
-              {"causes", Json::array()}};
+  Json out = {{"case", result.at(d).name},          {"text", diagnosis_words(explanation)},
+              {"measured_s", d.measured_s},         {"healthy_s", d.healthy_s},
+              {"explained_s", d.explained_s},       {"compute_factor", d.compute_factor},
+              {"expected_error", d.expected_error}, {"causes", Json::array()}};
   for (const analysis::Cause& cause : d.causes) out["causes"].push_back(cause_json(cause));
   return out;
 }
@@ -58,7 +57,8 @@ Json explanation_json(const store::Result& result, const analysis::Explanation& 
               {"of_prediction", explanation.of_prediction},
               {"diagnosis", diagnosis_json(result, explanation)},
               {"cases", Json::array()}};
-  for (const analysis::CaseCompared& compared : explanation.cases) out["cases"].push_back(compared_json(result, compared));
+  for (const analysis::CaseCompared& compared : explanation.cases)
+    out["cases"].push_back(compared_json(result, compared));
   return out;
 }
 

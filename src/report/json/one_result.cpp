@@ -243,8 +243,7 @@ Json doctor_json(const store::Result& result) {
 }  // namespace
 
 std::string show_json(const store::Result& result, const analysis::Summary& summary,
-                      const std::optional<analysis::CostEstimate>& cost,
-                      const analysis::Explanation* explanation) {
+                      const std::optional<analysis::CostEstimate>& cost, const analysis::Explanation* explanation) {
   Json out = {{"schema", "harness-show"},
               {"schema_version", 1},
               {"headline", headline(result, summary)},

@@ -32,8 +32,12 @@ class ComparedTable {
         scale_(scale_of_seconds(std::array{least_in_seconds * std::max(compared.measured_s, compared.predicted_s)})) {
     const char* measured = of_prediction ? "with faults" : "measured";
     const char* predicted = of_prediction ? "without" : "predicted";
-    table_.columns = {{"kind of operation", true}, {fmt::format("{} {}", measured, scale_.unit)},
-                      {fmt::format("{} {}", predicted, scale_.unit)}, {"ratio"}, {"of the step"}, {"predicted"},
+    table_.columns = {{"kind of operation", true},
+                      {fmt::format("{} {}", measured, scale_.unit)},
+                      {fmt::format("{} {}", predicted, scale_.unit)},
+                      {"ratio"},
+                      {"of the step"},
+                      {"predicted"},
                       {"excess"}};
     if (of_prediction) table_.columns[5].heading = "without";
     for (const analysis::KindCompared& row : compared.kinds) add(row);
@@ -60,8 +64,8 @@ class ComparedTable {
                            number(row.predicted_owns_s), excess(row.excess_s())});
   }
   void add(const analysis::PartCompared& row) {
-    table_.rows.push_back({name_of(row.part), "", "", "", number(row.measured_s), number(row.predicted_s),
-                           excess(row.excess_s())});
+    table_.rows.push_back(
+        {name_of(row.part), "", "", "", number(row.measured_s), number(row.predicted_s), excess(row.excess_s())});
   }
   void add_step() {
     table_.rows.push_back({"step, profiled", number(compared_.measured_s), number(compared_.predicted_s),
@@ -80,9 +84,9 @@ namespace {
 
 // "measured 5.2 s" of a measurement, "5.2 s with its faults" of a prediction.
 std::string beside_healthy(const analysis::Diagnosis& d, bool of_prediction) {
-  return of_prediction ? fmt::format("{} with its faults, {} without", show_seconds(d.measured_s),
-                                     show_seconds(d.healthy_s))
-                       : fmt::format("measured {}, healthy {}", show_seconds(d.measured_s), show_seconds(d.healthy_s));
+  return of_prediction
+             ? fmt::format("{} with its faults, {} without", show_seconds(d.measured_s), show_seconds(d.healthy_s))
+             : fmt::format("measured {}, healthy {}", show_seconds(d.measured_s), show_seconds(d.healthy_s));
 }
 
 std::string cause_words(const analysis::Cause& cause) {
@@ -116,8 +120,9 @@ std::string diagnosis_words(const analysis::Explanation& explanation) {
   const bool computes_slowly = d.compute_factor - 1 > d.expected_error;
   if (d.causes.empty()) {
     if (computes_slowly)
-      return fmt::format("Diagnosis: no fault of the cluster; {}, which is a matter of power, clocks or the software ({}).",
-                         slow_computing(explanation, d), both);
+      return fmt::format(
+          "Diagnosis: no fault of the cluster; {}, which is a matter of power, clocks or the software ({}).",
+          slow_computing(explanation, d), both);
     if (excess > d.expected_error)
       return fmt::format("Diagnosis: {} longer than predicted, and no fault that is known here looks like it ({}).",
                          percent(excess, 0), both);
