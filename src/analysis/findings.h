@@ -7,6 +7,7 @@
 #include "analysis/bottleneck.h"
 #include "analysis/breakdown.h"
 #include "analysis/cost.h"
+#include "analysis/explanation.h"
 #include "analysis/stragglers.h"
 #include "analysis/summary.h"
 #include "analysis/waterfall.h"
@@ -31,8 +32,9 @@ struct Findings {
   std::optional<std::int32_t> best_case;  // index of what best() is
   std::vector<StepFindings> steps;        // of the cases that have a timeline, in order of cases
   Stragglers stragglers;
-  std::vector<std::string> rules;    // about the sweep as a whole
-  std::optional<CostEstimate> cost;  // where there is a price; filled by the caller
+  std::vector<std::string> rules;          // about the sweep as a whole
+  std::optional<CostEstimate> cost;        // where there is a price; filled by the caller
+  std::optional<Explanation> explanation;  // where the caller asked `explain` for one
 
   /// The baseline, if it was measured; else nullptr.
   const CaseSummary* baseline() const;

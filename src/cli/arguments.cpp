@@ -161,8 +161,10 @@ Parser::Parser(Arguments& a) {
                    "text, md, csv, long-csv (a line per number), json, or for CI junit or github")
       ->check(CLI::IsMember({"text", "md", "csv", "long-csv", "json", "junit", "github"}));
   show->add_flag("--follow", a.show.follow, "print the table again after each round until the sweep has ended");
-  show->add_flag("--breakdown", a.show.breakdown,
-                 "where the time of each case's step went, its bottleneck and the late ranks (text and md)");
+  show->add_flag(
+      "--breakdown", a.show.breakdown,
+      "where the time of each case's step went beside its prediction, its bottleneck, the late ranks, and what is "
+      "wrong with the cluster (text, md; json: the prediction alone)");
   show->add_option("--interval", a.show.interval,
                    "interval behind the verdicts: level, pairs (trimmed means) or sign (exact; needs more rounds); "
                    "default: the declared one")

@@ -11,6 +11,7 @@
 #include "cli/follow.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
+#include "explain/explain.h"
 #include "report/checks.h"
 #include "report/pooled.h"
 #include "report/show.h"
@@ -83,8 +84,8 @@ int show_pooled(const ShowOptions& options, std::ostream& out) {
 }  // namespace
 
 int show_once(const ShowOptions& options, std::ostream& out) {
-  if (options.breakdown && options.format != "text" && options.format != "md") {
-    fail("--breakdown prints text or md, not {}; the file itself holds the numbers (docs/file-format.md)",
+  if (options.breakdown && options.format != "text" && options.format != "md" && options.format != "json") {
+    fail("--breakdown prints text, md or json, not {}; the file itself holds the numbers (docs/file-format.md)",
          options.format);
   }
   analysis::SummaryOptions how;
@@ -102,6 +103,11 @@ int show_once(const ShowOptions& options, std::ostream& out) {
   }
   analysis::Findings findings = analysis::find_all(result, how);
   findings.cost = cost_estimate(options.cost, result, findings.summary);
+  findings.explanation = explain::explain(result);
+  if (options.format == "json") {
+    out << report::show_json(result, findings.summary, findings.cost, &*findings.explanation);
+    return analysis::exit_code(findings.summary);
+  }
   const report::Document document = report::breakdown_document(result, findings);
   out << (options.format == "text" ? view(document, options.view, out)
                                    : report::write(document, formats.at(options.format)));

@@ -29,9 +29,11 @@ std::string show_csv(const store::Result& result, const analysis::Summary& summa
 /// head, are one table for pandas or Grafana. Metrics have the keys of JSON; values are in SI units; low and high are
 /// the interval of those that have one. docs/json.md describes it.
 std::string show_long_csv(const store::Result& result, const analysis::Summary& summary);
-/// All that show_csv() and the text say; null where there is no value. docs/json.md describes it.
+/// All that show_csv() and the text say; null where there is no value. docs/json.md describes it. `explanation`: what
+/// steps take beside what they are predicted to take, or nullptr.
 std::string show_json(const store::Result& result, const analysis::Summary& summary,
-                      const std::optional<analysis::CostEstimate>& cost = {});
+                      const std::optional<analysis::CostEstimate>& cost = {},
+                      const analysis::Explanation* explanation = nullptr);
 
 /// A document as text or Markdown. Throws Error for csv and json.
 std::string write(const Document& document, Format format);

@@ -126,6 +126,24 @@ TEST_F(PredictedSweep, SaysWhereverItIsReadThatNothingWasMeasured) {
   }
 }
 
+// The diagnosis from the file that a sweep wrote, through every reader.
+TEST_F(PredictedSweep, WhatIsWrongIsNamed) {
+  std::vector<std::string> faulty = on(16);
+  faulty.insert(faulty.end(), {"--set", "faults.slow_gpu.rank=11", "--set", "faults.slow_gpu.speed=50 %"});
+  run(faulty);
+  const std::string cause = "rank 11 (simulated-1) computes at 50 % of its clock (slow_gpu)";
+  for (const std::vector<std::string>& reader :
+       {std::vector<std::string>{"show", "--breakdown", "--format", "md", file_},
+        {"report", "--format", "md", "-o", "-", file_},
+        {"report", "-o", "-", file_}}) {
+    EXPECT_THAT(said(reader), HasSubstr("redicted with its faults against predicted without"));
+  }
+  const auto json = nlohmann::json::parse(said({"show", "--breakdown", "--format", "json", file_}));
+  EXPECT_THAT(json["prediction"]["diagnosis"]["text"].get<std::string>(), HasSubstr(cause));
+  EXPECT_EQ(json["prediction"]["diagnosis"]["causes"][0]["fault"], "slow_gpu");
+  EXPECT_EQ(json["prediction"]["cases"].size(), 6U);
+}
+
 TEST_F(PredictedSweep, NothingIsProvenByIt) {
   run(on(16));
   const analysis::Summary summary = analysis::summarise(store::read_result(file_));

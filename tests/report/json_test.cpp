@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "explanation.h"
 #include "full_result.h"
 #include "report/metrics.h"
 #include "report/pooled.h"
@@ -67,6 +68,14 @@ TEST(JsonPage, DescribesEveryKeyOfShow) {
   expect_described(keys);
   const store::Result other = collectives();
   expect_described(keys_of(show(other, analysis::summarise(other), Format::json)));
+}
+
+TEST(JsonPage, DescribesEveryKeyOfAPrediction) {
+  const store::Result result = test::samples::full();
+  const analysis::Explanation explanation = test::samples::explanation();
+  const std::set<std::string> keys = keys_of(show_json(result, analysis::summarise(result), {}, &explanation));
+  EXPECT_TRUE(keys.contains("or_else") && keys.contains("measured_owns_s") && keys.contains("part"));
+  expect_described(keys);
 }
 
 TEST(JsonPage, DescribesEveryKeyOfCompare) {

@@ -243,7 +243,7 @@ Json doctor_json(const store::Result& result) {
 }  // namespace
 
 std::string show_json(const store::Result& result, const analysis::Summary& summary,
-                      const std::optional<analysis::CostEstimate>& cost) {
+                      const std::optional<analysis::CostEstimate>& cost, const analysis::Explanation* explanation) {
   Json out = {{"schema", "harness-show"},
               {"schema_version", 1},
               {"headline", headline(result, summary)},
@@ -289,6 +289,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
   if (!result.climb.empty()) out["climb"] = climb_json(result);
   for (const analysis::CaseSummary& row : summary.cases) out["cases"].push_back(case_json(result, row));
   if (cost) out["cost"] = cost_json(*cost);
+  if (explanation != nullptr) out["prediction"] = explanation_json(result, *explanation);
   return json_text(out);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/differences.h"
+#include "analysis/explanation.h"
 #include "report/metrics.h"
 
 namespace harness::report {
@@ -27,6 +28,9 @@ void put_metric(const Metric& metric, const std::optional<double>& value, Json& 
 Json files_json(std::span<const analysis::ComparedFile> files);
 /// `group`, `name` and `values` of each difference.
 Json differences_json(const std::vector<analysis::Difference>& differences);
+
+/// What steps take beside what they are predicted to take.
+Json explanation_json(const store::Result& result, const analysis::Explanation& explanation);
 
 /// The text of a document. It is ASCII, so that the text of a hostile file cannot control a terminal; what is not UTF-8
 /// there (host names, stderr of workers) must not lose the rest.

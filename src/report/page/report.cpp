@@ -12,10 +12,14 @@
 namespace harness::page {
 namespace {
 
-void add_notices(const store::Result& result, const analysis::Summary& summary, report::Document& document) {
+void add_notices(const store::Result& result, const analysis::Findings& findings, report::Document& document) {
+  if (findings.explanation) {
+    if (std::string words = report::diagnosis_words(*findings.explanation); !words.empty())
+      document.notices.push_back({std::move(words), report::explanation_id});
+  }
   if (!config::traits_of(result.backend).caveat.empty())
     document.notices.push_back({report::backend_line(result.backend)});
-  const std::size_t n = summary.warnings.size();
+  const std::size_t n = findings.summary.warnings.size();
   if (n == 1) {
     document.notices.push_back({"There is a warning to read before you believe this, with a remedy.", "warnings"});
   } else if (n > 1) {
@@ -32,16 +36,17 @@ report::Document make_report(const store::Result& result, const analysis::Findin
   document.subtitle = fmt::format("{} on {}, backend {}, {}", report::subject_of(result), plural(result.ranks, "rank"),
                                   result.backend, result.created);
   document.headline = report::headline(result, findings.summary);
-  add_notices(result, findings.summary, document);
+  add_notices(result, findings, document);
   document.sections.push_back(report::before_after_section(result, findings));
   if (findings.cost) document.sections.push_back(report::cost_section(*findings.cost));
   struct Row {
     report::Section (*make)(const store::Result&, const analysis::Findings&);
     bool of_a_machine = false;  // it says nothing of virtual time
   };
-  for (const Row& row : {Row{climb_section}, Row{ladder_section}, Row{bandwidth_section}, Row{changes_section},
-                         Row{steps_section, true}, Row{scaling_section}, Row{losses_section, true},
-                         Row{timeline_section}, Row{lateness_section, true}, Row{machine_section, true}}) {
+  for (const Row& row :
+       {Row{climb_section}, Row{ladder_section}, Row{bandwidth_section}, Row{changes_section}, Row{steps_section, true},
+        Row{scaling_section}, Row{losses_section, true}, Row{report::explanation_section}, Row{timeline_section},
+        Row{lateness_section, true}, Row{machine_section, true}}) {
     if (!(row.of_a_machine && analysis::is_predicted(findings.summary)))
       document.sections.push_back(row.make(result, findings));
   }

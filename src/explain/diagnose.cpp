@@ -1,0 +1,124 @@
+#include "explain/diagnose.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "explain/hypothesis.h"
+#include "explain/words.h"
+
+namespace harness::explain {
+namespace {
+
+// Of what is unexplained, which the distance of pictures measures:
+constexpr double must_explain = 0.25;  // a cause, at least
+constexpr double as_good = 0.1;        // two causes that differ by less are both named
+constexpr double unusual = 0.05;   // what a cause loses that leaves an unusual share: the simpler one is the likelier
+constexpr double confirmed = 0.2;  // what a cause gains that doctor has found
+constexpr double least_error = 0.03;  // of predicted steps, where the calibration states less or nothing
+constexpr std::size_t most_causes = 4;
+
+// The check of doctor's that failed or warned of this; "": none.
+std::string confirmation(config::Fault fault, const store::Result& result) {
+  for (const std::string_view check : checks_of(fault)) {
+    const auto found = std::ranges::find_if(result.doctor.findings, [&](const store::ResultFinding& finding) {
+      return finding.is_of_nodes() && finding.check == check && (finding.is_failure() || finding.is_warning());
+    });
+    if (found != result.doctor.findings.end()) return std::string(check);
+  }
+  return "";
+}
+
+struct Judged {
+  Hypothesis hypothesis;
+  double distance_s = 0, score_s = 0;
+  double step_s = 0;
+  std::string confirmed_by;
+};
+
+class Search {
+ public:
+  Search(const CaseModel& model, const Picture& measured, const store::Result& result)
+      : measured_(measured), result_(result), suspects_(model, measured) {
+    found_.measured_s = measured.step_s;
+    found_.healthy_s = suspects_.predicted({}, 1).step_s;
+    found_.expected_error = std::max(least_error, model.reference().experiment.calibration->validation.step_error);
+  }
+
+  analysis::Diagnosis run() {
+    config::Faults known;
+    while (found_.causes.size() < most_causes) {
+      const std::vector<Judged> judged = judge(known);
+      if (judged.empty()) break;
+      found_.causes.push_back(cause_of(judged, known));
+      known = judged.front().hypothesis.faults;
+    }
+    found_.compute_factor = suspects_.slowness(known);
+    found_.explained_s = suspects_.fitted(known).step_s;
+    return found_;
+  }
+
+ private:
+  // The causes that could be named beside the known ones, the best first; none if the best could not.
+  std::vector<Judged> judge(const config::Faults& known) {
+    const double unexplained_s = distance(measured_, suspects_.fitted(known));
+    const double now_s = suspects_.fitted(known).step_s;
+    std::vector<Judged> judged;
+    // Where the step is as long as it should be, nothing is to be explained.
+    if (!(measured_.step_s - now_s > found_.expected_error * found_.healthy_s)) return judged;
+    for (Hypothesis& h : suspects_.beside(known)) {
+      Judged j{.hypothesis = std::move(h), .confirmed_by = {}};
+      const Picture& picture = suspects_.fitted(j.hypothesis.faults);
+      j.distance_s = distance(measured_, picture);
+      j.step_s = picture.step_s;
+      j.confirmed_by = confirmation(j.hypothesis.fault, result_);
+      j.score_s = j.distance_s +
+                  unexplained_s * ((j.hypothesis.usual ? 0 : unusual) - (j.confirmed_by.empty() ? 0 : confirmed));
+      // How one rank differs from its like needs no calibration; how fast a network is does.
+      const bool among_like = j.hypothesis.fault == config::Fault::slow_gpu;
+      const double least_s = found_.expected_error * (among_like ? found_.healthy_s : now_s);
+      if (j.step_s - now_s > least_s && j.distance_s < (1 - must_explain) * unexplained_s)
+        judged.push_back(std::move(j));
+    }
+    std::ranges::stable_sort(judged, {}, &Judged::score_s);
+    return judged;
+  }
+
+  analysis::Cause cause_of(const std::vector<Judged>& judged, const config::Faults& known) {
+    const double unexplained_s = distance(measured_, suspects_.fitted(known));
+    const Judged& best = judged.front();
+    analysis::Cause cause;
+    cause.fault = config::name_of(best.hypothesis.fault);
+    cause.words = in_words(best.hypothesis, result_);
+    cause.confirmed_by = best.confirmed_by;
+    cause.with_s = best.step_s;
+    cause.explains = 1 - best.distance_s / unexplained_s;
+    add_check(best.hypothesis.fault, cause);
+    for (const Judged& other : std::span(judged).subspan(1)) {
+      if (other.score_s > best.score_s + as_good * unexplained_s) continue;
+      cause.or_else.push_back({config::name_of(other.hypothesis.fault), in_words(other.hypothesis, result_)});
+      add_check(other.hypothesis.fault, cause);
+    }
+    return cause;
+  }
+
+  static void add_check(config::Fault fault, analysis::Cause& cause) {
+    if (checks_of(fault).empty()) return;
+    const std::string check(checks_of(fault).front());
+    if (std::ranges::find(cause.checks, check) == cause.checks.end()) cause.checks.push_back(check);
+  }
+
+  const Picture& measured_;
+  const store::Result& result_;
+  Suspects suspects_;
+  analysis::Diagnosis found_;
+};
+
+}  // namespace
+
+analysis::Diagnosis diagnose(const CaseModel& model, const Picture& measured, const store::Result& result) {
+  return Search(model, measured, result).run();
+}
+
+}  // namespace harness::explain

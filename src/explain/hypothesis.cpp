@@ -1,0 +1,248 @@
+#include "explain/hypothesis.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/error.h"
+#include "explain/reach.h"
+#include "sim/faults.h"
+#include "sim/simulation.h"
+
+namespace harness::explain {
+namespace {
+
+constexpr double alike = 0.01;         // ratios of computing that differ by less are one
+constexpr double least_excess = 0.02;  // of what a rank computes or communicates, for a fault to be sought there
+constexpr double close = 0.002;        // of what is fitted
+constexpr double as_usual = 0.02;      // a share this close to a usual one is that one
+
+// Of a node over TCP: one interface of 200 Gbit/s carries no more, and usual ones have from 10 to 100.
+constexpr double most_tcp_bytes_per_s = 25e9, least_usual_tcp_bytes_per_s = 1e9, most_usual_tcp_bytes_per_s = 12.5e9;
+// Of a network or a PCIe link that still works: 1 lane of 16, or the slowest rate of a port that has the fastest.
+constexpr double least_share = 1.0 / 16;
+
+bool is_near(double share, double usual) {
+  return std::abs(share - usual) <= as_usual * usual;
+}
+
+// The whole number of n-ths that a share is, if it is one.
+std::optional<double> of_rails(double share, int rails) {
+  const double whole = std::round(share * rails);
+  if (whole < 1 || whole >= rails || !is_near(share, whole / rails)) return std::nullopt;
+  return whole / rails;
+}
+
+// Half of the lanes, or an older generation, is half; a quarter …
+std::optional<double> of_lanes(double share) {
+  for (const double usual : {0.5, 0.25, 0.125, 0.0625}) {
+    if (is_near(share, usual)) return usual;
+  }
+  return std::nullopt;
+}
+
+double mean_communication(const Picture& picture, const std::vector<bool>& affected) {
+  double sum = 0;
+  int ranks = 0;
+  for (std::size_t rank = 0; rank < std::min(picture.ranks.size(), affected.size()); ++rank) {
+    if (!affected[rank]) continue;
+    sum += picture.ranks[rank].communicates_s;
+    ++ranks;
+  }
+  return ranks > 0 ? sum / ranks : 0;
+}
+
+// Of what a rank computes, what its clock decides.
+double share_of_clock(const Picture& picture) {
+  double clocked = 0, all = 0;
+  for (const analysis::KindTime& kind : picture.kinds) {
+    if (!kind.group.empty()) continue;
+    all += kind.takes_s;
+    if (computation_part(kind.kind, false) != Part::other_compute) clocked += kind.takes_s;
+  }
+  return all > 0 ? clocked / all : 0;
+}
+
+// What makes x as long as it was measured to be, for a length that grows with x about linearly from length(1) on.
+// Nothing where no x up to `most` does.
+template <class Length>
+std::optional<double> solve(double measured, double at_1, double guess, double most, const Length& length) {
+  double x0 = 1, l0 = at_1, x1 = std::min(guess, most), l1 = length(x1);
+  while (l1 <= l0 * (1 + close) && x1 < most) {  // not yet the narrowest place
+    x1 = std::min(4 * x1, most);
+    l1 = length(x1);
+  }
+  constexpr int enough = 5;
+  for (int i = 0; i < enough && std::abs(l1 - measured) > close * measured && l1 != l0; ++i) {
+    const double next = std::clamp(x1 + (measured - l1) * (x1 - x0) / (l1 - l0), 1.0, most);
+    x0 = x1;
+    l0 = l1;
+    x1 = next;
+    l1 = length(x1);
+  }
+  return l1 > at_1 && x1 > 1 ? std::optional(x1) : std::nullopt;
+}
+
+}  // namespace
+
+const Picture& Suspects::predicted(const config::Faults& faults, double slower) {
+  for (const Known& known : simulated_) {
+    if (known.faults == faults && known.slower == slower) return known.picture;
+  }
+  simulated_.push_back({faults, slower, picture_of(model_.predict(faults, slower))});
+  return simulated_.back().picture;
+}
+
+double Suspects::slowness(const config::Faults& faults) {
+  const double slower = common_slowness(measured_, predicted(faults, 1));
+  return std::abs(slower - 1) < alike ? 1 : slower;
+}
+
+std::vector<double> Suspects::excess_of_communication(const config::Faults& known) {
+  const Picture& expected = fitted(known);
+  std::vector<double> excess_s;
+  for (std::size_t rank = 0; rank < std::min(measured_.ranks.size(), expected.ranks.size()); ++rank)
+    excess_s.push_back(measured_.ranks[rank].communicates_s - expected.ranks[rank].communicates_s);
+  return excess_s;
+}
+
+std::vector<Hypothesis> Suspects::beside(const config::Faults& known) {
+  std::vector<Hypothesis> found;
+  add_slow_gpu(known, found);
+  if (!known.tensor_across_nodes) {
+    Hypothesis dealt{.fault = config::Fault::tensor_across_nodes, .faults = known};
+    dealt.faults.tensor_across_nodes = true;
+    const std::vector<int>& node_of = model_.reference().node_of;
+    if (sim::places(dealt.faults, node_of) != node_of) found.push_back(std::move(dealt));
+  }
+  add_network(known, found);
+  return found;
+}
+
+// The rank that computes longest beside what it should.
+void Suspects::add_slow_gpu(const config::Faults& known, std::vector<Hypothesis>& found) {
+  const double slower = slowness(known);
+  const Picture& expected = predicted(known, slower);
+  int rank = -1;
+  double most = 1 + least_excess;
+  for (std::size_t r = 0; r < std::min(measured_.ranks.size(), expected.ranks.size()); ++r) {
+    const double ratio = measured_.ranks[r].computes_s / expected.ranks[r].computes_s;
+    if (ratio <= most) continue;
+    most = ratio;
+    rank = static_cast<int>(r);
+  }
+  if (rank < 0) return;
+  const auto with = [&](double x) {
+    config::Faults faults = known;
+    faults.slow_gpus.push_back({rank, 1 / x});
+    return faults;
+  };
+  const auto computes_s = [&](double x) {
+    return predicted(with(x), slower).ranks[static_cast<std::size_t>(rank)].computes_s;
+  };
+  const double measured_s = measured_.ranks[static_cast<std::size_t>(rank)].computes_s,
+               expected_s = expected.ranks[static_cast<std::size_t>(rank)].computes_s;
+  const double guess = 1 + (measured_s / expected_s - 1) / std::max(0.1, share_of_clock(expected));
+  constexpr double most_times = 50;
+  const auto times = solve(measured_s, expected_s, guess, most_times, computes_s);
+  if (!times) return;
+  found.push_back({config::Fault::slow_gpu, with(*times), {rank}, false, 1 / *times, true});
+}
+
+template <class With>
+double Suspects::share_that_fits(const config::Faults& known, const std::vector<bool>& affected, const With& with) {
+  constexpr double most_times = 1000;
+  double share = 1, slower = slowness(known);
+  // Computations take longer beside long communications, which is not to be taken for slowness: once more with it.
+  constexpr int passes = 2;
+  for (int pass = 0; pass < passes; ++pass) {
+    const auto length = [&](double x) { return mean_communication(predicted(with(1 / x), slower), affected); };
+    const auto times =
+        solve(mean_communication(measured_, affected), mean_communication(predicted(known, slower), affected),
+              1 / std::min(share, 0.5), most_times, length);
+    if (!times) return 1;
+    share = 1 / *times;
+    const double now = slowness(with(share));
+    if (std::abs(now - slower) < alike) break;
+    slower = now;
+  }
+  return share;
+}
+
+void Suspects::add_network(const config::Faults& known, std::vector<Hypothesis>& found) {
+  const std::vector<int>& healthy_places = model_.reference().node_of;
+  const config::Experiment& experiment = model_.reference().experiment;
+  const std::vector<int> node_of = sim::places(known, healthy_places);
+  const sim::Network network = sim::network_of(experiment, node_of);
+  if (!(network.node_bytes_per_s > 0) || known.socket_bytes_per_s > 0) return;  // TCP hides the rest
+  const std::vector<Reach> of_nodes = reach_of_nodes(model_.set(), node_of);
+  const std::vector<Reach> of_ranks = reach_of_ranks(model_.set(), node_of);
+  if (of_nodes.empty()) return;
+  const std::vector<double> excess_s = excess_of_communication(known);
+  const Reach* nodes = best_fit(of_nodes, excess_s);
+  if (nodes == nullptr) return;
+  const double expected_s = mean_communication(fitted(known), nodes->affected);
+  if (mean_communication(measured_, nodes->affected) < (1 + least_excess) * expected_s) return;
+
+  // Everywhere.
+  for (const config::Fault fault : {config::Fault::acs_on, config::Fault::no_gpudirect}) {
+    bool config::Faults::*const is_on =
+        fault == config::Fault::acs_on ? &config::Faults::acs_on : &config::Faults::no_gpudirect;
+    if (known.*is_on) continue;
+    Hypothesis h{.fault = fault, .faults = known};
+    h.faults.*is_on = true;
+    found.push_back(std::move(h));
+  }
+  const std::vector<bool> all(excess_s.size(), true);
+  const auto over_tcp = [&](double share) {
+    config::Faults faults = known;
+    faults.socket_bytes_per_s = share * network.node_bytes_per_s;
+    return faults;
+  };
+  if (const double share = share_that_fits(known, all, over_tcp); share < 1) {
+    const double rate = share * network.node_bytes_per_s;
+    const bool usual = rate >= least_usual_tcp_bytes_per_s && rate <= most_usual_tcp_bytes_per_s;
+    if (rate <= most_tcp_bytes_per_s)
+      found.push_back({config::Fault::socket_fallback, over_tcp(share), {}, false, rate, usual});
+  }
+
+  // At one node.
+  const int node = nodes->places.front();
+  const int rails = network.nics_of_node > 0 ? network.nics_of_node : 8;
+  const auto with_link = [&](double share) {
+    config::Faults faults = known;
+    faults.slow_links.push_back({node, share});
+    return faults;
+  };
+  const double share = share_that_fits(known, nodes->affected, with_link);
+  if (share < 1 && share > (1 - as_usual) * least_share) {
+    const auto usual = of_rails(share, rails);
+    const double left = usual.value_or(share);
+    found.push_back({config::Fault::slow_link, with_link(left), nodes->places, true, left, usual.has_value()});
+  }
+
+  // At the PCIe links of one node, or of one rank.
+  const auto add_pcie = [&](const Reach& reach, bool of_node) {
+    const auto with_pcie = [&](double left) {
+      config::Faults faults = known;
+      faults.narrow_pcie.push_back({of_node ? -1 : reach.places.front(), of_node ? reach.places.front() : -1, left});
+      return faults;
+    };
+    // How much of a rank's part of the network all of its lanes carry.
+    constexpr double little = 1e-3;
+    const sim::Condition condition = sim::condition_of(with_pcie(little), *experiment.hardware, network);
+    const int rank = of_node ? static_cast<int>(std::ranges::find(node_of, reach.places.front()) - node_of.begin())
+                             : reach.places.front();
+    const double carried = condition.network_of(rank) / little;
+    const double part = share_that_fits(known, reach.affected, [&](double s) { return with_pcie(s / carried); });
+    if (!(part < 1) || part / carried > 1 || part / carried < (1 - as_usual) * least_share) return;
+    const auto usual = of_lanes(part / carried);
+    const double left = usual.value_or(part / carried);
+    found.push_back({config::Fault::pcie_downgraded, with_pcie(left), reach.places, of_node, left, usual.has_value()});
+  };
+  if (experiment.hardware->compute_capability == 0) return;
+  add_pcie(*nodes, true);
+  if (const Reach* ranks = best_fit(of_ranks, excess_s); ranks != nullptr) add_pcie(*ranks, false);
+}
+
+}  // namespace harness::explain

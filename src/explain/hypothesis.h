@@ -1,0 +1,56 @@
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "config/faults.h"
+#include "explain/picture.h"
+#include "explain/reference.h"
+
+namespace harness::explain {
+
+/// A fault that might explain a step, with the numbers that fit it best.
+struct Hypothesis {
+  config::Fault fault = config::Fault::slow_gpu;
+  config::Faults faults = {};    // this one on top of those that are known
+  std::vector<int> places = {};  // nodes or ranks that it may be on; the step cannot tell which; none: everywhere
+  bool of_node = false;          // `places` are nodes
+  double left = 1;               // share of clock, network or PCIe that it leaves
+  bool usual = true;             // it leaves what such a fault leaves: whole rails, half of the lanes …
+};
+
+/// A measured case and what it is predicted to look like, with all that was simulated so far.
+class Suspects {
+ public:
+  /// `model` and `measured` must outlive the object.
+  Suspects(const CaseModel& model, const Picture& measured) : model_(model), measured_(measured) {}
+
+  /// The picture under these faults. All computations take `slower` times as long.
+  const Picture& predicted(const config::Faults& faults, double slower);
+  /// How many times as long all computations take if these faults are there, and the picture then.
+  double slowness(const config::Faults& faults);
+  const Picture& fitted(const config::Faults& faults) { return predicted(faults, slowness(faults)); }
+
+  /// Every kind of fault that could be there beside the known ones, each with the numbers that fit best.
+  std::vector<Hypothesis> beside(const config::Faults& known);
+
+ private:
+  struct Known {
+    config::Faults faults;
+    double slower = 1;
+    Picture picture;
+  };
+
+  void add_slow_gpu(const config::Faults& known, std::vector<Hypothesis>& found);
+  void add_network(const config::Faults& known, std::vector<Hypothesis>& found);
+  template <class With>
+  double share_that_fits(const config::Faults& known, const std::vector<bool>& affected, const With& with);
+  std::vector<double> excess_of_communication(const config::Faults& known);
+
+  const CaseModel& model_;
+  const Picture& measured_;
+  std::deque<Known> simulated_;  // references to its pictures stay valid
+};
+
+}  // namespace harness::explain

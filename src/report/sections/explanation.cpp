@@ -1,0 +1,167 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "report/scale.h"
+#include "report/sections.h"
+
+namespace harness::report {
+namespace {
+
+std::string name_of_kind(const analysis::KindCompared& row) {
+  std::string name = row.kind;
+  if (!row.group.empty()) name += fmt::format(" ({})", row.group);
+  if (row.recomputed) name += ", recomputed";
+  return name;
+}
+
+// What would round to nothing on either side is left out.
+constexpr double least_shown = 0.0005;  // of the step
+
+// A step of up to ten seconds is shown in milliseconds: its kinds are small beside it.
+constexpr double least_in_seconds = 0.1;
+
+class ComparedTable {
+ public:
+  ComparedTable(const analysis::CaseCompared& compared, bool of_prediction)
+      : compared_(compared),
+        scale_(scale_of_seconds(std::array{least_in_seconds * std::max(compared.measured_s, compared.predicted_s)})) {
+    const char* measured = of_prediction ? "with faults" : "measured";
+    const char* predicted = of_prediction ? "without" : "predicted";
+    table_.columns = {{"kind of operation", true},
+                      {fmt::format("{} {}", measured, scale_.unit)},
+                      {fmt::format("{} {}", predicted, scale_.unit)},
+                      {"ratio"},
+                      {"of the step"},
+                      {"predicted"},
+                      {"excess"}};
+    if (of_prediction) table_.columns[5].heading = "without";
+    for (const analysis::KindCompared& row : compared.kinds) add(row);
+    for (const analysis::PartCompared& row : compared.parts) add(row);
+    add_step();
+  }
+  Table take() { return std::move(table_); }
+
+ private:
+  std::string number(double seconds) const { return fmt::format("{:.2f}", seconds / scale_.factor + 0.0); }
+  std::string excess(double seconds) const {
+    const std::string text = fmt::format("{:+.2f}", seconds / scale_.factor);
+    return text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
+  }
+  static std::string ratio(double measured, double predicted) {
+    return measured > 0 && predicted > 0 ? fmt::format("{:.2f}", measured / predicted) : "";
+  }
+
+  void add(const analysis::KindCompared& row) {
+    const double most = std::max({row.measured_takes_s, row.predicted_takes_s, row.measured_owns_s});
+    if (most < least_shown * std::max(compared_.measured_s, compared_.predicted_s)) return;
+    table_.rows.push_back({name_of_kind(row), number(row.measured_takes_s), number(row.predicted_takes_s),
+                           ratio(row.measured_takes_s, row.predicted_takes_s), number(row.measured_owns_s),
+                           number(row.predicted_owns_s), excess(row.excess_s())});
+  }
+  void add(const analysis::PartCompared& row) {
+    table_.rows.push_back(
+        {name_of(row.part), "", "", "", number(row.measured_s), number(row.predicted_s), excess(row.excess_s())});
+  }
+  void add_step() {
+    table_.rows.push_back({"step, profiled", number(compared_.measured_s), number(compared_.predicted_s),
+                           ratio(compared_.measured_s, compared_.predicted_s), number(compared_.measured_s),
+                           number(compared_.predicted_s), excess(compared_.measured_s - compared_.predicted_s)});
+  }
+
+  const analysis::CaseCompared& compared_;
+  Scale scale_;
+  Table table_;
+};
+
+}  // namespace
+
+namespace {
+
+// "measured 5.2 s" of a measurement, "5.2 s with its faults" of a prediction.
+std::string beside_healthy(const analysis::Diagnosis& d, bool of_prediction) {
+  return of_prediction
+             ? fmt::format("{} with its faults, {} without", show_seconds(d.measured_s), show_seconds(d.healthy_s))
+             : fmt::format("measured {}, healthy {}", show_seconds(d.measured_s), show_seconds(d.healthy_s));
+}
+
+std::string cause_words(const analysis::Cause& cause) {
+  std::string text = fmt::format("{} ({})", cause.words, cause.fault);
+  for (const auto& [fault, words] : cause.or_else) text += fmt::format(", or {} ({})", words, fault);
+  if (!cause.confirmed_by.empty()) text += fmt::format("; doctor found it, too ({})", cause.confirmed_by);
+  return text;
+}
+
+// The kind of computation that takes longest beside its prediction, where all are slow alike.
+std::string slow_computing(const analysis::Explanation& explanation, const analysis::Diagnosis& d) {
+  const auto compared = std::ranges::find(explanation.cases, d.case_index, &analysis::CaseCompared::case_index);
+  if (compared == explanation.cases.end()) return "";
+  const analysis::KindCompared* most = nullptr;
+  for (const analysis::KindCompared& row : compared->kinds) {
+    const bool computes = row.group.empty() && row.predicted_takes_s > 0;
+    if (computes && (most == nullptr || row.measured_takes_s > most->measured_takes_s)) most = &row;
+  }
+  if (most == nullptr) return "";
+  return fmt::format("{} runs at {} of predicted, on all ranks alike", most->kind,
+                     percent(most->predicted_takes_s / most->measured_takes_s, 0));
+}
+
+}  // namespace
+
+std::string diagnosis_words(const analysis::Explanation& explanation) {
+  if (!explanation.diagnosis) return "";
+  const analysis::Diagnosis& d = *explanation.diagnosis;
+  const std::string both = beside_healthy(d, explanation.of_prediction);
+  const double excess = d.measured_s / d.healthy_s - 1;
+  const bool computes_slowly = d.compute_factor - 1 > d.expected_error;
+  if (d.causes.empty()) {
+    if (computes_slowly)
+      return fmt::format(
+          "Diagnosis: no fault of the cluster; {}, which is a matter of power, clocks or the software ({}).",
+          slow_computing(explanation, d), both);
+    if (excess > d.expected_error)
+      return fmt::format("Diagnosis: {} longer than predicted, and no fault that is known here looks like it ({}).",
+                         percent(excess, 0), both);
+    return fmt::format("Diagnosis: as fast as predicted, within the expected error of {} ({}).",
+                       percent(d.expected_error), both);
+  }
+  std::string text = fmt::format("Diagnosis: {}", cause_words(d.causes.front()));
+  for (std::size_t i = 1; i < d.causes.size(); ++i) text += fmt::format("; and {}", cause_words(d.causes[i]));
+  text += fmt::format(". With {} the step is predicted at {}; {}.", d.causes.size() > 1 ? "them" : "it",
+                      show_seconds(d.explained_s), both);
+  if (computes_slowly) text += fmt::format(" Besides, {}.", slow_computing(explanation, d));
+  std::vector<std::string> checks;
+  for (const analysis::Cause& cause : d.causes) checks.insert(checks.end(), cause.checks.begin(), cause.checks.end());
+  if (!checks.empty()) {
+    const bool open = std::ranges::any_of(d.causes, [](const analysis::Cause& c) { return !c.or_else.empty(); });
+    text += fmt::format(" `harness doctor` {}: {}.", open ? "tells which" : "would see it", join(checks, ", "));
+  }
+  return text;
+}
+
+Section explanation_section(const store::Result& result, const analysis::Findings& findings) {
+  Section section{explanation_id, "Measured against predicted", {}};
+  if (!findings.explanation) return section;
+  const analysis::Explanation& explained = *findings.explanation;
+  if (explained.of_prediction) section.title = "Predicted with its faults against predicted without";
+  if (!explained.why_none.empty()) {
+    section.add(Paragraph{fmt::format("There is no prediction to hold it against: {}.", explained.why_none)});
+    return section;
+  }
+  section.add(Paragraph{fmt::format(
+      "What each kind of operation takes, and what it costs the step, beside what is predicted for {} with the "
+      "calibration {}; means over ranks. Communications count without the waiting for others, which has a line of its "
+      "own. The last three columns add up to the step.",
+      explained.hardware, explained.calibration)});
+  for (const analysis::CaseCompared& compared : explained.cases) {
+    section.add(Subheading{result.at(compared).name});
+    section.add(Numbers{"", ComparedTable(compared, explained.of_prediction).take()});
+  }
+  return section;
+}
+
+}  // namespace harness::report

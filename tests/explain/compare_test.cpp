@@ -1,0 +1,81 @@
+#include "explain/compare.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "diagnosed.h"
+
+namespace harness::explain {
+namespace {
+
+double sum_of(const analysis::CaseCompared& compared, bool measured) {
+  double sum = 0;
+  for (const analysis::KindCompared& row : compared.kinds) sum += measured ? row.measured_owns_s : row.predicted_owns_s;
+  for (const analysis::PartCompared& row : compared.parts) sum += measured ? row.measured_s : row.predicted_s;
+  return sum;
+}
+
+analysis::CaseCompared compared(const store::Result& result) {
+  const analysis::Explanation found = explain(result);
+  EXPECT_EQ(found.cases.size(), 1u) << found.why_none;
+  return found.cases.front();
+}
+
+TEST(Compare, AHealthyStepIsAsPredicted) {
+  for (const analysis::KindCompared& row : compared(test::measured({}, {})).kinds) {
+    EXPECT_DOUBLE_EQ(row.measured_takes_s, row.predicted_takes_s) << row.kind;
+    EXPECT_DOUBLE_EQ(row.measured_owns_s, row.predicted_owns_s) << row.kind;
+  }
+}
+
+TEST(Compare, AddsUpToTheStepOnBothSides) {
+  config::Faults faults;
+  faults.acs_on = true;
+  faults.slow_gpus = {{3, 0.7}};
+  for (const test::Job& job : {test::Job(), test::Job{.layout = "tensor_parallel: 4, pipeline_parallel: 2"},
+                               test::Job{.layout = "tensor_parallel: 1", .overlaps = true}}) {
+    const analysis::CaseCompared found = compared(test::measured(job, faults));
+    EXPECT_GT(found.measured_s, found.predicted_s);
+    EXPECT_NEAR(sum_of(found, true), found.measured_s, 1e-6 * found.measured_s) << job.layout;
+    EXPECT_NEAR(sum_of(found, false), found.predicted_s, 1e-6 * found.predicted_s) << job.layout;
+  }
+}
+
+// The waiting for a slow rank has a line of its own: what others communicate with it does not take longer.
+TEST(Compare, TellsCommunicatingFromWaiting) {
+  config::Faults faults;
+  faults.slow_gpus = {{3, 0.5}};
+  const analysis::CaseCompared found = compared(test::measured({}, faults));
+  for (const analysis::KindCompared& row : found.kinds) {
+    if (row.group.empty()) continue;
+    EXPECT_NEAR(row.measured_takes_s, row.predicted_takes_s, 0.02 * row.predicted_takes_s) << row.group;
+  }
+  const auto& most = found.parts.front();
+  EXPECT_EQ(most.part, Part::waiting);
+  EXPECT_GT(most.excess_s(), 0.1 * found.predicted_s);
+}
+
+TEST(Compare, TheLargestExcessIsFirst) {
+  config::Faults faults;
+  faults.no_gpudirect = true;
+  const analysis::CaseCompared found = compared(test::measured({.nodes = 4}, faults));
+  EXPECT_EQ(found.kinds.front().kind, "all_reduce");
+  EXPECT_EQ(found.kinds.front().group, "data");
+  const double times = found.kinds.front().measured_takes_s / found.kinds.front().predicted_takes_s;
+  EXPECT_GT(times, 2);
+  EXPECT_LT(times, 720.0 / 300);  // what a collective takes before its bytes move stays the same
+}
+
+TEST(Compare, WhatOnlyOneSideHasCostsNothingOnTheOther) {
+  analysis::Breakdown measured, predicted;
+  measured.kinds = {{"matmul", "", false, 2, 2}};
+  predicted.kinds = {{"attention", "", false, 1, 1}};
+  const analysis::CaseCompared found = compare_with_prediction(measured, predicted);
+  ASSERT_EQ(found.kinds.size(), 2u);
+  EXPECT_EQ(found.kinds[0].predicted_owns_s, 0);
+  EXPECT_EQ(found.kinds[1].measured_owns_s, 0);
+  EXPECT_EQ(found.kinds[1].excess_s(), -1);
+}
+
+}  // namespace
+}  // namespace harness::explain

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "config/experiment.h"
+#include "explain/explain.h"
+#include "explain/reference.h"
+#include "job/profiled_step.h"
+#include "plan/why_impossible.h"
+#include "sim/costs.h"
+#include "sim/simulation.h"
+#include "support/paths.h"
+#include "sweep/timeline_rows.h"
+#include "workloads/workload.h"
+
+namespace harness::test {
+
+/// A job of a few large layers: the shape of a GPT-3 6.7B, of which every rank has little.
+struct Job {
+  int nodes = 2, ranks_of_node = 8;
+  std::string layout = "tensor_parallel: 8";
+  std::string hardware = "h100-sxm";
+  int sequences = 4;  // of each replica
+  bool overlaps = false;
+
+  int ranks() const { return nodes * ranks_of_node; }
+};
+
+inline config::Experiment experiment_of(const Job& job, const std::string& calibration = "harness") {
+  const std::string text = fmt::format(
+      "name: sample\nbackend: sim\nhardware: {}\ncalibration: {}\n"
+      "model: {{layers: 8, hidden: 4096, heads: 32, vocab: 51200, sequence: 2048}}\n"
+      "baseline: {{precision: bf16, micro_batch_size: 1, overlap_grad_reduce: {}, layout: {{{}}}}}\n",
+      job.hardware, calibration, job.overlaps, job.layout);
+  config::Experiment e = config::load_recorded(text, source_dir() + "/configs/sample.yaml", {});
+  const plan::Division division = plan::divide_ranks(e.model, e.baseline, job.ranks());
+  const int replicas = division.layout[program::Axis::data];
+  return config::load_recorded(text, e.path, {fmt::format("baseline.global_batch_size={}", job.sequences * replicas)});
+}
+
+/// A sweep of the baseline on ranks that stand node by node, before anything was profiled. Its configuration says
+/// nothing of faults.
+inline store::Result unmeasured(const Job& job, const config::Experiment& e) {
+  store::Result result;
+  result.backend = "cuda";
+  result.ranks = job.ranks();
+  result.nodes = job.nodes;
+  result.config_text = e.text;
+  result.config_path = e.path;
+  result.overrides = e.overrides;
+  result.model = e.model.resolved();
+  result.variables = config::variable_names();
+  store::ResultCase baseline;
+  baseline.name = store::baseline_name;
+  baseline.status = store::CaseStatus::ok;
+  baseline.ranks = job.ranks();
+  for (const config::Variable& v : config::registry()) baseline.settings.push_back(v.print(e.baseline));
+  result.cases.push_back(std::move(baseline));
+  for (std::int32_t rank = 0; rank < job.ranks(); ++rank) {
+    store::ResultRank row;
+    row.rank = rank;
+    row.node = rank / job.ranks_of_node;
+    row.host = fmt::format("node{}", row.node);
+    result.rank_table.push_back(std::move(row));
+  }
+  return result;
+}
+
+/// Gives it a profiled step: that of `predicted`, which has it alone.
+inline void add_step(store::Result& result, store::Result predicted) {
+  result.timeline = std::move(predicted.timeline);
+  result.splits = std::move(predicted.splits);
+  result.totals = std::move(predicted.totals);
+  result.operations = std::move(predicted.operations);
+  result.roles = std::move(predicted.roles);
+}
+
+/// The same as it would be with these faults, all computations `slower` times as long.
+inline store::Result measured(const Job& job, const config::Faults& faults, double slower = 1) {
+  store::Result result = unmeasured(job, experiment_of(job));
+  const explain::Reference reference = explain::reference_of(result);
+  add_step(result, explain::CaseModel(reference, result, 0).predict(faults, slower));
+  return result;
+}
+
+}  // namespace harness::test

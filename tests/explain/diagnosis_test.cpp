@@ -1,0 +1,247 @@
+// The diagnosis against known causes: a step is simulated with a fault, and the result, which says nothing of it, is
+// handed to the diagnosis.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "diagnosed.h"
+
+namespace harness::explain {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+analysis::Diagnosis diagnosis_of(const store::Result& result) {
+  const analysis::Explanation found = explain(result);
+  EXPECT_EQ(found.why_none, "");
+  return found.diagnosis.value_or(analysis::Diagnosis());
+}
+
+struct Scenario {
+  const char* name;
+  test::Job job;
+  config::Faults faults;
+  const char* cause;
+  const char* words;  // within what is said of it
+};
+
+void PrintTo(const Scenario& scenario, std::ostream* out) {
+  *out << scenario.name;
+}
+
+class NamesTheCause : public ::testing::TestWithParam<Scenario> {};
+
+TEST_P(NamesTheCause, First) {
+  const Scenario& s = GetParam();
+  const analysis::Diagnosis found = diagnosis_of(test::measured(s.job, s.faults));
+  ASSERT_THAT(found.causes, SizeIs(1));
+  const analysis::Cause& cause = found.causes.front();
+  EXPECT_EQ(cause.fault, s.cause) << cause.words;
+  EXPECT_THAT(cause.words, HasSubstr(s.words));
+  EXPECT_GT(found.measured_s, 1.05 * found.healthy_s);
+  EXPECT_NEAR(found.explained_s, found.measured_s, 0.01 * found.measured_s);
+  EXPECT_GT(cause.explains, 0.95);
+  EXPECT_NEAR(found.compute_factor, 1, 0.01);
+}
+
+const test::Job two_nodes, four_nodes{.nodes = 4}, sixteen_nodes{.nodes = 16, .sequences = 1},
+    stages{.nodes = 4, .layout = "tensor_parallel: 8, pipeline_parallel: 2", .sequences = 8},
+    ampere{.nodes = 4, .layout = "tensor_parallel: 4", .hardware = "dgx-a100"},
+    replicas{.nodes = 4, .layout = "tensor_parallel: 1", .overlaps = true};
+
+config::Faults slow_gpu(int rank, double speed) {
+  return {.slow_gpus = {{rank, speed}}, .slow_links = {}, .narrow_pcie = {}};
+}
+config::Faults slow_link(int node, double share) {
+  return {.slow_gpus = {}, .slow_links = {{node, share}}, .narrow_pcie = {}};
+}
+config::Faults pcie(int rank, int node, double share) {
+  return {.slow_gpus = {}, .slow_links = {}, .narrow_pcie = {{rank, node, share}}};
+}
+config::Faults socket(double bytes_per_s) {
+  return {.slow_gpus = {}, .slow_links = {}, .narrow_pcie = {}, .socket_bytes_per_s = bytes_per_s};
+}
+config::Faults everywhere(bool config::Faults::*fault) {
+  config::Faults faults;
+  faults.*fault = true;
+  return faults;
+}
+
+// Where all groups cross all nodes, the step cannot tell on which of them a link is slow.
+INSTANTIATE_TEST_SUITE_P(
+    Scenarios, NamesTheCause,
+    ::testing::Values(
+        Scenario{"slow_gpu_70", two_nodes, slow_gpu(11, 0.7), "slow_gpu", "rank 11 (node1) computes at 70 %"},
+        Scenario{"slow_gpu_75_of_stages", stages, slow_gpu(17, 0.75), "slow_gpu", "rank 17 (node2) computes at 75 %"},
+        Scenario{"slow_gpu_that_is_profiled", sixteen_nodes, slow_gpu(0, 0.5), "slow_gpu",
+                 "rank 0 (node0) computes at 50 %"},
+        Scenario{"slow_gpu_among_replicas", replicas, slow_gpu(30, 0.8), "slow_gpu",
+                 "rank 30 (node3) computes at 80 %"},
+        Scenario{"slow_link_50", sixteen_nodes, slow_link(5, 0.5), "slow_link", "nodes 0 to 15 has 50 %"},
+        Scenario{"slow_link_25_of_stages", stages, slow_link(3, 0.25), "slow_link", "node 3 (node3) has 25 %"},
+        Scenario{"slow_link_75_of_ampere", ampere, slow_link(1, 0.75), "slow_link", "nodes 0 to 3 has 75 %"},
+        Scenario{"pcie_of_a_node", sixteen_nodes, pcie(-1, 4, 0.25), "pcie_downgraded", "nodes 0 to 15 carry 25 %"},
+        Scenario{"pcie_of_a_rank", four_nodes, pcie(13, -1, 0.25), "pcie_downgraded", "ranks 5, 13, 21, 29 carry 25 %"},
+        Scenario{"pcie_of_a_rank_of_ampere", ampere, pcie(9, -1, 0.25), "pcie_downgraded", "ranks 1, 5, 9, 13"},
+        Scenario{"pcie_of_a_rank_of_stages", stages, pcie(30, -1, 0.125), "pcie_downgraded",
+                 "rank 30 (node3) carry 12 %"},
+        Scenario{"socket_fallback", sixteen_nodes, socket(4e9), "socket_fallback", "4 GB/s a node"},
+        Scenario{"socket_fallback_at_10_GB", replicas, socket(10e9), "socket_fallback", "10 GB/s a node"},
+        Scenario{"socket_fallback_of_ampere", ampere, socket(1.5e9), "socket_fallback", "1.5 GB/s a node"},
+        Scenario{"no_gpudirect", sixteen_nodes, everywhere(&config::Faults::no_gpudirect), "no_gpudirect", "GPUDirect"},
+        Scenario{"no_gpudirect_of_ampere", ampere, everywhere(&config::Faults::no_gpudirect), "no_gpudirect",
+                 "GPUDirect"},
+        Scenario{"acs_on", sixteen_nodes, everywhere(&config::Faults::acs_on), "acs_on", "access control"},
+        Scenario{"acs_on_of_ampere", ampere, everywhere(&config::Faults::acs_on), "acs_on", "access control"},
+        Scenario{"tensor_across_nodes", four_nodes, everywhere(&config::Faults::tensor_across_nodes),
+                 "tensor_across_nodes", "one by one"},
+        Scenario{"tensor_across_nodes_of_stages", stages, everywhere(&config::Faults::tensor_across_nodes),
+                 "tensor_across_nodes", "one by one"}),
+    [](const auto& scenario) { return std::string(scenario.param.name); });
+
+TEST(Diagnosis, AHealthyStepHasNoCause) {
+  for (const test::Job& job : {two_nodes, sixteen_nodes, stages, ampere, replicas}) {
+    const analysis::Diagnosis found = diagnosis_of(test::measured(job, {}));
+    EXPECT_THAT(found.causes, IsEmpty()) << job.layout;
+    EXPECT_EQ(found.compute_factor, 1);
+    EXPECT_DOUBLE_EQ(found.measured_s, found.healthy_s);
+  }
+}
+
+// Power, clocks or the software: whatever it is, no rank is to blame.
+TEST(Diagnosis, WhatAllRanksShareIsNoCause) {
+  const analysis::Diagnosis found = diagnosis_of(test::measured(two_nodes, {}, 1.3));
+  EXPECT_THAT(found.causes, IsEmpty());
+  EXPECT_NEAR(found.compute_factor, 1.3, 0.03);
+  EXPECT_GT(found.measured_s, (1 + found.expected_error) * found.healthy_s);
+}
+
+TEST(Diagnosis, FindsAFaultBesideWhatAllRanksShare) {
+  const analysis::Diagnosis found = diagnosis_of(test::measured(two_nodes, slow_gpu(3, 0.6), 1.2));
+  ASSERT_THAT(found.causes, SizeIs(1));
+  EXPECT_EQ(found.causes.front().fault, "slow_gpu");
+  EXPECT_THAT(found.causes.front().words, HasSubstr("rank 3 (node0) computes at 59 %"));  // nearly
+  EXPECT_NEAR(found.compute_factor, 1.2, 0.03);
+}
+
+TEST(Diagnosis, NamesOneFaultAfterTheOther) {
+  config::Faults faults = slow_gpu(9, 0.5);
+  faults.no_gpudirect = true;
+  const analysis::Diagnosis found = diagnosis_of(test::measured(sixteen_nodes, faults));
+  ASSERT_THAT(found.causes, SizeIs(2));
+  std::set<std::string> names{found.causes[0].fault, found.causes[1].fault};
+  EXPECT_EQ(names, (std::set<std::string>{"slow_gpu", "no_gpudirect"}));
+  EXPECT_NEAR(found.explained_s, found.measured_s, 0.01 * found.measured_s);
+}
+
+// Of faults that hide each other, as configs/scenarios/16node-as-found.yaml has them, the one that hides the others.
+TEST(Diagnosis, NamesTheFaultThatHidesOthers) {
+  config::Faults faults = slow_gpu(9, 0.7);
+  faults.socket_bytes_per_s = 4e9;
+  faults.no_gpudirect = faults.acs_on = true;
+  faults.slow_links = {{5, 0.5}};
+  const analysis::Diagnosis found = diagnosis_of(test::measured(sixteen_nodes, faults));
+  ASSERT_FALSE(found.causes.empty());
+  EXPECT_EQ(found.causes.front().fault, "socket_fallback");
+}
+
+// Two that give the same picture are both named, with the check that tells them apart; what doctor found decides.
+TEST(Diagnosis, DoctorBreaksATie) {
+  store::Result result = test::measured(sixteen_nodes, slow_link(5, 0.5));
+  const analysis::Diagnosis open = diagnosis_of(result);
+  ASSERT_THAT(open.causes, SizeIs(1));
+  EXPECT_EQ(open.causes.front().fault, "slow_link");
+  ASSERT_FALSE(open.causes.front().or_else.empty());
+  EXPECT_EQ(open.causes.front().or_else.front().first, "pcie_downgraded");
+  EXPECT_THAT(open.causes.front().checks, ::testing::ElementsAre("load.pairs", "pcie.width"));
+  store::ResultFinding width;
+  width.verdict = "fail";
+  width.check = "pcie.width";
+  result.doctor.findings.push_back(width);
+  const analysis::Diagnosis told = diagnosis_of(result);
+  ASSERT_THAT(told.causes, SizeIs(1));
+  EXPECT_EQ(told.causes.front().fault, "pcie_downgraded");
+  EXPECT_EQ(told.causes.front().confirmed_by, "pcie.width");
+}
+
+// What costs less than predictions are wrong by is not blamed on anything.
+TEST(Diagnosis, ASmallExcessHasNoCause) {
+  const analysis::Diagnosis found = diagnosis_of(test::measured(two_nodes, slow_link(1, 0.9)));
+  EXPECT_GT(found.measured_s, found.healthy_s);
+  EXPECT_THAT(found.causes, IsEmpty());
+}
+
+TEST(Explain, SaysWhyThereIsNothingToHoldItAgainst) {
+  const store::Result measured = test::measured(two_nodes, {});
+  const auto why = [&](const std::string& backend, const std::string& hardware) {
+    store::Result result = measured;
+    result.backend = backend;
+    const std::string named = "hardware: h100-sxm";
+    result.config_text.replace(result.config_text.find(named), named.size(), hardware);
+    return explain(result).why_none;
+  };
+  EXPECT_EQ(why("cuda", "hardware: h100-sxm"), "");
+  EXPECT_THAT(why("cuda", "hardware: none"), HasSubstr("name them in the configuration"));
+  EXPECT_THAT(why("cuda", ""), HasSubstr("name them in the configuration"));
+  EXPECT_THAT(why("cuda", "hardware: h10"), HasSubstr("cannot be read again"));
+  EXPECT_THAT(why("cpu", "hardware: h100-sxm"), HasSubstr("ranks of the backend cpu are none"));
+}
+
+TEST(Explain, FindsTheHardwareByTheNameOfTheGpu) {
+  store::Result result = test::measured(two_nodes, {});
+  const std::string named = "hardware: h100-sxm";
+  result.config_text.replace(result.config_text.find(named), named.size(), "");
+  result.config_text.replace(result.config_text.find("backend: sim"), 12, "backend: cuda");
+  for (store::ResultRank& row : result.rank_table) row.device = "NVIDIA H100 80GB HBM3";
+  const analysis::Explanation found = explain(result);
+  EXPECT_EQ(found.why_none, "");
+  EXPECT_EQ(found.hardware, "H100 SXM5 80GB");
+}
+
+// Which faults a prediction was made with stands in its configuration: nobody looks.
+TEST(Explain, DoesNotReadTheFaultsOfTheConfiguration) {
+  store::Result result = test::measured(sixteen_nodes, everywhere(&config::Faults::acs_on));
+  ASSERT_EQ(result.config_text.find("faults"), std::string::npos);
+  EXPECT_EQ(diagnosis_of(result).causes.at(0).fault, "acs_on");
+  result.backend = "sim";
+  result.config_text += "faults: {no_gpudirect: true, slow_gpu: {rank: 3, speed: 50 %}}\n";
+  const analysis::Diagnosis found = diagnosis_of(result);
+  ASSERT_THAT(found.causes, SizeIs(1));
+  EXPECT_EQ(found.causes.front().fault, "acs_on");
+}
+
+// Ranks that a launcher really dealt one by one: the file says where they stand.
+TEST(Explain, KnowsWhereRanksStoodButNotThatTheyShould) {
+  store::Result result = test::measured(four_nodes, everywhere(&config::Faults::tensor_across_nodes));
+  for (store::ResultRank& row : result.rank_table) row.node = row.rank % four_nodes.nodes;
+  const analysis::Diagnosis found = diagnosis_of(result);
+  ASSERT_THAT(found.causes, SizeIs(1));
+  EXPECT_EQ(found.causes.front().fault, "tensor_across_nodes");
+}
+
+// On hardware that is a little less than its file promises.
+TEST(Diagnosis, BearsACalibrationThatIsALittleOff) {
+  const auto found = [](const config::Faults& faults) {
+    store::Result result = test::unmeasured(four_nodes, test::experiment_of(four_nodes));
+    Reference reference = reference_of(result);
+    reference.experiment.calibration->network_share *= 0.9;
+    reference.experiment.calibration->product_share *= 0.88;
+    test::add_step(result, CaseModel(reference, result, 0).predict(faults));
+    return diagnosis_of(result);
+  };
+  EXPECT_THAT(found({}).causes, IsEmpty());
+  for (const auto& [faults, name] :
+       {std::pair(slow_gpu(3, 0.6), "slow_gpu"), std::pair(socket(4e9), "socket_fallback"),
+        std::pair(everywhere(&config::Faults::tensor_across_nodes), "tensor_across_nodes")}) {
+    const analysis::Diagnosis named = found(faults);
+    ASSERT_FALSE(named.causes.empty()) << name;
+    EXPECT_EQ(named.causes.front().fault, name);
+  }
+}
+
+}  // namespace
+}  // namespace harness::explain
