@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "plan/fit.h"
-#include "plan/prepare.h"
 
 namespace harness::cli {
 namespace {
@@ -21,7 +20,7 @@ Json json_of(const sim::CriticalPath& path) {
   return out;
 }
 
-Json json_of(const PredictedCase& predicted, const plan::PlannedCase& planned, double peak_flops) {
+Json json_of(const PredictedCase& predicted) {
   const sim::Prediction& prediction = *predicted.step;
   const program::StepSplit& split = prediction.split;
   Json out{{"predicted_step_seconds", prediction.step_s},
@@ -31,17 +30,13 @@ Json json_of(const PredictedCase& predicted, const plan::PlannedCase& planned, d
              {"idle_seconds", split.idle_s}}},
            {"predicted_overlapped_communication_seconds", split.overlapped_s},
            {"predicted_critical_path", json_of(prediction.critical_path)}};
-  const double flop = planned.survey.flop.model;
-  if (peak_flops > 0 && flop > 0)
-    out["predicted_mfu"] = flop / (prediction.step_s * planned.layout.ranks() * peak_flops);
+  if (predicted.mfu) out["predicted_mfu"] = *predicted.mfu;
   const sim::Trust& trust = predicted.trust;
   if (trust.expected_error > 0) out["expected_error"] = trust.expected_error;
   if (predicted.change) {
     out["predicted_change"] = *predicted.change;
-    if (trust.expected_change_error > 0) {
-      out["expected_change_error"] = trust.expected_change_error;
-      out["too_close_to_call"] = sim::too_close_to_call(*predicted.change, trust);
-    }
+    if (trust.expected_change_error > 0) out["expected_change_error"] = trust.expected_change_error;
+    out["too_close_to_call"] = predicted.too_close_to_call;
   }
   if (!trust.warnings.empty()) out["warnings"] = trust.warnings;
   return out;
@@ -73,8 +68,7 @@ std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& 
     row["model_flop"] = planned.survey.flop.model;
     if (!planned.notes.empty()) row["notes"] = planned.notes;
     if (!predicted.empty() && predicted[i].step) {
-      const double peak = plan::configured_peak(e, planned.settings.precision).flops;
-      row.update(json_of(predicted[i], planned, peak));
+      row.update(json_of(predicted[i]));
     } else if (!predicted.empty()) {
       row["not_predicted"] = predicted[i].unknown;
     }
