@@ -135,6 +135,10 @@ Parser::Parser(Arguments& a) {
                    "ranks that share a node, which are numbered node by node: says how many nodes each group spans")
       ->check(CLI::Range(1, 1 << 20));
   plan->add_option("--format", a.plan.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  plan->add_option("--best", a.plan.best,
+                   "predict all combinations of the values that are swept instead, and name the N fastest that fit")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N");
   plan->add_option("--like", a.plan.like, "a result file of this configuration, to estimate the time from");
   plan->add_option("--assume-mfu", a.plan.assume_mfu, "estimate the time from an MFU of all cases: 40%");
   plan->add_option("--assume-setup", a.plan.assume_setup, "with --assume-mfu: to set up a block (default: 30 s)")

@@ -1,7 +1,9 @@
 #include "cli/plan_json.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "config/backend.h"
 #include "plan/fit.h"
 
 namespace harness::cli {
@@ -42,16 +44,44 @@ Json json_of(const PredictedCase& predicted) {
   return out;
 }
 
-}  // namespace
-
-std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& predicted) {
+Json head_of(const plan::Plan& plan, const char* schema) {
   const config::Experiment& e = plan.experiment;
-  Json out{{"name", e.name}, {"backend", config::name_of(e.backend)}, {"ranks", plan.ranks}};
+  Json out{{"schema", schema},
+           {"schema_version", 1},
+           {"name", e.name},
+           {"backend", config::name_of(e.backend)},
+           {"ranks", plan.ranks}};
   if (config::traits_of(e.backend).predicts()) {
     out["calibration"] = {
         {"file", e.calibration->file}, {"name", e.calibration->name}, {"source", e.calibration->source}};
     out["hardware"] = e.hardware->name;
   }
+  return out;
+}
+
+// Of a possible case.
+Json facts_of(const plan::PlannedCase& planned, config::BackendKind backend) {
+  return {{"layout", program::text_of(planned.layout)},
+          {"micro_batches", planned.micro_batches},
+          {"memory_bytes", plan::planned_memory_bytes(backend, planned)},
+          {"tokens_per_step", planned.survey.tokens_per_step},
+          {"model_flop", planned.survey.flop.model}};
+}
+
+Json json_of(const RankedCombination& combination, config::BackendKind backend) {
+  Json settings = Json::object();
+  for (const auto& [variable, value] : combination.settings) settings[variable] = value;
+  Json out{
+      {"settings", std::move(settings)}, {"distance", combination.distance}, {"told_apart", combination.is_told_apart}};
+  out.update(facts_of(combination.planned, backend));
+  out.update(json_of(combination.predicted));
+  return out;
+}
+
+}  // namespace
+
+std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& predicted) {
+  Json out = head_of(plan, "harness-plan");
   Json& cases = out["cases"] = Json::array();
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     const plan::PlannedCase& planned = plan.cases[i];
@@ -61,11 +91,7 @@ std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& 
       cases.push_back(std::move(row));
       continue;
     }
-    row["layout"] = program::text_of(planned.layout);
-    row["micro_batches"] = planned.micro_batches;
-    row["memory_bytes"] = plan::planned_memory_bytes(e.backend, planned);
-    row["tokens_per_step"] = planned.survey.tokens_per_step;
-    row["model_flop"] = planned.survey.flop.model;
+    row.update(facts_of(planned, plan.experiment.backend));
     if (!planned.notes.empty()) row["notes"] = planned.notes;
     if (!predicted.empty() && predicted[i].step) {
       row.update(json_of(predicted[i]));
@@ -74,6 +100,26 @@ std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& 
     }
     cases.push_back(std::move(row));
   }
+  return out.dump(2) + "\n";
+}
+
+std::string best_json(const plan::Plan& plan, const Best& best) {
+  const config::BackendKind backend = plan.experiment.backend;
+  Json out = head_of(plan, "harness-plan-best");
+  Json& variables = out["variables"] = Json::object();
+  for (const plan::Values& v : best.variables) variables[v.variable->name] = v.values;
+  out["left_out"] = best.left_out;
+  out["combinations"] = best.combinations;
+  out["all"] = best.all;
+  out["predicted"] = best.predicted;
+  out["alike"] = best.alike;
+  out["same_time"] = best.same_time;
+  out["not_told_apart"] = best.close;
+  Json& refused = out["refused"] = Json::array();
+  for (const auto& [reason, number] : best.refused) refused.push_back({{"reason", reason}, {"number", number}});
+  if (best.baseline) out["baseline"] = json_of(*best.baseline, backend);
+  Json& fastest = out["fastest"] = Json::array();
+  for (const RankedCombination& combination : best.fastest) fastest.push_back(json_of(combination, backend));
   return out.dump(2) + "\n";
 }
 
