@@ -28,11 +28,20 @@ struct Lists {
   std::map<std::string, double> other_compute;
   std::map<IdlePlace, double> idle;
   std::map<Part, double> overlapped;
+  std::map<std::tuple<std::string, std::string, bool>, KindTime> kinds;
 
+  void add(const KindTime& time, double weight = 1) {
+    KindTime& sum =
+        kinds.try_emplace({time.kind, time.group, time.recomputed}, KindTime{time.kind, time.group, time.recomputed})
+            .first->second;
+    sum.takes_s += time.takes_s * weight;
+    sum.owns_s += time.owns_s * weight;
+  }
   void write_to(Breakdown& breakdown) const {
     breakdown.other_compute = largest_first(other_compute);
     breakdown.idle = largest_first(idle);
     breakdown.overlapped = largest_first(overlapped);
+    for (const auto& [key, time] : kinds) breakdown.kinds.push_back(time);
   }
 };
 
@@ -69,6 +78,7 @@ class CaseParts {
 
  private:
   Part part_of(const store::ResultInterval& x) const;
+  std::string group_of(const store::ResultInterval& x) const;
   Breakdown of_rank(int role, int rank, const Intervals& intervals) const;
   std::vector<Breakdown> role_means(std::span<const Breakdown> ranks) const;
   Breakdown role_mean(const Breakdown& of_rank) const;
@@ -88,12 +98,16 @@ class CaseParts {
 constexpr std::string_view tied_embedding = "tied embedding";
 constexpr std::string_view compute_stream = "compute";
 
+std::string CaseParts::group_of(const store::ResultInterval& x) const {
+  if (!is_communication(x.kind)) return "";
+  const auto found = groups_.find({x.role, x.stream, x.kind, x.what});
+  if (found != groups_.end() && !found->second.empty()) return std::string(found->second);
+  return x.what == tied_embedding ? key_of(Part::embedding) : x.stream;
+}
+
 Part CaseParts::part_of(const store::ResultInterval& x) const {
   if (!is_communication(x.kind)) return computation_part(x.kind, x.recomputed != 0);
-  const auto found = groups_.find({x.role, x.stream, x.kind, x.what});
-  const bool known = found != groups_.end() && !found->second.empty();
-  if (!known && x.what == tied_embedding) return Part::embedding;
-  return communication_part(known ? found->second : std::string_view(x.stream), x.phase == closing_phase);
+  return communication_part(group_of(x), x.phase == closing_phase);
 }
 
 // What has the moment of those that run at once. First the compute stream, then computations of other streams (the
@@ -146,6 +160,10 @@ Breakdown CaseParts::of_rank(int role, int rank, const Intervals& intervals) con
     b.parts.add(pieces[i].part, time.owned_s[i]);
     if (pieces[i].part == Part::other_compute) lists.other_compute[x.kind] += time.owned_s[i];
     if (time.hidden_s[i] > 0) lists.overlapped[part_of(x)] += time.hidden_s[i];
+    if (pieces[i].part != Part::waiting && pieces[i].part != Part::bubble) {
+      const double takes_s = std::max(0.0, occupants[i].end_s - occupants[i].start_s);
+      lists.add({x.kind, group_of(x), x.recomputed != 0, takes_s, time.owned_s[i]});
+    }
   }
   b.parts.add(Part::idle, 0);
   for (const Gap& gap : time.gaps) {
@@ -189,6 +207,7 @@ Breakdown mean_of(std::span<const Breakdown> ranks) {
     for (const auto& [kind, s] : b.other_compute) lists.other_compute[kind] += s * weight;
     for (const auto& [place, s] : b.idle) lists.idle[place] += s * weight;
     for (const auto& [part, s] : b.overlapped) lists.overlapped[part] += s * weight;
+    for (const KindTime& time : b.kinds) lists.add(time, weight);
   }
   lists.write_to(mean);
   return mean;

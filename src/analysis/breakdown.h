@@ -25,12 +25,25 @@ struct IdlePlace {
   auto operator<=>(const IdlePlace&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };
 
+/// All operations of one kind in a step. Of communications, without the waiting for others.
+struct KindTime {
+  std::string kind, group;  // "all_reduce", "data"; computations have no group
+  bool recomputed = false;
+  double takes_s = 0;  // from their starts to their ends, hidden or not
+  double owns_s = 0;   // of the step: within the parts
+
+  bool is_same_kind(const KindTime& other) const {
+    return kind == other.kind && group == other.group && recomputed == other.recomputed;
+  }
+};
+
 struct Breakdown {
   std::int32_t case_index = 0, role = 0, rank = 0;  // rank -1: the mean over all ranks
   double step_s = 0;
   Parts parts;
   NamedSeconds other_compute;                      // by kind of operation; sums to the part
   std::vector<std::pair<IdlePlace, double>> idle;  // largest first; sums to the part
+  std::vector<KindTime> kinds;  // by name; what they own, waiting, bubble, loading and idle add up to the step
   std::vector<std::pair<Part, double>>
       overlapped;  // ran behind (other) computation: beside the parts, not of them; largest first
 

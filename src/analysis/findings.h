@@ -7,6 +7,7 @@
 #include "analysis/bottleneck.h"
 #include "analysis/breakdown.h"
 #include "analysis/cost.h"
+#include "analysis/explanation.h"
 #include "analysis/stragglers.h"
 #include "analysis/summary.h"
 #include "analysis/waterfall.h"
@@ -33,6 +34,7 @@ struct Findings {
   Stragglers stragglers;
   std::vector<std::string> rules;    // about the sweep as a whole
   std::optional<CostEstimate> cost;  // where there is a price; filled by the caller
+  std::optional<Explanation> explanation;  // where the caller asked `explain` for one
 
   /// The baseline, if it was measured; else nullptr.
   const CaseSummary* baseline() const;

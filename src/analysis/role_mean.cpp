@@ -73,6 +73,28 @@ bool divide(Parts& parts, const store::ResultSplit& split_of_rank, const Means& 
   return true;
 }
 
+// Of its communications, hidden or not, without the waiting for others.
+double communicates_s(double communication_s, double waiting_s, double bubble_s) {
+  const double waited_s = waiting_s + bubble_s;
+  return std::isfinite(waited_s) ? std::max(0.0, communication_s - waited_s) : communication_s;
+}
+
+// Kinds as their parts: by what all computations, what all exposed communications and what all communications take on
+// the other ranks.
+void scale_kinds(Breakdown& role, const Breakdown& of_rank, const store::ResultSplit& own, const Means& mean,
+                 double compute_factor) {
+  const double exposed_of_rank = of_rank.parts.exposed();
+  const double exposed_factor = exposed_of_rank > 0 ? role.parts.exposed() / exposed_of_rank : 1;
+  const double of_rank_s = communicates_s(own.communication_s, own.waiting_s, own.bubble_s);
+  const double of_all_s = communicates_s(mean.communication_s, mean.waiting_s, mean.bubble_s);
+  const double communication_factor = of_rank_s > 0 ? of_all_s / of_rank_s : 1;
+  for (KindTime& time : role.kinds) {
+    const bool communicates = is_communication(time.kind);
+    time.takes_s *= communicates ? communication_factor : compute_factor;
+    time.owns_s *= communicates ? exposed_factor : compute_factor;
+  }
+}
+
 // The split of the rank itself; nullptr where a split is missing or does not add up.
 const store::ResultSplit* split_of(const Breakdown& of_rank, std::span<const store::ResultSplit* const> splits) {
   const store::ResultSplit* own = nullptr;
@@ -111,6 +133,7 @@ Breakdown mean_of_role(const Breakdown& of_rank, std::span<const store::ResultSp
   } else if (!divide(role.parts, *own, mean)) {
     return of_rank;
   }
+  scale_kinds(role, of_rank, *own, mean, compute_factor);
   return role;
 }
 

@@ -5,6 +5,7 @@
 #include "cli/cost_options.h"
 #include "cli/output_file.h"
 #include "cli/verbs.h"
+#include "explain/explain.h"
 #include "report/page/page.h"
 #include "store/result_file.h"
 
@@ -30,6 +31,7 @@ int report(const ReportOptions& options, std::ostream& out) {
   const store::Result result = store::read_result(options.file);
   analysis::Findings findings = analysis::find_all(result);
   findings.cost = cost_estimate(options.cost, result, findings.summary);
+  findings.explanation = explain::explain(result);
   const report::Document document = page::make_report(result, findings);
   const std::string text = options.format == "md" ? report::write_markdown(document) : page::page(document);
   if (path == "-") {

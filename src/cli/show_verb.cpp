@@ -11,6 +11,7 @@
 #include "cli/follow.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
+#include "explain/explain.h"
 #include "report/checks.h"
 #include "report/pooled.h"
 #include "report/show.h"
@@ -102,6 +103,7 @@ int show_once(const ShowOptions& options, std::ostream& out) {
   }
   analysis::Findings findings = analysis::find_all(result, how);
   findings.cost = cost_estimate(options.cost, result, findings.summary);
+  findings.explanation = explain::explain(result);
   const report::Document document = report::breakdown_document(result, findings);
   out << (options.format == "text" ? view(document, options.view, out)
                                    : report::write(document, formats.at(options.format)));

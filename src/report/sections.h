@@ -25,6 +25,11 @@ Section climb_section(const store::Result& result, const analysis::Summary& summ
 Section cost_section(const analysis::CostEstimate& estimate);
 /// Where one profiled step of each case went.
 Section breakdown_section(const store::Result& result, const analysis::Findings& findings);
+/// What steps take beside what they are predicted to take, and what that says is wrong; no pieces without an
+/// explanation.
+Section explanation_section(const store::Result& result, const analysis::Findings& findings);
+/// The diagnosis in one sentence; "" without one.
+std::string diagnosis_words(const analysis::Explanation& explanation);
 Section stragglers_section(const store::Result& result, const analysis::Findings& findings);
 /// Starting, building, connecting, steps …: no pieces in files that do not say.
 Section block_time_section(const store::Result& result);

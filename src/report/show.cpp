@@ -40,6 +40,8 @@ std::string show(const store::Result& result, const analysis::Summary& summary, 
 Document breakdown_document(const store::Result& result, const analysis::Findings& findings) {
   Document document = show_document(result, findings.summary, findings.cost);
   document.sections.push_back(breakdown_section(result, findings));
+  if (Section explained = explanation_section(result, findings); !explained.pieces.empty())
+    document.sections.push_back(std::move(explained));
   document.sections.push_back(stragglers_section(result, findings));
   if (Section time = block_time_section(result); !time.pieces.empty()) document.sections.push_back(std::move(time));
   return document;

@@ -43,8 +43,23 @@ std::vector<job::Samples> for_all(const program::Layout& layout, const job::Task
   return std::vector<job::Samples>(layout.ranks(), samples);
 }
 
-// Intervals of one rank per role, or of all, as a worker keeps them.
-std::vector<job::Samples> timelines(const sim::Simulation& simulation, config::Timelines kept) {
+// What a reader must know of where the numbers are from.
+NameValues identity_of(const config::Experiment& experiment) {
+  const config::Calibration& calibration = *experiment.calibration;
+  const config::Validation& compared = calibration.validation;
+  NameValues identity{{"hardware", fmt::format("{} ({})", experiment.hardware->name, experiment.hardware->source)},
+                      {"calibration", fmt::format("{} ({})", calibration.name, calibration.source)}};
+  if (compared.steps > 0) {
+    identity.emplace_back("expected_error",
+                          fmt::format("{} of a step (9 of 10 within {}), {} of a change", percent(compared.step_error),
+                                      percent(compared.step_error_90), percent(compared.change_error)));
+  }
+  return identity;
+}
+
+}  // namespace
+
+std::vector<job::Samples> profiled_samples(const sim::Simulation& simulation, config::Timelines kept) {
   const program::ProgramSet& set = simulation.set();
   const int ranks = set.layout.ranks();
   std::vector<job::Samples> samples(ranks);
@@ -64,22 +79,6 @@ std::vector<job::Samples> timelines(const sim::Simulation& simulation, config::T
   }
   return samples;
 }
-
-// What a reader must know of where the numbers are from.
-NameValues identity_of(const config::Experiment& experiment) {
-  const config::Calibration& calibration = *experiment.calibration;
-  const config::Validation& compared = calibration.validation;
-  NameValues identity{{"hardware", fmt::format("{} ({})", experiment.hardware->name, experiment.hardware->source)},
-                      {"calibration", fmt::format("{} ({})", calibration.name, calibration.source)}};
-  if (compared.steps > 0) {
-    identity.emplace_back("expected_error",
-                          fmt::format("{} of a step (9 of 10 within {}), {} of a change", percent(compared.step_error),
-                                      percent(compared.step_error_90), percent(compared.change_error)));
-  }
-  return identity;
-}
-
-}  // namespace
 
 SimulatedJob::SimulatedJob(const config::Experiment& experiment, const machine::Topology& topology)
     : experiment_(experiment),
@@ -140,7 +139,7 @@ std::vector<job::Samples> SimulatedJob::record(const job::BlockRequest& request,
   const std::unique_ptr<sim::Simulation> simulation = simulate(request);
   step_s_[key_of(request)] = simulation->step_s();
   clock_.pass((request.warmup_steps + 1) * simulation->step_s());
-  std::vector<job::Samples> samples = timelines(*simulation, kept);
+  std::vector<job::Samples> samples = profiled_samples(*simulation, kept);
   const sim::Trust trust = sim::trust_in(sim::predict(*simulation), request.model, request.settings,
                                          request.layout.ranks(), *experiment_.hardware, *experiment_.calibration);
   samples.front().warnings = trust.warnings;

@@ -24,6 +24,10 @@ class VirtualClock final : public Clock {
   double start_unix_s_, passed_s_ = 0;
 };
 
+/// What the ranks of a job bring home from a profiled step, as workers do: its TimelineSamples, with the intervals of one
+/// rank per role, or of all.
+std::vector<job::Samples> profiled_samples(const sim::Simulation& simulation, config::Timelines kept);
+
 /// A job on a cluster that is not there: blocks take virtual time, and every step of a case the same. It has no worker
 /// and no other rank, so follow() and ask() are not called.
 class SimulatedJob final : public job::Job {

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/part.h"
+
+namespace harness::analysis {
+
+// What a result looks like beside a prediction of the same job on hardware that does what it promises: how a slow
+// cluster is told from a slow configuration. The room `explain` finds it; these are the values that readers show.
+// docs/diagnosis.md defines them.
+
+/// One kind of operation, in seconds of a step, means over the ranks. Of communications without the waiting for others.
+struct KindCompared {
+  std::string kind, group;  // "all_reduce", "data"; computations have no group
+  bool recomputed = false;
+  double measured_takes_s = 0, predicted_takes_s = 0;  // from their starts to their ends, hidden or not
+  double measured_owns_s = 0, predicted_owns_s = 0;    // of the step
+
+  double excess_s() const { return measured_owns_s - predicted_owns_s; }
+};
+
+/// What is no operation: waiting, bubble, loading, idle.
+struct PartCompared {
+  Part part = Part::idle;
+  double measured_s = 0, predicted_s = 0;
+
+  double excess_s() const { return measured_s - predicted_s; }
+};
+
+/// One case. What its kinds own and its parts add up to its step, on both sides.
+struct CaseCompared {
+  std::int32_t case_index = 0;
+  double measured_s = 0, predicted_s = 0;  // the profiled step
+  std::vector<KindCompared> kinds;         // the largest excess first
+  std::vector<PartCompared> parts;         // likewise
+};
+
+/// Something that is wrong with the cluster, and whose picture the measured step is.
+struct Cause {
+  std::string fault;               // as `faults` of a configuration has it: "slow_link"
+  std::string words;               // "the network of node 5 runs at 50 % of its rate (slow_link)"
+  std::vector<std::string> or_else;  // in words, the better first: causes that would look (nearly) the same
+  std::vector<std::string> checks;   // of doctor: those that tell these apart; without or_else, those that would see it
+  std::string confirmed_by;          // a finding of doctor in the same file: "pcie.width"; "": none
+  double with_s = 0;                 // the step, predicted with this cause and those before it
+  double explains = 0;               // share of what was left unexplained before
+};
+
+struct Diagnosis {
+  std::int32_t case_index = 0;  // that was looked at
+  double measured_s = 0, healthy_s = 0;
+  double explained_s = 0;     // the step, predicted with all causes
+  double compute_factor = 1;  // computations take so many times as long as predicted, on all ranks alike
+  double expected_error = 0;  // of predicted steps, as a share: a smaller excess has no cause
+  std::vector<Cause> causes;  // the one that explains most first; empty: none is named
+};
+
+struct Explanation {
+  std::string why_none;  // a sentence; "": there is one
+  std::string hardware, calibration;
+  bool of_prediction = false;  // what is held against the prediction is one itself, with the faults of its configuration
+  std::vector<CaseCompared> cases;  // that have a profiled step and a prediction, in order
+  std::optional<Diagnosis> diagnosis;  // of the baseline; none without its profiled step
+};
+
+}  // namespace harness::analysis

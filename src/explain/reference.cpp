@@ -1,0 +1,111 @@
+#include "explain/reference.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "analysis/case_settings.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "job/sim/simulated_job.h"
+#include "plan/prepare.h"
+#include "plan/why_impossible.h"
+#include "program/links.h"
+#include "sim/known.h"
+#include "sim/simulation.h"
+#include "sweep/timeline_rows.h"
+#include "workloads/workload.h"
+
+namespace harness::explain {
+namespace {
+
+constexpr const char* remedy = "name the hardware in the configuration (`hardware: h100-sxm`) and measure again";
+
+std::string first_line_of(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+config::Experiment healthy_experiment(const store::Result& result) {
+  std::vector<std::string> overrides = result.overrides;
+  overrides.emplace_back("backend=sim");
+  config::Experiment e;
+  try {
+    e = config::load_recorded(result.config_text, result.config_path, overrides);
+  } catch (const Error& error) {
+    fail("its configuration cannot be read for a prediction: {}", first_line_of(error.what()));
+  }
+  e.faults = {};
+  if (!e.hardware && !result.rank_table.empty() && !e.without_hardware)
+    e.hardware = config::find_hardware_for_device(result.rank_table.front().device, result.config_path);
+  if (!e.hardware) fail("nothing says what hardware it is held against; {}", remedy);
+  return e;
+}
+
+// By rank; all on one node where the file does not say.
+std::vector<int> nodes_of(const store::Result& result) {
+  std::vector<int> node_of(result.rank_count(), 0);
+  for (const store::ResultRank& row : result.rank_table) {
+    if (row.rank >= 0 && row.rank < result.ranks) node_of[static_cast<std::size_t>(row.rank)] = row.node;
+  }
+  return node_of;
+}
+
+// What is the reference's own: nothing of it was measured.
+store::Result job_of(const store::Result& result, const program::ProgramSet& set, const store::ResultCase& of) {
+  store::Result alone;
+  alone.backend = "sim";
+  alone.ranks = set.layout.ranks();
+  alone.variables = result.variables;
+  alone.rank_table = result.rank_table;
+  alone.cases.push_back(of);
+  alone.cases.front().name = store::baseline_name;
+  alone.cases.front().reference = 0;
+  alone.cases.front().layout = set.layout;
+  for (std::int32_t rank = 0; rank < alone.ranks; ++rank) {
+    const program::Coordinates at = set.layout.coordinates(rank);
+    alone.roles.push_back({0, rank, set.role_of(at), at});
+  }
+  return alone;
+}
+
+}  // namespace
+
+Reference reference_of(const store::Result& result) {
+  Reference reference;
+  reference.experiment = healthy_experiment(result);
+  reference.stood = reference.node_of = nodes_of(result);
+  std::ranges::sort(reference.node_of);
+  return reference;
+}
+
+CaseModel::CaseModel(const Reference& reference, const store::Result& result, std::int32_t case_index)
+    : reference_(reference) {
+  const store::ResultCase& of = result.case_at(case_index);
+  settings_ = analysis::settings_of(result, of);
+  settings_.mended.clear();
+  if (const std::string name = sim::unknown_change(reference.experiment.baseline, settings_); !name.empty())
+    throw sim::NotPredicted(fmt::format("a prediction does not know {}", name));
+  const plan::Division division =
+      plan::divide_ranks(result.model, settings_, result.ranks, machine::Topology{reference.node_of});
+  if (!division.why_impossible.empty()) fail("{}", division.why_impossible);
+  set_ = workloads::build_programs(result.model, settings_, division.layout);
+  alone_ = job_of(result, set_, of);
+}
+
+store::Result CaseModel::predict(const config::Faults& faults, double slower) const {
+  config::Experiment experiment = reference_.experiment;
+  experiment.faults = faults;
+  config::Calibration& calibration = *experiment.calibration;
+  calibration.product_share /= slower;
+  calibration.memory_share /= slower;
+  calibration.attention_forward /= slower;
+  calibration.attention_backward /= slower;
+  const sim::Simulation simulation(set_, settings_, experiment, sim::network_of(experiment, reference_.node_of));
+  store::Result result = alone_;
+  program::LeastTimes no_limits(simulation.set(), reference_.node_of, {});
+  sweep::add_timeline(result, 0, simulation.set(), simjob::profiled_samples(simulation, config::Timelines::roles),
+                      no_limits);
+  return result;
+}
+
+}  // namespace harness::explain

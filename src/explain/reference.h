@@ -1,0 +1,48 @@
+#pragma once
+
+#include <vector>
+
+#include "config/experiment.h"
+#include "config/faults.h"
+#include "program/program.h"
+#include "store/result.h"
+
+namespace harness::explain {
+
+/// What a result is held against: its job on hardware that does what it promises.
+struct Reference {
+  /// For predictions: the result's configuration with the backend sim and without its `faults`, which are never looked
+  /// at here.
+  config::Experiment experiment;
+  /// By rank. The nodes are as large as those of the result, and filled one after the other, as launchers mostly do and
+  /// as layouts assume. Where the ranks of the result really stand is in `stood`.
+  std::vector<int> node_of, stood;
+};
+
+/// Throws Error, which says what is missing, where nothing can be predicted: the configuration names no hardware and
+/// none is found by the device's name, or it cannot be read any more.
+Reference reference_of(const store::Result& result);
+
+/// One case of a result, to be predicted again and again under different faults.
+class CaseModel {
+ public:
+  /// Both must outlive the object. Throws Error if the case is not possible, and NotPredicted (sim/known.h) where it sets
+  /// what a prediction does not know.
+  CaseModel(const Reference& reference, const store::Result& result, std::int32_t case_index);
+
+  /// A result that has nothing but this case, numbered 0, with its profiled step as a predicted sweep keeps it.
+  /// `slower`: all computations take so many times as long as the calibration says. Throws Error as sim::Simulation.
+  store::Result predict(const config::Faults& faults, double slower = 1) const;
+
+  const program::ProgramSet& set() const { return set_; }
+  const Reference& reference() const { return reference_; }
+  const config::Settings& settings() const { return settings_; }
+
+ private:
+  const Reference& reference_;
+  config::Settings settings_;
+  program::ProgramSet set_;  // not lowered
+  store::Result alone_;      // without a profiled step
+};
+
+}  // namespace harness::explain
