@@ -15,6 +15,7 @@
 #include "cli/best_text.h"
 #include "cli/plan_json.h"
 #include "cli/plan_time.h"
+#include "cli/plan_upgrade.h"
 #include "cli/predicted.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
@@ -319,6 +320,7 @@ int name_best(const plan::Plan& p, const PlanOptions& options, std::ostream& out
 }  // namespace
 
 int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) {
+  if (plans_a_result(options)) return plan_upgrade(options, out);
   config::Experiment experiment = config::load_experiment(options.config, options.overrides);
   const auto [ranks, per_node] = planned_ranks(options);
   const std::string hint = ranks > 0 ? "" : planned_for_one(experiment);
