@@ -23,10 +23,11 @@ _harness_help() {
     }'
 }
 
-# Files whose names match the pattern $1, and folders.
+# Files whose names match one of these patterns, and folders.
 _harness_files() {
+  local pattern
   compopt -o filenames 2> /dev/null
-  mapfile -t COMPREPLY < <(compgen -f -X "!$1" -- "$current"; compgen -d -- "$current")
+  mapfile -t COMPREPLY < <(for pattern; do compgen -f -X "!$pattern" -- "$current"; done; compgen -d -- "$current")
 }
 
 _harness_words() {
@@ -61,7 +62,8 @@ _harness() {
   else
     case $verb in
       "") _harness_words "$(_harness_help verbs <<< "$help")" ;;
-      sweep | plan) _harness_files '*.y*ml' ;;
+      sweep) _harness_files '*.y*ml' ;;
+      plan) _harness_files '*.y*ml' '*.h5' ;;
       selftest) _harness_words "$(_harness_help values suites <<< "$help")" ;;
       *) _harness_files '*.h5' ;;
     esac

@@ -129,12 +129,18 @@ Parser::Parser(Arguments& a) {
   plan = app.add_subcommand("plan",
                             "show what would run, whether it fits, and which effects it can resolve; needs no MPI");
   add_common(*plan, a.plan.config, a.plan.overrides, a.plan.only, a);
+  plan->get_option("config")->description(
+      "the configuration, such as configs/laptop.yaml; with --hardware also a result file, to be moved to it");
   plan->add_option("--ranks", a.plan.ranks, "number of ranks to plan for (default: as many as mpirun starts)")
       ->check(CLI::Range(1, 1 << 20));
   plan->add_option("--ranks-per-node", a.plan.ranks_per_node,
                    "ranks that share a node, which are numbered node by node: says how many nodes each group spans")
       ->check(CLI::Range(1, 1 << 20));
   plan->add_option("--format", a.plan.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  plan->add_option(
+          "--best", a.plan.best,
+          "predict all combinations of the values that are swept instead, and name as many of the fastest that fit")
+      ->check(CLI::Range(1, 1000));
   plan->add_option("--like", a.plan.like, "a result file of this configuration, to estimate the time from");
   plan->add_option("--assume-mfu", a.plan.assume_mfu, "estimate the time from an MFU of all cases: 40%");
   plan->add_option("--assume-setup", a.plan.assume_setup, "with --assume-mfu: to set up a block (default: 30 s)")

@@ -1,5 +1,7 @@
 #include "cli/cli.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -67,7 +69,8 @@ int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std:
   if (parser.init->parsed()) return init(a.init, out);
   if (parser.doctor->parsed()) return doctor_alone(a.doctor, out);
   if (parser.variables->parsed()) return variables(a.variables, out);
-  return parser.plan->parsed() ? plan(a.plan, out) : show(a.show, out, err);
+  std::ostream* terminal = isatty(STDERR_FILENO) != 0 ? &err : nullptr;
+  return parser.plan->parsed() ? plan(a.plan, out, terminal) : show(a.show, out, err);
 }
 
 // `--resume FILE`; in `--resume CONFIG -o FILE` the word is the configuration.

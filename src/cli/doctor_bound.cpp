@@ -83,7 +83,9 @@ std::string json_of(const Question& question, const doctor::Fabric& fabric, cons
   const Answer answer = answer_to(question, bound);
   const Json within = answer == Answer::none ? Json() : Json(question.within_s);
   const Json possible = answer == Answer::none ? Json() : Json(answer != Answer::impossible);
-  const Json whole{{"bytes", question.bytes},
+  const Json whole{{"schema", "harness-doctor-allreduce"},
+                   {"schema_version", 1},
+                   {"bytes", question.bytes},
                    {"ranks", fabric.ranks},
                    {"nodes", fabric.nodes()},
                    {"least_s", bound.seconds},

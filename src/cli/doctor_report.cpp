@@ -103,7 +103,9 @@ std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<
                         {"docs", line.docs},
                         {"nodes", line.nodes}});
   }
-  nlohmann::ordered_json whole{{"version", tool_version()},
+  nlohmann::ordered_json whole{{"schema", "harness-doctor-report"},
+                               {"schema_version", 1},
+                               {"version", tool_version()},
                                {"nodes", diagnosis.nodes},
                                {"ranks", diagnosis.ranks},
                                {"gpus", diagnosis.gpus},

@@ -1,9 +1,10 @@
 #include "cli/plan_json.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "config/backend.h"
 #include "plan/fit.h"
-#include "plan/prepare.h"
 
 namespace harness::cli {
 namespace {
@@ -21,7 +22,7 @@ Json json_of(const sim::CriticalPath& path) {
   return out;
 }
 
-Json json_of(const PredictedCase& predicted, const plan::PlannedCase& planned, double peak_flops) {
+Json json_of(const PredictedCase& predicted) {
   const sim::Prediction& prediction = *predicted.step;
   const program::StepSplit& split = prediction.split;
   Json out{{"predicted_step_seconds", prediction.step_s},
@@ -31,32 +32,56 @@ Json json_of(const PredictedCase& predicted, const plan::PlannedCase& planned, d
              {"idle_seconds", split.idle_s}}},
            {"predicted_overlapped_communication_seconds", split.overlapped_s},
            {"predicted_critical_path", json_of(prediction.critical_path)}};
-  const double flop = planned.survey.flop.model;
-  if (peak_flops > 0 && flop > 0)
-    out["predicted_mfu"] = flop / (prediction.step_s * planned.layout.ranks() * peak_flops);
+  if (predicted.mfu) out["predicted_mfu"] = *predicted.mfu;
   const sim::Trust& trust = predicted.trust;
   if (trust.expected_error > 0) out["expected_error"] = trust.expected_error;
   if (predicted.change) {
     out["predicted_change"] = *predicted.change;
-    if (trust.expected_change_error > 0) {
-      out["expected_change_error"] = trust.expected_change_error;
-      out["too_close_to_call"] = sim::too_close_to_call(*predicted.change, trust);
-    }
+    if (trust.expected_change_error > 0) out["expected_change_error"] = trust.expected_change_error;
+    out["too_close_to_call"] = predicted.too_close_to_call;
   }
   if (!trust.warnings.empty()) out["warnings"] = trust.warnings;
+  return out;
+}
+
+Json head_of(const plan::Plan& plan, const char* schema) {
+  const config::Experiment& e = plan.experiment;
+  Json out{{"schema", schema},
+           {"schema_version", 1},
+           {"name", e.name},
+           {"backend", config::name_of(e.backend)},
+           {"ranks", plan.ranks}};
+  if (config::traits_of(e.backend).predicts()) {
+    out["calibration"] = {
+        {"file", e.calibration->file}, {"name", e.calibration->name}, {"source", e.calibration->source}};
+    out["hardware"] = e.hardware->name;
+  }
+  return out;
+}
+
+// Of a possible case.
+Json facts_of(const plan::PlannedCase& planned, config::BackendKind backend) {
+  return {{"layout", program::text_of(planned.layout)},
+          {"micro_batches", planned.micro_batches},
+          {"memory_bytes", plan::planned_memory_bytes(backend, planned)},
+          {"tokens_per_step", planned.survey.tokens_per_step},
+          {"model_flop", planned.survey.flop.model}};
+}
+
+Json json_of(const RankedCombination& combination, config::BackendKind backend) {
+  Json settings = Json::object();
+  for (const auto& [variable, value] : combination.settings) settings[variable] = value;
+  Json out{
+      {"settings", std::move(settings)}, {"distance", combination.distance}, {"told_apart", combination.is_told_apart}};
+  out.update(facts_of(combination.planned, backend));
+  out.update(json_of(combination.predicted));
   return out;
 }
 
 }  // namespace
 
 std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& predicted) {
-  const config::Experiment& e = plan.experiment;
-  Json out{{"name", e.name}, {"backend", config::name_of(e.backend)}, {"ranks", plan.ranks}};
-  if (config::traits_of(e.backend).predicts()) {
-    out["calibration"] = {
-        {"file", e.calibration->file}, {"name", e.calibration->name}, {"source", e.calibration->source}};
-    out["hardware"] = e.hardware->name;
-  }
+  Json out = head_of(plan, "harness-plan");
   Json& cases = out["cases"] = Json::array();
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     const plan::PlannedCase& planned = plan.cases[i];
@@ -66,20 +91,35 @@ std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& 
       cases.push_back(std::move(row));
       continue;
     }
-    row["layout"] = program::text_of(planned.layout);
-    row["micro_batches"] = planned.micro_batches;
-    row["memory_bytes"] = plan::planned_memory_bytes(e.backend, planned);
-    row["tokens_per_step"] = planned.survey.tokens_per_step;
-    row["model_flop"] = planned.survey.flop.model;
+    row.update(facts_of(planned, plan.experiment.backend));
     if (!planned.notes.empty()) row["notes"] = planned.notes;
     if (!predicted.empty() && predicted[i].step) {
-      const double peak = plan::configured_peak(e, planned.settings.precision).flops;
-      row.update(json_of(predicted[i], planned, peak));
+      row.update(json_of(predicted[i]));
     } else if (!predicted.empty()) {
       row["not_predicted"] = predicted[i].unknown;
     }
     cases.push_back(std::move(row));
   }
+  return out.dump(2) + "\n";
+}
+
+std::string best_json(const plan::Plan& plan, const Best& best) {
+  const config::BackendKind backend = plan.experiment.backend;
+  Json out = head_of(plan, "harness-plan-best");
+  Json& variables = out["variables"] = Json::object();
+  for (const plan::Values& v : best.variables) variables[v.variable->name] = v.values;
+  out["left_out"] = best.left_out;
+  out["combinations"] = best.combinations;
+  out["all"] = best.all;
+  out["predicted"] = best.predicted;
+  out["alike"] = best.alike;
+  out["same_time"] = best.same_time;
+  out["not_told_apart"] = best.close;
+  Json& refused = out["refused"] = Json::array();
+  for (const auto& [reason, number] : best.refused) refused.push_back({{"reason", reason}, {"number", number}});
+  if (best.baseline) out["baseline"] = json_of(*best.baseline, backend);
+  Json& fastest = out["fastest"] = Json::array();
+  for (const RankedCombination& combination : best.fastest) fastest.push_back(json_of(combination, backend));
   return out.dump(2) + "\n";
 }
 

@@ -11,8 +11,11 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "cli/best.h"
+#include "cli/best_text.h"
 #include "cli/plan_json.h"
 #include "cli/plan_time.h"
+#include "cli/plan_upgrade.h"
 #include "cli/predicted.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
@@ -298,9 +301,26 @@ std::string budget_of(const plan::Plan& p, const PlanOptions& options) {
   return "\n" + the_case.name + ": " + budget_text(budget, hardware.name, !options.efficiencies.empty());
 }
 
+int name_best(const plan::Plan& p, const PlanOptions& options, std::ostream& out, std::ostream* progress) {
+  const auto say = [progress](const std::string& text) {
+    if (progress != nullptr) *progress << "\r" << text << std::flush;
+  };
+  const Best best = find_best(p, static_cast<std::size_t>(options.best), most_predicted, say);
+  if (progress != nullptr) *progress << "\r\033[K" << std::flush;
+  if (options.format == "json") {
+    out << best_json(p, best);
+    return 0;
+  }
+  print_head(p, out);
+  out << best_text(p, best);
+  for (const std::string& w : p.experiment.warnings) out << "warning: " << w << "\n";
+  return 0;
+}
+
 }  // namespace
 
-int plan(const PlanOptions& options, std::ostream& out) {
+int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) {
+  if (plans_a_result(options)) return plan_upgrade(options, out);
   config::Experiment experiment = config::load_experiment(options.config, options.overrides);
   const auto [ranks, per_node] = planned_ranks(options);
   const std::string hint = ranks > 0 ? "" : planned_for_one(experiment);
@@ -313,6 +333,7 @@ int plan(const PlanOptions& options, std::ostream& out) {
   const int planned_for = std::max(ranks, 1);
   const plan::Plan p = plan::prepare(experiment, planned_for, options.only, plan::Processes::as_needed,
                                      planned_topology(experiment, planned_for, per_node));
+  if (options.best > 0) return name_best(p, options, out, progress);
   const std::vector<PredictedCase> predicted = predict_cases(p);
   if (options.format == "json") {
     out << plan_json(p, predicted);

@@ -1,9 +1,11 @@
 #include "cli/predicted.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
+#include "analysis/verdict.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -17,14 +19,96 @@ namespace harness::cli {
 namespace {
 
 // Of a change, for a person: a tone would say more than it knows.
-std::string change_text(double change, const sim::Trust& trust) {
-  return sim::too_close_to_call(change, trust) ? fmt::format("{:+.1f} %, too close to call", 100 * change)
-                                               : fmt::format("{:+.1f} %", 100 * change);
+std::string change_text(const PredictedCase& predicted) {
+  return fmt::format("{:+.1f} %{}", 100 * *predicted.change, predicted.too_close_to_call ? ", too close to call" : "");
 }
 
-// Of all cases, each once: "2 of 9 cases: …" where it is not all of them.
+}  // namespace
+
+machine::Topology planned_topology(const config::Experiment& e, int ranks, int ranks_per_node) {
+  constexpr int usual = 8;
+  const int gpus = e.hardware ? e.hardware->gpus_of_node : 0;
+  if (config::traits_of(e.backend).predicts() && gpus > 0 && ranks_per_node > gpus) {
+    fail("{} ranks cannot share a node: one of {} has {}; give --ranks-per-node {} or fewer", ranks_per_node,
+         e.hardware->name, plural(gpus, "GPU"), gpus);
+  }
+  if (ranks_per_node == 0 && config::traits_of(e.backend).predicts()) ranks_per_node = gpus > 0 ? gpus : usual;
+  return ranks_per_node > 0 ? machine::Topology::node_by_node(ranks, ranks_per_node) : machine::Topology();
+}
+
+std::vector<int> places_of(const plan::PlannedCase& planned, const config::Experiment& e,
+                           const machine::Topology& topology) {
+  return sim::places(e.faults.without(planned.settings.mended), topology.node_of);
+}
+
+double seconds_per_work(const plan::PlannedCase& planned, const PredictedCase& predicted) {
+  const double tokens = planned.survey.tokens_per_step;
+  return predicted.step->step_s / (tokens > 0 ? tokens : 1);
+}
+
+bool too_close_to_call(double change, const config::Experiment& e) {
+  const analysis::ConfidenceInterval log_ratio{.center = std::log1p(change)};
+  return analysis::decide(log_ratio, config::smallest_effect(e), {.predicted = true}).reason ==
+         analysis::Reason::too_close_to_call;
+}
+
+Predictor::Predictor(const plan::Plan& plan)
+    : plan_(plan), network_(sim::network_of(plan.experiment, plan.topology.node_of)) {}
+
+PredictedCase Predictor::operator()(const plan::PlannedCase& planned) const {
+  const config::Experiment& e = plan_.experiment;
+  PredictedCase predicted;
+  if (const auto name = sim::unknown_change(plan_.baseline().settings, planned.settings); !name.empty()) {
+    predicted.unknown = fmt::format("the prediction does not know {}", name);
+    return predicted;
+  }
+  const program::ProgramSet set = workloads::build_programs(e.model, planned.settings, planned.layout);
+  try {
+    const sim::Simulation simulation(set, planned.settings, e, network_);
+    predicted.step = sim::predict(simulation);
+  } catch (const sim::NotPredicted& why) {
+    predicted.unknown = why.what();
+    return predicted;
+  }
+  predicted.trust =
+      sim::trust_in(*predicted.step, e.model, planned.settings, planned.layout.ranks(), *e.hardware, *e.calibration);
+  const double peak = plan::configured_peak(e, planned.settings.precision).flops, flop = planned.survey.flop.model;
+  if (peak > 0 && flop > 0) predicted.mfu = flop / (predicted.step->step_s * planned.layout.ranks() * peak);
+  return predicted;
+}
+
+std::vector<PredictedCase> predict_cases(const plan::Plan& plan) {
+  if (!config::traits_of(plan.experiment.backend).predicts()) return {};
+  const Predictor predict(plan);
+  std::vector<PredictedCase> cases(plan.cases.size());
+  for (std::size_t i = 0; i < plan.cases.size(); ++i) {
+    PredictedCase& of_case = cases[i];
+    if (!plan.cases[i].is_possible()) continue;
+    of_case = predict(plan.cases[i]);
+    if (i == 0 || !of_case.step || !cases[0].step) continue;
+    of_case.change = seconds_per_work(plan.cases[i], of_case) / seconds_per_work(plan.baseline(), cases[0]) - 1;
+    of_case.too_close_to_call = too_close_to_call(*of_case.change, plan.experiment);
+  }
+  return cases;
+}
+
+void leave_out_unpredicted(plan::Plan& plan) {
+  const std::vector<PredictedCase> predicted = predict_cases(plan);
+  for (std::size_t i = 0; i < predicted.size(); ++i) {
+    if (!predicted[i].unknown.empty()) plan.cases[i].impossible = predicted[i].unknown;
+  }
+  plan::require_baseline(plan);
+  plan::schedule_blocks(plan);
+}
+
+std::string predicted_heading(const plan::Plan& p) {
+  const config::Calibration& calibration = *p.experiment.calibration;
+  return fmt::format("predicted, not measured: {} ({}), {} on {}", calibration.name, calibration.source,
+                     plural(p.ranks, "rank"), plural(p.topology.nodes(), "node"));
+}
+
 std::string errors_text(const std::vector<PredictedCase>& predicted) {
-  std::vector<std::pair<std::string, int>> warnings;
+  std::vector<std::pair<std::string, int>> warnings;  // each once, with the number of its cases
   int cases = 0;
   const sim::Trust* trust = nullptr;
   for (const PredictedCase& p : predicted) {
@@ -54,77 +138,7 @@ std::string errors_text(const std::vector<PredictedCase>& predicted) {
   return text;
 }
 
-}  // namespace
-
-machine::Topology planned_topology(const config::Experiment& e, int ranks, int ranks_per_node) {
-  constexpr int usual = 8;
-  const int gpus = e.hardware ? e.hardware->gpus_of_node : 0;
-  if (config::traits_of(e.backend).predicts() && gpus > 0 && ranks_per_node > gpus) {
-    fail("{} ranks cannot share a node: one of {} has {}; give --ranks-per-node {} or fewer", ranks_per_node,
-         e.hardware->name, plural(gpus, "GPU"), gpus);
-  }
-  if (ranks_per_node == 0 && config::traits_of(e.backend).predicts()) ranks_per_node = gpus > 0 ? gpus : usual;
-  return ranks_per_node > 0 ? machine::Topology::node_by_node(ranks, ranks_per_node) : machine::Topology();
-}
-
-std::vector<int> places_of(const plan::PlannedCase& planned, const config::Experiment& e,
-                           const machine::Topology& topology) {
-  return sim::places(e.faults.without(planned.settings.mended), topology.node_of);
-}
-
-namespace {
-
-// The shares by which steps are longer than the baseline's, per token where they hold different numbers of them.
-void compare_with_baseline(const plan::Plan& plan, std::vector<PredictedCase>& predicted) {
-  const auto seconds_of = [&](std::size_t i) {
-    const double tokens = plan.cases[i].survey.tokens_per_step;
-    return predicted[i].step->step_s / (tokens > 0 ? tokens : 1);
-  };
-  for (std::size_t i = 1; i < predicted.size(); ++i) {
-    if (predicted[0].step && predicted[i].step) predicted[i].change = seconds_of(i) / seconds_of(0) - 1;
-  }
-}
-
-}  // namespace
-
-std::vector<PredictedCase> predict_cases(const plan::Plan& plan) {
-  const config::Experiment& e = plan.experiment;
-  if (!config::traits_of(e.backend).predicts()) return {};
-  const sim::Network network = sim::network_of(e, plan.topology.node_of);
-  std::vector<PredictedCase> predicted(plan.cases.size());
-  for (std::size_t i = 0; i < plan.cases.size(); ++i) {
-    const plan::PlannedCase& planned = plan.cases[i];
-    if (!planned.is_possible()) continue;
-    if (const auto name = sim::unknown_change(plan.baseline().settings, planned.settings); !name.empty()) {
-      predicted[i].unknown = fmt::format("the prediction does not know {}", name);
-      continue;
-    }
-    const program::ProgramSet set = workloads::build_programs(e.model, planned.settings, planned.layout);
-    try {
-      const sim::Simulation simulation(set, planned.settings, e, network);
-      predicted[i].step = sim::predict(simulation);
-    } catch (const sim::NotPredicted& why) {
-      predicted[i].unknown = why.what();
-      continue;
-    }
-    predicted[i].trust = sim::trust_in(*predicted[i].step, e.model, planned.settings, planned.layout.ranks(),
-                                       *e.hardware, *e.calibration);
-  }
-  compare_with_baseline(plan, predicted);
-  return predicted;
-}
-
-void leave_out_unpredicted(plan::Plan& plan) {
-  const std::vector<PredictedCase> predicted = predict_cases(plan);
-  for (std::size_t i = 0; i < predicted.size(); ++i) {
-    if (!predicted[i].unknown.empty()) plan.cases[i].impossible = predicted[i].unknown;
-  }
-  plan::require_baseline(plan);
-  plan::schedule_blocks(plan);
-}
-
 std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
-  const config::Experiment& e = p.experiment;
   std::set<std::string> unknown;
   report::Table table;
   table.columns = {{"case", true}, {"predicted step"}, {"change"}, {"MFU"}, {"computing"}, {"exposed"}, {"idle"}};
@@ -136,17 +150,12 @@ std::string predictions_text(const plan::Plan& p, const std::vector<PredictedCas
       continue;
     }
     const sim::Prediction& x = *predicted[i].step;
-    const double peak = plan::configured_peak(e, p.cases[i].settings.precision).flops;
-    const double flop = p.cases[i].survey.flop.model;
     const auto share = [&](double seconds) { return percent(seconds / x.step_s); };
-    table.rows.push_back({p.cases[i].name, show_seconds(x.step_s),
-                          predicted[i].change ? change_text(*predicted[i].change, predicted[i].trust) : "",
-                          peak > 0 && flop > 0 ? percent(flop / (x.step_s * p.cases[i].layout.ranks() * peak)) : "",
-                          share(x.split.compute_s), share(x.split.exposed_s), share(x.split.idle_s)});
+    table.rows.push_back({p.cases[i].name, show_seconds(x.step_s), predicted[i].change ? change_text(predicted[i]) : "",
+                          predicted[i].mfu ? percent(*predicted[i].mfu) : "", share(x.split.compute_s),
+                          share(x.split.exposed_s), share(x.split.idle_s)});
   }
-  std::string text =
-      fmt::format("\npredicted, not measured: {} ({}), {} on {}\n{}", e.calibration->name, e.calibration->source,
-                  plural(p.ranks, "rank"), plural(p.topology.nodes(), "node"), table.text());
+  std::string text = fmt::format("\n{}\n{}", predicted_heading(p), table.text());
   text +=
       "computing, exposed, idle: shares of the step, mean over the ranks. exposed: communication and no computation.\n";
   if (predicted[0].step)

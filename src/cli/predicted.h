@@ -6,6 +6,7 @@
 
 #include "machine/topology.h"
 #include "plan/plan.h"
+#include "sim/link_time.h"
 #include "sim/trust.h"
 
 namespace harness::cli {
@@ -13,8 +14,10 @@ namespace harness::cli {
 /// What is predicted of a case: a step in virtual time, or why there is none.
 struct PredictedCase {
   std::optional<sim::Prediction> step;
-  sim::Trust trust;              // of the step
-  std::optional<double> change;  // share by which it is longer than the baseline's, per token where these differ
+  sim::Trust trust;                // of the step
+  std::optional<double> mfu;       // where the peak is known
+  std::optional<double> change;    // share by which it is longer than the baseline's, per token where these differ
+  bool too_close_to_call = false;  // the change is smaller than what a sweep of these predictions counts
   std::string unknown;  // "the prediction does not know nccl_algo"; "" where there is a step, and of an impossible case
 };
 
@@ -27,12 +30,34 @@ machine::Topology planned_topology(const config::Experiment& experiment, int ran
 std::vector<int> places_of(const plan::PlannedCase& planned, const config::Experiment& experiment,
                            const machine::Topology& topology);
 
-/// Of each case of a plan, by its number; none where the backend does not predict. Throws Error where a number is not
-/// known that every prediction needs.
+/// Predicts cases on the hardware of a plan, one after another.
+class Predictor {
+ public:
+  /// `plan` must outlive it. Throws Error where a number is not known that every prediction needs.
+  explicit Predictor(const plan::Plan& plan);
+  /// Of a possible case of this plan or one that plan::case_of() made for it; without its change.
+  PredictedCase operator()(const plan::PlannedCase& planned) const;
+
+ private:
+  const plan::Plan& plan_;
+  sim::Network network_;
+};
+
+/// Of a predicted case: seconds for each token, or for a step where it has none.
+double seconds_per_work(const plan::PlannedCase& planned, const PredictedCase& predicted);
+/// Whether a predicted change, as a share, is smaller than what counts: the one rule for what is predicted, that of the
+/// report of a predicted sweep.
+bool too_close_to_call(double change, const config::Experiment& experiment);
+
+/// Of each case of a plan, by its number; none where the backend does not predict. Throws Error as Predictor does.
 std::vector<PredictedCase> predict_cases(const plan::Plan& plan);
 /// Takes out of a plan, as impossible, the cases of which there is no prediction. Throws Error as predict_cases() does,
 /// and if the baseline is one of them.
 void leave_out_unpredicted(plan::Plan& plan);
+/// "predicted, not measured: ", by which calibration, and of how many ranks.
+std::string predicted_heading(const plan::Plan& plan);
+/// How far these predictions may be relied on, for a person: the expected errors, and each warning once.
+std::string errors_text(const std::vector<PredictedCase>& predicted);
 /// A table of what was predicted, for a person.
 std::string predictions_text(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
 

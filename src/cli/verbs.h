@@ -36,6 +36,7 @@ struct PlanOptions {
   std::string assume_mfu = {}, assume_setup = {};  // what to assume where there is none
   std::string budget;                              // the case whose budget to print; "" for none
   std::string format = "text";                     // or json
+  int best = 0;                                    // how many of the fastest combinations to name instead; 0: none
   std::string schedule = {};                       // the case whose schedule to draw; "" for none
   std::vector<std::string> efficiencies;           // as plan::parse_efficiencies reads them
   double gpu_hours = 0;  // of all ranks together, instead of measure.time_budget; 0: not given
@@ -143,7 +144,8 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
 /// What needs no look at nodes, and so no job: --explain, --read and --hardware.
 int doctor_alone(const DoctorOptions& options, std::ostream& out);
-int plan(const PlanOptions& options, std::ostream& out);
+/// `progress`: where a long search says how far it is, in a line that is rewritten; nullptr: nowhere.
+int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress = nullptr);
 int show(const ShowOptions& options, std::ostream& out, std::ostream& err);
 /// 0: the report was written, whatever its findings.
 int report(const ReportOptions& options, std::ostream& out);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
@@ -245,6 +246,12 @@ std::string case_name(const Change& change) {
 program::FusedSet fused_for(const Experiment& experiment, const Settings& settings) {
   if (!traits_of(experiment.backend).predicts()) return fused_for(experiment.backend, settings);
   return settings.fusion ? experiment.calibration->software.fused : 0;
+}
+
+double smallest_effect(const Experiment& experiment) {
+  const double asked = experiment.measure.smallest_effect;
+  if (!traits_of(experiment.backend).predicts()) return asked;
+  return std::max(asked, experiment.calibration->validation.change_error);
 }
 
 bool changes(const Change& change, const Variable& variable, const Settings& baseline) {

@@ -129,6 +129,10 @@ std::string case_name(const Change& change);
 /// a prediction is for. The others are lowered (program/lower.h).
 program::FusedSet fused_for(const Experiment& experiment, const Settings& settings);
 
+/// What a change of the time per unit of work must exceed to matter, as a share: `measure.smallest_effect`, and of a
+/// prediction at least the error of predicted changes, below which it says nothing, whatever matters to the reader.
+double smallest_effect(const Experiment& experiment);
+
 /// Whether a change sets this variable to something else than the baseline does.
 bool changes(const Change& change, const Variable& variable, const Settings& baseline);
 

@@ -109,7 +109,12 @@ store::Result CaseModel::predict(const config::Faults& faults, double slower) co
   calibration.memory_share /= slower;
   calibration.attention_forward /= slower;
   calibration.attention_backward /= slower;
-  const sim::Simulation simulation(set_, settings_, experiment, sim::network_of(experiment, reference_.node_of));
+  return predict_on(experiment);
+}
+
+store::Result CaseModel::predict_on(const config::Experiment& experiment, const sim::Slowdown& slowdown) const {
+  const sim::Simulation simulation(set_, settings_, experiment, sim::network_of(experiment, reference_.node_of),
+                                   slowdown);
   store::Result result = alone_;
   program::LeastTimes no_limits(simulation.set(), reference_.node_of, {});
   sweep::add_timeline(result, 0, simulation.set(), simjob::profiled_samples(simulation, config::Timelines::roles),

@@ -5,6 +5,7 @@
 #include "config/experiment.h"
 #include "config/faults.h"
 #include "program/program.h"
+#include "sim/simulation.h"
 #include "store/result.h"
 
 namespace harness::explain {
@@ -33,6 +34,9 @@ class CaseModel {
   /// A result that has nothing but this case, numbered 0, with its profiled step as a predicted sweep keeps it.
   /// `slower`: all computations take so many times as long as the calibration says. Throws Error as sim::Simulation.
   store::Result predict(const config::Faults& faults, double slower = 1) const;
+
+  /// The same on what this experiment says, with its faults. `slowdown`: as of a sim::Simulation.
+  store::Result predict_on(const config::Experiment& experiment, const sim::Slowdown& slowdown = {}) const;
 
   const program::ProgramSet& set() const { return set_; }
   const Reference& reference() const { return reference_; }

@@ -159,6 +159,10 @@ config::Measure once(config::Measure measure) {
 
 }  // namespace
 
+PlannedCase case_of(const Plan& plan, const config::Change& change) {
+  return make_case(plan, config::case_name(change), &change);
+}
+
 void require_baseline(const Plan& plan) {
   const config::Experiment& e = plan.experiment;
   if (plan.baseline().is_possible()) return;

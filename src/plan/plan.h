@@ -73,6 +73,9 @@ struct Plan {
 Plan make_plan(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only = {},
                Processes processes = Processes::as_needed, const machine::Topology& topology = {});
 
+/// A case that a plan does not have: its baseline with this change.
+PlannedCase case_of(const Plan& plan, const config::Change& change);
+
 /// What make_plan() ends with, for who finds out more about the cases: the order of the blocks of the possible ones;
 /// and an Error if the baseline is not possible.
 void schedule_blocks(Plan& plan);

@@ -43,7 +43,7 @@ Network network_of(const config::Experiment& experiment, std::vector<int> node_o
 }
 
 Simulation::Simulation(const program::ProgramSet& programs, const config::Settings& settings,
-                       const config::Experiment& experiment, const Network& network)
+                       const config::Experiment& experiment, const Network& network, const Slowdown& slowdown)
     : set_(program::lower(programs, config::fused_for(experiment, settings))),
       network_(with_faults(network, faults_of(experiment, settings))),
       condition_(condition_of(faults_of(experiment, settings), hardware_of(experiment), network_)),
@@ -51,7 +51,14 @@ Simulation::Simulation(const program::ProgramSet& programs, const config::Settin
   const config::Calibration& calibration = *experiment.calibration;
   const Device device = device_of(hardware_of(experiment), settings.precision);
   Costs costs(classes_, device, network_, calibration, settings, condition_);
-  const CostOf cost = [&](int rank_class, program::OperationId id) { return costs(rank_class, id); };
+  const CostOf cost = [&](int rank_class, program::OperationId id) {
+    Cost of_operation = costs(rank_class, id);
+    if (slowdown) {
+      const double factor = slowdown(set_, classes_.program(rank_class).step[id]);
+      of_operation.alone = ticks_of(factor * seconds_of(of_operation.alone));
+    }
+    return of_operation;
+  };
   step_ = simulate(classes_, cost);
   largest_message_bytes_ = costs.largest_message_bytes();
   step_s_ = seconds_of(step_.length) + calibration.software.step_s;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "config/experiment.h"
@@ -16,6 +17,10 @@ namespace harness::sim {
 /// nodes. Throws Error if the experiment names no hardware.
 Network network_of(const config::Experiment& experiment, std::vector<int> node_of);
 
+/// How many times as long as its costs say an operation of these Programs takes, the same for all members of a
+/// communication. Empty: once.
+using Slowdown = std::function<double(const program::ProgramSet& set, const program::Operation& operation)>;
+
 /// One step of a job in virtual time: who does what when. It stands for a measured step wherever that is looked at.
 class Simulation {
  public:
@@ -24,7 +29,7 @@ class Simulation {
   /// number that the step needs, or has nothing that a fault is about, and
   /// NotPredicted (sim/known.h) for settings with which it would not run.
   Simulation(const program::ProgramSet& programs, const config::Settings& settings,
-             const config::Experiment& experiment, const Network& network);
+             const config::Experiment& experiment, const Network& network, const Slowdown& slowdown = {});
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
   ~Simulation() = default;

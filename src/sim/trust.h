@@ -22,9 +22,4 @@ struct Trust {
 Trust trust_in(const Prediction& prediction, const config::Model& model, const config::Settings& settings, int ranks,
                const config::Hardware& hardware, const config::Calibration& calibration);
 
-/// Whether a predicted change, as a share, is smaller than the error of such changes.
-inline bool too_close_to_call(double change, const Trust& trust) {
-  return trust.expected_change_error > 0 && (change < 0 ? -change : change) < trust.expected_change_error;
-}
-
 }  // namespace harness::sim

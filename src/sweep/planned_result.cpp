@@ -87,14 +87,10 @@ store::Result planned_result(const plan::Plan& plan) {
   r.warmup_steps = e.measure.warmup_steps;
   r.steps = e.measure.steps;
   r.seed = e.measure.seed;
-  r.smallest_effect = e.measure.smallest_effect;
+  r.smallest_effect = config::smallest_effect(e);
   r.confidence = e.measure.confidence;
   r.interval = config::name_of(e.measure.interval);
-  if (config::traits_of(e.backend).predicts()) {
-    r.interval = "predicted";
-    // Below its error a predicted change says nothing, whatever matters to the reader.
-    r.smallest_effect = std::max(r.smallest_effect, e.calibration->validation.change_error);
-  }
+  if (config::traits_of(e.backend).predicts()) r.interval = "predicted";
   r.looks = fmt::format("{}", fmt::join(e.measure.looks, ","));
   r.config_text = e.text;
   r.config_path = e.path;

@@ -67,6 +67,32 @@ class PredictedSweep : public ::testing::Test {
   int exit_code_ = -1;
 };
 
+// One rule for both, and both know what matters to the reader.
+TEST_F(PredictedSweep, PlanAndReportCallTheSameChangesTooClose) {
+  std::vector<int> close;
+  for (const std::string smallest : {"1 %", "40 %"}) {
+    SweepOptions options = on(16);
+    options.overrides = {"measure.smallest_effect=" + smallest};
+    options.force = true;
+    run(options);
+    const analysis::Summary summary = analysis::summarise(store::read_result(file_));
+    const config::Experiment experiment = config::load_experiment(config_, options.overrides);
+    const plan::Plan planned =
+        plan::prepare(experiment, 16, {}, plan::Processes::as_needed, planned_topology(experiment, 16, 0));
+    const std::vector<PredictedCase> predicted = predict_cases(planned);
+    ASSERT_EQ(predicted.size(), summary.cases.size());
+    close.push_back(0);
+    for (std::size_t i = 1; i < predicted.size(); ++i) {
+      EXPECT_EQ(predicted[i].too_close_to_call,
+                summary.cases[i].judgement.reason == analysis::Reason::too_close_to_call)
+          << planned.cases[i].name;
+      if (predicted[i].too_close_to_call) ++close.back();
+    }
+  }
+  EXPECT_LT(close[0], close[1]);
+  EXPECT_LT(close[0], 5);
+}
+
 TEST_F(PredictedSweep, TheFileHoldsWhatThePlanPredicts) {
   EXPECT_THAT(run(on(16)), AllOf(HasSubstr("Predicted, not measured: "), HasSubstr("Calibration: harness on CUDA"),
                                  HasSubstr("expected error: ")));

@@ -80,14 +80,6 @@ TEST(TrustIn, ACalibrationWithoutStepsIsUncalibrated) {
   const Trust t = trust_in({}, model(1024, 1024), {}, 8, gpu_of("h100-sxm"), tables);
   EXPECT_EQ(t.expected_error, 0);
   EXPECT_THAT(t.warnings, ElementsAre(HasSubstr("uncalibrated: calibration tables rests on published tables alone")));
-  EXPECT_FALSE(too_close_to_call(0.0001, t));  // nobody knows what is close
-}
-
-TEST(TooCloseToCall, IsAChangeSmallerThanTheErrorOfChanges) {
-  const Trust t = trust(gpu_of("h100-sxm"), 8, model(1024, 1024));
-  EXPECT_TRUE(too_close_to_call(-0.039, t));
-  EXPECT_FALSE(too_close_to_call(-0.041, t));
-  EXPECT_TRUE(too_close_to_call(0.039, t));
 }
 
 }  // namespace

@@ -1,0 +1,226 @@
+#include "cli/best.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "plan/fit.h"
+#include "plan/survey.h"
+
+namespace harness::cli {
+namespace {
+
+using plan::Choice;
+
+// Of so many times `limit`, which can run is found out first. Of more, that alone would take too long.
+constexpr double looked_through = 16;
+
+struct Timed {
+  Choice choice;
+  double seconds_per_work = 0;
+};
+
+std::size_t changes_of(const Choice& choice) {
+  return choice.size() - static_cast<std::size_t>(std::ranges::count(choice, std::size_t{0}));
+}
+
+// Whether the first has all the changes of the second.
+bool includes(const Choice& choice, const Choice& fewer) {
+  for (std::size_t i = 0; i < choice.size(); ++i)
+    if (fewer[i] != 0 && fewer[i] != choice[i]) return false;
+  return true;
+}
+
+class Search {
+ public:
+  Search(const plan::Plan& plan, std::size_t limit, const std::function<void(const std::string&)>& say)
+      : plan_(plan),
+        limit_(limit),
+        say_(say),
+        combinations_(plan),
+        predict_(plan),
+        surveyor_(plan_.experiment.model, plan.experiment.backend) {
+    best_.variables = combinations_.variables();
+    best_.left_out = combinations_.left_out();
+    best_.combinations = combinations_.count();
+  }
+
+  Best fastest(std::size_t wanted) {
+    if (const auto possible = those_that_can_run()) {
+      for (const Choice& choice : *possible) seconds_of(choice);
+    } else {
+      best_.all = false;
+      best_.alike = 0;
+      best_.refused.clear();
+      climb();
+    }
+    std::vector<Timed> timed;
+    for (const auto& [choice, seconds] : known_)
+      if (seconds) timed.push_back({choice, *seconds});
+    if (timed.empty()) fail("--best: no combination has a prediction{}", first_reason());
+    best_.predicted = timed.size();
+    std::ranges::sort(timed, [](const Timed& a, const Timed& b) {
+      return std::tuple(a.seconds_per_work, changes_of(a.choice), a.choice) <
+             std::tuple(b.seconds_per_work, changes_of(b.choice), b.choice);
+    });
+    rank(timed, wanted);
+    return std::move(best_);
+  }
+
+ private:
+  // Nothing if they are too many.
+  std::optional<std::vector<Choice>> those_that_can_run() {
+    if (best_.combinations > looked_through * static_cast<double>(limit_)) return std::nullopt;
+    std::vector<Choice> possible;
+    Choice choice = combinations_.first();
+    do {
+      if (can_run(combinations_.planned(choice))) possible.push_back(choice);
+      if (possible.size() > limit_) return std::nullopt;
+    } while (combinations_.next(choice));
+    return possible;
+  }
+
+  bool can_run(const plan::PlannedCase& planned) {
+    if (!planned.is_possible()) {
+      ++best_.refused[planned.impossible];
+    } else if (!planned.notes.empty()) {
+      ++best_.alike;
+    } else {
+      return true;
+    }
+    return false;
+  }
+
+  std::optional<double> seconds_of(const Choice& choice) {
+    const auto [known, fresh] = known_.try_emplace(choice);
+    if (!fresh) return known->second;
+    if (say_) say_(fmt::format("{} combinations looked at", known_.size()));
+    plan::PlannedCase planned = combinations_.planned(choice);
+    const PredictedCase predicted = predicted_of(planned);
+    if (predicted.step) {
+      known->second = seconds_per_work(planned, predicted);
+    } else {
+      ++best_.refused[predicted.unknown];
+    }
+    return known->second;
+  }
+
+  // With its survey; `unknown` says why there is no step.
+  PredictedCase predicted_of(plan::PlannedCase& planned) {
+    planned.survey = surveyor_.survey(planned);
+    const plan::DeviceMemory memory = plan::configured_memory(plan_.experiment);
+    const double bytes = plan::planned_memory_bytes(plan_.experiment.backend, planned);
+    PredictedCase predicted;
+    if (!plan::why_too_large(planned, bytes, memory, "needs").empty()) {
+      predicted.unknown =
+          fmt::format("needs more memory than a rank has ({}, {})", show_bytes(memory.bytes), memory.source);
+      return predicted;
+    }
+    return predict_(planned);
+  }
+
+  // Nothing of a combination that cannot run.
+  std::optional<double> seconds_if_it_runs(const Choice& choice) {
+    if (const auto known = known_.find(choice); known != known_.end()) return known->second;
+    if (can_run(combinations_.planned(choice))) return seconds_of(choice);
+    return known_[choice];
+  }
+
+  std::vector<Choice> neighbours_of(const Choice& here) const {
+    std::vector<Choice> neighbours;
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      for (std::size_t value = 0; value < best_.variables[i].values.size(); ++value) {
+        if (value == here[i]) continue;
+        neighbours.push_back(here);
+        neighbours.back()[i] = value;
+      }
+    }
+    return neighbours;
+  }
+
+  // To the fastest neighbour, from there to its fastest, and so on.
+  void climb_from(Choice here) {
+    std::optional<double> seconds = seconds_if_it_runs(here);
+    for (bool better = true; better;) {
+      better = false;
+      for (const Choice& neighbour : neighbours_of(here)) {
+        if (known_.size() >= limit_) return;
+        const std::optional<double> there = seconds_if_it_runs(neighbour);
+        if (!there || (seconds && *there >= *seconds)) continue;
+        seconds = there;
+        here = neighbour;
+        better = true;
+      }
+    }
+  }
+
+  // Two changes that help together alone are found from either.
+  void climb() {
+    climb_from(combinations_.first());
+    for (const Choice& start : neighbours_of(combinations_.first())) climb_from(start);
+  }
+
+  RankedCombination ranked(const Timed& timed, double least) {
+    RankedCombination out;
+    for (std::size_t i = 0; i < timed.choice.size(); ++i) {
+      const plan::Values& v = best_.variables[i];
+      if (timed.choice[i] != 0) out.settings.emplace_back(v.variable->name, v.values[timed.choice[i]]);
+    }
+    out.planned = combinations_.planned(timed.choice);
+    out.predicted = predicted_of(out.planned);
+    out.distance = timed.seconds_per_work / least - 1;
+    out.is_told_apart = out.distance > 0 && !too_close_to_call(out.distance, plan_.experiment);
+    return out;
+  }
+
+  // `timed`: the fastest first.
+  void rank(const std::vector<Timed>& timed, std::size_t wanted) {
+    const double least = timed.front().seconds_per_work;
+    std::vector<const Timed*> distinct;
+    for (const Timed& t : timed) {
+      if (!(t.seconds_per_work > least) || too_close_to_call(t.seconds_per_work / least - 1, plan_.experiment))
+        ++best_.close;
+      const bool adds_nothing = std::ranges::any_of(distinct, [&](const Timed* other) {
+        return other->seconds_per_work == t.seconds_per_work && includes(t.choice, other->choice);
+      });
+      if (adds_nothing) {
+        ++best_.same_time;
+        continue;
+      }
+      distinct.push_back(&t);
+    }
+    for (std::size_t i = 0; i < std::min(wanted, distinct.size()); ++i)
+      best_.fastest.push_back(ranked(*distinct[i], least));
+    const Choice start = combinations_.first();
+    if (const auto of_baseline = known_[start]) best_.baseline = ranked({start, *of_baseline}, least);
+  }
+
+  std::string first_reason() const {
+    return best_.refused.empty() ? "" : fmt::format("; the first reason: {}", best_.refused.begin()->first);
+  }
+
+  const plan::Plan& plan_;
+  const std::size_t limit_;
+  const std::function<void(const std::string&)>& say_;
+  const plan::Combinations combinations_;
+  const Predictor predict_;
+  plan::Surveyor surveyor_;
+  std::map<Choice, std::optional<double>> known_;  // seconds per token of those that were looked at
+  Best best_;
+};
+
+}  // namespace
+
+Best find_best(const plan::Plan& plan, std::size_t wanted, std::size_t limit,
+               const std::function<void(const std::string&)>& say) {
+  if (!config::traits_of(plan.experiment.backend).predicts())
+    fail("--best ranks predictions, and backend {} has none; add --backend sim",
+         config::name_of(plan.experiment.backend));
+  if (plan.experiment.baseline.workload != config::training_workload)
+    fail("--best ranks training steps; workload {} repeats one operation", plan.experiment.baseline.workload);
+  return Search(plan, limit, say).fastest(wanted);
+}
+
+}  // namespace harness::cli

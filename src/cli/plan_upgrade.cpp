@@ -1,0 +1,180 @@
+#include "cli/plan_upgrade.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "explain/upgrade.h"
+#include "report/table.h"
+#include "store/result_file.h"
+
+namespace harness::cli {
+namespace {
+
+using explain::CaseMoved;
+using explain::PartMoved;
+using explain::Upgrade;
+
+constexpr std::string_view hardware_key = "hardware=";
+
+// Throws Error where more is asked for than a result can answer.
+std::string hardware_of(const PlanOptions& options) {
+  constexpr const char* usage = "use plan FILE.h5 --hardware NAME, where NAME is a file of configs/hardware such as p5";
+  std::string hardware;
+  for (const std::string& text : options.overrides) {
+    if (!text.starts_with(hardware_key)) fail("{} cannot change what was measured; {}", quote(text), usage);
+    hardware = text.substr(hardware_key.size());
+  }
+  if (hardware.empty()) fail("{} is a result: it says what ran, not what would; {}", quote(options.config), usage);
+  const bool of_a_plan = options.ranks > 0 || options.ranks_per_node > 0 || options.best > 0 || options.gpu_hours > 0 ||
+                         !options.like.empty() || !options.assume_mfu.empty() || !options.budget.empty() ||
+                         !options.schedule.empty();
+  if (of_a_plan) fail("of a result, `plan` answers what its steps take elsewhere and nothing else; {}", usage);
+  return hardware;
+}
+
+std::string speed_up(const CaseMoved& c) {
+  return fmt::format("{:.2f}", c.measured_s / c.forecast_s);
+}
+
+std::string mfu_text(const std::optional<double>& mfu) {
+  return mfu ? percent(*mfu) : "";
+}
+
+std::string cases_table(const Upgrade& upgrade, const store::Result& result) {
+  report::Table table;
+  table.columns = {
+      {"case", true},  {upgrade.of_prediction ? "predicted" : "measured"}, {"MFU"}, {"forecast"}, {"MFU"}, {"speed-up"},
+      {"as predicted"}};
+  std::vector<std::string> notes;
+  const auto mark = [&](const std::string& note) {
+    const auto known = std::ranges::find(notes, note);
+    const auto number = known - notes.begin() + 1;
+    if (known == notes.end()) notes.push_back(note);
+    return fmt::format(" [{}]", number);
+  };
+  for (const CaseMoved& c : upgrade.cases) {
+    std::string name = result.at(c).name;
+    if (!c.why_none.empty()) {
+      table.rows.push_back({name + mark(c.why_none), "", "", "?", "", "", ""});
+      continue;
+    }
+    if (!c.too_large.empty()) name += mark(c.too_large);
+    table.rows.push_back({name, show_seconds(c.measured_s), mfu_text(c.measured_mfu), show_seconds(c.forecast_s),
+                          mfu_text(c.forecast_mfu), speed_up(c), show_seconds(c.healthy_s)});
+  }
+  std::string text = table.text();
+  for (std::size_t i = 0; i < notes.size(); ++i) text += fmt::format("  [{}] {}\n", i + 1, notes[i]);
+  return text;
+}
+
+std::string parts_table(const Upgrade& upgrade, const CaseMoved& c, const std::string& name) {
+  report::Table table;
+  table.columns = {
+      {"part", true}, {upgrade.of_prediction ? "predicted" : "measured"}, {"efficiency kept"}, {"forecast"}};
+  for (const PartMoved& part : c.parts)
+    table.rows.push_back({name_of(part.part), show_seconds(part.measured_s),
+                          part.efficiency ? percent(*part.efficiency) : "", show_seconds(part.forecast_s)});
+  std::string text = fmt::format("\n{}, mean over the ranks of its profiled step:\n{}", name, table.text());
+  if (c.network < 1)
+    text +=
+        fmt::format("The network between nodes is taken to have {} of its rate, there as here.\n", percent(c.network));
+  return text;
+}
+
+// The cases that were asked for by name, else the baseline or the first one that has a forecast.
+std::vector<const CaseMoved*> shown_whole(const Upgrade& upgrade, const std::vector<std::string>& only) {
+  std::vector<const CaseMoved*> shown;
+  for (const CaseMoved& c : upgrade.cases)
+    if (c.why_none.empty() && (!only.empty() || shown.empty())) shown.push_back(&c);
+  return shown;
+}
+
+std::string text_of(const Upgrade& upgrade, const store::Result& result, const PlanOptions& options) {
+  const char* word = upgrade.of_prediction ? "predicted" : "measured";
+  std::string text =
+      fmt::format("{}: {} on {}; predicted, not measured: the same steps on {} (calibration {})\n\n{}", result.name,
+                  word, upgrade.from, upgrade.to, upgrade.calibration, cases_table(upgrade, result));
+  const std::vector<const CaseMoved*> shown = shown_whole(upgrade, options.only);
+  for (const CaseMoved* c : shown) text += parts_table(upgrade, *c, result.at(*c).name);
+  text += fmt::format(
+      "\nforecast: the prediction for {}, with each kind of operation as much slower than predicted as it was.\n"
+      "efficiency kept: what the operations are predicted to take on {}, all being well, over what they took.\n"
+      "as predicted: what {} is predicted to take, all being well.\n"
+      "What host and disk take stays; waiting for slower ranks grows and shrinks with computation.\n",
+      upgrade.to, upgrade.from, upgrade.to);
+  if (shown.size() < upgrade.cases.size()) text += "--only CASE shows the parts of other cases.\n";
+  if (upgrade.expected_error > 0)
+    text += fmt::format("expected error of a predicted change, and so of a speed-up: {}\n",
+                        percent(upgrade.expected_error));
+  for (const std::string& warning : upgrade.warnings) text += fmt::format("warning: {}\n", warning);
+  return text;
+}
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const CaseMoved& c, const store::Result& result) {
+  Json out{{"name", result.at(c).name}};
+  if (!c.why_none.empty()) {
+    out["no_forecast"] = c.why_none;
+    return out;
+  }
+  out.update({{"step_seconds", c.measured_s},
+              {"predicted_step_seconds", c.forecast_s},
+              {"speed_up", c.measured_s / c.forecast_s},
+              {"as_predicted_step_seconds", c.healthy_s}});
+  if (c.measured_mfu) out["mfu"] = *c.measured_mfu;
+  if (c.forecast_mfu) out["predicted_mfu"] = *c.forecast_mfu;
+  if (c.network < 1) out["network_share"] = c.network;
+  if (!c.too_large.empty()) out["too_large"] = c.too_large;
+  Json& parts = out["parts"] = Json::object();
+  for (const PartMoved& part : c.parts) {
+    Json& row = parts[key_of(part.part)] = {{"seconds", part.measured_s}, {"predicted_seconds", part.forecast_s}};
+    if (part.efficiency) row["efficiency"] = *part.efficiency;
+  }
+  return out;
+}
+
+std::string json_text(const Upgrade& upgrade, const store::Result& result) {
+  Json out{{"schema", "harness-plan-upgrade"},
+           {"schema_version", 1},
+           {"name", result.name},
+           {"backend", result.backend},
+           {"ranks", result.ranks},
+           {"calibration", upgrade.calibration},
+           {"from", upgrade.from},
+           {"hardware", upgrade.to}};
+  if (upgrade.expected_error > 0) out["expected_error"] = upgrade.expected_error;
+  if (!upgrade.warnings.empty()) out["warnings"] = upgrade.warnings;
+  Json& cases = out["cases"] = Json::array();
+  for (const CaseMoved& c : upgrade.cases) cases.push_back(json_of(c, result));
+  return out.dump(2) + "\n";
+}
+
+}  // namespace
+
+bool plans_a_result(const PlanOptions& options) {
+  return options.config.ends_with(".h5");
+}
+
+int plan_upgrade(const PlanOptions& options, std::ostream& out) {
+  const std::string hardware = hardware_of(options);
+  const store::Result result = store::read_result(options.config);
+  Upgrade upgrade;
+  try {
+    upgrade = explain::move_to(result, hardware, options.only);
+  } catch (const Error& why) {
+    fail("{}: {}", options.config, why.what());
+  }
+  if (upgrade.cases.empty()) fail("--only {}: no case of this name has a profiled step", join(options.only, ", "));
+  out << (options.format == "json" ? json_text(upgrade, result) : text_of(upgrade, result, options));
+  return 0;
+}
+
+}  // namespace harness::cli

@@ -1,0 +1,264 @@
+#include "explain/upgrade.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "analysis/breakdown.h"
+#include "analysis/case_settings.h"
+#include "analysis/summary.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "explain/reference.h"
+#include "machine/topology.h"
+#include "plan/fit.h"
+#include "plan/why_impossible.h"
+#include "program/count.h"
+#include "sim/simulation.h"
+#include "sim/trust.h"
+
+namespace harness::explain {
+namespace {
+
+using analysis::Breakdown;
+using analysis::KindTime;
+
+// A kind of operation, by its kind, its group and whether it is recomputed. Both ends of a message are one.
+using Kind = std::tuple<std::string, std::string, bool>;
+using Takes = std::map<Kind, double>;   // seconds, hidden or not
+using Slower = std::map<Kind, double>;  // how many times as long as predicted; 1 where there is nothing
+
+Kind kind_of(std::string_view kind, std::string group, bool recomputed) {
+  const bool message = kind == "send" || kind == "receive";
+  return {message ? "message" : std::string(kind), std::move(group), recomputed};
+}
+
+Takes takes_of(const Breakdown& b) {
+  Takes takes;
+  for (const KindTime& time : b.kinds) takes[kind_of(time.kind, time.group, time.recomputed)] += time.takes_s;
+  return takes;
+}
+
+// How a job runs, beside what is predicted of it.
+struct Pace {
+  double network = 1;  // share of the rate between nodes
+  Slower slower;
+};
+
+config::Faults faults_of(const Pace& pace, const std::vector<int>& node_of) {
+  config::Faults faults;
+  if (pace.network < 1) {
+    for (const int node : std::set<int>(node_of.begin(), node_of.end()))
+      faults.slow_links.push_back({node, pace.network});
+  }
+  return faults;
+}
+
+Breakdown profile_of(const CaseModel& model, const Pace& pace) {
+  config::Experiment experiment = model.reference().experiment;
+  experiment.faults = faults_of(pace, model.reference().node_of);
+  const auto slowdown = [&pace](const program::ProgramSet& set, const program::Operation& op) {
+    std::string group = program::is_communication(op.action) ? program::destination(set, op.action) : "";
+    if (program::is_point_to_point(op.action)) group.resize(std::min(group.size(), group.find_first_of("+-")));
+    const auto found = pace.slower.find(kind_of(program::name_of(op.action), std::move(group), op.label.recomputed));
+    return found == pace.slower.end() ? 1.0 : found->second;
+  };
+  return analysis::break_down(model.predict_on(experiment, slowdown)).front().mean;
+}
+
+// Of the kinds that take longer where the network has half its rate.
+double takes_between_nodes(const Takes& takes, const Takes& healthy, const Takes& halved) {
+  constexpr double much = 1.01;
+  double sum = 0;
+  for (const auto& [kind, seconds] : takes) {
+    const auto before = healthy.find(kind), after = halved.find(kind);
+    if (before != healthy.end() && after != halved.end() && after->second > much * before->second) sum += seconds;
+  }
+  return sum;
+}
+
+// The share of the network with which what goes between nodes takes what was measured. A time is a constant, and what
+// grows with 1 / share: from two shares that were tried follows the next.
+double network_share(const CaseModel& model, const Takes& measured, const Takes& healthy) {
+  constexpr int most_steps = 8;
+  constexpr double least = 1e-4, noticeable = 1.01, close_enough = 1e-3;
+  Pace pace{.network = 0.5, .slower = {}};
+  const Takes halved = takes_of(profile_of(model, pace));
+  const double wanted_s = takes_between_nodes(measured, healthy, halved);
+  double before = 1, before_s = takes_between_nodes(healthy, healthy, halved);
+  if (!(before_s > 0) || wanted_s < noticeable * before_s) return 1;
+  for (int step = 0; step < most_steps; ++step) {
+    const double here_s = takes_between_nodes(takes_of(profile_of(model, pace)), healthy, halved);
+    if (std::abs(here_s / wanted_s - 1) < close_enough || here_s == before_s) break;
+    const double by_share = (here_s - before_s) / (1 / pace.network - 1 / before);
+    const double constant = here_s - by_share / pace.network;
+    before = pace.network;
+    before_s = here_s;
+    pace.network = std::clamp(by_share / std::max(wanted_s - constant, by_share), least, 1.0);
+    if (pace.network == before) break;
+  }
+  return pace.network;
+}
+
+// With which each kind takes what was measured. What runs at once slows each other, so it takes more than one step to
+// find. A slower network is found first: what it holds up does not become faster with the rest of the hardware.
+Pace pace_of(const CaseModel& model, const Takes& measured, const Takes& healthy) {
+  constexpr int most_steps = 6;
+  constexpr double close_enough = 1e-3, most = 1e4;
+  Pace pace{.network = network_share(model, measured, healthy), .slower = {}};
+  for (int step = 0; step < most_steps; ++step) {
+    const Takes here = takes_of(profile_of(model, pace));
+    double farthest = 0;
+    for (const auto& [kind, measured_s] : measured) {
+      const auto found = here.find(kind);
+      if (found == here.end() || !(found->second > 0) || !(measured_s > 0)) continue;
+      const double ratio = measured_s / found->second;
+      farthest = std::max(farthest, std::abs(std::log(ratio)));
+      double& factor = pace.slower.try_emplace(kind, 1).first->second;
+      factor = std::clamp(factor * ratio, 1 / most, most);
+    }
+    if (farthest < close_enough) break;
+  }
+  return pace;
+}
+
+Part part_of(const Kind& kind) {
+  const auto& [name, group, recomputed] = kind;
+  if (group.empty()) return computation_part(name, recomputed);
+  // The group of all ranks is that of the closing all-reduce and of nothing else in a training step.
+  return communication_part(group, true);
+}
+
+double takes_of(const Takes& takes, Part part) {
+  double sum = 0;
+  for (const auto& [kind, seconds] : takes) {
+    if (part_of(kind) == part) sum += seconds;
+  }
+  return sum;
+}
+
+// By how much what a prediction does not explain of a part grows or shrinks on the way from one machine to the other.
+// Idle and loading are the host's and the disk's. The rest is waiting under one name or another, for who computes
+// longer.
+double scale_of(Part part, const Breakdown& here, const Breakdown& there) {
+  if (part == Part::idle || part == Part::loading || !(here.parts.computation() > 0)) return 1;
+  return there.parts.computation() / here.parts.computation();
+}
+
+std::vector<PartMoved> moved_parts(const Breakdown& measured, const Breakdown& healthy, const Breakdown& here,
+                                   const Breakdown& there) {
+  std::vector<PartMoved> parts;
+  for (const Part part : all_parts) {
+    if (!measured[part] && !there[part]) continue;
+    PartMoved moved{part, measured[part].value_or(0), 0, std::nullopt};
+    const double unexplained_s = moved.measured_s - here[part].value_or(0);
+    moved.forecast_s = std::max(0.0, there[part].value_or(0) + scale_of(part, here, there) * unexplained_s);
+    const double took_s = takes_of(takes_of(measured), part), predicted_s = takes_of(takes_of(healthy), part);
+    if (took_s > 0 && predicted_s > 0) moved.efficiency = predicted_s / took_s;
+    parts.push_back(moved);
+  }
+  return parts;
+}
+
+// The ranks as they stood, if as many GPUs are on a node there; else one node after the other.
+std::vector<int> nodes_there(const Reference& here, const config::Hardware& there, int ranks) {
+  const int gpus = there.gpus_of_node;
+  const config::Hardware& from = *here.experiment.hardware;
+  if (gpus == 0 || gpus == from.gpus_of_node) return here.stood;
+  return machine::Topology::node_by_node(ranks, gpus).node_of;
+}
+
+bool is_among(const store::ResultCase& the_case, const std::vector<std::string>& only) {
+  const auto is_named = [&](const std::string& word) { return word == the_case.name || word == the_case.variable; };
+  return only.empty() || std::ranges::any_of(only, is_named);
+}
+
+class Mover {
+ public:
+  Mover(const store::Result& result, const std::string& hardware)
+      : result_(result), summary_(analysis::summarise(result)), here_(reference_of(result)), there_(here_) {
+    here_.node_of = here_.stood;
+    std::vector<std::string> overrides = result.overrides;
+    overrides.insert(overrides.end(), {"backend=sim", fmt::format("hardware={}", hardware)});
+    there_.experiment = config::load_recorded(result.config_text, result.config_path, overrides);
+    there_.experiment.faults = {};
+    there_.experiment.fabric = {};  // what the configuration states is the fabric that the result is from
+    there_.node_of = there_.stood = nodes_there(here_, *there_.experiment.hardware, result.ranks);
+  }
+
+  Upgrade upgrade(const std::vector<std::string>& only) const {
+    Upgrade upgrade;
+    upgrade.from = here_.experiment.hardware->name;
+    upgrade.to = there_.experiment.hardware->name;
+    upgrade.calibration = here_.experiment.calibration->name;
+    upgrade.of_prediction = config::traits_of(result_.backend).predicts();
+    for (const analysis::CaseBreakdown& measured : analysis::break_down(result_)) {
+      if (!is_among(result_.at(measured), only)) continue;
+      CaseMoved& moved = upgrade.cases.emplace_back();
+      moved.case_index = measured.case_index;
+      try {
+        move(measured.mean, moved);
+        add_trust(moved, upgrade);
+      } catch (const Error& why) {
+        moved.why_none = why.what();
+      }
+    }
+    return upgrade;
+  }
+
+ private:
+  void add_trust(const CaseMoved& moved, Upgrade& upgrade) const {
+    const store::ResultCase& of = result_.at(moved);
+    const config::Experiment& e = there_.experiment;
+    const sim::Trust trust =
+        sim::trust_in({}, result_.model, analysis::settings_of(result_, of), of.ranks, *e.hardware, *e.calibration);
+    upgrade.expected_error = trust.expected_change_error;
+    for (const std::string& warning : trust.warnings) {
+      if (std::ranges::find(upgrade.warnings, warning) == upgrade.warnings.end()) upgrade.warnings.push_back(warning);
+    }
+  }
+
+  void move(const Breakdown& measured, CaseMoved& moved) const {
+    const analysis::CaseSummary& row = summary_.case_at(moved.case_index);
+    const CaseModel here(here_, result_, moved.case_index), there(there_, result_, moved.case_index);
+    const config::Hardware& hardware = *there_.experiment.hardware;
+    if (const std::string why = plan::why_impossible(there.settings(), hardware); !why.empty()) fail("{}", why);
+    const Breakdown healthy = profile_of(here, {});
+    const Pace pace = pace_of(here, takes_of(measured), takes_of(healthy));
+    moved.network = pace.network;
+    moved.parts = moved_parts(measured, healthy, profile_of(here, pace), profile_of(there, pace));
+    double profiled_s = 0;
+    for (const PartMoved& part : moved.parts) profiled_s += part.forecast_s;
+    moved.measured_s = std::isnan(row.step_seconds) ? measured.step_s : row.step_seconds;
+    moved.forecast_s = moved.measured_s * profiled_s / measured.step_s;
+    moved.healthy_s = profile_of(there, {}).step_s;
+    moved.measured_mfu = row.mfu;
+    const store::ResultCase& of = result_.case_at(moved.case_index);
+    const double peak = hardware.peak_flops(there.settings().precision);
+    if (peak > 0 && of.model_flop_per_step > 0)
+      moved.forecast_mfu = of.model_flop_per_step / (moved.forecast_s * of.ranks * peak);
+    const double holds = there.settings().memory_cap * hardware.memory_bytes;
+    if (holds > 0 && of.planned_memory_bytes > holds)
+      moved.too_large = fmt::format("it needs {} of memory per rank, more than {}", show_bytes(of.planned_memory_bytes),
+                                    show_bytes(holds));
+  }
+
+  const store::Result& result_;
+  const analysis::Summary summary_;
+  Reference here_, there_;
+};
+
+}  // namespace
+
+Upgrade move_to(const store::Result& result, const std::string& hardware, const std::vector<std::string>& only) {
+  if (!config::traits_of(result.backend).ranks_are_gpus)
+    fail("it was measured on backend {}; only steps on GPUs move to others", result.backend);
+  if (result.timeline.empty())
+    fail("it has no profiled step, from which the parts of a step are known; let the sweep end, or measure again");
+  return Mover(result, hardware).upgrade(only);
+}
+
+}  // namespace harness::explain

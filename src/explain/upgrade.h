@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/part.h"
+#include "store/result.h"
+
+namespace harness::explain {
+
+// What a step that was measured would take on other hardware. Each kind of operation keeps its efficiency: what it was
+// slower than predicted there, it is slower than predicted here; what goes between nodes, as if by a slower network. So
+// what is wrong with a cluster or a configuration moves along. docs/simulation.md defines it.
+
+/// A part of the profiled step, mean over the ranks.
+struct PartMoved {
+  Part part = Part::idle;
+  double measured_s = 0, forecast_s = 0;  // of the step
+  /// What its operations were predicted to take where they ran, hidden or not, over what they took. None for what is no
+  /// operation, and where there is nothing to compare.
+  std::optional<double> efficiency;
+};
+
+/// One case.
+struct CaseMoved {
+  std::int32_t case_index = 0;
+  std::string why_none;   // there is no forecast; "": there is one
+  double measured_s = 0;  // the step: the median of timed ones, as a report has it
+  double forecast_s = 0;  // the same, shortened as the profiled step is
+  double healthy_s = 0;   // what is predicted there of a job that runs as predicted
+  std::optional<double> measured_mfu, forecast_mfu;
+  double network = 1;            // share of the rate between nodes that explains what communication between them took
+  std::string too_large;         // why it does not fit in the memory there; "" if it does
+  std::vector<PartMoved> parts;  // in the order of all_parts; they add up to the profiled step
+};
+
+struct Upgrade {
+  std::string from, to;     // names of hardware
+  std::string calibration;  // of the predictions
+  bool of_prediction = false;
+  double expected_error = 0;          // of predicted changes, as a share: sim::Trust::expected_change_error
+  std::vector<std::string> warnings;  // why it may be larger, each once
+  std::vector<CaseMoved> cases;       // that have a profiled step, in order
+};
+
+/// Moves a result (read_result with the timeline) to the hardware of this file. Throws Error if there is no such file,
+/// if the result has no profiled step or was not measured on GPUs, or if nothing says what hardware it is from. `only`:
+/// cases, by their names or those of variables; empty: all.
+Upgrade move_to(const store::Result& result, const std::string& hardware, const std::vector<std::string>& only = {});
+
+}  // namespace harness::explain

@@ -1,0 +1,169 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/cli.h"
+#include "cli/predicted.h"
+#include "cli/verbs.h"
+#include "explain/upgrade.h"
+#include "job/sim/simulated_job.h"
+#include "store/result_file.h"
+#include "support/errors.h"
+#include "support/paths.h"
+#include "support/temporary_folder.h"
+
+namespace harness::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Large enough for its communications to be seen, and on two nodes.
+constexpr const char* on_h100 = R"(name: cluster
+backend: sim
+hardware: dgx-h100
+model: gpt3-1.3b
+baseline: {precision: bf16, micro_batch_size: 1, global_batch_size: 64, layout: {tensor_parallel: 1, pipeline_parallel: 1}}
+sweep:
+  layout: [{tensor_parallel: 2}, {pipeline_parallel: 2}]
+  overlap_grad_reduce: [false]
+)";
+
+// The simulation is the world: a file of a sweep on one cluster is planned onto another, whose step is known.
+class PlanUpgrade : public ::testing::Test {
+ protected:
+  void measure(const std::vector<std::string>& overrides = {}) {
+    const config::Experiment experiment = config::load_experiment(config_, overrides);
+    simjob::SimulatedJob here(experiment, machine::Topology::node_by_node(1, 1));
+    SweepOptions options;
+    options.config = config_;
+    options.overrides = overrides;
+    options.output = file_;
+    options.ranks = 16;
+    options.force = true;
+    std::ostringstream out, err;
+    ASSERT_EQ(sweep(here, options, out, err), 0) << err.str();
+  }
+  static std::string said(const std::vector<std::string>& arguments) {
+    std::ostringstream out, err;
+    run_cli(arguments, out, err);
+    return out.str() + err.str();
+  }
+  nlohmann::json moved_to(const std::string& hardware) const {
+    const std::string text = said({"plan", file_, "--hardware", hardware, "--format", "json"});
+    return nlohmann::json::parse(text, nullptr, false);
+  }
+  // By case.
+  std::map<std::string, double> truth_on(const std::string& hardware, const std::vector<std::string>& overrides = {}) {
+    std::vector<std::string> arguments{"plan", config_, "--ranks", "16", "--hardware", hardware, "--format", "json"};
+    for (const std::string& text : overrides) arguments.insert(arguments.end(), {"--set", text});
+    std::map<std::string, double> seconds;
+    const auto json = nlohmann::json::parse(said(arguments));
+    for (const auto& row : json["cases"]) seconds[row["name"]] = row["predicted_step_seconds"];
+    return seconds;
+  }
+
+  test::TemporaryFolder folder_;
+  std::string config_ = folder_.write("cluster.yaml", on_h100);
+  std::string file_ = std::filesystem::path(config_).replace_extension("h5").string();
+};
+
+TEST_F(PlanUpgrade, AHealthyStepIsWhatIsPredictedThere) {
+  measure();
+  // Other GPUs, another network, and nodes of another size.
+  for (const char* hardware : {"hgx-b200", "dgx-a100", "gb200-nvl72"}) {
+    SCOPED_TRACE(hardware);
+    const std::map<std::string, double> truth = truth_on(hardware);
+    const nlohmann::json moved = moved_to(hardware);
+    ASSERT_EQ(moved["cases"].size(), 4) << moved;
+    for (const auto& row : moved["cases"]) {
+      const double expected = truth.at(row["name"]);
+      EXPECT_NEAR(row["predicted_step_seconds"].get<double>(), expected, 1e-3 * expected) << row["name"];
+      EXPECT_NEAR(row["as_predicted_step_seconds"].get<double>(), expected, 1e-6 * expected);
+      EXPECT_GT(row["predicted_mfu"].get<double>(), 0.05);
+      for (const auto& part : row["parts"]) EXPECT_NEAR(part.value("efficiency", 1.0), 1, 2e-3) << row;
+    }
+  }
+}
+
+// Where GPUs become faster and the network does not, a fault of the network weighs more.
+TEST_F(PlanUpgrade, WhatIsWrongMovesAlong) {
+  for (const std::string hardware : {"hgx-b200", "dgx-a100"}) {
+    const std::map<std::string, double> healthy = truth_on(hardware);
+    for (const std::string fault : {"socket_fallback: true", "no_gpudirect: true", "slow_link: {node: 1, share: 50 %}",
+                                    "slow_gpu: {rank: 3, speed: 70 %}"}) {
+      // What is left over TCP is a rate, and no share of a network that has half of the other's.
+      if (hardware == "dgx-a100" && fault == "socket_fallback: true") continue;
+      SCOPED_TRACE(fmt::format("{} {}", hardware, fault));
+      const std::vector<std::string> faults{fmt::format("faults={{{}}}", fault)};
+      measure(faults);
+      const std::map<std::string, double> truth = truth_on(hardware, faults);
+      const nlohmann::json moved = moved_to(hardware);
+      ASSERT_EQ(moved["cases"].size(), 4) << moved;
+      for (const auto& row : moved["cases"]) {
+        const double expected = truth.at(row["name"]), forecast = row["predicted_step_seconds"];
+        // The mean of all ranks' computation stands for a slow one's.
+        EXPECT_NEAR(forecast, expected, (fault.starts_with("slow_gpu") ? 0.06 : 0.01) * expected) << row;
+        if (row["name"] == "baseline") {
+          EXPECT_GT(expected, 1.1 * healthy.at("baseline"));
+        }
+      }
+    }
+  }
+}
+
+TEST_F(PlanUpgrade, OnTheSameHardwareNothingChanges) {
+  measure({"faults={slow_link: {node: 1, share: 30 %}, slow_gpu: {rank: 3, speed: 70 %}}"});
+  const nlohmann::json moved = moved_to("dgx-h100");
+  ASSERT_EQ(moved["cases"].size(), 4) << moved;
+  for (const auto& row : moved["cases"]) {
+    const double measured = row["step_seconds"];
+    EXPECT_NEAR(row["predicted_step_seconds"].get<double>(), measured, 1e-9 * measured);
+  }
+}
+
+TEST_F(PlanUpgrade, SaysWhatItIs) {
+  measure({"faults={socket_fallback: true}"});
+  EXPECT_THAT(said({"plan", file_, "--hardware", "hgx-b200"}),
+              AllOf(HasSubstr("cluster: predicted on DGX H100; predicted, not measured: the same steps on HGX B200"),
+                    HasSubstr("efficiency kept"), HasSubstr("speed-up"), HasSubstr("data communication"),
+                    HasSubstr("The network between nodes is taken to have 1.0 % of its rate"),
+                    HasSubstr("warning: uncalibrated")));
+  EXPECT_THAT(said({"plan", file_, "--hardware", "hgx-b200", "--only", "overlap_grad_reduce"}),
+              HasSubstr("overlap_grad_reduce=false, mean over the ranks"));
+}
+
+TEST_F(PlanUpgrade, RefusesWhatItCannotAnswer) {
+  measure();
+  const auto refusal = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"plan", file_};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return said(arguments);
+  };
+  EXPECT_THAT(refusal({}), HasSubstr("is a result: it says what ran, not what would"));
+  EXPECT_THAT(refusal({"--hardware", "hgx-b2000"}), HasSubstr("hgx-b200"));
+  EXPECT_THAT(refusal({"--hardware", "p5", "--set", "micro_batch_size=2"}),
+              HasSubstr("cannot change what was measured"));
+  EXPECT_THAT(refusal({"--hardware", "p5", "--best", "3"}), HasSubstr("and nothing else"));
+  EXPECT_THAT(refusal({"--hardware", "p5", "--only", "no_such"}), HasSubstr("no case of this name"));
+  EXPECT_THAT(said({"plan", test::source_dir() + "/results/example.h5", "--hardware", "p5"}),
+              HasSubstr("measured on backend cpu"));
+  store::Result result = store::read_result(file_);
+  const auto error = [](const store::Result& r) { return test::error_of([&] { explain::move_to(r, "p5"); }); };
+  store::Result without = result;
+  without.timeline.clear();
+  EXPECT_THAT(error(without), HasSubstr("no profiled step"));
+  without = result;
+  const std::string key = "hardware: dgx-h100\n";
+  without.config_text.erase(without.config_text.find(key), key.size());
+  EXPECT_THAT(error(without), HasSubstr("hardware"));
+  for (store::ResultCase& row : result.cases) row.planned_memory_bytes = 1e12;
+  EXPECT_THAT(explain::move_to(result, "p5").cases[0].too_large, HasSubstr("of memory per rank"));
+}
+
+}  // namespace
+}  // namespace harness::cli
