@@ -247,6 +247,11 @@ program::FusedSet fused_for(const Experiment& experiment, const Settings& settin
   return settings.fusion ? experiment.calibration->software.fused : 0;
 }
 
+BackendKind stands_for(const Experiment& experiment) {
+  const BackendTraits& traits = traits_of(experiment.backend);
+  return traits.predicts() && experiment.calibration ? experiment.calibration->backend : traits.stands_for;
+}
+
 bool changes(const Change& change, const Variable& variable, const Settings& baseline) {
   return variable.print(change.settings) != variable.print(baseline);
 }

@@ -128,6 +128,8 @@ std::string case_name(const Change& change);
 /// The fused forms that a step of the experiment with these settings has: its backend's, or those of the software that
 /// a prediction is for. The others are lowered (program/lower.h).
 program::FusedSet fused_for(const Experiment& experiment, const Settings& settings);
+/// Whose step it is: the backend's own, or of a prediction that of the backend which its calibration is of.
+BackendKind stands_for(const Experiment& experiment);
 
 /// Whether a change sets this variable to something else than the baseline does.
 bool changes(const Change& change, const Variable& variable, const Settings& baseline);
