@@ -151,6 +151,13 @@ void Bench::attention(std::size_t number, bool backward, Precision precision) {
 }
 
 // Who comes last to a collective waits for nobody, so the shortest of its members' times is what it took.
+void take_shortest(const ProfiledStep& step, std::map<program::OperationId, double>& shortest) {
+  for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) {
+    const auto known = shortest.try_emplace(id, step.seconds(id)).first;
+    known->second = std::min(known->second, step.seconds(id));
+  }
+}
+
 void Bench::collective(config::CollectiveKind kind, std::int64_t bytes) {
   config::Settings s = settings_of("collective", wanted_.precisions.front());
   const std::int64_t unit = 4LL * job_.size();
@@ -158,20 +165,17 @@ void Bench::collective(config::CollectiveKind kind, std::int64_t bytes) {
   s.message_bytes = (bytes + unit - 1) / unit * unit;
   s.precision = Precision::fp32;
   std::map<program::OperationId, double> shortest;
-  std::string operation;
+  std::map<program::OperationId, std::string> names;
   profile(s, all_, [&](int, const ProfiledStep& step) {
+    take_shortest(step, shortest);
     for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) {
       const program::Operation& op = step.program.step[id];
-      const bool sends = std::holds_alternative<program::Send>(op.action);
-      if (op.label.phase != program::Phase::forward || !program::is_communication(op.action)) continue;
-      if (program::is_point_to_point(op.action) && !sends) continue;
-      operation = program::name_of(op.action);
-      const auto known = shortest.try_emplace(id, step.seconds(id)).first;
-      known->second = std::min(known->second, step.seconds(id));
+      const bool counts = program::is_communication(op.action) && op.label.phase == program::Phase::forward;
+      if (counts && !std::holds_alternative<program::Receive>(op.action)) names[id] = program::name_of(op.action);
     }
   });
-  Samples& samples = communications_[{operation, static_cast<double>(s.message_bytes)}];
-  for (const auto& [id, seconds] : shortest) samples.push_back(seconds);
+  for (const auto& [id, name] : names)
+    communications_[{name, static_cast<double>(s.message_bytes)}].push_back(shortest[id]);
 }
 
 // What an operation does is the same wherever its label, its kind and its phase are.
@@ -257,23 +261,23 @@ void Bench::empty_step(bool last) {
   config::Settings s = settings_of("gemm", wanted_.precisions.front());
   s.gemm = {8, 8, 8};
   s.repetitions = 1;
-  Samples busy;
+  std::map<program::OperationId, double> shortest;
   if (!last) {
     profile(s, all_, [&](int, const ProfiledStep& step) {
-      double seconds = 0;
-      for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) seconds += step.seconds(id);
-      busy.push_back(seconds);
+      take_shortest(step, shortest);
       take_hops(step);
     });
   }
   const job::BlockOutcome outcome = run(s, all_, job::TimeSteps{repetitions}, last);
   if (last) return;
+  double busy_s = 0;  // one after the other
+  for (const auto& [id, seconds] : shortest) busy_s += seconds;
   Samples timed;
   for (int rank = 0; rank < job_.size(); ++rank) {
     const Samples& own = outcome.of<job::TimedSamples>(rank).step_s;
     timed.insert(timed.end(), own.begin() + 1, own.end());
   }
-  steps_.push_back(std::max(0.0, median_of(timed) - median_of(busy)));
+  steps_.push_back(std::max(0.0, median_of(timed) - busy_s));
 }
 
 void Bench::round() {

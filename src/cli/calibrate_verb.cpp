@@ -29,15 +29,18 @@ config::BackendKind backend_of(const job::Job& job, const CalibrateOptions& opti
   return config::usual_backend(false);
 }
 
+void require_computing(config::BackendKind backend) {
+  if (!config::traits_of(backend).predicts()) return;
+  fail("backend {} computes nothing that could be measured; give --backend cpu or cuda", config::name_of(backend));
+}
+
 calibrate::Wanted wanted(const job::Job& job, const CalibrateOptions& options) {
+  if (!options.backend.empty()) require_computing(config::parse_backend(options.backend));
   if (options.config.empty()) return calibrate::usual(backend_of(job, options));
   std::vector<std::string> overrides;
   if (!options.backend.empty()) overrides.push_back("backend=" + options.backend);
   const config::Experiment experiment = config::load_experiment(options.config, overrides);
-  if (config::traits_of(experiment.backend).predicts()) {
-    fail("{}: backend {} computes nothing that could be measured; give --backend cpu or cuda", options.config,
-         config::name_of(experiment.backend));
-  }
+  require_computing(experiment.backend);
   if (experiment.model.layers == 0)
     fail("{} has no model, whose step says what sizes to measure; give a configuration with one, or none",
          options.config);
@@ -73,6 +76,7 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
   err << fmt::format("harness: calibrating on {} of {}, backend {}, for about {}\n", plural(job.size(), "rank"),
                      plural(job.places().back().node + 1, "node"), config::name_of(sizes.backend),
                      show_seconds(limit_s));
+  if (job.size() == 1) err << "harness: one rank has nobody to talk to, so no communication is measured\n";
   const calibrate::Measured measured = calibrate::measure(
       job, sizes, limit_s, [&](const std::string& line) { err << "harness: " << line << std::endl; });
   const auto known = known_of(measured.device, sizes.backend);
