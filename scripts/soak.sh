@@ -3,7 +3,8 @@
 # times, 200 pairs of sweeps on one file, 3000 simulated sweeps under each of 23 noises), twenty sweeps in which nothing
 # changes, one in which something does, a sweep of 128 ranks; and clang-tidy on each source alone, with its static
 # analyzer. docs/testing.md has the list. All of it takes hours; PARTS="aa ranks" are some of it: tests, aa (nothing
-# changes), delay (something does), lint, ranks (128 of them). TESTS=REGEX are some of the tests.
+# changes), delay (something does), predict (a calibration does, and what is then measured), lint, ranks (128 of them).
+# TESTS=REGEX are some of the tests.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_root.sh
@@ -18,6 +19,7 @@ soak() {
     tests) TEST_JOBS=1 TEST_TIMEOUT=7200 scripts/test.sh release -R "${TESTS:-.}" ;;
     aa) scripts/soak_aa.sh ;;
     delay) scripts/soak_delay.sh ;;
+    predict) scripts/soak_predict.sh ;;
     lint) LINT_ANALYZE=1 scripts/lint.sh ;;
     ranks)
       set -- mpirun $oversubscribe -np 128 ./harness sweep configs/tiny128.yaml -o "$result/tiny128.h5"
@@ -26,13 +28,13 @@ soak() {
       ./harness show "$result/tiny128.h5"
       ;;
     *)
-      echo "soak: found $1; the parts are tests, aa, delay, lint and ranks" >&2
+      echo "soak: found $1; the parts are tests, aa, delay, predict, lint and ranks" >&2
       return 1
       ;;
   esac
 }
 
-parts=${PARTS:-tests aa delay lint ranks}
+parts=${PARTS:-tests aa delay predict lint ranks}
 for part in $parts; do
   before=$(date +%s)
   soak "$part"

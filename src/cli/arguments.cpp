@@ -191,6 +191,7 @@ Parser::Parser(Arguments& a) {
   init->add_option("-o,--output", a.init.output, "the file to write (default: harness.yaml)");
   add_selftest(a.selftest);
   add_doctor(a.doctor);
+  add_calibrate(a.calibrate);
 }
 
 // Verbs that read result files and nothing else.
@@ -318,6 +319,20 @@ void Parser::add_doctor(DoctorOptions& o) {
   for (const char* of_these_nodes : {"--stages", "--sysroot"}) read->excludes(doctor->get_option(of_these_nodes));
   for (const char* of_nodes : {"--read", "--bundle", "--against", "--stages", "--allreduce"})
     doctor->get_option("--explain")->excludes(doctor->get_option(of_nodes));
+}
+
+void Parser::add_calibrate(CalibrateOptions& o) {
+  calibrate = app.add_subcommand(
+      "calibrate", "measure what predictions rest on: mpirun -np 2 ./harness calibrate configs/laptop.yaml");
+  calibrate->add_option("config", o.config, "measure the sizes that this sweep's steps have (default: usual ones)");
+  calibrate
+      ->add_option("-o,--output", o.output,
+                   "write PREFIX-hardware.yaml and PREFIX-calibration.yaml (default: the host's name)")
+      ->type_name("PREFIX");
+  calibrate->add_option("--backend", o.backend, "cpu or cuda (default: the configuration's, or as the machine is)");
+  calibrate->add_option("--time-budget", o.time_budget,
+                        "about how long: rounds that fit in, but one at least (default: 1 min)");
+  calibrate->add_flag("--force", o.force, "replace the files if they exist");
 }
 
 bool parse(Parser& parser, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, int& code) {

@@ -23,6 +23,7 @@ struct Arguments {
   InitOptions init;
   SelftestOptions selftest;
   DoctorOptions doctor;
+  CalibrateOptions calibrate;
   std::string rounds, time_budget, seed, backend, hardware;  // sugar for --set
   std::string min_bytes, max_bytes, step_factor;  // sugar for a sweep of message_size alone, as nccl-tests has it
   std::string resume;                             // the value of sweep --resume
@@ -37,7 +38,8 @@ struct Parser {
       "Finds out why a GPU training cluster is slow: runs real GPT training steps, changes one setting at a time, "
       "and reports the effect of each with its confidence interval.",
       "harness"};
-  CLI::App *sweep, *plan, *show, *report, *selftest, *compare, *export_settings, *trace, *variables, *init, *doctor;
+  CLI::App *sweep, *plan, *show, *report, *selftest, *compare, *export_settings, *trace, *variables, *init, *doctor,
+      *calibrate;
 
   /// Its values go to `a`, which outlives it.
   explicit Parser(Arguments& a);
@@ -47,6 +49,7 @@ struct Parser {
   void add_report(ReportOptions& o);
   void add_selftest(SelftestOptions& o);
   void add_doctor(DoctorOptions& o);
+  void add_calibrate(CalibrateOptions& o);
 };
 
 /// What goes wrong, and what asks for help, ends here: it is printed, `code` is the exit code, and false is returned.

@@ -89,8 +89,8 @@ std::vector<std::string> understood(std::vector<std::string> arguments) {
     arguments.emplace_back("--help");
     return arguments;
   }
-  static const std::vector<std::string> verbs{"sweep",  "plan",  "show",      "report", "selftest", "compare",
-                                              "export", "trace", "variables", "init",   "doctor"};
+  static const std::vector<std::string> verbs{"sweep",     "plan",   "show",  "report",    "selftest", "compare",
+                                              "calibrate", "export", "trace", "variables", "init",     "doctor"};
   if (std::ranges::find(verbs, arguments[0]) != verbs.end()) return arguments;
   fail("there is no command {}; allowed: {}{}", quote(arguments[0]), join(verbs, ", "),
        did_you_mean(nearest(arguments[0], verbs)));
@@ -129,7 +129,13 @@ int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::o
       Arguments a;
       Parser parser(a);
       if (parse(parser, arguments, out, err, code)) {
-        code = parser.doctor->parsed() ? doctor(*job, a.doctor, out) : run_sweep(*job, parser, a, arguments, out, err);
+        if (parser.doctor->parsed()) {
+          code = doctor(*job, a.doctor, out);
+        } else if (parser.calibrate->parsed()) {
+          code = calibrate(*job, a.calibrate, out, err);
+        } else {
+          code = run_sweep(*job, parser, a, arguments, out, err);
+        }
       } else {
         code = code_of_error(arguments, code);
       }
@@ -152,8 +158,8 @@ int run_cli(const std::vector<std::string>& typed, std::ostream& out, std::ostre
     const std::vector<std::string> arguments = understood(typed);
     const bool help =
         std::any_of(arguments.begin(), arguments.end(), [](const auto& x) { return x == "-h" || x == "--help"; });
-    const bool of_a_job =
-        !arguments.empty() && (arguments[0] == "sweep" || (arguments[0] == "doctor" && looks_at_nodes(arguments)));
+    const bool of_a_job = !arguments.empty() && (arguments[0] == "sweep" || arguments[0] == "calibrate" ||
+                                                 (arguments[0] == "doctor" && looks_at_nodes(arguments)));
     if (of_a_job && !help) return run_job(arguments, out, err);
     // Started by mpirun or srun, all others leave it to the first: it works once and prints once.
     if (const auto claim = mpi::launcher_claim(mpi::own_environment); claim && claim->rank != 0) return 0;

@@ -138,12 +138,22 @@ struct DoctorOptions {
   int ranks = 0;                // over so many ranks; 0: as many as there are
 };
 
+struct CalibrateOptions {
+  std::string config = {};       // whose sizes are measured; "": usual ones
+  std::string output = {};       // -o: what the names of the two files begin with; "": the host's name
+  std::string backend = {};      // "": the configuration's, or what the machine is for
+  std::string time_budget = {};  // "": a minute
+  bool force = false;            // the files may replace others
+};
+
 // One verb each. They return the exit code and throw Error.
 int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 /// 0: nothing is wrong; 1: warnings, if strict; 2: a failure, or impossible. Errors end with 3.
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
 /// What needs no look at nodes, and so no job: --explain, --read and --hardware.
 int doctor_alone(const DoctorOptions& options, std::ostream& out);
+/// Measures what predictions rest on and writes a hardware file and a calibration.
+int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 /// `progress`: where a long search says how far it is, in a line that is rewritten; nullptr: nowhere.
 int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress = nullptr);
 int show(const ShowOptions& options, std::ostream& out, std::ostream& err);

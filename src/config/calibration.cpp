@@ -54,9 +54,20 @@ Field::Parse words(std::string& into) {
   };
 }
 
-void parse_fused(program::FusedSet& into, std::string_view text) {
-  if (text != "all" && text != "none") fail("found {}; allowed: all, none", quote(text));
-  into = text == "all" ? program::all_fused : 0;
+void parse_whose(BackendKind& into, std::string_view text) {
+  into = parse_backend(text);
+  if (traits_of(into).predicts()) fail("found {}; allowed: a backend that computes", quote(text));
+}
+
+// "backend": what that runs as it stands.
+void parse_fused(program::FusedSet& into, BackendKind backend, std::string_view text) {
+  if (text == "backend") {
+    into = traits_of(backend).fused;
+  } else if (text == "all" || text == "none") {
+    into = text == "all" ? program::all_fused : 0;
+  } else {
+    fail("found {}; allowed: all, none, backend", quote(text));
+  }
 }
 
 Field::Parse truth(bool& into) {
@@ -89,25 +100,82 @@ void read_gpus(const YamlNode& node, const std::string& key, Calibration& c, Pro
   }
 }
 
-// "matmul: {bytes: 1.2, host: 2}", a map for each kind of operation.
-void read_kinds(const YamlNode& node, const std::string& key, bool backward, Software& software, Problems& problems) {
+// A list of "{flop: 37748736, time: 250 us}", or of bytes.
+void read_curve(const YamlNode& node, const std::string& key, Curve& curve, Problems& problems) {
+  if (node.kind != YamlNode::Kind::sequence || node.children.empty()) {
+    problems.add(node.place, key, "expected a list of points, such as [{bytes: 4096, time: 12 us}]");
+    return;
+  }
+  std::vector<CurvePoint> points;
+  for (const YamlNode& child : node.children) {
+    CurvePoint point;
+    const auto above_zero = [](double& into, auto parse) {
+      return [&into, parse](std::string_view text) {
+        into = parse(text);
+        if (!(into > 0 && into < 1e30)) fail("found {}; allowed: what is above 0", quote(text));
+      };
+    };
+    const std::vector<Field> fields{Field::scalar("flop", above_zero(point.size, parse_real)),
+                                    Field::scalar("bytes", above_zero(point.size, parse_real)),
+                                    Field::scalar("time", above_zero(point.seconds, parse_seconds)).required()};
+    if (!read_map(problems, child, key, fields)) return;
+    if (point.size > 0 && point.seconds > 0) {
+      points.push_back(point);
+    } else if (!problems.concern(key)) {
+      problems.add(child.place, key, "a point has its flop or its bytes, and its time");
+    }
+  }
+  curve = Curve(std::move(points));
+}
+
+// Calls take(name, node, key) for each key of a map of operations.
+template <class Take>
+void each_operation(const YamlNode& node, const std::string& key, Problems& problems, Take&& take) {
   if (node.kind != YamlNode::Kind::map) {
-    problems.add(node.place, key, "expected a map of operations, such as {matmul: {host: 2}}");
+    problems.add(node.place, key, "expected a map of operations, such as {matmul: …}");
     return;
   }
   const std::vector<std::string> names = operation_names();
   for (const YamlNode& child : node.children) {
-    const std::string where = dotted(key, child.key);
-    if (std::ranges::find(names, child.key) == names.end()) {
-      problems.add(child.key_place, where,
+    if (std::ranges::find(names, child.key) != names.end()) {
+      take(child.key, child, dotted(key, child.key));
+    } else {
+      problems.add(child.key_place, dotted(key, child.key),
                    fmt::format("no operation has this name{}", did_you_mean(nearest(child.key, names))));
-      continue;
     }
+  }
+}
+
+// "matmul: {bytes: 1.2, host: 2}", a map for each kind of operation.
+void read_kinds(const YamlNode& node, const std::string& key, bool backward, Software& software, Problems& problems) {
+  each_operation(node, key, problems, [&](const std::string& name, const YamlNode& child, const std::string& where) {
     KindCost cost;
     const std::vector<Field> fields{Field::scalar("bytes", number(cost.bytes)),
                                     Field::scalar("host", number(cost.host_operations))};
-    if (read_map(problems, child, where, fields)) software.kinds[{child.key, backward}] = cost;
+    if (read_map(problems, child, where, fields)) software.kinds[{name, backward}] = cost;
+  });
+}
+
+// "measured: {fp32: {matmul: […]}, ranks: 2, communications: {all_reduce: […]}}".
+Field measured_field(MeasuredCurves& m, Problems& problems) {
+  const auto curves = [&problems](const auto& curve_of) {
+    return [&problems, curve_of](const YamlNode& node, const std::string& key) {
+      each_operation(node, key, problems, [&](const std::string& name, const YamlNode& child, const std::string& at) {
+        read_curve(child, at, curve_of(name), problems);
+      });
+    };
+  };
+  std::vector<Field> fields;
+  for (const PrecisionRow& row : precision_table) {
+    const auto computation = [&m, precision = row.precision](const std::string& name) -> Curve& {
+      return m.computations[{precision, name}];
+    };
+    fields.push_back(Field::other(row.name, Takes::map, curves(computation)));
   }
+  const auto communication = [&m](const std::string& name) -> Curve& { return m.communications[name]; };
+  fields.push_back(Field::scalar("ranks", count(m.ranks)));
+  fields.push_back(Field::other("communications", Takes::map, curves(communication)));
+  return Field::section("measured", std::move(fields));
 }
 
 Calibration calibration_in(const fs::path& path, Problems& problems) {
@@ -117,6 +185,7 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
   const auto root = content ? parse_yaml(*content, source, problems) : std::nullopt;
   if (!root) return c;
   Software& s = c.software;
+  WithinNode within;
   const auto kinds = [&](bool backward) {
     return
         [&, backward](const YamlNode& node, const std::string& key) { read_kinds(node, key, backward, s, problems); };
@@ -124,6 +193,7 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
   const std::vector<Field> fields{
       Field::scalar("name", words(c.name)).required(),
       Field::scalar("source", words(c.source)).required(),
+      Field::scalar("backend", [&](auto text) { parse_whose(c.backend, text); }),
       Field::section("products", {Field::scalar("share", share(c.product_share)).required(),
                                   Field::scalar("ramp", number(c.product_ramp)).required()})
           .required(),
@@ -136,15 +206,19 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
                                  Field::scalar("start", seconds(c.network_start_s)).required(),
                                  Field::scalar("hop", seconds(c.network_hop_s)).required(),
                                  Field::scalar("message", seconds(c.message_start_s)).required()})
-          .required(),
+          .required(root->find("within_node") == nullptr),
+      Field::section("within_node", {Field::scalar("share", share(within.share)).required(),
+                                     Field::scalar("start", seconds(within.start_s)).required(),
+                                     Field::scalar("message", seconds(within.message_s)).required()}),
+      measured_field(c.measured, problems),
       Field::section("overlap", {Field::scalar("taken", share(c.taken_by_communication)).required(),
                                  Field::scalar("kept", share(c.kept_by_communication)).required()})
           .required(),
       Field::section(
           "software",
-          {Field::scalar("fused", [&](auto text) { parse_fused(s.fused, text); }).required(),
+          {Field::scalar("fused", [&](auto text) { parse_fused(s.fused, c.backend, text); }).required(),
            Field::scalar("host", seconds(s.host_s)).required(), Field::scalar("kernel", seconds(s.kernel_s)).required(),
-           Field::scalar("step", seconds(s.step_s)).required(),
+           Field::scalar("step", seconds(s.step_s)).required(), Field::scalar("hop", seconds(s.hop_s)),
            Field::scalar("gradient_bytes", number(s.gradient_bytes)),
            Field::scalar("accumulation_bytes", number(s.accumulation_bytes)),
            Field::section("score_bytes", {Field::scalar("forward", number(s.score_bytes_forward)),
@@ -173,10 +247,21 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
            Field::scalar("message_bytes", range(c.message_bytes)).required()}),
       Field::scalar("validated_as", words(c.validated_as))};
   read_map(problems, *root, "", fields);
+  if (root->find("within_node") != nullptr) c.within_node = within;
   return c;
 }
 
 }  // namespace
+
+const Curve* MeasuredCurves::computation(Precision precision, std::string_view operation) const {
+  const auto found = computations.find({precision, std::string(operation)});
+  return found == computations.end() ? nullptr : &found->second;
+}
+
+const Curve* MeasuredCurves::communication(std::string_view operation) const {
+  const auto found = communications.find(operation);
+  return found == communications.end() ? nullptr : &found->second;
+}
 
 KindCost Software::cost_of(const program::Operation& operation) const {
   const std::string kind(program::name_of(operation.action));

@@ -1,11 +1,16 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "config/backend.h"
+#include "config/curve.h"
+#include "config/precision.h"
 #include "config/problems.h"
 #include "program/lower.h"
 #include "program/operation.h"
@@ -24,6 +29,7 @@ struct Software {
   double host_s = 0;               // of one framework operation; 0: the host launches the step whole, as a CUDA graph
   double kernel_s = 0;             // fixed, of each kernel
   double step_s = 0;               // of each step
+  double hop_s = 0;                // until a stream notices that what it waits for has ended on another
   double gradient_bytes = 4;       // of an element in the all-reduce of gradients, at most
   double accumulation_bytes = 0;   // of a parameter and micro-batch, where a kernel of its own adds gradients up
   double score_bytes_forward = 4;  // of unfused attention, for each score: mask, softmax and dropout
@@ -55,11 +61,31 @@ struct CalibratedRange {
   bool has(std::int64_t value) const { return value >= least && value <= most; }
 };
 
+/// Curves that were measured where a law does not hold, such as on cores whose caches make small tensors quick.
+struct MeasuredCurves {
+  /// Of computations, by operation name: over its FLOP where it has some, else over the bytes that it must move.
+  std::map<std::pair<Precision, std::string>, Curve> computations;
+  int ranks = 0;  // of the collectives, on one node
+  /// Of communications within a node, by operation name, over the size as the caller passes it (nccl-tests' "size").
+  std::map<std::string, Curve, std::less<>> communications;
+
+  /// nullptr: none was measured.
+  const Curve* computation(Precision precision, std::string_view operation) const;
+  const Curve* communication(std::string_view operation) const;
+};
+
+/// What a communication within a node takes before its bytes move, and its share of the rate of the links then.
+struct WithinNode {
+  double share = 0, start_s = 0;  // of a collective
+  double message_s = 0;           // of a send
+};
+
 /// How much of what the hardware promises a software gets: from configs/calibration/NAME.yaml, whose comments have the
 /// source of each number.
 struct Calibration {
   std::string file;  // as the configuration calls it
   std::string name, source;
+  BackendKind backend = BackendKind::cuda;               // whose step it predicts
   double product_share = 0;                              // of the peak, by large products in full waves
   double product_ramp = 128;                             // k at which a product reaches half of it
   double memory_share = 0;                               // of the memory's rate
@@ -69,6 +95,8 @@ struct Calibration {
   double network_start_s = 0;                            // of a collective between nodes
   double network_hop_s = 0;                              // of a ring's step between nodes
   double message_start_s = 0;                            // of a send
+  std::optional<WithinNode> within_node;                 // else as NVLink was measured (sim/link_time.h)
+  MeasuredCurves measured;
   double taken_by_communication = 0;  // share of a GPU that computations lose to a communication beside them
   double kept_by_communication = 1;   // share of its speed that a communication keeps beside computations
   Software software;

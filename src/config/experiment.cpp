@@ -254,6 +254,11 @@ double smallest_effect(const Experiment& experiment) {
   return std::max(asked, experiment.calibration->validation.change_error);
 }
 
+BackendKind stands_for(const Experiment& experiment) {
+  const BackendTraits& traits = traits_of(experiment.backend);
+  return traits.predicts() && experiment.calibration ? experiment.calibration->backend : traits.stands_for;
+}
+
 bool changes(const Change& change, const Variable& variable, const Settings& baseline) {
   return variable.print(change.settings) != variable.print(baseline);
 }

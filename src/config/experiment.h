@@ -128,6 +128,8 @@ std::string case_name(const Change& change);
 /// The fused forms that a step of the experiment with these settings has: its backend's, or those of the software that
 /// a prediction is for. The others are lowered (program/lower.h).
 program::FusedSet fused_for(const Experiment& experiment, const Settings& settings);
+/// Whose step it is: the backend's own, or of a prediction that of the backend which its calibration is of.
+BackendKind stands_for(const Experiment& experiment);
 
 /// What a change of the time per unit of work must exceed to matter, as a share: `measure.smallest_effect`, and of a
 /// prediction at least the error of predicted changes, below which it says nothing, whatever matters to the reader.

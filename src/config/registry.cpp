@@ -81,8 +81,12 @@ bool Variable::honoured_by(std::string_view workload) const {
 }
 
 bool Variable::honoured_on(BackendKind backend) const {
+  return honoured_on(backend, traits_of(backend).stands_for);
+}
+
+bool Variable::honoured_on(BackendKind backend, BackendKind as) const {
   const auto honours = [&](BackendKind kind) { return std::ranges::find(backends, kind) != backends.end(); };
-  return honours(backend) || honours(traits_of(backend).stands_for);
+  return honours(backend) || honours(as);
 }
 
 bool Variable::honoured_on(std::string_view backend) const {

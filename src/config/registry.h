@@ -98,6 +98,8 @@ struct Variable {
 
   bool honoured_by(std::string_view workload) const;
   bool honoured_on(BackendKind backend) const;
+  /// By a prediction of what another backend does: `as`.
+  bool honoured_on(BackendKind backend, BackendKind as) const;
   bool honoured_on(std::string_view backend) const;  // by its name, as a result has it
 };
 

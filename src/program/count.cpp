@@ -73,6 +73,11 @@ double needed_bytes(const Program& program, const Action& action) {
   return bytes_touched(program, action);
 }
 
+double work_of(const Program& program, const Action& action) {
+  const double flop = flop_of(action).model;
+  return flop > 0 ? flop : needed_bytes(program, action);
+}
+
 std::string destination(const ProgramSet& set, const Action& action) {
   std::string where;
   std::visit(

@@ -24,6 +24,9 @@ double bytes_touched(const Program& program, const Action& action);
 /// The same, but of embedding tables only the rows that a step looks up: the bytes that must move at least.
 double needed_bytes(const Program& program, const Action& action);
 
+/// By what a computation is measured: its FLOP where it has some, with causal attention at half, else its needed bytes.
+double work_of(const Program& program, const Action& action);
+
 /// Where a communication goes: its group's name, or the axis of its peer and how far ("pipeline+1").
 std::string destination(const ProgramSet& set, const Action& action);
 /// The size of a communication's buffer, as the caller passes it (nccl-tests' "size").

@@ -58,6 +58,7 @@ Cost Costs::cost_of(int rank_class, program::OperationId id) {
     device.flops *= condition_.clock_of(classes_.list()[rank_class].first_rank);
     cost.alone = ticks_of(computation_seconds(program, op, device));
   }
+  if (!op.waits.empty()) cost.alone += ticks_of(software.hop_s);
   cost.host = ticks_of(software.host_s * (software.cost_of(op).host_operations + (adds_up_apart(program, op) ? 1 : 0)));
   return cost;
 }
@@ -92,6 +93,10 @@ bool Costs::adds_up_apart(const Program& program, const program::Operation& op) 
 
 double Costs::computation_seconds(const Program& program, const program::Operation& op, const Device& device) const {
   const config::Software& software = calibration_.software;
+  if (const config::Curve* curve =
+          calibration_.measured.computation(settings_.precision, program::name_of(op.action))) {
+    return curve->seconds_at(program::work_of(program, op.action)) * device_.flops / device.flops;
+  }
   const double bytes = program::needed_bytes(program, op.action) * software.cost_of(op).bytes;
   if (const auto* product = std::get_if<program::Matmul>(&op.action)) {
     double seconds = product_seconds(product->m, product->n, product->k, 1, bytes, device, calibration_);

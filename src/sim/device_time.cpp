@@ -25,6 +25,10 @@ double up(double whole, double part) {
 double product_seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, double bytes,
                        const Device& device, const config::Calibration& c) {
   const double moving_s = bytes / (device.memory_bytes_per_s * c.memory_share);
+  if (device.multiprocessors == 0) {
+    const double flop = 2.0 * static_cast<double>(m * n * batch) * (static_cast<double>(k) + c.product_ramp);
+    return std::max(flop / (device.flops * c.product_share), moving_s) + c.software.kernel_s;
+  }
   const double of_one = device.flops / device.multiprocessors * c.product_share;
   double best_s = std::numeric_limits<double>::infinity();
   for (const Tile& tile : tiles) {

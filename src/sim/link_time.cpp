@@ -110,15 +110,45 @@ std::pair<int, int> Senders::place_of(int rank) const {
   return {network_.node_of[rank], layout_.coordinates(rank)[peer_.axis]};
 }
 
+namespace {
+
+constexpr const char* send_curve = "send";
+const char* curve_of(program::Collective kind) {
+  switch (kind) {
+    case program::Collective::all_reduce:
+      return "all_reduce";
+    case program::Collective::reduce_scatter:
+      return "reduce_scatter";
+    case program::Collective::all_gather:
+      return "all_gather";
+    case program::Collective::all_to_all:
+      return "all_to_all";
+    case program::Collective::send_recv:
+      break;
+  }
+  return send_curve;
+}
+
+// What each rank of a ring sends and receives of every byte of the size, against all that it could.
+double part_moved(double ranks) {
+  return (ranks - 1) / ranks;
+}
+
+}  // namespace
+
 double collective_seconds(program::Collective kind, double bytes, const Spread& spread, const Network& network,
                           const config::Calibration& c) {
   if (spread.ranks <= 1) return 0;
   const bool all_reduce = kind == program::Collective::all_reduce;
   const double passes = all_reduce ? 2 : 1;
   const auto n = static_cast<double>(spread.ranks);
-  const WithinNode within = within_node(spread.most_on_a_node, network.switches_reduce, all_reduce);
+  const config::Curve* curve = c.measured.communication(curve_of(kind));
+  if (spread.nodes == 1 && curve != nullptr && c.measured.ranks > 1)
+    return curve->seconds_at(bytes * part_moved(n) / part_moved(c.measured.ranks));
+  const WithinNode within = c.within_node ? WithinNode{c.within_node->start_s, c.within_node->share}
+                                          : within_node(spread.most_on_a_node, network.switches_reduce, all_reduce);
   const double within_rate = network.rank_bytes_per_s * within.share;
-  const double moved = passes * (n - 1) / n * bytes;
+  const double moved = passes * part_moved(n) * bytes;
   if (spread.nodes == 1) return (all_reduce ? 1 : half_of_all_reduce) * within.start_s + moved / within_rate;
   double rate = network_rate(spread, network) * c.network_share * spread.network;
   if (spread.most_on_a_node > 1) rate = std::min(rate, within_rate);
@@ -128,6 +158,10 @@ double collective_seconds(program::Collective kind, double bytes, const Spread& 
 double message_seconds(double bytes, int senders, int tensor, const Network& network, const config::Calibration& c,
                        double share) {
   constexpr double share_of_nvlink = 2.0 / 3;
+  if (senders == 0) {
+    if (const config::Curve* curve = c.measured.communication(send_curve)) return curve->seconds_at(bytes);
+    if (c.within_node) return c.within_node->message_s + bytes / (network.rank_bytes_per_s * c.within_node->share);
+  }
   if (senders == 0) return c.message_start_s + bytes / (network.rank_bytes_per_s * share_of_nvlink);
   const bool scatters = c.software.scatters_messages && tensor > 1;
   const double own = scatters ? bytes / tensor : bytes;

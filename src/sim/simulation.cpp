@@ -10,14 +10,14 @@
 namespace harness::sim {
 namespace {
 
-Device device_of(const config::Hardware& hardware, config::Precision precision) {
+Device device_of(const config::Hardware& hardware, config::Precision precision, config::BackendKind computes) {
   const Device device{hardware.peak_flops(precision), hardware.memory_bytes_per_s, hardware.sms};
   const auto need = [&](bool there, const char* key) {
     if (!there) fail("the hardware file {} has no {}, which a prediction needs", hardware.name, key);
   };
   need(device.flops > 0, "peak_flops for this precision");
   need(device.memory_bytes_per_s > 0, "memory_bandwidth");
-  need(device.multiprocessors > 0, "sms");
+  need(device.multiprocessors > 0 || !config::traits_of(computes).ranks_are_gpus, "sms");
   return device;
 }
 
@@ -49,7 +49,7 @@ Simulation::Simulation(const program::ProgramSet& programs, const config::Settin
       condition_(condition_of(faults_of(experiment, settings), hardware_of(experiment), network_)),
       classes_(set_, marks_of(set_, network_, condition_)) {
   const config::Calibration& calibration = *experiment.calibration;
-  const Device device = device_of(hardware_of(experiment), settings.precision);
+  const Device device = device_of(hardware_of(experiment), settings.precision, calibration.backend);
   Costs costs(classes_, device, network_, calibration, settings, condition_);
   const CostOf cost = [&](int rank_class, program::OperationId id) {
     Cost of_operation = costs(rank_class, id);

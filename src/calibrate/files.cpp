@@ -1,0 +1,136 @@
+#include "calibrate/files.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "base/version.h"
+
+namespace harness::calibrate {
+namespace {
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
+  return text;
+}
+
+std::string source_of(const Measured& m) {
+  return fmt::format("measured by harness calibrate on {}, {}: {} on {}, {} in {}", m.host, today(),
+                     plural(m.ranks, "rank"), plural(m.nodes, "node"), plural(m.rounds, "round"),
+                     show_seconds(m.took_s));
+}
+
+std::string quoted(std::string text) {
+  std::erase(text, '"');
+  return '"' + text + '"';
+}
+
+std::string share_text(double share) {
+  return fmt::format("{:.4g} %", 100 * share);
+}
+std::string time_text(double seconds) {
+  return fmt::format("{:.4g} us", 1e6 * seconds);
+}
+std::string rate_text(double bytes_per_s) {
+  return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
+}
+
+std::string curve_text(const config::Curve& curve, const char* size) {
+  std::vector<std::string> points;
+  for (const config::CurvePoint& p : curve.points())
+    points.push_back(fmt::format("{{{}: {:.0f}, time: {}}}", size, p.size, time_text(p.seconds)));
+  return fmt::format("[{}]", join(points, ",\n      "));
+}
+
+bool is_by_flop(const std::string& operation) {
+  return operation == program::Matmul::name || operation == program::Attention::name ||
+         operation == program::AttentionBackward::name;
+}
+
+std::string measured_text(const config::MeasuredCurves& curves) {
+  if (curves.computations.empty() && curves.communications.empty()) return "";
+  std::string text = "# What no law says well: as measured, joined by straight lines on logarithmic axes.\nmeasured:\n";
+  const config::Precision* last = nullptr;
+  for (const auto& [key, curve] : curves.computations) {
+    if (last == nullptr || *last != key.first) text += fmt::format("  {}:\n", config::name_of(key.first));
+    last = &key.first;
+    text += fmt::format("    {}: {}\n", key.second, curve_text(curve, is_by_flop(key.second) ? "flop" : "bytes"));
+  }
+  if (curves.communications.empty()) return text;
+  text += fmt::format("  ranks: {}\n  communications:\n", curves.ranks);
+  for (const auto& [name, curve] : curves.communications)
+    text += fmt::format("    {}: {}\n", name, curve_text(curve, "bytes"));
+  return text;
+}
+
+}  // namespace
+
+std::string hardware_text(const Measured& m, const Laws& laws, const config::Hardware* known) {
+  std::vector<std::string> peaks, node{fmt::format("gpus: {}", m.ranks_of_node)};
+  for (const auto& [precision, flops] : laws.peak_flops)
+    peaks.push_back(fmt::format("{}: {:.4g} GFLOP/s", config::name_of(precision), flops / 1e9));
+  std::string text = fmt::format(
+      "# What all ranks reached at once. The peaks are those of the best product: nobody's data sheet.\n"
+      "name: {}\nsource: {}\npeak_flops: {{{}}}\nmemory: {:.0f} B\nmemory_bandwidth: {}    # the quickest operation "
+      "that moves memory, from whatever cache\n",
+      quoted(fmt::format("{} of {}", m.device, m.host)), quoted(source_of(m)), join(peaks, ", "), m.memory_bytes,
+      rate_text(laws.memory_bytes_per_s));
+  if (known != nullptr && known->sms > 0) text += fmt::format("sms: {}\n", known->sms);
+  if (known != nullptr && known->compute_capability > 0) {
+    text += fmt::format("compute_capability: {}.{}\n", known->compute_capability / 10, known->compute_capability % 10);
+  }
+  if (laws.link_bytes_per_s > 0) {
+    text += fmt::format("nvlink: {}    # whatever links the ranks of a node: the best bus bandwidth between them\n",
+                        rate_text(laws.link_bytes_per_s));
+  }
+  if (laws.node_bytes_per_s > 0) node.push_back("network: " + rate_text(laws.node_bytes_per_s));
+  if (known != nullptr && known->nvswitch) node.emplace_back("nvswitch: true");
+  return text + fmt::format("node: {{{}}}    # ranks that were measured together\n", join(node, ", "));
+}
+
+std::string calibration_text(const Measured& m, const Laws& laws, const Wanted& wanted, const std::string& hardware) {
+  const config::Calibration& c = laws.calibration;
+  std::string text = fmt::format(
+      "# From micro-benchmarks alone: no step was compared with it, so nothing is known of its error. Mean errors of "
+      "the "
+      "laws\n# against the curves that they are fitted to:\n");
+  for (const LawError& e : laws.errors)
+    text += fmt::format("#   {:<18} {:>3} points  {}\n", e.what, e.points, percent(e.error));
+  text += fmt::format("name: {}\nsource: {}\nbackend: {}\n", quoted("measured on " + m.host), quoted(source_of(m)),
+                      config::name_of(m.backend));
+  text += fmt::format("products: {{share: {}, ramp: {:.4g}}}\nmemory: {{share: {}}}\n", share_text(c.product_share),
+                      c.product_ramp, share_text(c.memory_share));
+  text += fmt::format("attention: {{forward: {}, backward: {}, ramp: {:.4g}}}\n", share_text(c.attention_forward),
+                      share_text(c.attention_backward), c.attention_ramp);
+  if (c.within_node) {
+    text += fmt::format("within_node: {{share: {}, start: {}, message: {}}}\n", share_text(c.within_node->share),
+                        time_text(c.within_node->start_s), time_text(c.within_node->message_s));
+  }
+  if (c.network_share > 0) {
+    text += fmt::format("network: {{share: {}, start: {}, hop: 0 s, message: {}}}    # steps are in the start\n",
+                        share_text(c.network_share), time_text(c.network_start_s), time_text(c.message_start_s));
+  }
+  if (m.ranks == 1) {
+    text +=
+        "within_node: {share: 100 %, start: 0 s, message: 0 s}    # one rank was measured: of its links nothing is "
+        "known\n";
+  }
+  text += fmt::format("overlap: {{taken: {}, kept: {}}}\n", share_text(c.taken_by_communication),
+                      share_text(c.kept_by_communication));
+  text += fmt::format("software: {{fused: backend, host: 0 s, kernel: {}, step: {}, hop: {}}}\n",
+                      time_text(c.software.kernel_s), time_text(c.software.step_s), time_text(c.software.hop_s));
+  text += measured_text(c.measured);
+  const config::Model& model = wanted.layer;
+  text += fmt::format(
+      "calibrated:\n  gpus: [{}]\n  ranks: {} to {}\n  hidden: {} to {}\n  sequence: {} to {}\n  message_bytes: 1 to "
+      "{}\n",
+      hardware, m.ranks, m.ranks, model.hidden, model.hidden, model.sequence, model.sequence,
+      std::max<std::int64_t>(1, m.largest_message_bytes));
+  return text;
+}
+
+}  // namespace harness::calibrate

@@ -1,0 +1,257 @@
+#include "calibrate/laws.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "sim/link_time.h"
+
+namespace harness::calibrate {
+namespace {
+
+using config::CurvePoint;
+using config::Precision;
+
+constexpr double good_enough = 0.05;  // of a law: what is said worse is written as a curve
+
+// The argument with the least value, on a grid that closes in on it three times; logarithmic, and with 0 in front where
+// `zero` is set.
+template <class F>
+double least(double low, double high, bool zero, F&& value) {
+  constexpr int points = 25, rounds = 4;
+  double best = zero ? 0 : low, best_value = value(best);
+  for (int round = 0; round < rounds; ++round) {
+    const double ratio = std::pow(high / low, 1.0 / (points - 1));
+    for (int i = 0; i < points; ++i) {
+      const double x = low * std::pow(ratio, i), v = value(x);
+      if (v < best_value) {
+        best = x;
+        best_value = v;
+      }
+    }
+    if (best == 0) break;
+    const double first = low, last = high;
+    low = std::max(first, best / ratio);
+    high = std::min(last, best * ratio);
+    if (!(high > low)) break;
+  }
+  return best;
+}
+
+double error_of(double expected, double measured) {
+  return std::abs(std::log(expected / measured));
+}
+
+template <class Points, class Expected>
+double mean_error(const Points& points, Expected&& expected) {
+  double sum = 0;
+  for (const auto& p : points) sum += error_of(expected(p), p.seconds);
+  return sum / static_cast<double>(points.size());
+}
+
+double bytes_of(const config::GemmShape& g, double element) {
+  return element * static_cast<double>(g.m * g.k + g.k * g.n + g.m * g.n);
+}
+
+double flop_of(const config::GemmShape& g) {
+  return 2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+}
+
+double element_bytes(Precision precision) {
+  return static_cast<double>(program::size_of(config::storage_of(precision)));
+}
+
+double best_rate(const std::vector<CurvePoint>& points) {
+  double best = 0;
+  for (const CurvePoint& p : points) best = std::max(best, p.size / p.seconds);
+  return best;
+}
+
+// What a prediction judges by bytes: everything but products and attention.
+bool moves_memory(const std::string& operation) {
+  return operation != program::Matmul::name && operation != program::Attention::name &&
+         operation != program::AttentionBackward::name;
+}
+
+void fit_memory(const Measured& m, Laws& laws) {
+  std::vector<CurvePoint> all;
+  for (const auto& [key, curve] : m.computations) {
+    if (moves_memory(key.second)) all.insert(all.end(), curve.points().begin(), curve.points().end());
+  }
+  if (all.empty()) fail("no operation that moves memory was measured");
+  laws.memory_bytes_per_s = best_rate(all);
+  const Line line = fit_line(all, laws.memory_bytes_per_s);
+  laws.calibration.memory_share = line.rate / laws.memory_bytes_per_s;
+  laws.calibration.software.kernel_s = line.start_s;
+  laws.errors.push_back({"memory", static_cast<int>(all.size()),
+                         mean_error(all, [&](const CurvePoint& p) { return line.seconds_at(p.size); })});
+}
+
+// Of one precision the shares; of the others the peak is such that the shares hold.
+void fit_computing(const Measured& m, int multiprocessors, Laws& laws) {
+  config::Calibration& c = laws.calibration;
+  bool first = true;
+  for (const auto& [precision, products] : m.products) {
+    double peak = 0;
+    for (const ProductTime& p : products) peak = std::max(peak, flop_of(p.shape) / p.seconds);
+    if (!(peak > 0)) continue;
+    laws.peak_flops[precision] = peak;
+    const sim::Device device{peak, laws.memory_bytes_per_s, multiprocessors};
+    config::Calibration own = c;
+    const double error = fit_products(products, element_bytes(precision), device, own);
+    const std::string name = config::name_of(precision);
+    laws.errors.push_back({"products, " + name, static_cast<int>(products.size()), error});
+    const auto attentions = m.attentions.find(precision);
+    if (attentions != m.attentions.end() && !attentions->second.empty()) {
+      laws.errors.push_back({"attention, " + name, static_cast<int>(attentions->second.size()),
+                             fit_attention(attentions->second, device, own)});
+    }
+    if (first) c = own;
+    first = false;
+  }
+  if (first) fail("no matrix product was measured");
+}
+
+// nccl-tests' bus bandwidth over its algorithm bandwidth.
+double bus_factor(const std::string& operation, int ranks) {
+  const double part = (ranks - 1.0) / ranks;
+  if (operation == program::Send::name) return 1;
+  return operation == program::AllReduce::name ? 2 * part : part;
+}
+
+void fit_links(const Measured& m, Laws& laws) {
+  if (m.communications.empty()) return;
+  config::Calibration& c = laws.calibration;
+  std::map<std::string, Line> lines;
+  double best = 0;
+  for (const auto& [name, curve] : m.communications) {
+    std::vector<CurvePoint> moved = curve.points();
+    for (CurvePoint& p : moved) p.size *= bus_factor(name, m.ranks);
+    best = std::max(best, best_rate(moved));
+    lines[name] = fit_line(moved);
+    laws.errors.push_back({name, static_cast<int>(moved.size()),
+                           mean_error(moved, [&](const CurvePoint& p) { return lines[name].seconds_at(p.size); })});
+  }
+  const Line& reduce = lines.at(std::string(program::AllReduce::name));
+  const Line& send = lines.at(std::string(program::Send::name));
+  best = std::max(best, reduce.rate);  // where even the largest message is mostly a start
+  const double share = reduce.rate / best;
+  if (m.nodes == 1) {
+    laws.link_bytes_per_s = best;
+    c.within_node = config::WithinNode{share, reduce.start_s, send.start_s};
+    c.measured.ranks = m.ranks;
+    for (const LawError& e : laws.errors) {
+      const auto curve = m.communications.find(e.what);
+      if (curve != m.communications.end() && e.error > good_enough) c.measured.communications[e.what] = curve->second;
+    }
+  } else {
+    laws.node_bytes_per_s = best * m.ranks_of_node;
+    c.network_share = share;
+    c.network_start_s = reduce.start_s;  // with its steps: one number of nodes was measured
+    c.message_start_s = send.start_s;
+  }
+}
+
+// An operation whose law is far off is written as it was measured.
+void keep_curves(const Measured& m, int multiprocessors, Laws& laws) {
+  config::Calibration& c = laws.calibration;
+  for (const auto& [key, curve] : m.computations) {
+    const auto& [precision, name] = key;
+    const auto law = std::ranges::find_if(laws.errors, [&](const LawError& e) {
+      const char* kind = name == program::Matmul::name ? "products, " : "attention, ";
+      return !moves_memory(name) && e.what == std::string(kind) + config::name_of(precision);
+    });
+    double error = law == laws.errors.end() ? good_enough * 2 : law->error;
+    if (moves_memory(name)) {
+      const sim::Device device{laws.peak_flops.at(precision), laws.memory_bytes_per_s, multiprocessors};
+      error = mean_error(curve.points(), [&](const CurvePoint& p) { return sim::memory_seconds(p.size, device, c); });
+    }
+    if (error > good_enough) c.measured.computations[key] = curve;
+  }
+}
+
+}  // namespace
+
+Line fit_line(const std::vector<CurvePoint>& points, double most) {
+  double shortest_s = std::numeric_limits<double>::infinity(), fastest = 0, slowest = shortest_s;
+  for (const CurvePoint& p : points) {
+    shortest_s = std::min(shortest_s, p.seconds);
+    fastest = std::max(fastest, p.size / p.seconds);
+    slowest = std::min(slowest, p.size / p.seconds);
+  }
+  const double high = most > 0 ? most : fastest * 4;
+  const auto rate_for = [&](double start_s) {
+    return least(std::min(slowest, high / 2), high, false, [&](double rate) {
+      return mean_error(points, [&](const CurvePoint& p) { return start_s + p.size / rate; });
+    });
+  };
+  const double start_s = least(shortest_s * 1e-3, shortest_s * 2, true, [&](double start) {
+    const double rate = rate_for(start);
+    return mean_error(points, [&](const CurvePoint& p) { return start + p.size / rate; });
+  });
+  return {start_s, rate_for(start_s)};
+}
+
+double fit_products(const std::vector<ProductTime>& products, double element, const sim::Device& device,
+                    config::Calibration& c) {
+  constexpr double least_share = 0.02, least_ramp = 1, most_ramp = 8192;
+  const auto error = [&](double ramp, double share) {
+    c.product_ramp = ramp;
+    c.product_share = share;
+    return mean_error(products, [&](const ProductTime& p) {
+      return sim::product_seconds(p.shape.m, p.shape.n, p.shape.k, 1, bytes_of(p.shape, element), device, c);
+    });
+  };
+  const auto share_for = [&](double ramp) {
+    return least(least_share, 1, false, [&](double share) { return error(ramp, share); });
+  };
+  const double ramp = least(least_ramp, most_ramp, true, [&](double r) { return error(r, share_for(r)); });
+  return error(ramp, share_for(ramp));
+}
+
+double fit_attention(const std::vector<AttentionTime>& attentions, const sim::Device& device, config::Calibration& c) {
+  constexpr double least_share = 0.002, least_ramp = 1, most_ramp = 8192;
+  const auto error = [&](bool backward) {
+    double sum = 0;
+    for (const AttentionTime& a : attentions) {
+      if (a.backward != backward) continue;
+      sum += error_of(sim::attention_seconds(a.flop, a.shape.sequence, backward, device, c), a.seconds);
+    }
+    return sum;
+  };
+  const auto set_shares = [&](double ramp) {
+    c.attention_ramp = ramp;
+    for (const bool backward : {false, true}) {
+      double& share = backward ? c.attention_backward : c.attention_forward;
+      share = least(least_share, 1, false, [&](double s) {
+        share = s;
+        return error(backward);
+      });
+    }
+    return error(false) + error(true);
+  };
+  const double ramp = least(least_ramp, most_ramp, true, set_shares);
+  return set_shares(ramp) / static_cast<double>(attentions.size());
+}
+
+Laws fit(const Measured& m, int multiprocessors) {
+  constexpr double least_share = 0.01;  // that a file can say
+  Laws laws;
+  laws.calibration.backend = m.backend;
+  // Where no attention was measured: as fast as products, which says so.
+  laws.calibration.attention_forward = laws.calibration.attention_backward = 1;
+  laws.calibration.attention_ramp = 0;
+  fit_memory(m, laws);
+  fit_computing(m, multiprocessors, laws);
+  fit_links(m, laws);
+  keep_curves(m, multiprocessors, laws);
+  config::Calibration& c = laws.calibration;
+  c.software.hop_s = m.hop_s;
+  c.software.step_s = m.step_s;
+  c.taken_by_communication = std::max(least_share, 1 - 1 / m.slowed_computing);
+  c.kept_by_communication = std::max(least_share, 1 / m.slowed_communicating);
+  return laws;
+}
+
+}  // namespace harness::calibrate

@@ -1,0 +1,375 @@
+#include "calibrate/measure.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+#include <tuple>
+#include <variant>
+
+#include "base/error.h"
+#include "base/name_values.h"
+#include "base/stretches.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "config/backend.h"
+#include "program/count.h"
+#include "program/lower.h"
+#include "workloads/workload.h"
+
+namespace harness::calibrate {
+namespace {
+
+using config::Precision;
+using Samples = std::vector<double>;
+
+constexpr int repetitions = 10;
+
+double median_of(Samples values) {
+  const std::size_t n = values.size();
+  if (n == 0) return 0;
+  std::ranges::sort(values);
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+// A profiled step of one rank, by operation.
+struct ProfiledStep {
+  const program::Program& program;
+  std::vector<program::Interval> intervals;
+
+  double seconds(program::OperationId id) const { return intervals[id].end_s - intervals[id].start_s; }
+};
+
+class Bench {
+ public:
+  Bench(job::Job& job, const Wanted& wanted) : job_(job), wanted_(wanted), all_{{program::Axis::data, job.size()}} {}
+
+  void round();
+  Measured result() const;
+  /// Ends the workers.
+  void end() { empty_step(true); }
+
+ private:
+  struct Block {
+    program::ProgramSet set;
+    std::vector<ProfiledStep> ranks;
+  };
+
+  job::BlockOutcome run(const config::Settings& settings, const program::Layout& layout, const job::Task& task,
+                        bool last = false);
+  template <class Look>
+  void profile(const config::Settings& settings, const program::Layout& layout, Look&& look);
+  config::Settings settings_of(const char* workload, Precision precision) const;
+  void product(std::size_t number, Precision precision);
+  void attention(std::size_t number, bool backward, Precision precision);
+  void collective(config::CollectiveKind kind, std::int64_t bytes);
+  void layer_step(std::int64_t micro_batch, Precision precision, program::Axis axis);
+  void take_computations(const ProfiledStep& step, Precision precision);
+  void take_hops(const ProfiledStep& step);
+  void empty_step(bool last);
+
+  job::Job& job_;
+  const Wanted& wanted_;
+  program::Layout all_;
+  std::map<std::pair<Precision, std::size_t>, Samples> products_;
+  std::map<std::tuple<Precision, std::size_t, bool>, Samples> attentions_;
+  std::map<std::pair<std::size_t, bool>, double> attention_flop_;
+  std::map<std::tuple<Precision, std::string, double>, Samples> computations_;
+  std::map<std::pair<std::string, double>, Samples> communications_;
+  std::map<double, Samples> busy_communications_;  // all-reduces beside computations, by bytes
+  Samples hops_, slowed_, steps_;
+  std::string device_;
+};
+
+job::BlockOutcome Bench::run(const config::Settings& settings, const program::Layout& layout, const job::Task& task,
+                             bool last) {
+  job::BlockRequest request;
+  request.case_name = settings.workload;
+  request.backend = wanted_.backend;
+  if (settings.workload == config::training_workload) request.model = wanted_.layer;
+  request.settings = settings;
+  request.layout = layout;
+  request.task = task;
+  request.warmup_steps = 1;
+  request.deadlines = {120, 60};
+  job::BlockOutcome outcome = std::move(job_.run({{{0, {}}, request, last}}).at(0));
+  if (!outcome.ok) fail("the measurement of {} failed: {}", settings.workload, outcome.reason);
+  return outcome;
+}
+
+// Calls look(rank, step) for the profiled step of each rank.
+template <class Look>
+void Bench::profile(const config::Settings& settings, const program::Layout& layout, Look&& look) {
+  const job::BlockOutcome outcome = run(settings, layout, job::RecordTimeline{config::Timelines::all});
+  const program::ProgramSet set = program::lower(workloads::build_programs(wanted_.layer, settings, layout),
+                                                 config::fused_for(wanted_.backend, settings));
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    const program::Program& program = set.roles[set.role_of(layout.coordinates(rank))];
+    ProfiledStep step{program, std::vector<program::Interval>(program.step.size())};
+    for (const program::Interval& i : outcome.of<job::TimelineSamples>(rank).timeline) step.intervals[i.operation] = i;
+    look(rank, step);
+  }
+}
+
+config::Settings Bench::settings_of(const char* workload, Precision precision) const {
+  config::Settings s;
+  s.workload = workload;
+  s.precision = precision;
+  s.repetitions = repetitions;
+  s.threads = wanted_.settings.threads;
+  s.attention = wanted_.settings.attention;
+  s.allreduce_algorithm = wanted_.settings.allreduce_algorithm;
+  s.bucket_size_bytes = wanted_.settings.bucket_size_bytes;
+  s.nccl = wanted_.settings.nccl;
+  s.in_place = false;
+  return s;
+}
+
+void Bench::product(std::size_t number, Precision precision) {
+  config::Settings s = settings_of("gemm", precision);
+  s.gemm = wanted_.products[number];
+  profile(s, all_, [&](int, const ProfiledStep& step) {
+    for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) {
+      if (std::holds_alternative<program::Matmul>(step.program.step[id].action))
+        products_[{precision, number}].push_back(step.seconds(id));
+    }
+  });
+}
+
+void Bench::attention(std::size_t number, bool backward, Precision precision) {
+  config::Settings s = settings_of("attention", precision);
+  s.attention_shape = wanted_.attentions[number];
+  s.attention_backward = backward;
+  profile(s, all_, [&](int, const ProfiledStep& step) {
+    for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) {
+      const program::Action& action = step.program.step[id].action;
+      const bool is_backward = std::holds_alternative<program::AttentionBackward>(action);
+      if (is_backward != backward || !(is_backward || std::holds_alternative<program::Attention>(action))) continue;
+      attention_flop_[{number, backward}] = program::flop_of(action).model;
+      attentions_[{precision, number, backward}].push_back(step.seconds(id));
+    }
+  });
+}
+
+// Who comes last to a collective waits for nobody, so the shortest of its members' times is what it took.
+void take_shortest(const ProfiledStep& step, std::map<program::OperationId, double>& shortest) {
+  for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) {
+    const auto known = shortest.try_emplace(id, step.seconds(id)).first;
+    known->second = std::min(known->second, step.seconds(id));
+  }
+}
+
+void Bench::collective(config::CollectiveKind kind, std::int64_t bytes) {
+  config::Settings s = settings_of("collective", wanted_.precisions.front());
+  const std::int64_t unit = 4LL * job_.size();
+  s.collective = kind;
+  s.message_bytes = (bytes + unit - 1) / unit * unit;
+  s.precision = Precision::fp32;
+  std::map<program::OperationId, double> shortest;
+  std::map<program::OperationId, std::string> names;
+  profile(s, all_, [&](int, const ProfiledStep& step) {
+    take_shortest(step, shortest);
+    for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) {
+      const program::Operation& op = step.program.step[id];
+      const bool counts = program::is_communication(op.action) && op.label.phase == program::Phase::forward;
+      if (counts && !std::holds_alternative<program::Receive>(op.action)) names[id] = program::name_of(op.action);
+    }
+  });
+  for (const auto& [id, name] : names)
+    communications_[{name, static_cast<double>(s.message_bytes)}].push_back(shortest[id]);
+}
+
+// What an operation does is the same wherever its label, its kind and its phase are.
+using Alike = std::tuple<std::string_view, std::string_view, program::Phase>;
+Alike alike(const program::Operation& op) {
+  return {program::name_of(op.action), op.label.what, op.label.phase};
+}
+
+double share_covered(const program::Interval& interval, const std::vector<Stretch>& by) {
+  double covered = 0;
+  for (const Stretch& s : by)
+    covered += std::max(0.0, std::min(s.end_s, interval.end_s) - std::max(s.start_s, interval.start_s));
+  return covered / std::max(interval.end_s - interval.start_s, 1e-12);
+}
+
+std::vector<Stretch> stretches_of(const ProfiledStep& step, bool communications) {
+  std::vector<Stretch> found;
+  for (const program::Interval& i : step.intervals) {
+    if (program::is_communication(step.program.step[i.operation].action) == communications && i.end_s > i.start_s)
+      found.push_back({i.start_s, i.end_s});
+  }
+  return united(std::move(found));
+}
+
+void Bench::take_computations(const ProfiledStep& step, Precision precision) {
+  constexpr double hardly = 0.1, mostly = 0.8;
+  const std::vector<Stretch> communicating = stretches_of(step, true), computing = stretches_of(step, false);
+  std::map<Alike, std::pair<Samples, Samples>> seconds;  // alone, beside
+  for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) {
+    const program::Operation& op = step.program.step[id];
+    const program::Interval& interval = step.intervals[id];
+    if (!program::is_communication(op.action)) {
+      const double covered = share_covered(interval, communicating);
+      if (covered > mostly) seconds[alike(op)].second.push_back(step.seconds(id));
+      if (covered > hardly) continue;
+      seconds[alike(op)].first.push_back(step.seconds(id));
+      const double work = program::work_of(step.program, op.action);
+      if (work > 0)
+        computations_[{precision, std::string(program::name_of(op.action)), work}].push_back(step.seconds(id));
+    } else if (std::holds_alternative<program::AllReduce>(op.action) && share_covered(interval, computing) > mostly) {
+      busy_communications_[program::message_bytes(step.program, op.action)].push_back(step.seconds(id));
+    }
+  }
+  for (const auto& [what, both] : seconds) {
+    if (!both.first.empty() && !both.second.empty()) slowed_.push_back(median_of(both.second) / median_of(both.first));
+  }
+}
+
+// Where the last that an operation waited for ended on another stream.
+void Bench::take_hops(const ProfiledStep& step) {
+  std::map<program::StreamId, double> stream_free_s;
+  for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) {
+    const program::Operation& op = step.program.step[id];
+    double waited_s = -1;
+    for (const program::OperationId w : op.waits) waited_s = std::max(waited_s, step.intervals[w].end_s);
+    const double start_s = step.intervals[id].start_s;
+    if (waited_s >= 0 && waited_s > stream_free_s[op.stream]) hops_.push_back(std::max(0.0, start_s - waited_s));
+    stream_free_s[op.stream] = std::max(stream_free_s[op.stream], step.intervals[id].end_s);
+  }
+}
+
+// Two micro-batches, so that gradients are replaced and added to.
+void Bench::layer_step(std::int64_t micro_batch, Precision precision, program::Axis axis) {
+  constexpr std::int64_t micro_batches = 2;
+  config::Settings s = settings_of(config::training_workload.data(), precision);
+  const bool shards = axis == program::Axis::tensor;
+  if (shards) s.layout[axis] = job_.size();
+  s.micro_batch_size = micro_batch;
+  s.global_batch_size = micro_batch * micro_batches * (shards ? 1 : job_.size());
+  const program::Layout layout{{axis, job_.size()}};
+  const workloads::Workload& workload = workloads::workload_of(s);
+  if (!workload.why_impossible(wanted_.layer, s).empty() ||
+      !workload.why_impossible_on(wanted_.layer, s, layout).empty())
+    return;
+  profile(s, layout, [&](int, const ProfiledStep& step) {
+    take_computations(step, precision);
+    take_hops(step);
+  });
+}
+
+// A product of next to nothing: what the step takes beside it.
+void Bench::empty_step(bool last) {
+  config::Settings s = settings_of("gemm", wanted_.precisions.front());
+  s.gemm = {8, 8, 8};
+  s.repetitions = 1;
+  std::map<program::OperationId, double> shortest;
+  if (!last) {
+    profile(s, all_, [&](int, const ProfiledStep& step) {
+      take_shortest(step, shortest);
+      take_hops(step);
+    });
+  }
+  const job::BlockOutcome outcome = run(s, all_, job::TimeSteps{repetitions}, last);
+  if (last) return;
+  double busy_s = 0;  // one after the other
+  for (const auto& [id, seconds] : shortest) busy_s += seconds;
+  Samples timed;
+  for (int rank = 0; rank < job_.size(); ++rank) {
+    const Samples& own = outcome.of<job::TimedSamples>(rank).step_s;
+    timed.insert(timed.end(), own.begin() + 1, own.end());
+  }
+  steps_.push_back(std::max(0.0, median_of(timed) - busy_s));
+}
+
+void Bench::round() {
+  if (device_.empty() && config::traits_of(wanted_.backend).ranks_are_gpus) {
+    const job::BlockOutcome probed = run(settings_of("gemm", wanted_.precisions.front()), all_, job::Probe{});
+    device_ = value_of(probed.of<job::ProbeSamples>(0).identity, "device");
+  }
+  for (const Precision precision : wanted_.precisions) {
+    for (std::size_t i = 0; i < wanted_.products.size(); ++i) product(i, precision);
+    for (std::size_t i = 0; i < wanted_.attentions.size(); ++i) {
+      attention(i, false, precision);
+      attention(i, true, precision);
+    }
+    for (const std::int64_t micro_batch : wanted_.micro_batches) {
+      layer_step(micro_batch, precision, program::Axis::data);
+      if (job_.size() > 1) layer_step(micro_batch, precision, program::Axis::tensor);
+    }
+  }
+  using Kind = config::CollectiveKind;
+  for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter, Kind::send_recv}) {
+    for (const std::int64_t bytes : wanted_.message_bytes) {
+      if (job_.size() > 1) collective(kind, bytes);
+    }
+  }
+  empty_step(false);
+}
+
+Measured Bench::result() const {
+  Measured m;
+  m.backend = wanted_.backend;
+  const std::vector<job::RankPlace>& places = job_.places();
+  m.ranks = job_.size();
+  m.nodes = places.back().node + 1;
+  m.ranks_of_node = places.front().local_ranks;
+  m.host = places.front().host;
+  m.device = places.front().device;
+  if (config::traits_of(m.backend).ranks_are_gpus) m.device = device_;
+  m.memory_bytes = places.front().memory_bytes / places.front().local_ranks;
+  for (const auto& [key, samples] : products_)
+    m.products[key.first].push_back({wanted_.products[key.second], median_of(samples)});
+  for (const auto& [key, samples] : attentions_) {
+    const auto& [precision, number, backward] = key;
+    m.attentions[precision].push_back(
+        {wanted_.attentions[number], backward, attention_flop_.at({number, backward}), median_of(samples)});
+  }
+  std::map<std::pair<Precision, std::string>, std::vector<config::CurvePoint>> computations;
+  for (const auto& [key, samples] : computations_) {
+    const auto& [precision, name, work] = key;
+    if (const double s = median_of(samples); s > 0) computations[{precision, name}].push_back({work, s});
+  }
+  for (auto& [key, points] : computations) m.computations[key] = config::Curve(std::move(points));
+  std::map<std::string, std::vector<config::CurvePoint>> communications;
+  for (const auto& [key, samples] : communications_) {
+    if (const double s = median_of(samples); s > 0) communications[key.first].push_back({key.second, s});
+    m.largest_message_bytes = std::max(m.largest_message_bytes, static_cast<std::int64_t>(key.second));
+  }
+  for (auto& [name, points] : communications) m.communications[name] = config::Curve(std::move(points));
+  m.hop_s = median_of(hops_);
+  m.step_s = median_of(steps_);
+  if (!slowed_.empty()) m.slowed_computing = std::max(1.0, median_of(slowed_));
+  Samples slowed;
+  for (const auto& [bytes, samples] : busy_communications_) {
+    const auto alone = m.communications.find("all_reduce");
+    if (alone != m.communications.end()) slowed.push_back(median_of(samples) / alone->second.seconds_at(bytes));
+  }
+  if (!slowed.empty()) m.slowed_communicating = std::max(1.0, median_of(slowed));
+  return m;
+}
+
+}  // namespace
+
+Measured measure(job::Job& job, const Wanted& wanted, double limit_s,
+                 const std::function<void(const std::string&)>& say) {
+  constexpr int most_rounds = 50;
+  const Clock& clock = job.clock();
+  const double began_s = clock.seconds();
+  Bench bench(job, wanted);
+  int rounds = 0;
+  double used_s = 0, round_s = 0;
+  do {
+    const double before_s = used_s;
+    bench.round();
+    used_s = clock.seconds() - began_s;
+    round_s = used_s - before_s;
+    ++rounds;
+    say(fmt::format("round {}: {}", rounds, show_seconds(round_s)));
+  } while (rounds < most_rounds && used_s + round_s < limit_s && job.stop_requests() == 0);
+  bench.end();
+  Measured measured = bench.result();
+  measured.rounds = rounds;
+  measured.took_s = used_s;
+  return measured;
+}
+
+}  // namespace harness::calibrate

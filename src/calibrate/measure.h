@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "calibrate/wanted.h"
+#include "config/curve.h"
+#include "job/job.h"
+
+namespace harness::calibrate {
+
+struct ProductTime {
+  config::GemmShape shape;
+  double seconds = 0;
+};
+struct AttentionTime {
+  config::AttentionProblem shape;
+  bool backward = false;
+  double flop = 0;  // causal
+  double seconds = 0;
+};
+
+/// Medians over ranks, repetitions and rounds of what all ranks measured at once.
+struct Measured {
+  config::BackendKind backend{};
+  int ranks = 1, nodes = 1, ranks_of_node = 1;
+  std::string host, device;
+  double memory_bytes = 0;  // of a rank
+  int rounds = 0;
+  double took_s = 0;
+  std::map<config::Precision, std::vector<ProductTime>> products;      // by themselves, again and again
+  std::map<config::Precision, std::vector<AttentionTime>> attentions;  // the same
+  /// As they run in a step of one layer, by operation name: over program::work_of().
+  std::map<std::pair<config::Precision, std::string>, config::Curve> computations;
+  /// All ranks as one group, by operation name: over the size as the caller passes it. Empty: one rank.
+  std::map<std::string, config::Curve> communications;
+  double hop_s = 0;             // from the end of what an operation waits for on another stream to its own start
+  double step_s = 0;            // of an almost empty step, beside its operations
+  double slowed_computing = 1;  // computations beside a communication take so many times as long
+  double slowed_communicating = 1;
+  std::int64_t largest_message_bytes = 0;
+};
+
+/// Runs blocks of the workloads `gemm`, `attention`, `collective` and `gpt` (steps of one layer) on all ranks of the
+/// job, each once a round, for as many rounds as fit in the time, but one at least. `say` is called with a line after
+/// each round. Throws Error where a block fails or is stopped.
+Measured measure(job::Job& job, const Wanted& wanted, double limit_s,
+                 const std::function<void(const std::string&)>& say);
+
+}  // namespace harness::calibrate

@@ -1,0 +1,91 @@
+#include "calibrate/wanted.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "program/count.h"
+#include "workloads/workload.h"
+
+namespace harness::calibrate {
+namespace {
+
+constexpr std::int64_t message_factor = 4;
+
+template <class T>
+void add_once(std::vector<T>& list, const T& value) {
+  if (std::ranges::find(list, value) == list.end()) list.push_back(value);
+}
+
+// From one element on, in steps of a factor.
+std::vector<std::int64_t> messages_up_to(double largest) {
+  std::vector<std::int64_t> sizes{4};
+  while (static_cast<double>(sizes.back()) < largest) sizes.push_back(sizes.back() * message_factor);
+  return sizes;
+}
+
+// So many of them at most, evenly from small to large.
+void thin_out(std::vector<config::GemmShape>& shapes, std::size_t most) {
+  std::ranges::sort(shapes, {}, [](const config::GemmShape& g) { return g.m * g.n * g.k; });
+  if (shapes.size() <= most) return;
+  std::vector<config::GemmShape> kept;
+  for (std::size_t i = 0; i < most; ++i) kept.push_back(shapes[i * (shapes.size() - 1) / (most - 1)]);
+  shapes = std::move(kept);
+}
+
+}  // namespace
+
+Wanted wanted_by(const plan::Plan& plan) {
+  constexpr std::size_t most_products = 32;
+  const config::Experiment& e = plan.experiment;
+  Wanted wanted;
+  wanted.backend = e.backend;
+  wanted.settings = e.baseline;
+  wanted.layer = e.model;
+  wanted.layer.layers = 1;
+  double largest = 4;
+  for (const plan::PlannedCase& planned : plan.cases) {
+    if (!planned.is_possible()) continue;
+    add_once(wanted.precisions, planned.settings.precision);
+    add_once(wanted.micro_batches, planned.settings.micro_batch_size);
+    const program::ProgramSet set = workloads::build_programs(e.model, planned.settings, planned.layout);
+    for (const program::Program& program : set.roles) {
+      for (const program::Operation& op : program.step) {
+        if (const auto* m = std::get_if<program::Matmul>(&op.action)) {
+          add_once(wanted.products, {m->m, m->n, m->k, m->transpose_a, m->transpose_b});
+        } else if (const auto* a = std::get_if<program::Attention>(&op.action)) {
+          add_once(wanted.attentions, {a->shape.batch, a->shape.heads, a->shape.head_dim, a->shape.query_length});
+        } else if (program::is_communication(op.action)) {
+          largest = std::max(largest, program::message_bytes(program, op.action));
+        }
+      }
+    }
+  }
+  thin_out(wanted.products, most_products);
+  wanted.message_bytes = messages_up_to(largest);
+  return wanted;
+}
+
+Wanted usual(config::BackendKind backend) {
+  const bool gpu = config::traits_of(backend).ranks_are_gpus;
+  Wanted wanted;
+  wanted.backend = backend;
+  wanted.precisions = {gpu ? config::Precision::bf16 : config::Precision::fp32};
+  const std::int64_t wide = gpu ? 4096 : 256, longest = gpu ? 8192 : 1024, shortest = gpu ? 256 : 32;
+  for (std::int64_t k = shortest; k <= longest; k *= 2) wanted.products.push_back({wide, wide, k});
+  for (std::int64_t size = shortest; size <= longest / 2; size *= 2) add_once(wanted.products, {size, size, size});
+  for (std::int64_t keys = gpu ? 512 : 64; keys <= longest; keys *= 2)
+    wanted.attentions.push_back({1, gpu ? 16 : 4, 64, keys});
+  wanted.message_bytes = messages_up_to(gpu ? 256 << 20 : 4 << 20);
+  config::Model& m = wanted.layer;
+  m.name = "custom";
+  m.layers = 1;
+  m.hidden = gpu ? 2048 : 256;
+  m.heads = gpu ? 16 : 4;
+  m.vocab = gpu ? 32768 : 2048;
+  m.sequence = gpu ? 2048 : 128;
+  wanted.micro_batches = {1, 2, 4};
+  return wanted;
+}
+
+}  // namespace harness::calibrate
