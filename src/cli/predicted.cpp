@@ -67,11 +67,6 @@ machine::Topology planned_topology(const config::Experiment& e, int ranks, int r
   return ranks_per_node > 0 ? machine::Topology::node_by_node(ranks, ranks_per_node) : machine::Topology();
 }
 
-std::vector<int> places_of(const plan::PlannedCase& planned, const config::Experiment& e,
-                           const machine::Topology& topology) {
-  return sim::places(e.faults.without(planned.settings.mended), topology.node_of);
-}
-
 namespace {
 
 // The shares by which steps are longer than the baseline's, per token where they hold different numbers of them.
