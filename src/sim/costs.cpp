@@ -174,7 +174,15 @@ double Costs::message_seconds_to(int rank_class, const program::Peer& peer, doub
   require_links(senders == 0, senders > 0);
   const int receiver = layout.neighbour(sender, peer.axis, peer.offset);
   const double share = std::min(condition_.network_of(sender), condition_.network_of(receiver));
-  return message_seconds(bytes, senders, layout[program::Axis::tensor], network_, calibration_, share);
+  return message_seconds(bytes, senders, tensor_spread(classes_.class_of(receiver)), network_, calibration_, share);
+}
+
+// Of the ranks that share a layer with those of a class.
+const Spread& Costs::tensor_spread(int rank_class) {
+  static constexpr Spread alone;
+  const std::vector<program::Group>& groups = classes_.set().groups;
+  const auto tensor = std::ranges::find_if(groups, is_over_tensor);
+  return tensor == groups.end() ? alone : spread(rank_class, static_cast<program::GroupId>(tensor - groups.begin()));
 }
 
 void Costs::require_links(bool within_node, bool between_nodes) const {
