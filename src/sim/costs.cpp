@@ -28,8 +28,6 @@ bool is_over_tensor(const program::Group& group) {
   return group.axes == program::AxisSet::of({program::Axis::tensor});
 }
 
-constexpr double all_of_it = 0.9999;  // of a device: what runs beside it nearly stands still
-
 }  // namespace
 
 Costs::Costs(const RankClasses& classes, const Device& device, const Network& network,
@@ -157,10 +155,10 @@ Cost Costs::collective_cost(int rank_class, const program::Operation& op, progra
   cost.alone = ticks_of(collective_seconds(kind, bytes, where, network_, calibration_) * effect->second.slower);
   if (!calibration_.software.computes_beside_tensor && !settings_.sequence_parallel &&
       is_over_tensor(classes_.set().groups[group])) {
-    cost.takes = all_of_it;
+    cost.takes = Cost::all_of_it;
     return cost;
   }
-  cost.takes = std::min(calibration_.taken_by_communication * effect->second.more_blocks, all_of_it);
+  cost.takes = std::min(calibration_.taken_by_communication * effect->second.more_blocks, Cost::all_of_it);
   cost.keeps = calibration_.kept_by_communication;
   return cost;
 }

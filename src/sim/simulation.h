@@ -8,6 +8,7 @@
 #include "sim/engine.h"
 #include "sim/faults.h"
 #include "sim/link_time.h"
+#include "sim/held.h"
 #include "sim/rank_classes.h"
 
 namespace harness::sim {
@@ -37,7 +38,8 @@ class Simulation {
   double largest_message_bytes() const { return largest_message_bytes_; }
   /// Of the same length.
   const CriticalPath& critical_path() const { return critical_path_; }
-  /// Of the ranks of a class, as Executable::run_profiled() gives a measured step's.
+  /// Of the ranks of a class, as Executable::run_profiled() gives a measured step's, but that a computation which stood
+  /// still while a communication held the device has an interval before and one after.
   std::vector<program::Interval> intervals(int rank_class) const;
 
  private:
@@ -49,5 +51,6 @@ class Simulation {
   CriticalPath critical_path_;
   double step_s_ = 0, largest_message_bytes_ = 0;
 };
+  std::vector<std::vector<Held>> held_;  // by class
 
 }  // namespace harness::sim
