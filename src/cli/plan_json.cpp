@@ -34,6 +34,11 @@ Json json_of(const PredictedCase& predicted, const plan::PlannedCase& planned, d
   const double flop = planned.survey.flop.model;
   if (peak_flops > 0 && flop > 0)
     out["predicted_mfu"] = flop / (prediction.step_s * planned.layout.ranks() * peak_flops);
+  if (prediction.jittered) {
+    out["predicted_with_jitter"] = {{"mean_step_seconds", prediction.jittered->mean_s()},
+                                    {"deviation_seconds", prediction.jittered->deviation_s()},
+                                    {"draws", prediction.jittered->step_s.size()}};
+  }
   const sim::Trust& trust = predicted.trust;
   if (trust.expected_error > 0) out["expected_error"] = trust.expected_error;
   if (predicted.change) {

@@ -31,7 +31,8 @@ struct Cost {
   bool holds() const { return takes >= all_of_it; }
   static constexpr double all_of_it = 0.9999;
 };
-/// Of an operation of a class (a number in RankClasses::list()). Equal for all members of a communication.
+/// Of an operation of a class (a number in RankClasses::list()). Equal for all members of a
+/// communication; where it is not, it takes what the last to come has.
 using CostOf = std::function<Cost(int rank_class, program::OperationId operation)>;
 
 /// When an operation ran on the ranks of a class.
