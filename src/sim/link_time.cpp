@@ -48,6 +48,7 @@ Network network_of(const config::Hardware& hardware, const config::Fabric& fabri
   network.nics_of_node = static_cast<int>(hardware.nics_of_node * in_use);
   network.compute_capability = hardware.compute_capability;
   network.nvswitch = hardware.nvswitch;
+  network.network_reduces = hardware.network_reduces;
   return network;
 }
 
@@ -69,6 +70,7 @@ NcclGroup nccl_group(const Spread& spread, const Network& network) {
   if (network.nics_of_node > 0) group.rails = std::min(group.rails, network.nics_of_node);
   group.compute_capability = network.compute_capability;
   group.nvswitch = network.nvswitch;
+  group.network_reduces = network.network_reduces;
   return group;
 }
 

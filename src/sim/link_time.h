@@ -21,6 +21,7 @@ struct Network {
   int nics_of_node = 0;          // 0: not known; then one rank may have all of them
   int compute_capability = 0;
   bool nvswitch = false;
+  bool network_reduces = false;  // SHARP
 };
 /// Of these machines and ranks. A machine that has fewer ranks than GPUs has as much of its network as they have
 /// network cards; what `fabric` says is for the ranks that there are.

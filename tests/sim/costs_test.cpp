@@ -122,6 +122,7 @@ Network four_cards(int ranks_of_node) {
 TEST(NetworkRate, IsOfTheCardsThatAGroupsRanksReach) {
   const Network all = four_cards(8);
   EXPECT_TRUE(all.switches_reduce);
+  EXPECT_FALSE(all.network_reduces);
   EXPECT_EQ(network_rate({16, 2, 8, 1}, all), 200e9);
   EXPECT_EQ(network_rate({2, 2, 1, 8}, all), 25e9);   // eight groups at once
   EXPECT_EQ(network_rate({2, 2, 1, 1}, all), 50e9);   // one alone has one card
