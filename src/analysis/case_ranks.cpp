@@ -26,14 +26,14 @@ const CaseRanks::Ranks& CaseRanks::of_same_role(std::int32_t rank) const {
 }
 
 program::Spans spans_of_case(const store::Result& result, std::int32_t case_index) {
-  std::vector<int> node_of(result.rank_count(), -1);
-  for (const store::ResultRank& row : result.rank_table) {
-    if (row.rank >= 0 && row.rank < result.ranks) node_of[row.rank] = row.node;
-  }
-  if (std::ranges::adjacent_find(node_of, std::not_equal_to<>()) == node_of.end()) return {};
+  const auto differs = std::ranges::adjacent_find(result.rank_table, std::not_equal_to<>(), &store::ResultRank::node);
+  if (differs == result.rank_table.end()) return {};
+  std::vector<int> node_of;
   std::vector<program::Coordinates> at;
-  for (const store::ResultRole& row : store::roles_of(result, case_index)) at.push_back(row.at);
-  if (at.size() > node_of.size()) return {};
+  for (const store::ResultRole& row : store::roles_of(result, case_index)) {
+    node_of.push_back(row.node);
+    at.push_back(row.at);
+  }
   const bool tied = std::ranges::any_of(result.operations, [&](const store::ResultOperations& row) {
     return row.case_index == case_index && row.group == "embedding";
   });

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "config/experiment.h"
 #include "config/registry.h"
+#include "store/roles.h"
 
 namespace harness::analysis {
 namespace {
@@ -92,11 +93,9 @@ void block_spread(std::span<const FinishedBlock> blocks, std::vector<std::string
       percent(spread)));
 }
 
-int nodes_of(const store::Result& result, int ranks) {
+int nodes_of(const store::Result& result, std::int32_t case_index) {
   std::set<int> nodes;
-  for (const store::ResultRank& row : result.rank_table) {
-    if (row.rank < ranks) nodes.insert(row.node);
-  }
+  for (const store::ResultRole& row : store::roles_of(result, case_index)) nodes.insert(row.node);
   return static_cast<int>(nodes.size());
 }
 
@@ -109,7 +108,7 @@ void beyond_a_node(const store::Result& result, const Summary& summary, std::vec
     const bool scales = config::purpose_of(result_case.variable) == config::Purpose::scale;
     if (row.blocks == 0 || (row.role != store::CaseRole::baseline && !scales)) continue;
     swept = swept || scales;
-    const bool within = nodes_of(result, result_case.ranks) == 1;
+    const bool within = nodes_of(result, row.case_index) == 1;
     if (within && (one_node == nullptr || per_rank(row) > per_rank(*one_node))) one_node = &row;
     if (!within && (worst == nullptr || per_rank(row) < per_rank(*worst))) worst = &row;
   }
@@ -119,7 +118,7 @@ void beyond_a_node(const store::Result& result, const Summary& summary, std::vec
   fired.push_back(
       fmt::format("In {} ({} nodes) a rank processes {} of the tokens that it processes in {} (one node): efficiency "
                   "falls beyond one node. Look at the network between nodes first.",
-                  worst->name, nodes_of(result, result.at(*worst).ranks), percent(efficiency), one_node->name));
+                  worst->name, nodes_of(result, worst->case_index), percent(efficiency), one_node->name));
 }
 
 void batch(const store::Result& result, const Summary& summary, std::vector<std::string>& fired) {

@@ -115,7 +115,7 @@ void print_cases(const plan::Plan& p, std::ostream& out) {
   const auto spans = [&](const plan::PlannedCase& c) {
     if (!topology.is_known()) return std::string();
     const auto& traffic = c.survey.counts.front().traffic;  // of the first pipeline stage
-    return program::spans_of(c.layout, places_of(c, p.experiment, topology),
+    return program::spans_of(c.layout, plan::under_faults(p.experiment, c.settings, topology).node_of,
                              traffic.contains({"embedding", "all_reduce"}))
         .text();
   };

@@ -26,10 +26,6 @@ struct PredictedCase {
 /// Error if a node of that hardware has fewer GPUs.
 machine::Topology planned_topology(const config::Experiment& experiment, int ranks, int ranks_per_node);
 
-/// The node of each rank in a case: as `topology` has it, or where a fault puts it.
-std::vector<int> places_of(const plan::PlannedCase& planned, const config::Experiment& experiment,
-                           const machine::Topology& topology);
-
 /// Predicts cases on the hardware of a plan, one after another.
 class Predictor {
  public:

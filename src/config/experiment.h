@@ -11,6 +11,7 @@
 #include "config/cost.h"
 #include "config/faults.h"
 #include "config/hardware.h"
+#include "config/jitter.h"
 #include "config/registry.h"
 #include "config/settings.h"
 
@@ -94,6 +95,7 @@ struct Experiment {
   Fabric fabric;                           // given in the file, over the hardware's
   std::optional<Calibration> calibration;  // of predictions
   Faults faults;                           // of predictions, in the cluster as it was found
+  Jitter jitter;                           // of predictions
   std::string text;                        // the file, verbatim
   std::string path;
   std::string baseline_place;  // where the baseline's layout (else the baseline) stands: file:line:column, for messages

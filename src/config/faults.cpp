@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -83,6 +84,19 @@ constexpr const char* node_words = "a node from 0";
 
 const char* name_of(Fault fault) {
   return word_of(fault, fault_choices);
+}
+
+std::vector<int> places(const Faults& faults, std::vector<int> node_of) {
+  if (!faults.tensor_across_nodes) return node_of;
+  std::map<int, int> left;
+  for (const int node : node_of) ++left[node];
+  std::vector<int> dealt;
+  while (dealt.size() < node_of.size()) {
+    for (auto& [node, ranks] : left) {
+      if (ranks-- > 0) dealt.push_back(node);
+    }
+  }
+  return dealt;
 }
 
 Faults Faults::without(const std::set<Fault>& mended) const {

@@ -51,6 +51,10 @@ struct Faults {
   Faults without(const std::set<Fault>& mended) const;
 };
 
+/// Where ranks stand: with tensor_across_nodes dealt to the nodes one by one (`mpirun --map-by node`, Slurm's
+/// `--distribution=cyclic`), each node with as many as `node_of` gives it; else as `node_of` has it.
+std::vector<int> places(const Faults& faults, std::vector<int> node_of);
+
 /// "slow_gpu".
 const char* name_of(Fault fault);
 /// "none", "all", or names with commas between them.

@@ -90,7 +90,7 @@ void take_gpu(const std::string& name, const fs::path& machine, Hardware& hardwa
   gpu.devices.clear();  // the GPU's own file lists them, for machines of every kind
   gpu.gpus_of_node = gpu.nics_of_node = 0;
   gpu.node_bytes_per_s = 0;
-  gpu.nvswitch = false;
+  gpu.nvswitch = gpu.network_reduces = false;
   hardware = std::move(gpu);
 }
 
@@ -138,7 +138,8 @@ Hardware read_file(const fs::path& path, Problems& problems, bool of_machine) {
       Field::section("node",
                      {Field::scalar("gpus", gpus), Field::scalar("network", bandwidth(hardware.node_bytes_per_s)),
                       Field::scalar("nics", nics),
-                      Field::scalar("nvswitch", [&](auto text) { hardware.nvswitch = parse_bool(text); })})};
+                      Field::scalar("nvswitch", [&](auto text) { hardware.nvswitch = parse_bool(text); }),
+                      Field::scalar("sharp", [&](auto text) { hardware.network_reduces = parse_bool(text); })})};
   read_map(problems, *root, "", fields);
   return hardware;
 }

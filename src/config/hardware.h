@@ -23,11 +23,12 @@ struct Hardware {
   double boost_clock_hz = 0;      // that the peaks of the tensor cores count with
   double nvlink_bytes_per_s = 0;  // all links together, one direction
   double l2_bytes = 0;
-  std::string gpu;              // of a machine's file: the file of its GPU, which says all but `node`
-  int gpus_of_node = 0;         // in the machines that it is usually part of
-  double node_bytes_per_s = 0;  // of such a machine towards others, all its network cards together, one direction
-  int nics_of_node = 0;         // network cards that carry it
-  bool nvswitch = false;        // every GPU of such a machine reaches every other at the full rate of its links
+  std::string gpu;               // of a machine's file: the file of its GPU, which says all but `node`
+  int gpus_of_node = 0;          // in the machines that it is usually part of
+  double node_bytes_per_s = 0;   // of such a machine towards others, all its network cards together, one direction
+  int nics_of_node = 0;          // network cards that carry it
+  bool nvswitch = false;         // every GPU of such a machine reaches every other at the full rate of its links
+  bool network_reduces = false;  // the switches between its nodes add up (SHARP)
 
   /// The file that describes the GPU itself.
   const std::string& gpu_file() const { return gpu.empty() ? file : gpu; }

@@ -113,7 +113,7 @@ std::vector<Hypothesis> Suspects::beside(const config::Faults& known) {
     Hypothesis dealt{.fault = config::Fault::tensor_across_nodes, .faults = known};
     dealt.faults.tensor_across_nodes = true;
     const std::vector<int>& node_of = model_.reference().node_of;
-    if (sim::places(dealt.faults, node_of) != node_of) found.push_back(std::move(dealt));
+    if (config::places(dealt.faults, node_of) != node_of) found.push_back(std::move(dealt));
   }
   add_network(known, found);
   return found;
@@ -172,7 +172,7 @@ double Suspects::share_that_fits(const config::Faults& known, const std::vector<
 void Suspects::add_network(const config::Faults& known, std::vector<Hypothesis>& found) {
   const std::vector<int>& healthy_places = model_.reference().node_of;
   const config::Experiment& experiment = model_.reference().experiment;
-  const std::vector<int> node_of = sim::places(known, healthy_places);
+  const std::vector<int> node_of = config::places(known, healthy_places);
   const sim::Network network = sim::network_of(experiment, node_of);
   if (!(network.node_bytes_per_s > 0) || known.socket_bytes_per_s > 0) return;  // TCP hides the rest
   const std::vector<Reach> of_nodes = reach_of_nodes(model_.set(), node_of);

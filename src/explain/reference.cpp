@@ -82,7 +82,7 @@ store::Result job_of(const store::Result& result, const program::ProgramSet& set
 Reference reference_of(const store::Result& result) {
   Reference reference;
   reference.experiment = healthy_experiment(result);
-  reference.node_of = nodes_of(result);
+  reference.stood = reference.node_of = nodes_of(result);
   std::ranges::sort(reference.node_of);
   return reference;
 }

@@ -18,6 +18,7 @@ struct Reference {
   /// By rank. The nodes are as large as those of the result, and filled one after the other, as layouts assume. Where
   /// they were not, that is one of the faults to be found.
   std::vector<int> node_of;
+  std::vector<int> stood;  // where the ranks of the result are
 };
 
 /// Throws Error, which says what is missing, where nothing can be predicted: ranks are no GPUs, the configuration names

@@ -14,11 +14,13 @@ constexpr std::size_t max_communication_durations = 1 << 26;  // of all ranks; 2
 
 std::vector<KindTotal> totals_of(const program::Program& program, const std::vector<program::Interval>& intervals) {
   std::map<std::pair<std::string_view, program::StreamId>, KindTotal> by_kind;
+  program::OperationId before = -1;
   for (const program::Interval& interval : intervals) {
     const program::Operation& operation = program.step.at(interval.operation);
     KindTotal& total = by_kind[{program::name_of(operation.action), interval.stream}];
     total.seconds += interval.end_s - interval.start_s;
-    ++total.operations;
+    if (interval.operation != before) ++total.operations;
+    before = interval.operation;
   }
   std::vector<KindTotal> totals;
   for (auto& [key, total] : by_kind) {

@@ -16,7 +16,7 @@ struct TrainingStep {
 TrainingStep training_step(const config::Experiment& e, int ranks, const machine::Topology& topology) {
   config::Settings training = e.baseline;
   training.workload = config::training_workload;
-  const Division division = divide_ranks(e.model, training, ranks, topology);
+  const Division division = divide_ranks(e.model, training, ranks, under_faults(e, training, topology));
   if (!division.why_impossible.empty()) return {division.why_impossible, {}};
   return {"", workloads::build_programs(e.model, training, division.layout)};
 }

@@ -28,7 +28,8 @@ PlannedCase make_case(const Plan& plan, std::string name, const config::Change* 
   c.needs_process = std::ranges::any_of(config::registry(), [&](const config::Variable& variable) {
     return variable.anew != config::Anew::program && variable.print(c.settings) != variable.print(experiment.baseline);
   });
-  Division division = divide_ranks(experiment.model, c.settings, plan.ranks, plan.topology);
+  Division division =
+      divide_ranks(experiment.model, c.settings, plan.ranks, under_faults(experiment, c.settings, plan.topology));
   c.layout = division.layout;
   c.impossible = std::move(division.why_impossible);
   if (c.impossible.empty()) c.impossible = why_impossible(c.settings, experiment.hardware);
@@ -168,6 +169,12 @@ void require_baseline(const Plan& plan) {
   if (plan.baseline().is_possible()) return;
   fail("{}: the baseline cannot run on {} ranks: {}", e.baseline_place.empty() ? e.path : e.baseline_place, plan.ranks,
        plan.baseline().impossible);
+}
+
+machine::Topology under_faults(const config::Experiment& experiment, const config::Settings& settings,
+                               machine::Topology topology) {
+  topology.node_of = config::places(experiment.faults.without(settings.mended), std::move(topology.node_of));
+  return topology;
 }
 
 void schedule_blocks(Plan& plan) {

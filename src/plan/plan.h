@@ -76,6 +76,11 @@ Plan make_plan(const config::Experiment& experiment, int ranks, const std::vecto
 /// A case that a plan does not have: its baseline with this change.
 PlannedCase case_of(const Plan& plan, const config::Change& change);
 
+/// Where the ranks of a case stand: as the job's do, as far as that is known, or where a fault of the experiment puts
+/// them that these settings do not mend.
+machine::Topology under_faults(const config::Experiment& experiment, const config::Settings& settings,
+                               machine::Topology topology);
+
 /// What make_plan() ends with, for who finds out more about the cases: the order of the blocks of the possible ones;
 /// and an Error if the baseline is not possible.
 void schedule_blocks(Plan& plan);

@@ -18,8 +18,8 @@ struct Division {
   program::Layout layout;      // of the ranks it uses; meaningless when impossible
   std::string why_impossible;  // "" if there is a layout
 };
-/// Asks the workload, too, why its step cannot run with these settings or on this layout. `topology`: of the job, as
-/// far as it is known.
+/// Asks the workload, too, why its step cannot run with these settings or on this layout. `topology`: of the case,
+/// as far as it is known.
 Division divide_ranks(const config::Model& model, const config::Settings& settings, int ranks,
                       const machine::Topology& topology = {});
 

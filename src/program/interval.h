@@ -4,7 +4,8 @@
 
 namespace harness::program {
 
-/// One executed operation of a step. Times in seconds since the step began on its rank.
+/// An executed operation of a step, or one of the stretches in which it ran: those follow each other. Times in seconds
+/// since the step began on its rank.
 struct Interval {
   OperationId operation = 0;  // in the lowered step list
   StreamId stream = 0;

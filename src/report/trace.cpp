@@ -1,13 +1,17 @@
 #include "report/trace.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "analysis/drawn_step.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "config/backend.h"
+#include "store/roles.h"
 
 namespace harness::report {
 namespace {
@@ -33,8 +37,10 @@ Json metadata(const char* what, int process, const int* thread, Json arguments) 
 
 std::string name_of_rank(const store::Result& result, const store::ResultInterval& row) {
   std::string name = fmt::format("rank {} (role {}", row.rank, row.role);
-  for (const store::ResultRank& rank : result.rank_table) {
-    if (rank.rank == row.rank) name += ", " + rank.host;
+  const std::vector<store::ResultRole> roles = store::roles_of(result, row.case_index);
+  if (std::cmp_less(row.rank, roles.size())) {
+    const auto host = std::ranges::find(result.rank_table, roles[row.rank].node, &store::ResultRank::node);
+    if (host != result.rank_table.end()) name += ", " + host->host;
   }
   return name + ")";
 }
@@ -105,18 +111,20 @@ std::string trace_json(const store::Result& result, const std::string& case_name
     events.push_back(metadata("thread_sort_index", rank, &thread, {{"sort_index", thread}}));
   }
   for (const analysis::DrawnInterval& x : step.intervals) events.push_back(event_of(x, threads.at(x.track)));
-  const Json out = {{"traceEvents", std::move(events)},
-                    {"displayTimeUnit", "ms"},
-                    {"otherData",
-                     {{"what", "one profiled step, outside the timed blocks"},
-                      {"clock", step.one_clock ? "shared: the closing all-reduce ends at once on all ranks"
-                                               : "of each rank: from the start of its own step"},
-                      {"case", case_name},
-                      {"run", result.name},
-                      {"backend", result.backend},
-                      {"created", result.created},
-                      {"run_uuid", result.run_uuid},
-                      {"tool_version", result.tool_version}}}};
+  const Json out = {
+      {"traceEvents", std::move(events)},
+      {"displayTimeUnit", "ms"},
+      {"otherData",
+       {{"what", config::traits_of(result.backend).predicts() ? "one predicted step, not measured"
+                                                              : "one profiled step, outside the timed blocks"},
+        {"clock", step.one_clock ? "shared: the closing all-reduce ends at once on all ranks"
+                                 : "of each rank: from the start of its own step"},
+        {"case", case_name},
+        {"run", result.name},
+        {"backend", result.backend},
+        {"created", result.created},
+        {"run_uuid", result.run_uuid},
+        {"tool_version", result.tool_version}}}};
   return out.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 

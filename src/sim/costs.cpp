@@ -28,8 +28,6 @@ bool is_over_tensor(const program::Group& group) {
   return group.axes == program::AxisSet::of({program::Axis::tensor});
 }
 
-constexpr double all_of_it = 0.9999;  // of a device: what runs beside it nearly stands still
-
 }  // namespace
 
 Costs::Costs(const RankClasses& classes, const Device& device, const Network& network,
@@ -162,10 +160,10 @@ Cost Costs::collective_cost(int rank_class, const program::Operation& op, progra
   cost.alone = ticks_of(collective_seconds(kind, bytes, where, network_, calibration_) * effect->second.slower);
   if (!calibration_.software.computes_beside_tensor && !settings_.sequence_parallel &&
       is_over_tensor(classes_.set().groups[group])) {
-    cost.takes = all_of_it;
+    cost.takes = Cost::all_of_it;
     return cost;
   }
-  cost.takes = std::min(calibration_.taken_by_communication * effect->second.more_blocks, all_of_it);
+  cost.takes = std::min(calibration_.taken_by_communication * effect->second.more_blocks, Cost::all_of_it);
   cost.keeps = calibration_.kept_by_communication;
   return cost;
 }
@@ -179,7 +177,15 @@ double Costs::message_seconds_to(int rank_class, const program::Peer& peer, doub
   require_links(senders == 0, senders > 0);
   const int receiver = layout.neighbour(sender, peer.axis, peer.offset);
   const double share = std::min(condition_.network_of(sender), condition_.network_of(receiver));
-  return message_seconds(bytes, senders, layout[program::Axis::tensor], network_, calibration_, share);
+  return message_seconds(bytes, senders, tensor_spread(classes_.class_of(receiver)), network_, calibration_, share);
+}
+
+// Of the ranks that share a layer with those of a class.
+const Spread& Costs::tensor_spread(int rank_class) {
+  static constexpr Spread alone;
+  const std::vector<program::Group>& groups = classes_.set().groups;
+  const auto tensor = std::ranges::find_if(groups, is_over_tensor);
+  return tensor == groups.end() ? alone : spread(rank_class, static_cast<program::GroupId>(tensor - groups.begin()));
 }
 
 void Costs::require_links(bool within_node, bool between_nodes) const {

@@ -37,6 +37,7 @@ class Costs {
   Cost collective_cost(int rank_class, const program::Operation& op, program::Collective kind);
   double message_seconds_to(int rank_class, const program::Peer& peer, double bytes);
   void require_links(bool within_node, bool between_nodes) const;
+  const Spread& tensor_spread(int rank_class);
   const Spread& spread(int rank_class, program::GroupId group);
 
   const RankClasses& classes_;

@@ -47,14 +47,24 @@ Ticks CriticalPath::length() const {
   return std::accumulate(parts.begin(), parts.end(), slowed + host);
 }
 
-CriticalPath critical_path(const SimulatedStep& step, const RankClasses& classes, const CostOf& cost) {
+CriticalPath critical_path(const SimulatedStep& step, const RankClasses& classes, const CostOf& cost,
+                           const std::vector<std::vector<Held>>& held) {
   CriticalPath path;
   auto [c, id] = last_of(step);
   while (id >= 0) {
     const OperationTimes& times = step.times[c][id];
-    const Ticks took = times.end - times.start, alone = std::min(took, cost(c, id).alone);
-    path[part_of(classes.set(), classes.program(c).step[id])] += alone;
+    const Operation& op = classes.program(c).step[id];
+    const Held* held_by = held.empty() || program::is_communication(op.action)
+                              ? nullptr
+                              : held_up(times, held[static_cast<std::size_t>(c)]);
+    const Ticks took = times.end - (held_by != nullptr ? held_by->to : times.start);
+    const Ticks alone = std::min(took, cost(c, id).alone);
+    path[part_of(classes.set(), op)] += alone;
     path.slowed += took - alone;
+    if (held_by != nullptr) {
+      id = held_by->by;
+      continue;
+    }
     if (times.last_class >= 0) {
       c = times.last_class;
       id = times.last_operation;

@@ -2,9 +2,11 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "base/part.h"
 #include "sim/engine.h"
+#include "sim/held.h"
 
 namespace harness::sim {
 
@@ -22,8 +24,10 @@ struct CriticalPath {
   Ticks operator[](Part part) const { return parts[index_of(part)]; }
 };
 
-/// Of a step that was simulated with these costs; its length() is the step's.
-CriticalPath critical_path(const SimulatedStep& step, const RankClasses& classes, const CostOf& cost);
+/// Of a step that was simulated with these costs; its length() is the step's. `held`, by class: a computation that was
+/// held up waited for the communication that held it.
+CriticalPath critical_path(const SimulatedStep& step, const RankClasses& classes, const CostOf& cost,
+                           const std::vector<std::vector<Held>>& held = {});
 
 /// "matrix products 61.0 %, data communication 21.0 %, host 18.0 %": shares of it, the largest first; what rounds to
 /// nothing is left out.

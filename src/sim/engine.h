@@ -25,8 +25,14 @@ struct Cost {
   double takes = 0;
   /// Of a communication: what is left of its speed while one of its members computes, in (0, 1].
   double keeps = 1;
+
+  /// Whether computations beside it stand still (but for so little that the step ends even if they wait for each
+  /// other).
+  bool holds() const { return takes >= all_of_it; }
+  static constexpr double all_of_it = 0.9999;
 };
-/// Of an operation of a class (a number in RankClasses::list()). Equal for all members of a communication.
+/// Of an operation of a class (a number in RankClasses::list()). Equal for all members of a
+/// communication; where it is not, it takes what the last to come has.
 using CostOf = std::function<Cost(int rank_class, program::OperationId operation)>;
 
 /// When an operation ran on the ranks of a class.

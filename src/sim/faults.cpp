@@ -83,17 +83,4 @@ Condition condition_of(const config::Faults& faults, const config::Hardware& har
   return condition;
 }
 
-std::vector<int> places(const config::Faults& faults, std::vector<int> node_of) {
-  if (!faults.tensor_across_nodes) return node_of;
-  std::map<int, int> left;
-  for (const int node : node_of) ++left[node];
-  std::vector<int> dealt;
-  while (dealt.size() < node_of.size()) {
-    for (auto& [node, ranks] : left) {
-      if (ranks-- > 0) dealt.push_back(node);
-    }
-  }
-  return dealt;
-}
-
 }  // namespace harness::sim

@@ -35,8 +35,4 @@ struct Condition {
 /// there, or if the hardware lacks a number that it needs.
 Condition condition_of(const config::Faults& faults, const config::Hardware& hardware, const Network& network);
 
-/// Where ranks stand: with tensor_across_nodes dealt to the nodes one by one (`mpirun --map-by node`, Slurm's
-/// `--distribution=cyclic`), each node with as many as `node_of` gives it; else as `node_of` has it.
-std::vector<int> places(const config::Faults& faults, std::vector<int> node_of);
-
 }  // namespace harness::sim

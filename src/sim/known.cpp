@@ -15,8 +15,8 @@ using config::Variable;
 constexpr std::array<std::string_view, 7> unknown{"attention_engine",    "cuda_graph", "programmatic_launch", "threads",
                                                   "allreduce_algorithm", "env",        "host_binding"};
 // Of NCCL's those that nccl_time.h has.
-constexpr std::array<std::string_view, 5> known_of_nccl{"nccl_algo", "nccl_proto", "nccl_min_ctas", "nccl_max_ctas",
-                                                        "nccl_nvls"};
+constexpr std::array<std::string_view, 6> known_of_nccl{"nccl_algo",     "nccl_proto", "nccl_min_ctas",
+                                                        "nccl_max_ctas", "nccl_nvls",  "nccl_collnet"};
 
 bool knows(std::string_view name) {
   if (name.starts_with("nccl_")) return std::ranges::find(known_of_nccl, name) != known_of_nccl.end();

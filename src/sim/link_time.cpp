@@ -48,6 +48,7 @@ Network network_of(const config::Hardware& hardware, const config::Fabric& fabri
   network.nics_of_node = static_cast<int>(hardware.nics_of_node * in_use);
   network.compute_capability = hardware.compute_capability;
   network.nvswitch = hardware.nvswitch;
+  network.network_reduces = hardware.network_reduces;
   return network;
 }
 
@@ -69,6 +70,7 @@ NcclGroup nccl_group(const Spread& spread, const Network& network) {
   if (network.nics_of_node > 0) group.rails = std::min(group.rails, network.nics_of_node);
   group.compute_capability = network.compute_capability;
   group.nvswitch = network.nvswitch;
+  group.network_reduces = network.network_reduces;
   return group;
 }
 
@@ -155,23 +157,20 @@ double collective_seconds(program::Collective kind, double bytes, const Spread& 
   return c.network_start_s + passes * (spread.nodes - 1) * c.network_hop_s + moved / rate;
 }
 
-double message_seconds(double bytes, int senders, int tensor, const Network& network, const config::Calibration& c,
-                       double share) {
+double message_seconds(double bytes, int senders, const Spread& there, const Network& network,
+                       const config::Calibration& c, double share) {
   constexpr double share_of_nvlink = 2.0 / 3;
   if (senders == 0) {
     if (const config::Curve* curve = c.measured.communication(send_curve)) return curve->seconds_at(bytes);
     if (c.within_node) return c.within_node->message_s + bytes / (network.rank_bytes_per_s * c.within_node->share);
   }
   if (senders == 0) return c.message_start_s + bytes / (network.rank_bytes_per_s * share_of_nvlink);
-  const bool scatters = c.software.scatters_messages && tensor > 1;
-  const double own = scatters ? bytes / tensor : bytes;
+  const bool scatters = c.software.scatters_messages && there.ranks > 1;
+  const double own = scatters ? bytes / there.ranks : bytes;
   // One alone has its own network card.
   const int sharing = std::max(senders, std::min(network.nics_of_node, network.ranks_of_node));
   double seconds = c.message_start_s + own * sharing / (network.node_bytes_per_s * c.network_share * share);
-  if (scatters) {
-    const Spread there{tensor, 1, tensor, 1};
-    seconds += collective_seconds(program::Collective::all_gather, bytes, there, network, c);
-  }
+  if (scatters) seconds += collective_seconds(program::Collective::all_gather, bytes, there, network, c);
   return seconds;
 }
 

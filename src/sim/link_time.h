@@ -21,6 +21,7 @@ struct Network {
   int nics_of_node = 0;          // 0: not known; then one rank may have all of them
   int compute_capability = 0;
   bool nvswitch = false;
+  bool network_reduces = false;  // SHARP
 };
 /// Of these machines and ranks. A machine that has fewer ranks than GPUs has as much of its network as they have
 /// network cards; what `fabric` says is for the ranks that there are.
@@ -66,9 +67,9 @@ double collective_seconds(program::Collective kind, double bytes, const Spread& 
                           const config::Calibration& calibration);
 
 /// One message of `bytes` to another rank, which `senders` ranks of a node send to other nodes at once (0: it stays on
-/// the node). `tensor`: ranks that send a share each and gather it there; 1: each sends its own. `share`: of its part
-/// of the network, that of the two which has less.
-double message_seconds(double bytes, int senders, int tensor, const Network& network,
+/// the node). `there`: the tensor ranks of the receiver, which gather what each was sent of it, where the software
+/// scatters messages. `share`: of its part of the network, that of the two which has less.
+double message_seconds(double bytes, int senders, const Spread& there, const Network& network,
                        const config::Calibration& calibration, double share = 1);
 
 }  // namespace harness::sim

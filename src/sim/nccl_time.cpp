@@ -13,14 +13,18 @@ namespace {
 
 using program::Collective;
 
-constexpr std::array<const char*, 5> algorithm_names{"Tree", "Ring", "NVLS", "NVLSTree", "PAT"};
+constexpr std::array<const char*, 7> algorithm_names{"Tree",     "Ring", "CollNetDirect", "CollNetChain", "NVLS",
+                                                     "NVLSTree", "PAT"};
 constexpr std::array<const char*, 3> protocol_names{"LL", "LL128", "Simple"};
 
 using ByProtocol = std::array<double, 3>;
-constexpr std::array<ByProtocol, 5> base_us{{{6.8, 14, 8.4}, {6.6, 14, 8.4}, {0, 0, 0}, {0, 0, 0}, {8, 8, 8}}};
+constexpr std::array<ByProtocol, 7> base_us{
+    {{6.8, 14, 8.4}, {6.6, 14, 8.4}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {8, 8, 8}}};
 // Of a step over NVLink and over the network.
-constexpr std::array<ByProtocol, 5> nvlink_us{{{.6, 1.25, 4}, {.6, 1.9, 3.4}, {0, 0, 25}, {0, 0, 25}, {0, 0, 4}}};
-constexpr std::array<ByProtocol, 5> network_us{{{5, 8.5, 14}, {2.7, 4, 14}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14}}};
+constexpr std::array<ByProtocol, 7> nvlink_us{
+    {{.6, 1.25, 4}, {.6, 1.9, 3.4}, {0, 0, 3.7}, {0, 0, 2.8}, {0, 0, 25}, {0, 0, 25}, {0, 0, 4}}};
+constexpr std::array<ByProtocol, 7> network_us{
+    {{5, 8.5, 14}, {2.7, 4, 14}, {0, 0, 31}, {0, 0, 30}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14}}};
 
 // By generation (Volta, Ampere, Hopper, Blackwell), on 1, 2 and more nodes: GB/s, per channel but for LL.
 using ByNodes = std::array<double, 3>;
@@ -68,6 +72,10 @@ int ring_channels(std::size_t generation) {
 
 constexpr double giga = 1e9;
 
+bool is_collnet(NcclAlgorithm a) {
+  return a == NcclAlgorithm::collnet_direct || a == NcclAlgorithm::collnet_chain;
+}
+
 class Communicator {
  public:
   explicit Communicator(const NcclGroup& group)
@@ -77,6 +85,8 @@ class Communicator {
         generation_(generation_of(group.compute_capability)),
         column_(std::min(group.nodes, 3) - 1),
         has_nvls_(group.nvswitch && nvls_share[generation_] > 0),
+        has_nvswitch_(group.nvswitch),
+        has_sharp_(group.network_reduces),
         within_(group.within_bytes_per_s / giga * link_share[generation_]),
         between_(group.between_bytes_per_s / giga * network_share),
         channels_(group.nodes == 1 ? ring_channels(generation_) : std::max(1, group.rails)) {}
@@ -95,6 +105,10 @@ class Communicator {
         return true;
       case NcclAlgorithm::tree:
         return all_reduce;
+      case NcclAlgorithm::collnet_direct:
+        return simple && all_reduce && has_sharp_ && has_nvswitch_ && nodes_ > 1;
+      case NcclAlgorithm::collnet_chain:
+        return simple && all_reduce && has_sharp_ && nodes_ > 1;
       case NcclAlgorithm::nvls:
         return simple && has_nvls_ && nodes_ == 1 && on_node_ > 1;
       case NcclAlgorithm::nvls_tree:
@@ -146,6 +160,14 @@ class Communicator {
       return tree;
     }
     if (a == NcclAlgorithm::pat) return 0.75 * ring;
+    if (is_collnet(a)) {
+      // A channel's links within the node may be twice as fast as its card (src/graph/search.cc): each byte crosses the
+      // network once. With more ranks than channels, a head serves several in the direct form.
+      const double both = on_node_ == 1 ? 2 * between_ : std::min(2 * between_, within_);
+      if (a == NcclAlgorithm::collnet_chain) return both;
+      const double ranks_of_head = on_node_ / channels;
+      return both / (ranks_of_head - (ranks_of_head - 1) / 2) * (generation_ >= 2 ? 0.85 : 1);
+    }
     // A channel for each rank of a node, which adds up its part of the message in the switches.
     const double heads = on_node_, others = (heads - 1) / heads;
     const double of_all_reduce = all_reduce ? 2 : others;
@@ -158,13 +180,13 @@ class Communicator {
 
   // From the bandwidth over links to that of the message.
   double converted(Collective kind, NcclAlgorithm a) const {
-    if (a == NcclAlgorithm::tree) return 0.5;
+    if (a == NcclAlgorithm::tree || is_collnet(a)) return 0.5;
     if (kind == Collective::all_reduce) return n_ / (2.0 * (n_ - 1));
     return a == NcclAlgorithm::ring ? n_ / (n_ - 1.0) : 1;
   }
 
   double latency_us(Collective kind, NcclAlgorithm a, NcclProtocol p) const {
-    const auto of = [p](const std::array<ByProtocol, 5>& table, NcclAlgorithm algorithm) {
+    const auto of = [p](const std::array<ByProtocol, 7>& table, NcclAlgorithm algorithm) {
       return table[static_cast<std::size_t>(algorithm)][static_cast<std::size_t>(p)];
     };
     const double base = of(base_us, a), log_nodes = std::floor(std::log2(nodes_));
@@ -180,6 +202,10 @@ class Communicator {
       }
       case NcclAlgorithm::tree:
         return base + 2 * ((on_node_ - 1) * inside + log_nodes * outside);
+      case NcclAlgorithm::collnet_direct:
+        return base + 2 * (std::min(1, on_node_ - 1) * inside + (on_node_ - 1) * 0.4) + outside;
+      case NcclAlgorithm::collnet_chain:
+        return base + 2 * (on_node_ - 1) * inside + outside;
       case NcclAlgorithm::nvls:
         return inside;
       case NcclAlgorithm::nvls_tree:
@@ -192,7 +218,7 @@ class Communicator {
 
   int n_, nodes_, on_node_;
   std::size_t generation_, column_;
-  bool has_nvls_;
+  bool has_nvls_, has_nvswitch_, has_sharp_;
   double within_, between_;
   int channels_;
 };
@@ -216,15 +242,20 @@ std::string value_of(const config::Settings& s, const char* name) {
   return found == s.nccl.end() ? "default" : found->second;
 }
 
+// What the switches do is turned on and off.
+struct InSwitches {
+  bool nvls = true, collnet = false;
+};
+
 // The first of equals, in NCCL's order.
 Choice choose(Collective kind, double bytes, const Communicator& communicator, const std::string& algorithms,
-              const std::string& protocols, bool nvls) {
+              const std::string& protocols, InSwitches on = {}) {
   const auto allowed_algorithms = nccl::algo_choices(algorithms).at(function_of(kind));
   const auto allowed_protocols = nccl::proto_choices(protocols).at(function_of(kind));
   Choice best;
   for (const NcclAlgorithm a : nccl_algorithms) {
-    const bool in_switches = a == NcclAlgorithm::nvls || a == NcclAlgorithm::nvls_tree;
-    if (!has(allowed_algorithms, name_of(a)) || (in_switches && !nvls)) continue;
+    const bool in_nvlink = a == NcclAlgorithm::nvls || a == NcclAlgorithm::nvls_tree;
+    if (!has(allowed_algorithms, name_of(a)) || (in_nvlink && !on.nvls) || (is_collnet(a) && !on.collnet)) continue;
     for (const NcclProtocol p : nccl_protocols) {
       if (!has(allowed_protocols, name_of(p)) || !communicator.can(kind, a, p)) continue;
       const double seconds = communicator.seconds(kind, bytes, a, p);
@@ -254,16 +285,27 @@ NcclEffect nccl_effect(Collective kind, double bytes, const NcclGroup& group, co
   const bool as_measured = settings.nccl.empty() && group.nodes == 1;
   if (as_measured || group.ranks < 2 || kind == Collective::all_to_all || kind == Collective::send_recv) return {};
   const Communicator communicator(group);
+  const InSwitches on{.nvls = value_of(settings, "nccl_nvls") != "0",
+                      .collnet = value_of(settings, "nccl_collnet") == "true"};
   const std::string algorithms = value_of(settings, "nccl_algo"), protocols = value_of(settings, "nccl_proto");
-  const Choice own = choose(kind, bytes, communicator, "default", "default", true);
-  const Choice known = group.nodes == 1 ? own : choose(kind, bytes, communicator, "Ring", "default", true);
-  const Choice forced =
-      choose(kind, bytes, communicator, algorithms, protocols, value_of(settings, "nccl_nvls") != "0");
+  const Choice own = choose(kind, bytes, communicator, "default", "default");
+  const Choice known = group.nodes == 1 ? own : choose(kind, bytes, communicator, "Ring", "default");
+  const Choice forced = choose(kind, bytes, communicator, algorithms, protocols, on);
+  const auto may_be_collnet = [&] {
+    const auto allowed = nccl::algo_choices(algorithms).at(function_of(kind));
+    return has(allowed, name_of(NcclAlgorithm::collnet_direct)) || has(allowed, name_of(NcclAlgorithm::collnet_chain));
+  };
+  if (on.collnet && kind == Collective::all_reduce && group.nodes > 1 && !group.network_reduces && may_be_collnet()) {
+    throw NotPredicted(
+        "nccl_collnet needs switches between nodes that add up (SHARP): where they do, write `sharp: true` into `node` "
+        "of a hardware file of your own");
+  }
   if (!std::isfinite(forced.seconds)) {
     throw NotPredicted(
         fmt::format("NCCL ends with an error: nccl_algo {} and nccl_proto {} leave it nothing for an {} of {} ranks on "
-                    "{} nodes",
-                    algorithms, protocols, function_of(kind), group.ranks, group.nodes));
+                    "{} nodes{}",
+                    algorithms, protocols, function_of(kind), group.ranks, group.nodes,
+                    may_be_collnet() ? " (CollNet needs nccl_collnet: true, and two nodes)" : ""));
   }
   const auto limit = [&](const char* name, int otherwise) {
     const std::string value = value_of(settings, name);

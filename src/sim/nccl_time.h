@@ -11,13 +11,20 @@ namespace harness::sim {
 
 // NCCL's own model of a collective, by which it chooses algorithm and protocol: ncclTopoTuneModel() and
 // ncclTopoGetAlgoTime() of src/graph/tuning.cc in NCCL 2.28.9 (BSD-3-Clause), whose latencies in microseconds and
-// bandwidths per channel are in nccl_time.cpp. Here it says what a choice is to one whose time is known (link_time.h):
-// within a node to NCCL's own, which was measured, between nodes to a ring.
+// bandwidths per channel are in nccl_time.cpp. It knows CollNet where the switches between nodes add up (SHARP). Here
+// it says what a choice is to one whose time is known (link_time.h): within a node to NCCL's own, which was measured,
+// between nodes to a ring.
 
-enum class NcclAlgorithm : std::uint8_t { tree, ring, nvls, nvls_tree, pat };
+enum class NcclAlgorithm : std::uint8_t { tree, ring, collnet_direct, collnet_chain, nvls, nvls_tree, pat };
 enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
-inline constexpr std::array nccl_algorithms{NcclAlgorithm::tree, NcclAlgorithm::ring, NcclAlgorithm::nvls,
-                                            NcclAlgorithm::nvls_tree, NcclAlgorithm::pat};
+/// In NCCL's order, in which the first of equals is chosen.
+inline constexpr std::array nccl_algorithms{NcclAlgorithm::tree,
+                                            NcclAlgorithm::ring,
+                                            NcclAlgorithm::collnet_direct,
+                                            NcclAlgorithm::collnet_chain,
+                                            NcclAlgorithm::nvls,
+                                            NcclAlgorithm::nvls_tree,
+                                            NcclAlgorithm::pat};
 inline constexpr std::array nccl_protocols{NcclProtocol::ll, NcclProtocol::ll128, NcclProtocol::simple};
 /// As nccl_algo and nccl_proto spell them.
 const char* name_of(NcclAlgorithm algorithm);
@@ -31,6 +38,7 @@ struct NcclGroup {
   int rails = 1;                   // network cards of a node that carry it
   int compute_capability = 80;     // 90 is 9.0
   bool nvswitch = false;
+  bool network_reduces = false;  // the switches between nodes add up (SHARP)
 };
 
 /// How long NCCL expects a collective of `bytes` (nccl-tests' size) to take. 0: the algorithm does not do it here.

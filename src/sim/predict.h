@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "program/step_split.h"
 #include "sim/critical_path.h"
 #include "sim/simulation.h"
@@ -12,6 +14,7 @@ struct Prediction {
   program::StepSplit split;          // mean over the ranks
   double largest_message_bytes = 0;  // of a collective
   CriticalPath critical_path;
+  std::optional<JitteredSteps> jittered;  // all else is without jitter
 };
 Prediction predict(const Simulation& simulation);
 

@@ -62,8 +62,17 @@ Simulation::Simulation(const program::ProgramSet& programs, const config::Settin
   step_ = simulate(classes_, cost);
   largest_message_bytes_ = costs.largest_message_bytes();
   step_s_ = seconds_of(step_.length) + calibration.software.step_s;
-  critical_path_ = sim::critical_path(step_, classes_, cost);
+  for (int c = 0; std::cmp_less(c, classes_.list().size()); ++c) held_.push_back(held(step_, classes_, cost, c));
+  critical_path_ = sim::critical_path(step_, classes_, cost, held_);
   critical_path_.host += ticks_of(calibration.software.step_s);
+  if (!experiment.jitter.on()) return;
+  std::vector<std::vector<Cost>> alone(classes_.list().size());
+  for (int c = 0; std::cmp_less(c, alone.size()); ++c) {
+    for (program::OperationId id = 0; std::cmp_less(id, classes_.program(c).step.size()); ++id)
+      alone[c].push_back(cost(c, id));
+  }
+  jittered_ = draw_steps(classes_, alone, experiment.jitter);
+  for (double& step_s : jittered_->step_s) step_s += calibration.software.step_s;
 }
 
 std::vector<program::Interval> Simulation::intervals(int rank_class) const {
@@ -71,8 +80,15 @@ std::vector<program::Interval> Simulation::intervals(int rank_class) const {
   const std::vector<OperationTimes>& times = step_.times[rank_class];
   std::vector<program::Interval> intervals;
   intervals.reserve(times.size());
-  for (program::OperationId id = 0; std::cmp_less(id, times.size()); ++id)
-    intervals.push_back({id, program.step[id].stream, seconds_of(times[id].ready), seconds_of(times[id].end)});
+  for (program::OperationId id = 0; std::cmp_less(id, times.size()); ++id) {
+    const program::Operation& op = program.step[id];
+    if (program::is_communication(op.action)) {
+      intervals.push_back({id, op.stream, seconds_of(times[id].ready), seconds_of(times[id].end)});
+      continue;
+    }
+    for (const auto& [from, to] : running(times[id], held_[rank_class]))
+      intervals.push_back({id, op.stream, seconds_of(from), seconds_of(to)});
+  }
   return intervals;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "config/experiment.h"
@@ -8,6 +9,8 @@
 #include "sim/critical_path.h"
 #include "sim/engine.h"
 #include "sim/faults.h"
+#include "sim/held.h"
+#include "sim/jitter.h"
 #include "sim/link_time.h"
 #include "sim/rank_classes.h"
 
@@ -40,9 +43,12 @@ class Simulation {
   double step_s() const { return step_s_; }
   /// Of a collective; 0: there is none.
   double largest_message_bytes() const { return largest_message_bytes_; }
+  /// What becomes of the step with the experiment's jitter, if it has any.
+  const std::optional<JitteredSteps>& jittered() const { return jittered_; }
   /// Of the same length.
   const CriticalPath& critical_path() const { return critical_path_; }
-  /// Of the ranks of a class, as Executable::run_profiled() gives a measured step's.
+  /// Of the ranks of a class, as Executable::run_profiled() gives a measured step's, but that a computation which stood
+  /// still while a communication held the device has an interval before and one after.
   std::vector<program::Interval> intervals(int rank_class) const;
 
  private:
@@ -51,7 +57,9 @@ class Simulation {
   Condition condition_;  // of the ranks
   RankClasses classes_;
   SimulatedStep step_;
+  std::vector<std::vector<Held>> held_;  // by class
   CriticalPath critical_path_;
+  std::optional<JitteredSteps> jittered_;
   double step_s_ = 0, largest_message_bytes_ = 0;
 };
 

@@ -55,11 +55,12 @@ void case_columns(Visitor& visit, Row& row, const std::vector<std::string>& vari
 }
 
 template <class Visitor, class Row>
-void role_columns(Visitor& visit, Row& row) {
+void role_columns(Visitor& visit, Row& row, const ColumnsThere& there = {}) {
   visit.number("case", row.case_index);
   visit.number("rank", row.rank);
   visit.number("role", row.role);
   for (const program::Axis axis : program::told_axes) visit.number(program::name_of(axis), row.at[axis]);
+  if (there.has("node")) visit.number("node", row.node);
 }
 
 template <class Visitor, class Row>

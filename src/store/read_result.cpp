@@ -113,7 +113,8 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
   const auto optional = [&]<class Row>(std::vector<Row>& rows, const std::string& path, auto columns) {
     if (file.contains(path)) rows = hdf5::read_rows<Row>(file.dataset(path, 1), columns);
   };
-  optional(result.roles, "/roles", [](auto& visit, auto& row) { role_columns(visit, row); });
+  const ColumnsThere role = columns_in(file, "/roles");
+  optional(result.roles, "/roles", [&](auto& visit, auto& row) { role_columns(visit, row, role); });
   optional(result.tuning, "/tuning", pairs);
   const ColumnsThere split = columns_in(file, "/timeline_splits");
   optional(result.splits, "/timeline_splits", [&](auto& visit, auto& row) { split_columns(visit, row, split); });

@@ -80,6 +80,7 @@ concept AboutACase = requires(const Row& row) {
 struct ResultRole {
   std::int32_t case_index = 0, rank = 0, role = 0;
   program::Coordinates at;
+  std::int32_t node = -1;  // -1: the file does not say it; the one that the rank table has
 };
 
 /// One scheduled block. seconds, losses and rank_seconds live in the matrices below at row `block`.

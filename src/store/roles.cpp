@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace harness::store {
 namespace {
@@ -28,12 +29,26 @@ std::vector<ResultRole> roles_in_older_files(const Result& result, std::int32_t 
   return roles;
 }
 
+// A job's ranks stood where they stood in all cases.
+void fill_nodes_of_older_files(const Result& result, std::vector<ResultRole>& roles) {
+  std::vector<std::int32_t> node_of(roles.size(), -1);
+  for (const ResultRank& row : result.rank_table) {
+    if (row.rank >= 0 && std::cmp_less(row.rank, node_of.size())) node_of[row.rank] = row.node;
+  }
+  for (ResultRole& row : roles) {
+    if (row.node < 0) row.node = node_of[row.rank];
+  }
+}
+
 }  // namespace
 
 std::vector<ResultRole> roles_of(const Result& result, std::int32_t case_index) {
   const auto first = std::ranges::lower_bound(result.roles, case_index, {}, &ResultRole::case_index);
   const auto end = std::ranges::upper_bound(result.roles, case_index, {}, &ResultRole::case_index);
-  return first != end ? std::vector<ResultRole>(first, end) : roles_in_older_files(result, case_index);
+  std::vector<ResultRole> roles =
+      first != end ? std::vector<ResultRole>(first, end) : roles_in_older_files(result, case_index);
+  fill_nodes_of_older_files(result, roles);
+  return roles;
 }
 
 }  // namespace harness::store

@@ -67,18 +67,35 @@ program::Links links_of(const config::Experiment& experiment, const plan::Planne
   return links;
 }
 
+namespace {
+
+// Where links_of() has its rates from.
+std::string source_of_links(const config::Experiment& e) {
+  std::vector<std::string> given, of_file;
+  const auto note = [&](double stated, double in_file, const char* key, const char* key_in_file) {
+    if (stated > 0) {
+      given.emplace_back(key);
+    } else if (in_file > 0) {
+      of_file.emplace_back(key_in_file);
+    }
+  };
+  const bool predicts = config::traits_of(e.backend).predicts();
+  note(e.fabric.rank_bytes_per_s, e.hardware ? e.hardware->nvlink_bytes_per_s : 0, "rank", "nvlink");
+  note(e.fabric.node_bytes_per_s, e.hardware && predicts ? e.hardware->node_bytes_per_s : 0, "node", "network");
+  std::vector<std::string> sources;
+  if (!given.empty()) sources.push_back(fmt::format("given in the configuration (fabric: {})", join(given, ", ")));
+  if (!of_file.empty()) sources.push_back(fmt::format("hardware file {}: {}", e.hardware->name, join(of_file, ", ")));
+  return join(sources, "; ");
+}
+
+}  // namespace
+
 void fill_link_limits(store::Result& result, const plan::Plan& plan, const Machine& machine) {
   const config::Experiment& e = plan.experiment;
-  if (e.fabric.rank_bytes_per_s > 0 || e.fabric.node_bytes_per_s > 0) {
-    result.link_source = "given in the configuration (fabric)";
-  }
-  if (e.fabric.rank_bytes_per_s == 0 && e.hardware && e.hardware->nvlink_bytes_per_s > 0) {
-    if (!result.link_source.empty()) result.link_source += "; ";
-    result.link_source += "hardware file " + e.hardware->name + ": nvlink";
-  }
-  const std::vector<int> node_of = machine.topology().node_of;
+  result.link_source = source_of_links(e);
   for (store::ResultPoint& point : result.points) {
     const plan::PlannedCase& planned = plan.cases[point.case_index];
+    const std::vector<int> node_of = plan::under_faults(e, planned.settings, machine.topology()).node_of;
     point.limit_bytes_per_s =
         workloads::max_bus_bandwidth(planned.settings, planned.layout, node_of, links_of(e, planned));
     if (point.limit_bytes_per_s > 0) point.limit_source = result.link_source;

@@ -18,12 +18,26 @@
 namespace harness::sweep {
 namespace {
 
+// Of every rank of every case.
+void fill_nodes(store::Result& result, const plan::Plan& plan, const Machine& machine) {
+  std::int32_t known = -1;
+  machine::Topology topology;
+  for (store::ResultRole& row : result.roles) {
+    if (row.case_index != known) {
+      known = row.case_index;
+      topology = plan::under_faults(plan.experiment, plan.cases[known].settings, machine.topology());
+    }
+    row.node = topology.node_of.at(row.rank);
+  }
+}
+
 store::Result result_on(const Machine& machine, const plan::Plan& plan) {
   store::Result result = planned_result(plan);
   result.identity = machine.identity;
   result.environment = machine.environment;
   result.rank_table = machine.ranks;
   result.nodes = machine.topology().nodes();
+  fill_nodes(result, plan, machine);
   fill_peaks(result, plan);
   fill_link_limits(result, plan, machine);
   return result;

@@ -18,7 +18,8 @@ void keep_timeline(const plan::Plan& plan, std::size_t case_index, const Machine
   const plan::PlannedCase& planned = plan.cases[case_index];
   const program::ProgramSet set = program::lower(workloads::build_programs(e.model, planned.settings, planned.layout),
                                                  config::fused_for(e, planned.settings));
-  program::LeastTimes limits(set, machine.topology().node_of, links_of(e, planned));
+  const machine::Topology topology = plan::under_faults(e, planned.settings, machine.topology());
+  program::LeastTimes limits(set, topology.node_of, links_of(e, planned));
   add_timeline(recorder.draft(), static_cast<int>(case_index), set, outcome.samples, limits);
   for (const job::Samples& s : outcome.samples) recorder.warn(s.warnings);
 }

@@ -41,7 +41,8 @@ TEST(HardwareFile, EveryKeyIsRead) {
 
 TEST(HardwareFile, AMachineHasTheGpuOfAnotherFile) {
   const TemporaryFolder folder;
-  folder.write("hardware/fast.yaml", whole + "node: {gpus: 8, network: 400 GB/s, nics: 8, nvswitch: true}\n");
+  folder.write("hardware/fast.yaml",
+               whole + "node: {gpus: 8, network: 400 GB/s, nics: 8, nvswitch: true, sharp: true}\n");
   folder.write("hardware/rack.yaml",
                "name: Rack\nsource: its datasheet\ngpu: fast\nnode: {gpus: 72, network: 3600 GB/s}\n");
   const auto read = [&](const std::string& name) {
@@ -50,6 +51,7 @@ TEST(HardwareFile, AMachineHasTheGpuOfAnotherFile) {
   const Hardware fast = read("fast"), rack = read("rack");
   EXPECT_EQ(fast.gpu_file(), "fast");
   EXPECT_TRUE(fast.nvswitch);
+  EXPECT_TRUE(fast.network_reduces);
   EXPECT_EQ(fast.nics_of_node, 8);
   EXPECT_EQ(rack.name, "Rack");
   EXPECT_EQ(rack.file, "rack");
@@ -59,6 +61,7 @@ TEST(HardwareFile, AMachineHasTheGpuOfAnotherFile) {
   EXPECT_EQ(rack.node_bytes_per_s, 3600e9);
   EXPECT_EQ(rack.nics_of_node, 0);  // of its own node alone
   EXPECT_FALSE(rack.nvswitch);
+  EXPECT_FALSE(rack.network_reduces);
   // A device that runs is the GPU's, whatever machine it is in.
   EXPECT_EQ(find_hardware_for_device("FAST-SXM", folder.write("a.yaml", body))->file, "fast");
   folder.write("hardware/tower.yaml", "name: T\nsource: x\ngpu: rack\n");

@@ -83,11 +83,26 @@ TEST(SpreadOf, CountsNodesAndWhoSharesTheirNetwork) {
 
 TEST(MessageSeconds, ShareANodesNetworkWithTheOtherSenders) {
   config::Calibration c = plain();
-  EXPECT_NEAR(message_seconds(1e8, 8, 8, links(), c), 30e-6 + 8e8 / 200e9, 1e-9);
-  EXPECT_NEAR(message_seconds(1e8, 0, 8, links(), c), 30e-6 + 1e8 / 200e9, 1e-9);
+  const Spread on_one_node{8, 1, 8, 1};
+  EXPECT_NEAR(message_seconds(1e8, 8, on_one_node, links(), c), 30e-6 + 8e8 / 200e9, 1e-9);
+  EXPECT_NEAR(message_seconds(1e8, 0, on_one_node, links(), c), 30e-6 + 1e8 / 200e9, 1e-9);
   c.software.scatters_messages = true;  // an eighth each, which the others then gather
-  const double gather = collective_seconds(Collective::all_gather, 1e8, {8, 1, 8, 1}, links(), c);
-  EXPECT_NEAR(message_seconds(1e8, 8, 8, links(), c), 30e-6 + 1e8 / 200e9 + gather, 1e-9);
+  const double gather = collective_seconds(Collective::all_gather, 1e8, on_one_node, links(), c);
+  EXPECT_NEAR(message_seconds(1e8, 8, on_one_node, links(), c), 30e-6 + 1e8 / 200e9 + gather, 1e-9);
+}
+
+// Without NVLink, the shares of a message are gathered at the rate that the node's GPUs have; where tensor ranks stand
+// on several nodes, over the network.
+TEST(MessageSeconds, AreGatheredOverTheLinksThatTheReceiversHave) {
+  config::Calibration c = plain();
+  c.software.scatters_messages = true;
+  Network pcie = links();
+  pcie.rank_bytes_per_s = 30e9;
+  const double over_pcie = message_seconds(1e8, 8, {8, 1, 8, 1}, pcie, c);
+  EXPECT_NEAR(over_pcie, 30e-6 + 1e8 / 200e9 + 0.6 * 90e-6 + 7.0 / 8 * 1e8 / (30e9 * 230 / 300), 1e-9);
+  pcie.rank_bytes_per_s = 0;  // nobody needs it
+  const double over_network = message_seconds(1e8, 8, {8, 8, 1, 8}, pcie, c);
+  EXPECT_NEAR(over_network, 30e-6 + 1e8 / 200e9 + 60e-6 + 7 * 20e-6 + 7.0 / 8 * 1e8 / (200e9 / 8), 1e-9);
 }
 
 // Eight GPUs of a node with four cards of 50 GB/s.
@@ -107,6 +122,7 @@ Network four_cards(int ranks_of_node) {
 TEST(NetworkRate, IsOfTheCardsThatAGroupsRanksReach) {
   const Network all = four_cards(8);
   EXPECT_TRUE(all.switches_reduce);
+  EXPECT_FALSE(all.network_reduces);
   EXPECT_EQ(network_rate({16, 2, 8, 1}, all), 200e9);
   EXPECT_EQ(network_rate({2, 2, 1, 8}, all), 25e9);   // eight groups at once
   EXPECT_EQ(network_rate({2, 2, 1, 1}, all), 50e9);   // one alone has one card
@@ -128,7 +144,7 @@ TEST(NetworkOf, TakesWhatAConfigurationSaysForTheRanksThatThereAre) {
 }
 
 TEST(MessageSeconds, OfOneSenderAreThoseOfItsNetworkCard) {
-  EXPECT_NEAR(message_seconds(1e8, 1, 1, four_cards(8), plain()), 30e-6 + 1e8 / 50e9, 1e-9);
+  EXPECT_NEAR(message_seconds(1e8, 1, {}, four_cards(8), plain()), 30e-6 + 1e8 / 50e9, 1e-9);
 }
 
 }  // namespace

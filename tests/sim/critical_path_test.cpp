@@ -27,13 +27,13 @@ Walked walk(const program::ProgramSet& set, const CostOf& cost, const std::vecto
   return walked;
 }
 
-program::ProgramSet training(const program::Layout& layout, int micro_batches) {
+program::ProgramSet training(const program::Layout& layout, int micro_batches, bool overlap_optimizer = true) {
   config::Settings settings;
   settings.micro_batch_size = 1;
   settings.global_batch_size = static_cast<std::int64_t>(micro_batches) * layout[Axis::data];
   settings.layout = layout;
   settings.bucket_size_bytes = 4096;
-  settings.overlap_optimizer = true;
+  settings.overlap_optimizer = overlap_optimizer;
   return gpt::programs(two_layers, settings, layout);
 }
 
@@ -99,6 +99,26 @@ TEST(CriticalPath, CrossesTheStages) {
   // At least the first message to the last stage, and the last gradient back.
   EXPECT_GE(walked.path[Part::pipeline], 20'000);
   EXPECT_EQ(walked.path.length(), walked.step.length);
+}
+
+// Tensor communication holds the device: no time is lost to computing slowly, and what it takes is on the path.
+TEST(CriticalPath, GoesThroughTheCommunicationThatHeldAComputationUp) {
+  const program::ProgramSet set = training({{Axis::tensor, 2}}, 2, false);
+  const RankClasses classes(set);
+  const CostOf cost = [&](int c, OperationId id) {
+    const program::Operation& op = classes.program(c).step[id];
+    if (!program::is_communication(op.action)) return Cost{.alone = 1'000'000};
+    return Cost{.alone = 3'000'000, .takes = Cost::all_of_it};
+  };
+  const SimulatedStep step = simulate(classes, cost);
+  const std::vector<std::vector<Held>> held_of_class{held(step, classes, cost, 0)};
+  const CriticalPath path = critical_path(step, classes, cost, held_of_class);
+  EXPECT_EQ(path.length(), step.length);
+  Ticks communication = 0;
+  for (const Held& h : held_of_class[0]) communication += h.to - h.from;
+  EXPECT_EQ(path[Part::tensor] + path[Part::world], communication);
+  EXPECT_LE(path.slowed, communication / 1000);
+  EXPECT_GT(critical_path(step, classes, cost).slowed, 0) << "nothing was held up, so this shows nothing";
 }
 
 TEST(CriticalPath, IsSaidWithTheLargestShareFirst) {

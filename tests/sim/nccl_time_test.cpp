@@ -46,6 +46,27 @@ TEST(NcclSeconds, OfARingAreItsStepsAndItsChannels) {
               1.4 * steps_us * 1e-6 + 1e9 / (360e9 * 128 / 254), 1e-9);
 }
 
+NcclGroup with_sharp(NcclGroup group) {
+  group.network_reduces = true;
+  return group;
+}
+
+// By hand: 2 (7 steps of 2.8 us) and 30 us of the network; a chain has what NVLink carries, 18 x 20.6 GB/s, in both
+// directions together, and its direct form 85 % of it on Hopper.
+TEST(NcclSeconds, OfSwitchesThatAddUpBetweenNodesAreOneCrossing) {
+  const NcclGroup group = with_sharp(h100s(128, 16));
+  const double bytes = 1e9, links = 450e9 * 20.6 / 25;
+  EXPECT_NEAR(nccl_seconds(Collective::all_reduce, bytes, NcclAlgorithm::collnet_chain, NcclProtocol::simple, group),
+              (2 * 7 * 2.8 + 30) * 1e-6 + bytes / (links / 2), 1e-9);
+  EXPECT_NEAR(nccl_seconds(Collective::all_reduce, bytes, NcclAlgorithm::collnet_direct, NcclProtocol::simple, group),
+              (2 * (3.7 + 7 * 0.4) + 31) * 1e-6 + bytes / (0.85 * links / 2), 1e-9);
+  NcclGroup one_each = with_sharp(h100s(16, 16));
+  one_each.between_bytes_per_s = 50e9;
+  one_each.rails = 1;
+  EXPECT_NEAR(nccl_seconds(Collective::all_reduce, bytes, NcclAlgorithm::collnet_chain, NcclProtocol::simple, one_each),
+              14e-6 + bytes / 48e9, 1e-9);
+}
+
 // Measured by NVIDIA on 8 H100 of one node: 480 GB/s with the switches' sums; a ring has what the links carry.
 TEST(NcclSeconds, SwitchesThatAddUpBeatARingOfEightButNotOfFour) {
   EXPECT_NEAR(bus(Collective::all_reduce, 8e9, NcclAlgorithm::nvls, h100s(8, 1)), 476e9, 5e9);
@@ -60,6 +81,9 @@ TEST(NcclSeconds, AreNoneWhereAnAlgorithmDoesNotDoIt) {
   };
   EXPECT_TRUE(none(Collective::all_gather, NcclAlgorithm::tree, a100s(8)));
   EXPECT_TRUE(none(Collective::all_reduce, NcclAlgorithm::nvls, a100s(8)));  // came with Hopper
+  EXPECT_TRUE(none(Collective::all_reduce, NcclAlgorithm::collnet_chain, h100s(16, 2)));
+  EXPECT_FALSE(none(Collective::all_reduce, NcclAlgorithm::collnet_chain, with_sharp(h100s(16, 2))));
+  EXPECT_TRUE(none(Collective::all_gather, NcclAlgorithm::collnet_direct, with_sharp(h100s(16, 2))));
   EXPECT_TRUE(none(Collective::all_reduce, NcclAlgorithm::nvls_tree, h100s(8, 1)));
   EXPECT_FALSE(none(Collective::all_reduce, NcclAlgorithm::nvls_tree, h100s(16, 2)));
   EXPECT_TRUE(none(Collective::all_gather, NcclAlgorithm::pat, h100s(16, 2)));  // one rank on a node
@@ -90,6 +114,32 @@ TEST(NcclEffect, OfAForcedChoiceIsThatOfNcclsTables) {
   EXPECT_GT(effect({{"nccl_proto", "LL"}}, large, a100s(8)).slower, 2);
   EXPECT_GT(effect({{"nccl_proto", "Simple"}}, small, a100s(8)).slower, 1.5);
   EXPECT_LT(effect({{"nccl_proto", "LL"}}, small, a100s(8)).slower, 1.01);
+}
+
+// CollNet is off unless it is turned on, and needs switches that add up.
+TEST(NcclEffect, OfCollNetIsThatOfSwitchesThatAddUp) {
+  const double large = 1000 * mib;
+  NcclGroup group = with_sharp(a100s(64));
+  group.nodes = 8;
+  group.between_bytes_per_s = 200e9;
+  group.rails = 8;
+  const double own = effect({}, large, group).slower;
+  EXPECT_EQ(own, 1);
+  const auto seconds = [&](NcclAlgorithm a) {
+    return nccl_seconds(Collective::all_reduce, large, a, NcclProtocol::simple, group);
+  };
+  EXPECT_DOUBLE_EQ(effect({{"nccl_algo", "AllReduce:CollNetChain"}, {"nccl_collnet", "true"}}, large, group).slower,
+                   seconds(NcclAlgorithm::collnet_chain) / seconds(NcclAlgorithm::ring));
+  EXPECT_LT(effect({{"nccl_collnet", "true"}}, large, group).slower, own);
+  EXPECT_EQ(effect({{"nccl_collnet", "true"}}, large, group, Collective::all_gather).slower,
+            effect({}, large, group, Collective::all_gather).slower);
+  const auto refused = [&](std::map<std::string, std::string> nccl, const NcclGroup& of) {
+    return test::error_of([&] { effect(std::move(nccl), large, of); });
+  };
+  EXPECT_THAT(refused({{"nccl_algo", "AllReduce:CollNetChain"}}, group), HasSubstr("needs nccl_collnet: true"));
+  group.network_reduces = false;
+  EXPECT_THAT(refused({{"nccl_collnet", "true"}}, group), HasSubstr("write `sharp: true`"));
+  EXPECT_EQ(effect({{"nccl_algo", "Ring"}, {"nccl_collnet", "true"}}, large, group).slower, 1);
 }
 
 // Between nodes a ring is what is known: a tree's latency grows with the logarithm of their number.
