@@ -154,9 +154,8 @@ TEST_F(PredictedSweep, SaysWhereverItIsReadThatNothingWasMeasured) {
 
 // The diagnosis from the file that a sweep wrote, through every reader.
 TEST_F(PredictedSweep, WhatIsWrongIsNamed) {
-  std::vector<std::string> faulty = on(16);
-  faulty.insert(faulty.end(), {"--set", "faults.slow_gpu.rank=11", "--set", "faults.slow_gpu.speed=50 %"});
-  run(faulty);
+  config_ = folder_.write("faulty.yaml", std::string(small_cluster) + "faults: {slow_gpu: {rank: 11, speed: 50 %}}\n");
+  run(on(16));
   const std::string cause = "rank 11 (simulated-1) computes at 50 % of its clock (slow_gpu)";
   for (const std::vector<std::string>& reader :
        {std::vector<std::string>{"show", "--breakdown", "--format", "md", file_},

@@ -202,6 +202,15 @@ TEST(Explain, FindsTheHardwareByTheNameOfTheGpu) {
   EXPECT_EQ(found.hardware, "H100 SXM5 80GB");
 }
 
+// A damaged file must not keep a reader busy for hours.
+TEST(Explain, DoesNotPredictWhatNobodyWouldPlan) {
+  store::Result result = test::measured(two_nodes, {});
+  for (std::size_t i = 0; i < result.variables.size(); ++i) {
+    if (result.variables[i] == "global_batch_size") result.cases[0].settings[i] = "1000000";
+  }
+  EXPECT_THAT(explain(result).why_none, HasSubstr("is more than the"));
+}
+
 // Which faults a prediction was made with stands in its configuration: nobody looks.
 TEST(Explain, DoesNotReadTheFaultsOfTheConfiguration) {
   store::Result result = test::measured(sixteen_nodes, everywhere(&config::Faults::acs_on));

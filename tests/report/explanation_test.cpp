@@ -15,8 +15,9 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string text_of_section(const analysis::Explanation& explanation) {
-  const store::Result result = test::samples::full();
+std::string text_of_section(const analysis::Explanation& explanation, const char* backend = "cuda") {
+  store::Result result = test::samples::full();
+  result.backend = backend;
   analysis::Findings findings;
   findings.explanation = explanation;
   Document document;
@@ -40,6 +41,7 @@ TEST(Explanation, SaysWhyThereIsNone) {
   analysis::Explanation none;
   none.why_none = "nothing says what its GPUs promise";
   EXPECT_THAT(text_of_section(none), HasSubstr("There is no prediction to hold it against: nothing says"));
+  EXPECT_THAT(text_of_section(none, "cpu"), Not(HasSubstr("prediction")));
 }
 
 TEST(Explanation, WithoutACauseSaysWhatItIs) {

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "config/backend.h"
 #include "report/scale.h"
 #include "report/sections.h"
 
@@ -138,14 +139,15 @@ std::string diagnosis_words(const analysis::Explanation& explanation) {
   for (const analysis::Cause& cause : d.causes) checks.insert(checks.end(), cause.checks.begin(), cause.checks.end());
   if (!checks.empty()) {
     const bool open = std::ranges::any_of(d.causes, [](const analysis::Cause& c) { return !c.or_else.empty(); });
-    text += fmt::format(" `harness doctor` {}: {}.", open ? "tells which" : "would see it", join(checks, ", "));
+    text += fmt::format(" harness doctor {}: {}.", open ? "tells which" : "would see it", join(checks, ", "));
   }
   return text;
 }
 
 Section explanation_section(const store::Result& result, const analysis::Findings& findings) {
   Section section{explanation_id, "Measured against predicted", {}};
-  if (!findings.explanation) return section;
+  // Of what is no GPU nobody predicts anything.
+  if (!findings.explanation || !config::traits_of(result.backend).ranks_are_gpus) return section;
   const analysis::Explanation& explained = *findings.explanation;
   if (explained.of_prediction) section.title = "Predicted with its faults against predicted without";
   if (!explained.why_none.empty()) {
