@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "explain/upgrade.h"
@@ -154,7 +155,7 @@ std::string json_text(const Upgrade& upgrade, const store::Result& result) {
   if (!upgrade.warnings.empty()) out["warnings"] = upgrade.warnings;
   Json& cases = out["cases"] = Json::array();
   for (const CaseMoved& c : upgrade.cases) cases.push_back(json_of(c, result));
-  return out.dump(2) + "\n";
+  return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
@@ -173,7 +174,8 @@ int plan_upgrade(const PlanOptions& options, std::ostream& out) {
     fail("{}: {}", options.config, why.what());
   }
   if (upgrade.cases.empty()) fail("--only {}: no case of this name has a profiled step", join(options.only, ", "));
-  out << (options.format == "json" ? json_text(upgrade, result) : text_of(upgrade, result, options));
+  // The file may be anybody's.
+  out << (options.format == "json" ? json_text(upgrade, result) : escaped_lines(text_of(upgrade, result, options)));
   return 0;
 }
 

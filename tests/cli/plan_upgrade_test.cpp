@@ -126,6 +126,25 @@ TEST_F(PlanUpgrade, OnTheSameHardwareNothingChanges) {
   }
 }
 
+// A file that was measured says the same as one that was predicted: nothing is asked of the simulation's own settings.
+TEST_F(PlanUpgrade, AMeasuredFileMovesAsAPredictedOne) {
+  measure({"faults={slow_link: {node: 1, share: 50 %}}"});
+  const store::Result predicted = store::read_result(file_);
+  store::Result measured = predicted;
+  const std::string sim = "backend: sim";
+  measured.config_text.replace(measured.config_text.find(sim), sim.size(), "backend: cuda");
+  measured.overrides.clear();
+  measured.backend = "cuda";
+  const explain::Upgrade here = explain::move_to(predicted, "p5"), there = explain::move_to(measured, "p5");
+  EXPECT_TRUE(here.of_prediction);
+  EXPECT_FALSE(there.of_prediction);
+  ASSERT_EQ(here.cases.size(), there.cases.size());
+  for (std::size_t i = 0; i < here.cases.size(); ++i) {
+    EXPECT_EQ(there.cases[i].why_none, "");
+    EXPECT_EQ(there.cases[i].forecast_s, here.cases[i].forecast_s);
+  }
+}
+
 TEST_F(PlanUpgrade, SaysWhatItIs) {
   measure({"faults={socket_fallback: true}"});
   EXPECT_THAT(said({"plan", file_, "--hardware", "hgx-b200"}),
