@@ -61,7 +61,7 @@ _harness() {
   else
     case $verb in
       "") _harness_words "$(_harness_help verbs <<< "$help")" ;;
-      sweep | plan) _harness_files '*.y*ml' ;;
+      sweep | plan | calibrate) _harness_files '*.y*ml' ;;
       selftest) _harness_words "$(_harness_help values suites <<< "$help")" ;;
       *) _harness_files '*.h5' ;;
     esac

@@ -215,7 +215,7 @@ TEST(CalibrationFiles, PredictWithCurvesHopsAndSteps) {
   const Measured m = node_of_two();
   const Laws laws = fit(m, 0);
   folder.write("x-hardware.yaml", hardware_text(m, laws, nullptr));
-  folder.write("x-calibration.yaml", calibration_text(m, laws, {}, "x-hardware"));
+  folder.write("x-calibration.yaml", calibration_text(m, laws, usual(config::BackendKind::cpu), "x-hardware"));
   folder.write("x.yaml",
                "backend: sim\nhardware: x-hardware.yaml\ncalibration: x-calibration.yaml\n"
                "model: {layers: 1, hidden: 64, heads: 2, vocab: 64, sequence: 32}\n"
@@ -250,7 +250,7 @@ TEST(CalibrationFiles, AreOfOneBackend) {
   const Measured m = node_of_two();
   const Laws laws = fit(m, 0);
   folder.write("x-hardware.yaml", hardware_text(m, laws, nullptr));
-  folder.write("x-calibration.yaml", calibration_text(m, laws, {}, "x-hardware"));
+  folder.write("x-calibration.yaml", calibration_text(m, laws, usual(config::BackendKind::cpu), "x-hardware"));
   folder.write("x.yaml",
                "backend: sim\nhardware: x-hardware.yaml\ncalibration: x-calibration.yaml\n"
                "model: {layers: 1, hidden: 64, heads: 2, vocab: 64, sequence: 32}\n"

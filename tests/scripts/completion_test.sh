@@ -63,6 +63,8 @@ for shell in $shells; do
   done
   expect "$shell" "sweep " "laptop.yaml old.yml runs" "monday.h5 notes.txt"
   expect "$shell" "sweep laptop.yaml --force " "laptop.yaml" "monday.h5"
+  expect "$shell" "calibrate " "laptop.yaml old.yml runs" "monday.h5 notes.txt"
+  expect "$shell" "calibrate --backend " "cpu cuda" "sim"
   expect "$shell" "show " "monday.h5 runs" "laptop.yaml notes.txt"
   expect "$shell" "show monday.h5 " "monday.h5 runs" "laptop.yaml notes.txt"
   expect "$shell" "compare --with " "monday.h5" "laptop.yaml"
