@@ -237,6 +237,7 @@ TEST(CalibrationFiles, PredictWithCurvesHopsAndSteps) {
     if (std::string_view(curve) == "gelu") {
       e.calibration->measured.computations[{Precision::fp32, curve}] = slow;
     } else {
+      e.calibration->measured.ranks = 2;
       e.calibration->measured.communications[curve] = slow;
     }
     EXPECT_GT(step_s(), plain_s + 1) << curve;
