@@ -62,7 +62,7 @@ _harness() {
   else
     case $verb in
       "") _harness_words "$(_harness_help verbs <<< "$help")" ;;
-      sweep) _harness_files '*.y*ml' ;;
+      sweep | calibrate) _harness_files '*.y*ml' ;;
       plan) _harness_files '*.y*ml' '*.h5' ;;
       selftest) _harness_words "$(_harness_help values suites <<< "$help")" ;;
       *) _harness_files '*.h5' ;;

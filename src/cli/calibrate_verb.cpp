@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <filesystem>
 #include <optional>
 #include <ostream>
@@ -47,6 +45,13 @@ calibrate::Wanted wanted(const job::Job& job, const CalibrateOptions& options) {
   return calibrate::wanted_by(plan_sweep(job, experiment, {}, plan::Processes::as_needed));
 }
 
+double limit_of(const std::string& text) try {
+  constexpr double usual_s = 60;
+  return text.empty() ? usual_s : parse_seconds(text);
+} catch (const Error& e) {
+  throw Error(fmt::format("--time-budget: {}", e.what()));
+}
+
 // Its counts; the rates are those that are measured.
 std::optional<config::Hardware> known_of(const std::string& device, config::BackendKind backend) {
   if (!config::traits_of(backend).ranks_are_gpus) return std::nullopt;
@@ -69,10 +74,10 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
   const std::string prefix = options.output.empty() ? job.places().front().host : options.output;
   const std::string hardware = prefix + "-hardware.yaml", calibration = prefix + "-calibration.yaml";
   for (const std::string& path : {hardware, calibration}) check_output(path, options.force);
+  const double limit_s = limit_of(options.time_budget);
   const calibrate::Wanted sizes = wanted(job, options);
   static_cast<void>(backends::get(sizes.backend));  // an Error here says what is missing
   if (config::traits_of(sizes.backend).ranks_are_gpus) sweep::require_gpus(job.places(), false, "calibrate");
-  const double limit_s = options.time_budget.empty() ? 60 : parse_seconds(options.time_budget);
   err << fmt::format("harness: calibrating on {} of {}, backend {}, for about {}\n", plural(job.size(), "rank"),
                      plural(job.places().back().node + 1, "node"), config::name_of(sizes.backend),
                      show_seconds(limit_s));

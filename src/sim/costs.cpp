@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "program/count.h"
+#include "sim/curve_time.h"
 #include "sim/host_pace.h"
 
 namespace harness::sim {
@@ -93,7 +94,14 @@ double Costs::computation_seconds(const Program& program, const program::Operati
   const config::Software& software = calibration_.software;
   if (const config::Curve* curve =
           calibration_.measured.computation(settings_.precision, program::name_of(op.action))) {
-    return curve->seconds_at(program::work_of(program, op.action)) * device_.flops / device.flops;
+    const bool computes = program::flop_of(op.action).model > 0;
+    const auto law = [&](double work) {
+      return computes ? work / (device_.flops * calibration_.product_share) + software.kernel_s
+                      : memory_seconds(work, device_, calibration_);
+    };
+    // Slower clocks slow down what computes.
+    const double seconds = seconds_by(*curve, program::work_of(program, op.action), law);
+    return computes ? seconds * device_.flops / device.flops : seconds;
   }
   const double bytes = program::needed_bytes(program, op.action) * software.cost_of(op).bytes;
   if (const auto* product = std::get_if<program::Matmul>(&op.action)) {

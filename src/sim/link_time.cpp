@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "sim/curve_time.h"
+
 namespace harness::sim {
 namespace {
 
@@ -144,14 +146,18 @@ double collective_seconds(program::Collective kind, double bytes, const Spread& 
   const bool all_reduce = kind == program::Collective::all_reduce;
   const double passes = all_reduce ? 2 : 1;
   const auto n = static_cast<double>(spread.ranks);
-  const config::Curve* curve = c.measured.communication(curve_of(kind));
-  if (spread.nodes == 1 && curve != nullptr && c.measured.ranks > 1)
-    return curve->seconds_at(bytes * part_moved(n) / part_moved(c.measured.ranks));
   const WithinNode within = c.within_node ? WithinNode{c.within_node->start_s, c.within_node->share}
                                           : within_node(spread.most_on_a_node, network.switches_reduce, all_reduce);
   const double within_rate = network.rank_bytes_per_s * within.share;
   const double moved = passes * part_moved(n) * bytes;
-  if (spread.nodes == 1) return (all_reduce ? 1 : half_of_all_reduce) * within.start_s + moved / within_rate;
+  if (spread.nodes == 1) {
+    const auto law = [&](double size) {
+      return (all_reduce ? 1 : half_of_all_reduce) * within.start_s + passes * part_moved(n) * size / within_rate;
+    };
+    const config::Curve* curve = c.measured.communication(curve_of(kind));
+    if (curve == nullptr || c.measured.ranks < 2) return law(bytes);
+    return seconds_by(*curve, bytes * part_moved(n) / part_moved(c.measured.ranks), law);
+  }
   double rate = network_rate(spread, network) * c.network_share * spread.network;
   if (spread.most_on_a_node > 1) rate = std::min(rate, within_rate);
   return c.network_start_s + passes * (spread.nodes - 1) * c.network_hop_s + moved / rate;
@@ -161,10 +167,12 @@ double message_seconds(double bytes, int senders, const Spread& there, const Net
                        const config::Calibration& c, double share) {
   constexpr double share_of_nvlink = 2.0 / 3;
   if (senders == 0) {
-    if (const config::Curve* curve = c.measured.communication(send_curve)) return curve->seconds_at(bytes);
-    if (c.within_node) return c.within_node->message_s + bytes / (network.rank_bytes_per_s * c.within_node->share);
+    const double start_s = c.within_node ? c.within_node->message_s : c.message_start_s;
+    const double part = c.within_node ? c.within_node->share : share_of_nvlink;
+    const auto law = [&](double size) { return start_s + size / (network.rank_bytes_per_s * part); };
+    const config::Curve* curve = c.measured.communication(send_curve);
+    return curve == nullptr ? law(bytes) : seconds_by(*curve, bytes, law);
   }
-  if (senders == 0) return c.message_start_s + bytes / (network.rank_bytes_per_s * share_of_nvlink);
   const bool scatters = c.software.scatters_messages && there.ranks > 1;
   const double own = scatters ? bytes / there.ranks : bytes;
   // One alone has its own network card.

@@ -60,7 +60,7 @@ program::Links links_of(const config::Experiment& experiment, const plan::Planne
   if (links.rank_bytes_per_s == 0 && hardware) links.rank_bytes_per_s = hardware->nvlink_bytes_per_s;
   const bool predicts = config::traits_of(experiment.backend).predicts();
   if (links.node_bytes_per_s == 0 && hardware && predicts) links.node_bytes_per_s = hardware->node_bytes_per_s;
-  const config::BackendTraits& traits = config::traits_of(config::traits_of(experiment.backend).stands_for);
+  const config::BackendTraits& traits = config::traits_of(config::stands_for(experiment));
   links.switches_reduce_nodes = traits.uses_nccl && (!hardware || hardware->switches_may_reduce());
   const auto collnet = planned.settings.nccl.find("nccl_collnet");
   links.switches_reduce_network = collnet != planned.settings.nccl.end() && collnet->second == "true";

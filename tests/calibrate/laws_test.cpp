@@ -6,12 +6,16 @@
 
 #include <cmath>
 #include <random>
+#include <string_view>
+#include <utility>
 
 #include "calibrate/files.h"
 #include "config/experiment.h"
 #include "program/operation.h"
+#include "sim/simulation.h"
 #include "support/errors.h"
 #include "support/temporary_folder.h"
+#include "workloads/workload.h"
 
 namespace harness::calibrate {
 namespace {
@@ -205,13 +209,49 @@ TEST(CalibrationFiles, AreReadBack) {
   EXPECT_NEAR(gelu->seconds_at(5e5), written.measured.computation(Precision::fp32, "gelu")->seconds_at(5e5), 1e-7);
 }
 
+// Each number of a calibration is in the step that it predicts.
+TEST(CalibrationFiles, PredictWithCurvesHopsAndSteps) {
+  const test::TemporaryFolder folder;
+  const Measured m = node_of_two();
+  const Laws laws = fit(m, 0);
+  folder.write("x-hardware.yaml", hardware_text(m, laws, nullptr));
+  folder.write("x-calibration.yaml", calibration_text(m, laws, usual(config::BackendKind::cpu), "x-hardware"));
+  folder.write("x.yaml",
+               "backend: sim\nhardware: x-hardware.yaml\ncalibration: x-calibration.yaml\n"
+               "model: {layers: 1, hidden: 64, heads: 2, vocab: 64, sequence: 32}\n"
+               "baseline: {precision: fp32, global_batch_size: 4, layout: {tensor_parallel: 2}}\n");
+  config::Experiment e = config::load_experiment(folder / "x.yaml");
+  const program::Layout layout{{program::Axis::tensor, 2}};
+  const program::ProgramSet set = workloads::build_programs(e.model, e.baseline, layout);
+  const auto step_s = [&] { return sim::Simulation(set, e.baseline, e, sim::network_of(e, {0, 0})).step_s(); };
+  const double plain_s = step_s();
+  e.calibration->software.step_s += 1;
+  EXPECT_NEAR(step_s(), plain_s + 1, 1e-6);
+  e.calibration->software.step_s -= 1;
+  e.calibration->software.hop_s += 1;
+  EXPECT_GT(step_s(), plain_s + 2);  // to a collective and back
+  e.calibration->software.hop_s -= 1;
+  for (const char* curve : {"gelu", "all_reduce"}) {
+    config::Experiment before = e;
+    const config::Curve slow({{1, 1.0}});
+    if (std::string_view(curve) == "gelu") {
+      e.calibration->measured.computations[{Precision::fp32, curve}] = slow;
+    } else {
+      e.calibration->measured.ranks = 2;
+      e.calibration->measured.communications[curve] = slow;
+    }
+    EXPECT_GT(step_s(), plain_s + 1) << curve;
+    std::swap(e, before);
+  }
+}
+
 // What only the other backend honours is refused.
 TEST(CalibrationFiles, AreOfOneBackend) {
   const test::TemporaryFolder folder;
   const Measured m = node_of_two();
   const Laws laws = fit(m, 0);
   folder.write("x-hardware.yaml", hardware_text(m, laws, nullptr));
-  folder.write("x-calibration.yaml", calibration_text(m, laws, {}, "x-hardware"));
+  folder.write("x-calibration.yaml", calibration_text(m, laws, usual(config::BackendKind::cpu), "x-hardware"));
   folder.write("x.yaml",
                "backend: sim\nhardware: x-hardware.yaml\ncalibration: x-calibration.yaml\n"
                "model: {layers: 1, hidden: 64, heads: 2, vocab: 64, sequence: 32}\n"

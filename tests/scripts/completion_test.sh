@@ -65,6 +65,8 @@ for shell in $shells; do
   expect "$shell" "sweep laptop.yaml --force " "laptop.yaml" "monday.h5"
   expect "$shell" "plan " "laptop.yaml old.yml monday.h5 runs" "notes.txt"
   expect "$shell" "plan laptop.yaml --best " "" "laptop.yaml monday.h5"
+  expect "$shell" "calibrate " "laptop.yaml old.yml runs" "monday.h5 notes.txt"
+  expect "$shell" "calibrate --backend " "cpu cuda" "sim"
   expect "$shell" "show " "monday.h5 runs" "laptop.yaml notes.txt"
   expect "$shell" "show monday.h5 " "monday.h5 runs" "laptop.yaml notes.txt"
   expect "$shell" "compare --with " "monday.h5" "laptop.yaml"
