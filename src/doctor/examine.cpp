@@ -19,6 +19,7 @@ struct Question {
   double limit_s = node_limit_s;
   std::vector<std::int32_t> of_nodes;  // the ranks that tell their node's facts, ascending
   bool of_ranks = true;                // each tells its own
+  bool asks_nvml = true;
 };
 
 struct Told {
@@ -28,7 +29,7 @@ struct Told {
 
 template <job::MessageOf<Question> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.sysroot, m.limit_s, m.of_nodes, m.of_ranks);
+  each(m.sysroot, m.limit_s, m.of_nodes, m.of_ranks, m.asks_nvml);
 }
 
 template <job::MessageOf<Told> M, class Each>
@@ -74,7 +75,7 @@ void add_node_facts(job::Job& job, Question question, std::vector<Node>& nodes) 
     const int rank = node.ranks.front().rank;
     const std::string& bytes = answers[static_cast<std::size_t>(rank)];
     if (bytes.empty()) {
-      node.facts.set("unfinished", fmt::format("rank {} gave no answer", rank));
+      node.facts.set("silent", fmt::format("rank {}", rank));
     } else {
       node.facts.merge(unpacked(job::decode_fields<Told>(bytes).node));
     }
@@ -93,18 +94,19 @@ std::string answer(int rank, const std::string& bytes) try {
   Told told{host_below(root), {}, {}};
   if (question.of_ranks) told.rank = packed(gather_rank(root));
   if (std::ranges::binary_search(question.of_nodes, rank)) {
-    told.node = packed(gather_node(root, root == "/" ? AskGpus(ask_nvml) : AskGpus(), question.limit_s));
+    const bool asks = question.asks_nvml && root == "/";
+    told.node = packed(gather_node(root, asks ? AskGpus(ask_nvml) : AskGpus(), question.limit_s));
   }
   return job::encode_fields(told);
 } catch (const std::exception&) {
   return "";  // rank 0 says that there was no answer
 }
 
-std::vector<Node> examine(job::Job& job, const std::string& sysroot, double limit_s) {
+std::vector<Node> examine(job::Job& job, const HowToExamine& how) {
   const std::vector<job::RankPlace>& places = job.places();
-  Question question{sysroot, limit_s, {}};
+  Question question{how.sysroot, how.limit_s, {}, true, how.asks_nvml};
   // With a folder for each rank, which ranks share a node is known when they have told their names.
-  const bool by_rank = sysroot.find(rank_placeholder) != std::string::npos;
+  const bool by_rank = how.sysroot.find(rank_placeholder) != std::string::npos;
   for (const job::RankPlace& place : places) {
     if (place.local_rank == 0 && !by_rank) question.of_nodes.push_back(place.rank);
   }
@@ -126,7 +128,7 @@ std::vector<Node> examine(job::Job& job, const std::string& sysroot, double limi
     }
     Node& node = nodes[static_cast<std::size_t>(at - names.begin())];
     node.ranks.push_back({static_cast<int>(rank), unpacked(told.rank)});
-    if (silent) node.facts.set("unfinished", fmt::format("rank {} gave no answer", rank));
+    if (silent) node.facts.set("silent", fmt::format("rank {}", rank));
   }
   if (by_rank) add_node_facts(job, question, nodes);
   return nodes;

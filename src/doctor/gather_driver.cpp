@@ -19,8 +19,11 @@ using machine::Access;
 using machine::Reading;
 using machine::Tree;
 
-// The names of processes, as far as this process sees them; the kernel cuts them after 15 letters.
+// The names of processes; the kernel cuts them after 15 letters. That of the first one is everybody's to read unless
+// /proc is mounted with hidepid, which hides all that are not one's own.
 void add_daemons(const Tree& tree, Facts& facts) {
+  if (!tree.line("proc/1/comm").ok())
+    facts.set_unreadable("daemon", "/proc does not show the processes of others (hidepid)");
   const std::map<std::string, std::string> known{{"nv-fabricmanage", "daemon/fabric_manager"},
                                                  {"nvidia-imex", "daemon/imex"},
                                                  {"nvidia-persiste", "daemon/persistence"}};

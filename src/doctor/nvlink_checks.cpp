@@ -95,6 +95,8 @@ void fabric_manager(const Node& node, const Cluster&, Findings& out) {
   if (is_container(facts) || is_virtual(facts)) {
     return out.unknown("whether the fabric manager runs", "it may run outside, where its process is not seen");
   }
+  if (const machine::Reading& daemons = facts["daemon"]; !daemons.ok() && !daemons.why.empty())
+    return out.unknown("whether the fabric manager runs", daemons.why, "run doctor once as root");
   out.fail("no process nv-fabricmanager: the GPUs cannot use NVLink", "`systemctl start nvidia-fabricmanager`");
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -90,18 +91,37 @@ void binding(const Node& node, const Cluster&, Findings& out) {
            "mpirun --bind-to none, or --map-by with at least four CPUs for each rank");
 }
 
-// The GPU that a rank gets, of those of its node in the order of their addresses: by its number on the node, or by what
-// CUDA_VISIBLE_DEVICES leaves it. "": not known.
+// The GPUs of its node that a rank may use, in the order of their addresses: all, unless it told that it may not.
+std::vector<std::string> gpus_open_to(const Rank& rank, const std::vector<std::string>& gpus) {
+  std::vector<std::string> open;
+  for (const std::string& gpu : gpus) {
+    if (rank.facts.text("gpu/" + gpu) != "no") open.push_back(gpu);
+  }
+  return open;
+}
+
+// Those that any of its ranks may use.
+std::vector<std::string> gpus_of_job(const Node& node, std::vector<std::string> gpus) {
+  std::erase_if(gpus, [&](const std::string& gpu) {
+    return !node.ranks.empty() &&
+           std::ranges::all_of(node.ranks, [&](const Rank& rank) { return rank.facts.text("gpu/" + gpu) == "no"; });
+  });
+  return gpus;
+}
+
+// The GPU that a rank gets: by its number on the node, or by what CUDA_VISIBLE_DEVICES leaves it, which counts those
+// that are open to it. "": not known.
 std::string gpu_of(const Rank& rank, std::size_t local_rank, const std::vector<std::string>& gpus) {
-  std::size_t number = local_rank;
+  const std::vector<std::string> open = gpus_open_to(rank, gpus);
+  std::size_t number = open.size() == 1 ? 0 : local_rank;
   const machine::Reading& visible = rank.facts["env/CUDA_VISIBLE_DEVICES"];
-  if (visible.ok()) {
+  if (visible.ok() && open.size() != 1) {
     const std::string& text = visible.text;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     const bool alone = error == std::errc() && end == text.data() + text.size();
     if (!alone) return "";
   }
-  return number < gpus.size() ? gpus[number] : "";
+  return number < open.size() ? open[number] : "";
 }
 
 machine::CpuSet may_use(const Rank& rank) {
@@ -122,7 +142,7 @@ void near_gpu(const Node& node, const Cluster&, Findings& out) {
     allowed |= may_use(rank);
   }
   std::vector<std::string> out_of_reach;
-  for (const std::string& gpu : gpus) {
+  for (const std::string& gpu : gpus_of_job(node, gpus)) {
     const machine::Reading& near = facts["gpu/" + gpu + "/cpus"];
     if (!near.ok()) return out.unknown("the CPUs near GPU " + gpu, near.why.empty() ? "/sys does not tell" : near.why);
     if (const auto cpus = machine::cpus_in(near.text); cpus.any() && (cpus & allowed).none())
@@ -164,11 +184,15 @@ void memory_policy(const Node& node, const Cluster&, Findings& out) {
 }
 
 void ranks_and_gpus(const Node& node, const Cluster&, Findings& out) {
-  const auto gpus = static_cast<std::int64_t>(std::max(
-      {node.facts.under("gpu").size(), node.facts.under("driver/gpu").size(), node.facts.under("nvml").size()}));
+  const auto on_node = std::max(
+      {node.facts.under("gpu").size(), node.facts.under("driver/gpu").size(), node.facts.under("nvml").size()});
+  if (on_node == 0) return out.skip("no NVIDIA GPU");
+  const std::vector<std::string> on_bus = gpus_of(node.facts);
+  const auto gpus = static_cast<std::int64_t>(on_bus.empty() ? on_node : gpus_of_job(node, on_bus).size());
   const auto ranks = std::ssize(node.ranks);
-  if (gpus == 0) return out.skip("no NVIDIA GPU");
-  const std::string both = fmt::format("{} and {}", plural(ranks, "rank"), plural(gpus, "GPU"));
+  const std::string both = fmt::format("{} and {}{}", plural(ranks, "rank"), plural(gpus, "GPU"),
+                                       std::cmp_less(gpus, on_bus.size()) ? " that the job may use" : "");
+  if (gpus == 0) return out.fail(both, "ask the scheduler for GPUs (srun --gpus-per-node), or start no rank here");
   if (ranks > gpus) return out.fail(both, fmt::format("start {} on this node, or repair it", plural(gpus, "rank")));
   out.pass(both);
 }

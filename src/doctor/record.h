@@ -27,5 +27,7 @@ store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge
 
 /// Failures of nodes, a line each; "" if there is none.
 std::string failures_in_words(const store::DoctorRecord& record);
+/// The same with the nodes that did not tell all in time: whether they are healthy is not known.
+std::string not_healthy_in_words(const store::DoctorRecord& record);
 
 }  // namespace harness::doctor

@@ -107,8 +107,8 @@ Said failed_block(const Bench& bench, const std::string& check, const std::strin
   const std::string host = host_of(bench.nodes, outcome.culprit_rank);
   if (ran_out_of_time(outcome))
     return {check,
-            {Verdict::warn, fmt::format("{} did not end within the limit: {}", what, outcome.reason),
-             "see what holds this rank up: its CPUs, its GPU, its network"},
+            {Verdict::fail, fmt::format("{} did not end: {}", what, outcome.reason),
+             "a sweep would hang like this; see what holds this rank up: its GPU, its network, its CPUs"},
             host};
   return {check,
           {Verdict::fail, fmt::format("{} failed: {}", what, outcome.reason),

@@ -108,6 +108,10 @@ void synchronised(const Node& node, const Cluster&, Findings& out) {
 }
 
 void unfinished(const Node& node, const Cluster&, Findings& out) {
+  if (node.facts.has("silent")) {
+    return out.fail(node.facts.text("silent") + " gave no answer: nothing is known of what it would have told",
+                    "see whether its process still runs, and what the kernel's log of its node says");
+  }
   const std::string stage = node.facts.text("unfinished");
   if (stage.empty()) return out.pass("all was read in time");
   out.warn("not everything was told in time: " + stage,

@@ -101,7 +101,7 @@ const std::vector<Row>& rows() {
       {"gpu.nvls", set("driver/version", "525.60.13"), Verdict::warn, hide("driver/version")},
       {"gpu.fabric", set(nvml + "/fabric_state", "2"), Verdict::fail, hide("nvml"), Verdict::skip},
       {"gpu.fabric_manager", unset("daemon/fabric_manager"), Verdict::fail,
-       both(unset("daemon/fabric_manager"), set("os/container", "yes"))},
+       both(unset("daemon/fabric_manager"), hide("daemon"))},
       {"gpu.imex", unset("imex/channel"), Verdict::warn, nothing, Verdict::pass,
        both(rack, set("imex/channel", "channel0"))},
       {"gdr.module", both(unset("driver/peermem"), set("driver/open", "no")), Verdict::fail,
@@ -163,7 +163,7 @@ const std::vector<Row>& rows() {
        },
        Verdict::warn, hide_in_ranks("bound/memory_policy"), Verdict::unknown,
        set_in_ranks("bound/memory_policy", "default")},
-      {"node.answers", set("unfinished", "NVML"), Verdict::warn, nothing, Verdict::pass},
+      {"node.answers", set("silent", "rank 3"), Verdict::fail, set("unfinished", "NVML"), Verdict::warn},
       {"cpu.governor", set("cpu/governor", "powersave"), Verdict::warn, hide("cpu/governor")},
       {"cpu.offline", set("cpu/online", "0-6"), Verdict::info, hide("cpu/online")},
       {"cpu.load", set("cpu/load", "17.0 12.0 10.0 3/999 1"), Verdict::warn, hide("cpu/load")},
@@ -227,6 +227,36 @@ std::vector<Finding> found(const std::string& id, const Node& node) {
 
 Verdict worst(const std::vector<Finding>& findings) {
   return std::ranges::min(findings, {}, &Finding::verdict).verdict;
+}
+
+TEST(Checks, AFabricManagerOutsideOfTheContainerIsNotMissed) {
+  Node node = healthy();
+  both(unset("daemon/fabric_manager"), set("os/container", "yes"))(node);
+  EXPECT_EQ(worst(found("gpu.fabric_manager", node)), Verdict::unknown);
+}
+
+// Slurm with ConstrainDevices: each task sees its own GPU as number 0, and the job has half of the node.
+TEST(Checks, ARankIsHeldAgainstTheGpusThatItMayUse) {
+  Node node = healthy();
+  node.ranks.resize(4);
+  for (int i = 0; i < 8; ++i) {
+    const std::string address = test::gpu_address(i);
+    node.facts.set("gpu/" + address + "/cpus", i < 4 ? "0-3" : "4-7");
+    for (Rank& rank : node.ranks) rank.facts.set("gpu/" + address, rank.rank == i ? "yes" : "no");
+  }
+  for (Rank& rank : node.ranks) {
+    rank.facts.set("bound/cpus", "0-3");
+    rank.facts.set("env/CUDA_VISIBLE_DEVICES", "0");
+  }
+  EXPECT_EQ(worst(found("rank.near_gpu", node)), Verdict::pass) << found("rank.near_gpu", node).front().evidence;
+  const std::string far = test::gpu_address(3);
+  node.facts.set("gpu/" + far + "/cpus", "4-7");
+  EXPECT_EQ(found("rank.near_gpu", node).front().evidence, "the job may use none of the CPUs near 1 GPU: " + far);
+  node.ranks[0].facts.set("bound/cpus", "0-7");
+  EXPECT_NE(found("rank.near_gpu", node).front().evidence.find("3 (GPU " + far + ")"), std::string::npos);
+  EXPECT_EQ(found("rank.gpus", node).front().evidence, "4 ranks and 4 GPUs that the job may use");
+  for (Rank& rank : node.ranks) rank.facts.set("gpu/" + far, "no");
+  EXPECT_EQ(worst(found("rank.gpus", node)), Verdict::fail);
 }
 
 TEST(Checks, EachHasARowHereAndAnIdOfItsOwn) {

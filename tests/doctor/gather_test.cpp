@@ -182,6 +182,28 @@ TEST(HostileTree, NeitherHangsNorLies) {
   EXPECT_LT(node.facts.size(), 20000u);
 }
 
+// A container or a control group leaves a rank some of the GPUs that /proc shows.
+TEST(GatherRank, TellsWhichGpusItMayUse) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.remove("dev/nvidia3");
+  const Facts facts = gather_rank(tree.path());
+  EXPECT_EQ(facts.text("gpu/" + test::gpu_address(2)), "yes");
+  EXPECT_EQ(facts.text("gpu/" + test::gpu_address(3)), "no");
+}
+
+// Mounted with hidepid, /proc shows one's own processes alone.
+TEST(GatherDriver, HiddenProcessesAreNotMissingOnes) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  EXPECT_EQ(tree.facts()["daemon"].access, machine::Access::absent);
+  tree.remove("proc/1");
+  tree.remove("proc/812");
+  const Facts facts = tree.facts();
+  EXPECT_EQ(facts["daemon"].access, machine::Access::unreadable);
+  EXPECT_FALSE(facts.has("daemon/fabric_manager"));
+}
+
 // A node whose files change while they are read.
 TEST(HostileTree, MayChangeMeanwhile) {
   test::NodeTree tree("dgx01");

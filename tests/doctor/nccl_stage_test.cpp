@@ -368,7 +368,7 @@ TEST(NcclStage, ABlockThatFailsNamesItsRank) {
   EXPECT_THAT(outcome("rank 3 on node1: Mismatched NCCL version detected : rank 0 version 22809 rank 3 version 22105"),
               HasSubstr("fail nccl.version node1: "));
   EXPECT_THAT(outcome("rank 3 on node1: no step finished within 4.5 s (deadlines: step)"),
-              HasSubstr("warn stage.nccl node1: an all-reduce over all ranks did not end within the limit: "));
+              HasSubstr("fail stage.nccl node1: an all-reduce over all ranks did not end: "));
 }
 
 TEST(NcclStage, WithoutGpusItIsLeftOut) {

@@ -41,6 +41,7 @@ class NodeTree {
     write("proc/loadavg", "0.10 0.10 0.10 1/999 1234");
     write("proc/self/cgroup", "0::/user.slice\n");
     write("proc/1/cgroup", "0::/init.scope\n");
+    write("proc/1/comm", "systemd");
     write("proc/self/status",
           "Name:\tharness\nCapEff:\t0000000000000000\nCpus_allowed_list:\t0-7\nMems_allowed_list:\t0-1\n");
     write("proc/sys/kernel/numa_balancing", "0");
@@ -105,7 +106,10 @@ class NodeTree {
     write(folder + "iommu_group/type", "identity");
     std::filesystem::create_directories(root_ / "sys/bus/pci/drivers/nvidia");
     link("sys/devices/" + path + "/driver", "/sys/bus/pci/drivers/nvidia");
-    write("proc/driver/nvidia/gpus/" + address + "/information", "Model: \t\t " + model);
+    const int minor = gpus_++;
+    write("proc/driver/nvidia/gpus/" + address + "/information",
+          fmt::format("Model: \t\t {}\nDevice Minor: \t {}", model, minor));
+    write(fmt::format("dev/nvidia{}", minor), "");
   }
   void add_driver(bool open_modules = true) {
     write("proc/driver/nvidia/version",
@@ -184,6 +188,7 @@ class NodeTree {
   }
 
   std::string host_;
+  int gpus_ = 0;
   TemporaryFolder root_{quick_folder()};
 };
 
