@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "doctor/outliers.h"
+
 namespace harness::doctor {
 namespace {
 
@@ -14,6 +18,12 @@ bool must_agree(std::string_view name) {
 }  // namespace
 
 Cluster::Cluster(const std::vector<Node>& nodes) {
+  std::vector<double> offsets;
+  for (const Node& node : nodes) {
+    if (const auto offset_s = node.facts.signed_number("clock/offset_s")) offsets.push_back(*offset_s);
+  }
+  constexpr std::size_t enough = 3;
+  if (offsets.size() >= enough) clock_offset_s = median_of(std::move(offsets));
   for (const Node& node : nodes) {
     for (const Port& port : ports_of(node.facts)) {
       if (!node.facts.has(port.key + "state")) continue;

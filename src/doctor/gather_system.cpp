@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string_view>
+#include <thread>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -107,6 +110,40 @@ void add_quota(const Tree& tree, Facts& facts) {
   }
 }
 
+// The sum of all CPUs' columns and the one that other guests of the host took, in ticks: "cpu  user nice system idle
+// iowait irq softirq steal …"; what follows is part of user and nice.
+struct Ticks {
+  double all = 0, stolen = 0;
+};
+std::optional<Ticks> ticks_in(const Reading& stat) {
+  std::string_view rest = stat.text;
+  if (machine::take_word(rest) != "cpu") return std::nullopt;
+  constexpr int columns = 8, steal = 7;
+  Ticks ticks;
+  for (int column = 0; column < columns; ++column) {
+    const auto value = machine::number(machine::take_word(rest));
+    if (!value) return std::nullopt;
+    ticks.all += *value;
+    if (column == steal) ticks.stolen = *value;
+  }
+  return ticks;
+}
+
+// What of the CPUs' time went to other guests: since the node was started, and of a guest in a tenth of a second.
+void add_steal(const Tree& tree, Facts& facts) {
+  const auto look = [&] { return tree.line("proc/stat"); };
+  const Reading first = look();
+  if (first.access == Access::unreadable) facts.set("cpu/steal_since_start", first);
+  const auto before = ticks_in(first);
+  if (!before || before->all <= 0) return;
+  facts.set("cpu/steal_since_start", fmt::format("{:.4f}", before->stolen / before->all));
+  if (!tree.is_own_machine() || facts.text("os/virtual") != "yes") return;
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const auto after = ticks_in(look());
+  if (after && after->all > before->all)
+    facts.set("cpu/steal", fmt::format("{:.4f}", (after->stolen - before->stolen) / (after->all - before->all)));
+}
+
 // Whether the kernel believes that its clock follows another one. It needs no privilege to say so.
 void add_clock(Facts& facts) {
   timex state{};
@@ -133,6 +170,7 @@ void gather_system(const Tree& tree, Facts& facts) {
   add_container(tree, facts);
   add_memory(tree, facts);
   add_quota(tree, facts);
+  add_steal(tree, facts);
   const std::string cpus = "sys/devices/system/cpu/";
   const machine::Listing listed = tree.names("sys/devices/system/cpu");
   if (listed.access == Access::unreadable) facts.set_unreadable("cpu/governor", listed.why);

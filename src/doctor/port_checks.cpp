@@ -163,6 +163,13 @@ void mtu(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   bool any = false;
   constexpr double enough = 4200;  // for RDMA packets of 4096 bytes and their headers
+  // What the kernel makes the port's active MTU of (iboe_get_mtu() of its ib_addr.h): the largest power of two that
+  // leaves 96 bytes for headers.
+  const auto packet_bytes = [](double interface_bytes) {
+    int bytes = 256;
+    while (bytes < 4096 && 2 * bytes <= interface_bytes - 96) bytes *= 2;
+    return bytes;
+  };
   for (const Port& port : active_ports(node.facts)) {
     if (!is_roce(node.facts, port)) continue;
     any = true;
@@ -171,8 +178,8 @@ void mtu(const Node& node, const Cluster&, Findings& out) {
     if (!bytes) {
       out.unknown("the MTU of " + port.name(), reading.why.empty() ? "it has no interface here" : reading.why);
     } else if (*bytes < enough) {
-      out.warn(fmt::format("the interface of {} has an MTU of {:.0f}: RDMA sends packets of 1024 bytes", port.name(),
-                           *bytes),
+      out.warn(fmt::format("the interface of {} has an MTU of {:.0f}: RDMA sends packets of {} bytes", port.name(),
+                           *bytes, packet_bytes(*bytes)),
                "set 9000 on the interfaces and switches");
     }
   }

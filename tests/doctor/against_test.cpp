@@ -61,7 +61,10 @@ TEST(Against, NothingHasChangedWhereOnlyTheMomentHas) {
 
 TEST(Against, NamesFactsByNodeAndWhatIsWrongSince) {
   std::vector<Node> now = earlier().nodes;
-  for (Node& node : now) node.facts.set("driver/version", "575.1");
+  for (Node& node : now) {
+    node.facts.set("driver/version", "575.1");
+    node.facts.set("fabric_manager/version", "575.1");
+  }
   now[1].facts.set("hca/mlx5_2/width", "8");
   now[2].facts.set("port/mlx5_4/1/counter/link_downed", "3");
   now[2].facts.set_unreadable("clock/source", "permission denied");
@@ -72,8 +75,8 @@ TEST(Against, NamesFactsByNodeAndWhatIsWrongSince) {
       said_of(changes),
       ElementsAre("new ib.pcie on n2", "new pcie.width on n2", "new rank.nofile on n1", "new env.debugging on n3",
                   "new env.ranks on n3", "driver/version: 570.86.15 -> 575.1 on n1,n2,n3",
-                  "rank: limit/nofile: 1048576 -> 1024 on n1", "hca/mlx5_2/width: 16 -> 8 on n2",
-                  "clock/source: tsc -> cannot be read: permission denied on n3",
+                  "fabric_manager/version: 570.86.15 -> 575.1 on n1,n2,n3", "rank: limit/nofile: 1048576 -> 1024 on n1",
+                  "hca/mlx5_2/width: 16 -> 8 on n2", "clock/source: tsc -> cannot be read: permission denied on n3",
                   "port/mlx5_4/1/counter/link_downed: 0 -> 3 on n3", "rank: env/NCCL_ALGO: (none) -> Ring on n3"));
 }
 

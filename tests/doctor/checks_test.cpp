@@ -78,6 +78,12 @@ void roce(Node& node) {
 }
 const Change virtual_machine = both(set("os/virtual", "yes"), set("driver/relaxed_ordering", "1"));
 const Change rack = set("driver/gpu/0000:13:00.0", "NVIDIA GB200");
+void in_domain(Node& node) {
+  for (const std::string& one : node.facts.under("nvml")) {
+    node.facts.set("nvml/" + one + "/fabric_cluster", "0f4c11e9-0000-0000-0000-00000000007a");
+    node.facts.set("nvml/" + one + "/fabric_clique", "0");
+  }
+}
 const Change some_variable = set_in_ranks("env/NCCL_IB_TIMEOUT", "22");
 
 const std::vector<Row>& rows() {
@@ -102,8 +108,11 @@ const std::vector<Row>& rows() {
       {"gpu.fabric", set(nvml + "/fabric_state", "2"), Verdict::fail, hide("nvml"), Verdict::skip},
       {"gpu.fabric_manager", unset("daemon/fabric_manager"), Verdict::fail,
        both(unset("daemon/fabric_manager"), hide("daemon"))},
-      {"gpu.imex", unset("imex/channel"), Verdict::warn, nothing, Verdict::pass,
-       both(rack, set("imex/channel", "channel0"))},
+      {"gpu.fabric_manager_version", set("fabric_manager/version", "570.86.10"), Verdict::fail,
+       hide("fabric_manager/version")},
+      {"gpu.nvlink_domain", set(nvml + "/fabric_clique", "1"), Verdict::fail, hide("nvml"), Verdict::skip, in_domain},
+      {"gpu.imex", unset("imex/channel"), Verdict::warn, both(unset("daemon/imex"), hide("daemon")), Verdict::unknown,
+       both(rack, both(set("imex/channel", "channel0"), set("daemon/imex", "yes")))},
       {"gdr.module", both(unset("driver/peermem"), set("driver/open", "no")), Verdict::fail,
        both(unset("driver/peermem"), hide("driver/open"))},
       {"gdr.dmabuf", set("driver/open", "no"), Verdict::info, hide("driver/open")},
@@ -168,12 +177,15 @@ const std::vector<Row>& rows() {
       {"cpu.offline", set("cpu/online", "0-6"), Verdict::info, hide("cpu/online")},
       {"cpu.load", set("cpu/load", "17.0 12.0 10.0 3/999 1"), Verdict::warn, hide("cpu/load")},
       {"cpu.quota", set("cpu/quota", "2.00"), Verdict::warn, nothing, Verdict::pass},
+      {"cpu.steal", set("cpu/steal", "0.12"), Verdict::warn, hide("cpu/steal_since_start")},
       {"mem.swap", both(set("memory/swap_kb", "9000000"), set("memory/swap_free_kb", "1000000")), Verdict::warn,
        hide("memory/total_kb")},
       {"mem.numa_balancing", set("memory/numa_balancing", "1"), Verdict::warn, hide("memory/numa_balancing")},
       {"mem.zone_reclaim", set("memory/zone_reclaim", "1"), Verdict::info, hide("memory/zone_reclaim")},
       {"mem.huge_pages", set("memory/huge_pages", "never"), Verdict::info, hide("memory/huge_pages"), Verdict::unknown,
        set("memory/huge_pages", "madvise")},
+      {"clock.offset", set("clock/offset_s", "-3.2"), Verdict::warn, hide("clock/offset_s"), Verdict::unknown,
+       both(set("clock/offset_s", "0.0004"), set("clock/offset_uncertainty_s", "0.002"))},
       {"clock.sync", set("clock/synchronised", "no"), Verdict::warn, hide("clock/synchronised"), Verdict::unknown,
        set("clock/synchronised", "yes")},
       {"clock.source", set("clock/source", "hpet"), Verdict::warn, hide("clock/source")},
@@ -227,6 +239,15 @@ std::vector<Finding> found(const std::string& id, const Node& node) {
 
 Verdict worst(const std::vector<Finding>& findings) {
   return std::ranges::min(findings, {}, &Finding::verdict).verdict;
+}
+
+TEST(Checks, WithAChannelTheDaemonOfImexMustRun) {
+  Node node = healthy();
+  rack(node);
+  node.facts.set("imex/channel", "channel0");
+  EXPECT_EQ(worst(found("gpu.imex", node)), Verdict::warn);
+  node.facts.set("os/container", "yes");
+  EXPECT_EQ(worst(found("gpu.imex", node)), Verdict::unknown);
 }
 
 TEST(Checks, AFabricManagerOutsideOfTheContainerIsNotMissed) {

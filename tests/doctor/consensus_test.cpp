@@ -64,8 +64,10 @@ TEST_F(Cluster, EqualNodesDoNotDiffer) {
 
 TEST_F(Cluster, ALinkAndADriverAreInTheFirstLines) {
   changed(11).write("sys/devices/" + test::gpu_place(6) + "/current_link_width", "8");
-  changed(3).write("proc/driver/nvidia/version",
-                   "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  565.57.01  Release");
+  test::NodeTree& other = changed(3);
+  other.write("proc/driver/nvidia/version",
+              "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  565.57.01  Release");
+  other.write("var/log/fabricmanager.log", "Fabric Manager version 565.57.01 is running with");
   const Diagnosis all = diagnose(examined(8));
   EXPECT_EQ(exit_code(all, false), 2);
   ASSERT_GE(all.lines.size(), 3u);

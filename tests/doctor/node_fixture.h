@@ -38,6 +38,7 @@ class NodeTree {
     write("proc/cmdline", "BOOT_IMAGE=/vmlinuz root=UUID=" + host + " ro iommu=pt");
     write("proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Some CPU\nflags\t\t: fpu sse2\n");
     write("proc/meminfo", "MemTotal: 2113000000 kB\nMemAvailable: 2000000000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n");
+    write("proc/stat", "cpu  1000 0 500 90000 10 0 5 0 0 0\ncpu0 1000 0 500 90000 10 0 5 0 0 0");
     write("proc/loadavg", "0.10 0.10 0.10 1/999 1234");
     write("proc/self/cgroup", "0::/user.slice\n");
     write("proc/1/cgroup", "0::/init.scope\n");
@@ -225,6 +226,10 @@ inline void add_dgx(NodeTree& tree, const std::string& layer = "InfiniBand") {
   tree.link("usr/lib/x86_64-linux-gnu/libnccl.so.2", "libnccl.so.2.27.3");
   tree.write("sys/module/nvidia_peermem/version", "570.86.15");
   tree.add_daemon(812, "nv-fabricmanage");
+  tree.write("var/log/fabricmanager.log",
+             "[Jan 01 2026 00:00:00] [INFO] [tid 9] Fabric Manager version 560.35.03 is running with the following "
+             "configuration options\n[Jan 02 2026 00:00:00] [INFO] [tid 9] Fabric Manager version 570.86.15 is running "
+             "with the following configuration options");
 }
 
 /// What NVML says of them when all is well.
