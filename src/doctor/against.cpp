@@ -20,7 +20,7 @@ bool ends_with_any(std::string_view name, std::span<const std::string_view> ends
 
 // Another one at every look.
 bool passes(std::string_view name) {
-  static constexpr std::array<std::string_view, 13> ends{"cpu/load",
+  static constexpr std::array<std::string_view, 15> ends{"cpu/load",
                                                          "/swap_free_kb",
                                                          "/available_kb",
                                                          "/free_bytes",
@@ -32,7 +32,9 @@ bool passes(std::string_view name) {
                                                          "clock/offset_s",
                                                          "/offset_uncertainty_s",
                                                          "cpu/steal",
-                                                         "/steal_since_start"};
+                                                         "/steal_since_start",
+                                                         "/local_pages",
+                                                         "/other_pages"};
   const bool of_idle_link = name.ends_with("/speed") && !name.starts_with("hca/");
   return ends_with_any(name, ends) || of_idle_link || name.starts_with("log") || name.starts_with("env/SLURM_");
 }

@@ -183,6 +183,63 @@ void memory_policy(const Node& node, const Cluster&, Findings& out) {
           "start the container with --cap-add SYS_NICE, or a seccomp profile that allows set_mempolicy");
 }
 
+// Of the memory that processes were given since the node was started, what lay on another NUMA node than their CPU.
+std::optional<double> remote_share(const Facts& node) {
+  double local = 0, remote = 0;
+  for (const std::string& numa : node.under("numa")) {
+    local += node.number("numa/" + numa + "/local_pages").value_or(0);
+    remote += node.number("numa/" + numa + "/other_pages").value_or(0);
+  }
+  return local + remote > 0 ? std::optional(remote / (local + remote)) : std::nullopt;
+}
+
+// What `host_binding` changes: where a worker's threads and memory are. Whether that is worth anything, a sweep says.
+void host_binding(const Node& node, const Cluster&, Findings& out) {
+  std::map<std::string, machine::CpuSet> numa;  // by NUMA node
+  for (const std::string& name : node.facts.under("numa")) {
+    const machine::Reading& cpus = node.facts["numa/" + name + "/cpus"];
+    if (!cpus.ok()) return out.unknown("the CPUs of NUMA node " + name, cpus.why);
+    if (const machine::CpuSet set = machine::cpus_in(cpus.text); set.any()) numa[name] = set;
+  }
+  if (numa.empty()) return out.skip("/sys tells of no NUMA node");
+  if (numa.size() == 1) return out.pass("one NUMA node");
+  std::map<std::string, std::int64_t> ranks_on;  // by NUMA node
+  std::int64_t across = 0;
+  for (const Rank& rank : node.ranks) {
+    const machine::Reading& bound = rank.facts["bound/cpus"];
+    if (!bound.ok()) return out.unknown("the CPUs of a rank", bound.why.empty() ? "it did not tell" : bound.why);
+    std::vector<std::string> touched;
+    for (const auto& [name, cpus] : numa) {
+      if ((cpus & machine::cpus_in(bound.text)).any()) touched.push_back(name);
+    }
+    if (touched.size() == 1) {
+      ++ranks_on[touched.front()];
+    } else {
+      ++across;
+    }
+  }
+  std::vector<std::string> parts;
+  std::int64_t fewest = node.ranks.empty() ? 0 : std::ssize(node.ranks), most = 0;
+  for (const auto& [name, cpus] : numa) {
+    const std::int64_t here = ranks_on[name];
+    fewest = std::min(fewest, here);
+    most = std::max(most, here);
+    if (here > 0) parts.push_back(fmt::format("{} on NUMA node {}", plural(here, "rank"), name));
+  }
+  if (across > 0) parts.push_back(fmt::format("{} across several", plural(across, "rank")));
+  const auto remote = remote_share(node.facts);
+  const std::string now =
+      fmt::format("{}; {}", parts.empty() ? "no rank" : join(parts, ", "),
+                  remote ? fmt::format("since the start, {} of memory came from another NUMA node", percent(*remote))
+                         : "how much memory is remote is not known");
+  constexpr double little = 0.05;
+  const bool even = across == 0 && most - fewest <= 1;
+  if (even && remote.value_or(0) <= little) return out.pass(now);
+  out.info(now,
+           "host_binding decides where a sweep's workers and their memory are, whatever the launcher does: try `sweep: "
+           "{host_binding: [auto, numa, core]}`");
+}
+
 void ranks_and_gpus(const Node& node, const Cluster&, Findings& out) {
   const auto on_node = std::max(
       {node.facts.under("gpu").size(), node.facts.under("driver/gpu").size(), node.facts.under("nvml").size()});
@@ -209,6 +266,9 @@ std::vector<Check> rank_checks() {
           {"rank.binding", "how many CPUs has a rank", "/proc/self/status of each rank", docs::mpirun, binding},
           {"rank.near_gpu", "has each rank CPUs near its GPU",
            "/proc/self/status of each rank, /sys/bus/pci/devices/*/local_cpulist", docs::mpirun, near_gpu},
+          {"rank.host_binding", "are ranks and their memory on one NUMA node each: what `host_binding` would change",
+           "/proc/self/status of each rank, /sys/devices/system/node/node*/cpulist, numastat", "docs/method.md",
+           host_binding},
           {"rank.memory_policy", "may a process choose the NUMA node of its memory", "get_mempolicy()",
            docs::set_mempolicy, memory_policy}};
 }

@@ -78,6 +78,11 @@ void roce(Node& node) {
 }
 const Change virtual_machine = both(set("os/virtual", "yes"), set("driver/relaxed_ordering", "1"));
 const Change rack = set("driver/gpu/0000:13:00.0", "NVIDIA GB200");
+void half_on_each_numa_node(Node& node) {
+  node.facts.set("numa/0/cpus", "0-3");
+  node.facts.set("numa/1/cpus", "4-7");
+  for (Rank& rank : node.ranks) rank.facts.set("bound/cpus", rank.rank < 4 ? "0-3" : "4-7");
+}
 void in_domain(Node& node) {
   for (const std::string& one : node.facts.under("nvml")) {
     node.facts.set("nvml/" + one + "/fabric_cluster", "0f4c11e9-0000-0000-0000-00000000007a");
@@ -166,6 +171,8 @@ const std::vector<Row>& rows() {
       {"rank.shm", set_in_ranks("shm/bytes", "67108864"), Verdict::warn, hide_in_ranks("shm/bytes")},
       {"rank.binding", set_in_ranks("bound/cpus", "3"), Verdict::info, hide_in_ranks("bound/cpus")},
       {"rank.near_gpu", set_in_ranks("bound/cpus", "6"), Verdict::warn, hide_in_ranks("bound/cpus")},
+      {"rank.host_binding", set_in_ranks("bound/cpus", "0-7"), Verdict::info, hide_in_ranks("bound/cpus"),
+       Verdict::unknown, half_on_each_numa_node},
       {"rank.memory_policy",
        [](Node& node) {
          for (Rank& rank : node.ranks) rank.facts.set_unreadable("bound/memory_policy", "operation not permitted");
@@ -239,6 +246,22 @@ std::vector<Finding> found(const std::string& id, const Node& node) {
 
 Verdict worst(const std::vector<Finding>& findings) {
   return std::ranges::min(findings, {}, &Finding::verdict).verdict;
+}
+
+TEST(Checks, HostBindingIsSaidWithWhatIsBoundNow) {
+  Node node = healthy();
+  half_on_each_numa_node(node);
+  EXPECT_EQ(found("rank.host_binding", node).front().evidence,
+            "4 ranks on NUMA node 0, 4 ranks on NUMA node 1; since the start, 1.0 % of memory came from another NUMA "
+            "node");
+  node.facts.set("numa/1/other_pages", "990");
+  EXPECT_EQ(worst(found("rank.host_binding", node)), Verdict::info);
+  set_in_ranks("bound/cpus", "0-1")(node);
+  const Finding all_on_one = found("rank.host_binding", node).front();
+  EXPECT_EQ(all_on_one.evidence.find("8 ranks on NUMA node 0; since"), 0u) << all_on_one.evidence;
+  EXPECT_NE(all_on_one.remedy.find("host_binding: [auto, numa, core]"), std::string::npos);
+  node.facts.set_unreadable("numa/0/cpus", "permission denied");
+  EXPECT_EQ(worst(found("rank.host_binding", node)), Verdict::unknown);
 }
 
 TEST(Checks, WithAChannelTheDaemonOfImexMustRun) {

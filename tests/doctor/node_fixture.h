@@ -56,6 +56,11 @@ class NodeTree {
     write(cpus + "online", "0-7");
     write(cpus + "present", "0-7");
     write("sys/devices/system/node/online", "0-1");
+    for (int numa = 0; numa < 2; ++numa) {
+      const std::string folder = fmt::format("sys/devices/system/node/node{}/", numa);
+      write(folder + "cpulist", numa == 0 ? "0-7" : "");  // the second is memory alone
+      write(folder + "numastat", "numa_hit 1000\nnuma_miss 0\nlocal_node 990\nother_node 10");
+    }
     write("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc");
     write("sys/class/net/eth0/operstate", "up");
     write("sys/class/net/lo/operstate", "unknown");
