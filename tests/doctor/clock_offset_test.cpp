@@ -57,7 +57,7 @@ TEST(ClockOffset, WhoDiffersFromMostIsNamed) {
       said.push_back(
           fmt::format("{} {}: {}", name_of(line.finding.verdict), fmt::join(line.nodes, ","), line.finding.evidence));
   }
-  EXPECT_THAT(said, ::testing::Contains(::testing::HasSubstr("warn node0: its clock is 3.2 s (+- 2 ms) ahead of")));
+  EXPECT_THAT(said, ::testing::Contains(::testing::HasSubstr("warn node0: its clock is 3.20 s (+- 2 ms) ahead of")));
   EXPECT_EQ(std::ranges::count_if(said, [](const std::string& line) { return line.starts_with("warn"); }), 1);
 }
 
