@@ -48,6 +48,7 @@ std::vector<Said> run_nccl_stage(const Bench& bench, double limit_s) {
     if (!text.empty()) read.push_back({rank, nccl::parse_log(text)});
   }
   std::vector<Said> said = judge_nccl(bench.nodes, read);
+  if (const auto idle = idle_gpus(bench)) said.push_back({nccl_check, *idle, ""});
   said.push_back(of_job(Verdict::pass, fmt::format("took {}", show_seconds(limit.used_s()))));
   return said;
 }

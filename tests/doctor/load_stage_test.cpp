@@ -301,6 +301,19 @@ TEST(LoadStage, AStopEndsIt) {
   EXPECT_EQ(said.back().finding.verdict, Verdict::info);
 }
 
+// With one rank on each node, one GPU of each stands for it.
+TEST(LoadStage, GpusWithoutARankAreSaid) {
+  test::BenchJob job(4, 1);
+  give_gpus(job, 8);
+  job.product_s[2] = 1.2e-3;
+  job.link_bytes_per_s[3] = 20e9;
+  const auto said = said_by(job);
+  EXPECT_THAT(told(said),
+              ElementsAre(HasSubstr("fail load.products host2: rank 2"), HasSubstr("fail load.pairs host3: rank 3")));
+  EXPECT_THAT(told(said, Verdict::skip),
+              Contains("info stage.load : of 32 GPUs, 4 took part: a rank starts one worker, on one GPU"));
+}
+
 // Before any worker starts.
 TEST(LoadStage, ALaunchThatIsInTheWayIsExplained) {
   const auto evidence = [](test::BenchJob& job) {
@@ -310,9 +323,6 @@ TEST(LoadStage, ALaunchThatIsInTheWayIsExplained) {
     EXPECT_TRUE(job.requests.empty());
     return said[0].finding.evidence;
   };
-  test::BenchJob one_a_node(2, 1);
-  give_gpus(one_a_node, 8);
-  EXPECT_EQ(evidence(one_a_node), "left out: 2 nodes have one rank for 8 GPUs, and a rank starts one worker");
   test::BenchJob crowded(2, 8);
   give_gpus(crowded, 8);
   for (int rank = 8; rank < 16; ++rank) {
