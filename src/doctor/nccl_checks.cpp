@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "doctor/nccl_stage.h"
+#include "doctor/nccl_topology.h"
 #include "nccl/words.h"
 
 namespace harness::doctor {
@@ -367,6 +368,7 @@ std::vector<StageCheck> nccl_checks() {
   for (const NodeCheck& check : node_checks()) all.push_back(check.about);
   all.push_back(version_check);
   all.push_back(channels_check);
+  all.push_back(topology_check());
   return all;
 }
 

@@ -218,14 +218,6 @@ void verbs(const Node& node, const Cluster&, Findings& out) {
            "give the container --device=/dev/infiniband, or load ib_uverbs");
 }
 
-// Bytes in one direction of a PCIe link, in bits/s: lanes times transfers, less the encoding.
-double link_bits(const Facts& node, const std::string& key) {
-  constexpr double giga = 1e9, old = 5, old_encoding = 0.8, encoding = 128.0 / 130;
-  const auto speed = node.number(key + "/speed"), width = node.number(key + "/width");
-  if (!speed || !width) return 0;
-  return *speed * giga * *width * (*speed <= old ? old_encoding : encoding);
-}
-
 void pcie_rate(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   std::map<std::string, double> needed;  // by adapter: what its ports carry
@@ -235,7 +227,9 @@ void pcie_rate(const Node& node, const Cluster&, Findings& out) {
   bool any = false;
   constexpr double giga = 1e9;
   for (const auto& [device, bits] : needed) {
-    const double link = link_bits(node.facts, "hca/" + device);
+    const auto speed = node.facts.number("hca/" + device + "/speed"),
+               width = node.facts.number("hca/" + device + "/width");
+    const double link = speed && width ? pcie_bits_per_s(*speed, *width) : 0;
     any = any || (link > 0 && bits > 0);
     if (!(link > 0) || !(bits > link)) continue;
     out.fail(fmt::format("adapter {} carries {:.0f} Gb/s, its PCIe link {:.0f}", device, bits / giga, link / giga),

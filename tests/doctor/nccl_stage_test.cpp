@@ -347,7 +347,7 @@ TEST(NcclStage, ANodeWithoutALogIsUnknown) {
     EXPECT_EQ(said.finding.verdict, Verdict::unknown) << said.check;
     ++unknown;
   }
-  EXPECT_EQ(unknown, nccl_checks().size() - 2);  // the version and the channels are the job's
+  EXPECT_EQ(unknown, nccl_checks().size() - 3);  // version and channels are the job's, the topology is a file
   job.texts.assign(4, RankText());               // and one that says nothing neither passes nor fails
   for (const char* check : {"nccl.network", "nccl.interface", "nccl.gpu_direct"})
     EXPECT_EQ(job.verdict(check, "node0"), Verdict::unknown) << check;
