@@ -249,7 +249,7 @@ void ranks_and_gpus(const Node& node, const Cluster&, Findings& out) {
   const auto ranks = std::ssize(node.ranks);
   const std::string both = fmt::format("{} and {}{}", plural(ranks, "rank"), plural(gpus, "GPU"),
                                        std::cmp_less(gpus, on_bus.size()) ? " that the job may use" : "");
-  if (gpus == 0) return out.fail(both, "ask the scheduler for GPUs (srun --gpus-per-node), or start no rank here");
+  if (gpus == 0) return out.warn(both, "ask the scheduler for GPUs (srun --gpus-per-node), or start no rank here");
   if (ranks > gpus) return out.fail(both, fmt::format("start {} on this node, or repair it", plural(gpus, "rank")));
   out.pass(both);
 }

@@ -23,7 +23,7 @@ bool concerns(const std::string& check, const SweepToJudge& sweep) {
   // Of NCCL and of RDMA, beside those of the GPUs' facts.
   static constexpr std::array<std::string_view, 6> of_gpus{"ib.verbs", "rank.memlock", "gdr.",
                                                            "env.",     "same.nccl",    "nccl."};
-  if (check == "cpu.load") return false;
+  if (check == "cpu.load" || check == "cpu.steal") return false;
   if (check == "rank.gpus" && sweep.shares_gpus) return false;
   return sweep.uses_gpus || !starts_with_any(check, of_gpus);
 }

@@ -59,7 +59,10 @@ TEST(Record, NamesFailuresWithTheirNodesAndWhatToDo) {
 // A sweep on processors does not fail over a GPU, and none over the load of a moment, which every block watches.
 TEST(Record, HasWhatConcernsTheSweep) {
   std::vector<Node> nodes = two_nodes("8");
-  for (Node& node : nodes) node.facts.set("cpu/load", "5.00 4.00 3.00 1/100 7");
+  for (Node& node : nodes) {
+    node.facts.set("cpu/load", "5.00 4.00 3.00 1/100 7");
+    node.facts.set("cpu/steal", "0.2");
+  }
   nodes[0].facts.set("nvml/" + test::gpu_address(1) + "/persistence", "false");
   SweepToJudge sweep;
   EXPECT_THAT(lines_of(record_of(nodes, sweep)), ::testing::SizeIs(3));  // two of the adapter, gpu.persistence
