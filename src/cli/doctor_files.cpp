@@ -7,10 +7,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "base/version.h"
 #include "cli/output_file.h"
 #include "doctor/replace.h"
-#include "store/owner.h"
 #include "store/result_file.h"
 
 namespace harness::cli {
@@ -47,17 +45,15 @@ doctor::Bundle read_doctors_file(const std::string& path) {
   return doctor::read_bundle(text, path);
 }
 
-void write_doctors_file(const std::string& path, const std::vector<doctor::Node>& nodes, bool overwrite) {
-  const doctor::Bundle bundle{store::own_time(), tool_version(), false, nodes};
-  write_output(path, doctor::write_bundle(doctor::without_names(bundle)), overwrite);
+void write_doctors_file(const std::string& path, const doctor::Bundle& seen, bool overwrite) {
+  write_output(path, doctor::write_bundle(seen.replaced ? seen : doctor::without_names(seen)), overwrite);
 }
 
 report::Section since_section(const doctor::Changes& changes, const std::string& path) {
   constexpr std::size_t most_rows = 200;
   report::Section section{"since", fmt::format("What has changed since {} ({})", changes.since, path), {}};
   if (changes.by_place)
-    section.add(
-        report::Paragraph{"The names in that file are replaced: its nodes were taken in the order of their ranks."});
+    section.add(report::Paragraph{"There or here, names are replaced: nodes were taken in the order of their ranks."});
   report::List list;
   for (const doctor::Line& line : changes.new_findings) {
     list.items.push_back(fmt::format("new: {} {} on {}: {}", name_of(line.finding.verdict), line.check,

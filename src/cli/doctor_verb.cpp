@@ -4,6 +4,7 @@
 
 #include "backends/backends.h"
 #include "base/error.h"
+#include "base/version.h"
 #include "cli/doctor_bound.h"
 #include "cli/doctor_files.h"
 #include "cli/doctor_report.h"
@@ -15,6 +16,7 @@
 #include "doctor/explain.h"
 #include "doctor/load_stage.h"
 #include "doctor/nccl_stage.h"
+#include "store/owner.h"
 
 namespace harness::cli {
 namespace {
@@ -67,10 +69,10 @@ doctor::Diagnosis diagnosis_of(job::Job& job, const std::vector<doctor::Node>& n
   return diagnosis;
 }
 
-int print(const doctor::Diagnosis& diagnosis, const std::vector<doctor::Node>& nodes, const DoctorOptions& options,
+int print(const doctor::Diagnosis& diagnosis, const doctor::Bundle& seen, const DoctorOptions& options,
           std::ostream& out) {
   std::optional<doctor::Changes> changes;
-  if (!options.against.empty()) changes = doctor::changes_since(read_doctors_file(options.against), nodes);
+  if (!options.against.empty()) changes = doctor::changes_since(read_doctors_file(options.against), seen);
   if (options.format == "json") {
     out << doctor_json(diagnosis, changes);
   } else {
@@ -78,7 +80,7 @@ int print(const doctor::Diagnosis& diagnosis, const std::vector<doctor::Node>& n
     if (changes) document.sections.insert(document.sections.begin(), since_section(*changes, options.against));
     out << (options.format == "md" ? report::write_markdown(document) : view(document, under_a_launcher, out));
   }
-  if (!options.bundle.empty()) write_doctors_file(options.bundle, nodes, options.force);
+  if (!options.bundle.empty()) write_doctors_file(options.bundle, seen, options.force);
   return doctor::exit_code(diagnosis, options.strict);
 }
 
@@ -86,16 +88,20 @@ int bound(const std::vector<doctor::Node>& nodes, const DoctorOptions& options, 
   return doctor_allreduce(doctor::fabric_of(nodes, options.ranks), options, out);
 }
 
+// Before nodes are asked or judged: what is wrong with a file.
+void check_files(const DoctorOptions& options) {
+  if (!options.bundle.empty()) check_output(options.bundle, options.force);
+  if (!options.against.empty()) static_cast<void>(read_doctors_file(options.against));
+}
+
 }  // namespace
 
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out) {
-  // Before the nodes are asked: what is wrong with a file.
-  if (!options.bundle.empty()) check_output(options.bundle, options.force);
-  if (!options.against.empty()) static_cast<void>(read_doctors_file(options.against));
+  check_files(options);
   const std::vector<Stage> stages = stages_of(options);
-  const std::vector<doctor::Node> nodes = doctor::examine(job, options.sysroot);
-  if (!options.allreduce.empty()) return bound(nodes, options, out);
-  return print(diagnosis_of(job, nodes, stages), nodes, options, out);
+  const doctor::Bundle seen{store::own_time(), tool_version(), false, doctor::examine(job, {options.sysroot})};
+  if (!options.allreduce.empty()) return bound(seen.nodes, options, out);
+  return print(diagnosis_of(job, seen.nodes, stages), seen, options, out);
 }
 
 int doctor_alone(const DoctorOptions& options, std::ostream& out) {
@@ -104,8 +110,10 @@ int doctor_alone(const DoctorOptions& options, std::ostream& out) {
     return 0;
   }
   if (!options.read.empty()) {
-    const std::vector<doctor::Node> nodes = read_doctors_file(options.read).nodes;
-    return options.allreduce.empty() ? print(doctor::diagnose(nodes), nodes, options, out) : bound(nodes, options, out);
+    check_files(options);
+    const doctor::Bundle seen = read_doctors_file(options.read);
+    return options.allreduce.empty() ? print(doctor::diagnose(seen.nodes), seen, options, out)
+                                     : bound(seen.nodes, options, out);
   }
   return doctor_allreduce(doctor::fabric_of(config::hardware_named(options.hardware), options.ranks), options, out);
 }

@@ -27,21 +27,23 @@ store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const D
   if (config::traits_of(plan.experiment.backend).predicts()) return {};
   store::DoctorRecord record;
   try {
-    record = doctor::record_of(doctor::examine(job, how.sysroot, doctor::limit_in_a_sweep_s), sweep_of(plan));
+    const doctor::SweepToJudge sweep = sweep_of(plan);
+    const double limit_s = how.require_healthy ? doctor::node_limit_s : doctor::limit_in_a_sweep_s;
+    record = doctor::record_of(doctor::examine(job, {how.sysroot, limit_s, sweep.uses_gpus}), sweep);
   } catch (const Error& error) {
     if (how.require_healthy) throw;
     progress.say(fmt::format("doctor could not look at the nodes: {}", error.what()));
     return {};
   }
-  const std::string failures = doctor::failures_in_words(record);
-  if (failures.empty()) return record;
-  if (how.require_healthy) {
+  if (const std::string unproven = doctor::not_healthy_in_words(record); how.require_healthy && !unproven.empty()) {
     constexpr int unhealthy = 2;  // as of `harness doctor`
     throw Error(fmt::format("nothing was measured: --require healthy, and doctor finds that\n{}repair it, leave the "
                             "node out, or measure without --require",
-                            failures),
+                            unproven),
                 unhealthy);
   }
+  const std::string failures = doctor::failures_in_words(record);
+  if (failures.empty()) return record;
   progress.say("doctor: " + failures.substr(0, failures.size() - 1));
   return record;
 }

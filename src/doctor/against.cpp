@@ -20,9 +20,21 @@ bool ends_with_any(std::string_view name, std::span<const std::string_view> ends
 
 // Another one at every look.
 bool passes(std::string_view name) {
-  static constexpr std::array<std::string_view, 8> ends{"cpu/load",    "/swap_free_kb",  "/available_kb",
-                                                        "/free_bytes", "/temperature_c", "/throttle_reasons",
-                                                        "/processes",  "unfinished"};
+  static constexpr std::array<std::string_view, 15> ends{"cpu/load",
+                                                         "/swap_free_kb",
+                                                         "/available_kb",
+                                                         "/free_bytes",
+                                                         "/temperature_c",
+                                                         "/throttle_reasons",
+                                                         "/processes",
+                                                         "unfinished",
+                                                         "silent",
+                                                         "clock/offset_s",
+                                                         "/offset_uncertainty_s",
+                                                         "cpu/steal",
+                                                         "/steal_since_start",
+                                                         "/local_pages",
+                                                         "/other_pages"};
   const bool of_idle_link = name.ends_with("/speed") && !name.starts_with("hca/");
   return ends_with_any(name, ends) || of_idle_link || name.starts_with("log") || name.starts_with("env/SLURM_");
 }
@@ -91,40 +103,40 @@ std::vector<Line> not_there_before(const Diagnosis& now, const Diagnosis& then) 
 
 }  // namespace
 
-Changes changes_since(const Bundle& earlier, const std::vector<Node>& nodes) {
+Changes changes_since(const Bundle& earlier, const Bundle& present) {
   Changes changes;
   changes.since = earlier.created;
-  changes.by_place = earlier.replaced;
-  // Names of the present nodes as the earlier ones are called.
-  const std::vector<Node> present = earlier.replaced ? without_names({"", "", false, nodes}).nodes : nodes;
+  changes.by_place = earlier.replaced || present.replaced;
+  // Where one has no names, neither has: then both are called by their place.
+  const auto comparable = [&](const Bundle& bundle) {
+    return changes.by_place && !bundle.replaced ? without_names(bundle).nodes : bundle.nodes;
+  };
+  const std::vector<Node> before = comparable(earlier), after = comparable(present);
   std::map<std::string, const Node*> then;
-  for (const Node& node : earlier.nodes) then.try_emplace(node.host, &node);
+  for (const Node& node : before) then.try_emplace(node.host, &node);
+  std::map<std::string, std::string> called;  // of the present nodes, what they are compared by: their own names
   FactChanges comparison;
-  std::set<std::string> met;
-  for (std::size_t i = 0; i < present.size(); ++i) {
-    const Node& now = present[i];
-    const std::string& host = nodes[i].host;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const Node& now = after[i];
+    const std::string& host = present.nodes[i].host;
+    called[now.host] = host;
     const auto was = then.find(now.host);
-    met.insert(now.host);
     if (was == then.end()) {
       changes.added.push_back(host);
       continue;
     }
     comparison.compare(host, "", was->second->facts, now.facts);
-    const std::vector<Rank>& before = was->second->ranks;
-    if (before.size() != now.ranks.size())
-      comparison.add(host, "ranks", std::to_string(before.size()), std::to_string(now.ranks.size()));
-    for (std::size_t k = 0; k < std::min(before.size(), now.ranks.size()); ++k)
-      comparison.compare(host, "rank: ", before[k].facts, now.ranks[k].facts);
+    const std::vector<Rank>& ranks_before = was->second->ranks;
+    if (ranks_before.size() != now.ranks.size())
+      comparison.add(host, "ranks", std::to_string(ranks_before.size()), std::to_string(now.ranks.size()));
+    for (std::size_t k = 0; k < std::min(ranks_before.size(), now.ranks.size()); ++k)
+      comparison.compare(host, "rank: ", ranks_before[k].facts, now.ranks[k].facts);
   }
-  for (const Node& node : earlier.nodes) {
-    if (!met.contains(node.host)) changes.gone.push_back(node.host);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (!called.contains(before[i].host)) changes.gone.push_back(earlier.nodes[i].host);
   }
   changes.facts = comparison.take();
-  changes.new_findings = not_there_before(diagnose(present), diagnose(earlier.nodes));
-  if (!earlier.replaced) return changes;
-  std::map<std::string, std::string> called;
-  for (std::size_t i = 0; i < present.size(); ++i) called[present[i].host] = nodes[i].host;
+  changes.new_findings = not_there_before(diagnose(after), diagnose(before));
   for (Line& line : changes.new_findings) {
     for (std::string& host : line.nodes) host = called[host];
   }

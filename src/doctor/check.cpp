@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "doctor/outliers.h"
+
 namespace harness::doctor {
 namespace {
 
@@ -14,6 +18,12 @@ bool must_agree(std::string_view name) {
 }  // namespace
 
 Cluster::Cluster(const std::vector<Node>& nodes) {
+  std::vector<double> offsets;
+  for (const Node& node : nodes) {
+    if (const auto offset_s = node.facts.signed_number("clock/offset_s")) offsets.push_back(*offset_s);
+  }
+  constexpr std::size_t enough = 3;
+  if (offsets.size() >= enough) clock_offset_s = median_of(std::move(offsets));
   for (const Node& node : nodes) {
     for (const Port& port : ports_of(node.facts)) {
       if (!node.facts.has(port.key + "state")) continue;
@@ -82,6 +92,11 @@ bool no_active_ports(const Node& node, Findings& out) {
 
 std::string rate_text(double bytes_per_s) {
   return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
+}
+
+double pcie_bits_per_s(double gt_per_s, double lanes) {
+  constexpr double giga = 1e9, old = 5, old_encoding = 0.8, encoding = 128.0 / 130;
+  return gt_per_s * giga * lanes * (gt_per_s <= old ? old_encoding : encoding);
 }
 
 std::string setting_of(const Node& node, const Rank& rank, const std::string& name) {

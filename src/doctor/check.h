@@ -51,6 +51,10 @@ class Findings {
 /// "46.5 GB/s".
 std::string rate_text(double bytes_per_s);
 
+/// What a PCIe link carries in one direction, in bits/s: transfers ("32.0 GT/s PCIe": 32) times lanes, less the
+/// encoding: 8 of 10 bits up to 5 GT/s, then 128 of 130.
+double pcie_bits_per_s(double gt_per_s, double lanes);
+
 /// True, and said, where there is nothing to judge by NVML. That it is silent is a finding of one check, not of each.
 bool no_nvml(const Node& node, Findings& out);
 /// The same of adapters for RDMA, and of active ports.
@@ -70,6 +74,7 @@ struct Cluster {
   };
   std::map<std::string, PortUse> ports;  // by name: "mlx5_0:1"
   std::size_t ranks = 0;
+  double clock_offset_s = 0;  // what most clocks are like: the median of three or more, else rank 0's
   /// By name of an environment variable that ranks must agree on: how many ranks have which value.
   std::map<std::string, std::map<std::string, std::size_t>> settings;
 };

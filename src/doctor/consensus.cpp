@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -58,6 +59,15 @@ std::function<Value(const Node&)> of_ports(const std::string& name) {
     }
     return distinct(values);
   };
+}
+
+// Jobs over several racks have several.
+Value nvlink_domains(const Node& node) {
+  std::set<std::string> domains;
+  for (const std::string& gpu : node.facts.under("nvml")) {
+    if (std::string domain = nvlink_domain_of(node.facts, gpu); !domain.empty()) domains.insert(std::move(domain));
+  }
+  return distinct(domains);
 }
 
 Value gpu_count(const Node& node) {
@@ -112,6 +122,7 @@ const std::vector<Rule>& rules() {
       {"same.ecc", "ECC of the GPUs", Verdict::warn, of_devices("nvml", "ecc")},
       {"same.mig", "MIG of the GPUs", Verdict::warn, of_devices("nvml", "mig"), "gpu.mode"},
       {"same.nvlinks", "active NVLinks of the GPUs", Verdict::fail, of_devices("nvml", "nvlinks_active"), "gpu.nvlink"},
+      {"same.nvlink_domain", "NVLink domain of several nodes", Verdict::info, nvlink_domains, "gpu.nvlink_domain"},
       {"same.gpu_lanes", "PCIe lanes of the GPUs' slots", Verdict::warn, of_devices("gpu", "max_width"), "pcie.width"},
       {"same.ports", "number of active RDMA ports", Verdict::fail, active_ports, "ib.state"},
       {"same.rate", "rates of active ports", Verdict::fail, of_ports("rate"), "ib.rate"},
@@ -142,7 +153,8 @@ void compare(const Rule& rule, const std::vector<Node>& nodes, std::vector<Diffe
   std::map<std::string, std::size_t> count;
   std::vector<Value> values;
   for (const Node& node : nodes) {
-    const bool complete = !node.facts.has("unfinished");  // what is missing of the others' may only be late
+    const bool complete =
+        !node.facts.has("unfinished") && !node.facts.has("silent");  // what is missing of the others' may only be late
     values.push_back(complete ? rule.value(node) : std::nullopt);
     if (values.back()) ++count[*values.back()];
   }

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "doctor/clock_offset.h"
 #include "doctor/gather.h"
 #include "job/wire.h"
 #include "machine/nvml.h"
@@ -19,21 +21,23 @@ struct Question {
   double limit_s = node_limit_s;
   std::vector<std::int32_t> of_nodes;  // the ranks that tell their node's facts, ascending
   bool of_ranks = true;                // each tells its own
+  bool asks_nvml = true;
 };
 
 struct Told {
   std::string host;
+  double unix_s = 0;                                                                     // when it was asked
   std::vector<std::pair<std::string, std::pair<std::int32_t, std::string>>> rank, node;  // name, access, text or reason
 };
 
 template <job::MessageOf<Question> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.sysroot, m.limit_s, m.of_nodes, m.of_ranks);
+  each(m.sysroot, m.limit_s, m.of_nodes, m.of_ranks, m.asks_nvml);
 }
 
 template <job::MessageOf<Told> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.host, m.rank, m.node);
+  each(m.host, m.unix_s, m.rank, m.node);
 }
 
 auto packed(const Facts& facts) {
@@ -74,9 +78,36 @@ void add_node_facts(job::Job& job, Question question, std::vector<Node>& nodes) 
     const int rank = node.ranks.front().rank;
     const std::string& bytes = answers[static_cast<std::size_t>(rank)];
     if (bytes.empty()) {
-      node.facts.set("unfinished", fmt::format("rank {} gave no answer", rank));
+      node.facts.set("silent", fmt::format("rank {}", rank));
     } else {
       node.facts.merge(unpacked(job::decode_fields<Told>(bytes).node));
+    }
+  }
+}
+
+// Compares the nodes' clocks with rank 0's. What a gather takes bounds the error; of several the bounds' intersection
+// counts.
+void add_clock_offsets(job::Job& job, Question question, std::vector<Node>& nodes) {
+  constexpr int times = 5;
+  question.of_nodes.clear();
+  question.of_ranks = false;
+  std::vector<std::vector<Glance>> glances(nodes.size());
+  for (int i = 0; i < times; ++i) {
+    const double asked_s = system_clock().unix_s();
+    const std::vector<std::string> answers = job.ask(job::encode_fields(question));
+    const double answered_s = system_clock().unix_s();
+    for (std::size_t node = 0; node < nodes.size(); ++node) {
+      const std::string& bytes = answers[static_cast<std::size_t>(nodes[node].ranks.front().rank)];
+      if (!bytes.empty()) glances[node].push_back({asked_s, job::decode_fields<Told>(bytes).unix_s, answered_s});
+    }
+  }
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    if (glances[node].empty()) continue;
+    if (const auto found = clock_offset(glances[node])) {
+      nodes[node].facts.set("clock/offset_s", fmt::format("{:.6f}", found->offset_s));
+      nodes[node].facts.set("clock/offset_uncertainty_s", fmt::format("{:.6f}", found->uncertainty_s));
+    } else {
+      nodes[node].facts.set_unreadable("clock/offset_s", "a clock was set meanwhile");
     }
   }
 }
@@ -88,23 +119,25 @@ machine::GpuReport ask_nvml() {
 }  // namespace
 
 std::string answer(int rank, const std::string& bytes) try {
+  const double unix_s = system_clock().unix_s();
   const auto question = job::decode_fields<Question>(bytes);
   const std::string root = root_of(question.sysroot, rank);
-  Told told{host_below(root), {}, {}};
+  Told told{host_below(root), unix_s, {}, {}};
   if (question.of_ranks) told.rank = packed(gather_rank(root));
   if (std::ranges::binary_search(question.of_nodes, rank)) {
-    told.node = packed(gather_node(root, root == "/" ? AskGpus(ask_nvml) : AskGpus(), question.limit_s));
+    const bool asks = question.asks_nvml && root == "/";
+    told.node = packed(gather_node(root, asks ? AskGpus(ask_nvml) : AskGpus(), question.limit_s));
   }
   return job::encode_fields(told);
 } catch (const std::exception&) {
   return "";  // rank 0 says that there was no answer
 }
 
-std::vector<Node> examine(job::Job& job, const std::string& sysroot, double limit_s) {
+std::vector<Node> examine(job::Job& job, const HowToExamine& how) {
   const std::vector<job::RankPlace>& places = job.places();
-  Question question{sysroot, limit_s, {}};
+  Question question{how.sysroot, how.limit_s, {}, true, how.asks_nvml};
   // With a folder for each rank, which ranks share a node is known when they have told their names.
-  const bool by_rank = sysroot.find(rank_placeholder) != std::string::npos;
+  const bool by_rank = how.sysroot.find(rank_placeholder) != std::string::npos;
   for (const job::RankPlace& place : places) {
     if (place.local_rank == 0 && !by_rank) question.of_nodes.push_back(place.rank);
   }
@@ -112,7 +145,7 @@ std::vector<Node> examine(job::Job& job, const std::string& sysroot, double limi
   std::vector<Node> nodes;
   std::vector<std::pair<int, std::string>> names;  // of nodes: as MPI numbers them, and what they call themselves
   for (std::size_t rank = 0; rank < answers.size(); ++rank) {
-    Told told{places[rank].host, {}, {}};
+    Told told{places[rank].host, 0, {}, {}};
     const bool silent = answers[rank].empty();
     if (!silent) told = job::decode_fields<Told>(answers[rank]);
     const auto is_its_node = [&](const std::pair<int, std::string>& name) {
@@ -126,9 +159,10 @@ std::vector<Node> examine(job::Job& job, const std::string& sysroot, double limi
     }
     Node& node = nodes[static_cast<std::size_t>(at - names.begin())];
     node.ranks.push_back({static_cast<int>(rank), unpacked(told.rank)});
-    if (silent) node.facts.set("unfinished", fmt::format("rank {} gave no answer", rank));
+    if (silent) node.facts.set("silent", fmt::format("rank {}", rank));
   }
   if (by_rank) add_node_facts(job, question, nodes);
+  if (how.sysroot == "/" && nodes.size() > 1) add_clock_offsets(job, question, nodes);
   return nodes;
 }
 

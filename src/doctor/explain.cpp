@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "doctor/docs.h"
+#include "doctor/plug_in_variables.h"
 #include "nccl/names.h"
 #include "nccl/reference.h"
 #include "nccl/variables.h"
@@ -28,8 +29,16 @@ std::string in_a_sweep(const std::string& name) {
 
 std::string explain(const std::string& name) {
   const nccl::Entry* entry = nccl::find_entry(name);
+  if (const PlugInVariables* others = plug_in_variables(name); entry == nullptr && others != nullptr) {
+    return fmt::format("{}\n", name) + line("read", fmt::format("not by NCCL, but by {}", others->reader)) +
+           line("does", fmt::format("names that begin with {}: {}", others->prefix, others->what)) +
+           line("verify", others->verify) + line("beware", others->caution) + line("sweep", in_a_sweep(name)) +
+           line("docs", others->docs);
+  }
   if (entry == nullptr && !nccl::knows(name)) {
-    if (!name.starts_with("NCCL_")) fail("{} is no variable of NCCL: their names begin with NCCL_", quote(name));
+    if (!name.starts_with("NCCL_"))
+      fail("{} is no variable of NCCL or of its plug-ins: names begin with NCCL_, OFI_NCCL_, FI_, SHARP_COLL_, UCX_",
+           quote(name));
     return fmt::format("{}\n", name) +
            line("read", "never: NCCL does not know this name and ignores it" + did_you_mean(nccl::nearest_name(name)));
   }

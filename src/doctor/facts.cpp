@@ -41,6 +41,14 @@ std::optional<double> Facts::number(const std::string& name) const {
   return machine::number(machine::take_word(rest));
 }
 
+std::optional<double> Facts::signed_number(const std::string& name) const {
+  std::string_view text = (*this)[name].text;
+  const bool below = text.starts_with('-');
+  if (below) text.remove_prefix(1);
+  const auto size = machine::number(machine::take_word(text));
+  return size && below ? -*size : size;
+}
+
 std::vector<std::string> Facts::under(const std::string& prefix) const {
   std::vector<std::string> names;
   const std::string start = prefix + "/";
@@ -84,6 +92,11 @@ bool is_geforce(const std::string& model) {
 
 bool is_rack_scale(const std::string& model) {
   return model.find("GB200") != std::string::npos || model.find("GB300") != std::string::npos;
+}
+
+std::string nvlink_domain_of(const Facts& node, const std::string& gpu) {
+  const std::string cluster = node.text("nvml/" + gpu + "/fabric_cluster");
+  return cluster.empty() ? "" : fmt::format("{}, clique {}", cluster, node.text("nvml/" + gpu + "/fabric_clique"));
 }
 
 std::vector<Port> ports_of(const Facts& node) {

@@ -32,6 +32,8 @@ class Facts {
   bool has(const std::string& name) const { return (*this)[name].ok(); }
   /// Of a value that begins with a number: 32 of "32.0 GT/s PCIe".
   std::optional<double> number(const std::string& name) const;
+  /// The same of one that may be below zero.
+  std::optional<double> signed_number(const std::string& name) const;
   /// What stands after "prefix/" up to the next '/', each once, sorted: the GPUs under "gpu".
   std::vector<std::string> under(const std::string& prefix) const;
   /// Whether anything stands under "prefix/".
@@ -73,6 +75,9 @@ std::string gpu_model(const Facts& node, const std::string& gpu);
 bool is_geforce(const std::string& model);
 /// GB200, GB300: GPUs on trays of one NVLink domain per rack.
 bool is_rack_scale(const std::string& model);
+
+/// The domain, and the part of it, in which GPUs of several nodes reach each other by NVLink; "": the GPU has none.
+std::string nvlink_domain_of(const Facts& node, const std::string& gpu);
 
 /// A port of an adapter for RDMA.
 struct Port {

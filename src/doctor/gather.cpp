@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "job/environment.h"
 #include "machine/cpus.h"
 #include "machine/memory_policy.h"
@@ -61,6 +62,17 @@ void add_limit(Facts& facts, const std::string& name, int resource) {
   facts.set(name, limit.rlim_cur == RLIM_INFINITY ? "unlimited" : fmt::format("{}", limit.rlim_cur));
 }
 
+// Which of the GPUs that the driver lists this process may use. Where a scheduler keeps the others from it
+// (ConstrainDevices of Slurm's cgroup.conf), /sys and /proc show them all the same.
+void add_own_gpus(const machine::Tree& tree, Facts& facts) {
+  for (const std::string& gpu : tree.names("proc/driver/nvidia/gpus").names) {
+    const machine::Reading information = tree.bytes(fmt::format("proc/driver/nvidia/gpus/{}/information", gpu));
+    const std::string minor = machine::value_of(information.text, "Device Minor");
+    if (minor.empty()) continue;
+    facts.set("gpu/" + lower(gpu), tree.may_use("dev/nvidia" + minor) ? "yes" : "no");
+  }
+}
+
 }  // namespace
 
 Facts gather_node(const std::string& root, const AskGpus& ask_gpus, double limit_s) {
@@ -106,6 +118,7 @@ Facts gather_rank(const std::string& root) {
   } else {
     facts.set("bound/cpus", status);
   }
+  add_own_gpus(tree, facts);
   for (const auto& [name, value] : job::recorded_environment(job::own_environment())) {
     facts.set("env/" + name, value);
   }

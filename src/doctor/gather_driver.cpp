@@ -19,8 +19,11 @@ using machine::Access;
 using machine::Reading;
 using machine::Tree;
 
-// The names of processes, as far as this process sees them; the kernel cuts them after 15 letters.
+// The names of processes; the kernel cuts them after 15 letters. That of the first one is everybody's to read unless
+// /proc is mounted with hidepid, which hides all that are not one's own.
 void add_daemons(const Tree& tree, Facts& facts) {
+  if (!tree.line("proc/1/comm").ok())
+    facts.set_unreadable("daemon", "/proc does not show the processes of others (hidepid)");
   const std::map<std::string, std::string> known{{"nv-fabricmanage", "daemon/fabric_manager"},
                                                  {"nvidia-imex", "daemon/imex"},
                                                  {"nvidia-persiste", "daemon/persistence"}};
@@ -40,6 +43,18 @@ std::string version_in(std::string_view line) {
     if (word.find_first_not_of("0123456789.") == std::string_view::npos) return std::string(word);
   }
   return "";
+}
+
+// What the fabric manager said of itself when it was last started: "… Fabric Manager version 570.86.15 is running …".
+void add_fabric_manager(const Tree& tree, Facts& facts) {
+  const Reading log = tree.bytes("var/log/fabricmanager.log");
+  if (!log.ok()) return facts.set("fabric_manager/version", log);
+  constexpr std::string_view words = "Fabric Manager version ";
+  const std::size_t at = log.text.rfind(words);
+  if (at == std::string::npos)
+    return facts.set_unreadable("fabric_manager/version", "/var/log/fabricmanager.log does not name it");
+  std::string_view rest = std::string_view(log.text).substr(at + words.size());
+  facts.set("fabric_manager/version", std::string(machine::take_word(rest)));
 }
 
 void add_nccl_file(const Tree& tree, Facts& facts, const std::string& path) {
@@ -135,6 +150,7 @@ void gather_driver(const Tree& tree, Facts& facts) {
   if (tree.exists("sys/module/gdrdrv")) facts.set("driver/gdrcopy", tree.exists("dev/gdrdrv") ? "yes" : "no device");
   add_kernel_options(tree, facts);
   add_daemons(tree, facts);
+  add_fabric_manager(tree, facts);
   const machine::Listing channels = tree.names("dev/nvidia-caps-imex-channels");
   if (!channels.names.empty()) facts.set("imex/channel", channels.names.front());
   if (!tree.names("sys/class/iommu").names.empty()) facts.set("iommu/active", "yes");
@@ -204,6 +220,8 @@ void gather_gpus(const machine::GpuReport& report, Facts& facts) {
     add("fabric_state", gpu.fabric_state);
     add("fabric_status", gpu.fabric_status);
     add("fabric_health", gpu.fabric_health);
+    if (!gpu.fabric_cluster.empty()) facts.set(key + "fabric_cluster", gpu.fabric_cluster);
+    add("fabric_clique", gpu.fabric_clique);
     add("recovery_action", gpu.recovery_action);
     add("nvlink_recoveries", gpu.nvlink_recoveries);
     add("nvlink_crc_errors", gpu.nvlink_crc_errors);

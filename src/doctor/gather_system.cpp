@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string_view>
+#include <thread>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -85,6 +88,28 @@ void add_memory(const Tree& tree, Facts& facts) {
   add_line(tree, facts, "memory/numa_nodes", "sys/devices/system/node/online");
 }
 
+// The CPUs of each NUMA node, and how many pages it has given, since the start, to processes on its own CPUs and to
+// those on others'.
+void add_numa(const Tree& tree, Facts& facts) {
+  constexpr std::size_t most = 256;
+  std::size_t seen = 0;
+  for (const std::string& name : tree.names("sys/devices/system/node").names) {
+    if (!name.starts_with("node") || !machine::number(name.substr(4)) || ++seen > most) continue;
+    const std::string folder = "sys/devices/system/node/" + name, key = "numa/" + name.substr(4);
+    facts.set(key + "/cpus", tree.line(folder + "/cpulist"));
+    const Reading pages = tree.bytes(folder + "/numastat");
+    if (pages.access == Access::unreadable) facts.set(key + "/local_pages", pages);
+    std::string_view rest = pages.text;
+    while (!rest.empty()) {
+      std::string_view line = machine::take_line(rest);
+      const std::string_view kind = machine::take_word(line);
+      const auto count = machine::number(machine::take_word(line));
+      if (count && kind == "local_node") facts.set(key + "/local_pages", fmt::format("{:.0f}", *count));
+      if (count && kind == "other_node") facts.set(key + "/other_pages", fmt::format("{:.0f}", *count));
+    }
+  }
+}
+
 // The smallest CPU quota of this process's control group and those above it (version 2), as "quota period".
 void add_quota(const Tree& tree, Facts& facts) {
   const Reading group = tree.bytes("proc/self/cgroup");
@@ -105,6 +130,40 @@ void add_quota(const Tree& tree, Facts& facts) {
     }
     if (smallest > 0) facts.set("cpu/quota", fmt::format("{:.2f}", smallest));
   }
+}
+
+// The sum of all CPUs' columns and the one that other guests of the host took, in ticks: "cpu  user nice system idle
+// iowait irq softirq steal …"; what follows is part of user and nice.
+struct Ticks {
+  double all = 0, stolen = 0;
+};
+std::optional<Ticks> ticks_in(const Reading& stat) {
+  std::string_view rest = stat.text;
+  if (machine::take_word(rest) != "cpu") return std::nullopt;
+  constexpr int columns = 8, steal = 7;
+  Ticks ticks;
+  for (int column = 0; column < columns; ++column) {
+    const auto value = machine::number(machine::take_word(rest));
+    if (!value) return std::nullopt;
+    ticks.all += *value;
+    if (column == steal) ticks.stolen = *value;
+  }
+  return ticks;
+}
+
+// What of the CPUs' time went to other guests: since the node was started, and of a guest in a tenth of a second.
+void add_steal(const Tree& tree, Facts& facts) {
+  const auto look = [&] { return tree.line("proc/stat"); };
+  const Reading first = look();
+  if (first.access == Access::unreadable) facts.set("cpu/steal_since_start", first);
+  const auto before = ticks_in(first);
+  if (!before || before->all <= 0) return;
+  facts.set("cpu/steal_since_start", fmt::format("{:.4f}", before->stolen / before->all));
+  if (!tree.is_own_machine() || facts.text("os/virtual") != "yes") return;
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const auto after = ticks_in(look());
+  if (after && after->all > before->all)
+    facts.set("cpu/steal", fmt::format("{:.4f}", (after->stolen - before->stolen) / (after->all - before->all)));
 }
 
 // Whether the kernel believes that its clock follows another one. It needs no privilege to say so.
@@ -132,7 +191,9 @@ void gather_system(const Tree& tree, Facts& facts) {
   add_processor(tree, facts);
   add_container(tree, facts);
   add_memory(tree, facts);
+  add_numa(tree, facts);
   add_quota(tree, facts);
+  add_steal(tree, facts);
   const std::string cpus = "sys/devices/system/cpu/";
   const machine::Listing listed = tree.names("sys/devices/system/cpu");
   if (listed.access == Access::unreadable) facts.set_unreadable("cpu/governor", listed.why);

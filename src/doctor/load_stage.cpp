@@ -92,26 +92,29 @@ void LoadStage::multiply() {
   settings.gemm = sizes_.product;
   const program::Layout layout{{program::Axis::data, bench_.job.size()}};
   job::BlockRequest request = stage_block(bench_, what, settings, layout, job::TimeSteps{1}, limit_);
-  request.deadlines.start_s = limit_.left_s() / 2;  // three blocks share it
-  const auto run = [&](int repetitions, const job::Task& task, bool last) {
+  const auto run = [&](int repetitions, const job::Task& task, double share, bool last) {
     request.settings.repetitions = repetitions;
     request.task = task;
+    request.deadlines = limit_.deadlines(share);
     return std::move(bench_.job.run({{{0, {}}, request, last}}).at(0));
   };
   constexpr int few = 5, many = 1000;
   constexpr double step_s = 0.5;
-  const job::BlockOutcome first = run(few, job::TimeSteps{1}, false);
+  const job::BlockOutcome first = run(few, job::TimeSteps{1}, 0.5, false);
   if (!first.ok) return static_cast<void>(took(first, what));
   const double product_s = first.of<job::TimedSamples>(0).step_s.back() / few;
   const int repetitions = static_cast<int>(std::clamp(step_s / product_s, double{few}, double{many}));
   const int steps = static_cast<int>(std::clamp(sizes_.products_s / (repetitions * product_s), 1.0, 20.0));
-  const job::BlockOutcome loaded = run(repetitions, job::TimeSteps{steps}, false);
-  if (!loaded.ok) return static_cast<void>(took(loaded, what));
-  load_.conditions = loaded.conditions;
-  const job::BlockOutcome profiled = run(repetitions, job::RecordTimeline{}, true);
+  if (goes_on("all GPUs or CPUs under load")) {  // a slow start may have used the time for it
+    const job::BlockOutcome loaded = run(repetitions, job::TimeSteps{steps}, 0.5, false);
+    if (!loaded.ok) return static_cast<void>(took(loaded, what));
+    load_.conditions = loaded.conditions;
+    for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank)
+      load_.ranks[rank].gpu = loaded.of<job::TimedSamples>(rank).gpu;
+  }
+  const job::BlockOutcome profiled = run(repetitions, job::RecordTimeline{}, 1, true);
   if (!took(profiled, what)) return;
   for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
-    load_.ranks[rank].gpu = loaded.of<job::TimedSamples>(rank).gpu;
     for (const job::KindTotal& total : profiled.of<job::TimelineSamples>(rank).totals) {
       if (total.kind != program::Matmul::name) continue;
       load_.ranks[rank].product_flops =
@@ -186,6 +189,7 @@ std::vector<Said> LoadStage::run(const config::Hardware* hardware) {
   for (const PairRound& round : pair_rounds(grid_.nodes(), max_rounds)) meet(round);
   std::vector<Said> said = judge_load(bench_.nodes, load_, grid_, hardware);
   said.insert(said.end(), failed_.begin(), failed_.end());
+  if (const auto idle = idle_gpus(bench_)) said.push_back({load_check, *idle, ""});
   const std::string used = show_seconds(limit_.used_s());
   if (left_out_.empty() && failed_.empty()) {
     said.push_back({load_check, {Verdict::pass, fmt::format("took {}: {}", used, join(done_, ", ")), ""}, ""});

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "doctor/nccl_stage.h"
+#include "doctor/nccl_topology.h"
 #include "nccl/words.h"
 
 namespace harness::doctor {
@@ -21,7 +22,8 @@ struct NodeLog {
   const Node& node;
   bool several_nodes = false;  // the job has others
   std::vector<const RankLog*> logs;
-  Words networks, interfaces, versions, nvls, channels, direct, warnings;
+  Words networks, interfaces, versions, nvls, channels, direct, warnings, mtus;
+  std::size_t with_dma_buf = 0;      // logs that say so
   std::vector<std::string> devices;  // as NCCL numbers them
   std::set<std::size_t> used;        // of these, by connections that leave the node
   bool through_host = false;         // ranks of the node talk through host memory
@@ -59,7 +61,7 @@ void read_transports(const nccl::Observed& seen, NodeLog& out) {
 }
 
 NodeLog log_of(const Node& node, const std::vector<RankLog>& all, bool several_nodes) {
-  NodeLog out{node, several_nodes, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, false, false};
+  NodeLog out{node, several_nodes, {}, {}, {}, {}, {}, {}, {}, {}, {}, 0, {}, {}, false, false};
   for (const RankLog& log : all) {
     if (std::ranges::find(node.ranks, log.rank, &Rank::rank) == node.ranks.end()) continue;
     out.logs.push_back(&log);
@@ -73,6 +75,9 @@ NodeLog log_of(const Node& node, const std::vector<RankLog>& all, bool several_n
   out.nvls = values_of(out.logs, "nvls");
   out.channels = values_of(out.logs, "channels");
   out.direct = values_of(out.logs, "gpu_direct");
+  out.mtus = values_of(out.logs, "ib_mtu");
+  out.with_dma_buf = static_cast<std::size_t>(
+      std::ranges::count_if(out.logs, [](const RankLog* log) { return !log->seen.fact("dma_buf").empty(); }));
   return out;
 }
 
@@ -260,6 +265,31 @@ struct NodeCheck {
   std::function<void(const NodeLog&, Findings&)> judge;
 };
 
+// NCCL asks CUDA for the attribute of each GPU, and its network whether it can.
+void judge_dma_buf(const NodeLog& log, Findings& out) {
+  if (log.networks.empty()) return out.unknown("the network that NCCL took", "its log does not name one");
+  if (on_sockets(log)) return out.skip("NCCL talks over sockets");
+  if (log.with_dma_buf == log.logs.size()) return out.pass("on every GPU");
+  const std::string remedy = "the open kernel modules of the driver, a kernel from 5.12 on, no NCCL_DMABUF_ENABLE=0";
+  if (log.with_dma_buf > 0) {
+    return out.warn(fmt::format("NCCL finds dma-buf on {} of the GPUs of {}", log.with_dma_buf,
+                                plural(std::ssize(log.logs), "rank")),
+                    remedy);
+  }
+  out.info("NCCL finds no dma-buf: adapters reach the GPUs' memory by nvidia_peermem or not at all", remedy);
+}
+
+void judge_mtu(const NodeLog& log, Findings& out) {
+  if (log.networks.empty()) return out.unknown("the network that NCCL took", "its log does not name one");
+  if (on_sockets(log)) return out.skip("NCCL talks over sockets");
+  if (log.mtus.empty()) return out.skip("its log tells of no connection of NCCL's own network");
+  static const Words largest{"4096"};
+  if (log.mtus == largest) return out.pass("4096 bytes");
+  out.warn(fmt::format("ports send packets of {} bytes; 4096 are possible", text_of(log.mtus)),
+           "RoCE: an MTU of 9000 on the interfaces and on every switch between them; InfiniBand: the subnet manager's "
+           "MTU of the partition");
+}
+
 const std::vector<NodeCheck>& node_checks() {
   static const std::vector<NodeCheck> all{
       {{"nccl.network", "which network does NCCL take, and is it the best there is", "Using network …"}, judge_network},
@@ -271,6 +301,9 @@ const std::vector<NodeCheck>& node_checks() {
        judge_interface},
       {{"nccl.peers", "do the GPUs of a node talk directly", "Channel … via SHM/…"}, judge_peers},
       {{"nccl.nvls", "can the NVLink switches sum up", "NVLS multicast support is …"}, judge_nvls},
+      {{"nccl.dma_buf", "do the GPUs and the network have dma-buf", "DMA-BUF is available on GPU device …"},
+       judge_dma_buf},
+      {{"nccl.mtu", "do the ports send large packets", "NET/IB: … mtu …"}, judge_mtu},
       {{"nccl.warnings", "does NCCL warn of anything", "NCCL WARN"}, judge_warnings}};
   return all;
 }
@@ -335,6 +368,7 @@ std::vector<StageCheck> nccl_checks() {
   for (const NodeCheck& check : node_checks()) all.push_back(check.about);
   all.push_back(version_check);
   all.push_back(channels_check);
+  all.push_back(topology_check());
   return all;
 }
 

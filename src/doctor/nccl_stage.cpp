@@ -1,9 +1,15 @@
 #include "doctor/nccl_stage.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/units.h"
+#include "doctor/nccl_topology.h"
 
 namespace harness::doctor {
 namespace {
@@ -22,6 +28,36 @@ Said of_job(Verdict verdict, std::string evidence) {
   return {nccl_check, {verdict, std::move(evidence), ""}, ""};
 }
 
+// Where rank 0's worker, which is on the same node, has NCCL write it.
+class TopologyFile {
+ public:
+  TopologyFile() {
+    std::error_code ignored;
+    std::filesystem::path folder = std::filesystem::temp_directory_path(ignored);
+    if (folder.empty()) folder = "/tmp";
+    path_ = folder / fmt::format("harness-topology-{}.xml", ::getpid());
+  }
+  ~TopologyFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  TopologyFile(const TopologyFile&) = delete;
+  TopologyFile& operator=(const TopologyFile&) = delete;
+
+  std::string path() const { return path_.string(); }
+  std::string text() const {
+    constexpr std::size_t most_bytes = 4 << 20;
+    std::ifstream file(path_, std::ios::binary);
+    std::string text(most_bytes, '\0');
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+    return text;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
 }  // namespace
 
 std::vector<Said> run_nccl_stage(const Bench& bench, double limit_s) {
@@ -35,8 +71,11 @@ std::vector<Said> run_nccl_stage(const Bench& bench, double limit_s) {
   settings.in_place = false;
   settings.repetitions = 1;
   const int logs = std::min(bench.job.size(), max_logs);
-  const job::BlockOutcome outcome = bench.job.run_alone(
-      stage_block(bench, "nccl", settings, {{program::Axis::data, bench.job.size()}}, job::Observe{logs}, limit));
+  job::BlockRequest request =
+      stage_block(bench, "nccl", settings, {{program::Axis::data, bench.job.size()}}, job::Observe{logs}, limit);
+  const TopologyFile topology;
+  request.environment = {{"NCCL_TOPO_DUMP_FILE", topology.path()}};
+  const job::BlockOutcome outcome = bench.job.run_alone(request);
   if (!outcome.ok) {
     Said failed = failed_block(bench, nccl_check, "an all-reduce over all ranks", outcome);
     if (differs_in_version(outcome.reason)) failed.check = "nccl.version";
@@ -48,6 +87,11 @@ std::vector<Said> run_nccl_stage(const Bench& bench, double limit_s) {
     if (!text.empty()) read.push_back({rank, nccl::parse_log(text)});
   }
   std::vector<Said> said = judge_nccl(bench.nodes, read);
+  Findings found;
+  judge_topology(parse_topology(topology.text()), found);
+  const std::string host = bench.nodes.at(nodes_of_ranks(bench.nodes).at(0)).host;
+  for (const Finding& finding : found.list()) said.push_back({topology_check().id, finding, host});
+  if (const auto idle = idle_gpus(bench)) said.push_back({nccl_check, *idle, ""});
   said.push_back(of_job(Verdict::pass, fmt::format("took {}", show_seconds(limit.used_s()))));
   return said;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <map>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -73,6 +74,20 @@ void fabric(const Node& node, const Cluster&, Findings& out) {
   out.skip("no NVLink fabric that tells its state");
 }
 
+void nvlink_domain(const Node& node, const Cluster&, Findings& out) {
+  if (no_nvml(node, out)) return;
+  std::map<std::string, std::vector<std::string>> gpus;  // by domain
+  for (const std::string& gpu : node.facts.under("nvml")) {
+    if (const std::string domain = nvlink_domain_of(node.facts, gpu); !domain.empty()) gpus[domain].push_back(gpu);
+  }
+  if (gpus.empty()) return out.skip("no NVLink between nodes");
+  if (gpus.size() == 1) return out.pass(gpus.begin()->first);
+  std::vector<std::string> parts;
+  for (const auto& [domain, members] : gpus) parts.push_back(fmt::format("{}: {}", domain, join_first(members, 4)));
+  out.fail("the GPUs of the node belong to different NVLink domains: " + join(parts, "; "),
+           "look at the partitions that the rack's fabric manager (NMX-C) has made, and at its log");
+}
+
 bool is_one_of(const std::string& model, std::initializer_list<const char*> names) {
   return std::ranges::any_of(names, [&](const char* name) { return model.find(name) != std::string::npos; });
 }
@@ -95,14 +110,36 @@ void fabric_manager(const Node& node, const Cluster&, Findings& out) {
   if (is_container(facts) || is_virtual(facts)) {
     return out.unknown("whether the fabric manager runs", "it may run outside, where its process is not seen");
   }
+  if (const machine::Reading& daemons = facts["daemon"]; !daemons.ok() && !daemons.why.empty())
+    return out.unknown("whether the fabric manager runs", daemons.why, "run doctor once as root");
   out.fail("no process nv-fabricmanager: the GPUs cannot use NVLink", "`systemctl start nvidia-fabricmanager`");
+}
+
+// It must be of the driver's version, to the last number.
+void fabric_manager_version(const Node& node, const Cluster&, Findings& out) {
+  const Facts& facts = node.facts;
+  if (!facts.has("daemon/fabric_manager")) return out.skip("no fabric manager runs here");
+  const machine::Reading &version = facts["fabric_manager/version"], &driver = facts["driver/version"];
+  if (out.nothing_in(version, "the fabric manager's version", "it writes no log where it usually does")) return;
+  if (out.nothing_in(driver, "the driver's version", "the driver does not tell its version")) return;
+  if (version.text == driver.text) return out.pass(version.text);
+  out.fail(fmt::format("the fabric manager is of version {}, the driver of {}", version.text, driver.text),
+           fmt::format("install nvidia-fabricmanager {} and start it again", driver.text));
 }
 
 void imex(const Node& node, const Cluster&, Findings& out) {
   const auto gpus = gpus_of(node.facts);
   const std::string model = gpus.empty() ? "" : gpu_model(node.facts, gpus.front());
   if (!is_rack_scale(model)) return out.skip("no NVLink between nodes");
-  if (node.facts.has("imex/channel")) return out.pass(node.facts.text("imex/channel"));
+  if (node.facts.has("imex/channel")) {
+    if (node.facts.has("daemon/imex")) return out.pass(node.facts.text("imex/channel"));
+    const machine::Reading& daemons = node.facts["daemon"];
+    if (!daemons.why.empty()) return out.unknown("whether nvidia-imex runs", daemons.why, "run doctor once as root");
+    if (is_container(node.facts))
+      return out.unknown("whether nvidia-imex runs", "it may run outside, where its process is not seen");
+    return out.warn("there is an IMEX channel, but no process nvidia-imex: NCCL uses the network within the rack",
+                    "`systemctl start nvidia-imex`, with the rack's nodes in /etc/nvidia-imex/nodes_config.cfg");
+  }
   out.warn("no IMEX channel: NCCL uses the network within the rack",
            "create /dev/nvidia-caps-imex-channels/channel0 (NVreg_CreateImexChannel0=1) and start nvidia-imex");
 }
@@ -182,10 +219,15 @@ std::vector<Check> nvlink_checks() {
       {"gpu.nvlink_errors", "have NVLinks had errors", "NVML", docs::nvml, link_errors},
       {"gpu.fabric", "have the GPUs joined the NVLink fabric, and is it whole", "NVML", docs::fabric, fabric},
       {"gpu.fabric_manager", "does the fabric manager run where it must", "/proc/*/comm", docs::fabric, fabric_manager},
+      {"gpu.fabric_manager_version", "are the fabric manager and the driver of one version",
+       "/var/log/fabricmanager.log, /proc/driver/nvidia/version", docs::fabric, fabric_manager_version},
+      {"gpu.nvlink_domain", "are the GPUs of a node in one NVLink domain of several nodes", "NVML", docs::imex,
+       nvlink_domain},
       {"gpu.sxid", "have the NVLink switches reported faults", "/dev/kmsg", docs::fabric, switch_faults},
       {"gpu.nvls", "can the NVLink switches add, which NCCL uses for all-reduces", "/proc/driver/nvidia, NVML",
        docs::nccl_env, sums_in_switches},
-      {"gpu.imex", "is there a channel for NVLink between nodes", "/dev/nvidia-caps-imex-channels", docs::imex, imex}};
+      {"gpu.imex", "is there a channel for NVLink between nodes, and its daemon",
+       "/dev/nvidia-caps-imex-channels, /proc/*/comm", docs::imex, imex}};
 }
 
 }  // namespace harness::doctor

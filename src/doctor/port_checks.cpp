@@ -163,6 +163,13 @@ void mtu(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   bool any = false;
   constexpr double enough = 4200;  // for RDMA packets of 4096 bytes and their headers
+  // What the kernel makes the port's active MTU of (iboe_get_mtu() of its ib_addr.h): the largest power of two that
+  // leaves 96 bytes for headers.
+  const auto packet_bytes = [](double interface_bytes) {
+    int bytes = 256;
+    while (bytes < 4096 && 2 * bytes <= interface_bytes - 96) bytes *= 2;
+    return bytes;
+  };
   for (const Port& port : active_ports(node.facts)) {
     if (!is_roce(node.facts, port)) continue;
     any = true;
@@ -171,8 +178,8 @@ void mtu(const Node& node, const Cluster&, Findings& out) {
     if (!bytes) {
       out.unknown("the MTU of " + port.name(), reading.why.empty() ? "it has no interface here" : reading.why);
     } else if (*bytes < enough) {
-      out.warn(fmt::format("the interface of {} has an MTU of {:.0f}: RDMA sends packets of 1024 bytes", port.name(),
-                           *bytes),
+      out.warn(fmt::format("the interface of {} has an MTU of {:.0f}: RDMA sends packets of {} bytes", port.name(),
+                           *bytes, packet_bytes(*bytes)),
                "set 9000 on the interfaces and switches");
     }
   }
@@ -211,14 +218,6 @@ void verbs(const Node& node, const Cluster&, Findings& out) {
            "give the container --device=/dev/infiniband, or load ib_uverbs");
 }
 
-// Bytes in one direction of a PCIe link, in bits/s: lanes times transfers, less the encoding.
-double link_bits(const Facts& node, const std::string& key) {
-  constexpr double giga = 1e9, old = 5, old_encoding = 0.8, encoding = 128.0 / 130;
-  const auto speed = node.number(key + "/speed"), width = node.number(key + "/width");
-  if (!speed || !width) return 0;
-  return *speed * giga * *width * (*speed <= old ? old_encoding : encoding);
-}
-
 void pcie_rate(const Node& node, const Cluster&, Findings& out) {
   if (no_active_ports(node, out)) return;
   std::map<std::string, double> needed;  // by adapter: what its ports carry
@@ -228,7 +227,9 @@ void pcie_rate(const Node& node, const Cluster&, Findings& out) {
   bool any = false;
   constexpr double giga = 1e9;
   for (const auto& [device, bits] : needed) {
-    const double link = link_bits(node.facts, "hca/" + device);
+    const auto speed = node.facts.number("hca/" + device + "/speed"),
+               width = node.facts.number("hca/" + device + "/width");
+    const double link = speed && width ? pcie_bits_per_s(*speed, *width) : 0;
     any = any || (link > 0 && bits > 0);
     if (!(link > 0) || !(bits > link)) continue;
     out.fail(fmt::format("adapter {} carries {:.0f} Gb/s, its PCIe link {:.0f}", device, bits / giga, link / giga),

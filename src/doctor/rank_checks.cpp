@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -90,18 +91,37 @@ void binding(const Node& node, const Cluster&, Findings& out) {
            "mpirun --bind-to none, or --map-by with at least four CPUs for each rank");
 }
 
-// The GPU that a rank gets, of those of its node in the order of their addresses: by its number on the node, or by what
-// CUDA_VISIBLE_DEVICES leaves it. "": not known.
+// The GPUs of its node that a rank may use, in the order of their addresses: all, unless it told that it may not.
+std::vector<std::string> gpus_open_to(const Rank& rank, const std::vector<std::string>& gpus) {
+  std::vector<std::string> open;
+  for (const std::string& gpu : gpus) {
+    if (rank.facts.text("gpu/" + gpu) != "no") open.push_back(gpu);
+  }
+  return open;
+}
+
+// Those that any of its ranks may use.
+std::vector<std::string> gpus_of_job(const Node& node, std::vector<std::string> gpus) {
+  std::erase_if(gpus, [&](const std::string& gpu) {
+    return !node.ranks.empty() &&
+           std::ranges::all_of(node.ranks, [&](const Rank& rank) { return rank.facts.text("gpu/" + gpu) == "no"; });
+  });
+  return gpus;
+}
+
+// The GPU that a rank gets: by its number on the node, or by what CUDA_VISIBLE_DEVICES leaves it, which counts those
+// that are open to it. "": not known.
 std::string gpu_of(const Rank& rank, std::size_t local_rank, const std::vector<std::string>& gpus) {
-  std::size_t number = local_rank;
+  const std::vector<std::string> open = gpus_open_to(rank, gpus);
+  std::size_t number = open.size() == 1 ? 0 : local_rank;
   const machine::Reading& visible = rank.facts["env/CUDA_VISIBLE_DEVICES"];
-  if (visible.ok()) {
+  if (visible.ok() && open.size() != 1) {
     const std::string& text = visible.text;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     const bool alone = error == std::errc() && end == text.data() + text.size();
     if (!alone) return "";
   }
-  return number < gpus.size() ? gpus[number] : "";
+  return number < open.size() ? open[number] : "";
 }
 
 machine::CpuSet may_use(const Rank& rank) {
@@ -122,7 +142,7 @@ void near_gpu(const Node& node, const Cluster&, Findings& out) {
     allowed |= may_use(rank);
   }
   std::vector<std::string> out_of_reach;
-  for (const std::string& gpu : gpus) {
+  for (const std::string& gpu : gpus_of_job(node, gpus)) {
     const machine::Reading& near = facts["gpu/" + gpu + "/cpus"];
     if (!near.ok()) return out.unknown("the CPUs near GPU " + gpu, near.why.empty() ? "/sys does not tell" : near.why);
     if (const auto cpus = machine::cpus_in(near.text); cpus.any() && (cpus & allowed).none())
@@ -163,12 +183,73 @@ void memory_policy(const Node& node, const Cluster&, Findings& out) {
           "start the container with --cap-add SYS_NICE, or a seccomp profile that allows set_mempolicy");
 }
 
+// Of the memory that processes were given since the node was started, what lay on another NUMA node than their CPU.
+std::optional<double> remote_share(const Facts& node) {
+  double local = 0, remote = 0;
+  for (const std::string& numa : node.under("numa")) {
+    local += node.number("numa/" + numa + "/local_pages").value_or(0);
+    remote += node.number("numa/" + numa + "/other_pages").value_or(0);
+  }
+  return local + remote > 0 ? std::optional(remote / (local + remote)) : std::nullopt;
+}
+
+// What `host_binding` changes: where a worker's threads and memory are. Whether that is worth anything, a sweep says.
+void host_binding(const Node& node, const Cluster&, Findings& out) {
+  std::map<std::string, machine::CpuSet> numa;  // by NUMA node
+  for (const std::string& name : node.facts.under("numa")) {
+    const machine::Reading& cpus = node.facts["numa/" + name + "/cpus"];
+    if (!cpus.ok()) return out.unknown("the CPUs of NUMA node " + name, cpus.why);
+    if (const machine::CpuSet set = machine::cpus_in(cpus.text); set.any()) numa[name] = set;
+  }
+  if (numa.empty()) return out.skip("/sys tells of no NUMA node");
+  if (numa.size() == 1) return out.pass("one NUMA node");
+  std::map<std::string, std::int64_t> ranks_on;  // by NUMA node
+  std::int64_t across = 0;
+  for (const Rank& rank : node.ranks) {
+    const machine::Reading& bound = rank.facts["bound/cpus"];
+    if (!bound.ok()) return out.unknown("the CPUs of a rank", bound.why.empty() ? "it did not tell" : bound.why);
+    std::vector<std::string> touched;
+    for (const auto& [name, cpus] : numa) {
+      if ((cpus & machine::cpus_in(bound.text)).any()) touched.push_back(name);
+    }
+    if (touched.size() == 1) {
+      ++ranks_on[touched.front()];
+    } else {
+      ++across;
+    }
+  }
+  std::vector<std::string> parts;
+  std::int64_t fewest = node.ranks.empty() ? 0 : std::ssize(node.ranks), most = 0;
+  for (const auto& [name, cpus] : numa) {
+    const std::int64_t here = ranks_on[name];
+    fewest = std::min(fewest, here);
+    most = std::max(most, here);
+    if (here > 0) parts.push_back(fmt::format("{} on NUMA node {}", plural(here, "rank"), name));
+  }
+  if (across > 0) parts.push_back(fmt::format("{} across several", plural(across, "rank")));
+  const auto remote = remote_share(node.facts);
+  const std::string now =
+      fmt::format("{}; {}", parts.empty() ? "no rank" : join(parts, ", "),
+                  remote ? fmt::format("since the start, {} of memory came from another NUMA node", percent(*remote))
+                         : "how much memory is remote is not known");
+  constexpr double little = 0.05;
+  const bool even = across == 0 && most - fewest <= 1;
+  if (even && remote.value_or(0) <= little) return out.pass(now);
+  out.info(now,
+           "host_binding decides where a sweep's workers and their memory are, whatever the launcher does: try `sweep: "
+           "{host_binding: [auto, numa, core]}`");
+}
+
 void ranks_and_gpus(const Node& node, const Cluster&, Findings& out) {
-  const auto gpus = static_cast<std::int64_t>(std::max(
-      {node.facts.under("gpu").size(), node.facts.under("driver/gpu").size(), node.facts.under("nvml").size()}));
+  const auto on_node = std::max(
+      {node.facts.under("gpu").size(), node.facts.under("driver/gpu").size(), node.facts.under("nvml").size()});
+  if (on_node == 0) return out.skip("no NVIDIA GPU");
+  const std::vector<std::string> on_bus = gpus_of(node.facts);
+  const auto gpus = static_cast<std::int64_t>(on_bus.empty() ? on_node : gpus_of_job(node, on_bus).size());
   const auto ranks = std::ssize(node.ranks);
-  if (gpus == 0) return out.skip("no NVIDIA GPU");
-  const std::string both = fmt::format("{} and {}", plural(ranks, "rank"), plural(gpus, "GPU"));
+  const std::string both = fmt::format("{} and {}{}", plural(ranks, "rank"), plural(gpus, "GPU"),
+                                       std::cmp_less(gpus, on_bus.size()) ? " that the job may use" : "");
+  if (gpus == 0) return out.warn(both, "ask the scheduler for GPUs (srun --gpus-per-node), or start no rank here");
   if (ranks > gpus) return out.fail(both, fmt::format("start {} on this node, or repair it", plural(gpus, "rank")));
   out.pass(both);
 }
@@ -185,6 +266,9 @@ std::vector<Check> rank_checks() {
           {"rank.binding", "how many CPUs has a rank", "/proc/self/status of each rank", docs::mpirun, binding},
           {"rank.near_gpu", "has each rank CPUs near its GPU",
            "/proc/self/status of each rank, /sys/bus/pci/devices/*/local_cpulist", docs::mpirun, near_gpu},
+          {"rank.host_binding", "are ranks and their memory on one NUMA node each: what `host_binding` would change",
+           "/proc/self/status of each rank, /sys/devices/system/node/node*/cpulist, numastat", "docs/method.md",
+           host_binding},
           {"rank.memory_policy", "may a process choose the NUMA node of its memory", "get_mempolicy()",
            docs::set_mempolicy, memory_policy}};
 }

@@ -20,13 +20,32 @@ bool starts_with_any(std::string_view name, std::span<const std::string_view> st
 }
 
 bool concerns(const std::string& check, const SweepToJudge& sweep) {
-  static constexpr std::array<std::string_view, 17> of_gpus{
-      "gpu.",      "ib.verbs",     "rank.memlock", "gdr.",       "env.",         "topo.",
-      "rank.gpus", "same.gpu",     "same.driver",  "same.vbios", "same.power",   "same.ecc",
-      "same.mig",  "same.nvlinks", "same.nccl",    "nccl.",      "rank.near_gpu"};
-  if (check == "cpu.load") return false;
+  // Of NCCL and of RDMA, beside those of the GPUs' facts.
+  static constexpr std::array<std::string_view, 6> of_gpus{"ib.verbs", "rank.memlock", "gdr.",
+                                                           "env.",     "same.nccl",    "nccl."};
+  if (check == "cpu.load" || check == "cpu.steal") return false;
   if (check == "rank.gpus" && sweep.shares_gpus) return false;
   return sweep.uses_gpus || !starts_with_any(check, of_gpus);
+}
+
+// The nodes as a sweep on their CPUs meets them: without GPUs, their driver and what only leads to GPUs.
+std::vector<Node> without_gpus(const std::vector<Node>& nodes) {
+  static constexpr std::array<std::string_view, 8> of_gpus{"gpu/",  "nvml", "driver/", "daemon",
+                                                           "imex/", "pci",  "log/xid", "log/sxid"};
+  std::vector<Node> plain;
+  for (const Node& node : nodes) {
+    std::set<std::string> above_adapters;
+    for (const std::string& adapter : node.facts.under("hca")) {
+      for (std::string& bridge : pci_path(node.facts, "hca/" + adapter)) above_adapters.insert(std::move(bridge));
+    }
+    Node& kept = plain.emplace_back(Node{node.host, node.ranks, {}});
+    for (const auto& [name, reading] : node.facts) {
+      if (starts_with_any(name, of_gpus)) continue;
+      if (name.starts_with("bridge/") && !above_adapters.contains(name.substr(7, name.find('/', 7) - 7))) continue;
+      kept.facts.set(name, reading);
+    }
+  }
+  return plain;
 }
 
 store::ResultFinding row_of(const std::string& check, const Finding& finding, const std::string& docs) {
@@ -105,11 +124,22 @@ void add_cases(const std::vector<Node>& all, const SweepToJudge& sweep, std::vec
   }
 }
 
+template <class Counts>
+std::string in_words(const store::DoctorRecord& record, const Counts& counts) {
+  std::string out;
+  for (const store::ResultFinding& row : record.findings) {
+    if (!row.is_of_nodes() || !counts(row)) continue;
+    out +=
+        fmt::format("{} {} on {}: {}. What to do: {}\n", row.verdict, row.check, row.where, row.evidence, row.remedy);
+  }
+  return out;
+}
+
 }  // namespace
 
 store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge& sweep) {
   store::DoctorRecord record;
-  const Diagnosis diagnosis = diagnose(nodes);
+  const Diagnosis diagnosis = diagnose(sweep.uses_gpus ? nodes : without_gpus(nodes));
   for (const Line& line : diagnosis.lines) {
     if (is_quiet(line.finding.verdict) || !concerns(line.check, sweep)) continue;
     store::ResultFinding& row = record.findings.emplace_back(row_of(line.check, line.finding, line.docs));
@@ -123,12 +153,12 @@ store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge
 }
 
 std::string failures_in_words(const store::DoctorRecord& record) {
-  std::string out;
-  for (const store::ResultFinding& row : record.findings) {
-    if (!row.is_failure() || !row.is_of_nodes()) continue;
-    out += fmt::format("fail {} on {}: {}. What to do: {}\n", row.check, row.where, row.evidence, row.remedy);
-  }
-  return out;
+  return in_words(record, [](const store::ResultFinding& row) { return row.is_failure(); });
+}
+
+std::string not_healthy_in_words(const store::DoctorRecord& record) {
+  return in_words(record,
+                  [](const store::ResultFinding& row) { return row.is_failure() || row.check == "node.answers"; });
 }
 
 }  // namespace harness::doctor

@@ -94,7 +94,8 @@ const char* kind_of(std::string_view word) {
 // What may hold anything: others are words and numbers of the kernel and the driver.
 bool is_free_text(std::string_view fact) {
   return fact.starts_with("env/") || fact.starts_with("nccl_conf/") || fact.starts_with("log/") ||
-         fact.starts_with("library/") || fact == "os/cmdline" || fact.ends_with("/interface");
+         fact.starts_with("library/") || fact == "os/cmdline" || fact.ends_with("/interface") ||
+         fact.ends_with("/fabric_cluster");
 }
 
 // The launcher's own, but for those of its variables that a check reads (mpi_checks.cpp).

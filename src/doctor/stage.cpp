@@ -53,8 +53,7 @@ std::vector<Stage> parse_stages(std::string_view text) {
 std::optional<Finding> obstacle(const Bench& bench) {
   if (!bench.missing.empty()) return Finding{Verdict::info, "left out: " + bench.missing, ""};
   if (!config::traits_of(bench.backend).ranks_are_gpus) return std::nullopt;
-  std::vector<std::string> blind, crowded, lonely;
-  std::size_t gpus_of_node = 0;
+  std::vector<std::string> blind, crowded;
   for (const auto& [number, node] : job::gpus_by_node(bench.job.places())) {
     if (node.unknown) continue;
     const auto gpus = node.gpus.size();
@@ -63,9 +62,6 @@ std::optional<Finding> obstacle(const Bench& bench) {
     } else if (static_cast<std::size_t>(node.ranks) > gpus) {
       crowded.push_back(fmt::format("{} has {} and {}", node.host, plural(node.ranks, "rank"),
                                     plural(static_cast<std::int64_t>(gpus), "GPU")));
-    } else if (node.ranks == 1 && gpus > 1) {
-      lonely.push_back(node.host);
-      gpus_of_node = std::max(gpus_of_node, gpus);
     }
   }
   constexpr std::size_t shown = 8;
@@ -77,15 +73,24 @@ std::optional<Finding> obstacle(const Bench& bench) {
     return Finding{Verdict::info, fmt::format("left out: {}", join_first(crowded, shown)),
                    "start one rank for each GPU (mpirun --map-by ppr:N:node), or leave the node out"};
   }
-  if (!lonely.empty()) {
-    return Finding{
-        Verdict::info,
-        fmt::format("left out: {} one rank for {} GPUs, and a rank starts one worker",
-                    lonely.size() == 1 ? lonely.front() + " has" : plural(std::ssize(lonely), "node") + " have",
-                    gpus_of_node),
-        fmt::format("start one rank for each GPU: mpirun --map-by ppr:{}:node ./harness doctor", gpus_of_node)};
-  }
   return std::nullopt;
+}
+
+std::optional<Finding> idle_gpus(const Bench& bench) {
+  if (!config::traits_of(bench.backend).ranks_are_gpus) return std::nullopt;
+  std::size_t all = 0, most = 0;
+  int ranks = 0;
+  for (const auto& [number, node] : job::gpus_by_node(bench.job.places())) {
+    if (node.unknown) continue;
+    all += node.gpus.size();
+    most = std::max(most, node.gpus.size());
+    ranks += node.ranks;
+  }
+  if (all <= static_cast<std::size_t>(ranks)) return std::nullopt;
+  return Finding{Verdict::info,
+                 fmt::format("of {}, {} took part: a rank starts one worker, on one GPU",
+                             plural(static_cast<std::int64_t>(all), "GPU"), ranks),
+                 fmt::format("start one rank for each GPU: mpirun --map-by ppr:{}:node ./harness doctor", most)};
 }
 
 job::BlockRequest stage_block(const Bench& bench, const std::string& name, const config::Settings& settings,
@@ -107,8 +112,8 @@ Said failed_block(const Bench& bench, const std::string& check, const std::strin
   const std::string host = host_of(bench.nodes, outcome.culprit_rank);
   if (ran_out_of_time(outcome))
     return {check,
-            {Verdict::warn, fmt::format("{} did not end within the limit: {}", what, outcome.reason),
-             "see what holds this rank up: its CPUs, its GPU, its network"},
+            {Verdict::fail, fmt::format("{} did not end: {}", what, outcome.reason),
+             "a sweep would hang like this; see what holds this rank up: its GPU, its network, its CPUs"},
             host};
   return {check,
           {Verdict::fail, fmt::format("{} failed: {}", what, outcome.reason),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -46,6 +47,10 @@ struct Bench {
 /// run on, info where the launch is in the way; a stage that cannot run is never a failure.
 std::optional<Finding> obstacle(const Bench& bench);
 
+/// That GPUs stay idle because fewer ranks were started than there are: what is measured holds for the others' nodes
+/// and network, not for them.
+std::optional<Finding> idle_gpus(const Bench& bench);
+
 /// How long a stage may take; what it has by then counts.
 class Limit {
  public:
@@ -56,8 +61,11 @@ class Limit {
   /// Whether there is time for a block, its start included.
   bool allows_block() const { return left_s() > 3 * step_s(); }
   /// Those of a block that begins now: whatever happens to it, it ends by the limit, or a few seconds after it where a
-  /// worker has to be killed.
-  config::Deadlines deadlines() const { return {left_s() - step_s(), step_s()}; }
+  /// worker has to be killed. `share`: of the time left, where other blocks are to follow on the same workers. That of
+  /// a step is always the same, as those blocks must agree in it.
+  config::Deadlines deadlines(double share = 1) const {
+    return {std::max(share * left_s() - step_s(), step_s()), step_s()};
+  }
 
  private:
   double step_s() const { return 0.15 * limit_s_; }
@@ -70,8 +78,8 @@ class Limit {
 job::BlockRequest stage_block(const Bench& bench, const std::string& name, const config::Settings& settings,
                               const program::Layout& layout, const job::Task& task, const Limit& limit);
 
-/// What is to be said of a block that failed: a time-out is the stage's limit, anything else a fault that would stop
-/// a sweep too. `what`: "products".
+/// What is to be said of a block that failed: a fault that would stop a sweep too. No block is so large that a sound
+/// node needs the time that Limit gives it. `what`: "products".
 Said failed_block(const Bench& bench, const std::string& check, const std::string& what,
                   const job::BlockOutcome& outcome);
 

@@ -1,8 +1,11 @@
 // The processors, the memory and the kernel of a node.
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
 #include "doctor/check.h"
 #include "doctor/docs.h"
 #include "machine/cpus.h"
@@ -45,6 +48,24 @@ void load(const Node& node, const Cluster&, Findings& out) {
   if (*now <= std::max(1.0, small_share * cpus)) return out.pass(fmt::format("{:.2f}", *now));
   out.warn(fmt::format("the load of the last minute is {:.1f} on {:.0f} CPUs: something else runs here", *now, cpus),
            "find it with `top`, and wait or end it");
+}
+
+void steal(const Node& node, const Cluster&, Findings& out) {
+  const machine::Reading& since_start = node.facts["cpu/steal_since_start"];
+  if (out.nothing_in(since_start, "/proc/stat", "/proc/stat does not tell it")) return;
+  constexpr double much = 0.02;
+  const double now = node.facts.number("cpu/steal").value_or(0),
+               before = node.facts.number("cpu/steal_since_start").value_or(0);
+  const std::string remedy = "ask for CPUs of your own (a dedicated host); measure when the host is idle";
+  if (now > much) {
+    out.warn(fmt::format("the hypervisor gives {} of the CPUs' time to other guests", percent(now, 0)), remedy);
+  } else if (before > much) {
+    out.info(fmt::format("since its start the node had to wait for CPUs {} of the time, now it does not",
+                         percent(before, 0)),
+             remedy);
+  } else {
+    out.pass("none");
+  }
 }
 
 void swap(const Node& node, const Cluster&, Findings& out) {
@@ -107,7 +128,30 @@ void synchronised(const Node& node, const Cluster&, Findings& out) {
   out.warn("nothing keeps this node's clock: times in its logs are not those of others", "start chronyd or ntpd");
 }
 
+// Reads the same logs beside each other, or asks when a node last did something, who needs it.
+void clocks_agree(const Node& node, const Cluster& cluster, Findings& out) {
+  const machine::Reading& reading = node.facts["clock/offset_s"];
+  if (out.nothing_in(reading, "the clock", "one node, or none that runs")) return;
+  const double offset_s = node.facts.signed_number("clock/offset_s").value_or(0) - cluster.clock_offset_s,
+               uncertainty_s = node.facts.number("clock/offset_uncertainty_s").value_or(0);
+  constexpr double much_s = 0.1;
+  const std::string numbers = fmt::format("{} (+- {})", show_seconds(std::abs(offset_s)), show_seconds(uncertainty_s));
+  if (std::abs(offset_s) - uncertainty_s > much_s) {
+    out.warn(fmt::format("its clock is {} {} the others': logs of several nodes do not fit together", numbers,
+                         offset_s > 0 ? "ahead of" : "behind"),
+             "let chronyd or ntpd of all nodes follow the same clock");
+  } else if (uncertainty_s > much_s) {
+    out.unknown("whether its clock agrees with the others'", "nodes answered too slowly: " + numbers);
+  } else {
+    out.pass("by " + numbers);
+  }
+}
+
 void unfinished(const Node& node, const Cluster&, Findings& out) {
+  if (node.facts.has("silent")) {
+    return out.fail(node.facts.text("silent") + " gave no answer: nothing is known of what it would have told",
+                    "see whether its process still runs, and what the kernel's log of its node says");
+  }
   const std::string stage = node.facts.text("unfinished");
   if (stage.empty()) return out.pass("all was read in time");
   out.warn("not everything was told in time: " + stage,
@@ -117,24 +161,28 @@ void unfinished(const Node& node, const Cluster&, Findings& out) {
 }  // namespace
 
 std::vector<Check> system_checks() {
-  return {{"node.answers", "does every read of the kernel and the driver end in time", "all that the others read",
-           docs::kernel, unfinished},
-          {"cpu.governor", "are the CPUs allowed their full clock",
-           "/sys/devices/system/cpu/*/cpufreq/scaling_governor, energy_performance_preference, no_turbo, boost",
-           docs::cpufreq, governor},
-          {"cpu.offline", "are all CPUs on", "/sys/devices/system/cpu/online, present", docs::kernel, offline},
-          {"cpu.load", "does something else use the CPUs", "/proc/loadavg", docs::kernel, load},
-          {"cpu.quota", "may the job use the CPUs it sees", "/sys/fs/cgroup/**/cpu.max", docs::cgroup, quota},
-          {"mem.swap", "is memory swapped out", "/proc/meminfo", docs::kernel, swap},
-          {"mem.numa_balancing", "does the kernel move pages while programs run", "/proc/sys/kernel/numa_balancing",
-           docs::sysctl_kernel, numa_balancing},
-          {"mem.zone_reclaim", "is memory of all NUMA nodes used alike", "/proc/sys/vm/zone_reclaim_mode",
-           docs::sysctl_vm, zone_reclaim},
-          {"mem.huge_pages", "may large buffers have large pages", "/sys/kernel/mm/transparent_hugepage/enabled",
-           docs::kernel, huge_pages},
-          {"clock.source", "is the kernel's clock quick to read",
-           "/sys/devices/system/clocksource/clocksource0/current_clocksource", docs::kernel, clock_source},
-          {"clock.sync", "does something keep the clock right", "adjtimex()", docs::adjtimex, synchronised}};
+  return {
+      {"node.answers", "does every read of the kernel and the driver end in time", "all that the others read",
+       docs::kernel, unfinished},
+      {"cpu.governor", "are the CPUs allowed their full clock",
+       "/sys/devices/system/cpu/*/cpufreq/scaling_governor, energy_performance_preference, no_turbo, boost",
+       docs::cpufreq, governor},
+      {"cpu.offline", "are all CPUs on", "/sys/devices/system/cpu/online, present", docs::kernel, offline},
+      {"cpu.load", "does something else use the CPUs", "/proc/loadavg", docs::kernel, load},
+      {"cpu.steal", "do other guests of the host take CPU time", "/proc/stat, of a guest twice", docs::kernel, steal},
+      {"cpu.quota", "may the job use the CPUs it sees", "/sys/fs/cgroup/**/cpu.max", docs::cgroup, quota},
+      {"mem.swap", "is memory swapped out", "/proc/meminfo", docs::kernel, swap},
+      {"mem.numa_balancing", "does the kernel move pages while programs run", "/proc/sys/kernel/numa_balancing",
+       docs::sysctl_kernel, numa_balancing},
+      {"mem.zone_reclaim", "is memory of all NUMA nodes used alike", "/proc/sys/vm/zone_reclaim_mode", docs::sysctl_vm,
+       zone_reclaim},
+      {"mem.huge_pages", "may large buffers have large pages", "/sys/kernel/mm/transparent_hugepage/enabled",
+       docs::kernel, huge_pages},
+      {"clock.source", "is the kernel's clock quick to read",
+       "/sys/devices/system/clocksource/clocksource0/current_clocksource", docs::kernel, clock_source},
+      {"clock.offset", "have all nodes the same time, within 0.1 s", "the time of each node, asked five times",
+       docs::adjtimex, clocks_agree},
+      {"clock.sync", "does something keep the clock right", "adjtimex()", docs::adjtimex, synchronised}};
 }
 
 }  // namespace harness::doctor

@@ -33,8 +33,8 @@ struct BlockRequest {
 };
 
 /// Worker processes, one on each of its ranks, that run blocks one after another. The blocks agree in all that a
-/// process has only once: backend, threads, deadlines, memory limit, wrap, and the environment, which settings may be a
-/// part of.
+/// process has only once: backend, threads, a step's deadline, memory limit, wrap, and the environment, which settings
+/// may be a part of.
 struct WorkerSet {
   static constexpr int alone = -1;  // of workers that run one block
 

@@ -25,6 +25,8 @@ struct GpuHealth {
   std::optional<int> fabric_state;                // NVLink's fabric: 1 not started, 2 in progress, 3 completed
   std::optional<int> fabric_status;               // 0: success
   std::optional<unsigned> fabric_health;          // NVML's bits
+  std::string fabric_cluster;                     // UUID of the NVLink domain of several nodes; "": none
+  std::optional<unsigned> fabric_clique;          // its part in which all reach all
   /// What the driver wants done: 0 nothing, 1 reset the GPU, 2 restart the node, 3 let jobs with peers end, 4 the same
   /// and reset.
   std::optional<unsigned> recovery_action;

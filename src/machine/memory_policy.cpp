@@ -45,6 +45,13 @@ std::string set_memory_policy(const MemoryPolicy& policy) {
   return result == 0 ? "" : refusal();
 }
 
+std::string with_advice(const std::string& refusal) {
+  if (refusal == "operation not permitted") return refusal + "; a container needs --cap-add SYS_NICE";
+  if (refusal == "invalid argument")
+    return refusal + "; that node has no memory, or the job may not use it (--cpuset-mems, cpuset.mems)";
+  return refusal;
+}
+
 std::string describe(const MemoryPolicy& policy) {
   static const std::vector<std::string> names{"default",        "preferred",          "bind", "interleave", "local",
                                               "preferred-many", "weighted-interleave"};

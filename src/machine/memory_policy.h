@@ -17,6 +17,8 @@ MemoryPolicy preferring(int numa_node);
 /// permitted").
 std::string get_memory_policy(MemoryPolicy& policy);
 std::string set_memory_policy(const MemoryPolicy& policy);
+/// The same reason with what to do about it, where that is known.
+std::string with_advice(const std::string& refusal);
 /// "default", "preferred 0", "bind 0-1"; for people.
 std::string describe(const MemoryPolicy& policy);
 

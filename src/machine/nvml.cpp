@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <type_traits>
@@ -57,6 +58,15 @@ constexpr unsigned most_nvlinks = 18;
 
 constexpr double hz_per_mhz = 1e6, w_per_mw = 1e-3, j_per_mj = 1e-3;
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+// "0f4c11e9-…"; "" where all is zero, as on boards whose NVLink ends with the node.
+std::string uuid_text(const std::array<unsigned char, 16>& bytes) {
+  if (std::ranges::all_of(bytes, [](unsigned char byte) { return byte == 0; })) return "";
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", bytes[i]);
+  return text;
+}
 
 }  // namespace
 
@@ -226,6 +236,8 @@ GpuHealth Nvml::health(Device device) const {
   if (call("nvmlDeviceGetGpuFabricInfo", device, &fabric) == success && fabric.state > 0) {
     gpu.fabric_state = fabric.state;
     gpu.fabric_status = fabric.status;
+    gpu.fabric_cluster = uuid_text(fabric.cluster);
+    if (!gpu.fabric_cluster.empty()) gpu.fabric_clique = fabric.clique;
   }
   return gpu;
 }

@@ -154,6 +154,14 @@ bool Tree::exists(const std::string& path) const {
   return descriptor >= 0;
 }
 
+bool Tree::may_use(const std::string& path) const {
+  Reading failure;
+  const int place = open(path, O_PATH, failure);
+  if (place < 0) return false;
+  const Closer close_it{place};
+  return ::access(fmt::format("/proc/self/fd/{}", place).c_str(), R_OK | W_OK) == 0;
+}
+
 Reading Tree::resolved(const std::string& path) const {
   Reading failure;
   const int descriptor = open(path, O_PATH, failure);

@@ -60,6 +60,8 @@ class Tree {
   /// What lies in a folder.
   Listing names(const std::string& path) const;
   bool exists(const std::string& path) const;
+  /// Whether this process may read and write it, a control group's list of devices included. It is not opened.
+  bool may_use(const std::string& path) const;
   /// Where it leads when all links are followed, below the root: "sys/devices/pci0000:00/0000:00:01.0".
   Reading resolved(const std::string& path) const;
 

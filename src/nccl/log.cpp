@@ -206,6 +206,12 @@ bool Reader::network(Text message) {
     fact("bootstrap_interface", interface.substr(0, interface.find(':')));
   } else if (cursor.literal("NET/IB : No device found")) {
     fact("network_devices", "none (IB)");
+  } else if (cursor.literal("NET/IB: ")) {
+    // "NET/IB: NCCL Dev 0 IbDev 0 Port 1 qpn 260 mtu 5 GID 3 …": verbs' number of the port's active MTU, 5 for 4096.
+    int mtu = 0;
+    constexpr int smallest = 1, largest = 5;
+    if (!cursor.after(" IbDev ") || !cursor.after(" mtu ") || !cursor.integer(mtu)) return false;
+    if (mtu >= smallest && mtu <= largest) fact("ib_mtu", std::to_string(128 << mtu));
   } else if (cursor.literal("NET/Socket: Using ")) {
     int threads = 0, sockets = 0;
     if (cursor.integer(threads) && cursor.literal(" threads and ") && cursor.integer(sockets)) {
@@ -238,6 +244,8 @@ bool Reader::communicator(Text message) {
     fact("version", cursor.word());
   } else if (cursor.literal("NVLS multicast support is ")) {
     fact("nvls", cursor.literal("not available") ? "not available" : "available");
+  } else if (cursor.literal("DMA-BUF is available on GPU device ")) {
+    fact("dma_buf", "available");
   } else if (message.find(" nRanks ") != Text::npos && message.starts_with("comm ")) {
     int ranks = 0, nodes = 0;
     if (cursor.after(" nRanks ") && cursor.integer(ranks) && cursor.literal(" nNodes ") && cursor.integer(nodes)) {

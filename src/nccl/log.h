@@ -31,6 +31,8 @@ struct Observed {
   ///   channels               "8 coll, 0 collnet, 16 nvls, 8 p2p, 2 p2p per peer"
   ///   gpu_direct             "enabled", "disabled", or "on some connections"
   ///   nvls                   "available", "not available"
+  ///   dma_buf                "available": CUDA and the network have it, for adapters to reach the GPU's memory
+  ///   ib_mtu                 bytes of data in a packet of the ports that are connected: "4096"
   ///   transport KIND         number of sending connections: "transport P2P/CUMEM", "transport NET/IB/0/GDRDMA"
   ///   pxn                    number of sending connections through another GPU's network device
   ///   NCCL_X                 what NCCL says its environment variable X is: "4194304"

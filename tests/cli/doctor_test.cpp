@@ -11,6 +11,7 @@
 #include "doctor/answering_job.h"
 #include "doctor/node_fixture.h"
 #include "doctor/record.h"
+#include "support/files.h"
 #include "support/sample_results.h"
 #include "support/temporary_folder.h"
 #include "written_result.h"
@@ -116,6 +117,24 @@ TEST(Doctor, ABundleIsJudgedElsewhere) {
     expected.replace(at, 5, "node1");
   }
   EXPECT_EQ(out.str(), expected);
+}
+
+// What was read somewhere is written on as it is: when it was seen, and by whose program.
+TEST(Doctor, ABundleOfABundleIsTheSame) {
+  const test::TemporaryFolder folder;
+  const test::NodeTree tree("dgx01");
+  told(tree, {.bundle = folder / "first.json"});
+  std::string text = test::text_of(folder / "first.json");
+  const std::string key = "\"created\":\"20";
+  text.replace(text.find(key), key.size(), "\"created\":\"19");
+  folder.write("old.json", text);
+  std::ostringstream out, err;
+  EXPECT_EQ(run_cli({"doctor", "--read", folder / "old.json", "--bundle", folder / "second.json"}, out, err), 0)
+      << err.str();
+  EXPECT_EQ(test::text_of(folder / "second.json"), text);
+  std::ostringstream nothing;
+  EXPECT_EQ(run_cli({"doctor", "--read", folder / "old.json", "--bundle", folder / "first.json"}, nothing, err), 3);
+  EXPECT_EQ(nothing.str(), "");  // said before anything is judged
 }
 
 TEST(Doctor, SaysFirstWhatHasChangedSinceABundle) {

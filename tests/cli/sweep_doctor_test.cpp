@@ -31,8 +31,9 @@ struct Examined {
   std::string said;
 };
 
-Examined examined(const plan::Plan& plan, const test::NodeTree& tree, bool require_healthy) {
+Examined examined(const plan::Plan& plan, const test::NodeTree& tree, bool require_healthy, int silent = -1) {
   test::AnsweringJob job(2, 8);
+  job.silent = silent;
   std::ostringstream err;
   sweep::ProgressLine progress(err, false);
   store::DoctorRecord record = examine_nodes(job, plan, {tree.path(), require_healthy}, progress);
@@ -68,6 +69,15 @@ TEST(SweepDoctor, AFailureStopsASweepOnlyWhereItIsAsked) {
     EXPECT_THAT(error.what(), HasSubstr("nothing was measured"));
     EXPECT_THAT(error.what(), HasSubstr("fail pcie.width on dgx01: adapter mlx5_2 runs on 8 of 16 PCIe lanes"));
   }
+}
+
+// Whether a node is healthy that does not answer is not known.
+TEST(SweepDoctor, ARankThatDoesNotAnswerIsNotHealthy) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  const plan::Plan plan = planned("cuda");
+  EXPECT_THAT(examined(plan, tree, false, 9).said, HasSubstr("fail node.answers on dgx01: rank 9 gave no answer"));
+  EXPECT_THROW(examined(plan, tree, true, 9), Error);
 }
 
 TEST(SweepDoctor, APredictionHasNoNodes) {

@@ -29,6 +29,11 @@ Bundle earlier() {
   return {"2026-01-02T03:04:05Z", "0.1.0", false, {healthy("n1"), healthy("n2"), healthy("n3")}};
 }
 
+// What is seen now, with its names.
+Bundle seen(const std::vector<Node>& nodes) {
+  return {"2026-02-03T04:05:06Z", "0.1.0", false, nodes};
+}
+
 std::vector<std::string> said_of(const Changes& changes) {
   std::vector<std::string> lines;
   for (const Line& line : changes.new_findings)
@@ -47,7 +52,7 @@ TEST(Against, NothingHasChangedWhereOnlyTheMomentHas) {
     node.facts.set("gpu/" + test::gpu_address(0) + "/speed", "2.5 GT/s PCIe");
     node.facts.set("hca/mlx5_0/aer_correctable", "0");
   }
-  const Changes changes = changes_since(earlier(), now);
+  const Changes changes = changes_since(earlier(), seen(now));
   EXPECT_THAT(said_of(changes), IsEmpty());
   EXPECT_THAT(changes.gone, IsEmpty());
   EXPECT_THAT(changes.added, IsEmpty());
@@ -56,19 +61,22 @@ TEST(Against, NothingHasChangedWhereOnlyTheMomentHas) {
 
 TEST(Against, NamesFactsByNodeAndWhatIsWrongSince) {
   std::vector<Node> now = earlier().nodes;
-  for (Node& node : now) node.facts.set("driver/version", "575.1");
+  for (Node& node : now) {
+    node.facts.set("driver/version", "575.1");
+    node.facts.set("fabric_manager/version", "575.1");
+  }
   now[1].facts.set("hca/mlx5_2/width", "8");
   now[2].facts.set("port/mlx5_4/1/counter/link_downed", "3");
   now[2].facts.set_unreadable("clock/source", "permission denied");
   now[2].ranks[0].facts.set("env/NCCL_ALGO", "Ring");
   for (Rank& rank : now[0].ranks) rank.facts.set("limit/nofile", "1024");
-  const Changes changes = changes_since(earlier(), now);
+  const Changes changes = changes_since(earlier(), seen(now));
   EXPECT_THAT(
       said_of(changes),
       ElementsAre("new ib.pcie on n2", "new pcie.width on n2", "new rank.nofile on n1", "new env.debugging on n3",
                   "new env.ranks on n3", "driver/version: 570.86.15 -> 575.1 on n1,n2,n3",
-                  "rank: limit/nofile: 1048576 -> 1024 on n1", "hca/mlx5_2/width: 16 -> 8 on n2",
-                  "clock/source: tsc -> cannot be read: permission denied on n3",
+                  "fabric_manager/version: 570.86.15 -> 575.1 on n1,n2,n3", "rank: limit/nofile: 1048576 -> 1024 on n1",
+                  "hca/mlx5_2/width: 16 -> 8 on n2", "clock/source: tsc -> cannot be read: permission denied on n3",
                   "port/mlx5_4/1/counter/link_downed: 0 -> 3 on n3", "rank: env/NCCL_ALGO: (none) -> Ring on n3"));
 }
 
@@ -76,14 +84,14 @@ TEST(Against, NamesFactsByNodeAndWhatIsWrongSince) {
 TEST(Against, ACounterThatFellIsNoChange) {
   Bundle before = earlier();
   before.nodes[0].facts.set("port/mlx5_4/1/counter/link_downed", "3");
-  EXPECT_THAT(said_of(changes_since(before, earlier().nodes)), IsEmpty());
+  EXPECT_THAT(said_of(changes_since(before, earlier())), IsEmpty());
 }
 
 TEST(Against, NodesThatCameAndWent) {
   std::vector<Node> now = earlier().nodes;
   now[0].host = "n9";
   now[2].ranks.pop_back();
-  const Changes changes = changes_since(earlier(), now);
+  const Changes changes = changes_since(earlier(), seen(now));
   EXPECT_THAT(changes.gone, ElementsAre("n1"));
   EXPECT_THAT(changes.added, ElementsAre("n9"));
   EXPECT_EQ(changes.facts.at(0).what, "ranks");
@@ -94,10 +102,24 @@ TEST(Against, ABundleWithoutNames) {
   const Bundle before = without_names(earlier());
   std::vector<Node> now = earlier().nodes;
   now[1].facts.set("hca/mlx5_2/width", "8");
-  const Changes changes = changes_since(before, now);
+  const Changes changes = changes_since(before, seen(now));
   EXPECT_TRUE(changes.by_place);
   EXPECT_THAT(said_of(changes),
               ElementsAre("new ib.pcie on n2", "new pcie.width on n2", "hca/mlx5_2/width: 16 -> 8 on n2"));
+}
+
+// The other way round: what somebody sent, held against a result file with names.
+TEST(Against, NodesWithoutNamesAgainstNamedOnes) {
+  Bundle now = without_names(earlier());
+  now.nodes[1].facts.set("hca/mlx5_2/width", "8");
+  const Changes changes = changes_since(earlier(), now);
+  EXPECT_TRUE(changes.by_place);
+  EXPECT_THAT(changes.gone, IsEmpty());
+  EXPECT_THAT(changes.added, IsEmpty());
+  EXPECT_THAT(said_of(changes),
+              ElementsAre("new ib.pcie on node2", "new pcie.width on node2", "hca/mlx5_2/width: 16 -> 8 on node2"));
+  now.nodes.pop_back();
+  EXPECT_THAT(changes_since(earlier(), now).gone, ElementsAre("n3"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <utility>
@@ -40,6 +41,7 @@ class BenchJob : public AnsweringJob {
   std::vector<machine::GpuStatistics> gpu;  // by rank
   std::function<std::string(int)> log;      // NCCL's, by rank
   std::function<std::string(const job::BlockRequest&)> fails;  // the reason; "": it does not
+  std::string topology;                                        // what NCCL writes of the first rank's node
   machine::Conditions conditions;
   int culprit = 3;
   double block_s = 1;  // on the clock
@@ -64,6 +66,8 @@ class BenchJob : public AnsweringJob {
     sets.push_back(block.set.ranks);
     begun_s.push_back(clock_.now_s);
     clock_.now_s += block_s;
+    const std::string file = value_of(request.environment, "NCCL_TOPO_DUMP_FILE");
+    if (!file.empty() && !topology.empty()) std::ofstream(file) << topology;
     job::BlockOutcome outcome;
     if (fails) outcome.reason = fails(request);
     outcome.ok = outcome.reason.empty();

@@ -104,9 +104,11 @@ TEST(Bundle, NumbersThatAreNoneAreJudgedAllTheSame) {
 }
 
 TEST(Bundle, HasNoNamesAddressesAndIdentities) {
-  const std::string text = write_bundle(without_names({"", "", false, faulty_nodes()}));
+  std::vector<Node> nodes = faulty_nodes();
+  nodes[0].facts.set("nvml/" + test::gpu_address(0) + "/fabric_cluster", "7c1f0d52-0000-0000-0000-00000000007a");
+  const std::string text = write_bundle(without_names({"", "", false, nodes}));
   for (const char* told : {"dgx0", "site.example", "alice", "0b0b3c1e", "10.1.2", "506b4b0300c3a4f2", "fe80", "aa:bb",
-                           "00e04c680001", "SLURM_", "OMPI_MCA_orte", "10.1.0"}) {
+                           "00e04c680001", "7c1f0d52", "SLURM_", "OMPI_MCA_orte", "10.1.0"}) {
     EXPECT_THAT(text, Not(HasSubstr(told)));
   }
   for (const char* kept : {"mlx5_0:1,mlx5_1:1", "0000:35:00.0", "570.86.15", "28.39.1002", "000001ffffffffff",

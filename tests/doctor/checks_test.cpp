@@ -78,6 +78,17 @@ void roce(Node& node) {
 }
 const Change virtual_machine = both(set("os/virtual", "yes"), set("driver/relaxed_ordering", "1"));
 const Change rack = set("driver/gpu/0000:13:00.0", "NVIDIA GB200");
+void half_on_each_numa_node(Node& node) {
+  node.facts.set("numa/0/cpus", "0-3");
+  node.facts.set("numa/1/cpus", "4-7");
+  for (Rank& rank : node.ranks) rank.facts.set("bound/cpus", rank.rank < 4 ? "0-3" : "4-7");
+}
+void in_domain(Node& node) {
+  for (const std::string& one : node.facts.under("nvml")) {
+    node.facts.set("nvml/" + one + "/fabric_cluster", "0f4c11e9-0000-0000-0000-00000000007a");
+    node.facts.set("nvml/" + one + "/fabric_clique", "0");
+  }
+}
 const Change some_variable = set_in_ranks("env/NCCL_IB_TIMEOUT", "22");
 
 const std::vector<Row>& rows() {
@@ -101,9 +112,12 @@ const std::vector<Row>& rows() {
       {"gpu.nvls", set("driver/version", "525.60.13"), Verdict::warn, hide("driver/version")},
       {"gpu.fabric", set(nvml + "/fabric_state", "2"), Verdict::fail, hide("nvml"), Verdict::skip},
       {"gpu.fabric_manager", unset("daemon/fabric_manager"), Verdict::fail,
-       both(unset("daemon/fabric_manager"), set("os/container", "yes"))},
-      {"gpu.imex", unset("imex/channel"), Verdict::warn, nothing, Verdict::pass,
-       both(rack, set("imex/channel", "channel0"))},
+       both(unset("daemon/fabric_manager"), hide("daemon"))},
+      {"gpu.fabric_manager_version", set("fabric_manager/version", "570.86.10"), Verdict::fail,
+       hide("fabric_manager/version")},
+      {"gpu.nvlink_domain", set(nvml + "/fabric_clique", "1"), Verdict::fail, hide("nvml"), Verdict::skip, in_domain},
+      {"gpu.imex", unset("imex/channel"), Verdict::warn, both(unset("daemon/imex"), hide("daemon")), Verdict::unknown,
+       both(rack, both(set("imex/channel", "channel0"), set("daemon/imex", "yes")))},
       {"gdr.module", both(unset("driver/peermem"), set("driver/open", "no")), Verdict::fail,
        both(unset("driver/peermem"), hide("driver/open"))},
       {"gdr.dmabuf", set("driver/open", "no"), Verdict::info, hide("driver/open")},
@@ -157,23 +171,28 @@ const std::vector<Row>& rows() {
       {"rank.shm", set_in_ranks("shm/bytes", "67108864"), Verdict::warn, hide_in_ranks("shm/bytes")},
       {"rank.binding", set_in_ranks("bound/cpus", "3"), Verdict::info, hide_in_ranks("bound/cpus")},
       {"rank.near_gpu", set_in_ranks("bound/cpus", "6"), Verdict::warn, hide_in_ranks("bound/cpus")},
+      {"rank.host_binding", set_in_ranks("bound/cpus", "0-7"), Verdict::info, hide_in_ranks("bound/cpus"),
+       Verdict::unknown, half_on_each_numa_node},
       {"rank.memory_policy",
        [](Node& node) {
          for (Rank& rank : node.ranks) rank.facts.set_unreadable("bound/memory_policy", "operation not permitted");
        },
        Verdict::warn, hide_in_ranks("bound/memory_policy"), Verdict::unknown,
        set_in_ranks("bound/memory_policy", "default")},
-      {"node.answers", set("unfinished", "NVML"), Verdict::warn, nothing, Verdict::pass},
+      {"node.answers", set("silent", "rank 3"), Verdict::fail, set("unfinished", "NVML"), Verdict::warn},
       {"cpu.governor", set("cpu/governor", "powersave"), Verdict::warn, hide("cpu/governor")},
       {"cpu.offline", set("cpu/online", "0-6"), Verdict::info, hide("cpu/online")},
       {"cpu.load", set("cpu/load", "17.0 12.0 10.0 3/999 1"), Verdict::warn, hide("cpu/load")},
       {"cpu.quota", set("cpu/quota", "2.00"), Verdict::warn, nothing, Verdict::pass},
+      {"cpu.steal", set("cpu/steal", "0.12"), Verdict::warn, hide("cpu/steal_since_start")},
       {"mem.swap", both(set("memory/swap_kb", "9000000"), set("memory/swap_free_kb", "1000000")), Verdict::warn,
        hide("memory/total_kb")},
       {"mem.numa_balancing", set("memory/numa_balancing", "1"), Verdict::warn, hide("memory/numa_balancing")},
       {"mem.zone_reclaim", set("memory/zone_reclaim", "1"), Verdict::info, hide("memory/zone_reclaim")},
       {"mem.huge_pages", set("memory/huge_pages", "never"), Verdict::info, hide("memory/huge_pages"), Verdict::unknown,
        set("memory/huge_pages", "madvise")},
+      {"clock.offset", set("clock/offset_s", "-3.2"), Verdict::warn, hide("clock/offset_s"), Verdict::unknown,
+       both(set("clock/offset_s", "0.0004"), set("clock/offset_uncertainty_s", "0.002"))},
       {"clock.sync", set("clock/synchronised", "no"), Verdict::warn, hide("clock/synchronised"), Verdict::unknown,
        set("clock/synchronised", "yes")},
       {"clock.source", set("clock/source", "hpet"), Verdict::warn, hide("clock/source")},
@@ -227,6 +246,61 @@ std::vector<Finding> found(const std::string& id, const Node& node) {
 
 Verdict worst(const std::vector<Finding>& findings) {
   return std::ranges::min(findings, {}, &Finding::verdict).verdict;
+}
+
+TEST(Checks, HostBindingIsSaidWithWhatIsBoundNow) {
+  Node node = healthy();
+  half_on_each_numa_node(node);
+  EXPECT_EQ(found("rank.host_binding", node).front().evidence,
+            "4 ranks on NUMA node 0, 4 ranks on NUMA node 1; since the start, 1.0 % of memory came from another NUMA "
+            "node");
+  node.facts.set("numa/1/other_pages", "990");
+  EXPECT_EQ(worst(found("rank.host_binding", node)), Verdict::info);
+  set_in_ranks("bound/cpus", "0-1")(node);
+  const Finding all_on_one = found("rank.host_binding", node).front();
+  EXPECT_EQ(all_on_one.evidence.find("8 ranks on NUMA node 0; since"), 0u) << all_on_one.evidence;
+  EXPECT_NE(all_on_one.remedy.find("host_binding: [auto, numa, core]"), std::string::npos);
+  node.facts.set_unreadable("numa/0/cpus", "permission denied");
+  EXPECT_EQ(worst(found("rank.host_binding", node)), Verdict::unknown);
+}
+
+TEST(Checks, WithAChannelTheDaemonOfImexMustRun) {
+  Node node = healthy();
+  rack(node);
+  node.facts.set("imex/channel", "channel0");
+  EXPECT_EQ(worst(found("gpu.imex", node)), Verdict::warn);
+  node.facts.set("os/container", "yes");
+  EXPECT_EQ(worst(found("gpu.imex", node)), Verdict::unknown);
+}
+
+TEST(Checks, AFabricManagerOutsideOfTheContainerIsNotMissed) {
+  Node node = healthy();
+  both(unset("daemon/fabric_manager"), set("os/container", "yes"))(node);
+  EXPECT_EQ(worst(found("gpu.fabric_manager", node)), Verdict::unknown);
+}
+
+// Slurm with ConstrainDevices: each task sees its own GPU as number 0, and the job has half of the node.
+TEST(Checks, ARankIsHeldAgainstTheGpusThatItMayUse) {
+  Node node = healthy();
+  node.ranks.resize(4);
+  for (int i = 0; i < 8; ++i) {
+    const std::string address = test::gpu_address(i);
+    node.facts.set("gpu/" + address + "/cpus", i < 4 ? "0-3" : "4-7");
+    for (Rank& rank : node.ranks) rank.facts.set("gpu/" + address, rank.rank == i ? "yes" : "no");
+  }
+  for (Rank& rank : node.ranks) {
+    rank.facts.set("bound/cpus", "0-3");
+    rank.facts.set("env/CUDA_VISIBLE_DEVICES", "0");
+  }
+  EXPECT_EQ(worst(found("rank.near_gpu", node)), Verdict::pass) << found("rank.near_gpu", node).front().evidence;
+  const std::string far = test::gpu_address(3);
+  node.facts.set("gpu/" + far + "/cpus", "4-7");
+  EXPECT_EQ(found("rank.near_gpu", node).front().evidence, "the job may use none of the CPUs near 1 GPU: " + far);
+  node.ranks[0].facts.set("bound/cpus", "0-7");
+  EXPECT_NE(found("rank.near_gpu", node).front().evidence.find("3 (GPU " + far + ")"), std::string::npos);
+  EXPECT_EQ(found("rank.gpus", node).front().evidence, "4 ranks and 4 GPUs that the job may use");
+  for (Rank& rank : node.ranks) rank.facts.set("gpu/" + far, "no");
+  EXPECT_EQ(worst(found("rank.gpus", node)), Verdict::fail);
 }
 
 TEST(Checks, EachHasARowHereAndAnIdOfItsOwn) {

@@ -34,7 +34,7 @@ class Cluster : public ::testing::Test {
     }
     test::AnsweringJob job(nodes, ranks_per_node);
     job.silent = silent;
-    std::vector<Node> found = examine(job, folder / "rank{rank}");
+    std::vector<Node> found = examine(job, {folder / "rank{rank}"});
     bytes = job.bytes;
     return found;
   }
@@ -64,8 +64,10 @@ TEST_F(Cluster, EqualNodesDoNotDiffer) {
 
 TEST_F(Cluster, ALinkAndADriverAreInTheFirstLines) {
   changed(11).write("sys/devices/" + test::gpu_place(6) + "/current_link_width", "8");
-  changed(3).write("proc/driver/nvidia/version",
-                   "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  565.57.01  Release");
+  test::NodeTree& other = changed(3);
+  other.write("proc/driver/nvidia/version",
+              "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  565.57.01  Release");
+  other.write("var/log/fabricmanager.log", "Fabric Manager version 565.57.01 is running with");
   const Diagnosis all = diagnose(examined(8));
   EXPECT_EQ(exit_code(all, false), 2);
   ASSERT_GE(all.lines.size(), 3u);
@@ -102,7 +104,15 @@ TEST_F(Cluster, EqualFindingsAreOneLineWithTheirNodes) {
 
 TEST_F(Cluster, ARankThatDoesNotAnswerIsNamed) {
   const Diagnosis all = diagnose(examined(2, 9));
-  EXPECT_EQ(all.lines.front().finding.evidence, "not everything was told in time: rank 9 gave no answer");
+  EXPECT_EQ(all.lines.front().finding.evidence, "rank 9 gave no answer: nothing is known of what it would have told");
+  EXPECT_EQ(all.lines.front().finding.verdict, Verdict::fail);
+}
+
+// A sweep on CPUs leaves the driver alone.
+TEST(Examine, AsksNvmlOnlyIfItIsTo) {
+  test::AnsweringJob job(1, 1);
+  EXPECT_EQ(examine(job, {"/", 20, false}).at(0).facts["nvml"].access, machine::Access::absent);
+  EXPECT_NE(examine(job, {"/", 20, true}).at(0).facts["nvml"].access, machine::Access::absent);
 }
 
 // Without {rank} the lowest rank of a node tells its facts, and all tell their own.
@@ -110,7 +120,7 @@ TEST(Examine, OneRankOfANodeTellsItsFacts) {
   test::NodeTree tree("dgx01");
   test::add_dgx(tree);
   test::AnsweringJob job(2, 4);
-  const std::vector<Node> nodes = examine(job, tree.path());
+  const std::vector<Node> nodes = examine(job, {tree.path()});
   ASSERT_EQ(nodes.size(), 2u);
   EXPECT_EQ(nodes[0].ranks.size(), 4u);
   EXPECT_EQ(nodes[1].ranks.at(3).rank, 7);

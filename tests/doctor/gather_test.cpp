@@ -182,6 +182,50 @@ TEST(HostileTree, NeitherHangsNorLies) {
   EXPECT_LT(node.facts.size(), 20000u);
 }
 
+// A container or a control group leaves a rank some of the GPUs that /proc shows.
+TEST(GatherRank, TellsWhichGpusItMayUse) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  tree.remove("dev/nvidia3");
+  const Facts facts = gather_rank(tree.path());
+  EXPECT_EQ(facts.text("gpu/" + test::gpu_address(2)), "yes");
+  EXPECT_EQ(facts.text("gpu/" + test::gpu_address(3)), "no");
+}
+
+// Mounted with hidepid, /proc shows one's own processes alone.
+TEST(GatherDriver, HiddenProcessesAreNotMissingOnes) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  EXPECT_EQ(tree.facts()["daemon"].access, machine::Access::absent);
+  tree.remove("proc/1");
+  tree.remove("proc/812");
+  const Facts facts = tree.facts();
+  EXPECT_EQ(facts["daemon"].access, machine::Access::unreadable);
+  EXPECT_FALSE(facts.has("daemon/fabric_manager"));
+}
+
+TEST(GatherDriver, TheFabricManagersVersionIsThatOfItsLastStart) {
+  test::NodeTree tree("dgx01");
+  test::add_dgx(tree);
+  EXPECT_EQ(tree.facts().text("fabric_manager/version"), "570.86.15");
+  tree.write("var/log/fabricmanager.log", "nothing of the kind");
+  EXPECT_EQ(tree.facts()["fabric_manager/version"].access, machine::Access::unreadable);
+  tree.remove("var/log/fabricmanager.log");
+  EXPECT_EQ(tree.facts()["fabric_manager/version"].access, machine::Access::absent);
+}
+
+TEST(GatherSystem, StealTimeIsAShareOfAllTime) {
+  test::NodeTree tree("guest");
+  EXPECT_EQ(tree.facts().text("cpu/steal_since_start"), "0.0000");
+  tree.write("proc/stat", "cpu  100 0 100 600 0 0 0 200 50 0");
+  EXPECT_EQ(tree.facts().text("cpu/steal_since_start"), "0.2000");
+  EXPECT_FALSE(tree.facts().has("cpu/steal"));  // another root stands still
+  tree.write("proc/stat", "cpu  rubbish");
+  EXPECT_FALSE(tree.facts().has("cpu/steal_since_start"));
+  tree.make_unreadable("proc/stat");
+  EXPECT_EQ(tree.facts()["cpu/steal_since_start"].access, machine::Access::unreadable);
+}
+
 // A node whose files change while they are read.
 TEST(HostileTree, MayChangeMeanwhile) {
   test::NodeTree tree("dgx01");

@@ -6,6 +6,7 @@
 
 #include "base/name_values.h"
 #include "doctor/explain.h"
+#include "doctor/plug_in_variables.h"
 #include "nccl/names.h"
 #include "nccl/reference.h"
 #include "node_fixture.h"
@@ -128,6 +129,17 @@ TEST(Explain, SaysWhatIsMeantByNamesThatAreNone) {
   EXPECT_NE(explain("NCCL_SHARP_ENABLE").find("NCCL_COLLNET_ENABLE=1"), std::string::npos);
   EXPECT_NE(explain("NCCL_BUFSIZE").find("did you mean NCCL_BUFFSIZE?"), std::string::npos);
   EXPECT_THROW(explain("PATH"), Error);
+}
+
+// What NCCL's plug-ins read is not unknown, and not NCCL's either.
+TEST(Explain, SaysWhoseVariablesOfPlugInsAre) {
+  EXPECT_NE(explain("OFI_NCCL_PROTOCOL").find("not by NCCL, but by aws-ofi-nccl"), std::string::npos);
+  EXPECT_NE(explain("FI_PROVIDER").find("libfabric"), std::string::npos);
+  EXPECT_NE(explain("SHARP_COLL_LOG_LEVEL").find("NCCL_COLLNET_ENABLE=1"), std::string::npos);
+  EXPECT_NE(explain("UCX_NET_DEVICES").find("for NCCL's adapters it is NCCL_IB_HCA"), std::string::npos);
+  EXPECT_NE(explain("NCCL_SHARP_DISABLE").find("nccl-rdma-sharp-plugins"), std::string::npos);
+  const std::vector<PlugInVariables>& all = all_plug_in_variables();
+  for (const PlugInVariables& one : all) EXPECT_EQ(plug_in_variables(one.prefix), &one) << "hidden by a shorter one";
 }
 
 // What is described is known, and is described once.

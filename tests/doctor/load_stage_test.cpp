@@ -259,9 +259,37 @@ TEST(LoadStage, ABlockThatFailsIsSaidAndTheOthersCount) {
   job.link_bytes_per_s[5] = 20e9;
   const auto said = said_by(job);
   for (const Said& one : said) EXPECT_NE(one.finding.verdict, Verdict::pass) << one.finding.evidence;
-  EXPECT_THAT(told(said),
-              ElementsAre(HasSubstr("fail load.pairs host2: rank 5"),
-                          HasSubstr("warn stage.load host1: all-reduce in each node did not end within the limit")));
+  EXPECT_THAT(told(said), ElementsAre(HasSubstr("fail load.pairs host2: rank 5"),
+                                      HasSubstr("fail stage.load host1: all-reduce in each node did not end: rank 3")));
+}
+
+// A slow start takes from what follows, and leaves each block a deadline that ends by the limit.
+TEST(LoadStage, EachBlockHasTheTimeThatIsLeft) {
+  for (const double block_s : {1.0, 5.0, 12.0, 18.0}) {
+    test::BenchJob job(4, 2);
+    give_gpus(job, 2);
+    job.block_s = block_s;
+    const auto said = said_by(job);
+    ASSERT_GE(job.requests.size(), 3u) << block_s;
+    for (std::size_t i = 0; i < job.requests.size(); ++i) {
+      const config::Deadlines& own = job.requests[i].deadlines;
+      EXPECT_EQ(own.step_s, job.requests[0].deadlines.step_s);  // which the workers of several blocks agree in
+      EXPECT_GE(own.start_s, own.step_s) << block_s;
+      EXPECT_LE(job.begun_s[i] + own.start_s + own.step_s, load_limit_s) << block_s << ", block " << i;
+    }
+    EXPECT_LT(job.requests[0].deadlines.start_s, job.requests.back().deadlines.start_s + job.begun_s.back());
+  }
+}
+
+TEST(LoadStage, ASlowStartLeavesTheLoadOutAndStillTellsTheProducts) {
+  test::BenchJob job(1, 2);
+  give_gpus(job, 2);
+  job.block_s = 35;
+  const auto said = said_by(job);
+  ASSERT_EQ(job.requests.size(), 2u);
+  EXPECT_TRUE(std::holds_alternative<job::RecordTimeline>(job.requests[1].task));
+  EXPECT_THAT(told(said, Verdict::skip), Contains(HasSubstr("info load.products : products of 2 ranks")));
+  EXPECT_THAT(told(said, Verdict::skip), Contains(HasSubstr("without all GPUs or CPUs under load, all-reduce")));
 }
 
 TEST(LoadStage, AStopEndsIt) {
@@ -273,6 +301,19 @@ TEST(LoadStage, AStopEndsIt) {
   EXPECT_EQ(said.back().finding.verdict, Verdict::info);
 }
 
+// With one rank on each node, one GPU of each stands for it.
+TEST(LoadStage, GpusWithoutARankAreSaid) {
+  test::BenchJob job(4, 1);
+  give_gpus(job, 8);
+  job.product_s[2] = 1.2e-3;
+  job.link_bytes_per_s[3] = 20e9;
+  const auto said = said_by(job);
+  EXPECT_THAT(told(said),
+              ElementsAre(HasSubstr("fail load.products host2: rank 2"), HasSubstr("fail load.pairs host3: rank 3")));
+  EXPECT_THAT(told(said, Verdict::skip),
+              Contains("info stage.load : of 32 GPUs, 4 took part: a rank starts one worker, on one GPU"));
+}
+
 // Before any worker starts.
 TEST(LoadStage, ALaunchThatIsInTheWayIsExplained) {
   const auto evidence = [](test::BenchJob& job) {
@@ -282,9 +323,6 @@ TEST(LoadStage, ALaunchThatIsInTheWayIsExplained) {
     EXPECT_TRUE(job.requests.empty());
     return said[0].finding.evidence;
   };
-  test::BenchJob one_a_node(2, 1);
-  give_gpus(one_a_node, 8);
-  EXPECT_EQ(evidence(one_a_node), "left out: 2 nodes have one rank for 8 GPUs, and a rank starts one worker");
   test::BenchJob crowded(2, 8);
   give_gpus(crowded, 8);
   for (int rank = 8; rank < 16; ++rank) {

@@ -39,6 +39,13 @@ class RankText {
   RankText& multicast(bool is) {
     return info(fmt::format("NVLS multicast support is {}available on dev 0 (NVLS_NCHANNELS 16)", is ? "" : "not "));
   }
+  RankText& dma_buf() { return info("DMA-BUF is available on GPU device 0"); }
+  RankText& connects(int mtu) {  // 5 stands for packets of 4096 bytes
+    return info(
+        fmt::format("NET/IB: NCCL Dev 0 IbDev 0 Port 1 qpn 260 mtu {} LID 17 subnet-prefix 65184  FLID 0 "
+                    "fifoRkey=0x1 fifoLkey=0x1",
+                    mtu));
+  }
   RankText& warns(const std::string& text) {
     text_ += fmt::format("\n[2026-01-01 00:00:00] node1:4711:4711 [0] init.cc:1 NCCL WARN {}\n", text);
     return *this;
@@ -70,7 +77,7 @@ Node node_with_ports(const std::string& host, int first_rank, int ports = 2) {
 // As a sound rank logs: each has the adapter beside its GPU.
 RankText sound(int rank) {
   RankText text;
-  text.version("2.28.9+cuda13.0").starts("eth0").adapters(2).over("IB").multicast(true);
+  text.version("2.28.9+cuda13.0").starts("eth0").adapters(2).over("IB").multicast(true).dma_buf().connects(5);
   text.info("16 coll channels, 0 collnet channels, 16 nvls channels, 32 p2p channels, 2 p2p channels per peer");
   return text.sends(fmt::format("NET/IB/{}/GDRDMA", rank % 2)).peers("P2P/CUMEM");
 }
@@ -109,11 +116,35 @@ using Lines = std::vector<std::string>;
 TEST(NcclStage, ASoundJobPasses) {
   const Job job;
   EXPECT_EQ(job.told(), Lines{});
-  for (const char* check :
-       {"nccl.network", "nccl.gpu_direct", "nccl.rails", "nccl.interface", "nccl.peers", "nccl.nvls", "nccl.warnings"})
+  for (const char* check : {"nccl.network", "nccl.gpu_direct", "nccl.rails", "nccl.interface", "nccl.peers",
+                            "nccl.nvls", "nccl.dma_buf", "nccl.mtu", "nccl.warnings"})
     EXPECT_EQ(job.verdict(check, "node1"), Verdict::pass) << check;
   EXPECT_EQ(job.verdict("nccl.version", ""), Verdict::pass);
   EXPECT_EQ(job.verdict("nccl.channels", ""), Verdict::info);
+}
+
+TEST(NcclStage, SmallPacketsAreNamed) {
+  Job job;
+  job.texts[3].connects(3);
+  EXPECT_EQ(job.told(), Lines{"warn nccl.mtu node1: ports send packets of 1024, 4096 bytes; 4096 are possible"});
+  job.texts[2] = RankText().over("AWS Libfabric").dma_buf();
+  job.texts[3] = RankText().over("AWS Libfabric").dma_buf();
+  EXPECT_EQ(job.verdict("nccl.mtu", "node1"), Verdict::skip);
+  job.texts[2] = job.texts[3] = RankText().starts("eth0");
+  EXPECT_EQ(job.verdict("nccl.mtu", "node1"), Verdict::unknown);
+}
+
+TEST(NcclStage, GpusWithoutDmaBufAreCounted) {
+  Job job;
+  job.texts[3] = RankText().over("IB").connects(5);
+  EXPECT_EQ(job.verdict("nccl.dma_buf", "node1"), Verdict::warn);
+  job.texts[2] = RankText().over("IB").connects(5);
+  EXPECT_EQ(job.verdict("nccl.dma_buf", "node1"), Verdict::info);
+  EXPECT_EQ(job.verdict("nccl.dma_buf", "node0"), Verdict::pass);
+  job.texts[2] = job.texts[3] = RankText().over("Socket");
+  EXPECT_EQ(job.verdict("nccl.dma_buf", "node1"), Verdict::skip);
+  job.texts[2] = job.texts[3] = RankText().starts("eth0");
+  EXPECT_EQ(job.verdict("nccl.dma_buf", "node1"), Verdict::unknown);
 }
 
 TEST(NcclStage, SocketsThoughThereArePorts) {
@@ -316,7 +347,7 @@ TEST(NcclStage, ANodeWithoutALogIsUnknown) {
     EXPECT_EQ(said.finding.verdict, Verdict::unknown) << said.check;
     ++unknown;
   }
-  EXPECT_EQ(unknown, nccl_checks().size() - 2);  // the version and the channels are the job's
+  EXPECT_EQ(unknown, nccl_checks().size() - 3);  // version and channels are the job's, the topology is a file
   job.texts.assign(4, RankText());               // and one that says nothing neither passes nor fails
   for (const char* check : {"nccl.network", "nccl.interface", "nccl.gpu_direct"})
     EXPECT_EQ(job.verdict(check, "node0"), Verdict::unknown) << check;
@@ -368,7 +399,7 @@ TEST(NcclStage, ABlockThatFailsNamesItsRank) {
   EXPECT_THAT(outcome("rank 3 on node1: Mismatched NCCL version detected : rank 0 version 22809 rank 3 version 22105"),
               HasSubstr("fail nccl.version node1: "));
   EXPECT_THAT(outcome("rank 3 on node1: no step finished within 4.5 s (deadlines: step)"),
-              HasSubstr("warn stage.nccl node1: an all-reduce over all ranks did not end within the limit: "));
+              HasSubstr("fail stage.nccl node1: an all-reduce over all ranks did not end: "));
 }
 
 TEST(NcclStage, WithoutGpusItIsLeftOut) {

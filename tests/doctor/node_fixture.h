@@ -38,9 +38,11 @@ class NodeTree {
     write("proc/cmdline", "BOOT_IMAGE=/vmlinuz root=UUID=" + host + " ro iommu=pt");
     write("proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Some CPU\nflags\t\t: fpu sse2\n");
     write("proc/meminfo", "MemTotal: 2113000000 kB\nMemAvailable: 2000000000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n");
+    write("proc/stat", "cpu  1000 0 500 90000 10 0 5 0 0 0\ncpu0 1000 0 500 90000 10 0 5 0 0 0");
     write("proc/loadavg", "0.10 0.10 0.10 1/999 1234");
     write("proc/self/cgroup", "0::/user.slice\n");
     write("proc/1/cgroup", "0::/init.scope\n");
+    write("proc/1/comm", "systemd");
     write("proc/self/status",
           "Name:\tharness\nCapEff:\t0000000000000000\nCpus_allowed_list:\t0-7\nMems_allowed_list:\t0-1\n");
     write("proc/sys/kernel/numa_balancing", "0");
@@ -54,6 +56,11 @@ class NodeTree {
     write(cpus + "online", "0-7");
     write(cpus + "present", "0-7");
     write("sys/devices/system/node/online", "0-1");
+    for (int numa = 0; numa < 2; ++numa) {
+      const std::string folder = fmt::format("sys/devices/system/node/node{}/", numa);
+      write(folder + "cpulist", numa == 0 ? "0-7" : "");  // the second is memory alone
+      write(folder + "numastat", "numa_hit 1000\nnuma_miss 0\nlocal_node 990\nother_node 10");
+    }
     write("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc");
     write("sys/class/net/eth0/operstate", "up");
     write("sys/class/net/lo/operstate", "unknown");
@@ -105,7 +112,10 @@ class NodeTree {
     write(folder + "iommu_group/type", "identity");
     std::filesystem::create_directories(root_ / "sys/bus/pci/drivers/nvidia");
     link("sys/devices/" + path + "/driver", "/sys/bus/pci/drivers/nvidia");
-    write("proc/driver/nvidia/gpus/" + address + "/information", "Model: \t\t " + model);
+    const int minor = gpus_++;
+    write("proc/driver/nvidia/gpus/" + address + "/information",
+          fmt::format("Model: \t\t {}\nDevice Minor: \t {}", model, minor));
+    write(fmt::format("dev/nvidia{}", minor), "");
   }
   void add_driver(bool open_modules = true) {
     write("proc/driver/nvidia/version",
@@ -184,6 +194,7 @@ class NodeTree {
   }
 
   std::string host_;
+  int gpus_ = 0;
   TemporaryFolder root_{quick_folder()};
 };
 
@@ -220,6 +231,10 @@ inline void add_dgx(NodeTree& tree, const std::string& layer = "InfiniBand") {
   tree.link("usr/lib/x86_64-linux-gnu/libnccl.so.2", "libnccl.so.2.27.3");
   tree.write("sys/module/nvidia_peermem/version", "570.86.15");
   tree.add_daemon(812, "nv-fabricmanage");
+  tree.write("var/log/fabricmanager.log",
+             "[Jan 01 2026 00:00:00] [INFO] [tid 9] Fabric Manager version 560.35.03 is running with the following "
+             "configuration options\n[Jan 02 2026 00:00:00] [INFO] [tid 9] Fabric Manager version 570.86.15 is running "
+             "with the following configuration options");
 }
 
 /// What NVML says of them when all is well.

@@ -231,6 +231,7 @@ TEST(Nodes, ATrayOfAnNvl72) {
   }
   tree.add_driver();
   tree.write("dev/nvidia-caps-imex-channels/channel0", "");
+  tree.add_daemon(907, "nvidia-imex");
   const Lines acs{
       "info pcie.acs: ACS is on at 4 ports of PCIe switches (0011:01:00.0, 0012:01:00.0, 2 more), as virtual machines "
       "and Grace need it"};

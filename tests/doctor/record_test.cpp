@@ -59,12 +59,32 @@ TEST(Record, NamesFailuresWithTheirNodesAndWhatToDo) {
 // A sweep on processors does not fail over a GPU, and none over the load of a moment, which every block watches.
 TEST(Record, HasWhatConcernsTheSweep) {
   std::vector<Node> nodes = two_nodes("8");
-  for (Node& node : nodes) node.facts.set("cpu/load", "5.00 4.00 3.00 1/100 7");
+  for (Node& node : nodes) {
+    node.facts.set("cpu/load", "5.00 4.00 3.00 1/100 7");
+    node.facts.set("cpu/steal", "0.2");
+  }
   nodes[0].facts.set("nvml/" + test::gpu_address(1) + "/persistence", "false");
   SweepToJudge sweep;
   EXPECT_THAT(lines_of(record_of(nodes, sweep)), ::testing::SizeIs(3));  // two of the adapter, gpu.persistence
   sweep.uses_gpus = false;
   EXPECT_THAT(lines_of(record_of(nodes, sweep)), ::testing::SizeIs(2));
+}
+
+// Nor over the lanes of a GPU, or of the bridge that only GPUs hang on.
+TEST(Record, ASweepOnProcessorsMeetsNoGpus) {
+  std::vector<Node> nodes = two_nodes();
+  nodes[0].facts.set("gpu/" + test::gpu_address(1) + "/width", "8");
+  const std::vector<std::string> path = pci_path(nodes[0].facts, "gpu/" + test::gpu_address(0));
+  nodes[0].facts.set("bridge/" + path.at(path.size() - 2) + "/width", "4");
+  SweepToJudge sweep;
+  EXPECT_THAT(lines_of(record_of(nodes, sweep)), ::testing::SizeIs(2));
+  sweep.uses_gpus = false;
+  EXPECT_THAT(lines_of(record_of(nodes, sweep)), IsEmpty());
+  nodes[1].facts.set("driver/version", "525.1");  // which the others differ from
+  EXPECT_THAT(lines_of(record_of(nodes, sweep)), IsEmpty());
+  nodes[0].facts.set("unfinished", "NVML");
+  EXPECT_THAT(not_healthy_in_words(record_of(nodes, sweep)), HasSubstr("warn node.answers on dgx01"));
+  EXPECT_EQ(failures_in_words(record_of(nodes, sweep)), "");
 }
 
 TEST(Record, SharedGpusAreNoFailure) {

@@ -17,6 +17,14 @@ TEST(MemoryPolicy, IsNamed) {
   EXPECT_EQ(describe({99, {}}), "mode 99");
 }
 
+TEST(MemoryPolicy, ARefusalHasAdviceThatFitsIt) {
+  EXPECT_EQ(with_advice(""), "");
+  EXPECT_NE(with_advice("operation not permitted").find("SYS_NICE"), std::string::npos);
+  EXPECT_EQ(with_advice("invalid argument").find("SYS_NICE"), std::string::npos);
+  EXPECT_NE(with_advice("invalid argument").find("cpuset.mems"), std::string::npos);
+  EXPECT_EQ(with_advice("function not implemented"), "function not implemented");
+}
+
 TEST(MemoryPolicy, IsKeptByTheKernel) {
   MemoryPolicy before, now;
   if (!get_memory_policy(before).empty()) GTEST_SKIP() << "the kernel refuses";

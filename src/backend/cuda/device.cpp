@@ -47,14 +47,11 @@ std::vector<std::string> bind_near(const std::string& bus_id, config::HostBindin
         "at /sys/bus/pci/devices/*/local_cpulist and at what the launcher binds to",
         bus_id, binding == HostBinding::core ? ", a core for each GPU" : ""));
   }
-  const std::string problem = near.numa_node < 0 ? "the kernel does not tell which NUMA node is near"
-                                                 : machine::set_memory_policy(machine::preferring(near.numa_node));
-  if (!problem.empty()) {
-    warnings.push_back(fmt::format(
-        "host_binding: the worker of GPU {} takes memory as usual: {}; a container needs --cap-add SYS_NICE, and a "
-        "virtual machine a NUMA topology",
-        bus_id, problem));
-  }
+  const std::string problem =
+      near.numa_node < 0 ? "the kernel does not tell which NUMA node is near; a virtual machine needs a NUMA topology"
+                         : machine::with_advice(machine::set_memory_policy(machine::preferring(near.numa_node)));
+  if (!problem.empty())
+    warnings.push_back(fmt::format("host_binding: the worker of GPU {} takes memory as usual: {}", bus_id, problem));
   return warnings;
 }
 

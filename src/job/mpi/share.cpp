@@ -120,9 +120,8 @@ InPlace::InPlace(Share& share) : cpus_before_(machine::bound_cpus()) {
   policy_changed_ = problem.empty();
   if (!policy_changed_) {
     share.warnings.push_back(
-        fmt::format("host_binding: memory is taken as usual, since the kernel refuses to prefer a NUMA node: {}; a "
-                    "container needs --cap-add SYS_NICE",
-                    problem));
+        fmt::format("host_binding: memory is taken as usual, since the kernel refuses to prefer a NUMA node: {}",
+                    machine::with_advice(problem)));
   }
 }
 

@@ -46,6 +46,8 @@ TEST(Nvml, TellsTheStateOfAllGpus) {
   EXPECT_EQ(gpu.nvlinks, (std::vector<bool>{true, false, true}));
   EXPECT_EQ(gpu.fabric_state, 3);
   EXPECT_EQ(gpu.fabric_status, 0);
+  EXPECT_EQ(gpu.fabric_cluster, "0f4c0000-0000-0000-0000-00000000007a");
+  EXPECT_EQ(gpu.fabric_clique, 4u);
   EXPECT_EQ(gpu.fabric_health, 0x9u);
   EXPECT_EQ(gpu.recovery_action, 2u);
   EXPECT_EQ(gpu.nvlink_recoveries, 33u);  // 10 + 11 + 12
@@ -63,6 +65,7 @@ TEST(Nvml, WhatAGpuDoesNotTellIsNothing) {
   EXPECT_EQ(gpu.throttle_reasons, std::nullopt);
   EXPECT_TRUE(gpu.nvlinks.empty());
   EXPECT_EQ(gpu.fabric_state, std::nullopt);
+  EXPECT_EQ(gpu.fabric_cluster, "");
   EXPECT_EQ(gpu.fabric_health, std::nullopt);
   EXPECT_EQ(gpu.recovery_action, std::nullopt);
   EXPECT_EQ(gpu.nvlink_recoveries, std::nullopt);
