@@ -75,6 +75,7 @@ TEST(Doctor, JsonHasEveryFinding) {
   tree.write("sys/class/infiniband/mlx5_5/ports/1/rate", "200 Gb/sec (4X HDR)");
   const Told all = told(tree, {.format = "json"});
   const auto json = nlohmann::json::parse(all.text);
+  EXPECT_EQ(json["schema"], "harness-doctor-report");
   EXPECT_EQ(json.at("nodes"), 1);
   EXPECT_EQ(json.at("gpus"), 8);
   EXPECT_EQ(json.at("failures"), 1);
@@ -203,6 +204,7 @@ TEST(Doctor, SaysThatAnAllReduceIsImpossible) {
   EXPECT_EQ(ask({"--hardware", "h100-sxm", "--ranks", "128", "--within", "70ms"}).code, 0);
   const auto json = nlohmann::json::parse(
       ask({"--hardware", "h100-sxm", "--ranks", "128", "--within", "2 ms", "--format", "json"}).text);
+  EXPECT_EQ(json["schema"], "harness-doctor-allreduce");
   EXPECT_EQ(json.at("possible"), false);
   EXPECT_NEAR(json.at("least_with_sharp_s").get<double>(), 0.035, 1e-9);
   for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--hardware", "nothing"},

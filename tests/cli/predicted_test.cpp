@@ -79,6 +79,7 @@ TEST(Predicted, ProgramsReadTheSameInJson) {
       predicted({"--format", "json", "--set", "calibration=megatron-2022", "--set", "sweep.nccl_buffsize=[8 MiB]"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
   const auto json = nlohmann::json::parse(plan.out);
+  EXPECT_EQ(json["schema"], "harness-plan");
   EXPECT_EQ(json["calibration"]["file"], "megatron-2022");
   double baseline_s = 0;
   for (const auto& row : json["cases"]) {
