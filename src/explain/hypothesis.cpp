@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "base/error.h"
+#include "base/part.h"
 #include "explain/reach.h"
 #include "sim/faults.h"
 #include "sim/simulation.h"
