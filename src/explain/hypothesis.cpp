@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
-#include "base/error.h"
-#include "explain/reach.h"
+#include "base/part.h"
 #include "sim/faults.h"
 #include "sim/simulation.h"
 
@@ -170,21 +170,27 @@ double Suspects::share_that_fits(const config::Faults& known, const std::vector<
 }
 
 void Suspects::add_network(const config::Faults& known, std::vector<Hypothesis>& found) {
-  const std::vector<int>& healthy_places = model_.reference().node_of;
   const config::Experiment& experiment = model_.reference().experiment;
-  const std::vector<int> node_of = config::places(known, healthy_places);
-  const sim::Network network = sim::network_of(experiment, node_of);
+  const sim::Network network = sim::network_of(experiment, config::places(known, model_.reference().node_of));
   if (!(network.node_bytes_per_s > 0) || known.socket_bytes_per_s > 0) return;  // TCP hides the rest
-  const std::vector<Reach> of_nodes = reach_of_nodes(model_.set(), node_of);
-  const std::vector<Reach> of_ranks = reach_of_ranks(model_.set(), node_of);
-  if (of_nodes.empty()) return;
   const std::vector<double> excess_s = excess_of_communication(known);
+  const std::vector<Reach> of_nodes = reach_of_nodes(model_.set(), network.node_of);
   const Reach* nodes = best_fit(of_nodes, excess_s);
   if (nodes == nullptr) return;
   const double expected_s = mean_communication(fitted(known), nodes->affected);
   if (mean_communication(measured_, nodes->affected) < (1 + least_excess) * expected_s) return;
+  add_everywhere(known, network, found);
+  add_slow_link(known, network, *nodes, found);
+  if (experiment.hardware->compute_capability == 0) return;  // then nothing says what PCIe carries
+  add_narrow_pcie(known, network, *nodes, true, found);
+  const std::vector<Reach> of_ranks = reach_of_ranks(model_.set(), network.node_of);
+  if (const Reach* ranks = best_fit(of_ranks, excess_s); ranks != nullptr)
+    add_narrow_pcie(known, network, *ranks, false, found);
+}
 
-  // Everywhere.
+// What is set wrong is so on all nodes.
+void Suspects::add_everywhere(const config::Faults& known, const sim::Network& network,
+                              std::vector<Hypothesis>& found) {
   for (const config::Fault fault : {config::Fault::acs_on, config::Fault::no_gpudirect}) {
     bool config::Faults::*const is_on =
         fault == config::Fault::acs_on ? &config::Faults::acs_on : &config::Faults::no_gpudirect;
@@ -193,56 +199,52 @@ void Suspects::add_network(const config::Faults& known, std::vector<Hypothesis>&
     h.faults.*is_on = true;
     found.push_back(std::move(h));
   }
-  const std::vector<bool> all(excess_s.size(), true);
   const auto over_tcp = [&](double share) {
     config::Faults faults = known;
     faults.socket_bytes_per_s = share * network.node_bytes_per_s;
     return faults;
   };
-  if (const double share = share_that_fits(known, all, over_tcp); share < 1) {
-    const double rate = share * network.node_bytes_per_s;
-    const bool usual = rate >= least_usual_tcp_bytes_per_s && rate <= most_usual_tcp_bytes_per_s;
-    if (rate <= most_tcp_bytes_per_s)
-      found.push_back({config::Fault::socket_fallback, over_tcp(share), {}, false, rate, usual});
-  }
+  const double share = share_that_fits(known, std::vector<bool>(measured_.ranks.size(), true), over_tcp);
+  const double rate = share * network.node_bytes_per_s;
+  if (share >= 1 || rate > most_tcp_bytes_per_s) return;
+  const bool usual = rate >= least_usual_tcp_bytes_per_s && rate <= most_usual_tcp_bytes_per_s;
+  found.push_back({config::Fault::socket_fallback, over_tcp(share), {}, false, rate, usual});
+}
 
-  // At one node.
-  const int node = nodes->places.front();
-  const int rails = network.nics_of_node > 0 ? network.nics_of_node : 8;
+void Suspects::add_slow_link(const config::Faults& known, const sim::Network& network, const Reach& nodes,
+                             std::vector<Hypothesis>& found) {
+  constexpr int usual_rails = 8;
   const auto with_link = [&](double share) {
     config::Faults faults = known;
-    faults.slow_links.push_back({node, share});
+    faults.slow_links.push_back({nodes.places.front(), share});
     return faults;
   };
-  const double share = share_that_fits(known, nodes->affected, with_link);
-  if (share < 1 && share > (1 - as_usual) * least_share) {
-    const auto usual = of_rails(share, rails);
-    const double left = usual.value_or(share);
-    found.push_back({config::Fault::slow_link, with_link(left), nodes->places, true, left, usual.has_value()});
-  }
+  const double share = share_that_fits(known, nodes.affected, with_link);
+  if (share >= 1 || share < (1 - as_usual) * least_share) return;
+  const auto usual = of_rails(share, network.nics_of_node > 0 ? network.nics_of_node : usual_rails);
+  const double left = usual.value_or(share);
+  found.push_back({config::Fault::slow_link, with_link(left), nodes.places, true, left, usual.has_value()});
+}
 
-  // At the PCIe links of one node, or of one rank.
-  const auto add_pcie = [&](const Reach& reach, bool of_node) {
-    const auto with_pcie = [&](double left) {
-      config::Faults faults = known;
-      faults.narrow_pcie.push_back({of_node ? -1 : reach.places.front(), of_node ? reach.places.front() : -1, left});
-      return faults;
-    };
-    // How much of a rank's part of the network all of its lanes carry.
-    constexpr double little = 1e-3;
-    const sim::Condition condition = sim::condition_of(with_pcie(little), *experiment.hardware, network);
-    const int rank = of_node ? static_cast<int>(std::ranges::find(node_of, reach.places.front()) - node_of.begin())
-                             : reach.places.front();
-    const double carried = condition.network_of(rank) / little;
-    const double part = share_that_fits(known, reach.affected, [&](double s) { return with_pcie(s / carried); });
-    if (!(part < 1) || part / carried > 1 || part / carried < (1 - as_usual) * least_share) return;
-    const auto usual = of_lanes(part / carried);
-    const double left = usual.value_or(part / carried);
-    found.push_back({config::Fault::pcie_downgraded, with_pcie(left), reach.places, of_node, left, usual.has_value()});
+void Suspects::add_narrow_pcie(const config::Faults& known, const sim::Network& network, const Reach& reach,
+                               bool of_node, std::vector<Hypothesis>& found) {
+  const int place = reach.places.front();
+  const auto with_pcie = [&](double left) {
+    config::Faults faults = known;
+    faults.narrow_pcie.push_back({of_node ? -1 : place, of_node ? place : -1, left});
+    return faults;
   };
-  if (experiment.hardware->compute_capability == 0) return;
-  add_pcie(*nodes, true);
-  if (const Reach* ranks = best_fit(of_ranks, excess_s); ranks != nullptr) add_pcie(*ranks, false);
+  // How much of a rank's part of the network all of its lanes carry.
+  constexpr double little = 1e-3;
+  const sim::Condition narrow = sim::condition_of(with_pcie(little), *model_.reference().experiment.hardware, network);
+  const auto first_there = std::ranges::find(network.node_of, place) - network.node_of.begin();
+  const double carried = narrow.network_of(of_node ? static_cast<int>(first_there) : place) / little;
+  const double part = share_that_fits(known, reach.affected, [&](double s) { return with_pcie(s / carried); });
+  const double share = part / carried;
+  if (part >= 1 || share > 1 || share < (1 - as_usual) * least_share) return;
+  const auto usual = of_lanes(share);
+  const double left = usual.value_or(share);
+  found.push_back({config::Fault::pcie_downgraded, with_pcie(left), reach.places, of_node, left, usual.has_value()});
 }
 
 }  // namespace harness::explain

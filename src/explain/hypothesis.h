@@ -6,7 +6,9 @@
 
 #include "config/faults.h"
 #include "explain/picture.h"
+#include "explain/reach.h"
 #include "explain/reference.h"
+#include "sim/link_time.h"
 
 namespace harness::explain {
 
@@ -44,6 +46,11 @@ class Suspects {
 
   void add_slow_gpu(const config::Faults& known, std::vector<Hypothesis>& found);
   void add_network(const config::Faults& known, std::vector<Hypothesis>& found);
+  void add_everywhere(const config::Faults& known, const sim::Network& network, std::vector<Hypothesis>& found);
+  void add_slow_link(const config::Faults& known, const sim::Network& network, const Reach& nodes,
+                     std::vector<Hypothesis>& found);
+  void add_narrow_pcie(const config::Faults& known, const sim::Network& network, const Reach& reach, bool of_node,
+                       std::vector<Hypothesis>& found);
   template <class With>
   double share_that_fits(const config::Faults& known, const std::vector<bool>& affected, const With& with);
   std::vector<double> excess_of_communication(const config::Faults& known);

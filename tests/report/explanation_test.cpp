@@ -37,6 +37,15 @@ TEST(Explanation, OfAPredictionSaysSo) {
               AllOf(HasSubstr("Predicted with its faults against predicted without"), Not(HasSubstr("measured"))));
 }
 
+TEST(Explanation, OfAPredictionWithoutFaultsThereIsNothingToSay) {
+  analysis::Explanation predicted = test::samples::explanation();
+  predicted.cases[0].measured_s = predicted.cases[0].predicted_s;
+  EXPECT_NE(text_of_section(predicted).find("matmul"), std::string::npos);
+  predicted.of_prediction = true;
+  EXPECT_EQ(diagnosis_words(predicted), "");
+  EXPECT_EQ(text_of_section(predicted).find("matmul"), std::string::npos);
+}
+
 TEST(Explanation, SaysWhyThereIsNone) {
   analysis::Explanation none;
   none.why_none = "nothing says what its GPUs promise";

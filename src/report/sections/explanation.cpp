@@ -83,6 +83,15 @@ class ComparedTable {
 
 namespace {
 
+// A prediction without faults says nothing beside itself.
+bool is_its_own(const analysis::Explanation& explanation) {
+  constexpr double rounding = 1e-6;
+  return explanation.of_prediction && explanation.why_none.empty() &&
+         std::ranges::all_of(explanation.cases, [](const analysis::CaseCompared& c) {
+           return std::abs(c.measured_s - c.predicted_s) < rounding * c.predicted_s;
+         });
+}
+
 // "measured 5.2 s" of a measurement, "5.2 s with its faults" of a prediction.
 std::string beside_healthy(const analysis::Diagnosis& d, bool of_prediction) {
   return of_prediction
@@ -114,7 +123,7 @@ std::string slow_computing(const analysis::Explanation& explanation, const analy
 }  // namespace
 
 std::string diagnosis_words(const analysis::Explanation& explanation) {
-  if (!explanation.diagnosis) return "";
+  if (!explanation.diagnosis || is_its_own(explanation)) return "";
   const analysis::Diagnosis& d = *explanation.diagnosis;
   const std::string both = beside_healthy(d, explanation.of_prediction);
   const double excess = d.measured_s / d.healthy_s - 1;
@@ -149,6 +158,7 @@ Section explanation_section(const store::Result& result, const analysis::Finding
   // Of what is no GPU nobody predicts anything.
   if (!findings.explanation || !config::traits_of(result.backend).ranks_are_gpus) return section;
   const analysis::Explanation& explained = *findings.explanation;
+  if (is_its_own(explained)) return section;
   if (explained.of_prediction) section.title = "Predicted with its faults against predicted without";
   if (!explained.why_none.empty()) {
     section.add(Paragraph{fmt::format("There is no prediction to hold it against: {}.", explained.why_none)});
