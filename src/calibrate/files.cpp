@@ -26,7 +26,7 @@ std::string source_of(const Measured& m) {
 
 std::string quoted(std::string text) {
   std::erase(text, '"');
-  return '"' + text + '"';
+  return fmt::format("\"{}\"", text);
 }
 
 std::string share_text(double share) {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "sim/link_time.h"
+#include "program/operation.h"
 
 namespace harness::calibrate {
 namespace {
@@ -157,7 +157,8 @@ void fit_links(const Measured& m, Laws& laws) {
 void keep_curves(const Measured& m, int multiprocessors, Laws& laws) {
   config::Calibration& c = laws.calibration;
   for (const auto& [key, curve] : m.computations) {
-    const auto& [precision, name] = key;
+    const config::Precision precision = key.first;
+    const std::string& name = key.second;
     const auto law = std::ranges::find_if(laws.errors, [&](const LawError& e) {
       const char* kind = name == program::Matmul::name ? "products, " : "attention, ";
       return !moves_memory(name) && e.what == std::string(kind) + config::name_of(precision);

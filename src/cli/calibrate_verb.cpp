@@ -82,8 +82,9 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
                      plural(job.places().back().node + 1, "node"), config::name_of(sizes.backend),
                      show_seconds(limit_s));
   if (job.size() == 1) err << "harness: one rank has nobody to talk to, so no communication is measured\n";
-  const calibrate::Measured measured = calibrate::measure(
-      job, sizes, limit_s, [&](const std::string& line) { err << "harness: " << line << std::endl; });
+  const calibrate::Measured measured = calibrate::measure(job, sizes, limit_s, [&](const std::string& line) {
+    err << "harness: " << line << "\n" << std::flush;
+  });
   const auto known = known_of(measured.device, sizes.backend);
   const calibrate::Laws laws = calibrate::fit(measured, known ? known->sms : 0);
   const std::string stem = std::filesystem::path(hardware).stem().string();
